@@ -1,0 +1,248 @@
+//! The result of a run, as data. `--json` writes exactly this; the HTML report embeds exactly this.
+//!
+//! Every number has a name, a unit (last in the name where it is not a count) and a class: counts of
+//! the simulation are *modelled* (exact for the machine described); instructions, references and pages
+//! touched are *measured* on the program; a perfect TLB is a *bound*.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The schema name that every result carries.
+pub const RESULT_SCHEMA: &str = "pagewalk.result/1";
+
+/// Metric name to value: counts are whole numbers, shares are fractions of one.
+pub type Metrics = BTreeMap<String, Number>;
+
+/// A count or a ratio.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Number {
+    /// An exact count.
+    Count(u64),
+    /// A ratio or a modelled quantity that is not whole.
+    Real(f64),
+}
+
+impl Number {
+    /// The value as a float, for drawing and printing.
+    pub fn as_f64(self) -> f64 {
+        match self {
+            Number::Count(n) => n as f64,
+            Number::Real(x) => x,
+        }
+    }
+}
+
+/// One run of `profile` or `simulate`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// [`RESULT_SCHEMA`].
+    pub schema: String,
+    /// What made this result.
+    pub tool: Tool,
+    /// Where the program ran.
+    pub host: Host,
+    /// Totals over all processes, one entry per machine.
+    pub machines: Vec<MachineResult>,
+    /// Each process image (program start, fork child, exec), in order of start.
+    pub processes: Vec<ProcessResult>,
+}
+
+/// The tool's identity and settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tool {
+    /// Version of pagewalk.
+    pub version: String,
+    /// The capture engine with its version, or the file the stream came from.
+    pub engine: String,
+    /// pagewalk's own command line.
+    pub command_line: Vec<String>,
+}
+
+/// The recording host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// CPU model name.
+    pub cpu: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// THP mode: `always`, `madvise`, `never` or `unknown`.
+    pub thp: String,
+}
+
+/// Counters of one machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MachineResult {
+    /// The machine's name.
+    pub name: String,
+    /// Its counters, such as `instructions`, `references`, `tlb.l1d.lookups`, `tlb.l1d.misses`,
+    /// `walks`, `walk_references`, `walk_cycles`, `walk_cycle_share`.
+    pub metrics: Metrics,
+}
+
+/// One process image.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProcessResult {
+    /// Process id.
+    pub pid: u32,
+    /// Parent's process id.
+    pub parent: u32,
+    /// `start`, `fork`, `exec` or `import`.
+    pub origin: String,
+    /// Path of the program.
+    pub program: String,
+    /// Its command line.
+    pub command_line: Vec<String>,
+    /// How it ended: `exit 0`, `signal 9`, `exec`, `unknown` …
+    pub ended: String,
+    /// What was lost or cut off, in plain words; empty when the stream is whole.
+    pub losses: Vec<String>,
+    /// Counters per machine.
+    pub machines: Vec<MachineResult>,
+    /// Who pays, on the first machine.
+    pub attribution: Attribution,
+    /// Walks over address space and time, on the first machine.
+    pub heat: Heat,
+    /// Misses against the number of second-level entries, on the first machine.
+    pub reach: Vec<ReachPoint>,
+    /// What would change it, on the first machine. The first entry is the baseline itself.
+    pub what_if: Vec<WhatIf>,
+    /// One plain sentence.
+    pub advice: String,
+}
+
+/// Walks by mapping, function and page.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Attribution {
+    /// By mapping, costliest first.
+    pub mappings: Vec<MappingRow>,
+    /// By function, costliest first.
+    pub functions: Vec<FunctionRow>,
+    /// By page, costliest first (the costliest thousand).
+    pub pages: Vec<PageRow>,
+    /// Pages with walks that the list of pages leaves out.
+    pub pages_left_out: u64,
+}
+
+/// One mapping, or all mappings of one file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MappingRow {
+    /// `[heap]`, `[stack]`, `[anonymous 1.5G]`, a file's path …
+    pub name: String,
+    /// `heap`, `stack`, `anonymous`, `shared_anonymous`, `file`, `shared_file`, `kernel`, `unknown`.
+    pub kind: String,
+    /// GNU build-id of the file, where it has one.
+    pub build_id: Option<String>,
+    /// Lowest address.
+    pub start: u64,
+    /// Largest size it had, bytes.
+    pub bytes: u64,
+    /// 4 KiB pages touched.
+    pub pages_touched: u64,
+    /// References to it: fetches.
+    pub references_fetch: u64,
+    /// References to it: loads, stores, modifies.
+    pub references_data: u64,
+    /// Walks by fetches.
+    pub walks_fetch: u64,
+    /// Walks by data references.
+    pub walks_data: u64,
+    /// Modelled cycles of those walks.
+    pub walk_cycles: u64,
+}
+
+/// One function.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FunctionRow {
+    /// Demangled name, or the address where there is none.
+    pub name: String,
+    /// Path of the object that holds it.
+    pub object: String,
+    /// Source file, where debug information exists.
+    pub file: Option<String>,
+    /// Line of its costliest walk, where debug information exists.
+    pub line: Option<u32>,
+    /// Walks by fetches of its code.
+    pub walks_fetch: u64,
+    /// Walks by its data references.
+    pub walks_data: u64,
+    /// Modelled cycles of those walks.
+    pub walk_cycles: u64,
+}
+
+/// One 4 KiB page.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PageRow {
+    /// Its first byte.
+    pub address: u64,
+    /// The mapping's name as in [`MappingRow::name`].
+    pub mapping: String,
+    /// Walks by fetches.
+    pub walks_fetch: u64,
+    /// Walks by data references.
+    pub walks_data: u64,
+}
+
+/// Walks over address space and time: a picture's data.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Heat {
+    /// Instructions per column.
+    pub instructions_per_column: u64,
+    /// Number of columns.
+    pub columns: u32,
+    /// Rows by ascending address; only rows with walks.
+    pub rows: Vec<HeatRow>,
+}
+
+/// One row of the picture: a piece of address space.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HeatRow {
+    /// First byte.
+    pub start: u64,
+    /// Bytes per row.
+    pub bytes: u64,
+    /// The mapping's name as in [`MappingRow::name`].
+    pub mapping: String,
+    /// Walks per column.
+    pub walks: Vec<u64>,
+}
+
+/// One point of the curve "walks against reach".
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReachPoint {
+    /// Page size of the run: `4K` or `2M`.
+    pub page_size: String,
+    /// Entries of the last-level TLB.
+    pub entries: u64,
+    /// Bytes that those entries map.
+    pub reach_bytes: u64,
+    /// Walks with that many entries.
+    pub walks: u64,
+    /// Whether this is the machine's own size.
+    pub is_machine: bool,
+}
+
+/// One alternative, simulated in the same pass.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WhatIf {
+    /// `baseline`, `all_4k`, `thp`, `all_2m`, `mapping_2m`, `double_tlb`, `perfect_tlb`.
+    pub id: String,
+    /// For people, such as `[heap] alone on 2 MB pages`.
+    pub title: String,
+    /// `modelled` or `bound`.
+    pub class: String,
+    /// The mapping for `mapping_2m`.
+    pub mapping: Option<String>,
+    /// Instruction number from which it was counted (0: the whole run).
+    pub from_instruction: u64,
+    /// Walks.
+    pub walks: u64,
+    /// Modelled walk cycles.
+    pub walk_cycles: u64,
+    /// Walks of the baseline over the same stretch.
+    pub baseline_walks: u64,
+    /// Walk cycles of the baseline over the same stretch.
+    pub baseline_walk_cycles: u64,
+    /// Memory newly backed but never touched, MiB.
+    pub memory_price_mib: f64,
+}

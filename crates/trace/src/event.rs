@@ -1,0 +1,230 @@
+//! Rare events and the stream's header. All of it is serialisable, as events are stored as JSON in files.
+
+use pagewalk_units::{ThreadId, VirtAddr};
+use serde::{Deserialize, Serialize};
+
+/// Access rights of a mapping.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Protection {
+    /// May be read.
+    pub read: bool,
+    /// May be written.
+    pub write: bool,
+    /// May be executed.
+    pub execute: bool,
+}
+
+/// The file behind a mapping.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FileIdentity {
+    /// Path as the traced program's kernel names it.
+    pub path: String,
+    /// Offset in the file of the mapping's first byte.
+    pub offset: u64,
+    /// GNU build-id in lower-case hex, where the file is an ELF object that has one.
+    pub build_id: Option<String>,
+}
+
+/// What a mapping is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MappingKind {
+    /// Private anonymous memory.
+    Anonymous,
+    /// Shared anonymous memory or shared memory segments.
+    SharedAnonymous,
+    /// The program break.
+    Heap,
+    /// The first thread's stack.
+    Stack,
+    /// Private mapping of a file.
+    File,
+    /// Shared mapping of a file.
+    SharedFile,
+    /// Provided by the kernel (vdso, vvar, vsyscall).
+    Kernel,
+}
+
+/// A range of virtual addresses and what backs it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Mapping {
+    /// First byte, page aligned.
+    #[serde(with = "address")]
+    pub start: VirtAddr,
+    /// Length in bytes, a multiple of 4096.
+    pub bytes: u64,
+    /// Access rights.
+    pub protection: Protection,
+    /// What it is made of.
+    pub kind: MappingKind,
+    /// The file, for file mappings.
+    pub file: Option<FileIdentity>,
+}
+
+/// Something rare, at its exact place in the stream.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Event {
+    /// Memory was mapped (replacing whatever was there), or was there when the program started.
+    Map(Mapping),
+    /// A range was unmapped.
+    Unmap {
+        /// First byte.
+        #[serde(with = "address")]
+        start: VirtAddr,
+        /// Length in bytes.
+        bytes: u64,
+    },
+    /// A range moved or changed its size. The old range is gone unless the two overlap.
+    Remap {
+        /// Old first byte.
+        #[serde(with = "address")]
+        old_start: VirtAddr,
+        /// Old length in bytes.
+        old_bytes: u64,
+        /// New first byte.
+        #[serde(with = "address")]
+        new_start: VirtAddr,
+        /// New length in bytes.
+        new_bytes: u64,
+    },
+    /// The program break moved.
+    Break {
+        /// Break before, rounded up to a page.
+        #[serde(with = "address")]
+        old_end: VirtAddr,
+        /// Break after, rounded up to a page.
+        #[serde(with = "address")]
+        new_end: VirtAddr,
+    },
+    /// Access rights changed.
+    Protect {
+        /// First byte.
+        #[serde(with = "address")]
+        start: VirtAddr,
+        /// Length in bytes.
+        bytes: u64,
+        /// The new rights.
+        protection: Protection,
+    },
+    /// `madvise` succeeded.
+    Advise {
+        /// First byte.
+        #[serde(with = "address")]
+        start: VirtAddr,
+        /// Length in bytes.
+        bytes: u64,
+        /// The kernel's number of the advice (`MADV_HUGEPAGE` is 14).
+        advice: i32,
+    },
+    /// A thread came to be.
+    ThreadStart {
+        /// The new thread.
+        thread: u32,
+        /// The thread that made it.
+        parent: u32,
+    },
+    /// A thread ended.
+    ThreadEnd {
+        /// The thread.
+        thread: u32,
+    },
+    /// From here on another thread runs.
+    Switch {
+        /// The thread that runs from here on.
+        thread: u32,
+    },
+    /// The process forked; the child has a stream of its own.
+    Fork {
+        /// The child's process id.
+        child: u32,
+    },
+    /// The process is about to become another program, in a stream of its own (if the call succeeds).
+    Exec {
+        /// The program named in the call.
+        path: String,
+    },
+    /// A system call returned.
+    Syscall {
+        /// Its number (x86-64 Linux).
+        number: u32,
+        /// Its result; negative values are `-errno`.
+        result: i64,
+    },
+    /// The program passed a marker (a Valgrind client request).
+    Marker {
+        /// The marker's number.
+        id: u64,
+    },
+    /// The stream ended in good order.
+    Exit {
+        /// The process's exit status.
+        status: i32,
+    },
+    /// Something was lost at this place; the text says what and why.
+    Lost {
+        /// What was lost.
+        what: String,
+    },
+}
+
+impl Event {
+    /// The thread that runs after this event, where the event changes it.
+    pub fn switches_to(&self) -> Option<ThreadId> {
+        match self {
+            Event::Switch { thread } => Some(ThreadId(*thread)),
+            _ => None,
+        }
+    }
+}
+
+/// How a process image came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The command given by the user.
+    Start,
+    /// `fork` (or `vfork`, `clone`) by its parent.
+    Fork,
+    /// `exec` in a process that was traced before.
+    Exec,
+    /// Read from another tool's file.
+    Import,
+}
+
+/// What is known of a stream before its first item.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamHeader {
+    /// Process id, 0 where unknown.
+    pub pid: u32,
+    /// Parent's process id, 0 where unknown.
+    pub parent: u32,
+    /// How the process image came to be.
+    pub origin: Origin,
+    /// The program's path.
+    pub program: String,
+    /// The command line, program first.
+    pub arguments: Vec<String>,
+    /// The engine with its version.
+    pub engine: String,
+    /// Transparent huge page mode of the recording host: `always`, `madvise`, `never` or `unknown`.
+    pub thp: String,
+    /// CPU model of the recording host.
+    pub cpu: String,
+    /// Kernel release of the recording host.
+    pub kernel: String,
+}
+
+mod address {
+    use pagewalk_units::VirtAddr;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(address: &VirtAddr, to: S) -> Result<S::Ok, S::Error> {
+        address.0.serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<VirtAddr, D::Error> {
+        u64::deserialize(from).map(VirtAddr)
+    }
+}

@@ -1,0 +1,23 @@
+//! The reference stream: what a program did to its address space, in program order.
+//!
+//! Design constraints: this crate knows no TLB, no engine and no policy; it opens no files (readers and
+//! writers are generic over `std::io::Read` and `Write`); a record costs 8 bytes; nothing rare
+//! (a mapping, a thread switch) is carried by the hot record, yet each has its exact place in the order.
+//!
+//! - [`Ref`]: one data reference, 8 bytes.
+//! - [`Block`] and [`Dictionary`]: the executed code; instruction fetches come from here.
+//! - [`Span`]: one execution of one block, naming its place in the batch.
+//! - [`Item`]: a [`Batch`] of plain references, or one [`Event`].
+//! - [`Source`]: anything that yields items; [`Analysis`]: anything that consumes them.
+
+mod batch;
+mod block;
+mod event;
+mod record;
+mod source;
+
+pub use batch::{Batch, BatchBuffer, Item, Span};
+pub use block::{Block, BlockEnd, Dictionary, Instruction, Site};
+pub use event::{Event, FileIdentity, Mapping, MappingKind, Origin, Protection, StreamHeader};
+pub use record::Ref;
+pub use source::{Analysis, Source, SourceError};

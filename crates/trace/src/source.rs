@@ -1,0 +1,36 @@
+//! Both ends of the pass: what yields items, and what consumes them.
+
+use crate::{Batch, Event, Item, StreamHeader};
+use pagewalk_units::RefIndex;
+
+/// Why a source cannot go on. The text names the thing, the place and what was expected.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The bytes are not what the format says. All items before it have been yielded.
+    #[error("{0}")]
+    Malformed(String),
+    /// The bytes end in the middle. All whole parts have been yielded.
+    #[error("{0}")]
+    Truncated(String),
+    /// Reading failed.
+    #[error("reading failed: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// A stream of one process.
+pub trait Source {
+    /// What is known of the stream.
+    fn header(&self) -> &StreamHeader;
+
+    /// The next item in program order, or `None` at the end.
+    fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError>;
+}
+
+/// One consumer of the pass: a machine, a profiler, a writer. Called per batch, never per reference.
+pub trait Analysis: Send {
+    /// Takes a batch. Hot; cannot fail.
+    fn on_batch(&mut self, batch: &Batch<'_>);
+
+    /// Takes an event at its place.
+    fn on_event(&mut self, _at: RefIndex, _event: &Event) {}
+}

@@ -1,0 +1,89 @@
+//! What a reference does and how many bytes it moves.
+
+/// What a memory reference does. A modify is one reference that reads and then writes the same bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// An instruction fetch.
+    Fetch = 0,
+    /// A data read.
+    Load = 1,
+    /// A data write.
+    Store = 2,
+    /// A data read followed by a write of the same bytes by one instruction.
+    Modify = 3,
+}
+
+impl Kind {
+    /// All kinds, in the order of their codes.
+    pub const ALL: [Kind; 4] = [Kind::Fetch, Kind::Load, Kind::Store, Kind::Modify];
+
+    /// The kind with this two-bit code; higher bits are ignored.
+    #[inline(always)]
+    pub const fn from_code(code: u8) -> Kind {
+        Kind::ALL[(code & 3) as usize]
+    }
+}
+
+/// The bytes moved by one reference, held as a 5-bit code.
+///
+/// Codes 0 to 15 are powers of two (1 to 32,768 bytes); 16 to 31 are the odd sizes that real
+/// instructions use: x87 extended reals (10), environments (14, 28), states (94, 108), `fxsave` parts
+/// (160, 464), descriptor tables (6), and small remainders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Size(u8);
+
+impl Size {
+    /// Bytes for each code.
+    pub const BYTES: [u16; 32] = [
+        1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, //
+        3, 5, 6, 7, 9, 10, 12, 14, 24, 28, 48, 94, 108, 160, 464, 832,
+    ];
+
+    /// The size of `bytes`, or `None` where no code stands for it.
+    pub fn of_bytes(bytes: u32) -> Option<Size> {
+        let position = Size::BYTES.iter().position(|&b| u32::from(b) == bytes)?;
+        Some(Size(position as u8))
+    }
+
+    /// The size with this code; bits above the fifth are ignored.
+    #[inline(always)]
+    pub const fn from_code(code: u8) -> Size {
+        Size(code & 31)
+    }
+
+    /// The 5-bit code.
+    #[inline(always)]
+    pub const fn code(self) -> u8 {
+        self.0
+    }
+
+    /// The number of bytes.
+    #[inline(always)]
+    pub const fn bytes(self) -> u32 {
+        Size::BYTES[self.0 as usize] as u32
+    }
+}
+
+/// What a site in the code does to memory each time it executes: everything but the address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Access {
+    /// Load, store or modify.
+    pub kind: Kind,
+    /// Bytes moved.
+    pub size: Size,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_size_code_stands_for_one_size() {
+        for code in 0..32 {
+            let size = Size::from_code(code);
+            assert_eq!(Size::of_bytes(size.bytes()), Some(size));
+        }
+        assert_eq!(Size::of_bytes(11), None);
+    }
+}

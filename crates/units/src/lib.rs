@@ -1,0 +1,35 @@
+//! The vocabulary of pagewalk: addresses, page sizes, access kinds and ids.
+//!
+//! Design constraints: depends on nothing, allocates nothing, and every type says which space its
+//! number lives in, so that a page number cannot be used where an address is meant.
+
+mod access;
+mod address;
+mod page_size;
+
+pub use access::{Access, Kind, Size};
+pub use address::{PAGE_BYTES, PAGE_SHIFT, Vpn, VirtAddr};
+pub use page_size::{PageSize, ParsePageSizeError};
+
+/// One address space (a process image between two `exec`s).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SpaceId(pub u32);
+
+/// One thread of a process, numbered as the capture engine numbers it (1 is the first).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ThreadId(pub u32);
+
+/// One block of the block dictionary: a straight piece of executed machine code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockId(pub u32);
+
+impl BlockId {
+    /// The id as an index into the dictionary.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Position of a data reference in its stream: the number of data references before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RefIndex(pub u64);
