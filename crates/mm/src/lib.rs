@@ -1,1 +1,13 @@
-//! placeholder
+//! The kernel's side: what is mapped where, and at which page size.
+//!
+//! Design constraints: has never heard of a TLB. [`AddressSpace`] follows the stream's events as Linux
+//! would (splitting, merging and naming mappings) and says what each event took away; a
+//! [`PageSizePolicy`] is asked once per first touch of a 2 MiB block.
+
+mod mapping;
+mod policy;
+mod space;
+
+pub use mapping::{MappingId, MappingInfo};
+pub use policy::{Everything, Fault, OneMapping, PageSizePolicy, Scope, Small, Thp, ThpMode};
+pub use space::{AddressSpace, Change, HugeAdvice, Vma};

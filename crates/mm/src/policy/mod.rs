@@ -1,0 +1,63 @@
+//! Policies that choose a page size when memory is first touched. One file each.
+
+mod everything;
+mod one_mapping;
+mod small;
+mod thp;
+
+pub use everything::Everything;
+pub use one_mapping::OneMapping;
+pub use small::Small;
+pub use thp::{Thp, ThpMode};
+
+use crate::{MappingId, Vma};
+
+/// The first touch of a 2 MiB-aligned block in which a design has mapped nothing yet.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Fault<'a> {
+    /// Number of the 2 MiB block (address divided by 2 MiB).
+    pub block: u64,
+    /// The named mapping touched.
+    pub mapping: MappingId,
+    /// The area that holds the address, where one is known.
+    pub vma: Option<&'a Vma>,
+}
+
+impl<'a> Fault<'a> {
+    /// A first touch.
+    pub fn new(block: u64, mapping: MappingId, vma: Option<&'a Vma>) -> Fault<'a> {
+        Fault { block, mapping, vma }
+    }
+}
+
+/// Which pages of a 2 MiB block one huge page stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of the mapping touched.
+    Mapping,
+    /// All, whatever mapping they belong to.
+    Block,
+}
+
+/// Chooses between 4 KiB pages and one 2 MiB page. Called once per block and mapping, not per reference.
+pub trait PageSizePolicy: Send + Sync {
+    /// Whether the block gets a 2 MiB page.
+    fn wants_huge(&self, fault: &Fault<'_>) -> bool;
+
+    /// Whether the policy ever answers yes.
+    fn may_be_huge(&self) -> bool {
+        true
+    }
+
+    /// What one huge page stands for.
+    fn scope(&self) -> Scope {
+        Scope::Mapping
+    }
+
+    /// Whether a huge page falls back to small ones when part of it is unmapped, protected or discarded,
+    /// as the kernel's do. Hypothetical policies keep theirs.
+    fn splits(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,19 @@
+//! One mapping on 2 MiB pages, the rest as the baseline has it: what fixing that mapping alone would buy.
+
+use super::{Fault, PageSizePolicy, Thp};
+use crate::MappingId;
+
+/// Huge pages for one named mapping; the baseline's policy for all others.
+#[derive(Clone, Copy, Debug)]
+pub struct OneMapping {
+    /// The mapping.
+    pub mapping: MappingId,
+    /// What the others get.
+    pub rest: Thp,
+}
+
+impl PageSizePolicy for OneMapping {
+    fn wants_huge(&self, fault: &Fault<'_>) -> bool {
+        fault.mapping == self.mapping || self.rest.wants_huge(fault)
+    }
+}

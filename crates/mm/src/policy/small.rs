@@ -1,0 +1,17 @@
+//! 4 KiB pages everywhere.
+
+use super::{Fault, PageSizePolicy};
+
+/// Never a huge page.
+#[derive(Clone, Copy, Debug)]
+pub struct Small;
+
+impl PageSizePolicy for Small {
+    fn wants_huge(&self, _fault: &Fault<'_>) -> bool {
+        false
+    }
+
+    fn may_be_huge(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,64 @@
+//! Linux transparent huge pages at fault time.
+//!
+//! The first touch of a 2 MiB-aligned block gets a huge page if the block lies wholly inside one private
+//! anonymous area (heap, bss and stack included), nothing of it is mapped yet, and the mode and the area's
+//! advice allow it. A huge page is split when part of it is unmapped, protected apart or discarded.
+//!
+//! Source: Linux `Documentation/admin-guide/mm/transhuge.rst`. Not modelled: khugepaged's later
+//! collapses, mTHP sizes, huge pages for files and shared memory, failure to find a free block.
+
+use super::{Fault, PageSizePolicy};
+use crate::HugeAdvice;
+use pagewalk_trace::MappingKind;
+
+/// The kernel's mode, as in `/sys/kernel/mm/transparent_hugepage/enabled`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThpMode {
+    /// Everywhere but where advised against.
+    Always,
+    /// Only where advised.
+    Madvise,
+    /// Nowhere.
+    Never,
+}
+
+impl ThpMode {
+    /// The mode with this name; an unknown name is `None`.
+    pub fn from_name(name: &str) -> Option<ThpMode> {
+        match name {
+            "always" => Some(ThpMode::Always),
+            "madvise" => Some(ThpMode::Madvise),
+            "never" => Some(ThpMode::Never),
+            _ => None,
+        }
+    }
+}
+
+/// Transparent huge pages in one mode.
+#[derive(Clone, Copy, Debug)]
+pub struct Thp {
+    /// The mode.
+    pub mode: ThpMode,
+}
+
+impl PageSizePolicy for Thp {
+    fn wants_huge(&self, fault: &Fault<'_>) -> bool {
+        let Some(vma) = fault.vma else { return false };
+        let allowed = match (self.mode, vma.advice) {
+            (ThpMode::Never, _) | (_, HugeAdvice::NoHugePage) => false,
+            (ThpMode::Always, _) | (ThpMode::Madvise, HugeAdvice::HugePage) => true,
+            (ThpMode::Madvise, HugeAdvice::None) => false,
+        };
+        let anonymous = matches!(vma.kind, MappingKind::Anonymous | MappingKind::Heap | MappingKind::Stack);
+        let (start, end) = (fault.block << 21, (fault.block + 1) << 21);
+        allowed && anonymous && vma.start <= start && end <= vma.end
+    }
+
+    fn may_be_huge(&self) -> bool {
+        self.mode != ThpMode::Never
+    }
+
+    fn splits(&self) -> bool {
+        true
+    }
+}

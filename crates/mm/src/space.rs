@@ -1,0 +1,401 @@
+//! An address space that follows the stream's events as Linux would.
+
+use crate::{MappingId, MappingInfo};
+use pagewalk_trace::{Event, FileIdentity, Mapping, MappingKind, Protection};
+use pagewalk_units::{PAGE_BYTES, VirtAddr, Vpn};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// `madvise` advice about huge pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HugeAdvice {
+    /// None given.
+    #[default]
+    None,
+    /// `MADV_HUGEPAGE`.
+    HugePage,
+    /// `MADV_NOHUGEPAGE`.
+    NoHugePage,
+}
+
+/// One virtual memory area.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vma {
+    /// First byte.
+    pub start: u64,
+    /// One past the last byte.
+    pub end: u64,
+    /// Access rights.
+    pub protection: Protection,
+    /// What it is made of.
+    pub kind: MappingKind,
+    /// The named mapping it belongs to.
+    pub mapping: MappingId,
+    /// Advice about huge pages.
+    pub advice: HugeAdvice,
+    /// Offset in the file of the first byte, for files.
+    pub file_offset: u64,
+}
+
+impl Vma {
+    /// Whether the kernel would make one area of `self` and `next`, which starts where `self` ends.
+    fn merges_with(&self, next: &Vma) -> bool {
+        let anonymous = matches!(self.kind, MappingKind::Anonymous | MappingKind::Heap | MappingKind::Stack);
+        anonymous
+            && self.end == next.start
+            && (self.kind, self.mapping, self.protection, self.advice)
+                == (next.kind, next.mapping, next.protection, next.advice)
+    }
+}
+
+/// What an event did to pages that may be in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The pages of this range are no longer backed: unmapped, replaced, moved or discarded.
+    Gone {
+        /// First byte.
+        start: VirtAddr,
+        /// Length in bytes, above 0.
+        bytes: u64,
+    },
+    /// Translations of this range are no longer valid, but the memory stays.
+    Flushed {
+        /// First byte.
+        start: VirtAddr,
+        /// Length in bytes, above 0.
+        bytes: u64,
+    },
+}
+
+const MADV_DONTNEED: i32 = 4;
+const MADV_REMOVE: i32 = 9;
+const MADV_HUGEPAGE: i32 = 14;
+const MADV_NOHUGEPAGE: i32 = 15;
+const MADV_DONTNEED_LOCKED: i32 = 24;
+
+/// The areas and named mappings of one process.
+#[derive(Clone, Debug)]
+pub struct AddressSpace {
+    areas: BTreeMap<u64, Vma>,
+    mappings: Vec<MappingInfo>,
+    files: FxHashMap<String, MappingId>,
+    heap: Option<MappingId>,
+    stack: Option<MappingId>,
+    /// Whether the program has run yet: before that, events describe the image as the kernel made it.
+    running: bool,
+}
+
+impl Default for AddressSpace {
+    fn default() -> Self {
+        let unknown = MappingInfo {
+            name: "[unknown]".to_owned(),
+            kind: None,
+            build_id: None,
+            start: VirtAddr(0),
+            bytes: 0,
+            bytes_max: 0,
+        };
+        AddressSpace {
+            areas: BTreeMap::new(),
+            mappings: vec![unknown],
+            files: FxHashMap::default(),
+            heap: None,
+            stack: None,
+            running: false,
+        }
+    }
+}
+
+impl AddressSpace {
+    /// Says that the program runs: mappings seen from now on are its own doing.
+    pub fn start_running(&mut self) {
+        self.running = true;
+    }
+
+    /// The area that holds `address`.
+    pub fn vma(&self, address: VirtAddr) -> Option<&Vma> {
+        let (_, vma) = self.areas.range(..=address.0).next_back()?;
+        (address.0 < vma.end).then_some(vma)
+    }
+
+    /// The named mapping of a page.
+    pub fn mapping_of(&self, vpn: Vpn) -> MappingId {
+        self.vma(vpn.start()).map_or(MappingId::UNKNOWN, |vma| vma.mapping)
+    }
+
+    /// What is known of a named mapping.
+    pub fn info(&self, id: MappingId) -> &MappingInfo {
+        &self.mappings[id.index()]
+    }
+
+    /// All named mappings, [`MappingId::UNKNOWN`] first.
+    pub fn mappings(&self) -> impl Iterator<Item = (MappingId, &MappingInfo)> {
+        self.mappings.iter().enumerate().map(|(i, info)| (MappingId(i as u32), info))
+    }
+
+    /// All areas by ascending address.
+    pub fn areas(&self) -> impl Iterator<Item = &Vma> {
+        self.areas.values()
+    }
+
+    /// Pages of `mapping` inside `[start, end)`.
+    pub fn pages_within(&self, mapping: MappingId, start: u64, end: u64) -> u64 {
+        let first = self.vma(VirtAddr(start)).map_or(start, |vma| vma.start);
+        let areas = self.areas.range(first..end).map(|(_, vma)| vma).filter(|vma| vma.mapping == mapping);
+        areas.map(|vma| (vma.end.min(end) - vma.start.max(start)) / PAGE_BYTES).sum()
+    }
+
+    /// Applies an event; appends to `changes` what it took away.
+    pub fn apply(&mut self, event: &Event, changes: &mut Vec<Change>) {
+        match event {
+            Event::Map(mapping) => self.map(mapping, changes),
+            Event::Unmap { start, bytes } => self.unmap(start.0, *bytes, changes),
+            Event::Remap { old_start, old_bytes, new_start, new_bytes } => {
+                self.remap(old_start.0, *old_bytes, new_start.0, *new_bytes, changes);
+            }
+            Event::Break { old_end, new_end } => self.set_break(old_end.0, new_end.0, changes),
+            Event::Protect { start, bytes, protection } => {
+                self.change_areas(start.0, *bytes, |vma| vma.protection = *protection);
+                flushed(start.0, *bytes, changes);
+            }
+            Event::Advise { start, bytes, advice } => self.advise(start.0, *bytes, *advice, changes),
+            _ => {}
+        }
+    }
+
+    fn map(&mut self, new: &Mapping, changes: &mut Vec<Change>) {
+        let (start, end) = range(new.start.0, new.bytes);
+        if start == end {
+            return;
+        }
+        let mapping = self.name(new);
+        self.unmap(start, end - start, changes);
+        let file_offset = new.file.as_ref().map_or(0, |file| file.offset);
+        self.insert(Vma {
+            start,
+            end,
+            protection: new.protection,
+            kind: new.kind,
+            mapping,
+            advice: HugeAdvice::None,
+            file_offset,
+        });
+    }
+
+    fn unmap(&mut self, start: u64, bytes: u64, changes: &mut Vec<Change>) {
+        let (start, end) = range(start, bytes);
+        self.split_at(start);
+        self.split_at(end);
+        let keys: Vec<u64> = self.areas.range(start..end).map(|(&key, _)| key).collect();
+        for key in keys {
+            let vma = self.areas.remove(&key).expect("key was just listed");
+            self.mappings[vma.mapping.index()].bytes -= vma.end - vma.start;
+            gone(vma.start, vma.end - vma.start, changes);
+        }
+    }
+
+    fn remap(&mut self, old: u64, old_bytes: u64, new: u64, new_bytes: u64, changes: &mut Vec<Change>) {
+        let (old, old_end) = range(old, old_bytes);
+        let (new, new_end) = range(new, new_bytes);
+        let Some(pattern) = self.vma(VirtAddr(old)).cloned() else { return };
+        if old == new && new_end <= old_end {
+            self.unmap(new_end, old_end - new_end, changes);
+            return;
+        }
+        if old == new {
+            self.unmap(old_end, new_end - old_end, changes);
+            self.insert(Vma { start: old_end, end: new_end, ..pattern });
+            return;
+        }
+        self.unmap(old, old_end - old, changes);
+        self.unmap(new, new_end - new, changes);
+        let file_offset = pattern.file_offset + (old - pattern.start);
+        self.insert(Vma { start: new, end: new_end, file_offset, ..pattern });
+    }
+
+    fn set_break(&mut self, old_end: u64, new_end: u64, changes: &mut Vec<Change>) {
+        if new_end < old_end {
+            return self.unmap(new_end, old_end - new_end, changes);
+        }
+        if new_end == old_end {
+            return;
+        }
+        let heap = Mapping {
+            start: VirtAddr(old_end),
+            bytes: new_end - old_end,
+            protection: Protection { read: true, write: true, execute: false },
+            kind: MappingKind::Heap,
+            file: None,
+        };
+        self.map(&heap, changes);
+    }
+
+    fn advise(&mut self, start: u64, bytes: u64, advice: i32, changes: &mut Vec<Change>) {
+        match advice {
+            MADV_HUGEPAGE => self.change_areas(start, bytes, |vma| vma.advice = HugeAdvice::HugePage),
+            MADV_NOHUGEPAGE => self.change_areas(start, bytes, |vma| vma.advice = HugeAdvice::NoHugePage),
+            MADV_DONTNEED | MADV_REMOVE | MADV_DONTNEED_LOCKED => {
+                let (start, end) = range(start, bytes);
+                gone(start, end - start, changes);
+            }
+            _ => {}
+        }
+    }
+
+    /// Applies `change` to exactly the bytes of a range, splitting and merging areas as needed.
+    fn change_areas(&mut self, start: u64, bytes: u64, change: impl Fn(&mut Vma)) {
+        let (start, end) = range(start, bytes);
+        self.split_at(start);
+        self.split_at(end);
+        for (_, vma) in self.areas.range_mut(start..end) {
+            change(vma);
+        }
+        let keys: Vec<u64> = self.areas.range(start..end).map(|(&key, _)| key).collect();
+        for key in keys.into_iter().chain([end]) {
+            self.merge_before(key);
+        }
+    }
+
+    fn insert(&mut self, vma: Vma) {
+        let info = &mut self.mappings[vma.mapping.index()];
+        info.bytes += vma.end - vma.start;
+        info.bytes_max = info.bytes_max.max(info.bytes);
+        info.start = if info.bytes_max == 0 { VirtAddr(vma.start) } else { info.start.min(VirtAddr(vma.start)) };
+        let (start, end) = (vma.start, vma.end);
+        self.areas.insert(start, vma);
+        self.merge_before(end);
+        self.merge_before(start);
+    }
+
+    /// Merges the area that starts at `at` into the one that ends there, if the kernel would.
+    fn merge_before(&mut self, at: u64) {
+        let Some(next) = self.areas.get(&at) else { return };
+        let Some((&key, before)) = self.areas.range(..at).next_back() else { return };
+        if before.merges_with(next) {
+            let end = next.end;
+            self.areas.remove(&at);
+            self.areas.get_mut(&key).expect("found above").end = end;
+        }
+    }
+
+    fn split_at(&mut self, at: u64) {
+        let Some((_, vma)) = self.areas.range_mut(..at).next_back() else { return };
+        if vma.end <= at {
+            return;
+        }
+        let mut upper = vma.clone();
+        upper.start = at;
+        upper.file_offset += at - vma.start;
+        vma.end = at;
+        self.areas.insert(at, upper);
+    }
+
+    /// The named mapping that a new area belongs to.
+    fn name(&mut self, new: &Mapping) -> MappingId {
+        let start = new.start;
+        match (new.kind, &new.file) {
+            (MappingKind::Heap, _) => {
+                if let Some(id) = self.heap {
+                    return id;
+                }
+                let id = self.new_mapping("[heap]".to_owned(), new.kind, None, start);
+                self.heap = Some(id);
+                id
+            }
+            (MappingKind::Stack, _) => {
+                if let Some(id) = self.stack {
+                    return id;
+                }
+                let id = self.new_mapping("[stack]".to_owned(), new.kind, None, start);
+                self.stack = Some(id);
+                id
+            }
+            (MappingKind::File | MappingKind::SharedFile | MappingKind::Kernel, Some(file)) => {
+                self.file_mapping(file, new.kind, start)
+            }
+            (MappingKind::Kernel, None) => self.shared_name("[vdso]".to_owned(), new.kind, None, start),
+            _ => self.name_anonymous(new),
+        }
+    }
+
+    fn file_mapping(&mut self, file: &FileIdentity, kind: MappingKind, start: VirtAddr) -> MappingId {
+        self.shared_name(file.path.clone(), kind, file.build_id.clone(), start)
+    }
+
+    fn shared_name(
+        &mut self,
+        name: String,
+        kind: MappingKind,
+        build_id: Option<String>,
+        start: VirtAddr,
+    ) -> MappingId {
+        if let Some(&id) = self.files.get(&name) {
+            let known = &mut self.mappings[id.index()].build_id;
+            *known = known.take().or(build_id);
+            return id;
+        }
+        let id = self.new_mapping(name.clone(), kind, build_id, start);
+        self.files.insert(name, id);
+        id
+    }
+
+    fn name_anonymous(&mut self, new: &Mapping) -> MappingId {
+        if let Some(file) = self.bss_of(new) {
+            let name = format!("{} [bss]", self.info(file).name);
+            return self.shared_name(name, new.kind, None, new.start);
+        }
+        // Memory that grows an anonymous mapping belongs to it, as it does for the kernel.
+        let (start, end) = range(new.start.0, new.bytes);
+        let below = start.checked_sub(1).and_then(|last| self.vma(VirtAddr(last)));
+        let neighbour = [below, self.areas.get(&end)].into_iter().flatten().find(|vma| {
+            let info = self.info(vma.mapping);
+            vma.kind == new.kind && vma.protection == new.protection && info.name.starts_with("[anonymous")
+        });
+        match neighbour {
+            Some(vma) => vma.mapping,
+            None => self.new_mapping(format!("[anonymous {start:#x}]"), new.kind, None, new.start),
+        }
+    }
+
+    /// The file whose zero-initialised data this is: the loader maps it over the end of the file's own
+    /// range, and the kernel puts the program's right behind its data.
+    fn bss_of(&self, new: &Mapping) -> Option<MappingId> {
+        let is_file = |vma: &&Vma| vma.kind == MappingKind::File;
+        let covered = self.vma(new.start).filter(is_file);
+        let before = if self.running { None } else { self.vma(VirtAddr(new.start.0.checked_sub(1)?)) };
+        let file = covered.or(before.filter(is_file).filter(|vma| vma.protection.write))?;
+        (new.kind == MappingKind::Anonymous).then_some(file.mapping)
+    }
+
+    fn new_mapping(
+        &mut self,
+        name: String,
+        kind: MappingKind,
+        build_id: Option<String>,
+        start: VirtAddr,
+    ) -> MappingId {
+        let id = MappingId(u32::try_from(self.mappings.len()).expect("fewer than 2^32 mappings"));
+        let info = MappingInfo { name, kind: Some(kind), build_id, start, bytes: 0, bytes_max: 0 };
+        self.mappings.push(info);
+        id
+    }
+}
+
+/// Whole pages from `start`; saturates at the end of the address space.
+fn range(start: u64, bytes: u64) -> (u64, u64) {
+    let mask = PAGE_BYTES - 1;
+    let end = start.saturating_add(bytes).saturating_add(mask) & !mask;
+    (start & !mask, end.max(start & !mask))
+}
+
+fn gone(start: u64, bytes: u64, changes: &mut Vec<Change>) {
+    if bytes > 0 {
+        changes.push(Change::Gone { start: VirtAddr(start), bytes });
+    }
+}
+
+fn flushed(start: u64, bytes: u64, changes: &mut Vec<Change>) {
+    if bytes > 0 {
+        changes.push(Change::Flushed { start: VirtAddr(start), bytes });
+    }
+}
