@@ -1,0 +1,170 @@
+# shellcheck shell=bash
+# Set-up shared by ./pagewalk and ./test: what a fresh Debian or Ubuntu machine lacks, and the build.
+# Sourced by bash with `root` set to the repository's absolute path. Everything printed goes to stderr,
+# and nothing is exported: the traced program must see the user's own environment.
+#
+# The fast path (nothing missing, nothing changed) runs one external command, `find`.
+
+: "${root:?set by the script that sources this one}"
+readonly exit_cannot=4
+
+say() { printf 'pagewalk: %s\n' "$*" >&2; }
+
+# Ends the run because this host cannot do it; every argument is a line.
+cannot() {
+    local line
+    for line in "$@"; do say "$line"; done
+    exit "$exit_cannot"
+}
+
+# --- Debian packages --------------------------------------------------------------------------------
+
+# Prints why pagewalk needs a package.
+reason_for() {
+    case $1 in
+        valgrind) printf 'runs the program; its headers and libraries build the capture engine' ;;
+        gcc) printf 'compiles the capture engine and links the Rust build' ;;
+        libc6-dev) printf 'C headers and start-up files for linking' ;;
+        g++) printf 'compiles the C++ programs that the tests look up symbols in' ;;
+    esac
+}
+
+# Whether a package's files are here. File tests, because asking dpkg costs more than the whole start.
+is_installed() {
+    local program
+    case $1 in
+        valgrind)
+            program=$(type -P valgrind) || return 1
+            [[ -e ${program%/bin/valgrind}/include/valgrind/pub_tool_basics.h ]] ;;
+        gcc) type -P gcc >/dev/null && type -P cc >/dev/null ;;
+        libc6-dev) [[ -e /usr/include/stdio.h ]] ;;
+        *) type -P "$1" >/dev/null ;;
+    esac
+}
+
+# Makes sure that the named packages are installed. $1: `install` or `no-install`.
+need_packages() {
+    local mode=$1 package missing=()
+    shift
+    for package in "$@"; do
+        is_installed "$package" || missing+=("$package")
+    done
+    (( ${#missing[@]} == 0 )) && return
+
+    local as_root=()
+    (( EUID == 0 )) || as_root=(sudo)
+    local apt_line="${as_root[*]}${as_root:+ }apt-get install --yes ${missing[*]}"
+
+    say "this machine lacks:"
+    for package in "${missing[@]}"; do
+        printf '    %-10s %s\n' "$package" "$(reason_for "$package")" >&2
+    done
+    [[ $mode == install ]] || cannot "--no-install was given, so nothing is installed. To install: $apt_line"
+    type -P apt-get >/dev/null ||
+        cannot "apt-get is not here; install the equivalents of these Debian packages with this system's own tools"
+    (( EUID == 0 )) || type -P sudo >/dev/null ||
+        cannot "not root, and sudo is not here. As root run: apt-get install --yes ${missing[*]}"
+    say "installing: $apt_line"
+    install_packages "${missing[@]}"
+    for package in "${missing[@]}"; do
+        is_installed "$package" ||
+            cannot "apt-get installed $package, but its files are still not where pagewalk looks for them"
+    done
+}
+
+# Runs apt-get without questions. The package index is fetched only when installing with the present one
+# fails, because it is the slow part and mostly up to date. Needs `as_root` of the caller.
+install_packages() {
+    local log
+    log=$(mktemp)
+    if ! apt_get install --yes "$@" >"$log" 2>&1; then
+        say "the package index lacks them or is out of date: apt-get update"
+        if ! { apt_get update && apt_get install --yes "$@"; } >"$log" 2>&1; then
+            local why
+            why=$(grep '^E: ' "$log" | head -n 1)
+            cannot "apt-get could not install $*: ${why:-see $log}" \
+                "whole output: $log. Is the network reachable? Without it, install the packages by other means."
+        fi
+    fi
+    rm -f "$log"
+}
+
+apt_get() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "$@" </dev/null; }
+
+# --- Rust toolchain ---------------------------------------------------------------------------------
+
+# Sets `cargo` to a cargo that is new enough, or ends.
+need_cargo() {
+    local line required="" found how
+    while read -r line; do
+        [[ $line =~ ^rust-version\ *=\ *\"([0-9.]+)\" ]] && required=${BASH_REMATCH[1]}
+    done <"$root/Cargo.toml"
+    how="get it from https://rustup.rs (Debian's and Ubuntu's own cargo packages are older): rustup toolchain install stable"
+
+    cargo=$(type -P cargo) || cargo=${CARGO_HOME:-$HOME/.cargo}/bin/cargo
+    [[ -x $cargo ]] || cannot "cargo, the Rust build tool, is not here; Rust $required or newer is needed" "$how"
+    found=$("$cargo" --version 2>&1) || cannot "$cargo does not run: $found" "$how"
+    [[ $found =~ ^cargo\ ([0-9.]+) ]] || cannot "$cargo answers \`$found\` to --version" "$how"
+    found=${BASH_REMATCH[1]}
+    [[ $(printf '%s\n' "$required" "$found" | sort -V | head -n 1) == "$required" ]] ||
+        cannot "$cargo is version $found; Rust $required or newer is needed" "$how"
+}
+
+# Makes sure that cargo has the named components (rustfmt, clippy): rustup's minimal profile leaves them out.
+need_components() {
+    local component rustup missing=()
+    for component in "$@"; do
+        "$cargo" "${component/rustfmt/fmt}" --version >/dev/null 2>&1 || missing+=("$component")
+    done
+    (( ${#missing[@]} == 0 )) && return
+    rustup=$(type -P rustup) || rustup=${cargo%/*}/rustup
+    [[ -x $rustup ]] || cannot "the Rust toolchain lacks ${missing[*]}, which the checks need"
+    say "installing: rustup component add ${missing[*]}"
+    in_root "$rustup" component add "${missing[@]}" ||
+        cannot "rustup could not add ${missing[*]}; is the network reachable?"
+}
+
+# --- The build --------------------------------------------------------------------------------------
+
+# Sets `binary` to an up-to-date release build of pagewalk.
+need_binary() {
+    local target=${CARGO_TARGET_DIR:-$root/target}
+    [[ $target == /* ]] || target=$PWD/$target
+    binary=$target/release/pagewalk
+    # The stamp carries the time at which the last good build *began*: cargo leaves the binary alone when
+    # an edit did not change it, and an edit during a build must count as newer.
+    local stamp=$binary.stamp
+    if [[ -x $binary && -e $stamp ]] && is_older_than "$stamp"; then
+        return
+    fi
+    need_cargo
+    mkdir -p "$target/release"
+    : >"$stamp.new"
+    if [[ -x $binary ]]; then
+        say "sources changed: building"
+    else
+        say "first start: fetching crates and building (a few minutes)"
+    fi
+    # From the root, so that the repository's own .cargo/config.toml counts wherever the user stands.
+    in_root "$cargo" fetch --quiet --locked --target "$(host_triple)" ||
+        cannot "the Rust crates that Cargo.lock names could not be fetched; the first build needs the network"
+    if ! in_root "$cargo" build --quiet --release --locked --package pagewalk --target-dir "$target"; then
+        say "the build failed; cargo's messages are above"
+        exit 1
+    fi
+    [[ -x $binary ]] || cannot "the build left no $binary; does a cargo configuration set another target?"
+    mv "$stamp.new" "$stamp"
+}
+
+# Runs a command from the repository's root. It may not read the traced program's input nor write to its output.
+in_root() { ( cd "$root" && exec "$@" </dev/null >&2 ); }
+
+# Whether no source is newer than the file $1.
+is_older_than() {
+    local newer
+    newer=$(find "$root"/{.cargo,Cargo.lock,Cargo.toml,crates,machines} -newer "$1" -print -quit) &&
+        [[ -z $newer ]]
+}
+
+# The Rust name of this machine, such as x86_64-unknown-linux-gnu.
+host_triple() { "$cargo" -vV | sed -n 's/^host: //p'; }

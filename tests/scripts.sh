@@ -1,0 +1,265 @@
+#!/bin/bash
+# Checks ./pagewalk and scripts/setup.sh: what is said, done and returned on machines that lack things.
+# Each case runs a copy of the scripts on a stand-in machine: a PATH of its own with stubs of apt-get,
+# sudo, valgrind, gcc and cargo that log how they were called.
+set -uo pipefail
+
+here=${BASH_SOURCE[0]%/*}
+[[ $here == /* ]] || here=$PWD/$here
+root=$(cd "$here/.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+cases=0
+
+# --- The stand-in machine ---------------------------------------------------------------------------
+
+# Makes a machine in $machine with everything installed; cases take things away.
+new_machine() {
+    machine=$work/$((++cases))
+    mkdir -p "$machine"/{bin,include/valgrind,home,repo/{scripts,crates,machines,.cargo},elsewhere}
+    cp "$root/pagewalk" "$root/Cargo.toml" "$machine/repo/"
+    cp "$root/scripts/setup.sh" "$machine/repo/scripts/"
+    touch "$machine/repo/Cargo.lock" "$machine/repo/crates/lib.rs" "$machine/log"
+    local tool
+    for tool in env find grep head mkdir mktemp mv readlink rm sed sort touch cat chmod; do
+        ln -s "$(type -P "$tool")" "$machine/bin/"
+    done
+    stub gcc; stub cc; install_valgrind
+    stub cargo "case \$1 in
+        --version) echo 'cargo 99.0.0 (0000000 2099-01-01)' ;;
+        -vV) echo 'host: x86_64-unknown-linux-gnu' ;;
+        build) while [[ \$1 != --target-dir ]]; do shift; done
+               cp_binary \"\$2/release/pagewalk\" ;;
+    esac"
+    chmod -R a+rwX "$work"
+}
+
+# The binary that the stub cargo builds: shows its arguments and input, ends with 7.
+binary_text='#!/bin/bash
+for argument in "$@"; do printf "<%s>" "$argument"; done
+while read -r line; do printf "in:%s" "$line"; done
+exit 7'
+
+# Writes a stub of program $1 that logs its call and then runs the text $2.
+stub() {
+    cat >"$machine/bin/$1" <<STUB
+#!/bin/bash
+echo "$1 \$*" >>"$machine/log"
+cp_binary() { printf '%s\n' '$binary_text' >"\$1"; chmod +x "\$1"; }
+${2-}
+STUB
+    chmod a+rx "$machine/bin/$1"
+}
+
+install_valgrind() { stub valgrind; touch "$machine/include/valgrind/pub_tool_basics.h"; }
+lose_valgrind() { rm -f "$machine/bin/valgrind"; }
+
+# Runs the script $1 on the machine with the other arguments; fills $out, $err, $code.
+run() {
+    local script=$1
+    shift
+    env --ignore-environment PATH="$machine/bin" HOME="$machine/home" ${target_dir:+CARGO_TARGET_DIR="$target_dir"} \
+        "${user[@]}" "$script" "$@" >"$machine/out" 2>"$machine/err" <<<"${input-}"
+    code=$?
+    out=$(<"$machine/out") err=$(<"$machine/err")
+}
+user=()
+
+# --- Expectations -----------------------------------------------------------------------------------
+
+fail() {
+    failures=$((failures + 1))
+    printf 'FAILED: %s: %s\n--- exit %s\n--- stdout: %s\n--- stderr: %s\n--- calls:\n%s\n' \
+        "$case_name" "$1" "$code" "$out" "$err" "$(<"$machine/log")"
+}
+expect_code() { [[ $code == "$1" ]] || fail "expected exit code $1"; }
+expect_out() { [[ $out == "$1" ]] || fail "expected on stdout: $1"; }
+expect_err() { [[ $err == *"$1"* ]] || fail "expected on stderr: $1"; }
+expect_no_err() { [[ $err != *"$1"* ]] || fail "did not expect on stderr: $1"; }
+expect_calls() { [[ $(grep -c "^$1" "$machine/log") == "$2" ]] || fail "expected $2 calls of \`$1\`"; }
+
+begin() { case_name=$1; new_machine; unset input target_dir; user=(); }
+
+# --- Packages ---------------------------------------------------------------------------------------
+
+begin "--no-install lists what is missing and how to get it"
+lose_valgrind
+rm "$machine/bin/gcc"
+run "$machine/repo/pagewalk" --no-install doctor
+expect_code 4
+expect_err "valgrind   runs the program"
+expect_err "gcc        compiles"
+expect_err "--no-install was given"
+expect_err "apt-get install --yes valgrind gcc"
+expect_no_err "libc6-dev"
+expect_out ""
+expect_calls apt-get 0
+
+begin "an empty PATH is told the same, by builtins alone"
+rm "$machine"/bin/*
+run "$machine/repo/pagewalk" --no-install
+expect_code 4
+expect_err "apt-get install --yes valgrind gcc"
+expect_no_err "not found"
+
+begin "valgrind without its headers counts as missing"
+rm "$machine/include/valgrind/pub_tool_basics.h"
+run "$machine/repo/pagewalk" --no-install
+expect_code 4
+expect_err "apt-get install --yes valgrind"
+expect_no_err "gcc "
+
+begin "--no-install is pagewalk's own only in first place"
+run "$machine/repo/pagewalk" profile --no-install
+expect_code 7
+expect_out "<profile><--no-install>in:"
+
+begin "only what is missing is installed, without an update of the index"
+lose_valgrind
+stub apt-get "printf '#!/bin/bash\n' >$machine/bin/valgrind; chmod +x $machine/bin/valgrind"
+(( EUID == 0 )) || stub sudo 'exec "$@"'
+run "$machine/repo/pagewalk" machines
+expect_code 7
+expect_calls "apt-get" 1
+expect_calls "apt-get install --yes valgrind$" 1
+expect_err "installing:"
+
+begin "an old package index is fetched again"
+lose_valgrind
+stub apt-get "case \$1 in
+    update) touch $machine/fresh ;;
+    install) [[ -e $machine/fresh ]] || { echo 'E: Unable to locate package valgrind'; exit 100; }
+             printf '#!/bin/bash\n' >$machine/bin/valgrind; chmod +x $machine/bin/valgrind ;;
+esac"
+(( EUID == 0 )) || stub sudo 'exec "$@"'
+run "$machine/repo/pagewalk"
+expect_code 7
+expect_calls "apt-get update" 1
+expect_calls "apt-get install" 2
+
+begin "without network: one reason, exit 4"
+lose_valgrind
+stub apt-get "echo 'E: Failed to fetch http://deb.example/valgrind.deb'; exit 100"
+(( EUID == 0 )) || stub sudo 'exec "$@"'
+run "$machine/repo/pagewalk"
+expect_code 4
+expect_err "could not install valgrind: E: Failed to fetch"
+expect_calls cargo 0
+
+begin "an apt-get that claims success is not believed"
+lose_valgrind
+stub apt-get
+(( EUID == 0 )) || stub sudo 'exec "$@"'
+run "$machine/repo/pagewalk"
+expect_code 4
+expect_err "still not where pagewalk looks"
+
+begin "a system without apt-get is told so"
+lose_valgrind
+run "$machine/repo/pagewalk"
+expect_code 4
+expect_err "apt-get is not here"
+
+if (( EUID == 0 )) && setpriv=$(type -P setpriv); then
+    begin "a user without sudo is told what to run as root"
+    user=("$setpriv" --reuid=65534 --regid=65534 --clear-groups)
+    lose_valgrind
+    stub apt-get
+    run "$machine/repo/pagewalk"
+    expect_code 4
+    expect_err "As root run: apt-get install --yes valgrind"
+    expect_calls apt-get 0
+
+    begin "a user with sudo installs through it"
+    user=("$setpriv" --reuid=65534 --regid=65534 --clear-groups)
+    lose_valgrind
+    stub sudo "printf '#!/bin/bash\n' >$machine/bin/valgrind; chmod +x $machine/bin/valgrind"
+    stub apt-get
+    chmod a+rwX "$machine/bin"
+    run "$machine/repo/pagewalk"
+    expect_code 7
+    expect_err "installing: sudo apt-get install --yes valgrind"
+    expect_calls "sudo env DEBIAN_FRONTEND=noninteractive apt-get install --yes valgrind" 1
+fi
+
+# --- Rust toolchain ---------------------------------------------------------------------------------
+
+begin "no cargo: the needed version and where to get it"
+rm "$machine/bin/cargo"
+run "$machine/repo/pagewalk"
+expect_code 4
+expect_err "Rust $(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$root/Cargo.toml") or newer is needed"
+expect_err "rustup.rs"
+
+begin "cargo outside PATH, where rustup puts it, is found"
+mkdir -p "$machine/home/.cargo/bin"
+mv "$machine/bin/cargo" "$machine/home/.cargo/bin/"
+run "$machine/repo/pagewalk"
+expect_code 7
+
+begin "an old cargo is named with its version"
+stub cargo "echo 'cargo 1.63.0'"
+run "$machine/repo/pagewalk"
+expect_code 4
+expect_err "is version 1.63.0; Rust"
+
+# --- The build --------------------------------------------------------------------------------------
+
+begin "builds once, and again when a source changed"
+input="text"
+run "$machine/repo/pagewalk" one "two words" ""
+expect_code 7
+expect_out "<one><two words><>in:text"
+expect_err "building"
+expect_calls "cargo build" 1
+run "$machine/repo/pagewalk" again
+expect_out "<again>in:text"
+expect_calls "cargo build" 1
+[[ $err == "" ]] || fail "a second start is silent"
+touch "$machine/repo/crates/lib.rs"
+run "$machine/repo/pagewalk"
+expect_calls "cargo build" 2
+run "$machine/repo/pagewalk"
+expect_calls "cargo build" 2
+
+begin "starts from anywhere, through a link, with a target directory of its own"
+ln -s "$machine/repo/pagewalk" "$machine/elsewhere/pw"
+target_dir="my target"
+( cd "$machine/elsewhere" && run ./pw a; [[ $code == 7 && $out == "<a>in:" ]] ) || fail "through a link"
+[[ -x "$machine/elsewhere/my target/release/pagewalk" ]] || fail "the target directory is the user's"
+( cd "$machine" && unset target_dir && run repo/pagewalk b; [[ $code == 7 ]] ) || fail "by a relative path"
+( cd "$machine/repo" && run ./pagewalk c; [[ $code == 7 ]] ) || fail "from the root"
+
+begin "a failing build is exit 1 and tried again"
+mkdir -p "$machine/repo/target/release"
+stub cargo "case \$1 in --version) echo 'cargo 99.0.0' ;; build) echo 'error: E0001' >&2; exit 101 ;; esac"
+run "$machine/repo/pagewalk"
+expect_code 1
+expect_err "error: E0001"
+expect_err "the build failed"
+run "$machine/repo/pagewalk"
+expect_calls "cargo build" 2
+
+begin "crates that cannot be fetched are the network's fault: exit 4"
+stub cargo "case \$1 in --version) echo 'cargo 99.0.0' ;; fetch) exit 101 ;; esac"
+run "$machine/repo/pagewalk"
+expect_code 4
+expect_err "could not be fetched"
+
+# --- Speed ------------------------------------------------------------------------------------------
+
+begin "a second start adds under 50 ms"
+run "$machine/repo/pagewalk"
+best_us=1000000
+for _ in {1..15}; do
+    from=${EPOCHREALTIME/./}
+    run "$machine/repo/pagewalk"
+    took_us=$(( ${EPOCHREALTIME/./} - from ))
+    (( took_us < best_us )) && best_us=$took_us
+done
+(( best_us < 50000 )) || fail "the best of 15 starts took $best_us us"
+
+printf 'scripts: %d cases, %d failed; second start %d.%01d ms\n' \
+    "$cases" "$failures" $((best_us / 1000)) $((best_us % 1000 / 100))
+(( failures == 0 ))
