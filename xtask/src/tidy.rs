@@ -1,0 +1,189 @@
+//! The project's rules, as checks. What is not checked goes stale.
+//!
+//! A rule is a function from the tree's text to findings, one file per subject; it reads no disk, so its
+//! tests hand it a tree of two lines and see it fail.
+
+mod crates;
+mod links;
+mod text;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// One breach of a rule, at a place.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// Path from the repository's root.
+    pub path: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// The rule's name.
+    pub rule: &'static str,
+    /// What is wrong and what is expected.
+    pub message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: [{}] {}", self.path, self.line, self.rule, self.message)
+    }
+}
+
+/// Runs every rule; findings come sorted by place.
+pub fn check(tree: &Tree) -> Vec<Finding> {
+    let rules: [fn(&Tree, &mut Vec<Finding>); 9] = [
+        crates::layering,
+        crates::architecture_names,
+        text::file_length,
+        text::line_width,
+        text::library_output,
+        text::library_unwrap,
+        text::machine_path,
+        text::unfinished,
+        links::dead_link,
+    ];
+    let mut findings = Vec::new();
+    for rule in rules {
+        rule(tree, &mut findings);
+    }
+    findings.sort();
+    findings
+}
+
+/// The text files of the repository, by path from its root with `/` between folders.
+#[derive(Debug, Default)]
+pub struct Tree {
+    files: BTreeMap<String, String>,
+    /// Files whose content is not text (pictures, traces): they exist, and have no lines.
+    binary: Vec<String>,
+}
+
+impl Tree {
+    /// Folders that hold what was built or fetched, not what was written.
+    const SKIPPED: [&'static str; 5] = ["target", ".git", "node_modules", "corpus", "artifacts"];
+
+    /// Reads the tree from disk.
+    pub fn read(root: &Path) -> io::Result<Tree> {
+        let mut tree = Tree::default();
+        tree.read_folder(root, "")?;
+        Ok(tree)
+    }
+
+    fn read_folder(&mut self, folder: &Path, prefix: &str) -> io::Result<()> {
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let path = format!("{prefix}{name}");
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                if !Tree::SKIPPED.contains(&name.as_str()) {
+                    self.read_folder(&entry.path(), &format!("{path}/"))?;
+                }
+            } else if kind.is_file() {
+                match String::from_utf8(std::fs::read(entry.path())?) {
+                    Ok(text) => self.add(path, text),
+                    Err(_) => self.binary.push(path),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, path: impl Into<String>, text: impl Into<String>) {
+        self.files.insert(path.into(), text.into());
+    }
+
+    /// Number of files.
+    pub fn len(&self) -> usize {
+        self.files.len() + self.binary.len()
+    }
+
+    fn text(&self, path: &str) -> Option<&str> {
+        self.files.get(path).map(String::as_str)
+    }
+
+    /// The text files whose path `wanted` accepts.
+    fn files<'a>(&'a self, wanted: impl Fn(&str) -> bool + 'a) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.files
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.as_str()))
+            .filter(move |(path, _)| wanted(path))
+    }
+
+    /// Whether a file or a folder with this path exists.
+    fn holds(&self, path: &str) -> bool {
+        let path = path.trim_end_matches('/');
+        let folder = format!("{path}/");
+        path.is_empty()
+            || self.files.keys().chain(&self.binary).any(|file| file == path || file.starts_with(&folder))
+    }
+}
+
+/// The lines of a text with their numbers, from 1.
+fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(|(index, line)| (index + 1, line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The places a rule finds fault with in these files.
+    pub(super) fn places(rule: fn(&Tree, &mut Vec<Finding>), files: &[(&str, &str)]) -> Vec<String> {
+        let mut tree = Tree::default();
+        for &(path, text) in files {
+            tree.add(path, text);
+        }
+        let mut findings = Vec::new();
+        rule(&tree, &mut findings);
+        findings.sort();
+        findings.iter().map(|finding| format!("{}:{}", finding.path, finding.line)).collect()
+    }
+
+    #[test]
+    fn a_finding_names_place_and_rule() {
+        let finding =
+            Finding { path: "a/b.rs".into(), line: 7, rule: "line-width", message: "111 columns".into() };
+        assert_eq!(finding.to_string(), "a/b.rs:7: [line-width] 111 columns");
+    }
+
+    #[test]
+    fn folders_and_binary_files_exist_too() {
+        let mut tree = Tree::default();
+        tree.add("docs/guide.md", "");
+        tree.binary.push("docs/images/report.png".into());
+        for path in ["docs", "docs/", "docs/guide.md", "docs/images/report.png", ""] {
+            assert!(tree.holds(path), "{path}");
+        }
+        for path in ["doc", "docs/guide", "docs/guide.md/x"] {
+            assert!(!tree.holds(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn every_rule_runs() {
+        let mut tree = Tree::default();
+        tree.add("crates/nobody/Cargo.toml", "[dependencies]\n");
+        tree.add("ARCHITECTURE.md", "| crate | holds |\n|---|---|\n| `gone` | x |\n[dead](nowhere.md)\n");
+        let wide = format!("{}// {}\n", "println!();\nx.unwrap();\n".repeat(300), "w".repeat(120));
+        tree.add("crates/nobody/src/lib.rs", wide);
+        tree.add("notes.txt", concat!("TO", "DO: see /ro", "ot/notes\n"));
+        let mut rules: Vec<_> = check(&tree).into_iter().map(|finding| finding.rule).collect();
+        rules.sort();
+        rules.dedup();
+        let all = [
+            "architecture-names",
+            "dead-link",
+            "file-length",
+            "layering",
+            "library-output",
+            "library-unwrap",
+            "line-width",
+            "machine-path",
+            "unfinished",
+        ];
+        assert_eq!(rules, all);
+    }
+}

@@ -1,0 +1,102 @@
+//! Every file that the documentation speaks of exists.
+
+use super::{Finding, Tree, numbered};
+
+/// Folders whose paths, written between backticks, are promises that the file exists.
+const FOLDERS: [&str; 10] = [
+    "benches/",
+    "crates/",
+    "docs/",
+    "fuzz/",
+    "machines/",
+    "scripts/",
+    "studies/",
+    "tests/",
+    "xtask/",
+    ".ci/",
+];
+
+/// Links in Markdown, and paths between backticks in Markdown and in the comments of the crates' sources,
+/// lead to files or folders of the repository.
+pub fn dead_link(tree: &Tree, findings: &mut Vec<Finding>) {
+    for (path, text) in tree.files(|path| path.ends_with(".md") || path.starts_with("crates/")) {
+        let markdown = path.ends_with(".md");
+        for (line, content) in numbered(text) {
+            let links = if markdown { link_targets(content) } else { Vec::new() };
+            let quoted = if markdown || content.trim_start().starts_with("//") {
+                quoted_paths(content)
+            } else {
+                Vec::new()
+            };
+            let dead = links.into_iter().filter(|target| !tree.holds(&resolve(path, target))).chain(
+                quoted
+                    .into_iter()
+                    .filter(|target| !tree.holds(target) && !tree.holds(&resolve(path, target))),
+            );
+            for target in dead {
+                let message = format!("`{target}` does not exist");
+                findings.push(Finding { path: path.to_owned(), line, rule: "dead-link", message });
+            }
+        }
+    }
+}
+
+/// Local targets of `[text](target)`, without anchors.
+fn link_targets(line: &str) -> Vec<&str> {
+    line.match_indices("](")
+        .filter_map(|(at, _)| line[at + 2..].split([')', ' ']).next())
+        .map(|target| target.split('#').next().unwrap_or_default())
+        .filter(|target| !target.is_empty() && !target.contains(':'))
+        .collect()
+}
+
+/// Paths between backticks that begin with one of [`FOLDERS`] and name one file or folder (no wildcards).
+fn quoted_paths(line: &str) -> Vec<&str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+    line.split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|quoted| {
+            FOLDERS.iter().any(|folder| quoted.starts_with(folder)) && quoted.chars().all(is_plain)
+        })
+        .collect()
+}
+
+/// `target` as seen from the file `from`, as a path from the root.
+fn resolve(from: &str, target: &str) -> String {
+    let mut parts: Vec<&str> = from.split('/').collect();
+    parts.pop();
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => _ = parts.pop(),
+            name => parts.push(name),
+        }
+    }
+    parts.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::places;
+    use super::*;
+
+    #[test]
+    fn links_lead_somewhere() {
+        let guide = "[up](../README.md) [here](format.md#top) [web](https://example.org/x.md) [a](#anchor)\n\
+                     ![picture](images/none.png)\n[far](../../x.md) [two](gone.md) [fine](format.md)\n";
+        let files = [("README.md", ""), ("docs/format.md", ""), ("docs/guide.md", guide)];
+        assert_eq!(places(dead_link, &files), ["docs/guide.md:2", "docs/guide.md:3", "docs/guide.md:3"]);
+    }
+
+    #[test]
+    fn quoted_paths_lead_somewhere() {
+        let readme = "`docs/guide.md` `docs/` `machines/*.toml` `docs/none.md` `cargo run`\n";
+        let source = "//! See `docs/none.md`.\nlet x = \"`docs/none.md`\";\n";
+        let files = [("README.md", readme), ("docs/guide.md", ""), ("crates/sim/src/lib.rs", source)];
+        assert_eq!(places(dead_link, &files), ["README.md:1", "crates/sim/src/lib.rs:1"]);
+        let beside =
+            [("crates/capture/wire.md", "`engines/x.c` `tests/a.rs`"), ("crates/capture/tests/a.rs", "")];
+        assert!(places(dead_link, &beside).is_empty());
+    }
+}

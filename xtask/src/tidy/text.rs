@@ -1,0 +1,210 @@
+//! Rules about the text of files.
+
+use super::{Finding, Tree, numbered};
+
+/// Lines that a source file of a crate may have.
+const LINES_MAX: usize = 500;
+/// Columns that a line of Rust may have; the same as `max_width` in `rustfmt.toml`, which leaves comments and
+/// strings alone.
+const COLUMNS_MAX: usize = 110;
+/// Files that may be longer than [`LINES_MAX`], each with the reason.
+const LONG_FILES: [(&str, &str); 0] = [];
+/// How paths of one machine begin. Put together here, so that the rule does not find itself.
+const MACHINE_PATHS: [&str; 4] =
+    [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("../sha", "red")];
+/// Crates whose code may print and may give up: the binary.
+const PROGRAMS: [&str; 1] = ["cli"];
+
+/// One file is one idea: none under `crates/*/src` has more than [`LINES_MAX`] lines.
+pub fn file_length(tree: &Tree, findings: &mut Vec<Finding>) {
+    for (path, text) in tree.files(is_crate_source) {
+        let lines = text.lines().count();
+        let excused = LONG_FILES.iter().any(|(file, _)| *file == path);
+        let message = match (lines > LINES_MAX, excused) {
+            (true, false) => format!("{lines} lines; at most {LINES_MAX}: split it by idea"),
+            (false, true) => format!("only {lines} lines: take it off the list of long files"),
+            _ => continue,
+        };
+        findings.push(Finding { path: path.to_owned(), line: lines, rule: "file-length", message });
+    }
+}
+
+/// Lines of Rust fit into [`COLUMNS_MAX`] columns.
+pub fn line_width(tree: &Tree, findings: &mut Vec<Finding>) {
+    for (path, text) in tree.files(|path| path.ends_with(".rs")) {
+        for (line, content) in numbered(text) {
+            let columns = content.chars().count();
+            if columns > COLUMNS_MAX {
+                let message = format!("{columns} columns; at most {COLUMNS_MAX}");
+                findings.push(Finding { path: path.to_owned(), line, rule: "line-width", message });
+            }
+        }
+    }
+}
+
+/// Libraries do not print: the binary is the only owner of standard output and error.
+pub fn library_output(tree: &Tree, findings: &mut Vec<Finding>) {
+    const MACROS: [&str; 5] = ["println!", "eprintln!", "print!", "eprint!", "dbg!"];
+    in_library_code(tree, |path, line, code| {
+        if let Some(found) = MACROS.iter().find(|name| has_word(code, name)) {
+            let message = format!("`{found}` in a library: return the text or a typed error");
+            findings.push(Finding { path: path.to_owned(), line, rule: "library-output", message });
+        }
+    });
+}
+
+/// Libraries do not give up without a reason: a typed error, or `expect` with why it cannot happen.
+pub fn library_unwrap(tree: &Tree, findings: &mut Vec<Finding>) {
+    const CALLS: [&str; 3] = [".unwrap()", "todo!(", "unimplemented!("];
+    in_library_code(tree, |path, line, code| {
+        if let Some(found) = CALLS.iter().find(|call| code.contains(*call)) {
+            let message =
+                format!("`{found}` in a library: return a typed error, or `expect` with the reason");
+            findings.push(Finding { path: path.to_owned(), line, rule: "library-unwrap", message });
+        }
+    });
+}
+
+/// No file speaks of the machine it was written on.
+pub fn machine_path(tree: &Tree, findings: &mut Vec<Finding>) {
+    for (path, text) in tree.files(|_| true) {
+        for (line, content) in numbered(text) {
+            if let Some(found) = MACHINE_PATHS.iter().find(|wanted| starts_a_path(content, wanted)) {
+                let message = format!("`{found}` is a path of one machine; use a relative path");
+                findings.push(Finding { path: path.to_owned(), line, rule: "machine-path", message });
+            }
+        }
+    }
+}
+
+/// Nothing unfinished is committed; what is left to do stands in an issue.
+pub fn unfinished(tree: &Tree, findings: &mut Vec<Finding>) {
+    const MARKS: [&str; 2] = [concat!("TO", "DO"), concat!("FIX", "ME")];
+    for (path, text) in tree.files(|_| true) {
+        for (line, content) in numbered(text) {
+            if let Some(found) = MARKS.iter().find(|mark| has_word(content, mark)) {
+                let message = format!("`{found}`: do it, or open an issue");
+                findings.push(Finding { path: path.to_owned(), line, rule: "unfinished", message });
+            }
+        }
+    }
+}
+
+fn is_crate_source(path: &str) -> bool {
+    let mut parts = path.split('/');
+    path.ends_with(".rs") && parts.next() == Some("crates") && parts.nth(1) == Some("src")
+}
+
+/// Calls `visit` with each line of library code that is neither a comment nor a test.
+fn in_library_code(tree: &Tree, mut visit: impl FnMut(&str, usize, &str)) {
+    let is_library = |path: &str| {
+        let program = PROGRAMS.iter().any(|name| path.starts_with(&format!("crates/{name}/")));
+        let test = path.ends_with("/tests.rs") || path.contains("/tests/");
+        is_crate_source(path) && !program && !test
+    };
+    for (path, text) in tree.files(is_library) {
+        // A test module ends with the brace that stands as deep as its attribute.
+        let mut test_ends_with: Option<String> = None;
+        let mut after_attribute = false;
+        for (line, content) in numbered(text) {
+            let code = content.trim_start();
+            if let Some(end) = &test_ends_with {
+                if content == end {
+                    test_ends_with = None;
+                }
+            } else if code.starts_with("#[cfg(test)]") {
+                after_attribute = true;
+            } else if after_attribute && !code.starts_with("#[") {
+                after_attribute = false;
+                if code.ends_with('{') {
+                    test_ends_with = Some(format!("{}}}", &content[..content.len() - code.len()]));
+                }
+            } else if !code.starts_with("//") {
+                visit(path, line, code);
+            }
+        }
+    }
+}
+
+/// Whether `word` stands in `text` with no letter, digit or underscore right before or after it.
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(word).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + word.len()..].chars().next();
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    })
+}
+
+/// Whether `path` stands in `text` as the beginning of a path, not inside a longer one.
+fn starts_a_path(text: &str, path: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || "._-}*)>".contains(c);
+    text.match_indices(path).any(|(at, _)| !text[..at].chars().next_back().is_some_and(is_part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::places;
+    use super::*;
+
+    const LIB: &str = "crates/sim/src/lib.rs";
+
+    #[test]
+    fn a_file_ends_at_the_limit() {
+        let (fits, long) = ("x\n".repeat(LINES_MAX), "x\n".repeat(LINES_MAX + 1));
+        assert!(places(file_length, &[(LIB, &fits), ("crates/sim/tests/all.rs", &long)]).is_empty());
+        assert_eq!(places(file_length, &[(LIB, &long)]), ["crates/sim/src/lib.rs:501"]);
+        assert_eq!(
+            places(file_length, &[("crates/sim/src/deep/er.rs", &long)]),
+            ["crates/sim/src/deep/er.rs:501"]
+        );
+    }
+
+    #[test]
+    fn a_line_ends_at_the_limit() {
+        let (fits, wide) = ("µ".repeat(COLUMNS_MAX), "x".repeat(COLUMNS_MAX + 1));
+        assert!(places(line_width, &[(LIB, &fits), ("README.md", &wide)]).is_empty());
+        assert_eq!(places(line_width, &[(LIB, &format!("\n{wide}\n"))]), ["crates/sim/src/lib.rs:2"]);
+    }
+
+    #[test]
+    fn libraries_do_not_print() {
+        for call in ["println!(\"x\");", "    eprintln!();", "dbg!(1)", "print!(\"\")", "std::eprint!(\"\")"]
+        {
+            assert_eq!(places(library_output, &[(LIB, call)]), ["crates/sim/src/lib.rs:1"], "{call}");
+        }
+        let fine = "// println!\nmy_println!();\nwriteln!(out)?;\n";
+        assert!(places(library_output, &[(LIB, fine), ("crates/cli/src/main.rs", "println!();")]).is_empty());
+    }
+
+    #[test]
+    fn libraries_do_not_unwrap_outside_tests() {
+        let code = "/// x.unwrap() in a doc example\nfn f() {}\n\n\
+                    #[cfg(test)]\n#[allow(dead_code)]\nmod tests {\n    fn g() {\n        x.unwrap();\n    }\n}\n\nfn h() { y.unwrap(); }\n";
+        assert_eq!(places(library_unwrap, &[(LIB, code)]), ["crates/sim/src/lib.rs:12"]);
+        let one_test_item = "#[cfg(test)]\nuse a::b;\nfn h() { todo!() }\n";
+        assert_eq!(places(library_unwrap, &[(LIB, one_test_item)]), ["crates/sim/src/lib.rs:3"]);
+        assert!(places(library_unwrap, &[("crates/sim/src/tests.rs", "x.unwrap()")]).is_empty());
+    }
+
+    #[test]
+    fn paths_of_one_machine_are_found() {
+        for path in MACHINE_PATHS {
+            let text = format!("\nsee `{path}notes`");
+            assert_eq!(places(machine_path, &[("docs/guide.md", &text)]), ["docs/guide.md:2"], "{path}");
+            let inside = format!("$root{path}x */y{path}");
+            assert!(
+                path.starts_with("..") || places(machine_path, &[("a.sh", &inside)]).is_empty(),
+                "{path}"
+            );
+        }
+    }
+
+    #[test]
+    fn unfinished_work_is_found_in_any_file() {
+        for mark in [concat!("// TO", "DO: later"), concat!("# FIX", "ME")] {
+            assert_eq!(places(unfinished, &[("tests/x.sh", mark)]), ["tests/x.sh:1"], "{mark}");
+        }
+        assert!(places(unfinished, &[("a.md", concat!("TO", "DOS prompt"))]).is_empty());
+    }
+}
