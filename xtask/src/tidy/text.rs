@@ -179,8 +179,9 @@ mod tests {
 
     #[test]
     fn libraries_do_not_unwrap_outside_tests() {
-        let code = "/// x.unwrap() in a doc example\nfn f() {}\n\n\
-                    #[cfg(test)]\n#[allow(dead_code)]\nmod tests {\n    fn g() {\n        x.unwrap();\n    }\n}\n\nfn h() { y.unwrap(); }\n";
+        let code = "/// x.unwrap() in a doc example\nfn f() {}\n\n#[cfg(test)]\n\
+                    #[allow(dead_code)]\nmod tests {\n    fn g() {\n        x.unwrap();\n    }\n}\n\n\
+                    fn h() { y.unwrap(); }\n";
         assert_eq!(places(library_unwrap, &[(LIB, code)]), ["crates/sim/src/lib.rs:12"]);
         let one_test_item = "#[cfg(test)]\nuse a::b;\nfn h() { todo!() }\n";
         assert_eq!(places(library_unwrap, &[(LIB, one_test_item)]), ["crates/sim/src/lib.rs:3"]);
