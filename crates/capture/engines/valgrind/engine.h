@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the tool's files tell each other. */
+
+#ifndef PAGEWALK_ENGINE_H
+#define PAGEWALK_ENGINE_H
+
+#include "pub_tool_basics.h"
+#include "pub_tool_tooliface.h"
+#include "libvex_guest_amd64.h"
+
+/* In Valgrind's core the "no such thread" of a ThreadId; its headers for tools do not name it. */
+#define NO_THREAD ((ThreadId)0)
+
+/* ---- ring.c: the ring in shared memory, and the socket that announces it ---- */
+
+/* A block of at most this many words (its header and its slots) is sure to fit behind `limit`. */
+#define RING_HEADROOM_WORDS 128
+
+/* The place for the next word, while no client code runs. While client code runs the place is in the
+   thread's shadow guest state, see client_cursor in main.c. */
+extern ULong* ring_cursor;
+
+/* A cursor beyond this means that the chunk may not hold the next block. */
+extern ULong* ring_limit;
+
+/* Options. The sizes are powers of two. */
+extern const HChar* ring_socket_path;
+extern Long ring_chunk_bytes;
+extern Long ring_chunks;
+
+/* Makes a ring and announces it, or makes a private one when there is nobody to announce it to. */
+void ring_open(UInt origin);
+
+/* Leaves the parent's ring alone and forgets it. */
+void ring_leave(void);
+
+/* Hands the chunk to the reader and waits until the next one is free. */
+void ring_next_chunk(void);
+
+/* Lets the reader see what has been written so far. */
+void ring_publish(void);
+
+/* Says that nothing follows. */
+void ring_finish(void);
+
+/* ---- events.c: one function for each event ---- */
+
+/* Begins an event of so many payload words and returns the place for them. */
+ULong* event_begin(UInt kind, UInt words);
+
+void event_identity(void);
+void event_map(Addr start, SizeT bytes, UInt protection, UInt kind, ULong offset, const HChar* path);
+void event_thread_start(ThreadId thread, ThreadId parent);
+void event_thread_end(ThreadId thread);
+void event_exec(const HChar* path);
+void event_lost(const HChar* text);
+
+/* An event whose payload is plain numbers. */
+void event_words(UInt kind, UInt count, const ULong* words);
+
+/* Says which thread the words that follow belong to, if that changed. */
+void event_switch_to(ThreadId thread);
+
+/* Makes the next event_switch_to speak in any case: the ring is new. */
+void event_forget_thread(void);
+
+/* ---- maps.c: the client's mappings when a stream begins ---- */
+
+void maps_announce(void);
+
+/* ---- syscalls.c ---- */
+
+void syscall_before(ThreadId thread, UInt number, UWord* args, UInt count);
+void syscall_after(ThreadId thread, UInt number, UWord* args, UInt count, SysRes result);
+
+/* The status given to the last exit call, or -1: a signal ended the program. */
+Int syscall_exit_status(void);
+
+/* ---- blocks.c: the definitions of the blocks that have translations ---- */
+
+typedef struct {
+   Addr address;
+   UInt bytes;
+} Instruction;
+
+typedef struct {
+   UInt instruction;
+   UInt kind;
+   UInt bytes;
+} Slot;
+
+typedef struct {
+   UInt slots;
+   UInt instructions;
+} Exit;
+
+/* VEX puts at most 60 instructions into a block and unrolls short loops up to eight times; the instruction with
+   most references, XSAVE, makes fewer than 40. A definition of this size fits the smallest chunk. */
+#define BLOCK_INSTRUCTIONS_MAX 512
+#define BLOCK_SLOTS_MAX 3000
+#define BLOCK_EXITS_MAX 1024
+
+typedef struct {
+   UInt end;
+   UInt instruction_count;
+   UInt slot_count;
+   UInt exit_count;
+   Instruction instructions[BLOCK_INSTRUCTIONS_MAX];
+   Slot slots[BLOCK_SLOTS_MAX];
+   Exit exits[BLOCK_EXITS_MAX];
+} BlockDraft;
+
+void blocks_init(void);
+
+/* The number the next block gets. */
+UInt blocks_next_number(void);
+
+/* Gives the block the next number, and sends and keeps its definition. `key` is the guest address that Valgrind
+   will name when it discards the translation. */
+void blocks_define(Addr key, const BlockDraft* draft);
+
+void blocks_discard(Addr key, VexGuestExtents extents);
+
+/* Sends the definitions of all live blocks: the ring is new, the translations are not. */
+void blocks_replay(void);
+
+/* The client faulted at guest address `ip` amid a block. Makes the stream say exactly which instructions ran, and
+   returns the new cursor. */
+ULong* blocks_cut_at_fault(ULong* cursor, Addr ip);
+
+/* ---- instrument.c ---- */
+
+IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* layout,
+                 const VexGuestExtents* extents, const VexArchInfo* host, IRType guest_word, IRType host_word);
+
+/* Where the running thread keeps the cursor and the limit: offsets in shadow guest state 1. */
+#define SHADOW_CURSOR_AT 16
+#define SHADOW_LIMIT_AT 24
+
+#endif

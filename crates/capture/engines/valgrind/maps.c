@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The client's mappings at the beginning of a stream.
+
+   The kernel (/proc/self/maps) knows what is shared and what each file is called; only Valgrind's address space
+   manager knows which of it belongs to the client, and only Valgrind's core knows the program break and the stack,
+   which it manages itself. So each line of the kernel's list is cut at the manager's segments. */
+
+#include "engine.h"
+#include "wire.h"
+
+#include "pub_tool_aspacemgr.h"
+#include "pub_tool_libcbase.h"
+#include "pub_tool_libcfile.h"
+#include "pub_tool_mallocfree.h"
+#include "pub_tool_vki.h"
+
+/* In the core library; no header for tools declares them. */
+extern Addr VG_(brk_base);
+extern Addr VG_(brk_limit);
+extern Addr VG_(clstk_end);
+extern SizeT VG_(clstk_max_size);
+
+#define READ_STEP (64 * 1024)
+
+typedef struct {
+   Addr start;
+   Addr end;
+   UInt protection;
+   Bool shared;
+   ULong offset;
+   const HChar* path;
+} Line;
+
+/* The whole of /proc/self/maps as a string to be freed, or NULL. */
+static HChar* read_kernel_maps(void)
+{
+   Int fd = VG_(fd_open)("/proc/self/maps", VKI_O_RDONLY, 0);
+   if (fd < 0)
+      return NULL;
+   SizeT used = 0;
+   SizeT room = READ_STEP;
+   HChar* text = VG_(malloc)("pagewalk.maps", room + 1);
+   Int got;
+   while ((got = VG_(read)(fd, text + used, room - used)) > 0) {
+      used += got;
+      if (used == room) {
+         room += READ_STEP;
+         text = VG_(realloc)("pagewalk.maps", text, room + 1);
+      }
+   }
+   VG_(close)(fd);
+   text[used] = '\0';
+   return text;
+}
+
+/* Takes one line apart: start-end rwxp offset device inode path. Ends it with a NUL in place; returns the next. */
+static HChar* parse_line(HChar* text, Line* line)
+{
+   HChar* newline = VG_(strchr)(text, '\n');
+   HChar* next = newline == NULL ? text + VG_(strlen)(text) : newline + 1;
+   if (newline != NULL)
+      *newline = '\0';
+   HChar* at = text;
+   line->start = VG_(strtoull16)(at, &at);
+   line->end = VG_(strtoull16)(at + 1, &at);
+   line->protection = (at[1] == 'r') | (at[2] == 'w') << 1 | (at[3] == 'x') << 2;
+   line->shared = at[4] == 's';
+   line->offset = VG_(strtoull16)(at + 6, &at);
+   for (UInt field = 0; field < 2 && at != NULL; field++)
+      at = VG_(strchr)(at + 1, ' ');
+   line->path = at == NULL ? "" : at + VG_(strspn)(at, " ");
+   return next;
+}
+
+/* The client's first stack: everything it may grow to, because it grows without a system call. */
+static Addr stack_start(void)
+{
+   return VG_PGROUNDDN(VG_(clstk_end) + 1 - VG_(clstk_max_size));
+}
+
+static Addr stack_end(void)
+{
+   return VG_PGROUNDUP(VG_(clstk_end) + 1);
+}
+
+static void announce_piece(const Line* line, Addr start, Addr end, SegKind owner)
+{
+   Bool is_file = owner == SkFileC && line->path[0] == '/';
+   UInt kind = is_file ? WIRE_FILE : WIRE_ANONYMOUS;
+   if (line->shared)
+      kind = is_file ? WIRE_SHARED_FILE : WIRE_SHARED_ANONYMOUS;
+   if (line->path[0] == '[' && VG_(strncmp)(line->path, "[v", 2) == 0)
+      kind = WIRE_KERNEL;
+   event_map(start, end - start, line->protection, kind, is_file ? line->offset + (start - line->start) : 0,
+             kind == WIRE_KERNEL || is_file ? line->path : "");
+}
+
+/* Announces what the client owns of [start, end), leaving out the break and the stack. */
+static void announce_range(const Line* line, Addr start, Addr end)
+{
+   Addr heap_start = VG_PGROUNDUP(VG_(brk_base));
+   while (start < end) {
+      const NSegment* segment = VG_(am_find_nsegment)(start);
+      Addr stop = segment == NULL || segment->end >= end - 1 ? end : segment->end + 1;
+      Bool is_client = segment != NULL && (segment->kind & (SkAnonC | SkFileC | SkShmC));
+      Bool is_heap = is_client && segment->kind == SkAnonC && segment->start == heap_start;
+      Bool is_stack = start >= stack_start() && start < stack_end();
+      if (is_client && !is_heap && !is_stack)
+         announce_piece(line, start, stop, segment->kind);
+      start = stop;
+   }
+}
+
+void maps_announce(void)
+{
+   Addr heap_start = VG_PGROUNDUP(VG_(brk_base));
+   Addr heap_end = VG_PGROUNDUP(VG_(brk_limit));
+   if (heap_end > heap_start)
+      event_map(heap_start, heap_end - heap_start, VKI_PROT_READ | VKI_PROT_WRITE, WIRE_HEAP, 0, "");
+   event_map(stack_start(), stack_end() - stack_start(), VKI_PROT_READ | VKI_PROT_WRITE, WIRE_STACK, 0, "");
+
+   HChar* text = read_kernel_maps();
+   if (text == NULL) {
+      event_lost("the mappings in force at the start: /proc/self/maps cannot be read");
+      return;
+   }
+   for (HChar* at = text; *at != '\0';) {
+      Line line;
+      at = parse_line(at, &line);
+      announce_range(&line, line.start, line.end);
+   }
+   VG_(free)(text);
+}

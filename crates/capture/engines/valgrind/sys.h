@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* System calls that Valgrind's tool interface does not offer. A result of -4095 to -1 is a negated errno. */
+
+#ifndef PAGEWALK_SYS_H
+#define PAGEWALK_SYS_H
+
+#include "pub_tool_basics.h"
+#include "pub_tool_vkiscnums.h"
+
+/* Constants that Valgrind's copies of the kernel headers lack. */
+#define SYS_SOCK_SEQPACKET 5
+#define SYS_SOCK_CLOEXEC 02000000
+#define SYS_SO_SNDTIMEO 21
+#define SYS_MSG_NOSIGNAL 0x4000
+#define SYS_MFD_CLOEXEC 1
+#define SYS_FUTEX_WAIT 0
+#define SYS_FUTEX_WAKE 1
+#define SYS_ETIMEDOUT 110
+#define SYS_SHM_RDONLY 010000
+#define SYS_PKEY_MPROTECT 329
+
+static inline Word sys_call6(UWord number, UWord a, UWord b, UWord c, UWord d, UWord e, UWord f)
+{
+   register UWord r10 __asm__("r10") = d;
+   register UWord r8 __asm__("r8") = e;
+   register UWord r9 __asm__("r9") = f;
+   Word result;
+   __asm__ volatile("syscall"
+                    : "=a"(result)
+                    : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                    : "rcx", "r11", "memory");
+   return result;
+}
+
+static inline Word sys_call3(UWord number, UWord a, UWord b, UWord c)
+{
+   return sys_call6(number, a, b, c, 0, 0, 0);
+}
+
+static inline Bool sys_failed(Word result)
+{
+   return result < 0 && result >= -4095;
+}
+
+#endif
