@@ -42,6 +42,9 @@ pub struct RunResult {
     pub tool: Tool,
     /// Where the program ran.
     pub host: Host,
+    /// How each machine is built, in the order of `machines`; empty in results that do not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub descriptions: Vec<MachineDescription>,
     /// Totals over all processes, one entry per machine.
     pub machines: Vec<MachineResult>,
     /// Each process image (program start, fork child, exec), in order of start.
@@ -68,6 +71,49 @@ pub struct Host {
     pub kernel: String,
     /// THP mode: `always`, `madvise`, `never` or `unknown`.
     pub thp: String,
+}
+
+/// How a machine is built: what its file says, so that a reader can check what was modelled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MachineDescription {
+    /// The machine's name.
+    pub name: String,
+    /// Its TLBs, level by level.
+    pub tlbs: Vec<TlbDescription>,
+    /// Levels of the radix page table.
+    pub walk_levels: u32,
+    /// Its page-walk caches.
+    pub walk_caches: Vec<WalkCacheDescription>,
+    /// Cycles per event, by the key of the machine file, such as `l2_hit`.
+    pub cost: Metrics,
+}
+
+/// One TLB array.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TlbDescription {
+    /// Its name, as in the metrics `tlb.NAME.lookups`.
+    pub name: String,
+    /// 1 or 2.
+    pub level: u32,
+    /// Which references look it up: `fetch`, `load`, `store`.
+    pub serves: Vec<String>,
+    /// The page sizes it holds: `4K`, `2M`, `1G`.
+    pub page_sizes: Vec<String>,
+    /// Number of entries.
+    pub entries: u64,
+    /// Ways of a set; as many as entries when fully associative.
+    pub ways: u64,
+}
+
+/// One page-walk cache.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WalkCacheDescription {
+    /// Its name, as in the metrics `walk_cache.NAME.lookups`.
+    pub name: String,
+    /// Number of entries.
+    pub entries: u64,
+    /// Ways of a set; as many as entries when fully associative.
+    pub ways: u64,
 }
 
 /// Counters of one machine.

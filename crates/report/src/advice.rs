@@ -1,0 +1,315 @@
+//! One plain sentence: what to do about the translation cost of a process, or that there is nothing to gain.
+//!
+//! Only what a user can do on Linux today is ever advised. A larger TLB, a perfect TLB and a machine whose
+//! every page is 2 MB stand in the table to show the room there is; nobody can order them from the kernel.
+
+use crate::figures::{total_cycles, walk_cycle_share, whole};
+use crate::numbers::{count, mebibytes, percent};
+use crate::schema::{MachineResult, ProcessResult, WhatIf};
+
+/// Below this share of all modelled cycles, page walks are not worth anyone's time.
+pub const NOTICEABLE_WALK_SHARE: f64 = 0.01;
+/// An alternative must save at least this share of all modelled cycles.
+pub const NOTICEABLE_SAVING: f64 = 0.005;
+/// Among alternatives that save at least this part of the largest saving, the one that costs the least memory
+/// wins.
+pub const NEARLY_AS_MUCH: f64 = 0.9;
+/// Extra memory up to this many MiB is no argument against an alternative.
+pub const NEGLIGIBLE_PRICE_MIB: f64 = 16.0;
+/// A saving of 1 % of all modelled cycles may cost this many percent of the memory that the program touches.
+pub const FAIR_MEMORY_PER_SAVING: f64 = 10.0;
+
+/// The advice for a process, from its counters and alternatives on the first machine.
+pub fn advise(process: &ProcessResult) -> String {
+    let Some(machine) = process.machines.first() else {
+        return "No advice: no machine was simulated.".to_owned();
+    };
+    let name = &machine.name;
+    if whole(machine, "walks") == Some(0) {
+        return format!("Nothing to gain here: on {name} the program makes no page walk at all.");
+    }
+    let (Some(share), Some(cycles)) = (walk_cycle_share(machine), total_cycles(machine)) else {
+        return format!("No advice: the counters of {name} lack walk_cycle_share or total_cycles.");
+    };
+    if share < NOTICEABLE_WALK_SHARE {
+        return format!(
+            "Nothing to gain here: on {name} page walks take {} of the modelled cycles, less than the {} \
+             that would be worth a change.",
+            percent(share),
+            percent(NOTICEABLE_WALK_SHARE)
+        );
+    }
+    let candidates: Vec<Candidate> =
+        process.what_if.iter().filter_map(|what_if| Candidate::new(what_if, cycles)).collect();
+    match choose(&candidates, machine) {
+        Choice::Do(best) => best.sentence(process, name),
+        Choice::TooDear(best) => format!(
+            "Nothing to gain at a fair price: on {name} {} would save {} of the modelled cycles but takes \
+             {} of extra memory.",
+            best.what_if.title,
+            percent(best.saving),
+            mebibytes(best.what_if.memory_price_mib)
+        ),
+        Choice::Nothing if candidates.is_empty() => format!(
+            "Page walks take {} of the modelled cycles on {name}; no alternative was simulated that would \
+             lower them.",
+            percent(share)
+        ),
+        Choice::Nothing => format!(
+            "Nothing to gain here: page walks take {} of the modelled cycles on {name}, but no \
+             alternative saves even {} of all cycles.",
+            percent(share),
+            percent(NOTICEABLE_SAVING)
+        ),
+    }
+}
+
+/// An alternative that a user can bring about.
+struct Candidate<'a> {
+    what_if: &'a WhatIf,
+    /// Share of all modelled cycles that it saves. What was counted only from some instruction on is still
+    /// divided by the whole run, so the share errs on the low side.
+    saving: f64,
+}
+
+enum Choice<'a> {
+    Do(&'a Candidate<'a>),
+    TooDear(&'a Candidate<'a>),
+    Nothing,
+}
+
+impl<'a> Candidate<'a> {
+    fn new(what_if: &'a WhatIf, cycles: f64) -> Option<Candidate<'a>> {
+        let doable = matches!(what_if.id.as_str(), "all_4k" | "thp" | "mapping_2m");
+        if !doable || what_if.class != "modelled" || cycles <= 0.0 {
+            return None;
+        }
+        let saved = what_if.baseline_walk_cycles as f64 - what_if.walk_cycles as f64;
+        Some(Candidate { what_if, saving: saved / cycles })
+    }
+
+    fn fair(&self, machine: &MachineResult) -> bool {
+        let price = self.what_if.memory_price_mib;
+        let touched_mib = whole(machine, "pages_touched").map_or(0.0, |pages| pages as f64 / 256.0);
+        price <= NEGLIGIBLE_PRICE_MIB || price <= self.saving * FAIR_MEMORY_PER_SAVING * touched_mib
+    }
+
+    fn sentence(&self, process: &ProcessResult, machine: &str) -> String {
+        let what_if = self.what_if;
+        let fall = 1.0 - what_if.walk_cycles as f64 / what_if.baseline_walk_cycles as f64;
+        let since = match what_if.from_instruction {
+            0 => String::new(),
+            from => format!(", counted from instruction {} on", count(from)),
+        };
+        let price = if what_if.memory_price_mib == 0.0 {
+            "for no extra memory".to_owned()
+        } else {
+            format!("for {} of extra memory", mebibytes(what_if.memory_price_mib))
+        };
+        format!(
+            "{}: on {machine}, modelled walk cycles fall by {} ({} of all cycles{since}) {price}; {}.",
+            action(what_if),
+            percent(fall),
+            percent(self.saving),
+            way(what_if, process)
+        )
+    }
+}
+
+fn choose<'a>(candidates: &'a [Candidate<'a>], machine: &MachineResult) -> Choice<'a> {
+    let worthwhile = || candidates.iter().filter(|c| c.saving >= NOTICEABLE_SAVING);
+    let most = |a: &&Candidate, b: &&Candidate| a.saving.total_cmp(&b.saving);
+    let Some(largest) = worthwhile().filter(|c| c.fair(machine)).max_by(most) else {
+        return worthwhile().max_by(most).map_or(Choice::Nothing, Choice::TooDear);
+    };
+    let cheapest = worthwhile()
+        .filter(|c| c.fair(machine) && c.saving >= largest.saving * NEARLY_AS_MUCH)
+        .min_by(|a, b| {
+            let price = a.what_if.memory_price_mib.total_cmp(&b.what_if.memory_price_mib);
+            price.then(b.saving.total_cmp(&a.saving))
+        });
+    Choice::Do(cheapest.unwrap_or(largest))
+}
+
+fn action(what_if: &WhatIf) -> String {
+    match (what_if.id.as_str(), &what_if.mapping) {
+        ("mapping_2m", Some(mapping)) => format!("Put {mapping} on 2 MB pages"),
+        ("thp", _) => "Let anonymous memory have transparent huge pages".to_owned(),
+        ("all_4k", _) => "Keep this program on 4 KB pages".to_owned(),
+        _ => what_if.title.clone(),
+    }
+}
+
+/// How a user brings it about on Linux.
+fn way(what_if: &WhatIf, process: &ProcessResult) -> &'static str {
+    let kind = what_if
+        .mapping
+        .as_ref()
+        .and_then(|name| process.attribution.mappings.iter().find(|row| row.name == *name))
+        .map_or("unknown", |row| row.kind.as_str());
+    match (what_if.id.as_str(), kind) {
+        ("thp", _) => {
+            "set THP to `always`, or to `madvise` and run with `GLIBC_TUNABLES=glibc.malloc.hugetlb=1`"
+        }
+        ("all_4k", _) => "turn huge pages off for it with `prctl(PR_SET_THP_DISABLE, 1)`",
+        (_, "heap") => "try `GLIBC_TUNABLES=glibc.malloc.hugetlb=1`",
+        (_, "anonymous") => {
+            "mark it with `madvise(MADV_HUGEPAGE)`, or where malloc made it try \
+             `GLIBC_TUNABLES=glibc.malloc.hugetlb=1`"
+        }
+        (_, "shared_anonymous") => {
+            "mark it with `madvise(MADV_HUGEPAGE)` and set \
+             /sys/kernel/mm/transparent_hugepage/shmem_enabled to `advise`"
+        }
+        (_, "file") => {
+            "the file's text must be aligned to 2 MB and remapped to huge pages when the program starts"
+        }
+        (_, "shared_file") => "the file must lie on hugetlbfs, or on tmpfs mounted with `huge=advise`",
+        _ => "mark its range with `madvise(MADV_HUGEPAGE)`",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::{Attribution, Heat, MappingRow, Metrics, Number};
+
+    fn alternative(id: &str, mapping: Option<&str>, walk_cycles: u64, price: f64) -> WhatIf {
+        WhatIf {
+            id: id.to_owned(),
+            title: mapping.map_or(id.to_owned(), |m| format!("{m} alone on 2 MB pages")),
+            class: if id == "perfect_tlb" { "bound" } else { "modelled" }.to_owned(),
+            mapping: mapping.map(str::to_owned),
+            from_instruction: 0,
+            walks: walk_cycles / 40,
+            walk_cycles,
+            baseline_walks: 2_000,
+            baseline_walk_cycles: 80_000,
+            memory_price_mib: price,
+        }
+    }
+
+    fn mapping(name: &str, kind: &str) -> MappingRow {
+        MappingRow {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            build_id: None,
+            start: 0,
+            bytes: 0,
+            pages_touched: 0,
+            references_fetch: 0,
+            references_data: 0,
+            walks_fetch: 0,
+            walks_data: 0,
+            walk_cycles: 0,
+        }
+    }
+
+    /// 80,000 of 1,000,000 cycles are walks; the program touches 100 MiB.
+    fn process(what_if: Vec<WhatIf>) -> ProcessResult {
+        let metrics = Metrics::from([
+            ("walks".to_owned(), Number::Count(2_000)),
+            ("pages_touched".to_owned(), Number::Count(25_600)),
+            ("total_cycles".to_owned(), Number::Count(1_000_000)),
+            ("walk_cycle_share".to_owned(), Number::Real(0.08)),
+        ]);
+        ProcessResult {
+            pid: 1,
+            parent: 0,
+            origin: "start".to_owned(),
+            program: "/bin/p".to_owned(),
+            command_line: vec![],
+            ended: "exit 0".to_owned(),
+            losses: vec![],
+            machines: vec![MachineResult { name: "skylake".to_owned(), metrics }],
+            attribution: Attribution {
+                mappings: vec![mapping("[heap]", "heap"), mapping("/lib/libx.so", "file")],
+                ..Attribution::default()
+            },
+            heat: Heat::default(),
+            reach: vec![],
+            what_if,
+            advice: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_heap_on_huge_pages() {
+        let advice = advise(&process(vec![
+            alternative("baseline", None, 80_000, 0.0),
+            alternative("mapping_2m", Some("[heap]"), 8_000, 3.2),
+            alternative("all_2m", None, 0, 0.0),
+            alternative("perfect_tlb", None, 0, 0.0),
+        ]));
+        assert_eq!(
+            advice,
+            "Put [heap] on 2 MB pages: on skylake, modelled walk cycles fall by 90.0 % (7.20 % of all \
+             cycles) for 3.2 MiB of extra memory; try `GLIBC_TUNABLES=glibc.malloc.hugetlb=1`."
+        );
+    }
+
+    #[test]
+    fn a_file_and_a_late_start_are_named() {
+        let mut text = alternative("mapping_2m", Some("/lib/libx.so"), 20_000, 0.0);
+        text.from_instruction = 12_300_000;
+        assert_eq!(
+            advise(&process(vec![text])),
+            "Put /lib/libx.so on 2 MB pages: on skylake, modelled walk cycles fall by 75.0 % (6.00 % of \
+             all cycles, counted from instruction 12.3 M on) for no extra memory; the file's text must be \
+             aligned to 2 MB and remapped to huge pages when the program starts."
+        );
+    }
+
+    #[test]
+    fn nearly_the_same_saving_for_less_memory_wins() {
+        let thp = alternative("thp", None, 1_000, 60.0);
+        let heap = alternative("mapping_2m", Some("[heap]"), 8_000, 3.0);
+        assert!(advise(&process(vec![thp.clone(), heap])).starts_with("Put [heap]"));
+        let weaker = alternative("mapping_2m", Some("[heap]"), 9_000, 3.0);
+        assert!(advise(&process(vec![thp, weaker])).starts_with("Let anonymous memory"));
+    }
+
+    #[test]
+    fn memory_is_weighed_against_the_saving() {
+        // 7.2 % of the cycles may cost 72 % of the 100 MiB touched.
+        let fair = alternative("thp", None, 8_000, 72.0);
+        assert!(advise(&process(vec![fair])).starts_with("Let anonymous memory"));
+        let dear = alternative("thp", None, 8_000, 72.1);
+        assert_eq!(
+            advise(&process(vec![dear])),
+            "Nothing to gain at a fair price: on skylake thp would save 7.20 % of the modelled cycles but \
+             takes 72.1 MiB of extra memory."
+        );
+    }
+
+    #[test]
+    fn what_nobody_can_do_is_never_advised() {
+        let room = ["all_2m", "double_tlb", "perfect_tlb"].map(|id| alternative(id, None, 0, 0.0));
+        let advice = advise(&process(room.to_vec()));
+        assert_eq!(
+            advice,
+            "Page walks take 8.00 % of the modelled cycles on skylake; no alternative was simulated that \
+             would lower them."
+        );
+        let mut bound = alternative("mapping_2m", Some("[heap]"), 0, 0.0);
+        bound.class = "bound".to_owned();
+        assert_eq!(advise(&process(vec![bound])), advice);
+    }
+
+    #[test]
+    fn small_walk_shares_and_small_savings_are_nothing_to_gain() {
+        let mut cheap = process(vec![alternative("mapping_2m", Some("[heap]"), 0, 0.0)]);
+        cheap.machines[0].metrics.insert("walk_cycle_share".to_owned(), Number::Real(0.0099));
+        assert_eq!(
+            advise(&cheap),
+            "Nothing to gain here: on skylake page walks take 0.99 % of the modelled cycles, less than \
+             the 1.00 % that would be worth a change."
+        );
+        let small = process(vec![alternative("thp", None, 75_001, 0.0)]);
+        assert!(advise(&small).starts_with("Nothing to gain here"), "{}", advise(&small));
+        let enough = process(vec![alternative("thp", None, 75_000, 0.0)]);
+        assert!(advise(&enough).starts_with("Let anonymous memory"));
+        cheap.machines[0].metrics.insert("walks".to_owned(), Number::Count(0));
+        assert_eq!(advise(&cheap), "Nothing to gain here: on skylake the program makes no page walk at all.");
+    }
+}

@@ -1,0 +1,144 @@
+//! The figures that several renderers show, read from a machine's metrics by name.
+
+use crate::numbers::{count, percent};
+use crate::schema::{MachineDescription, MachineResult, ProcessResult, RunResult, TlbDescription};
+use std::collections::BTreeMap;
+
+/// Bytes of a page as in `pages_touched`.
+pub(crate) const PAGE_BYTES: u64 = 4096;
+
+/// A whole metric; absent when the result does not carry it.
+pub(crate) fn whole(machine: &MachineResult, name: &str) -> Option<u64> {
+    match machine.metrics.get(name)? {
+        crate::schema::Number::Count(n) => Some(*n),
+        crate::schema::Number::Real(_) => None,
+    }
+}
+
+/// Share of all modelled cycles that page walks take.
+pub(crate) fn walk_cycle_share(machine: &MachineResult) -> Option<f64> {
+    Some(machine.metrics.get("walk_cycle_share")?.as_f64())
+}
+
+/// All modelled cycles.
+pub(crate) fn total_cycles(machine: &MachineResult) -> Option<f64> {
+    Some(machine.metrics.get("total_cycles")?.as_f64())
+}
+
+/// How often something happens per thousand instructions.
+pub(crate) fn per_kilo_instruction(machine: &MachineResult, events: u64) -> Option<f64> {
+    let instructions = whole(machine, "instructions")?;
+    (instructions > 0).then(|| events as f64 * 1000.0 / instructions as f64)
+}
+
+/// One line of the TLB table.
+pub(crate) struct TlbFigures<'a> {
+    pub name: &'a str,
+    pub description: Option<&'a TlbDescription>,
+    pub lookups: u64,
+    pub misses: u64,
+}
+
+impl TlbFigures<'_> {
+    pub fn hits(&self) -> u64 {
+        self.lookups.saturating_sub(self.misses)
+    }
+
+    pub fn miss_ratio(&self) -> Option<f64> {
+        (self.lookups > 0).then(|| self.misses as f64 / self.lookups as f64)
+    }
+
+    /// `64 × 4-way, 4K`; empty when the result does not describe the machine.
+    pub fn geometry(&self) -> String {
+        let Some(tlb) = self.description else { return String::new() };
+        format!("{}, {}", array(tlb.entries, tlb.ways), tlb.page_sizes.join("+"))
+    }
+}
+
+/// An array's size: `64 × 4-way`, or `8 × full`.
+pub(crate) fn array(entries: u64, ways: u64) -> String {
+    if ways >= entries { format!("{entries} × full") } else { format!("{entries} × {ways}-way") }
+}
+
+/// The arrays of a machine: in the description's order, or by name where there is none.
+pub(crate) fn tlbs<'a>(
+    machine: &'a MachineResult,
+    description: Option<&'a MachineDescription>,
+) -> Vec<TlbFigures<'a>> {
+    let mut by_name: BTreeMap<&str, TlbFigures> = machine
+        .metrics
+        .keys()
+        .filter_map(|key| key.strip_prefix("tlb.")?.strip_suffix(".lookups"))
+        .map(|name| {
+            let of = |what| whole(machine, &format!("tlb.{name}.{what}")).unwrap_or(0);
+            (name, TlbFigures { name, description: None, lookups: of("lookups"), misses: of("misses") })
+        })
+        .collect();
+    let mut rows = Vec::with_capacity(by_name.len());
+    for tlb in description.map_or(&[][..], |d| &d.tlbs) {
+        if let Some(row) = by_name.remove(tlb.name.as_str()) {
+            rows.push(TlbFigures { description: Some(tlb), ..row });
+        }
+    }
+    rows.extend(by_name.into_values());
+    rows
+}
+
+/// References that missed every array of a level.
+pub(crate) fn level_misses(machine: &MachineResult) -> Vec<(u32, u64)> {
+    (1..=2).filter_map(|level| Some((level, whole(machine, &format!("tlb.level{level}.misses"))?))).collect()
+}
+
+/// The description that belongs to a machine.
+pub(crate) fn description<'a>(result: &'a RunResult, machine: &str) -> Option<&'a MachineDescription> {
+    result.descriptions.iter().find(|d| d.name == machine)
+}
+
+/// The last part of a path: what people call a program or library.
+pub(crate) fn base_name(path: &str) -> &str {
+    match path.rsplit('/').next() {
+        Some(name) if !name.is_empty() => name,
+        _ => path,
+    }
+}
+
+/// What a process costs on the first machine: the order in which processes are shown.
+pub(crate) fn weight(process: &ProcessResult) -> f64 {
+    let Some(machine) = process.machines.first() else { return 0.0 };
+    total_cycles(machine).or_else(|| whole(machine, "instructions").map(|n| n as f64)).unwrap_or(0.0)
+}
+
+/// The process image that is shown in full: the costliest one. A driver such as `gcc` or `sh -c` starts first
+/// and does next to nothing; the reader wants the program that did the work.
+pub(crate) fn costliest(result: &RunResult) -> Option<usize> {
+    let mut best: Option<(usize, f64)> = None;
+    for (index, process) in result.processes.iter().enumerate() {
+        let weight = weight(process);
+        if best.is_none_or(|(_, heaviest)| weight > heaviest) {
+            best = Some((index, weight));
+        }
+    }
+    best.map(|(index, _)| index)
+}
+
+/// The finding in one sentence.
+pub(crate) fn headline(process: &ProcessResult) -> String {
+    let program = base_name(&process.program);
+    let Some(machine) = process.machines.first() else {
+        return format!("{program} ran, but no machine was simulated.");
+    };
+    let instructions = whole(machine, "instructions").map_or("an unknown number of".to_owned(), count);
+    match (whole(machine, "walks"), walk_cycle_share(machine)) {
+        (Some(0), _) => {
+            format!("{program} makes no page walk in {instructions} instructions on {}.", machine.name)
+        }
+        (Some(walks), Some(share)) => format!(
+            "{program} spends {} of its modelled cycles on page walks: {} walks in {instructions} \
+             instructions on {}.",
+            percent(share),
+            count(walks),
+            machine.name
+        ),
+        _ => format!("{program} ran {instructions} instructions on {}.", machine.name),
+    }
+}

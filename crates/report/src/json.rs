@@ -1,0 +1,207 @@
+//! The result as JSON text, both ways.
+//!
+//! Keys stand in the order of the schema's fields, metrics in the order of their names, so equal results are
+//! equal bytes. Lists of plain values stay on one line: the heat picture is thousands of numbers.
+
+use crate::schema::{RESULT_SCHEMA, RunResult};
+use serde::{Deserialize, Serialize};
+use serde_json::ser::Formatter;
+use std::io::{self, Write};
+
+/// Why a saved result could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The text is not JSON, or not one JSON object.
+    #[error("not a pagewalk result: {0}")]
+    NotJson(serde_json::Error),
+    /// The text is JSON without a schema name.
+    #[error("not a pagewalk result: no \"schema\" field; expected \"{RESULT_SCHEMA}\"")]
+    NoSchema,
+    /// The result has another schema.
+    #[error("the result has schema \"{found}\"; this version of pagewalk reads \"{RESULT_SCHEMA}\"")]
+    OtherSchema {
+        /// The schema that it names.
+        found: String,
+    },
+    /// The schema's name is right but its fields are not.
+    #[error("the result does not fit schema \"{RESULT_SCHEMA}\": {0}")]
+    Shape(serde_json::Error),
+}
+
+/// The result as JSON, with a newline at its end.
+pub fn to_json(result: &RunResult) -> String {
+    let mut bytes = Vec::new();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, Layout::default());
+    result.serialize(&mut serializer).expect("a result has string keys and a vector takes every byte");
+    bytes.push(b'\n');
+    String::from_utf8(bytes).expect("serde_json writes UTF-8")
+}
+
+/// Reads what [`to_json`] wrote.
+///
+/// # Errors
+/// When the text is not JSON, names another schema, or lacks fields of this one.
+pub fn from_json(text: &str) -> Result<RunResult, ReadError> {
+    /// Just the name, so that a result of another version is told apart from a broken one.
+    #[derive(Deserialize)]
+    struct Named {
+        schema: Option<String>,
+    }
+    let named: Named = serde_json::from_str(text).map_err(ReadError::NotJson)?;
+    match named.schema {
+        None => Err(ReadError::NoSchema),
+        Some(found) if found != RESULT_SCHEMA => Err(ReadError::OtherSchema { found }),
+        Some(_) => serde_json::from_str(text).map_err(ReadError::Shape),
+    }
+}
+
+/// Two-space indentation, except that a list of plain values stays on one line.
+///
+/// A list does not know what it holds until its first value comes, so the break before a list's value is put
+/// off until that value turns out to be an object or a list.
+#[derive(Default)]
+struct Layout {
+    depth: usize,
+    /// Inside a list, before a value whose kind is not known yet; true for the list's first value.
+    awaited: Option<bool>,
+    /// Whether the last closed value inside a list was on a line of its own.
+    broken: bool,
+    /// Directly after an object's opening brace.
+    empty: bool,
+}
+
+impl Layout {
+    fn new_line<W: ?Sized + Write>(&self, out: &mut W) -> io::Result<()> {
+        out.write_all(b"\n")?;
+        (0..self.depth).try_for_each(|_| out.write_all(b"  "))
+    }
+
+    fn before_plain<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        match self.awaited.take() {
+            Some(false) => out.write_all(b" "),
+            _ => Ok(()),
+        }
+    }
+
+    fn before_nested<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        if self.awaited.take().is_some() { self.new_line(out) } else { Ok(()) }
+    }
+}
+
+impl Formatter for Layout {
+    fn write_null<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.before_plain(out)?;
+        out.write_all(b"null")
+    }
+
+    fn write_bool<W: ?Sized + Write>(&mut self, out: &mut W, value: bool) -> io::Result<()> {
+        self.before_plain(out)?;
+        out.write_all(if value { b"true" } else { b"false" })
+    }
+
+    fn write_u32<W: ?Sized + Write>(&mut self, out: &mut W, value: u32) -> io::Result<()> {
+        self.write_u64(out, u64::from(value))
+    }
+
+    fn write_u64<W: ?Sized + Write>(&mut self, out: &mut W, value: u64) -> io::Result<()> {
+        self.before_plain(out)?;
+        write!(out, "{value}")
+    }
+
+    fn write_f64<W: ?Sized + Write>(&mut self, out: &mut W, value: f64) -> io::Result<()> {
+        self.before_plain(out)?;
+        // Debug keeps the ".0" that tells a ratio from a count, and reads back as the same number.
+        write!(out, "{value:?}")
+    }
+
+    fn begin_string<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.before_plain(out)?;
+        out.write_all(b"\"")
+    }
+
+    fn begin_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.before_nested(out)?;
+        self.depth += 1;
+        self.broken = false;
+        out.write_all(b"[")
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.awaited = Some(first);
+        if first { Ok(()) } else { out.write_all(b",") }
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.depth -= 1;
+        if self.broken {
+            self.new_line(out)?;
+        }
+        self.broken = true;
+        out.write_all(b"]")
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.before_nested(out)?;
+        self.depth += 1;
+        self.empty = true;
+        out.write_all(b"{")
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.empty = false;
+        if !first {
+            out.write_all(b",")?;
+        }
+        self.new_line(out)
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        out.write_all(b": ")
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.depth -= 1;
+        if !std::mem::take(&mut self.empty) {
+            self.new_line(out)?;
+        }
+        self.broken = true;
+        out.write_all(b"}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn laid_out(value: &impl Serialize) -> String {
+        let mut bytes = Vec::new();
+        value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, Layout::default())).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn lists_of_plain_values_stay_on_one_line() {
+        #[derive(Serialize)]
+        struct Row {
+            name: &'static str,
+            walks: Vec<u64>,
+        }
+        let rows = vec![Row { name: "a", walks: vec![1, 2] }, Row { name: "b", walks: vec![] }];
+        let expected = [
+            "[",
+            "  {",
+            "    \"name\": \"a\",",
+            "    \"walks\": [1, 2]",
+            "  },",
+            "  {",
+            "    \"name\": \"b\",",
+            "    \"walks\": []",
+            "  }",
+            "]",
+        ];
+        assert_eq!(laid_out(&rows), expected.join("\n"));
+        assert_eq!(laid_out(&vec![vec![1u64], vec![]]), "[\n  [1],\n  []\n]");
+        assert_eq!(laid_out(&[std::collections::BTreeMap::<String, u64>::new()]), "[\n  {}\n]");
+        assert_eq!(laid_out(&(0.5f64, 1.0f64, true, "x\"", None::<u32>)), r#"[0.5, 1.0, true, "x\"", null]"#);
+    }
+}

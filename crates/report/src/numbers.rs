@@ -1,0 +1,159 @@
+//! Numbers for people: three significant digits, an SI suffix, a true minus sign. `html/js/numbers.js` is the
+//! same in the browser.
+
+/// A count: `987`, `1.23 M`.
+pub(crate) fn count(n: u64) -> String {
+    if n < 1000 { n.to_string() } else { scaled(n as f64, 1000.0, &[" k", " M", " G", " T", " P", " E"]) }
+}
+
+/// Every digit of a count, in groups of three: `1,536`.
+pub(crate) fn exact(n: u64) -> String {
+    let digits = n.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// A size in memory: `512 B`, `6 MiB`, `48.2 MiB`.
+pub(crate) fn bytes(n: u64) -> String {
+    if n < 1024 {
+        format!("{n} B")
+    } else {
+        let text = scaled(n as f64, 1024.0, &[" KiB", " MiB", " GiB", " TiB", " PiB", " EiB"]);
+        // Sizes are mostly powers of two: "6.00 MiB" promises digits that nobody measured.
+        text.replace(".00 ", " ").replace(".0 ", " ")
+    }
+}
+
+/// Mebibytes: `0 MiB`, `3.2 MiB`, `1,536 MiB`.
+pub(crate) fn mebibytes(mib: f64) -> String {
+    if mib == 0.0 {
+        "0 MiB".to_owned()
+    } else if mib < 0.05 {
+        "<0.1 MiB".to_owned()
+    } else if mib < 99.95 {
+        format!("{mib:.1} MiB")
+    } else {
+        format!("{} MiB", exact(mib.round() as u64))
+    }
+}
+
+/// A fraction of one as a percentage: `0 %`, `<0.01 %`, `7.81 %`, `86.3 %`.
+pub(crate) fn percent(fraction: f64) -> String {
+    let percent = fraction * 100.0;
+    if percent == 0.0 {
+        "0 %".to_owned()
+    } else if percent < 0.005 {
+        "<0.01 %".to_owned()
+    } else {
+        format!("{} %", three_digits(percent))
+    }
+}
+
+/// A relative change from `before` to `after`: `−93.1 %`, `+12.0 %`, `0 %`.
+pub(crate) fn change(before: u64, after: u64) -> String {
+    if before == after {
+        return "0 %".to_owned();
+    }
+    if before == 0 {
+        return format!("+{}", count(after));
+    }
+    let sign = if after < before { '−' } else { '+' };
+    format!("{sign}{}", percent(after.abs_diff(before) as f64 / before as f64))
+}
+
+/// A ratio: `0`, `0.004`, `1.94`, `12.3`, `512`.
+pub(crate) fn ratio(x: f64) -> String {
+    if x == 0.0 {
+        "0".to_owned()
+    } else if x < 0.0005 {
+        "<0.001".to_owned()
+    } else if x < 0.0995 {
+        format!("{x:.3}")
+    } else {
+        three_digits(x)
+    }
+}
+
+fn scaled(n: f64, step: f64, suffixes: &[&str]) -> String {
+    let mut value = n;
+    let mut suffix = "";
+    for next in suffixes {
+        // 999.5 would print as "1000": the next suffix takes over there.
+        if value < step.min(999.5) {
+            break;
+        }
+        value /= step;
+        suffix = next;
+    }
+    format!("{}{suffix}", three_digits(value))
+}
+
+fn three_digits(x: f64) -> String {
+    if x < 9.995 {
+        format!("{x:.2}")
+    } else if x < 99.95 {
+        format!("{x:.1}")
+    } else {
+        format!("{x:.0}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_keep_three_digits_and_never_print_a_thousand_of_a_unit() {
+        let cases = [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1.00 k"),
+            (9_994, "9.99 k"),
+            (9_996, "10.0 k"),
+            (999_499, "999 k"),
+            (999_500, "1.00 M"),
+            (1_234_567, "1.23 M"),
+            (u64::MAX, "18.4 E"),
+        ];
+        for (n, text) in cases {
+            assert_eq!(count(n), text, "{n}");
+        }
+    }
+
+    #[test]
+    fn sizes_drop_digits_nobody_measured() {
+        assert_eq!(bytes(512), "512 B");
+        assert_eq!(bytes(6 << 20), "6 MiB");
+        assert_eq!(bytes(1 << 20), "1 MiB");
+        assert_eq!(bytes(1000 << 10), "0.98 MiB");
+        assert_eq!(bytes(50_541_363), "48.2 MiB");
+    }
+
+    #[test]
+    fn shares_and_changes_say_when_they_are_tiny() {
+        assert_eq!(percent(0.0), "0 %");
+        assert_eq!(percent(0.00001), "<0.01 %");
+        assert_eq!(percent(0.0781), "7.81 %");
+        assert_eq!(percent(0.8634), "86.3 %");
+        assert_eq!(change(100, 7), "−93.0 %");
+        assert_eq!(change(100, 112), "+12.0 %");
+        assert_eq!(change(5, 5), "0 %");
+        assert_eq!(change(0, 1500), "+1.50 k");
+    }
+
+    #[test]
+    fn other_units() {
+        assert_eq!(exact(1_536), "1,536");
+        assert_eq!(exact(123), "123");
+        assert_eq!(mebibytes(3.21), "3.2 MiB");
+        assert_eq!(mebibytes(1536.4), "1,536 MiB");
+        assert_eq!(ratio(0.0041), "0.004");
+        assert_eq!(ratio(1.944), "1.94");
+    }
+}

@@ -1,0 +1,123 @@
+//! All processes of a run, condensed: the images of one program fold into one line.
+
+use super::Page;
+use super::paint::{Line, Style, printable};
+use super::table::{Narrow, Table, names, numbers, texts};
+use crate::figures::{base_name, per_kilo_instruction, walk_cycle_share, weight, whole};
+use crate::numbers::{count, percent, ratio};
+use crate::schema::{MachineResult, Metrics, Number, ProcessResult, RunResult};
+use std::collections::BTreeMap;
+
+/// Lines of the table before the rest is counted.
+const SHOWN: usize = 8;
+/// Lines of the table with `-v`, where each process has its own.
+const SHOWN_VERBOSE: usize = 60;
+
+/// Process images that share a line.
+struct Family<'a> {
+    name: String,
+    members: Vec<&'a ProcessResult>,
+}
+
+impl Family<'_> {
+    fn weight(&self) -> f64 {
+        self.members.iter().map(|process| weight(process)).sum()
+    }
+
+    /// The members' counters together; a share of cycles is formed anew from the sums.
+    fn totals(&self) -> MachineResult {
+        let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
+        for machine in self.members.iter().filter_map(|process| process.machines.first()) {
+            for name in ["instructions", "walks", "walk_cycles", "total_cycles"] {
+                *sums.entry(name).or_default() += machine.metrics.get(name).map_or(0.0, |n| n.as_f64());
+            }
+        }
+        let mut metrics: Metrics =
+            sums.iter().map(|(name, sum)| ((*name).to_owned(), Number::Count(*sum as u64))).collect();
+        if let (Some(walk_cycles), Some(total)) =
+            (sums.get("walk_cycles"), sums.get("total_cycles").filter(|t| **t > 0.0))
+        {
+            metrics.insert("walk_cycle_share".to_owned(), Number::Real(walk_cycles / total));
+        }
+        MachineResult { name: String::new(), metrics }
+    }
+
+    /// What went wrong in it, if anything did.
+    fn remark(&self) -> String {
+        let mut endings: BTreeMap<&str, usize> = BTreeMap::new();
+        for process in
+            self.members.iter().filter(|process| !matches!(process.ended.as_str(), "exit 0" | "exec"))
+        {
+            *endings.entry(&process.ended).or_default() += 1;
+        }
+        let endings = endings.iter().map(|(ending, times)| match (*times, self.members.len()) {
+            (1, 1) => printable(ending),
+            _ => format!("{times} × {}", printable(ending)),
+        });
+        endings.collect::<Vec<_>>().join(", ")
+    }
+}
+
+pub(super) fn write(page: &mut Page, result: &RunResult) {
+    page.blank();
+    let mut families = families(&result.processes, page.verbose);
+    families.sort_by(|a, b| b.weight().total_cmp(&a.weight()));
+    let mut table = Table::new(vec![
+        names("All processes"),
+        numbers("", Narrow::Keep),
+        numbers("instructions", Narrow::Keep),
+        numbers("walks", Narrow::Keep),
+        numbers("per 1000 instr.", Narrow::Drop(1)),
+        numbers("walk cycles", Narrow::Drop(2)),
+        numbers("share", Narrow::Keep),
+        texts("", Narrow::Drop(3)),
+    ]);
+    if let Some(total) = result.machines.first() {
+        let title = Line::new(Style::Plain, "together");
+        table.row(row(title, result.processes.len(), total, String::new()));
+    }
+    let shown = if page.verbose { SHOWN_VERBOSE } else { SHOWN };
+    for family in families.iter().take(shown) {
+        let name = Line::new(Style::Plain, family.name.clone());
+        table.row(row(name, family.members.len(), &family.totals(), family.remark()));
+    }
+    page.table(table);
+    if families.len() > shown {
+        page.line(Line::new(Style::Quiet, format!("  … and {} more", families.len() - shown)));
+    }
+}
+
+fn row(name: Line, members: usize, machine: &MachineResult, remark: String) -> Vec<Line> {
+    let plain = |text: Option<String>| Line::new(Style::Plain, text.unwrap_or_default());
+    let walks = whole(machine, "walks");
+    vec![
+        name,
+        if members > 1 { Line::new(Style::Quiet, format!("{members}×")) } else { Line::default() },
+        plain(whole(machine, "instructions").map(count)),
+        plain(walks.map(count)),
+        plain(walks.and_then(|walks| per_kilo_instruction(machine, walks)).map(ratio)),
+        plain(whole(machine, "walk_cycles").map(count)),
+        plain(walk_cycle_share(machine).map(percent)),
+        Line::new(Style::Warning, remark),
+    ]
+}
+
+/// Images by program, in order of their first start; each image alone when `apart`.
+fn families(processes: &[ProcessResult], apart: bool) -> Vec<Family<'_>> {
+    let mut families: Vec<Family> = Vec::new();
+    let mut by_program: BTreeMap<&str, usize> = BTreeMap::new();
+    for process in processes {
+        let name = base_name(&process.program);
+        if apart {
+            let name = printable(&format!("{name} ({})", process.pid));
+            families.push(Family { name, members: vec![process] });
+            continue;
+        }
+        let index = *by_program.entry(&process.program).or_insert_with(|| {
+            families.push(Family { name: printable(name), members: Vec::new() });
+            families.len() - 1
+        });
+        families[index].members.push(process);
+    }
+    families
+}

@@ -1,0 +1,123 @@
+//! What `pagewalk profile` prints on the terminal: the costliest process image in full, all others condensed.
+
+mod family;
+mod paint;
+mod process;
+mod table;
+
+use crate::figures::costliest;
+use crate::schema::{ProcessResult, RunResult};
+use paint::{Line, Style, printable, wrap};
+
+/// Narrower terminals get lines of this width: below it the tables have nothing left to leave out.
+pub const NARROWEST: usize = 64;
+/// Losses shown before the rest is counted.
+const LOSSES_SHOWN: usize = 4;
+
+/// How the text is laid out.
+#[derive(Clone, Copy, Debug)]
+pub struct TextOptions {
+    /// Columns of the terminal.
+    pub width: usize,
+    /// Whether to use terminal colours.
+    pub color: bool,
+    /// Longer tables, every TLB array, every process on a line of its own.
+    pub verbose: bool,
+}
+
+/// The result as text for a terminal.
+pub fn render_text(result: &RunResult, options: &TextOptions) -> String {
+    let mut page = Page::new(*options);
+    let Some(index) = costliest(result) else {
+        page.line(Line::new(Style::Strong, "No process was recorded."));
+        return page.out;
+    };
+    process::write(&mut page, result, &result.processes[index]);
+    if result.processes.len() > 1 {
+        family::write(&mut page, result);
+    }
+    losses(&mut page, &result.processes);
+    next_step(&mut page, result);
+    page.out
+}
+
+/// The text so far, and how it is laid out.
+struct Page {
+    out: String,
+    width: usize,
+    color: bool,
+    verbose: bool,
+}
+
+impl Page {
+    fn new(options: TextOptions) -> Page {
+        let TextOptions { width, color, verbose } = options;
+        Page { out: String::new(), width: width.max(NARROWEST), color, verbose }
+    }
+
+    fn line(&mut self, line: Line) {
+        line.fit(self.width).write(&mut self.out, self.color);
+        self.out.push('\n');
+    }
+
+    fn blank(&mut self) {
+        self.out.push('\n');
+    }
+
+    /// Several lines, the later ones indented as far as the first one's lead is wide.
+    fn paragraph(&mut self, lead: Line, style: Style, text: &str) {
+        let indent = lead.width();
+        for (index, text) in wrap(text, self.width - indent).into_iter().enumerate() {
+            let start = if index == 0 { lead.clone() } else { Line::new(Style::Plain, " ".repeat(indent)) };
+            self.line(start.and(style, text));
+        }
+    }
+
+    fn table(&mut self, table: table::Table) {
+        table.write(&mut self.out, self.width, self.color);
+    }
+}
+
+fn losses(page: &mut Page, processes: &[ProcessResult]) {
+    let all: Vec<String> = processes
+        .iter()
+        .flat_map(|process| {
+            process.losses.iter().map(move |loss| match processes.len() {
+                1 => printable(loss),
+                _ => format!("pid {}: {}", process.pid, printable(loss)),
+            })
+        })
+        .collect();
+    if all.is_empty() {
+        return;
+    }
+    page.blank();
+    let shown = if page.verbose { all.len() } else { all.len().min(LOSSES_SHOWN) };
+    for loss in &all[..shown] {
+        page.paragraph(Line::new(Style::Warning, "  lost  "), Style::Plain, loss);
+    }
+    if shown < all.len() {
+        page.line(
+            Line::new(Style::Warning, "  lost  ")
+                .and(Style::Plain, format!("… and {} more", all.len() - shown)),
+        );
+    }
+}
+
+/// What the reader may want to do next, unless this run did it already.
+fn next_step(page: &mut Page, result: &RunResult) {
+    let own_options = || result.tool.command_line.iter().take_while(|argument| *argument != "--");
+    let writes_report = own_options().any(|argument| {
+        argument.starts_with("--output") || (argument.starts_with("-o") && !argument.starts_with("--"))
+    });
+    let picture = "-o report.html for the pictures";
+    let longer = "-v for longer tables";
+    let text = match (writes_report, page.verbose) {
+        (false, false) => format!("add {picture}, {longer}"),
+        (false, true) => format!("add {picture}"),
+        (true, false) => format!("add {longer}"),
+        (true, true) => return,
+    };
+    page.blank();
+    page.paragraph(Line::new(Style::Quiet, "  next: "), Style::Quiet, &text);
+}

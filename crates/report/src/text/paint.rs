@@ -1,0 +1,176 @@
+//! Styled pieces of a terminal line: colours where wanted, widths in characters, nothing that a traced
+//! program could smuggle in.
+
+use std::fmt::Write;
+
+/// How a piece of text looks.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Style {
+    Plain,
+    Strong,
+    Quiet,
+    Accent,
+    Data,
+    Fetch,
+    Warning,
+}
+
+impl Style {
+    /// The terminal's own palette, so that the user's light or dark theme decides.
+    fn code(self) -> &'static str {
+        match self {
+            Style::Plain => "",
+            Style::Strong => "1",
+            Style::Quiet => "2",
+            Style::Accent => "1;36",
+            Style::Data => "34",
+            Style::Fetch => "33",
+            Style::Warning => "31",
+        }
+    }
+}
+
+/// Text in one or more styles on one line.
+#[derive(Clone, Default)]
+pub(super) struct Line(Vec<(Style, String)>);
+
+impl Line {
+    pub fn new(style: Style, text: impl Into<String>) -> Line {
+        Line(vec![(style, text.into())])
+    }
+
+    pub fn and(mut self, style: Style, text: impl Into<String>) -> Line {
+        self.0.push((style, text.into()));
+        self
+    }
+
+    pub fn width(&self) -> usize {
+        self.0.iter().map(|(_, text)| text.chars().count()).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|(_, text)| text.is_empty())
+    }
+
+    /// The same line in at most `width` characters, its middle left out: paths tell the most at their ends.
+    pub fn fit(&self, width: usize) -> Line {
+        if self.width() <= width {
+            return self.clone();
+        }
+        let style = self.0.first().map_or(Style::Plain, |(style, _)| *style);
+        let whole: String = self.0.iter().map(|(_, text)| text.as_str()).collect();
+        Line::new(style, leave_out_middle(&whole, width))
+    }
+
+    pub fn write(&self, out: &mut String, color: bool) {
+        for (style, text) in &self.0 {
+            if color && *style != Style::Plain && !text.is_empty() {
+                write!(out, "\x1b[{}m{text}\x1b[0m", style.code()).expect("a string takes every write");
+            } else {
+                out.push_str(text);
+            }
+        }
+    }
+}
+
+fn leave_out_middle(text: &str, width: usize) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    if chars.len() <= width {
+        return text.to_owned();
+    }
+    let kept = width.saturating_sub(1);
+    let head = kept / 3;
+    let tail = kept - head;
+    let mut short: String = chars[..head].iter().collect();
+    short.push('…');
+    short.extend(&chars[chars.len() - tail..]);
+    short
+}
+
+/// A name from the traced program, safe to print: control characters would drive the terminal, and characters
+/// that turn or hide text would forge lines.
+pub(super) fn printable(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() || turns_or_hides(c) {
+            safe.extend(c.escape_default());
+        } else {
+            safe.push(c);
+        }
+    }
+    safe
+}
+
+/// Zero-width characters, line separators and marks that change the writing direction.
+fn turns_or_hides(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// The text in lines of at most `width` characters, broken at spaces.
+pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.last_mut().expect("there is always a line");
+        if last.is_empty() {
+            last.push_str(word);
+        } else if last.chars().count() + 1 + word.chars().count() <= width {
+            last.push(' ');
+            last.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+/// A bar whose length is the share that `data + fetch` has of `whole`, its data part before its fetch part.
+/// What is less than half a cell gets a thin stroke, so that whoever has any walks is seen to have some.
+pub(super) fn bar(data: u64, fetch: u64, whole: u64, cells: usize) -> Line {
+    let part = data + fetch;
+    if part == 0 || whole == 0 {
+        return Line::default();
+    }
+    let filled = ((part as f64 / whole as f64 * cells as f64).round() as usize).min(cells);
+    if filled == 0 {
+        return Line::new(if data >= fetch { Style::Data } else { Style::Fetch }, "▏");
+    }
+    let data_cells = (data as f64 / part as f64 * filled as f64).round() as usize;
+    Line::new(Style::Data, "█".repeat(data_cells)).and(Style::Fetch, "▒".repeat(filled - data_cells))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(line: &Line) -> String {
+        let mut out = String::new();
+        line.write(&mut out, false);
+        out
+    }
+
+    #[test]
+    fn bars_show_small_parts_and_stay_in_their_cells() {
+        assert_eq!(plain(&bar(50, 50, 100, 8)), "████▒▒▒▒");
+        assert_eq!(plain(&bar(1, 0, 1_000_000, 8)), "▏");
+        assert_eq!(plain(&bar(10, 30, 80, 8)), "█▒▒▒");
+        assert_eq!(plain(&bar(0, 0, 100, 8)), "");
+    }
+
+    #[test]
+    fn names_cannot_drive_the_terminal() {
+        assert_eq!(printable("a\x1b[31mb\n\u{202e}c"), "a\\u{1b}[31mb\\n\\u{202e}c");
+        assert_eq!(printable("/usr/lib/Größe"), "/usr/lib/Größe");
+    }
+
+    #[test]
+    fn long_paths_lose_their_middle() {
+        assert_eq!(leave_out_middle("/usr/lib/x86_64-linux-gnu/libc.so.6", 16), "/usr/…/libc.so.6");
+        assert_eq!(leave_out_middle("short", 16), "short");
+    }
+
+    #[test]
+    fn wrapping_breaks_at_spaces() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("averylongword", 7), ["averylongword"]);
+    }
+}

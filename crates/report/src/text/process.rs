@@ -1,0 +1,325 @@
+//! One process image in full: the finding, its counters, who pays, and what would change it.
+
+use super::Page;
+use super::paint::{Line, Style, bar, printable};
+use super::table::{Narrow, Table, names, numbers, texts};
+use crate::figures::{
+    PAGE_BYTES, TlbFigures, base_name, description, headline, level_misses, per_kilo_instruction, tlbs,
+    total_cycles, walk_cycle_share, whole,
+};
+use crate::numbers::{bytes, change, count, mebibytes, percent, ratio};
+use crate::schema::{MachineResult, ProcessResult, RunResult, WhatIf};
+
+/// Cells of a "who pays" bar.
+const BAR_CELLS: usize = 16;
+
+pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult) {
+    let what = format!("pid {}, {}", process.pid, printable(&process.ended));
+    let command = Line::new(Style::Quiet, printable(&process.command_line.join(" ")));
+    let room = page.width.saturating_sub(what.chars().count() + 2);
+    page.line(command.fit(room).and(Style::Quiet, format!("  {what}")));
+    page.paragraph(Line::default(), Style::Strong, &printable(&headline(process)));
+    page.paragraph(Line::new(Style::Accent, "→ "), Style::Accent, &printable(&process.advice));
+    let Some(machine) = process.machines.first() else { return };
+    page.blank();
+    key_figures(page, machine);
+    page.blank();
+    tlb_table(page, result, machine);
+    if process.machines.len() > 1 {
+        page.blank();
+        other_machines(page, &process.machines);
+    }
+    who_pays(page, process, whole(machine, "walks").unwrap_or(0));
+    if !process.what_if.is_empty() {
+        page.blank();
+        what_if_table(page, &process.what_if, total_cycles(machine));
+    }
+}
+
+/// Text for a figure that a result may lack.
+fn or_dash(text: Option<String>) -> Line {
+    text.map_or(Line::new(Style::Quiet, "–"), plain)
+}
+
+fn plain(text: impl Into<String>) -> Line {
+    Line::new(Style::Plain, text)
+}
+
+fn quiet(text: impl Into<String>) -> Line {
+    Line::new(Style::Quiet, text)
+}
+
+/// Measured counts on the left, modelled ones on the right.
+fn key_figures(page: &mut Page, machine: &MachineResult) {
+    let of = |name| whole(machine, name);
+    let counted = |name| or_dash(of(name).map(count));
+    let walks = of("walks").unwrap_or(0);
+    let rate = per_kilo_instruction(machine, walks).map(|x| format!("{} per 1000 instructions", ratio(x)));
+    let depth = of("walk_references")
+        .filter(|_| walks > 0)
+        .map(|n| format!("{} per walk", ratio(n as f64 / walks as f64)));
+    let share = walk_cycle_share(machine).map(|share| format!("{} of modelled cycles", percent(share)));
+    let touched = of("pages_touched").map(|pages| format!("({})", bytes(pages * PAGE_BYTES)));
+    let mut table = Table::new(vec![
+        texts("", Narrow::Keep),
+        numbers("", Narrow::Keep),
+        texts("", Narrow::Drop(2)),
+        texts("", Narrow::Keep),
+        numbers("", Narrow::Keep),
+        texts("", Narrow::Drop(1)),
+    ]);
+    let none = Line::default;
+    let note = |text: Option<String>| text.map_or(none(), quiet);
+    table.row(vec![
+        quiet("instructions"),
+        counted("instructions"),
+        none(),
+        quiet("walks"),
+        counted("walks"),
+        note(rate),
+    ]);
+    table.row(vec![
+        quiet("data references"),
+        counted("references"),
+        none(),
+        quiet("walk references"),
+        counted("walk_references"),
+        note(depth),
+    ]);
+    table.row(vec![
+        quiet("fetches"),
+        counted("references_fetch"),
+        none(),
+        quiet("walk cycles"),
+        counted("walk_cycles"),
+        note(share),
+    ]);
+    table.row(vec![
+        quiet("pages touched"),
+        counted("pages_touched"),
+        note(touched),
+        quiet("level-2 hit cycles"),
+        counted("l2_hit_cycles"),
+        none(),
+    ]);
+    page.table(table);
+}
+
+fn tlb_table(page: &mut Page, result: &RunResult, machine: &MachineResult) {
+    let mut table = Table::new(vec![
+        names("TLB"),
+        texts("entries, pages", Narrow::Drop(1)),
+        numbers("lookups", Narrow::Keep),
+        numbers("misses", Narrow::Keep),
+        numbers("miss ratio", Narrow::Keep),
+        numbers("misses per 1000 instr.", Narrow::Drop(2)),
+    ]);
+    let rows = tlbs(machine, description(result, &machine.name));
+    let verbose = page.verbose;
+    let idle = |tlb: &TlbFigures| tlb.hits() == 0 && !verbose;
+    for tlb in rows.iter().filter(|tlb| !idle(tlb)) {
+        table.row(vec![
+            plain(printable(tlb.name)),
+            quiet(tlb.geometry()),
+            plain(count(tlb.lookups)),
+            plain(count(tlb.misses)),
+            or_dash(tlb.miss_ratio().map(percent)),
+            or_dash(per_kilo_instruction(machine, tlb.misses).map(ratio)),
+        ]);
+    }
+    for (level, misses) in level_misses(machine) {
+        // A level of one array would repeat that array's line.
+        if rows.iter().filter(|tlb| tlb.description.is_some_and(|d| d.level == level)).count() == 1 {
+            continue;
+        }
+        table.row(vec![
+            Line::new(Style::Strong, format!("level {level}")),
+            quiet("all its arrays"),
+            Line::default(),
+            Line::new(Style::Strong, count(misses)),
+            Line::default(),
+            or_dash(per_kilo_instruction(machine, misses).map(ratio)),
+        ]);
+    }
+    page.table(table);
+    let unused: Vec<String> = rows.iter().filter(|tlb| idle(tlb)).map(|tlb| printable(tlb.name)).collect();
+    if !unused.is_empty() {
+        page.paragraph(quiet("  never hit: "), Style::Quiet, &unused.join(", "));
+    }
+    if page.verbose {
+        walk_cache_line(page, machine);
+    }
+}
+
+fn walk_cache_line(page: &mut Page, machine: &MachineResult) {
+    let caches: Vec<String> = machine
+        .metrics
+        .keys()
+        .filter_map(|key| key.strip_prefix("walk_cache.")?.strip_suffix(".lookups"))
+        .filter_map(|name| {
+            let lookups = whole(machine, &format!("walk_cache.{name}.lookups")).filter(|n| *n > 0)?;
+            let hits = whole(machine, &format!("walk_cache.{name}.hits"))?;
+            Some(format!("{} {}", printable(name), percent(hits as f64 / lookups as f64)))
+        })
+        .collect();
+    if !caches.is_empty() {
+        page.paragraph(quiet("  page-walk caches, hits of lookups: "), Style::Quiet, &caches.join(", "));
+    }
+}
+
+fn other_machines(page: &mut Page, machines: &[MachineResult]) {
+    let mut table = Table::new(vec![
+        names("Machine"),
+        numbers("walks", Narrow::Keep),
+        numbers("walk references", Narrow::Drop(1)),
+        numbers("walk cycles", Narrow::Keep),
+        numbers("share of cycles", Narrow::Keep),
+    ]);
+    for machine in machines {
+        let counted = |name| or_dash(whole(machine, name).map(count));
+        table.row(vec![
+            plain(printable(&machine.name)),
+            counted("walks"),
+            counted("walk_references"),
+            counted("walk_cycles"),
+            or_dash(walk_cycle_share(machine).map(percent)),
+        ]);
+    }
+    page.table(table);
+}
+
+/// A row of "who pays", whatever it is about.
+struct Payer {
+    name: String,
+    place: String,
+    walks_data: u64,
+    walks_fetch: u64,
+    walk_cycles: Option<u64>,
+}
+
+fn who_pays(page: &mut Page, process: &ProcessResult, all_walks: u64) {
+    let attribution = &process.attribution;
+    let mappings = attribution.mappings.iter().map(|row| Payer {
+        name: printable(&row.name),
+        place: String::new(),
+        walks_data: row.walks_data,
+        walks_fetch: row.walks_fetch,
+        walk_cycles: Some(row.walk_cycles),
+    });
+    let functions = attribution.functions.iter().map(|row| Payer {
+        name: printable(&row.name),
+        place: match (&row.file, row.line) {
+            (Some(file), Some(line)) => printable(&format!("{}:{line}", base_name(file))),
+            _ => printable(base_name(&row.object)),
+        },
+        walks_data: row.walks_data,
+        walks_fetch: row.walks_fetch,
+        walk_cycles: Some(row.walk_cycles),
+    });
+    let pages = attribution.pages.iter().map(|row| Payer {
+        name: format!("{:#x}", row.address),
+        place: printable(&row.mapping),
+        walks_data: row.walks_data,
+        walks_fetch: row.walks_fetch,
+        walk_cycles: None,
+    });
+    let limit = if page.verbose { 40 } else { 4 };
+    payers(page, "Mapping", all_walks, mappings, limit, 0);
+    payers(page, "Function", all_walks, functions, limit, 0);
+    if page.verbose {
+        payers(page, "Page", all_walks, pages, 20, attribution.pages_left_out);
+    }
+}
+
+/// The first `limit` payers that have any walks, and how many there are beyond.
+fn payers(
+    page: &mut Page,
+    title: &str,
+    all_walks: u64,
+    rows: impl Iterator<Item = Payer>,
+    limit: usize,
+    left_out: u64,
+) {
+    let rows: Vec<Payer> = rows.filter(|row| row.walks_data + row.walks_fetch > 0).collect();
+    if rows.is_empty() || all_walks == 0 {
+        return;
+    }
+    page.blank();
+    let mut bars = texts("", Narrow::Drop(3));
+    bars.title = Line::new(Style::Data, "█ data ").and(Style::Fetch, "▒ fetch");
+    let mut table = Table::new(vec![
+        names(title),
+        texts("", Narrow::Drop(2)),
+        numbers("walks", Narrow::Keep),
+        numbers("share", Narrow::Keep),
+        bars,
+        numbers("data", Narrow::Keep),
+        numbers("fetch", Narrow::Keep),
+        numbers("cycles", Narrow::Drop(1)),
+    ]);
+    for row in rows.iter().take(limit) {
+        let walks = row.walks_data + row.walks_fetch;
+        table.row(vec![
+            plain(row.name.clone()),
+            quiet(row.place.clone()),
+            plain(count(walks)),
+            plain(percent(walks as f64 / all_walks as f64)),
+            bar(row.walks_data, row.walks_fetch, all_walks, BAR_CELLS),
+            plain(count(row.walks_data)),
+            plain(count(row.walks_fetch)),
+            row.walk_cycles.map_or(Line::default(), |cycles| plain(count(cycles))),
+        ]);
+    }
+    page.table(table);
+    let more = rows.len().saturating_sub(limit) as u64 + left_out;
+    if more > 0 {
+        page.line(quiet(format!("  … and {} more", count(more))));
+    }
+}
+
+fn what_if_table(page: &mut Page, alternatives: &[WhatIf], cycles: Option<f64>) {
+    let mut table = Table::new(vec![
+        names("What if"),
+        numbers("walks", Narrow::Drop(1)),
+        numbers("walk cycles", Narrow::Keep),
+        numbers("change", Narrow::Keep),
+        numbers("of all cycles", Narrow::Drop(3)),
+        numbers("memory", Narrow::Keep),
+        texts("class", Narrow::Drop(2)),
+        numbers("from instr.", Narrow::Keep),
+    ]);
+    for what_if in alternatives {
+        let is_baseline = what_if.id == "baseline";
+        let bound = what_if.class == "bound";
+        let style = if bound { Style::Quiet } else { Style::Plain };
+        let cell = |text: String| Line::new(style, text);
+        let versus = |text: String| if is_baseline { quiet("–") } else { cell(text) };
+        let saved = cycles.filter(|cycles| *cycles > 0.0).map(|cycles| {
+            let difference = what_if.walk_cycles as f64 - what_if.baseline_walk_cycles as f64;
+            let sign = if difference < 0.0 { "−" } else { "" };
+            format!("{sign}{}", percent(difference.abs() / cycles))
+        });
+        table.row(vec![
+            cell(printable(&what_if.title)),
+            cell(count(what_if.walks)),
+            cell(count(what_if.walk_cycles)),
+            versus(change(what_if.baseline_walk_cycles, what_if.walk_cycles)),
+            versus(saved.unwrap_or_default()),
+            versus(mebibytes(what_if.memory_price_mib)),
+            cell(printable(&what_if.class)),
+            if what_if.from_instruction == 0 {
+                Line::default()
+            } else {
+                cell(count(what_if.from_instruction))
+            },
+        ]);
+    }
+    page.table(table);
+    if alternatives.iter().any(|what_if| what_if.from_instruction > 0) {
+        page.paragraph(
+            quiet("  "),
+            Style::Quiet,
+            "from instr.: counted from there on, compared with the baseline of the same stretch",
+        );
+    }
+}

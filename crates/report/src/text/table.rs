@@ -1,0 +1,223 @@
+//! Tables for the terminal: aligned columns that fit the width they are given.
+
+use super::paint::{Line, Style};
+
+/// Which side a column's text leans to.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Align {
+    Left,
+    /// Numbers: those without a unit suffix leave its two places free, so that digits stand under digits.
+    Number,
+}
+
+/// What happens to a column when the table is too wide.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Narrow {
+    /// It stays.
+    Keep,
+    /// Its text loses its middle: down to [`COMFORTABLE`] characters before any column is dropped, to
+    /// [`SHORTEST`] when none is left to drop.
+    Shrink,
+    /// It goes, the highest number first.
+    Drop(u8),
+}
+
+const COMFORTABLE: usize = 30;
+const SHORTEST: usize = 12;
+const GAP: usize = 2;
+const INDENT: usize = 2;
+
+pub(super) struct Column {
+    pub title: Line,
+    pub align: Align,
+    pub narrow: Narrow,
+}
+
+/// A column of names that shrinks.
+pub(super) fn names(title: &str) -> Column {
+    Column { title: Line::new(Style::Strong, title), align: Align::Left, narrow: Narrow::Shrink }
+}
+
+/// A column of numbers.
+pub(super) fn numbers(title: &str, narrow: Narrow) -> Column {
+    Column { title: Line::new(Style::Quiet, title), align: Align::Number, narrow }
+}
+
+/// A column of text.
+pub(super) fn texts(title: &str, narrow: Narrow) -> Column {
+    Column { title: Line::new(Style::Quiet, title), align: Align::Left, narrow }
+}
+
+pub(super) struct Table {
+    pub columns: Vec<Column>,
+    pub rows: Vec<Vec<Line>>,
+}
+
+impl Table {
+    pub fn new(columns: Vec<Column>) -> Table {
+        Table { columns, rows: Vec::new() }
+    }
+
+    pub fn row(&mut self, cells: Vec<Line>) {
+        debug_assert_eq!(cells.len(), self.columns.len());
+        self.rows.push(cells);
+    }
+
+    /// Appends the table's lines, each at most `width` characters unless what must stay is wider.
+    pub fn write(mut self, out: &mut String, width: usize, color: bool) {
+        self.align_digits();
+        self.drop_empty_columns();
+        let widths = self.fit(width);
+        if self.columns.iter().any(|column| !column.title.is_empty()) {
+            let titles: Vec<Line> = self.columns.iter().map(|column| column.title.clone()).collect();
+            self.write_row(&titles, &widths, out, color);
+        }
+        for row in &self.rows {
+            self.write_row(row, &widths, out, color);
+        }
+    }
+
+    fn align_digits(&mut self) {
+        for (index, column) in self.columns.iter().enumerate() {
+            if column.align != Align::Number {
+                continue;
+            }
+            let suffixed = self.rows.iter().any(|row| has_suffix(&row[index]));
+            for cell in self.rows.iter_mut().map(|row| &mut row[index]) {
+                if suffixed && !cell.is_empty() && !has_suffix(cell) {
+                    *cell = std::mem::take(cell).and(Style::Plain, "  ");
+                }
+            }
+        }
+    }
+
+    fn drop_empty_columns(&mut self) {
+        for index in (0..self.columns.len()).rev() {
+            if self.rows.iter().all(|row| row[index].is_empty()) {
+                self.remove(index);
+            }
+        }
+    }
+
+    fn remove(&mut self, index: usize) {
+        self.columns.remove(index);
+        for row in &mut self.rows {
+            row.remove(index);
+        }
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        self.columns
+            .iter()
+            .enumerate()
+            .map(|(index, column)| {
+                self.rows.iter().map(|row| row[index].width()).fold(column.title.width(), usize::max)
+            })
+            .collect()
+    }
+
+    fn fit(&mut self, width: usize) -> Vec<usize> {
+        loop {
+            if let Some(widths) = self.shrunk(width, COMFORTABLE) {
+                return widths;
+            }
+            let droppable =
+                self.columns.iter().enumerate().filter_map(|(index, column)| match column.narrow {
+                    Narrow::Drop(order) => Some((order, index)),
+                    Narrow::Keep | Narrow::Shrink => None,
+                });
+            match droppable.max() {
+                Some((_, index)) => self.remove(index),
+                None => return self.shrunk(width, SHORTEST).unwrap_or_else(|| self.widths()),
+            }
+        }
+    }
+
+    /// The columns' widths if shrinking to `shortest` makes them fit.
+    fn shrunk(&self, width: usize, shortest: usize) -> Option<Vec<usize>> {
+        let mut widths = self.widths();
+        let total = INDENT + widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
+        let mut excess = total.saturating_sub(width);
+        for (index, column) in self.columns.iter().enumerate() {
+            if column.narrow == Narrow::Shrink {
+                let give = widths[index].saturating_sub(shortest).min(excess);
+                widths[index] -= give;
+                excess -= give;
+            }
+        }
+        (excess == 0).then_some(widths)
+    }
+
+    fn write_row(&self, cells: &[Line], widths: &[usize], out: &mut String, color: bool) {
+        let start = out.len();
+        out.push_str(&" ".repeat(INDENT));
+        let mut pending = 0;
+        for (index, (cell, width)) in cells.iter().zip(widths).enumerate() {
+            let cell = cell.fit(*width);
+            let space = width - cell.width();
+            let before = if self.columns[index].align == Align::Number { space } else { 0 };
+            pending += before;
+            if !cell.is_empty() {
+                out.push_str(&" ".repeat(pending));
+                pending = 0;
+                cell.write(out, color);
+            }
+            pending += space - before + GAP;
+        }
+        let trimmed = out.trim_end_matches(' ').len().max(start);
+        out.truncate(trimmed);
+        out.push('\n');
+    }
+}
+
+/// Whether a number ends in a unit: `1.23 M`, `7 %`.
+fn has_suffix(cell: &Line) -> bool {
+    let mut text = String::new();
+    cell.write(&mut text, false);
+    text.contains(' ') || text == "–"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table =
+            Table::new(vec![names("Name"), numbers("walks", Narrow::Keep), texts("note", Narrow::Drop(1))]);
+        table.row(vec![
+            Line::new(Style::Plain, "/usr/lib/x86_64-linux-gnu/libc.so.6"),
+            Line::new(Style::Plain, "1.23 M"),
+            Line::new(Style::Plain, "a remark"),
+        ]);
+        table.row(vec![Line::new(Style::Plain, "[heap]"), Line::new(Style::Plain, "987"), Line::default()]);
+        table
+    }
+
+    #[test]
+    fn digits_stand_under_digits() {
+        let mut out = String::new();
+        table().write(&mut out, 80, false);
+        assert_eq!(
+            out,
+            "  Name                                  walks  note\n\
+             \x20 /usr/lib/x86_64-linux-gnu/libc.so.6  1.23 M  a remark\n\
+             \x20 [heap]                                987\n"
+        );
+    }
+
+    #[test]
+    fn narrow_tables_shrink_names_then_drop_columns_then_shrink_more() {
+        let at = |width| {
+            let mut out = String::new();
+            table().write(&mut out, width, false);
+            out
+        };
+        assert!(at(52).contains("  /usr/lib/x…4-linux-gnu/libc.so.6  1.23 M  a remark\n"), "{}", at(52));
+        assert!(
+            !at(46).contains("remark") && at(46).contains("/usr/lib/x86_64-linux-gnu/libc.so.6"),
+            "{}",
+            at(46)
+        );
+        assert!(at(24).contains("  /usr…libc.so.6  1.23 M\n"), "{}", at(24));
+    }
+}

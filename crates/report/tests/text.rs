@@ -1,0 +1,114 @@
+//! The terminal's text: goldens, width, determinism, and names that may not drive the terminal.
+//!
+//! `UPDATE_GOLDEN=1 cargo test -p pagewalk-report` rewrites the goldens; read the difference before you keep
+//! it.
+
+mod fixtures;
+
+use pagewalk_report::schema::RunResult;
+use pagewalk_report::{TextOptions, render_text};
+use std::path::Path;
+
+fn text(result: &RunResult, width: usize, verbose: bool) -> String {
+    render_text(result, &TextOptions { width, color: false, verbose })
+}
+
+fn check_golden(name: &str, actual: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, actual).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("golden {}: {error}; UPDATE_GOLDEN=1 writes it", path.display()));
+    assert_eq!(actual, expected, "{name} differs; UPDATE_GOLDEN=1 rewrites it");
+}
+
+#[test]
+fn goldens() {
+    check_golden("cpython.txt", &text(&fixtures::cpython(), 100, false));
+    check_golden("cpython-verbose.txt", &text(&fixtures::cpython(), 120, true));
+    check_golden("cpython-narrow.txt", &text(&fixtures::cpython(), 72, false));
+    check_golden("random-access.txt", &text(&fixtures::random_access(), 100, false));
+    check_golden("no-walks.txt", &text(&fixtures::no_walks(), 100, false));
+    check_golden("many-processes.txt", &text(&fixtures::many_processes(), 100, false));
+}
+
+#[test]
+fn the_default_view_of_one_process_fits_a_screen() {
+    for result in [fixtures::cpython(), fixtures::random_access(), fixtures::no_walks()] {
+        let lines = text(&result, 100, false).lines().count();
+        assert!(lines <= 46, "{lines} lines");
+    }
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal_or_ends_in_a_space() {
+    let results = [
+        fixtures::cpython(),
+        fixtures::random_access(),
+        fixtures::no_walks(),
+        fixtures::many_processes(),
+        fixtures::hostile(),
+    ];
+    for result in &results {
+        for (width, verbose) in [(72, false), (80, false), (80, true), (100, false), (200, true)] {
+            for line in text(result, width, verbose).lines() {
+                assert!(line.chars().count() <= width, "{} > {width}: {line}", line.chars().count());
+                assert_eq!(line, line.trim_end());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_result_is_the_same_text() {
+    let once = text(&fixtures::many_processes(), 100, true);
+    assert_eq!(once, text(&fixtures::many_processes(), 100, true));
+}
+
+#[test]
+fn colours_change_no_character() {
+    let result = fixtures::cpython();
+    let colored = render_text(&result, &TextOptions { width: 100, color: true, verbose: false });
+    assert!(colored.contains("\x1b["));
+    let mut stripped = String::new();
+    let mut rest = colored.as_str();
+    while let Some(start) = rest.find("\x1b[") {
+        stripped.push_str(&rest[..start]);
+        rest = &rest[start + rest[start..].find('m').unwrap() + 1..];
+    }
+    stripped.push_str(rest);
+    assert_eq!(stripped, text(&result, 100, false));
+}
+
+#[test]
+fn names_cannot_drive_the_terminal() {
+    let printed = text(&fixtures::hostile(), 200, true);
+    assert!(printed.chars().all(|c| c == '\n' || !c.is_control()));
+    assert!(!printed.contains('\u{202e}'));
+    assert!(printed.contains("\\u{1b}[2J"));
+}
+
+#[test]
+fn a_program_without_walks_has_nothing_to_gain() {
+    let printed = text(&fixtures::no_walks(), 100, false);
+    assert!(printed.contains("true makes no page walk in 118 k instructions on intel-skylake."), "{printed}");
+    assert!(printed.contains("Nothing to gain here"), "{printed}");
+}
+
+#[test]
+fn a_run_without_processes_says_so() {
+    let mut result = fixtures::no_walks();
+    result.processes.clear();
+    result.machines.clear();
+    assert_eq!(text(&result, 100, false), "No process was recorded.\n");
+}
+
+#[test]
+fn children_of_one_program_fold_into_one_line() {
+    let printed = text(&fixtures::many_processes(), 100, false);
+    let line = |start: &str| printed.lines().rfind(|line| line.trim_start().starts_with(start)).unwrap();
+    assert!(line("cc1 ").contains("40×"), "{printed}");
+    assert!(line("ld ").contains("signal 9"), "{printed}");
+    assert!(printed.contains("lost  pid 401: the last 3 chunks"), "{printed}");
+}
