@@ -1,0 +1,126 @@
+//! What one ELF file says of its code: segments, function symbols, build-id.
+
+use crate::address::{Segment, stated_address};
+use crate::symbol_table::Function;
+use crate::{FileOffset, Svma};
+use memmap2::Mmap;
+use object::elf::{PF_X, SHF_EXECINSTR, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE};
+use object::read::elf::ElfFile64;
+use object::{
+    Endianness, Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionFlags, SectionIndex, SegmentFlags,
+};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// Why an object file tells nothing.
+#[derive(Debug, thiserror::Error)]
+#[error("no symbols from {}: {why}", path.display())]
+pub struct ObjectError {
+    /// The file.
+    pub path: PathBuf,
+    /// What went wrong.
+    pub why: String,
+}
+
+/// The tables of one ELF file, copied out of it.
+#[derive(Debug)]
+pub(crate) struct ObjectFile {
+    segments: Vec<Segment>,
+    pub functions: Vec<Function>,
+    pub build_id: Option<String>,
+    pub has_dwarf: bool,
+    /// Name and checksum of the file with its debug information, as `objcopy --add-gnu-debuglink` notes them.
+    pub debug_link: Option<(String, u32)>,
+    /// Path of the file that several debug files share parts of (made by `dwz`).
+    pub debug_alt_link: Option<String>,
+}
+
+pub(crate) type Elf<'data> = ElfFile64<'data, Endianness>;
+
+impl ObjectFile {
+    pub fn read(path: &Path) -> Result<ObjectFile, ObjectError> {
+        let error = |why: String| ObjectError { path: path.to_owned(), why };
+        let map = map_file(path).map_err(|e| error(e.to_string()))?;
+        let elf = Elf::parse(&*map).map_err(|e| error(e.to_string()))?;
+        let mut functions = functions(&elf);
+        functions.extend(crate::plt::stubs(&elf));
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ok(ObjectFile {
+            segments: segments(&elf),
+            functions,
+            build_id: read_build_id(&elf),
+            has_dwarf: elf.has_debug_symbols(),
+            debug_link: elf.gnu_debuglink().ok().flatten().map(|(name, crc)| (text(name), crc)),
+            debug_alt_link: elf.gnu_debugaltlink().ok().flatten().map(|(name, _)| text(name)),
+        })
+    }
+
+    pub fn stated_address(&self, offset: FileOffset) -> Option<Svma> {
+        stated_address(&self.segments, offset)
+    }
+}
+
+/// The build-id of the file at `path`, in hexadecimal, if it is an ELF file that has one.
+pub(crate) fn build_id_of(path: &Path) -> Option<String> {
+    let map = map_file(path).ok()?;
+    read_build_id(&Elf::parse(&*map).ok()?)
+}
+
+/// Maps a regular file: opening a device or a pipe that a program mapped could block or have effects.
+fn map_file(path: &Path) -> std::io::Result<Mmap> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(std::io::Error::other("not a regular file"));
+    }
+    let file = File::open(path)?;
+    // SAFETY: the map is read-only and used by parsers that accept any bytes and check every bound against
+    // the mapped length, so a file overwritten meanwhile gives wrong names at worst. Truncating it raises
+    // SIGBUS, the same as in the program that runs from it.
+    unsafe { Mmap::map(&file) }
+}
+
+fn read_build_id(elf: &Elf<'_>) -> Option<String> {
+    let bytes = elf.build_id().ok().flatten().filter(|bytes| !bytes.is_empty())?;
+    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn segments(elf: &Elf<'_>) -> Vec<Segment> {
+    elf.segments()
+        .map(|segment| {
+            let (offset, bytes) = segment.file_range();
+            let executable =
+                matches!(segment.flags(), SegmentFlags::Elf { p_flags, .. } if p_flags.contains(PF_X));
+            let address = Svma(segment.address());
+            Segment { offset: FileOffset(offset), bytes, address, executable }
+        })
+        .collect()
+}
+
+/// Function symbols of `.symtab` and `.dynsym`. Labels without a type count where they stand in code:
+/// hand-written assembly has only those.
+fn functions(elf: &Elf<'_>) -> Vec<Function> {
+    let code_sections: Vec<usize> = elf
+        .sections()
+        .filter(|section| {
+            matches!(section.flags(), SectionFlags::Elf { sh_flags, .. } if sh_flags.contains(SHF_EXECINSTR))
+        })
+        .map(|section| section.index().0)
+        .collect();
+    let is_code = |index: SectionIndex| code_sections.contains(&index.0);
+    elf.symbols()
+        .chain(elf.dynamic_symbols())
+        .filter(|symbol| match symbol.elf_symbol().st_type() {
+            STT_FUNC | STT_GNU_IFUNC => symbol.is_definition(),
+            STT_NOTYPE => symbol.section_index().is_some_and(is_code),
+            _ => false,
+        })
+        .filter_map(|symbol| {
+            let name = symbol.name().ok().filter(|name| !name.is_empty())?;
+            Some(Function {
+                start: Svma(symbol.address()),
+                bytes: Some(symbol.size()).filter(|&bytes| bytes != 0),
+                name: name.into(),
+                global: symbol.is_global(),
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,164 @@
+//! Lookups of code bytes in files.
+
+use crate::debug_file;
+use crate::object_file::{ObjectError, ObjectFile, build_id_of};
+use crate::symbol_table::SymbolTable;
+use crate::{FileOffset, Svma};
+use addr2line::{Loader, demangle_auto};
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+/// What is known of a byte of code. All of it may be unknown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Symbol {
+    /// The function that holds it, demangled; `name@plt` for a linkage stub.
+    pub function: Option<String>,
+    /// Its source file, from debug information.
+    pub file: Option<String>,
+    /// Its line there, from 1.
+    pub line: Option<u32>,
+}
+
+/// Finds functions, files and lines. Keeps what it reads of each object.
+pub struct Symbolizer {
+    debug_folder: PathBuf,
+    objects: FxHashMap<String, Option<Object>>,
+    problems: Vec<ObjectError>,
+}
+
+impl Symbolizer {
+    /// A symbolizer that looks for separate debug information where distributions put it.
+    pub fn new() -> Symbolizer {
+        Symbolizer::with_debug_folder("/usr/lib/debug")
+    }
+
+    /// A symbolizer that looks for separate debug information under `folder`.
+    pub fn with_debug_folder(folder: impl Into<PathBuf>) -> Symbolizer {
+        Symbolizer { debug_folder: folder.into(), objects: FxHashMap::default(), problems: Vec::new() }
+    }
+
+    /// What is known of the byte of code at `offset` of the file `path`.
+    pub fn lookup(&mut self, path: &str, offset: FileOffset) -> Symbol {
+        let Some(object) = self.object(path) else { return Symbol::default() };
+        match object.file.stated_address(offset) {
+            Some(address) => object.lookup(address),
+            None => Symbol::default(),
+        }
+    }
+
+    /// The GNU build-id of the file `path` in hexadecimal, if it has one.
+    pub fn build_id(&mut self, path: &str) -> Option<String> {
+        self.object(path)?.file.build_id.clone()
+    }
+
+    /// The files that could not be read, in order of first lookup, each with the reason.
+    pub fn problems(&self) -> &[ObjectError] {
+        &self.problems
+    }
+
+    fn object(&mut self, path: &str) -> Option<&Object> {
+        if !self.objects.contains_key(path) {
+            let object = Object::open(Path::new(path), &self.debug_folder, &mut self.problems);
+            self.objects.insert(path.to_owned(), object);
+        }
+        self.objects[path].as_ref()
+    }
+}
+
+impl Default for Symbolizer {
+    fn default() -> Symbolizer {
+        Symbolizer::new()
+    }
+}
+
+/// The GNU build-id of the file at `path` in hexadecimal, if it is an ELF file that has one.
+pub fn build_id(path: &str) -> Option<String> {
+    build_id_of(Path::new(path))
+}
+
+struct Object {
+    file: ObjectFile,
+    symbols: SymbolTable,
+    /// Debug information: in the file itself or in its debug file.
+    dwarf: Option<Loader>,
+}
+
+impl Object {
+    /// Opens the object at `path` with its debug file; notes in `problems` what could not be read.
+    fn open(path: &Path, debug_folder: &Path, problems: &mut Vec<ObjectError>) -> Option<Object> {
+        let mut read = |path: &Path| ObjectFile::read(path).map_err(|problem| problems.push(problem)).ok();
+        let mut file = read(path)?;
+        let mut functions = std::mem::take(&mut file.functions);
+        let mut dwarf = None;
+        if file.has_dwarf {
+            dwarf = load_dwarf(path, &file);
+        } else if let Some(debug_path) = debug_file::find(debug_folder, path, &file)
+            && let Some(mut debug) = read(&debug_path)
+        {
+            functions.append(&mut debug.functions);
+            dwarf = load_dwarf(&debug_path, &debug);
+        }
+        Some(Object { file, symbols: SymbolTable::new(functions), dwarf })
+    }
+
+    fn lookup(&self, address: Svma) -> Symbol {
+        let (mut file, mut line) = (None, None);
+        if let Some(location) = self.location(address) {
+            file = location.file.map(str::to_owned);
+            // Line 0 stands for code that belongs to no line.
+            line = location.line.filter(|&line| line != 0);
+        }
+        let function = self.symbols.find(address);
+        let stated = function.filter(|function| function.bytes.is_some());
+        let name = match stated {
+            Some(function) => Some(demangled(&function.name)),
+            // Without a stated end the symbol only comes before the address; debug information knows better.
+            None => self.function_in_dwarf(address).or(function.map(|function| demangled(&function.name))),
+        };
+        Symbol { function: name, file, line }
+    }
+
+    fn location(&self, address: Svma) -> Option<addr2line::Location<'_>> {
+        self.dwarf.as_ref()?.find_location(address.0).ok().flatten()
+    }
+
+    /// The outermost function around `address`, the one that was not inlined, for files with debug
+    /// information but no symbol table.
+    fn function_in_dwarf(&self, address: Svma) -> Option<String> {
+        let mut frames = self.dwarf.as_ref()?.find_frames(address.0).ok()?;
+        let mut outermost = None;
+        while let Ok(Some(frame)) = frames.next() {
+            outermost = frame.function.and_then(|function| Some(function.demangle().ok()?.into_owned()));
+        }
+        outermost
+    }
+}
+
+/// Unreadable debug information is the same as none: names still come from the symbol table.
+fn load_dwarf(path: &Path, file: &ObjectFile) -> Option<Loader> {
+    let shared = debug_file::shared_part(path, file.debug_alt_link.as_deref());
+    Loader::new_with_sup(path, shared).ok()
+}
+
+fn demangled(name: &str) -> String {
+    match name.strip_suffix("@plt") {
+        Some(target) => format!("{}@plt", demangle_auto(Cow::Borrowed(target), None)),
+        None => demangle_auto(Cow::Borrowed(name), None).into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_demangled() {
+        assert_eq!(demangled("main"), "main");
+        assert_eq!(demangled("_ZN5store3getEi"), "store::get(int)");
+        assert_eq!(demangled("_ZN5store3getEi@plt"), "store::get(int)@plt");
+        assert_eq!(demangled("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
+        assert_eq!(demangled("_RNvC6_123foo3bar"), "123foo::bar");
+        assert_eq!(demangled("_Z"), "_Z");
+    }
+}

@@ -1,0 +1,255 @@
+//! Lookups in programs compiled here, checked against what binutils says of them.
+
+use pagewalk_symbols::{FileOffset, Symbol, Symbolizer, build_id};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+const C_PROGRAM: &str = "#include <stdio.h>
+static int __attribute__((noinline)) twice(int x)
+{
+    return x * 2;
+}
+int main(int argc, char **argv)
+{
+    puts(argv[0]);
+    return twice(argc);
+}
+";
+/// Line of the opening brace of `twice`, where its first byte of code belongs.
+const TWICE_LINE: u32 = 3;
+
+const CPP_PROGRAM: &str = "namespace store {
+template <class T> struct Shelf { T __attribute__((noinline)) get(int i) { return T(i); } };
+}
+int main(int argc, char **) { return int(store::Shelf<long>().get(argc)); }
+";
+
+struct Built {
+    folder: TempDir,
+    path: PathBuf,
+}
+
+impl Built {
+    fn new(compiler: &str, source: &str, options: &[&str]) -> Built {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program");
+        let source_path = folder.path().join(if compiler == "g++" { "program.cpp" } else { "program.c" });
+        std::fs::write(&source_path, source).unwrap();
+        let (path_text, source_text) = (path.to_str().unwrap(), source_path.to_str().unwrap());
+        run(compiler, &[&["-O0", "-o", path_text, source_text], options].concat());
+        Built { folder, path }
+    }
+
+    fn path(&self) -> &str {
+        self.path.to_str().unwrap()
+    }
+
+    /// Where the function's first byte lies in the file, as `nm` and `readelf` have it.
+    fn offset_of(&self, mangled: &str) -> FileOffset {
+        let symbols = run("nm", &[self.path()]);
+        let line = symbols.lines().find(|line| line.ends_with(&format!(" {mangled}"))).expect(mangled);
+        self.offset_at(hex(line.split(' ').next().unwrap()))
+    }
+
+    /// The file offset of a stated address.
+    fn offset_at(&self, address: u64) -> FileOffset {
+        run("readelf", &["--program-headers", "--wide", self.path()])
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("LOAD"))
+            .find_map(|line| {
+                let fields: Vec<u64> = line.split_whitespace().take(4).map(hex).collect();
+                let (offset, start, bytes) = (fields[0], fields[1], fields[3]);
+                (start..start + bytes).contains(&address).then(|| FileOffset(address - start + offset))
+            })
+            .expect("the address lies in a segment")
+    }
+
+    /// The address of the stub that `objdump` calls by this name.
+    fn stub(&self, name: &str) -> u64 {
+        let listing = run("objdump", &["--disassemble", self.path()]);
+        let line = listing.lines().find(|line| line.ends_with(&format!("<{name}>:"))).expect(name);
+        hex(line.split(' ').next().unwrap())
+    }
+
+    fn lookup(&self, offset: FileOffset) -> Symbol {
+        Symbolizer::with_debug_folder(self.folder.path().join("debug")).lookup(self.path(), offset)
+    }
+}
+
+fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).env("LC_ALL", "C").output().expect(program);
+    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn hex(text: &str) -> u64 {
+    u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap()
+}
+
+fn name(symbol: &Symbol) -> Option<&str> {
+    symbol.function.as_deref()
+}
+
+#[test]
+fn with_debug_information_function_file_and_line_are_known() {
+    for position in ["-pie", "-no-pie"] {
+        let built = Built::new("gcc", C_PROGRAM, &["-g", position]);
+        let symbol = built.lookup(built.offset_of("twice"));
+        assert_eq!(name(&symbol), Some("twice"), "{position}");
+        assert!(symbol.file.unwrap().ends_with("program.c"));
+        assert_eq!(symbol.line, Some(TWICE_LINE), "{position}");
+    }
+}
+
+#[test]
+fn without_debug_information_the_function_is_known() {
+    for position in ["-pie", "-no-pie"] {
+        let built = Built::new("gcc", C_PROGRAM, &[position]);
+        let symbol = built.lookup(built.offset_of("twice"));
+        assert_eq!(
+            symbol,
+            Symbol { function: Some("twice".to_owned()), file: None, line: None },
+            "{position}"
+        );
+    }
+}
+
+#[test]
+fn a_function_ends_where_its_symbol_says() {
+    let built = Built::new("gcc", C_PROGRAM, &[]);
+    let start = built.offset_of("twice");
+    let sizes = run("nm", &["--print-size", built.path()]);
+    let line = sizes.lines().find(|line| line.ends_with(" twice")).unwrap();
+    let bytes = hex(line.split(' ').nth(1).unwrap());
+    assert_eq!(name(&built.lookup(FileOffset(start.0 + bytes - 1))), Some("twice"));
+    assert_ne!(name(&built.lookup(FileOffset(start.0 + bytes))), Some("twice"));
+}
+
+#[test]
+fn a_stripped_program_has_no_names_but_those_of_its_linkage_stubs() {
+    for layout in ["-fcf-protection=none", "-fcf-protection=full", "-Wl,-z,now"] {
+        let built = Built::new("gcc", C_PROGRAM, &[layout]);
+        let (twice, puts) = (built.offset_of("twice"), built.offset_at(built.stub("puts@plt")));
+        run("strip", &[built.path()]);
+        assert_eq!(built.lookup(twice), Symbol::default(), "{layout}");
+        assert_eq!(name(&built.lookup(puts)), Some("puts@plt"), "{layout}");
+    }
+}
+
+#[test]
+fn cpp_names_are_demangled() {
+    let built = Built::new("g++", CPP_PROGRAM, &[]);
+    let symbol = built.lookup(built.offset_of("_ZN5store5ShelfIlE3getEi"));
+    assert_eq!(name(&symbol), Some("store::Shelf<long>::get(int)"));
+}
+
+#[test]
+fn without_symbols_debug_information_names_the_function_that_was_not_inlined() {
+    let inlined = C_PROGRAM.replace("noinline", "always_inline");
+    let built = Built::new("gcc", &inlined, &["-g"]);
+    let main = built.offset_of("main");
+    run("objcopy", &["--strip-symbol=main", built.path()]);
+    let symbol = built.lookup(main);
+    assert_eq!(name(&symbol), Some("main"));
+    assert!(symbol.line.is_some());
+}
+
+#[test]
+fn debug_information_is_found_by_build_id_and_only_of_the_same_build() {
+    let built = Built::new("gcc", C_PROGRAM, &["-g", "-Wl,--build-id"]);
+    let twice = built.offset_of("twice");
+    let id = build_id(built.path()).unwrap();
+    let debug_path = built.folder.path().join("debug/.build-id").join(&id[..2]);
+    std::fs::create_dir_all(&debug_path).unwrap();
+    let debug_path = debug_path.join(format!("{}.debug", &id[2..]));
+    run("objcopy", &["--only-keep-debug", built.path(), debug_path.to_str().unwrap()]);
+    run("strip", &[built.path()]);
+    let symbol = built.lookup(twice);
+    assert_eq!((name(&symbol), symbol.line), (Some("twice"), Some(TWICE_LINE)));
+
+    let other = Built::new("gcc", &C_PROGRAM.replace("x * 2", "x * 3"), &["-g", "-Wl,--build-id"]);
+    std::fs::copy(&other.path, &debug_path).unwrap();
+    assert_eq!(built.lookup(twice), Symbol::default());
+}
+
+#[test]
+fn debug_information_is_found_by_link_and_only_with_the_right_checksum() {
+    let built = Built::new("gcc", C_PROGRAM, &["-g", "-Wl,--build-id=none"]);
+    let twice = built.offset_of("twice");
+    assert_eq!(build_id(built.path()), None);
+    let debug_path = built.folder.path().join("program.debug");
+    let debug_text = debug_path.to_str().unwrap();
+    run("objcopy", &["--only-keep-debug", built.path(), debug_text]);
+    run("strip", &[built.path()]);
+    run("objcopy", &[&format!("--add-gnu-debuglink={debug_text}"), built.path()]);
+    let symbol = built.lookup(twice);
+    assert_eq!((name(&symbol), symbol.line), (Some("twice"), Some(TWICE_LINE)));
+
+    let mut bytes = std::fs::read(&debug_path).unwrap();
+    bytes.push(0);
+    std::fs::write(&debug_path, bytes).unwrap();
+    assert_eq!(built.lookup(twice), Symbol::default());
+}
+
+#[test]
+fn the_build_id_is_the_one_that_readelf_prints() {
+    let built = Built::new("gcc", C_PROGRAM, &["-Wl,--build-id"]);
+    let notes = run("readelf", &["--notes", built.path()]);
+    let printed = notes.lines().find_map(|line| line.trim().strip_prefix("Build ID: "));
+    assert_eq!(build_id(built.path()).as_deref(), printed);
+    assert_eq!(Symbolizer::new().build_id(built.path()).as_deref(), printed);
+}
+
+#[test]
+fn what_cannot_be_read_is_a_problem_noted_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("text");
+    std::fs::write(&text, "not a program").unwrap();
+    let mut symbolizer = Symbolizer::new();
+    for path in [&*text, folder.path(), Path::new("/nowhere/program"), Path::new("[vdso]")] {
+        let path = path.to_str().unwrap();
+        for offset in [0, 0x1000] {
+            assert_eq!(symbolizer.lookup(path, FileOffset(offset)), Symbol::default());
+        }
+        assert_eq!(symbolizer.build_id(path), None);
+        assert_eq!(build_id(path), None);
+    }
+    let problems: Vec<String> = symbolizer.problems().iter().map(ToString::to_string).collect();
+    assert_eq!(problems.len(), 4);
+    assert!(problems[0].starts_with(&format!("no symbols from {}: ", text.display())), "{}", problems[0]);
+    assert!(problems[1].ends_with("not a regular file"), "{}", problems[1]);
+}
+
+#[test]
+fn corrupt_files_never_panic() {
+    let built = Built::new("gcc", C_PROGRAM, &["-g"]);
+    let offsets = [built.offset_of("twice"), built.offset_of("main"), FileOffset(0), FileOffset(u64::MAX)];
+    let good = std::fs::read(&built.path).unwrap();
+    let headers_and_tables = |at: u64| if at.is_multiple_of(2) { at % 1024 } else { at };
+    // A linear congruential generator: the same files each time.
+    let mut state = 1u64;
+    let mut random = move |below: usize| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) % below as u64
+    };
+    let mut named = 0;
+    for round in 0..600 {
+        let mut bytes = good.clone();
+        if round % 4 == 0 {
+            bytes.truncate(random(good.len()) as usize);
+        } else {
+            for _ in 0..1 + random(8) {
+                let at = headers_and_tables(random(good.len())) as usize;
+                bytes[at] = random(256) as u8;
+            }
+        }
+        std::fs::write(&built.path, &bytes).unwrap();
+        let mut symbolizer = Symbolizer::with_debug_folder("/nowhere");
+        for offset in offsets {
+            named += usize::from(symbolizer.lookup(built.path(), offset).function.is_some());
+        }
+        symbolizer.build_id(built.path());
+    }
+    assert!(named > 100, "most of the damage leaves names: {named}");
+}
