@@ -1,1 +1,2 @@
-//! placeholder
+//! Capture.
+pub mod wire;

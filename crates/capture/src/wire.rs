@@ -1,0 +1,220 @@
+//! The engine's stream as pagewalk reads it: the constants of `engines/valgrind/WIRE.md` and the decoder.
+//!
+//! Design constraints: the words come from another process, so nothing in them is trusted. A word that breaks
+//! the rules gives a [`WireError`] naming chunk and word, never a panic, and no count in the stream can make
+//! the decoder take more memory than the stream's own size and the limits below allow.
+//!
+//! The constants stand in `WIRE.md`, in `wire.h` and here; a change goes to all three and raises
+//! [`WIRE_VERSION`].
+
+mod decoder;
+mod definition;
+mod event;
+mod table;
+#[cfg(test)]
+mod twin;
+
+pub use decoder::{Decoder, Step};
+
+/// First word of the ring and of the engine's first message: `PWLKGIR1`.
+pub const MAGIC: u64 = 0x3152_4947_4b4c_5750;
+/// Version of the stream that this decoder reads.
+pub const WIRE_VERSION: u64 = 1;
+/// Words of the engine's first message.
+pub const HELLO_WORDS: usize = 5;
+/// Most chunks that a ring may have.
+pub const MAX_CHUNKS: u64 = 256;
+/// Largest chunk that is accepted, in bytes: one is copied to private memory at a time.
+pub const MAX_CHUNK_BYTES: u64 = 1 << 22;
+
+/// Byte offsets in the ring.
+pub mod offset {
+    /// [`MAGIC`](super::MAGIC).
+    pub const MAGIC: usize = 0;
+    /// [`WIRE_VERSION`](super::WIRE_VERSION).
+    pub const VERSION: usize = 8;
+    /// Bytes per chunk.
+    pub const CHUNK_BYTES: usize = 16;
+    /// Number of chunks.
+    pub const CHUNKS: usize = 24;
+    /// Chunks completed since the start.
+    pub const HEAD: usize = 64;
+    /// Bytes valid in the chunk being filled.
+    pub const PARTIAL: usize = 72;
+    /// 1 once the image ended in good order.
+    pub const DONE: usize = 80;
+    /// Chunks consumed since the start.
+    pub const TAIL: usize = 128;
+    /// Futex that the engine raises and wakes.
+    pub const HEAD_WAKE: usize = 192;
+    /// Set while pagewalk sleeps on `HEAD_WAKE`.
+    pub const READER_SLEEPS: usize = 200;
+    /// Futex that pagewalk raises and wakes.
+    pub const TAIL_WAKE: usize = 208;
+    /// Set while the engine sleeps on `TAIL_WAKE`.
+    pub const WRITER_SLEEPS: usize = 216;
+    /// Bytes valid in each chunk slot, 32 bits each.
+    pub const CHUNK_USED: usize = 1024;
+    /// The chunks.
+    pub const DATA: usize = 4096;
+}
+
+/// Event kinds.
+pub mod kind {
+    #![allow(missing_docs, reason = "each is the row of the same name in WIRE.md")]
+    pub const BLOCK: u8 = 1;
+    pub const MAP: u8 = 2;
+    pub const UNMAP: u8 = 3;
+    pub const REMAP: u8 = 4;
+    pub const BREAK: u8 = 5;
+    pub const PROTECT: u8 = 6;
+    pub const ADVISE: u8 = 7;
+    pub const THREAD_START: u8 = 8;
+    pub const THREAD_END: u8 = 9;
+    pub const SWITCH: u8 = 10;
+    pub const FORK: u8 = 11;
+    pub const EXEC: u8 = 12;
+    pub const SYSCALL: u8 = 13;
+    pub const MARKER: u8 = 14;
+    pub const EXIT: u8 = 15;
+    pub const IDENTITY: u8 = 16;
+    pub const LOST: u8 = 17;
+}
+
+/// Most slots of one block. Valgrind's longest blocks have about a hundred instructions of a few references each.
+pub const MAX_SLOTS: usize = 2048;
+/// Most instructions of one block.
+pub const MAX_INSTRUCTIONS: usize = 2048;
+/// Most blocks that one stream may define, and most paths through them: what bounds the decoder's memory.
+pub const MAX_BLOCKS: usize = 1 << 24;
+
+/// Bits 63 to 31 of a block header, all ones, after a shift by 31.
+const BLOCK_HEADER: u64 = (1 << 33) - 1;
+
+/// The header that starts an execution of block `number`.
+pub const fn block_header(number: u32) -> u64 {
+    BLOCK_HEADER << 31 | number as u64
+}
+
+/// The header of an event of kind `kind` with `payload_words` words after it.
+pub const fn event_header(kind: u8, payload_words: u32) -> u64 {
+    1 << 63 | (kind as u64) << 56 | payload_words as u64
+}
+
+/// The number of the block that `word` starts an execution of, if it is a block header.
+#[inline(always)]
+const fn block_number(word: u64) -> Option<u32> {
+    if word >> 31 == BLOCK_HEADER { Some(word as u32 & (u32::MAX >> 1)) } else { None }
+}
+
+/// Kind and payload words, if `word` is an event header.
+const fn event_parts(word: u64) -> Option<(u8, usize)> {
+    if word >> 62 == 0b10 { Some(((word >> 56) as u8 & 63, word as u32 as usize)) } else { None }
+}
+
+/// Words of one chunk in private memory, with the place reading has come to.
+#[derive(Clone, Debug, Default)]
+pub struct Chunk {
+    /// Number of the chunk since the stream's start.
+    pub number: u64,
+    /// Words of the chunk that were read before these.
+    pub skipped: usize,
+    /// The words.
+    pub words: Vec<u64>,
+    /// Index in `words` of the next word to decode.
+    pub at: usize,
+}
+
+/// Words that break the rules of the stream, with their place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the engine's stream is malformed at word {word} of chunk {chunk}: {fault}")]
+pub struct WireError {
+    /// Number of the chunk since the stream's start.
+    pub chunk: u64,
+    /// Number of the word in the chunk.
+    pub word: usize,
+    /// What is wrong.
+    pub fault: Fault,
+}
+
+/// What is wrong with a word.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// A slot word or nonsense where an execution or an event must start.
+    #[error("expected the header of a block or an event, found {0:#018x}")]
+    NoHeader(u64),
+    /// An execution of an undefined block.
+    #[error("block {0} runs but was never defined")]
+    UndefinedBlock(u32),
+    /// A second definition.
+    #[error("block {0} is defined twice")]
+    RedefinedBlock(u32),
+    /// An execution with a number of slots at which no exit is.
+    #[error("block {number} ran {slots} slots, but has no exit there")]
+    NoExit {
+        /// The block.
+        number: u32,
+        /// Slot words found.
+        slots: usize,
+    },
+    /// An address that no user program has.
+    #[error("block {number} refers to address {address:#x}, above the 57 bits of a user address")]
+    Address {
+        /// The block.
+        number: u32,
+        /// The address.
+        address: u64,
+    },
+    /// An address in a padding slot.
+    #[error("block {number} has the address {address:#x} in slot {slot}, which is padding")]
+    PaddingUsed {
+        /// The block.
+        number: u32,
+        /// The slot.
+        slot: usize,
+        /// The word found.
+        address: u64,
+    },
+    /// A block definition that contradicts itself.
+    #[error("the definition of block {number} is wrong: {what}")]
+    Definition {
+        /// The block.
+        number: u32,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// A reference size that records cannot express.
+    #[error("block {number} has a reference of {bytes} bytes in slot {slot}, a size that records do not know")]
+    ReferenceSize {
+        /// The block.
+        number: u32,
+        /// The slot.
+        slot: usize,
+        /// The size.
+        bytes: u32,
+    },
+    /// More code than the decoder holds.
+    #[error("more than {MAX_BLOCKS} blocks, or paths through blocks")]
+    TooMuchCode,
+    /// An event of a kind unknown to this version.
+    #[error("unknown event kind {0}")]
+    UnknownEvent(u8),
+    /// An event whose words do not fit in the chunk.
+    #[error("an event of kind {kind} has {words} words, but only {left} are left in the chunk")]
+    EventTooLong {
+        /// The event's kind.
+        kind: u8,
+        /// Its payload words.
+        words: usize,
+        /// Words after the header.
+        left: usize,
+    },
+    /// An event whose payload is not as its kind says.
+    #[error("the payload of an event of kind {kind} is wrong: {what}")]
+    Payload {
+        /// The event's kind.
+        kind: u8,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+}

@@ -1,0 +1,383 @@
+//! From words to items.
+//!
+//! Whole executions of blocks without padding, whose slots all made their reference, are decoded by
+//! [`Decoder::run`], eight slots at a time without a data-dependent branch. It stops at anything else (a block left early, an
+//! absent slot, an event, a fault), and [`Decoder::execution`] or [`Decoder::event`] takes that one thing.
+
+use super::definition::{Definition, Path};
+use super::event::{self, Parsed};
+use super::table::{Entry, Table};
+use super::{Chunk, Fault, MAX_BLOCKS, MAX_SLOTS, WireError, block_number, event_parts, kind};
+use pagewalk_trace::{Batch, Dictionary, Event, Ref, Span};
+use pagewalk_units::{BlockId, RefIndex, SpaceId, ThreadId};
+use rustc_hash::FxHashMap;
+
+/// Slots decoded at once.
+const LANES: usize = 8;
+
+/// A window of this, starting at `LANES - n`, keeps the first `n` lanes.
+static KEEP: [u64; LANES * 2] = {
+    let mut keep = [0; LANES * 2];
+    let mut lane = 0;
+    while lane < LANES {
+        keep[lane] = u64::MAX;
+        lane += 1;
+    }
+    keep
+};
+
+/// What [`Decoder::step`] came to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Step {
+    /// All words are decoded; more are needed.
+    NeedWords,
+    /// [`Decoder::batch`] has a batch.
+    Batch,
+    /// An event.
+    Event {
+        /// Data references before it.
+        at: RefIndex,
+        /// What happened.
+        event: Event,
+    },
+    /// The command line of the process image.
+    Identity(Vec<String>),
+}
+
+/// Decodes the words of one stream, in order.
+#[derive(Debug)]
+pub struct Decoder {
+    space: SpaceId,
+    thread: ThreadId,
+    dictionary: Dictionary,
+    table: Table,
+    /// The low bits of the record of each slot of each defined block, and `LANES` bytes of slack.
+    metas: Vec<u8>,
+    definitions: Vec<Definition>,
+    /// Paths with absent slots, by definition, exit and bit set of the absent slots.
+    gapped_paths: FxHashMap<Box<[u64]>, Path>,
+    /// Room for the key of a look-up in `gapped_paths`.
+    key: Vec<u64>,
+    batch: Filling,
+    /// Whether the batch has been handed out.
+    handed_out: bool,
+    /// Data references before the batch.
+    references: u64,
+    /// Instructions before the batch.
+    instructions: u64,
+}
+
+/// A batch being filled: arrays with room for what the longest block adds to an almost full batch.
+#[derive(Debug)]
+struct Filling {
+    refs: Box<[Ref]>,
+    spans: Box<[Span]>,
+    refs_len: usize,
+    spans_len: usize,
+    instructions: u64,
+    wide: bool,
+}
+
+/// Why the fast path stopped.
+enum Stop {
+    End,
+    Full,
+    Other,
+}
+
+impl Decoder {
+    /// A decoder for the stream of address space `space`.
+    pub fn new(space: SpaceId) -> Decoder {
+        let batch = Filling {
+            refs: vec![Ref::from_parts(0, 0); Batch::TARGET_LEN + MAX_SLOTS + LANES].into(),
+            spans: vec![Span { block: BlockId(0), first: 0 }; Batch::TARGET_LEN].into(),
+            refs_len: 0,
+            spans_len: 0,
+            instructions: 0,
+            wide: false,
+        };
+        Decoder {
+            space,
+            thread: ThreadId(1),
+            dictionary: Dictionary::default(),
+            table: Table::new(),
+            metas: vec![0; LANES],
+            definitions: Vec::new(),
+            gapped_paths: FxHashMap::default(),
+            key: Vec::new(),
+            batch,
+            handed_out: false,
+            references: 0,
+            instructions: 0,
+        }
+    }
+
+    /// The blocks met so far.
+    pub fn dictionary(&self) -> &Dictionary {
+        &self.dictionary
+    }
+
+    /// Data references decoded so far.
+    pub fn references(&self) -> u64 {
+        self.references + self.batch.refs_len as u64
+    }
+
+    /// Decodes words from `chunk.at` on, up to the next thing to tell. After [`Step::Batch`] the batch is there
+    /// until the next call. References decoded before an error can still be had from [`Decoder::flush`].
+    pub fn step(&mut self, chunk: &mut Chunk) -> Result<Step, WireError> {
+        self.retire();
+        let Chunk { number, skipped, ref words, ref mut at } = *chunk;
+        self.step_words(words, at).map_err(|fault| WireError { chunk: number, word: skipped + *at, fault })
+    }
+
+    /// Whether references are left that no batch has told yet; they are now in [`Decoder::batch`].
+    pub fn flush(&mut self) -> bool {
+        self.retire();
+        self.handed_out = self.batch.spans_len > 0;
+        self.handed_out
+    }
+
+    /// The batch announced by [`Step::Batch`] or [`Decoder::flush`].
+    pub fn batch(&self) -> Batch<'_> {
+        Batch {
+            space: self.space,
+            thread: self.thread,
+            first: RefIndex(self.references),
+            first_instruction: self.instructions,
+            refs: &self.batch.refs[..self.batch.refs_len],
+            spans: &self.batch.spans[..self.batch.spans_len],
+            wide: self.batch.wide,
+            blocks: &self.dictionary,
+        }
+    }
+
+    /// Makes room after a batch was handed out.
+    fn retire(&mut self) {
+        if self.handed_out {
+            self.handed_out = false;
+            self.references += self.batch.refs_len as u64;
+            self.instructions += self.batch.instructions;
+            self.batch.refs_len = 0;
+            self.batch.spans_len = 0;
+            self.batch.instructions = 0;
+            self.batch.wide = false;
+        }
+    }
+
+    fn step_words(&mut self, words: &[u64], at: &mut usize) -> Result<Step, Fault> {
+        loop {
+            match self.run(words, at) {
+                Stop::End => return Ok(Step::NeedWords),
+                Stop::Full => {
+                    self.handed_out = true;
+                    return Ok(Step::Batch);
+                }
+                Stop::Other => {}
+            }
+            if let Some(number) = block_number(words[*at]) {
+                *at = self.execution(number, words, *at)?;
+            } else if let Some(step) = self.event(words, at)? {
+                return Ok(step);
+            }
+        }
+    }
+
+    /// Decodes whole executions without absent slots, until there is something else. Moves `at` to that.
+    #[inline(never)]
+    fn run(&mut self, words: &[u64], at: &mut usize) -> Stop {
+        let Filling { refs, spans, refs_len, spans_len, instructions, .. } = &mut self.batch;
+        // Locals stay in registers; the references are written back at the end.
+        let (mut next, mut refs_end, mut spans_end, mut executed) = (*at, *refs_len, *spans_len, 0);
+        let stop = loop {
+            let Some(&header) = words.get(next) else { break Stop::End };
+            if refs_end >= Batch::TARGET_LEN || spans_end >= Batch::TARGET_LEN {
+                break Stop::Full;
+            }
+            let Some(number) = block_number(header) else { break Stop::Other };
+            let Entry { first_slot, block, slots, instructions, .. } = self.table.get(number);
+            let (first_slot, slots) = (first_slot as usize, usize::from(slots));
+            // Gets bits from the 57th up if a word has them, or is 0.
+            let mut odd = 0;
+            if slots <= LANES
+                && let Some(lanes) = words[next + 1..].first_chunk::<LANES>()
+                && let Some(metas) = self.metas[first_slot..].first_chunk::<LANES>()
+                && let Some(keep) = KEEP[LANES - slots..].first_chunk::<LANES>()
+                && let Some(out) = refs[refs_end..].first_chunk_mut::<LANES>()
+            {
+                // What lies beyond `slots` is written over by the next execution.
+                for lane in 0..LANES {
+                    odd |= (lanes[lane].wrapping_sub(1) | lanes[lane]) & keep[lane];
+                    out[lane] = Ref::from_parts(lanes[lane], metas[lane]);
+                }
+            } else if let Some(lanes) = words.get(next + 1..next + 1 + slots)
+                && let Some(metas) = self.metas.get(first_slot..first_slot + slots)
+                && slots != usize::from(Entry::NOT_FAST)
+            {
+                for ((out, &word), &meta) in refs[refs_end..].iter_mut().zip(lanes).zip(metas) {
+                    odd |= word.wrapping_sub(1) | word;
+                    *out = Ref::from_parts(word, meta);
+                }
+            } else {
+                break Stop::Other;
+            }
+            if odd >= Ref::ADDRESS_END {
+                break Stop::Other;
+            }
+            spans[spans_end] = Span { block, first: refs_end as u32 };
+            spans_end += 1;
+            refs_end += slots;
+            next += 1 + slots;
+            executed += u64::from(instructions);
+        };
+        (*at, *refs_len, *spans_len) = (next, refs_end, spans_end);
+        *instructions += executed;
+        stop
+    }
+
+    /// Decodes the execution of block `number` whose header is at `at`, whatever its path; gives the place after
+    /// it.
+    #[inline(never)]
+    fn execution(&mut self, number: u32, words: &[u64], at: usize) -> Result<usize, Fault> {
+        let entry = self.table.get(number);
+        let Some(index) = (entry.definition as usize).checked_sub(1) else {
+            return Err(Fault::UndefinedBlock(number));
+        };
+        let definition = &self.definitions[index];
+        let (first_slot, slots) = (entry.first_slot as usize, definition.slots.len());
+        let run = words[at + 1..].iter().take(slots).take_while(|word| **word >> 63 == 0).count();
+        let slot_words = &words[at + 1..at + 1 + run];
+        let Some(exit_index) = definition.exits.iter().position(|exit| usize::from(exit.slots) == run) else {
+            return Err(Fault::NoExit { number, slots: run });
+        };
+
+        let mut end = self.batch.refs_len;
+        for (slot, (&word, &meta)) in slot_words.iter().zip(&self.metas[first_slot..]).enumerate() {
+            if word >= Ref::ADDRESS_END {
+                return Err(Fault::Address { number, address: word });
+            }
+            if meta == 0 && word != 0 {
+                return Err(Fault::PaddingUsed { number, slot, address: word });
+            }
+            // An absent reference is written over by the next one.
+            self.batch.refs[end] = Ref::from_parts(word, meta);
+            end += usize::from(word != 0);
+        }
+
+        let exit = definition.exits[exit_index];
+        let absent = run - (end - self.batch.refs_len);
+        let path = match exit.path {
+            Some(path) if absent == usize::from(exit.padding) => path,
+            None if absent == usize::from(exit.padding) => self.first_on_path(number, index, exit_index)?,
+            _ => self.gapped_path(index, exit_index, slot_words)?,
+        };
+        if let Some(block) = path.block {
+            self.batch.spans[self.batch.spans_len] = Span { block, first: self.batch.refs_len as u32 };
+            self.batch.spans_len += 1;
+            self.batch.refs_len = end;
+            self.batch.instructions += u64::from(path.instructions);
+            self.batch.wide |= path.wide;
+        }
+        Ok(at + 1 + run)
+    }
+
+    /// The path to an exit that is taken for the first time, with every reference made. If it is the whole block
+    /// and plain, the fast path takes it from now on.
+    fn first_on_path(&mut self, number: u32, index: usize, exit_index: usize) -> Result<Path, Fault> {
+        let path = intern(&mut self.dictionary, &self.definitions[index], exit_index, |_| false)?;
+        let definition = &mut self.definitions[index];
+        definition.exits[exit_index].path = Some(path);
+        let exit = definition.exits[exit_index];
+        if let Some(block) = path.block
+            && exit_index + 1 == definition.exits.len()
+            && exit.padding == 0
+            && !path.wide
+        {
+            let entry = self.table.get_mut(number);
+            (entry.block, entry.slots, entry.instructions) = (block, exit.slots, path.instructions);
+        }
+        Ok(path)
+    }
+
+    /// The path to an exit with some references not made.
+    fn gapped_path(&mut self, index: usize, exit_index: usize, slot_words: &[u64]) -> Result<Path, Fault> {
+        self.key.clear();
+        self.key.extend([index as u64, exit_index as u64]);
+        self.key.extend(slot_words.chunks(64).map(|words| {
+            words.iter().enumerate().fold(0, |set, (bit, &word)| set | u64::from(word == 0) << bit)
+        }));
+        if let Some(&path) = self.gapped_paths.get(self.key.as_slice()) {
+            return Ok(path);
+        }
+        if self.gapped_paths.len() >= MAX_BLOCKS {
+            return Err(Fault::TooMuchCode);
+        }
+        let absent = |slot: usize| slot_words[slot] == 0;
+        let path = intern(&mut self.dictionary, &self.definitions[index], exit_index, absent)?;
+        self.gapped_paths.insert(self.key.as_slice().into(), path);
+        Ok(path)
+    }
+
+    /// Takes the event whose header is at `at`. Block definitions are taken in silence; any other event first ends
+    /// the batch, then is told.
+    #[inline(never)]
+    fn event(&mut self, words: &[u64], at: &mut usize) -> Result<Option<Step>, Fault> {
+        let (kind, payload_words) = event_parts(words[*at]).ok_or(Fault::NoHeader(words[*at]))?;
+        let rest = &words[*at + 1..];
+        let payload = rest.get(..payload_words).ok_or(Fault::EventTooLong {
+            kind,
+            words: payload_words,
+            left: rest.len(),
+        })?;
+        if kind == kind::BLOCK {
+            self.define(payload)?;
+            *at += 1 + payload_words;
+            return Ok(None);
+        }
+        if self.batch.spans_len > 0 {
+            self.handed_out = true;
+            return Ok(Some(Step::Batch));
+        }
+        let step = match event::parse(kind, payload)? {
+            Parsed::Identity(arguments) => Step::Identity(arguments),
+            Parsed::Event(event) => {
+                self.thread = event.switches_to().unwrap_or(self.thread);
+                Step::Event { at: RefIndex(self.references), event }
+            }
+        };
+        *at += 1 + payload_words;
+        Ok(Some(step))
+    }
+
+    fn define(&mut self, payload: &[u64]) -> Result<(), Fault> {
+        let (number, definition) = Definition::parse(payload)?;
+        if self.table.get(number).definition != 0 {
+            return Err(Fault::RedefinedBlock(number));
+        }
+        let first_slot = self.metas.len() - LANES;
+        if self.definitions.len() >= MAX_BLOCKS || first_slot > u32::MAX as usize {
+            return Err(Fault::TooMuchCode);
+        }
+        self.metas.truncate(first_slot);
+        self.metas.extend(definition.slots.iter().map(|slot| slot.meta()));
+        self.metas.extend([0; LANES]);
+        self.definitions.push(definition);
+        let entry = self.table.get_mut(number);
+        entry.first_slot = first_slot as u32;
+        entry.definition = self.definitions.len() as u32;
+        Ok(())
+    }
+}
+
+/// Gives a path its block in the dictionary.
+fn intern(
+    dictionary: &mut Dictionary,
+    definition: &Definition,
+    exit: usize,
+    absent: impl Fn(usize) -> bool,
+) -> Result<Path, Fault> {
+    if dictionary.len() >= MAX_BLOCKS {
+        return Err(Fault::TooMuchCode);
+    }
+    let (block, instructions, wide) = definition.path(exit, absent);
+    Ok(Path { block: block.map(|block| dictionary.intern(block)), instructions, wide })
+}

@@ -1,0 +1,462 @@
+//! The decoder against a slow twin: one word at a time, with maps, straight from `WIRE.md`.
+
+use super::*;
+use pagewalk_trace::{Block, BlockEnd, Event, Instruction, Ref, Site};
+use pagewalk_units::{Access, Kind, Size, SpaceId, VirtAddr};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+/// What a stream says, with blocks spelled out and without batches.
+#[derive(Clone, Debug, PartialEq)]
+enum Told {
+    Execution { block: Block, refs: Vec<u64>, first: u64, first_instruction: u64, thread: u32 },
+    Event { at: u64, event: Event },
+    Arguments(Vec<String>),
+}
+
+/// A block as a test describes it.
+#[derive(Clone, Debug)]
+struct Shape {
+    instruction_lengths: Vec<u8>,
+    /// Instruction, kind (0 padding), bytes; by ascending instruction.
+    slots: Vec<(u16, u8, u32)>,
+    /// Slots before and instructions executed, the last being the block's end.
+    exits: Vec<(usize, usize)>,
+    end: u8,
+}
+
+impl Shape {
+    fn address(number: u32) -> u64 {
+        0x1000 + u64::from(number) * 0x1_0000
+    }
+
+    fn payload(&self, number: u32) -> Vec<u64> {
+        let counts = [self.instruction_lengths.len(), self.slots.len(), self.exits.len()];
+        let mut words = vec![u64::from(number), u64::from(self.end)];
+        words.extend(counts.map(|count| count as u64));
+        let mut address = Shape::address(number);
+        for &length in &self.instruction_lengths {
+            words.extend([address, u64::from(length)]);
+            address += u64::from(length);
+        }
+        let slot_word = |&(instruction, kind, bytes): &(u16, u8, u32)| {
+            u64::from(instruction) | u64::from(kind) << 16 | u64::from(bytes) << 32
+        };
+        words.extend(self.slots.iter().map(slot_word));
+        words.extend(self.exits.iter().map(|&(slots, instructions)| (slots | instructions << 32) as u64));
+        let code: usize = self.instruction_lengths.iter().map(|&length| usize::from(length)).sum();
+        words.extend((0..code.div_ceil(8)).map(|word| {
+            u64::from_le_bytes(std::array::from_fn(|byte| {
+                let at = word * 8 + byte;
+                if at < code { at as u8 } else { 0 }
+            }))
+        }));
+        words
+    }
+}
+
+fn event(kind: u8, payload: &[u64]) -> Vec<u64> {
+    let mut words = vec![event_header(kind, payload.len() as u32)];
+    words.extend_from_slice(payload);
+    words
+}
+
+/// The twin. Stops at the first thing it cannot make sense of.
+#[derive(Default)]
+struct Twin {
+    shapes: BTreeMap<u32, Vec<u64>>,
+    told: Vec<Told>,
+    refs: u64,
+    instructions: u64,
+    thread: u32,
+}
+
+impl Twin {
+    /// Takes one chunk; false when it is malformed.
+    fn chunk(&mut self, words: &[u64]) -> Option<()> {
+        let mut at = 0;
+        while at < words.len() {
+            let word = words[at];
+            if (word as i64) < 0 && (word as i64) >= -(1 << 31) {
+                let start = at + 1;
+                at = start;
+                while at < words.len() && words[at] < 1 << 63 {
+                    at += 1;
+                }
+                at = self.execution(word as u32 & 0x7fff_ffff, words, start, at)?;
+            } else if word >> 62 == 2 {
+                let (kind, count) = ((word >> 56 & 63) as u8, (word & 0xffff_ffff) as usize);
+                let payload = words[at + 1..].get(..count)?;
+                match kind {
+                    kind::BLOCK => {
+                        if self.shapes.insert(payload[0] as u32, payload.to_vec()).is_some() {
+                            return None;
+                        }
+                    }
+                    kind::IDENTITY => self.told.push(Told::Arguments(vec![])),
+                    kind::SWITCH => {
+                        self.thread = payload[0] as u32;
+                        self.event(Event::Switch { thread: self.thread });
+                    }
+                    kind::MARKER => self.event(Event::Marker { id: payload[0] }),
+                    kind::SYSCALL => {
+                        let event = Event::Syscall { number: payload[0] as u32, result: payload[1] as i64 };
+                        self.event(event);
+                    }
+                    _ => return None,
+                }
+                at += 1 + count;
+            } else {
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    fn event(&mut self, event: Event) {
+        self.told.push(Told::Event { at: self.refs, event });
+    }
+
+    /// Gives the place after the execution.
+    fn execution(&mut self, number: u32, words: &[u64], start: usize, end: usize) -> Option<usize> {
+        let p = self.shapes.get(&number)?;
+        let (n_instructions, n_slots, n_exits) = (p[2] as usize, p[3] as usize, p[4] as usize);
+        let instruction = |i: usize| Instruction {
+            address: VirtAddr(p[5 + 2 * i]),
+            length: p[6 + 2 * i] as u8,
+        };
+        let found = (end - start).min(n_slots);
+        let exits = &p[5 + 2 * n_instructions + n_slots..][..n_exits];
+        let exit = exits.iter().position(|exit| (exit & 0xffff_ffff) as usize == found)?;
+        let executed = (exits[exit] >> 32) as usize;
+        let (mut sites, mut refs) = (vec![], vec![]);
+        for slot in 0..found {
+            let (word, what) = (words[start + slot], p[5 + 2 * n_instructions + slot]);
+            if word >= 1 << 57 {
+                return None;
+            }
+            let kind = Kind::from_code((what >> 16) as u8);
+            match (kind, word) {
+                (Kind::Fetch, 0) => {}
+                (Kind::Fetch, _) => return None,
+                (_, 0) => {}
+                _ => {
+                    let access = Access { kind, size: Size::of_bytes((what >> 32) as u32)? };
+                    sites.push(Site { instruction: what as u16, access });
+                    refs.push(Ref::new(VirtAddr(word), access).bits());
+                }
+            }
+        }
+        let mut code: Vec<u8> = p[5 + 2 * n_instructions + n_slots + n_exits..]
+            .iter()
+            .flat_map(|word| word.to_le_bytes())
+            .collect();
+        code.truncate((0..executed).map(|i| usize::from(instruction(i).length)).sum());
+        let (first, first_instruction) = (self.refs, self.instructions);
+        self.refs += refs.len() as u64;
+        self.instructions += executed as u64;
+        if executed > 0 {
+            let end = if exit + 1 == n_exits { p[1] as u8 } else { 0 };
+            let block = Block {
+                instructions: (0..executed).map(instruction).collect(),
+                sites: sites.into(),
+                code: code.into(),
+                end: BlockEnd::from_code(end)?,
+            };
+            self.told.push(Told::Execution { block, refs, first, first_instruction, thread: self.thread });
+        }
+        Some(start + found)
+    }
+}
+
+/// Runs the decoder over chunks, each handed over in two pieces at a boundary the test chose; gives what it told,
+/// and whether it came to the end without a fault.
+fn decode(chunks: &[(Vec<u64>, usize)]) -> (Vec<Told>, bool) {
+    let mut decoder = Decoder::new(SpaceId(0));
+    let mut told = vec![];
+    for (number, (words, cut)) in chunks.iter().enumerate() {
+        for (skipped, piece) in [(0, &words[..*cut]), (*cut, &words[*cut..])] {
+            let mut chunk = Chunk { number: number as u64, skipped, words: piece.to_vec(), at: 0 };
+            loop {
+                match decoder.step(&mut chunk) {
+                    Ok(Step::NeedWords) => break,
+                    Ok(Step::Batch) => tell(&decoder, &mut told),
+                    Ok(Step::Event { at, event }) => told.push(Told::Event { at: at.0, event }),
+                    Ok(Step::Identity(arguments)) => told.push(Told::Arguments(arguments)),
+                    Err(error) => {
+                        assert_eq!(error.chunk, number as u64);
+                        assert!(error.word < words.len());
+                        if decoder.flush() {
+                            tell(&decoder, &mut told);
+                        }
+                        return (told, false);
+                    }
+                }
+            }
+        }
+    }
+    if decoder.flush() {
+        tell(&decoder, &mut told);
+    }
+    (told, true)
+}
+
+/// Spells out the decoder's batch.
+fn tell(decoder: &Decoder, told: &mut Vec<Told>) {
+    let batch = decoder.batch();
+    let mut first_instruction = batch.first_instruction;
+    let mut wide = false;
+    for (index, span) in batch.spans.iter().enumerate() {
+        let block = batch.blocks.get(span.block).clone();
+        let refs = &batch.refs[span.first as usize..batch.span_end(index)];
+        assert_eq!(refs.len(), block.sites.len());
+        wide |= refs.iter().any(|r| r.size().bytes() > pagewalk_trace::Batch::WIDE_BYTES);
+        let instructions = block.instructions.len() as u64;
+        told.push(Told::Execution {
+            block,
+            refs: refs.iter().map(|r| r.bits()).collect(),
+            first: batch.first.0 + u64::from(span.first),
+            first_instruction,
+            thread: batch.thread.0,
+        });
+        first_instruction += instructions;
+    }
+    assert_eq!(batch.wide, wide);
+    assert!(!batch.spans.is_empty());
+}
+
+fn shape() -> impl Strategy<Value = Shape> {
+    let bytes = prop::sample::select(vec![1u32, 2, 4, 8, 16, 32, 64, 464]);
+    let padding_or_kind = prop_oneof![1 => Just(0u8), 8 => 1u8..=3];
+    (
+        prop::collection::vec(1u8..16, 1..8),
+        prop::collection::vec((0u16..8, padding_or_kind, bytes), 0..14),
+        prop::collection::btree_set(0usize..14, 0..4),
+        0u8..5,
+    )
+        .prop_map(|(instruction_lengths, mut slots, cuts, end)| {
+            let instructions = instruction_lengths.len();
+            slots.iter_mut().for_each(|slot| slot.0 %= instructions as u16);
+            slots.sort_by_key(|slot| slot.0);
+            let executed = |before: usize| match before {
+                0 => 0,
+                _ => usize::from(slots[before - 1].0) + 1,
+            };
+            let mut exits: Vec<_> =
+                cuts.into_iter().filter(|&cut| cut < slots.len()).map(|cut| (cut, executed(cut))).collect();
+            exits.push((slots.len(), instructions));
+            Shape { instruction_lengths, slots, exits, end }
+        })
+}
+
+/// One thing that a generated stream does; numbers choose among what there is.
+#[derive(Clone, Debug)]
+enum Act {
+    Run { block: usize, exit: usize, absent: u16, address: u64, times: usize },
+    Marker(u64),
+    Switch(u64),
+    Syscall(u64, i64),
+    NewChunk,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let run = (any::<usize>(), any::<usize>(), prop_oneof![3 => Just(0), 1 => any::<u16>()], 1u64..1 << 57)
+        .prop_flat_map(|(block, exit, absent, address)| {
+            prop_oneof![20 => 1usize..4, 1 => Just(1500)].prop_map(move |times| Act::Run {
+                block,
+                exit,
+                absent,
+                address,
+                times,
+            })
+        });
+    prop_oneof![
+        30 => run,
+        1 => any::<u64>().prop_map(Act::Marker),
+        1 => (1u64..9).prop_map(Act::Switch),
+        1 => (0u64..400, any::<i64>()).prop_map(|(number, result)| Act::Syscall(number, result)),
+        2 => Just(Act::NewChunk),
+    ]
+}
+
+/// Chunks of whole executions and events, with a boundary in each at which it may be cut in two.
+fn stream() -> impl Strategy<Value = Vec<(Vec<u64>, usize)>> {
+    let numbers = prop::collection::btree_set(prop_oneof![0u32..2000, Just((1 << 31) - 1)], 1..6);
+    (numbers, prop::collection::vec(shape(), 6), prop::collection::vec(act(), 0..60), any::<usize>()).prop_map(
+        |(numbers, shapes, acts, cut)| {
+            let numbers: Vec<u32> = numbers.into_iter().collect();
+            let mut chunks = vec![(event(kind::IDENTITY, &[0]), 0)];
+            let mut boundaries = vec![0];
+            let mut defined = vec![false; numbers.len()];
+            for act in acts {
+                let (words, boundary) = chunks.last_mut().unwrap();
+                match act {
+                    Act::Run { block, exit, absent, address, times } => {
+                        let which = block % numbers.len();
+                        let shape = &shapes[which];
+                        if !std::mem::replace(&mut defined[which], true) {
+                            words.extend(event(kind::BLOCK, &shape.payload(numbers[which])));
+                        }
+                        let slots = shape.exits[exit % shape.exits.len()].0;
+                        for time in 0..times {
+                            words.push(block_header(numbers[which]));
+                            words.extend((0..slots).map(|slot| {
+                                let gone = shape.slots[slot].1 == 0 || absent >> slot & 1 == 1;
+                                if gone { 0 } else { (address + (time * 64 + slot * 8) as u64).min((1 << 57) - 1) }
+                            }));
+                            boundaries.push(words.len());
+                        }
+                    }
+                    Act::Marker(id) => words.extend(event(kind::MARKER, &[id])),
+                    Act::Switch(thread) => words.extend(event(kind::SWITCH, &[thread])),
+                    Act::Syscall(number, result) => {
+                        words.extend(event(kind::SYSCALL, &[number, result as u64]));
+                    }
+                    Act::NewChunk => {
+                        *boundary = boundaries[cut % boundaries.len()];
+                        boundaries = vec![0];
+                        chunks.push((vec![], 0));
+                    }
+                }
+            }
+            chunks
+        },
+    )
+}
+
+fn twin(chunks: &[(Vec<u64>, usize)]) -> (Vec<Told>, bool) {
+    let mut twin = Twin { thread: 1, ..Twin::default() };
+    let whole = chunks.iter().all(|(words, _)| twin.chunk(words).is_some());
+    (twin.told, whole)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    #[test]
+    fn tells_what_the_twin_tells(chunks in stream()) {
+        let (expected, whole) = twin(&chunks);
+        prop_assert!(whole);
+        let (told, whole) = decode(&chunks);
+        prop_assert!(whole);
+        prop_assert_eq!(told, expected);
+    }
+
+    /// The twin knows fewer faults than the decoder, but both tell the same up to the first.
+    #[test]
+    fn one_wrong_word_is_told_or_harmless(chunks in stream(), which: usize, at: usize, word: u64, shape: u8) {
+        let mut chunks = chunks;
+        let which = which % chunks.len();
+        let words = &mut chunks[which].0;
+        prop_assume!(!words.is_empty());
+        let at = at % words.len();
+        // Definitions may become any other valid definition, which is no fault.
+        let word = match shape % 4 { 0 => word, 1 => 0, 2 => word | 1 << 63, _ => block_header(word as u32 >> 1) };
+        words[at] = word;
+        chunks.iter_mut().for_each(|chunk| chunk.1 = 0);
+        let (told, _) = decode(&chunks);
+        let mut cut_off = chunks.clone();
+        cut_off[which].0.truncate(at);
+        cut_off.truncate(which + 1);
+        let (sure, _) = decode(&cut_off);
+        // Everything before the wrong word's own execution or event was told.
+        let sure = &sure[..sure.len().saturating_sub(1)];
+        prop_assert!(told.starts_with(sure));
+    }
+
+    #[test]
+    fn any_words_end_in_a_fault_or_the_end(words in prop::collection::vec(any_word(), 0..200)) {
+        decode(&[(words, 0)]);
+    }
+}
+
+/// Words that look like something more often than random ones do.
+fn any_word() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        4 => 0u64..4,
+        2 => (0u32..3).prop_map(block_header),
+        2 => (0u8..20, 0u32..20).prop_map(|(kind, words)| event_header(kind, words)),
+        1 => Just(1 | 1 << 16 | 8 << 32),
+        1 => any::<u64>(),
+    ]
+}
+
+/// The fault of a stream that consists of `words`.
+fn fault(words: Vec<u64>) -> Fault {
+    let mut chunk = Chunk { number: 7, skipped: 100, words, at: 0 };
+    let mut decoder = Decoder::new(SpaceId(0));
+    loop {
+        match decoder.step(&mut chunk) {
+            Ok(Step::NeedWords) => panic!("no fault"),
+            Ok(_) => {}
+            Err(error) => {
+                assert_eq!((error.chunk, error.word), (7, 100 + chunk.at));
+                return error.fault;
+            }
+        }
+    }
+}
+
+#[test]
+fn each_fault_has_its_name() {
+    let shape = Shape {
+        instruction_lengths: vec![4, 4],
+        slots: vec![(0, 1, 8), (1, 2, 8), (1, 0, 0)],
+        exits: vec![(1, 1), (3, 2)],
+        end: 0,
+    };
+    let with = |rest: &[u64]| fault([&event(kind::BLOCK, &shape.payload(5)), rest].concat());
+    assert_eq!(with(&[64]), Fault::NoHeader(64));
+    assert_eq!(with(&[block_header(6)]), Fault::UndefinedBlock(6));
+    assert_eq!(with(&event(kind::BLOCK, &shape.payload(5))), Fault::RedefinedBlock(5));
+    assert_eq!(with(&[block_header(5), 64, 64]), Fault::NoExit { number: 5, slots: 2 });
+    assert_eq!(with(&[block_header(5), 64, 64, 0, 64]), Fault::NoHeader(64));
+    assert_eq!(with(&[block_header(5), 1 << 57]), Fault::Address { number: 5, address: 1 << 57 });
+    let padding_used = Fault::PaddingUsed { number: 5, slot: 2, address: 3 };
+    assert_eq!(with(&[block_header(5), 1, 2, 3]), padding_used);
+    assert_eq!(with(&[event_header(40, 0)]), Fault::UnknownEvent(40));
+    assert_eq!(
+        with(&[event_header(kind::MARKER, 2), 0]),
+        Fault::EventTooLong { kind: kind::MARKER, words: 2, left: 1 }
+    );
+    let payload = |kind, what| Fault::Payload { kind, what };
+    assert_eq!(with(&event(kind::MARKER, &[])), payload(kind::MARKER, "it is too short"));
+    assert_eq!(with(&event(kind::MARKER, &[1, 2])), payload(kind::MARKER, "it has words left over"));
+    let beyond = payload(kind::EXEC, "a text reaches beyond its end");
+    assert_eq!(with(&event(kind::EXEC, &[u64::MAX, 2])), beyond);
+    let end_of_memory = payload(kind::UNMAP, "a range reaches beyond the end of memory");
+    assert_eq!(with(&event(kind::UNMAP, &[4096, u64::MAX - 4096])), end_of_memory);
+    let mut odd = shape.clone();
+    odd.slots[0].2 = 11;
+    let size = Fault::ReferenceSize { number: 6, slot: 0, bytes: 11 };
+    assert_eq!(with(&event(kind::BLOCK, &odd.payload(6))), size);
+    let mut odd = shape.clone();
+    odd.exits = vec![(1, 1), (1, 1), (3, 2)];
+    let wrong = |what| Fault::Definition { number: 6, what };
+    let order = wrong("its exits are not in order of their slots");
+    assert_eq!(with(&event(kind::BLOCK, &odd.payload(6))), order);
+    odd.exits = vec![(2, 1), (3, 2)];
+    let after = wrong("a slot before an exit belongs to an instruction after it");
+    assert_eq!(with(&event(kind::BLOCK, &odd.payload(6))), after);
+}
+
+/// A full execution at the fast path's lanes and at both sides of the limit, wide or not, decoded at a chunk's end too.
+#[test]
+fn every_number_of_slots_is_exact() {
+    for slots in 0..=20usize {
+        let shape = Shape {
+            instruction_lengths: vec![1],
+            slots: vec![(0, 1, 8); slots],
+            exits: vec![(slots, 1)],
+            end: 2,
+        };
+        let mut words = event(kind::BLOCK, &shape.payload(1));
+        for time in 0..40 {
+            words.push(block_header(1));
+            words.extend((0..slots).map(|slot| 1 + time * 100 + slot as u64));
+        }
+        let (expected, _) = twin(&[(words.clone(), 0)]);
+        assert_eq!(expected.len(), 40);
+        assert_eq!(decode(&[(words, 0)]), (expected, true));
+    }
+}
