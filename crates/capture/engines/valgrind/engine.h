@@ -17,7 +17,7 @@
 #define RING_HEADROOM_WORDS 128
 
 /* The place for the next word, while no client code runs. While client code runs the place is in the
-   thread's shadow guest state, see client_cursor in main.c. */
+   thread's shadow guest state. */
 extern ULong* ring_cursor;
 
 /* A cursor beyond this means that the chunk may not hold the next block. */
@@ -136,5 +136,11 @@ IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* lay
 /* Where the running thread keeps the cursor and the limit: offsets in shadow guest state 1. */
 #define SHADOW_CURSOR_AT 16
 #define SHADOW_LIMIT_AT 24
+
+/* ---- main.c ---- */
+
+/* Move the cursor and the limit to and from the thread's shadow guest state. */
+void client_cursor_store(ThreadId thread);
+void client_cursor_load(ThreadId thread);
 
 #endif

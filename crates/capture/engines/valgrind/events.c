@@ -9,6 +9,10 @@
 #include "pub_tool_libcproc.h"
 #include "pub_tool_xarray.h"
 
+/* In the core library; no header for tools declares them. */
+extern Int VG_(cl_exec_fd);
+extern Bool VG_(resolve_filename)(Int fd, const HChar** name);
+
 /* A longer text is cut, so that every event fits the smallest chunk. */
 #define TEXT_BYTES_MAX 4096
 #define ARGUMENTS_BYTES_MAX (32 * 1024)
@@ -55,9 +59,9 @@ static ULong* put_text(ULong* to, const HChar* text)
 
 void event_identity(void)
 {
-   HChar program[VKI_PATH_MAX];
-   program[0] = '\0';
-   VG_(client_fname)(program, sizeof program, /*shortname*/ False);
+   const HChar* program = NULL;
+   if (!VG_(resolve_filename)(VG_(cl_exec_fd), &program))
+      program = VG_(args_the_exename);
    Word given = VG_(sizeXA)(VG_(args_for_client));
    Word sent = 0;
    UInt words = 1 + text_words(program);

@@ -17,6 +17,7 @@
 #include "pub_tool_libcassert.h"
 #include "pub_tool_libcbase.h"
 #include "pub_tool_machine.h"
+#include "pub_tool_threadstate.h"
 
 #define NO_SLOT (-1)
 
@@ -57,14 +58,14 @@ static IRExpr* word_at(UInt words)
 
 /* ---- the check for room ---- */
 
-/* Called from generated code, when the next block may not fit into the chunk. */
-static void next_chunk(UChar* guest_state)
+/* Called from generated code, when the next block may not fit into the chunk. It takes no argument, because an
+   argument would be put into its register even where the call is not made. */
+static void next_chunk(void)
 {
-   ULong** shadow = (ULong**)(guest_state + sizeof(VexGuestAMD64State));
-   ring_cursor = shadow[SHADOW_CURSOR_AT / sizeof *shadow];
+   ThreadId thread = VG_(get_running_tid)();
+   client_cursor_load(thread);
    ring_next_chunk();
-   shadow[SHADOW_CURSOR_AT / sizeof *shadow] = ring_cursor;
-   shadow[SHADOW_LIMIT_AT / sizeof *shadow] = ring_limit;
+   client_cursor_store(thread);
 }
 
 static Int shadow_offset(UInt at)
@@ -99,8 +100,7 @@ static void add_room_check(UInt words)
       p = compute(Ity_I64,
                   IRExpr_Binop(Iop_Add64, p, constant((words - RING_HEADROOM_WORDS) * sizeof(ULong))));
    IRExpr* limit = compute(Ity_I64, IRExpr_Get(shadow_offset(SHADOW_LIMIT_AT), Ity_I64));
-   IRDirty* call = unsafeIRDirty_0_N(0, "next_chunk", VG_(fnptr_to_fnentry)(next_chunk),
-                                     mkIRExprVec_1(IRExpr_GSPTR()));
+   IRDirty* call = unsafeIRDirty_0_N(0, "next_chunk", VG_(fnptr_to_fnentry)(next_chunk), mkIRExprVec_0());
    call->guard = compute(Ity_I1, IRExpr_Binop(Iop_CmpLT64U, limit, p));
    call->nFxState = 1;
    call->fxState[0].fx = Ifx_Modify;

@@ -21,13 +21,13 @@ static ThreadId client_thread = NO_THREAD;
 
 /* ---- threads ---- */
 
-static void store_cursor(ThreadId thread)
+void client_cursor_store(ThreadId thread)
 {
    ULong* words[2] = { ring_cursor, ring_limit };
    VG_(set_shadow_regs_area)(thread, 1, SHADOW_CURSOR_AT, sizeof words, (const UChar*)words);
 }
 
-static void load_cursor(ThreadId thread)
+void client_cursor_load(ThreadId thread)
 {
    VG_(get_shadow_regs_area)(thread, (UChar*)&ring_cursor, 1, SHADOW_CURSOR_AT, sizeof ring_cursor);
 }
@@ -35,13 +35,13 @@ static void load_cursor(ThreadId thread)
 static void start_client_code(ThreadId thread, ULong blocks_dispatched)
 {
    event_switch_to(thread);
-   store_cursor(thread);
+   client_cursor_store(thread);
    client_thread = thread;
 }
 
 static void stop_client_code(ThreadId thread, ULong blocks_dispatched)
 {
-   load_cursor(thread);
+   client_cursor_load(thread);
    client_thread = NO_THREAD;
 }
 
@@ -55,9 +55,9 @@ static void pre_deliver_signal(ThreadId thread, Int signal, Bool alternate_stack
 {
    if (client_thread == NO_THREAD)
       return;
-   load_cursor(thread);
+   client_cursor_load(thread);
    ring_cursor = blocks_cut_at_fault(ring_cursor, VG_(get_IP)(thread));
-   store_cursor(thread);
+   client_cursor_store(thread);
 }
 
 /* ---- the beginning and the end of a stream ---- */

@@ -18,7 +18,6 @@
 extern Addr VG_(brk_base);
 extern Addr VG_(brk_limit);
 extern Addr VG_(clstk_end);
-extern SizeT VG_(clstk_max_size);
 
 #define READ_STEP (64 * 1024)
 
@@ -72,10 +71,13 @@ static HChar* parse_line(HChar* text, Line* line)
    return next;
 }
 
-/* The client's first stack: everything it may grow to, because it grows without a system call. */
+/* The client's first stack: everything it may grow to, because it grows without a system call. Valgrind keeps the
+   part that it has not grown into reserved, right below the stack's segment. */
 static Addr stack_start(void)
 {
-   return VG_PGROUNDDN(VG_(clstk_end) + 1 - VG_(clstk_max_size));
+   const NSegment* stack = VG_(am_find_nsegment)(VG_(clstk_end));
+   const NSegment* below = VG_(am_find_nsegment)(stack->start - 1);
+   return below != NULL && below->kind == SkResvn ? below->start : stack->start;
 }
 
 static Addr stack_end(void)
