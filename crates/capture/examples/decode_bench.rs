@@ -82,7 +82,11 @@ fn stream(mixed: bool) -> Vec<Chunk> {
     for number in 1..=CHUNKS {
         let mut words = Vec::with_capacity(CHUNK_WORDS);
         while words.len() + 32 < CHUNK_WORDS {
-            block = if random.below(10) < 9 { (block * 7 + 13) % 61 + block / 61 * 61 } else { random.below(BLOCKS) };
+            block = if random.below(10) < 9 {
+                (block * 7 + 13) % 61 + block / 61 * 61
+            } else {
+                random.below(BLOCKS)
+            };
             shapes[block as usize].execution(block, &mut random, &mut words);
         }
         chunks.push(Chunk { number: number as u64, words, ..Chunk::default() });

@@ -25,7 +25,7 @@ pub const HELLO_WORDS: usize = 5;
 /// Most chunks that a ring may have.
 pub const MAX_CHUNKS: u64 = 256;
 /// Largest chunk that is accepted, in bytes: one is copied to private memory at a time.
-pub const MAX_CHUNK_BYTES: u64 = 1 << 22;
+pub const MAX_CHUNK_BYTES: u64 = 1 << 24;
 
 /// Byte offsets in the ring.
 pub mod offset {
@@ -81,8 +81,8 @@ pub mod kind {
     pub const LOST: u8 = 17;
 }
 
-/// Most slots of one block. Valgrind's longest blocks have about a hundred instructions of a few references each.
-pub const MAX_SLOTS: usize = 2048;
+/// Most slots of one block: a little more than the engine ever makes.
+pub const MAX_SLOTS: usize = 4096;
 /// Most instructions of one block.
 pub const MAX_INSTRUCTIONS: usize = 2048;
 /// Most blocks that one stream may define, and most paths through them: what bounds the decoder's memory.
@@ -184,7 +184,9 @@ pub enum Fault {
         what: &'static str,
     },
     /// A reference size that records cannot express.
-    #[error("block {number} has a reference of {bytes} bytes in slot {slot}, a size that records do not know")]
+    #[error(
+        "block {number} has a reference of {bytes} bytes in slot {slot}, a size that records do not know"
+    )]
     ReferenceSize {
         /// The block.
         number: u32,

@@ -173,7 +173,9 @@ fn parse_exits(words: &[u64], slots: &[Slot], instructions: usize) -> Result<Box
         });
     }
     match exits.last() {
-        Some(last) if (usize::from(last.slots), usize::from(last.instructions)) == (slots.len(), instructions) => {
+        Some(last)
+            if (usize::from(last.slots), usize::from(last.instructions)) == (slots.len(), instructions) =>
+        {
             Ok(exits.into())
         }
         _ => Err("its last exit is not its end"),

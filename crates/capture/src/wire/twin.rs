@@ -121,10 +121,8 @@ impl Twin {
     fn execution(&mut self, number: u32, words: &[u64], start: usize, end: usize) -> Option<usize> {
         let p = self.shapes.get(&number)?;
         let (n_instructions, n_slots, n_exits) = (p[2] as usize, p[3] as usize, p[4] as usize);
-        let instruction = |i: usize| Instruction {
-            address: VirtAddr(p[5 + 2 * i]),
-            length: p[6 + 2 * i] as u8,
-        };
+        let instruction =
+            |i: usize| Instruction { address: VirtAddr(p[5 + 2 * i]), length: p[6 + 2 * i] as u8 };
         let found = (end - start).min(n_slots);
         let exits = &p[5 + 2 * n_instructions + n_slots..][..n_exits];
         let exit = exits.iter().position(|exit| (exit & 0xffff_ffff) as usize == found)?;
@@ -282,8 +280,8 @@ fn act() -> impl Strategy<Value = Act> {
 /// Chunks of whole executions and events, with a boundary in each at which it may be cut in two.
 fn stream() -> impl Strategy<Value = Vec<(Vec<u64>, usize)>> {
     let numbers = prop::collection::btree_set(prop_oneof![0u32..2000, Just((1 << 31) - 1)], 1..6);
-    (numbers, prop::collection::vec(shape(), 6), prop::collection::vec(act(), 0..60), any::<usize>()).prop_map(
-        |(numbers, shapes, acts, cut)| {
+    (numbers, prop::collection::vec(shape(), 6), prop::collection::vec(act(), 0..60), any::<usize>())
+        .prop_map(|(numbers, shapes, acts, cut)| {
             let numbers: Vec<u32> = numbers.into_iter().collect();
             let mut chunks = vec![(event(kind::IDENTITY, &[0]), 0)];
             let mut boundaries = vec![0];
@@ -302,7 +300,11 @@ fn stream() -> impl Strategy<Value = Vec<(Vec<u64>, usize)>> {
                             words.push(block_header(numbers[which]));
                             words.extend((0..slots).map(|slot| {
                                 let gone = shape.slots[slot].1 == 0 || absent >> slot & 1 == 1;
-                                if gone { 0 } else { (address + (time * 64 + slot * 8) as u64).min((1 << 57) - 1) }
+                                if gone {
+                                    0
+                                } else {
+                                    (address + (time * 64 + slot * 8) as u64).min((1 << 57) - 1)
+                                }
                             }));
                             boundaries.push(words.len());
                         }
@@ -320,8 +322,7 @@ fn stream() -> impl Strategy<Value = Vec<(Vec<u64>, usize)>> {
                 }
             }
             chunks
-        },
-    )
+        })
 }
 
 fn twin(chunks: &[(Vec<u64>, usize)]) -> (Vec<Told>, bool) {

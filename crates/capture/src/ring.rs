@@ -1,0 +1,267 @@
+//! The reading end of the ring in shared memory.
+//!
+//! Design constraints: the engine's process, and a wild store of the traced program, may write anything into the ring at any moment, and
+//! the process may die at any moment. So sizes are checked against the file once, when it is mapped, and kept
+//! on this side; the file is sealed against shrinking; and every chunk is copied, as atomic words, to private
+//! memory before it is looked at. A copied chunk is given back to the engine before it is decoded.
+
+use crate::wire::{Chunk, MAGIC, MAX_CHUNK_BYTES, MAX_CHUNKS, WIRE_VERSION, offset};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::SealFlags;
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::thread::futex;
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// How long to sleep before looking whether the engine is still there.
+const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// Shared memory, seen as atomic words.
+struct SharedMemory {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the memory belongs to this value alone within the process, and is only reached through atomics.
+unsafe impl Send for SharedMemory {}
+
+impl SharedMemory {
+    /// Maps the first `bytes` bytes of `file`, which must be at least that long and sealed against shrinking.
+    fn map(file: &OwnedFd, bytes: usize) -> rustix::io::Result<SharedMemory> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at a place of the kernel's choice touches no memory that is in use.
+        let base = unsafe { mmap(ptr::null_mut(), bytes, access, MapFlags::SHARED, file, 0) }?;
+        let base = NonNull::new(base.cast()).ok_or(Errno::NOMEM)?;
+        Ok(SharedMemory { base, bytes })
+    }
+
+    /// `count` words at byte offset `at`.
+    fn words(&self, at: usize, count: usize) -> &[AtomicU64] {
+        assert!(at.is_multiple_of(8) && at <= self.bytes && count <= (self.bytes - at) / 8);
+        // SAFETY: the range lies in the mapping, which lives as long as `self`, and is aligned, as the mapping starts at a page.
+        // Any bytes are a valid AtomicU64, and no other kind of reference to the memory is ever made.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at).cast(), count) }
+    }
+
+    fn word(&self, at: usize) -> &AtomicU64 {
+        &self.words(at, 1)[0]
+    }
+
+    /// The 32-bit word at byte offset `at`.
+    fn half(&self, at: usize) -> &AtomicU32 {
+        assert!(at.is_multiple_of(4) && at <= self.bytes && self.bytes - at >= 4);
+        // SAFETY: as in `words`; a word is only ever reached through one width of atomics.
+        unsafe { &*self.base.as_ptr().add(at).cast() }
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        // SAFETY: the range was mapped by `map`; references to it borrow `self`, so there are none left.
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
+
+/// What [`Ring::next_words`] came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Filled {
+    /// The chunk holds new words.
+    Words,
+    /// The engine is gone and everything that it published has been read.
+    Ended {
+        /// Whether it said so itself.
+        in_order: bool,
+    },
+}
+
+/// A ring and the connection that tells whether its engine lives.
+pub(crate) struct Ring {
+    memory: SharedMemory,
+    connection: OwnedFd,
+    chunk_bytes: u64,
+    chunks: u64,
+    /// Number of the chunk that is read next or was read in part.
+    tail: u64,
+    /// Words of that chunk that were read already.
+    words_read: usize,
+}
+
+impl Ring {
+    /// Maps the ring in `file`. The text of an error says what is wrong with it.
+    pub fn map(file: &OwnedFd, connection: OwnedFd) -> Result<Ring, String> {
+        let wanted = SealFlags::SHRINK;
+        let sealed =
+            rustix::fs::fcntl_add_seals(file, wanted).and_then(|()| rustix::fs::fcntl_get_seals(file));
+        if !sealed.is_ok_and(|seals| seals.contains(wanted)) {
+            return Err("its ring cannot be sealed against shrinking".to_owned());
+        }
+        let stat = rustix::fs::fstat(file).map_err(|error| format!("its ring has no size: {error}"))?;
+        let file_bytes = u64::try_from(stat.st_size).unwrap_or(0);
+        if file_bytes < offset::DATA as u64 {
+            return Err(format!("its ring has only {file_bytes} bytes"));
+        }
+        let failed = |error| format!("its ring cannot be mapped: {error}");
+        let header = SharedMemory::map(file, offset::DATA).map_err(failed)?;
+        let read = |at| header.word(at).load(Ordering::Acquire);
+        if read(offset::MAGIC) != MAGIC {
+            return Err("its ring does not begin with the magic number".to_owned());
+        }
+        if read(offset::VERSION) != WIRE_VERSION {
+            return Err(format!("its ring has version {}, not {WIRE_VERSION}", read(offset::VERSION)));
+        }
+        let (chunk_bytes, chunks) = (read(offset::CHUNK_BYTES), read(offset::CHUNKS));
+        let sound = chunk_bytes.is_power_of_two()
+            && (8..=MAX_CHUNK_BYTES).contains(&chunk_bytes)
+            && chunks.is_power_of_two()
+            && chunks <= MAX_CHUNKS;
+        if !sound || chunk_bytes * chunks > file_bytes - offset::DATA as u64 {
+            return Err(format!(
+                "its ring of {file_bytes} bytes claims {chunks} chunks of {chunk_bytes} bytes"
+            ));
+        }
+        let bytes = offset::DATA + (chunk_bytes * chunks) as usize;
+        let memory = SharedMemory::map(file, bytes).map_err(failed)?;
+        Ok(Ring { memory, connection, chunk_bytes, chunks, tail: 0, words_read: 0 })
+    }
+
+    /// Waits for words, copies them to `chunk` and gives their room back.
+    pub fn next_words(&mut self, chunk: &mut Chunk) -> Result<Filled, RingFault> {
+        let mut idle = false;
+        loop {
+            // Asked first: what is published before the end is seen to have come is all there is.
+            let done = self.memory.word(offset::DONE).load(Ordering::Acquire) == 1;
+            let over = done || idle && self.engine_is_gone();
+            match self.completed()? {
+                0 => {}
+                _ if self.copy_completed(chunk)? => return Ok(Filled::Words),
+                _ => continue,
+            }
+            if (over || idle) && self.copy_partial(chunk)? {
+                return Ok(Filled::Words);
+            }
+            if over {
+                return Ok(Filled::Ended { in_order: done });
+            }
+            idle = self.sleep();
+        }
+    }
+
+    /// Complete chunks that have not been read.
+    fn completed(&self) -> Result<u64, RingFault> {
+        let head = self.memory.word(offset::HEAD).load(Ordering::SeqCst);
+        let completed = head.wrapping_sub(self.tail);
+        if completed > self.chunks {
+            return Err(RingFault::Head { head, tail: self.tail });
+        }
+        Ok(completed)
+    }
+
+    /// Copies what is left of the complete chunk at the tail and gives it back; false if nothing was left.
+    fn copy_completed(&mut self, chunk: &mut Chunk) -> Result<bool, RingFault> {
+        let slot = (self.tail & (self.chunks - 1)) as usize;
+        let used = self.memory.half(offset::CHUNK_USED + slot * 4).load(Ordering::Relaxed);
+        let copied = self.copy(chunk, u64::from(used))?;
+        self.tail += 1;
+        self.words_read = 0;
+        self.memory.word(offset::TAIL).store(self.tail, Ordering::SeqCst);
+        let wake = self.memory.half(offset::TAIL_WAKE);
+        wake.fetch_add(1, Ordering::SeqCst);
+        if self.memory.half(offset::WRITER_SLEEPS).load(Ordering::SeqCst) != 0 {
+            // It can only fail on a bad address, and then the engine wakes up by itself after a while.
+            let _ = futex::wake(wake, futex::Flags::empty(), 1);
+        }
+        Ok(copied)
+    }
+
+    /// Copies what is new in the chunk being filled; false if nothing is.
+    fn copy_partial(&mut self, chunk: &mut Chunk) -> Result<bool, RingFault> {
+        let partial = self.memory.word(offset::PARTIAL).load(Ordering::Acquire);
+        // Only between two equal readings of `head` does `partial` belong to the chunk at the tail. It may be 0
+        // again, when that chunk has just been completed.
+        if self.completed()? > 0 || partial <= self.words_read as u64 * 8 {
+            return Ok(false);
+        }
+        self.copy(chunk, partial)
+    }
+
+    /// Copies the words from `words_read` up to byte `end` of the chunk at the tail; false if there are none.
+    fn copy(&mut self, chunk: &mut Chunk, end: u64) -> Result<bool, RingFault> {
+        let end_word = (end / 8) as usize;
+        if end > self.chunk_bytes || !end.is_multiple_of(8) || end_word < self.words_read {
+            return Err(RingFault::Used { chunk: self.tail, bytes: end });
+        }
+        let slot = (self.tail & (self.chunks - 1)) * self.chunk_bytes;
+        let start = offset::DATA + slot as usize + self.words_read * 8;
+        let words = self.memory.words(start, end_word - self.words_read);
+        chunk.words.clear();
+        chunk.words.extend(words.iter().map(|word| word.load(Ordering::Relaxed)));
+        (chunk.number, chunk.skipped, chunk.at) = (self.tail, self.words_read, 0);
+        self.words_read = end_word;
+        Ok(!words.is_empty())
+    }
+
+    /// Sleeps until the engine says that there is more, or until patience ends; true in the second case.
+    fn sleep(&self) -> bool {
+        let wake = self.memory.half(offset::HEAD_WAKE);
+        let asleep = self.memory.half(offset::READER_SLEEPS);
+        let seen = wake.load(Ordering::SeqCst);
+        asleep.store(1, Ordering::SeqCst);
+        let nothing_new = self.memory.word(offset::HEAD).load(Ordering::SeqCst) == self.tail
+            && self.memory.word(offset::DONE).load(Ordering::SeqCst) != 1;
+        let result = if nothing_new {
+            futex::wait(wake, futex::Flags::empty(), seen, Some(&PATIENCE))
+        } else {
+            Ok(())
+        };
+        asleep.store(0, Ordering::SeqCst);
+        result == Err(Errno::TIMEDOUT)
+    }
+
+    /// Whether the connection is closed. The engine never writes to it after its first message.
+    fn engine_is_gone(&self) -> bool {
+        let mut watched = [PollFd::new(&self.connection, PollFlags::IN)];
+        match poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+            Ok(ready) => ready > 0,
+            Err(error) => error != Errno::INTR,
+        }
+    }
+}
+
+/// Numbers in the ring's header that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RingFault {
+    /// `head` went backwards, or further than the ring is long.
+    Head {
+        /// What it says.
+        head: u64,
+        /// Chunks read so far.
+        tail: u64,
+    },
+    /// The valid bytes of a chunk are more than it has, not whole words, or fewer than before.
+    Used {
+        /// The chunk's number.
+        chunk: u64,
+        /// What it claims.
+        bytes: u64,
+    },
+}
+
+impl fmt::Display for RingFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RingFault::Head { head, tail } => {
+                write!(
+                    f,
+                    "the engine's ring is malformed: {head} chunks are complete when {tail} have been read"
+                )
+            }
+            RingFault::Used { chunk, bytes } => {
+                write!(f, "the engine's ring is malformed: chunk {chunk} claims {bytes} valid bytes")
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! One process image's stream, from its ring to items.
+
+use crate::build_id::BuildIds;
+use crate::ring::{Filled, Ring};
+use crate::session::Registration;
+use crate::wire::{Chunk, Decoder, Step};
+use pagewalk_trace::{Event, Item, MappingKind, Source, SourceError, StreamHeader};
+use pagewalk_units::{RefIndex, SpaceId};
+use std::sync::Arc;
+
+/// The live stream of one process image.
+///
+/// Dropping it closes the connection: the program then goes on untraced. When an image dies without having ended
+/// its stream in good order (killed, crashed engine), everything it published is yielded first, then one
+/// [`SourceError::Truncated`], then nothing.
+pub struct RingSource {
+    header: StreamHeader,
+    decoder: Decoder,
+    chunk: Chunk,
+    /// Gone once the stream has ended: the connection must not outlive the reading.
+    ring: Option<Ring>,
+    end: End,
+    /// Whether the image has announced to become another program and not come back since.
+    in_exec: bool,
+    build_ids: Arc<BuildIds>,
+    registration: Registration,
+}
+
+/// How far the stream is from its end.
+#[derive(Debug)]
+enum End {
+    /// Not there yet.
+    Ahead,
+    /// All is yielded but this.
+    Error(SourceError),
+    /// Nothing follows.
+    Passed,
+}
+
+impl RingSource {
+    /// Reads up to the command line, so that the header is whole. If the image dies before it has sent
+    /// one, `header` keeps its arguments empty and the stream holds nothing but the error.
+    pub(crate) fn open(
+        mut header: StreamHeader,
+        mut ring: Ring,
+        build_ids: Arc<BuildIds>,
+        registration: Registration,
+    ) -> RingSource {
+        let mut decoder = Decoder::new(SpaceId(registration.number()));
+        let mut chunk = Chunk::default();
+        let end = match read_identity(&mut decoder, &mut chunk, &mut ring) {
+            Ok(arguments) => {
+                header.program = arguments.first().cloned().unwrap_or_default();
+                header.arguments = arguments;
+                End::Ahead
+            }
+            Err(error) => End::Error(error),
+        };
+        let ring = matches!(end, End::Ahead).then_some(ring);
+        RingSource { header, decoder, chunk, ring, end, in_exec: false, build_ids, registration }
+    }
+
+    /// Number of the stream in its session: 0 for the first process image, then in order of start.
+    pub fn number(&self) -> u32 {
+        self.registration.number()
+    }
+
+    /// Adds to an event what this side knows, and takes note of it.
+    fn take_note(&mut self, event: &mut Event) {
+        self.in_exec = matches!(event, Event::Exec { .. });
+        match event {
+            Event::Map(mapping) if matches!(mapping.kind, MappingKind::File | MappingKind::SharedFile) => {
+                if let Some(file) = &mut mapping.file {
+                    file.build_id = self.build_ids.get(&file.path);
+                }
+            }
+            Event::Fork { child } => self.registration.expect(*child),
+            _ => {}
+        }
+    }
+
+    /// Ends the stream; true if references are left to be told before `error`.
+    fn finish(&mut self, error: Option<SourceError>) -> bool {
+        self.ring = None;
+        self.end = error.map_or(End::Passed, End::Error);
+        self.decoder.flush()
+    }
+
+    /// What it means that the engine's end is gone.
+    fn ended(&mut self, in_order: bool) -> Option<SourceError> {
+        if in_order {
+            return None;
+        }
+        if self.in_exec {
+            self.registration.expect(self.header.pid);
+            return None;
+        }
+        Some(SourceError::Truncated(format!(
+            "process {} ended without finishing its stream (killed, or its engine failed); what it did after its \
+             last system call may be missing",
+            self.header.pid
+        )))
+    }
+}
+
+/// What comes next in a stream.
+enum Next {
+    Batch,
+    Event { at: RefIndex, event: Event },
+    Identity(Vec<String>),
+    Ended { in_order: bool },
+}
+
+/// Decodes on, and waits for words as often as needed.
+fn next(decoder: &mut Decoder, chunk: &mut Chunk, ring: &mut Ring) -> Result<Next, SourceError> {
+    let malformed = |text: String| SourceError::Malformed(text);
+    loop {
+        match decoder.step(chunk).map_err(|error| malformed(error.to_string()))? {
+            Step::Batch => return Ok(Next::Batch),
+            Step::Event { at, event } => return Ok(Next::Event { at, event }),
+            Step::Identity(arguments) => return Ok(Next::Identity(arguments)),
+            Step::NeedWords => {}
+        }
+        match ring.next_words(chunk).map_err(|fault| malformed(fault.to_string()))? {
+            Filled::Words => {}
+            Filled::Ended { in_order } => return Ok(Next::Ended { in_order }),
+        }
+    }
+}
+
+fn read_identity(
+    decoder: &mut Decoder,
+    chunk: &mut Chunk,
+    ring: &mut Ring,
+) -> Result<Vec<String>, SourceError> {
+    match next(decoder, chunk, ring)? {
+        Next::Identity(arguments) => Ok(arguments),
+        Next::Batch | Next::Event { .. } => {
+            Err(SourceError::Malformed("the engine's stream does not begin with the command line".to_owned()))
+        }
+        Next::Ended { .. } => {
+            Err(SourceError::Truncated("the process ended before its engine had sent anything".to_owned()))
+        }
+    }
+}
+
+impl Source for RingSource {
+    fn header(&self) -> &StreamHeader {
+        &self.header
+    }
+
+    fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
+        let Some(ring) = &mut self.ring else {
+            return match std::mem::replace(&mut self.end, End::Passed) {
+                End::Error(error) => Err(error),
+                End::Ahead | End::Passed => Ok(None),
+            };
+        };
+        let error = match next(&mut self.decoder, &mut self.chunk, ring) {
+            Ok(Next::Batch) => {
+                self.in_exec = false;
+                return Ok(Some(Item::Batch(self.decoder.batch())));
+            }
+            Ok(Next::Event { at, mut event }) => {
+                self.take_note(&mut event);
+                return Ok(Some(Item::Event { at, event }));
+            }
+            Ok(Next::Identity(_)) => {
+                Some(SourceError::Malformed("the engine's stream has a second command line".to_owned()))
+            }
+            Ok(Next::Ended { in_order }) => self.ended(in_order),
+            Err(error) => Some(error),
+        };
+        if self.finish(error) {
+            return Ok(Some(Item::Batch(self.decoder.batch())));
+        }
+        self.next_item()
+    }
+}

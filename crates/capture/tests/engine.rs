@@ -1,0 +1,115 @@
+//! The engine by itself: built for the Valgrind of this host, and running real programs with nobody listening,
+//! with a listener that dies, and without changing what they do.
+
+use pagewalk_capture::engine::{Engine, EngineError, Options};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, accept, bind, listen, socket};
+use std::ffi::OsStr;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+fn engine() -> Engine {
+    let cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("engine-cache");
+    Engine::prepare(&Options { cache: Some(cache), ..Options::default() })
+        .expect("the engine builds on this host")
+}
+
+fn run(socket: Option<&Path>, extra: &[&str], script: &str) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let mut arguments = vec!["-c"];
+    arguments.push(script);
+    engine()
+        .command(socket, &log, extra, OsStr::new("/bin/sh"), &arguments)
+        .output()
+        .expect("valgrind starts")
+}
+
+#[test]
+fn prepared_again_it_is_the_same_and_takes_no_time() {
+    let first = engine();
+    let begin = Instant::now();
+    let second = engine();
+    assert!(begin.elapsed() < Duration::from_millis(100), "took {:?}", begin.elapsed());
+    assert_eq!(first, second);
+    assert!(first.folder().join("pagewalk-amd64-linux").is_file());
+}
+
+#[test]
+fn two_that_build_at_the_same_time_agree() {
+    let cache = tempfile::tempdir().unwrap();
+    let options = Options { cache: Some(cache.path().to_owned()), ..Options::default() };
+    let (one, two) = std::thread::scope(|scope| {
+        let one = scope.spawn(|| Engine::prepare(&options).unwrap());
+        let two = scope.spawn(|| Engine::prepare(&options).unwrap());
+        (one.join().unwrap(), two.join().unwrap())
+    });
+    assert_eq!(one, two);
+    let names: Vec<_> =
+        std::fs::read_dir(cache.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 1, "left behind: {names:?}");
+}
+
+#[test]
+fn a_compiler_that_fails_is_quoted_with_the_versions_that_work() {
+    let cache = tempfile::tempdir().unwrap();
+    let compiler = Some(PathBuf::from("/bin/false"));
+    let error =
+        Engine::prepare(&Options { cache: Some(cache.path().to_owned()), compiler, ..Options::default() });
+    let error = error.unwrap_err();
+    assert!(matches!(error, EngineError::Build { .. }), "{error:?}");
+    assert!(error.to_string().contains("tested: 3.19.0"), "{error}");
+    assert_eq!(std::fs::read_dir(cache.path()).unwrap().count(), 0, "a half-built engine is left behind");
+}
+
+#[test]
+fn without_valgrind_the_package_is_named() {
+    let valgrind = Some(PathBuf::from("/nonexistent/valgrind"));
+    let error = Engine::prepare(&Options { valgrind, ..Options::default() }).unwrap_err();
+    assert!(error.to_string().contains("apt-get install valgrind"), "{error}");
+}
+
+#[test]
+fn a_programs_output_and_status_pass_through() {
+    let output = run(None, &[], "echo out; echo err >&2; exit 3");
+    assert_eq!(output.stdout, b"out\n");
+    assert_eq!(output.stderr, b"err\n");
+    assert_eq!(output.status.code(), Some(3));
+}
+
+#[test]
+fn a_signal_that_kills_the_program_kills_the_engine_alike() {
+    let output = run(None, &[], "kill -TERM $$");
+    assert_eq!(output.status.signal(), Some(15));
+}
+
+#[test]
+fn without_a_listener_the_program_runs_on() {
+    let output = run(Some(Path::new("/nonexistent/socket")), &[], "/bin/echo untraced");
+    assert_eq!(output.stdout, b"untraced\n");
+    assert!(output.status.success());
+}
+
+/// The listener takes the ring and goes away without reading a word of it; two chunks are soon full.
+#[test]
+fn when_the_listener_dies_the_program_runs_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let listener = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    bind(&listener, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+    listen(&listener, 1).unwrap();
+    let output = std::thread::scope(|scope| {
+        scope.spawn(|| drop(accept(&listener).unwrap()));
+        run(Some(&path), &["--chunks=2"], "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done; echo $i")
+    });
+    assert_eq!(output.stdout, b"2000\n");
+    assert!(output.status.success());
+}
+
+#[test]
+fn the_program_sees_its_own_environment() {
+    let script = "tr '\\0' '\\n' < /proc/self/environ | grep -c -E '^(LD_LIBRARY_PATH|GLIBCXX_FORCE_NEW)='";
+    let native = Command::new("/bin/sh").args(["-c", script]).output().unwrap();
+    assert_eq!(run(None, &[], script).stdout, native.stdout);
+}
