@@ -9,7 +9,7 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -331,7 +331,9 @@ fn folder_name(version: &str, key: &str) -> String {
 fn find_built(launcher: &Path, cache: &Path, key: &str) -> Option<Engine> {
     for entry in fs::read_dir(cache).ok()?.flatten() {
         let name = entry.file_name();
-        let version = name.to_str().and_then(|name| name.strip_prefix("valgrind-")?.strip_suffix(key)?.strip_suffix('-'));
+        let version = name
+            .to_str()
+            .and_then(|name| name.strip_prefix("valgrind-")?.strip_suffix(key)?.strip_suffix('-'));
         if let Some(version) = version {
             let folder = entry.path();
             if folder.join(TOOL).is_file() {
@@ -351,6 +353,8 @@ fn build(parts: &Parts, compiler: &Path, version: &str, folder: &Path) -> Result
     fs::create_dir_all(cache).map_err(|e| file_error("make the folder", cache, e))?;
     let work = tempfile::Builder::new()
         .prefix(".building-")
+        // A traced program that changes its user must still reach the tool.
+        .permissions(fs::Permissions::from_mode(0o755))
         .tempdir_in(cache)
         .map_err(|e| file_error("make a folder in", cache, e))?;
     write_sources(work.path())?;
@@ -447,7 +451,17 @@ mod tests {
             &["--tool=none"],
         );
         let args: Vec<_> = command.get_args().map(|arg| arg.to_str().unwrap()).collect();
-        assert_eq!(args[5..], ["--log-file=/tmp/100%%/log", "--socket=/run/socket", "--chunks=8", "--", "-program", "--tool=none"]);
+        assert_eq!(
+            args[5..],
+            [
+                "--log-file=/tmp/100%%/log",
+                "--socket=/run/socket",
+                "--chunks=8",
+                "--",
+                "-program",
+                "--tool=none"
+            ]
+        );
         let library = command.get_envs().find(|(name, _)| *name == "VALGRIND_LIB").unwrap().1;
         assert_eq!(library, Some(OsStr::new("/cache/valgrind-3.19.0-0123")));
     }

@@ -1,4 +1,5 @@
 //! Running a real program under an engine, and importers.
+pub mod engine;
 mod build_id;
 mod error;
 mod host;
