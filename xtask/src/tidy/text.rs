@@ -12,8 +12,8 @@ const LONG_FILES: [(&str, &str); 0] = [];
 /// How paths of one machine begin. Put together here, so that the rule does not find itself.
 const MACHINE_PATHS: [&str; 4] =
     [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("../sha", "red")];
-/// Crates whose code may print and may give up: the binary.
-const PROGRAMS: [&str; 1] = ["cli"];
+/// Crates whose code may print and may give up: the binary, and the slow twins that only tests see.
+const NOT_LIBRARIES: [&str; 2] = ["cli", "oracle"];
 
 /// One file is one idea: none under `crates/*/src` has more than [`LINES_MAX`] lines.
 pub fn file_length(tree: &Tree, findings: &mut Vec<Finding>) {
@@ -97,10 +97,12 @@ fn is_crate_source(path: &str) -> bool {
 
 /// Calls `visit` with each line of library code that is neither a comment nor a test.
 fn in_library_code(tree: &Tree, mut visit: impl FnMut(&str, usize, &str)) {
+    let test_modules: Vec<String> =
+        tree.files(is_crate_source).flat_map(|(path, text)| test_modules(path, text)).collect();
     let is_library = |path: &str| {
-        let program = PROGRAMS.iter().any(|name| path.starts_with(&format!("crates/{name}/")));
-        let test = path.ends_with("/tests.rs") || path.contains("/tests/");
-        is_crate_source(path) && !program && !test
+        let exempt = NOT_LIBRARIES.iter().any(|name| path.starts_with(&format!("crates/{name}/")));
+        let test = test_modules.iter().any(|module| path.starts_with(module));
+        is_crate_source(path) && !exempt && !test
     };
     for (path, text) in tree.files(is_library) {
         // A test module ends with the brace that stands as deep as its attribute.
@@ -124,6 +126,21 @@ fn in_library_code(tree: &Tree, mut visit: impl FnMut(&str, usize, &str)) {
             }
         }
     }
+}
+
+/// How the paths of the modules begin that `path` declares for tests only, with `#[cfg(test)] mod name;`.
+fn test_modules(path: &str, text: &str) -> Vec<String> {
+    let stem = path.strip_suffix(".rs").unwrap_or(path);
+    let (folder, name) = stem.rsplit_once('/').unwrap_or(("", stem));
+    let folder = if ["lib", "main", "mod"].contains(&name) { folder } else { stem };
+    let lines = text.lines().map(str::trim);
+    lines
+        .clone()
+        .zip(lines.skip(1))
+        .filter(|(attribute, _)| *attribute == "#[cfg(test)]")
+        .filter_map(|(_, item)| item.strip_prefix("mod ")?.strip_suffix(';'))
+        .flat_map(|module| [format!("{folder}/{module}.rs"), format!("{folder}/{module}/")])
+        .collect()
 }
 
 /// Whether `word` stands in `text` with no letter, digit or underscore right before or after it.
@@ -185,7 +202,21 @@ mod tests {
         assert_eq!(places(library_unwrap, &[(LIB, code)]), ["crates/sim/src/lib.rs:12"]);
         let one_test_item = "#[cfg(test)]\nuse a::b;\nfn h() { todo!() }\n";
         assert_eq!(places(library_unwrap, &[(LIB, one_test_item)]), ["crates/sim/src/lib.rs:3"]);
-        assert!(places(library_unwrap, &[("crates/sim/src/tests.rs", "x.unwrap()")]).is_empty());
+    }
+
+    #[test]
+    fn test_modules_in_files_of_their_own_are_tests() {
+        let unwrap = "x.unwrap()";
+        let files = [
+            (LIB, "#[cfg(test)]\nmod twin;\nmod wire;\n"),
+            ("crates/sim/src/twin.rs", unwrap),
+            ("crates/sim/src/wire.rs", "#[cfg(test)]\nmod slow;\n"),
+            ("crates/sim/src/wire/slow.rs", unwrap),
+            ("crates/sim/src/wire/slow/deep.rs", unwrap),
+            ("crates/sim/src/slow.rs", unwrap),
+            ("crates/sim/src/twins.rs", unwrap),
+        ];
+        assert_eq!(places(library_unwrap, &files), ["crates/sim/src/slow.rs:1", "crates/sim/src/twins.rs:1"]);
     }
 
     #[test]
