@@ -43,8 +43,7 @@ impl Vma {
         let anonymous = matches!(self.kind, MappingKind::Anonymous | MappingKind::Heap | MappingKind::Stack);
         anonymous
             && self.end == next.start
-            && (self.kind, self.mapping, self.protection, self.advice)
-                == (next.kind, next.mapping, next.protection, next.advice)
+            && (self.kind, self.protection, self.advice) == (next.kind, next.protection, next.advice)
     }
 }
 
@@ -136,6 +135,12 @@ impl AddressSpace {
     /// All areas by ascending address.
     pub fn areas(&self) -> impl Iterator<Item = &Vma> {
         self.areas.values()
+    }
+
+    /// Whether some executable area overlaps the range.
+    pub fn has_code(&self, range: std::ops::Range<u64>) -> bool {
+        let first = self.vma(VirtAddr(range.start)).map_or(range.start, |vma| vma.start);
+        first < range.end && self.areas.range(first..range.end).any(|(_, vma)| vma.protection.execute)
     }
 
     /// Pages of `mapping` inside `[start, end)`.
@@ -257,11 +262,8 @@ impl AddressSpace {
     }
 
     fn insert(&mut self, vma: Vma) {
-        let info = &mut self.mappings[vma.mapping.index()];
-        info.bytes += vma.end - vma.start;
-        info.bytes_max = info.bytes_max.max(info.bytes);
-        info.start = if info.bytes_max == 0 { VirtAddr(vma.start) } else { info.start.min(VirtAddr(vma.start)) };
         let (start, end) = (vma.start, vma.end);
+        self.grow(vma.mapping, start, end);
         self.areas.insert(start, vma);
         self.merge_before(end);
         self.merge_before(start);
@@ -271,11 +273,27 @@ impl AddressSpace {
     fn merge_before(&mut self, at: u64) {
         let Some(next) = self.areas.get(&at) else { return };
         let Some((&key, before)) = self.areas.range(..at).next_back() else { return };
-        if before.merges_with(next) {
-            let end = next.end;
-            self.areas.remove(&at);
-            self.areas.get_mut(&key).expect("found above").end = end;
+        if !before.merges_with(next) || !self.same_name(before.mapping, next.mapping) {
+            return;
         }
+        let (from, into, end) = (next.mapping, before.mapping, next.end);
+        self.areas.remove(&at);
+        self.areas.get_mut(&key).expect("found above").end = end;
+        self.mappings[from.index()].bytes -= end - at;
+        self.grow(into, at, end);
+    }
+
+    /// Whether two adjacent areas may go by one name: they do already, or neither has one of its own.
+    fn same_name(&self, a: MappingId, b: MappingId) -> bool {
+        let nameless = |id: MappingId| self.info(id).name.starts_with("[anonymous");
+        a == b || nameless(a) && nameless(b)
+    }
+
+    fn grow(&mut self, mapping: MappingId, start: u64, end: u64) {
+        let info = &mut self.mappings[mapping.index()];
+        info.start = if info.bytes_max == 0 { VirtAddr(start) } else { info.start.min(VirtAddr(start)) };
+        info.bytes += end - start;
+        info.bytes_max = info.bytes_max.max(info.bytes);
     }
 
     fn split_at(&mut self, at: u64) {
@@ -348,12 +366,12 @@ impl AddressSpace {
         let (start, end) = range(new.start.0, new.bytes);
         let below = start.checked_sub(1).and_then(|last| self.vma(VirtAddr(last)));
         let neighbour = [below, self.areas.get(&end)].into_iter().flatten().find(|vma| {
-            let info = self.info(vma.mapping);
-            vma.kind == new.kind && vma.protection == new.protection && info.name.starts_with("[anonymous")
+            let nameless = self.info(vma.mapping).name.starts_with("[anonymous");
+            nameless && vma.kind == new.kind && vma.protection == new.protection
         });
         match neighbour {
             Some(vma) => vma.mapping,
-            None => self.new_mapping(format!("[anonymous {start:#x}]"), new.kind, None, new.start),
+            None => self.shared_name(format!("[anonymous {start:#x}]"), new.kind, None, new.start),
         }
     }
 

@@ -1,1 +1,10 @@
-//! placeholder
+//! Slow reference models, written to be read. A dev-dependency only; shares no code with what it checks.
+//!
+//! [`Machine`] translates one reference at a time through lists kept in order of use; [`Kernel`] keeps one
+//! entry per mapped page.
+
+mod kernel;
+mod machine;
+
+pub use kernel::{Kernel, Paging};
+pub use machine::{Array, Cache, Counts, Machine};

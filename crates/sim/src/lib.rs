@@ -1,1 +1,31 @@
-//! placeholder
+//! The one-pass pipeline: one reference stream through many designs at once, exactly.
+//!
+//! # How the pass works
+//!
+//! A *design* is a machine together with a page-size policy. The first level of every design is simulated
+//! *from the pages' side*: each page (and each 2 MiB unit) carries one bit per design that says whether
+//! the design's first-level array for this class of references holds it, and one recency stamp per class
+//! that all designs share. That is exact for least-recently-used arrays: an array sees every reference of
+//! the kinds it serves, so the last time it touched a page it holds *is* the last reference of those kinds
+//! to the page, whatever the array's shape. A hit in all designs then costs one comparison and two stores for
+//! all of them together ([`store::PageStore`]'s front); only misses are taken to the designs one by one
+//! ([`design::Design`]). Levels below the first, walkers and walk caches are plain arrays touched on those misses only.
+//!
+//! References are never dropped, so counts need no correction, and models that count hits can.
+
+mod counts;
+mod design;
+mod expand;
+mod fetch;
+mod first_level;
+mod front;
+mod library;
+mod pass;
+mod profile;
+mod store;
+
+pub use counts::{ClassCounts, DesignCounts};
+pub use design::DesignSpec;
+pub use library::{Library, LibraryError};
+pub use pass::{MappingCounts, NoObserver, Pass, PassError, Walk, WalkObserver};
+pub use profile::{Alternative, AlternativeKind, FunctionWalks, HeatMap, PageWalks, Profile, Reach};

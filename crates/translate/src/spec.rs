@@ -250,7 +250,9 @@ impl MachineSpec {
         let last = self.last_level();
         for level in 1..=last {
             if self.level(level).next().is_none() {
-                return Err(format!("no array has level {level}, but some have level {last}: leave none out"));
+                return Err(format!(
+                    "no array has level {level}, but some have level {last}: leave none out"
+                ));
             }
         }
         for kind in [Kind::Fetch, Kind::Load, Kind::Store] {

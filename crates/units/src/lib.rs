@@ -8,7 +8,7 @@ mod address;
 mod page_size;
 
 pub use access::{Access, Kind, Size};
-pub use address::{PAGE_BYTES, PAGE_SHIFT, Vpn, VirtAddr};
+pub use address::{PAGE_BYTES, PAGE_SHIFT, VirtAddr, Vpn};
 pub use page_size::{PageSize, ParsePageSizeError};
 
 /// One address space (a process image between two `exec`s).

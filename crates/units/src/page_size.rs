@@ -57,7 +57,11 @@ pub struct ParsePageSizeError(String);
 
 impl fmt::Display for ParsePageSizeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not a page size: expected a power of two from 4K to 512G, such as 4K, 2M or 1G", self.0)
+        write!(
+            f,
+            "`{}` is not a page size: expected a power of two from 4K to 512G, such as 4K, 2M or 1G",
+            self.0
+        )
     }
 }
 

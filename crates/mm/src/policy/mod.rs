@@ -12,8 +12,8 @@ pub use thp::{Thp, ThpMode};
 
 use crate::{MappingId, Vma};
 
-/// The first touch of a 2 MiB-aligned block in which a design has mapped nothing yet.
-#[derive(Debug)]
+/// The first touch of the part of a mapping inside a 2 MiB-aligned block.
+#[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Fault<'a> {
     /// Number of the 2 MiB block (address divided by 2 MiB).
@@ -22,12 +22,14 @@ pub struct Fault<'a> {
     pub mapping: MappingId,
     /// The area that holds the address, where one is known.
     pub vma: Option<&'a Vma>,
+    /// Whether some of the block is mapped with small pages already.
+    pub populated: bool,
 }
 
 impl<'a> Fault<'a> {
     /// A first touch.
-    pub fn new(block: u64, mapping: MappingId, vma: Option<&'a Vma>) -> Fault<'a> {
-        Fault { block, mapping, vma }
+    pub fn new(block: u64, mapping: MappingId, vma: Option<&'a Vma>, populated: bool) -> Fault<'a> {
+        Fault { block, mapping, vma, populated }
     }
 }
 
@@ -55,9 +57,9 @@ pub trait PageSizePolicy: Send + Sync {
         Scope::Mapping
     }
 
-    /// Whether a huge page falls back to small ones when part of it is unmapped, protected or discarded,
-    /// as the kernel's do. Hypothetical policies keep theirs.
-    fn splits(&self) -> bool {
+    /// Whether a huge page of `mapping` falls back to small ones when part of it is unmapped, protected
+    /// or discarded, as the kernel's do. Hypothetical policies keep theirs.
+    fn splits(&self, _mapping: MappingId) -> bool {
         false
     }
 }

@@ -16,4 +16,8 @@ impl PageSizePolicy for OneMapping {
     fn wants_huge(&self, fault: &Fault<'_>) -> bool {
         fault.mapping == self.mapping || self.rest.wants_huge(fault)
     }
+
+    fn splits(&self, mapping: MappingId) -> bool {
+        mapping != self.mapping
+    }
 }

@@ -8,7 +8,7 @@
 //! collapses, mTHP sizes, huge pages for files and shared memory, failure to find a free block.
 
 use super::{Fault, PageSizePolicy};
-use crate::HugeAdvice;
+use crate::{HugeAdvice, MappingId};
 use pagewalk_trace::MappingKind;
 
 /// The kernel's mode, as in `/sys/kernel/mm/transparent_hugepage/enabled`.
@@ -51,14 +51,14 @@ impl PageSizePolicy for Thp {
         };
         let anonymous = matches!(vma.kind, MappingKind::Anonymous | MappingKind::Heap | MappingKind::Stack);
         let (start, end) = (fault.block << 21, (fault.block + 1) << 21);
-        allowed && anonymous && vma.start <= start && end <= vma.end
+        allowed && anonymous && !fault.populated && vma.start <= start && end <= vma.end
     }
 
     fn may_be_huge(&self) -> bool {
         self.mode != ThpMode::Never
     }
 
-    fn splits(&self) -> bool {
+    fn splits(&self, _mapping: MappingId) -> bool {
         true
     }
 }

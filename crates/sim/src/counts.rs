@@ -1,0 +1,187 @@
+//! The counts of one design, final and exact.
+
+use crate::design::Design;
+use crate::pass::{Pass, Untouched, WalkObserver};
+use crate::store::{CLASSES, FETCH, LOAD, STORE};
+use pagewalk_cost::{Cycles, Prices, price};
+use pagewalk_mm::MappingId;
+use pagewalk_translate::CostSpec;
+use pagewalk_units::{Kind, PAGE_BYTES};
+
+/// Lookups and hits of one named array or walk cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassCounts {
+    /// The array's name in its machine.
+    pub name: String,
+    /// TLB level; 0 for walk caches.
+    pub level: u8,
+    /// Times it was probed.
+    pub lookups: u64,
+    /// Times the entry was there.
+    pub hits: u64,
+}
+
+/// All counts of one design.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DesignCounts {
+    /// The design's name.
+    pub name: String,
+    /// Instructions executed.
+    pub instructions: u64,
+    /// Data references.
+    pub data_references: u64,
+    /// Fetch references: one per instruction.
+    pub fetch_references: u64,
+    /// 4 KiB pages touched (again after they were unmapped counts again).
+    pub pages_touched: u64,
+    /// TLB arrays in the machine's order.
+    pub arrays: Vec<ClassCounts>,
+    /// Misses of each level as a whole, level 1 first: no array of it had the page.
+    pub level_misses: Vec<u64>,
+    /// First-level misses that a lower level served.
+    pub lower_hits: u64,
+    /// Walks by fetches.
+    pub walks_fetch: u64,
+    /// Walks by data references.
+    pub walks_data: u64,
+    /// Page-table entries read by walks.
+    pub walk_references: u64,
+    /// Page-walk caches, deepest level first.
+    pub walk_caches: Vec<ClassCounts>,
+    /// Most bytes that were backed and never touched at one time.
+    pub untouched_bytes: u64,
+    /// Modelled cycles.
+    pub cycles: Cycles,
+}
+
+impl DesignCounts {
+    /// Walks in all.
+    pub fn walks(&self) -> u64 {
+        self.walks_fetch + self.walks_data
+    }
+}
+
+impl<O: WalkObserver> Pass<O> {
+    /// Ends the pass and returns the counts of every design.
+    pub fn finish(&mut self) -> Vec<DesignCounts> {
+        self.settle();
+        let mappings: Vec<MappingId> = self.space.mappings().map(|(id, _)| id).collect();
+        for mapping in mappings {
+            self.note_extents(mapping);
+        }
+        let ended = self.retired.len();
+        for unit in 0..self.store.units.len() {
+            if self.store.units[unit].pages > 0 {
+                self.note_untouched_of_unit(unit as u32);
+            }
+        }
+        for block in 0..self.store.blocks.len() {
+            if self.store.blocks[block].pages > 0 {
+                self.note_untouched_of_block(block as u32);
+            }
+        }
+        let counts = self.designs.iter().map(|design| self.counts_of_design(design, &self.retired)).collect();
+        self.retired.truncate(ended);
+        counts
+    }
+
+    pub(crate) fn counts_of_design(&self, design: &Design, lives: &[Untouched]) -> DesignCounts {
+        let counts = &design.counts;
+        let first_misses: u64 = counts.first_level.iter().flatten().sum();
+        let arrays = self.arrays(design);
+        let level_misses = level_misses(design, &arrays, first_misses);
+        let walk_caches = design.walker.counts().map(|(level, counts)| ClassCounts {
+            name: level.key().to_owned(),
+            level: 0,
+            lookups: counts.lookups,
+            hits: counts.hits,
+        });
+        DesignCounts {
+            name: design.name.clone(),
+            instructions: self.instructions,
+            data_references: self.data_references,
+            fetch_references: self.instructions,
+            pages_touched: self.pages_touched,
+            level_misses,
+            lower_hits: counts.lower_hits,
+            walks_fetch: counts.walks[0],
+            walks_data: counts.walks[1],
+            walk_references: counts.walk_references,
+            walk_caches: walk_caches.collect(),
+            untouched_bytes: peak(lives, design.mask()) * PAGE_BYTES,
+            cycles: price(
+                &prices(&design.machine.cost),
+                self.instructions,
+                counts.lower_hits,
+                counts.walk_references,
+            ),
+            arrays,
+        }
+    }
+
+    /// Lookups and hits of each TLB array. A level-1 array is probed by every reference of the kinds it
+    /// serves, whatever the page's size.
+    fn arrays(&self, design: &Design) -> Vec<ClassCounts> {
+        let lookups = |class: usize| self.store.totals[class] - design.counts.inside_huge[class];
+        let huge = |class: usize| self.store.huge_refs[design.bit][class] - design.counts.inside_huge[class];
+        let mut arrays: Vec<ClassCounts> = design
+            .machine
+            .tlbs
+            .iter()
+            .map(|tlb| ClassCounts { name: tlb.name.clone(), level: tlb.level, lookups: 0, hits: 0 })
+            .collect();
+        for (index, tlb) in design.machine.level(1) {
+            for (class, kind) in [(FETCH, Kind::Fetch), (LOAD, Kind::Load), (STORE, Kind::Store)] {
+                if tlb.serves.has(kind) {
+                    arrays[index].lookups += lookups(class);
+                }
+            }
+        }
+        for class in 0..CLASSES {
+            for (size, references) in [lookups(class) - huge(class), huge(class)].into_iter().enumerate() {
+                if let Some(array) = design.array[class][size] {
+                    let index = design.first[array].index;
+                    arrays[index].hits += references - design.counts.first_level[class][size];
+                }
+            }
+        }
+        for (index, counts) in design.lower.counts() {
+            (arrays[index].lookups, arrays[index].hits) = (counts.lookups, counts.hits);
+        }
+        arrays
+    }
+}
+
+/// Misses level by level: what one level's arrays did not hit goes to the next.
+fn level_misses(design: &Design, arrays: &[ClassCounts], first: u64) -> Vec<u64> {
+    let mut misses = vec![first];
+    for level in 2..=design.machine.last_level() {
+        let hits: u64 = arrays.iter().filter(|array| array.level == level).map(|array| array.hits).sum();
+        misses.push(misses[misses.len() - 1] - hits);
+    }
+    misses
+}
+
+/// The largest sum of untouched pages over lives that overlap in time.
+fn peak(lives: &[Untouched], design: u64) -> u64 {
+    let mut steps: Vec<(u64, i64)> = Vec::new();
+    for life in lives.iter().filter(|life| life.designs & design != 0 && life.pages > 0) {
+        // A life includes the moment of its end, so what dies at an instant overlaps what is born then.
+        steps.extend([(life.born, life.pages as i64), (life.died + 1, -(life.pages as i64))]);
+    }
+    steps.sort_unstable();
+    let mut sum = 0;
+    let sums = steps.into_iter().map(|(_, step)| {
+        sum += step;
+        sum
+    });
+    sums.max().unwrap_or(0).max(0) as u64
+}
+
+fn prices(cost: &CostSpec) -> Prices {
+    Prices {
+        lower_hit: cost.l2_hit,
+        walk_reference: cost.walk_reference,
+        instruction: cost.cycles_per_instruction,
+    }
+}

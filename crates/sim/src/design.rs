@@ -1,0 +1,217 @@
+//! One design: a machine under a page-size policy.
+
+use crate::first_level::{FirstLevel, Held};
+use crate::store::{CLASSES, FETCH, LOAD, PageStore, STORE};
+use pagewalk_mm::{MappingId, PageSizePolicy, Scope};
+use pagewalk_translate::{Filled, LowerLevels, MachineSpec, RadixWalker};
+use pagewalk_units::{Kind, PageSize, Vpn};
+use std::sync::Arc;
+
+/// What to simulate.
+#[derive(Clone)]
+pub struct DesignSpec {
+    /// Name for people and results.
+    pub name: String,
+    /// The hardware.
+    pub machine: MachineSpec,
+    /// The kernel's choice of page sizes.
+    pub policy: Arc<dyn PageSizePolicy>,
+    /// Further sizes of the lower levels to count walks for, as doublings of the machine's own.
+    pub reach: Vec<i32>,
+}
+
+/// Index of a page size in per-size tables.
+const SMALL: usize = 0;
+const HUGE: usize = 1;
+const SIZES: [PageSize; 2] = [PageSize::FOUR_KIB, PageSize::TWO_MIB];
+
+/// Integer counts that only misses move.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MissCounts {
+    /// First-level misses by class and page size.
+    pub first_level: [[u64; 2]; CLASSES],
+    /// Misses of the first level that hit a lower one.
+    pub lower_hits: u64,
+    /// Walks by fetches and by data.
+    pub walks: [u64; 2],
+    /// Page-table entries read.
+    pub walk_references: u64,
+    /// Second halves of references that cross a 4 KiB boundary inside one huge page: no lookup of their own.
+    pub inside_huge: [u64; CLASSES],
+}
+
+/// Walks that another size of the lower levels would make.
+#[derive(Clone, Debug)]
+pub(crate) struct ReachProbe {
+    pub doublings: i32,
+    pub lower: LowerLevels,
+    pub walks: u64,
+}
+
+#[derive(Clone)]
+pub(crate) struct Design {
+    pub name: String,
+    pub machine: MachineSpec,
+    pub policy: Arc<dyn PageSizePolicy>,
+    pub bit: usize,
+    pub first: Vec<FirstLevel>,
+    /// First-level array by class and page size.
+    pub array: [[Option<usize>; 2]; CLASSES],
+    pub lower: LowerLevels,
+    pub walker: RadixWalker,
+    pub reach: Vec<ReachProbe>,
+    pub counts: MissCounts,
+}
+
+/// Whether some first-level array tells loads from stores.
+pub(crate) fn splits_data(machine: &MachineSpec) -> bool {
+    machine.level(1).any(|(_, tlb)| tlb.serves.has(Kind::Load) != tlb.serves.has(Kind::Store))
+}
+
+impl Design {
+    pub fn new(spec: DesignSpec, bit: usize, split: bool) -> Design {
+        let kind_of = |class: usize| [Kind::Fetch, Kind::Load, Kind::Store][class];
+        let used = |class: usize| class != STORE || split;
+        let mut first = Vec::new();
+        let mut array = [[None; 2]; CLASSES];
+        for (index, tlb) in spec.machine.level(1) {
+            let serves = std::array::from_fn(|class| used(class) && tlb.serves.has(kind_of(class)));
+            for class in (0..CLASSES).filter(|&class| serves[class]) {
+                for size in [SMALL, HUGE].into_iter().filter(|&size| tlb.holds(SIZES[size])) {
+                    array[class][size] = Some(first.len());
+                }
+            }
+            first.push(FirstLevel::new(index, tlb, serves));
+        }
+        let probe = |&doublings: &i32| ReachProbe {
+            doublings,
+            lower: LowerLevels::new(&spec.machine, doublings),
+            walks: 0,
+        };
+        Design {
+            lower: LowerLevels::new(&spec.machine, 0),
+            walker: RadixWalker::new(&spec.machine.walker),
+            reach: spec.reach.iter().map(probe).collect(),
+            name: spec.name,
+            machine: spec.machine,
+            policy: spec.policy,
+            bit,
+            first,
+            array,
+            counts: MissCounts::default(),
+        }
+    }
+
+    pub fn mask(&self) -> u64 {
+        1 << self.bit
+    }
+
+    /// Whether one first-level array serves fetches and data, or fetches can bypass the first level:
+    /// then every fetch has its own place in the order and none may be folded into its neighbour.
+    pub fn needs_every_fetch(&self) -> bool {
+        let sizes = if self.policy.may_be_huge() { &[SMALL, HUGE][..] } else { &[SMALL] };
+        let bypass = sizes.iter().any(|&size| self.array[FETCH][size].is_none());
+        let unified = self.array[FETCH].iter().flatten().any(|fetch| {
+            [LOAD, STORE].iter().any(|&class| self.array[class].iter().flatten().any(|data| data == fetch))
+        });
+        bypass || unified
+    }
+
+    /// Serves a first-level miss; returns the page-table entries read if it took a walk.
+    pub fn miss(&mut self, store: &mut PageStore, class: usize, kind: Kind, page: u32) -> Option<u32> {
+        let (held, number, size) = self.mapped(store, page);
+        let address = Vpn(store.pages[page as usize].vpn).start();
+        self.counts.first_level[class][size] += 1;
+        for probe in &mut self.reach {
+            let walked = probe.lower.serve(kind, address, SIZES[size]) == Filled::Walk;
+            probe.walks += u64::from(walked);
+        }
+        let read = match self.lower.serve(kind, address, SIZES[size]) {
+            Filled::Level(_) => {
+                self.counts.lower_hits += 1;
+                None
+            }
+            Filled::Walk => {
+                let read = self.walker.walk(address, SIZES[size]);
+                self.counts.walks[usize::from(class != FETCH)] += 1;
+                self.counts.walk_references += u64::from(read);
+                Some(read)
+            }
+        };
+        if let Some(array) = self.array[class][size] {
+            self.first[array].fill(store, self.bit, held, number);
+        }
+        read
+    }
+
+    /// What the design's TLBs hold for the page, its number, and the size's index.
+    fn mapped(&self, store: &PageStore, page: u32) -> (Held, u64, usize) {
+        let unit_id = store.pages[page as usize].unit;
+        let unit = &store.units[unit_id as usize];
+        if unit.huge & self.mask() != 0 {
+            (Held::Unit(unit_id), unit.number, HUGE)
+        } else if store.block_designs & self.mask() != 0 {
+            (Held::Block(unit.block), unit.number, HUGE)
+        } else {
+            (Held::Page(page), store.pages[page as usize].vpn, SMALL)
+        }
+    }
+
+    /// Drops the translation of a page, or of the huge page it is part of, from all TLBs.
+    pub fn invalidate(&mut self, store: &mut PageStore, page: u32) {
+        let (held, number, size) = self.mapped(store, page);
+        let mut arrays: Vec<usize> = self.array.iter().filter_map(|sizes| sizes[size]).collect();
+        arrays.dedup();
+        for array in arrays {
+            self.first[array].remove(store, self.bit, held, number);
+        }
+        self.lower.invalidate(number, SIZES[size]);
+        for probe in &mut self.reach {
+            probe.lower.invalidate(number, SIZES[size]);
+        }
+    }
+
+    /// A copy of this design as design `bit`, which from now on has `mapping` on huge pages.
+    pub fn fork(
+        &self,
+        store: &mut PageStore,
+        bit: usize,
+        mapping: MappingId,
+        policy: Arc<dyn PageSizePolicy>,
+    ) -> Design {
+        let mut copy = Design { bit, reach: Vec::new(), policy, ..self.clone() };
+        for array in &copy.first {
+            array.mark_residency(store, bit);
+        }
+        for unit in &mut store.units {
+            for mask in [&mut unit.huge, &mut unit.small] {
+                *mask |= (*mask >> self.bit & 1) << bit;
+            }
+        }
+        store.huge_refs.push(store.huge_refs[self.bit]);
+        for page in store.live() {
+            if store.pages[page as usize].mapping == mapping {
+                copy.invalidate(store, page);
+            }
+        }
+        for unit in store.units.iter_mut().filter(|unit| unit.pages > 0 && unit.mapping == mapping) {
+            unit.huge |= 1 << bit;
+            unit.small &= !(1 << bit);
+        }
+        copy
+    }
+
+    /// Whether its policy decides per unit, and may decide for huge pages.
+    pub fn decides(&self) -> bool {
+        self.policy.may_be_huge() && self.policy.scope() == Scope::Mapping
+    }
+}
+
+/// Designs for which two pages lie in the same huge page.
+pub(crate) fn share_huge(store: &PageStore, a: u32, b: u32) -> u64 {
+    let unit = |page: u32| store.pages[page as usize].unit;
+    let block = |page: u32| store.units[unit(page) as usize].block;
+    let by_unit = if unit(a) == unit(b) { store.units[unit(a) as usize].huge } else { 0 };
+    let by_block = if block(a) == block(b) { store.block_designs } else { 0 };
+    by_unit | by_block
+}

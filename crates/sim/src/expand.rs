@@ -1,0 +1,44 @@
+//! The unfolded order: every fetch at its own place among the data references.
+//!
+//! Needed where one first-level array serves fetches and data, or where fetches can bypass the first
+//! level: there, how often a page is fetched, and when, changes what the next levels see.
+
+use crate::pass::{At, Pass, Place, WalkObserver};
+use crate::store::FETCH;
+use pagewalk_trace::Batch;
+use pagewalk_units::Kind;
+
+impl<O: WalkObserver> Pass<O> {
+    pub(crate) fn run_every_fetch(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>) {
+        for span in spans {
+            let block = batch.blocks.get(batch.spans[span].block);
+            let end = batch.span_end(span);
+            let mut next = batch.spans[span].first as usize;
+            let mut sites = block.sites.iter().peekable();
+            self.instructions += block.instructions.len() as u64;
+            for index in 0..block.instructions.len() {
+                self.fetch_one(batch, span, index);
+                while sites.next_if(|site| usize::from(site.instruction) == index).is_some() && next < end {
+                    self.data(batch, span, next);
+                    next += 1;
+                }
+            }
+            // References without code.
+            for index in next..end {
+                self.data(batch, span, index);
+            }
+        }
+    }
+
+    fn fetch_one(&mut self, batch: &Batch<'_>, span: usize, index: usize) {
+        let id = batch.spans[span].block;
+        let instruction = batch.blocks.get(id).instructions[index];
+        let first = instruction.address.vpn().0;
+        let last_byte = instruction.address.0.saturating_add(u64::from(instruction.length.max(1)) - 1);
+        let place = Place { blocks: batch.blocks, block: id, at: At::Instruction(index as u32) };
+        for vpn in first..=last_byte >> pagewalk_units::PAGE_SHIFT {
+            let page = self.touch(FETCH, Kind::Fetch, vpn, vpn != first, place);
+            self.store.credit(page, FETCH, 1);
+        }
+    }
+}

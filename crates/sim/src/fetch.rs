@@ -1,0 +1,92 @@
+//! Instruction fetches, folded.
+//!
+//! Every instruction makes one fetch reference, at its address and length. Nearly all blocks lie inside
+//! one page, and consecutive fetches from one page change nothing in arrays that see only fetches: the page
+//! is already their most recent. So a block is kept as its *runs*: maximal sequences of translations of the
+//! same page, with their count and their place among the block's data references.
+
+use pagewalk_trace::Block;
+
+/// Marks a block that is not one run; never a page number.
+pub(crate) const SEVERAL: u64 = u64::MAX;
+
+/// What the hot loop knows of a block: 16 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FetchHead {
+    /// The page of its only run, or [`SEVERAL`].
+    pub vpn: u64,
+    /// Instructions.
+    pub instructions: u32,
+    /// For a single run: its translations. Otherwise the index of its runs.
+    pub translations: u32,
+}
+
+/// Consecutive translations of one page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub vpn: u64,
+    pub translations: u32,
+    /// Data references of the block before the run.
+    pub site: u32,
+    /// The instruction whose fetch starts the run.
+    pub instruction: u32,
+    /// Whether that fetch began on the page before.
+    pub crosses: bool,
+}
+
+/// Runs of all blocks seen.
+#[derive(Default)]
+pub(crate) struct FetchTable {
+    pub heads: Vec<FetchHead>,
+    runs: Vec<Box<[Run]>>,
+    /// Instructions of the longest block.
+    pub longest: u64,
+}
+
+impl FetchTable {
+    pub fn learn<'a>(&mut self, blocks: impl Iterator<Item = &'a Block>) {
+        for block in blocks {
+            let runs = runs_of(block);
+            let instructions = block.instructions.len() as u32;
+            self.longest = self.longest.max(u64::from(instructions));
+            let head = match runs.as_slice() {
+                [only] => FetchHead { vpn: only.vpn, instructions, translations: only.translations },
+                _ => {
+                    let index = u32::try_from(self.runs.len()).expect("fewer runs than blocks");
+                    self.runs.push(runs.into());
+                    FetchHead { vpn: SEVERAL, instructions, translations: index }
+                }
+            };
+            self.heads.push(head);
+        }
+    }
+
+    /// The runs of a block whose head says [`SEVERAL`].
+    pub fn runs(&self, head: FetchHead) -> &[Run] {
+        &self.runs[head.translations as usize]
+    }
+}
+
+fn runs_of(block: &Block) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    let mut site = 0;
+    for (i, instruction) in block.instructions.iter().enumerate() {
+        let first = instruction.address.vpn().0;
+        let last_byte = instruction.address.0.saturating_add(u64::from(instruction.length.max(1)) - 1);
+        let last = last_byte >> pagewalk_units::PAGE_SHIFT;
+        for vpn in first..=last {
+            match runs.last_mut() {
+                Some(run) if run.vpn == vpn => run.translations += 1,
+                _ => runs.push(Run {
+                    vpn,
+                    translations: 1,
+                    site,
+                    instruction: i as u32,
+                    crosses: vpn != first,
+                }),
+            }
+        }
+        site += block.sites.iter().filter(|s| usize::from(s.instruction) == i).count() as u32;
+    }
+    runs
+}

@@ -1,0 +1,92 @@
+//! The library of machines: `machines/*.toml`, embedded in the binary.
+
+use pagewalk_translate::{MachineError, MachineSpec};
+
+macro_rules! machines {
+    ($($name:literal),* $(,)?) => {
+        const FILES: &[(&str, &str)] = &[$(($name, include_str!(concat!("../../../machines/", $name, ".toml")))),*];
+    };
+}
+
+// One line registers a machine; the file is its description.
+machines! {
+    "golden_cove",
+    "haswell",
+    "sandy_bridge",
+    "skylake_sp",
+    "zen2",
+    "zen3",
+    "zen4",
+}
+
+/// The machine taken when the host's CPU is not in the library: a current server core.
+const FALLBACK: &str = "golden_cove";
+
+/// Why a machine cannot be had by name.
+#[derive(Debug, thiserror::Error)]
+pub enum LibraryError {
+    /// The library has no such machine.
+    #[error("no machine `{name}` in the library; it has {known}; a path to a .toml file works too")]
+    Unknown {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// The file is wrong.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+}
+
+/// The embedded machines.
+#[derive(Clone, Copy, Debug)]
+pub struct Library;
+
+impl Library {
+    /// Names in alphabetical order.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        FILES.iter().map(|&(name, _)| name)
+    }
+
+    /// The file's text.
+    pub fn text(name: &str) -> Result<&'static str, LibraryError> {
+        let found = FILES.iter().find(|&&(known, _)| known == name);
+        found.map(|&(_, text)| text).ok_or_else(|| LibraryError::Unknown {
+            name: name.to_owned(),
+            known: Library::names().collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// The machine with this name.
+    pub fn get(name: &str) -> Result<MachineSpec, LibraryError> {
+        Ok(MachineSpec::from_toml(&format!("{name}.toml"), Library::text(name)?)?)
+    }
+
+    /// The machine that stands for a host CPU, with whether it was found; otherwise a current one.
+    pub fn for_cpu(vendor: &str, family: u32, model: u32) -> Result<(MachineSpec, bool), LibraryError> {
+        for name in Library::names() {
+            let machine = Library::get(name)?;
+            let matches = machine.matches.as_ref().is_some_and(|cpu| {
+                cpu.vendor == vendor && cpu.family == family && cpu.models.contains(&model)
+            });
+            if matches {
+                return Ok((machine, true));
+            }
+        }
+        Ok((Library::get(FALLBACK)?, false))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_machine_reads_and_bears_its_files_name() {
+        for name in Library::names() {
+            assert_eq!(Library::get(name).unwrap().name, name);
+        }
+        assert!(Library::names().is_sorted());
+        assert!(matches!(Library::get("nonesuch"), Err(LibraryError::Unknown { .. })));
+    }
+}

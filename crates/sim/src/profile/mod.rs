@@ -1,0 +1,343 @@
+//! The profiler: a baseline design with its attribution, and the alternatives, in one pass.
+
+mod functions;
+mod heat;
+
+pub use functions::FunctionWalks;
+pub use heat::HeatMap;
+
+use crate::counts::DesignCounts;
+use crate::design::{DesignSpec, MissCounts};
+use crate::pass::{MappingCounts, Pass, PassError, Walk, WalkObserver};
+use functions::Functions;
+use pagewalk_mm::{AddressSpace, Everything, MappingId, OneMapping, PageSizePolicy, Small, Thp, ThpMode};
+use pagewalk_trace::{Analysis, Batch, Event};
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::{PageSize, RefIndex, VirtAddr, Vpn};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Sizes of the lower TLB levels tried for the reach curve, as doublings of the machine's own.
+const REACH: std::ops::RangeInclusive<i32> = -6..=5;
+/// Most mappings tried alone on huge pages.
+const CANDIDATES_MAX: usize = 6;
+/// A mapping becomes a candidate when it has at least this share of the walks so far.
+const CANDIDATE_SHARE: f64 = 0.05;
+/// Candidates are looked for first after so many instructions, then each time the count has doubled.
+const FIRST_LOOK: u64 = 1 << 20;
+
+/// What an alternative changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AlternativeKind {
+    /// Nothing.
+    Baseline,
+    /// 4 KiB pages everywhere.
+    AllSmall,
+    /// Transparent huge pages for all anonymous memory, as Linux gives them at fault time.
+    ThpAlways,
+    /// 2 MiB pages everywhere.
+    AllHuge,
+    /// Every TLB twice as large.
+    DoubleTlb,
+    /// One mapping on 2 MiB pages.
+    Mapping(MappingId),
+    /// No walk ever: the bound.
+    PerfectTlb,
+}
+
+/// One alternative beside the baseline over the same stretch of the stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alternative {
+    /// What it changes.
+    pub kind: AlternativeKind,
+    /// Instructions executed before it was counted.
+    pub from_instruction: u64,
+    /// Walks.
+    pub walks: u64,
+    /// Page-table entries read.
+    pub walk_references: u64,
+    /// Walks of the baseline over the same stretch.
+    pub baseline_walks: u64,
+    /// Page-table entries that the baseline read over the same stretch.
+    pub baseline_walk_references: u64,
+    /// Bytes backed and never touched beyond those of the baseline, at the worst moment.
+    pub untouched_bytes: u64,
+}
+
+/// One point of the reach curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// Page size of the design.
+    pub page_size: PageSize,
+    /// Entries of the last level that can hold such pages.
+    pub entries: u64,
+    /// Walks with that many.
+    pub walks: u64,
+    /// Whether it is the machine's own size.
+    pub own: bool,
+}
+
+/// Walks of one page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageWalks {
+    /// The page.
+    pub vpn: Vpn,
+    /// Its mapping.
+    pub mapping: MappingId,
+    /// Walks by fetches.
+    pub walks_fetch: u64,
+    /// Walks by data references.
+    pub walks_data: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Attribution {
+    functions: Functions,
+    heat: HeatMap,
+}
+
+impl WalkObserver for Attribution {
+    fn on_walk(&mut self, walk: &Walk, space: &AddressSpace) {
+        self.functions.add(walk, space);
+        self.heat.add(walk.vpn, walk.mapping, walk.instructions);
+    }
+}
+
+/// Design `index` stands for `kind`, counted since `start`.
+struct Tried {
+    kind: AlternativeKind,
+    index: usize,
+    from_instruction: u64,
+    start: MissCounts,
+}
+
+/// The profiler of one process.
+pub struct Profile {
+    pass: Pass<Attribution>,
+    thp: Thp,
+    machines: usize,
+    tried: Vec<Tried>,
+    what_if: bool,
+    next_look: u64,
+}
+
+impl Profile {
+    /// A profile on `machines`, the first of which gets attribution and, with `what_if`, alternatives.
+    /// `thp` is the kernel's mode on the host whose behaviour is the baseline.
+    pub fn new(machines: &[MachineSpec], thp: ThpMode, what_if: bool) -> Result<Profile, PassError> {
+        let thp = Thp { mode: thp };
+        let design = |machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>, reach: Vec<i32>| DesignSpec {
+            name: machine.name.clone(),
+            machine: machine.clone(),
+            policy,
+            reach,
+        };
+        let reach = |machine: &MachineSpec| {
+            if what_if && machine.last_level() > 1 { REACH.collect() } else { Vec::new() }
+        };
+        let mut specs = Vec::new();
+        for (i, machine) in machines.iter().enumerate() {
+            let reach = if i == 0 { reach(machine) } else { Vec::new() };
+            specs.push(design(machine, Arc::new(thp), reach));
+        }
+        let mut tried = Vec::new();
+        if let (true, Some(machine)) = (what_if, machines.first()) {
+            let always = Thp { mode: ThpMode::Always };
+            let wanted: [(AlternativeKind, DesignSpec); 4] = [
+                (AlternativeKind::AllSmall, design(machine, Arc::new(Small), Vec::new())),
+                (AlternativeKind::ThpAlways, design(machine, Arc::new(always), Vec::new())),
+                (AlternativeKind::AllHuge, design(machine, Arc::new(Everything), reach(machine))),
+                (AlternativeKind::DoubleTlb, design(&machine.doubled(), Arc::new(thp), Vec::new())),
+            ];
+            for (kind, spec) in wanted {
+                let start = MissCounts::default();
+                tried.push(Tried { kind, index: specs.len(), from_instruction: 0, start });
+                specs.push(spec);
+            }
+        }
+        let pass = Pass::new(specs, Attribution::default())?;
+        Ok(Profile { pass, thp, machines: machines.len(), tried, what_if, next_look: FIRST_LOOK })
+    }
+
+    /// Ends the pass; counts of the machines in the order given.
+    pub fn finish(&mut self) -> Findings<'_> {
+        let counts = self.pass.finish();
+        Findings { profile: self, counts }
+    }
+
+    /// Looks for costly mappings that are not candidates yet.
+    fn look_for_candidates(&mut self) {
+        let walks = self.pass.walks_by_mapping();
+        let total: u64 = walks.values().sum();
+        let known: Vec<AlternativeKind> = self.tried.iter().map(|tried| tried.kind).collect();
+        let mut costly: Vec<(u64, MappingId)> = walks
+            .into_iter()
+            .filter(|&(mapping, walks)| {
+                walks as f64 >= total as f64 * CANDIDATE_SHARE
+                    && walks > 0
+                    && mapping != MappingId::UNKNOWN
+                    && !known.contains(&AlternativeKind::Mapping(mapping))
+            })
+            .map(|(mapping, walks)| (walks, mapping))
+            .collect();
+        costly.sort_by_key(|&(walks, mapping)| (std::cmp::Reverse(walks), mapping));
+        for (_, mapping) in costly {
+            let candidates = |t: &&Tried| matches!(t.kind, AlternativeKind::Mapping(_));
+            let room = self.pass.designs.len() < Pass::<Attribution>::DESIGNS_MAX;
+            if self.tried.iter().filter(candidates).count() >= CANDIDATES_MAX || !room {
+                return;
+            }
+            let start = self.pass.designs[0].counts.clone();
+            let policy = Arc::new(OneMapping { mapping, rest: self.thp });
+            let name = self.pass.space().info(mapping).name.clone();
+            let index = self.pass.fork(name, mapping, policy);
+            let kind = AlternativeKind::Mapping(mapping);
+            self.tried.push(Tried { kind, index, from_instruction: self.pass.instructions, start });
+        }
+    }
+
+    /// Index of the first span of `batch` from `from` on before which a look is due, if there is one.
+    fn look_due(&self, batch: &Batch<'_>, from: usize) -> Option<usize> {
+        let rest = &batch.spans[from..];
+        if !self.what_if || self.pass.instructions + rest.len() as u64 * LONGEST_BLOCK < self.next_look {
+            return None;
+        }
+        let mut instructions = self.pass.instructions;
+        for (i, span) in rest.iter().enumerate() {
+            if instructions >= self.next_look {
+                return Some(from + i);
+            }
+            instructions += batch.blocks.get(span.block).instructions.len() as u64;
+        }
+        None
+    }
+}
+
+/// No engine makes longer blocks often; a longer one only delays a look by a batch's end.
+const LONGEST_BLOCK: u64 = 1024;
+
+impl Analysis for Profile {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        let mut from = 0;
+        while let Some(at) = self.look_due(batch, from) {
+            self.pass.run(batch, from..at);
+            self.look_for_candidates();
+            self.next_look = self.pass.instructions.max(FIRST_LOOK) * 2;
+            from = at;
+        }
+        self.pass.run(batch, from..batch.spans.len());
+    }
+
+    fn on_event(&mut self, at: RefIndex, event: &Event) {
+        if let Event::Unmap { start, bytes } | Event::Map(pagewalk_trace::Mapping { start, bytes, .. }) =
+            event
+        {
+            let range = start.0..start.0.saturating_add(*bytes);
+            if self.pass.space().has_code(range.clone()) {
+                self.pass.observer.functions.forget(range);
+            }
+        }
+        self.pass.on_event(at, event);
+    }
+}
+
+/// What a finished profile found.
+pub struct Findings<'a> {
+    profile: &'a mut Profile,
+    counts: Vec<DesignCounts>,
+}
+
+impl Findings<'_> {
+    /// Counts of each machine, in the order given.
+    pub fn machines(&self) -> &[DesignCounts] {
+        &self.counts[..self.profile.machines]
+    }
+
+    /// The address space at the end, with the names of all mappings.
+    pub fn space(&self) -> &AddressSpace {
+        self.profile.pass.space()
+    }
+
+    /// The baseline and every alternative, the bound last. Empty without `what_if`.
+    pub fn alternatives(&self) -> Vec<Alternative> {
+        if !self.profile.what_if {
+            return Vec::new();
+        }
+        let base = &self.counts[0];
+        let same = |kind: AlternativeKind, walks: u64, walk_references: u64| Alternative {
+            kind,
+            from_instruction: 0,
+            walks,
+            walk_references,
+            baseline_walks: base.walks(),
+            baseline_walk_references: base.walk_references,
+            untouched_bytes: 0,
+        };
+        let mut all = vec![same(AlternativeKind::Baseline, base.walks(), base.walk_references)];
+        all.extend(self.profile.tried.iter().map(|tried| {
+            let counts = &self.counts[tried.index];
+            let before: u64 = tried.start.walks.iter().sum();
+            Alternative {
+                kind: tried.kind,
+                from_instruction: tried.from_instruction,
+                walks: counts.walks() - before,
+                walk_references: counts.walk_references - tried.start.walk_references,
+                baseline_walks: base.walks() - before,
+                baseline_walk_references: base.walk_references - tried.start.walk_references,
+                untouched_bytes: counts.untouched_bytes.saturating_sub(base.untouched_bytes),
+            }
+        }));
+        all.push(same(AlternativeKind::PerfectTlb, 0, 0));
+        all
+    }
+
+    /// Walks against the size of the lower levels, for the baseline and for 2 MiB pages everywhere.
+    pub fn reach(&self) -> Vec<Reach> {
+        let pass = &self.profile.pass;
+        let all_huge = self.profile.tried.iter().find(|tried| tried.kind == AlternativeKind::AllHuge);
+        let designs = [(Some(0), PageSize::FOUR_KIB), (all_huge.map(|t| t.index), PageSize::TWO_MIB)];
+        let mut points = Vec::new();
+        for (index, page_size) in designs {
+            let Some(index) = index else { continue };
+            for probe in &pass.designs[index].reach {
+                let entries = probe.lower.last_level_entries(page_size) as u64;
+                let point = Reach { page_size, entries, walks: probe.walks, own: probe.doublings == 0 };
+                // Small arrays stop shrinking at one set: keep one point per size.
+                if points
+                    .last()
+                    .is_none_or(|last: &Reach| (last.entries, last.page_size) != (entries, page_size))
+                {
+                    points.push(point);
+                } else if point.own {
+                    *points.last_mut().expect("just seen") = point;
+                }
+            }
+        }
+        points
+    }
+
+    /// What each named mapping received.
+    pub fn mappings(&mut self) -> BTreeMap<MappingId, MappingCounts> {
+        self.profile.pass.mapping_counts()
+    }
+
+    /// Pages with walks, costliest first.
+    pub fn pages(&self) -> Vec<PageWalks> {
+        self.profile.pass.page_walks()
+    }
+
+    /// Walks by instruction, by ascending address.
+    pub fn functions(&self) -> Vec<FunctionWalks> {
+        self.profile.pass.observer().functions.rows()
+    }
+
+    /// Walks over address space and time.
+    pub fn heat(&self) -> &HeatMap {
+        &self.profile.pass.observer().heat
+    }
+
+    /// Where `address` belongs at the end of the run.
+    pub fn mapping_at(&self, address: VirtAddr) -> MappingId {
+        self.space().mapping_of(address.vpn())
+    }
+}

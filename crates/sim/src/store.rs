@@ -1,0 +1,338 @@
+//! Pages, 2 MiB units and blocks, with what all designs share about them.
+//!
+//! - A *page* is one touched 4 KiB page.
+//! - A *unit* is the part of one named mapping inside one 2 MiB-aligned block: what one huge page stands
+//!   for when a policy decides by mapping.
+//! - A *block* is a whole 2 MiB-aligned block: what one huge page stands for under a policy that pays no
+//!   attention to mappings.
+//!
+//! Residency bits: bit d of `resident[class]` says that design d's first-level array for the class
+//! holds it. Pages carry bits of designs that map them at 4 KiB, units and blocks of those at 2 MiB.
+
+use crate::front::{Front, SLOTS};
+use pagewalk_mm::MappingId;
+use pagewalk_units::Kind;
+use rustc_hash::FxHashMap;
+
+/// Classes of references that first-level arrays may tell apart.
+pub(crate) const CLASSES: usize = 3;
+/// Instruction fetches.
+pub(crate) const FETCH: usize = 0;
+/// Loads; and stores too, while no array tells them apart.
+pub(crate) const LOAD: usize = 1;
+/// Stores and modifies, where some array tells them apart.
+pub(crate) const STORE: usize = 2;
+
+/// 4 KiB pages in a 2 MiB block.
+pub(crate) const PAGES_PER_BLOCK: u64 = 512;
+/// log2 of it.
+pub(crate) const BLOCK_SHIFT: u32 = 9;
+
+/// A touched page.
+#[derive(Clone, Debug)]
+pub(crate) struct Page {
+    pub vpn: u64,
+    pub unit: u32,
+    pub mapping: MappingId,
+    pub resident: [u64; CLASSES],
+    /// References by class, but for those that the front still holds.
+    pub refs: [u64; CLASSES],
+    /// Walks of the first design by fetches and by data.
+    pub walks: [u64; 2],
+    /// Page-table entries that those walks read.
+    pub walk_references: u64,
+}
+
+/// The part of one mapping inside one block.
+#[derive(Clone, Debug)]
+pub(crate) struct Unit {
+    pub number: u64,
+    pub mapping: MappingId,
+    pub block: u32,
+    pub resident: [u64; CLASSES],
+    /// Designs that map it as one huge page.
+    pub huge: u64,
+    /// Designs that have mapped some of it as small pages.
+    pub small: u64,
+    /// Live pages.
+    pub pages: u32,
+    /// Most pages that lived at one time.
+    pub pages_peak: u32,
+    /// Most pages of its mapping seen inside the block.
+    pub extent: u32,
+    /// Instruction count at its first touch.
+    pub born: u64,
+    /// Front slots that hold pages of this unit, by class: a bit per slot.
+    pub slots: [[u64; SLOTS / 64]; CLASSES],
+}
+
+/// A 2 MiB-aligned block.
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    pub resident: [u64; CLASSES],
+    pub units: Vec<u32>,
+    /// Live pages.
+    pub pages: u32,
+    /// Most pages that lived at one time since it had none.
+    pub pages_peak: u32,
+    /// Instruction count at its first touch since it had none.
+    pub born: u64,
+}
+
+/// All pages, units and blocks of one process, the shared clock and the front.
+pub(crate) struct PageStore {
+    pub pages: Vec<Page>,
+    pub units: Vec<Unit>,
+    pub blocks: Vec<Block>,
+    pub page_stamps: [Vec<u64>; CLASSES],
+    pub unit_stamps: [Vec<u64>; CLASSES],
+    pub now: u64,
+    pub front: Front,
+    /// Designs that map every block as one huge page.
+    pub block_designs: u64,
+    page_ids: FxHashMap<u64, u32>,
+    unit_ids: FxHashMap<(u64, MappingId), u32>,
+    block_ids: FxHashMap<u64, u32>,
+    free_pages: Vec<u32>,
+    free_units: Vec<u32>,
+    /// References by class in all, but for those that the front still holds.
+    pub totals: [u64; CLASSES],
+    /// Per design: those to pages that it maps as huge.
+    pub huge_refs: Vec<[u64; CLASSES]>,
+}
+
+impl PageStore {
+    pub fn new() -> PageStore {
+        PageStore {
+            pages: Vec::new(),
+            units: Vec::new(),
+            blocks: Vec::new(),
+            page_stamps: Default::default(),
+            unit_stamps: Default::default(),
+            now: 0,
+            front: Front::new(),
+            block_designs: 0,
+            page_ids: FxHashMap::default(),
+            unit_ids: FxHashMap::default(),
+            block_ids: FxHashMap::default(),
+            free_pages: Vec::new(),
+            free_units: Vec::new(),
+            totals: [0; CLASSES],
+            huge_refs: Vec::new(),
+        }
+    }
+
+    pub fn find(&self, vpn: u64) -> Option<u32> {
+        self.page_ids.get(&vpn).copied()
+    }
+
+    /// The units of a block.
+    pub fn units_in(&self, number: u64) -> impl Iterator<Item = &Unit> {
+        let block = self.block_ids.get(&number).map(|&block| &self.blocks[block as usize]);
+        block.into_iter().flat_map(|block| &block.units).map(|&unit| &self.units[unit as usize])
+    }
+
+    /// Designs that map part of the unit's block with small pages, other units' parts included.
+    pub fn populated(&self, unit: u32) -> u64 {
+        let block = &self.blocks[self.units[unit as usize].block as usize];
+        let small = block.units.iter().map(|&unit| &self.units[unit as usize]).filter(|unit| unit.pages > 0);
+        small.fold(0, |set, unit| set | unit.small)
+    }
+
+    /// Ids of the live pages inside `vpns`, by ascending page number.
+    pub fn pages_in(&self, vpns: std::ops::Range<u64>) -> Vec<u32> {
+        let few = vpns.end.saturating_sub(vpns.start) <= self.page_ids.len() as u64;
+        if few {
+            return vpns.filter_map(|vpn| self.find(vpn)).collect();
+        }
+        let mut found: Vec<(u64, u32)> =
+            self.page_ids.iter().filter(|(vpn, _)| vpns.contains(vpn)).map(|(&v, &p)| (v, p)).collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, page)| page).collect()
+    }
+
+    /// Ids of all live pages, by ascending page number.
+    pub fn live(&self) -> Vec<u32> {
+        self.pages_in(0..u64::MAX)
+    }
+
+    /// Designs whose first level holds the page for references of `class`.
+    #[inline]
+    pub fn held(&self, page: u32, class: usize) -> u64 {
+        let page = &self.pages[page as usize];
+        let unit = &self.units[page.unit as usize];
+        let mut held = page.resident[class] | (unit.resident[class] & unit.huge);
+        if self.block_designs != 0 {
+            held |= self.blocks[unit.block as usize].resident[class] & self.block_designs;
+        }
+        held
+    }
+
+    /// Designs that map the page as part of a huge page.
+    #[inline]
+    pub fn huge(&self, page: u32) -> u64 {
+        self.units[self.pages[page as usize].unit as usize].huge | self.block_designs
+    }
+
+    /// Makes this the latest reference of `class` to the page.
+    #[inline]
+    pub fn stamp(&mut self, page: u32, class: usize) {
+        self.page_stamps[class][page as usize] = self.now;
+        self.unit_stamps[class][self.pages[page as usize].unit as usize] = self.now;
+    }
+
+    /// Counts `n` references of `class` to the page.
+    pub fn credit(&mut self, page: u32, class: usize, n: u64) {
+        self.pages[page as usize].refs[class] += n;
+        self.totals[class] += n;
+        for design in bits(self.huge(page)) {
+            self.huge_refs[design][class] += n;
+        }
+    }
+
+    /// Time of the last reference of any class in `classes` to a block.
+    pub fn block_stamp(&self, block: u32, class: usize) -> u64 {
+        let units = &self.blocks[block as usize].units;
+        units.iter().map(|&unit| self.unit_stamps[class][unit as usize]).max().unwrap_or(0)
+    }
+
+    /// A new page of `mapping`, in a unit that may be new too.
+    pub fn add_page(&mut self, vpn: u64, mapping: MappingId, instructions: u64) -> u32 {
+        let unit = self.unit_of(vpn >> BLOCK_SHIFT, mapping, instructions);
+        let of = &mut self.units[unit as usize];
+        of.pages += 1;
+        of.pages_peak = of.pages_peak.max(of.pages);
+        let block = &mut self.blocks[of.block as usize];
+        if block.pages == 0 {
+            (block.born, block.pages_peak) = (instructions, 0);
+        }
+        block.pages += 1;
+        block.pages_peak = block.pages_peak.max(block.pages);
+        let page = Page {
+            vpn,
+            unit,
+            mapping,
+            resident: [0; CLASSES],
+            refs: [0; CLASSES],
+            walks: [0; 2],
+            walk_references: 0,
+        };
+        let id = place(&mut self.pages, &mut self.free_pages, page);
+        resize_stamps(&mut self.page_stamps, id);
+        self.page_ids.insert(vpn, id);
+        id
+    }
+
+    fn unit_of(&mut self, number: u64, mapping: MappingId, born: u64) -> u32 {
+        if let Some(&id) = self.unit_ids.get(&(number, mapping)) {
+            return id;
+        }
+        let block = self.block_of(number);
+        let unit = Unit {
+            number,
+            mapping,
+            block,
+            resident: [0; CLASSES],
+            huge: 0,
+            small: 0,
+            pages: 0,
+            pages_peak: 0,
+            extent: 0,
+            born,
+            slots: [[0; SLOTS / 64]; CLASSES],
+        };
+        let id = place(&mut self.units, &mut self.free_units, unit);
+        resize_stamps(&mut self.unit_stamps, id);
+        self.unit_ids.insert((number, mapping), id);
+        self.blocks[block as usize].units.push(id);
+        id
+    }
+
+    fn block_of(&mut self, number: u64) -> u32 {
+        if let Some(&id) = self.block_ids.get(&number) {
+            return id;
+        }
+        let id = id_of(self.blocks.len());
+        self.blocks.push(Block {
+            resident: [0; CLASSES],
+            units: Vec::new(),
+            pages: 0,
+            pages_peak: 0,
+            born: 0,
+        });
+        self.block_ids.insert(number, id);
+        id
+    }
+
+    /// Forgets a page that no array holds any more. The caller has taken the page's counts and has
+    /// cleared its residency; it removes the unit if this leaves it without pages.
+    pub fn remove_page(&mut self, page: u32) {
+        let (vpn, unit) = (self.pages[page as usize].vpn, self.pages[page as usize].unit);
+        debug_assert_eq!(self.pages[page as usize].resident, [0; CLASSES]);
+        self.page_ids.remove(&vpn);
+        self.free_pages.push(page);
+        for stamps in &mut self.page_stamps {
+            stamps[page as usize] = 0;
+        }
+        let unit = &mut self.units[unit as usize];
+        unit.pages -= 1;
+        self.blocks[unit.block as usize].pages -= 1;
+    }
+
+    /// Forgets a unit without pages.
+    pub fn remove_unit(&mut self, unit: u32) {
+        let Unit { number, mapping, block, pages, .. } = self.units[unit as usize];
+        debug_assert_eq!(pages, 0);
+        self.unit_ids.remove(&(number, mapping));
+        self.blocks[block as usize].units.retain(|&u| u != unit);
+        for stamps in &mut self.unit_stamps {
+            stamps[unit as usize] = 0;
+        }
+        self.free_units.push(unit);
+    }
+}
+
+/// The class of `kind`; loads and stores share one unless `split`.
+pub(crate) fn class_of(kind: Kind, split: bool) -> usize {
+    match kind {
+        Kind::Fetch => FETCH,
+        Kind::Load => LOAD,
+        Kind::Store | Kind::Modify if split => STORE,
+        Kind::Store | Kind::Modify => LOAD,
+    }
+}
+
+/// Positions of the set bits, ascending.
+pub(crate) fn bits(mut set: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        (set != 0).then(|| {
+            let bit = set.trailing_zeros() as usize;
+            set &= set - 1;
+            bit
+        })
+    })
+}
+
+fn id_of(len: usize) -> u32 {
+    // Two bits of an id in a first-level array say what it names.
+    assert!(len < 1 << 30, "more than 2^30 pages (4 TiB) touched at one time");
+    len as u32
+}
+
+fn place<T>(items: &mut Vec<T>, free: &mut Vec<u32>, item: T) -> u32 {
+    if let Some(id) = free.pop() {
+        items[id as usize] = item;
+        return id;
+    }
+    let id = id_of(items.len());
+    items.push(item);
+    id
+}
+
+fn resize_stamps(stamps: &mut [Vec<u64>; CLASSES], id: u32) {
+    for stamps in stamps {
+        if stamps.len() <= id as usize {
+            stamps.resize(id as usize + 1, 0);
+        }
+    }
+}

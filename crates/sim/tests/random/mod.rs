@@ -1,0 +1,203 @@
+//! Random machines and programs from one seed.
+
+use pagewalk_trace::{
+    Block, BlockEnd, Dictionary, Event, Instruction, Mapping, MappingKind, Protection, Site,
+};
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::{Access, BlockId, Kind, Size, VirtAddr};
+
+/// SplitMix64 (Steele, Lea, Flood 2014).
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize]
+    }
+}
+
+pub struct Program {
+    pub blocks: Dictionary,
+    pub ops: Vec<Op>,
+}
+
+#[derive(Debug)]
+pub enum Op {
+    Run { block: BlockId, addresses: Vec<u64> },
+    Map { start: u64, pages: u64, anonymous: bool },
+    Unmap { start: u64, pages: u64 },
+    Discard { start: u64, pages: u64 },
+    Flush { start: u64, pages: u64 },
+}
+
+impl Op {
+    /// The event that says the same.
+    pub fn event(&self) -> Event {
+        let rights = Protection { read: true, write: true, execute: true };
+        let at = |start: u64| VirtAddr(start << 12);
+        match *self {
+            Op::Run { .. } => unreachable!("not an event"),
+            Op::Map { start, pages, anonymous } => Event::Map(Mapping {
+                start: at(start),
+                bytes: pages << 12,
+                protection: rights,
+                kind: if anonymous { MappingKind::Anonymous } else { MappingKind::SharedAnonymous },
+                file: None,
+            }),
+            Op::Unmap { start, pages } => Event::Unmap { start: at(start), bytes: pages << 12 },
+            Op::Discard { start, pages } => Event::Advise { start: at(start), bytes: pages << 12, advice: 4 },
+            Op::Flush { start, pages } => {
+                Event::Protect { start: at(start), bytes: pages << 12, protection: rights }
+            }
+        }
+    }
+}
+
+/// First page of the region in which everything happens, 2 MiB aligned: five blocks.
+const REGION: u64 = 0x7_f000;
+const REGION_PAGES: u64 = 5 * 512;
+
+pub fn program(random: &mut Random) -> Program {
+    let mut blocks = Dictionary::default();
+    let ids: Vec<BlockId> = (0..1 + random.below(25)).map(|_| blocks.intern(block(random))).collect();
+    let mut ops = vec![Op::Map { start: REGION, pages: REGION_PAGES, anonymous: random.below(4) > 0 }];
+    let spread = random.of(&[1, 8, 40, 600, REGION_PAGES]);
+    for _ in 0..random.below(1500) {
+        ops.push(match random.below(60) {
+            0 => change(random),
+            _ => {
+                let block = random.of(&ids);
+                let sites = blocks.get(block).sites.len();
+                let addresses = (0..sites).map(|_| address(random, spread)).collect();
+                Op::Run { block, addresses }
+            }
+        });
+    }
+    Program { blocks, ops }
+}
+
+fn change(random: &mut Random) -> Op {
+    let start = REGION + random.below(REGION_PAGES);
+    let longest = REGION + REGION_PAGES - start;
+    let limit = random.of(&[1, 4, 512, 1500]);
+    let pages = (1 + random.below(limit)).min(longest);
+    match random.below(5) {
+        0 => Op::Unmap { start, pages },
+        1 => Op::Discard { start, pages },
+        2 => Op::Flush { start, pages },
+        3 => Op::Map { start, pages, anonymous: random.below(3) > 0 },
+        // The whole region anew, so that huge pages stay possible.
+        _ => Op::Map { start: REGION, pages: REGION_PAGES, anonymous: true },
+    }
+}
+
+fn address(random: &mut Random, spread: u64) -> u64 {
+    let page = match random.below(3) {
+        0 => REGION + random.below(spread),
+        1 => REGION + 500 + random.below(24),
+        _ => REGION + random.below(spread) * 37 % (REGION_PAGES - 8),
+    };
+    // Near the end of a page often, so that references cross.
+    let offset = if random.below(4) == 0 { 4095 - random.below(70) } else { random.below(4096) };
+    page << 12 | offset
+}
+
+fn block(random: &mut Random) -> Block {
+    let mut at = (REGION + random.of(&[2, 500, 520, 1030]) + random.below(12)) << 12;
+    at += if random.below(3) == 0 { 4095 - random.below(20) } else { random.below(4000) };
+    let mut instructions = Vec::new();
+    let mut sites = Vec::new();
+    for i in 0..random.below(8) {
+        if random.below(10) == 0 {
+            at += 4096 * random.below(3); // The engine follows unconditional jumps.
+        }
+        let length = 1 + random.below(15) as u8;
+        instructions.push(Instruction { address: VirtAddr(at), length });
+        at += u64::from(length);
+        for _ in 0..random.of(&[0, 0, 1, 1, 2, 3]) {
+            let kind = random.of(&[Kind::Load, Kind::Load, Kind::Store, Kind::Modify]);
+            let bytes = random.of(&[1, 4, 8, 8, 10, 32, 64, 512, 8192]);
+            let bytes = if bytes > 64 && random.below(8) > 0 { 8 } else { bytes };
+            let size = Size::of_bytes(bytes).expect("one of the sizes");
+            sites.push(Site { instruction: i as u16, access: Access { kind, size } });
+        }
+    }
+    Block {
+        instructions: instructions.into(),
+        sites: sites.into(),
+        code: Box::default(),
+        end: BlockEnd::Jump,
+    }
+}
+
+pub fn machine(random: &mut Random, index: usize) -> MachineSpec {
+    let mut text = format!("schema = 1\nname = \"m{index}\"\n");
+    let data = |random: &mut Random, text: &mut String, name: &str, serves: &str| {
+        let shape = random.below(3);
+        let sizes = ["\"4K\"", "\"4K\", \"2M\"", "\"4K\""][shape as usize];
+        text.push_str(&tlb(random, name, 1, serves, sizes));
+        if shape == 2 {
+            text.push_str(&tlb(random, &format!("{name}_2m"), 1, serves, "\"2M\""));
+        }
+    };
+    match random.below(5) {
+        0 => data(random, &mut text, "l1", r#""fetch", "load", "store""#),
+        1 => {
+            data(random, &mut text, "l1i", r#""fetch""#);
+            data(random, &mut text, "load", r#""load""#);
+            data(random, &mut text, "store", r#""store""#);
+        }
+        2 => data(random, &mut text, "l1d", r#""load", "store""#),
+        _ => {
+            data(random, &mut text, "l1i", r#""fetch""#);
+            data(random, &mut text, "l1d", r#""load", "store""#);
+        }
+    }
+    let all = r#""fetch", "load", "store""#;
+    match random.below(4) {
+        0 => {
+            text.push_str(&tlb(random, "l2", 2, all, "\"4K\""));
+            text.push_str(&tlb(random, "l2_2m", 2, all, "\"2M\""));
+        }
+        1 => {
+            text.push_str(&tlb(random, "l2", 2, all, "\"4K\", \"2M\""));
+            text.push_str(&tlb(random, "l3", 3, all, "\"4K\""));
+        }
+        2 => text.push_str(&tlb(random, "l2", 2, all, "\"4K\"")),
+        _ => text.push_str(&tlb(random, "l2", 2, all, "\"4K\", \"2M\"")),
+    }
+    let levels = 4 + random.below(2);
+    text += &format!("[walker]\nkind = \"radix\"\nlevels = {levels}\n[walker.caches]\n");
+    for name in ["pde", "pdpte", "pml4", "pml5"].iter().take(levels as usize - 1) {
+        if random.below(3) > 0 {
+            text += &format!("{name} = {{ entries = {}, ways = {} }}\n", 4, random.of(&[1, 2, 4]));
+        }
+    }
+    text += "[cost]\nl2_hit = 7\nwalk_reference = 20\n";
+    MachineSpec::from_toml("random.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+fn tlb(random: &mut Random, name: &str, level: u8, serves: &str, sizes: &str) -> String {
+    let ways = random.of(&[1, 2, 3, 4, 6, 8]);
+    let sets = random.of(&[1, 1, 2, 4, 16]);
+    format!(
+        "[[tlb]]\nname = \"{name}\"\nlevel = {level}\nserves = [{serves}]\npage_sizes = [{sizes}]\n\
+         entries = {}\nways = {ways}\n",
+        sets * ways
+    )
+}
