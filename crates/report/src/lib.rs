@@ -1,16 +1,19 @@
 //! Results as data, and their renderers. Runs no simulation and reads no trace.
 //!
-//! [`schema`] is the result; [`json`] writes and reads it; [`text`] prints it on a terminal; [`advice`] says
-//! in one sentence what to do about it. A renderer only renders: every figure it shows stands in the result
-//! or is a quotient of two that do.
+//! [`schema`] is the result; [`json`] writes and reads it; [`text`] prints it on a terminal; [`html`] makes
+//! the self-contained page; [`advice`] says in one sentence what to do about it. A renderer only renders:
+//! every figure it shows stands in the result or is a quotient of two that do.
 
 pub mod advice;
 mod figures;
+pub mod html;
 pub mod json;
 mod numbers;
+mod printable;
 pub mod schema;
 pub mod text;
 
 pub use advice::advise;
+pub use html::render_html;
 pub use json::{ReadError, from_json, to_json};
 pub use text::{TextOptions, render_text};

@@ -1,10 +1,11 @@
 //! All processes of a run, condensed: the images of one program fold into one line.
 
 use super::Page;
-use super::paint::{Line, Style, printable};
+use super::paint::{Line, Style};
 use super::table::{Narrow, Table, names, numbers, texts};
 use crate::figures::{base_name, per_kilo_instruction, walk_cycle_share, weight, whole};
 use crate::numbers::{count, percent, ratio};
+use crate::printable::printable;
 use crate::schema::{MachineResult, Metrics, Number, ProcessResult, RunResult};
 use std::collections::BTreeMap;
 

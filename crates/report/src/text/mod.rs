@@ -6,8 +6,9 @@ mod process;
 mod table;
 
 use crate::figures::costliest;
+use crate::printable::printable;
 use crate::schema::{ProcessResult, RunResult};
-use paint::{Line, Style, printable, wrap};
+use paint::{Line, Style, wrap};
 
 /// Narrower terminals get lines of this width: below it the tables have nothing left to leave out.
 pub const NARROWEST: usize = 64;

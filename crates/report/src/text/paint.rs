@@ -87,25 +87,6 @@ fn leave_out_middle(text: &str, width: usize) -> String {
     short
 }
 
-/// A name from the traced program, safe to print: control characters would drive the terminal, and characters
-/// that turn or hide text would forge lines.
-pub(super) fn printable(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() || turns_or_hides(c) {
-            safe.extend(c.escape_default());
-        } else {
-            safe.push(c);
-        }
-    }
-    safe
-}
-
-/// Zero-width characters, line separators and marks that change the writing direction.
-fn turns_or_hides(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-}
-
 /// The text in lines of at most `width` characters, broken at spaces.
 pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
@@ -154,12 +135,6 @@ mod tests {
         assert_eq!(plain(&bar(1, 0, 1_000_000, 8)), "▏");
         assert_eq!(plain(&bar(10, 30, 80, 8)), "█▒▒▒");
         assert_eq!(plain(&bar(0, 0, 100, 8)), "");
-    }
-
-    #[test]
-    fn names_cannot_drive_the_terminal() {
-        assert_eq!(printable("a\x1b[31mb\n\u{202e}c"), "a\\u{1b}[31mb\\n\\u{202e}c");
-        assert_eq!(printable("/usr/lib/Größe"), "/usr/lib/Größe");
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! One process image in full: the finding, its counters, who pays, and what would change it.
 
 use super::Page;
-use super::paint::{Line, Style, bar, printable};
+use super::paint::{Line, Style, bar};
 use super::table::{Narrow, Table, names, numbers, texts};
 use crate::figures::{
     PAGE_BYTES, TlbFigures, base_name, description, headline, level_misses, per_kilo_instruction, tlbs,
     total_cycles, walk_cycle_share, whole,
 };
 use crate::numbers::{bytes, change, count, mebibytes, percent, ratio};
+use crate::printable::printable;
 use crate::schema::{MachineResult, ProcessResult, RunResult, WhatIf};
 
 /// Cells of a "who pays" bar.

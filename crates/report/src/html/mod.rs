@@ -1,0 +1,101 @@
+//! The report as one HTML file: opens from disk, asks for nothing from the network, carries the result as
+//! data.
+//!
+//! The page is readable without scripts: `summary` writes the finding, the figures, the alternatives and the
+//! TLBs of the process shown first, and the run's facts. Scripts add the pictures, the sortable tables and
+//! the other processes; they read nothing but the JSON island, which is the `--json` text with `<` written as
+//! an escape.
+
+mod escape;
+mod summary;
+
+use crate::figures::{base_name, costliest};
+use crate::json::to_json;
+use crate::schema::RunResult;
+use escape::{escape, escape_json};
+
+const PAGE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("style.css");
+const GLOSSARY: &str = include_str!("glossary.html");
+
+/// In this order: each may use what the ones before it define.
+const SCRIPTS: [&str; 8] = [
+    include_str!("js/numbers.js"),
+    include_str!("js/dom.js"),
+    include_str!("js/figures.js"),
+    include_str!("js/summary.js"),
+    include_str!("js/tables.js"),
+    include_str!("js/heat.js"),
+    include_str!("js/reach.js"),
+    include_str!("js/main.js"),
+];
+
+/// The result as a self-contained page.
+pub fn render_html(result: &RunResult) -> String {
+    let shown = costliest(result).map(|index| &result.processes[index]);
+    let part = |render: fn(&RunResult, &crate::schema::ProcessResult) -> String| {
+        shown.map_or(String::new(), |process| render(result, process))
+    };
+    let several = result.processes.len() > 1;
+    fill(PAGE, |name| match name {
+        "title" => match shown {
+            Some(process) => format!("pagewalk: {}", escape(base_name(&process.program))),
+            None => "pagewalk".to_owned(),
+        },
+        "style" => STYLE.to_owned(),
+        "command" => part(summary::command),
+        "headline" => shown.map_or("No process was recorded.".to_owned(), summary::headline),
+        "advice" => part(summary::advice),
+        "losses" => part(summary::losses),
+        "cards" => part(summary::cards),
+        "what_if" => part(summary::what_if),
+        "tlbs" => part(summary::tlbs),
+        "processes_hidden" => if several { "" } else { " hidden" }.to_owned(),
+        "processes_title" => format!("{} process images ran", result.processes.len()),
+        "processes" => {
+            if several {
+                summary::processes(result)
+            } else {
+                String::new()
+            }
+        }
+        "about" => format!("{}{GLOSSARY}", summary::about(result)),
+        "island" => escape_json(&to_json(result)),
+        "script" => SCRIPTS.join("\n"),
+        other => unreachable!("page.html names {other}, which nothing fills"),
+    })
+}
+
+/// The template with each `{{name}}` replaced, in one pass: what is filled in is never searched again.
+fn fill(template: &str, value: impl Fn(&str) -> String) -> String {
+    let mut page = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (name, after) = after.split_once("}}").expect("page.html closes every placeholder");
+        page.push_str(before);
+        page.push_str(&value(name));
+        rest = after;
+    }
+    page.push_str(rest);
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_filled_in_is_not_filled_again() {
+        let filled =
+            fill("<a>{{x}}</a>{{y}}", |name| if name == "x" { "{{y}}".to_owned() } else { "Y".to_owned() });
+        assert_eq!(filled, "<a>{{y}}</a>Y");
+    }
+
+    #[test]
+    fn scripts_and_styles_cannot_end_their_elements() {
+        for script in SCRIPTS {
+            assert!(!script.contains("</script") && !script.contains("<!--"));
+        }
+        assert!(!STYLE.contains("</style"));
+    }
+}

@@ -1,0 +1,124 @@
+//! The page: its data equals `--json`, names cannot become markup, it asks for nothing, it reads without
+//! scripts.
+
+mod fixtures;
+
+use pagewalk_report::schema::RunResult;
+use pagewalk_report::{from_json, render_html, to_json};
+
+fn fixtures() -> [RunResult; 5] {
+    [
+        fixtures::cpython(),
+        fixtures::random_access(),
+        fixtures::no_walks(),
+        fixtures::many_processes(),
+        fixtures::hostile(),
+    ]
+}
+
+fn island(page: &str) -> &str {
+    let start = "<script type=\"application/json\" id=\"pagewalk-result\">";
+    let from = page.find(start).expect("the page has an island") + start.len();
+    &page[from..from + page[from..].find("</script>").expect("the island ends")]
+}
+
+/// The page with its scripts, styles and data taken out: what a browser without scripts shows.
+fn without_scripts(page: &str) -> String {
+    let mut rest = page;
+    let mut text = String::new();
+    for (open, close) in [("<style>", "</style>"), ("<script type=", "</script>"), ("<script>", "</script>")]
+    {
+        let (before, after) = rest.split_once(open).unwrap();
+        text.push_str(before);
+        rest = after.split_once(close).unwrap().1;
+    }
+    text + rest
+}
+
+#[test]
+fn the_island_equals_the_json() {
+    for result in fixtures() {
+        let page = render_html(&result);
+        let data = island(&page);
+        assert!(!data.contains('<'));
+        assert_eq!(from_json(data).unwrap(), result);
+        assert_eq!(to_json(&from_json(data).unwrap()), to_json(&result));
+        assert_eq!(data.replace("\\u003c", "<"), to_json(&result));
+    }
+}
+
+#[test]
+fn the_same_result_is_the_same_page() {
+    assert_eq!(render_html(&fixtures::many_processes()), render_html(&fixtures::many_processes()));
+}
+
+#[test]
+fn names_cannot_become_markup() {
+    let page = render_html(&fixtures::hostile());
+    let shown = without_scripts(&page);
+    assert!(!shown.contains("<img"), "a name became an element");
+    assert!(!shown.contains("<!--"));
+    assert!(!shown.contains('\u{202e}') && !shown.contains('\u{1b}'));
+    assert!(shown.contains("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;&lt;!--\\u{1b}[2J\\u{202e}"));
+    assert_eq!(page.matches("</script>").count(), 2, "a name ended a script");
+    let benign = render_html(&fixtures::cpython());
+    assert_eq!(shown.matches("<td").count(), without_scripts(&benign).matches("<td").count());
+}
+
+#[test]
+fn a_name_that_looks_like_a_placeholder_stays_a_name() {
+    let page = render_html(&fixtures::hostile());
+    assert!(without_scripts(&page).contains("{{island}}&quot;&#39;&amp;"));
+    assert_eq!(page.matches("id=\"pagewalk-result\">").count(), 1);
+    assert!(!render_html(&fixtures::cpython()).contains("{{"));
+}
+
+#[test]
+fn the_page_asks_for_nothing() {
+    let page = render_html(&fixtures::cpython()).replace("\"http://www.w3.org/2000/svg\"", "");
+    for outside in ["http:", "https:", "<link", "@import", "url(", "src=", "fetch("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn the_finding_the_figures_and_the_tables_need_no_scripts() {
+    let shown = without_scripts(&render_html(&fixtures::cpython()));
+    for text in [
+        "python3.11 spends 6.83 % of its modelled cycles on page walks: 1.96 M walks in 602 M instructions",
+        "run with <code>GLIBC_TUNABLES=glibc.malloc.hugetlb=1</code>.",
+        "<div class=\"value\">602 M</div>",
+        "<span class=\"tag measured\">measured</span>",
+        "a perfect TLB <span class=\"tag bound\">bound</span>",
+        "from instruction 12.3 M",
+        "<td class=\"mono\">l1d</td><td>1</td><td>load, store</td><td>4K</td><td>64 × 4-way</td>",
+        "pde (32 × 4-way, 91.0 % hits)",
+        "Intel(R) Xeon(R) Platinum 8259CL CPU @ 2.50GHz",
+        "Glossary",
+    ] {
+        assert!(shown.contains(text), "missing: {text}");
+    }
+}
+
+#[test]
+fn several_processes_are_listed_costliest_first() {
+    let shown = without_scripts(&render_html(&fixtures::many_processes()));
+    assert!(shown.contains("122 process images ran"));
+    assert!(shown.contains("<td class=\"name\">cc1</td><td class=\"number\">318</td>"));
+    assert!(shown.contains("and 82 more"));
+    assert!(shown.contains("pid 401: the last 3 chunks of the stream: the process was killed"));
+    let one = without_scripts(&render_html(&fixtures::cpython()));
+    assert!(one.contains("<section id=\"processes\" hidden>"));
+}
+
+#[test]
+fn a_program_without_walks_and_a_run_without_processes() {
+    let shown = without_scripts(&render_html(&fixtures::no_walks()));
+    assert!(shown.contains("Nothing to gain here"));
+    let mut nothing = fixtures::no_walks();
+    nothing.processes.clear();
+    let page = render_html(&nothing);
+    assert!(without_scripts(&page).contains("No process was recorded."));
+    assert_eq!(from_json(island(&page)).unwrap(), nothing);
+}
