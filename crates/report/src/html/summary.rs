@@ -209,8 +209,8 @@ fn tlb_table(result: &RunResult, machine: &MachineResult) -> String {
     for (level, misses) in level_misses(machine) {
         let _ = write!(
             rows,
-            "<tr class=\"emphasis\"><td>Level {level}</td><td>{level}</td><td colspan=\"3\">missed every array \
-             of the level</td>{}{}{}{}</tr>",
+            "<tr class=\"emphasis\"><td>Level {level}</td><td>{level}</td>\
+             <td colspan=\"3\">missed every array of the level</td>{}{}{}{}</tr>",
             number(String::new()),
             number(count(misses)),
             number(String::new()),

@@ -80,7 +80,7 @@ function showMappings(process) {
 
 function showMappingTable(process) {
   dataTable(byId("mapping-table"), {
-    what: "mappings", rows: process.attribution.mappings, sorted: 6,
+    what: "mappings", rows: process.attribution.mappings, sorted: 8,
     searched: (row) => `${row.name} ${row.kind} ${row.build_id || ""}`,
     columns: [
       { title: "Mapping", value: (row) => row.name, show: (row) => [row.name,
