@@ -4,6 +4,7 @@
 use pagewalk_capture::engine::{Engine, EngineError, Options};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, accept, bind, listen, socket};
 use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -105,6 +106,44 @@ fn when_the_listener_dies_the_program_runs_on() {
     });
     assert_eq!(output.stdout, b"2000\n");
     assert!(output.status.success());
+}
+
+/// A 32-bit program, in the fewest bytes that the kernel takes: `exit(42)`.
+fn write_32_bit_program(path: &Path) {
+    const BASE: u32 = 0x0804_8000;
+    let mut elf: Vec<u8> = b"\x7fELF\x01\x01\x01".to_vec();
+    elf.resize(16, 0);
+    let mut push = |value: u32, bytes: usize| elf.extend_from_slice(&value.to_le_bytes()[..bytes]);
+    let (executable, i386, entry) = (2, 3, BASE + 52 + 32);
+    for (value, bytes) in
+        [(executable, 2), (i386, 2), (1, 4), (entry, 4), (52, 4), (0, 4), (0, 4), (52, 2), (32, 2)]
+    {
+        push(value, bytes);
+    }
+    for count in [1, 0, 0, 0] {
+        push(count, 2);
+    }
+    // One segment to load: type, offset, address twice, size twice, readable and executable, alignment.
+    for field in [1, 0, BASE, BASE, 96, 96, 5, 4096] {
+        push(field, 4);
+    }
+    // mov $1, %eax; mov $42, %ebx; int $0x80
+    elf.extend_from_slice(b"\xb8\x01\0\0\0\xbb\x2a\0\0\0\xcd\x80");
+    std::fs::write(path, elf).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_32_bit_child_runs_untraced() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("program");
+    write_32_bit_program(&program);
+    if Command::new(&program).status().map_or(None, |status| status.code()) != Some(42) {
+        return; // This kernel runs no 32-bit programs, traced or not.
+    }
+    let output = run(None, &[], &format!("{}; echo $?", program.display()));
+    assert_eq!(output.stdout, b"42\n");
+    assert_eq!(output.stderr, b"");
 }
 
 #[test]

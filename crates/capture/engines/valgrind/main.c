@@ -77,6 +77,9 @@ static void post_clo_init(void)
 
 static void fork_child(ThreadId thread)
 {
+   /* A ring that nobody reads is the child's own already. */
+   if (ring_socket_path == NULL)
+      return;
    ring_leave();
    announce(WIRE_ORIGIN_FORK);
    blocks_replay();

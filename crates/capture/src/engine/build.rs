@@ -1,0 +1,210 @@
+//! Building the tool: its sources, and what of an installed Valgrind they are compiled and linked with.
+
+use super::{EngineError, TESTED_VERSIONS, joined};
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The tool's sources. Only those that end in `.c` are compiled by themselves.
+const SOURCES: &[(&str, &str)] = &[
+    ("blocks.c", include_str!("../../engines/valgrind/blocks.c")),
+    ("engine.h", include_str!("../../engines/valgrind/engine.h")),
+    ("events.c", include_str!("../../engines/valgrind/events.c")),
+    ("instrument.c", include_str!("../../engines/valgrind/instrument.c")),
+    ("main.c", include_str!("../../engines/valgrind/main.c")),
+    ("maps.c", include_str!("../../engines/valgrind/maps.c")),
+    ("ring.c", include_str!("../../engines/valgrind/ring.c")),
+    ("sys.h", include_str!("../../engines/valgrind/sys.h")),
+    ("syscalls.c", include_str!("../../engines/valgrind/syscalls.c")),
+    ("wire.h", include_str!("../../engines/valgrind/wire.h")),
+    ("include/pagewalk.h", include_str!("../../engines/valgrind/include/pagewalk.h")),
+];
+
+/// What Valgrind starts in place of the 32-bit tool that the engine does not have.
+const UNTRACED: &str = include_str!("../../engines/valgrind/untraced.sh");
+const UNTRACED_TOOL: &str = "pagewalk-x86-linux";
+
+/// As Valgrind builds its own tools: static, for its fixed address, without SSE in code that runs on its stacks.
+const COMPILE_FLAGS: &[&str] = &[
+    "-DVGA_amd64",
+    "-DVGO_linux",
+    "-DVGP_amd64_linux",
+    "-DVGPV_amd64_linux_vanilla",
+    "-std=gnu11",
+    "-O2",
+    "-fno-stack-protector",
+    "-fno-builtin",
+    "-fno-pie",
+    "-mno-sse",
+];
+const LINK_FLAGS: &[&str] = &[
+    "-static",
+    "-no-pie",
+    "-nodefaultlibs",
+    "-nostartfiles",
+    "-u",
+    "_start",
+    "-Wl,-Ttext-segment=0x58000000",
+];
+/// Feeds everything that is built in here to the name of the result.
+pub(super) fn hash_inputs(hasher: &mut impl Hasher) {
+    (SOURCES, UNTRACED, COMPILE_FLAGS, LINK_FLAGS).hash(hasher);
+}
+
+pub(super) const TOOL: &str = "pagewalk-amd64-linux";
+const CORE_LIBRARY: &str = "libcoregrind-amd64-linux.a";
+const VEX_LIBRARY: &str = "libvex-amd64-linux.a";
+const HEADER: &str = "pub_tool_basics.h";
+/// A file by which the folder of Valgrind's own tools is known.
+const STOCK_TOOL: &str = "none-amd64-linux";
+/// Where the folders with a name of their own lie below an installation's prefix.
+const LIBRARY_FOLDERS: &[&str] =
+    &["lib/x86_64-linux-gnu/valgrind", "lib64/valgrind", "lib/valgrind", "libexec/valgrind"];
+
+/// What an installed Valgrind has for the building of tools.
+pub(super) struct Parts {
+    headers: PathBuf,
+    libraries: PathBuf,
+    own_files: PathBuf,
+}
+
+impl Parts {
+    pub(super) fn find(launcher: &Path, version: &str) -> Result<Parts, EngineError> {
+        let real = fs::canonicalize(launcher).unwrap_or_else(|_| launcher.to_owned());
+        let prefix = real.parent().and_then(Path::parent).unwrap_or(Path::new("/usr")).to_owned();
+        let search = |folders: &[&str], missing: &'static str| {
+            let folders: Vec<PathBuf> = folders.iter().map(|folder| prefix.join(folder)).collect();
+            folders.iter().find(|folder| folder.join(missing).is_file()).cloned().ok_or_else(|| {
+                EngineError::Incomplete {
+                    valgrind: launcher.to_owned(),
+                    version: version.to_owned(),
+                    missing,
+                    looked_in: folders.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(", "),
+                }
+            })
+        };
+        let libraries = search(LIBRARY_FOLDERS, CORE_LIBRARY)?;
+        search(LIBRARY_FOLDERS, VEX_LIBRARY)?;
+        Ok(Parts {
+            headers: search(&["include/valgrind"], HEADER)?,
+            libraries,
+            own_files: search(LIBRARY_FOLDERS, STOCK_TOOL)?,
+        })
+    }
+}
+
+/// Builds in a folder of its own and renames it to `folder`, so that whoever finds `folder` finds all of it, and
+/// two that build at the same time do no harm: the second keeps what the first has put there.
+pub(super) fn build(parts: &Parts, compiler: &Path, version: &str, folder: &Path) -> Result<(), EngineError> {
+    let cache = folder.parent().expect("a folder in the cache");
+    fs::create_dir_all(cache).map_err(|e| EngineError::file("make the folder", cache, e))?;
+    let work = tempfile::Builder::new()
+        .prefix(".building-")
+        // A traced program that changes its user must still reach the tool.
+        .permissions(fs::Permissions::from_mode(0o755))
+        .tempdir_in(cache)
+        .map_err(|e| EngineError::file("make a folder in", cache, e))?;
+    write_sources(work.path())?;
+    write_untraced(&work.path().join(UNTRACED_TOOL))?;
+    compile(parts, compiler, version, work.path())?;
+    link_own_files(&parts.own_files, work.path())?;
+    match fs::rename(work.path(), folder) {
+        Ok(()) => {
+            // Nothing is left for the guard to remove.
+            let _ = work.keep();
+            Ok(())
+        }
+        Err(_) if folder.join(TOOL).is_file() => Ok(()),
+        Err(e) => Err(EngineError::file("make the folder", folder, e)),
+    }
+}
+
+fn write_sources(work: &Path) -> Result<(), EngineError> {
+    for (name, text) in SOURCES {
+        let file = work.join("src").join(name);
+        let folder = file.parent().expect("a file in a folder");
+        fs::create_dir_all(folder).map_err(|e| EngineError::file("make the folder", folder, e))?;
+        fs::write(&file, text).map_err(|e| EngineError::file("write", &file, e))?;
+    }
+    Ok(())
+}
+
+fn write_untraced(file: &Path) -> Result<(), EngineError> {
+    fs::write(file, UNTRACED).map_err(|e| EngineError::file("write", file, e))?;
+    fs::set_permissions(file, fs::Permissions::from_mode(0o755))
+        .map_err(|e| EngineError::file("make executable", file, e))
+}
+
+fn compile(parts: &Parts, compiler: &Path, version: &str, work: &Path) -> Result<(), EngineError> {
+    let sources = SOURCES.iter().map(|(name, _)| name).filter(|name| name.ends_with(".c"));
+    let output = Command::new(compiler)
+        .current_dir(work.join("src"))
+        .args(COMPILE_FLAGS)
+        .arg(joined("-I", parts.headers.as_os_str()))
+        .arg("-o")
+        .arg(work.join(TOOL))
+        .args(sources)
+        .args(LINK_FLAGS)
+        .arg(parts.libraries.join(CORE_LIBRARY))
+        .arg(parts.libraries.join(VEX_LIBRARY))
+        .arg("-lgcc")
+        .output()
+        .map_err(|e| EngineError::file("run", compiler, e))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(EngineError::Build {
+        version: version.to_owned(),
+        tested: TESTED_VERSIONS.join(", "),
+        compiler: compiler.to_owned(),
+        output: first_lines(&String::from_utf8_lossy(&output.stderr), 12),
+    })
+}
+
+fn first_lines(text: &str, count: usize) -> String {
+    text.lines().take(count).collect::<Vec<_>>().join("\n")
+}
+
+/// Valgrind looks for everything in the one folder that `VALGRIND_LIB` names: its preloaded libraries and the
+/// tools of other tool names too.
+fn link_own_files(own_files: &Path, work: &Path) -> Result<(), EngineError> {
+    let entries = fs::read_dir(own_files).map_err(|e| EngineError::file("list", own_files, e))?;
+    for entry in entries {
+        let entry = entry.map_err(|e| EngineError::file("list", own_files, e))?;
+        let link = work.join(entry.file_name());
+        if !link.exists() {
+            symlink(entry.path(), &link).map_err(|e| EngineError::file("make the link", &link, e))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_source_file_of_the_engine_is_embedded() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("engines/valgrind");
+        for entry in fs::read_dir(folder).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            if name.ends_with(".c") || name.ends_with(".h") {
+                assert!(SOURCES.iter().any(|(known, _)| *known == name), "{name} is not in SOURCES");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_the_places_and_the_package() {
+        let empty = tempfile::tempdir().unwrap();
+        let launcher = empty.path().join("bin/valgrind");
+        fs::create_dir_all(launcher.parent().unwrap()).unwrap();
+        fs::write(&launcher, "").unwrap();
+        let error = Parts::find(&launcher, "3.25.0").err().unwrap().to_string();
+        for part in ["3.25.0", CORE_LIBRARY, "lib64/valgrind", "apt-get install --reinstall valgrind"] {
+            assert!(error.contains(part), "{part:?} is not in {error:?}");
+        }
+    }
+}

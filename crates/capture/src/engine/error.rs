@@ -1,0 +1,83 @@
+//! What can be wrong with a host's Valgrind.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why the engine cannot be used on this host.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// Not x86-64 Linux.
+    #[error("the Valgrind engine runs on x86-64 Linux only; this is {0}")]
+    Host(String),
+    /// No `valgrind` program.
+    #[error("no program `valgrind` in PATH ({path}); on Debian and Ubuntu: apt-get install valgrind")]
+    NoValgrind {
+        /// The value of `PATH`.
+        path: String,
+    },
+    /// `valgrind --version` failed or printed something else.
+    #[error("`{program} --version` printed {printed:?}, not a version of Valgrind")]
+    Version {
+        /// What was run.
+        program: PathBuf,
+        /// Its output, or the reason why there is none.
+        printed: String,
+    },
+    /// Valgrind is there, but not what building a tool needs.
+    #[error(
+        "{valgrind} (version {version}) is here, but {missing} is not; looked in {looked_in}. \
+         On Debian and Ubuntu the package `valgrind` has it: apt-get install --reinstall valgrind"
+    )]
+    Incomplete {
+        /// The program found.
+        valgrind: PathBuf,
+        /// Its version.
+        version: String,
+        /// The file that is missing.
+        missing: &'static str,
+        /// The folders searched.
+        looked_in: String,
+    },
+    /// No C compiler.
+    #[error(
+        "no C compiler (cc, gcc or clang) in PATH to build the engine with; \
+         on Debian and Ubuntu: apt-get install gcc libc6-dev"
+    )]
+    NoCompiler,
+    /// The compiler refused the engine's sources.
+    #[error(
+        "the engine cannot be built for Valgrind {version} (tested: {tested}): `{compiler}` says\n{output}\n\
+         If it misses a header of the C library, apt-get install libc6-dev; \
+         if it does not know something of Valgrind's, install one of the tested versions"
+    )]
+    Build {
+        /// The installed version.
+        version: String,
+        /// The versions known to work.
+        tested: String,
+        /// The compiler.
+        compiler: PathBuf,
+        /// The end of what it printed.
+        output: String,
+    },
+    /// No place for what is built.
+    #[error("neither XDG_CACHE_HOME nor HOME is set: there is no place to keep the engine; set one of them")]
+    NoCache,
+    /// A file operation failed.
+    #[error("{action} {path}: {source}")]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+}
+
+impl EngineError {
+    pub(super) fn file(action: &'static str, path: &Path, source: io::Error) -> EngineError {
+        EngineError::File { action, path: path.to_owned(), source }
+    }
+}
