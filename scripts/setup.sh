@@ -101,7 +101,7 @@ need_cargo() {
     done <"$root/Cargo.toml"
     how="get it from https://rustup.rs (Debian's and Ubuntu's own cargo packages are older): rustup toolchain install stable"
 
-    cargo=$(type -P cargo) || cargo=${CARGO_HOME:-$HOME/.cargo}/bin/cargo
+    cargo=$(type -P cargo) || cargo=${CARGO_HOME:-${HOME-}/.cargo}/bin/cargo
     [[ -x $cargo ]] || cannot "cargo, the Rust build tool, is not here; Rust $required or newer is needed" "$how"
     found=$("$cargo" --version 2>&1) || cannot "$cargo does not run: $found" "$how"
     [[ $found =~ ^cargo\ ([0-9.]+) ]] || cannot "$cargo answers \`$found\` to --version" "$how"
@@ -133,13 +133,14 @@ need_binary() {
     binary=$target/release/pagewalk
     # The stamp carries the time at which the last good build *began*: cargo leaves the binary alone when
     # an edit did not change it, and an edit during a build must count as newer.
-    local stamp=$binary.stamp
+    # Its own name until then, so that two first starts at once do not take it from each other.
+    local stamp=$binary.stamp begun=$binary.stamp.$$
     if [[ -x $binary && -e $stamp ]] && is_older_than "$stamp"; then
         return
     fi
     need_cargo
     mkdir -p "$target/release"
-    : >"$stamp.new"
+    : >"$begun"
     if [[ -x $binary ]]; then
         say "sources changed: building"
     else
@@ -149,11 +150,12 @@ need_binary() {
     in_root "$cargo" fetch --quiet --locked --target "$(host_triple)" ||
         cannot "the Rust crates that Cargo.lock names could not be fetched; the first build needs the network"
     if ! in_root "$cargo" build --quiet --release --locked --package pagewalk --target-dir "$target"; then
+        rm -f "$begun"
         say "the build failed; cargo's messages are above"
         exit 1
     fi
     [[ -x $binary ]] || cannot "the build left no $binary; does a cargo configuration set another target?"
-    mv "$stamp.new" "$stamp"
+    mv "$begun" "$stamp"
 }
 
 # Runs a command from the repository's root. It may not read the traced program's input nor write to its output.

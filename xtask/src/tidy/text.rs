@@ -115,7 +115,8 @@ fn in_library_code(tree: &Tree, mut visit: impl FnMut(&str, usize, &str)) {
                     test_ends_with = None;
                 }
             } else if code.starts_with("#[cfg(test)]") {
-                after_attribute = true;
+                // An item on the same line ends there.
+                after_attribute = code.trim_end() == "#[cfg(test)]";
             } else if after_attribute && !code.starts_with("#[") {
                 after_attribute = false;
                 if code.ends_with('{') {
@@ -200,6 +201,8 @@ mod tests {
                     #[allow(dead_code)]\nmod tests {\n    fn g() {\n        x.unwrap();\n    }\n}\n\n\
                     fn h() { y.unwrap(); }\n";
         assert_eq!(places(library_unwrap, &[(LIB, code)]), ["crates/sim/src/lib.rs:12"]);
+        let on_one_line = "#[cfg(test)] use a::b;\nfn h() { todo!() }\n";
+        assert_eq!(places(library_unwrap, &[(LIB, on_one_line)]), ["crates/sim/src/lib.rs:2"]);
         let one_test_item = "#[cfg(test)]\nuse a::b;\nfn h() { todo!() }\n";
         assert_eq!(places(library_unwrap, &[(LIB, one_test_item)]), ["crates/sim/src/lib.rs:3"]);
     }
