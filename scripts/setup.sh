@@ -140,7 +140,6 @@ need_binary() {
     fi
     need_cargo
     mkdir -p "$target/release"
-    : >"$begun"
     if [[ -x $binary ]]; then
         say "sources changed: building"
     else
@@ -149,6 +148,7 @@ need_binary() {
     # From the root, so that the repository's own .cargo/config.toml counts wherever the user stands.
     in_root "$cargo" fetch --quiet --locked --target "$(host_triple)" ||
         cannot "the Rust crates that Cargo.lock names could not be fetched; the first build needs the network"
+    : >"$begun"
     if ! in_root "$cargo" build --quiet --release --locked --package pagewalk --target-dir "$target"; then
         rm -f "$begun"
         say "the build failed; cargo's messages are above"
