@@ -125,7 +125,7 @@ static void drop_peer(void)
 
 static Bool open_shared(UInt origin)
 {
-   Word memfd = sys_call3(__NR_memfd_create, (UWord)"pagewalk-ring", SYS_MFD_CLOEXEC, 0);
+   Word memfd = sys_call3(__NR_memfd_create, (UWord)"pagewalk-ring", SYS_MFD_CLOEXEC | SYS_MFD_ALLOW_SEALING, 0);
    if (sys_failed(memfd))
       return False;
    Bool done = False;
