@@ -1,6 +1,20 @@
 //! Running a real program under an engine, and importers.
+//!
+//! Design constraints: engines live in processes of their own, under licences of their own, and are spoken to through
+//! the documented stream of `engines/valgrind/WIRE.md` only; nothing that comes from another process or a file is trusted;
+//! whatever fails, the traced program runs on to its own end; no simulator, report or column format is
+//! known here, so that recording stays light.
+//!
+//! - [`engine::Engine`]: the Valgrind tool, built once for the Valgrind that is installed.
+//! - [`Session`]: runs the engine's command and hands out one [`RingSource`] for each process image.
+//! - [`wire`]: the words of the stream, decoded.
+//! - [`Window`]: the region of interest of any source.
+//! - [`LackeySource`], [`LackeyWriter`]: the text of Valgrind's Lackey, in and out.
+//! - [`check_program`]: whether a program can be captured, found out before anything is started.
+
 pub mod engine;
 pub mod wire;
+
 mod build_id;
 mod error;
 mod host;
@@ -10,6 +24,7 @@ mod ring;
 mod session;
 mod source;
 mod window;
+
 pub use error::CaptureError;
 pub use host::Host;
 pub use lackey::{LackeySource, LackeyWriter};

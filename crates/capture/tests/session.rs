@@ -22,6 +22,12 @@ const EXECUTIONS: u64 = 20_000;
 
 // ---- the engine's side ----
 
+/// Starts this program again as an engine that its parent does not wait for, as daemons do.
+#[allow(clippy::zombie_processes, reason = "outliving its parent is what it is for")]
+fn spawn_engine(role: &str, socket: &Path) -> u64 {
+    u64::from(engine_command(role, socket).spawn().unwrap().id())
+}
+
 /// This program again, as an engine in the role `role`.
 fn engine_command(role: &str, socket: &Path) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
@@ -85,9 +91,9 @@ fn play(role: &str, socket: &Path) -> i32 {
         }
         "fork" => {
             // The child connects when its parent has long ended.
-            let child = engine_command("late child", socket).spawn().unwrap();
+            let child = spawn_engine("late child", socket);
             let mut engine = open(socket, 0);
-            engine.event(kind::FORK, &[u64::from(child.id())]);
+            engine.event(kind::FORK, &[child]);
             engine.finish();
             0
         }
@@ -119,9 +125,9 @@ fn play(role: &str, socket: &Path) -> i32 {
             0
         }
         "stubborn" => {
-            let child = engine_command("stubborn child", socket).spawn().unwrap();
+            let child = spawn_engine("stubborn child", socket);
             let mut engine = open(socket, 0);
-            engine.event(kind::FORK, &[u64::from(child.id())]);
+            engine.event(kind::FORK, &[child]);
             engine.publish();
             std::thread::sleep(Duration::from_secs(1000));
             0

@@ -56,8 +56,10 @@ mod tests {
 
     #[test]
     fn a_tree_dies_as_a_whole() {
-        let mut shell =
-            Command::new("sh").args(["-c", "(sleep 1000 & sleep 1000); true"]).spawn().expect("sh starts");
+        let mut shell = Command::new("sh")
+            .args(["-c", "(sleep 1000 & sleep 1000 & wait); true"])
+            .spawn()
+            .expect("sh starts");
         let descendants = || {
             let children = children_by_parent();
             let inner = children.get(&shell.id()).cloned().unwrap_or_default();

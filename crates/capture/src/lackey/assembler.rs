@@ -1,0 +1,252 @@
+//! From lines to batches.
+
+use pagewalk_trace::{
+    Batch, BatchBuffer, Block, BlockEnd, Dictionary, Instruction, Ref, Site, SourceError, Span,
+};
+use pagewalk_units::{Access, BlockId, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
+use rustc_hash::FxHashMap;
+
+/// Most references that are told as one instruction's; what is more becomes blocks without instructions.
+const MAX_SITES: usize = 1024;
+/// Most different blocks: what bounds the memory.
+const MAX_BLOCKS: usize = 1 << 24;
+/// Most references of an instruction whose block is found without spelling it out.
+const SHORT_SITES: usize = 7;
+/// How much of a wrong line an error shows.
+const SHOWN_BYTES: usize = 60;
+
+/// Collects lines into a batch.
+#[derive(Default)]
+pub(super) struct Assembler {
+    lines: u64,
+    dictionary: Dictionary,
+    /// Blocks of one instruction and at most `SHORT_SITES` references, by address and [`short_key`].
+    short_blocks: FxHashMap<(u64, u64), BlockId>,
+    batch: BatchBuffer,
+    /// The instruction whose references are being read, and where they begin in the batch.
+    open: Option<(Instruction, usize)>,
+    /// Before the batch.
+    references: u64,
+    instructions: u64,
+    /// In the batch.
+    batch_instructions: u64,
+    handed_out: bool,
+}
+
+/// The parts of a line of the trace proper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Parts {
+    kind: Kind,
+    address: u64,
+    bytes: u32,
+}
+
+impl Assembler {
+    /// Whether the batch is ready: it is full, and its last instruction has all its references.
+    pub fn is_full(&self) -> bool {
+        self.open.is_none() && self.batch.is_full()
+    }
+
+    /// Whether there is nothing to hand out.
+    pub fn is_empty(&self) -> bool {
+        self.batch.is_empty()
+    }
+
+    /// The batch; the next [`Assembler::retire`] forgets it.
+    pub fn batch(&mut self) -> Batch<'_> {
+        self.handed_out = true;
+        Batch {
+            space: SpaceId(0),
+            thread: ThreadId(1),
+            first: RefIndex(self.references),
+            first_instruction: self.instructions,
+            refs: &self.batch.refs,
+            spans: &self.batch.spans,
+            wide: self.batch.wide,
+            blocks: &self.dictionary,
+        }
+    }
+
+    /// Makes room after a batch was handed out.
+    pub fn retire(&mut self) {
+        if std::mem::take(&mut self.handed_out) {
+            self.references += self.batch.refs.len() as u64;
+            self.instructions += std::mem::take(&mut self.batch_instructions);
+            self.batch.clear();
+        }
+    }
+
+    /// Takes whole lines from the front of `text`, until the batch is full or no whole line is left; gives the bytes
+    /// taken.
+    pub fn take_lines(&mut self, text: &[u8]) -> Result<usize, SourceError> {
+        let mut used = 0;
+        loop {
+            let rest = &text[used..];
+            if let Some((parts, bytes)) = parse(rest) {
+                if !self.take(parts)? {
+                    return Ok(used);
+                }
+                used += bytes;
+            } else {
+                let Some(end) = rest.iter().position(|&byte| byte == b'\n') else { return Ok(used) };
+                if !rest.starts_with(b"==") {
+                    return Err(self.not_a_line(&rest[..end]));
+                }
+                used += end + 1;
+            }
+            self.lines += 1;
+        }
+    }
+
+    /// Takes one line; false if the batch has to be handed out first.
+    fn take(&mut self, parts: Parts) -> Result<bool, SourceError> {
+        if parts.kind == Kind::Fetch {
+            self.close_block()?;
+            if self.batch.is_full() {
+                return Ok(false);
+            }
+            let length = u8::try_from(parts.bytes).ok().filter(|&length| length > 0);
+            let length = length.ok_or_else(|| {
+                self.malformed(&format!("has an instruction of {} bytes, not 1 to 255", parts.bytes))
+            })?;
+            let instruction = Instruction { address: VirtAddr(parts.address), length };
+            self.open = Some((instruction, self.batch.refs.len()));
+            return Ok(true);
+        }
+        let size = Size::of_bytes(parts.bytes).ok_or_else(|| {
+            self.malformed(&format!(
+                "has a reference of {} bytes, a size that records do not know",
+                parts.bytes
+            ))
+        })?;
+        if parts.address >= Ref::ADDRESS_END {
+            let address = parts.address;
+            return Err(self
+                .malformed(&format!("refers to address {address:#x}, above the 57 bits of a user address")));
+        }
+        if self.open.is_some_and(|(_, first)| self.batch.refs.len() - first >= MAX_SITES) {
+            self.close_block()?;
+        }
+        if self.open.is_none() && self.batch.is_full() {
+            return Ok(false);
+        }
+        let access = Access { kind: parts.kind, size };
+        self.batch.refs.push(Ref::new(VirtAddr(parts.address), access));
+        self.batch.wide |= size.bytes() > Batch::WIDE_BYTES;
+        if self.open.is_none() {
+            self.push_block(None, self.batch.refs.len() - 1)?;
+        }
+        Ok(true)
+    }
+
+    /// Ends the instruction whose references were being read.
+    pub fn close_block(&mut self) -> Result<(), SourceError> {
+        let Some((instruction, first)) = self.open.take() else { return Ok(()) };
+        self.batch_instructions += 1;
+        self.push_block(Some(instruction), first)
+    }
+
+    /// Adds an execution that made the references from `first` on.
+    fn push_block(&mut self, instruction: Option<Instruction>, first: usize) -> Result<(), SourceError> {
+        let refs = &self.batch.refs[first..];
+        let key = instruction.and_then(|instruction| short_key(instruction, refs));
+        let block = match key.and_then(|key| self.short_blocks.get(&key)) {
+            Some(&block) => block,
+            None if self.dictionary.len() >= MAX_BLOCKS => {
+                return Err(self.malformed(&format!("brings more than {MAX_BLOCKS} different blocks")));
+            }
+            None => {
+                let block = self.dictionary.intern(spell_out(instruction, refs));
+                self.short_blocks.extend(key.map(|key| (key, block)));
+                block
+            }
+        };
+        self.batch.spans.push(Span { block, first: first as u32 });
+        Ok(())
+    }
+
+    /// An error at the line being read; `what` goes on after "line N".
+    pub fn malformed(&self, what: &str) -> SourceError {
+        SourceError::Malformed(format!("line {} {what}", self.lines + 1))
+    }
+
+    /// The error of a text that ends in the middle of a line.
+    pub fn cut_off(&self) -> SourceError {
+        SourceError::Truncated(format!("the text ends in the middle of line {}", self.lines + 1))
+    }
+
+    fn not_a_line(&self, line: &[u8]) -> SourceError {
+        let shown = line[..line.len().min(SHOWN_BYTES)].escape_ascii();
+        let more = if line.len() > SHOWN_BYTES { "…" } else { "" };
+        self.malformed(&format!(
+            "is `{shown}{more}`, not one of `I  ADDRESS,BYTES`, ` L ADDRESS,BYTES`, ` S ADDRESS,BYTES`, \
+             ` M ADDRESS,BYTES` (address in hexadecimal), nor does it begin with `==`"
+        ))
+    }
+}
+
+/// The line at the front of `text` and its length with the line end; `None` if that is not a whole line of the trace.
+#[inline]
+fn parse(text: &[u8]) -> Option<(Parts, usize)> {
+    let kind = match text.first_chunk::<3>()? {
+        b"I  " => Kind::Fetch,
+        b" L " => Kind::Load,
+        b" S " => Kind::Store,
+        b" M " => Kind::Modify,
+        _ => return None,
+    };
+    let (address, comma) = number::<16>(text, 3, 16)?;
+    if text[comma] != b',' {
+        return None;
+    }
+    let (bytes, end) = number::<10>(text, comma + 1, 9)?;
+    (text[end] == b'\n').then_some((Parts { kind, address, bytes: bytes as u32 }, end + 1))
+}
+
+/// Values of digits; 255 for anything else.
+static DIGITS: [u8; 256] = {
+    let mut digits = [255; 256];
+    let mut value = 0;
+    while value < 16 {
+        digits[b"0123456789abcdef"[value] as usize] = value as u8;
+        digits[b"0123456789ABCDEF"[value] as usize] = value as u8;
+        value += 1;
+    }
+    digits
+};
+
+/// The number of 1 to `most` digits at `at`, and the index after it, where there is one more byte.
+#[inline]
+fn number<const BASE: u64>(text: &[u8], at: usize, most: usize) -> Option<(u64, usize)> {
+    let mut value = 0;
+    let mut end = at;
+    loop {
+        let digit = u64::from(DIGITS[usize::from(*text.get(end)?)]);
+        if digit >= BASE {
+            return (end > at).then_some((value, end));
+        }
+        if end - at == most {
+            return None;
+        }
+        value = value * BASE + digit;
+        end += 1;
+    }
+}
+
+/// What tells blocks of one instruction with few references apart: length, and the low bits of each reference.
+fn short_key(instruction: Instruction, refs: &[Ref]) -> Option<(u64, u64)> {
+    let meta = |r: &Ref| r.bits() & ((1 << Ref::META_BITS) - 1);
+    // No reference has low bits 0 (a fetch of one byte), so the number of references need not be kept.
+    let metas = refs.iter().fold(0, |metas, r| metas << Ref::META_BITS | meta(r));
+    (refs.len() <= SHORT_SITES).then_some((instruction.address.0, metas << 8 | u64::from(instruction.length)))
+}
+
+fn spell_out(instruction: Option<Instruction>, refs: &[Ref]) -> Block {
+    let site = |r: &Ref| Site { instruction: 0, access: Access { kind: r.kind(), size: r.size() } };
+    Block {
+        instructions: instruction.into_iter().collect(),
+        sites: refs.iter().map(site).collect(),
+        code: Box::default(),
+        end: BlockEnd::Other,
+    }
+}

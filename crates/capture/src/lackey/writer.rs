@@ -1,0 +1,100 @@
+//! From items to text.
+
+use pagewalk_trace::{Analysis, Batch, Instruction, Ref};
+use pagewalk_units::Kind;
+use std::io::{self, Write};
+
+/// Text is handed on in pieces of this size.
+const PIECE_BYTES: usize = 1 << 16;
+
+/// Writes a stream as a Lackey trace: each instruction, then its references. Events have no place in such a text and
+/// are left out. Call [`LackeyWriter::finish`] at the end.
+pub struct LackeyWriter<W> {
+    to: W,
+    text: Vec<u8>,
+    /// The first error; nothing is written after it.
+    error: Option<io::Error>,
+}
+
+impl<W: Write> LackeyWriter<W> {
+    /// A writer to `to`.
+    pub fn new(to: W) -> LackeyWriter<W> {
+        LackeyWriter { to, text: Vec::with_capacity(PIECE_BYTES * 2), error: None }
+    }
+
+    /// The error of an earlier write, if there was one: then going on is of no use.
+    pub fn error(&self) -> Option<&io::Error> {
+        self.error.as_ref()
+    }
+
+    /// Writes what is left and gives the inner writer back.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.hand_on();
+        if self.error.is_none() {
+            self.error = self.to.flush().err();
+        }
+        self.error.map_or(Ok(self.to), Err)
+    }
+
+    /// Appends the lines of one batch.
+    pub fn write_batch(&mut self, batch: &Batch<'_>) {
+        for (index, span) in batch.spans.iter().enumerate() {
+            let block = batch.blocks.get(span.block);
+            let refs = &batch.refs[span.first as usize..batch.span_end(index)];
+            let mut sites = block.sites.iter().zip(refs).peekable();
+            for (number, instruction) in block.instructions.iter().enumerate() {
+                self.instruction(instruction);
+                while let Some((_, r)) = sites.next_if(|(site, _)| usize::from(site.instruction) <= number) {
+                    self.reference(*r);
+                }
+            }
+            // Those of a block without instructions.
+            sites.for_each(|(_, r)| self.reference(*r));
+            if self.text.len() >= PIECE_BYTES {
+                self.hand_on();
+            }
+        }
+    }
+
+    fn instruction(&mut self, instruction: &Instruction) {
+        push_line(&mut self.text, *b"I  ", instruction.address.0, u32::from(instruction.length));
+    }
+
+    fn reference(&mut self, r: Ref) {
+        let start = match r.kind() {
+            Kind::Fetch => *b"I  ",
+            Kind::Load => *b" L ",
+            Kind::Store => *b" S ",
+            Kind::Modify => *b" M ",
+        };
+        push_line(&mut self.text, start, r.address().0, r.size().bytes());
+    }
+
+    fn hand_on(&mut self) {
+        if self.error.is_none() {
+            self.error = self.to.write_all(&self.text).err();
+        }
+        self.text.clear();
+    }
+}
+
+impl<W: Write + Send> Analysis for LackeyWriter<W> {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.write_batch(batch);
+    }
+}
+
+/// Appends one line, its address with at least eight digits, as Lackey prints it.
+fn push_line(text: &mut Vec<u8>, start: [u8; 3], address: u64, bytes: u32) {
+    text.extend_from_slice(&start);
+    let digits = (u64::BITS - address.leading_zeros()).div_ceil(4).max(8);
+    text.extend((0..digits).rev().map(|digit| b"0123456789abcdef"[(address >> (digit * 4)) as usize & 15]));
+    text.push(b',');
+    if bytes >= 10 {
+        // Rare enough for the general way.
+        text.extend_from_slice(bytes.to_string().as_bytes());
+    } else {
+        text.push(b'0' + bytes as u8);
+    }
+    text.push(b'\n');
+}

@@ -1,0 +1,387 @@
+//! The region of interest: a part of a stream that passes on, while what lies before and after it is dropped.
+
+use pagewalk_trace::{Batch, Event, Item, Source, SourceError, Span, StreamHeader};
+use pagewalk_units::RefIndex;
+use std::ops::Range;
+
+/// Where the region begins and ends. The default is everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WindowSpec {
+    /// Begin at the first marker with this number.
+    pub from_marker: Option<u64>,
+    /// End at the first marker with this number after the beginning marker (or after the stream's start).
+    pub to_marker: Option<u64>,
+    /// Begin so many instructions later (after the marker, or after the stream's start).
+    pub skip: u64,
+    /// End after so many instructions.
+    pub max_instructions: Option<u64>,
+}
+
+/// Passes the region of interest of another source.
+///
+/// Events always pass, so that mappings stay right. The references and instructions of what passes are counted from the
+/// region's start. Cuts by numbers of instructions lie at the first block boundary at or after the place. A batch
+/// that lies outside passes with nothing in it.
+pub struct Window<S> {
+    inner: S,
+    region: Region,
+    /// Spans of a batch that begins before the region, counted from the region's start.
+    spans: Vec<Span>,
+}
+
+/// Where reading is, seen from the region.
+struct Region {
+    spec: WindowSpec,
+    state: State,
+    /// Instructions of the inner stream before the region, once it has begun.
+    start: Option<u64>,
+    /// Instructions of the region, once it has ended and they are known.
+    length: Option<u64>,
+    /// References that have passed.
+    references: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// The beginning marker has not come.
+    BeforeMarker,
+    /// So many instructions are still to be skipped.
+    Skipping(u64),
+    Open,
+    Closed,
+}
+
+impl<S: Source> Window<S> {
+    /// The part of `inner` that `spec` describes.
+    pub fn new(inner: S, spec: WindowSpec) -> Window<S> {
+        let state = match spec.from_marker {
+            Some(_) => State::BeforeMarker,
+            None => State::after_marker(&spec),
+        };
+        let region = Region { spec, state, start: None, length: None, references: 0 };
+        Window { inner, region, spans: Vec::new() }
+    }
+
+    /// Whether anything has been inside the region yet. If not at the stream's end, the user should be told why.
+    pub fn has_begun(&self) -> bool {
+        self.region.start.is_some()
+    }
+
+    /// Whether the region has ended: nothing but events will pass.
+    pub fn has_ended(&self) -> bool {
+        self.region.state == State::Closed
+    }
+}
+
+impl Region {
+    /// The spans of `batch` that pass.
+    fn cut(&mut self, batch: &Batch<'_>) -> Range<usize> {
+        let mut at = batch.first_instruction;
+        match self.state {
+            State::BeforeMarker | State::Closed => return 0..0,
+            State::Open if self.spec.max_instructions.is_none() => {
+                self.start.get_or_insert(at);
+                return 0..batch.spans.len();
+            }
+            State::Skipping(_) | State::Open => {}
+        }
+        let mut first = batch.spans.len();
+        for (index, span) in batch.spans.iter().enumerate() {
+            let length = batch.blocks.get(span.block).instructions.len() as u64;
+            match self.state {
+                State::Skipping(left) if left > length => self.state = State::Skipping(left - length),
+                State::Skipping(_) => self.state = State::Open,
+                State::BeforeMarker | State::Open | State::Closed => {
+                    first = first.min(index);
+                    let passed = at + length - *self.start.get_or_insert(at);
+                    if self.spec.max_instructions.is_some_and(|most| passed >= most) {
+                        self.state = State::Closed;
+                        self.length = Some(passed);
+                        return first..index + 1;
+                    }
+                }
+            }
+            at += length;
+        }
+        first..batch.spans.len()
+    }
+
+    /// Instructions that have passed before instruction `at` of the inner stream, which is where reading has come to.
+    fn passed(&mut self, at: u64) -> u64 {
+        let passed = self.start.map_or(0, |start| at - start);
+        if self.state == State::Closed { *self.length.get_or_insert(passed) } else { passed }
+    }
+}
+
+impl State {
+    fn after_marker(spec: &WindowSpec) -> State {
+        if spec.max_instructions == Some(0) {
+            State::Closed
+        } else if spec.skip > 0 {
+            State::Skipping(spec.skip)
+        } else {
+            State::Open
+        }
+    }
+
+    fn on_marker(self, id: u64, spec: &WindowSpec) -> State {
+        match self {
+            State::BeforeMarker if spec.from_marker == Some(id) => State::after_marker(spec),
+            State::Skipping(_) | State::Open if spec.to_marker == Some(id) => State::Closed,
+            state => state,
+        }
+    }
+}
+
+impl<S: Source> Source for Window<S> {
+    fn header(&self) -> &StreamHeader {
+        self.inner.header()
+    }
+
+    fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
+        let Window { inner, region, spans: moved } = self;
+        let batch = match inner.next_item()? {
+            Some(Item::Batch(batch)) => batch,
+            Some(Item::Event { event, .. }) => {
+                if let Event::Marker { id } = event {
+                    region.state = region.state.on_marker(id, &region.spec);
+                }
+                return Ok(Some(Item::Event { at: RefIndex(region.references), event }));
+            }
+            None => return Ok(None),
+        };
+        let first_instruction = region.passed(batch.first_instruction);
+        let inside = region.cut(&batch);
+        let first = RefIndex(region.references);
+        let first_ref = batch.spans.get(inside.start).map_or(batch.refs.len(), |span| span.first as usize);
+        let end_ref = if inside.is_empty() { first_ref } else { batch.span_end(inside.end - 1) };
+        let refs = &batch.refs[first_ref..end_ref];
+        region.references += refs.len() as u64;
+        let spans = if first_ref == 0 {
+            &batch.spans[inside]
+        } else {
+            let counted_anew = |span: &Span| Span { first: span.first - first_ref as u32, ..*span };
+            moved.clear();
+            moved.extend(batch.spans[inside].iter().map(counted_anew));
+            moved
+        };
+        Ok(Some(Item::Batch(Batch { first, first_instruction, refs, spans, ..batch })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewalk_trace::{Block, BlockEnd, Dictionary, Instruction, Origin, Ref, Site};
+    use pagewalk_units::{Access, BlockId, Kind, Size, SpaceId, ThreadId, VirtAddr};
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    /// A stream from a list: executions (instructions, references) and markers; a batch ends at a marker or a cut.
+    #[derive(Clone, Debug)]
+    enum Act {
+        Run { instructions: usize, refs: usize },
+        Marker(u64),
+        Cut,
+    }
+
+    struct List {
+        header: StreamHeader,
+        acts: VecDeque<Act>,
+        dictionary: Dictionary,
+        refs: Vec<Ref>,
+        spans: Vec<Span>,
+        /// References and instructions before the batch, and with it.
+        before: (u64, u64),
+        after: (u64, u64),
+    }
+
+    const ACCESS: Access = Access { kind: Kind::Load, size: Size::from_code(3) };
+
+    impl List {
+        fn new(acts: &[Act]) -> List {
+            let header = StreamHeader {
+                pid: 0,
+                parent: 0,
+                origin: Origin::Import,
+                program: String::new(),
+                arguments: vec![],
+                engine: String::new(),
+                thp: String::new(),
+                cpu: String::new(),
+                kernel: String::new(),
+            };
+            let acts = acts.iter().cloned().collect();
+            let (before, after) = ((0, 0), (0, 0));
+            List {
+                header,
+                acts,
+                dictionary: Dictionary::default(),
+                refs: vec![],
+                spans: vec![],
+                before,
+                after,
+            }
+        }
+
+        fn run(&mut self, instructions: usize, refs: usize) {
+            let instruction = Instruction { address: VirtAddr(4096), length: 1 };
+            let site = Site { instruction: 0, access: ACCESS };
+            let block = self.dictionary.intern(Block {
+                instructions: vec![instruction; instructions].into(),
+                sites: vec![site; refs].into(),
+                code: Box::default(),
+                end: BlockEnd::Jump,
+            });
+            self.spans.push(Span { block, first: self.refs.len() as u32 });
+            // Each reference is at the address that is its number in the whole stream.
+            self.refs.extend((0..refs as u64).map(|i| Ref::new(VirtAddr(self.after.0 + i), ACCESS)));
+            self.after = (self.after.0 + refs as u64, self.after.1 + instructions as u64);
+        }
+    }
+
+    impl Source for List {
+        fn header(&self) -> &StreamHeader {
+            &self.header
+        }
+
+        fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
+            self.refs.clear();
+            self.spans.clear();
+            self.before = self.after;
+            while let Some(&Act::Run { instructions, refs }) = self.acts.front() {
+                self.acts.pop_front();
+                self.run(instructions, refs);
+            }
+            if self.spans.is_empty() {
+                let at = RefIndex(self.after.0);
+                return match self.acts.pop_front() {
+                    Some(Act::Marker(id)) => Ok(Some(Item::Event { at, event: Event::Marker { id } })),
+                    Some(Act::Cut) => self.next_item(),
+                    Some(Act::Run { .. }) | None => Ok(None),
+                };
+            }
+            Ok(Some(Item::Batch(Batch {
+                space: SpaceId(1),
+                thread: ThreadId(1),
+                first: RefIndex(self.before.0),
+                first_instruction: self.before.1,
+                refs: &self.refs,
+                spans: &self.spans,
+                wide: false,
+                blocks: &self.dictionary,
+            })))
+        }
+    }
+
+    #[derive(Debug, PartialEq)]
+    enum Told {
+        /// Instructions and references before it, its block, the addresses.
+        Run(u64, u64, BlockId, Vec<u64>),
+        /// References before it, number.
+        Marker(u64, u64),
+    }
+
+    fn tell(source: &mut impl Source) -> Vec<Told> {
+        let mut told = vec![];
+        while let Some(item) = source.next_item().unwrap() {
+            match item {
+                Item::Batch(batch) => {
+                    let mut at = batch.first_instruction;
+                    for (index, span) in batch.spans.iter().enumerate() {
+                        let refs = &batch.refs[span.first as usize..batch.span_end(index)];
+                        let block = batch.blocks.get(span.block);
+                        assert_eq!(refs.len(), block.sites.len());
+                        let addresses = refs.iter().map(|r| r.address().0).collect();
+                        let first = batch.first.0 + u64::from(span.first);
+                        told.push(Told::Run(at, first, span.block, addresses));
+                        at += block.instructions.len() as u64;
+                    }
+                }
+                Item::Event { at, event: Event::Marker { id } } => told.push(Told::Marker(at.0, id)),
+                Item::Event { event, .. } => panic!("{event:?}"),
+            }
+        }
+        told
+    }
+
+    /// The slow way: one execution at a time, from the plain meaning of the four options.
+    fn expected(acts: &[Act], spec: &WindowSpec) -> Vec<Told> {
+        let whole = tell(&mut List::new(acts));
+        let lengths = acts.iter().filter_map(|act| match act {
+            Act::Run { instructions, .. } => Some(*instructions as u64),
+            _ => None,
+        });
+        let mut lengths = lengths.collect::<Vec<_>>().into_iter();
+        let (mut marked, mut closed) = (spec.from_marker.is_none(), false);
+        let (mut since_mark, mut refs, mut instructions) = (0, 0, 0);
+        let mut told = vec![];
+        for one in whole {
+            match one {
+                Told::Marker(_, id) => {
+                    told.push(Told::Marker(refs, id));
+                    if !marked {
+                        marked = spec.from_marker == Some(id);
+                    } else if spec.to_marker == Some(id) {
+                        closed = true;
+                    }
+                }
+                Told::Run(_, _, block, addresses) => {
+                    let length = lengths.next().unwrap();
+                    let full = spec.max_instructions.is_some_and(|most| instructions >= most);
+                    if marked && !closed && !full && since_mark >= spec.skip {
+                        let passed = addresses.len() as u64;
+                        told.push(Told::Run(instructions, refs, block, addresses));
+                        (refs, instructions) = (refs + passed, instructions + length);
+                    }
+                    since_mark += if marked { length } else { 0 };
+                }
+            }
+        }
+        told
+    }
+
+    fn acts() -> impl Strategy<Value = Vec<Act>> {
+        let run = (0usize..4, 0usize..3).prop_map(|(instructions, refs)| Act::Run { instructions, refs });
+        prop::collection::vec(
+            prop_oneof![6 => run, 1 => (1u64..4).prop_map(Act::Marker), 1 => Just(Act::Cut)],
+            0..40,
+        )
+    }
+
+    fn spec() -> impl Strategy<Value = WindowSpec> {
+        let marker = || prop::option::of(1u64..4);
+        let skip = prop_oneof![Just(0u64), 0u64..30];
+        (marker(), marker(), skip, prop::option::of(0u64..30)).prop_map(
+            |(from_marker, to_marker, skip, max_instructions)| WindowSpec {
+                from_marker,
+                to_marker,
+                skip,
+                max_instructions,
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+        #[test]
+        fn passes_what_the_options_say(acts in acts(), spec in spec()) {
+            let mut window = Window::new(List::new(&acts), spec);
+            let told = tell(&mut window);
+            let expected = expected(&acts, &spec);
+            let begun = expected.iter().any(|one| matches!(one, Told::Run(..)));
+            prop_assert_eq!(told, expected);
+            prop_assert_eq!(window.has_begun(), begun);
+        }
+    }
+
+    #[test]
+    fn without_options_everything_passes() {
+        let acts =
+            [Act::Run { instructions: 2, refs: 3 }, Act::Marker(1), Act::Run { instructions: 1, refs: 1 }];
+        let told = tell(&mut Window::new(List::new(&acts), WindowSpec::default()));
+        assert_eq!(told, tell(&mut List::new(&acts)));
+        assert_eq!(told.len(), 3);
+    }
+}
