@@ -1,1 +1,35 @@
-fn main() {}
+//! The `pagewalk` command: arguments in, calls out; the only owner of stdout and exit codes.
+
+mod arguments;
+mod command;
+mod error;
+mod findings;
+mod live;
+mod machine;
+mod output;
+mod process;
+mod progress;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match arguments.command {
+        Command::Profile(arguments) => command::profile::run(arguments),
+        Command::Record(_) | Command::Simulate(_) | Command::Trace(_) => unimplemented!(),
+        Command::Machines(arguments) => command::machines::run(arguments),
+        Command::Report(arguments) => command::report::run(arguments),
+        Command::Doctor(arguments) => command::doctor::run(arguments),
+        Command::Completions(arguments) => command::generate::completions(arguments),
+        Command::Man(arguments) => command::generate::man(arguments),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("pagewalk: {error}");
+            ExitCode::from(error.code as u8)
+        }
+    }
+}

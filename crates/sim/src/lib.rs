@@ -28,4 +28,4 @@ pub use counts::{ClassCounts, DesignCounts};
 pub use design::DesignSpec;
 pub use library::{Library, LibraryError};
 pub use pass::{MappingCounts, NoObserver, Pass, PassError, Walk, WalkObserver};
-pub use profile::{Alternative, AlternativeKind, FunctionWalks, HeatMap, PageWalks, Profile, Reach};
+pub use profile::{Alternative, AlternativeKind, Findings, FunctionWalks, HeatMap, PageWalks, Profile, Reach};

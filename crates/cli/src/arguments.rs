@@ -1,0 +1,263 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+const AFTER_HELP: &str = "Exit codes: 0 done, 1 failed, 2 usage, 3 bad input file, 4 this host cannot. \
+`profile` and `record` end with the program's own exit code when they did their work.";
+
+/// See where a program's address translation costs time, and what would change it.
+#[derive(Debug, Parser)]
+#[command(name = "pagewalk", version, after_help = AFTER_HELP, max_term_width = 100)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a program, simulate its address translation while it runs, and say who pays and what would help
+    Profile(Profile),
+    /// Run a program and keep its reference stream in a .pwt file
+    Record(Record),
+    /// Drive recorded streams, or a program, through machines
+    Simulate(Simulate),
+    /// Look at, check and convert traces
+    Trace(Trace),
+    /// The library of machines
+    Machines(Machines),
+    /// Make the HTML report from saved results
+    Report(Report),
+    /// What this host can do, and what would enable the rest
+    Doctor(Doctor),
+    /// Print a completion script for a shell
+    Completions(Completions),
+    /// Print the manual page
+    #[command(hide = true)]
+    Man(Man),
+}
+
+/// What to print, and how much.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Style {
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// Print nothing but the results
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Print longer tables
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+/// Which part of the stream counts.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Region {
+    /// Begin at the program's first marker with this number (see include/pagewalk.h)
+    #[arg(long, value_name = "ID")]
+    pub from_marker: Option<u64>,
+    /// End at the next marker with this number
+    #[arg(long, value_name = "ID")]
+    pub to_marker: Option<u64>,
+    /// Leave out the first N instructions (of the region, if markers choose one)
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub skip: u64,
+    /// End after N instructions
+    #[arg(long, value_name = "N")]
+    pub max_instructions: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Thp {
+    Always,
+    Madvise,
+    Never,
+}
+
+/// Which machines and which kernel.
+#[derive(Clone, Debug, Args)]
+pub struct Model {
+    /// Machine to simulate: a name from `pagewalk machines list` or a .toml file; may be given several times.
+    /// Default: the host's CPU if the library has it
+    #[arg(short, long = "machine", value_name = "MACHINE")]
+    pub machines: Vec<String>,
+    /// Transparent huge page mode of the baseline. Default: the recording host's
+    #[arg(long, value_enum)]
+    pub thp: Option<Thp>,
+}
+
+#[derive(Debug, Args)]
+pub struct Profile {
+    #[command(flatten)]
+    pub model: Model,
+    /// Write the HTML report here
+    #[arg(short, long, value_name = "REPORT.html", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub region: Region,
+    #[command(flatten)]
+    pub style: Style,
+    /// The program and its arguments, after `--`
+    #[arg(last = true, required = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct Record {
+    /// The trace file. A program that starts others gets files numbered in order of start beside it
+    #[arg(short, long, value_name = "T.pwt", default_value = "pagewalk.pwt", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+    #[command(flatten)]
+    pub region: Region,
+    #[command(flatten)]
+    pub style: Style,
+    /// The program and its arguments, after `--`
+    #[arg(last = true, required = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct Simulate {
+    #[command(flatten)]
+    pub model: Model,
+    /// Simulate the alternatives of `profile` too
+    #[arg(long)]
+    pub what_if: bool,
+    /// Write the HTML report here
+    #[arg(short, long, value_name = "REPORT.html", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub region: Region,
+    #[command(flatten)]
+    pub style: Style,
+    /// Traces to read
+    #[arg(value_name = "T.pwt", value_hint = ValueHint::FilePath, required_unless_present = "command")]
+    pub traces: Vec<PathBuf>,
+    /// Or a program to run, after `--`
+    #[arg(last = true, value_name = "CMD", conflicts_with = "traces")]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct Trace {
+    #[command(subcommand)]
+    pub command: TraceCommand,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Format {
+    /// What `valgrind --tool=lackey --trace-mem=yes` writes
+    Lackey,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TraceCommand {
+    /// What a trace holds
+    Info {
+        /// Print JSON instead of text
+        #[arg(long)]
+        json: bool,
+        /// The trace
+        #[arg(value_hint = ValueHint::FilePath)]
+        trace: PathBuf,
+    },
+    /// Verify every rule that a stream must keep
+    Check {
+        /// The trace
+        #[arg(value_hint = ValueHint::FilePath)]
+        trace: PathBuf,
+    },
+    /// Print references as text, one a line, with events in between
+    Dump {
+        #[command(flatten)]
+        region: Region,
+        /// The trace
+        #[arg(value_hint = ValueHint::FilePath)]
+        trace: PathBuf,
+    },
+    /// Convert another tool's file to a trace
+    Import {
+        /// Its format
+        #[arg(long, value_enum)]
+        format: Format,
+        /// The trace to write
+        #[arg(short, long, value_name = "T.pwt", value_hint = ValueHint::FilePath)]
+        output: PathBuf,
+        /// The file to read; `-` for standard input
+        #[arg(value_hint = ValueHint::FilePath)]
+        input: PathBuf,
+    },
+    /// Convert a trace to another tool's format
+    Export {
+        /// The format
+        #[arg(long, value_enum)]
+        format: Format,
+        /// The file to write. Default: standard output
+        #[arg(short, long, value_hint = ValueHint::FilePath)]
+        output: Option<PathBuf>,
+        /// The trace
+        #[arg(value_hint = ValueHint::FilePath)]
+        trace: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Machines {
+    #[command(subcommand)]
+    pub command: MachinesCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum MachinesCommand {
+    /// Names, and the one that stands for this host
+    List {
+        /// Print JSON instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// A machine with its reach per page size
+    Show {
+        /// Print the machine file itself
+        #[arg(long)]
+        toml: bool,
+        /// A name from the library or a .toml file
+        machine: String,
+    },
+    /// Validate machine files; without arguments, the whole library
+    Check {
+        /// Names or .toml files
+        machines: Vec<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Report {
+    /// Write the HTML report here
+    #[arg(short, long, value_name = "REPORT.html", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+    /// A result saved with --json
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub result: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell
+    pub shell: Shell,
+}
+
+#[derive(Debug, Args)]
+pub struct Man {
+    /// The subcommand, or none for the page of pagewalk itself
+    pub command: Option<String>,
+}

@@ -1,0 +1,116 @@
+//! `pagewalk machines`: list, show, check.
+
+use crate::arguments::{Machines, MachinesCommand};
+use crate::error::{CliError, Code};
+use crate::findings::description;
+use crate::machine::{HostCpu, load};
+use crate::output::print;
+use pagewalk_sim::Library;
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::PageSize;
+use std::fmt::Write;
+use std::process::ExitCode;
+
+pub fn run(arguments: Machines) -> Result<ExitCode, CliError> {
+    match arguments.command {
+        MachinesCommand::List { json } => list(json)?,
+        MachinesCommand::Show { toml, machine } if toml => print(&text(&machine)?)?,
+        MachinesCommand::Show { machine, .. } => print(&show(&load(&machine)?))?,
+        MachinesCommand::Check { machines } => return check(&machines),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(json: bool) -> Result<(), CliError> {
+    let (host, known) = HostCpu::detect().machine()?;
+    let mut out = String::new();
+    let mut rows = Vec::new();
+    for name in Library::names() {
+        let machine = load(name)?;
+        let is_host = known && name == host.name;
+        let mark = if is_host { "  (this host)" } else { "" };
+        writeln!(out, "{name:<16} {}{mark}", machine.title).expect("writing to a string");
+        rows.push(serde_json::json!({ "name": name, "title": machine.title, "is_host": is_host }));
+    }
+    if json {
+        let list = serde_json::json!({ "schema": "pagewalk.machines/1", "machines": rows });
+        out = format!("{list:#}\n");
+    }
+    print(&out)
+}
+
+/// The machine file's text.
+fn text(machine: &str) -> Result<String, CliError> {
+    load(machine)?;
+    match Library::text(machine) {
+        Ok(text) => Ok(text.to_owned()),
+        Err(_) => std::fs::read_to_string(machine)
+            .map_err(|e| CliError::new(Code::BadInput, format!("machine file {machine}: {e}"))),
+    }
+}
+
+/// A machine as a table with its reach.
+fn show(machine: &MachineSpec) -> String {
+    let mut out = format!("{}: {}\n\n", machine.name, machine.title);
+    let described = description(machine);
+    let mut line = |text: String| out.push_str(&(text.trim_end().to_owned() + "\n"));
+    line(format!(
+        "{:<12} {:>5} {:>8} {:>6}  {:<18} {:<12} reach",
+        "tlb", "level", "entries", "ways", "serves", "page sizes"
+    ));
+    for (tlb, spec) in described.tlbs.iter().zip(&machine.tlbs) {
+        let ways = if tlb.ways == tlb.entries { "full".to_owned() } else { tlb.ways.to_string() };
+        let reach = spec.page_sizes.iter().map(|size| format!("{} on {size}", bytes(tlb.entries * size.bytes())));
+        line(format!(
+            "{:<12} {:>5} {:>8} {:>6}  {:<18} {:<12} {}",
+            tlb.name,
+            tlb.level,
+            tlb.entries,
+            ways,
+            tlb.serves.join(" "),
+            tlb.page_sizes.join(" "),
+            reach.collect::<Vec<_>>().join(", ")
+        ));
+    }
+    line(String::new());
+    line(format!("walker: radix, {} levels", machine.walker.levels));
+    for cache in &described.walk_caches {
+        let ways = if cache.ways == cache.entries { "full".to_owned() } else { cache.ways.to_string() };
+        line(format!("  {:<6} {:>4} entries, {ways} ways", cache.name, cache.entries));
+    }
+    let cost = &machine.cost;
+    line(format!(
+        "cost (modelled cycles): level-2 hit {}, walk reference {}, instruction {}",
+        cost.l2_hit, cost.walk_reference, cost.cycles_per_instruction
+    ));
+    out
+}
+
+fn bytes(bytes: u64) -> String {
+    match bytes {
+        b if b >= 1 << 30 => format!("{:.4} GiB", b as f64 / f64::from(1 << 30)).replace(".0000", ""),
+        b if b >= 1 << 20 => format!("{} MiB", b >> 20),
+        b => format!("{} KiB", b >> 10),
+    }
+}
+
+/// Names what is wrong with each machine; without names, checks the whole library.
+fn check(names: &[String]) -> Result<ExitCode, CliError> {
+    let library: Vec<String> = Library::names().map(str::to_owned).collect();
+    let names = if names.is_empty() { &library } else { names };
+    let mut code = ExitCode::SUCCESS;
+    for name in names {
+        match load(name) {
+            Ok(machine) => {
+                let reach = machine.tlbs.iter().filter(|tlb| tlb.holds(PageSize::FOUR_KIB));
+                let entries: usize = reach.map(|tlb| tlb.geometry.entries()).max().unwrap_or(0);
+                print(&format!("{name}: ok ({} arrays, up to {entries} entries for 4K)\n", machine.tlbs.len()))?;
+            }
+            Err(error) => {
+                eprintln!("pagewalk: {error}");
+                code = ExitCode::from(error.code as u8);
+            }
+        }
+    }
+    Ok(code)
+}

@@ -1,0 +1,10 @@
+//! One file per command.
+
+pub mod doctor;
+pub mod generate;
+pub mod machines;
+pub mod profile;
+pub mod record;
+pub mod report;
+pub mod simulate;
+pub mod trace;

@@ -1,0 +1,112 @@
+//! `pagewalk profile`: run a program and say where its address translation costs.
+
+use crate::arguments::{Model, Profile, Region};
+use crate::error::{CliError, Code};
+use crate::findings::{Detail, Namer, description, totals};
+use crate::live::{self, Live};
+use crate::machine;
+use crate::output::{Output, publish};
+use crate::process::{Ending, follow};
+use pagewalk_capture::RingSource;
+use pagewalk_report::schema::{Host, ProcessResult, RESULT_SCHEMA, RunResult, Tool};
+use pagewalk_sim::Profile as Profiler;
+use pagewalk_trace::{Source, StreamHeader};
+use pagewalk_translate::MachineSpec;
+use std::process::{ExitCode, ExitStatus};
+use std::sync::{Mutex, PoisonError};
+
+/// Processes beyond so many are kept in brief.
+const FULL_DETAIL: u32 = 16;
+
+pub fn run(arguments: Profile) -> Result<ExitCode, CliError> {
+    let machines = machine::chosen(&arguments.model, arguments.style.quiet)?;
+    let report = arguments.output.as_deref().map(Output::open).transpose()?;
+    let live = Live::prepare(&arguments.command)?;
+    let study = Study { machines, model: arguments.model, region: arguments.region, what_if: true };
+    let (result, status) = study.run_live(&live)?;
+    publish(&result, arguments.style, report, true)?;
+    Ok(live::exit_code(status))
+}
+
+/// What to simulate over each stream.
+pub struct Study {
+    pub machines: Vec<MachineSpec>,
+    pub model: Model,
+    pub region: Region,
+    pub what_if: bool,
+}
+
+impl Study {
+    /// Runs the program; the result has every process image in order of start.
+    pub fn run_live(&self, live: &Live) -> Result<(RunResult, ExitStatus), CliError> {
+        let namer = Namer::default();
+        let done = Mutex::new(Vec::new());
+        let status = live.run(|source: RingSource| {
+            let number = source.number();
+            let detail = if number < FULL_DETAIL { Detail::Full } else { Detail::Brief };
+            let (process, _) = self.stream(source, &namer, detail, || {});
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((number, process));
+        })?;
+        let mut processes = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        processes.sort_by_key(|(number, _)| *number);
+        let mut processes: Vec<ProcessResult> = processes.into_iter().map(|(_, process)| process).collect();
+        name_roots_end(&mut processes, status);
+        let host = Host {
+            cpu: live.host.cpu.clone(),
+            kernel: live.host.kernel.clone(),
+            thp: live.host.thp.clone(),
+        };
+        Ok((self.result(live.engine_name.clone(), host, processes), status))
+    }
+
+    /// Follows one stream to its end.
+    pub fn stream<S: Source>(
+        &self,
+        source: S,
+        namer: &Namer,
+        detail: Detail,
+        each: impl FnMut(),
+    ) -> (ProcessResult, Ending) {
+        let header: StreamHeader = source.header().clone();
+        let thp = machine::thp(self.model.thp, &header.thp);
+        let mut profiler =
+            Profiler::new(&self.machines, thp, self.what_if).expect("the number of machines was checked");
+        let ending = follow(source, &self.region, &mut profiler, each);
+        let mut process = namer.process(&header, &self.machines, &mut profiler.finish(), detail);
+        process.ended = ending.describe();
+        process.losses.clone_from(&ending.losses);
+        (process, ending)
+    }
+
+    /// The whole result.
+    pub fn result(&self, engine: String, host: Host, processes: Vec<ProcessResult>) -> RunResult {
+        let command_line = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+        RunResult {
+            schema: RESULT_SCHEMA.to_owned(),
+            tool: Tool {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                engine,
+                command_line: command_line.collect(),
+            },
+            host,
+            descriptions: self.machines.iter().map(description).collect(),
+            machines: totals(&processes),
+            processes,
+        }
+    }
+
+    /// Checks that the machines fit into one pass.
+    pub fn check(&self) -> Result<(), CliError> {
+        Profiler::new(&self.machines, pagewalk_mm::ThpMode::Never, self.what_if)
+            .map(drop)
+            .map_err(|e| CliError::new(Code::Usage, e).or("give fewer machines with -m"))
+    }
+}
+
+/// The first process's end is known for certain: it is our child. Its last image is the one that ended so.
+fn name_roots_end(processes: &mut [ProcessResult], status: ExitStatus) {
+    let Some(pid) = processes.first().map(|process| process.pid) else { return };
+    if let Some(last) = processes.iter_mut().rev().find(|process| process.pid == pid) {
+        last.ended = live::describe(status);
+    }
+}

@@ -1,0 +1,326 @@
+//! From what the simulator found to the result that is printed: names, symbols, metrics.
+
+use pagewalk_mm::{AddressSpace, MappingId};
+use pagewalk_report::schema::{
+    Attribution, FunctionRow, Heat, HeatRow, MachineDescription, MachineResult, MappingRow, Metrics, Number,
+    PageRow, ProcessResult, ReachPoint, TlbDescription, WalkCacheDescription, WhatIf,
+};
+use pagewalk_sim::{Alternative, AlternativeKind, DesignCounts, Findings, FunctionWalks};
+use pagewalk_symbols::{FileOffset, JitSymbols, Symbolizer};
+use pagewalk_trace::{MappingKind, Origin, StreamHeader};
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::Kind;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Rows of the page table of the report.
+const PAGES_MAX: usize = 1000;
+/// Rows of the function table.
+const FUNCTIONS_MAX: usize = 2000;
+
+/// How much of a process is kept. Programs may start thousands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// All.
+    Full,
+    /// Counters, mappings and the costliest functions.
+    Brief,
+}
+
+/// Turns findings into results; keeps the symbols it reads for all processes.
+#[derive(Default)]
+pub struct Namer {
+    symbols: Mutex<Symbolizer>,
+}
+
+impl Namer {
+    /// The result of one process. How it ended is the caller's to add.
+    pub fn process(
+        &self,
+        header: &StreamHeader,
+        machines: &[MachineSpec],
+        findings: &mut Findings<'_>,
+        detail: Detail,
+    ) -> ProcessResult {
+        let per_walk_reference = machines[0].cost.walk_reference;
+        let attribution = self.attribution(header.pid, findings, per_walk_reference, detail);
+        let space = findings.space();
+        let what_if = findings.alternatives().into_iter().map(|a| what_if(&a, space, per_walk_reference));
+        let what_if = what_if.collect();
+        let mut process = ProcessResult {
+            pid: header.pid,
+            parent: header.parent,
+            origin: origin(header.origin).to_owned(),
+            program: header.program.clone(),
+            command_line: header.arguments.clone(),
+            ended: String::new(),
+            losses: Vec::new(),
+            machines: machines.iter().zip(findings.machines()).map(|(m, counts)| result(m, counts)).collect(),
+            heat: if detail == Detail::Full { heat(findings) } else { Heat::default() },
+            reach: reach(findings),
+            what_if,
+            attribution,
+            advice: String::new(),
+        };
+        process.advice = pagewalk_report::advise(&process);
+        process
+    }
+
+    fn attribution(&self, pid: u32, findings: &mut Findings<'_>, cost: u64, detail: Detail) -> Attribution {
+        let mappings = mappings(findings, cost);
+        let mut functions = self.functions(pid, findings, cost);
+        functions.truncate(if detail == Detail::Full { FUNCTIONS_MAX } else { 20 });
+        let all = findings.pages();
+        let kept = if detail == Detail::Full { PAGES_MAX.min(all.len()) } else { 0 };
+        let pages = all[..kept].iter().map(|page| PageRow {
+            address: page.vpn.start().0,
+            mapping: findings.space().info(page.mapping).name.clone(),
+            walks_fetch: page.walks_fetch,
+            walks_data: page.walks_data,
+        });
+        Attribution { mappings, functions, pages: pages.collect(), pages_left_out: (all.len() - kept) as u64 }
+    }
+
+    /// Walks by function: instructions of one function of one object are added up.
+    fn functions(&self, pid: u32, findings: &Findings<'_>, cost: u64) -> Vec<FunctionRow> {
+        let mut symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut jit = None;
+        let mut rows: BTreeMap<(String, String), (FunctionRow, u64)> = BTreeMap::new();
+        for walks in findings.functions() {
+            let info = findings.space().info(walks.mapping);
+            let is_file = matches!(info.kind, Some(MappingKind::File | MappingKind::SharedFile));
+            let symbol = if is_file {
+                symbols.lookup(&info.name, FileOffset(walks.file_offset))
+            } else {
+                Default::default()
+            };
+            let mut jitted = || {
+                let jit = jit.get_or_insert_with(|| JitSymbols::of_process(pid).ok().flatten());
+                jit.as_ref().and_then(|jit| jit.find(walks.instruction)).map(str::to_owned)
+            };
+            let name = symbol.function.or_else(|| if is_file { None } else { jitted() });
+            let name = name.unwrap_or_else(|| unnamed(&walks, is_file));
+            let row = FunctionRow {
+                name: name.clone(),
+                object: info.name.clone(),
+                file: symbol.file,
+                line: symbol.line,
+                walks_fetch: 0,
+                walks_data: 0,
+                walk_cycles: 0,
+            };
+            let (sum, costliest) = rows.entry((info.name.clone(), name)).or_insert((row.clone(), 0));
+            sum.walks_fetch += walks.walks_fetch;
+            sum.walks_data += walks.walks_data;
+            sum.walk_cycles += walks.walk_references * cost;
+            if walks.walk_references > *costliest {
+                *costliest = walks.walk_references;
+                (sum.file, sum.line) = (row.file, row.line);
+            }
+        }
+        let mut rows: Vec<FunctionRow> = rows.into_values().map(|(row, _)| row).collect();
+        // Stable: equal rows stay in order of object and name.
+        rows.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
+        rows
+    }
+}
+
+/// Code without a symbol: the 4 KiB piece of its object that holds it.
+fn unnamed(walks: &FunctionWalks, is_file: bool) -> String {
+    match (walks.instruction.0, is_file) {
+        (0, _) => "(references without code)".to_owned(),
+        (_, true) => format!("(no symbol, file offset {:#x})", walks.file_offset & !0xfff),
+        (address, false) => format!("(no symbol, page {:#x})", address & !0xfff),
+    }
+}
+
+fn origin(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Start => "start",
+        Origin::Fork => "fork",
+        Origin::Exec => "exec",
+        Origin::Import => "import",
+    }
+}
+
+fn mappings(findings: &mut Findings<'_>, cost: u64) -> Vec<MappingRow> {
+    let counts = findings.mappings();
+    let space = findings.space();
+    let row = |(id, counts): (MappingId, pagewalk_sim::MappingCounts)| {
+        let info = space.info(id);
+        MappingRow {
+            name: info.name.clone(),
+            kind: kind(info.kind).to_owned(),
+            build_id: info.build_id.clone(),
+            start: info.start.0,
+            bytes: info.bytes_max,
+            pages_touched: counts.pages_touched,
+            references_fetch: counts.references_fetch,
+            references_data: counts.references_data,
+            walks_fetch: counts.walks_fetch,
+            walks_data: counts.walks_data,
+            walk_cycles: counts.walk_references * cost,
+        }
+    };
+    let mut rows: Vec<MappingRow> = counts.into_iter().map(row).collect();
+    rows.sort_by_key(|row| (std::cmp::Reverse(row.walk_cycles), row.start));
+    rows
+}
+
+fn kind(kind: Option<MappingKind>) -> &'static str {
+    match kind {
+        Some(MappingKind::Anonymous) => "anonymous",
+        Some(MappingKind::SharedAnonymous) => "shared_anonymous",
+        Some(MappingKind::Heap) => "heap",
+        Some(MappingKind::Stack) => "stack",
+        Some(MappingKind::File) => "file",
+        Some(MappingKind::SharedFile) => "shared_file",
+        Some(MappingKind::Kernel) => "kernel",
+        None => "unknown",
+    }
+}
+
+fn heat(findings: &Findings<'_>) -> Heat {
+    let heat = findings.heat();
+    let rows = heat.rows().map(|(start, mapping, walks)| HeatRow {
+        start: start.0,
+        bytes: heat.bytes_per_row(),
+        mapping: findings.space().info(mapping).name.clone(),
+        walks,
+    });
+    Heat {
+        instructions_per_column: heat.instructions_per_column(),
+        columns: heat.columns() as u32,
+        rows: rows.collect(),
+    }
+}
+
+fn reach(findings: &Findings<'_>) -> Vec<ReachPoint> {
+    let point = |point: pagewalk_sim::Reach| ReachPoint {
+        page_size: point.page_size.to_string(),
+        entries: point.entries,
+        reach_bytes: point.entries * point.page_size.bytes(),
+        walks: point.walks,
+        is_machine: point.own,
+    };
+    findings.reach().into_iter().filter(|point| point.entries > 0).map(point).collect()
+}
+
+fn what_if(alternative: &Alternative, space: &AddressSpace, cost: u64) -> WhatIf {
+    let name = |id: MappingId| space.info(id).name.clone();
+    let (id, title, class, mapping) = match alternative.kind {
+        AlternativeKind::Baseline => ("baseline", "as it is".to_owned(), "modelled", None),
+        AlternativeKind::AllSmall => ("all_4k", "everything on 4 KB pages".to_owned(), "modelled", None),
+        AlternativeKind::ThpAlways => {
+            ("thp", "huge pages wherever Linux gives them (THP always)".to_owned(), "modelled", None)
+        }
+        AlternativeKind::AllHuge => ("all_2m", "everything on 2 MB pages".to_owned(), "modelled", None),
+        AlternativeKind::DoubleTlb => ("double_tlb", "TLBs twice as large".to_owned(), "modelled", None),
+        AlternativeKind::Mapping(id) => {
+            ("mapping_2m", format!("{} alone on 2 MB pages", name(id)), "modelled", Some(name(id)))
+        }
+        AlternativeKind::PerfectTlb => ("perfect_tlb", "a perfect TLB".to_owned(), "bound", None),
+    };
+    WhatIf {
+        id: id.to_owned(),
+        title,
+        class: class.to_owned(),
+        mapping,
+        from_instruction: alternative.from_instruction,
+        walks: alternative.walks,
+        walk_cycles: alternative.walk_references * cost,
+        baseline_walks: alternative.baseline_walks,
+        baseline_walk_cycles: alternative.baseline_walk_references * cost,
+        memory_price_mib: alternative.untouched_bytes as f64 / f64::from(1 << 20),
+    }
+}
+
+fn result(machine: &MachineSpec, counts: &DesignCounts) -> MachineResult {
+    let mut metrics = Metrics::new();
+    let mut count = |name: String, value: u64| metrics.insert(name, Number::Count(value));
+    count("instructions".into(), counts.instructions);
+    count("references".into(), counts.fetch_references + counts.data_references);
+    count("references_fetch".into(), counts.fetch_references);
+    count("references_data".into(), counts.data_references);
+    count("pages_touched".into(), counts.pages_touched);
+    for array in &counts.arrays {
+        count(format!("tlb.{}.lookups", array.name), array.lookups);
+        count(format!("tlb.{}.hits", array.name), array.hits);
+        count(format!("tlb.{}.misses", array.name), array.lookups - array.hits);
+    }
+    for (level, &misses) in (1..).zip(&counts.level_misses) {
+        count(format!("tlb.level{level}.misses"), misses);
+    }
+    count("walks".into(), counts.walks());
+    count("walks_fetch".into(), counts.walks_fetch);
+    count("walks_data".into(), counts.walks_data);
+    count("walk_references".into(), counts.walk_references);
+    for cache in &counts.walk_caches {
+        count(format!("walk_cache.{}.lookups", cache.name), cache.lookups);
+        count(format!("walk_cache.{}.hits", cache.name), cache.hits);
+    }
+    count("walk_cycles".into(), counts.cycles.walk);
+    count("l2_hit_cycles".into(), counts.cycles.lower_hit);
+    metrics.insert("total_cycles".into(), Number::Real(counts.cycles.total));
+    add_ratios(&mut metrics);
+    MachineResult { name: machine.name.clone(), metrics }
+}
+
+/// Ratios from the counts beside them.
+fn add_ratios(metrics: &mut Metrics) {
+    let value = |metrics: &Metrics, name: &str| metrics.get(name).map_or(0.0, |n| n.as_f64());
+    let ratio = |a: f64, b: f64| Number::Real(if b > 0.0 { a / b } else { 0.0 });
+    let share = ratio(value(metrics, "walk_cycles"), value(metrics, "total_cycles"));
+    let per_kilo = ratio(value(metrics, "walks") * 1000.0, value(metrics, "instructions"));
+    metrics.insert("walk_cycle_share".into(), share);
+    metrics.insert("walks_per_kilo_instruction".into(), per_kilo);
+}
+
+/// Sums over all processes.
+pub fn totals(processes: &[ProcessResult]) -> Vec<MachineResult> {
+    let Some(first) = processes.first() else { return Vec::new() };
+    let mut totals = first.machines.clone();
+    for process in &processes[1..] {
+        for (total, machine) in totals.iter_mut().zip(&process.machines) {
+            for (name, &value) in &machine.metrics {
+                let sum = total.metrics.entry(name.clone()).or_insert(Number::Count(0));
+                *sum = match (*sum, value) {
+                    (Number::Count(a), Number::Count(b)) => Number::Count(a + b),
+                    (a, b) => Number::Real(a.as_f64() + b.as_f64()),
+                };
+            }
+        }
+    }
+    totals.iter_mut().for_each(|total| add_ratios(&mut total.metrics));
+    totals
+}
+
+/// How a machine is built, for the report.
+pub fn description(machine: &MachineSpec) -> MachineDescription {
+    let kinds = [(Kind::Fetch, "fetch"), (Kind::Load, "load"), (Kind::Store, "store")];
+    let tlb = |tlb: &pagewalk_translate::TlbSpec| TlbDescription {
+        name: tlb.name.clone(),
+        level: tlb.level.into(),
+        serves: kinds.iter().filter(|(k, _)| tlb.serves.has(*k)).map(|(_, name)| (*name).to_owned()).collect(),
+        page_sizes: tlb.page_sizes.iter().map(ToString::to_string).collect(),
+        entries: tlb.geometry.entries() as u64,
+        ways: tlb.geometry.ways() as u64,
+    };
+    let caches = machine.walker.caches.iter().map(|(level, cache)| WalkCacheDescription {
+        name: level.key().to_owned(),
+        entries: cache.geometry.entries() as u64,
+        ways: cache.geometry.ways() as u64,
+    });
+    let cost = [
+        ("l2_hit", Number::Count(machine.cost.l2_hit)),
+        ("walk_reference", Number::Count(machine.cost.walk_reference)),
+        ("cycles_per_instruction", Number::Real(machine.cost.cycles_per_instruction)),
+    ];
+    MachineDescription {
+        name: machine.name.clone(),
+        tlbs: machine.tlbs.iter().map(tlb).collect(),
+        walk_levels: machine.walker.levels.into(),
+        walk_caches: caches.collect(),
+        cost: cost.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+    }
+}

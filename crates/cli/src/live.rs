@@ -1,0 +1,91 @@
+//! Running a program under the engine.
+
+use crate::error::{CliError, Code};
+use pagewalk_capture::engine::{Engine, EngineError, Options};
+use pagewalk_capture::{CaptureError, Handle, Host, RingSource, Session, check_program};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitCode, ExitStatus};
+
+/// A program about to run under the engine.
+pub struct Live {
+    session: Session,
+    engine: Engine,
+    command: Vec<OsString>,
+    /// The engine with its version.
+    pub engine_name: String,
+    /// This host.
+    pub host: Host,
+}
+
+impl Live {
+    /// Checks the program and prepares the engine. Nothing runs yet.
+    pub fn prepare(command: &[OsString]) -> Result<Live, CliError> {
+        check_program(&command[0]).map_err(|e| CliError::new(Code::Usage, e))?;
+        let engine = Engine::prepare(&Options::default()).map_err(host_cannot)?;
+        let engine_name = format!("valgrind {}", engine.version());
+        let host = Host::detect();
+        let session = Session::new(&engine_name, host.clone()).map_err(failed)?;
+        Ok(Live { session, engine, command: command.to_vec(), engine_name, host })
+    }
+
+    /// Runs the program; every process image's stream goes to `on_stream` on a thread of its own.
+    pub fn run(&self, on_stream: impl Fn(RingSource) + Sync) -> Result<ExitStatus, CliError> {
+        let log = self.session.directory().join("valgrind.log");
+        let [program, arguments @ ..] = self.command.as_slice() else { unreachable!("clap requires one") };
+        let socket = self.session.socket_path();
+        let command = self.engine.command::<OsString>(Some(&socket), &log, &[], program, arguments);
+        let signals = watch_signals(self.session.handle())?;
+        let status = self.session.run(command, on_stream);
+        signals.close();
+        for error in self.session.refused() {
+            eprintln!("pagewalk: {error}");
+        }
+        if let Ok(messages) = std::fs::read_to_string(&log) {
+            messages.lines().filter(|line| !line.trim().is_empty()).for_each(|line| eprintln!("{line}"));
+        }
+        status.map_err(failed)
+    }
+}
+
+fn failed(error: CaptureError) -> CliError {
+    CliError::new(Code::Failed, error)
+}
+
+fn host_cannot(error: EngineError) -> CliError {
+    CliError::new(Code::HostCannot, error).or("`pagewalk doctor` lists all that this host lacks")
+}
+
+/// The terminal sends Ctrl-C to the program as well, which decides how to end; a second one kills it.
+/// SIGTERM and SIGHUP came to us alone, so they end the program at once.
+fn watch_signals(session: Handle) -> Result<signal_hook::iterator::Handle, CliError> {
+    let watched = Signals::new([SIGINT, SIGTERM, SIGHUP]);
+    let mut signals = watched.map_err(|e| CliError::new(Code::Failed, format!("watching signals: {e}")))?;
+    let handle = signals.handle();
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            session.interrupt();
+            if signal != SIGINT {
+                session.interrupt();
+            }
+        }
+    });
+    Ok(handle)
+}
+
+/// The program's own end as our exit code: its status, or 128 and the signal's number.
+pub fn exit_code(status: ExitStatus) -> ExitCode {
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    ExitCode::from(code as u8)
+}
+
+/// For people: `exit 0`, `signal 9`.
+pub fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "unknown".to_owned(),
+    }
+}
