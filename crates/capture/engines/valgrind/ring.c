@@ -200,8 +200,8 @@ void ring_next_chunk(void)
 {
    if (peer_fd >= 0) {
       UInt slot = head & ((ULong)ring_chunks - 1);
-      header_half(WIRE_CHUNK_SIZES_AT)[slot] = (ring_cursor - chunk_base) * sizeof(ULong);
       __atomic_store_n(header_word(WIRE_PARTIAL_AT), 0, __ATOMIC_RELEASE);
+      header_half(WIRE_CHUNK_SIZES_AT)[slot] = (ring_cursor - chunk_base) * sizeof(ULong);
       __atomic_store_n(header_word(WIRE_HEAD_AT), head + 1, __ATOMIC_RELEASE);
       wake_reader();
    }
