@@ -1,0 +1,262 @@
+//! Real programs under the real engine, checked reference by reference against Valgrind's own Lackey.
+
+use pagewalk_capture::engine::{Engine, Options};
+use pagewalk_capture::{Host, LackeyWriter, RingSource, Session};
+use pagewalk_trace::{Event, Item, MappingKind, Origin, Source, StreamHeader};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::Mutex;
+
+fn engine() -> Engine {
+    let cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("engine-cache");
+    Engine::prepare(&Options { cache: Some(cache), ..Options::default() })
+        .expect("the engine builds on this host")
+}
+
+/// What a consumer saw of one process image.
+struct Seen {
+    header: StreamHeader,
+    events: Vec<Event>,
+    refs: u64,
+    instructions: u64,
+    /// As Lackey would have written it; only where asked for.
+    text: Vec<u8>,
+}
+
+impl Seen {
+    fn count(&self, wanted: impl Fn(&Event) -> bool) -> usize {
+        self.events.iter().filter(|event| wanted(event)).count()
+    }
+}
+
+fn consume(mut source: RingSource, keep_text: bool) -> Seen {
+    let (mut events, mut refs, mut instructions) = (vec![], 0, 0);
+    let mut writer = LackeyWriter::new(Vec::new());
+    while let Some(item) = source.next_item().unwrap() {
+        match item {
+            Item::Batch(batch) => {
+                assert_eq!((batch.first.0, batch.first_instruction), (refs, instructions));
+                refs += batch.refs.len() as u64;
+                instructions += batch.instructions();
+                if keep_text {
+                    writer.write_batch(&batch);
+                }
+            }
+            Item::Event { event, .. } => events.push(event),
+        }
+    }
+    let header = source.header().clone();
+    Seen { header, events, refs, instructions, text: writer.finish().unwrap() }
+}
+
+/// Runs a program under the engine, with no environment but Valgrind's; gives its images in order of start.
+fn run(engine: &Engine, program: &Path, keep_text: bool) -> (ExitStatus, Vec<Seen>) {
+    let session = Session::new("valgrind", Host::detect()).unwrap();
+    let log = session.directory().join("log");
+    let none: [&OsStr; 0] = [];
+    let mut command = engine.command(Some(&session.socket_path()), &log, &none, program.as_os_str(), &none);
+    command.env_clear().env("VALGRIND_LIB", engine.folder());
+    let seen = Mutex::new(vec![]);
+    let status = session.run(command, |source| {
+        let number = source.number();
+        let one = consume(source, keep_text);
+        seen.lock().unwrap().push((number, one));
+    });
+    let mut seen = seen.into_inner().unwrap();
+    seen.sort_by_key(|(number, _)| *number);
+    assert!(session.refused().is_empty());
+    (status.unwrap(), seen.into_iter().map(|(_, one)| one).collect())
+}
+
+/// Compiles a C program with these options.
+fn compile(folder: &Path, name: &str, options: &[&str], source: &str) -> PathBuf {
+    let (file, program) = (folder.join(name).with_extension("c"), folder.join(name));
+    std::fs::write(&file, source).unwrap();
+    let status =
+        Command::new("gcc").args(["-O1", "-g0", "-o"]).arg(&program).arg(&file).args(options).status();
+    assert!(status.unwrap().success());
+    program
+}
+
+/// The text of Lackey for the same program in the same environment.
+fn lackey(engine: &Engine, folder: &Path, program: &Path) -> String {
+    let log = folder.join("lackey");
+    let status = Command::new(engine.launcher())
+        .env_clear()
+        .env("VALGRIND_LIB", engine.folder())
+        .args(["--command-line-only=yes", "--tool=lackey", "--trace-mem=yes"])
+        .arg(format!("--log-file={}", log.display()))
+        .arg("--")
+        .arg(program)
+        .output();
+    status.unwrap();
+    let text = std::fs::read_to_string(log).unwrap();
+    text.split_inclusive('\n').filter(|line| !line.starts_with("==")).collect()
+}
+
+/// Compares the whole stream of a program with Lackey's text.
+fn assert_equals_lackey(name: &str, options: &[&str], source: &str, least_lines: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine();
+    let program = compile(folder.path(), name, options, source);
+    let expected = lackey(&engine, folder.path(), &program);
+    let (_, seen) = run(&engine, &program, true);
+    let [seen] = &seen[..] else { panic!("{} streams", seen.len()) };
+    let text = str::from_utf8(&seen.text).unwrap();
+    let mut lines = text.lines().zip(expected.lines()).enumerate();
+    if let Some((line, (ours, theirs))) = lines.find(|(_, (ours, theirs))| ours != theirs) {
+        panic!("line {line}: we say `{ours}`, Lackey says `{theirs}`");
+    }
+    assert_eq!(text.lines().count(), expected.lines().count());
+    let instructions = expected.lines().filter(|line| line.starts_with('I')).count();
+    assert_eq!(seen.instructions, instructions as u64);
+    assert_eq!(seen.refs, (expected.lines().count() - instructions) as u64);
+    assert!(instructions + seen.refs as usize > least_lines, "{instructions} instructions");
+}
+
+/// Every way of referring to memory that compilers and C libraries use, without a library around it.
+#[test]
+fn instructions_of_many_kinds_equal_lackeys() {
+    let source = r#"
+        typedef float v4 __attribute__((vector_size(16)));
+        static unsigned char from[4096] __attribute__((aligned(64))), to[4096];
+        static long table[512], counter;
+        static v4 vectors[64];
+        static long double wide = 1.5L;
+
+        static void copy(void* a, const void* b, long n) {
+            __asm__ volatile("rep movsb" : "+D"(a), "+S"(b), "+c"(n) : : "memory");
+        }
+        static void fill(void* a, long n) {
+            __asm__ volatile("rep stosq" : "+D"(a), "+c"(n) : "a"(7L) : "memory");
+        }
+        static long scan(const void* a, long n) {
+            __asm__ volatile("repne scasb" : "+D"(a), "+c"(n) : "a"(9L) : "memory", "cc");
+            return n;
+        }
+        static int compare(const void* a, const void* b, long n) {
+            int equal;
+            __asm__ volatile("repe cmpsb; sete %b0" : "=q"(equal), "+D"(a), "+S"(b), "+c"(n) : : "memory", "cc");
+            return equal & 1;
+        }
+        __attribute__((noinline)) static long tree(long depth) {
+            volatile long local = depth;
+            return depth == 0 ? 1 : tree(depth - 1) + tree(local - 1);
+        }
+        void _start(void) {
+            for (long i = 0; i < 512; i++) table[i] = (i * 7919) & 511;
+            for (long i = 0, at = 0; i < 3000; i++) { at = table[at ^ (i & 511)]; counter += at & 1 ? table[at] : at; }
+            fill(from, 200); copy(to, from, 700); copy(to, from, 0);
+            counter += scan(to, 300) + compare(from, to, 900);
+            for (int i = 0; i < 63; i++) vectors[i + 1] = vectors[i] + vectors[63 - i];
+            for (int i = 0; i < 20; i++) {
+                __atomic_fetch_add(&counter, i, __ATOMIC_SEQ_CST);
+                long seen = i;
+                __atomic_compare_exchange_n(&table[i], &seen, 5, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+                __atomic_exchange_n(&table[i + 1], seen, __ATOMIC_SEQ_CST);
+                wide = wide * 1.25L + i;
+                __asm__ volatile("incl %0; addb $1, %0; negw %0" : "+m"(table[i]));
+                __asm__ volatile("bts %1, %0" : "+m"(table[3]) : "r"(70L + i) : "memory", "cc");
+                __asm__ volatile("cmovs %1, %0" : "+r"(seen) : "m"(table[9]));
+                __asm__ volatile("movdqu 1(%0), %%xmm1; movups %%xmm1, 61(%0); movntdq %%xmm1, (%0)"
+                                 : : "r"(from) : "xmm1", "memory");
+                __asm__ volatile("pushfq; popfq; fnstcw 8(%0); fldcw 8(%0); stmxcsr (%0); ldmxcsr (%0)"
+                                 : : "r"(to) : "memory", "cc");
+            }
+            __asm__ volatile("fxsave (%0); fnstenv (%1); fldenv (%1)" : : "r"(from), "r"(to + 8) : "memory");
+            __asm__ volatile("lock cmpxchg16b (%0)" : : "r"(vectors) : "rax", "rdx", "memory", "cc");
+            counter += tree(8);
+            __asm__ volatile("syscall" : : "a"(231L), "D"(counter & 63) : "rcx", "r11", "memory");
+        }
+    "#;
+    let options = ["-static", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-fno-pie", "-no-pie"];
+    assert_equals_lackey("kinds", &options, source, 50_000);
+}
+
+/// A static program with its C library: start-up code, allocation, sorting, formatting.
+#[test]
+fn a_program_of_the_c_library_equals_lackeys() {
+    let source = r#"
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <string.h>
+        static int by_value(const void* a, const void* b) { return *(const int*)a - *(const int*)b; }
+        int main(void) {
+            int* numbers = malloc(3000 * sizeof *numbers);
+            for (int i = 0; i < 3000; i++) numbers[i] = i * 7919 % 3001;
+            qsort(numbers, 3000, sizeof *numbers, by_value);
+            char text[64];
+            long sum = 0;
+            for (int i = 0; i < 100; i++) { snprintf(text, sizeof text, "%d %g", numbers[i], i / 3.0); sum += strlen(text); }
+            char* big = calloc(1, 1 << 20);
+            memset(big, 3, 100000); memmove(big + 50, big, 70000);
+            free(big); free(numbers);
+            return sum & 63;
+        }
+    "#;
+    assert_equals_lackey("library", &["-static"], source, 300_000);
+}
+
+#[test]
+fn a_dynamic_program_tells_its_mappings() {
+    let (status, seen) = run(&engine(), Path::new("/bin/true"), false);
+    assert!(status.success());
+    let [seen] = &seen[..] else { panic!("{} streams", seen.len()) };
+    let resolved = std::fs::canonicalize("/bin/true").unwrap();
+    assert_eq!((seen.header.origin, Path::new(&seen.header.program)), (Origin::Start, &*resolved));
+    assert!(seen.instructions > 10_000 && seen.refs > 2_000, "{} {}", seen.instructions, seen.refs);
+    assert_eq!(seen.events.last(), Some(&Event::Exit { status: 0 }));
+    let maps = || {
+        seen.events.iter().filter_map(|event| match event {
+            Event::Map(map) => Some(map),
+            _ => None,
+        })
+    };
+    let libc = maps().filter_map(|map| map.file.as_ref()).find(|file| file.path.contains("libc.so")).unwrap();
+    assert!(libc.build_id.is_some());
+    assert_eq!(maps().filter(|map| map.kind == MappingKind::Stack).count(), 1);
+}
+
+#[test]
+fn threads_forks_and_execs_are_told_and_followed() {
+    let source = r#"
+        #include <pthread.h>
+        #include <sys/wait.h>
+        #include <unistd.h>
+        static long sums[2];
+        static void* work(void* at) { for (int i = 0; i < 300000; i++) *(volatile long*)at += i; return at; }
+        int main(void) {
+            pthread_t threads[2];
+            for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, work, &sums[i]);
+            for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+            if (fork() == 0) {
+                char* arguments[] = { "true", "and an argument", 0 };
+                execv("/no/such/program", arguments);
+                execv("/bin/true", arguments);
+            }
+            int status;
+            wait(&status);
+            return WEXITSTATUS(status) + 5;
+        }
+    "#;
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile(folder.path(), "processes", &["-pthread"], source);
+    let (status, seen) = run(&engine(), &program, false);
+    assert_eq!(status.code(), Some(5));
+    let [parent, child, image] = &seen[..] else { panic!("{} streams", seen.len()) };
+    let origins = [parent, child, image].map(|one| one.header.origin);
+    assert_eq!(origins, [Origin::Start, Origin::Fork, Origin::Exec]);
+    assert_eq!(child.header.parent, parent.header.pid);
+    assert_eq!(child.header.pid, image.header.pid);
+    assert_eq!(image.header.arguments.last().map(String::as_str), Some("and an argument"));
+    assert_eq!(parent.count(|event| matches!(event, Event::ThreadStart { parent: 1, .. })), 2);
+    assert_eq!(parent.count(|event| matches!(event, Event::ThreadEnd { .. })), 3);
+    assert!(parent.count(|event| matches!(event, Event::Switch { .. })) >= 4);
+    assert_eq!(parent.count(|event| *event == Event::Fork { child: child.header.pid }), 1);
+    assert_eq!(parent.events.last(), Some(&Event::Exit { status: 5 }));
+    assert!(parent.refs > 1_200_000, "{}", parent.refs);
+    // The exec that failed is followed by its result; the one that succeeded is the last thing told.
+    assert_eq!(child.count(|event| matches!(event, Event::Exec { .. })), 2);
+    assert_eq!(child.events.last(), Some(&Event::Exec { path: "/bin/true".into() }));
+}
