@@ -7,7 +7,23 @@ mod harness;
 mod mutator;
 
 use mutator::Mutator;
+use pagewalk_capture::LackeySource;
+use pagewalk_trace::{Analysis, Event, Item, Source, pwt};
+use pagewalk_units::RefIndex;
 use std::time::{Duration, Instant};
+
+/// What Valgrind's Lackey writes, small.
+const LACKEY: &str = "==1== Lackey, an example Valgrind tool
+I  04000c50,3
+ L 1ffeffe7e,8
+ S 1ffeffe80,8
+I  04000c53,5
+ M 0421c7cc,4
+I  04001000,1
+I  04001001,2
+ L 04222fff,2
+==1==
+";
 
 /// Feeds `target` with the seeds and then with mutations of them.
 fn fuzz(name: &str, seeds: &[Vec<u8>], target: fn(&[u8])) {
@@ -43,7 +59,28 @@ fn machine_file() {
 
 #[test]
 fn lackey_import() {
-    let text = "==1== Lackey, an example Valgrind tool\nI  04000c50,3\n L 1ffeffe7e,8\n S 1ffeffe80,8\nI  04000c53,5\n\
-                 M 0421c7cc,4\nI  04001000,1\nI  04001001,2\n L 04222fff,2\n==1== \n";
-    fuzz("lackey_import", &[text.as_bytes().to_vec(), Vec::new()], harness::lackey_import);
+    fuzz("lackey_import", &[LACKEY.as_bytes().to_vec(), Vec::new()], harness::lackey_import);
+}
+
+#[test]
+fn pwt_reader() {
+    fuzz("pwt_reader", &[small_trace(1), small_trace(1 << 20)], harness::pwt_reader);
+}
+
+/// A trace of [`LACKEY`] with an event among its references, in chunks of `chunk_records`.
+fn small_trace(chunk_records: u64) -> Vec<u8> {
+    let mut source = LackeySource::new(LACKEY.as_bytes()).expect("the text is good");
+    let mut bytes = Vec::new();
+    let header = source.header().clone();
+    let mut writer =
+        pwt::Writer::with_chunk_records(&mut bytes, &header, chunk_records).expect("memory takes it");
+    while let Some(item) = source.next_item().expect("the text is good") {
+        match item {
+            Item::Batch(batch) => writer.on_batch(&batch),
+            Item::Event { at, event } => writer.on_event(at, &event),
+        }
+        writer.on_event(RefIndex(4), &Event::Marker { id: 7 });
+    }
+    writer.finish().expect("memory takes it");
+    bytes
 }

@@ -1,0 +1,54 @@
+//! What the fuzzers feed with bytes: the readers of files that come from outside.
+//!
+//! Any input may be refused; none may panic, and what is yielded keeps the promises of its type.
+
+use pagewalk_capture::LackeySource;
+use pagewalk_trace::{Batch, Item, Source, pwt};
+use pagewalk_translate::MachineSpec;
+use std::io::Cursor;
+
+/// A `.pwt` trace, from its front and by its index.
+pub fn pwt_reader(data: &[u8]) {
+    if let Ok(reader) = pwt::Reader::new(data) {
+        drain(reader);
+    }
+    // The index leads all over the file; only that this returns matters.
+    let _ = pwt::info(Cursor::new(data));
+}
+
+/// The text of Valgrind's Lackey.
+pub fn lackey_import(data: &[u8]) {
+    if let Ok(source) = LackeySource::new(data) {
+        drain(source);
+    }
+}
+
+/// A machine description.
+pub fn machine_file(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Ok(machine) = MachineSpec::from_toml("fuzzed.toml", text) {
+        assert!(machine.last_level() >= 1);
+        assert!(machine.tlbs.iter().all(|tlb| tlb.geometry.sets().is_power_of_two()));
+        assert_eq!(machine.doubled().tlbs.len(), machine.tlbs.len());
+    }
+}
+
+/// Takes every item up to the end or the first error.
+fn drain(mut source: impl Source) {
+    while let Ok(Some(item)) = source.next_item() {
+        if let Item::Batch(batch) = item {
+            check_batch(&batch);
+        }
+    }
+}
+
+/// The promises of [`Batch`]: spans in order cover all references, each with as many as its block has sites.
+fn check_batch(batch: &Batch<'_>) {
+    assert!(!batch.spans.is_empty() || batch.refs.is_empty(), "references without a span");
+    for (number, span) in batch.spans.iter().enumerate() {
+        assert!(span.block.index() < batch.blocks.len(), "span {number} names no block");
+        let references = batch.span_end(number).checked_sub(span.first as usize);
+        assert_eq!(references, Some(batch.blocks.get(span.block).sites.len()), "references of span {number}");
+    }
+    assert_eq!(batch.spans.first().map_or(0, |span| span.first), 0, "references before the first span");
+}
