@@ -1,0 +1,135 @@
+//! The engine's counts against those of Valgrind's Cachegrind, and at faults against what the program does.
+
+use pagewalk_capture::engine::{Engine, Options};
+use pagewalk_capture::{Host, RingSource, Session};
+use pagewalk_trace::{Event, Item, Source};
+use pagewalk_units::Kind;
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+fn engine() -> Engine {
+    let cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("engine-cache");
+    Engine::prepare(&Options { cache: Some(cache), ..Options::default() })
+        .expect("the engine builds on this host")
+}
+
+fn compile(folder: &Path, name: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let program = folder.join(name);
+    let status = Command::new("cc")
+        .args(["-O1", "-g", "-I"])
+        .arg(root.join("engines/valgrind/include"))
+        .arg("-o")
+        .arg(&program)
+        .arg(root.join("tests/programs").join(name).with_extension("c"))
+        .status()
+        .expect("a C compiler");
+    assert!(status.success(), "{name}.c does not compile");
+    program
+}
+
+/// What one run made.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Counts {
+    instructions: u64,
+    /// Loads and modifies, as Cachegrind has no word for a modify.
+    reads: u64,
+    writes: u64,
+    /// References by address, since the last marker: earlier the place may have been something else's.
+    places: HashMap<u64, u64>,
+    markers: Vec<u64>,
+}
+
+fn consume(mut source: RingSource) -> Counts {
+    let mut counts = Counts::default();
+    while let Some(item) = source.next_item().expect("a stream in good order") {
+        match item {
+            Item::Batch(batch) => {
+                counts.instructions += batch.instructions();
+                for reference in batch.refs {
+                    *counts.places.entry(reference.address().0).or_default() += 1;
+                    match reference.kind() {
+                        Kind::Store => counts.writes += 1,
+                        _ => counts.reads += 1,
+                    }
+                }
+            }
+            Item::Event { event: Event::Marker { id }, .. } => {
+                counts.markers.push(id);
+                counts.places.clear();
+            }
+            Item::Event { .. } => {}
+        }
+    }
+    counts
+}
+
+/// Runs a program that starts no other, with an empty environment.
+fn run(engine: &Engine, program: &Path) -> Counts {
+    let session = Session::new("valgrind", Host::detect()).unwrap();
+    let log = session.directory().join("log");
+    let none: [&OsStr; 0] = [];
+    let mut command = engine.command(Some(&session.socket_path()), &log, &none, program.as_os_str(), &none);
+    command.env_clear().env("VALGRIND_LIB", engine.folder()).stdout(Stdio::null());
+    let seen = Mutex::new(vec![]);
+    let status = session.run(command, |source| seen.lock().unwrap().push(consume(source))).unwrap();
+    assert!(status.success(), "{status}");
+    let mut seen = seen.into_inner().unwrap();
+    assert_eq!(seen.len(), 1);
+    seen.pop().unwrap()
+}
+
+/// Instructions, data reads and data writes as Cachegrind counts them.
+fn cachegrind(engine: &Engine, program: &Path) -> [u64; 3] {
+    let output = Command::new(engine.launcher())
+        .env_clear()
+        .env("VALGRIND_LIB", engine.folder())
+        .args(["--command-line-only=yes", "--tool=cachegrind", "--cache-sim=yes"])
+        .args(["--vgdb=no", "--cachegrind-out-file=/dev/null"])
+        // As in `run`: the C library asks what kind of file it is.
+        .stdout(Stdio::null())
+        .arg(program)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    let line = |name: &str| {
+        let line =
+            text.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("no {name} in {text}"));
+        line.split_once(name).unwrap().1.replace(',', "")
+    };
+    let numbers: Vec<u64> = [line("I   refs:"), line("D   refs:")]
+        .iter()
+        .flat_map(|line| line.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()))
+        .collect();
+    let [instructions, data, reads, writes] = numbers[..] else { panic!("{numbers:?} from {text}") };
+    assert_eq!(data, reads + writes);
+    [instructions, reads, writes]
+}
+
+#[test]
+fn counts_equal_cachegrinds() {
+    let engine = engine();
+    let folder = tempfile::tempdir().unwrap();
+    for program in [PathBuf::from("/bin/true"), compile(folder.path(), "instructions")] {
+        let counts = run(&engine, &program);
+        let ours = [counts.instructions, counts.reads, counts.writes];
+        assert_eq!(ours, cachegrind(&engine, &program), "{}", program.display());
+    }
+}
+
+/// What comes before a faulting instruction in its block counts once, also when the program goes on at the
+/// instruction; the instruction itself counts when it is done; what comes after it counts if the program goes on.
+#[test]
+fn a_handled_fault_counts_what_was_done() {
+    let engine = engine();
+    let folder = tempfile::tempdir().unwrap();
+    let counts = run(&engine, &compile(folder.path(), "faults"));
+    let [before, guarded, after] = counts.markers[..] else { panic!("{:?}", counts.markers) };
+    assert_eq!(
+        [before, guarded, after].map(|place| counts.places.get(&place).copied()),
+        [Some(1000), Some(500), Some(500)]
+    );
+}
