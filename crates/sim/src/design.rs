@@ -1,9 +1,10 @@
 //! One design: a machine under a page-size policy.
 
 use crate::first_level::{FirstLevel, Held};
+use crate::reach::ReachFamily;
 use crate::store::{CLASSES, FETCH, LOAD, PageStore, STORE};
 use pagewalk_mm::{MappingId, PageSizePolicy, Scope};
-use pagewalk_translate::{Filled, LowerLevels, MachineSpec, RadixWalker};
+use pagewalk_translate::{Filled, LowerLevels, MachineSpec, RadixWalker, page_key};
 use pagewalk_units::{Kind, PageSize, Vpn};
 use std::sync::Arc;
 
@@ -16,8 +17,9 @@ pub struct DesignSpec {
     pub machine: MachineSpec,
     /// The kernel's choice of page sizes.
     pub policy: Arc<dyn PageSizePolicy>,
-    /// Further sizes of the lower levels to count walks for, as doublings of the machine's own.
-    pub reach: Vec<i32>,
+    /// Sizes of the last level to count misses for, as doublings of the machine's own; and the page size
+    /// whose array is meant.
+    pub reach: Option<(std::ops::RangeInclusive<i32>, PageSize)>,
 }
 
 /// Index of a page size in per-size tables.
@@ -40,14 +42,6 @@ pub(crate) struct MissCounts {
     pub inside_huge: [u64; CLASSES],
 }
 
-/// Walks that another size of the lower levels would make.
-#[derive(Clone, Debug)]
-pub(crate) struct ReachProbe {
-    pub doublings: i32,
-    pub lower: LowerLevels,
-    pub walks: u64,
-}
-
 #[derive(Clone)]
 pub(crate) struct Design {
     pub name: String,
@@ -59,7 +53,8 @@ pub(crate) struct Design {
     pub array: [[Option<usize>; 2]; CLASSES],
     pub lower: LowerLevels,
     pub walker: RadixWalker,
-    pub reach: Vec<ReachProbe>,
+    pub reach: Option<ReachFamily>,
+    last_level: u8,
     pub counts: MissCounts,
 }
 
@@ -83,15 +78,16 @@ impl Design {
             }
             first.push(FirstLevel::new(index, tlb, serves));
         }
-        let probe = |&doublings: &i32| ReachProbe {
-            doublings,
-            lower: LowerLevels::new(&spec.machine, doublings),
-            walks: 0,
+        let last = spec.machine.last_level();
+        let family = |(doublings, size): (std::ops::RangeInclusive<i32>, PageSize)| {
+            let (_, tlb) = spec.machine.level(last).find(|(_, tlb)| tlb.holds(size))?;
+            Some(ReachFamily::new(doublings.map(|n| tlb.geometry.scaled(n))))
         };
         Design {
-            lower: LowerLevels::new(&spec.machine, 0),
+            reach: spec.reach.and_then(family),
+            last_level: last,
+            lower: LowerLevels::new(&spec.machine),
             walker: RadixWalker::new(&spec.machine.walker),
-            reach: spec.reach.iter().map(probe).collect(),
             name: spec.name,
             machine: spec.machine,
             policy: spec.policy,
@@ -108,8 +104,8 @@ impl Design {
 
     /// Whether one first-level array serves fetches and data, or fetches can bypass the first level:
     /// then every fetch has its own place in the order and none may be folded into its neighbour.
-    pub fn needs_every_fetch(&self) -> bool {
-        let sizes = if self.policy.may_be_huge() { &[SMALL, HUGE][..] } else { &[SMALL] };
+    pub fn needs_every_fetch(&self, policy: &dyn PageSizePolicy) -> bool {
+        let sizes = if policy.may_be_huge() { &[SMALL, HUGE][..] } else { &[SMALL] };
         let bypass = sizes.iter().any(|&size| self.array[FETCH][size].is_none());
         let unified = self.array[FETCH].iter().flatten().any(|fetch| {
             [LOAD, STORE].iter().any(|&class| self.array[class].iter().flatten().any(|data| data == fetch))
@@ -122,11 +118,13 @@ impl Design {
         let (held, number, size) = self.mapped(store, page);
         let address = Vpn(store.pages[page as usize].vpn).start();
         self.counts.first_level[class][size] += 1;
-        for probe in &mut self.reach {
-            let walked = probe.lower.serve(kind, address, SIZES[size]) == Filled::Walk;
-            probe.walks += u64::from(walked);
+        let served = self.lower.serve(kind, address, SIZES[size]);
+        if let Some(reach) = &mut self.reach {
+            if served == Filled::Walk || served == Filled::Level(self.last_level) {
+                reach.touch(number, page_key(number, SIZES[size]));
+            }
         }
-        let read = match self.lower.serve(kind, address, SIZES[size]) {
+        let read = match served {
             Filled::Level(_) => {
                 self.counts.lower_hits += 1;
                 None
@@ -166,20 +164,14 @@ impl Design {
             self.first[array].remove(store, self.bit, held, number);
         }
         self.lower.invalidate(number, SIZES[size]);
-        for probe in &mut self.reach {
-            probe.lower.invalidate(number, SIZES[size]);
+        if let Some(reach) = &mut self.reach {
+            reach.invalidate(page_key(number, SIZES[size]));
         }
     }
 
-    /// A copy of this design as design `bit`, which from now on has `mapping` on huge pages.
-    pub fn fork(
-        &self,
-        store: &mut PageStore,
-        bit: usize,
-        mapping: MappingId,
-        policy: Arc<dyn PageSizePolicy>,
-    ) -> Design {
-        let mut copy = Design { bit, reach: Vec::new(), policy, ..self.clone() };
+    /// A copy of this design as design `bit` under another policy, with the same pages in its TLBs.
+    pub fn fork(&self, store: &mut PageStore, bit: usize, policy: Arc<dyn PageSizePolicy>) -> Design {
+        let copy = Design { bit, reach: None, policy, ..self.clone() };
         for array in &copy.first {
             array.mark_residency(store, bit);
         }
@@ -189,21 +181,25 @@ impl Design {
             }
         }
         store.huge_refs.push(store.huge_refs[self.bit]);
-        for page in store.live() {
-            if store.pages[page as usize].mapping == mapping {
-                copy.invalidate(store, page);
-            }
-        }
-        for unit in store.units.iter_mut().filter(|unit| unit.pages > 0 && unit.mapping == mapping) {
-            unit.huge |= 1 << bit;
-            unit.small &= !(1 << bit);
-        }
         copy
     }
 
-    /// Whether its policy decides per unit, and may decide for huge pages.
+    /// Moves all of `mapping` to huge pages.
+    pub fn make_huge(&mut self, store: &mut PageStore, mapping: MappingId) {
+        for page in store.live() {
+            if store.pages[page as usize].mapping == mapping {
+                self.invalidate(store, page);
+            }
+        }
+        for unit in store.units.iter_mut().filter(|unit| unit.pages > 0 && unit.mapping == mapping) {
+            unit.huge |= self.mask();
+            unit.small &= !self.mask();
+        }
+    }
+
+    /// Whether its policy decides unit by unit.
     pub fn decides(&self) -> bool {
-        self.policy.may_be_huge() && self.policy.scope() == Scope::Mapping
+        self.policy.scope() == Scope::Mapping
     }
 }
 

@@ -64,8 +64,7 @@ impl FirstLevel {
 
     /// Puts `held`, whose page number at its size is `number`, in the place of the oldest entry.
     pub fn fill(&mut self, store: &mut PageStore, design: usize, held: Held, number: u64) {
-        let ways = self.ways_of(number);
-        let oldest = ways.min_by_key(|&way| self.age(store, self.slots[way])).expect("at least one way");
+        let oldest = self.oldest(store, self.ways_of(number));
         let victim = std::mem::replace(&mut self.slots[oldest], Packed::new(held));
         if victim != Packed::EMPTY {
             self.clear_residency(store, design, victim.get());
@@ -103,14 +102,30 @@ impl FirstLevel {
         first..first + self.geometry.ways()
     }
 
+    fn oldest(&self, store: &PageStore, ways: std::ops::Range<usize>) -> usize {
+        let mut oldest = (u64::MAX, ways.start);
+        for (way, &slot) in ways.clone().zip(&self.slots[ways]) {
+            let age = self.age(store, slot);
+            if age < oldest.0 {
+                oldest = (age, way);
+            }
+        }
+        oldest.1
+    }
+
     /// Time of the last reference that touched the entry here; empty ways are oldest.
+    #[inline(always)]
     fn age(&self, store: &PageStore, slot: Packed) -> u64 {
+        if slot.0 < 1 << 30 {
+            let stamp = |class: usize| if self.classes[class] { store.page_stamps[class][slot.0 as usize] } else { 0 };
+            return stamp(0).max(stamp(1)).max(stamp(2));
+        }
         if slot == Packed::EMPTY {
             return 0;
         }
         let stamp = |class: usize| match slot.get() {
             Held::Page(id) => store.page_stamps[class][id as usize],
-            Held::Unit(id) => store.unit_stamps[class][id as usize],
+            Held::Unit(id) => store.unit_stamp(id, class),
             Held::Block(id) => store.block_stamp(id, class),
         };
         self.served().map(stamp).max().unwrap_or(0)

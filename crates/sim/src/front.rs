@@ -4,7 +4,7 @@
 //! class holds the page. So a reference that finds its page here is a hit everywhere, and all that is
 //! left to do is to note the time and count. Entries leave when any design evicts the page.
 
-use crate::store::{CLASSES, LOAD, PageStore, STORE};
+use crate::store::{CLASSES, PageStore, bits};
 use pagewalk_trace::Ref;
 
 /// Entries per class, a power of two. Larger than any first-level reach in use, so that conflicts are rare.
@@ -14,22 +14,25 @@ const MASK: u64 = SLOTS as u64 - 1;
 const EMPTY: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
-    pub vpn: u64,
-    pub page: u32,
-    pub unit: u32,
-    /// References since the entry was made.
-    pub hits: u64,
+struct Entry {
+    vpn: u64,
+    page: u32,
+    /// References since the entry was made or last counted.
+    hits: u32,
 }
 
+const _: () = assert!(size_of::<Entry>() == 16);
+
 pub(crate) struct Front {
-    entries: [Box<[Entry]>; CLASSES],
+    entries: [Box<[Entry; SLOTS]>; CLASSES],
+    /// References that `hits` may still take before they have to be counted.
+    room: u32,
 }
 
 impl Front {
     pub fn new() -> Front {
-        let empty = Entry { vpn: EMPTY, page: 0, unit: 0, hits: 0 };
-        Front { entries: std::array::from_fn(|_| vec![empty; SLOTS].into_boxed_slice()) }
+        let empty = Entry { vpn: EMPTY, page: 0, hits: 0 };
+        Front { entries: std::array::from_fn(|_| Box::new([empty; SLOTS])), room: u32::MAX }
     }
 }
 
@@ -41,13 +44,14 @@ impl PageStore {
     /// Takes references while they hit the front; returns how many. The next one, if any, missed it or
     /// crosses a page boundary.
     ///
-    /// `SPLIT`: loads and stores are classes of their own. `UNITS`: some design has huge pages.
+    /// `SPLIT`: loads and stores are classes of their own.
     #[inline(always)]
-    fn run_data<const SPLIT: bool, const UNITS: bool>(&mut self, refs: &[Ref], may_cross: u64) -> usize {
+    fn run_data<const SPLIT: bool>(&mut self, refs: &[Ref], may_cross: u64) -> usize {
         let [_, loads, stores] = &mut self.front.entries;
-        let (loads, stores) = (&mut loads[..SLOTS], &mut stores[..SLOTS]);
-        let [_, load_pages, store_pages] = &mut self.page_stamps;
-        let [_, load_units, store_units] = &mut self.unit_stamps;
+        let [_, load_stamps, store_stamps] = &mut self.page_stamps;
+        // All pages have stamps of every class, so one length serves both.
+        let pages = load_stamps.len().min(store_stamps.len());
+        let (load_stamps, store_stamps) = (&mut load_stamps[..pages], &mut store_stamps[..pages]);
         let mut now = self.now;
         let mut taken = refs.len();
         for (i, r) in refs.iter().enumerate() {
@@ -66,26 +70,26 @@ impl PageStore {
             }
             entry.hits += 1;
             now += 1;
-            let pages = if store { &mut *store_pages } else { &mut *load_pages };
-            pages[entry.page as usize] = now;
-            if UNITS {
-                let units = if store { &mut *store_units } else { &mut *load_units };
-                units[entry.unit as usize] = now;
-            }
+            let stamps = if store { &mut *store_stamps } else { &mut *load_stamps };
+            stamps[entry.page as usize] = now;
         }
         self.now = now;
         taken
     }
 
-    /// [`PageStore::run_data`] for the classes and page sizes of this run.
-    pub fn take_data_hits(&mut self, refs: &[Ref], wide: bool, split: bool, units: bool) -> usize {
+    /// [`PageStore::run_data`] for the classes of this run.
+    pub fn take_data_hits(&mut self, refs: &[Ref], wide: bool, split: bool) -> usize {
         let may_cross = if wide { 0 } else { MAY_CROSS };
-        match (split, units) {
-            (false, false) => self.run_data::<false, false>(refs, may_cross),
-            (false, true) => self.run_data::<false, true>(refs, may_cross),
-            (true, false) => self.run_data::<true, false>(refs, may_cross),
-            (true, true) => self.run_data::<true, true>(refs, may_cross),
+        let taken = match split {
+            false => self.run_data::<false>(refs, may_cross),
+            true => self.run_data::<true>(refs, may_cross),
+        };
+        // A batch holds far fewer references than a 32-bit count does, so counting in time is enough.
+        self.front.room = self.front.room.saturating_sub(taken as u32);
+        if self.front.room < 1 << 31 {
+            self.front_clear();
         }
+        taken
     }
 
     /// If the front holds the page for `class`: notes the time and returns the page. Does not count.
@@ -97,7 +101,6 @@ impl PageStore {
         }
         self.now += 1;
         self.page_stamps[class][entry.page as usize] = self.now;
-        self.unit_stamps[class][entry.unit as usize] = self.now;
         Some(entry.page)
     }
 
@@ -109,7 +112,7 @@ impl PageStore {
             return;
         }
         self.front_clear_slot(class, slot);
-        self.front.entries[class][slot] = Entry { vpn, page, unit, hits: 0 };
+        self.front.entries[class][slot] = Entry { vpn, page, hits: 0 };
         self.units[unit as usize].slots[class][slot / 64] |= 1 << (slot % 64);
     }
 
@@ -134,7 +137,8 @@ impl PageStore {
 
     /// Empties the front and counts what it still held.
     pub fn front_clear(&mut self) {
-        for class in [crate::store::FETCH, LOAD, STORE] {
+        self.front.room = u32::MAX;
+        for class in 0..CLASSES {
             for slot in 0..SLOTS {
                 self.front_clear_slot(class, slot);
             }
@@ -146,9 +150,25 @@ impl PageStore {
         if entry.vpn == EMPTY {
             return;
         }
-        let Entry { page, unit, hits, .. } = *entry;
+        let Entry { page, hits, .. } = *entry;
         entry.vpn = EMPTY;
-        self.units[unit as usize].slots[class][slot / 64] &= !(1 << (slot % 64));
-        self.credit(page, class, hits);
+        let unit = self.pages[page as usize].unit as usize;
+        self.units[unit].slots[class][slot / 64] &= !(1 << (slot % 64));
+        let last = &mut self.unit_stamps[class][unit];
+        *last = (*last).max(self.page_stamps[class][page as usize]);
+        self.credit(page, class, hits.into());
+    }
+
+    /// Time of the last reference of `class` to a unit. Hits in the front note it for their page only, so
+    /// pages that are in the front are asked.
+    pub fn unit_stamp(&self, unit: u32, class: usize) -> u64 {
+        let mut last = self.unit_stamps[class][unit as usize];
+        for (word, &slots) in self.units[unit as usize].slots[class].iter().enumerate() {
+            for bit in bits(slots) {
+                let page = self.front.entries[class][word * 64 + bit].page;
+                last = last.max(self.page_stamps[class][page as usize]);
+            }
+        }
+        last
     }
 }

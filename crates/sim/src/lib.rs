@@ -22,6 +22,7 @@ mod front;
 mod library;
 mod pass;
 mod profile;
+mod reach;
 mod store;
 
 pub use counts::{ClassCounts, DesignCounts};

@@ -128,10 +128,18 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     mappings: Vec<MappingCounts>,
     /// Page counts of the first design that outlive their page: page number, mapping, walks.
     pub(crate) retired_walks: rustc_hash::FxHashMap<(u64, MappingId), [u64; 2]>,
+    followers: Vec<Follower>,
     fetches: FetchTable,
     every_fetch: bool,
     fetching: Fetching,
     changes: Vec<Change>,
+}
+
+/// A policy for which the first design stands as long as it decides the same.
+struct Follower {
+    name: String,
+    policy: Arc<dyn PageSizePolicy>,
+    design: Option<usize>,
 }
 
 /// The page that fetches come from now, with those not yet counted.
@@ -167,6 +175,7 @@ impl<O: WalkObserver> Pass<O> {
             data_references: 0,
             mappings: Vec::new(),
             retired_walks: Default::default(),
+            followers: Vec::new(),
             fetches: FetchTable::default(),
             every_fetch: false,
             fetching: NOWHERE,
@@ -183,24 +192,37 @@ impl<O: WalkObserver> Pass<O> {
         if design.policy.may_be_huge() && design.policy.scope() == Scope::Block {
             self.store.block_designs |= design.mask();
         }
-        self.every_fetch |= design.needs_every_fetch();
+        self.every_fetch |= design.needs_every_fetch(design.policy.as_ref());
         self.designs.push(design);
     }
 
-    /// Adds a copy of the first design that from now on has `mapping` on huge pages; returns its index.
-    pub(crate) fn fork(
-        &mut self,
-        name: String,
-        mapping: MappingId,
-        policy: Arc<dyn PageSizePolicy>,
-    ) -> usize {
+    /// Adds a copy of the first design that is under `policy` from now on; returns its index.
+    pub(crate) fn fork(&mut self, name: String, policy: Arc<dyn PageSizePolicy>) -> usize {
         self.settle();
         let bit = self.designs.len();
-        let mut copy = self.designs[0].fork(&mut self.store, bit, mapping, policy);
+        let mut copy = self.designs[0].fork(&mut self.store, bit, policy);
         copy.name = name;
         self.add(copy);
-        self.note_extents(mapping);
         bit
+    }
+
+    /// Moves all of `mapping` to huge pages in one design.
+    pub(crate) fn make_huge(&mut self, design: usize, mapping: MappingId) {
+        self.settle();
+        self.designs[design].make_huge(&mut self.store, mapping);
+        self.note_extents(mapping);
+    }
+
+    /// Has the first design stand for `policy` as well, until the two first decide differently; from then
+    /// on a design of its own does.
+    pub(crate) fn follow(&mut self, name: String, policy: Arc<dyn PageSizePolicy>) {
+        self.every_fetch |= self.designs[0].needs_every_fetch(policy.as_ref());
+        self.followers.push(Follower { name, policy, design: None });
+    }
+
+    /// The design that stands for follower `index`.
+    pub(crate) fn design_of_follower(&self, index: usize) -> usize {
+        self.followers[index].design.unwrap_or(0)
     }
 
     /// The address space as it is now.
@@ -248,10 +270,9 @@ impl<O: WalkObserver> Pass<O> {
 
     fn run_folded(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>, first: usize, end: usize) {
         let mut cursor = FetchCursor { span: spans.start, run: 0, end: spans.end };
-        let units = self.designs.iter().any(|design| design.policy.may_be_huge());
         let mut next = first;
         loop {
-            next += self.store.take_data_hits(&batch.refs[next..end], batch.wide, self.split, units);
+            next += self.store.take_data_hits(&batch.refs[next..end], batch.wide, self.split);
             if next == end {
                 break;
             }
@@ -395,21 +416,40 @@ impl<O: WalkObserver> Pass<O> {
         self.pages_touched += 1;
         self.counts_of(mapping).pages_touched += 1;
         let id = self.store.pages[page as usize].unit;
+        if self.store.units[id as usize].pages_peak == 1 {
+            self.store.units[id as usize].extent = extent(&self.space, mapping, vpn >> BLOCK_SHIFT);
+        }
+        self.part_followers(vpn, id);
+        let fault = |populated| Fault::new(vpn >> BLOCK_SHIFT, mapping, self.space.vma(address), populated);
         let populated = self.store.populated(id);
         let unit = &mut self.store.units[id as usize];
-        if unit.pages_peak == 1 {
-            unit.extent = extent(&self.space, mapping, vpn >> BLOCK_SHIFT);
-        }
-        let vma = self.space.vma(address);
         for design in self.designs.iter().filter(|design| design.decides()) {
-            if (unit.huge | unit.small) & design.mask() != 0 {
-                continue;
+            if (unit.huge | unit.small) & design.mask() == 0 {
+                let huge = design.policy.wants_huge(&fault(populated & design.mask() != 0));
+                *(if huge { &mut unit.huge } else { &mut unit.small }) |= design.mask();
             }
-            let fault = Fault::new(vpn >> BLOCK_SHIFT, mapping, vma, populated & design.mask() != 0);
-            let decision = if design.policy.wants_huge(&fault) { &mut unit.huge } else { &mut unit.small };
-            *decision |= design.mask();
         }
         page
+    }
+
+    /// Gives a design of its own to every follower that decides otherwise than the first design.
+    fn part_followers(&mut self, vpn: u64, unit: u32) {
+        let Unit { huge, small, mapping, .. } = self.store.units[unit as usize];
+        if (huge | small) & 1 != 0 {
+            return;
+        }
+        let populated = self.store.populated(unit) & 1 != 0;
+        let vma = self.space.vma(Vpn(vpn).start());
+        let fault = Fault::new(vpn >> BLOCK_SHIFT, mapping, vma, populated);
+        let first = self.designs[0].policy.wants_huge(&fault);
+        let parts = |f: &Follower| f.design.is_none() && f.policy.wants_huge(&fault) != first;
+        let parting: Vec<usize> =
+            (0..self.followers.len()).filter(|&index| parts(&self.followers[index])).collect();
+        for index in parting {
+            let Follower { name, policy, .. } = &self.followers[index];
+            let (name, policy) = (name.clone(), Arc::clone(policy));
+            self.followers[index].design = Some(self.fork(name, policy));
+        }
     }
 
     /// The mapping of the kernel-made huge page that backs `vpn`, if one does. Areas that grow together

@@ -85,6 +85,7 @@ pub(crate) struct PageStore {
     pub units: Vec<Unit>,
     pub blocks: Vec<Block>,
     pub page_stamps: [Vec<u64>; CLASSES],
+    /// But for references that hit the front: see [`PageStore::unit_stamp`].
     pub unit_stamps: [Vec<u64>; CLASSES],
     pub now: u64,
     pub front: Front,
@@ -193,7 +194,7 @@ impl PageStore {
     /// Time of the last reference of any class in `classes` to a block.
     pub fn block_stamp(&self, block: u32, class: usize) -> u64 {
         let units = &self.blocks[block as usize].units;
-        units.iter().map(|&unit| self.unit_stamps[class][unit as usize]).max().unwrap_or(0)
+        units.iter().map(|&unit| self.unit_stamp(unit, class)).max().unwrap_or(0)
     }
 
     /// A new page of `mapping`, in a unit that may be new too.

@@ -170,7 +170,7 @@ fn check(seed: u64) {
                 name: format!("{} {paging:?}", machine.name),
                 machine: machine.clone(),
                 policy: Arc::clone(policy),
-                reach: Vec::new(),
+                reach: None,
             });
             slows.push(Slow::new(machine, *paging));
         }

@@ -11,6 +11,6 @@ mod spec;
 mod walker;
 
 pub use error::MachineError;
-pub use lower::{ArrayCounts, Filled, LowerLevels};
+pub use lower::{ArrayCounts, Filled, LowerLevels, page_key};
 pub use spec::{CostSpec, KindSet, MachineSpec, Match, TlbSpec, WalkCacheSpec, WalkerSpec};
 pub use walker::{RadixWalker, WalkCacheCounts, WalkLevel};

@@ -4,7 +4,7 @@
 //! serve the reference's kind are looked up at once. A hit fills every level above it; a walk fills
 //! every level that can hold the page (inclusive fill, without back-invalidation).
 
-use crate::{MachineSpec, TlbSpec};
+use crate::{KindSet, MachineSpec, TlbSpec};
 use pagewalk_setassoc::LruArray;
 use pagewalk_units::{Kind, PageSize, VirtAddr};
 
@@ -29,6 +29,7 @@ pub enum Filled {
 /// The arrays of levels 2 and up.
 #[derive(Clone, Debug)]
 pub struct LowerLevels {
+    /// By level, 2 first.
     arrays: Vec<Lower>,
     last_level: u8,
 }
@@ -36,33 +37,40 @@ pub struct LowerLevels {
 #[derive(Clone, Debug)]
 struct Lower {
     index: usize,
-    spec: TlbSpec,
+    level: u8,
+    serves: KindSet,
+    /// Bit n: holds pages of 2^n bytes.
+    sizes: u64,
     array: LruArray,
     counts: ArrayCounts,
 }
 
 impl Lower {
-    fn holds(&self, kind: Kind, size: PageSize) -> bool {
-        self.spec.serves.has(kind) && self.spec.holds(size)
+    fn holds(&self, size: PageSize) -> bool {
+        self.sizes >> size.shift() & 1 == 1
     }
 }
 
 /// The key of a page in arrays that mix sizes.
-fn key(number: u64, size: PageSize) -> u64 {
+pub fn page_key(number: u64, size: PageSize) -> u64 {
     number << 6 | u64::from(size.shift())
 }
 
 impl LowerLevels {
-    /// Empty arrays; `doublings` scales each (see [`pagewalk_setassoc::Geometry::scaled`]).
-    pub fn new(machine: &MachineSpec, doublings: i32) -> LowerLevels {
+    /// Empty arrays.
+    pub fn new(machine: &MachineSpec) -> LowerLevels {
         let lower = |(index, spec): (usize, &TlbSpec)| Lower {
             index,
-            spec: spec.clone(),
-            array: LruArray::new(spec.geometry.scaled(doublings)),
+            level: spec.level,
+            serves: spec.serves,
+            sizes: spec.page_sizes.iter().fold(0, |sizes, size| sizes | 1 << size.shift()),
+            array: LruArray::new(spec.geometry),
             counts: ArrayCounts::default(),
         };
         let below = machine.tlbs.iter().enumerate().filter(|(_, tlb)| tlb.level > 1);
-        LowerLevels { arrays: below.map(lower).collect(), last_level: machine.last_level() }
+        let mut arrays: Vec<Lower> = below.map(lower).collect();
+        arrays.sort_by_key(|lower| lower.level);
+        LowerLevels { arrays, last_level: machine.last_level() }
     }
 
     /// Serves a first-level miss: looks up level by level, then fills as a hit or a walk does.
@@ -70,42 +78,42 @@ impl LowerLevels {
         let number = size.number(address);
         let outcome = self.look_up(kind, number, size);
         let filled_above = match outcome {
+            Filled::Level(2) => return outcome,
             Filled::Level(level) => level,
             Filled::Walk => self.last_level + 1,
         };
         for lower in &mut self.arrays {
-            if lower.spec.level < filled_above && lower.holds(kind, size) {
-                lower.array.fill(number, key(number, size));
+            if lower.level < filled_above && lower.holds(size) && lower.serves.has(kind) {
+                lower.array.fill(number, page_key(number, size));
             }
         }
         outcome
     }
 
     fn look_up(&mut self, kind: Kind, number: u64, size: PageSize) -> Filled {
-        for level in 2..=self.last_level {
-            let mut hit = false;
-            for lower in &mut self.arrays {
-                if lower.spec.level != level || !lower.spec.serves.has(kind) {
-                    continue;
-                }
-                lower.counts.lookups += 1;
-                if lower.spec.holds(size) && lower.array.touch(number, key(number, size)) {
-                    lower.counts.hits += 1;
-                    hit = true;
-                }
+        let key = page_key(number, size);
+        let mut found = None;
+        for lower in &mut self.arrays {
+            if found.is_some_and(|level| lower.level > level) {
+                break;
             }
-            if hit {
-                return Filled::Level(level);
+            if !lower.serves.has(kind) {
+                continue;
+            }
+            lower.counts.lookups += 1;
+            if lower.holds(size) && lower.array.touch(number, key) {
+                lower.counts.hits += 1;
+                found = Some(lower.level);
             }
         }
-        Filled::Walk
+        found.map_or(Filled::Walk, Filled::Level)
     }
 
     /// Drops the page with this number at `size` from every array.
     pub fn invalidate(&mut self, number: u64, size: PageSize) {
         for lower in &mut self.arrays {
-            if lower.spec.holds(size) {
-                lower.array.remove(number, key(number, size));
+            if lower.holds(size) {
+                lower.array.remove(number, page_key(number, size));
             }
         }
     }
@@ -113,11 +121,5 @@ impl LowerLevels {
     /// Index in the machine file and counts of each array.
     pub fn counts(&self) -> impl Iterator<Item = (usize, ArrayCounts)> + '_ {
         self.arrays.iter().map(|lower| (lower.index, lower.counts))
-    }
-
-    /// Entries of the last level's arrays that can hold pages of `size`, and whether any can.
-    pub fn last_level_entries(&self, size: PageSize) -> usize {
-        let last = self.arrays.iter().filter(|l| l.spec.level == self.last_level && l.spec.holds(size));
-        last.map(|lower| lower.array.geometry().entries()).sum()
     }
 }

@@ -103,12 +103,19 @@ impl WalkObserver for Attribution {
     }
 }
 
-/// Design `index` stands for `kind`, counted since `start`.
+/// Which design stands for an alternative.
+#[derive(Clone, Copy)]
+enum At {
+    Own(usize),
+    Follower(usize),
+}
+
+/// An alternative, counted since `start` (the beginning, where there is none).
 struct Tried {
     kind: AlternativeKind,
-    index: usize,
+    design: At,
     from_instruction: u64,
-    start: MissCounts,
+    start: Option<MissCounts>,
 }
 
 /// The profiler of one process.
@@ -126,36 +133,41 @@ impl Profile {
     /// `thp` is the kernel's mode on the host whose behaviour is the baseline.
     pub fn new(machines: &[MachineSpec], thp: ThpMode, what_if: bool) -> Result<Profile, PassError> {
         let thp = Thp { mode: thp };
-        let design = |machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>, reach: Vec<i32>| DesignSpec {
+        let design = |machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>, reach| DesignSpec {
             name: machine.name.clone(),
             machine: machine.clone(),
             policy,
             reach,
         };
-        let reach = |machine: &MachineSpec| {
-            if what_if && machine.last_level() > 1 { REACH.collect() } else { Vec::new() }
-        };
-        let mut specs = Vec::new();
-        for (i, machine) in machines.iter().enumerate() {
-            let reach = if i == 0 { reach(machine) } else { Vec::new() };
-            specs.push(design(machine, Arc::new(thp), reach));
-        }
+        let reach = |machine: &MachineSpec, size| (machine.last_level() > 1).then_some((REACH, size));
+        let mut specs: Vec<DesignSpec> =
+            machines.iter().map(|machine| design(machine, Arc::new(thp), None)).collect();
         let mut tried = Vec::new();
         if let (true, Some(machine)) = (what_if, machines.first()) {
-            let always = Thp { mode: ThpMode::Always };
-            let wanted: [(AlternativeKind, DesignSpec); 4] = [
-                (AlternativeKind::AllSmall, design(machine, Arc::new(Small), Vec::new())),
-                (AlternativeKind::ThpAlways, design(machine, Arc::new(always), Vec::new())),
-                (AlternativeKind::AllHuge, design(machine, Arc::new(Everything), reach(machine))),
-                (AlternativeKind::DoubleTlb, design(&machine.doubled(), Arc::new(thp), Vec::new())),
-            ];
-            for (kind, spec) in wanted {
-                let start = MissCounts::default();
-                tried.push(Tried { kind, index: specs.len(), from_instruction: 0, start });
+            specs[0].reach = reach(machine, PageSize::FOUR_KIB);
+            for (kind, spec) in [
+                (
+                    AlternativeKind::AllHuge,
+                    design(machine, Arc::new(Everything), reach(machine, PageSize::TWO_MIB)),
+                ),
+                (AlternativeKind::DoubleTlb, design(&machine.doubled(), Arc::new(thp), None)),
+            ] {
+                tried.push(Tried { kind, design: At::Own(specs.len()), from_instruction: 0, start: None });
                 specs.push(spec);
             }
         }
-        let pass = Pass::new(specs, Attribution::default())?;
+        let mut pass = Pass::new(specs, Attribution::default())?;
+        if what_if {
+            pass.follow("all 4K".to_owned(), Arc::new(Small));
+            pass.follow("THP always".to_owned(), Arc::new(Thp { mode: ThpMode::Always }));
+            let followers = [AlternativeKind::AllSmall, AlternativeKind::ThpAlways].into_iter().enumerate();
+            tried.splice(0..0, followers.map(|(index, kind)| Tried {
+                kind,
+                design: At::Follower(index),
+                from_instruction: 0,
+                start: None,
+            }));
+        }
         Ok(Profile { pass, thp, machines: machines.len(), tried, what_if, next_look: FIRST_LOOK })
     }
 
@@ -183,16 +195,29 @@ impl Profile {
         costly.sort_by_key(|&(walks, mapping)| (std::cmp::Reverse(walks), mapping));
         for (_, mapping) in costly {
             let candidates = |t: &&Tried| matches!(t.kind, AlternativeKind::Mapping(_));
-            let room = self.pass.designs.len() < Pass::<Attribution>::DESIGNS_MAX;
+            // Two are kept for the followers.
+            let room = self.pass.designs.len() + 2 < Pass::<Attribution>::DESIGNS_MAX;
             if self.tried.iter().filter(candidates).count() >= CANDIDATES_MAX || !room {
                 return;
             }
-            let start = self.pass.designs[0].counts.clone();
+            let start = Some(self.pass.designs[0].counts.clone());
             let policy = Arc::new(OneMapping { mapping, rest: self.thp });
             let name = self.pass.space().info(mapping).name.clone();
-            let index = self.pass.fork(name, mapping, policy);
-            let kind = AlternativeKind::Mapping(mapping);
-            self.tried.push(Tried { kind, index, from_instruction: self.pass.instructions, start });
+            let design = self.pass.fork(name, policy);
+            self.pass.make_huge(design, mapping);
+            self.tried.push(Tried {
+                kind: AlternativeKind::Mapping(mapping),
+                design: At::Own(design),
+                from_instruction: self.pass.instructions,
+                start,
+            });
+        }
+    }
+
+    fn design(&self, at: At) -> usize {
+        match at {
+            At::Own(design) => design,
+            At::Follower(index) => self.pass.design_of_follower(index),
         }
     }
 
@@ -275,15 +300,16 @@ impl Findings<'_> {
         };
         let mut all = vec![same(AlternativeKind::Baseline, base.walks(), base.walk_references)];
         all.extend(self.profile.tried.iter().map(|tried| {
-            let counts = &self.counts[tried.index];
-            let before: u64 = tried.start.walks.iter().sum();
+            let counts = &self.counts[self.profile.design(tried.design)];
+            let start = tried.start.clone().unwrap_or_default();
+            let before: u64 = start.walks.iter().sum();
             Alternative {
                 kind: tried.kind,
                 from_instruction: tried.from_instruction,
                 walks: counts.walks() - before,
-                walk_references: counts.walk_references - tried.start.walk_references,
+                walk_references: counts.walk_references - start.walk_references,
                 baseline_walks: base.walks() - before,
-                baseline_walk_references: base.walk_references - tried.start.walk_references,
+                baseline_walk_references: base.walk_references - start.walk_references,
                 untouched_bytes: counts.untouched_bytes.saturating_sub(base.untouched_bytes),
             }
         }));
@@ -295,21 +321,17 @@ impl Findings<'_> {
     pub fn reach(&self) -> Vec<Reach> {
         let pass = &self.profile.pass;
         let all_huge = self.profile.tried.iter().find(|tried| tried.kind == AlternativeKind::AllHuge);
-        let designs = [(Some(0), PageSize::FOUR_KIB), (all_huge.map(|t| t.index), PageSize::TWO_MIB)];
-        let mut points = Vec::new();
+        let designs =
+            [(Some(0), PageSize::FOUR_KIB), (all_huge.map(|t| self.profile.design(t.design)), PageSize::TWO_MIB)];
+        let mut points: Vec<Reach> = Vec::new();
         for (index, page_size) in designs {
-            let Some(index) = index else { continue };
-            for probe in &pass.designs[index].reach {
-                let entries = probe.lower.last_level_entries(page_size) as u64;
-                let point = Reach { page_size, entries, walks: probe.walks, own: probe.doublings == 0 };
+            let family = index.and_then(|index| pass.designs[index].reach.as_ref());
+            for (doublings, (entries, walks)) in REACH.zip(family.iter().flat_map(|family| family.misses())) {
+                let point = Reach { page_size, entries: entries as u64, walks, own: doublings == 0 };
                 // Small arrays stop shrinking at one set: keep one point per size.
-                if points
-                    .last()
-                    .is_none_or(|last: &Reach| (last.entries, last.page_size) != (entries, page_size))
-                {
-                    points.push(point);
-                } else if point.own {
-                    *points.last_mut().expect("just seen") = point;
+                match points.last_mut() {
+                    Some(last) if (last.entries, last.page_size) == (point.entries, page_size) => *last = point,
+                    _ => points.push(point),
                 }
             }
         }
