@@ -77,9 +77,9 @@ impl Engine {
 
     /// The command that runs `program` under the engine, and every program it starts.
     ///
-    /// With `socket` each process image connects there and streams; without, it is instrumented all the same but
-    /// nothing is kept. Valgrind's messages go to `log_file`; the program's own output is left alone. `extra` are
-    /// further options for Valgrind.
+    /// With `socket` each process image connects there and streams; without, it is instrumented all the same
+    /// but nothing is kept. Valgrind's messages go to `log_file`; the program's own output is left alone.
+    /// `extra` are further options for Valgrind.
     pub fn command<S: AsRef<OsStr>>(
         &self,
         socket: Option<&Path>,
@@ -166,8 +166,8 @@ fn cache_folder(options: &Options) -> Result<PathBuf, EngineError> {
     base.map(|folder| folder.join("pagewalk")).ok_or(EngineError::NoCache)
 }
 
-/// A name for everything that the built tool depends on: this Valgrind (by its file, as asking it for its version
-/// takes a process), our sources, and the flags.
+/// A name for everything that the built tool depends on: this Valgrind (by its file, as asking it for its
+/// version takes a process), our sources, and the flags.
 fn build_key(launcher: &Path) -> Result<String, EngineError> {
     let meta = fs::metadata(launcher).map_err(|e| EngineError::file("examine", launcher, e))?;
     let mut hasher = DefaultHasher::new();

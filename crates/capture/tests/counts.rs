@@ -121,7 +121,7 @@ fn counts_equal_cachegrinds() {
 }
 
 /// What comes before a faulting instruction in its block counts once, also when the program goes on at the
-/// instruction; the instruction itself counts when it is done; what comes after it counts if the program goes on.
+/// instruction; the instruction itself counts when it is done; what comes after it, if the program goes on.
 #[test]
 fn a_handled_fault_counts_what_was_done() {
     let engine = engine();

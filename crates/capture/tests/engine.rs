@@ -1,5 +1,5 @@
-//! The engine by itself: built for the Valgrind of this host, and running real programs with nobody listening,
-//! with a listener that dies, and without changing what they do.
+//! The engine by itself: built for the Valgrind of this host, and running real programs with nobody
+//! listening, with a listener that dies, and without changing what they do.
 
 use pagewalk_capture::engine::{Engine, EngineError, Options};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, accept, bind, listen, socket};
@@ -30,10 +30,14 @@ fn run(socket: Option<&Path>, extra: &[&str], script: &str) -> Output {
 #[test]
 fn prepared_again_it_is_the_same_and_takes_no_time() {
     let first = engine();
-    let begin = Instant::now();
-    let second = engine();
-    assert!(begin.elapsed() < Duration::from_millis(100), "took {:?}", begin.elapsed());
-    assert_eq!(first, second);
+    // The best of several, as other tests keep the machine busy.
+    let times = (0..10).map(|_| {
+        let begin = Instant::now();
+        assert_eq!(first, engine());
+        begin.elapsed()
+    });
+    let best = times.min().unwrap();
+    assert!(best < Duration::from_millis(5), "took {best:?}");
     assert!(first.folder().join("pagewalk-amd64-linux").is_file());
 }
 

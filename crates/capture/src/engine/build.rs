@@ -26,7 +26,8 @@ const SOURCES: &[(&str, &str)] = &[
 const UNTRACED: &str = include_str!("../../engines/valgrind/untraced.sh");
 const UNTRACED_TOOL: &str = "pagewalk-x86-linux";
 
-/// As Valgrind builds its own tools: static, for its fixed address, without SSE in code that runs on its stacks.
+/// As Valgrind builds its own tools: static, for its fixed address, without SSE in code that runs on its
+/// stacks.
 const COMPILE_FLAGS: &[&str] = &[
     "-DVGA_amd64",
     "-DVGO_linux",
@@ -95,8 +96,8 @@ impl Parts {
     }
 }
 
-/// Builds in a folder of its own and renames it to `folder`, so that whoever finds `folder` finds all of it, and
-/// two that build at the same time do no harm: the second keeps what the first has put there.
+/// Builds in a folder of its own and renames it to `folder`, so that whoever finds `folder` finds all of it,
+/// and two that build at the same time do no harm: the second keeps what the first has put there.
 pub(super) fn build(parts: &Parts, compiler: &Path, version: &str, folder: &Path) -> Result<(), EngineError> {
     let cache = folder.parent().expect("a folder in the cache");
     fs::create_dir_all(cache).map_err(|e| EngineError::file("make the folder", cache, e))?;
