@@ -93,7 +93,7 @@ impl Session {
         Handle(Arc::clone(&self.streams))
     }
 
-    /// What went wrong with single processes so far, which ran on untraced.
+    /// What went wrong with single processes, which ran on untraced, since this was last asked.
     pub fn refused(&self) -> Vec<CaptureError> {
         self.streams.take_refused()
     }
@@ -114,11 +114,24 @@ impl Session {
         let mut root = Root { child, status: None };
         // After the child has started, which must not inherit it: every live process costs descriptors here.
         raise_descriptor_limit();
-        let status = std::thread::scope(|scope| self.serve(scope, &mut root, &on_stream))?;
+        let status = std::thread::scope(|scope| {
+            let served = self.serve(scope, &mut root, &on_stream);
+            if served.is_err() {
+                // Or the threads of the streams, which the scope waits for, might never end.
+                self.kill_all(&mut root);
+            }
+            served
+        })?;
         if self.streams.opened() == 0 {
             return Err(self.streams.take_refused().pop().unwrap_or(CaptureError::EngineSilent { status }));
         }
         Ok(status)
+    }
+
+    /// Kills the command, all it started, and every process that streams, whoever its parent is by now.
+    fn kill_all(&self, root: &mut Root) {
+        root.kill();
+        processes::kill_trees(&self.streams.live_processes());
     }
 
     /// Accepts streams until the command has exited and none is left.
@@ -152,8 +165,7 @@ impl Session {
             let accepted = self.accept_all(scope, on_stream, &mut spare)?;
             if self.streams.interrupts() >= 2 && !killed {
                 killed = true;
-                root.kill();
-                processes::kill_trees(&self.streams.live_processes());
+                self.kill_all(root);
             }
             let Some(status) = root.poll_status()? else { continue };
             if accepted || self.streams.any_live() {

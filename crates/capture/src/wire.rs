@@ -85,7 +85,8 @@ pub mod kind {
 pub const MAX_SLOTS: usize = 4096;
 /// Most instructions of one block.
 pub const MAX_INSTRUCTIONS: usize = 2048;
-/// Most blocks that one stream may define, and most paths through them: what bounds the decoder's memory.
+/// Most blocks that one stream may define, and most paths through them; block numbers lie below. It bounds the
+/// decoder's memory.
 pub const MAX_BLOCKS: usize = 1 << 24;
 
 /// Bits 63 to 31 of a block header, all ones, after a shift by 31.
@@ -196,7 +197,7 @@ pub enum Fault {
         bytes: u32,
     },
     /// More code than the decoder holds.
-    #[error("more than {MAX_BLOCKS} blocks, or paths through blocks")]
+    #[error("the program has run more than {MAX_BLOCKS} blocks of code, or paths through blocks")]
     TooMuchCode,
     /// An event of a kind unknown to this version.
     #[error("unknown event kind {0}")]

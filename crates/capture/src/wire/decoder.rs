@@ -1,12 +1,12 @@
 //! From words to items.
 //!
 //! Whole executions of blocks without padding, whose slots all made their reference, are decoded by
-//! [`Decoder::run`], eight slots at a time without a data-dependent branch. It stops at anything else (a block left early, an
-//! absent slot, an event, a fault), and [`Decoder::execution`] or [`Decoder::event`] takes that one thing.
+//! [`Decoder::run`], eight slots at a time and without a branch on data. It stops at anything else (a block left
+//! early, an absent slot, an event, a fault); [`Decoder::execution`] or [`Decoder::event`] takes that one thing.
 
 use super::definition::{Definition, Path};
 use super::event::{self, Parsed};
-use super::table::{Entry, Table};
+use super::table::{Entry, Table, look_up};
 use super::{Chunk, Fault, MAX_BLOCKS, MAX_SLOTS, WireError, block_number, event_parts, kind};
 use pagewalk_trace::{Batch, Dictionary, Event, Ref, Span};
 use pagewalk_units::{BlockId, RefIndex, SpaceId, ThreadId};
@@ -14,6 +14,9 @@ use rustc_hash::FxHashMap;
 
 /// Slots decoded at once.
 const LANES: usize = 8;
+
+/// Room for references: what the longest block adds to an almost full batch, and lanes that are written over.
+const REFS: usize = Batch::TARGET_LEN + MAX_SLOTS + LANES;
 
 /// A window of this, starting at `LANES - n`, keeps the first `n` lanes.
 static KEEP: [u64; LANES * 2] = {
@@ -67,11 +70,11 @@ pub struct Decoder {
     instructions: u64,
 }
 
-/// A batch being filled: arrays with room for what the longest block adds to an almost full batch.
+/// A batch being filled.
 #[derive(Debug)]
 struct Filling {
-    refs: Box<[Ref]>,
-    spans: Box<[Span]>,
+    refs: Box<[Ref; REFS]>,
+    spans: Box<[Span; Batch::TARGET_LEN]>,
     refs_len: usize,
     spans_len: usize,
     instructions: u64,
@@ -89,8 +92,8 @@ impl Decoder {
     /// A decoder for the stream of address space `space`.
     pub fn new(space: SpaceId) -> Decoder {
         let batch = Filling {
-            refs: vec![Ref::from_parts(0, 0); Batch::TARGET_LEN + MAX_SLOTS + LANES].into(),
-            spans: vec![Span { block: BlockId(0), first: 0 }; Batch::TARGET_LEN].into(),
+            refs: Box::new([Ref::from_parts(0, 0); REFS]),
+            spans: Box::new([Span { block: BlockId(0), first: 0 }; Batch::TARGET_LEN]),
             refs_len: 0,
             spans_len: 0,
             instructions: 0,
@@ -100,7 +103,7 @@ impl Decoder {
             space,
             thread: ThreadId(1),
             dictionary: Dictionary::default(),
-            table: Table::new(),
+            table: Table::default(),
             metas: vec![0; LANES],
             definitions: Vec::new(),
             gapped_paths: FxHashMap::default(),
@@ -110,16 +113,6 @@ impl Decoder {
             references: 0,
             instructions: 0,
         }
-    }
-
-    /// The blocks met so far.
-    pub fn dictionary(&self) -> &Dictionary {
-        &self.dictionary
-    }
-
-    /// Data references decoded so far.
-    pub fn references(&self) -> u64 {
-        self.references + self.batch.refs_len as u64
     }
 
     /// Decodes words from `chunk.at` on, up to the next thing to tell. After [`Step::Batch`] the batch is there
@@ -183,9 +176,26 @@ impl Decoder {
     }
 
     /// Decodes whole executions without absent slots, until there is something else. Moves `at` to that.
-    #[inline(never)]
     fn run(&mut self, words: &[u64], at: &mut usize) -> Stop {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2.
+            return unsafe { self.run_with_avx2(words, at) };
+        }
+        self.run_lanes(words, at)
+    }
+
+    /// [`Decoder::run_lanes`], compiled for vectors of four words.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn run_with_avx2(&mut self, words: &[u64], at: &mut usize) -> Stop {
+        self.run_lanes(words, at)
+    }
+
+    #[inline(always)]
+    fn run_lanes(&mut self, words: &[u64], at: &mut usize) -> Stop {
         let Filling { refs, spans, refs_len, spans_len, instructions, .. } = &mut self.batch;
+        let (entries, all_metas) = (self.table.entries(), self.metas.as_slice());
         // Locals stay in registers; the references are written back at the end.
         let (mut next, mut refs_end, mut spans_end, mut executed) = (*at, *refs_len, *spans_len, 0);
         let stop = loop {
@@ -194,29 +204,29 @@ impl Decoder {
                 break Stop::Full;
             }
             let Some(number) = block_number(header) else { break Stop::Other };
-            let Entry { first_slot, block, slots, instructions, .. } = self.table.get(number);
+            let Entry { first_slot, block, slots, instructions, .. } = look_up(entries, number);
             let (first_slot, slots) = (first_slot as usize, usize::from(slots));
             // Gets bits from the 57th up if a word has them, or is 0.
             let mut odd = 0;
             if slots <= LANES
                 && let Some(lanes) = words[next + 1..].first_chunk::<LANES>()
-                && let Some(metas) = self.metas[first_slot..].first_chunk::<LANES>()
+                && let Some(metas) = all_metas[first_slot..].first_chunk::<LANES>()
                 && let Some(keep) = KEEP[LANES - slots..].first_chunk::<LANES>()
                 && let Some(out) = refs[refs_end..].first_chunk_mut::<LANES>()
             {
-                // What lies beyond `slots` is written over by the next execution.
+                // What lies beyond `slots` is written over by the next execution. All lanes are packed before one is
+                // stored, so that the compiler need not fear that stores change what is yet to be loaded.
+                let mut packed = [Ref::from_parts(0, 0); LANES];
                 for lane in 0..LANES {
                     odd |= (lanes[lane].wrapping_sub(1) | lanes[lane]) & keep[lane];
-                    out[lane] = Ref::from_parts(lanes[lane], metas[lane]);
+                    packed[lane] = Ref::from_parts(lanes[lane], metas[lane]);
                 }
-            } else if let Some(lanes) = words.get(next + 1..next + 1 + slots)
-                && let Some(metas) = self.metas.get(first_slot..first_slot + slots)
+                *out = packed;
+            } else if let Some(words) = words.get(next + 1..next + 1 + slots)
+                && let Some(metas) = all_metas.get(first_slot..first_slot + slots)
                 && slots != usize::from(Entry::NOT_FAST)
             {
-                for ((out, &word), &meta) in refs[refs_end..].iter_mut().zip(lanes).zip(metas) {
-                    odd |= word.wrapping_sub(1) | word;
-                    *out = Ref::from_parts(word, meta);
-                }
+                odd = copy_many(&mut refs[refs_end..], words, metas);
             } else {
                 break Stop::Other;
             }
@@ -354,7 +364,10 @@ impl Decoder {
             return Err(Fault::RedefinedBlock(number));
         }
         let first_slot = self.metas.len() - LANES;
-        if self.definitions.len() >= MAX_BLOCKS || first_slot > u32::MAX as usize {
+        if number as usize >= MAX_BLOCKS
+            || self.definitions.len() >= MAX_BLOCKS
+            || first_slot > u32::MAX as usize
+        {
             return Err(Fault::TooMuchCode);
         }
         self.metas.truncate(first_slot);
@@ -366,6 +379,18 @@ impl Decoder {
         entry.definition = self.definitions.len() as u32;
         Ok(())
     }
+}
+
+/// Writes the references of a block with more slots than lanes, or near the chunk's end. Kept apart, as it would take
+/// registers from the path for short blocks. Gives the bits of odd words.
+#[inline(never)]
+fn copy_many(refs: &mut [Ref], words: &[u64], metas: &[u8]) -> u64 {
+    let mut odd = 0;
+    for ((out, &word), &meta) in refs.iter_mut().zip(words).zip(metas) {
+        odd |= word.wrapping_sub(1) | word;
+        *out = Ref::from_parts(word, meta);
+    }
+    odd
 }
 
 /// Gives a path its block in the dictionary.

@@ -147,7 +147,11 @@ fn parse_slots(number: u32, words: &[u64], instructions: usize) -> Result<Box<[S
         };
         Ok(Slot { instruction, access })
     };
-    words.iter().enumerate().map(parse).collect()
+    let slots: Box<[Slot]> = words.iter().enumerate().map(parse).collect::<Result<_, _>>()?;
+    if !slots.is_sorted_by_key(|slot| slot.instruction) {
+        return Err(wrong("its slots are not in order of their instructions"));
+    }
+    Ok(slots)
 }
 
 fn parse_exits(words: &[u64], slots: &[Slot], instructions: usize) -> Result<Box<[Exit]>, &'static str> {

@@ -2,9 +2,6 @@
 
 use pagewalk_units::BlockId;
 
-/// Blocks per page of the table.
-const PAGE: usize = 256;
-
 /// One engine block, 16 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
@@ -31,37 +28,34 @@ impl Entry {
         Entry { first_slot: 0, block: BlockId(0), definition: 0, slots: Entry::NOT_FAST, instructions: 0 };
 }
 
-/// Entries by engine block number, in pages made on first use: a forked child's ring names few blocks, but with
-/// the high numbers of its parent.
-#[derive(Debug)]
-pub(super) struct Table {
-    /// Page number in `entries` of each run of `PAGE` block numbers; 0 is the page of undefined entries.
-    directory: Vec<u32>,
-    entries: Vec<Entry>,
-}
+/// Entries by engine block number. Flat, although numbers may be sparse: one more look-up per execution, for pages of a
+/// table, costs a tenth of the decoder's speed.
+#[derive(Debug, Default)]
+pub(super) struct Table(Vec<Entry>);
 
 impl Table {
-    pub fn new() -> Table {
-        Table { directory: Vec::new(), entries: vec![Entry::UNDEFINED; PAGE] }
-    }
-
     /// The entry of block `number`.
-    #[inline(always)]
     pub fn get(&self, number: u32) -> Entry {
-        let page = self.directory.get(number as usize / PAGE).copied().unwrap_or(0);
-        self.entries[page as usize * PAGE + number as usize % PAGE]
+        look_up(&self.0, number)
     }
 
-    /// The entry of block `number`, to change it.
+    /// The entry of block `number`, to change it. The caller bounds the number.
     pub fn get_mut(&mut self, number: u32) -> &mut Entry {
-        let (run, within) = (number as usize / PAGE, number as usize % PAGE);
-        if run >= self.directory.len() {
-            self.directory.resize(run + 1, 0);
+        let index = number as usize;
+        if index >= self.0.len() {
+            self.0.resize((index + 1).next_power_of_two(), Entry::UNDEFINED);
         }
-        if self.directory[run] == 0 {
-            self.directory[run] = (self.entries.len() / PAGE) as u32;
-            self.entries.resize(self.entries.len() + PAGE, Entry::UNDEFINED);
-        }
-        &mut self.entries[self.directory[run] as usize * PAGE + within]
+        &mut self.0[index]
     }
+
+    /// All entries, for [`look_up`].
+    pub fn entries(&self) -> &[Entry] {
+        &self.0
+    }
+}
+
+/// The entry of block `number` among `entries`.
+#[inline(always)]
+pub(super) fn look_up(entries: &[Entry], number: u32) -> Entry {
+    entries.get(number as usize).copied().unwrap_or(Entry::UNDEFINED)
 }
