@@ -13,6 +13,7 @@
 mod batch;
 mod block;
 mod event;
+pub mod pwt;
 mod record;
 mod source;
 

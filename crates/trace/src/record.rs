@@ -36,6 +36,12 @@ impl Ref {
         Ref(address << Ref::META_BITS | (meta & 127) as u64)
     }
 
+    /// The record that is this whole word.
+    #[inline(always)]
+    pub const fn from_bits(bits: u64) -> Ref {
+        Ref(bits)
+    }
+
     /// The whole word.
     #[inline(always)]
     pub const fn bits(self) -> u64 {

@@ -1,0 +1,160 @@
+//! Dictionary frames: blocks as bytes.
+//!
+//! Payload: two columns, structure and code bytes, each compressed on its own. A block in the structure column:
+//! varint instructions, the instructions, varint sites, the sites, a byte for the end, varint code bytes.
+//! An instruction is a varint `length << 1 | jumped`, and where it does not begin at the end of the one before,
+//! a zigzag varint of the distance. A site is a varint of instructions since the site before, and its low bits.
+
+use super::bytes::{Bytes, put_varint, unzigzag, zigzag};
+use super::layout::{MAX_CODE_BYTES, MAX_INSTRUCTIONS, MAX_SITES, decompress};
+use crate::{Block, BlockEnd, Instruction, Ref, Site};
+use pagewalk_units::{Access, Kind, Size, VirtAddr};
+
+/// Blocks on their way into a frame.
+#[derive(Debug, Default)]
+pub(super) struct BlockWriter {
+    structure: Vec<u8>,
+    code: Vec<u8>,
+    /// Blocks held.
+    pub count: u64,
+    /// Where the next instruction is expected.
+    expected: u64,
+}
+
+impl BlockWriter {
+    /// Bytes held.
+    pub fn len(&self) -> usize {
+        self.structure.len() + self.code.len()
+    }
+
+    /// Appends a block. Says why where it is beyond the format's limits.
+    pub fn push(&mut self, block: &Block) -> Result<(), String> {
+        if block.code.len() > MAX_CODE_BYTES {
+            return Err(format!(
+                "a block at {} has {} code bytes; the trace format allows {MAX_CODE_BYTES}",
+                block.start(),
+                block.code.len()
+            ));
+        }
+        let to = &mut self.structure;
+        put_varint(to, block.instructions.len() as u64);
+        for instruction in &block.instructions {
+            let jump = instruction.address.0.wrapping_sub(self.expected);
+            put_varint(to, u64::from(instruction.length) << 1 | u64::from(jump != 0));
+            if jump != 0 {
+                put_varint(to, zigzag(jump as i64));
+            }
+            self.expected = instruction.address.0.wrapping_add(instruction.length.into());
+        }
+        put_varint(to, block.sites.len() as u64);
+        let mut before = 0;
+        for site in &block.sites {
+            put_varint(to, zigzag(i64::from(site.instruction) - before));
+            to.push(Ref::meta(site.access));
+            before = site.instruction.into();
+        }
+        to.push(block.end as u8);
+        put_varint(to, block.code.len() as u64);
+        self.code.extend_from_slice(&block.code);
+        self.count += 1;
+        Ok(())
+    }
+
+    /// The payload of a frame with all blocks held, and its size before compression; then holds none.
+    pub fn take_payload(
+        &mut self,
+        zstd: &mut zstd::bulk::Compressor<'_>,
+    ) -> std::io::Result<(Vec<u8>, usize)> {
+        let mut payload = Vec::new();
+        let raw = self.len();
+        let columns = [zstd.compress(&self.structure)?, zstd.compress(&self.code)?];
+        for (column, raw) in columns.iter().zip([self.structure.len(), self.code.len()]) {
+            payload.extend_from_slice(&(raw as u32).to_le_bytes());
+            payload.extend_from_slice(&(column.len() as u32).to_le_bytes());
+        }
+        payload.extend(columns.concat());
+        *self = BlockWriter::default();
+        Ok((payload, raw))
+    }
+}
+
+/// The blocks of a frame's payload, if that is what it holds.
+pub(super) fn read_blocks(payload: &[u8], count: u64) -> Option<Vec<Block>> {
+    let mut payload = Bytes(payload);
+    let (structure_raw, structure_stored) = (payload.u32()?, payload.u32()?);
+    let (code_raw, code_stored) = (payload.u32()?, payload.u32()?);
+    let (mut structure, mut code) = (Vec::new(), Vec::new());
+    decompress(payload.take(structure_stored as usize)?, structure_raw as usize, &mut structure)?;
+    decompress(payload.take(code_stored as usize)?, code_raw as usize, &mut code)?;
+    // A block takes four bytes at least; a false count must not reserve memory.
+    if !payload.0.is_empty() || count > structure.len() as u64 / 4 {
+        return None;
+    }
+    let (mut structure, mut code) = (Bytes(&structure), Bytes(&code));
+    let mut expected = 0;
+    let blocks =
+        (0..count).map(|_| read_block(&mut structure, &mut code, &mut expected)).collect::<Option<_>>()?;
+    (structure.0.is_empty() && code.0.is_empty()).then_some(blocks)
+}
+
+fn read_block(structure: &mut Bytes<'_>, code: &mut Bytes<'_>, expected: &mut u64) -> Option<Block> {
+    let instructions = (0..structure.count(MAX_INSTRUCTIONS)?)
+        .map(|_| {
+            let head = structure.count(2 * usize::from(u8::MAX) + 1)?;
+            let jump = if head & 1 != 0 { unzigzag(structure.varint()?) as u64 } else { 0 };
+            let address = expected.wrapping_add(jump);
+            let length = (head >> 1) as u8;
+            *expected = address.wrapping_add(length.into());
+            Some(Instruction { address: VirtAddr(address), length })
+        })
+        .collect::<Option<_>>()?;
+    let mut before = 0;
+    let sites = (0..structure.count(MAX_SITES)?)
+        .map(|_| {
+            before = unzigzag(structure.varint()?).checked_add(before)?;
+            let instruction = u16::try_from(before).ok()?;
+            let meta = structure.u8().filter(|meta| meta >> Ref::META_BITS == 0)?;
+            let access = Access { kind: Kind::from_code(meta), size: Size::from_code(meta >> 2) };
+            Some(Site { instruction, access })
+        })
+        .collect::<Option<_>>()?;
+    let end = BlockEnd::from_code(structure.u8()?)?;
+    let code = code.take(structure.count(MAX_CODE_BYTES)?)?.into();
+    Some(Block { instructions, sites, code, end })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(addresses: &[(u64, u8)], sites: &[(u16, u8)], code: &[u8]) -> Block {
+        let instruction = |&(address, length): &(u64, u8)| Instruction { address: VirtAddr(address), length };
+        let site = |&(instruction, meta): &(u16, u8)| {
+            let access = Access { kind: Kind::from_code(meta), size: Size::from_code(meta >> 2) };
+            Site { instruction, access }
+        };
+        Block {
+            instructions: addresses.iter().map(instruction).collect(),
+            sites: sites.iter().map(site).collect(),
+            code: code.into(),
+            end: BlockEnd::Return,
+        }
+    }
+
+    #[test]
+    fn blocks_round_trip() {
+        let blocks = [
+            block(&[], &[], &[]),
+            block(&[(0x40_1000, 4), (0x40_1004, 1)], &[(0, 13), (1, 127), (0, 1)], &[1, 2, 3, 4, 5]),
+            block(&[(u64::MAX, 255), (0, 0), (7, 15)], &[], &[9]),
+        ];
+        for count in 0..=blocks.len() {
+            let mut writer = BlockWriter::default();
+            blocks[..count].iter().for_each(|block| writer.push(block).unwrap());
+            let (payload, _) = writer.take_payload(&mut zstd::bulk::Compressor::new(1).unwrap()).unwrap();
+            assert_eq!(read_blocks(&payload, count as u64).as_deref(), Some(&blocks[..count]));
+            assert_eq!(read_blocks(&payload, count as u64 + 1), None);
+            assert_eq!(read_blocks(&payload[..payload.len() - 1], count as u64), None);
+        }
+    }
+}

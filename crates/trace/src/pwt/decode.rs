@@ -1,0 +1,339 @@
+//! From columns back to block executions and references.
+//!
+//! Nothing here branches on whether a reference was predicted right: corrections are first spread over a
+//! window of words, one per reference and zero for most, and then added to the predictions in vector
+//! arithmetic. A mispredicted branch per corrected reference would cost more than all of that.
+//!
+//! Columns may hold anything. What is wrong in them shows where it would leave a slice, or at the chunk's
+//! end, where everything must have been used up.
+
+use super::bytes::{Bytes, unzigzag};
+use super::encode::Columns;
+use super::table::*;
+use crate::{Batch, Ref, Span};
+use pagewalk_units::BlockId;
+use std::ops::Range;
+
+/// References whose corrections are spread at a time, give or take one block.
+const WINDOW: usize = 1024;
+/// Bytes behind the difference column, so that eight can always be read.
+const PADDING: usize = 8;
+/// A run that no chunk outlasts, for a column that has ended.
+const NO_MORE: u64 = u64::MAX / 2;
+/// At least this is left of such a run at the end of a chunk.
+const ENDED: u64 = NO_MORE / 2;
+
+/// What is wrong with a chunk's columns.
+pub(super) type Fault = &'static str;
+
+/// What one call decoded, besides spans and references.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Decoded {
+    pub spans: usize,
+    pub refs: usize,
+    pub instructions: u64,
+    pub wide: bool,
+}
+
+/// Decodes one chunk after the other.
+#[derive(Debug, Default)]
+pub(super) struct Decoder {
+    pub table: Table,
+    pub columns: Columns,
+    block_control: usize,
+    block_numbers: usize,
+    /// Blocks that the chunk may name.
+    blocks: u32,
+    current: u32,
+    /// Predicted blocks before the miss that `block_is_explicit` tells of.
+    block_run: u64,
+    block_is_explicit: bool,
+    corrections: Corrections,
+    spans: Vec<Span>,
+    /// The references before the batch, those of the batch, and room for a last vector access.
+    words: Vec<Ref>,
+    /// References of the batch handed out last.
+    refs: usize,
+}
+
+/// Spreads the corrections of the reference columns over a window.
+#[derive(Debug, Default)]
+struct Corrections {
+    /// A word per reference; [`LANES`] more for a last vector access.
+    window: Vec<u64>,
+    /// The part of the window that is spread and not used yet.
+    ready: Range<usize>,
+    control: usize,
+    runs: usize,
+    differences: usize,
+    /// Right predictions before the correction that `form` tells of.
+    run: u64,
+    form: u8,
+    last: u64,
+    unknown_form: bool,
+}
+
+impl Decoder {
+    /// Starts a chunk whose columns have been put into `self.columns`.
+    pub fn start_chunk(&mut self, blocks: u32) -> Result<(), Fault> {
+        if blocks as usize > self.table.entries.len() {
+            return Err("it needs blocks that no frame before it holds");
+        }
+        self.columns.differences.extend([0; PADDING]);
+        self.table.start_chunk();
+        if blocks > 0 {
+            self.table.meet(0);
+        }
+        (self.blocks, self.current) = (blocks, 0);
+        (self.block_control, self.block_numbers) = (0, 0);
+        self.corrections.start(self.table.max_sites);
+        self.spans.resize(Batch::TARGET_LEN, Span { block: BlockId(0), first: 0 });
+        let room = HISTORY + Batch::TARGET_LEN + self.table.max_sites + LANES;
+        self.words.resize(room, Ref::from_bits(0));
+        self.words[..HISTORY].fill(Ref::from_bits(0));
+        self.refs = 0;
+        self.next_block_control()?;
+        self.corrections.next_control(&self.columns)
+    }
+
+    /// Decodes up to `limit` block executions, and no more than fit a batch.
+    pub fn batch(&mut self, limit: usize) -> Result<Decoded, Fault> {
+        if self.blocks == 0 {
+            return Err("it has block executions and no blocks");
+        }
+        self.words.copy_within(self.refs..self.refs + HISTORY, 0);
+        let mut decoded = Decoded::default();
+        let limit = limit.min(Batch::TARGET_LEN);
+        while decoded.spans < limit && decoded.refs < Batch::TARGET_LEN {
+            if self.corrections.ready.len() <= self.table.max_sites {
+                self.corrections.spread(&self.columns)?;
+            }
+            let until =
+                Batch::TARGET_LEN.min(decoded.refs + self.corrections.ready.len() - self.table.max_sites);
+            while decoded.spans < limit && decoded.refs < until {
+                if self.block_run == 0 {
+                    self.mispredicted()?;
+                }
+                self.run(limit, until, &mut decoded);
+            }
+        }
+        self.refs = decoded.refs;
+        Ok(decoded)
+    }
+
+    /// What [`Decoder::batch`] decoded last.
+    pub fn decoded(&self, decoded: &Decoded) -> (&[Span], &[Ref]) {
+        (&self.spans[..decoded.spans], &self.words[HISTORY..HISTORY + decoded.refs])
+    }
+
+    /// Whether the columns have been used up, as they are at the end of a sound chunk.
+    pub fn finish(&self) -> Result<(), Fault> {
+        let blocks = self.block_run >= ENDED
+            && self.block_control == self.columns.block_control.len()
+            && self.block_numbers == self.columns.block_numbers.len();
+        let at = &self.corrections;
+        let refs = at.run >= ENDED
+            && at.control == self.columns.ref_control.len()
+            && at.runs == self.columns.ref_runs.len()
+            && at.differences + PADDING == self.columns.differences.len()
+            && self.window_is_clean();
+        if blocks && refs && !at.unknown_form { Ok(()) } else { Err("its columns do not fit each other") }
+    }
+
+    /// Whether no correction waits for a reference that does not come.
+    fn window_is_clean(&self) -> bool {
+        self.corrections.window[self.corrections.ready.clone()].iter().all(|&word| word == 0)
+    }
+
+    /// Decodes predicted blocks until a limit is reached or the run ends.
+    fn run(&mut self, limit: usize, until: usize, decoded: &mut Decoded) {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2, the one feature that the function enables.
+            return unsafe { self.run_avx2(limit, until, decoded) };
+        }
+        self.run_portable(limit, until, decoded);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn run_avx2(&mut self, limit: usize, until: usize, decoded: &mut Decoded) {
+        self.run_portable(limit, until, decoded);
+    }
+
+    #[inline(always)]
+    fn run_portable(&mut self, limit: usize, until: usize, decoded: &mut Decoded) {
+        let Decoder { table, corrections, spans, words, .. } = self;
+        let (entries, lines) = (&table.entries[..], &mut table.lines[..]);
+        let window = &corrections.window[corrections.ready.start..];
+        let (start, mut current) = (decoded.refs, self.current);
+        let (mut span, mut at, mut instructions, mut wide) = (decoded.spans, start, 0, decoded.wide);
+        let last_span = limit.min(span + usize::try_from(self.block_run).unwrap_or(limit));
+        let first_span = span;
+        while span < last_span && at < until {
+            current = entries[current as usize].next[0];
+            let entry = entries[current as usize];
+            spans[span] = Span { block: BlockId(current), first: at as u32 };
+            span += 1;
+            instructions += entry.instructions();
+            wide |= entry.wide();
+            let (mut left, mut line) = (entry.sites(), entry.line as usize);
+            loop {
+                let correction: &Lanes = around(window, at - start);
+                let near: &mut [Ref; HISTORY + LANES] = around_mut(words, at);
+                add_corrections(correction, near, &mut lines[line]);
+                if left <= LANES {
+                    at += left;
+                    break;
+                }
+                left -= LANES;
+                at += LANES;
+                line += 1;
+            }
+        }
+        corrections.ready.start += at - start;
+        self.current = current;
+        self.block_run -= (span - first_span) as u64;
+        decoded.spans = span;
+        decoded.refs = at;
+        decoded.instructions += instructions;
+        decoded.wide = wide;
+    }
+
+    /// Makes the block that follows unexpectedly the predicted one, at the front of a run.
+    #[cold]
+    #[inline(never)]
+    fn mispredicted(&mut self) -> Result<(), Fault> {
+        let block = if self.block_is_explicit {
+            let mut numbers = Bytes(&self.columns.block_numbers[self.block_numbers..]);
+            let distance = numbers.varint().ok_or("its column of block numbers ends early")?;
+            self.block_numbers = self.columns.block_numbers.len() - numbers.0.len();
+            let block = i64::from(self.current).wrapping_add(unzigzag(distance));
+            let block = u32::try_from(block).ok().filter(|&block| block < self.blocks);
+            let block = block.ok_or("it names a block that it says it does not need")?;
+            self.table.meet(block);
+            block
+        } else {
+            self.table.entries[self.current as usize].next[1]
+        };
+        self.table.follow(self.current, block);
+        self.next_block_control()?;
+        self.block_run += 1;
+        Ok(())
+    }
+
+    fn next_block_control(&mut self) -> Result<(), Fault> {
+        let Some(&control) = self.columns.block_control.get(self.block_control) else {
+            self.block_run = NO_MORE;
+            return Ok(());
+        };
+        self.block_control += 1;
+        self.block_is_explicit = control & 1 != 0;
+        self.block_run = u64::from(control >> 1);
+        if self.block_run == LONG_BLOCK_RUN {
+            let mut numbers = Bytes(&self.columns.block_numbers[self.block_numbers..]);
+            let more = numbers
+                .varint()
+                .filter(|&more| more < ENDED)
+                .ok_or("its column of block numbers ends early")?;
+            self.block_numbers = self.columns.block_numbers.len() - numbers.0.len();
+            self.block_run += more;
+        }
+        Ok(())
+    }
+}
+
+/// Predicts a group, corrects it, and brings its state up to date. `near` is the references before the group,
+/// then those of the group.
+#[inline(always)]
+fn add_corrections(correction: &Lanes, near: &mut [Ref; HISTORY + LANES], line: &mut Line) {
+    let before = [near[0].bits(), near[1].bits()];
+    let (last, offset) = (line.last, line.offset);
+    let choice = lanes(|lane| (last[lane] ^ correction[lane]) & BASE);
+    let base = bases(&choice, &last, before);
+    let difference = lanes(|lane| correction[lane] & !META);
+    let actual = lanes(|lane| base[lane].wrapping_add(offset[lane]).wrapping_add(difference[lane]));
+    let set = lanes(|lane| 0u64.wrapping_sub((correction[lane] / SET) & 1));
+    line.offset = lanes(|lane| offset[lane].wrapping_add(difference[lane] & set[lane]));
+    line.last = lanes(|lane| actual[lane] & !META | choice[lane]);
+    *around_mut(near, HISTORY) = actual.map(Ref::from_bits);
+}
+
+impl Corrections {
+    fn start(&mut self, max_sites: usize) {
+        self.window.resize(WINDOW + max_sites + LANES, 0);
+        self.ready = 0..0;
+        (self.control, self.runs, self.differences) = (0, 0, 0);
+        (self.last, self.unknown_form) = (0, false);
+    }
+
+    /// Moves what is left to the window's front and spreads corrections over the rest.
+    fn spread(&mut self, columns: &Columns) -> Result<(), Fault> {
+        self.window.copy_within(self.ready.clone(), 0);
+        self.ready = self.ready.len()..self.window.len() - LANES;
+        let mut at = self.ready.start;
+        let end = self.ready.end;
+        self.ready.start = 0;
+        self.window[at..].fill(0);
+        let mut control = columns.ref_control[self.control..].iter();
+        while self.run < (end - at) as u64 {
+            at += self.run as usize;
+            let bytes = columns.differences.get(self.differences..self.differences + PADDING);
+            let bytes = bytes
+                .and_then(|bytes| bytes.try_into().ok())
+                .ok_or("its column of differences ends early")?;
+            let word = self.correction(u64::from_le_bytes(bytes));
+            self.window[at] = word;
+            at += 1;
+            match control.next() {
+                Some(&byte) => self.take_control(byte, columns)?,
+                None => self.run = NO_MORE,
+            }
+        }
+        self.control = columns.ref_control.len() - control.len();
+        self.run -= (end - at) as u64;
+        Ok(())
+    }
+
+    /// The correction that `bytes` begin with.
+    #[inline(always)]
+    fn correction(&mut self, bytes: u64) -> u64 {
+        let form = self.form;
+        let width = u32::from(FORM_BYTES[usize::from(form)]);
+        self.differences += width as usize;
+        let unused = (64 - 8 * width) & 63;
+        let difference = ((bytes << unused) as i64 >> unused) << Ref::META_BITS;
+        let set = if form >= FORM_SET { SET } else { 0 };
+        let word = difference as u64 | set;
+        let word = if form == FORM_WORD { bytes } else { word };
+        self.last = if form == FORM_REPEAT { self.last } else { word };
+        self.unknown_form |= form > FORM_WORD;
+        self.last
+    }
+
+    fn next_control(&mut self, columns: &Columns) -> Result<(), Fault> {
+        match columns.ref_control.get(self.control) {
+            Some(&byte) => {
+                self.control += 1;
+                self.take_control(byte, columns)
+            }
+            None => {
+                self.run = NO_MORE;
+                Ok(())
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn take_control(&mut self, byte: u8, columns: &Columns) -> Result<(), Fault> {
+        self.form = byte >> 4;
+        self.run = u64::from(byte) & LONG_REF_RUN;
+        if self.run == LONG_REF_RUN {
+            let mut runs = Bytes(&columns.ref_runs[self.runs..]);
+            let more = runs.varint().filter(|&more| more < ENDED).ok_or("its column of runs ends early")?;
+            self.runs = columns.ref_runs.len() - runs.0.len();
+            self.run += more;
+        }
+        Ok(())
+    }
+}

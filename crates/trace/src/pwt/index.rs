@@ -1,0 +1,118 @@
+//! The index: where the frames are, and what the whole file holds.
+
+use super::bytes::Bytes;
+use super::chunk::{ChunkHead, Mark, What};
+use super::layout::{FrameHead, FrameKind, TRAILER_BYTES, TRAILER_MAGIC, decompress};
+use crate::Event;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A frame's line in the index.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct IndexedFrame {
+    /// Where its head begins, in bytes from the start of the file.
+    pub offset: u64,
+    pub kind: String,
+    pub records: u64,
+    pub instructions: u64,
+    pub first_reference: u64,
+}
+
+/// The payload of the index frame, as compressed JSON.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Index {
+    pub references: u64,
+    pub block_executions: u64,
+    pub instructions: u64,
+    pub blocks: u64,
+    pub events: BTreeMap<String, u64>,
+    pub frames: Vec<IndexedFrame>,
+}
+
+impl Index {
+    /// Takes in a frame that is not a chunk.
+    pub fn add(&mut self, offset: u64, head: &FrameHead) {
+        if head.kind == FrameKind::Blocks {
+            self.blocks = self.blocks.saturating_add(head.records);
+        }
+        let first_reference = self.references;
+        let kind = head.kind.name().to_owned();
+        self.frames.push(IndexedFrame {
+            offset,
+            kind,
+            records: head.records,
+            instructions: 0,
+            first_reference,
+        });
+    }
+
+    /// Takes in a chunk.
+    pub fn add_chunk(&mut self, offset: u64, chunk: &ChunkHead) {
+        self.references += u64::from(chunk.refs);
+        self.block_executions += u64::from(chunk.spans);
+        self.instructions = self.instructions.saturating_add(chunk.instructions);
+        self.frames.push(IndexedFrame {
+            offset,
+            kind: FrameKind::Chunk.name().to_owned(),
+            records: chunk.records(),
+            instructions: chunk.instructions,
+            first_reference: chunk.first_ref,
+        });
+    }
+
+    /// Counts an event.
+    pub fn count(&mut self, event: &Event) {
+        *self.events.entry(event_name(event)).or_default() += 1;
+    }
+
+    /// Counts the events among `marks`.
+    pub fn count_marks(&mut self, marks: &[Mark]) {
+        for mark in marks {
+            if let What::Event(event) = &mark.what {
+                self.count(event);
+            }
+        }
+    }
+
+    /// Data references and block executions.
+    pub fn records(&self) -> u64 {
+        self.references.saturating_add(self.block_executions)
+    }
+
+    /// The payload of the index frame, and its size before compression.
+    pub fn to_payload(&self, zstd: &mut zstd::bulk::Compressor<'_>) -> std::io::Result<(Vec<u8>, usize)> {
+        let text = serde_json::to_vec(self)?;
+        Ok((zstd.compress(&text)?, text.len()))
+    }
+
+    /// The index in a frame's payload, if that is what it holds.
+    pub fn from_payload(payload: &[u8], raw: u32) -> Option<Index> {
+        let mut text = Vec::new();
+        decompress(payload, raw as usize, &mut text)?;
+        serde_json::from_slice(&text).ok()
+    }
+}
+
+/// The name by which events of this kind are counted: that of their JSON.
+fn event_name(event: &Event) -> String {
+    match serde_json::to_value(event) {
+        Ok(serde_json::Value::Object(object)) => object.keys().next().cloned().unwrap_or_default(),
+        Ok(serde_json::Value::String(name)) => name,
+        _ => String::new(),
+    }
+}
+
+/// The last bytes of a file: where the index frame begins.
+pub(super) fn trailer(index_offset: u64) -> [u8; TRAILER_BYTES] {
+    let mut bytes = [0; TRAILER_BYTES];
+    bytes[..8].copy_from_slice(&index_offset.to_le_bytes());
+    bytes[8..12].copy_from_slice(&crc32fast::hash(&index_offset.to_le_bytes()).to_le_bytes());
+    bytes[12..].copy_from_slice(&TRAILER_MAGIC);
+    bytes
+}
+
+/// Where the index frame begins, if `bytes` are a whole trailer.
+pub(super) fn index_offset(bytes: &[u8; TRAILER_BYTES]) -> Option<u64> {
+    let offset = Bytes(bytes).u64()?;
+    (trailer(offset) == *bytes).then_some(offset)
+}

@@ -1,0 +1,276 @@
+//! Frames: what every part of a file is wrapped in, and the limits on every length read.
+
+use super::bytes::Bytes;
+use crate::SourceError;
+use std::io::{self, Read};
+
+/// The version of the format that this crate writes and reads.
+pub const VERSION: u32 = 1;
+
+/// The file's first bytes. A file that lost its high bits or had its line ends translated does not match.
+pub(super) const FILE_MAGIC: [u8; 8] = *b"\x89PWT\r\n\x1a\n";
+/// Magic, version, and four bytes that are zero.
+pub(super) const FILE_HEAD_BYTES: usize = 16;
+/// The last bytes of a whole file, after the index's offset and its checksum.
+pub(super) const TRAILER_MAGIC: [u8; 4] = *b"PWTe";
+pub(super) const TRAILER_BYTES: usize = 16;
+
+const FRAME_MAGIC: [u8; 4] = *b"PWTf";
+pub(super) const FRAME_HEAD_BYTES: usize = 32;
+
+/// Most bytes that a frame stores, and most that one of its parts holds when decompressed.
+pub(super) const MAX_FRAME_BYTES: usize = 1 << 26;
+/// Most data references or block executions in a chunk.
+pub(super) const MAX_CHUNK_COUNT: u32 = 1 << 24;
+/// Most blocks in a file.
+pub(super) const MAX_BLOCKS: usize = 1 << 22;
+/// Most data references that one execution of a block makes.
+pub(super) const MAX_SITES: usize = (1 << 12) - 1;
+/// Most instructions in a block.
+pub(super) const MAX_INSTRUCTIONS: usize = (1 << 15) - 1;
+/// Most sites of all blocks of a file together.
+pub(super) const MAX_TOTAL_SITES: usize = 1 << 25;
+/// Most code bytes in a block.
+pub(super) const MAX_CODE_BYTES: usize = 1 << 20;
+
+/// What a frame holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum FrameKind {
+    /// The stream header, as JSON. The first frame.
+    Header = 1,
+    /// Blocks of the dictionary, before the first chunk that names them.
+    Blocks = 2,
+    /// Block executions, data references and events.
+    Chunk = 3,
+    /// The index. The last frame of a whole file.
+    Index = 4,
+}
+
+impl FrameKind {
+    fn from_code(code: u8) -> Option<FrameKind> {
+        use FrameKind::*;
+        [Header, Blocks, Chunk, Index].into_iter().find(|&kind| kind as u8 == code)
+    }
+
+    /// The name used in messages and in the index.
+    pub fn name(self) -> &'static str {
+        match self {
+            FrameKind::Header => "header",
+            FrameKind::Blocks => "blocks",
+            FrameKind::Chunk => "chunk",
+            FrameKind::Index => "index",
+        }
+    }
+}
+
+/// The fixed part in front of each frame's payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FrameHead {
+    pub kind: FrameKind,
+    /// Bytes of payload that follow.
+    pub stored: u32,
+    /// Bytes that the payload holds when decompressed.
+    pub raw: u32,
+    /// Data references plus block executions for a chunk, blocks for a blocks frame, else 0.
+    pub records: u64,
+    /// CRC-32 of the payload.
+    pub checksum: u32,
+}
+
+impl FrameHead {
+    pub fn to_bytes(self) -> [u8; FRAME_HEAD_BYTES] {
+        let mut bytes = [0; FRAME_HEAD_BYTES];
+        bytes[..4].copy_from_slice(&FRAME_MAGIC);
+        bytes[4] = self.kind as u8;
+        bytes[8..12].copy_from_slice(&self.stored.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.raw.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.records.to_le_bytes());
+        bytes[24..28].copy_from_slice(&self.checksum.to_le_bytes());
+        let own = crc32fast::hash(&bytes[..28]);
+        bytes[28..].copy_from_slice(&own.to_le_bytes());
+        bytes
+    }
+
+    /// Why not, in words, where `bytes` are no frame head.
+    pub fn from_bytes(bytes: &[u8; FRAME_HEAD_BYTES]) -> Result<FrameHead, &'static str> {
+        let (front, own) = bytes.split_at(28);
+        if front[..4] != FRAME_MAGIC {
+            return Err("a frame was expected and its mark is not there");
+        }
+        if own != crc32fast::hash(front).to_le_bytes() {
+            return Err("the frame head's checksum is wrong");
+        }
+        let kind = FrameKind::from_code(bytes[4]).ok_or("the frame is of no known kind")?;
+        let mut rest = Bytes(&bytes[8..28]);
+        let fields = || Some((rest.u32()?, rest.u32()?, rest.u64()?, rest.u32()?));
+        let (stored, raw, records, checksum) = { fields }().ok_or("the frame head is too short")?;
+        if stored as usize > MAX_FRAME_BYTES {
+            return Err("the frame claims more bytes than the format allows");
+        }
+        Ok(FrameHead { kind, stored, raw, records, checksum })
+    }
+}
+
+/// The head of a frame around `payload`, and the bytes of the whole frame.
+pub(super) fn frame(
+    kind: FrameKind,
+    payload: &[u8],
+    raw: usize,
+    records: u64,
+) -> io::Result<(FrameHead, Vec<u8>)> {
+    if payload.len() > MAX_FRAME_BYTES {
+        return Err(io::Error::other(format!("a {} frame would be too large for the format", kind.name())));
+    }
+    let head = FrameHead {
+        kind,
+        stored: payload.len() as u32,
+        raw: u32::try_from(raw).unwrap_or(u32::MAX),
+        records,
+        checksum: crc32fast::hash(payload),
+    };
+    let mut bytes = Vec::with_capacity(FRAME_HEAD_BYTES + payload.len());
+    bytes.extend_from_slice(&head.to_bytes());
+    bytes.extend_from_slice(payload);
+    Ok((head, bytes))
+}
+
+/// Decompresses `stored` into exactly `raw` bytes at the front of `into`, whose memory is used again.
+pub(super) fn decompress(stored: &[u8], raw: usize, into: &mut Vec<u8>) -> Option<()> {
+    if raw > MAX_FRAME_BYTES {
+        return None;
+    }
+    into.clear();
+    into.reserve_exact(raw);
+    let written = zstd::bulk::Decompressor::new().ok()?.decompress_to_buffer(stored, into).ok()?;
+    (written == raw && into.len() == raw).then_some(())
+}
+
+/// Reads frames one after the other.
+#[derive(Debug)]
+pub(super) struct FrameReader<R> {
+    input: R,
+    /// Bytes read so far.
+    pub offset: u64,
+    /// Payload of the frame read last.
+    pub payload: Vec<u8>,
+}
+
+impl<R: Read> FrameReader<R> {
+    /// Checks the file's first bytes.
+    pub fn new(mut input: R) -> Result<Self, SourceError> {
+        let mut head = [0; FILE_HEAD_BYTES];
+        let got = read_up_to(&mut input, &mut head)?;
+        if head[..got.min(8)] != FILE_MAGIC[..got.min(8)] || got == 0 {
+            return Err(SourceError::Malformed(
+                "not a pagewalk trace: the file's first bytes are not those of a .pwt file".into(),
+            ));
+        }
+        if got < FILE_HEAD_BYTES {
+            return Err(SourceError::Truncated(format!(
+                "the trace is cut off at byte {got}, inside the first {FILE_HEAD_BYTES}: nothing is left of it"
+            )));
+        }
+        let mut rest = Bytes(&head[8..]);
+        let (version, zero) = (rest.u32().unwrap_or(0), rest.u32().unwrap_or(1));
+        if version != VERSION {
+            return Err(SourceError::Malformed(format!(
+                "the trace is of format version {version}; this program reads version {VERSION}"
+            )));
+        }
+        if zero != 0 {
+            return Err(SourceError::Malformed("bytes 12 to 15 of the trace must be zero".into()));
+        }
+        Ok(FrameReader::at(input, FILE_HEAD_BYTES as u64))
+    }
+
+    /// Reads on from byte `offset`, where a frame begins.
+    pub fn at(input: R, offset: u64) -> Self {
+        FrameReader { input, offset, payload: Vec::new() }
+    }
+
+    /// The next frame's head, with its payload in `self.payload`; `None` where the file ends between frames.
+    pub fn next(&mut self) -> Result<Option<FrameHead>, SourceError> {
+        let start = self.offset;
+        let Some(head) = self.head()? else { return Ok(None) };
+        self.payload.clear();
+        // `take` and growth on demand: a false length allocates no more than the bytes that are there.
+        let got = (&mut self.input).take(head.stored.into()).read_to_end(&mut self.payload)? as u64;
+        self.offset += got;
+        if got < head.stored.into() {
+            let what = head.kind.name();
+            return Err(SourceError::Truncated(format!(
+                "the trace is cut off at byte {}: of the {what} frame at byte {start} ({}), {got} of {} bytes are there",
+                self.offset,
+                self.contents(&head),
+                head.stored,
+            )));
+        }
+        if crc32fast::hash(&self.payload) != head.checksum {
+            let behind = self.skim();
+            return Err(SourceError::Malformed(format!(
+                "the {} frame at byte {start} is damaged (its checksum is wrong): {} lost, and {behind} \
+                 records in whole chunks behind it were not read",
+                head.kind.name(),
+                self.contents(&head),
+            )));
+        }
+        Ok(Some(head))
+    }
+
+    fn contents(&self, head: &FrameHead) -> String {
+        match head.kind {
+            FrameKind::Chunk => format!("{} records", head.records),
+            FrameKind::Blocks => format!("{} blocks", head.records),
+            FrameKind::Header | FrameKind::Index => format!("{} bytes", head.raw),
+        }
+    }
+
+    fn head(&mut self) -> Result<Option<FrameHead>, SourceError> {
+        let start = self.offset;
+        let mut bytes = [0; FRAME_HEAD_BYTES];
+        let got = read_up_to(&mut self.input, &mut bytes)?;
+        self.offset += got as u64;
+        match got {
+            0 => Ok(None),
+            FRAME_HEAD_BYTES => FrameHead::from_bytes(&bytes)
+                .map(Some)
+                .map_err(|why| SourceError::Malformed(format!("at byte {start} of the trace: {why}"))),
+            _ => Err(SourceError::Truncated(format!(
+                "the trace is cut off at byte {}, inside the head of the frame at byte {start}",
+                self.offset
+            ))),
+        }
+    }
+
+    /// Records in the whole chunks from here on, as far as frame heads can be followed.
+    fn skim(&mut self) -> u64 {
+        let mut records = 0u64;
+        while let Ok(Some(head)) = self.head() {
+            let stored = u64::from(head.stored);
+            let skipped = io::copy(&mut (&mut self.input).take(stored), &mut io::sink()).unwrap_or(0);
+            self.offset += skipped;
+            if skipped < stored {
+                break;
+            }
+            if head.kind == FrameKind::Chunk {
+                records = records.saturating_add(head.records);
+            }
+        }
+        records
+    }
+}
+
+/// Fills `buffer` as far as the input goes.
+fn read_up_to(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match input.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}

@@ -1,0 +1,38 @@
+//! The `.pwt` file: a stream of one process, compressed, in frames that stand alone.
+//!
+//! Design constraints: a damaged or cut file reads up to its last whole chunk and says what is missing;
+//! malformed bytes never panic and never make the reader allocate more than the limits in [`layout`];
+//! memory does not grow with the length of a trace; decoding a reference costs less than simulating it.
+//! `docs/trace-format.md` states the bytes.
+//!
+//! - [`Writer`] is an [`Analysis`](crate::Analysis), [`Reader`] a [`Source`](crate::Source).
+//! - [`info`] summarises a file, from its index alone where that is whole.
+//!
+//! Inside: `layout` (frames, limits), `blocks` (dictionary frames), `table` (the predictors both
+//! directions share), `encode` and `decode` (columns), `chunk` (columns as one frame), `index`.
+
+mod blocks;
+mod bytes;
+mod chunk;
+mod decode;
+mod encode;
+mod index;
+mod info;
+mod layout;
+mod reader;
+mod table;
+mod writer;
+
+pub use info::{Info, info};
+pub use layout::VERSION;
+pub use reader::Reader;
+pub use writer::{Summary, Writer};
+
+/// Reads `bytes` as a trace file in every way there is, for fuzzing: it must return, whatever they are.
+pub fn fuzz_one(bytes: &[u8]) {
+    if let Ok(mut reader) = Reader::new(bytes) {
+        while let Ok(Some(_)) = crate::Source::next_item(&mut reader) {}
+    }
+    // Most inputs are no trace; only that this returns matters.
+    let _ = info(std::io::Cursor::new(bytes));
+}

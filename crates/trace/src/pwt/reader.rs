@@ -1,0 +1,250 @@
+//! From a file to a stream.
+
+use super::blocks::read_blocks;
+use super::chunk::{ChunkHead, Mark, StoredChunk, What};
+use super::decode::{Decoded, Decoder};
+use super::index::Index;
+use super::layout::{FrameHead, FrameKind, FrameReader};
+use crate::{Batch, Dictionary, Event, Item, Source, SourceError, StreamHeader};
+use pagewalk_units::{RefIndex, SpaceId, ThreadId};
+use std::io::Read;
+
+/// Reads a file from its begin, a chunk at a time. After an error it is at its end.
+#[derive(Debug)]
+pub struct Reader<R> {
+    frames: FrameReader<R>,
+    header: StreamHeader,
+    blocks: Dictionary,
+    decoder: Decoder,
+    /// The chunk being read.
+    chunk: ChunkHead,
+    /// Where its frame begins.
+    chunk_offset: u64,
+    marks: std::iter::Peekable<std::vec::IntoIter<Mark>>,
+    thread: ThreadId,
+    space: SpaceId,
+    /// Block executions and references read of the chunk.
+    spans: u32,
+    refs: u32,
+    instructions: u64,
+    /// Data references and block executions read of the file.
+    records: u64,
+    finished: bool,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads the file's first bytes and its header.
+    pub fn new(input: R) -> Result<Self, SourceError> {
+        let mut frames = FrameReader::new(input)?;
+        let header = read_header(&mut frames)?;
+        Ok(Reader {
+            frames,
+            header,
+            blocks: Dictionary::default(),
+            decoder: Decoder::default(),
+            chunk: ChunkHead::default(),
+            chunk_offset: 0,
+            marks: Vec::new().into_iter().peekable(),
+            thread: ThreadId(0),
+            space: SpaceId(0),
+            spans: 0,
+            refs: 0,
+            instructions: 0,
+            records: 0,
+            finished: false,
+        })
+    }
+
+    /// The blocks read so far.
+    pub fn blocks(&self) -> &Dictionary {
+        &self.blocks
+    }
+
+    /// Goes on to the next chunk that holds something, or finds the end.
+    fn next_chunk(&mut self) -> Result<(), SourceError> {
+        loop {
+            let start = self.frames.offset;
+            let Some(head) = self.frames.next()? else {
+                return Err(SourceError::Truncated(format!(
+                    "the trace is cut off at byte {start}: its end mark is missing, so something may have followed \
+                     the {} records read",
+                    self.records
+                )));
+            };
+            match head.kind {
+                FrameKind::Header => return Err(malformed(start, "a second header")),
+                FrameKind::Blocks => self.take_blocks(start, &head)?,
+                FrameKind::Chunk => {
+                    self.take_chunk(start, &head)?;
+                    return Ok(());
+                }
+                FrameKind::Index => {
+                    let index = Index::from_payload(&self.frames.payload, head.raw);
+                    let index = index.ok_or_else(|| malformed(start, "no index in an index frame"))?;
+                    if index.records() != self.records {
+                        let records = index.records();
+                        let why =
+                            format!("the file held {records} records when written and has {}", self.records);
+                        return Err(malformed(start, &why));
+                    }
+                    self.finished = true;
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn take_blocks(&mut self, start: u64, head: &FrameHead) -> Result<(), SourceError> {
+        let blocks = read_blocks(&self.frames.payload, head.records);
+        for block in blocks.ok_or_else(|| malformed(start, "a blocks frame that holds something else"))? {
+            let number = self.blocks.len();
+            self.decoder.table.add(&block).map_err(|why| malformed(start, &why))?;
+            if self.blocks.intern(block).index() != number {
+                return Err(malformed(start, "the same block twice"));
+            }
+        }
+        Ok(())
+    }
+
+    fn take_chunk(&mut self, start: u64, head: &FrameHead) -> Result<(), SourceError> {
+        let wrong = |why| move || malformed(start, why);
+        let stored =
+            StoredChunk::parse(&self.frames.payload).ok_or_else(wrong("a chunk with an impossible head"))?;
+        self.chunk = stored.head;
+        if self.chunk.records() != head.records {
+            return Err(malformed(start, "a chunk that holds another number of records than its frame says"));
+        }
+        stored
+            .columns(&mut self.decoder.columns)
+            .ok_or_else(wrong("a chunk with columns that do not decompress"))?;
+        let marks = stored.marks().ok_or_else(wrong("a chunk with events that make no sense"))?;
+        self.marks = marks.into_iter().peekable();
+        self.decoder
+            .start_chunk(self.chunk.blocks)
+            .map_err(|why| malformed(start, &format!("a chunk: {why}")))?;
+        self.chunk_offset = start;
+        (self.thread, self.space) = (self.chunk.thread, self.chunk.space);
+        (self.spans, self.refs, self.instructions) = (0, 0, 0);
+        Ok(())
+    }
+
+    /// Checks that the chunk was what its head says.
+    fn end_chunk(&mut self) -> Result<(), SourceError> {
+        if self.chunk == ChunkHead::default() {
+            return Ok(());
+        }
+        let chunk = std::mem::take(&mut self.chunk);
+        let result = self.decoder.finish();
+        let counts = self.refs == chunk.refs && self.instructions == chunk.instructions;
+        let result = result.and(if counts { Ok(()) } else { Err(UNEQUAL) });
+        result.map_err(|why| malformed(self.chunk_offset, &format!("a chunk: {why}")))?;
+        self.records += chunk.records();
+        (self.spans, self.refs) = (0, 0);
+        Ok(())
+    }
+
+    /// The event here, if one is; takes in changes of thread and space on the way.
+    fn event_here(&mut self) -> Option<Event> {
+        while let Some(mark) = self.marks.next_if(|mark| mark.span <= self.spans) {
+            match mark.what {
+                What::Event(event) => {
+                    self.thread = event.switches_to().unwrap_or(self.thread);
+                    return Some(event);
+                }
+                What::Runs { thread, space } => {
+                    (self.thread, self.space) = (ThreadId(thread), SpaceId(space))
+                }
+            }
+        }
+        None
+    }
+
+    /// Goes on to the next item: decodes a batch, or takes an event, or finds the end.
+    fn advance(&mut self) -> Result<Step, SourceError> {
+        loop {
+            if let Some(event) = self.event_here() {
+                return Ok(Step::Event(event));
+            }
+            if self.spans < self.chunk.spans {
+                let until = self.marks.peek().map_or(self.chunk.spans, |mark| mark.span);
+                let decoded = self.decoder.batch((until - self.spans) as usize);
+                let fits = |decoded: &Decoded| decoded.refs <= (self.chunk.refs - self.refs) as usize;
+                let decoded =
+                    decoded.and_then(|decoded| if fits(&decoded) { Ok(decoded) } else { Err(UNEQUAL) });
+                let decoded =
+                    decoded.map_err(|why| malformed(self.chunk_offset, &format!("a chunk: {why}")))?;
+                return Ok(Step::Batch(decoded));
+            }
+            self.end_chunk()?;
+            self.next_chunk()?;
+            if self.finished {
+                return Ok(Step::End);
+            }
+        }
+    }
+
+    /// Place of the next data reference.
+    fn next_ref(&self) -> RefIndex {
+        RefIndex(self.chunk.first_ref.wrapping_add(self.refs.into()))
+    }
+
+    fn batch(&mut self, decoded: Decoded) -> Batch<'_> {
+        let first = self.next_ref();
+        let first_instruction = self.chunk.first_instruction.wrapping_add(self.instructions);
+        self.spans += decoded.spans as u32;
+        self.refs += decoded.refs as u32;
+        self.instructions += decoded.instructions;
+        let (spans, refs) = self.decoder.decoded(&decoded);
+        let (space, thread, wide) = (self.space, self.thread, decoded.wide);
+        Batch { space, thread, first, first_instruction, refs, spans, wide, blocks: &self.blocks }
+    }
+}
+
+const UNEQUAL: &str = "its blocks do not add up to what its head says";
+
+/// What [`Reader::advance`] came to.
+enum Step {
+    Batch(Decoded),
+    Event(Event),
+    End,
+}
+
+impl<R: Read> Source for Reader<R> {
+    fn header(&self) -> &StreamHeader {
+        &self.header
+    }
+
+    fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
+        if self.finished {
+            return Ok(None);
+        }
+        match self.advance() {
+            Ok(Step::Batch(decoded)) => Ok(Some(Item::Batch(self.batch(decoded)))),
+            Ok(Step::Event(event)) => Ok(Some(Item::Event { at: self.next_ref(), event })),
+            Ok(Step::End) => Ok(None),
+            Err(error) => {
+                self.finished = true;
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Reads the first frame, which must be the header.
+pub(super) fn read_header<R: Read>(frames: &mut FrameReader<R>) -> Result<StreamHeader, SourceError> {
+    let start = frames.offset;
+    let head = frames.next()?.ok_or_else(|| {
+        SourceError::Truncated(format!(
+            "the trace is cut off at byte {start}, before its header: nothing is left of it"
+        ))
+    })?;
+    if head.kind != FrameKind::Header {
+        return Err(malformed(start, "the first frame is not the header"));
+    }
+    serde_json::from_slice(&frames.payload).map_err(|error| malformed(start, &format!("the header: {error}")))
+}
+
+/// An error in the frame at byte `start`.
+pub(super) fn malformed(start: u64, what: &str) -> SourceError {
+    SourceError::Malformed(format!("at byte {start} of the trace: {what}"))
+}

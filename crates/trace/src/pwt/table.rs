@@ -1,0 +1,206 @@
+//! What encoder and decoder both know at each point of a chunk: the predictors.
+//!
+//! Blocks: each block remembers the two blocks that followed it last, the most recent first.
+//!
+//! Addresses: data references are handled in *groups* of up to four neighbouring slots of one block, a
+//! cache line of state per group, so that one pass of vector arithmetic predicts a whole group without a
+//! branch. A slot predicts `base + offset`. Its base is its own last address (constant addresses and
+//! strides), or one of the two references just before the group (stack frames that move, pointers that
+//! were just loaded).
+//!
+//! All arithmetic is on whole [`Ref`](crate::Ref) words, address in bits 63…7, modulo 2^64; the low seven
+//! bits of an offset hold the slot's constant low bits, so that a prediction is a finished record.
+
+use super::layout::{MAX_BLOCKS, MAX_INSTRUCTIONS, MAX_SITES, MAX_TOTAL_SITES};
+use crate::{Batch, Block, Ref};
+
+/// Slots in a group.
+pub(super) const LANES: usize = 4;
+/// References before a group that can be bases.
+pub(super) const HISTORY: usize = 2;
+/// The low bits of a word that are not address.
+pub(super) const META: u64 = (1 << Ref::META_BITS) - 1;
+
+/// In the low bits of [`Line::last`]: which base the slot uses. 0 its own last address, 1 the reference
+/// before the group, 2 (or 3) the one before that.
+pub(super) const BASE: u64 = 3;
+/// A slot's base when its block is first met in a chunk: the reference before the group.
+const FIRST_BASE: u64 = 1;
+
+/// A correction is a word: the difference of addresses in bits 63…7, and these flags.
+/// Bits 1…0 flip the slot's base bits, for this reference and from here on.
+pub(super) const FLIP: u64 = BASE;
+/// Bit 2: the slot's offset takes up the difference, so that the next prediction has it.
+pub(super) const SET: u64 = 4;
+
+/// Forms of a correction in the control column (high nibble): 0 to 4 are differences of these many bytes,
+/// 5 to 9 the same with [`SET`].
+pub(super) const WIDTHS: [u8; 5] = [1, 2, 3, 4, 6];
+/// The first form with [`SET`].
+pub(super) const FORM_SET: u8 = 5;
+/// The same correction word as the last one.
+pub(super) const FORM_REPEAT: u8 = 10;
+/// A whole correction word of 8 bytes.
+pub(super) const FORM_WORD: u8 = 11;
+/// Bytes in the difference column, per form.
+pub(super) const FORM_BYTES: [u8; 16] = [1, 2, 3, 4, 6, 1, 2, 3, 4, 6, 0, 8, 0, 0, 0, 0];
+
+/// The longest run that fits a control byte of the reference column; it says that more follows.
+pub(super) const LONG_REF_RUN: u64 = 15;
+/// The same for the block column.
+pub(super) const LONG_BLOCK_RUN: u64 = 127;
+
+/// A word for each lane.
+pub(super) type Lanes = [u64; LANES];
+
+/// Computes each lane. Written so that the compiler makes vector code of it.
+#[inline(always)]
+pub(super) fn lanes(lane: impl Fn(usize) -> u64) -> Lanes {
+    std::array::from_fn(lane)
+}
+
+/// The `N` items from `at` on.
+#[inline(always)]
+pub(super) fn around<T, const N: usize>(items: &[T], at: usize) -> &[T; N] {
+    items[at..at + N].try_into().expect("the range is N long")
+}
+
+#[inline(always)]
+pub(super) fn around_mut<T, const N: usize>(items: &mut [T], at: usize) -> &mut [T; N] {
+    (&mut items[at..at + N]).try_into().expect("the range is N long")
+}
+
+/// The base of each lane: `own` or one of the references before the group, chosen by bits 1…0 of `choice`.
+#[inline(always)]
+pub(super) fn bases(choice: &Lanes, own: &Lanes, before: [u64; HISTORY]) -> Lanes {
+    let [second, first] = before;
+    lanes(|lane| {
+        let use_first = 0u64.wrapping_sub(choice[lane] & 1);
+        let use_second = 0u64.wrapping_sub(choice[lane] >> 1 & 1);
+        let base = own[lane] ^ ((own[lane] ^ first) & use_first);
+        (base ^ ((base ^ second) & use_second)) & !META
+    })
+}
+
+/// One block's part of the table.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(16))]
+pub(super) struct Entry {
+    /// The blocks that followed, most recent first.
+    pub next: [u32; 2],
+    /// Its first line.
+    pub line: u32,
+    /// Bits 15…0 sites, bits 30…16 instructions, bit 31 whether a site is wide.
+    counts: u32,
+}
+
+impl Entry {
+    #[inline(always)]
+    pub fn sites(&self) -> usize {
+        (self.counts & 0xffff) as usize
+    }
+
+    #[inline(always)]
+    pub fn instructions(&self) -> u64 {
+        u64::from(self.counts >> 16 & 0x7fff)
+    }
+
+    #[inline(always)]
+    pub fn wide(&self) -> bool {
+        self.counts >> 31 != 0
+    }
+
+    /// Lines that the block owns: at least one, so that the hot loops need no test for none.
+    fn lines(&self) -> usize {
+        self.sites().div_ceil(LANES).max(1)
+    }
+}
+
+/// The state of one group: a cache line. Lanes past the block's last slot hold garbage that nobody reads.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub(super) struct Line {
+    /// The address referenced last, and in bits 1…0 the base in use.
+    pub last: Lanes,
+    /// What to add to the base; low bits as in the finished record.
+    pub offset: Lanes,
+}
+
+/// Predictor state for all blocks of a dictionary.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pub entries: Vec<Entry>,
+    pub lines: Vec<Line>,
+    /// Per block, the chunk in which its state was last reset.
+    epochs: Vec<u32>,
+    epoch: u32,
+    /// Most sites of a block.
+    pub max_sites: usize,
+}
+
+impl Table {
+    /// Appends a block. Says why where it is beyond the format's limits.
+    pub fn add(&mut self, block: &Block) -> Result<(), String> {
+        let (sites, instructions) = (block.sites.len(), block.instructions.len());
+        let number = self.entries.len();
+        if sites > MAX_SITES || instructions > MAX_INSTRUCTIONS {
+            return Err(format!(
+                "block {number} has {instructions} instructions and {sites} data references; the trace format \
+                 allows {MAX_INSTRUCTIONS} and {MAX_SITES}"
+            ));
+        }
+        if number >= MAX_BLOCKS || self.lines.len() * LANES + sites > MAX_TOTAL_SITES {
+            return Err(format!(
+                "the program runs more than {MAX_BLOCKS} blocks or {MAX_TOTAL_SITES} data references in code; \
+                 the trace format allows no more"
+            ));
+        }
+        let wide = block.sites.iter().any(|site| site.access.size.bytes() > Batch::WIDE_BYTES);
+        let line = self.lines.len() as u32;
+        let counts = sites as u32 | (instructions as u32) << 16 | u32::from(wide) << 31;
+        let entry = Entry { next: [number as u32; 2], line, counts };
+        let metas: Vec<u8> = block.metas().collect();
+        for group in 0..entry.lines() {
+            let meta = |lane| u64::from(metas.get(group * LANES + lane).copied().unwrap_or(0));
+            self.lines.push(Line { last: [FIRST_BASE; LANES], offset: lanes(meta) });
+        }
+        self.entries.push(entry);
+        self.epochs.push(0);
+        self.max_sites = self.max_sites.max(sites);
+        Ok(())
+    }
+
+    /// Starts a chunk: every block is as if never met.
+    pub fn start_chunk(&mut self) {
+        self.epoch = self.epoch.wrapping_add(1);
+        if self.epoch == 0 {
+            self.epochs.fill(0);
+            self.epoch = 1;
+        }
+    }
+
+    /// Meets `block` by its number: its state is reset if this is the first time in the chunk. Only blocks met
+    /// so can be predicted, so nothing else needs resetting. Answers the lines that were reset.
+    pub fn meet(&mut self, block: u32) -> std::ops::Range<usize> {
+        let index = block as usize;
+        let entry = &mut self.entries[index];
+        let first = entry.line as usize;
+        if std::mem::replace(&mut self.epochs[index], self.epoch) == self.epoch {
+            return first..first;
+        }
+        entry.next = [block; 2];
+        let range = first..first + entry.lines();
+        for line in &mut self.lines[range.clone()] {
+            line.last = [FIRST_BASE; LANES];
+            line.offset = line.offset.map(|offset| offset & META);
+        }
+        range
+    }
+
+    /// Makes `next` the most recent follower of `block`.
+    #[inline(always)]
+    pub fn follow(&mut self, block: u32, next: u32) {
+        let followers = &mut self.entries[block as usize].next;
+        *followers = [next, followers[0]];
+    }
+}

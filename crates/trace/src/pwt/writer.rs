@@ -1,0 +1,264 @@
+//! From a stream to a file.
+
+use super::blocks::BlockWriter;
+use super::chunk::{ChunkHead, Mark, What, write_chunk};
+use super::encode::Encoder;
+use super::index::{Index, trailer};
+use super::layout::{FILE_MAGIC, FrameHead, FrameKind, MAX_CHUNK_COUNT, MAX_SITES, VERSION, frame};
+use crate::{Analysis, Batch, Event, StreamHeader};
+use pagewalk_units::{RefIndex, SpaceId, ThreadId};
+use std::io::{self, Write};
+
+/// The level is the fastest of zstd's regular ones: the columns are small, and time is what `record` lacks.
+const LEVEL: i32 = 1;
+/// Records in a chunk, give or take a batch. Predictors start anew in each, so small chunks cost bytes.
+const CHUNK_RECORDS: u64 = 1 << 22;
+/// A chunk also ends when its columns hold this much: it bounds what reader and writer hold.
+const CHUNK_BYTES: usize = 1 << 24;
+/// The same for its marks, and for the blocks that wait for their frame.
+const MARK_BYTES: usize = 1 << 22;
+/// Block executions encoded at a time. With the most sites that a block can have they still fit a chunk.
+const PART_SPANS: usize = 1024;
+const _: () = assert!(PART_SPANS * MAX_SITES + CHUNK_RECORDS as usize <= MAX_CHUNK_COUNT as usize);
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Bytes in the file.
+    pub bytes: u64,
+    /// Data references.
+    pub references: u64,
+    /// Executions of blocks.
+    pub block_executions: u64,
+    /// Instructions executed.
+    pub instructions: u64,
+    /// Different blocks.
+    pub blocks: u64,
+    /// Events.
+    pub events: u64,
+}
+
+/// Writes a stream as it comes. Frames go out whole, each with one call; after an error nothing more is written,
+/// and what was written before reads as a trace that was cut off.
+pub struct Writer<W> {
+    output: W,
+    zstd: zstd::bulk::Compressor<'static>,
+    encoder: Encoder,
+    blocks: BlockWriter,
+    /// The chunk being filled.
+    chunk: ChunkHead,
+    marks: Vec<u8>,
+    thread: ThreadId,
+    space: SpaceId,
+    chunk_records: u64,
+    offset: u64,
+    index: Index,
+    error: Option<io::Error>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Starts a file: writes its first bytes and the header.
+    pub fn new(output: W, header: &StreamHeader) -> io::Result<Self> {
+        Self::with_chunk_records(output, header, CHUNK_RECORDS)
+    }
+
+    /// The same with chunks of about `records`, for tests and measurements.
+    #[doc(hidden)]
+    pub fn with_chunk_records(mut output: W, header: &StreamHeader, records: u64) -> io::Result<Self> {
+        let mut first = FILE_MAGIC.to_vec();
+        first.extend_from_slice(&VERSION.to_le_bytes());
+        first.extend_from_slice(&[0; 4]);
+        output.write_all(&first)?;
+        let mut writer = Writer {
+            output,
+            zstd: zstd::bulk::Compressor::new(LEVEL)?,
+            encoder: Encoder::default(),
+            blocks: BlockWriter::default(),
+            chunk: ChunkHead::default(),
+            marks: Vec::new(),
+            thread: ThreadId(1),
+            space: SpaceId(0),
+            chunk_records: records.clamp(1, CHUNK_RECORDS),
+            offset: first.len() as u64,
+            index: Index::default(),
+            error: None,
+        };
+        let header = serde_json::to_vec(header)?;
+        let head = writer.write_frame(FrameKind::Header, &header, header.len(), 0)?;
+        writer.index.add(first.len() as u64, &head);
+        writer.start_chunk(0, 0);
+        Ok(writer)
+    }
+
+    /// The error that stopped the writing, if there was one.
+    pub fn error(&self) -> Option<&io::Error> {
+        self.error.as_ref()
+    }
+
+    /// Ends the file. Answers the first error that there was.
+    pub fn finish(mut self) -> io::Result<Summary> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        self.end_chunk()?;
+        self.write_blocks()?;
+        let start = self.offset;
+        let (payload, raw) = self.index.to_payload(&mut self.zstd)?;
+        self.write_frame(FrameKind::Index, &payload, raw, 0)?;
+        self.write_all(&trailer(start))?;
+        self.output.flush()?;
+        Ok(Summary {
+            bytes: self.offset,
+            references: self.index.references,
+            block_executions: self.index.block_executions,
+            instructions: self.index.instructions,
+            blocks: self.index.blocks,
+            events: self.index.events.values().sum(),
+        })
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.output.write_all(bytes)?;
+        self.offset += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn write_frame(
+        &mut self,
+        kind: FrameKind,
+        payload: &[u8],
+        raw: usize,
+        records: u64,
+    ) -> io::Result<FrameHead> {
+        let (head, bytes) = frame(kind, payload, raw, records)?;
+        self.write_all(&bytes)?;
+        Ok(head)
+    }
+
+    fn write_blocks(&mut self) -> io::Result<()> {
+        if self.blocks.count > 0 {
+            let (start, count) = (self.offset, self.blocks.count);
+            let (payload, raw) = self.blocks.take_payload(&mut self.zstd)?;
+            let head = self.write_frame(FrameKind::Blocks, &payload, raw, count)?;
+            self.index.add(start, &head);
+        }
+        Ok(())
+    }
+
+    fn start_chunk(&mut self, first_ref: u64, first_instruction: u64) {
+        let (thread, space) = (self.thread, self.space);
+        self.chunk = ChunkHead { first_ref, first_instruction, thread, space, ..ChunkHead::default() };
+        self.marks.clear();
+        self.encoder.start_chunk();
+    }
+
+    /// Writes the chunk with the blocks that it needs, and starts the next.
+    fn end_chunk(&mut self) -> io::Result<()> {
+        if self.chunk.spans == 0 && self.chunk.marks == 0 {
+            return Ok(());
+        }
+        self.write_blocks()?;
+        self.chunk.blocks = self.encoder.table.entries.len() as u32;
+        let start = self.offset;
+        let (payload, raw) = write_chunk(&self.chunk, &self.encoder.columns, &self.marks, &mut self.zstd)?;
+        self.write_frame(FrameKind::Chunk, &payload, raw, self.chunk.records())?;
+        self.index.add_chunk(start, &self.chunk);
+        self.start_chunk(self.next_ref(), self.next_instruction());
+        Ok(())
+    }
+
+    /// Place of the next reference and instruction, if nothing was left out.
+    fn next_ref(&self) -> u64 {
+        self.chunk.first_ref + u64::from(self.chunk.refs)
+    }
+
+    fn next_instruction(&self) -> u64 {
+        self.chunk.first_instruction + self.chunk.instructions
+    }
+
+    fn mark(&mut self, what: What) -> io::Result<()> {
+        serde_json::to_writer(&mut self.marks, &Mark { span: self.chunk.spans, what })?;
+        self.marks.push(b'\n');
+        self.chunk.marks += 1;
+        if self.marks.len() >= MARK_BYTES { self.end_chunk() } else { Ok(()) }
+    }
+
+    fn batch(&mut self, batch: &Batch<'_>) -> io::Result<()> {
+        if batch.spans.is_empty() {
+            return if batch.refs.is_empty() {
+                Ok(())
+            } else {
+                Err(bad("references without a block execution".into()))
+            };
+        }
+        for block in batch.blocks.since(self.encoder.table.entries.len()) {
+            self.encoder.table.add(block).map_err(bad)?;
+            self.blocks.push(block).map_err(bad)?;
+            if self.blocks.len() >= MARK_BYTES {
+                self.write_blocks()?;
+            }
+        }
+        self.go_to(batch.first.0, Some(batch.first_instruction))?;
+        if (batch.thread, batch.space) != (self.thread, self.space) {
+            (self.thread, self.space) = (batch.thread, batch.space);
+            self.mark(What::Runs { thread: batch.thread.0, space: batch.space.0 })?;
+        }
+        // In parts, so that no batch, however large, makes a chunk larger than the format allows.
+        let (mut first, mut spans) = (0, batch.spans);
+        while !spans.is_empty() {
+            let (part, rest) = spans.split_at(spans.len().min(PART_SPANS));
+            let end = rest.first().map_or(batch.refs.len(), |span| span.first as usize);
+            let refs = batch.refs.get(first..end).ok_or_else(|| bad("spans are not in order".into()))?;
+            self.chunk.instructions += self.encoder.push(part, refs, first).map_err(bad)?;
+            self.chunk.spans += part.len() as u32;
+            self.chunk.refs += refs.len() as u32;
+            if self.chunk.records() >= self.chunk_records || self.encoder.columns.len() >= CHUNK_BYTES {
+                self.end_chunk()?;
+            }
+            (first, spans) = (end, rest);
+        }
+        Ok(())
+    }
+
+    /// Makes the next item's place the one given: a stream with a gap continues in a chunk of its own.
+    fn go_to(&mut self, first_ref: u64, first_instruction: Option<u64>) -> io::Result<()> {
+        let instruction = first_instruction.unwrap_or(self.next_instruction());
+        if (first_ref, instruction) != (self.next_ref(), self.next_instruction()) {
+            self.end_chunk()?;
+            self.chunk.first_ref = first_ref;
+            self.chunk.first_instruction = instruction;
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, at: RefIndex, event: &Event) -> io::Result<()> {
+        self.go_to(at.0, None)?;
+        self.index.count(event);
+        if let Some(thread) = event.switches_to() {
+            self.thread = thread;
+        }
+        self.mark(What::Event(event.clone()))
+    }
+
+    /// Does `work` unless an earlier error stopped the writing.
+    fn unless_failed(&mut self, work: impl FnOnce(&mut Self) -> io::Result<()>) {
+        if self.error.is_none() {
+            self.error = work(self).err();
+        }
+    }
+}
+
+impl<W: Write + Send> Analysis for Writer<W> {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.unless_failed(|writer| writer.batch(batch));
+    }
+
+    fn on_event(&mut self, at: RefIndex, event: &Event) {
+        self.unless_failed(|writer| writer.event(at, event));
+    }
+}
+
+/// A stream that no file can hold.
+fn bad(why: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, why)
+}

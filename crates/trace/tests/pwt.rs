@@ -1,0 +1,334 @@
+//! The `.pwt` format: everything comes back, and nothing that was not written ever does.
+
+mod common;
+
+use common::{Step, Stream, block, header, map, read};
+use pagewalk_trace::pwt::{Writer, fuzz_one, info};
+use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Ref, SourceError, Span};
+use pagewalk_units::{BlockId, RefIndex, SpaceId, ThreadId, VirtAddr};
+use proptest::prelude::*;
+use std::io::{self, Cursor, Write};
+
+/// What happens next in a random stream.
+#[derive(Clone, Debug)]
+enum Action {
+    /// Executions of blocks in a row, a stride apart.
+    Loop {
+        block: usize,
+        times: u8,
+        start: u64,
+        stride: u64,
+    },
+    /// One execution with references anywhere.
+    Scatter {
+        block: usize,
+        seed: u64,
+    },
+    Map(u64),
+    Switch(u32),
+    /// Another thread and space without an event.
+    Elsewhere(u32, u32),
+    /// Something was left out of the stream.
+    Gap(u64, u64),
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        6 => (any::<usize>(), 1..40u8, any::<u64>(), prop_oneof![Just(0), 1..4096u64, any::<u64>()])
+            .prop_map(|(block, times, start, stride)| Action::Loop { block, times, start, stride }),
+        6 => (any::<usize>(), any::<u64>()).prop_map(|(block, seed)| Action::Scatter { block, seed }),
+        1 => (0..1000u64).prop_map(Action::Map),
+        1 => (1..4u32).prop_map(Action::Switch),
+        1 => (1..4u32, 0..2u32).prop_map(|(thread, space)| Action::Elsewhere(thread, space)),
+        1 => (0..100u64, 0..100u64).prop_map(|(refs, instructions)| Action::Gap(refs, instructions)),
+    ]
+}
+
+fn stream() -> impl Strategy<Value = Stream> {
+    let metas = prop_oneof![9 => prop::collection::vec(0..128u8, 0..12), 1 => prop::collection::vec(0..128u8, 60..200)];
+    let blocks = prop::collection::vec((0..9u16, metas), 1..12);
+    (blocks, prop::collection::vec(action(), 0..60)).prop_map(|(blocks, actions)| {
+        let mut stream = Stream { thread: ThreadId(1), ..Stream::default() };
+        let blocks: Vec<_> = blocks
+            .iter()
+            .enumerate()
+            .map(|(n, (count, metas))| block(0x40_0000 + 97 * n as u64, *count, metas))
+            .collect();
+        for action in actions {
+            act(&mut stream, &blocks, &action);
+        }
+        stream
+    })
+}
+
+fn act(stream: &mut Stream, blocks: &[pagewalk_trace::Block], action: &Action) {
+    match *action {
+        Action::Loop { block, times, start, stride } => {
+            let block = stream.blocks.intern(blocks[block % blocks.len()].clone());
+            for time in 0..u64::from(times) {
+                let base = start.wrapping_add(stride.wrapping_mul(time));
+                stream.execute(block, |slot| base.wrapping_add(8 * slot as u64));
+            }
+        }
+        Action::Scatter { block, seed } => {
+            let block = stream.blocks.intern(blocks[block % blocks.len()].clone());
+            let shift = seed % 60;
+            stream.execute(block, |slot| seed.wrapping_mul(0x9e37_79b9_7f4a_7c15 + 2 * slot as u64) >> shift);
+        }
+        Action::Map(page) => stream.event(map(4096 * page, 4096)),
+        Action::Switch(thread) => stream.event(Event::Switch { thread }),
+        Action::Elsewhere(thread, space) => {
+            (stream.thread, stream.space) = (ThreadId(thread), SpaceId(space))
+        }
+        Action::Gap(refs, instructions) => {
+            stream.refs += refs;
+            stream.instructions += instructions;
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(stream in stream(), batch in 1..100usize, chunk in prop_oneof![1..50u64, 50..5000u64]) {
+        let file = stream.to_file(batch, chunk);
+        let (steps, blocks, error) = read(&file);
+        prop_assert!(error.is_none(), "{:?}", error);
+        prop_assert_eq!(&steps, &stream.steps);
+        prop_assert_eq!(blocks.len(), stream.blocks.len());
+        prop_assert!(blocks.iter().eq(stream.blocks.since(0)));
+        prop_assert_eq!(&stream.to_file(batch, chunk), &file, "the same stream makes the same bytes");
+
+        let info = info(Cursor::new(&file)).unwrap();
+        let executions = steps.iter().filter(|step| matches!(step, Step::Execution { .. })).count();
+        prop_assert_eq!(info.damage, None);
+        prop_assert_eq!(info.block_executions, executions as u64);
+        prop_assert_eq!(info.events.values().sum::<u64>(), (steps.len() - executions) as u64);
+        let refs = steps.iter().map(|step| if let Step::Execution { refs, .. } = step { refs.len() } else { 0 });
+        prop_assert_eq!(info.references, refs.sum::<usize>() as u64);
+    }
+
+    #[test]
+    fn random_changes_are_found(stream in stream(), chunk in 1..200u64, changes in prop::collection::vec((any::<usize>(), any::<u8>()), 1..8)) {
+        let file = stream.to_file(10, chunk);
+        let mut changed = file.clone();
+        for (place, value) in changes {
+            let place = place % changed.len();
+            changed[place] = value;
+        }
+        let (steps, _, error) = read(&changed);
+        prop_assert!(steps == stream.steps || error.is_some());
+        prop_assert!(stream.steps.starts_with(&steps));
+        fuzz_one(&changed);
+    }
+
+    #[test]
+    fn any_bytes_return(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fuzz_one(&bytes);
+    }
+}
+
+/// A file of a few chunks, small enough to damage in every place.
+fn small() -> (Stream, Vec<u8>) {
+    let mut stream = Stream { thread: ThreadId(1), ..Stream::default() };
+    let blocks: Vec<BlockId> = [&[13, 14, 13, 13, 13][..], &[], &[14]]
+        .iter()
+        .zip(0..)
+        .map(|(m, n)| stream.blocks.intern(block(64 * n, 3, m)))
+        .collect();
+    stream.event(map(0x1000, 0x4000));
+    for round in 0..40u64 {
+        stream.execute(blocks[0], |slot| 0x1000 + 24 * round + 8 * slot as u64);
+        stream.execute(blocks[1 + (round % 3 == 0) as usize], |_| 0x1ffe_fff0_0000 + round * round);
+        if round == 20 {
+            stream.event(Event::Switch { thread: 2 });
+        }
+    }
+    stream.event(Event::Exit { status: 0 });
+    let file = stream.to_file(8, 60);
+    (stream, file)
+}
+
+#[test]
+fn a_file_cut_anywhere_reads_up_to_its_last_whole_chunk() {
+    let (stream, file) = small();
+    let trailer = file.len() - 16;
+    let mut longest = 0;
+    for cut in 0..file.len() {
+        let (steps, _, error) = read(&file[..cut]);
+        assert!(stream.steps.starts_with(&steps), "cut at {cut}");
+        assert!(steps.len() >= longest, "a longer file never yields less");
+        longest = steps.len();
+        match error {
+            Some(SourceError::Truncated(text)) => assert!(text.contains(&format!("at byte {cut}")), "{text}"),
+            Some(error) => assert!(cut == 0, "cut at {cut}: {error}"),
+            None => assert!(cut >= trailer, "cut at {cut}"),
+        }
+        if let Ok(info) = info(Cursor::new(&file[..cut])) {
+            assert!(info.damage.is_some(), "cut at {cut}");
+            assert_eq!(info.block_executions + info.events.values().sum::<u64>(), steps.len() as u64);
+        }
+    }
+    assert_eq!(longest, stream.steps.len());
+    let (_, _, error) = read(&file[..trailer - 100]);
+    let text = error.unwrap().to_string();
+    assert!(text.contains("cut off") && text.contains("bytes are there"), "{text}");
+}
+
+#[test]
+fn every_flipped_bit_is_found() {
+    let (stream, file) = small();
+    let (mut harmless, mut read_all) = (0, 0);
+    for bit in 0..8 * file.len() {
+        let mut flipped = file.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        let (steps, _, error) = read(&flipped);
+        assert!(stream.steps.starts_with(&steps), "bit {bit}");
+        assert!(error.is_some() || steps == stream.steps, "bit {bit}");
+        harmless += usize::from(error.is_none());
+        read_all += usize::from(steps == stream.steps);
+        if let Ok(info) = info(Cursor::new(&flipped)) {
+            assert!(info.damage.is_some() || info.references == stream.refs, "bit {bit}");
+        }
+    }
+    assert_eq!(harmless, 8 * 16, "only the trailer does not matter to a reader that goes from front to back");
+    assert!(read_all > harmless, "a damaged index does not hide the stream before it");
+}
+
+#[test]
+fn damage_in_the_middle_says_what_is_lost() {
+    let (stream, file) = small();
+    let mut changed = file.clone();
+    let frames = frame_starts(&file);
+    let chunks: Vec<usize> = frames.iter().filter(|&&(_, kind)| kind == 3).map(|&(start, _)| start).collect();
+    assert_eq!(chunks.len(), 4);
+    changed[chunks[1] + 40] ^= 1;
+    let (steps, _, error) = read(&changed);
+    assert!(stream.steps.starts_with(&steps) && !steps.is_empty());
+    let records = |chunk: usize| u64::from_le_bytes(file[chunks[chunk] + 16..][..8].try_into().unwrap());
+    let behind = records(2) + records(3);
+    let expected = format!(
+        "the chunk frame at byte {} is damaged (its checksum is wrong): {} records lost, and {behind} records in \
+         whole chunks behind it were not read",
+        chunks[1],
+        records(1),
+    );
+    assert_eq!(error.unwrap().to_string(), expected);
+}
+
+/// Where each frame begins, and its kind, by walking the file as the format's description says.
+fn frame_starts(file: &[u8]) -> Vec<(usize, u8)> {
+    let mut frames = Vec::new();
+    let mut start = 16;
+    while start < file.len() - 16 {
+        frames.push((start, file[start + 4]));
+        start += 32 + u32::from_le_bytes(file[start + 8..][..4].try_into().unwrap()) as usize;
+    }
+    assert_eq!(start, file.len() - 16);
+    frames
+}
+
+#[test]
+fn another_version_is_named() {
+    let (_, mut file) = small();
+    file[8] = 9;
+    let (_, _, error) = read(&file);
+    assert_eq!(error.unwrap().to_string(), "the trace is of format version 9; this program reads version 1");
+    let (_, _, error) = read(b"ELF or anything else that is long enough");
+    assert!(error.unwrap().to_string().starts_with("not a pagewalk trace"));
+}
+
+#[test]
+fn lengths_that_lie_do_not_allocate() {
+    let (_, file) = small();
+    for (start, _) in frame_starts(&file) {
+        let mut lying = file.clone();
+        lying[start + 8..start + 12].copy_from_slice(&(1u32 << 26).to_le_bytes());
+        let checksum = crc32fast::hash(&lying[start..start + 28]);
+        lying[start + 28..start + 32].copy_from_slice(&checksum.to_le_bytes());
+        let (_, _, error) = read(&lying);
+        assert!(matches!(error, Some(SourceError::Truncated(_))), "{error:?}");
+        lying[start + 11] = 0xff;
+        let checksum = crc32fast::hash(&lying[start..start + 28]);
+        lying[start + 28..start + 32].copy_from_slice(&checksum.to_le_bytes());
+        let (_, _, error) = read(&lying);
+        assert!(error.unwrap().to_string().contains("more bytes than the format allows"));
+    }
+}
+
+/// A disk that is full after some bytes.
+struct Full<'a>(&'a mut Vec<u8>, usize);
+
+impl Write for Full<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let fits = bytes.len().min(self.1 - self.0.len());
+        self.0.extend_from_slice(&bytes[..fits]);
+        if fits == 0 && !bytes.is_empty() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(fits) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_a_trace_that_reads() {
+    let (stream, whole) = small();
+    for room in (16..whole.len()).step_by(7) {
+        let mut file = Vec::new();
+        let Ok(mut writer) = Writer::with_chunk_records(Full(&mut file, room), &header(), 60) else {
+            continue;
+        };
+        stream.play(8, &mut writer);
+        assert_eq!(writer.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(file, whole[..room]);
+    }
+}
+
+/// Writes one batch that breaks the rules, and answers the complaint.
+fn complaint(blocks: &Dictionary, spans: &[Span], refs: &[Ref]) -> String {
+    let mut file = Vec::new();
+    let mut writer = Writer::new(&mut file, &header()).unwrap();
+    writer.on_batch(&Batch {
+        space: SpaceId(0),
+        thread: ThreadId(1),
+        first: RefIndex(0),
+        first_instruction: 0,
+        refs,
+        spans,
+        wide: false,
+        blocks,
+    });
+    assert!(writer.error().is_some());
+    writer.finish().unwrap_err().to_string()
+}
+
+#[test]
+fn batches_that_break_the_rules_are_refused() {
+    let mut blocks = Dictionary::default();
+    let id = blocks.intern(block(0, 1, &[13, 13]));
+    let good = Ref::from_parts(4096, 13);
+    let span = |first| Span { block: id, first };
+    assert!(complaint(&blocks, &[], &[good]).contains("without a block"));
+    assert!(complaint(&blocks, &[span(0)], &[good]).contains("make more"));
+    assert!(complaint(&blocks, &[span(0)], &[good; 3]).contains("make 2"));
+    assert!(complaint(&blocks, &[span(0), span(1)], &[good; 4]).contains("does not start where"));
+    assert!(complaint(&blocks, &[span(0)], &[good, Ref::from_parts(4096, 14)]).contains("kind or size"));
+    let unknown = Span { block: BlockId(1), first: 0 };
+    assert!(complaint(&blocks, &[unknown], &[]).contains("block 1 is not in the dictionary of 1"));
+    blocks.intern(block(0, 1, &[13; 5000]));
+    assert!(complaint(&blocks, &[span(0)], &[good; 2]).contains("5000 data references"));
+}
+
+#[test]
+fn a_large_batch_is_split() {
+    let mut stream = Stream { thread: ThreadId(1), ..Stream::default() };
+    let wide = stream.blocks.intern(block(0, 2, &[13; 4095]));
+    let narrow = stream.blocks.intern(block(64, 2, &[14]));
+    for round in 0..6000u64 {
+        let block = if round % 50 == 0 { wide } else { narrow };
+        stream.execute(block, |slot| VirtAddr(round * 4096 + slot as u64 * 16).0);
+    }
+    let (steps, _, error) = read(&stream.to_file(6000, 1 << 22));
+    assert!(error.is_none(), "{error:?}");
+    assert!(steps == stream.steps);
+}
