@@ -227,6 +227,7 @@ fn what_if(alternative: &Alternative, space: &AddressSpace, cost: u64) -> WhatIf
         class: class.to_owned(),
         mapping,
         from_instruction: alternative.from_instruction,
+        to_instruction: alternative.to_instruction,
         walks: alternative.walks,
         walk_cycles: alternative.walk_references * cost,
         baseline_walks: alternative.baseline_walks,

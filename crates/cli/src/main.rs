@@ -18,7 +18,9 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Command::Profile(arguments) => command::profile::run(arguments),
-        Command::Record(_) | Command::Simulate(_) | Command::Trace(_) => unimplemented!(),
+        Command::Record(arguments) => command::record::run(arguments),
+        Command::Simulate(arguments) => command::simulate::run(arguments),
+        Command::Trace(arguments) => command::trace::run(arguments),
         Command::Machines(arguments) => command::machines::run(arguments),
         Command::Report(arguments) => command::report::run(arguments),
         Command::Doctor(arguments) => command::doctor::run(arguments),

@@ -281,6 +281,10 @@ pub struct WhatIf {
     pub mapping: Option<String>,
     /// Instruction number from which it was counted (0: the whole run).
     pub from_instruction: u64,
+    /// Instruction number up to which it was counted, where that is not the end of the run: its mapping
+    /// cost nothing worth saving any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_instruction: Option<u64>,
     /// Walks.
     pub walks: u64,
     /// Modelled walk cycles.

@@ -119,6 +119,8 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     pub(crate) space: AddressSpace,
     pub(crate) store: PageStore,
     pub(crate) designs: Vec<Design>,
+    /// Designs that still count: a bit each.
+    active: u64,
     pub(crate) observer: O,
     pub(crate) split: bool,
     pub(crate) instructions: u64,
@@ -167,6 +169,7 @@ impl<O: WalkObserver> Pass<O> {
             space: AddressSpace::default(),
             store: PageStore::new(),
             designs: Vec::new(),
+            active: 0,
             observer,
             split,
             instructions: 0,
@@ -193,7 +196,14 @@ impl<O: WalkObserver> Pass<O> {
             self.store.block_designs |= design.mask();
         }
         self.every_fetch |= design.needs_every_fetch(design.policy.as_ref());
+        self.active |= design.mask();
         self.designs.push(design);
+    }
+
+    /// Stops a design: its counts stay as they are now.
+    pub(crate) fn stop(&mut self, design: usize) {
+        self.settle();
+        self.active &= !self.designs[design].mask();
     }
 
     /// Adds a copy of the first design that is under `policy` from now on; returns its index.
@@ -379,15 +389,14 @@ impl<O: WalkObserver> Pass<O> {
     /// A translation that not all designs are known to hit. It is done for the designs in `done`.
     fn access(&mut self, class: usize, kind: Kind, page: u32, done: u64, place: Place<'_>) {
         self.store.now += 1;
-        let all = u64::MAX >> (64 - self.designs.len());
-        for design in bits(all & !self.store.held(page, class) & !done) {
+        for design in bits(self.active & !self.store.held(page, class) & !done) {
             let walked = self.designs[design].miss(&mut self.store, class, kind, page);
             if let (0, Some(references)) = (design, walked) {
                 self.observe(page, class == FETCH, references, place);
             }
         }
         self.store.stamp(page, class);
-        if self.store.held(page, class) == all {
+        if self.active & !self.store.held(page, class) == 0 {
             self.store.front_insert(class, page);
         }
     }

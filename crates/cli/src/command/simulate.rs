@@ -1,1 +1,64 @@
-//! pending
+//! `pagewalk simulate`: recorded streams, or a program's, through machines.
+
+use super::profile::Study;
+use crate::arguments::Simulate;
+use crate::error::{CliError, Code};
+use crate::findings::{Detail, Namer};
+use crate::live::{self, Live};
+use crate::machine;
+use crate::output::{Output, publish};
+use crate::progress::{self, Counted};
+use pagewalk_report::schema::Host;
+use pagewalk_trace::pwt::Reader;
+use pagewalk_trace::Source;
+use std::fs::File;
+use std::path::Path;
+use std::process::ExitCode;
+
+pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
+    let machines = machine::chosen(&arguments.model, arguments.style.quiet)?;
+    let report = arguments.output.as_deref().map(Output::open).transpose()?;
+    let study =
+        Study { machines, model: arguments.model, region: arguments.region, what_if: arguments.what_if };
+    study.check()?;
+    if !arguments.command.is_empty() {
+        let (result, status) = study.run_live(&Live::prepare(&arguments.command)?)?;
+        publish(&result, arguments.style, report, true)?;
+        return Ok(live::exit_code(status));
+    }
+    let namer = Namer::default();
+    let mut processes = Vec::new();
+    let mut about = None;
+    let mut code = ExitCode::SUCCESS;
+    for trace in &arguments.traces {
+        let reader = open(trace, arguments.style.quiet)?;
+        let header = reader.header();
+        about.get_or_insert_with(|| {
+            let host = Host {
+                cpu: header.cpu.clone(),
+                kernel: header.kernel.clone(),
+                thp: header.thp.clone(),
+            };
+            (header.engine.clone(), host)
+        });
+        let (process, ending) = study.stream(reader, &namer, Detail::Full, || {});
+        if !ending.losses.is_empty() && ending.cut {
+            // What could be read is printed all the same.
+            ending.losses.iter().for_each(|loss| eprintln!("pagewalk: {}: {loss}", trace.display()));
+            code = ExitCode::from(Code::BadInput as u8);
+        }
+        processes.push(process);
+    }
+    let (engine, host) = about.expect("clap requires a trace");
+    publish(&study.result(engine, host, processes), arguments.style, report, false)?;
+    Ok(code)
+}
+
+/// Opens a trace with a progress bar over its bytes.
+pub fn open(trace: &Path, quiet: bool) -> Result<Reader<Counted<File>>, CliError> {
+    let bad = |e: &dyn std::fmt::Display| CliError::new(Code::BadInput, format!("{}: {e}", trace.display()));
+    let file = File::open(trace).map_err(|e| bad(&e))?;
+    let bytes = file.metadata().map_or(0, |meta| meta.len());
+    let bar = progress::bytes(bytes, &trace.display().to_string(), quiet);
+    Reader::new(Counted::new(file, bar)).map_err(|e| bad(&e).or("a trace is made by `pagewalk record`"))
+}

@@ -1,1 +1,177 @@
-//! pending
+//! `pagewalk trace`: info, check, dump, import, export.
+
+use super::simulate::open;
+use crate::arguments::{Format, Region, Trace, TraceCommand};
+use crate::error::{CliError, Code};
+use crate::output::{Output, print};
+use crate::process::follow;
+use pagewalk_capture::{LackeySource, LackeyWriter};
+use pagewalk_trace::pwt::{Info, Writer, info};
+use pagewalk_trace::{Analysis, Batch, Event, Source};
+use pagewalk_units::{Kind, RefIndex};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+pub fn run(arguments: Trace) -> Result<ExitCode, CliError> {
+    match arguments.command {
+        TraceCommand::Info { json, trace } => show_info(&trace, json),
+        TraceCommand::Check { trace } => check(&trace),
+        TraceCommand::Dump { region, trace } => dump(&trace, &region),
+        TraceCommand::Import { format: Format::Lackey, output, input } => import(&input, &output),
+        TraceCommand::Export { format: Format::Lackey, output, trace } => export(&trace, output.as_deref()),
+    }
+}
+
+fn show_info(trace: &Path, json: bool) -> Result<ExitCode, CliError> {
+    let bad = |e: &dyn std::fmt::Display| CliError::new(Code::BadInput, format!("{}: {e}", trace.display()));
+    let file = File::open(trace).map_err(|e| bad(&e))?;
+    let info = info(BufReader::new(file)).map_err(|e| bad(&e))?;
+    if json {
+        let value = serde_json::to_string_pretty(&info);
+        print(&(value.map_err(|e| CliError::new(Code::Failed, e))? + "\n"))?;
+    } else {
+        print(&info_text(trace, &info))?;
+    }
+    Ok(if info.damage.is_none() { ExitCode::SUCCESS } else { ExitCode::from(Code::BadInput as u8) })
+}
+
+fn info_text(trace: &Path, info: &Info) -> String {
+    let records = info.references + info.block_executions;
+    let header = &info.header;
+    let mut out = format!("{}: version {}, {} bytes\n", trace.display(), info.version, info.bytes);
+    let mut line = |name: &str, value: String| out += &format!("  {name:<18} {value}\n");
+    line("program", header.arguments.join(" "));
+    line("process", format!("{} (parent {})", header.pid, header.parent));
+    line("engine", header.engine.clone());
+    line("host", format!("{}, Linux {}, THP {}", header.cpu, header.kernel, header.thp));
+    line("instructions", info.instructions.to_string());
+    line("data references", info.references.to_string());
+    line("block executions", info.block_executions.to_string());
+    line("different blocks", info.blocks.to_string());
+    line("records", format!("{records}, {:.3} bytes each", info.bytes_per_record));
+    line("chunks", format!("{} of {} frames", info.chunks, info.frames));
+    let events: Vec<String> = info.events.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    line("events", events.join(", "));
+    if let Some(damage) = &info.damage {
+        line("damage", damage.clone());
+    }
+    out
+}
+
+fn check(trace: &Path) -> Result<ExitCode, CliError> {
+    let _ = trace;
+    todo!()
+}
+
+fn dump(trace: &Path, region: &Region) -> Result<ExitCode, CliError> {
+    let mut dump = Dump { out: BufWriter::with_capacity(1 << 20, io::stdout()), outcome: Ok(()) };
+    let ending = follow(open(trace, true)?, region, &mut dump, || {});
+    let outcome = dump.outcome.and_then(|()| dump.out.flush());
+    finish_output(outcome)?;
+    Ok(damage(trace, &ending.losses, ending.cut))
+}
+
+fn import(input: &Path, output: &Path) -> Result<ExitCode, CliError> {
+    let bad = |e: &dyn std::fmt::Display| CliError::new(Code::BadInput, format!("{}: {e}", input.display()));
+    let reader: Box<dyn BufRead + Send> = if input == Path::new("-") {
+        Box::new(BufReader::new(io::stdin()))
+    } else {
+        Box::new(BufReader::with_capacity(1 << 20, File::open(input).map_err(|e| bad(&e))?))
+    };
+    let (file, path) = Output::open(output)?.into_parts();
+    let failed = |e: io::Error| CliError::new(Code::Failed, format!("writing {}: {e}", path.display()));
+    file.set_len(0).map_err(failed)?;
+    let source = LackeySource::new(reader).map_err(|e| bad(&e))?;
+    let mut writer = Writer::new(file, source.header()).map_err(failed)?;
+    let ending = follow(source, &Region::default(), &mut writer, || {});
+    let summary = writer.finish().map_err(failed)?;
+    let records = summary.references + summary.block_executions;
+    eprintln!("pagewalk: {}: {records} records", path.display());
+    Ok(damage(input, &ending.losses, ending.cut))
+}
+
+fn export(trace: &Path, output: Option<&Path>) -> Result<ExitCode, CliError> {
+    let reader = open(trace, output.is_none())?;
+    let out: Box<dyn Write + Send> = match output {
+        Some(path) => {
+            let (file, _) = Output::open(path)?.into_parts();
+            file.set_len(0).map_err(|e| CliError::new(Code::Failed, format!("{}: {e}", path.display())))?;
+            Box::new(file)
+        }
+        None => Box::new(io::stdout()),
+    };
+    let mut writer = LackeyWriter::new(BufWriter::with_capacity(1 << 20, out));
+    let ending = follow(reader, &Region::default(), &mut writer, || {});
+    finish_output(writer.finish().and_then(|mut out| out.flush()))?;
+    Ok(damage(trace, &ending.losses, ending.cut))
+}
+
+fn damage(input: &Path, losses: &[String], cut: bool) -> ExitCode {
+    losses.iter().for_each(|loss| eprintln!("pagewalk: {}: {loss}", input.display()));
+    if cut { ExitCode::from(Code::BadInput as u8) } else { ExitCode::SUCCESS }
+}
+
+/// A reader that has gone away (as `head` does) is no error.
+fn finish_output(outcome: io::Result<()>) -> Result<(), CliError> {
+    match outcome {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            Err(CliError::new(Code::Failed, format!("writing: {e}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints references one a line: thread, kind, address, bytes; events as JSON after a `#`.
+struct Dump<W: Write> {
+    out: W,
+    outcome: io::Result<()>,
+}
+
+impl<W: Write> Dump<W> {
+    fn batch(&mut self, batch: &Batch<'_>) -> io::Result<()> {
+        let thread = batch.thread.0;
+        for (i, span) in batch.spans.iter().enumerate() {
+            let block = batch.blocks.get(span.block);
+            let mut next = span.first as usize;
+            for (index, instruction) in block.instructions.iter().enumerate() {
+                writeln!(self.out, "{thread} fetch {:x} {}", instruction.address.0, instruction.length)?;
+                let sites = block.sites.iter().filter(|site| usize::from(site.instruction) == index).count();
+                next = self.references(batch, next..next + sites)?;
+            }
+            self.references(batch, next..batch.span_end(i))?;
+        }
+        Ok(())
+    }
+
+    fn references(&mut self, batch: &Batch<'_>, range: std::ops::Range<usize>) -> io::Result<usize> {
+        let end = range.end;
+        for record in &batch.refs[range] {
+            let kind = match record.kind() {
+                Kind::Fetch => "fetch",
+                Kind::Load => "load",
+                Kind::Store => "store",
+                Kind::Modify => "modify",
+            };
+            let (address, bytes) = (record.address().0, record.size().bytes());
+            writeln!(self.out, "{} {kind} {address:x} {bytes}", batch.thread.0)?;
+        }
+        Ok(end)
+    }
+}
+
+impl<W: Write + Send> Analysis for Dump<W> {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        if self.outcome.is_ok() {
+            self.outcome = self.batch(batch);
+        }
+    }
+
+    fn on_event(&mut self, _at: RefIndex, event: &Event) {
+        if self.outcome.is_ok() {
+            let text = serde_json::to_string(event).map_err(io::Error::from);
+            self.outcome = text.and_then(|text| writeln!(self.out, "# {text}"));
+        }
+    }
+}

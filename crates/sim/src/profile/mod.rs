@@ -23,6 +23,9 @@ const REACH: std::ops::RangeInclusive<i32> = -6..=5;
 const CANDIDATES_MAX: usize = 6;
 /// A mapping becomes a candidate when it has at least this share of the walks so far.
 const CANDIDATE_SHARE: f64 = 0.05;
+/// A candidate is followed on only while its mapping's walks cost the baseline at least this share of all
+/// modelled cycles: below it, no page size can buy anything.
+const WORTH_FOLLOWING: f64 = 0.0005;
 /// Candidates are looked for first after so many instructions, then each time the count has doubled.
 const FIRST_LOOK: u64 = 1 << 20;
 
@@ -52,6 +55,8 @@ pub struct Alternative {
     pub kind: AlternativeKind,
     /// Instructions executed before it was counted.
     pub from_instruction: u64,
+    /// Where it was given up because its mapping cost nothing worth saving; `None`: it was counted to the end.
+    pub to_instruction: Option<u64>,
     /// Walks.
     pub walks: u64,
     /// Page-table entries read.
@@ -116,6 +121,15 @@ struct Tried {
     design: At,
     from_instruction: u64,
     start: Option<MissCounts>,
+    end: Option<End>,
+}
+
+/// Where an alternative was given up, and what it and the baseline had counted by then.
+#[derive(Clone)]
+struct End {
+    instruction: u64,
+    counts: MissCounts,
+    baseline: MissCounts,
 }
 
 /// The profiler of one process.
@@ -152,7 +166,7 @@ impl Profile {
                 ),
                 (AlternativeKind::DoubleTlb, design(&machine.doubled(), Arc::new(thp), None)),
             ] {
-                tried.push(Tried { kind, design: At::Own(specs.len()), from_instruction: 0, start: None });
+                tried.push(Tried { kind, design: At::Own(specs.len()), from_instruction: 0, start: None, end: None });
                 specs.push(spec);
             }
         }
@@ -166,6 +180,7 @@ impl Profile {
                 design: At::Follower(index),
                 from_instruction: 0,
                 start: None,
+                end: None,
             }));
         }
         Ok(Profile { pass, thp, machines: machines.len(), tried, what_if, next_look: FIRST_LOOK })
@@ -181,6 +196,7 @@ impl Profile {
     fn look_for_candidates(&mut self) {
         let walks = self.pass.walks_by_mapping();
         let total: u64 = walks.values().sum();
+        self.give_up_candidates(&walks);
         let known: Vec<AlternativeKind> = self.tried.iter().map(|tried| tried.kind).collect();
         let mut costly: Vec<(u64, MappingId)> = walks
             .into_iter()
@@ -194,7 +210,7 @@ impl Profile {
             .collect();
         costly.sort_by_key(|&(walks, mapping)| (std::cmp::Reverse(walks), mapping));
         for (_, mapping) in costly {
-            let candidates = |t: &&Tried| matches!(t.kind, AlternativeKind::Mapping(_));
+            let candidates = |t: &&Tried| matches!(t.kind, AlternativeKind::Mapping(_)) && t.end.is_none();
             // Two are kept for the followers.
             let room = self.pass.designs.len() + 2 < Pass::<Attribution>::DESIGNS_MAX;
             if self.tried.iter().filter(candidates).count() >= CANDIDATES_MAX || !room {
@@ -210,7 +226,30 @@ impl Profile {
                 design: At::Own(design),
                 from_instruction: self.pass.instructions,
                 start,
+                end: None,
             });
+        }
+    }
+
+    /// Stops following candidates whose mappings no longer cost anything worth saving.
+    fn give_up_candidates(&mut self, walks: &BTreeMap<MappingId, u64>) {
+        let baseline = self.pass.designs[0].counts.clone();
+        let cost = self.pass.designs[0].machine.cost;
+        let per_walk = baseline.walk_references as f64 / baseline.walks.iter().sum::<u64>().max(1) as f64
+            * cost.walk_reference as f64;
+        let worth = self.pass.instructions as f64 * cost.cycles_per_instruction * WORTH_FOLLOWING;
+        for tried in self.tried.iter_mut().filter(|tried| tried.end.is_none()) {
+            let (AlternativeKind::Mapping(mapping), At::Own(design)) = (tried.kind, tried.design) else {
+                continue;
+            };
+            if walks.get(&mapping).copied().unwrap_or(0) as f64 * per_walk < worth {
+                self.pass.stop(design);
+                tried.end = Some(End {
+                    instruction: self.pass.instructions,
+                    counts: self.pass.designs[design].counts.clone(),
+                    baseline: baseline.clone(),
+                });
+            }
         }
     }
 
@@ -292,6 +331,7 @@ impl Findings<'_> {
         let same = |kind: AlternativeKind, walks: u64, walk_references: u64| Alternative {
             kind,
             from_instruction: 0,
+            to_instruction: None,
             walks,
             walk_references,
             baseline_walks: base.walks(),
@@ -300,17 +340,23 @@ impl Findings<'_> {
         };
         let mut all = vec![same(AlternativeKind::Baseline, base.walks(), base.walk_references)];
         all.extend(self.profile.tried.iter().map(|tried| {
-            let counts = &self.counts[self.profile.design(tried.design)];
+            let design = self.profile.design(tried.design);
+            let designs = &self.profile.pass.designs;
             let start = tried.start.clone().unwrap_or_default();
-            let before: u64 = start.walks.iter().sum();
+            let (counts, baseline) = match &tried.end {
+                Some(end) => (&end.counts, &end.baseline),
+                None => (&designs[design].counts, &designs[0].counts),
+            };
+            let walks = |counts: &MissCounts| counts.walks.iter().sum::<u64>() - start.walks.iter().sum::<u64>();
             Alternative {
                 kind: tried.kind,
                 from_instruction: tried.from_instruction,
-                walks: counts.walks() - before,
+                to_instruction: tried.end.as_ref().map(|end| end.instruction),
+                walks: walks(counts),
                 walk_references: counts.walk_references - start.walk_references,
-                baseline_walks: base.walks() - before,
-                baseline_walk_references: base.walk_references - start.walk_references,
-                untouched_bytes: counts.untouched_bytes.saturating_sub(base.untouched_bytes),
+                baseline_walks: walks(baseline),
+                baseline_walk_references: baseline.walk_references - start.walk_references,
+                untouched_bytes: self.counts[design].untouched_bytes.saturating_sub(base.untouched_bytes),
             }
         }));
         all.push(same(AlternativeKind::PerfectTlb, 0, 0));
