@@ -19,6 +19,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// How long to sleep before looking whether the engine is still there.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
+/// How long a nap is, and how many come before a real sleep.
+const NAP: std::time::Duration = std::time::Duration::from_micros(150);
+const NAPS: u32 = 20;
+
 /// Shared memory, seen as atomic words.
 struct SharedMemory {
     base: NonNull<u8>,
@@ -170,7 +174,10 @@ impl Ring {
         self.memory.word(offset::TAIL).store(self.tail, Ordering::SeqCst);
         let wake = self.memory.half(offset::TAIL_WAKE);
         wake.fetch_add(1, Ordering::SeqCst);
-        if self.memory.half(offset::WRITER_SLEEPS).load(Ordering::SeqCst) != 0 {
+        // An engine that sleeps is worth waking only when it can work for a while: a wake costs both sides
+        // more than a chunk.
+        let half_empty = self.completed()? <= self.chunks / 2;
+        if half_empty && self.memory.half(offset::WRITER_SLEEPS).load(Ordering::SeqCst) != 0 {
             // It can only fail on a bad address, and then the engine wakes up by itself after a while.
             let _ = futex::wake(wake, futex::Flags::empty(), 1);
         }
@@ -197,15 +204,26 @@ impl Ring {
         let slot = (self.tail & (self.chunks - 1)) * self.chunk_bytes;
         let start = offset::DATA + slot as usize + self.words_read * 8;
         let words = self.memory.words(start, end_word - self.words_read);
-        chunk.words.clear();
-        chunk.words.extend(words.iter().map(|word| word.load(Ordering::Relaxed)));
+        copy_shared(words, &mut chunk.words);
         (chunk.number, chunk.skipped, chunk.at) = (self.tail, self.words_read, 0);
         self.words_read = end_word;
         Ok(!words.is_empty())
     }
 
-    /// Sleeps until the engine says that there is more, or until patience ends; true in the second case.
+    /// Sleeps until there is more, or until patience ends; true in the second case.
+    ///
+    /// At first it naps without asking to be woken: the ring holds more than an engine writes in a nap,
+    /// and a wake costs the engine more than filling a chunk.
     fn sleep(&self) -> bool {
+        for _ in 0..NAPS {
+            if self.memory.word(offset::DONE).load(Ordering::SeqCst) == 1 {
+                return false;
+            }
+            std::thread::sleep(NAP);
+            if self.memory.word(offset::HEAD).load(Ordering::SeqCst) != self.tail {
+                return false;
+            }
+        }
         let wake = self.memory.half(offset::HEAD_WAKE);
         let asleep = self.memory.half(offset::READER_SLEEPS);
         let seen = wake.load(Ordering::SeqCst);
@@ -229,6 +247,33 @@ impl Ring {
             Err(error) => error != Errno::INTR,
         }
     }
+}
+
+/// Copies words that another process may be writing. What it reads of words written meanwhile is any mixture.
+#[cfg(target_arch = "x86_64")]
+fn copy_shared(from: &[AtomicU64], to: &mut Vec<u64>) {
+    to.clear();
+    to.reserve(from.len());
+    // SAFETY: `from` is valid for reads of `from.len()` words and `to` has room for as many; they do not overlap, as
+    // `to` is private memory. The instruction reads memory as the hardware does, so that a racing write is no
+    // data race of the language, and any bytes are valid words. The direction flag is clear, as the ABI says.
+    unsafe {
+        std::arch::asm!(
+            "rep movsb",
+            inout("rcx") from.len() * 8 => _,
+            inout("rsi") from.as_ptr() => _,
+            inout("rdi") to.as_mut_ptr() => _,
+            options(nostack, preserves_flags)
+        );
+        to.set_len(from.len());
+    }
+}
+
+/// Copies words that another process may be writing.
+#[cfg(not(target_arch = "x86_64"))]
+fn copy_shared(from: &[AtomicU64], to: &mut Vec<u64>) {
+    to.clear();
+    to.extend(from.iter().map(|word| word.load(Ordering::Relaxed)));
 }
 
 /// Numbers in the ring's header that cannot be.

@@ -17,22 +17,30 @@ const EMPTY: u64 = u64::MAX;
 struct Entry {
     vpn: u64,
     page: u32,
-    /// References since the entry was made or last counted.
-    hits: u32,
 }
 
 const _: () = assert!(size_of::<Entry>() == 16);
 
+/// References to each entry since it was made or last counted. Spread over lanes by turns: references come
+/// in runs to one page, and adding to one counter again and again would wait for itself.
+type Hits = [[u32; LANES]; SLOTS];
+const LANES: usize = 4;
+
 pub(crate) struct Front {
     entries: [Box<[Entry; SLOTS]>; CLASSES],
+    hits: [Box<Hits>; CLASSES],
     /// References that `hits` may still take before they have to be counted.
     room: u32,
 }
 
 impl Front {
     pub fn new() -> Front {
-        let empty = Entry { vpn: EMPTY, page: 0, hits: 0 };
-        Front { entries: std::array::from_fn(|_| Box::new([empty; SLOTS])), room: u32::MAX }
+        let empty = Entry { vpn: EMPTY, page: 0 };
+        Front {
+            entries: std::array::from_fn(|_| Box::new([empty; SLOTS])),
+            hits: std::array::from_fn(|_| Box::new([[0; LANES]; SLOTS])),
+            room: u32::MAX,
+        }
     }
 }
 
@@ -47,7 +55,8 @@ impl PageStore {
     /// `SPLIT`: loads and stores are classes of their own.
     #[inline(always)]
     fn run_data<const SPLIT: bool>(&mut self, refs: &[Ref], may_cross: u64) -> usize {
-        let [_, loads, stores] = &mut self.front.entries;
+        let [_, loads, stores] = &self.front.entries;
+        let [_, load_hits, store_hits] = &mut self.front.hits;
         let [_, load_stamps, store_stamps] = &mut self.page_stamps;
         // All pages have stamps of every class, so one length serves both.
         let pages = load_stamps.len().min(store_stamps.len());
@@ -63,12 +72,13 @@ impl PageStore {
             let slot = (vpn & MASK) as usize;
             // Stores and modifies have bit 1 of the kind set.
             let store = SPLIT && r.bits() & 2 != 0;
-            let entry = if store { &mut stores[slot] } else { &mut loads[slot] };
+            let entry = if store { &stores[slot] } else { &loads[slot] };
             if entry.vpn != vpn {
                 taken = i;
                 break;
             }
-            entry.hits += 1;
+            let hits = if store { &mut *store_hits } else { &mut *load_hits };
+            hits[slot][i % LANES] += 1;
             now += 1;
             let stamps = if store { &mut *store_stamps } else { &mut *load_stamps };
             stamps[entry.page as usize] = now;
@@ -112,7 +122,7 @@ impl PageStore {
             return;
         }
         self.front_clear_slot(class, slot);
-        self.front.entries[class][slot] = Entry { vpn, page, hits: 0 };
+        self.front.entries[class][slot] = Entry { vpn, page };
         self.units[unit as usize].slots[class][slot / 64] |= 1 << (slot % 64);
     }
 
@@ -150,13 +160,14 @@ impl PageStore {
         if entry.vpn == EMPTY {
             return;
         }
-        let Entry { page, hits, .. } = *entry;
+        let page = entry.page;
         entry.vpn = EMPTY;
+        let hits: u64 = std::mem::take(&mut self.front.hits[class][slot]).into_iter().map(u64::from).sum();
         let unit = self.pages[page as usize].unit as usize;
         self.units[unit].slots[class][slot / 64] &= !(1 << (slot % 64));
         let last = &mut self.unit_stamps[class][unit];
         *last = (*last).max(self.page_stamps[class][page as usize]);
-        self.credit(page, class, hits.into());
+        self.credit(page, class, hits);
     }
 
     /// Time of the last reference of `class` to a unit. Hits in the front note it for their page only, so
