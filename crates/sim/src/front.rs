@@ -4,7 +4,7 @@
 //! class holds the page. So a reference that finds its page here is a hit everywhere, and all that is
 //! left to do is to note the time and count. Entries leave when any design evicts the page.
 
-use crate::store::{CLASSES, PageStore, bits};
+use crate::store::{CLASSES, LOAD, PageStore, bits, stamp_index};
 use pagewalk_trace::Ref;
 
 /// Entries per class, a power of two. Larger than any first-level reach in use, so that conflicts are rare.
@@ -13,34 +13,37 @@ const MASK: u64 = SLOTS as u64 - 1;
 /// The page number of an empty entry.
 const EMPTY: u64 = u64::MAX;
 
+/// 32 bytes, so that one shift finds it and one cache line holds it.
 #[derive(Clone, Copy, Debug)]
+#[repr(C, align(32))]
 struct Entry {
     vpn: u64,
+    /// Where the page's stamp for the class lies.
+    stamp: u32,
     page: u32,
+    /// References since the entry was made. Spread over lanes by turns: references come in runs to one
+    /// page, and adding to one counter again and again would wait for itself.
+    hits: [u32; LANES],
 }
 
-const _: () = assert!(size_of::<Entry>() == 16);
-
-/// References to each entry since it was made or last counted. Spread over lanes by turns: references come
-/// in runs to one page, and adding to one counter again and again would wait for itself.
-type Hits = [[u32; LANES]; SLOTS];
 const LANES: usize = 4;
+const VACANT: Entry = Entry { vpn: EMPTY, stamp: 0, page: 0, hits: [0; LANES] };
 
 pub(crate) struct Front {
-    entries: [Box<[Entry; SLOTS]>; CLASSES],
-    hits: [Box<Hits>; CLASSES],
+    /// Entries of class c begin at c times [`SLOTS`]. The fourth quarter is unused: it makes the length a
+    /// power of two, so that a masked index needs no check.
+    entries: Box<[Entry; 4 * SLOTS]>,
     /// References that `hits` may still take before they have to be counted.
     room: u32,
 }
 
 impl Front {
     pub fn new() -> Front {
-        let empty = Entry { vpn: EMPTY, page: 0 };
-        Front {
-            entries: std::array::from_fn(|_| Box::new([empty; SLOTS])),
-            hits: std::array::from_fn(|_| Box::new([[0; LANES]; SLOTS])),
-            room: u32::MAX,
-        }
+        Front { entries: Box::new([VACANT; 4 * SLOTS]), room: u32::MAX }
+    }
+
+    fn entry(&mut self, class: usize, slot: usize) -> &mut Entry {
+        &mut self.entries[class * SLOTS + slot]
     }
 }
 
@@ -55,12 +58,8 @@ impl PageStore {
     /// `SPLIT`: loads and stores are classes of their own.
     #[inline(always)]
     fn run_data<const SPLIT: bool>(&mut self, refs: &[Ref], may_cross: u64) -> usize {
-        let [_, loads, stores] = &self.front.entries;
-        let [_, load_hits, store_hits] = &mut self.front.hits;
-        let [_, load_stamps, store_stamps] = &mut self.page_stamps;
-        // All pages have stamps of every class, so one length serves both.
-        let pages = load_stamps.len().min(store_stamps.len());
-        let (load_stamps, store_stamps) = (&mut load_stamps[..pages], &mut store_stamps[..pages]);
+        let entries = &mut *self.front.entries;
+        let stamps = self.stamps.as_mut_slice();
         let mut now = self.now;
         let mut taken = refs.len();
         for (i, r) in refs.iter().enumerate() {
@@ -69,19 +68,16 @@ impl PageStore {
                 break;
             }
             let vpn = r.vpn().0;
-            let slot = (vpn & MASK) as usize;
-            // Stores and modifies have bit 1 of the kind set.
-            let store = SPLIT && r.bits() & 2 != 0;
-            let entry = if store { &stores[slot] } else { &loads[slot] };
+            // Stores and modifies have bit 1 of the kind set, loads have not: LOAD and STORE are neighbours.
+            let class = if SPLIT { LOAD + (r.bits() >> 1 & 1) as usize } else { LOAD };
+            let entry = &mut entries[((vpn & MASK) as usize | class * SLOTS) % (4 * SLOTS)];
             if entry.vpn != vpn {
                 taken = i;
                 break;
             }
-            let hits = if store { &mut *store_hits } else { &mut *load_hits };
-            hits[slot][i % LANES] += 1;
+            entry.hits[i % LANES] += 1;
             now += 1;
-            let stamps = if store { &mut *store_stamps } else { &mut *load_stamps };
-            stamps[entry.page as usize] = now;
+            stamps[entry.stamp as usize] = now;
         }
         self.now = now;
         taken
@@ -105,24 +101,25 @@ impl PageStore {
     /// If the front holds the page for `class`: notes the time and returns the page. Does not count.
     #[inline]
     pub fn front_hit(&mut self, class: usize, vpn: u64) -> Option<u32> {
-        let entry = self.front.entries[class][(vpn & MASK) as usize];
-        if entry.vpn != vpn {
+        let Entry { vpn: held, stamp, page, .. } = *self.front.entry(class, (vpn & MASK) as usize);
+        if held != vpn {
             return None;
         }
         self.now += 1;
-        self.page_stamps[class][entry.page as usize] = self.now;
-        Some(entry.page)
+        self.stamps[stamp as usize] = self.now;
+        Some(page)
     }
 
     /// Puts a page that all designs hold into the front.
     pub fn front_insert(&mut self, class: usize, page: u32) {
         let (vpn, unit) = (self.pages[page as usize].vpn, self.pages[page as usize].unit);
         let slot = (vpn & MASK) as usize;
-        if self.front.entries[class][slot].vpn == vpn {
+        if self.front.entry(class, slot).vpn == vpn {
             return;
         }
         self.front_clear_slot(class, slot);
-        self.front.entries[class][slot] = Entry { vpn, page };
+        let stamp = u32::try_from(stamp_index(page, class)).expect("page ids have 30 bits");
+        *self.front.entry(class, slot) = Entry { vpn, stamp, page, hits: [0; LANES] };
         self.units[unit as usize].slots[class][slot / 64] |= 1 << (slot % 64);
     }
 
@@ -130,7 +127,7 @@ impl PageStore {
     pub fn front_remove_page(&mut self, class: usize, page: u32) {
         let vpn = self.pages[page as usize].vpn;
         let slot = (vpn & MASK) as usize;
-        if self.front.entries[class][slot].vpn == vpn {
+        if self.front.entry(class, slot).vpn == vpn {
             self.front_clear_slot(class, slot);
         }
     }
@@ -156,18 +153,15 @@ impl PageStore {
     }
 
     fn front_clear_slot(&mut self, class: usize, slot: usize) {
-        let entry = &mut self.front.entries[class][slot];
+        let entry = std::mem::replace(self.front.entry(class, slot), VACANT);
         if entry.vpn == EMPTY {
             return;
         }
-        let page = entry.page;
-        entry.vpn = EMPTY;
-        let hits: u64 = std::mem::take(&mut self.front.hits[class][slot]).into_iter().map(u64::from).sum();
-        let unit = self.pages[page as usize].unit as usize;
+        let unit = self.pages[entry.page as usize].unit as usize;
         self.units[unit].slots[class][slot / 64] &= !(1 << (slot % 64));
-        let last = &mut self.unit_stamps[class][unit];
-        *last = (*last).max(self.page_stamps[class][page as usize]);
-        self.credit(page, class, hits);
+        let last = self.stamps[entry.stamp as usize];
+        self.unit_stamps[class][unit] = self.unit_stamps[class][unit].max(last);
+        self.credit(entry.page, class, entry.hits.into_iter().map(u64::from).sum());
     }
 
     /// Time of the last reference of `class` to a unit. Hits in the front note it for their page only, so
@@ -176,8 +170,8 @@ impl PageStore {
         let mut last = self.unit_stamps[class][unit as usize];
         for (word, &slots) in self.units[unit as usize].slots[class].iter().enumerate() {
             for bit in bits(slots) {
-                let page = self.front.entries[class][word * 64 + bit].page;
-                last = last.max(self.page_stamps[class][page as usize]);
+                let entry = &self.front.entries[class * SLOTS + word * 64 + bit];
+                last = last.max(self.stamps[entry.stamp as usize]);
             }
         }
         last

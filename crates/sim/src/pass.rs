@@ -296,18 +296,9 @@ impl<O: WalkObserver> Pass<O> {
 
     /// Follows fetches up to data reference `until`: all that come before it in program order.
     fn fetch_until(&mut self, batch: &Batch<'_>, cursor: &mut FetchCursor, until: usize) {
-        while cursor.span < cursor.end {
+        while self.stay_on_page(batch, cursor, until) {
             let span = batch.spans[cursor.span];
-            if span.first as usize > until {
-                return;
-            }
             let head = self.fetches.heads[span.block.index()];
-            if head.vpn == self.fetching.vpn {
-                self.fetching.pending += u64::from(head.translations);
-                self.instructions += u64::from(head.instructions);
-                cursor.span += 1;
-                continue;
-            }
             if cursor.run == 0 {
                 self.instructions += u64::from(head.instructions);
             }
@@ -319,6 +310,30 @@ impl<O: WalkObserver> Pass<O> {
             }
             cursor.span += 1;
         }
+    }
+
+    /// Follows fetches while they come from the same page: the hot loop. Says whether more come before `until`.
+    fn stay_on_page(&mut self, batch: &Batch<'_>, cursor: &mut FetchCursor, until: usize) -> bool {
+        let heads = self.fetches.heads.as_slice();
+        let (mut pending, mut instructions, mut stayed) = (0, 0, 0);
+        let mut more = false;
+        for span in &batch.spans[cursor.span..cursor.end] {
+            if span.first as usize > until {
+                break;
+            }
+            let head = heads[span.block.index()];
+            if head.vpn != self.fetching.vpn {
+                more = true;
+                break;
+            }
+            pending += u64::from(head.translations);
+            instructions += u64::from(head.instructions);
+            stayed += 1;
+        }
+        self.fetching.pending += pending;
+        self.instructions += instructions;
+        cursor.span += stayed;
+        more
     }
 
     /// Follows the runs of the cursor's block; says whether it came to the block's end.

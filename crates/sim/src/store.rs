@@ -84,7 +84,8 @@ pub(crate) struct PageStore {
     pub pages: Vec<Page>,
     pub units: Vec<Unit>,
     pub blocks: Vec<Block>,
-    pub page_stamps: [Vec<u64>; CLASSES],
+    /// Time of the last reference to each page by class: see [`stamp_index`].
+    pub stamps: Vec<u64>,
     /// But for references that hit the front: see [`PageStore::unit_stamp`].
     pub unit_stamps: [Vec<u64>; CLASSES],
     pub now: u64,
@@ -108,7 +109,7 @@ impl PageStore {
             pages: Vec::new(),
             units: Vec::new(),
             blocks: Vec::new(),
-            page_stamps: Default::default(),
+            stamps: Vec::new(),
             unit_stamps: Default::default(),
             now: 0,
             front: Front::new(),
@@ -178,7 +179,7 @@ impl PageStore {
     /// Makes this the latest reference of `class` to the page.
     #[inline]
     pub fn stamp(&mut self, page: u32, class: usize) {
-        self.page_stamps[class][page as usize] = self.now;
+        self.stamps[stamp_index(page, class)] = self.now;
         self.unit_stamps[class][self.pages[page as usize].unit as usize] = self.now;
     }
 
@@ -219,7 +220,7 @@ impl PageStore {
             walk_references: 0,
         };
         let id = place(&mut self.pages, &mut self.free_pages, page);
-        resize_stamps(&mut self.page_stamps, id);
+        self.stamps.resize(self.stamps.len().max(stamp_index(id + 1, 0)), 0);
         self.page_ids.insert(vpn, id);
         id
     }
@@ -272,9 +273,7 @@ impl PageStore {
         debug_assert_eq!(self.pages[page as usize].resident, [0; CLASSES]);
         self.page_ids.remove(&vpn);
         self.free_pages.push(page);
-        for stamps in &mut self.page_stamps {
-            stamps[page as usize] = 0;
-        }
+        self.stamps[stamp_index(page, 0)..stamp_index(page + 1, 0)].fill(0);
         let unit = &mut self.units[unit as usize];
         unit.pages -= 1;
         self.blocks[unit.block as usize].pages -= 1;
@@ -291,6 +290,12 @@ impl PageStore {
         }
         self.free_units.push(unit);
     }
+}
+
+/// Where a page's stamp for a class lies: four to a page, so that a shift finds them.
+#[inline(always)]
+pub(crate) fn stamp_index(page: u32, class: usize) -> usize {
+    (page as usize) << 2 | class
 }
 
 /// The class of `kind`; loads and stores share one unless `split`.
