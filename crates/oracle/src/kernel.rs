@@ -11,6 +11,8 @@ pub enum Paging {
     Everything,
     /// Transparent huge pages at fault time for anonymous memory.
     Thp,
+    /// 2 MiB for the pages from the first number up to the second, 4 KiB for the rest.
+    Range(u64, u64),
 }
 
 /// Pages per huge page.
@@ -57,6 +59,7 @@ impl Kernel {
         match self.paging {
             Paging::Small => 12,
             Paging::Everything => 21,
+            Paging::Range(start, end) => 12 + 9 * u32::from((start..end).contains(&vpn)),
             Paging::Thp => 12 + 9 * u32::from(self.huge.contains(&(vpn / PAGES))),
         }
     }

@@ -1,7 +1,9 @@
 //! The counts of one design, final and exact.
 
+use crate::attribution::WalkObserver;
 use crate::design::Design;
-use crate::pass::{Pass, Untouched, WalkObserver};
+use crate::kernel::Untouched;
+use crate::pass::Pass;
 use crate::store::{CLASSES, FETCH, LOAD, STORE};
 use pagewalk_cost::{Cycles, Prices, price};
 use pagewalk_mm::MappingId;

@@ -119,10 +119,9 @@ impl Design {
         let address = Vpn(store.pages[page as usize].vpn).start();
         self.counts.first_level[class][size] += 1;
         let served = self.lower.serve(kind, address, SIZES[size]);
-        if let Some(reach) = &mut self.reach {
-            if served == Filled::Walk || served == Filled::Level(self.last_level) {
-                reach.touch(number, page_key(number, SIZES[size]));
-            }
+        let reached_last = served == Filled::Walk || served == Filled::Level(self.last_level);
+        if let (Some(reach), true) = (&mut self.reach, reached_last) {
+            reach.touch(number, page_key(number, SIZES[size]));
         }
         let read = match served {
             Filled::Level(_) => {

@@ -3,7 +3,8 @@
 //! Needed where one first-level array serves fetches and data, or where fetches can bypass the first
 //! level: there, how often a page is fetched, and when, changes what the next levels see.
 
-use crate::pass::{At, Pass, Place, WalkObserver};
+use crate::attribution::WalkObserver;
+use crate::pass::{At, Pass, Place};
 use crate::store::FETCH;
 use pagewalk_trace::Batch;
 use pagewalk_units::Kind;

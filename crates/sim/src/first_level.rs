@@ -117,7 +117,8 @@ impl FirstLevel {
     #[inline(always)]
     fn age(&self, store: &PageStore, slot: Packed) -> u64 {
         if slot.0 < 1 << 30 {
-            let stamp = |class: usize| if self.classes[class] { store.stamps[stamp_index(slot.0, class)] } else { 0 };
+            let stamp =
+                |class: usize| if self.classes[class] { store.stamps[stamp_index(slot.0, class)] } else { 0 };
             return stamp(0).max(stamp(1)).max(stamp(2));
         }
         if slot == Packed::EMPTY {

@@ -70,7 +70,7 @@ impl PageStore {
             let vpn = r.vpn().0;
             // Stores and modifies have bit 1 of the kind set, loads have not: LOAD and STORE are neighbours.
             let class = if SPLIT { LOAD + (r.bits() >> 1 & 1) as usize } else { LOAD };
-            let entry = &mut entries[((vpn & MASK) as usize | class * SLOTS) % (4 * SLOTS)];
+            let entry = &mut entries[((vpn & MASK) as usize + class * SLOTS) % (4 * SLOTS)];
             if entry.vpn != vpn {
                 taken = i;
                 break;

@@ -13,20 +13,25 @@
 //!
 //! References are never dropped, so counts need no correction, and models that count hits can.
 
+mod attribution;
 mod counts;
 mod design;
 mod expand;
 mod fetch;
 mod first_level;
 mod front;
+mod kernel;
 mod library;
 mod pass;
 mod profile;
 mod reach;
 mod store;
 
+pub use attribution::{MappingCounts, NoObserver, Walk, WalkObserver};
 pub use counts::{ClassCounts, DesignCounts};
 pub use design::DesignSpec;
 pub use library::{Library, LibraryError};
-pub use pass::{MappingCounts, NoObserver, Pass, PassError, Walk, WalkObserver};
-pub use profile::{Alternative, AlternativeKind, Findings, FunctionWalks, HeatMap, PageWalks, Profile, Reach};
+pub use pass::{Pass, PassError};
+pub use profile::{
+    Alternative, AlternativeKind, Findings, FunctionWalks, HeatMap, PageWalks, Profile, Reach,
+};

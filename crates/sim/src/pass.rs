@@ -1,12 +1,13 @@
 //! The pass: one stream, many designs.
 
+use crate::attribution::{MappingCounts, NoObserver, WalkObserver};
 use crate::design::{Design, DesignSpec, share_huge, splits_data};
 use crate::fetch::{FetchTable, SEVERAL};
-use crate::profile::PageWalks;
-use crate::store::{BLOCK_SHIFT, FETCH, PAGES_PER_BLOCK, PageStore, Unit, bits, class_of};
-use pagewalk_mm::{AddressSpace, Change, Fault, MappingId, PageSizePolicy, Scope};
+use crate::kernel::{Follower, Untouched};
+use crate::store::{FETCH, PageStore, bits, class_of};
+use pagewalk_mm::{AddressSpace, Change, MappingId, PageSizePolicy, Scope};
 use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Span};
-use pagewalk_units::{BlockId, Kind, RefIndex, VirtAddr, Vpn};
+use pagewalk_units::{BlockId, Kind, RefIndex, VirtAddr};
 use std::sync::Arc;
 
 /// Why a pass cannot be set up.
@@ -15,64 +16,6 @@ pub enum PassError {
     /// No design, or more than one word of residency bits holds.
     #[error("{0} designs in one pass: from 1 to {max} are possible", max = Pass::<NoObserver>::DESIGNS_MAX)]
     DesignCount(usize),
-}
-
-/// A walk of the first design, as its observer sees it.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct Walk {
-    /// The page walked for.
-    pub vpn: Vpn,
-    /// Its mapping.
-    pub mapping: MappingId,
-    /// Whether a fetch caused it (otherwise a data reference).
-    pub fetch: bool,
-    /// Page-table entries read.
-    pub references: u32,
-    /// The instruction that caused it; 0 where the stream has no code.
-    pub instruction: VirtAddr,
-    /// Instructions executed before it, those of its own block included.
-    pub instructions: u64,
-}
-
-/// Told of every walk of the first design.
-pub trait WalkObserver: Send {
-    /// A walk happened. `space` is the address space at this moment.
-    fn on_walk(&mut self, walk: &Walk, space: &AddressSpace);
-}
-
-/// Observes nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoObserver;
-
-impl WalkObserver for NoObserver {
-    fn on_walk(&mut self, _walk: &Walk, _space: &AddressSpace) {}
-}
-
-/// What one named mapping received.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MappingCounts {
-    /// Pages touched.
-    pub pages_touched: u64,
-    /// Fetch references.
-    pub references_fetch: u64,
-    /// Data references.
-    pub references_data: u64,
-    /// Walks of the first design by fetches.
-    pub walks_fetch: u64,
-    /// Walks of the first design by data.
-    pub walks_data: u64,
-    /// Page-table entries that those walks read.
-    pub walk_references: u64,
-}
-
-/// Memory that a huge page backed and the program never touched, while the page lived.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Untouched {
-    pub born: u64,
-    pub died: u64,
-    pub pages: u64,
-    pub designs: u64,
 }
 
 /// Where in the code a reference stands.
@@ -90,7 +33,8 @@ pub(crate) enum At {
 }
 
 impl Place<'_> {
-    fn instruction(&self) -> VirtAddr {
+    /// The instruction; 0 where the stream has no code.
+    pub fn instruction(&self) -> VirtAddr {
         let block = self.blocks.get(self.block);
         let found = match self.at {
             At::Instruction(i) => block.instructions.get(i as usize).copied(),
@@ -127,21 +71,14 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     pub(crate) retired: Vec<Untouched>,
     pub(crate) pages_touched: u64,
     pub(crate) data_references: u64,
-    mappings: Vec<MappingCounts>,
+    pub(crate) mappings: Vec<MappingCounts>,
     /// Page counts of the first design that outlive their page: page number, mapping, walks.
     pub(crate) retired_walks: rustc_hash::FxHashMap<(u64, MappingId), [u64; 2]>,
-    followers: Vec<Follower>,
+    pub(crate) followers: Vec<Follower>,
     fetches: FetchTable,
     every_fetch: bool,
     fetching: Fetching,
     changes: Vec<Change>,
-}
-
-/// A policy for which the first design stands as long as it decides the same.
-struct Follower {
-    name: String,
-    policy: Arc<dyn PageSizePolicy>,
-    design: Option<usize>,
 }
 
 /// The page that fetches come from now, with those not yet counted.
@@ -227,12 +164,7 @@ impl<O: WalkObserver> Pass<O> {
     /// on a design of its own does.
     pub(crate) fn follow(&mut self, name: String, policy: Arc<dyn PageSizePolicy>) {
         self.every_fetch |= self.designs[0].needs_every_fetch(policy.as_ref());
-        self.followers.push(Follower { name, policy, design: None });
-    }
-
-    /// The design that stands for follower `index`.
-    pub(crate) fn design_of_follower(&self, index: usize) -> usize {
-        self.followers[index].design.unwrap_or(0)
+        self.followers.push(Follower::new(name, policy));
     }
 
     /// The address space as it is now.
@@ -415,184 +347,6 @@ impl<O: WalkObserver> Pass<O> {
             self.store.front_insert(class, page);
         }
     }
-
-    fn observe(&mut self, page: u32, fetch: bool, references: u32, place: Place<'_>) {
-        let page = &mut self.store.pages[page as usize];
-        page.walks[usize::from(!fetch)] += 1;
-        page.walk_references += u64::from(references);
-        let walk = Walk {
-            vpn: Vpn(page.vpn),
-            mapping: page.mapping,
-            fetch,
-            references,
-            instruction: place.instruction(),
-            instructions: self.instructions,
-        };
-        self.observer.on_walk(&walk, &self.space);
-    }
-
-    /// First touch of a page: the policies decide.
-    fn fault(&mut self, vpn: u64) -> u32 {
-        let address = Vpn(vpn).start();
-        let named = self.space.mapping_of(Vpn(vpn));
-        let mapping = self.kernel_huge_page_at(vpn).unwrap_or(named);
-        let page = self.store.add_page(vpn, mapping, self.instructions);
-        self.pages_touched += 1;
-        self.counts_of(mapping).pages_touched += 1;
-        let id = self.store.pages[page as usize].unit;
-        if self.store.units[id as usize].pages_peak == 1 {
-            self.store.units[id as usize].extent = extent(&self.space, mapping, vpn >> BLOCK_SHIFT);
-        }
-        self.part_followers(vpn, id);
-        let fault = |populated| Fault::new(vpn >> BLOCK_SHIFT, mapping, self.space.vma(address), populated);
-        let populated = self.store.populated(id);
-        let unit = &mut self.store.units[id as usize];
-        for design in self.designs.iter().filter(|design| design.decides()) {
-            if (unit.huge | unit.small) & design.mask() == 0 {
-                let huge = design.policy.wants_huge(&fault(populated & design.mask() != 0));
-                *(if huge { &mut unit.huge } else { &mut unit.small }) |= design.mask();
-            }
-        }
-        page
-    }
-
-    /// Gives a design of its own to every follower that decides otherwise than the first design.
-    fn part_followers(&mut self, vpn: u64, unit: u32) {
-        let Unit { huge, small, mapping, .. } = self.store.units[unit as usize];
-        if (huge | small) & 1 != 0 {
-            return;
-        }
-        let populated = self.store.populated(unit) & 1 != 0;
-        let vma = self.space.vma(Vpn(vpn).start());
-        let fault = Fault::new(vpn >> BLOCK_SHIFT, mapping, vma, populated);
-        let first = self.designs[0].policy.wants_huge(&fault);
-        let parts = |f: &Follower| f.design.is_none() && f.policy.wants_huge(&fault) != first;
-        let parting: Vec<usize> =
-            (0..self.followers.len()).filter(|&index| parts(&self.followers[index])).collect();
-        for index in parting {
-            let Follower { name, policy, .. } = &self.followers[index];
-            let (name, policy) = (name.clone(), Arc::clone(policy));
-            self.followers[index].design = Some(self.fork(name, policy));
-        }
-    }
-
-    /// The mapping of the kernel-made huge page that backs `vpn`, if one does. Areas that grow together
-    /// change names; a huge page keeps the name it was made under.
-    fn kernel_huge_page_at(&self, vpn: u64) -> Option<MappingId> {
-        let made =
-            |unit: &&Unit| bits(unit.huge).any(|design| self.designs[design].policy.splits(unit.mapping));
-        self.store.units_in(vpn >> BLOCK_SHIFT).find(made).map(|unit| unit.mapping)
-    }
-
-    pub(crate) fn counts_of(&mut self, mapping: MappingId) -> &mut MappingCounts {
-        if self.mappings.len() <= mapping.index() {
-            self.mappings.resize(mapping.index() + 1, MappingCounts::default());
-        }
-        &mut self.mappings[mapping.index()]
-    }
-
-    /// Notes how much of each unit of `mapping` is mapped now.
-    pub(crate) fn note_extents(&mut self, mapping: MappingId) {
-        for unit in self.store.units.iter_mut().filter(|unit| unit.pages > 0 && unit.mapping == mapping) {
-            unit.extent = unit.extent.max(extent(&self.space, mapping, unit.number));
-        }
-    }
-
-    fn apply(&mut self, change: Change) {
-        let (Change::Gone { start, bytes } | Change::Flushed { start, bytes }) = change;
-        let vpns = start.vpn().0..VirtAddr(start.0 + (bytes - 1)).vpn().0 + 1;
-        let pages = self.store.pages_in(vpns.clone());
-        for &page in &pages {
-            for design in &mut self.designs {
-                design.invalidate(&mut self.store, page);
-            }
-        }
-        for design in &mut self.designs {
-            design.walker.invalidate(start, bytes);
-        }
-        self.split_at_ends(vpns);
-        if matches!(change, Change::Gone { .. }) {
-            for page in pages {
-                self.retire(page);
-            }
-        }
-    }
-
-    /// The kernel splits a huge page when a range covers part of it: the rest goes on as small pages.
-    fn split_at_ends(&mut self, vpns: std::ops::Range<u64>) {
-        let mut ends = vec![vpns.start >> BLOCK_SHIFT, (vpns.end - 1) >> BLOCK_SHIFT];
-        ends.dedup();
-        for block in ends {
-            let of_block = block << BLOCK_SHIFT..(block + 1) << BLOCK_SHIFT;
-            if vpns.start <= of_block.start && of_block.end <= vpns.end {
-                continue;
-            }
-            for page in self.store.pages_in(of_block) {
-                self.split(page);
-            }
-        }
-    }
-
-    /// Splits the huge page that holds `page` in every design whose policy has the kernel do so.
-    fn split(&mut self, page: u32) {
-        let unit = self.store.pages[page as usize].unit;
-        let Unit { huge, mapping, .. } = self.store.units[unit as usize];
-        for design in bits(huge) {
-            let design = &mut self.designs[design];
-            if design.policy.splits(mapping) {
-                design.invalidate(&mut self.store, page);
-                let unit = &mut self.store.units[unit as usize];
-                unit.huge &= !design.mask();
-                unit.small |= design.mask();
-            }
-        }
-    }
-
-    /// Moves a page's counts to its mapping and forgets it.
-    fn retire(&mut self, page: u32) {
-        let gone = self.store.pages[page as usize].clone();
-        add_page(self.counts_of(gone.mapping), &gone);
-        if gone.walks != [0; 2] {
-            let kept = self.retired_walks.entry((gone.vpn, gone.mapping)).or_default();
-            kept[0] += gone.walks[0];
-            kept[1] += gone.walks[1];
-        }
-        self.store.remove_page(page);
-        let Unit { pages, block, .. } = self.store.units[gone.unit as usize];
-        if pages == 0 {
-            self.note_untouched_of_unit(gone.unit);
-            self.store.remove_unit(gone.unit);
-        }
-        if self.store.blocks[block as usize].pages == 0 {
-            self.note_untouched_of_block(block);
-        }
-    }
-
-    /// Notes what a unit's huge page backed for nothing.
-    pub(crate) fn note_untouched_of_unit(&mut self, unit: u32) {
-        let unit = &self.store.units[unit as usize];
-        let pages = unit.extent.saturating_sub(unit.pages_peak).into();
-        let (born, died) = (unit.born, self.instructions);
-        self.note_untouched(Untouched { born, died, pages, designs: unit.huge });
-    }
-
-    /// The same for a block.
-    pub(crate) fn note_untouched_of_block(&mut self, block: u32) {
-        let block = &self.store.blocks[block as usize];
-        let pages = PAGES_PER_BLOCK - u64::from(block.pages_peak);
-        let (born, died) = (block.born, self.instructions);
-        self.note_untouched(Untouched { born, died, pages, designs: self.store.block_designs });
-    }
-
-    fn note_untouched(&mut self, life: Untouched) {
-        if life.pages > 0 && life.designs != 0 {
-            self.retired.push(life);
-        }
-    }
-}
-
-fn extent(space: &AddressSpace, mapping: MappingId, block: u64) -> u32 {
-    space.pages_within(mapping, block << 21, (block + 1) << 21) as u32
 }
 
 impl<O: WalkObserver> Analysis for Pass<O> {
@@ -614,66 +368,4 @@ impl<O: WalkObserver> Analysis for Pass<O> {
         }
         self.changes = changes;
     }
-}
-
-/// Attribution by page and mapping, of the first design.
-impl<O: WalkObserver> Pass<O> {
-    /// Walks so far of each mapping that has some.
-    pub(crate) fn walks_by_mapping(&self) -> std::collections::BTreeMap<MappingId, u64> {
-        let mut walks = std::collections::BTreeMap::new();
-        for page in self.store.live() {
-            let page = &self.store.pages[page as usize];
-            *walks.entry(page.mapping).or_default() += page.walks[0] + page.walks[1];
-        }
-        for (&(_, mapping), kept) in &self.retired_walks {
-            *walks.entry(mapping).or_default() += kept[0] + kept[1];
-        }
-        walks
-    }
-
-    /// What each mapping received, all told.
-    pub(crate) fn mapping_counts(&mut self) -> std::collections::BTreeMap<MappingId, MappingCounts> {
-        let mut all = self.mappings.clone();
-        for page in self.store.live() {
-            let page = &self.store.pages[page as usize];
-            let index = page.mapping.index();
-            add_page(&mut all[index], page);
-        }
-        let rows = all.into_iter().enumerate().filter(|(_, counts)| counts.pages_touched > 0);
-        rows.map(|(index, counts)| (MappingId(index as u32), counts)).collect()
-    }
-
-    /// Walks of each page that has some, costliest first.
-    pub(crate) fn page_walks(&self) -> Vec<PageWalks> {
-        let mut walks = self.retired_walks.clone();
-        for page in self.store.live() {
-            let page = &self.store.pages[page as usize];
-            if page.walks != [0; 2] {
-                let kept = walks.entry((page.vpn, page.mapping)).or_default();
-                kept[0] += page.walks[0];
-                kept[1] += page.walks[1];
-            }
-        }
-        let mut rows: Vec<PageWalks> = walks
-            .into_iter()
-            .map(|((vpn, mapping), [walks_fetch, walks_data])| PageWalks {
-                vpn: Vpn(vpn),
-                mapping,
-                walks_fetch,
-                walks_data,
-            })
-            .collect();
-        rows.sort_by_key(|row| (std::cmp::Reverse(row.walks_fetch + row.walks_data), row.vpn, row.mapping));
-        rows
-    }
-}
-
-/// Adds a page's counts to its mapping's.
-fn add_page(counts: &mut MappingCounts, page: &crate::store::Page) {
-    let [fetches, loads, stores] = page.refs;
-    counts.references_fetch += fetches;
-    counts.references_data += loads + stores;
-    counts.walks_fetch += page.walks[0];
-    counts.walks_data += page.walks[1];
-    counts.walk_references += page.walk_references;
 }

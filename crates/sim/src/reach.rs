@@ -39,11 +39,8 @@ pub(crate) struct ReachFamily {
 impl ReachFamily {
     /// A family of at most 32 geometries.
     pub fn new(geometries: impl IntoIterator<Item = Geometry>) -> ReachFamily {
-        let member = |geometry: Geometry| Member {
-            geometry,
-            slots: vec![EMPTY; geometry.entries()],
-            misses: 0,
-        };
+        let member =
+            |geometry: Geometry| Member { geometry, slots: vec![EMPTY; geometry.entries()], misses: 0 };
         let members: Vec<Member> = geometries.into_iter().map(member).collect();
         assert!(members.len() <= 32, "one bit per member");
         ReachFamily { members, pages: Vec::new(), ids: FxHashMap::default(), clock: 0 }

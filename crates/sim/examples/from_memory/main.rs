@@ -8,8 +8,8 @@
 //!   transparent huge pages: what `pagewalk simulate` does after decoding;
 //! - `plain`: a straightforward loop that looks every reference up. Its walks must equal those of `pass`.
 //!
-//! The ways take turns on each stretch, each with as many simulators as there are repetitions, so that a noisy
-//! moment of the machine meets all of them. A stretch is larger than caches are.
+//! The ways take turns on each stretch, with as many simulators as there are repetitions (one of the slow `plain`),
+//! so that a noisy moment of the machine meets all of them. A stretch is larger than most caches.
 
 mod held;
 mod plain;
@@ -62,11 +62,16 @@ impl Options {
     }
 }
 
-/// One way of simulating: its seconds, by repetition, and the walks that all repetitions counted.
-#[derive(Clone)]
+/// One way of simulating: its seconds by repetition, and the walks that it counted.
 struct Way {
     seconds: Vec<f64>,
     walks: u64,
+}
+
+impl Way {
+    fn new(repetitions: usize) -> Way {
+        Way { seconds: vec![0.0; repetitions], walks: 0 }
+    }
 }
 
 fn main() -> ExitCode {
@@ -82,8 +87,8 @@ fn main() -> ExitCode {
 fn run() -> Result<(), Box<dyn Error>> {
     let options = Options::parse(std::env::args().skip(1))?;
     let machine = Library::get(&options.machine)?;
-    let way = Way { seconds: vec![0.0; options.repetitions], walks: 0 };
-    let [mut pass, mut profile, mut plain] = [way.clone(), way.clone(), way];
+    let (mut pass, mut profile) = (Way::new(options.repetitions), Way::new(options.repetitions));
+    let mut plain = Way::new(1);
     let mut records = 0;
     for trace in &options.traces {
         let reader = File::open(trace).map_err(Into::into).and_then(Reader::new);
@@ -114,7 +119,7 @@ fn time(
     let repetitions = pass.seconds.len();
     let mut passes = several(repetitions, || counting(machine))?;
     let mut profiles = several(repetitions, || Ok(Profile::new(std::slice::from_ref(machine), thp, false)?))?;
-    let mut plains = several(repetitions, || Ok(Plain::new(machine)))?;
+    let mut loops = Plain::new(machine);
     let mut stretch = Stretch::default();
     let mut records = 0;
     while records < most && stretch.read(&mut source, STRETCH.min(most - records))?.is_some() {
@@ -122,11 +127,11 @@ fn time(
         for repetition in 0..repetitions {
             pass.seconds[repetition] += seconds(&stretch, &mut passes[repetition]);
             profile.seconds[repetition] += seconds(&stretch, &mut profiles[repetition]);
-            plain.seconds[repetition] += seconds(&stretch, &mut plains[repetition]);
         }
+        plain.seconds[0] += seconds(&stretch, &mut loops);
     }
     pass.walks += passes[0].finish()[0].walks();
-    plain.walks += plains[0].walks;
+    plain.walks += loops.walks;
     Ok(records)
 }
 

@@ -1,6 +1,6 @@
 //! Walks by the instruction that caused them.
 
-use crate::pass::Walk;
+use crate::attribution::Walk;
 use pagewalk_mm::{AddressSpace, MappingId};
 use pagewalk_units::VirtAddr;
 use rustc_hash::FxHashMap;

@@ -105,7 +105,7 @@ mod tests {
         assert!(heat.columns() <= COLUMNS_MAX && heat.rows().count() <= ROWS_MAX);
         assert_eq!(heat.rows().flat_map(|(_, _, walks)| walks).sum::<u64>(), 10_000);
         let expected_first = (0..10_000u64)
-            .filter(|i| i % 2 == 0 && (i * 7 << 12) < heat.bytes_per_row())
+            .filter(|i| i % 2 == 0 && ((i * 7) << 12) < heat.bytes_per_row())
             .filter(|i| i * 1000 < heat.instructions_per_column())
             .count();
         let (start, mapping, walks) = heat.rows().next().unwrap();

@@ -6,9 +6,10 @@ mod heat;
 pub use functions::FunctionWalks;
 pub use heat::HeatMap;
 
+use crate::attribution::{MappingCounts, Walk, WalkObserver};
 use crate::counts::DesignCounts;
 use crate::design::{DesignSpec, MissCounts};
-use crate::pass::{MappingCounts, Pass, PassError, Walk, WalkObserver};
+use crate::pass::{Pass, PassError};
 use functions::Functions;
 use pagewalk_mm::{AddressSpace, Everything, MappingId, OneMapping, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_trace::{Analysis, Batch, Event};
@@ -166,7 +167,13 @@ impl Profile {
                 ),
                 (AlternativeKind::DoubleTlb, design(&machine.doubled(), Arc::new(thp), None)),
             ] {
-                tried.push(Tried { kind, design: At::Own(specs.len()), from_instruction: 0, start: None, end: None });
+                tried.push(Tried {
+                    kind,
+                    design: At::Own(specs.len()),
+                    from_instruction: 0,
+                    start: None,
+                    end: None,
+                });
                 specs.push(spec);
             }
         }
@@ -175,15 +182,24 @@ impl Profile {
             pass.follow("all 4K".to_owned(), Arc::new(Small));
             pass.follow("THP always".to_owned(), Arc::new(Thp { mode: ThpMode::Always }));
             let followers = [AlternativeKind::AllSmall, AlternativeKind::ThpAlways].into_iter().enumerate();
-            tried.splice(0..0, followers.map(|(index, kind)| Tried {
-                kind,
-                design: At::Follower(index),
-                from_instruction: 0,
-                start: None,
-                end: None,
-            }));
+            tried.splice(
+                0..0,
+                followers.map(|(index, kind)| Tried {
+                    kind,
+                    design: At::Follower(index),
+                    from_instruction: 0,
+                    start: None,
+                    end: None,
+                }),
+            );
         }
         Ok(Profile { pass, thp, machines: machines.len(), tried, what_if, next_look: FIRST_LOOK })
+    }
+
+    /// Looks for candidates first after `instructions`, for streams shorter than the usual.
+    pub fn with_first_look(mut self, instructions: u64) -> Profile {
+        self.next_look = instructions;
+        self
     }
 
     /// Ends the pass; counts of the machines in the order given.
@@ -256,7 +272,7 @@ impl Profile {
     fn design(&self, at: At) -> usize {
         match at {
             At::Own(design) => design,
-            At::Follower(index) => self.pass.design_of_follower(index),
+            At::Follower(index) => self.pass.followers[index].design(),
         }
     }
 
@@ -286,7 +302,7 @@ impl Analysis for Profile {
         while let Some(at) = self.look_due(batch, from) {
             self.pass.run(batch, from..at);
             self.look_for_candidates();
-            self.next_look = self.pass.instructions.max(FIRST_LOOK) * 2;
+            self.next_look = self.pass.instructions.max(1) * 2;
             from = at;
         }
         self.pass.run(batch, from..batch.spans.len());
@@ -347,7 +363,8 @@ impl Findings<'_> {
                 Some(end) => (&end.counts, &end.baseline),
                 None => (&designs[design].counts, &designs[0].counts),
             };
-            let walks = |counts: &MissCounts| counts.walks.iter().sum::<u64>() - start.walks.iter().sum::<u64>();
+            let walks =
+                |counts: &MissCounts| counts.walks.iter().sum::<u64>() - start.walks.iter().sum::<u64>();
             Alternative {
                 kind: tried.kind,
                 from_instruction: tried.from_instruction,
@@ -367,8 +384,10 @@ impl Findings<'_> {
     pub fn reach(&self) -> Vec<Reach> {
         let pass = &self.profile.pass;
         let all_huge = self.profile.tried.iter().find(|tried| tried.kind == AlternativeKind::AllHuge);
-        let designs =
-            [(Some(0), PageSize::FOUR_KIB), (all_huge.map(|t| self.profile.design(t.design)), PageSize::TWO_MIB)];
+        let designs = [
+            (Some(0), PageSize::FOUR_KIB),
+            (all_huge.map(|t| self.profile.design(t.design)), PageSize::TWO_MIB),
+        ];
         let mut points: Vec<Reach> = Vec::new();
         for (index, page_size) in designs {
             let family = index.and_then(|index| pass.designs[index].reach.as_ref());
@@ -376,7 +395,9 @@ impl Findings<'_> {
                 let point = Reach { page_size, entries: entries as u64, walks, own: doublings == 0 };
                 // Small arrays stop shrinking at one set: keep one point per size.
                 match points.last_mut() {
-                    Some(last) if (last.entries, last.page_size) == (point.entries, page_size) => *last = point,
+                    Some(last) if (last.entries, last.page_size) == (point.entries, page_size) => {
+                        *last = point
+                    }
                     _ => points.push(point),
                 }
             }

@@ -72,9 +72,19 @@ impl Op {
 const REGION: u64 = 0x7_f000;
 const REGION_PAGES: u64 = 5 * 512;
 
-pub fn program(random: &mut Random) -> Program {
+/// The pieces of memory of a program whose mappings stay.
+const PIECES: [(u64, u64); 3] =
+    [(REGION, REGION_PAGES), (REGION + 2 * REGION_PAGES, 700), (REGION + 5 * REGION_PAGES, 40)];
+
+/// A program: with `changes`, one that maps, unmaps, discards and protects as it runs; otherwise one with
+/// three pieces of memory that are not neighbours and stay as they are.
+pub fn program(random: &mut Random, changes: bool) -> Program {
     let mut blocks = Dictionary::default();
     let ids: Vec<BlockId> = (0..1 + random.below(25)).map(|_| blocks.intern(block(random))).collect();
+    if !changes {
+        let ops = steady_ops(random, &blocks, &ids);
+        return Program { blocks, ops };
+    }
     let mut ops = vec![Op::Map { start: REGION, pages: REGION_PAGES, anonymous: random.below(4) > 0 }];
     let spread = random.of(&[1, 8, 40, 600, REGION_PAGES]);
     for _ in 0..random.below(1500) {
@@ -200,4 +210,21 @@ fn tlb(random: &mut Random, name: &str, level: u8, serves: &str, sizes: &str) ->
          entries = {}\nways = {ways}\n",
         sets * ways
     )
+}
+
+fn steady_ops(random: &mut Random, blocks: &Dictionary, ids: &[BlockId]) -> Vec<Op> {
+    let maps = PIECES.iter().map(|&(start, pages)| Op::Map { start, pages, anonymous: true });
+    let mut ops: Vec<Op> = maps.collect();
+    let spread = random.of(&[1, 8, 40, 600]);
+    for _ in 0..random.below(1500) {
+        let block = random.of(ids);
+        let mut address = || {
+            let (start, pages) = random.of(&PIECES);
+            // Far enough from the end for the longest reference.
+            (start + random.below(spread.min(pages - 8))) << 12 | random.below(4096)
+        };
+        let addresses = blocks.get(block).sites.iter().map(|_| address()).collect();
+        ops.push(Op::Run { block, addresses });
+    }
+    ops
 }

@@ -1,0 +1,144 @@
+//! Who pays: walks and references of the first design by page and by mapping, and the observer told of each walk.
+
+use crate::pass::{Pass, Place};
+use crate::profile::PageWalks;
+use crate::store::Page;
+use pagewalk_mm::{AddressSpace, MappingId};
+use pagewalk_units::{VirtAddr, Vpn};
+use std::collections::BTreeMap;
+
+/// A walk of the first design, as its observer sees it.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Walk {
+    /// The page walked for.
+    pub vpn: Vpn,
+    /// Its mapping.
+    pub mapping: MappingId,
+    /// Whether a fetch caused it (otherwise a data reference).
+    pub fetch: bool,
+    /// Page-table entries read.
+    pub references: u32,
+    /// The instruction that caused it; 0 where the stream has no code.
+    pub instruction: VirtAddr,
+    /// Instructions executed before it, those of its own block included.
+    pub instructions: u64,
+}
+
+/// Told of every walk of the first design.
+pub trait WalkObserver: Send {
+    /// A walk happened. `space` is the address space at this moment.
+    fn on_walk(&mut self, walk: &Walk, space: &AddressSpace);
+}
+
+/// Observes nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoObserver;
+
+impl WalkObserver for NoObserver {
+    fn on_walk(&mut self, _walk: &Walk, _space: &AddressSpace) {}
+}
+
+/// What one named mapping received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MappingCounts {
+    /// Pages touched.
+    pub pages_touched: u64,
+    /// Fetch references.
+    pub references_fetch: u64,
+    /// Data references.
+    pub references_data: u64,
+    /// Walks of the first design by fetches.
+    pub walks_fetch: u64,
+    /// Walks of the first design by data.
+    pub walks_data: u64,
+    /// Page-table entries that those walks read.
+    pub walk_references: u64,
+}
+
+impl<O: WalkObserver> Pass<O> {
+    /// Charges a walk of the first design and tells the observer.
+    pub(crate) fn observe(&mut self, page: u32, fetch: bool, references: u32, place: Place<'_>) {
+        let page = &mut self.store.pages[page as usize];
+        page.walks[usize::from(!fetch)] += 1;
+        page.walk_references += u64::from(references);
+        let walk = Walk {
+            vpn: Vpn(page.vpn),
+            mapping: page.mapping,
+            fetch,
+            references,
+            instruction: place.instruction(),
+            instructions: self.instructions,
+        };
+        self.observer.on_walk(&walk, &self.space);
+    }
+
+    pub(crate) fn counts_of(&mut self, mapping: MappingId) -> &mut MappingCounts {
+        if self.mappings.len() <= mapping.index() {
+            self.mappings.resize(mapping.index() + 1, MappingCounts::default());
+        }
+        &mut self.mappings[mapping.index()]
+    }
+}
+
+/// Attribution by page and mapping, of the first design.
+impl<O: WalkObserver> Pass<O> {
+    /// Walks so far of each mapping that has some.
+    pub(crate) fn walks_by_mapping(&self) -> BTreeMap<MappingId, u64> {
+        let mut walks = BTreeMap::new();
+        for page in self.store.live() {
+            let page = &self.store.pages[page as usize];
+            *walks.entry(page.mapping).or_default() += page.walks[0] + page.walks[1];
+        }
+        for (&(_, mapping), kept) in &self.retired_walks {
+            *walks.entry(mapping).or_default() += kept[0] + kept[1];
+        }
+        walks
+    }
+
+    /// What each mapping received, all told.
+    pub(crate) fn mapping_counts(&mut self) -> BTreeMap<MappingId, MappingCounts> {
+        let mut all = self.mappings.clone();
+        for page in self.store.live() {
+            let page = &self.store.pages[page as usize];
+            let index = page.mapping.index();
+            add_page(&mut all[index], page);
+        }
+        let rows = all.into_iter().enumerate().filter(|(_, counts)| counts.pages_touched > 0);
+        rows.map(|(index, counts)| (MappingId(index as u32), counts)).collect()
+    }
+
+    /// Walks of each page that has some, costliest first.
+    pub(crate) fn page_walks(&self) -> Vec<PageWalks> {
+        let mut walks = self.retired_walks.clone();
+        for page in self.store.live() {
+            let page = &self.store.pages[page as usize];
+            if page.walks != [0; 2] {
+                let kept = walks.entry((page.vpn, page.mapping)).or_default();
+                kept[0] += page.walks[0];
+                kept[1] += page.walks[1];
+            }
+        }
+        let mut rows: Vec<PageWalks> = walks
+            .into_iter()
+            .map(|((vpn, mapping), [walks_fetch, walks_data])| PageWalks {
+                vpn: Vpn(vpn),
+                mapping,
+                walks_fetch,
+                walks_data,
+            })
+            .collect();
+        rows.sort_by_key(|row| (std::cmp::Reverse(row.walks_fetch + row.walks_data), row.vpn, row.mapping));
+        rows
+    }
+}
+
+/// Adds a page's counts to its mapping's.
+pub(crate) fn add_page(counts: &mut MappingCounts, page: &Page) {
+    let [fetches, loads, stores] = page.refs;
+    counts.references_fetch += fetches;
+    counts.references_data += loads + stores;
+    counts.walks_fetch += page.walks[0];
+    counts.walks_data += page.walks[1];
+    counts.walk_references += page.walk_references;
+}

@@ -1,0 +1,193 @@
+//! The kernel's side of the pass: first touches, and what mapping changes take away.
+
+use crate::attribution::{WalkObserver, add_page};
+use crate::pass::Pass;
+use crate::store::{BLOCK_SHIFT, PAGES_PER_BLOCK, Unit, bits};
+use pagewalk_mm::{AddressSpace, Change, Fault, MappingId, PageSizePolicy};
+use pagewalk_units::{VirtAddr, Vpn};
+use std::sync::Arc;
+
+/// Memory that a huge page backed and the program never touched, while the page lived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Untouched {
+    pub born: u64,
+    pub died: u64,
+    pub pages: u64,
+    pub designs: u64,
+}
+
+/// A policy for which the first design stands as long as it decides the same.
+pub(crate) struct Follower {
+    name: String,
+    policy: Arc<dyn PageSizePolicy>,
+    design: Option<usize>,
+}
+
+impl Follower {
+    pub fn new(name: String, policy: Arc<dyn PageSizePolicy>) -> Follower {
+        Follower { name, policy, design: None }
+    }
+
+    /// The design that stands for it.
+    pub fn design(&self) -> usize {
+        self.design.unwrap_or(0)
+    }
+}
+
+impl<O: WalkObserver> Pass<O> {
+    /// First touch of a page: the policies decide.
+    pub(crate) fn fault(&mut self, vpn: u64) -> u32 {
+        let address = Vpn(vpn).start();
+        let named = self.space.mapping_of(Vpn(vpn));
+        let mapping = self.kernel_huge_page_at(vpn).unwrap_or(named);
+        let page = self.store.add_page(vpn, mapping, self.instructions);
+        self.pages_touched += 1;
+        self.counts_of(mapping).pages_touched += 1;
+        let id = self.store.pages[page as usize].unit;
+        if self.store.units[id as usize].pages_peak == 1 {
+            self.store.units[id as usize].extent = extent(&self.space, mapping, vpn >> BLOCK_SHIFT);
+        }
+        self.part_followers(vpn, id);
+        let fault = |populated| Fault::new(vpn >> BLOCK_SHIFT, mapping, self.space.vma(address), populated);
+        let populated = self.store.populated(id);
+        let unit = &mut self.store.units[id as usize];
+        for design in self.designs.iter().filter(|design| design.decides()) {
+            if (unit.huge | unit.small) & design.mask() == 0 {
+                let huge = design.policy.wants_huge(&fault(populated & design.mask() != 0));
+                *(if huge { &mut unit.huge } else { &mut unit.small }) |= design.mask();
+            }
+        }
+        page
+    }
+
+    /// Gives a design of its own to every follower that decides otherwise than the first design.
+    fn part_followers(&mut self, vpn: u64, unit: u32) {
+        let Unit { huge, small, mapping, .. } = self.store.units[unit as usize];
+        if (huge | small) & 1 != 0 {
+            return;
+        }
+        let populated = self.store.populated(unit) & 1 != 0;
+        let vma = self.space.vma(Vpn(vpn).start());
+        let fault = Fault::new(vpn >> BLOCK_SHIFT, mapping, vma, populated);
+        let first = self.designs[0].policy.wants_huge(&fault);
+        let parts = |f: &Follower| f.design.is_none() && f.policy.wants_huge(&fault) != first;
+        let parting: Vec<usize> =
+            (0..self.followers.len()).filter(|&index| parts(&self.followers[index])).collect();
+        for index in parting {
+            let Follower { name, policy, .. } = &self.followers[index];
+            let (name, policy) = (name.clone(), Arc::clone(policy));
+            self.followers[index].design = Some(self.fork(name, policy));
+        }
+    }
+
+    /// The mapping of the kernel-made huge page that backs `vpn`, if one does. Areas that grow together
+    /// change names; a huge page keeps the name it was made under.
+    fn kernel_huge_page_at(&self, vpn: u64) -> Option<MappingId> {
+        let made =
+            |unit: &&Unit| bits(unit.huge).any(|design| self.designs[design].policy.splits(unit.mapping));
+        self.store.units_in(vpn >> BLOCK_SHIFT).find(made).map(|unit| unit.mapping)
+    }
+
+    /// Notes how much of each unit of `mapping` is mapped now.
+    pub(crate) fn note_extents(&mut self, mapping: MappingId) {
+        for unit in self.store.units.iter_mut().filter(|unit| unit.pages > 0 && unit.mapping == mapping) {
+            unit.extent = unit.extent.max(extent(&self.space, mapping, unit.number));
+        }
+    }
+
+    pub(crate) fn apply(&mut self, change: Change) {
+        let (Change::Gone { start, bytes } | Change::Flushed { start, bytes }) = change;
+        let vpns = start.vpn().0..VirtAddr(start.0 + (bytes - 1)).vpn().0 + 1;
+        let pages = self.store.pages_in(vpns.clone());
+        for &page in &pages {
+            for design in &mut self.designs {
+                design.invalidate(&mut self.store, page);
+            }
+        }
+        for design in &mut self.designs {
+            design.walker.invalidate(start, bytes);
+        }
+        self.split_at_ends(vpns);
+        if matches!(change, Change::Gone { .. }) {
+            for page in pages {
+                self.retire(page);
+            }
+        }
+    }
+
+    /// The kernel splits a huge page when a range covers part of it: the rest goes on as small pages.
+    fn split_at_ends(&mut self, vpns: std::ops::Range<u64>) {
+        let mut ends = vec![vpns.start >> BLOCK_SHIFT, (vpns.end - 1) >> BLOCK_SHIFT];
+        ends.dedup();
+        for block in ends {
+            let of_block = block << BLOCK_SHIFT..(block + 1) << BLOCK_SHIFT;
+            if vpns.start <= of_block.start && of_block.end <= vpns.end {
+                continue;
+            }
+            for page in self.store.pages_in(of_block) {
+                self.split(page);
+            }
+        }
+    }
+
+    /// Splits the huge page that holds `page` in every design whose policy has the kernel do so.
+    fn split(&mut self, page: u32) {
+        let unit = self.store.pages[page as usize].unit;
+        let Unit { huge, mapping, .. } = self.store.units[unit as usize];
+        for design in bits(huge) {
+            let design = &mut self.designs[design];
+            if design.policy.splits(mapping) {
+                design.invalidate(&mut self.store, page);
+                let unit = &mut self.store.units[unit as usize];
+                unit.huge &= !design.mask();
+                unit.small |= design.mask();
+            }
+        }
+    }
+
+    /// Moves a page's counts to its mapping and forgets it.
+    fn retire(&mut self, page: u32) {
+        let gone = self.store.pages[page as usize].clone();
+        add_page(self.counts_of(gone.mapping), &gone);
+        if gone.walks != [0; 2] {
+            let kept = self.retired_walks.entry((gone.vpn, gone.mapping)).or_default();
+            kept[0] += gone.walks[0];
+            kept[1] += gone.walks[1];
+        }
+        self.store.remove_page(page);
+        let Unit { pages, block, .. } = self.store.units[gone.unit as usize];
+        if pages == 0 {
+            self.note_untouched_of_unit(gone.unit);
+            self.store.remove_unit(gone.unit);
+        }
+        if self.store.blocks[block as usize].pages == 0 {
+            self.note_untouched_of_block(block);
+        }
+    }
+
+    /// Notes what a unit's huge page backed for nothing.
+    pub(crate) fn note_untouched_of_unit(&mut self, unit: u32) {
+        let unit = &self.store.units[unit as usize];
+        let pages = unit.extent.saturating_sub(unit.pages_peak).into();
+        let (born, died) = (unit.born, self.instructions);
+        self.note_untouched(Untouched { born, died, pages, designs: unit.huge });
+    }
+
+    /// The same for a block.
+    pub(crate) fn note_untouched_of_block(&mut self, block: u32) {
+        let block = &self.store.blocks[block as usize];
+        let pages = PAGES_PER_BLOCK - u64::from(block.pages_peak);
+        let (born, died) = (block.born, self.instructions);
+        self.note_untouched(Untouched { born, died, pages, designs: self.store.block_designs });
+    }
+
+    fn note_untouched(&mut self, life: Untouched) {
+        if life.pages > 0 && life.designs != 0 {
+            self.retired.push(life);
+        }
+    }
+}
+
+fn extent(space: &AddressSpace, mapping: MappingId, block: u64) -> u32 {
+    space.pages_within(mapping, block << 21, (block + 1) << 21) as u32
+}

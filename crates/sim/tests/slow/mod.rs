@@ -1,0 +1,145 @@
+//! The slow side: a machine and a kernel of `oracle` fed operation by operation, and the fast side's feed.
+
+use crate::random::{Op, Program, Random};
+use pagewalk_oracle::{Array, Cache, Counts, Kernel, Machine, Paging};
+use pagewalk_trace::{Analysis, Batch, BatchBuffer, Ref, Span};
+use pagewalk_translate::{MachineSpec, WalkLevel};
+use pagewalk_units::{Access, Kind, RefIndex, SpaceId, ThreadId, VirtAddr};
+
+/// A slow machine and kernel fed reference by reference.
+pub struct Slow {
+    pub machine: Machine,
+    pub kernel: Kernel,
+}
+
+impl Slow {
+    pub fn new(spec: &MachineSpec, paging: Paging) -> Slow {
+        let arrays = spec.tlbs.iter().map(|tlb| {
+            let serves = [Kind::Fetch, Kind::Load, Kind::Store].map(|kind| tlb.serves.has(kind));
+            let shifts = tlb.page_sizes.iter().map(|size| size.shift()).collect();
+            Array::new(tlb.level, serves, shifts, tlb.geometry.sets() as u64, tlb.geometry.ways())
+        });
+        let caches = spec.walker.caches.iter().map(|(level, cache)| {
+            let shift = match level {
+                WalkLevel::Pde => 21,
+                WalkLevel::Pdpte => 30,
+                WalkLevel::Pml4 => 39,
+                WalkLevel::Pml5 => 48,
+            };
+            Cache::new(shift, cache.geometry.sets() as u64, cache.geometry.ways())
+        });
+        let machine = Machine {
+            arrays: arrays.collect(),
+            levels: spec.walker.levels.into(),
+            caches: caches.collect(),
+            counts: Counts::default(),
+        };
+        Slow { machine, kernel: Kernel::new(paging) }
+    }
+
+    /// A reference: each page of it in ascending order, one lookup per page at the size it is mapped.
+    fn reference(&mut self, kind: Kind, address: u64, bytes: u64) {
+        let mut seen = None;
+        for vpn in address >> 12..=(address + bytes - 1) >> 12 {
+            let shift = self.kernel.touch(vpn);
+            let page = (shift, vpn << 12 >> shift);
+            if seen != Some(page) {
+                self.machine.translate(kind, vpn << 12, shift);
+            }
+            seen = Some(page);
+        }
+    }
+
+    pub fn op(&mut self, program: &Program, op: &Op) {
+        match op {
+            Op::Run { block, addresses } => {
+                let block = program.blocks.get(*block);
+                let mut sites = block.sites.iter().zip(addresses).peekable();
+                for (i, instruction) in block.instructions.iter().enumerate() {
+                    self.reference(Kind::Fetch, instruction.address.0, instruction.length.into());
+                    while let Some((site, &address)) = sites.next_if(|(s, _)| usize::from(s.instruction) == i)
+                    {
+                        let Access { kind, size } = site.access;
+                        self.reference(kind, address, size.bytes().into());
+                    }
+                }
+            }
+            Op::Map { start, pages, anonymous } => {
+                self.drop_range(*start, *pages, true, *start..start + pages);
+                for vpn in *start..start + pages {
+                    self.kernel.mapped.insert(vpn, *anonymous);
+                }
+            }
+            Op::Unmap { start, pages } => {
+                self.drop_range(*start, *pages, true, *start..start + pages);
+                for vpn in *start..start + pages {
+                    self.kernel.mapped.remove(&vpn);
+                }
+            }
+            Op::Discard { start, pages } => self.drop_range(*start, *pages, true, 0..0),
+            Op::Flush { start, pages } => self.drop_range(*start, *pages, false, 0..0),
+        }
+    }
+
+    /// Unmapping takes what is mapped, area by area; other calls take the range as a whole.
+    fn drop_range(&mut self, start: u64, pages: u64, gone: bool, by_area: std::ops::Range<u64>) {
+        let whole = std::iter::once(start..start + pages);
+        let pieces = if by_area.is_empty() { whole.collect() } else { self.mapped_pieces(by_area) };
+        for piece in pieces {
+            for (shift, number) in self.kernel.invalidate(piece.start, piece.end, gone) {
+                self.machine.drop_page(shift, number);
+            }
+            self.machine.drop_tables(piece.start << 12, piece.end << 12);
+        }
+    }
+
+    fn mapped_pieces(&self, range: std::ops::Range<u64>) -> Vec<std::ops::Range<u64>> {
+        let mut pieces: Vec<std::ops::Range<u64>> = Vec::new();
+        for (&vpn, _) in self.kernel.mapped.range(range) {
+            match pieces.last_mut() {
+                Some(piece) if piece.end == vpn => piece.end += 1,
+                _ => pieces.push(vpn..vpn + 1),
+            }
+        }
+        pieces
+    }
+}
+
+/// Feeds the program to the pass in batches cut at random places.
+pub fn feed(pass: &mut impl Analysis, program: &Program, random: &mut Random) {
+    let mut buffer = BatchBuffer::default();
+    let (mut refs, mut instructions) = (0, 0);
+    let mut flush = |pass: &mut dyn Analysis, buffer: &mut BatchBuffer| {
+        let batch = Batch {
+            space: SpaceId(0),
+            thread: ThreadId(1),
+            first: RefIndex(refs),
+            first_instruction: instructions,
+            refs: &buffer.refs,
+            spans: &buffer.spans,
+            wide: buffer.wide,
+            blocks: &program.blocks,
+        };
+        pass.on_batch(&batch);
+        refs += buffer.refs.len() as u64;
+        instructions += batch.instructions();
+        buffer.clear();
+    };
+    for op in &program.ops {
+        if let Op::Run { block, addresses } = op {
+            let first = buffer.refs.len() as u32;
+            buffer.spans.push(Span { block: *block, first });
+            for (site, &address) in program.blocks.get(*block).sites.iter().zip(addresses) {
+                buffer.refs.push(Ref::new(VirtAddr(address), site.access));
+                buffer.wide |= site.access.size.bytes() > Batch::WIDE_BYTES;
+            }
+            if random.below(50) == 0 {
+                flush(pass, &mut buffer);
+            }
+        } else {
+            flush(pass, &mut buffer);
+            pass.on_event(RefIndex(0), &op.event());
+        }
+    }
+    flush(pass, &mut buffer);
+}
