@@ -217,7 +217,9 @@ fn what_if(alternative: &Alternative, space: &AddressSpace, cost: u64) -> WhatIf
         AlternativeKind::AllHuge => ("all_2m", "everything on 2 MB pages".to_owned(), "modelled", None),
         AlternativeKind::DoubleTlb => ("double_tlb", "TLBs twice as large".to_owned(), "modelled", None),
         AlternativeKind::Mapping(id) => {
-            ("mapping_2m", format!("{} alone on 2 MB pages", name(id)), "modelled", Some(name(id)))
+            let name = name(id);
+            let short = name.rsplit_once('/').map_or(name.as_str(), |(_, file)| file);
+            ("mapping_2m", format!("{short} alone on 2 MB"), "modelled", Some(name))
         }
         AlternativeKind::PerfectTlb => ("perfect_tlb", "a perfect TLB".to_owned(), "bound", None),
     };

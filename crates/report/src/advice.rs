@@ -81,7 +81,8 @@ enum Choice<'a> {
 impl<'a> Candidate<'a> {
     fn new(what_if: &'a WhatIf, cycles: f64) -> Option<Candidate<'a>> {
         let doable = matches!(what_if.id.as_str(), "all_4k" | "thp" | "mapping_2m");
-        if !doable || what_if.class != "modelled" || cycles <= 0.0 {
+        let given_up = what_if.to_instruction.is_some();
+        if !doable || given_up || what_if.class != "modelled" || cycles <= 0.0 {
             return None;
         }
         let saved = what_if.baseline_walk_cycles as f64 - what_if.walk_cycles as f64;
@@ -181,6 +182,7 @@ mod tests {
             class: if id == "perfect_tlb" { "bound" } else { "modelled" }.to_owned(),
             mapping: mapping.map(str::to_owned),
             from_instruction: 0,
+            to_instruction: None,
             walks: walk_cycles / 40,
             walk_cycles,
             baseline_walks: 2_000,

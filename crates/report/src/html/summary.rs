@@ -60,7 +60,7 @@ pub(super) fn cards(_: &RunResult, process: &ProcessResult) -> String {
             format!("{} fetches", counted("references_fetch")),
             "measured",
         ),
-        ("Data references", counted("references"), "loads, stores and modifies".to_owned(), "measured"),
+        ("Data references", counted("references_data"), "loads, stores and modifies".to_owned(), "measured"),
         ("Pages touched", counted("pages_touched"), bytes(of("pages_touched") * PAGE_BYTES), "measured"),
         (
             "Page walks",
@@ -150,7 +150,8 @@ fn what_if_row(what_if: &WhatIf, scale: f64, dearest: f64, cycles: Option<f64>) 
     }
     if what_if.from_instruction > 0 {
         let from = count(what_if.from_instruction);
-        let _ = write!(title, "<span class=\"sub\">from instruction {from}</span>");
+        let to = what_if.to_instruction.map_or(String::new(), |to| format!(" to {}", count(to)));
+        let _ = write!(title, "<span class=\"sub\">from instruction {from}{to}</span>");
     }
     let price_width = if dearest > 0.0 { what_if.memory_price_mib / dearest * 100.0 } else { 0.0 };
     let price = format!(

@@ -81,7 +81,7 @@ fn key_figures(page: &mut Page, machine: &MachineResult) {
     ]);
     table.row(vec![
         quiet("data references"),
-        counted("references"),
+        counted("references_data"),
         none(),
         quiet("walk references"),
         counted("walk_references"),
@@ -289,7 +289,8 @@ fn what_if_table(page: &mut Page, alternatives: &[WhatIf], cycles: Option<f64>) 
         texts("class", Narrow::Drop(2)),
         numbers("from instr.", Narrow::Keep),
     ]);
-    for what_if in alternatives {
+    // What was given up in mid-run cost nothing worth saving: it only stands in the longer table.
+    for what_if in alternatives.iter().filter(|what_if| page.verbose || what_if.to_instruction.is_none()) {
         let is_baseline = what_if.id == "baseline";
         let bound = what_if.class == "bound";
         let style = if bound { Style::Quiet } else { Style::Plain };
@@ -308,15 +309,16 @@ fn what_if_table(page: &mut Page, alternatives: &[WhatIf], cycles: Option<f64>) 
             versus(saved.unwrap_or_default()),
             versus(mebibytes(what_if.memory_price_mib)),
             cell(printable(&what_if.class)),
-            if what_if.from_instruction == 0 {
-                Line::default()
-            } else {
-                cell(count(what_if.from_instruction))
+            match (what_if.from_instruction, what_if.to_instruction) {
+                (0, None) => Line::default(),
+                (from, None) => cell(count(from)),
+                (from, Some(to)) => cell(format!("{} to {}", count(from), count(to))),
             },
         ]);
     }
     page.table(table);
-    if alternatives.iter().any(|what_if| what_if.from_instruction > 0) {
+    let shown = |what_if: &&WhatIf| page.verbose || what_if.to_instruction.is_none();
+    if alternatives.iter().filter(shown).any(|what_if| what_if.from_instruction > 0) {
         page.paragraph(
             quiet("  "),
             Style::Quiet,

@@ -25,8 +25,8 @@ const CANDIDATES_MAX: usize = 6;
 /// A mapping becomes a candidate when it has at least this share of the walks so far.
 const CANDIDATE_SHARE: f64 = 0.05;
 /// A candidate is followed on only while its mapping's walks cost the baseline at least this share of all
-/// modelled cycles: below it, no page size can buy anything.
-const WORTH_FOLLOWING: f64 = 0.0005;
+/// modelled cycles: below it, no page size can buy anything. The costliest mapping is always followed on.
+const WORTH_FOLLOWING: f64 = 0.0001;
 /// Candidates are looked for first after so many instructions, then each time the count has doubled.
 const FIRST_LOOK: u64 = 1 << 20;
 
@@ -254,11 +254,13 @@ impl Profile {
         let per_walk = baseline.walk_references as f64 / baseline.walks.iter().sum::<u64>().max(1) as f64
             * cost.walk_reference as f64;
         let worth = self.pass.instructions as f64 * cost.cycles_per_instruction * WORTH_FOLLOWING;
+        let costliest = walks.iter().max_by_key(|&(&mapping, &walks)| (walks, mapping)).map(|(&id, _)| id);
         for tried in self.tried.iter_mut().filter(|tried| tried.end.is_none()) {
             let (AlternativeKind::Mapping(mapping), At::Own(design)) = (tried.kind, tried.design) else {
                 continue;
             };
-            if walks.get(&mapping).copied().unwrap_or(0) as f64 * per_walk < worth {
+            let cost = walks.get(&mapping).copied().unwrap_or(0) as f64 * per_walk;
+            if cost < worth && Some(mapping) != costliest {
                 self.pass.stop(design);
                 tried.end = Some(End {
                     instruction: self.pass.instructions,

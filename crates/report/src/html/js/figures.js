@@ -96,7 +96,7 @@ function pagesFinding(pages, all) {
 }
 
 function tlbFinding(machine) {
-  const references = (metric(machine, "references") || 0) + (metric(machine, "references_fetch") || 0);
+  const references = metric(machine, "references") || 0;
   const first = metric(machine, "tlb.level1.misses");
   const second = metric(machine, "tlb.level2.misses");
   if (!first || !references) return `Every reference hits the first level of ${machine.name}`;

@@ -19,7 +19,7 @@ function cards(process) {
   const bound = perfect && cycles > 0 ? (perfect.baseline_walk_cycles - perfect.walk_cycles) / cycles : undefined;
   return [
     card("Instructions", counted("instructions"), `${counted("references_fetch")} fetches`, "measured"),
-    card("Data references", counted("references"), "loads, stores and modifies", "measured"),
+    card("Data references", counted("references_data"), "loads, stores and modifies", "measured"),
     card("Pages touched", counted("pages_touched"), bytes((metric(machine, "pages_touched") || 0) * 4096), "measured"),
     card("Page walks", counted("walks"), `${counted("walks_data")} data, ${counted("walks_fetch")} fetch`, "modelled"),
     card("Walk rate", Number.isFinite(rate) ? ratio(rate) : "–", "per 1000 instructions (WPKI)", "modelled"),
@@ -39,7 +39,8 @@ function whatIfRow(whatIf, scale, dearest, cycles) {
   const title = [whatIf.title];
   if (!isBaseline && whatIf.class === "bound") title.push(" ", tag("bound"));
   if (whatIf.from_instruction > 0) {
-    title.push(el("span", { class: "sub" }, `from instruction ${count(whatIf.from_instruction)}`));
+    const to = whatIf.to_instruction === undefined ? "" : ` to ${count(whatIf.to_instruction)}`;
+    title.push(el("span", { class: "sub" }, `from instruction ${count(whatIf.from_instruction)}${to}`));
   }
   const saved = (whatIf.walk_cycles - whatIf.baseline_walk_cycles) / cycles;
   const price = whatIf.memory_price_mib;
