@@ -36,10 +36,10 @@ impl Ref {
         Ref(address << Ref::META_BITS | (meta & 127) as u64)
     }
 
-    /// The record that is this whole word.
-    #[inline(always)]
-    pub const fn from_bits(bits: u64) -> Ref {
-        Ref(bits)
+    /// The records that are these whole words.
+    pub fn slice_from_bits(bits: &[u64]) -> &[Ref] {
+        // SAFETY: `Ref` is a transparent `u64` of which every value is valid.
+        unsafe { std::slice::from_raw_parts(bits.as_ptr().cast(), bits.len()) }
     }
 
     /// The whole word.

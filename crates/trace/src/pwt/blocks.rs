@@ -6,7 +6,7 @@
 //! a zigzag varint of the distance. A site is a varint of instructions since the site before, and its low bits.
 
 use super::bytes::{Bytes, put_varint, unzigzag, zigzag};
-use super::layout::{MAX_CODE_BYTES, MAX_INSTRUCTIONS, MAX_SITES, decompress};
+use super::layout::{Decompressor, FrameBuilder, MAX_CODE_BYTES, MAX_INSTRUCTIONS, MAX_SITES, parts};
 use crate::{Block, BlockEnd, Instruction, Ref, Site};
 use pagewalk_units::{Access, Kind, Size, VirtAddr};
 
@@ -60,34 +60,22 @@ impl BlockWriter {
         Ok(())
     }
 
-    /// The payload of a frame with all blocks held, and its size before compression; then holds none.
-    pub fn take_payload(
-        &mut self,
-        zstd: &mut zstd::bulk::Compressor<'_>,
-    ) -> std::io::Result<(Vec<u8>, usize)> {
-        let mut payload = Vec::new();
-        let raw = self.len();
-        let columns = [zstd.compress(&self.structure)?, zstd.compress(&self.code)?];
-        for (column, raw) in columns.iter().zip([self.structure.len(), self.code.len()]) {
-            payload.extend_from_slice(&(raw as u32).to_le_bytes());
-            payload.extend_from_slice(&(column.len() as u32).to_le_bytes());
-        }
-        payload.extend(columns.concat());
+    /// Puts all blocks held into a frame's payload, and holds none.
+    pub fn put(&mut self, frame: &mut FrameBuilder) -> std::io::Result<()> {
+        frame.put_parts([&self.structure[..], &self.code[..]])?;
         *self = BlockWriter::default();
-        Ok((payload, raw))
+        Ok(())
     }
 }
 
 /// The blocks of a frame's payload, if that is what it holds.
-pub(super) fn read_blocks(payload: &[u8], count: u64) -> Option<Vec<Block>> {
-    let mut payload = Bytes(payload);
-    let (structure_raw, structure_stored) = (payload.u32()?, payload.u32()?);
-    let (code_raw, code_stored) = (payload.u32()?, payload.u32()?);
+pub(super) fn read_blocks(payload: &[u8], count: u64, zstd: &mut Decompressor) -> Option<Vec<Block>> {
+    let [(structure_raw, structure_stored), (code_raw, code_stored)] = parts(Bytes(payload))?;
     let (mut structure, mut code) = (Vec::new(), Vec::new());
-    decompress(payload.take(structure_stored as usize)?, structure_raw as usize, &mut structure)?;
-    decompress(payload.take(code_stored as usize)?, code_raw as usize, &mut code)?;
+    zstd.decompress(structure_stored, structure_raw, &mut structure)?;
+    zstd.decompress(code_stored, code_raw, &mut code)?;
     // A block takes four bytes at least; a false count must not reserve memory.
-    if !payload.0.is_empty() || count > structure.len() as u64 / 4 {
+    if count > structure.len() as u64 / 4 {
         return None;
     }
     let (mut structure, mut code) = (Bytes(&structure), Bytes(&code));
@@ -125,6 +113,7 @@ fn read_block(structure: &mut Bytes<'_>, code: &mut Bytes<'_>, expected: &mut u6
 
 #[cfg(test)]
 mod tests {
+    use super::super::layout::{FRAME_HEAD_BYTES, FrameKind};
     use super::*;
 
     fn block(addresses: &[(u64, u8)], sites: &[(u16, u8)], code: &[u8]) -> Block {
@@ -148,13 +137,19 @@ mod tests {
             block(&[(0x40_1000, 4), (0x40_1004, 1)], &[(0, 13), (1, 127), (0, 1)], &[1, 2, 3, 4, 5]),
             block(&[(u64::MAX, 255), (0, 0), (7, 15)], &[], &[9]),
         ];
+        let mut zstd = Decompressor::new().unwrap();
         for count in 0..=blocks.len() {
             let mut writer = BlockWriter::default();
             blocks[..count].iter().for_each(|block| writer.push(block).unwrap());
-            let (payload, _) = writer.take_payload(&mut zstd::bulk::Compressor::new(1).unwrap()).unwrap();
-            assert_eq!(read_blocks(&payload, count as u64).as_deref(), Some(&blocks[..count]));
-            assert_eq!(read_blocks(&payload, count as u64 + 1), None);
-            assert_eq!(read_blocks(&payload[..payload.len() - 1], count as u64), None);
+            let mut frame = FrameBuilder::new(1).unwrap();
+            writer.put(&mut frame).unwrap();
+            let mut payload = Vec::new();
+            let keep = |bytes: &[u8]| Ok(payload.extend_from_slice(&bytes[FRAME_HEAD_BYTES..]));
+            frame.finish(FrameKind::Blocks, count as u64, keep).unwrap();
+            let mut read = |payload: &[u8], count| read_blocks(payload, count as u64, &mut zstd);
+            assert_eq!(read(&payload, count).as_deref(), Some(&blocks[..count]));
+            assert_eq!(read(&payload, count + 1), None);
+            assert_eq!(read(&payload[..payload.len() - 1], count), None);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::bytes::Bytes;
 use super::encode::Columns;
-use super::layout::{MAX_CHUNK_COUNT, MAX_FRAME_BYTES, decompress};
+use super::layout::{Decompressor, FrameBuilder, MAX_CHUNK_COUNT, parts};
 use crate::Event;
 use pagewalk_units::{SpaceId, ThreadId};
 use serde::{Deserialize, Serialize};
@@ -59,13 +59,10 @@ impl ChunkHead {
         u64::from(self.spans) + u64::from(self.refs)
     }
 
-    fn put(&self, to: &mut Vec<u8>) {
-        for word in [self.first_ref, self.first_instruction, self.instructions] {
-            to.extend_from_slice(&word.to_le_bytes());
-        }
-        for word in [self.spans, self.refs, self.blocks, self.thread.0, self.space.0, self.marks] {
-            to.extend_from_slice(&word.to_le_bytes());
-        }
+    fn to_bytes(self) -> Vec<u8> {
+        let long = [self.first_ref, self.first_instruction, self.instructions];
+        let short = [self.spans, self.refs, self.blocks, self.thread.0, self.space.0, self.marks];
+        [long.map(u64::to_le_bytes).concat(), short.map(u32::to_le_bytes).concat()].concat()
     }
 
     fn take(from: &mut Bytes<'_>) -> Option<ChunkHead> {
@@ -84,30 +81,16 @@ impl ChunkHead {
     }
 }
 
-/// The payload of a chunk's frame, and its size before compression.
-pub(super) fn write_chunk(
+/// Puts a chunk into a frame's payload.
+pub(super) fn put_chunk(
+    frame: &mut FrameBuilder,
     head: &ChunkHead,
     columns: &Columns,
     marks: &[u8],
-    zstd: &mut zstd::bulk::Compressor<'_>,
-) -> io::Result<(Vec<u8>, usize)> {
-    let mut payload = Vec::new();
-    head.put(&mut payload);
-    let sizes = payload.len();
-    payload.resize(sizes + PARTS * 8, 0);
-    let mut raw = 0;
-    let parts = columns.all().into_iter().map(Vec::as_slice).chain([marks]);
-    for (number, part) in parts.enumerate() {
-        let start = payload.len();
-        payload.resize(start + zstd::zstd_safe::compress_bound(part.len()), 0);
-        let stored = zstd.compress_to_buffer(part, &mut payload[start..])?;
-        payload.truncate(start + stored);
-        let size = &mut payload[sizes + number * 8..][..8];
-        size[..4].copy_from_slice(&(part.len() as u32).to_le_bytes());
-        size[4..].copy_from_slice(&(stored as u32).to_le_bytes());
-        raw += part.len();
-    }
-    Ok((payload, raw))
+) -> io::Result<()> {
+    frame.put(&head.to_bytes());
+    let [block_control, block_numbers, ref_control, ref_runs, differences] = columns.all();
+    frame.put_parts([block_control, block_numbers, ref_control, ref_runs, differences, marks])
 }
 
 /// A chunk's parts, still compressed.
@@ -120,31 +103,20 @@ impl<'a> StoredChunk<'a> {
     pub fn parse(payload: &'a [u8]) -> Option<Self> {
         let mut payload = Bytes(payload);
         let head = ChunkHead::take(&mut payload)?;
-        let mut parts = [(0, &[][..]); PARTS];
-        let mut lengths = [0; PARTS];
-        let mut raw = 0;
-        for (part, length) in parts.iter_mut().zip(&mut lengths) {
-            part.0 = payload.u32()?;
-            *length = payload.u32()? as usize;
-            raw += part.0 as usize;
-        }
-        for (part, length) in parts.iter_mut().zip(lengths) {
-            part.1 = payload.take(length)?;
-        }
-        (payload.0.is_empty() && raw <= MAX_FRAME_BYTES).then_some(StoredChunk { head, parts })
+        Some(StoredChunk { head, parts: parts(payload)? })
     }
 
     /// Decompresses the columns into memory that is used again.
-    pub fn columns(&self, into: &mut Columns) -> Option<()> {
+    pub fn columns(&self, zstd: &mut Decompressor, into: &mut Columns) -> Option<()> {
         let parts = self.parts.iter().zip(into.all_mut());
-        parts.map(|((raw, stored), column)| decompress(stored, *raw as usize, column)).collect()
+        parts.map(|(&(raw, stored), column)| zstd.decompress(stored, raw, column)).collect()
     }
 
     /// The marks in order of place.
-    pub fn marks(&self) -> Option<Vec<Mark>> {
+    pub fn marks(&self, zstd: &mut Decompressor) -> Option<Vec<Mark>> {
         let (raw, stored) = self.parts[Columns::COUNT];
         let mut text = Vec::new();
-        decompress(stored, raw as usize, &mut text)?;
+        zstd.decompress(stored, raw, &mut text)?;
         let marks: Result<Vec<Mark>, _> = serde_json::Deserializer::from_slice(&text).into_iter().collect();
         let marks = marks.ok().filter(|marks| marks.len() == self.head.marks as usize)?;
         let ordered = marks.is_sorted_by_key(|mark| mark.span);

@@ -10,6 +10,9 @@
 use super::bytes::{Bytes, unzigzag};
 use super::encode::Columns;
 use super::table::*;
+#[cfg(target_arch = "x86_64")]
+use super::vector::Avx2;
+use super::vector::Portable;
 use crate::{Batch, Ref, Span};
 use pagewalk_units::BlockId;
 use std::ops::Range;
@@ -51,7 +54,7 @@ pub(super) struct Decoder {
     corrections: Corrections,
     spans: Vec<Span>,
     /// The references before the batch, those of the batch, and room for a last vector access.
-    words: Vec<Ref>,
+    words: Vec<u64>,
     /// References of the batch handed out last.
     refs: usize,
 }
@@ -89,8 +92,8 @@ impl Decoder {
         self.corrections.start(self.table.max_sites);
         self.spans.resize(Batch::TARGET_LEN, Span { block: BlockId(0), first: 0 });
         let room = HISTORY + Batch::TARGET_LEN + self.table.max_sites + LANES;
-        self.words.resize(room, Ref::from_bits(0));
-        self.words[..HISTORY].fill(Ref::from_bits(0));
+        self.words.resize(room, 0);
+        self.words[..HISTORY].fill(0);
         self.refs = 0;
         self.next_block_control()?;
         self.corrections.next_control(&self.columns)
@@ -110,20 +113,16 @@ impl Decoder {
             }
             let until =
                 Batch::TARGET_LEN.min(decoded.refs + self.corrections.ready.len() - self.table.max_sites);
-            while decoded.spans < limit && decoded.refs < until {
-                if self.block_run == 0 {
-                    self.mispredicted()?;
-                }
-                self.run(limit, until, &mut decoded);
-            }
+            self.run(limit, until, &mut decoded)?;
         }
         self.refs = decoded.refs;
+        decoded.wide = self.table.wide(&self.spans[..decoded.spans]);
         Ok(decoded)
     }
 
     /// What [`Decoder::batch`] decoded last.
     pub fn decoded(&self, decoded: &Decoded) -> (&[Span], &[Ref]) {
-        (&self.spans[..decoded.spans], &self.words[HISTORY..HISTORY + decoded.refs])
+        (&self.spans[..decoded.spans], Ref::slice_from_bits(&self.words[HISTORY..HISTORY + decoded.refs]))
     }
 
     /// Whether the columns have been used up, as they are at the end of a sound chunk.
@@ -145,63 +144,75 @@ impl Decoder {
         self.corrections.window[self.corrections.ready.clone()].iter().all(|&word| word == 0)
     }
 
-    /// Decodes predicted blocks until a limit is reached or the run ends.
-    fn run(&mut self, limit: usize, until: usize, decoded: &mut Decoded) {
+    /// Decodes blocks until a limit is reached.
+    fn run(&mut self, limit: usize, until: usize, decoded: &mut Decoded) -> Result<(), Fault> {
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, the one feature that the function enables.
-            return unsafe { self.run_avx2(limit, until, decoded) };
+        if let Some(avx2) = Avx2::detect() {
+            // SAFETY: the function enables AVX2 alone, and `avx2` proves that the processor has it.
+            return unsafe { self.run_avx2(avx2, limit, until, decoded) };
         }
-        self.run_portable(limit, until, decoded);
+        self.run_with(Portable, limit, until, decoded)
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn run_avx2(&mut self, limit: usize, until: usize, decoded: &mut Decoded) {
-        self.run_portable(limit, until, decoded);
+    fn run_avx2(&mut self, s: Avx2, limit: usize, until: usize, decoded: &mut Decoded) -> Result<(), Fault> {
+        self.run_with(s, limit, until, decoded)
     }
 
     #[inline(always)]
-    fn run_portable(&mut self, limit: usize, until: usize, decoded: &mut Decoded) {
-        let Decoder { table, corrections, spans, words, .. } = self;
-        let (entries, lines) = (&table.entries[..], &mut table.lines[..]);
-        let window = &corrections.window[corrections.ready.start..];
-        let (start, mut current) = (decoded.refs, self.current);
-        let (mut span, mut at, mut instructions, mut wide) = (decoded.spans, start, 0, decoded.wide);
-        let last_span = limit.min(span + usize::try_from(self.block_run).unwrap_or(limit));
-        let first_span = span;
-        while span < last_span && at < until {
-            current = entries[current as usize].next[0];
-            let entry = entries[current as usize];
-            spans[span] = Span { block: BlockId(current), first: at as u32 };
-            span += 1;
-            instructions += entry.instructions();
-            wide |= entry.wide();
-            let (mut left, mut line) = (entry.sites(), entry.line as usize);
-            loop {
-                let correction: &Lanes = around(window, at - start);
-                let near: &mut [Ref; HISTORY + LANES] = around_mut(words, at);
-                add_corrections(correction, near, &mut lines[line]);
-                if left <= LANES {
-                    at += left;
-                    break;
-                }
-                left -= LANES;
-                at += LANES;
-                line += 1;
+    fn run_with(
+        &mut self,
+        simd: impl Simd,
+        limit: usize,
+        until: usize,
+        decoded: &mut Decoded,
+    ) -> Result<(), Fault> {
+        let start = decoded.refs;
+        let Decoded { mut spans, refs: mut at, .. } = *decoded;
+        let mut counts = Counts::default();
+        while spans < limit && at < until {
+            if self.block_run == 0 {
+                self.mispredicted()?;
             }
+            // Slices, so that no length is read again after each store.
+            let (entries, lines) = (&self.table.entries[..], &mut self.table.lines[..]);
+            let window = &self.corrections.window[self.corrections.ready.start..];
+            let (all_spans, words) = (&mut self.spans[..limit], &mut self.words[..]);
+            let mut current = self.current;
+            let mut next = entries[current as usize].next[0];
+            let first = spans;
+            let last = limit.min(spans.saturating_add(self.block_run as usize));
+            while spans < last && at < until {
+                current = next;
+                let entry = &entries[current as usize];
+                next = entry.next[0];
+                all_spans[spans] = Span { block: BlockId(current), first: at as u32 };
+                spans += 1;
+                counts.add(entry);
+                let (mut left, mut line) = (entry.sites(), entry.line as usize);
+                loop {
+                    let correction: &Lanes = around(window, at - start);
+                    add_corrections(simd, correction, around_mut(words, at), &mut lines[line]);
+                    if left <= LANES {
+                        at += left;
+                        break;
+                    }
+                    left -= LANES;
+                    at += LANES;
+                    line += 1;
+                }
+            }
+            self.current = current;
+            self.block_run -= (spans - first) as u64;
         }
-        corrections.ready.start += at - start;
-        self.current = current;
-        self.block_run -= (span - first_span) as u64;
-        decoded.spans = span;
-        decoded.refs = at;
-        decoded.instructions += instructions;
-        decoded.wide = wide;
+        self.corrections.ready.start += at - start;
+        let instructions = decoded.instructions + counts.instructions(at - start);
+        *decoded = Decoded { spans, refs: at, instructions, wide: false };
+        Ok(())
     }
 
     /// Makes the block that follows unexpectedly the predicted one, at the front of a run.
-    #[cold]
     #[inline(never)]
     fn mispredicted(&mut self) -> Result<(), Fault> {
         let block = if self.block_is_explicit {
@@ -246,17 +257,17 @@ impl Decoder {
 /// Predicts a group, corrects it, and brings its state up to date. `near` is the references before the group,
 /// then those of the group.
 #[inline(always)]
-fn add_corrections(correction: &Lanes, near: &mut [Ref; HISTORY + LANES], line: &mut Line) {
-    let before = [near[0].bits(), near[1].bits()];
-    let (last, offset) = (line.last, line.offset);
-    let choice = lanes(|lane| (last[lane] ^ correction[lane]) & BASE);
-    let base = bases(&choice, &last, before);
-    let difference = lanes(|lane| correction[lane] & !META);
-    let actual = lanes(|lane| base[lane].wrapping_add(offset[lane]).wrapping_add(difference[lane]));
-    let set = lanes(|lane| 0u64.wrapping_sub((correction[lane] / SET) & 1));
-    line.offset = lanes(|lane| offset[lane].wrapping_add(difference[lane] & set[lane]));
-    line.last = lanes(|lane| actual[lane] & !META | choice[lane]);
-    *around_mut(near, HISTORY) = actual.map(Ref::from_bits);
+fn add_corrections<S: Simd>(s: S, correction: &Lanes, near: &mut [u64; HISTORY + LANES], line: &mut Line) {
+    let correction = s.load(correction);
+    let (last, offset) = (s.load(&line.last), s.load(&line.offset));
+    let choice = s.and(s.xor(last, correction), s.splat(BASE));
+    let base = bases(s, choice, last, around(near, 0));
+    let difference = s.and_not(correction, s.splat(META));
+    let corrected = s.add(offset, difference);
+    let actual = s.add(base, corrected);
+    s.store(actual, around_mut(near, HISTORY));
+    s.store(s.select::<SET_BIT>(correction, corrected, offset), &mut line.offset);
+    s.store(s.or(s.and_not(actual, s.splat(META)), choice), &mut line.last);
 }
 
 impl Corrections {

@@ -7,13 +7,13 @@
 
 use super::bytes::{put_varint, zigzag};
 use super::table::*;
+#[cfg(target_arch = "x86_64")]
+use super::vector::Avx2;
+use super::vector::Portable;
 use crate::{Ref, Span};
 
 /// References in a window, give or take one block.
 const WINDOW: usize = 1024;
-/// In the low bits of [`Line::last`], here only: base bits to flip at the slot's next reference.
-const PENDING_SHIFT: u32 = 3;
-
 /// The columns of a chunk, before compression.
 #[derive(Debug, Default)]
 pub(super) struct Columns {
@@ -57,6 +57,8 @@ impl Columns {
     }
 }
 
+/// Which of [`BASES`] the bits name.
+const BASE_NUMBERS: [usize; 4] = [0, 2, 0, 1];
 /// A bit for each form whose difference needs more than four bytes.
 const FAR_FORMS: u16 = 1 << 4 | 1 << (FORM_SET + 4) | 1 << FORM_WORD;
 
@@ -68,12 +70,22 @@ struct Hint {
     from: [u64; 3],
 }
 
-/// Per window: what the first pass leaves to the second. Indexed by reference.
+/// A group with corrections that are not zero.
+#[derive(Clone, Copy, Debug, Default)]
+struct Missed {
+    /// Where it begins in the window.
+    at: u32,
+    line: u32,
+    /// A bit for each lane to correct.
+    lanes: u32,
+}
+
+/// What the first pass over a window leaves to the second.
 #[derive(Debug, Default)]
 struct Window {
+    /// A correction for each reference.
     corrections: Vec<u64>,
-    slots: Vec<u32>,
-    nonzero: Vec<u64>,
+    missed: Vec<Missed>,
 }
 
 /// Where a window lies among the references pushed.
@@ -91,6 +103,7 @@ struct Place {
 struct Walked {
     spans: usize,
     refs: usize,
+    missed: usize,
     instructions: u64,
 }
 
@@ -130,7 +143,7 @@ impl Encoder {
         let (mut span, mut first, mut instructions) = (0, 0, 0);
         while span < spans.len() {
             let walked = self.walk(&spans[span..], Place { base, first, end: refs.len() })?;
-            self.write_corrections(first, walked.refs);
+            self.write_corrections(first, &walked)?;
             span += walked.spans;
             first += walked.refs;
             instructions += walked.instructions;
@@ -153,8 +166,7 @@ impl Encoder {
         self.hints.resize(lines, [Hint::default(); LANES]);
         let window = WINDOW + self.table.max_sites + LANES;
         self.window.corrections.resize(window, 0);
-        self.window.slots.resize(window, 0);
-        self.window.nonzero.resize(window / 64 + 2, 0);
+        self.window.missed.resize(window, Missed::default());
         if !self.started && !self.table.entries.is_empty() {
             self.started = true;
             self.meet(0);
@@ -168,7 +180,6 @@ impl Encoder {
     }
 
     /// Writes that the current block was followed by `block` and not as predicted.
-    #[cold]
     #[inline(never)]
     fn mispredicted(&mut self, block: u32) {
         let second = self.table.entries[self.current as usize].next[1] == block;
@@ -188,31 +199,35 @@ impl Encoder {
     /// The first pass over one window.
     fn walk(&mut self, spans: &[Span], place: Place) -> Result<Walked, String> {
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, the one feature that the function enables.
-            return unsafe { self.walk_avx2(spans, place) };
+        if let Some(avx2) = Avx2::detect() {
+            // SAFETY: the function enables AVX2 alone, and `avx2` proves that the processor has it.
+            return unsafe { self.walk_avx2(avx2, spans, place) };
         }
-        self.walk_portable(spans, place)
+        self.walk_with(Portable, spans, place)
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn walk_avx2(&mut self, spans: &[Span], place: Place) -> Result<Walked, String> {
-        self.walk_portable(spans, place)
+    fn walk_avx2(&mut self, avx2: Avx2, spans: &[Span], place: Place) -> Result<Walked, String> {
+        self.walk_with(avx2, spans, place)
     }
 
     #[inline(always)]
-    fn walk_portable(&mut self, spans: &[Span], place: Place) -> Result<Walked, String> {
+    fn walk_with<S: Simd>(&mut self, simd: S, spans: &[Span], place: Place) -> Result<Walked, String> {
         let Place { base, first, end } = place;
-        let mut walked = Walked { spans: 0, refs: 0, instructions: 0 };
-        let mut marks = 0;
+        let mut walked = Walked { spans: 0, refs: 0, missed: 0, instructions: 0 };
+        let mut counts = Counts::default();
         let mut misplaced = 0;
-        let mut stray = [0; LANES];
         while walked.spans < spans.len() && walked.refs < WINDOW {
             let Encoder { table, differences, window, words, .. } = self;
+            // Slices, so that no length is read again after each store.
             let (entries, lines) = (&table.entries[..], &mut table.lines[..]);
-            let (mut current, mut run) = (self.current, self.block_run);
-            let mut missed = None;
+            let (differences, words) = (&mut differences[..lines.len()], &words[..]);
+            let (corrections, missed) = (&mut window.corrections[..], &mut window.missed[..]);
+            let mut current = self.current;
+            let mut predicted = entries.get(current as usize).map_or(0, |entry| entry.next[0]);
+            let first_span = walked.spans;
+            let mut unexpected = None;
             while walked.spans < spans.len() && walked.refs < WINDOW {
                 let span = spans[walked.spans];
                 let Some(entry) = entries.get(span.block.index()) else {
@@ -222,14 +237,14 @@ impl Encoder {
                         entries.len()
                     ));
                 };
-                if entries[current as usize].next[0] != span.block.0 {
-                    missed = Some(span.block.0);
+                if predicted != span.block.0 {
+                    unexpected = Some(span.block.0);
                     break;
                 }
                 current = span.block.0;
-                run = run.wrapping_add(1);
+                predicted = entry.next[0];
                 walked.spans += 1;
-                walked.instructions += entry.instructions();
+                counts.add(entry);
                 misplaced |= span.first as usize ^ (base + first + walked.refs);
                 if entry.sites() > end - first - walked.refs {
                     return Err(format!("{end} references in a batch whose blocks make more"));
@@ -238,18 +253,14 @@ impl Encoder {
                 loop {
                     let at = walked.refs;
                     let near: &[u64; HISTORY + LANES] = around(words, first + at);
-                    let correction = correct(near, &mut lines[line], &mut differences[line]);
+                    let correction = correct(simd, near, &mut lines[line], &mut differences[line]);
+                    simd.store(correction, around_mut(corrections, at));
                     let count = left.min(LANES);
-                    stray = lanes(|lane| stray[lane] | correction.stray[lane] & LOW[count][lane]);
-                    *around_mut(&mut window.corrections, at) = correction.words;
-                    let slot = (line * LANES) as u32;
-                    *around_mut(&mut window.slots, at) = [slot, slot + 1, slot + 2, slot + 3];
-                    let mask = nonzero(&correction.words) & ((1 << count) - 1);
-                    marks |= mask << (at & 63);
-                    window.nonzero[at >> 6] = marks;
+                    let lanes = !simd.zeros(correction) as u32 & ((1 << count) - 1);
+                    missed[walked.missed] = Missed { at: at as u32, line: line as u32, lanes };
+                    // Written each time and kept where it tells something: a branch would often be mispredicted.
+                    walked.missed += usize::from(lanes != 0);
                     walked.refs += count;
-                    // The bits that did not fit begin the next word.
-                    marks = if walked.refs >> 6 == at >> 6 { marks } else { mask >> 1 >> (63 - (at & 63)) };
                     left -= count;
                     line += 1;
                     if left == 0 {
@@ -257,47 +268,46 @@ impl Encoder {
                     }
                 }
             }
-            (self.current, self.block_run) = (current, run);
-            if let Some(block) = missed {
+            self.current = current;
+            self.block_run = self.block_run.wrapping_add((walked.spans - first_span) as u64);
+            if let Some(block) = unexpected {
                 self.mispredicted(block);
                 // Told; the loop now finds it predicted, and counts it into a run that it must not lengthen.
                 self.block_run = u64::MAX;
             }
         }
-        self.window.nonzero[walked.refs >> 6] = marks;
         if misplaced != 0 {
             return Err("a block execution does not start where the one before it ends".into());
         }
-        if stray != [0; LANES] {
-            return Err("a reference's kind or size is not that of its place in the block".into());
-        }
+        walked.instructions = counts.instructions(walked.refs);
         Ok(walked)
     }
 
-    /// The second pass over the window that starts at reference `first` of the batch.
-    fn write_corrections(&mut self, first: usize, refs: usize) {
+    /// The second pass over the window that starts at reference `first` of those pushed.
+    fn write_corrections(&mut self, first: usize, walked: &Walked) -> Result<(), String> {
         let Encoder { table, columns, hints, window, words, .. } = self;
-        let marks = &window.nonzero[..refs / 64 + 1];
-        let count: usize = marks.iter().map(|word| word.count_ones() as usize).sum();
-        let (control_start, mut at) = (columns.ref_control.len(), columns.differences.len());
-        columns.ref_control.resize(control_start + count, 0);
-        columns.differences.resize(at + 8 * count, 0);
-        let mut control = columns.ref_control[control_start..].iter_mut();
+        let missed = &window.missed[..walked.missed];
+        let (mut control, mut at) = (columns.ref_control.len(), columns.differences.len());
+        columns.ref_control.resize(control + LANES * missed.len(), 0);
+        columns.differences.resize(at + 8 * LANES * missed.len(), 0);
         let (mut done, mut run, mut last) = (0, self.ref_run, self.last_correction);
-        for (word, &bits) in marks.iter().enumerate() {
-            let mut bits = bits;
-            while bits != 0 {
-                let index = word * 64 + bits.trailing_zeros() as usize;
-                bits &= bits - 1;
-                let (correction, slot) = (window.corrections[index], window.slots[index] as usize);
+        let mut stray = 0;
+        for &Missed { at: group, line, lanes } in missed {
+            let near: &[u64; HISTORY + LANES] = around(words, first + group as usize);
+            let (line, hints) = (&mut table.lines[line as usize], &mut hints[line as usize]);
+            let mut lanes = lanes;
+            while lanes != 0 {
+                let lane = lanes.trailing_zeros() as usize;
+                lanes &= lanes - 1;
+                let index = group as usize + lane;
+                let correction = window.corrections[index] & !TURNED;
                 run += (index - done) as u64;
                 done = index + 1;
                 let shortest = form_of(correction);
                 let form = if correction == last { FORM_REPEAT } else { shortest };
                 last = correction;
-                if let Some(byte) = control.next() {
-                    *byte = run.min(LONG_REF_RUN) as u8 | form << 4;
-                }
+                columns.ref_control[control] = run.min(LONG_REF_RUN) as u8 | form << 4;
+                control += 1;
                 if run >= LONG_REF_RUN {
                     put_varint(&mut columns.ref_runs, run - LONG_REF_RUN);
                 }
@@ -306,68 +316,40 @@ impl Encoder {
                 *around_mut(&mut columns.differences, at) = value.to_le_bytes();
                 at += usize::from(FORM_BYTES[usize::from(form)]);
 
-                let group = first + index - slot % LANES;
-                let before: &[u64; HISTORY] = around(words, group);
-                let hint = &mut hints[slot / LANES][slot % LANES];
-                let line = &mut table.lines[slot / LANES];
-                let address = words[HISTORY + first + index] & !META;
-                learn(hint, address, before, shortest, &mut line.last[slot % LANES]);
+                let actual = near[HISTORY + lane];
+                stray |= (actual ^ line.meta(lane)) & META;
+                learn(&mut hints[lane], actual & !META, around(near, 0), shortest, line, lane);
             }
         }
+        columns.ref_control.truncate(control);
         columns.differences.truncate(at);
         self.last_correction = last;
-        self.ref_run = run + (refs - done) as u64;
-    }
-}
-
-/// For each count of lanes, the low bits of those below it.
-const LOW: [Lanes; LANES + 1] = {
-    let mut low = [[0; LANES]; LANES + 1];
-    let mut count = 0;
-    while count <= LANES {
-        let mut lane = 0;
-        while lane < count {
-            low[count][lane] = META;
-            lane += 1;
+        self.ref_run = run + (walked.refs - done) as u64;
+        if stray != 0 {
+            return Err("a reference's kind or size is not that of its place in the block".into());
         }
-        count += 1;
-    }
-    low
-};
-
-struct Correction {
-    words: Lanes,
-    /// Low bits that differ from the slot's: none in a sound batch.
-    stray: Lanes,
-}
-
-/// Predicts a group, brings its state up to date, and answers what was wrong. `near` is the references before
-/// the group and those of the group.
-#[inline(always)]
-fn correct(near: &[u64; HISTORY + LANES], line: &mut Line, expected: &mut Lanes) -> Correction {
-    let [second, first, actual @ ..] = *near;
-    let (last, offset) = (line.last, line.offset);
-    let flip = lanes(|lane| last[lane] >> PENDING_SHIFT & BASE);
-    let choice = lanes(|lane| (last[lane] ^ flip[lane]) & BASE);
-    let base = bases(&choice, &last, [second, first]);
-    let from_base = lanes(|lane| actual[lane].wrapping_sub(base[lane]));
-    let error = lanes(|lane| from_base[lane].wrapping_sub(offset[lane]));
-    let difference = lanes(|lane| from_base[lane] & !META);
-    let set = lanes(|lane| if difference[lane] == expected[lane] || flip[lane] != 0 { u64::MAX } else { 0 });
-    *expected = difference;
-    line.last = lanes(|lane| actual[lane] & !META | choice[lane]);
-    line.offset = lanes(|lane| if set[lane] != 0 { from_base[lane] } else { offset[lane] });
-    let wrong = lanes(|lane| if error[lane] != 0 { SET } else { 0 });
-    Correction {
-        words: lanes(|lane| error[lane] & !META | flip[lane] | set[lane] & wrong[lane]),
-        stray: lanes(|lane| error[lane] & META),
+        Ok(())
     }
 }
 
-/// A bit for each lane that is not zero.
+/// Predicts a group, brings its state up to date, and answers the corrections. `near` is the references before
+/// the group and those of the group. Low bits of a reference that are not its slot's show in its correction.
 #[inline(always)]
-fn nonzero(words: &Lanes) -> u64 {
-    (0..LANES).map(|lane| u64::from(words[lane] != 0) << lane).sum()
+fn correct<S: Simd>(s: S, near: &[u64; HISTORY + LANES], line: &mut Line, expected: &mut Lanes) -> S::V {
+    let meta = s.splat(META);
+    let actual = s.load(around(near, HISTORY));
+    let (last, offset) = (s.load(&line.last), s.load(&line.offset));
+    let base = bases(s, last, last, around(near, 0));
+    let from_base = s.sub(actual, base);
+    let error = s.sub(from_base, offset);
+    let difference = s.and_not(from_base, meta);
+    // The top bit: the offset takes up the difference, as it came twice or the base is a new one.
+    let set = s.or(s.equal(difference, s.load(expected)), s.to_top::<TURNED_BIT>(error));
+    s.store(difference, expected);
+    s.store(s.or(s.and_not(actual, meta), s.and(last, s.splat(BASE))), &mut line.last);
+    s.store(s.select_top(set, from_base, offset), &mut line.offset);
+    let told = s.and_not(s.select_top(set, s.splat(SET), s.splat(0)), s.equal(error, s.splat(0)));
+    s.or(error, told)
 }
 
 /// The difference of addresses in a correction.
@@ -403,25 +385,35 @@ fn form_of(correction: u64) -> u8 {
     }
 }
 
-/// After a correction: would another base have been right, or at least near? Then the slot's next reference
-/// turns to it.
+/// After a correction: would another base have been right, or at least near? Then the slot turns to it.
 #[inline(always)]
-fn learn(hint: &mut Hint, address: u64, before: &[u64; HISTORY], form: u8, last: &mut u64) {
+fn learn(hint: &mut Hint, address: u64, before: &[u64; HISTORY], form: u8, line: &mut Line, lane: usize) {
     let [second, first] = *before;
     let from = [hint.address, first, second].map(|base| address.wrapping_sub(base & !META));
-    let same = (0..3).map(|base| usize::from(from[base] == hint.from[base]) << base).sum::<usize>();
+    let same = (0..BASES.len()).map(|base| usize::from(from[base] == hint.from[base]) << base).sum::<usize>();
     *hint = Hint { address, from };
-    let base = (*last & BASE) as usize;
-    if same >> base & 1 != 0 {
+    let untold = line.last[lane] >> UNTOLD_SHIFT & UNTOLD;
+    let base = BASE_NUMBERS[((line.last[lane] ^ untold) & BASE) as usize];
+    let far = FAR_FORMS >> form & 1 != 0;
+    if same >> base & 1 != 0 || same == 0 && !far && untold == 0 {
         return;
     }
-    let better = if same != 0 {
-        same.trailing_zeros() as usize
-    } else if FAR_FORMS >> form & 1 != 0 {
-        let near = |&base: &usize| i32::try_from(difference(from[base])).is_ok();
-        (0..3).find(near).unwrap_or(base)
-    } else {
-        base
+    let near = |&base: &usize| i32::try_from(difference(from[base])).is_ok();
+    let better = match same {
+        0 if far => (0..BASES.len()).find(near).unwrap_or(base),
+        0 => base,
+        same => same.trailing_zeros() as usize,
     };
-    *last = *last & !(BASE << PENDING_SHIFT) | ((better ^ base) as u64) << PENDING_SHIFT;
+    turn(line, lane, better);
+}
+
+/// Turns a slot to base number `base`. If the turn before is still untold, the two become one, or none.
+fn turn(line: &mut Line, lane: usize, base: usize) {
+    let (last, offset) = (&mut line.last[lane], &mut line.offset[lane]);
+    let untold = *last >> UNTOLD_SHIFT & UNTOLD;
+    let told = (*last ^ untold) & BASE;
+    *offset = offset.wrapping_add(untold);
+    let untold = if BASES[base] == told { 0 } else { TURNED | BASES[base] ^ told };
+    *offset = offset.wrapping_sub(untold);
+    *last = *last & !META | untold << UNTOLD_SHIFT | BASES[base];
 }

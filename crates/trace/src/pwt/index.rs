@@ -2,7 +2,7 @@
 
 use super::bytes::Bytes;
 use super::chunk::{ChunkHead, Mark, What};
-use super::layout::{FrameHead, FrameKind, TRAILER_BYTES, TRAILER_MAGIC, decompress};
+use super::layout::{Decompressor, FrameBuilder, FrameHead, FrameKind, TRAILER_BYTES, TRAILER_MAGIC};
 use crate::Event;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -79,16 +79,16 @@ impl Index {
         self.references.saturating_add(self.block_executions)
     }
 
-    /// The payload of the index frame, and its size before compression.
-    pub fn to_payload(&self, zstd: &mut zstd::bulk::Compressor<'_>) -> std::io::Result<(Vec<u8>, usize)> {
-        let text = serde_json::to_vec(self)?;
-        Ok((zstd.compress(&text)?, text.len()))
+    /// Puts the index into a frame's payload.
+    pub fn put(&self, frame: &mut FrameBuilder) -> std::io::Result<()> {
+        frame.put_compressed(&serde_json::to_vec(self)?)?;
+        Ok(())
     }
 
     /// The index in a frame's payload, if that is what it holds.
-    pub fn from_payload(payload: &[u8], raw: u32) -> Option<Index> {
+    pub fn from_payload(payload: &[u8], raw: u32, zstd: &mut Decompressor) -> Option<Index> {
         let mut text = Vec::new();
-        decompress(payload, raw as usize, &mut text)?;
+        zstd.decompress(payload, raw, &mut text)?;
         serde_json::from_slice(&text).ok()
     }
 }

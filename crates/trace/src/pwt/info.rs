@@ -2,7 +2,7 @@
 
 use super::chunk::StoredChunk;
 use super::index::{Index, index_offset};
-use super::layout::{FrameHead, FrameKind, FrameReader, TRAILER_BYTES};
+use super::layout::{Decompressor, FrameHead, FrameKind, FrameReader, TRAILER_BYTES};
 use super::reader::{malformed, read_header};
 use crate::{SourceError, StreamHeader};
 use serde::Serialize;
@@ -47,11 +47,12 @@ pub fn info<R: Read + Seek>(mut file: R) -> Result<Info, SourceError> {
     let start = frames.offset;
     let header = read_header(&mut frames)?;
     let after_header = frames.offset;
-    let (index, damage) = match read_index(&mut file, bytes)? {
+    let mut zstd = Decompressor::new()?;
+    let (index, damage) = match read_index(&mut file, bytes, &mut zstd)? {
         Some(index) => (index, None),
         None => {
             file.seek(SeekFrom::Start(after_header))?;
-            scan(&mut file, start, after_header)
+            scan(&mut file, start, after_header, &mut zstd)
         }
     };
     let records = index.records();
@@ -73,7 +74,11 @@ pub fn info<R: Read + Seek>(mut file: R) -> Result<Info, SourceError> {
 }
 
 /// The index, where trailer and index frame are whole.
-fn read_index<R: Read + Seek>(file: &mut R, bytes: u64) -> io::Result<Option<Index>> {
+fn read_index<R: Read + Seek>(
+    file: &mut R,
+    bytes: u64,
+    zstd: &mut Decompressor,
+) -> io::Result<Option<Index>> {
     let Some(trailer_start) = bytes.checked_sub(TRAILER_BYTES as u64) else { return Ok(None) };
     let mut trailer = [0; TRAILER_BYTES];
     file.seek(SeekFrom::Start(trailer_start))?;
@@ -85,7 +90,7 @@ fn read_index<R: Read + Seek>(file: &mut R, bytes: u64) -> io::Result<Option<Ind
     let mut frames = FrameReader::at(file, offset);
     match frames.next() {
         Ok(Some(head)) if head.kind == FrameKind::Index && frames.offset == trailer_start => {
-            Ok(Index::from_payload(&frames.payload, head.raw))
+            Ok(Index::from_payload(&frames.payload, head.raw, zstd))
         }
         Err(SourceError::Io(error)) => Err(error),
         Ok(_) | Err(_) => Ok(None),
@@ -93,7 +98,7 @@ fn read_index<R: Read + Seek>(file: &mut R, bytes: u64) -> io::Result<Option<Ind
 }
 
 /// Makes an index of the frames from byte `offset` on, and says what ended it before the end mark.
-fn scan<R: Read>(file: R, header: u64, offset: u64) -> (Index, Option<String>) {
+fn scan<R: Read>(file: R, header: u64, offset: u64, zstd: &mut Decompressor) -> (Index, Option<String>) {
     let mut index = Index::default();
     let mut frames = FrameReader::at(file, offset);
     index.add(header, &FrameHead { kind: FrameKind::Header, stored: 0, raw: 0, records: 0, checksum: 0 });
@@ -103,7 +108,7 @@ fn scan<R: Read>(file: R, header: u64, offset: u64) -> (Index, Option<String>) {
             Ok(Some(head)) if head.kind == FrameKind::Index => {
                 Some("the trace's last 16 bytes are damaged".into())
             }
-            Ok(Some(head)) => match take_frame(&mut index, start, &head, &frames.payload) {
+            Ok(Some(head)) => match take_frame(&mut index, start, &head, &frames.payload, zstd) {
                 Ok(()) => None,
                 Err(error) => Some(error.to_string()),
             },
@@ -116,14 +121,21 @@ fn scan<R: Read>(file: R, header: u64, offset: u64) -> (Index, Option<String>) {
     }
 }
 
-fn take_frame(index: &mut Index, start: u64, head: &FrameHead, payload: &[u8]) -> Result<(), SourceError> {
+fn take_frame(
+    index: &mut Index,
+    start: u64,
+    head: &FrameHead,
+    payload: &[u8],
+    zstd: &mut Decompressor,
+) -> Result<(), SourceError> {
     if head.kind != FrameKind::Chunk {
         index.add(start, head);
         return Ok(());
     }
     let chunk =
         StoredChunk::parse(payload).ok_or_else(|| malformed(start, "a chunk with an impossible head"))?;
-    let marks = chunk.marks().ok_or_else(|| malformed(start, "a chunk with events that make no sense"))?;
+    let marks =
+        chunk.marks(zstd).ok_or_else(|| malformed(start, "a chunk with events that make no sense"))?;
     index.add_chunk(start, &chunk.head);
     index.count_marks(&marks);
     Ok(())

@@ -17,6 +17,8 @@ pub(super) const TRAILER_BYTES: usize = 16;
 
 const FRAME_MAGIC: [u8; 4] = *b"PWTf";
 pub(super) const FRAME_HEAD_BYTES: usize = 32;
+/// Sizes of a part before and after compression.
+const PART_SIZES_BYTES: usize = 8;
 
 /// Most bytes that a frame stores, and most that one of its parts holds when decompressed.
 pub(super) const MAX_FRAME_BYTES: usize = 1 << 26;
@@ -112,38 +114,114 @@ impl FrameHead {
     }
 }
 
-/// The head of a frame around `payload`, and the bytes of the whole frame.
-pub(super) fn frame(
-    kind: FrameKind,
-    payload: &[u8],
+/// Builds frames, each in the memory of the one before.
+pub(super) struct FrameBuilder {
+    zstd: zstd::bulk::Compressor<'static>,
+    /// Room for the head, then the payload.
+    bytes: Vec<u8>,
+    part: Vec<u8>,
     raw: usize,
-    records: u64,
-) -> io::Result<(FrameHead, Vec<u8>)> {
-    if payload.len() > MAX_FRAME_BYTES {
-        return Err(io::Error::other(format!("a {} frame would be too large for the format", kind.name())));
-    }
-    let head = FrameHead {
-        kind,
-        stored: payload.len() as u32,
-        raw: u32::try_from(raw).unwrap_or(u32::MAX),
-        records,
-        checksum: crc32fast::hash(payload),
-    };
-    let mut bytes = Vec::with_capacity(FRAME_HEAD_BYTES + payload.len());
-    bytes.extend_from_slice(&head.to_bytes());
-    bytes.extend_from_slice(payload);
-    Ok((head, bytes))
 }
 
-/// Decompresses `stored` into exactly `raw` bytes at the front of `into`, whose memory is used again.
-pub(super) fn decompress(stored: &[u8], raw: usize, into: &mut Vec<u8>) -> Option<()> {
-    if raw > MAX_FRAME_BYTES {
-        return None;
+impl FrameBuilder {
+    /// A builder that compresses at `level`.
+    pub fn new(level: i32) -> io::Result<Self> {
+        let zstd = zstd::bulk::Compressor::new(level)?;
+        Ok(FrameBuilder { zstd, bytes: vec![0; FRAME_HEAD_BYTES], part: Vec::new(), raw: 0 })
     }
-    into.clear();
-    into.reserve_exact(raw);
-    let written = zstd::bulk::Decompressor::new().ok()?.decompress_to_buffer(stored, into).ok()?;
-    (written == raw && into.len() == raw).then_some(())
+
+    /// Appends to the payload as it is.
+    pub fn put(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Appends compressed parts, and before them the size of each before and after compression.
+    pub fn put_parts<const N: usize>(&mut self, parts: [&[u8]; N]) -> io::Result<()> {
+        let sizes = self.bytes.len();
+        self.bytes.resize(sizes + PART_SIZES_BYTES * N, 0);
+        for (number, part) in parts.into_iter().enumerate() {
+            let stored = self.put_compressed(part)?;
+            let size = &mut self.bytes[sizes + PART_SIZES_BYTES * number..][..PART_SIZES_BYTES];
+            size[..4].copy_from_slice(&(part.len() as u32).to_le_bytes());
+            size[4..].copy_from_slice(&(stored as u32).to_le_bytes());
+        }
+        Ok(())
+    }
+
+    /// Appends `part`, compressed; answers its stored size.
+    pub fn put_compressed(&mut self, part: &[u8]) -> io::Result<usize> {
+        self.part.clear();
+        self.part.reserve(zstd::zstd_safe::compress_bound(part.len()));
+        let stored = self.zstd.compress_to_buffer(part, &mut self.part)?;
+        self.bytes.extend_from_slice(&self.part);
+        self.raw += part.len();
+        Ok(stored)
+    }
+
+    /// Hands the whole frame to `write`, and begins the next.
+    pub fn finish(
+        &mut self,
+        kind: FrameKind,
+        records: u64,
+        write: impl FnOnce(&[u8]) -> io::Result<()>,
+    ) -> io::Result<FrameHead> {
+        let payload = &self.bytes[FRAME_HEAD_BYTES..];
+        if payload.len() > MAX_FRAME_BYTES {
+            return Err(io::Error::other(format!(
+                "a {} frame would be too large for the format",
+                kind.name()
+            )));
+        }
+        let head = FrameHead {
+            kind,
+            stored: payload.len() as u32,
+            raw: u32::try_from(self.raw).unwrap_or(u32::MAX),
+            records,
+            checksum: crc32fast::hash(payload),
+        };
+        self.bytes[..FRAME_HEAD_BYTES].copy_from_slice(&head.to_bytes());
+        write(&self.bytes)?;
+        self.bytes.truncate(FRAME_HEAD_BYTES);
+        self.raw = 0;
+        Ok(head)
+    }
+}
+
+/// Decompresses what [`FrameBuilder`] compressed.
+pub(super) struct Decompressor(zstd::bulk::Decompressor<'static>);
+
+impl Decompressor {
+    pub fn new() -> io::Result<Self> {
+        zstd::bulk::Decompressor::new().map(Decompressor)
+    }
+
+    /// Decompresses `stored` into exactly `raw` bytes in `into`, whose memory is used again.
+    pub fn decompress(&mut self, stored: &[u8], raw: u32, into: &mut Vec<u8>) -> Option<()> {
+        let raw = raw as usize;
+        if raw > MAX_FRAME_BYTES {
+            return None;
+        }
+        into.clear();
+        into.reserve(raw);
+        self.0.decompress_to_buffer(stored, into).ok()?;
+        (into.len() == raw).then_some(())
+    }
+}
+
+/// The parts that [`FrameBuilder::put_parts`] put, still compressed, each with its size before; if those are all
+/// that `from` holds.
+pub(super) fn parts<'a, const N: usize>(mut from: Bytes<'a>) -> Option<[(u32, &'a [u8]); N]> {
+    let mut parts = [(0, &[][..]); N];
+    let mut lengths = [0; N];
+    for (part, length) in parts.iter_mut().zip(&mut lengths) {
+        part.0 = from.u32()?;
+        *length = from.u32()? as usize;
+    }
+    for (part, length) in parts.iter_mut().zip(lengths) {
+        part.1 = from.take(length)?;
+    }
+    let raw: u64 = parts.iter().map(|&(raw, _)| u64::from(raw)).sum();
+    (from.0.is_empty() && raw <= MAX_FRAME_BYTES as u64).then_some(parts)
 }
 
 /// Reads frames one after the other.

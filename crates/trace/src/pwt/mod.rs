@@ -9,7 +9,7 @@
 //! - [`info`] summarises a file, from its index alone where that is whole.
 //!
 //! Inside: `layout` (frames, limits), `blocks` (dictionary frames), `table` (the predictors both
-//! directions share), `encode` and `decode` (columns), `chunk` (columns as one frame), `index`.
+//! directions share), `vector` (its arithmetic), `encode` and `decode` (columns), `chunk` (columns as one frame), `index`.
 
 mod blocks;
 mod bytes;
@@ -21,6 +21,7 @@ mod info;
 mod layout;
 mod reader;
 mod table;
+mod vector;
 mod writer;
 
 pub use info::{Info, info};

@@ -4,15 +4,15 @@ use super::blocks::read_blocks;
 use super::chunk::{ChunkHead, Mark, StoredChunk, What};
 use super::decode::{Decoded, Decoder};
 use super::index::Index;
-use super::layout::{FrameHead, FrameKind, FrameReader};
+use super::layout::{Decompressor, FrameHead, FrameKind, FrameReader};
 use crate::{Batch, Dictionary, Event, Item, Source, SourceError, StreamHeader};
 use pagewalk_units::{RefIndex, SpaceId, ThreadId};
 use std::io::Read;
 
 /// Reads a file from its begin, a chunk at a time. After an error it is at its end.
-#[derive(Debug)]
 pub struct Reader<R> {
     frames: FrameReader<R>,
+    zstd: Decompressor,
     header: StreamHeader,
     blocks: Dictionary,
     decoder: Decoder,
@@ -39,6 +39,7 @@ impl<R: Read> Reader<R> {
         let header = read_header(&mut frames)?;
         Ok(Reader {
             frames,
+            zstd: Decompressor::new()?,
             header,
             blocks: Dictionary::default(),
             decoder: Decoder::default(),
@@ -79,7 +80,7 @@ impl<R: Read> Reader<R> {
                     return Ok(());
                 }
                 FrameKind::Index => {
-                    let index = Index::from_payload(&self.frames.payload, head.raw);
+                    let index = Index::from_payload(&self.frames.payload, head.raw, &mut self.zstd);
                     let index = index.ok_or_else(|| malformed(start, "no index in an index frame"))?;
                     if index.records() != self.records {
                         let records = index.records();
@@ -95,7 +96,7 @@ impl<R: Read> Reader<R> {
     }
 
     fn take_blocks(&mut self, start: u64, head: &FrameHead) -> Result<(), SourceError> {
-        let blocks = read_blocks(&self.frames.payload, head.records);
+        let blocks = read_blocks(&self.frames.payload, head.records, &mut self.zstd);
         for block in blocks.ok_or_else(|| malformed(start, "a blocks frame that holds something else"))? {
             let number = self.blocks.len();
             self.decoder.table.add(&block).map_err(|why| malformed(start, &why))?;
@@ -115,9 +116,10 @@ impl<R: Read> Reader<R> {
             return Err(malformed(start, "a chunk that holds another number of records than its frame says"));
         }
         stored
-            .columns(&mut self.decoder.columns)
+            .columns(&mut self.zstd, &mut self.decoder.columns)
             .ok_or_else(wrong("a chunk with columns that do not decompress"))?;
-        let marks = stored.marks().ok_or_else(wrong("a chunk with events that make no sense"))?;
+        let marks =
+            stored.marks(&mut self.zstd).ok_or_else(wrong("a chunk with events that make no sense"))?;
         self.marks = marks.into_iter().peekable();
         self.decoder
             .start_chunk(self.chunk.blocks)

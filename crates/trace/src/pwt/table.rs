@@ -12,26 +12,36 @@
 //! bits of an offset hold the slot's constant low bits, so that a prediction is a finished record.
 
 use super::layout::{MAX_BLOCKS, MAX_INSTRUCTIONS, MAX_SITES, MAX_TOTAL_SITES};
-use crate::{Batch, Block, Ref};
+pub(super) use super::vector::{LANES, Lanes, Simd};
+use crate::{Batch, Block, Ref, Span};
+use rustc_hash::FxHashSet;
 
-/// Slots in a group.
-pub(super) const LANES: usize = 4;
 /// References before a group that can be bases.
 pub(super) const HISTORY: usize = 2;
 /// The low bits of a word that are not address.
 pub(super) const META: u64 = (1 << Ref::META_BITS) - 1;
 
-/// In the low bits of [`Line::last`]: which base the slot uses. 0 its own last address, 1 the reference
-/// before the group, 2 (or 3) the one before that.
+/// In the low bits of [`Line::last`]: which base the slot uses. Bit 0: not its own last address, but one of the
+/// references before the group; bit 1: the last of those (else the one before).
 pub(super) const BASE: u64 = 3;
-/// A slot's base when its block is first met in a chunk: the reference before the group.
-const FIRST_BASE: u64 = 1;
+/// The bits for each of the three: own last address, reference before the group, the one before that.
+pub(super) const BASES: [u64; 1 + HISTORY] = [0, 3, 1];
+/// In the encoder alone: a slot that turns to another base does so in [`Line::last`] at once, and the next correction
+/// must tell. Its offset is made too small by this bit and the base bits to flip, so that they come out in the
+/// error without further ado; [`Line::last`] keeps them too, shifted.
+pub(super) const TURNED_BIT: i32 = 3;
+pub(super) const TURNED: u64 = 1 << TURNED_BIT;
+pub(super) const UNTOLD: u64 = TURNED | BASE;
+pub(super) const UNTOLD_SHIFT: u32 = 3;
+/// A slot's base when its block is first met in a chunk.
+const FIRST_BASE: u64 = BASES[1];
 
 /// A correction is a word: the difference of addresses in bits 63…7, and these flags.
 /// Bits 1…0 flip the slot's base bits, for this reference and from here on.
 pub(super) const FLIP: u64 = BASE;
 /// Bit 2: the slot's offset takes up the difference, so that the next prediction has it.
-pub(super) const SET: u64 = 4;
+pub(super) const SET: u64 = 1 << SET_BIT;
+pub(super) const SET_BIT: i32 = 2;
 
 /// Forms of a correction in the control column (high nibble): 0 to 4 are differences of these many bytes,
 /// 5 to 9 the same with [`SET`].
@@ -50,15 +60,6 @@ pub(super) const LONG_REF_RUN: u64 = 15;
 /// The same for the block column.
 pub(super) const LONG_BLOCK_RUN: u64 = 127;
 
-/// A word for each lane.
-pub(super) type Lanes = [u64; LANES];
-
-/// Computes each lane. Written so that the compiler makes vector code of it.
-#[inline(always)]
-pub(super) fn lanes(lane: impl Fn(usize) -> u64) -> Lanes {
-    std::array::from_fn(lane)
-}
-
 /// The `N` items from `at` on.
 #[inline(always)]
 pub(super) fn around<T, const N: usize>(items: &[T], at: usize) -> &[T; N] {
@@ -70,16 +71,11 @@ pub(super) fn around_mut<T, const N: usize>(items: &mut [T], at: usize) -> &mut 
     (&mut items[at..at + N]).try_into().expect("the range is N long")
 }
 
-/// The base of each lane: `own` or one of the references before the group, chosen by bits 1…0 of `choice`.
+/// The base of each lane, without low bits: `own`, or one of the references before the group, as bits 1…0 of
+/// `choice` say.
 #[inline(always)]
-pub(super) fn bases(choice: &Lanes, own: &Lanes, before: [u64; HISTORY]) -> Lanes {
-    let [second, first] = before;
-    lanes(|lane| {
-        let use_first = 0u64.wrapping_sub(choice[lane] & 1);
-        let use_second = 0u64.wrapping_sub(choice[lane] >> 1 & 1);
-        let base = own[lane] ^ ((own[lane] ^ first) & use_first);
-        (base ^ ((base ^ second) & use_second)) & !META
-    })
+pub(super) fn bases<S: Simd>(s: S, choice: S::V, own: S::V, before: &[u64; HISTORY]) -> S::V {
+    s.and_not(s.select::<0>(choice, s.pick(choice, before), own), s.splat(META))
 }
 
 /// One block's part of the table.
@@ -90,7 +86,7 @@ pub(super) struct Entry {
     pub next: [u32; 2],
     /// Its first line.
     pub line: u32,
-    /// Bits 15…0 sites, bits 30…16 instructions, bit 31 whether a site is wide.
+    /// Bits 15…0 sites, bits 31…16 instructions. Hot loops add these words up, see [`Counts`].
     counts: u32,
 }
 
@@ -100,19 +96,25 @@ impl Entry {
         (self.counts & 0xffff) as usize
     }
 
-    #[inline(always)]
-    pub fn instructions(&self) -> u64 {
-        u64::from(self.counts >> 16 & 0x7fff)
-    }
-
-    #[inline(always)]
-    pub fn wide(&self) -> bool {
-        self.counts >> 31 != 0
-    }
-
     /// Lines that the block owns: at least one, so that the hot loops need no test for none.
     fn lines(&self) -> usize {
         self.sites().div_ceil(LANES).max(1)
+    }
+}
+
+/// Sites and instructions of many executions, added up in one word.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts(u64);
+
+impl Counts {
+    #[inline(always)]
+    pub fn add(&mut self, entry: &Entry) {
+        self.0 += u64::from(entry.counts);
+    }
+
+    /// The instructions, given the sites that came with them.
+    pub fn instructions(self, sites: usize) -> u64 {
+        (self.0 - sites as u64) >> 16
     }
 }
 
@@ -126,6 +128,13 @@ pub(super) struct Line {
     pub offset: Lanes,
 }
 
+impl Line {
+    /// The low bits that each of the slot's references has.
+    pub fn meta(&self, lane: usize) -> u64 {
+        self.offset[lane].wrapping_add(self.last[lane] >> UNTOLD_SHIFT & UNTOLD) & META
+    }
+}
+
 /// Predictor state for all blocks of a dictionary.
 #[derive(Debug, Default)]
 pub(super) struct Table {
@@ -136,6 +145,8 @@ pub(super) struct Table {
     epoch: u32,
     /// Most sites of a block.
     pub max_sites: usize,
+    /// Blocks with a reference that makes a batch wide.
+    wide: FxHashSet<u32>,
 }
 
 impl Table {
@@ -155,19 +166,26 @@ impl Table {
                  the trace format allows no more"
             ));
         }
-        let wide = block.sites.iter().any(|site| site.access.size.bytes() > Batch::WIDE_BYTES);
         let line = self.lines.len() as u32;
-        let counts = sites as u32 | (instructions as u32) << 16 | u32::from(wide) << 31;
+        let counts = sites as u32 | (instructions as u32) << 16;
         let entry = Entry { next: [number as u32; 2], line, counts };
         let metas: Vec<u8> = block.metas().collect();
         for group in 0..entry.lines() {
             let meta = |lane| u64::from(metas.get(group * LANES + lane).copied().unwrap_or(0));
-            self.lines.push(Line { last: [FIRST_BASE; LANES], offset: lanes(meta) });
+            self.lines.push(Line { last: [FIRST_BASE; LANES], offset: std::array::from_fn(meta) });
+        }
+        if block.sites.iter().any(|site| site.access.size.bytes() > Batch::WIDE_BYTES) {
+            self.wide.insert(number as u32);
         }
         self.entries.push(entry);
         self.epochs.push(0);
         self.max_sites = self.max_sites.max(sites);
         Ok(())
+    }
+
+    /// Whether some span makes its batch wide.
+    pub fn wide(&self, spans: &[Span]) -> bool {
+        !self.wide.is_empty() && spans.iter().any(|span| self.wide.contains(&span.block.0))
     }
 
     /// Starts a chunk: every block is as if never met.
@@ -191,8 +209,8 @@ impl Table {
         entry.next = [block; 2];
         let range = first..first + entry.lines();
         for line in &mut self.lines[range.clone()] {
+            line.offset = std::array::from_fn(|lane| line.meta(lane));
             line.last = [FIRST_BASE; LANES];
-            line.offset = line.offset.map(|offset| offset & META);
         }
         range
     }

@@ -1,10 +1,10 @@
 //! From a stream to a file.
 
 use super::blocks::BlockWriter;
-use super::chunk::{ChunkHead, Mark, What, write_chunk};
+use super::chunk::{ChunkHead, Mark, What, put_chunk};
 use super::encode::Encoder;
 use super::index::{Index, trailer};
-use super::layout::{FILE_MAGIC, FrameHead, FrameKind, MAX_CHUNK_COUNT, MAX_SITES, VERSION, frame};
+use super::layout::{FILE_MAGIC, FrameBuilder, FrameHead, FrameKind, MAX_CHUNK_COUNT, MAX_SITES, VERSION};
 use crate::{Analysis, Batch, Event, StreamHeader};
 use pagewalk_units::{RefIndex, SpaceId, ThreadId};
 use std::io::{self, Write};
@@ -42,7 +42,7 @@ pub struct Summary {
 /// and what was written before reads as a trace that was cut off.
 pub struct Writer<W> {
     output: W,
-    zstd: zstd::bulk::Compressor<'static>,
+    frame: FrameBuilder,
     encoder: Encoder,
     blocks: BlockWriter,
     /// The chunk being filled.
@@ -71,7 +71,7 @@ impl<W: Write> Writer<W> {
         output.write_all(&first)?;
         let mut writer = Writer {
             output,
-            zstd: zstd::bulk::Compressor::new(LEVEL)?,
+            frame: FrameBuilder::new(LEVEL)?,
             encoder: Encoder::default(),
             blocks: BlockWriter::default(),
             chunk: ChunkHead::default(),
@@ -83,8 +83,8 @@ impl<W: Write> Writer<W> {
             index: Index::default(),
             error: None,
         };
-        let header = serde_json::to_vec(header)?;
-        let head = writer.write_frame(FrameKind::Header, &header, header.len(), 0)?;
+        writer.frame.put(&serde_json::to_vec(header)?);
+        let head = writer.write_frame(FrameKind::Header, 0)?;
         writer.index.add(first.len() as u64, &head);
         writer.start_chunk(0, 0);
         Ok(writer)
@@ -103,12 +103,13 @@ impl<W: Write> Writer<W> {
         self.end_chunk()?;
         self.write_blocks()?;
         let start = self.offset;
-        let (payload, raw) = self.index.to_payload(&mut self.zstd)?;
-        self.write_frame(FrameKind::Index, &payload, raw, 0)?;
-        self.write_all(&trailer(start))?;
+        self.index.put(&mut self.frame)?;
+        self.write_frame(FrameKind::Index, 0)?;
+        let trailer = trailer(start);
+        self.output.write_all(&trailer)?;
         self.output.flush()?;
         Ok(Summary {
-            bytes: self.offset,
+            bytes: self.offset + trailer.len() as u64,
             references: self.index.references,
             block_executions: self.index.block_executions,
             instructions: self.index.instructions,
@@ -117,29 +118,21 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.output.write_all(bytes)?;
-        self.offset += bytes.len() as u64;
-        Ok(())
-    }
-
-    fn write_frame(
-        &mut self,
-        kind: FrameKind,
-        payload: &[u8],
-        raw: usize,
-        records: u64,
-    ) -> io::Result<FrameHead> {
-        let (head, bytes) = frame(kind, payload, raw, records)?;
-        self.write_all(&bytes)?;
-        Ok(head)
+    /// Writes the frame whose payload has been put together.
+    fn write_frame(&mut self, kind: FrameKind, records: u64) -> io::Result<FrameHead> {
+        let Writer { frame, output, offset, .. } = self;
+        frame.finish(kind, records, |bytes| {
+            output.write_all(bytes)?;
+            *offset += bytes.len() as u64;
+            Ok(())
+        })
     }
 
     fn write_blocks(&mut self) -> io::Result<()> {
         if self.blocks.count > 0 {
             let (start, count) = (self.offset, self.blocks.count);
-            let (payload, raw) = self.blocks.take_payload(&mut self.zstd)?;
-            let head = self.write_frame(FrameKind::Blocks, &payload, raw, count)?;
+            self.blocks.put(&mut self.frame)?;
+            let head = self.write_frame(FrameKind::Blocks, count)?;
             self.index.add(start, &head);
         }
         Ok(())
@@ -160,8 +153,8 @@ impl<W: Write> Writer<W> {
         self.write_blocks()?;
         self.chunk.blocks = self.encoder.table.entries.len() as u32;
         let start = self.offset;
-        let (payload, raw) = write_chunk(&self.chunk, &self.encoder.columns, &self.marks, &mut self.zstd)?;
-        self.write_frame(FrameKind::Chunk, &payload, raw, self.chunk.records())?;
+        put_chunk(&mut self.frame, &self.chunk, &self.encoder.columns, &self.marks)?;
+        self.write_frame(FrameKind::Chunk, self.chunk.records())?;
         self.index.add_chunk(start, &self.chunk);
         self.start_chunk(self.next_ref(), self.next_instruction());
         Ok(())
