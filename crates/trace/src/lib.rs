@@ -8,10 +8,12 @@
 //! - [`Block`] and [`Dictionary`]: the executed code; instruction fetches come from here.
 //! - [`Span`]: one execution of one block, naming its place in the batch.
 //! - [`Item`]: a [`Batch`] of plain references, or one [`Event`].
+//! - [`pwt`]: the file format; [`check`]: is a stream sound?
 //! - [`Source`]: anything that yields items; [`Analysis`]: anything that consumes them.
 
 mod batch;
 mod block;
+pub mod check;
 mod event;
 pub mod pwt;
 mod record;

@@ -144,7 +144,10 @@ mod tests {
             let mut frame = FrameBuilder::new(1).unwrap();
             writer.put(&mut frame).unwrap();
             let mut payload = Vec::new();
-            let keep = |bytes: &[u8]| Ok(payload.extend_from_slice(&bytes[FRAME_HEAD_BYTES..]));
+            let keep = |bytes: &[u8]| {
+                payload.extend_from_slice(&bytes[FRAME_HEAD_BYTES..]);
+                Ok(())
+            };
             frame.finish(FrameKind::Blocks, count as u64, keep).unwrap();
             let mut read = |payload: &[u8], count| read_blocks(payload, count as u64, &mut zstd);
             assert_eq!(read(&payload, count).as_deref(), Some(&blocks[..count]));

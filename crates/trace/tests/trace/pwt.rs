@@ -1,8 +1,6 @@
 //! The `.pwt` format: everything comes back, and nothing that was not written ever does.
 
-mod common;
-
-use common::{Step, Stream, block, header, map, read};
+use crate::common::{Step, Stream, block, header, map, read};
 use pagewalk_trace::pwt::{Writer, fuzz_one, info};
 use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Ref, SourceError, Span};
 use pagewalk_units::{BlockId, RefIndex, SpaceId, ThreadId, VirtAddr};
@@ -331,4 +329,32 @@ fn a_large_batch_is_split() {
     let (steps, _, error) = read(&stream.to_file(6000, 1 << 22));
     assert!(error.is_none(), "{error:?}");
     assert!(steps == stream.steps);
+}
+
+const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/small.pwt");
+
+/// Files written by this version stay readable: a fixture made once by `make_the_fixture`.
+#[test]
+fn the_fixture_reads_as_ever() {
+    let file = std::fs::read(FIXTURE).unwrap();
+    let (stream, _) = small();
+    let (steps, blocks, error) = read(&file);
+    assert!(error.is_none(), "{error:?}");
+    assert_eq!(steps, stream.steps);
+    assert!(blocks.iter().eq(stream.blocks.since(0)));
+    let info = info(Cursor::new(&file)).unwrap();
+    assert_eq!((info.version, info.header), (1, header()));
+    assert_eq!((info.references, info.block_executions, info.instructions, info.blocks), (214, 80, 240, 3));
+    assert_eq!((info.chunks, info.frames), (4, 6));
+    let events: Vec<_> = info.events.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+    assert_eq!(events, [("exit", 1), ("map", 1), ("switch", 1)]);
+    assert_eq!(info.bytes, file.len() as u64);
+    assert_eq!(info.bytes_per_record, file.len() as f64 / 294.0);
+    assert_eq!(info.damage, None);
+}
+
+#[test]
+#[ignore = "makes the fixture anew; for a new version of the format"]
+fn make_the_fixture() {
+    std::fs::write(FIXTURE, small().1).unwrap();
 }

@@ -1,0 +1,5 @@
+//! Tests of streams, files of them, and their checker.
+
+mod check;
+mod common;
+mod pwt;
