@@ -7,8 +7,8 @@
 
 use pagewalk_trace::Block;
 
-/// Marks a block that is not one run; never a page number.
-pub(crate) const SEVERAL: u64 = u64::MAX;
+/// Marks a block that is not one run; never a page number, nor what the front calls empty.
+pub(crate) const SEVERAL: u64 = u64::MAX - 1;
 
 /// What the hot loop knows of a block: 16 bytes.
 #[derive(Clone, Copy, Debug)]

@@ -48,13 +48,17 @@ pub(crate) struct FirstLevel {
     geometry: Geometry,
     /// Classes of the references it serves.
     classes: [bool; CLASSES],
+    /// The class, where it is one.
+    only_class: Option<usize>,
     slots: Vec<Packed>,
 }
 
 impl FirstLevel {
     pub fn new(index: usize, spec: &TlbSpec, classes: [bool; CLASSES]) -> FirstLevel {
         let slots = vec![Packed::EMPTY; spec.geometry.entries()];
-        FirstLevel { index, geometry: spec.geometry, classes, slots }
+        let mut served = (0..CLASSES).filter(|&class| classes[class]);
+        let only_class = served.next().filter(|_| served.next().is_none());
+        FirstLevel { index, geometry: spec.geometry, classes, only_class, slots }
     }
 
     fn served(&self) -> impl Iterator<Item = usize> + use<> {
@@ -104,6 +108,18 @@ impl FirstLevel {
 
     fn oldest(&self, store: &PageStore, ways: std::ops::Range<usize>) -> usize {
         let mut oldest = (u64::MAX, ways.start);
+        if let Some(class) = self.only_class {
+            for (way, &slot) in ways.clone().zip(&self.slots[ways]) {
+                let age = match slot.0 {
+                    id if id < 1 << 30 => store.stamps[stamp_index(id, class)],
+                    _ => self.age(store, slot),
+                };
+                if age < oldest.0 {
+                    oldest = (age, way);
+                }
+            }
+            return oldest.1;
+        }
         for (way, &slot) in ways.clone().zip(&self.slots[ways]) {
             let age = self.age(store, slot);
             if age < oldest.0 {

@@ -4,8 +4,9 @@
 //! class holds the page. So a reference that finds its page here is a hit everywhere, and all that is
 //! left to do is to note the time and count. Entries leave when any design evicts the page.
 
-use crate::store::{CLASSES, LOAD, PageStore, bits, stamp_index};
-use pagewalk_trace::Ref;
+use crate::fetch::FetchHead;
+use crate::store::{CLASSES, FETCH, LOAD, PageStore, bits, stamp_index};
+use pagewalk_trace::{Ref, Span};
 
 /// Entries per class, a power of two. Larger than any first-level reach in use, so that conflicts are rare.
 pub(crate) const SLOTS: usize = 512;
@@ -27,6 +28,8 @@ struct Entry {
 }
 
 const LANES: usize = 4;
+/// References of all entries together that no counter can run over by.
+const ROOM: u64 = u32::MAX as u64;
 const VACANT: Entry = Entry { vpn: EMPTY, stamp: 0, page: 0, hits: [0; LANES] };
 
 pub(crate) struct Front {
@@ -34,17 +37,27 @@ pub(crate) struct Front {
     /// power of two, so that a masked index needs no check.
     entries: Box<[Entry; 4 * SLOTS]>,
     /// References that `hits` may still take before they have to be counted.
-    room: u32,
+    room: u64,
 }
 
 impl Front {
     pub fn new() -> Front {
-        Front { entries: Box::new([VACANT; 4 * SLOTS]), room: u32::MAX }
+        Front { entries: Box::new([VACANT; 4 * SLOTS]), room: ROOM }
     }
 
     fn entry(&mut self, class: usize, slot: usize) -> &mut Entry {
         &mut self.entries[class * SLOTS + slot]
     }
+}
+
+/// What [`PageStore::take_fetch_hits`] took.
+pub(crate) struct FetchHits {
+    /// Block executions.
+    pub spans: usize,
+    /// Their instructions.
+    pub instructions: u64,
+    /// Whether the next execution comes before `until` too, but needs more than a look at the front.
+    pub more: bool,
 }
 
 /// A reference whose offset in its page is above this may cross into the next, unless the batch is wide.
@@ -90,12 +103,47 @@ impl PageStore {
             false => self.run_data::<false>(refs, may_cross),
             true => self.run_data::<true>(refs, may_cross),
         };
-        // A batch holds far fewer references than a 32-bit count does, so counting in time is enough.
-        self.front.room = self.front.room.saturating_sub(taken as u32);
+        self.front_make_room(taken as u64);
+        taken
+    }
+
+    /// Takes block executions up to data reference `until` while each lies inside one page that the front
+    /// holds: one hit for each instruction.
+    pub fn take_fetch_hits(&mut self, spans: &[Span], heads: &[FetchHead], until: usize) -> FetchHits {
+        let entries = &mut *self.front.entries;
+        let stamps = self.stamps.as_mut_slice();
+        let mut now = self.now;
+        let mut taken = FetchHits { spans: spans.len(), instructions: 0, more: false };
+        let mut translations = 0;
+        for (i, span) in spans.iter().enumerate() {
+            if span.first as usize > until {
+                taken.spans = i;
+                break;
+            }
+            let head = &heads[span.block.index()];
+            let entry = &mut entries[((head.vpn & MASK) as usize + FETCH * SLOTS) % (4 * SLOTS)];
+            if entry.vpn != head.vpn {
+                (taken.spans, taken.more) = (i, true);
+                break;
+            }
+            entry.hits[i % LANES] += head.translations;
+            now += 1;
+            stamps[entry.stamp as usize] = now;
+            taken.instructions += u64::from(head.instructions);
+            translations += u64::from(head.translations);
+        }
+        self.now = now;
+        self.front_make_room(translations);
+        taken
+    }
+
+    /// Counts what the entries hold before their counters could run over. A batch holds far fewer references
+    /// than a 32-bit count does, so looking once a batch is enough.
+    fn front_make_room(&mut self, references: u64) {
+        self.front.room = self.front.room.saturating_sub(references);
         if self.front.room < 1 << 31 {
             self.front_clear();
         }
-        taken
     }
 
     /// If the front holds the page for `class`: notes the time and returns the page. Does not count.
@@ -144,7 +192,7 @@ impl PageStore {
 
     /// Empties the front and counts what it still held.
     pub fn front_clear(&mut self) {
-        self.front.room = u32::MAX;
+        self.front.room = ROOM;
         for class in 0..CLASSES {
             for slot in 0..SLOTS {
                 self.front_clear_slot(class, slot);

@@ -77,20 +77,8 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     pub(crate) followers: Vec<Follower>,
     fetches: FetchTable,
     every_fetch: bool,
-    fetching: Fetching,
     changes: Vec<Change>,
 }
-
-/// The page that fetches come from now, with those not yet counted.
-#[derive(Clone, Copy)]
-struct Fetching {
-    vpn: u64,
-    page: u32,
-    pending: u64,
-}
-
-/// No page: as a page number it never occurs, and it differs from [`SEVERAL`].
-const NOWHERE: Fetching = Fetching { vpn: SEVERAL - 1, page: 0, pending: 0 };
 
 impl<O: WalkObserver> Pass<O> {
     /// Most designs in one pass: a residency word holds so many bits.
@@ -118,7 +106,6 @@ impl<O: WalkObserver> Pass<O> {
             followers: Vec::new(),
             fetches: FetchTable::default(),
             every_fetch: false,
-            fetching: NOWHERE,
             changes: Vec::new(),
         };
         for (bit, spec) in specs.into_iter().enumerate() {
@@ -177,18 +164,9 @@ impl<O: WalkObserver> Pass<O> {
         &self.observer
     }
 
-    /// Counts what the fast paths still hold, so that all counters are exact now.
+    /// Counts what the front still holds, so that all counters are exact now.
     pub(crate) fn settle(&mut self) {
-        self.settle_fetches();
-        self.fetching = NOWHERE;
         self.store.front_clear();
-    }
-
-    fn settle_fetches(&mut self) {
-        if self.fetching.pending > 0 {
-            self.store.credit(self.fetching.page, FETCH, self.fetching.pending);
-            self.fetching.pending = 0;
-        }
     }
 
     /// Runs the spans `spans` of a batch.
@@ -228,7 +206,14 @@ impl<O: WalkObserver> Pass<O> {
 
     /// Follows fetches up to data reference `until`: all that come before it in program order.
     fn fetch_until(&mut self, batch: &Batch<'_>, cursor: &mut FetchCursor, until: usize) {
-        while self.stay_on_page(batch, cursor, until) {
+        loop {
+            let rest = &batch.spans[cursor.span..cursor.end];
+            let taken = self.store.take_fetch_hits(rest, &self.fetches.heads, until);
+            self.instructions += taken.instructions;
+            cursor.span += taken.spans;
+            if !taken.more {
+                return;
+            }
             let span = batch.spans[cursor.span];
             let head = self.fetches.heads[span.block.index()];
             if cursor.run == 0 {
@@ -242,30 +227,6 @@ impl<O: WalkObserver> Pass<O> {
             }
             cursor.span += 1;
         }
-    }
-
-    /// Follows fetches while they come from the same page: the hot loop. Says whether more come before `until`.
-    fn stay_on_page(&mut self, batch: &Batch<'_>, cursor: &mut FetchCursor, until: usize) -> bool {
-        let heads = self.fetches.heads.as_slice();
-        let (mut pending, mut instructions, mut stayed) = (0, 0, 0);
-        let mut more = false;
-        for span in &batch.spans[cursor.span..cursor.end] {
-            if span.first as usize > until {
-                break;
-            }
-            let head = heads[span.block.index()];
-            if head.vpn != self.fetching.vpn {
-                more = true;
-                break;
-            }
-            pending += u64::from(head.translations);
-            instructions += u64::from(head.instructions);
-            stayed += 1;
-        }
-        self.fetching.pending += pending;
-        self.instructions += instructions;
-        cursor.span += stayed;
-        more
     }
 
     /// Follows the runs of the cursor's block; says whether it came to the block's end.
@@ -287,9 +248,8 @@ impl<O: WalkObserver> Pass<O> {
 
     /// A run of fetches from one page.
     fn fetch(&mut self, vpn: u64, translations: u32, crosses: bool, place: Place<'_>) {
-        self.settle_fetches();
         let page = self.touch(FETCH, Kind::Fetch, vpn, crosses, place);
-        self.fetching = Fetching { vpn, page, pending: u64::from(translations) };
+        self.store.credit(page, FETCH, translations.into());
     }
 
     /// A data reference that the front did not take.
@@ -358,11 +318,6 @@ impl<O: WalkObserver> Analysis for Pass<O> {
         let mut changes = std::mem::take(&mut self.changes);
         changes.clear();
         self.space.apply(event, &mut changes);
-        if !changes.is_empty() {
-            // The page being fetched from may go or move to another size.
-            self.settle_fetches();
-            self.fetching = NOWHERE;
-        }
         for &change in &changes {
             self.apply(change);
         }
