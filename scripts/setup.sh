@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Set-up shared by ./pagewalk and ./test: what a fresh Debian or Ubuntu machine lacks, and the build.
+# Set-up shared by ./pagewalk, ./test and ./pagewalk-bench: what a fresh Debian or Ubuntu machine lacks, and the build.
 # Sourced by bash with `root` set to the repository's absolute path. Everything printed goes to stderr,
 # and nothing is exported: the traced program must see the user's own environment.
 #
@@ -26,6 +26,8 @@ reason_for() {
         gcc) printf 'compiles the capture engine and links the Rust build' ;;
         libc6-dev) printf 'C headers and start-up files for linking' ;;
         g++) printf 'compiles the C++ programs that the tests look up symbols in' ;;
+        gzip | sqlite3) printf 'one of the programs that the benchmark measures' ;;
+        python3) printf 'runs the benchmark, and is one of the programs that it measures' ;;
     esac
 }
 

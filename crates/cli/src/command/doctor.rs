@@ -5,7 +5,7 @@ use crate::error::CliError;
 use crate::machine::HostCpu;
 use crate::output::print;
 use pagewalk_capture::Host;
-use pagewalk_capture::engine::{Engine, Options};
+use pagewalk_capture::engine::{Engine, EngineError, Options};
 use serde::Serialize;
 use std::process::ExitCode;
 
@@ -27,9 +27,19 @@ struct Finding {
 }
 
 pub fn run(arguments: Doctor) -> Result<ExitCode, CliError> {
-    let findings = [engine(), machine(), thp(), memory(), cores()];
+    let engine = Engine::prepare(&Options::default());
+    let findings = [capture(&engine), machine(), thp(), memory(), cores()];
     if arguments.json {
-        let all = serde_json::json!({ "schema": "pagewalk.doctor/1", "findings": findings });
+        let all = serde_json::json!({
+            "schema": "pagewalk.doctor/1",
+            "findings": findings,
+            // Where it lies, for running it by hand.
+            "engine": engine.ok().map(|engine| serde_json::json!({
+                "version": engine.version(),
+                "launcher": engine.launcher().to_string_lossy(),
+                "folder": engine.folder().to_string_lossy(),
+            })),
+        });
         print(&format!("{all:#}\n"))?;
     } else {
         print(&text(&findings))?;
@@ -51,7 +61,7 @@ fn text(findings: &[Finding]) -> String {
     out
 }
 
-fn engine() -> Finding {
+fn capture(engine: &Result<Engine, EngineError>) -> Finding {
     let finding = |able, found, enable| Finding {
         name: "capture engine",
         able,
@@ -60,7 +70,7 @@ fn engine() -> Finding {
         for_commands: "profile, record, simulate -- CMD",
         required: true,
     };
-    match Engine::prepare(&Options::default()) {
+    match engine {
         Ok(engine) => finding(true, format!("valgrind {}, tool built", engine.version()), String::new()),
         Err(error) => {
             let enable = "apt-get install valgrind gcc libc6-dev (./pagewalk does it)";
@@ -108,7 +118,10 @@ fn memory() -> Finding {
     Finding {
         name: "memory",
         able: kib >= 1 << 20,
-        found: format!("{:.1} GiB available; pagewalk takes up to 300 MB beside Valgrind", kib as f64 / f64::from(1 << 20)),
+        found: format!(
+            "{:.1} GiB available; pagewalk takes up to 300 MB beside Valgrind",
+            kib as f64 / f64::from(1 << 20)
+        ),
         enable: "free memory: Valgrind needs the program's own and some hundred MB".to_owned(),
         for_commands: "profile, record",
         required: false,

@@ -1,0 +1,154 @@
+"""Measures how fast and how small pagewalk is, against what it must reach. Started by ./pagewalk-bench."""
+
+import argparse
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+
+import measures
+import output
+import programs
+from running import RunFailed, can_measure
+from tools import WAYS, Tools, check_output
+
+DESCRIPTION = """Measures every target of speed and size side by side in one run, and prints what was reached. The ways
+of running a program take turns, so a noisy moment meets all of them; the table has the median of the ratios of
+neighbouring runs, with the least and the most. Needs a quiet machine of two or more processors, and says how quiet it was."""
+
+# Free bytes needed for the traces of one program.
+FREE_BYTES = 3_000_000_000
+# Records that are simulated from memory: as many as the slow loop beside it can take in half a minute.
+FROM_MEMORY_RECORDS = 500_000_000
+
+
+def parse(words):
+    parser = argparse.ArgumentParser(
+        prog="pagewalk-bench",
+        usage="pagewalk-bench [--no-install] [options]",
+        description=DESCRIPTION,
+        epilog="--no-install, in first place: install nothing, list what is missing. "
+        "Exit codes: 0 measured, 1 a program could not be measured, 2 usage, 4 this host cannot.",
+    )
+    every = ",".join(programs.NAMES)
+    parser.add_argument("--only", metavar="PROGRAM,...", default=every, type=_names, help=f"of {every}")
+    parser.add_argument("--repetitions", metavar="N", type=_count, help="default 3; with --quick 1")
+    parser.add_argument("--quick", action="store_true", help="small inputs: shows that it works, not how fast")
+    parser.add_argument("--json", metavar="FILE", type=pathlib.Path, help="write figures and raw runs here")
+    parser.add_argument("--keep", action="store_true", help="keep table and raw runs in benches/runs/DATE-CPU/")
+    parser.add_argument("--pagewalk", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--from-memory", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
+    options = parser.parse_args(words)
+    options.repetitions = options.repetitions or (1 if options.quick else 3)
+    return options
+
+
+def _names(text):
+    names = text.split(",")
+    unknown = [name for name in names if name not in programs.NAMES]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"unknown program {unknown[0]!r}; there are {', '.join(programs.NAMES)}")
+    return names
+
+
+def _count(text):
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+    return int(text)
+
+
+def say(text):
+    print(f"pagewalk-bench: {text}", file=sys.stderr, flush=True)
+
+
+def main(words):
+    options = parse(words)
+    if not can_measure():
+        say("this kernel does not list a process's children (CONFIG_PROC_CHILDREN), so memory cannot be summed")
+        return 4
+    if options.json:
+        try:
+            # A bad path is to be found out before the long work.
+            options.json.open("a").close()
+        except OSError as error:
+            say(f"cannot write {options.json}: {error.strerror}; choose another place with --json")
+            return 1
+    root = pathlib.Path(__file__).resolve().parent.parent
+    with tempfile.TemporaryDirectory(prefix="pagewalk-bench-") as name:
+        folder = pathlib.Path(name)
+        if shutil.disk_usage(folder).free < FREE_BYTES and not options.quick:
+            say(f"traces need {FREE_BYTES // 10**9} GB free in {folder.parent}; choose another place with TMPDIR")
+            return 4
+        try:
+            tools = Tools.find(options.pagewalk, options.from_memory, folder)
+        except RunFailed as failure:
+            say(str(failure))
+            return 4
+        outcomes, failures = measure_all(tools, options)
+        host = output.describe_host(root, tools.engine["version"])
+        hidden = {name: "WORK", str(options.pagewalk): "pagewalk", str(root): ".", os.path.expanduser("~"): "~"}
+    report(options, host, tools.machines, outcomes, failures, hidden, root)
+    return 1 if failures else 0
+
+
+def measure_all(tools, options):
+    """Outcomes by program, and messages of those that could not be measured."""
+    outcomes, failures = {}, {}
+    sizes = programs.QUICK if options.quick else programs.FULL
+    for program in programs.prepare(options.only, sizes, tools.folder):
+        try:
+            outcomes[program.name] = measure(tools, program, options)
+        except RunFailed as failure:
+            failures[program.name] = str(failure)
+            say(f"{program.name} is left out: {failure}")
+        tools.clear()
+    return outcomes, failures
+
+
+def measure(tools, program, options):
+    commands = {way: tools.command(way, program) for way in WAYS}
+    outcome = measures.Outcome(commands, runs={way: [] for way in WAYS})
+    for repetition in range(options.repetitions):
+        say(f"{program.name}: repetition {repetition + 1} of {options.repetitions}")
+        # Back and forth, so that a slow drift of the machine favours neither side.
+        for way in WAYS if repetition % 2 == 0 else reversed(WAYS):
+            outcome.runs[way].append(tools.run(way, program))
+            check_output(program, way, outcome.runs["native"][0], outcome.runs[way][-1])
+    outcome.trace = tools.trace_sizes()
+    for machine in tools.machines:
+        say(f"{program.name}: simulating {outcome.trace['records'] / 1e6:.0f} M records on {machine}")
+        outcome.simulated[machine] = [tools.simulate(machine) for _ in range(options.repetitions)]
+        outcome.from_memory[machine] = tools.simulate_from_memory(machine, FROM_MEMORY_RECORDS, options.repetitions)
+    return outcome
+
+
+def report(options, host, machines, outcomes, failures, hidden, root):
+    rows = measures.evaluate(measures.all_measures(machines), outcomes) if outcomes else []
+    noise = measures.noise(outcomes) if outcomes else None
+    text = f"{host['cpu']}, {host['processors']} processors, Linux {host['kernel']}, Valgrind {host['valgrind']}\n"
+    text += f"commit {host['commit'] or 'unknown'}{' with changes' if host['commit_changed'] else ''}, {host['date']}\n\n"
+    if outcomes:
+        text += output.table(rows) + "\n" + output.noise_text(noise)
+    if options.quick:
+        text += "Inputs were small (--quick): start-up and translation weigh too much for the targets to mean anything.\n"
+    if failures or len(outcomes) < len(programs.NAMES):
+        text += f"Measured on {', '.join(outcomes) or 'no program'} only; the means are over these.\n"
+    for program, failure in failures.items():
+        text += f"{program} could not be measured: {failure}\n"
+    print(text, end="")
+    described = {"quick": options.quick, "only": options.only, "repetitions": options.repetitions}
+    document = output.document(host, described, outcomes, rows, noise, failures, hidden)
+    if options.json:
+        options.json.write_text(document)
+    if options.keep:
+        kept = output.keep(root / "benches" / "runs", host, text, document)
+        say(f"kept in {kept.relative_to(root)}/")
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        say("interrupted")
+        sys.exit(130)

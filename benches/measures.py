@@ -1,0 +1,200 @@
+"""What is measured, and what it must reach."""
+
+import dataclasses
+import math
+import statistics
+import typing
+
+
+@dataclasses.dataclass
+class Outcome:
+    """Everything that was measured on one program."""
+
+    commands: dict = dataclasses.field(default_factory=dict)  # by way: the words
+    runs: dict = dataclasses.field(default_factory=dict)  # by way: one `Run` a repetition
+    trace: dict = None
+    simulated: dict = dataclasses.field(default_factory=dict)  # by machine: one `Run` a repetition
+    from_memory: dict = dataclasses.field(default_factory=dict)  # by machine
+
+    def ratios(self, way, other, seconds="wall_seconds"):
+        """Quotients of the seconds of runs that were made side by side."""
+        pairs = zip(self.runs[way], self.runs[other])
+        return [getattr(run, seconds) / getattr(beside, seconds) for run, beside in pairs]
+
+    def file_rates(self, machine):
+        """Million records a second, from a file."""
+        return [self.trace["records"] / run.wall_seconds / 1e6 for run in self.simulated[machine]]
+
+    def memory_rates(self, machine, way):
+        """Million records a second, from memory."""
+        timed = self.from_memory[machine]
+        return [timed["records"] / seconds / 1e6 for seconds in timed[way]]
+
+    def megabytes_beyond(self, way):
+        """Memory of pagewalk's process, the rings in it, and what Valgrind's processes take more than without
+        our engine. Shared memory (the rings) is counted once, in pagewalk's process."""
+        valgrinds = [run.tree_bytes_peak for run in self.runs["none"]]
+        return [
+            (run.root_bytes_peak + run.descendants_bytes_peak - beside) / 1e6
+            for run, beside in zip(self.runs[way], valgrinds)
+        ]
+
+
+def geometric_mean(values):
+    """The n-th root of the product."""
+    return math.exp(statistics.fmean(map(math.log, values)))
+
+
+# How programs are summed up, by what the sum is called.
+MEANS = {"geometric mean": geometric_mean, "mean": statistics.fmean, "most": max}
+
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+    """One line of the table of targets, or a figure that explains one."""
+
+    key: str  # in JSON
+    name: str  # for people
+    values: typing.Callable  # of an `Outcome`: one value a repetition
+    digits: int = 2
+    unit: str = ""
+    at_least: bool = False  # else: at most
+    each: float = None  # what each program must reach
+    mean: float = None  # what the mean must reach
+    mean_kind: str = "geometric mean"  # a key of `MEANS`
+
+    def reaches(self, value, limit):
+        """Whether `value` is on the right side; None where nothing is asked."""
+        if limit is None:
+            return None
+        return value >= limit if self.at_least else value <= limit
+
+    def target(self, limit):
+        """For people: `<= 2.0`."""
+        return "" if limit is None else f"{'>=' if self.at_least else '<='} {limit:g}{self.unit}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One measure of one program, or the mean over programs."""
+
+    measure: Measure
+    program: str
+    value: float
+    low: float = None
+    high: float = None
+    limit: float = None
+
+    @property
+    def held(self):
+        """Whether the value is what it must be; None where nothing is asked."""
+        return self.measure.reaches(self.value, self.limit)
+
+
+def all_measures(machines):
+    """Every measure; those of simulation once for each machine."""
+    measures = [
+        _ratio("engine_over_none.wall", "bare engine / --tool=none", "engine", "none", each=2.0, mean=1.7),
+        _ratio("engine_over_none.processor", "  the same, processor time", "engine", "none", "cpu_seconds"),
+        _ratio("profile_over_cachegrind.wall", "profile / cachegrind", "profile", "cachegrind", each=0.8, mean=0.5),
+        _ratio("profile_over_native.wall", "  profile / native", "profile", "native", digits=1),
+        Measure(
+            "trace.bytes_per_record",
+            "trace file, bytes a record",
+            lambda outcome: [outcome.trace["bytes"] / outcome.trace["records"]],
+            digits=3,
+            mean=0.5,
+            mean_kind="mean",
+        ),
+        _ratio("record_over_engine.wall", "record / bare engine", "record", "engine", mean=3.0),
+    ]
+    for machine in machines:
+        measures += _simulation(machine)
+    return measures + [_memory("profile"), _memory("record")]
+
+
+def _ratio(key, name, way, other, seconds="wall_seconds", **limits):
+    return Measure(key, name, lambda outcome: outcome.ratios(way, other, seconds), **limits)
+
+
+def _simulation(machine):
+    def rate(key, name, values, each=None):
+        key = f"simulate.{machine}.{key}_records_per_microsecond"
+        return Measure(key, name, values, digits=0, unit=" M/s", at_least=True, each=each)
+
+    def from_memory(way, name, each=None):
+        return rate(f"memory_{way}", name, lambda outcome: outcome.memory_rates(machine, way), each)
+
+    return [
+        rate("file", f"read and simulate {machine}", lambda outcome: outcome.file_rates(machine), 150),
+        from_memory("pass", "  the same from memory", 400),
+        from_memory("profile", "  with attribution, huge pages"),
+        from_memory("plain", "  plain loop, each reference"),
+    ]
+
+
+def _memory(way):
+    return Measure(
+        f"memory.{way}_megabytes",
+        f"memory beyond Valgrind, {way}",
+        lambda outcome: outcome.megabytes_beyond(way),
+        digits=0,
+        unit=" MB",
+        each=300,
+        mean_kind="most",
+    )
+
+
+def evaluate(measures, outcomes):
+    """The table's rows: for each measure one a program, then the mean."""
+    rows = []
+    for measure in measures:
+        medians = []
+        for program, outcome in outcomes.items():
+            values = measure.values(outcome)
+            value = statistics.median(values)
+            medians.append(value)
+            rows.append(Row(measure, program, value, min(values), max(values), measure.each))
+        if len(medians) > 1 or measure.mean is not None:
+            rows.append(Row(measure, measure.mean_kind, MEANS[measure.mean_kind](medians), limit=measure.mean))
+    return rows
+
+
+# --- noise ---------------------------------------------------------------------------------------------
+
+# Processors used by others beyond which wall times say little on a machine of few processors.
+FOREIGN_PROCESSORS_MAX = 0.2
+
+
+@dataclasses.dataclass(frozen=True)
+class Noise:
+    """How quiet the machine was."""
+
+    foreign_median: float
+    foreign_worst: float
+    spread_median: float  # of one command's wall time over repetitions: (most - least) / median
+    spread_worst: float
+    repetitions: int
+
+    @property
+    def quiet(self):
+        """Whether the ratios can be trusted."""
+        return self.foreign_median <= FOREIGN_PROCESSORS_MAX
+
+
+def noise(outcomes):
+    """How quiet the machine was while the programs ran."""
+    groups = [runs for outcome in outcomes.values() for runs in outcome.runs.values()]
+    foreign = [run.foreign_processors for runs in groups for run in runs]
+    spreads = [_spread([run.wall_seconds for run in runs]) for runs in groups]
+    return Noise(
+        foreign_median=statistics.median(foreign),
+        foreign_worst=max(foreign),
+        spread_median=statistics.median(spreads),
+        spread_worst=max(spreads),
+        repetitions=max(map(len, groups)),
+    )
+
+
+def _spread(values):
+    return (max(values) - min(values)) / statistics.median(values)

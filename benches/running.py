@@ -1,0 +1,152 @@
+"""Running one command and measuring it: time, memory of all its processes, and who else used the machine."""
+
+import dataclasses
+import os
+import pathlib
+import subprocess
+import tempfile
+import threading
+import time
+
+SAMPLE_SECONDS = 0.05
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+class RunFailed(Exception):
+    """A command that was to be measured did not do its work."""
+
+
+def can_measure():
+    """Whether this kernel lists a process's children, without which memory cannot be summed."""
+    return os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One run of one command. Times cover the command and every process that it waited for."""
+
+    wall_seconds: float
+    user_seconds: float
+    system_seconds: float
+    # Peak of the resident memory of the command's own process, shared memory included.
+    root_bytes_peak: int
+    # Peak of the sum over processes of private and file memory, shared memory left out: of all, and of all but
+    # the command's own.
+    tree_bytes_peak: int
+    descendants_bytes_peak: int
+    # Processors that the rest of the machine used meanwhile, on average.
+    foreign_processors: float
+    output: bytes = dataclasses.field(repr=False)
+
+    @property
+    def cpu_seconds(self):
+        return self.user_seconds + self.system_seconds
+
+
+def run(command, *, stdin=None, environment=None, processor=None):
+    """Runs `command` to its end. `processor`: the only one it may use."""
+    pin = None if processor is None else (lambda: os.sched_setaffinity(0, {processor}))
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, open(stdin or os.devnull, "rb") as source:
+        busy = _busy_seconds()
+        start = time.perf_counter()
+        try:
+            child = subprocess.Popen(
+                command, stdin=source, stdout=out, stderr=err, env=environment, preexec_fn=pin
+            )
+        except OSError as error:
+            raise RunFailed(f"{command[0]} does not start: {error}") from error
+        sampler = _Sampler(child.pid)
+        sampler.start()
+        try:
+            _, status, usage = os.wait4(child.pid, 0)
+        except BaseException:
+            # Not killed: pagewalk then ends the program that it runs.
+            child.terminate()
+            child.wait()
+            raise
+        finally:
+            sampler.stop()
+        wall = time.perf_counter() - start
+        busy = _busy_seconds() - busy
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode != 0:
+            raise RunFailed(f"exit {child.returncode}: {' '.join(command)}\n{_tail(err)}")
+        out.seek(0)
+        return Run(
+            wall_seconds=wall,
+            user_seconds=usage.ru_utime,
+            system_seconds=usage.ru_stime,
+            root_bytes_peak=sampler.root_bytes_peak,
+            tree_bytes_peak=sampler.tree_bytes_peak,
+            descendants_bytes_peak=sampler.descendants_bytes_peak,
+            foreign_processors=max(0.0, (busy - usage.ru_utime - usage.ru_stime) / wall),
+            output=out.read(),
+        )
+
+
+def _tail(file):
+    file.seek(0)
+    lines = file.read().decode(errors="replace").splitlines()
+    return "\n".join(lines[-10:])
+
+
+def _busy_seconds():
+    """Seconds that all processors together were busy since the machine started."""
+    fields = pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, fields[:8])
+    return (user + nice + system + irq + softirq + steal) / _TICKS_PER_SECOND
+
+
+class _Sampler(threading.Thread):
+    """Looks at the memory of a process and its descendants every so often."""
+
+    def __init__(self, root):
+        super().__init__(daemon=True)
+        self.root_bytes_peak = 0
+        self.tree_bytes_peak = 0
+        self.descendants_bytes_peak = 0
+        self._root = root
+        self._ended = threading.Event()
+
+    def run(self):
+        while not self._ended.is_set():
+            self._look()
+            self._ended.wait(SAMPLE_SECONDS)
+
+    def stop(self):
+        self._ended.set()
+        self.join()
+
+    def _look(self):
+        root = _memory(self._root)
+        descendants = sum(_unshared(_memory(pid)) for pid in _descendants(self._root))
+        # The kernel keeps the peak of one process itself; of a sum, only what is seen counts.
+        self.root_bytes_peak = max(self.root_bytes_peak, root.get("VmHWM", 0))
+        self.tree_bytes_peak = max(self.tree_bytes_peak, _unshared(root) + descendants)
+        self.descendants_bytes_peak = max(self.descendants_bytes_peak, descendants)
+
+
+def _descendants(pid):
+    """Process ids of all descendants; a process that ends meanwhile is left out."""
+    found = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as file:
+                found += map(int, file.read().split())
+    except OSError:
+        return found
+    return found + [below for child in found for below in _descendants(child)]
+
+
+def _unshared(memory):
+    return memory.get("RssAnon", 0) + memory.get("RssFile", 0)
+
+
+def _memory(pid):
+    """Fields of the process's status that are in kB, as bytes; none where it has ended."""
+    try:
+        with open(f"/proc/{pid}/status") as file:
+            fields = (line.split() for line in file)
+            return {words[0][:-1]: int(words[1]) * 1024 for words in fields if words[-1] == "kB"}
+    except OSError:
+        return {}

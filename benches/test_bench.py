@@ -1,0 +1,171 @@
+"""Tests of the benchmark's own parts: python3 -m unittest discover --start-directory benches"""
+
+import hashlib
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+import bench
+import measures
+import output
+import programs
+import running
+
+
+def a_run(wall=1.0, cpu=1.0, root=0, tree=0, descendants=0, foreign=0.0):
+    return running.Run(wall, cpu, 0.0, root, tree, descendants, foreign, b"")
+
+
+def an_outcome(**walls):
+    """An outcome whose runs took so long: one number a repetition, by way."""
+    seconds = dict.fromkeys(("native", "none", "engine", "record", "cachegrind", "profile"), [1.0, 1.0, 1.0])
+    seconds.update(walls)
+    return measures.Outcome(
+        runs={way: [a_run(wall) for wall in walls] for way, walls in seconds.items()},
+        trace={"files": 1, "bytes": 40, "records": 100},
+        simulated={"m": [a_run(0.5)]},
+        from_memory={"m": {"records": 3_000_000, "pass": [0.01], "profile": [0.02], "plain": [0.1]}},
+    )
+
+
+def rows_of(key, outcomes):
+    rows = measures.evaluate(measures.all_measures(["m"]), outcomes)
+    return [row for row in rows if row.measure.key == key]
+
+
+class Verdicts(unittest.TestCase):
+    def test_the_value_is_the_median_of_ratios_of_runs_side_by_side(self):
+        rows = rows_of("engine_over_none.wall", {"p": an_outcome(engine=[3.0, 4.0, 9.0], none=[2.0, 2.0, 3.0])})
+        self.assertEqual((rows[0].low, rows[0].value, rows[0].high), (1.5, 2.0, 3.0))
+        self.assertTrue(rows[0].held)
+
+    def test_each_program_and_the_mean_have_limits_of_their_own(self):
+        outcomes = {"p": an_outcome(engine=[2.1] * 3), "q": an_outcome(engine=[1.0] * 3)}
+        held = [(row.program, row.held) for row in rows_of("engine_over_none.wall", outcomes)]
+        self.assertEqual(held, [("p", False), ("q", True), ("geometric mean", True)])
+
+    def test_the_mean_of_ratios_is_geometric_and_that_of_sizes_is_not(self):
+        outcomes = {"p": an_outcome(record=[2.0] * 3), "q": an_outcome(record=[8.0] * 3)}
+        mean = rows_of("record_over_engine.wall", outcomes)[-1]
+        self.assertAlmostEqual(mean.value, 4.0)
+        self.assertFalse(mean.held)
+        outcomes["q"].trace = {"bytes": 70, "records": 100}
+        self.assertEqual(rows_of("trace.bytes_per_record", outcomes)[-1].value, 0.55)
+
+    def test_rates_must_be_at_least_so_large(self):
+        row = rows_of("simulate.m.memory_pass_records_per_microsecond", {"p": an_outcome()})[0]
+        self.assertAlmostEqual(row.value, 300.0)
+        self.assertFalse(row.held)
+        row = rows_of("simulate.m.memory_plain_records_per_microsecond", {"p": an_outcome()})[0]
+        self.assertIsNone(row.held)
+
+    def test_memory_is_what_pagewalk_takes_and_what_valgrind_takes_more(self):
+        outcome = an_outcome()
+        outcome.runs["none"] = [a_run(root=99_000_000, tree=80_000_000)]
+        outcome.runs["profile"] = [a_run(root=250_000_000, tree=500_000_000, descendants=131_000_000)]
+        row = rows_of("memory.profile_megabytes", {"p": outcome})[0]
+        self.assertEqual(row.value, 301.0)
+        self.assertFalse(row.held)
+
+    def test_of_memory_the_most_is_told(self):
+        modest = an_outcome()
+        modest.runs["profile"] = [a_run(root=10_000_000)]
+        rows = rows_of("memory.profile_megabytes", {"p": an_outcome(), "q": modest})
+        self.assertEqual([(row.program, row.value) for row in rows], [("p", 0.0), ("q", 10.0), ("most", 10.0)])
+
+    def test_a_machine_that_others_use_is_not_quiet(self):
+        outcome = an_outcome(native=[1.0, 1.5, 2.0])
+        noise = measures.noise({"p": outcome})
+        self.assertTrue(noise.quiet)
+        self.assertEqual((noise.spread_median, noise.spread_worst), (0.0, 1 / 1.5))
+        outcome.runs["none"] = [a_run(foreign=0.5)] * 30
+        self.assertFalse(measures.noise({"p": outcome}).quiet)
+
+
+class Output(unittest.TestCase):
+    def test_a_miss_stands_out_in_the_table(self):
+        text = output.table(rows_of("engine_over_none.wall", {"p": an_outcome(engine=[2.125] * 3)}))
+        self.assertEqual(
+            text.splitlines()[2].split(),
+            ["bare", "engine", "/", "--tool=none", "p", "2.12", "2.12", "-", "2.12", "<=", "2", "NO"],
+        )
+
+    def test_the_document_tells_commands_but_no_paths_of_this_machine(self):
+        outcome = an_outcome()
+        outcome.commands = {"native": ["gzip", "/tmp/x7/text"]}
+        text = output.document({}, {}, {"p": outcome}, [], None, {}, {"/tmp/x7": "INPUTS"})
+        self.assertEqual(json.loads(text)["programs"]["p"]["commands"], {"native": "gzip INPUTS/text"})
+
+    def test_runs_kept_on_one_day_do_not_replace_each_other(self):
+        host = {"date": "2026-11-20T10:00:00+00:00", "cpu": "Some(R) CPU @ 3.00GHz", "processors": 2}
+        with tempfile.TemporaryDirectory() as folder:
+            kept = [output.keep(pathlib.Path(folder), host, "table", "{}").name for _ in range(2)]
+        self.assertEqual(kept, ["2026-11-20-some-cpu-3-00ghz-2p", "2026-11-20-some-cpu-3-00ghz-2p-2"])
+
+
+class Inputs(unittest.TestCase):
+    def test_inputs_are_the_same_bytes_everywhere(self):
+        def name(data):
+            return hashlib.sha256(data).hexdigest()[:16]
+
+        self.assertEqual(name(programs.text(100_000)), "31000a69c4d7bcdc")
+        self.assertEqual(name("\n".join(programs.sql(500)).encode()), "5f26a1ab11a576e6")
+        self.assertEqual(name("\n".join(programs.c_source(500)).encode()), "373b986477524c7e")
+
+    def test_sizes_are_what_was_asked_for(self):
+        self.assertEqual(len(programs.text(12_345)), 12_345)
+        self.assertEqual(len(programs.c_source(5_000)), 5_000)
+
+    def test_frequent_words_are_as_frequent_as_zipf_has_them(self):
+        counts = {}
+        words = programs.text(2_000_000).split()
+        for word in words:
+            counts[word] = counts.get(word, 0) + 1
+        ranked = sorted(counts.values(), reverse=True)
+        self.assertAlmostEqual(ranked[0] / ranked[9], (9 + 2.7) / (0 + 2.7), delta=0.2)
+
+
+class Running(unittest.TestCase):
+    def test_memory_of_all_processes_is_seen(self):
+        child = "import time; b = bytearray(60_000_000); b[::4096] = b'x' * len(b[::4096]); time.sleep(0.5)"
+        parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+        # The interpreter itself: a shim's own shells would count.
+        done = running.run([sys.executable, "-c", parent])
+        self.assertGreater(done.descendants_bytes_peak, 60_000_000)
+        self.assertLess(done.root_bytes_peak, 50_000_000)
+        self.assertGreater(done.tree_bytes_peak, done.descendants_bytes_peak)
+        self.assertGreater(done.wall_seconds, 0.5)
+
+    def test_time_of_children_counts(self):
+        burn = "import time\nwhile time.process_time() < 0.3: pass"
+        parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {burn!r}])"
+        self.assertGreater(running.run([sys.executable, "-c", parent]).cpu_seconds, 0.3)
+
+    def test_a_run_that_fails_says_what_failed_and_why(self):
+        with self.assertRaises(running.RunFailed) as caught:
+            running.run([sys.executable, "-c", "import sys; sys.exit('the disk is full')"])
+        self.assertIn("exit 1: ", str(caught.exception))
+        self.assertTrue(str(caught.exception).endswith("\nthe disk is full"))
+        with self.assertRaises(running.RunFailed):
+            running.run(["no-such-program-here"])
+
+
+class Arguments(unittest.TestCase):
+    WHERE = ["--pagewalk", "p", "--from-memory", "m"]
+
+    def test_repetitions_follow_quick_unless_given(self):
+        self.assertEqual(bench.parse(self.WHERE).repetitions, 3)
+        self.assertEqual(bench.parse([*self.WHERE, "--quick"]).repetitions, 1)
+        self.assertEqual(bench.parse([*self.WHERE, "--quick", "--repetitions", "5"]).repetitions, 5)
+
+    def test_only_takes_known_programs(self):
+        self.assertEqual(bench.parse(self.WHERE).only, ["gzip", "sort", "python", "sqlite3", "gcc"])
+        self.assertEqual(bench._names("sort,gcc"), ["sort", "gcc"])
+        with self.assertRaisesRegex(Exception, "unknown program 'tar'; there are gzip, sort"):
+            bench._names("gzip,tar")
+
+
+if __name__ == "__main__":
+    unittest.main()

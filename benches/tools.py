@@ -1,0 +1,106 @@
+"""What programs are run under: nothing, Valgrind's own tools, and pagewalk's commands."""
+
+import dataclasses
+import json
+import os
+import pathlib
+
+from running import RunFailed, run
+
+# What every Valgrind run here has in common with how pagewalk starts its engine.
+_VALGRIND_OPTIONS = ["--command-line-only=yes", "-q", "--trace-children=yes", "--vgdb=no"]
+
+# Files that a way leaves, however many processes there are.
+_WRITES = {"record": ["trace*.pwt"], "cachegrind": ["cachegrind.*"]}
+
+# How a program is run, in the order of the first repetition.
+WAYS = ("native", "none", "engine", "record", "cachegrind", "profile")
+
+
+@dataclasses.dataclass(frozen=True)
+class Tools:
+    """The binaries, and a folder for what they write."""
+
+    pagewalk: pathlib.Path
+    from_memory: pathlib.Path
+    folder: pathlib.Path
+    environment: dict
+    engine: dict  # `launcher` and `folder` of the built engine, `version` of its Valgrind
+    machines: list  # names of those to simulate: a common one, and the default on this host
+
+    @classmethod
+    def find(cls, pagewalk, from_memory, folder):
+        """Asks pagewalk where its engine is, building that if need be."""
+        # One locale for all hosts: sort's time depends on it.
+        environment = {**os.environ, "LC_ALL": "C"}
+        doctor = json.loads(run([pagewalk, "doctor", "--json"], environment=environment).output)
+        if "engine" not in doctor:
+            raise RunFailed(f"{pagewalk} is too old for this benchmark: its `doctor --json` names no engine")
+        machines = json.loads(run([pagewalk, "machines", "list", "--json"]).output)["machines"]
+        hosts_own = [machine["name"] for machine in machines if machine["is_host"]]
+        names = ["skylake_sp"] + [name for name in hosts_own or ["golden_cove"] if name != "skylake_sp"]
+        return cls(pagewalk, from_memory, folder, environment, doctor["engine"], names)
+
+    def command(self, way, program):
+        """The words that run `program` in this way."""
+        folder, pagewalk = str(self.folder), str(self.pagewalk)
+        valgrind = [self.engine["launcher"], *_VALGRIND_OPTIONS, f"--log-file={folder}/valgrind.log"]
+        cachegrind = [f"--cachegrind-out-file={folder}/cachegrind.%p", "--cache-sim=yes"]
+        before = {
+            "native": [],
+            "none": [*valgrind, "--tool=none", "--"],
+            # Without a socket the engine appends its records and drops them.
+            "engine": ["env", f"VALGRIND_LIB={self.engine['folder']}", *valgrind, "--tool=pagewalk", "--"],
+            "cachegrind": [*valgrind, "--tool=cachegrind", *cachegrind, "--"],
+            "record": [pagewalk, "record", "-q", "-o", f"{folder}/trace.pwt", "--"],
+            "profile": [pagewalk, "profile", "-q", "-o", f"{folder}/report.html", "--"],
+        }
+        return before[way] + program.command
+
+    def run(self, way, program):
+        """Runs `program` in this way, on all processors."""
+        # These files are numbered by process, so a later run does not overwrite all of an earlier one's.
+        self.clear(_WRITES.get(way, ()))
+        return run(self.command(way, program), stdin=program.input, environment=self.environment)
+
+    # --- traces ----------------------------------------------------------------------------------------
+
+    def traces(self):
+        """The traces of the program that was recorded last: one for each process image."""
+        return sorted(self.folder.glob("trace*.pwt"))
+
+    def clear(self, patterns=("trace*.pwt", "cachegrind.*")):
+        """Removes what earlier runs wrote."""
+        for pattern in patterns:
+            for path in self.folder.glob(pattern):
+                path.unlink()
+
+    def trace_sizes(self):
+        """Bytes and records of the traces, together."""
+        infos = [
+            json.loads(run([str(self.pagewalk), "trace", "info", "--json", str(trace)]).output)
+            for trace in self.traces()
+        ]
+        records = sum(info["references"] + info["block_executions"] for info in infos)
+        return {"files": len(infos), "bytes": sum(info["bytes"] for info in infos), "records": records}
+
+    def simulate(self, machine):
+        """Simulates the traces on one machine and one processor."""
+        command = [str(self.pagewalk), "simulate", "-q", "-m", machine, *map(str, self.traces())]
+        return run(command, environment=self.environment, processor=_last_processor())
+
+    def simulate_from_memory(self, machine, records, repetitions):
+        """Seconds of simulating up to so many records when they lie in memory, on one processor."""
+        options = ["--machine", machine, "--records", str(records), "--repetitions", str(repetitions)]
+        command = [str(self.from_memory), *options, *map(str, self.traces())]
+        return json.loads(run(command, processor=_last_processor()).output)
+
+
+def check_output(program, way, native, measured):
+    """The program has to do the same under every tool, or what is measured is not that program."""
+    if measured.output != native.output:
+        raise RunFailed(f"{program.name} printed something else under {way} than natively")
+
+
+def _last_processor():
+    return max(os.sched_getaffinity(0))
