@@ -15,6 +15,7 @@
 pub mod engine;
 pub mod wire;
 
+mod ahead;
 mod build_id;
 mod error;
 mod host;
@@ -25,6 +26,7 @@ mod session;
 mod source;
 mod window;
 
+pub use ahead::{Ahead, read_ahead};
 pub use error::CaptureError;
 pub use host::Host;
 pub use lackey::{LackeySource, LackeyWriter};

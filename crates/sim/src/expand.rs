@@ -38,8 +38,7 @@ impl<O: WalkObserver> Pass<O> {
         let last_byte = instruction.address.0.saturating_add(u64::from(instruction.length.max(1)) - 1);
         let place = Place { blocks: batch.blocks, block: id, at: At::Instruction(index as u32) };
         for vpn in first..=last_byte >> pagewalk_units::PAGE_SHIFT {
-            let page = self.touch(FETCH, Kind::Fetch, vpn, vpn != first, place);
-            self.store.credit(page, FETCH, 1);
+            self.touch(FETCH, Kind::Fetch, vpn, 1, vpn != first, place);
         }
     }
 }

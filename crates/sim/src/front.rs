@@ -146,16 +146,26 @@ impl PageStore {
         }
     }
 
-    /// If the front holds the page for `class`: notes the time and returns the page. Does not count.
+    /// If the front holds the page for `class`: counts `n` references, notes the time and returns the page.
     #[inline]
-    pub fn front_hit(&mut self, class: usize, vpn: u64) -> Option<u32> {
-        let Entry { vpn: held, stamp, page, .. } = *self.front.entry(class, (vpn & MASK) as usize);
-        if held != vpn {
+    pub fn front_hit(&mut self, class: usize, vpn: u64, n: u32) -> Option<u32> {
+        let entry = self.front.entry(class, (vpn & MASK) as usize);
+        if entry.vpn != vpn {
             return None;
         }
+        entry.hits[0] += n;
+        let Entry { stamp, page, .. } = *entry;
         self.now += 1;
         self.stamps[stamp as usize] = self.now;
+        self.front.room = self.front.room.saturating_sub(n.into());
         Some(page)
+    }
+
+    /// The page's id, if the front holds it for `class`.
+    #[inline]
+    pub fn front_page(&self, class: usize, vpn: u64) -> Option<u32> {
+        let entry = &self.front.entries[class * SLOTS + (vpn & MASK) as usize];
+        (entry.vpn == vpn).then_some(entry.page)
     }
 
     /// Puts a page that all designs hold into the front.

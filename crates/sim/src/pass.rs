@@ -221,7 +221,7 @@ impl<O: WalkObserver> Pass<O> {
             }
             if head.vpn != SEVERAL {
                 let place = Place { blocks: batch.blocks, block: span.block, at: At::Instruction(0) };
-                self.fetch(head.vpn, head.translations, false, place);
+                self.touch(FETCH, Kind::Fetch, head.vpn, head.translations, false, place);
             } else if !self.fetch_runs(batch, cursor, until) {
                 return;
             }
@@ -239,17 +239,11 @@ impl<O: WalkObserver> Pass<O> {
             }
             let place =
                 Place { blocks: batch.blocks, block: span.block, at: At::Instruction(run.instruction) };
-            self.fetch(run.vpn, run.translations, run.crosses, place);
+            self.touch(FETCH, Kind::Fetch, run.vpn, run.translations, run.crosses, place);
             cursor.run += 1;
         }
         cursor.run = 0;
         true
-    }
-
-    /// A run of fetches from one page.
-    fn fetch(&mut self, vpn: u64, translations: u32, crosses: bool, place: Place<'_>) {
-        let page = self.touch(FETCH, Kind::Fetch, vpn, crosses, place);
-        self.store.credit(page, FETCH, translations.into());
     }
 
     /// A data reference that the front did not take.
@@ -259,33 +253,38 @@ impl<O: WalkObserver> Pass<O> {
         let Span { block, first } = batch.spans[span];
         let place = Place { blocks: batch.blocks, block, at: At::Site(index - first as usize) };
         for vpn in record.vpn().0..=record.last_vpn().0 {
-            let page = self.touch(class, record.kind(), vpn, vpn != record.vpn().0, place);
-            self.store.credit(page, class, 1);
+            self.touch(class, record.kind(), vpn, 1, vpn != record.vpn().0, place);
         }
     }
 
-    /// One translation; does not count the reference. `crosses`: the reference began on the page before.
+    /// `n` translations of one page in a row, the first of which may miss. `crosses`: the first is the second
+    /// half of a reference that began on the page before.
     pub(crate) fn touch(
         &mut self,
         class: usize,
         kind: Kind,
         vpn: u64,
+        n: u32,
         crosses: bool,
         place: Place<'_>,
-    ) -> u32 {
-        let front = self.store.front_hit(class, vpn);
-        let page = front.or_else(|| self.store.find(vpn)).unwrap_or_else(|| self.fault(vpn));
-        let done = if crosses { self.note_crossing(class, vpn, page) } else { 0 };
-        if front.is_none() {
-            self.access(class, kind, page, done, place);
+    ) {
+        if let Some(page) = self.store.front_hit(class, vpn, n) {
+            if crosses {
+                self.note_crossing(class, vpn, page);
+            }
+            return;
         }
-        page
+        let page = self.store.find(vpn).unwrap_or_else(|| self.fault(vpn));
+        let done = if crosses { self.note_crossing(class, vpn, page) } else { 0 };
+        self.access(class, kind, page, done, place);
+        self.store.credit(page, class, n.into());
     }
 
     /// Both halves of a crossing reference may lie in one huge page: then the second is no lookup of its
     /// own. Returns the designs for which it is none.
     fn note_crossing(&mut self, class: usize, vpn: u64, page: u32) -> u64 {
-        let Some(before) = self.store.find(vpn - 1) else { return 0 };
+        let before = self.store.front_page(class, vpn - 1).or_else(|| self.store.find(vpn - 1));
+        let Some(before) = before else { return 0 };
         let shared = share_huge(&self.store, before, page);
         for design in bits(shared) {
             self.designs[design].counts.inside_huge[class] += 1;
