@@ -33,10 +33,10 @@ class Tools:
         """Asks pagewalk where its engine is, building that if need be."""
         # One locale for all hosts: sort's time depends on it.
         environment = {**os.environ, "LC_ALL": "C"}
-        doctor = json.loads(run([pagewalk, "doctor", "--json"], environment=environment).output)
+        doctor = _answer([str(pagewalk), "doctor", "--json"], environment)
         if "engine" not in doctor:
             raise RunFailed(f"{pagewalk} is too old for this benchmark: its `doctor --json` names no engine")
-        machines = json.loads(run([pagewalk, "machines", "list", "--json"]).output)["machines"]
+        machines = _answer([str(pagewalk), "machines", "list", "--json"], environment)["machines"]
         hosts_own = [machine["name"] for machine in machines if machine["is_host"]]
         names = ["skylake_sp"] + [name for name in hosts_own or ["golden_cove"] if name != "skylake_sp"]
         return cls(pagewalk, from_memory, folder, environment, doctor["engine"], names)
@@ -77,10 +77,8 @@ class Tools:
 
     def trace_sizes(self):
         """Bytes and records of the traces, together."""
-        infos = [
-            json.loads(run([str(self.pagewalk), "trace", "info", "--json", str(trace)]).output)
-            for trace in self.traces()
-        ]
+        command = [str(self.pagewalk), "trace", "info", "--json"]
+        infos = [_answer([*command, str(trace)], self.environment) for trace in self.traces()]
         records = sum(info["references"] + info["block_executions"] for info in infos)
         return {"files": len(infos), "bytes": sum(info["bytes"] for info in infos), "records": records}
 
@@ -93,13 +91,22 @@ class Tools:
         """Seconds of simulating up to so many records when they lie in memory, on one processor."""
         options = ["--machine", machine, "--records", str(records), "--repetitions", str(repetitions)]
         command = [str(self.from_memory), *options, *map(str, self.traces())]
-        return json.loads(run(command, processor=_last_processor()).output)
+        return _answer(command, self.environment, _last_processor())
 
 
 def check_output(program, way, native, measured):
     """The program has to do the same under every tool, or what is measured is not that program."""
     if measured.output != native.output:
         raise RunFailed(f"{program.name} printed something else under {way} than natively")
+
+
+def _answer(command, environment, processor=None):
+    """What a command prints, which has to be JSON."""
+    printed = run(command, environment=environment, processor=processor).output
+    try:
+        return json.loads(printed)
+    except ValueError as error:
+        raise RunFailed(f"`{' '.join(command)}` prints no JSON: {error}") from error
 
 
 def _last_processor():
