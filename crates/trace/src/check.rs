@@ -1,8 +1,9 @@
 //! Is a stream what streams promise to be? An analysis that looks at every batch and event.
 //!
-//! Errors are breaches of what [`Batch`], [`Block`](crate::Block) and [`Event`] state, which make figures wrong. Warnings
-//! are facts that a sound program's stream may show and that deserve a look, such as references outside every
-//! known mapping. One finding stands for all breaches of one rule: how many, and the first in full.
+//! Errors are breaches of what [`Batch`], [`Block`](crate::Block) and [`Event`] state, which make figures
+//! wrong. Warnings are facts that a sound program's stream may show and that deserve a look, such as
+//! references outside every known mapping. One finding stands for all breaches of one rule: how many, and
+//! the first in full.
 
 mod ranges;
 

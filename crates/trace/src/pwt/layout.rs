@@ -208,8 +208,8 @@ impl Decompressor {
     }
 }
 
-/// The parts that [`FrameBuilder::put_parts`] put, still compressed, each with its size before; if those are all
-/// that `from` holds.
+/// The parts that [`FrameBuilder::put_parts`] put, still compressed, each with its size before; if those are
+/// all that `from` holds.
 pub(super) fn parts<'a, const N: usize>(mut from: Bytes<'a>) -> Option<[(u32, &'a [u8]); N]> {
     let mut parts = [(0, &[][..]); N];
     let mut lengths = [0; N];
@@ -278,7 +278,8 @@ impl<R: Read> FrameReader<R> {
         if got < head.stored.into() {
             let what = head.kind.name();
             return Err(SourceError::Truncated(format!(
-                "the trace is cut off at byte {}: of the {what} frame at byte {start} ({}), {got} of {} bytes are there",
+                "the trace is cut off at byte {}: of the {what} frame at byte {start} ({}), {got} of {} bytes \
+                 are there",
                 self.offset,
                 self.contents(&head),
                 head.stored,

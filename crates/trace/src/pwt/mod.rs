@@ -9,7 +9,8 @@
 //! - [`info`] summarises a file, from its index alone where that is whole.
 //!
 //! Inside: `layout` (frames, limits), `blocks` (dictionary frames), `table` (the predictors both
-//! directions share), `vector` (its arithmetic), `encode` and `decode` (columns), `chunk` (columns as one frame), `index`.
+//! directions share), `vector` (its arithmetic), `encode` and `decode` (columns), `chunk` (columns as one
+//! frame), `index` and `info`.
 
 mod blocks;
 mod bytes;

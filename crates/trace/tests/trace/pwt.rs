@@ -43,7 +43,10 @@ fn action() -> impl Strategy<Value = Action> {
 }
 
 fn stream() -> impl Strategy<Value = Stream> {
-    let metas = prop_oneof![9 => prop::collection::vec(0..128u8, 0..12), 1 => prop::collection::vec(0..128u8, 60..200)];
+    let metas = prop_oneof![
+        9 => prop::collection::vec(0..128u8, 0..12),
+        1 => prop::collection::vec(0..128u8, 60..200),
+    ];
     let blocks = prop::collection::vec((0..9u16, metas), 1..12);
     (blocks, prop::collection::vec(action(), 0..60)).prop_map(|(blocks, actions)| {
         let mut stream = Stream { thread: ThreadId(1), ..Stream::default() };
@@ -87,7 +90,11 @@ fn act(stream: &mut Stream, blocks: &[pagewalk_trace::Block], action: &Action) {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(stream in stream(), batch in 1..100usize, chunk in prop_oneof![1..50u64, 50..5000u64]) {
+    fn what_is_written_is_read(
+        stream in stream(),
+        batch in 1..100usize,
+        chunk in prop_oneof![1..50u64, 50..5000u64],
+    ) {
         let file = stream.to_file(batch, chunk);
         let (steps, blocks, error) = read(&file);
         prop_assert!(error.is_none(), "{:?}", error);
@@ -106,7 +113,11 @@ proptest! {
     }
 
     #[test]
-    fn random_changes_are_found(stream in stream(), chunk in 1..200u64, changes in prop::collection::vec((any::<usize>(), any::<u8>()), 1..8)) {
+    fn random_changes_are_found(
+        stream in stream(),
+        chunk in 1..200u64,
+        changes in prop::collection::vec((any::<usize>(), any::<u8>()), 1..8),
+    ) {
         let file = stream.to_file(10, chunk);
         let mut changed = file.clone();
         for (place, value) in changes {
