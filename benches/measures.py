@@ -183,8 +183,10 @@ class Noise:
 
 
 def noise(outcomes):
-    """How quiet the machine was while the programs ran."""
-    groups = [runs for outcome in outcomes.values() for runs in outcome.runs.values()]
+    """How quiet the machine was while programs ran and traces were simulated."""
+    groups = [
+        runs for outcome in outcomes.values() for runs in (*outcome.runs.values(), *outcome.simulated.values())
+    ]
     foreign = [run.foreign_processors for runs in groups for run in runs]
     spreads = [_spread([run.wall_seconds for run in runs]) for runs in groups]
     return Noise(
