@@ -42,7 +42,8 @@ pub enum Command {
 /// What to print, and how much.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Style {
-    /// Print JSON instead of text
+    /// Print JSON instead of text, on standard output (after what the program printed there; -o FILE.json keeps
+    /// them apart)
     #[arg(long)]
     pub json: bool,
     /// Print nothing but the results
@@ -93,9 +94,10 @@ pub struct Model {
 pub struct Profile {
     #[command(flatten)]
     pub model: Model,
-    /// Write the HTML report here
-    #[arg(short, long, value_name = "REPORT.html", value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
+    /// Write the result here: to a name that ends in .html the report, in .json the data; may be given
+    /// several times
+    #[arg(short, long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub outputs: Vec<PathBuf>,
     #[command(flatten)]
     pub region: Region,
     #[command(flatten)]
@@ -112,8 +114,9 @@ pub struct Record {
     pub output: PathBuf,
     #[command(flatten)]
     pub region: Region,
-    #[command(flatten)]
-    pub style: Style,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub quiet: bool,
     /// The program and its arguments, after `--`
     #[arg(last = true, required = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
@@ -126,9 +129,10 @@ pub struct Simulate {
     /// Simulate the alternatives of `profile` too
     #[arg(long)]
     pub what_if: bool,
-    /// Write the HTML report here
-    #[arg(short, long, value_name = "REPORT.html", value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
+    /// Write the result here: to a name that ends in .html the report, in .json the data; may be given
+    /// several times
+    #[arg(short, long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub outputs: Vec<PathBuf>,
     #[command(flatten)]
     pub region: Region,
     #[command(flatten)]
@@ -258,6 +262,6 @@ pub struct Completions {
 
 #[derive(Debug, Args)]
 pub struct Man {
-    /// The subcommand, or none for the page of pagewalk itself
-    pub command: Option<String>,
+    /// The command, such as `trace import`; none for the page of pagewalk itself
+    pub command: Vec<String>,
 }

@@ -304,7 +304,11 @@ pub fn description(machine: &MachineSpec) -> MachineDescription {
     let tlb = |tlb: &pagewalk_translate::TlbSpec| TlbDescription {
         name: tlb.name.clone(),
         level: tlb.level.into(),
-        serves: kinds.iter().filter(|(k, _)| tlb.serves.has(*k)).map(|(_, name)| (*name).to_owned()).collect(),
+        serves: kinds
+            .iter()
+            .filter(|(k, _)| tlb.serves.has(*k))
+            .map(|(_, name)| (*name).to_owned())
+            .collect(),
         page_sizes: tlb.page_sizes.iter().map(ToString::to_string).collect(),
         entries: tlb.geometry.entries() as u64,
         ways: tlb.geometry.ways() as u64,

@@ -1,6 +1,7 @@
 //! Running a program under the engine.
 
 use crate::error::{CliError, Code};
+use crate::output::{say, write_to_stderr};
 use pagewalk_capture::engine::{Engine, EngineError, Options};
 use pagewalk_capture::{CaptureError, Handle, Host, RingSource, Session, check_program};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -41,10 +42,13 @@ impl Live {
         let status = self.session.run(command, on_stream);
         signals.close();
         for error in self.session.refused() {
-            eprintln!("pagewalk: {error}");
+            say(error);
         }
         if let Ok(messages) = std::fs::read_to_string(&log) {
-            messages.lines().filter(|line| !line.trim().is_empty()).for_each(|line| eprintln!("{line}"));
+            messages
+                .lines()
+                .filter(|line| !line.trim().is_empty())
+                .for_each(|line| write_to_stderr(&format!("{line}\n")));
         }
         status.map_err(failed)
     }

@@ -2,6 +2,7 @@
 
 use crate::arguments::{Model, Thp};
 use crate::error::{CliError, Code};
+use crate::output::say;
 use pagewalk_mm::ThpMode;
 use pagewalk_sim::{Library, LibraryError};
 use pagewalk_translate::MachineSpec;
@@ -43,11 +44,11 @@ pub fn chosen(model: &Model, quiet: bool) -> Result<Vec<MachineSpec>, CliError> 
     }
     let (machine, known) = HostCpu::detect().machine()?;
     if !known && !quiet {
-        eprintln!(
-            "pagewalk: this host's CPU is not in the library; simulating {} (choose with -m, see `pagewalk \
+        say(format!(
+            "this host's CPU is not in the library; simulating {} (choose with -m, see `pagewalk \
              machines list`)",
             machine.name
-        );
+        ));
     }
     Ok(vec![machine])
 }

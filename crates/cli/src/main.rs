@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("pagewalk: {error}");
+            output::say(&error);
             ExitCode::from(error.code as u8)
         }
     }

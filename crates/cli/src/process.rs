@@ -1,13 +1,14 @@
 //! Following one stream: through the region of interest, into an analysis, noting how it ended.
 
 use crate::arguments::Region;
-use pagewalk_capture::{Window, WindowSpec};
+use crate::output::say;
+use pagewalk_capture::{Window, WindowSpec, read_ahead};
 use pagewalk_trace::{Analysis, Event, Item, Source};
 
 /// How a stream ended.
 #[derive(Debug, Default)]
 pub struct Ending {
-    /// Exit status that the stream reports.
+    /// Exit status that the stream reports, below 0 when a signal ended the process.
     pub status: Option<i32>,
     /// Whether the process became another program.
     pub exec: bool,
@@ -15,12 +16,21 @@ pub struct Ending {
     pub losses: Vec<String>,
     /// Whether the stream could not be read to its end.
     pub cut: bool,
+    /// Whether anything lay in the region of interest.
+    pub region_begun: bool,
 }
 
 impl Ending {
-    /// For people: `exit 0`, `exec`, `unknown`.
+    /// The end of a stream that could not be followed.
+    pub fn lost(why: String) -> Ending {
+        Ending { losses: vec![why], cut: true, ..Ending::default() }
+    }
+
+    /// For people: `exit 0`, `signal`, `exec`, `unknown`.
     pub fn describe(&self) -> String {
         match self.status {
+            // The engine's word for the end by a signal.
+            Some(..0) => "signal".to_owned(),
             Some(status) => format!("exit {status}"),
             None if self.exec => "exec".to_owned(),
             None => "unknown".to_owned(),
@@ -38,6 +48,32 @@ pub fn window(region: &Region) -> WindowSpec {
     }
 }
 
+/// Says why nothing was counted, when none of the streams came to the region of interest.
+pub fn explain_empty_region(region: &Region, any_begun: bool) {
+    let marker = region.from_marker.map(|id| format!("--from-marker {id}"));
+    let skip = (region.skip > 0).then(|| format!("--skip {}", region.skip));
+    let asked: Vec<String> = marker.into_iter().chain(skip).collect();
+    if !any_begun && !asked.is_empty() {
+        say(format!("nothing was counted: the program never came to where {} begins", asked.join(" ")));
+    }
+}
+
+/// [`follow`], with the source decoded on a thread of its own where there is a processor for it.
+pub fn follow_ahead<S: Source + Send>(
+    source: S,
+    region: &Region,
+    analysis: &mut dyn Analysis,
+    each: impl FnMut(),
+) -> Ending {
+    if !std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1) {
+        return follow(source, region, analysis, each);
+    }
+    std::thread::scope(|scope| match read_ahead(scope, source) {
+        Ok(ahead) => follow(ahead, region, analysis, each),
+        Err(error) => Ending::lost(format!("no thread to decode the stream on: {error}")),
+    })
+}
+
 /// Follows `source` to its end. `each` is called after every item, for progress.
 pub fn follow<S: Source>(
     source: S,
@@ -48,6 +84,7 @@ pub fn follow<S: Source>(
     let mut source = Window::new(source, window(region));
     let mut ending = Ending::default();
     loop {
+        ending.region_begun = source.has_begun();
         match source.next_item() {
             Ok(Some(Item::Batch(batch))) => {
                 ending.exec = false;

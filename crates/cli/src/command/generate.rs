@@ -15,16 +15,24 @@ pub fn completions(arguments: Completions) -> Result<ExitCode, CliError> {
 
 pub fn man(arguments: Man) -> Result<ExitCode, CliError> {
     let mut command = Arguments::command();
-    if let Some(name) = &arguments.command {
-        let known: Vec<String> = command.get_subcommands().map(|c| c.get_name().to_owned()).collect();
-        let found = command.find_subcommand(name).cloned();
-        command = found.ok_or_else(|| {
-            CliError::new(Code::Usage, format!("no command `{name}`")).or(format!("it is one of {}", known.join(", ")))
-        })?;
+    // Gives every subcommand its full name.
+    command.build();
+    for name in &arguments.command {
+        command = subcommand(&command, name)?;
     }
     let mut page = Vec::new();
     let rendered = clap_mangen::Man::new(command).render(&mut page);
     rendered.map_err(|e| CliError::new(Code::Failed, format!("making the manual page: {e}")))?;
     print(&String::from_utf8_lossy(&page))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn subcommand(command: &clap::Command, name: &str) -> Result<clap::Command, CliError> {
+    command.find_subcommand(name).cloned().ok_or_else(|| {
+        let error = CliError::new(Code::Usage, format!("no command `{name}` of {}", command.get_name()));
+        let known =
+            command.get_subcommands().filter(|known| !known.is_hide_set() && known.get_name() != "help");
+        let known: Vec<&str> = known.map(clap::Command::get_name).collect();
+        if known.is_empty() { error } else { error.or(format!("it is one of {}", known.join(", "))) }
+    })
 }

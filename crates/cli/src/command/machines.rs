@@ -4,7 +4,7 @@ use crate::arguments::{Machines, MachinesCommand};
 use crate::error::{CliError, Code};
 use crate::findings::description;
 use crate::machine::{HostCpu, load};
-use crate::output::print;
+use crate::output::{print, say};
 use pagewalk_sim::Library;
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::PageSize;
@@ -60,7 +60,8 @@ fn show(machine: &MachineSpec) -> String {
     ));
     for (tlb, spec) in described.tlbs.iter().zip(&machine.tlbs) {
         let ways = if tlb.ways == tlb.entries { "full".to_owned() } else { tlb.ways.to_string() };
-        let reach = spec.page_sizes.iter().map(|size| format!("{} on {size}", bytes(tlb.entries * size.bytes())));
+        let reach =
+            spec.page_sizes.iter().map(|size| format!("{} on {size}", bytes(tlb.entries * size.bytes())));
         line(format!(
             "{:<12} {:>5} {:>8} {:>6}  {:<18} {:<12} {}",
             tlb.name,
@@ -75,8 +76,12 @@ fn show(machine: &MachineSpec) -> String {
     line(String::new());
     line(format!("walker: radix, {} levels", machine.walker.levels));
     for cache in &described.walk_caches {
-        let ways = if cache.ways == cache.entries { "full".to_owned() } else { cache.ways.to_string() };
-        line(format!("  {:<6} {:>4} entries, {ways} ways", cache.name, cache.entries));
+        let ways = if cache.ways == cache.entries {
+            "fully associative".to_owned()
+        } else {
+            format!("{} ways", cache.ways)
+        };
+        line(format!("  {:<6} {:>4} entries, {ways}", cache.name, cache.entries));
     }
     let cost = &machine.cost;
     line(format!(
@@ -104,10 +109,13 @@ fn check(names: &[String]) -> Result<ExitCode, CliError> {
             Ok(machine) => {
                 let reach = machine.tlbs.iter().filter(|tlb| tlb.holds(PageSize::FOUR_KIB));
                 let entries: usize = reach.map(|tlb| tlb.geometry.entries()).max().unwrap_or(0);
-                print(&format!("{name}: ok ({} arrays, up to {entries} entries for 4K)\n", machine.tlbs.len()))?;
+                print(&format!(
+                    "{name}: ok ({} arrays, up to {entries} entries for 4K)\n",
+                    machine.tlbs.len()
+                ))?;
             }
             Err(error) => {
-                eprintln!("pagewalk: {error}");
+                say(&error);
                 code = ExitCode::from(error.code as u8);
             }
         }

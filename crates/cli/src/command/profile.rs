@@ -5,14 +5,15 @@ use crate::error::{CliError, Code};
 use crate::findings::{Detail, Namer, description, totals};
 use crate::live::{self, Live};
 use crate::machine;
-use crate::output::{Output, publish};
-use crate::process::{Ending, follow};
+use crate::output::{ResultFiles, publish};
+use crate::process::{Ending, explain_empty_region, follow_ahead};
 use pagewalk_capture::RingSource;
 use pagewalk_report::schema::{Host, ProcessResult, RESULT_SCHEMA, RunResult, Tool};
 use pagewalk_sim::Profile as Profiler;
 use pagewalk_trace::{Source, StreamHeader};
 use pagewalk_translate::MachineSpec;
 use std::process::{ExitCode, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Processes beyond so many are kept in brief.
@@ -20,11 +21,12 @@ const FULL_DETAIL: u32 = 16;
 
 pub fn run(arguments: Profile) -> Result<ExitCode, CliError> {
     let machines = machine::chosen(&arguments.model, arguments.style.quiet)?;
-    let report = arguments.output.as_deref().map(Output::open).transpose()?;
-    let live = Live::prepare(&arguments.command)?;
     let study = Study { machines, model: arguments.model, region: arguments.region, what_if: true };
+    study.check()?;
+    let files = ResultFiles::open(&arguments.outputs)?;
+    let live = Live::prepare(&arguments.command)?;
     let (result, status) = study.run_live(&live)?;
-    publish(&result, arguments.style, report, true)?;
+    publish(&result, arguments.style, files, true)?;
     Ok(live::exit_code(status))
 }
 
@@ -41,26 +43,26 @@ impl Study {
     pub fn run_live(&self, live: &Live) -> Result<(RunResult, ExitStatus), CliError> {
         let namer = Namer::default();
         let done = Mutex::new(Vec::new());
+        let any_begun = AtomicBool::new(false);
         let status = live.run(|source: RingSource| {
             let number = source.number();
             let detail = if number < FULL_DETAIL { Detail::Full } else { Detail::Brief };
-            let (process, _) = self.stream(source, &namer, detail, || {});
+            let (process, ending) = self.stream(source, &namer, detail, || {});
+            any_begun.fetch_or(ending.region_begun, Ordering::Relaxed);
             done.lock().unwrap_or_else(PoisonError::into_inner).push((number, process));
         })?;
+        explain_empty_region(&self.region, any_begun.into_inner());
         let mut processes = done.into_inner().unwrap_or_else(PoisonError::into_inner);
         processes.sort_by_key(|(number, _)| *number);
         let mut processes: Vec<ProcessResult> = processes.into_iter().map(|(_, process)| process).collect();
         name_roots_end(&mut processes, status);
-        let host = Host {
-            cpu: live.host.cpu.clone(),
-            kernel: live.host.kernel.clone(),
-            thp: live.host.thp.clone(),
-        };
+        let host =
+            Host { cpu: live.host.cpu.clone(), kernel: live.host.kernel.clone(), thp: live.host.thp.clone() };
         Ok((self.result(live.engine_name.clone(), host, processes), status))
     }
 
     /// Follows one stream to its end.
-    pub fn stream<S: Source>(
+    pub fn stream<S: Source + Send>(
         &self,
         source: S,
         namer: &Namer,
@@ -71,7 +73,7 @@ impl Study {
         let thp = machine::thp(self.model.thp, &header.thp);
         let mut profiler =
             Profiler::new(&self.machines, thp, self.what_if).expect("the number of machines was checked");
-        let ending = follow(source, &self.region, &mut profiler, each);
+        let ending = follow_ahead(source, &self.region, &mut profiler, each);
         let mut process = namer.process(&header, &self.machines, &mut profiler.finish(), detail);
         process.ended = ending.describe();
         process.losses.clone_from(&ending.losses);

@@ -3,8 +3,8 @@
 use crate::arguments::Record;
 use crate::error::{CliError, Code};
 use crate::live::{self, Live};
-use crate::output::Output;
-use crate::process::follow;
+use crate::output::{Output, say};
+use crate::process::{Ending, explain_empty_region, follow_ahead};
 use pagewalk_capture::RingSource;
 use pagewalk_trace::Source;
 use pagewalk_trace::pwt::{Summary, Writer};
@@ -20,24 +20,25 @@ struct Written {
     program: String,
     outcome: std::io::Result<Summary>,
     losses: Vec<String>,
+    region_begun: bool,
 }
 
 pub fn run(arguments: Record) -> Result<ExitCode, CliError> {
-    let (file, path) = Output::open(&arguments.output)?.into_parts();
-    let first = Mutex::new(Some(file));
+    let first = Mutex::new(Some(Output::open(&arguments.output)?));
     let live = Live::prepare(&arguments.command)?;
     let written = Mutex::new(Vec::new());
     let status = live.run(|source: RingSource| {
         let number = source.number();
-        let file = first.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| number == 0);
-        let one = write(source, &arguments, number, &path, file);
+        let first = first.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| number == 0);
+        let one = write(source, &arguments, number, first);
         written.lock().unwrap_or_else(PoisonError::into_inner).push(one);
     })?;
     let mut written = written.into_inner().unwrap_or_else(PoisonError::into_inner);
     written.sort_by_key(|one| one.number);
+    explain_empty_region(&arguments.region, written.iter().any(|one| one.region_begun));
     let mut failed = false;
     for one in &written {
-        failed |= report(one, arguments.style.quiet);
+        failed |= report(one, arguments.quiet);
     }
     if failed {
         return Err(CliError::new(Code::Failed, "not everything could be written")
@@ -46,20 +47,17 @@ pub fn run(arguments: Record) -> Result<ExitCode, CliError> {
     Ok(live::exit_code(status))
 }
 
-fn write(source: RingSource, arguments: &Record, number: u32, first: &Path, file: Option<File>) -> Written {
-    let path = numbered(first, number);
+fn write(source: RingSource, arguments: &Record, number: u32, first: Option<Output>) -> Written {
+    let path = numbered(&arguments.output, number);
     let program = source.header().program.clone();
-    let file = match file {
-        // Emptied only now, when there is something to put in its place.
-        Some(file) => file.set_len(0).map(|()| file),
-        None => File::create(&path),
-    };
-    let mut losses = Vec::new();
+    // The first file is emptied only now, when there is something to put in its place.
+    let file = first.map_or_else(|| File::create(&path), Output::begin);
+    let mut ending = Ending::default();
     let outcome = file.and_then(|file| Writer::new(file, source.header())).and_then(|mut writer| {
-        losses = follow(source, &arguments.region, &mut writer, || {}).losses;
+        ending = follow_ahead(source, &arguments.region, &mut writer, || {});
         writer.finish()
     });
-    Written { number, path, program, outcome, losses }
+    Written { number, path, program, outcome, losses: ending.losses, region_begun: ending.region_begun }
 }
 
 /// `T.pwt` for the first image, `T.1.pwt`, `T.2.pwt` … for those that follow.
@@ -76,19 +74,19 @@ fn numbered(first: &Path, number: u32) -> PathBuf {
 /// Says what became of a file; returns whether it failed.
 fn report(one: &Written, quiet: bool) -> bool {
     let path = one.path.display();
-    one.losses.iter().for_each(|loss| eprintln!("pagewalk: {path}: {loss}"));
+    one.losses.iter().for_each(|loss| say(format!("{path}: {loss}")));
     match &one.outcome {
         Ok(summary) if !quiet => {
             let records = summary.references + summary.block_executions;
-            eprintln!(
-                "pagewalk: {path}: {}: {records} records, {:.1} MiB, {:.3} bytes a record",
+            say(format!(
+                "{path}: {}: {records} records, {:.1} MiB, {:.3} bytes a record",
                 one.program,
                 summary.bytes as f64 / f64::from(1 << 20),
                 summary.bytes as f64 / records.max(1) as f64,
-            );
+            ));
         }
         Ok(_) => {}
-        Err(error) => eprintln!("pagewalk: {path}: {error}"),
+        Err(error) => say(format!("{path}: {error}")),
     }
     one.outcome.is_err()
 }

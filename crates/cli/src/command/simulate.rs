@@ -6,51 +6,52 @@ use crate::error::{CliError, Code};
 use crate::findings::{Detail, Namer};
 use crate::live::{self, Live};
 use crate::machine;
-use crate::output::{Output, publish};
+use crate::output::{ResultFiles, publish, say};
+use crate::process::explain_empty_region;
 use crate::progress::{self, Counted};
 use pagewalk_report::schema::Host;
-use pagewalk_trace::pwt::Reader;
 use pagewalk_trace::Source;
+use pagewalk_trace::pwt::Reader;
 use std::fs::File;
 use std::path::Path;
 use std::process::ExitCode;
 
 pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
     let machines = machine::chosen(&arguments.model, arguments.style.quiet)?;
-    let report = arguments.output.as_deref().map(Output::open).transpose()?;
     let study =
         Study { machines, model: arguments.model, region: arguments.region, what_if: arguments.what_if };
     study.check()?;
+    let files = ResultFiles::open(&arguments.outputs)?;
     if !arguments.command.is_empty() {
         let (result, status) = study.run_live(&Live::prepare(&arguments.command)?)?;
-        publish(&result, arguments.style, report, true)?;
+        publish(&result, arguments.style, files, true)?;
         return Ok(live::exit_code(status));
     }
     let namer = Namer::default();
     let mut processes = Vec::new();
     let mut about = None;
     let mut code = ExitCode::SUCCESS;
+    let mut any_begun = false;
     for trace in &arguments.traces {
         let reader = open(trace, arguments.style.quiet)?;
         let header = reader.header();
         about.get_or_insert_with(|| {
-            let host = Host {
-                cpu: header.cpu.clone(),
-                kernel: header.kernel.clone(),
-                thp: header.thp.clone(),
-            };
+            let host =
+                Host { cpu: header.cpu.clone(), kernel: header.kernel.clone(), thp: header.thp.clone() };
             (header.engine.clone(), host)
         });
         let (process, ending) = study.stream(reader, &namer, Detail::Full, || {});
-        if !ending.losses.is_empty() && ending.cut {
+        any_begun |= ending.region_begun;
+        if ending.cut {
             // What could be read is printed all the same.
-            ending.losses.iter().for_each(|loss| eprintln!("pagewalk: {}: {loss}", trace.display()));
+            ending.losses.iter().for_each(|loss| say(format!("{}: {loss}", trace.display())));
             code = ExitCode::from(Code::BadInput as u8);
         }
         processes.push(process);
     }
+    explain_empty_region(&study.region, any_begun);
     let (engine, host) = about.expect("clap requires a trace");
-    publish(&study.result(engine, host, processes), arguments.style, report, false)?;
+    publish(&study.result(engine, host, processes), arguments.style, files, false)?;
     Ok(code)
 }
 

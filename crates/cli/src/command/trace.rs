@@ -3,9 +3,10 @@
 use super::simulate::open;
 use crate::arguments::{Format, Region, Trace, TraceCommand};
 use crate::error::{CliError, Code};
-use crate::output::{Output, print};
+use crate::output::{Output, cannot_write, print, say, unless_gone};
 use crate::process::follow;
 use pagewalk_capture::{LackeySource, LackeyWriter};
+use pagewalk_trace::check::{Checker, Severity};
 use pagewalk_trace::pwt::{Info, Writer, info};
 use pagewalk_trace::{Analysis, Batch, Event, Source};
 use pagewalk_units::{Kind, RefIndex};
@@ -25,9 +26,7 @@ pub fn run(arguments: Trace) -> Result<ExitCode, CliError> {
 }
 
 fn show_info(trace: &Path, json: bool) -> Result<ExitCode, CliError> {
-    let bad = |e: &dyn std::fmt::Display| CliError::new(Code::BadInput, format!("{}: {e}", trace.display()));
-    let file = File::open(trace).map_err(|e| bad(&e))?;
-    let info = info(BufReader::new(file)).map_err(|e| bad(&e))?;
+    let info = read_info(trace)?;
     if json {
         let value = serde_json::to_string_pretty(&info);
         print(&(value.map_err(|e| CliError::new(Code::Failed, e))? + "\n"))?;
@@ -35,6 +34,12 @@ fn show_info(trace: &Path, json: bool) -> Result<ExitCode, CliError> {
         print(&info_text(trace, &info))?;
     }
     Ok(if info.damage.is_none() { ExitCode::SUCCESS } else { ExitCode::from(Code::BadInput as u8) })
+}
+
+fn read_info(trace: &Path) -> Result<Info, CliError> {
+    let bad = |e: &dyn std::fmt::Display| CliError::new(Code::BadInput, format!("{}: {e}", trace.display()));
+    let file = File::open(trace).map_err(|e| bad(&e))?;
+    info(BufReader::new(file)).map_err(|e| bad(&e))
 }
 
 fn info_text(trace: &Path, info: &Info) -> String {
@@ -60,67 +65,82 @@ fn info_text(trace: &Path, info: &Info) -> String {
     out
 }
 
+/// Says what breaks a rule. Warnings are worth knowing but leave the trace sound.
 fn check(trace: &Path) -> Result<ExitCode, CliError> {
-    let _ = trace;
-    todo!()
+    let mut checker = Checker::new();
+    let mut ending = follow(open(trace, false)?, &Region::default(), &mut checker, || {});
+    // Reading from the begin does without the pointer to the index at the file's end.
+    if let (false, Some(damage)) = (ending.cut, read_info(trace)?.damage) {
+        ending.cut = true;
+        ending.losses.push(damage);
+    }
+    let findings = checker.finish();
+    let mut out: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
+    let errors = findings.iter().filter(|finding| finding.rule.severity() == Severity::Error).count();
+    out += &match (errors, ending.cut) {
+        (0, false) => format!("{}: sound\n", trace.display()),
+        (0, true) => format!("{}: sound as far as it can be read\n", trace.display()),
+        (n, _) => format!("{}: {n} rules broken\n", trace.display()),
+    };
+    print(&out)?;
+    let readable = damage(trace, &ending.losses, ending.cut);
+    Ok(if errors > 0 { ExitCode::from(Code::BadInput as u8) } else { readable })
 }
 
 fn dump(trace: &Path, region: &Region) -> Result<ExitCode, CliError> {
     let mut dump = Dump { out: BufWriter::with_capacity(1 << 20, io::stdout()), outcome: Ok(()) };
     let ending = follow(open(trace, true)?, region, &mut dump, || {});
     let outcome = dump.outcome.and_then(|()| dump.out.flush());
-    finish_output(outcome)?;
+    unless_gone(outcome)?;
     Ok(damage(trace, &ending.losses, ending.cut))
 }
 
 fn import(input: &Path, output: &Path) -> Result<ExitCode, CliError> {
     let bad = |e: &dyn std::fmt::Display| CliError::new(Code::BadInput, format!("{}: {e}", input.display()));
-    let reader: Box<dyn BufRead + Send> = if input == Path::new("-") {
+    let mut reader: Box<dyn BufRead + Send> = if input == Path::new("-") {
         Box::new(BufReader::new(io::stdin()))
     } else {
         Box::new(BufReader::with_capacity(1 << 20, File::open(input).map_err(|e| bad(&e))?))
     };
-    let (file, path) = Output::open(output)?.into_parts();
-    let failed = |e: io::Error| CliError::new(Code::Failed, format!("writing {}: {e}", path.display()));
-    file.set_len(0).map_err(failed)?;
+    if reader.fill_buf().map_err(|e| bad(&e))?.is_empty() {
+        return Err(bad(&"the file is empty"));
+    }
+    let file = Output::open(output)?;
     let source = LackeySource::new(reader).map_err(|e| bad(&e))?;
-    let mut writer = Writer::new(file, source.header()).map_err(failed)?;
+    let failed = |e: io::Error| cannot_write(output, &e);
+    let mut writer = file.begin().and_then(|file| Writer::new(file, source.header())).map_err(failed)?;
     let ending = follow(source, &Region::default(), &mut writer, || {});
     let summary = writer.finish().map_err(failed)?;
     let records = summary.references + summary.block_executions;
-    eprintln!("pagewalk: {}: {records} records", path.display());
+    if records == 0 && !ending.cut {
+        let why = "there is no reference in it";
+        return Err(
+            bad(&why).or("lines of references are what `valgrind --tool=lackey --trace-mem=yes` writes")
+        );
+    }
+    say(format!("{}: {records} records", output.display()));
     Ok(damage(input, &ending.losses, ending.cut))
 }
 
 fn export(trace: &Path, output: Option<&Path>) -> Result<ExitCode, CliError> {
     let reader = open(trace, output.is_none())?;
     let out: Box<dyn Write + Send> = match output {
-        Some(path) => {
-            let (file, _) = Output::open(path)?.into_parts();
-            file.set_len(0).map_err(|e| CliError::new(Code::Failed, format!("{}: {e}", path.display())))?;
-            Box::new(file)
-        }
+        Some(path) => Box::new(Output::open(path)?.begin().map_err(|e| cannot_write(path, &e))?),
         None => Box::new(io::stdout()),
     };
     let mut writer = LackeyWriter::new(BufWriter::with_capacity(1 << 20, out));
     let ending = follow(reader, &Region::default(), &mut writer, || {});
-    finish_output(writer.finish().and_then(|mut out| out.flush()))?;
+    let written = writer.finish().and_then(|mut out| out.flush());
+    match output {
+        Some(path) => written.map_err(|e| cannot_write(path, &e))?,
+        None => unless_gone(written)?,
+    }
     Ok(damage(trace, &ending.losses, ending.cut))
 }
 
 fn damage(input: &Path, losses: &[String], cut: bool) -> ExitCode {
-    losses.iter().for_each(|loss| eprintln!("pagewalk: {}: {loss}", input.display()));
+    losses.iter().for_each(|loss| say(format!("{}: {loss}", input.display())));
     if cut { ExitCode::from(Code::BadInput as u8) } else { ExitCode::SUCCESS }
-}
-
-/// A reader that has gone away (as `head` does) is no error.
-fn finish_output(outcome: io::Result<()>) -> Result<(), CliError> {
-    match outcome {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
-            Err(CliError::new(Code::Failed, format!("writing: {e}")))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Prints references one a line: thread, kind, address, bytes; events as JSON after a `#`.

@@ -1,0 +1,151 @@
+//! A trace gives exactly what `profile` gave online, and the same input always gives the same bytes.
+
+use crate::harness::{Place, joined, metric};
+use serde_json::Value;
+
+/// Touches 16 MiB at random in three parts, the middle one between marks 1 and 2, and prints.
+const WORK: &str = r#"
+    #include "pagewalk.h"
+    #include <stdio.h>
+    #include <stdlib.h>
+    static unsigned state = 1;
+    static long visit(unsigned char* table, int times) {
+        long sum = 0;
+        for (int i = 0; i < times; i++) {
+            state = state * 1664525u + 1013904223u;
+            sum += table[state >> 8]++;
+        }
+        return sum;
+    }
+    int main(void) {
+        unsigned char* table = calloc(1, 1 << 24);
+        long sum = visit(table, 100000);
+        PAGEWALK_MARK(1);
+        sum += visit(table, 50000);
+        PAGEWALK_MARK(2);
+        sum += visit(table, 100000);
+        printf("{\"not\": \"ours\", \"sum\": %ld}\n", sum);
+        return 0;
+    }
+"#;
+
+/// A result without what differs between two runs of one program: process ids, and our own command line.
+fn comparable(mut result: Value) -> Value {
+    result["tool"]["command_line"] = Value::Null;
+    for process in result["processes"].as_array_mut().expect("a list of processes") {
+        process["pid"] = Value::Null;
+        process["parent"] = Value::Null;
+    }
+    result
+}
+
+/// Records and profiles `program`, and compares everything that the two say.
+fn assert_trace_equals_profile(place: &Place, options: &[&str], program: &[&str]) -> Value {
+    place.good(&joined(&[&["profile", "-q", "-o", "online.json"], options, &["--"], program]));
+    place.good(&joined(&[&["record", "-q", "-o", "t.pwt", "--"], program]));
+    place.good(&joined(&[&["simulate", "-q", "--what-if", "-o", "offline.json"], options, &["t.pwt"]]));
+    let (online, offline) = (comparable(place.json("online.json")), comparable(place.json("offline.json")));
+    for part in ["/machines", "/processes/0/what_if", "/processes/0/attribution", ""] {
+        assert_eq!(online.pointer(part), offline.pointer(part), "{part}");
+    }
+    online
+}
+
+#[test]
+fn a_trace_gives_what_profile_gave() {
+    let place = Place::new();
+    let work = place.compile("work", WORK);
+    let result = assert_trace_equals_profile(&place, &[], &[&work]);
+    assert!(metric(&result, "walks") > 100_000, "{}", metric(&result, "walks"));
+    let alternatives = result["processes"][0]["what_if"].as_array().unwrap();
+    let has = |id: &str| alternatives.iter().any(|alternative| alternative["id"] == id);
+    for id in ["baseline", "all_4k", "thp", "all_2m", "mapping_2m", "double_tlb", "perfect_tlb"] {
+        assert!(has(id), "{id} in {alternatives:?}");
+    }
+}
+
+#[test]
+fn so_it_does_for_a_program_with_libraries() {
+    let place = Place::new();
+    let text: String = (0..4000).map(|i| format!("line {} of a text\n", i * 7919 % 4001)).collect();
+    place.write("text", text);
+    let result = assert_trace_equals_profile(&place, &[], &["gzip", "-c", "text"]);
+    let mappings = result["processes"][0]["attribution"]["mappings"].as_array().unwrap();
+    let named = |end: &str| mappings.iter().any(|row| row["name"].as_str().unwrap().ends_with(end));
+    assert!(named("/gzip") && named("/libc.so.6"), "{mappings:?}");
+}
+
+#[test]
+fn machines_together_count_as_each_alone() {
+    let place = Place::new();
+    let work = place.compile("work", WORK);
+    let both = ["-m", "zen4", "-m", "skylake_sp"];
+    let result = assert_trace_equals_profile(&place, &both, &[&work]);
+    for (index, machine) in ["zen4", "skylake_sp"].into_iter().enumerate() {
+        let alone = place.good(&["simulate", "--json", "-m", machine, "t.pwt"]).json();
+        assert_eq!(alone["machines"].as_array().unwrap().len(), 1);
+        assert_eq!(alone["machines"][0], result["machines"][index]);
+        assert_eq!(alone["processes"][0]["machines"][0], result["processes"][0]["machines"][index]);
+        assert_eq!(alone["processes"][0]["what_if"], Value::Array(vec![]));
+    }
+    // Which machine is first decides whose mappings' walks are told.
+    let other = place.good(&["simulate", "--json", "-m", "skylake_sp", "-m", "zen4", "t.pwt"]).json();
+    assert_eq!(other["machines"][1], result["machines"][0]);
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    let place = Place::new();
+    let work = place.compile("work", WORK);
+    place.good(&["record", "-o", "a.pwt", "--", &work]);
+    let simulate = ["simulate", "--what-if", "--json", "-o", "report.html", "a.pwt"];
+    let first = (place.good(&simulate).stdout, place.read("report.html"));
+    let second = (place.good(&simulate).stdout, place.read("report.html"));
+    assert!(first == second);
+    place.good(&["profile", "-o", "b.json", "--", &work]);
+    place.good(&["profile", "-o", "c.json", "--", &work]);
+    assert_eq!(comparable(place.json("b.json")), comparable(place.json("c.json")));
+}
+
+/// Each way to name a part of the run: online, while recording, and when the trace is read.
+#[test]
+fn a_region_is_the_same_online_and_in_a_trace() {
+    let place = Place::new();
+    let work = place.compile("work", WORK);
+    place.good(&["record", "-o", "whole.pwt", "--", &work]);
+    let whole = metric(&place.good(&["simulate", "--json", "whole.pwt"]).json(), "instructions");
+    let marks = ["--from-marker", "1", "--to-marker", "2"];
+    for (region, expected) in [
+        (&marks[..], 50_000 * 7..50_000 * 20),
+        (&["--from-marker", "2"], 100_000 * 7..100_000 * 20 + 20_000),
+        (&["--to-marker", "1"], 100_000 * 7..100_000 * 20 + 20_000),
+        (&["--skip", "200000"], whole - 200_000 - 100..whole - 200_000 + 1),
+        (&["--max-instructions", "300000"], 300_000..300_100),
+        (&["--skip", "1000", "--max-instructions", "300000"], 300_000..300_100),
+        (&joined(&[&marks, &["--skip", "5000", "--max-instructions", "70000"]]), 70_000..70_100),
+    ] {
+        place.good(&joined(&[&["profile", "-o", "online.json"], region, &["--", &work]]));
+        let online = comparable(place.json("online.json"));
+        let read = joined(&[&["simulate", "--what-if", "--json"], region, &["whole.pwt"]]);
+        assert_eq!(comparable(place.good(&read).json()), online, "{region:?}");
+        place.good(&joined(&[&["record", "-o", "part.pwt"], region, &["--", &work]]));
+        let part = comparable(place.good(&["simulate", "--what-if", "--json", "part.pwt"]).json());
+        assert_eq!(part, online, "{region:?}");
+        let instructions = metric(&online, "instructions");
+        assert!(expected.contains(&instructions), "{region:?}: {instructions} of {whole}");
+    }
+}
+
+#[test]
+fn a_region_that_never_begins_is_explained() {
+    let place = Place::new();
+    let work = place.compile("work", WORK);
+    let outcome = place.good(&["profile", "--from-marker", "7", "--skip", "3", "-o", "r.json", "--", &work]);
+    let message = "nothing was counted: the program never came to where --from-marker 7 --skip 3 begins";
+    assert!(outcome.stderr.contains(message), "{}", outcome.stderr);
+    assert_eq!(metric(&place.json("r.json"), "references"), 0);
+    let outcome = place.good(&["record", "--skip", "1000000000", "-o", "t.pwt", "--", &work]);
+    assert!(outcome.stderr.contains("where --skip 1000000000 begins"), "{}", outcome.stderr);
+    let outcome = place.good(&["simulate", "--from-marker", "1", "t.pwt"]);
+    assert!(outcome.stderr.contains("where --from-marker 1 begins"), "{}", outcome.stderr);
+}

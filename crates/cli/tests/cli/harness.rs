@@ -1,0 +1,190 @@
+//! What the tests share: a folder of their own, programs to run in it, and the command's outcome.
+
+use pagewalk_capture::engine::{Engine, Options};
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// The command under test.
+pub const PAGEWALK: &str = env!("CARGO_BIN_EXE_pagewalk");
+/// Where it finds Valgrind, and traced programs theirs.
+pub const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// The issue's example of a machine file.
+pub const EXAMPLE_MACHINE: &str = r#"schema = 1
+name = "example"
+
+[[tlb]]
+name = "l1d"
+level = 1
+serves = ["load", "store"]
+page_sizes = ["4K"]
+entries = 64
+ways = 4
+replacement = "lru"
+
+[[tlb]]
+name = "l2"
+level = 2
+serves = ["fetch", "load", "store"]
+page_sizes = ["4K", "2M"]
+entries = 1536
+ways = 12
+
+[walker]
+kind = "radix"
+levels = 4
+caches = { pde = { entries = 32, ways = 4 }, pdpte = { entries = 4 }, pml4 = { entries = 2 } }
+
+[cost]
+l2_hit = 7
+walk_reference = 20
+"#;
+
+fn user_cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache")
+}
+
+/// The engine that the command uses here.
+pub fn engine() -> Engine {
+    let cache = Some(user_cache().join("pagewalk"));
+    Engine::prepare(&Options { cache, ..Options::default() }).expect("the engine builds on this host")
+}
+
+/// A folder of one test, where its commands run.
+pub struct Place(TempDir);
+
+impl Place {
+    pub fn new() -> Place {
+        Place(tempfile::tempdir().expect("the temporary folder is writable"))
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.path(name).symlink_metadata().is_ok()
+    }
+
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, bytes).expect("the temporary folder is writable");
+        path
+    }
+
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        let path = self.path(name);
+        std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    pub fn json(&self, name: &str) -> Value {
+        serde_json::from_slice(&self.read(name)).expect("the file is JSON")
+    }
+
+    /// Compiles a C program without shared libraries; gives its path for a command line.
+    pub fn compile(&self, name: &str, source: &str) -> String {
+        let file = self.write(&format!("{name}.c"), source);
+        let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../capture/engines/valgrind/include");
+        let output = Command::new("gcc")
+            .args(["-O1", "-g", "-static", "-I", include, "-o"])
+            .arg(self.path(name))
+            .arg(file)
+            .output()
+            .expect("gcc is here");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        format!("./{name}")
+    }
+
+    /// The command in this folder, with an environment that is the same everywhere.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(PAGEWALK);
+        command.args(arguments);
+        self.settle(&mut command);
+        command
+    }
+
+    /// Gives a command this folder and the environment that is the same everywhere.
+    pub fn settle(&self, command: &mut Command) {
+        command.current_dir(self.0.path()).env_clear();
+        command.env("PATH", SEARCH_PATH).env("XDG_CACHE_HOME", user_cache());
+    }
+
+    /// Runs the command to its end.
+    pub fn run(&self, arguments: &[&str]) -> Outcome {
+        Outcome::of(self.command(arguments).output().expect("the command starts"))
+    }
+
+    /// Runs it and expects success.
+    pub fn good(&self, arguments: &[&str]) -> Outcome {
+        let outcome = self.run(arguments);
+        assert_eq!(outcome.code, 0, "{arguments:?}: {}", outcome.stderr);
+        outcome
+    }
+}
+
+/// How a run of the command ended.
+#[derive(Debug)]
+pub struct Outcome {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Outcome {
+    pub fn of(output: Output) -> Outcome {
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!stderr.contains("panicked"), "{stderr}");
+        let code = output.status.code().unwrap_or_else(|| panic!("{}: {stderr}", output.status));
+        Outcome { code, stdout: String::from_utf8_lossy(&output.stdout).into_owned(), stderr }
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {}", self.stdout))
+    }
+
+    /// Expects this exit code, and one message that holds all of `parts`.
+    #[track_caller]
+    pub fn refuses(&self, code: i32, parts: &[&str]) {
+        assert_eq!(self.code, code, "{}", self.stderr);
+        for part in parts {
+            assert!(self.stderr.contains(part), "no `{part}` in: {}", self.stderr);
+        }
+        let messages = self.stderr.lines().filter(|line| line.starts_with("pagewalk: ")).count();
+        let clap = self.stderr.starts_with("error: ");
+        assert!(messages == 1 || clap, "{messages} messages: {}", self.stderr);
+    }
+
+    /// Expects that the damage of a file is told: as a message, or among what `trace info` prints.
+    #[track_caller]
+    pub fn tells_damage(&self, parts: &[&str]) {
+        assert_eq!(self.code, 3, "{}{}", self.stdout, self.stderr);
+        for part in parts {
+            assert!(
+                self.stderr.contains(part) || self.stdout.contains(part),
+                "{}{}",
+                self.stdout,
+                self.stderr
+            );
+        }
+    }
+}
+
+/// A metric of the first machine, summed over all processes.
+#[track_caller]
+pub fn metric(result: &Value, name: &str) -> u64 {
+    let metrics = &result["machines"][0]["metrics"];
+    metrics[name].as_u64().unwrap_or_else(|| panic!("no {name} in {metrics}"))
+}
+
+/// Copies of `names` as arguments, as many as wanted, for building command lines.
+pub fn joined<'a>(parts: &[&[&'a str]]) -> Vec<&'a str> {
+    parts.concat()
+}
+
+/// A path as an argument.
+pub fn text(path: &Path) -> &str {
+    OsStr::to_str(path.as_os_str()).expect("temporary paths are plain")
+}

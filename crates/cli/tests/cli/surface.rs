@@ -1,0 +1,169 @@
+//! What users see first: where output goes, help, manual pages, completions, lists.
+
+use crate::harness::{Outcome, Place, metric};
+use std::process::{Command, Stdio};
+
+const COMMANDS: [&str; 8] =
+    ["profile", "record", "simulate", "trace", "machines", "report", "doctor", "completions"];
+
+/// The program's output stays the program's: text goes to stderr, JSON to stdout after it, or to a file of its own.
+#[test]
+fn the_programs_output_and_ours_can_be_told_apart() {
+    let place = Place::new();
+    let program = ["--", "sh", "-c", "echo '{\"the program\": 1}'; echo complaint >&2"];
+    let outcome = place.good(&[&["profile", "-o", "r.json", "-o", "r.html"], &program[..]].concat());
+    assert_eq!(outcome.stdout, "{\"the program\": 1}\n");
+    assert!(outcome.stderr.starts_with("complaint\n"), "{}", outcome.stderr);
+    for part in ["walk cycles", "report written to r.html", "result written to r.json"] {
+        assert!(outcome.stderr.contains(part), "{}", outcome.stderr);
+    }
+    assert_eq!(place.json("r.json")["schema"], "pagewalk.result/1");
+
+    let outcome = place.good(&[&["profile", "-q", "--json"], &program[..]].concat());
+    let ours = outcome.stdout.strip_prefix("{\"the program\": 1}\n").expect("the program's line comes first");
+    let json: serde_json::Value = serde_json::from_str(ours).expect("JSON and nothing else follows");
+    assert!(metric(&json, "instructions") > 10_000);
+    assert_eq!(outcome.stderr, "complaint\n");
+
+    // A trace has no program beside it: its text goes to stdout.
+    place.good(&["record", "-q", "-o", "t.pwt", "--", "true"]);
+    let outcome = place.good(&["simulate", "t.pwt"]);
+    assert!(outcome.stdout.contains("walk cycles"));
+    assert_eq!(outcome.stderr, "");
+    let outcome = place.good(&["simulate", "--json", "t.pwt"]);
+    assert_eq!(outcome.json()["processes"].as_array().unwrap().len(), 1);
+}
+
+/// The program reads our standard input, as if it had been started alone.
+#[test]
+fn the_programs_input_is_ours() {
+    let place = Place::new();
+    let mut child = place
+        .command(&["record", "-q", "--", "cat"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"through\n").unwrap();
+    assert_eq!(child.wait_with_output().unwrap().stdout, b"through\n");
+}
+
+#[test]
+fn a_saved_result_makes_the_same_report() {
+    let place = Place::new();
+    place.good(&["profile", "-o", "r.json", "-o", "r.html", "--", "true"]);
+    let outcome = place.good(&["report", "-o", "again.html", "r.json"]);
+    assert_eq!(outcome.stderr, "pagewalk: report written to again.html\n");
+    assert!(place.read("r.html") == place.read("again.html"));
+}
+
+/// Forks and execs get files and results of their own, in order of start.
+#[test]
+fn children_have_files_of_their_own() {
+    let place = Place::new();
+    place.good(&["record", "-q", "-o", "t.pwt", "--", "dash", "-c", "/bin/true; /bin/echo"]);
+    for (name, program, origin) in [
+        ("t.pwt", "/dash", "start"),
+        ("t.1.pwt", "/dash", "fork"),
+        ("t.2.pwt", "/true", "exec"),
+        ("t.3.pwt", "/dash", "fork"),
+        ("t.4.pwt", "/echo", "exec"),
+    ] {
+        let info =
+            serde_json::from_str::<serde_json::Value>(&place.good(&["trace", "info", "--json", name]).stdout);
+        let header = &info.unwrap()["header"];
+        assert!(header["program"].as_str().unwrap().ends_with(program), "{name}: {header}");
+        assert_eq!(header["origin"].as_str().unwrap().to_lowercase(), origin, "{name}");
+    }
+    assert!(!place.has("t.5.pwt"));
+    let all = ["t.pwt", "t.1.pwt", "t.2.pwt", "t.3.pwt", "t.4.pwt"];
+    let together = place.good(&[&["simulate", "--json"], &all[..]].concat()).json();
+    let alone = |name| metric(&place.good(&["simulate", "--json", name]).json(), "walks");
+    assert_eq!(metric(&together, "walks"), all.into_iter().map(alone).sum::<u64>());
+}
+
+#[test]
+fn help_and_manual_pages_exist_for_every_command() {
+    let place = Place::new();
+    let help = place.good(&["--help"]).stdout;
+    assert!(help.contains("Exit codes: 0 done, 1 failed, 2 usage, 3 bad input file, 4 this host cannot"));
+    assert!(place.good(&["man"]).stdout.contains(".TH pagewalk 1"));
+    for command in COMMANDS {
+        assert!(help.contains(&format!("\n  {command} ")), "{command}");
+        let own = place.good(&[command, "--help"]).stdout;
+        assert!(own.contains(&format!("Usage: pagewalk {command}")), "{own}");
+        assert!(own.lines().all(|line| line.chars().count() <= 100), "{own}");
+        let page = place.good(&["man", command]).stdout;
+        assert!(page.contains(&format!(".TH pagewalk-{command} 1")), "{page}");
+        assert!(page.contains(&format!("\\fBpagewalk {command}\\fR")), "{page}");
+    }
+    let page = place.good(&["man", "trace", "import"]).stdout;
+    assert!(page.contains(".TH pagewalk-trace-import 1"), "{page}");
+    place.run(&["man", "trace", "inport"]).refuses(2, &["`inport`", "info, check, dump, import, export"]);
+    assert!(place.good(&["--version"]).stdout.starts_with("pagewalk 0."));
+    assert_eq!(place.run(&[]).code, 2);
+}
+
+#[test]
+fn completions_are_scripts_that_their_shells_accept() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = place.good(&["completions", shell]).stdout;
+        for command in COMMANDS {
+            assert!(script.contains(command), "{shell}: {command}");
+        }
+    }
+    place.write("completions.bash", place.good(&["completions", "bash"]).stdout);
+    let test = "source completions.bash && complete -p pagewalk";
+    let mut command = Command::new("bash");
+    place.settle(command.args(["--norc", "-c", test]));
+    assert!(Outcome::of(command.output().unwrap()).stdout.contains("_pagewalk"));
+}
+
+#[test]
+fn the_library_is_listed_shown_and_sound() {
+    let place = Place::new();
+    let list = place.good(&["machines", "list"]).stdout;
+    let names: Vec<&str> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.contains(&"golden_cove") && names.contains(&"zen4"), "{names:?}");
+    assert_eq!(place.good(&["machines", "check"]).stdout.lines().count(), names.len());
+    for name in names {
+        assert!(place.good(&["machines", "show", name]).stdout.contains("walker: radix"));
+        // The text it shows is a machine file that reads as the machine.
+        place.write("copy.toml", place.good(&["machines", "show", "--toml", name]).stdout);
+        let copy = place.good(&["machines", "show", "./copy.toml"]).stdout;
+        assert_eq!(copy, place.good(&["machines", "show", name]).stdout);
+    }
+}
+
+#[test]
+fn doctor_says_what_this_host_can_do() {
+    let place = Place::new();
+    let outcome = place.good(&["doctor"]);
+    assert!(outcome.stdout.starts_with("ok  capture engine       valgrind 3."), "{}", outcome.stdout);
+    let json = place.good(&["doctor", "--json"]).json();
+    assert_eq!(json["schema"], "pagewalk.doctor/1");
+    assert_eq!(json["findings"][0]["able"], true);
+}
+
+#[test]
+fn a_trace_can_be_looked_into() {
+    let place = Place::new();
+    place.good(&["record", "-q", "-o", "t.pwt", "--", "true"]);
+    let info = place.good(&["trace", "info", "t.pwt"]).stdout;
+    for part in ["t.pwt: version ", "program            ", "/true", "instructions", "bytes each", "map "] {
+        assert!(info.contains(part), "{part}: {info}");
+    }
+    assert_eq!(place.good(&["trace", "check", "t.pwt"]).stdout, "t.pwt: sound\n");
+    let dump = place.good(&["trace", "dump", "t.pwt"]).stdout;
+    let instructions = metric(&place.good(&["simulate", "--json", "t.pwt"]).json(), "instructions");
+    assert_eq!(dump.lines().filter(|line| line.starts_with("1 fetch ")).count() as u64, instructions);
+    assert!(
+        dump.lines().any(|line| line.starts_with("# {\"Map\":") || line.starts_with("# {\"map\":")),
+        "no map"
+    );
+    assert!(dump.lines().last().unwrap().contains("xit"), "{:?}", dump.lines().last());
+    let part = place.good(&["trace", "dump", "--skip", "100", "--max-instructions", "50", "t.pwt"]).stdout;
+    let fetches = part.lines().filter(|line| line.contains(" fetch ")).count();
+    assert!((50..80).contains(&fetches), "{fetches}");
+}
