@@ -1,4 +1,5 @@
-//! The text that `valgrind --tool=lackey --trace-mem=yes` writes: one line for each instruction and each data reference.
+//! The text that `valgrind --tool=lackey --trace-mem=yes` writes: one line for each instruction and each data
+//! reference.
 //!
 //! ```text
 //! I  04000c50,3

@@ -1,9 +1,9 @@
 //! Running a real program under an engine, and importers.
 //!
 //! Design constraints: engines live in processes of their own, under licences of their own, and are spoken to through
-//! the documented stream of `engines/valgrind/WIRE.md` only; nothing that comes from another process or a file is trusted;
-//! whatever fails, the traced program runs on to its own end; no simulator, report or column format is
-//! known here, so that recording stays light.
+//! the documented stream of `engines/valgrind/WIRE.md` only; nothing that comes from another process or a file
+//! is trusted; whatever fails, the traced program runs on to its own end; no simulator, report or column format
+//! is known here, so that recording stays light.
 //!
 //! - [`engine::Engine`]: the Valgrind tool, built once for the Valgrind that is installed.
 //! - [`Session`]: runs the engine's command and hands out one [`RingSource`] for each process image.

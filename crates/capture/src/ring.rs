@@ -1,9 +1,10 @@
 //! The reading end of the ring in shared memory.
 //!
-//! Design constraints: the engine's process, and a wild store of the traced program, may write anything into the ring at any moment, and
-//! the process may die at any moment. So sizes are checked against the file once, when it is mapped, and kept
-//! on this side; the file is sealed against shrinking; and every chunk is copied, as atomic words, to private
-//! memory before it is looked at. A copied chunk is given back to the engine before it is decoded.
+//! Design constraints: the engine's process, and a wild store of the traced program, may write anything into
+//! the ring at any moment, and the process may die at any moment. So sizes are checked against the file once,
+//! when it is mapped, and kept on this side; the file is sealed against shrinking; and every chunk is copied,
+//! as atomic words, to private memory before it is looked at. A copied chunk is given back to the engine before
+//! it is decoded.
 
 use crate::wire::{Chunk, MAGIC, MAX_CHUNK_BYTES, MAX_CHUNKS, WIRE_VERSION, offset};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -45,8 +46,9 @@ impl SharedMemory {
     /// `count` words at byte offset `at`.
     fn words(&self, at: usize, count: usize) -> &[AtomicU64] {
         assert!(at.is_multiple_of(8) && at <= self.bytes && count <= (self.bytes - at) / 8);
-        // SAFETY: the range lies in the mapping, which lives as long as `self`, and is aligned, as the mapping starts at a page.
-        // Any bytes are a valid AtomicU64, and no other kind of reference to the memory is ever made.
+        // SAFETY: the range lies in the mapping, which lives as long as `self`, and is aligned, as the mapping
+        // starts at a page. Any bytes are a valid AtomicU64, and no other kind of reference to the memory is
+        // ever made.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at).cast(), count) }
     }
 

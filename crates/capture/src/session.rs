@@ -1,8 +1,8 @@
 //! A session: one command run under an engine, and the streams of all its processes.
 //!
-//! Design constraints: a process that cannot be followed runs on untraced and is named in [`Session::refused`], it never
-//! stops the others; what a process image costs here is one thread and one connection while it lives, however many
-//! came before it; no process is left a zombie; the terminal's signals are the caller's business.
+//! Design constraints: a process that cannot be followed runs on untraced and is named in [`Session::refused`],
+//! it never stops the others; what a process image costs here is one thread and one connection while it lives,
+//! however many came before it; no process is left a zombie; the terminal's signals are the caller's business.
 
 mod processes;
 mod streams;

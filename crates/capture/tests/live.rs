@@ -188,7 +188,10 @@ fn a_program_of_the_c_library_equals_lackeys() {
             qsort(numbers, 3000, sizeof *numbers, by_value);
             char text[64];
             long sum = 0;
-            for (int i = 0; i < 100; i++) { snprintf(text, sizeof text, "%d %g", numbers[i], i / 3.0); sum += strlen(text); }
+            for (int i = 0; i < 100; i++) {
+                snprintf(text, sizeof text, "%d %g", numbers[i], i / 3.0);
+                sum += strlen(text);
+            }
             char* big = calloc(1, 1 << 20);
             memset(big, 3, 100000); memmove(big + 50, big, 70000);
             free(big); free(numbers);
