@@ -57,7 +57,7 @@ pub struct Style {
 /// Which part of the stream counts.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Region {
-    /// Begin at the program's first marker with this number (see include/pagewalk.h)
+    /// Begin at the program's first marker with this number (PAGEWALK_MARK of pagewalk.h sets one)
     #[arg(long, value_name = "ID")]
     pub from_marker: Option<u64>,
     /// End at the next marker with this number

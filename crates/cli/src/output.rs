@@ -105,7 +105,7 @@ enum Format {
 /// The form that a file's name asks for.
 fn format_of(path: &Path) -> Result<Format, CliError> {
     match path.extension().and_then(|extension| extension.to_str()) {
-        Some("html" | "htm") => Ok(Format::Html),
+        Some("html") => Ok(Format::Html),
         Some("json") => Ok(Format::Json),
         _ => Err(CliError::new(Code::Usage, format!("cannot tell what to write to {}", path.display()))
             .or("let the name end in .html for the report, or in .json for the data")),

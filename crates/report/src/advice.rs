@@ -25,6 +25,9 @@ pub fn advise(process: &ProcessResult) -> String {
         return "No advice: no machine was simulated.".to_owned();
     };
     let name = &machine.name;
+    if whole(machine, "references") == Some(0) {
+        return "No advice: no reference was counted.".to_owned();
+    }
     if whole(machine, "walks") == Some(0) {
         return format!("Nothing to gain here: on {name} the program makes no page walk at all.");
     }

@@ -127,6 +127,9 @@ pub(crate) fn headline(process: &ProcessResult) -> String {
     let Some(machine) = process.machines.first() else {
         return format!("{program} ran, but no machine was simulated.");
     };
+    if whole(machine, "references") == Some(0) {
+        return format!("No reference of {program} was counted.");
+    }
     let instructions = whole(machine, "instructions").map_or("an unknown number of".to_owned(), count);
     match (whole(machine, "walks"), walk_cycle_share(machine)) {
         (Some(0), _) => {

@@ -5,7 +5,7 @@
 
 mod fixtures;
 
-use pagewalk_report::schema::RunResult;
+use pagewalk_report::schema::{Number, RunResult};
 use pagewalk_report::{TextOptions, render_text};
 use std::path::Path;
 
@@ -94,6 +94,27 @@ fn a_program_without_walks_has_nothing_to_gain() {
     let printed = text(&fixtures::no_walks(), 100, false);
     assert!(printed.contains("true makes no page walk in 118 k instructions on intel-skylake."), "{printed}");
     assert!(printed.contains("Nothing to gain here"), "{printed}");
+}
+
+#[test]
+fn a_region_that_nothing_fell_into_says_so() {
+    let mut result = fixtures::no_walks();
+    let metrics = &mut result.processes[0].machines[0].metrics;
+    metrics.values_mut().for_each(|value| *value = Number::Count(0));
+    result.processes[0].advice = pagewalk_report::advise(&result.processes[0]);
+    let printed = text(&result, 100, false);
+    assert!(printed.contains("No reference of true was counted."), "{printed}");
+    assert!(printed.contains("No advice: no reference was counted."), "{printed}");
+}
+
+#[test]
+fn a_result_saved_as_data_only_is_told_of_the_report() {
+    let mut result = fixtures::no_walks();
+    for (option, told) in [("r.json", true), ("r.html", false)] {
+        let line = ["pagewalk", "profile", "-o", option, "--", "true", "x.html"];
+        result.tool.command_line = line.map(str::to_owned).to_vec();
+        assert_eq!(text(&result, 100, false).contains("-o report.html for the pictures"), told, "{option}");
+    }
 }
 
 #[test]

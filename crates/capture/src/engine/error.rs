@@ -65,7 +65,7 @@ pub enum EngineError {
     #[error("neither XDG_CACHE_HOME nor HOME is set: there is no place to keep the engine; set one of them")]
     NoCache,
     /// A file operation failed.
-    #[error("{action} {path}: {source}")]
+    #[error("cannot {action} {path}: {source}")]
     File {
         /// What was tried.
         action: &'static str,

@@ -47,7 +47,10 @@ fn info_text(trace: &Path, info: &Info) -> String {
     let header = &info.header;
     let mut out = format!("{}: version {}, {} bytes\n", trace.display(), info.version, info.bytes);
     let mut line = |name: &str, value: String| out += &format!("  {name:<18} {value}\n");
-    line("program", header.arguments.join(" "));
+    line(
+        "program",
+        if header.arguments.is_empty() { header.program.clone() } else { header.arguments.join(" ") },
+    );
     line("process", format!("{} (parent {})", header.pid, header.parent));
     line("engine", header.engine.clone());
     line("host", format!("{}, Linux {}, THP {}", header.cpu, header.kernel, header.thp));

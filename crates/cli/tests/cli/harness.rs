@@ -179,7 +179,7 @@ pub fn metric(result: &Value, name: &str) -> u64 {
     metrics[name].as_u64().unwrap_or_else(|| panic!("no {name} in {metrics}"))
 }
 
-/// Copies of `names` as arguments, as many as wanted, for building command lines.
+/// The parts of a command line, one after the other.
 pub fn joined<'a>(parts: &[&[&'a str]]) -> Vec<&'a str> {
     parts.concat()
 }

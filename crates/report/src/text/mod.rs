@@ -107,10 +107,8 @@ fn losses(page: &mut Page, processes: &[ProcessResult]) {
 
 /// What the reader may want to do next, unless this run did it already.
 fn next_step(page: &mut Page, result: &RunResult) {
-    let own_options = || result.tool.command_line.iter().take_while(|argument| *argument != "--");
-    let writes_report = own_options().any(|argument| {
-        argument.starts_with("--output") || (argument.starts_with("-o") && !argument.starts_with("--"))
-    });
+    let mut own_options = result.tool.command_line.iter().take_while(|argument| *argument != "--");
+    let writes_report = own_options.any(|argument| argument.ends_with(".html"));
     let picture = "-o report.html for the pictures";
     let longer = "-v for longer tables";
     let text = match (writes_report, page.verbose) {

@@ -16,7 +16,13 @@ const BAR_CELLS: usize = 16;
 
 pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult) {
     let what = format!("pid {}, {}", process.pid, printable(&process.ended));
-    let command = Line::new(Style::Quiet, printable(&process.command_line.join(" ")));
+    // An imported trace may know neither program nor command line.
+    let command = if process.command_line.is_empty() {
+        process.program.clone()
+    } else {
+        process.command_line.join(" ")
+    };
+    let command = Line::new(Style::Quiet, printable(&command));
     let room = page.width.saturating_sub(what.chars().count() + 2);
     page.line(command.fit(room).and(Style::Quiet, format!("  {what}")));
     page.paragraph(Line::default(), Style::Strong, &printable(&headline(process)));
