@@ -28,7 +28,7 @@ pub enum Command {
     Trace(Trace),
     /// The library of machines
     Machines(Machines),
-    /// Make the HTML report from saved results
+    /// Make the HTML report from a saved result
     Report(Report),
     /// What this host can do, and what would enable the rest
     Doctor(Doctor),
@@ -82,7 +82,7 @@ pub enum Thp {
 #[derive(Clone, Debug, Args)]
 pub struct Model {
     /// Machine to simulate: a name from `pagewalk machines list` or a .toml file; may be given several times.
-    /// Default: the host's CPU if the library has it
+    /// Default: the host's CPU if the library has it, else golden_cove
     #[arg(short, long = "machine", value_name = "MACHINE")]
     pub machines: Vec<String>,
     /// Transparent huge page mode of the baseline. Default: the recording host's
@@ -242,7 +242,7 @@ pub struct Report {
     /// Write the HTML report here
     #[arg(short, long, value_name = "REPORT.html", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
-    /// A result saved with --json
+    /// A result saved with `-o RESULT.json` or --json
     #[arg(value_hint = ValueHint::FilePath)]
     pub result: PathBuf,
 }

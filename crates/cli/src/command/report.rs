@@ -12,7 +12,7 @@ pub fn run(arguments: Report) -> Result<ExitCode, CliError> {
         .map_err(|e| CliError::new(Code::BadInput, format!("cannot read {path}: {e}")))?;
     let result = from_json(&text).map_err(|e| {
         CliError::new(Code::BadInput, format!("{path}: {e}"))
-            .or("save a result with `pagewalk profile --json`")
+            .or("save a result with `pagewalk profile -o result.json`")
     })?;
     let written = Output::open(&arguments.output)?.write(render_html(&result).as_bytes())?;
     say(format!("report written to {}", written.display()));

@@ -390,10 +390,17 @@ fn what_fits_on_a_full_disk_can_be_read() {
          {pagewalk} simulate -q --json disk/t.pwt >result.json; echo $?",
         pagewalk = crate::harness::PAGEWALK,
     );
-    let mut command = Command::new("unshare");
-    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script]);
-    place.settle(&mut command);
-    let outcome = Outcome::of(command.output().expect("unshare is here"));
+    let own_mounts = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]);
+        place.settle(&mut command);
+        command.output().expect("unshare is here")
+    };
+    if !own_mounts("mount -t tmpfs none disk").status.success() {
+        eprintln!("not tested: this host lets nobody mount a small disk");
+        return;
+    }
+    let outcome = Outcome::of(own_mounts(&script));
     assert_eq!(outcome.stdout, "1\n3\n", "{}", outcome.stderr);
     assert!(outcome.stderr.contains("disk/t.pwt: No space left on device"), "{}", outcome.stderr);
     let instructions = metric(&place.json("result.json"), "instructions");
