@@ -2,7 +2,7 @@
 
 use crate::pass::{Pass, Place};
 use crate::profile::PageWalks;
-use crate::store::Page;
+use crate::store::Tally;
 use pagewalk_mm::{AddressSpace, MappingId};
 use pagewalk_units::{VirtAddr, Vpn};
 use std::collections::BTreeMap;
@@ -59,9 +59,10 @@ pub struct MappingCounts {
 impl<O: WalkObserver> Pass<O> {
     /// Charges a walk of the first design and tells the observer.
     pub(crate) fn observe(&mut self, page: u32, fetch: bool, references: u32, place: Place<'_>) {
-        let page = &mut self.store.pages[page as usize];
-        page.walks[usize::from(!fetch)] += 1;
-        page.walk_references += u64::from(references);
+        let tally = &mut self.store.tallies[page as usize];
+        tally.walks[usize::from(!fetch)] += 1;
+        tally.walk_references += u64::from(references);
+        let page = &self.store.pages[page as usize];
         let walk = Walk {
             vpn: Vpn(page.vpn),
             mapping: page.mapping,
@@ -87,8 +88,8 @@ impl<O: WalkObserver> Pass<O> {
     pub(crate) fn walks_by_mapping(&self) -> BTreeMap<MappingId, u64> {
         let mut walks = BTreeMap::new();
         for page in self.store.live() {
-            let page = &self.store.pages[page as usize];
-            *walks.entry(page.mapping).or_default() += page.walks[0] + page.walks[1];
+            let walked = self.store.tallies[page as usize].walks;
+            *walks.entry(self.store.pages[page as usize].mapping).or_default() += walked[0] + walked[1];
         }
         for (&(_, mapping), kept) in &self.retired_walks {
             *walks.entry(mapping).or_default() += kept[0] + kept[1];
@@ -100,9 +101,8 @@ impl<O: WalkObserver> Pass<O> {
     pub(crate) fn mapping_counts(&mut self) -> BTreeMap<MappingId, MappingCounts> {
         let mut all = self.mappings.clone();
         for page in self.store.live() {
-            let page = &self.store.pages[page as usize];
-            let index = page.mapping.index();
-            add_page(&mut all[index], page);
+            let index = self.store.pages[page as usize].mapping.index();
+            add_tally(&mut all[index], &self.store.tallies[page as usize]);
         }
         let rows = all.into_iter().enumerate().filter(|(_, counts)| counts.pages_touched > 0);
         rows.map(|(index, counts)| (MappingId(index as u32), counts)).collect()
@@ -112,11 +112,12 @@ impl<O: WalkObserver> Pass<O> {
     pub(crate) fn page_walks(&self) -> Vec<PageWalks> {
         let mut walks = self.retired_walks.clone();
         for page in self.store.live() {
+            let walked = self.store.tallies[page as usize].walks;
             let page = &self.store.pages[page as usize];
-            if page.walks != [0; 2] {
+            if walked != [0; 2] {
                 let kept = walks.entry((page.vpn, page.mapping)).or_default();
-                kept[0] += page.walks[0];
-                kept[1] += page.walks[1];
+                kept[0] += walked[0];
+                kept[1] += walked[1];
             }
         }
         let mut rows: Vec<PageWalks> = walks
@@ -133,12 +134,12 @@ impl<O: WalkObserver> Pass<O> {
     }
 }
 
-/// Adds a page's counts to its mapping's.
-pub(crate) fn add_page(counts: &mut MappingCounts, page: &Page) {
-    let [fetches, loads, stores] = page.refs;
+/// Adds a page's tally to its mapping's counts.
+pub(crate) fn add_tally(counts: &mut MappingCounts, tally: &Tally) {
+    let [fetches, loads, stores] = tally.refs;
     counts.references_fetch += fetches;
     counts.references_data += loads + stores;
-    counts.walks_fetch += page.walks[0];
-    counts.walks_data += page.walks[1];
-    counts.walk_references += page.walk_references;
+    counts.walks_fetch += tally.walks[0];
+    counts.walks_data += tally.walks[1];
+    counts.walk_references += tally.walk_references;
 }

@@ -3,7 +3,7 @@
 //! Hits are found from the pages' side (see [`crate::store`]), so this is only asked to make room: the
 //! entry least recently referenced by the kinds it serves leaves the set.
 
-use crate::store::{CLASSES, PageStore, stamp_index};
+use crate::store::{CLASSES, PageStore};
 use pagewalk_setassoc::Geometry;
 use pagewalk_translate::TlbSpec;
 
@@ -111,7 +111,7 @@ impl FirstLevel {
         if let Some(class) = self.only_class {
             for (way, &slot) in ways.clone().zip(&self.slots[ways]) {
                 let age = match slot.0 {
-                    id if id < 1 << 30 => store.stamps[stamp_index(id, class)],
+                    id if id < 1 << 30 => store.pages[id as usize].stamps[class],
                     _ => self.age(store, slot),
                 };
                 if age < oldest.0 {
@@ -133,15 +133,16 @@ impl FirstLevel {
     #[inline(always)]
     fn age(&self, store: &PageStore, slot: Packed) -> u64 {
         if slot.0 < 1 << 30 {
-            let stamp =
-                |class: usize| if self.classes[class] { store.stamps[stamp_index(slot.0, class)] } else { 0 };
+            let stamp = |class: usize| {
+                if self.classes[class] { store.pages[slot.0 as usize].stamps[class] } else { 0 }
+            };
             return stamp(0).max(stamp(1)).max(stamp(2));
         }
         if slot == Packed::EMPTY {
             return 0;
         }
         let stamp = |class: usize| match slot.get() {
-            Held::Page(id) => store.stamps[stamp_index(id, class)],
+            Held::Page(id) => store.pages[id as usize].stamps[class],
             Held::Unit(id) => store.unit_stamp(id, class),
             Held::Block(id) => store.block_stamp(id, class),
         };

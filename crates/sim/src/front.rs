@@ -5,7 +5,7 @@
 //! left to do is to note the time and count. Entries leave when any design evicts the page.
 
 use crate::fetch::FetchHead;
-use crate::store::{CLASSES, FETCH, LOAD, PageStore, bits, stamp_index};
+use crate::store::{CLASSES, FETCH, LOAD, PageStore, bits};
 use pagewalk_trace::{Ref, Span};
 
 /// Entries per class, a power of two. Larger than any first-level reach in use, so that conflicts are rare.
@@ -19,8 +19,6 @@ const EMPTY: u64 = u64::MAX;
 #[repr(C, align(32))]
 struct Entry {
     vpn: u64,
-    /// Where the page's stamp for the class lies.
-    stamp: u32,
     page: u32,
     /// References since the entry was made. Spread over lanes by turns: references come in runs to one
     /// page, and adding to one counter again and again would wait for itself.
@@ -30,7 +28,7 @@ struct Entry {
 const LANES: usize = 4;
 /// References of all entries together that no counter can run over by.
 const ROOM: u64 = u32::MAX as u64;
-const VACANT: Entry = Entry { vpn: EMPTY, stamp: 0, page: 0, hits: [0; LANES] };
+const VACANT: Entry = Entry { vpn: EMPTY, page: 0, hits: [0; LANES] };
 
 pub(crate) struct Front {
     /// Entries of class c begin at c times [`SLOTS`]. The fourth quarter is unused: it makes the length a
@@ -72,7 +70,7 @@ impl PageStore {
     #[inline(always)]
     fn run_data<const SPLIT: bool>(&mut self, refs: &[Ref], may_cross: u64) -> usize {
         let entries = &mut *self.front.entries;
-        let stamps = self.stamps.as_mut_slice();
+        let pages = self.pages.as_mut_slice();
         let mut now = self.now;
         let mut taken = refs.len();
         for (i, r) in refs.iter().enumerate() {
@@ -90,7 +88,7 @@ impl PageStore {
             }
             entry.hits[i % LANES] += 1;
             now += 1;
-            stamps[entry.stamp as usize] = now;
+            pages[entry.page as usize].stamps[class] = now;
         }
         self.now = now;
         taken
@@ -111,7 +109,7 @@ impl PageStore {
     /// holds: one hit for each instruction.
     pub fn take_fetch_hits(&mut self, spans: &[Span], heads: &[FetchHead], until: usize) -> FetchHits {
         let entries = &mut *self.front.entries;
-        let stamps = self.stamps.as_mut_slice();
+        let pages = self.pages.as_mut_slice();
         let mut now = self.now;
         let mut taken = FetchHits { spans: spans.len(), instructions: 0, more: false };
         let mut translations = 0;
@@ -128,7 +126,7 @@ impl PageStore {
             }
             entry.hits[i % LANES] += head.translations;
             now += 1;
-            stamps[entry.stamp as usize] = now;
+            pages[entry.page as usize].stamps[FETCH] = now;
             taken.instructions += u64::from(head.instructions);
             translations += u64::from(head.translations);
         }
@@ -154,11 +152,24 @@ impl PageStore {
             return None;
         }
         entry.hits[0] += n;
-        let Entry { stamp, page, .. } = *entry;
+        let page = entry.page;
         self.now += 1;
-        self.stamps[stamp as usize] = self.now;
+        self.pages[page as usize].stamps[class] = self.now;
         self.front.room = self.front.room.saturating_sub(n.into());
         Some(page)
+    }
+
+    /// Counts `n` references of `class` to a page, in the front if that holds it.
+    #[inline]
+    pub fn count(&mut self, class: usize, page: u32, n: u32) {
+        let vpn = self.pages[page as usize].vpn;
+        let entry = self.front.entry(class, (vpn & MASK) as usize);
+        if entry.vpn == vpn {
+            entry.hits[0] += n;
+            self.front.room = self.front.room.saturating_sub(n.into());
+        } else {
+            self.credit(page, class, n.into());
+        }
     }
 
     /// The page's id, if the front holds it for `class`.
@@ -176,8 +187,7 @@ impl PageStore {
             return;
         }
         self.front_clear_slot(class, slot);
-        let stamp = u32::try_from(stamp_index(page, class)).expect("page ids have 30 bits");
-        *self.front.entry(class, slot) = Entry { vpn, stamp, page, hits: [0; LANES] };
+        *self.front.entry(class, slot) = Entry { vpn, page, hits: [0; LANES] };
         self.units[unit as usize].slots[class][slot / 64] |= 1 << (slot % 64);
     }
 
@@ -217,7 +227,7 @@ impl PageStore {
         }
         let unit = self.pages[entry.page as usize].unit as usize;
         self.units[unit].slots[class][slot / 64] &= !(1 << (slot % 64));
-        let last = self.stamps[entry.stamp as usize];
+        let last = self.pages[entry.page as usize].stamps[class];
         self.unit_stamps[class][unit] = self.unit_stamps[class][unit].max(last);
         self.credit(entry.page, class, entry.hits.into_iter().map(u64::from).sum());
     }
@@ -229,7 +239,7 @@ impl PageStore {
         for (word, &slots) in self.units[unit as usize].slots[class].iter().enumerate() {
             for bit in bits(slots) {
                 let entry = &self.front.entries[class * SLOTS + word * 64 + bit];
-                last = last.max(self.stamps[entry.stamp as usize]);
+                last = last.max(self.pages[entry.page as usize].stamps[class]);
             }
         }
         last

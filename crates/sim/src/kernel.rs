@@ -1,6 +1,6 @@
 //! The kernel's side of the pass: first touches, and what mapping changes take away.
 
-use crate::attribution::{WalkObserver, add_page};
+use crate::attribution::{WalkObserver, add_tally};
 use crate::pass::Pass;
 use crate::store::{BLOCK_SHIFT, PAGES_PER_BLOCK, Unit, bits};
 use pagewalk_mm::{AddressSpace, Change, Fault, MappingId, PageSizePolicy};
@@ -147,12 +147,13 @@ impl<O: WalkObserver> Pass<O> {
 
     /// Moves a page's counts to its mapping and forgets it.
     fn retire(&mut self, page: u32) {
-        let gone = self.store.pages[page as usize].clone();
-        add_page(self.counts_of(gone.mapping), &gone);
-        if gone.walks != [0; 2] {
+        let gone = self.store.pages[page as usize];
+        let tally = self.store.tallies[page as usize];
+        add_tally(self.counts_of(gone.mapping), &tally);
+        if tally.walks != [0; 2] {
             let kept = self.retired_walks.entry((gone.vpn, gone.mapping)).or_default();
-            kept[0] += gone.walks[0];
-            kept[1] += gone.walks[1];
+            kept[0] += tally.walks[0];
+            kept[1] += tally.walks[1];
         }
         self.store.remove_page(page);
         let Unit { pages, block, .. } = self.store.units[gone.unit as usize];

@@ -277,7 +277,7 @@ impl<O: WalkObserver> Pass<O> {
         let page = self.store.find(vpn).unwrap_or_else(|| self.fault(vpn));
         let done = if crosses { self.note_crossing(class, vpn, page) } else { 0 };
         self.access(class, kind, page, done, place);
-        self.store.credit(page, class, n.into());
+        self.store.count(class, page, n);
     }
 
     /// Both halves of a crossing reference may lie in one huge page: then the second is no lookup of its

@@ -28,13 +28,23 @@ pub(crate) const PAGES_PER_BLOCK: u64 = 512;
 /// log2 of it.
 pub(crate) const BLOCK_SHIFT: u32 = 9;
 
-/// A touched page.
-#[derive(Clone, Debug)]
+/// A touched page: what misses look at, in one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Page {
     pub vpn: u64,
     pub unit: u32,
     pub mapping: MappingId,
     pub resident: [u64; CLASSES],
+    /// Time of the last reference of each class.
+    pub stamps: [u64; CLASSES],
+}
+
+const _: () = assert!(size_of::<Page>() == 64);
+
+/// What a page received.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
     /// References by class, but for those that the front still holds.
     pub refs: [u64; CLASSES],
     /// Walks of the first design by fetches and by data.
@@ -84,8 +94,8 @@ pub(crate) struct PageStore {
     pub pages: Vec<Page>,
     pub units: Vec<Unit>,
     pub blocks: Vec<Block>,
-    /// Time of the last reference to each page by class: see [`stamp_index`].
-    pub stamps: Vec<u64>,
+    /// By page.
+    pub tallies: Vec<Tally>,
     /// But for references that hit the front: see [`PageStore::unit_stamp`].
     pub unit_stamps: [Vec<u64>; CLASSES],
     pub now: u64,
@@ -109,7 +119,7 @@ impl PageStore {
             pages: Vec::new(),
             units: Vec::new(),
             blocks: Vec::new(),
-            stamps: Vec::new(),
+            tallies: Vec::new(),
             unit_stamps: Default::default(),
             now: 0,
             front: Front::new(),
@@ -179,13 +189,14 @@ impl PageStore {
     /// Makes this the latest reference of `class` to the page.
     #[inline]
     pub fn stamp(&mut self, page: u32, class: usize) {
-        self.stamps[stamp_index(page, class)] = self.now;
-        self.unit_stamps[class][self.pages[page as usize].unit as usize] = self.now;
+        let page = &mut self.pages[page as usize];
+        page.stamps[class] = self.now;
+        self.unit_stamps[class][page.unit as usize] = self.now;
     }
 
     /// Counts `n` references of `class` to the page.
     pub fn credit(&mut self, page: u32, class: usize, n: u64) {
-        self.pages[page as usize].refs[class] += n;
+        self.tallies[page as usize].refs[class] += n;
         self.totals[class] += n;
         for design in bits(self.huge(page)) {
             self.huge_refs[design][class] += n;
@@ -210,17 +221,10 @@ impl PageStore {
         }
         block.pages += 1;
         block.pages_peak = block.pages_peak.max(block.pages);
-        let page = Page {
-            vpn,
-            unit,
-            mapping,
-            resident: [0; CLASSES],
-            refs: [0; CLASSES],
-            walks: [0; 2],
-            walk_references: 0,
-        };
+        let page = Page { vpn, unit, mapping, resident: [0; CLASSES], stamps: [0; CLASSES] };
         let id = place(&mut self.pages, &mut self.free_pages, page);
-        self.stamps.resize(self.stamps.len().max(stamp_index(id + 1, 0)), 0);
+        self.tallies.resize(self.pages.len(), Tally::default());
+        self.tallies[id as usize] = Tally::default();
         self.page_ids.insert(vpn, id);
         id
     }
@@ -273,7 +277,6 @@ impl PageStore {
         debug_assert_eq!(self.pages[page as usize].resident, [0; CLASSES]);
         self.page_ids.remove(&vpn);
         self.free_pages.push(page);
-        self.stamps[stamp_index(page, 0)..stamp_index(page + 1, 0)].fill(0);
         let unit = &mut self.units[unit as usize];
         unit.pages -= 1;
         self.blocks[unit.block as usize].pages -= 1;
@@ -290,12 +293,6 @@ impl PageStore {
         }
         self.free_units.push(unit);
     }
-}
-
-/// Where a page's stamp for a class lies: four to a page, so that a shift finds them.
-#[inline(always)]
-pub(crate) fn stamp_index(page: u32, class: usize) -> usize {
-    (page as usize) << 2 | class
 }
 
 /// The class of `kind`; loads and stores share one unless `split`.
