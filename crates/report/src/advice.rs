@@ -59,8 +59,8 @@ pub fn advise(process: &ProcessResult) -> String {
             percent(share)
         ),
         Choice::Nothing => format!(
-            "Nothing to gain here: page walks take {} of the modelled cycles on {name}, but no \
-             alternative saves even {} of all cycles.",
+            "Nothing to gain here: page walks take {} of the modelled cycles on {name}, but nothing \
+             that Linux can be asked for saves even {} of all cycles.",
             percent(share),
             percent(NOTICEABLE_SAVING)
         ),
