@@ -19,7 +19,7 @@ pub struct DesignSpec {
     pub policy: Arc<dyn PageSizePolicy>,
     /// Sizes of the last level to count misses for, as doublings of the machine's own; and the page size
     /// whose array is meant.
-    pub reach: Option<(std::ops::RangeInclusive<i32>, PageSize)>,
+    pub reach: Option<(&'static [i32], PageSize)>,
 }
 
 /// Index of a page size in per-size tables.
@@ -79,9 +79,9 @@ impl Design {
             first.push(FirstLevel::new(index, tlb, serves));
         }
         let last = spec.machine.last_level();
-        let family = |(doublings, size): (std::ops::RangeInclusive<i32>, PageSize)| {
+        let family = |(doublings, size): (&[i32], PageSize)| {
             let (_, tlb) = spec.machine.level(last).find(|(_, tlb)| tlb.holds(size))?;
-            Some(ReachFamily::new(doublings.map(|n| tlb.geometry.scaled(n))))
+            Some(ReachFamily::new(doublings.iter().map(|&n| tlb.geometry.scaled(n))))
         };
         Design {
             reach: spec.reach.and_then(family),

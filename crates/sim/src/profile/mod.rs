@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Sizes of the lower TLB levels tried for the reach curve, as doublings of the machine's own.
-const REACH: std::ops::RangeInclusive<i32> = -6..=5;
+const REACH: &[i32] = &[-6, -4, -2, -1, 0, 1, 2, 4];
 /// Most mappings tried alone on huge pages.
 const CANDIDATES_MAX: usize = 6;
 /// A mapping becomes a candidate when it has at least this share of the walks so far.
@@ -393,8 +393,10 @@ impl Findings<'_> {
         let mut points: Vec<Reach> = Vec::new();
         for (index, page_size) in designs {
             let family = index.and_then(|index| pass.designs[index].reach.as_ref());
-            for (doublings, (entries, walks)) in REACH.zip(family.iter().flat_map(|family| family.misses())) {
-                let point = Reach { page_size, entries: entries as u64, walks, own: doublings == 0 };
+            for (doublings, (entries, walks)) in
+                REACH.iter().zip(family.iter().flat_map(|family| family.misses()))
+            {
+                let point = Reach { page_size, entries: entries as u64, walks, own: *doublings == 0 };
                 // Small arrays stop shrinking at one set: keep one point per size.
                 match points.last_mut() {
                     Some(last) if (last.entries, last.page_size) == (point.entries, page_size) => {
