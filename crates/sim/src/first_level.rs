@@ -108,25 +108,31 @@ impl FirstLevel {
 
     fn oldest(&self, store: &PageStore, ways: std::ops::Range<usize>) -> usize {
         let mut oldest = (u64::MAX, ways.start);
-        if let Some(class) = self.only_class {
-            for (way, &slot) in ways.clone().zip(&self.slots[ways]) {
-                let age = match slot.0 {
-                    id if id < 1 << 30 => store.pages[id as usize].stamps[class],
-                    _ => self.age(store, slot),
-                };
-                if age < oldest.0 {
-                    oldest = (age, way);
-                }
-            }
-            return oldest.1;
-        }
         for (way, &slot) in ways.clone().zip(&self.slots[ways]) {
-            let age = self.age(store, slot);
+            let age = match (slot.0, self.only_class) {
+                (id, Some(class)) if id < 1 << 30 => store.pages[id as usize].stamps[class],
+                _ if slot.0 >= 1 << 30 && self.age_at_least(store, slot) >= oldest.0 => continue,
+                _ => self.age(store, slot),
+            };
             if age < oldest.0 {
                 oldest = (age, way);
             }
         }
         oldest.1
+    }
+
+    /// A lower bound of a huge page's age that is cheap to have: what the front has not told yet is younger.
+    fn age_at_least(&self, store: &PageStore, slot: Packed) -> u64 {
+        let stamp = |class: usize| match slot.get() {
+            _ if slot == Packed::EMPTY => 0,
+            Held::Page(id) => store.pages[id as usize].stamps[class],
+            Held::Unit(id) => store.unit_stamps[class][id as usize],
+            Held::Block(id) => {
+                let units = store.blocks[id as usize].units.iter();
+                units.map(|&unit| store.unit_stamps[class][unit as usize]).max().unwrap_or(0)
+            }
+        };
+        self.served().map(stamp).max().unwrap_or(0)
     }
 
     /// Time of the last reference that touched the entry here; empty ways are oldest.
