@@ -8,8 +8,8 @@
 //! that all designs share. That is exact for least-recently-used arrays: an array sees every reference of
 //! the kinds it serves, so the last time it touched a page it holds *is* the last reference of those kinds
 //! to the page, whatever the array's shape. A hit in all designs then costs one comparison and two stores for
-//! all of them together ([`store::PageStore`]'s front); only misses are taken to the designs one by one
-//! ([`design::Design`]). Levels below the first, walkers and walk caches are plain arrays touched on those misses only.
+//! all of them together (`front.rs`); only misses are taken to the designs one by one
+//! (`design.rs`). Levels below the first, walkers and walk caches are plain arrays touched on those misses only.
 //!
 //! References are never dropped, so counts need no correction, and models that count hits can.
 
