@@ -1,7 +1,7 @@
 //! The `.pwt` file: a stream of one process, compressed, in frames that stand alone.
 //!
 //! Design constraints: a damaged or cut file reads up to its last whole chunk and says what is missing;
-//! malformed bytes never panic and never make the reader allocate more than the limits in [`layout`];
+//! malformed bytes never panic and never make the reader allocate more than the limits in `layout.rs`;
 //! memory does not grow with the length of a trace; decoding a reference costs less than simulating it.
 //! `docs/trace-format.md` states the bytes.
 //!
