@@ -59,28 +59,18 @@ pub fn explain_empty_region(region: &Region, any_begun: bool) {
 }
 
 /// [`follow`], with the source decoded on a thread of its own where there is a processor for it.
-pub fn follow_ahead<S: Source + Send>(
-    source: S,
-    region: &Region,
-    analysis: &mut dyn Analysis,
-    each: impl FnMut(),
-) -> Ending {
+pub fn follow_ahead<S: Source + Send>(source: S, region: &Region, analysis: &mut dyn Analysis) -> Ending {
     if !std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1) {
-        return follow(source, region, analysis, each);
+        return follow(source, region, analysis);
     }
     std::thread::scope(|scope| match read_ahead(scope, source) {
-        Ok(ahead) => follow(ahead, region, analysis, each),
+        Ok(ahead) => follow(ahead, region, analysis),
         Err(error) => Ending::lost(format!("no thread to decode the stream on: {error}")),
     })
 }
 
-/// Follows `source` to its end. `each` is called after every item, for progress.
-pub fn follow<S: Source>(
-    source: S,
-    region: &Region,
-    analysis: &mut dyn Analysis,
-    mut each: impl FnMut(),
-) -> Ending {
+/// Follows `source` to its end.
+pub fn follow<S: Source>(source: S, region: &Region, analysis: &mut dyn Analysis) -> Ending {
     let mut source = Window::new(source, window(region));
     let mut ending = Ending::default();
     loop {
@@ -101,7 +91,6 @@ pub fn follow<S: Source>(
                 return ending;
             }
         }
-        each();
     }
 }
 

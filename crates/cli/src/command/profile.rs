@@ -47,7 +47,7 @@ impl Study {
         let status = live.run(|source: RingSource| {
             let number = source.number();
             let detail = if number < FULL_DETAIL { Detail::Full } else { Detail::Brief };
-            let (process, ending) = self.stream(source, &namer, detail, || {});
+            let (process, ending) = self.stream(source, &namer, detail);
             any_begun.fetch_or(ending.region_begun, Ordering::Relaxed);
             done.lock().unwrap_or_else(PoisonError::into_inner).push((number, process));
         })?;
@@ -67,13 +67,12 @@ impl Study {
         source: S,
         namer: &Namer,
         detail: Detail,
-        each: impl FnMut(),
     ) -> (ProcessResult, Ending) {
         let header: StreamHeader = source.header().clone();
         let thp = machine::thp(self.model.thp, &header.thp);
         let mut profiler =
             Profiler::new(&self.machines, thp, self.what_if).expect("the number of machines was checked");
-        let ending = follow_ahead(source, &self.region, &mut profiler, each);
+        let ending = follow_ahead(source, &self.region, &mut profiler);
         let mut process = namer.process(&header, &self.machines, &mut profiler.finish(), detail);
         process.ended = ending.describe();
         process.losses.clone_from(&ending.losses);

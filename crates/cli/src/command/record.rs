@@ -54,7 +54,7 @@ fn write(source: RingSource, arguments: &Record, number: u32, first: Option<Outp
     let file = first.map_or_else(|| File::create(&path), Output::begin);
     let mut ending = Ending::default();
     let outcome = file.and_then(|file| Writer::new(file, source.header())).and_then(|mut writer| {
-        ending = follow_ahead(source, &arguments.region, &mut writer, || {});
+        ending = follow_ahead(source, &arguments.region, &mut writer);
         writer.finish()
     });
     Written { number, path, program, outcome, losses: ending.losses, region_begun: ending.region_begun }

@@ -40,7 +40,7 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
                 Host { cpu: header.cpu.clone(), kernel: header.kernel.clone(), thp: header.thp.clone() };
             (header.engine.clone(), host)
         });
-        let (process, ending) = study.stream(reader, &namer, Detail::Full, || {});
+        let (process, ending) = study.stream(reader, &namer, Detail::Full);
         any_begun |= ending.region_begun;
         if ending.cut {
             // What could be read is printed all the same.

@@ -71,7 +71,7 @@ fn info_text(trace: &Path, info: &Info) -> String {
 /// Says what breaks a rule. Warnings are worth knowing but leave the trace sound.
 fn check(trace: &Path) -> Result<ExitCode, CliError> {
     let mut checker = Checker::new();
-    let mut ending = follow(open(trace, false)?, &Region::default(), &mut checker, || {});
+    let mut ending = follow(open(trace, false)?, &Region::default(), &mut checker);
     // Reading from the begin does without the pointer to the index at the file's end.
     if let (false, Some(damage)) = (ending.cut, read_info(trace)?.damage) {
         ending.cut = true;
@@ -92,7 +92,7 @@ fn check(trace: &Path) -> Result<ExitCode, CliError> {
 
 fn dump(trace: &Path, region: &Region) -> Result<ExitCode, CliError> {
     let mut dump = Dump { out: BufWriter::with_capacity(1 << 20, io::stdout()), outcome: Ok(()) };
-    let ending = follow(open(trace, true)?, region, &mut dump, || {});
+    let ending = follow(open(trace, true)?, region, &mut dump);
     let outcome = dump.outcome.and_then(|()| dump.out.flush());
     unless_gone(outcome)?;
     Ok(damage(trace, &ending.losses, ending.cut))
@@ -112,7 +112,7 @@ fn import(input: &Path, output: &Path) -> Result<ExitCode, CliError> {
     let source = LackeySource::new(reader).map_err(|e| bad(&e))?;
     let failed = |e: io::Error| cannot_write(output, &e);
     let mut writer = file.begin().and_then(|file| Writer::new(file, source.header())).map_err(failed)?;
-    let ending = follow(source, &Region::default(), &mut writer, || {});
+    let ending = follow(source, &Region::default(), &mut writer);
     let summary = writer.finish().map_err(failed)?;
     let records = summary.references + summary.block_executions;
     if records == 0 && !ending.cut {
@@ -132,7 +132,7 @@ fn export(trace: &Path, output: Option<&Path>) -> Result<ExitCode, CliError> {
         None => Box::new(io::stdout()),
     };
     let mut writer = LackeyWriter::new(BufWriter::with_capacity(1 << 20, out));
-    let ending = follow(reader, &Region::default(), &mut writer, || {});
+    let ending = follow(reader, &Region::default(), &mut writer);
     let written = writer.finish().and_then(|mut out| out.flush());
     match output {
         Some(path) => written.map_err(|e| cannot_write(path, &e))?,

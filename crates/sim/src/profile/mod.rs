@@ -14,7 +14,7 @@ use functions::Functions;
 use pagewalk_mm::{AddressSpace, Everything, MappingId, OneMapping, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::{PageSize, RefIndex, VirtAddr, Vpn};
+use pagewalk_units::{PageSize, RefIndex, Vpn};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -427,10 +427,5 @@ impl Findings<'_> {
     /// Walks over address space and time.
     pub fn heat(&self) -> &HeatMap {
         &self.profile.pass.observer().heat
-    }
-
-    /// Where `address` belongs at the end of the run.
-    pub fn mapping_at(&self, address: VirtAddr) -> MappingId {
-        self.space().mapping_of(address.vpn())
     }
 }
