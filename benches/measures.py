@@ -129,6 +129,7 @@ def _simulation(machine):
         rate("file", f"read and simulate {machine}", lambda outcome: outcome.file_rates(machine), 150),
         from_memory("pass", "  the same from memory", 400),
         from_memory("profile", "  with attribution, huge pages"),
+        from_memory("what_if", "  with every alternative of profile"),
         from_memory("plain", "  plain loop, each reference"),
     ]
 

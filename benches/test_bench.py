@@ -26,7 +26,7 @@ def an_outcome(**walls):
         runs={way: [a_run(wall) for wall in walls] for way, walls in seconds.items()},
         trace={"files": 1, "bytes": 40, "records": 100},
         simulated={"m": [a_run(0.5)]},
-        from_memory={"m": {"records": 3_000_000, "pass": [0.01], "profile": [0.02], "plain": [0.1]}},
+        from_memory={"m": {"records": 3_000_000, "pass": [0.01], "profile": [0.02], "what_if": [0.03], "plain": [0.1]}},
     )
 
 

@@ -61,7 +61,7 @@ impl Shape {
     }
 
     fn execution(&self, number: u64, random: &mut Random, words: &mut Vec<u64>) {
-        words.push(block_header(number as u32));
+        words.push(block_header(number as u32, self.slots as usize));
         let slots = self.side_exit.filter(|_| random.below(8) == 0).unwrap_or(self.slots);
         for slot in 0..slots {
             let padding = self.padded && slot == self.slots - 1;

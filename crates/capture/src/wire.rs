@@ -19,7 +19,7 @@ pub use decoder::{Decoder, Step};
 /// First word of the ring and of the engine's first message: `PWLKGIR1`.
 pub const MAGIC: u64 = 0x3152_4947_4b4c_5750;
 /// Version of the stream that this decoder reads.
-pub const WIRE_VERSION: u64 = 1;
+pub const WIRE_VERSION: u64 = 2;
 /// Words of the engine's first message.
 pub const HELLO_WORDS: usize = 5;
 /// Most chunks that a ring may have.
@@ -91,10 +91,17 @@ pub const MAX_BLOCKS: usize = 1 << 24;
 
 /// Bits 63 to 31 of a block header, all ones, after a shift by 31.
 const BLOCK_HEADER: u64 = (1 << 33) - 1;
+/// Bits of a block number in its header.
+const NUMBER_BITS: u32 = 24;
+/// In a block header, for a block of so many slots or more.
+const SLOTS_MANY: u64 = 127;
 
-/// The header that starts an execution of block `number`.
-pub const fn block_header(number: u32) -> u64 {
-    BLOCK_HEADER << 31 | number as u64
+const _: () = assert!(MAX_BLOCKS == 1 << NUMBER_BITS);
+
+/// The header that starts an execution of block `number`, which has `slots` slots.
+pub const fn block_header(number: u32, slots: usize) -> u64 {
+    let slots = if slots as u64 > SLOTS_MANY { SLOTS_MANY } else { slots as u64 };
+    BLOCK_HEADER << 31 | slots << NUMBER_BITS | number as u64
 }
 
 /// The header of an event of kind `kind` with `payload_words` words after it.
@@ -102,10 +109,22 @@ pub const fn event_header(kind: u8, payload_words: u32) -> u64 {
     1 << 63 | (kind as u64) << 56 | payload_words as u64
 }
 
-/// The number of the block that `word` starts an execution of, if it is a block header.
+/// Whether `word` starts an execution of a block.
 #[inline(always)]
-const fn block_number(word: u64) -> Option<u32> {
-    if word >> 31 == BLOCK_HEADER { Some(word as u32 & (u32::MAX >> 1)) } else { None }
+const fn is_block_header(word: u64) -> bool {
+    word >> 31 == BLOCK_HEADER
+}
+
+/// The number of the block that a block header names.
+#[inline(always)]
+const fn block_number(header: u64) -> u32 {
+    header as u32 & (MAX_BLOCKS as u32 - 1)
+}
+
+/// The slots of the whole block as a block header tells them. [`SLOTS_MANY`] and more look alike.
+#[inline(always)]
+const fn slots_told(header: u64) -> usize {
+    (header >> NUMBER_BITS & SLOTS_MANY) as usize
 }
 
 /// Kind and payload words, if `word` is an event header.

@@ -53,7 +53,7 @@ fn define_block(engine: &mut Engine) {
 }
 
 fn execute(engine: &mut Engine, times: u64) -> bool {
-    (0..times).all(|time| engine.push(&[block_header(BLOCK), 0x7000 + time * 8, 0x10_0000 + time]))
+    (0..times).all(|time| engine.push(&[block_header(BLOCK, 2), 0x7000 + time * 8, 0x10_0000 + time]))
 }
 
 fn open(socket: &Path, origin: u64) -> Engine {
@@ -349,7 +349,7 @@ fn engines_that_break_the_protocol_are_refused_by_name() {
     for (role, what) in [
         ("wrong magic", "does not speak the engine's protocol"),
         ("short hello", "does not speak the engine's protocol"),
-        ("wrong version", "speaks version 99 of the engine's protocol, not 1"),
+        ("wrong version", "speaks version 99 of the engine's protocol, not 2"),
         ("wrong ring magic", "its ring does not begin with the magic number"),
         ("no file", "sent no ring"),
         ("unsealable", "its ring cannot be sealed against shrinking"),

@@ -2,7 +2,7 @@
 
 use crate::pass::{Pass, Place};
 use crate::profile::PageWalks;
-use crate::store::Tally;
+use crate::store::{Tally, Unit};
 use pagewalk_mm::{AddressSpace, MappingId};
 use pagewalk_units::{VirtAddr, Vpn};
 use std::collections::BTreeMap;
@@ -104,6 +104,9 @@ impl<O: WalkObserver> Pass<O> {
             let index = self.store.pages[page as usize].mapping.index();
             add_tally(&mut all[index], &self.store.tallies[page as usize]);
         }
+        for unit in self.store.units.iter().filter(|unit| unit.pages > 0) {
+            add_references(&mut all[unit.mapping.index()], unit);
+        }
         let rows = all.into_iter().enumerate().filter(|(_, counts)| counts.pages_touched > 0);
         rows.map(|(index, counts)| (MappingId(index as u32), counts)).collect()
     }
@@ -134,12 +137,16 @@ impl<O: WalkObserver> Pass<O> {
     }
 }
 
-/// Adds a page's tally to its mapping's counts.
+/// Adds the walks of a page to its mapping's counts.
 pub(crate) fn add_tally(counts: &mut MappingCounts, tally: &Tally) {
-    let [fetches, loads, stores] = tally.refs;
-    counts.references_fetch += fetches;
-    counts.references_data += loads + stores;
     counts.walks_fetch += tally.walks[0];
     counts.walks_data += tally.walks[1];
     counts.walk_references += tally.walk_references;
+}
+
+/// Adds the references of a unit to its mapping's counts.
+pub(crate) fn add_references(counts: &mut MappingCounts, unit: &Unit) {
+    let [fetches, loads, stores] = unit.refs;
+    counts.references_fetch += fetches;
+    counts.references_data += loads + stores;
 }

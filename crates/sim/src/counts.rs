@@ -6,7 +6,7 @@ use crate::kernel::Untouched;
 use crate::pass::Pass;
 use crate::store::{CLASSES, FETCH, LOAD, STORE};
 use pagewalk_cost::{Cycles, Prices, price};
-use pagewalk_mm::MappingId;
+use pagewalk_mm::{MappingId, Scope};
 use pagewalk_translate::CostSpec;
 use pagewalk_units::{Kind, PAGE_BYTES};
 
@@ -73,6 +73,7 @@ impl<O: WalkObserver> Pass<O> {
         }
         let ended = self.retired.len();
         for unit in 0..self.store.units.len() {
+            self.store.settle_unit(unit as u32);
             if self.store.units[unit].pages > 0 {
                 self.note_untouched_of_unit(unit as u32);
             }
@@ -125,7 +126,10 @@ impl<O: WalkObserver> Pass<O> {
     /// serves, whatever the page's size.
     fn arrays(&self, design: &Design) -> Vec<ClassCounts> {
         let lookups = |class: usize| self.store.totals[class] - design.counts.inside_huge[class];
-        let huge = |class: usize| self.store.huge_refs[design.bit][class] - design.counts.inside_huge[class];
+        let huge = |class: usize| match design.policy.scope() {
+            Scope::Block if design.policy.may_be_huge() => lookups(class),
+            _ => self.store.huge_refs[design.bit][class] - design.counts.inside_huge[class],
+        };
         let mut arrays: Vec<ClassCounts> = design
             .machine
             .tlbs

@@ -1,10 +1,11 @@
 //! One design: a machine under a page-size policy.
 
-use crate::first_level::{FirstLevel, Held};
+use crate::first_level::FirstLevel;
+use crate::held::Held;
 use crate::reach::ReachFamily;
 use crate::store::{CLASSES, FETCH, LOAD, PageStore, STORE};
 use pagewalk_mm::{MappingId, PageSizePolicy, Scope};
-use pagewalk_translate::{Filled, LowerLevels, MachineSpec, RadixWalker, page_key};
+use pagewalk_translate::{Filled, LowerLevels, MachineSpec, RadixWalker};
 use pagewalk_units::{Kind, PageSize, Vpn};
 use std::sync::Arc;
 
@@ -121,7 +122,7 @@ impl Design {
         let served = self.lower.serve(kind, address, SIZES[size]);
         let reached_last = served == Filled::Walk || served == Filled::Level(self.last_level);
         if let (Some(reach), true) = (&mut self.reach, reached_last) {
-            reach.touch(number, page_key(number, SIZES[size]));
+            reach.touch(held, number);
         }
         let read = match served {
             Filled::Level(_) => {
@@ -164,7 +165,7 @@ impl Design {
         }
         self.lower.invalidate(number, SIZES[size]);
         if let Some(reach) = &mut self.reach {
-            reach.invalidate(page_key(number, SIZES[size]));
+            reach.invalidate(held, number);
         }
     }
 
@@ -190,7 +191,12 @@ impl Design {
                 self.invalidate(store, page);
             }
         }
-        for unit in store.units.iter_mut().filter(|unit| unit.pages > 0 && unit.mapping == mapping) {
+        for id in 0..store.units.len() {
+            if store.units[id].pages == 0 || store.units[id].mapping != mapping {
+                continue;
+            }
+            store.settle_unit(id as u32);
+            let unit = &mut store.units[id];
             unit.huge |= self.mask();
             unit.small &= !self.mask();
         }

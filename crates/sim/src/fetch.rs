@@ -34,11 +34,18 @@ pub(crate) struct Run {
     pub crosses: bool,
 }
 
+/// The runs of one block.
+struct Runs {
+    all: Box<[Run]>,
+    /// No instruction lies on two pages.
+    plain: bool,
+}
+
 /// Runs of all blocks seen.
 #[derive(Default)]
 pub(crate) struct FetchTable {
     pub heads: Vec<FetchHead>,
-    runs: Vec<Box<[Run]>>,
+    runs: Vec<Runs>,
     /// Instructions of the longest block.
     pub longest: u64,
 }
@@ -53,7 +60,8 @@ impl FetchTable {
                 [only] => FetchHead { vpn: only.vpn, instructions, translations: only.translations },
                 _ => {
                     let index = u32::try_from(self.runs.len()).expect("fewer runs than blocks");
-                    self.runs.push(runs.into());
+                    let plain = !runs.iter().any(|run| run.crosses);
+                    self.runs.push(Runs { all: runs.into(), plain });
                     FetchHead { vpn: SEVERAL, instructions, translations: index }
                 }
             };
@@ -63,7 +71,16 @@ impl FetchTable {
 
     /// The runs of a block whose head says [`SEVERAL`].
     pub fn runs(&self, head: FetchHead) -> &[Run] {
-        &self.runs[head.translations as usize]
+        &self.runs[head.translations as usize].all
+    }
+
+    /// Those of any block, if no instruction lies on two pages; none for a block that is one run.
+    #[inline]
+    pub fn plain_runs(&self, head: FetchHead) -> &[Run] {
+        match self.runs.get(head.translations as usize) {
+            Some(runs) if head.vpn == SEVERAL && runs.plain => &runs.all,
+            _ => &[],
+        }
     }
 }
 

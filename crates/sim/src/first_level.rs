@@ -3,42 +3,20 @@
 //! Hits are found from the pages' side (see [`crate::store`]), so this is only asked to make room: the
 //! entry least recently referenced by the kinds it serves leaves the set.
 
+use crate::held::{Held, Packed};
 use crate::store::{CLASSES, PageStore};
 use pagewalk_setassoc::Geometry;
 use pagewalk_translate::TlbSpec;
 
-/// What an array can hold: a small page, a unit, or a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
-    Page(u32),
-    Unit(u32),
-    Block(u32),
+/// An entry.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    held: Packed,
+    /// The low bits of its page number: enough to look it up in the front.
+    low: u32,
 }
 
-/// [`Held`] in 32 bits: the kind in the two top bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Packed(u32);
-
-impl Packed {
-    const EMPTY: Packed = Packed(u32::MAX);
-
-    fn new(held: Held) -> Packed {
-        match held {
-            Held::Page(id) => Packed(id),
-            Held::Unit(id) => Packed(1 << 30 | id),
-            Held::Block(id) => Packed(2 << 30 | id),
-        }
-    }
-
-    fn get(self) -> Held {
-        let id = self.0 & !(3 << 30);
-        match self.0 >> 30 {
-            0 => Held::Page(id),
-            1 => Held::Unit(id),
-            _ => Held::Block(id),
-        }
-    }
-}
+const VACANT: Slot = Slot { held: Packed::EMPTY, low: 0 };
 
 /// One first-level array of one design.
 #[derive(Clone, Debug)]
@@ -48,17 +26,36 @@ pub(crate) struct FirstLevel {
     geometry: Geometry,
     /// Classes of the references it serves.
     classes: [bool; CLASSES],
-    /// The class, where it is one.
-    only_class: Option<usize>,
-    slots: Vec<Packed>,
+    /// Ways of a set in the lists below: a power of two. Those that the array does not have are never oldest.
+    stride: usize,
+    slots: Vec<Slot>,
+    /// A time that the last reference to the entry was not before; 0 for empty ways.
+    seen: Vec<u64>,
+    /// The ways of each set as a tournament: the inner nodes of a binary tree, from index 1 on, each with the way
+    /// below it that was seen least recently.
+    winners: Vec<u16>,
 }
 
 impl FirstLevel {
     pub fn new(index: usize, spec: &TlbSpec, classes: [bool; CLASSES]) -> FirstLevel {
-        let slots = vec![Packed::EMPTY; spec.geometry.entries()];
-        let mut served = (0..CLASSES).filter(|&class| classes[class]);
-        let only_class = served.next().filter(|_| served.next().is_none());
-        FirstLevel { index, geometry: spec.geometry, classes, only_class, slots }
+        let geometry = spec.geometry;
+        let stride = geometry.ways().next_power_of_two();
+        let times = (0..stride).map(|way| if way < geometry.ways() { 0 } else { u64::MAX });
+        let times: Vec<u64> = times.collect();
+        // All the same at first: the leftmost way wins everywhere.
+        let leftmost = |node: usize| (node << (stride.ilog2() - node.max(1).ilog2())) - stride;
+        let winners: Vec<u16> = (0..stride)
+            .map(|node| u16::try_from(if node == 0 { 0 } else { leftmost(node) }).expect("a way below 2^16"))
+            .collect();
+        FirstLevel {
+            index,
+            geometry,
+            classes,
+            stride,
+            slots: vec![VACANT; stride * geometry.sets()],
+            seen: times.repeat(geometry.sets()),
+            winners: winners.repeat(geometry.sets()),
+        }
     }
 
     fn served(&self) -> impl Iterator<Item = usize> + use<> {
@@ -68,8 +65,11 @@ impl FirstLevel {
 
     /// Puts `held`, whose page number at its size is `number`, in the place of the oldest entry.
     pub fn fill(&mut self, store: &mut PageStore, design: usize, held: Held, number: u64) {
-        let oldest = self.oldest(store, self.ways_of(number));
-        let victim = std::mem::replace(&mut self.slots[oldest], Packed::new(held));
+        let first = self.geometry.set_of(number) * self.stride;
+        let way = self.oldest(store, first);
+        let slot = Slot { held: Packed::new(held), low: number as u32 };
+        let victim = std::mem::replace(&mut self.slots[first + way], slot).held;
+        self.note(first, way, store.now);
         if victim != Packed::EMPTY {
             self.clear_residency(store, design, victim.get());
         }
@@ -80,16 +80,19 @@ impl FirstLevel {
 
     /// Drops `held` if it is here.
     pub fn remove(&mut self, store: &mut PageStore, design: usize, held: Held, number: u64) {
+        let first = self.geometry.set_of(number) * self.stride;
         let packed = Packed::new(held);
-        if let Some(way) = self.ways_of(number).find(|&way| self.slots[way] == packed) {
-            self.slots[way] = Packed::EMPTY;
+        let mut ways = self.slots[first..first + self.stride].iter();
+        if let Some(way) = ways.position(|slot| slot.held == packed) {
+            self.slots[first + way] = VACANT;
+            self.note(first, way, 0);
             self.clear_residency(store, design, held);
         }
     }
 
     /// Everything held.
     pub fn held(&self) -> impl Iterator<Item = Held> + '_ {
-        self.slots.iter().filter(|&&slot| slot != Packed::EMPTY).map(|slot| slot.get())
+        self.slots.iter().filter(|slot| slot.held != Packed::EMPTY).map(|slot| slot.held.get())
     }
 
     /// Says that another design, a copy of this one, holds the same.
@@ -101,54 +104,44 @@ impl FirstLevel {
         }
     }
 
-    fn ways_of(&self, number: u64) -> std::ops::Range<usize> {
-        let first = self.geometry.set_of(number) * self.geometry.ways();
-        first..first + self.geometry.ways()
-    }
-
-    fn oldest(&self, store: &PageStore, ways: std::ops::Range<usize>) -> usize {
-        let mut oldest = (u64::MAX, ways.start);
-        for (way, &slot) in ways.clone().zip(&self.slots[ways]) {
-            let age = match (slot.0, self.only_class) {
-                (id, Some(class)) if id < 1 << 30 => store.pages[id as usize].stamps[class],
-                _ if slot.0 >= 1 << 30 && self.age_at_least(store, slot) >= oldest.0 => continue,
-                _ => self.age(store, slot),
-            };
-            if age < oldest.0 {
-                oldest = (age, way);
+    /// The way, of the set that begins at `first`, whose last reference is longest ago. The times seen may be out of
+    /// date: so the way that seems oldest is asked for its true time, until one keeps its place.
+    fn oldest(&mut self, store: &PageStore, first: usize) -> usize {
+        loop {
+            let way = usize::from(self.winners[first + 1 % self.stride]);
+            let time = self.last_reference(store, self.slots[first + way]);
+            if time == self.seen[first + way] {
+                return way;
             }
+            self.note(first, way, time);
         }
-        oldest.1
     }
 
-    /// A lower bound of a huge page's age that is cheap to have: what the front has not told yet is younger.
-    fn age_at_least(&self, store: &PageStore, slot: Packed) -> u64 {
-        let stamp = |class: usize| match slot.get() {
-            _ if slot == Packed::EMPTY => 0,
-            Held::Page(id) => store.pages[id as usize].stamps[class],
-            Held::Unit(id) => store.unit_stamps[class][id as usize],
-            Held::Block(id) => {
-                let units = store.blocks[id as usize].units.iter();
-                units.map(|&unit| store.unit_stamps[class][unit as usize]).max().unwrap_or(0)
+    /// Notes that `way` was last seen used at `time`, and plays its matches again.
+    #[inline]
+    fn note(&mut self, first: usize, way: usize, time: u64) {
+        let seen = &mut self.seen[first..first + self.stride];
+        let winners = &mut self.winners[first..first + self.stride];
+        seen[way] = time;
+        let (mut winner, mut least) = (way, time);
+        let mut node = self.stride + way;
+        while node > 1 {
+            let rival = if node < self.stride { usize::from(winners[node ^ 1]) } else { way ^ 1 };
+            if seen[rival] < least {
+                (winner, least) = (rival, seen[rival]);
             }
-        };
-        self.served().map(stamp).max().unwrap_or(0)
+            node /= 2;
+            winners[node] = winner as u16;
+        }
     }
 
     /// Time of the last reference that touched the entry here; empty ways are oldest.
-    #[inline(always)]
-    fn age(&self, store: &PageStore, slot: Packed) -> u64 {
-        if slot.0 < 1 << 30 {
-            let stamp = |class: usize| {
-                if self.classes[class] { store.pages[slot.0 as usize].stamps[class] } else { 0 }
-            };
-            return stamp(0).max(stamp(1)).max(stamp(2));
-        }
-        if slot == Packed::EMPTY {
+    fn last_reference(&self, store: &PageStore, slot: Slot) -> u64 {
+        if slot.held == Packed::EMPTY {
             return 0;
         }
-        let stamp = |class: usize| match slot.get() {
-            Held::Page(id) => store.pages[id as usize].stamps[class],
+        let stamp = |class: usize| match slot.held.get() {
+            Held::Page(id) => store.page_stamp(id, slot.low, class),
             Held::Unit(id) => store.unit_stamp(id, class),
             Held::Block(id) => store.block_stamp(id, class),
         };

@@ -4,8 +4,8 @@
 //! class holds the page. So a reference that finds its page here is a hit everywhere, and all that is
 //! left to do is to note the time and count. Entries leave when any design evicts the page.
 
-use crate::fetch::FetchHead;
-use crate::store::{CLASSES, FETCH, LOAD, PageStore, bits};
+use crate::fetch::FetchTable;
+use crate::store::{CLASSES, FETCH, LOAD, Page, PageStore, bits};
 use pagewalk_trace::{Ref, Span};
 
 /// Entries per class, a power of two. Larger than any first-level reach in use, so that conflicts are rare.
@@ -19,7 +19,8 @@ const EMPTY: u64 = u64::MAX;
 #[repr(C, align(32))]
 struct Entry {
     vpn: u64,
-    page: u32,
+    /// Time of the last reference; the page's own stamp is behind until the entry leaves.
+    stamp: u64,
     /// References since the entry was made. Spread over lanes by turns: references come in runs to one
     /// page, and adding to one counter again and again would wait for itself.
     hits: [u32; LANES],
@@ -28,24 +29,35 @@ struct Entry {
 const LANES: usize = 4;
 /// References of all entries together that no counter can run over by.
 const ROOM: u64 = u32::MAX as u64;
-const VACANT: Entry = Entry { vpn: EMPTY, page: 0, hits: [0; LANES] };
+const VACANT: Entry = Entry { vpn: EMPTY, stamp: 0, hits: [0; LANES] };
 
 pub(crate) struct Front {
     /// Entries of class c begin at c times [`SLOTS`]. The fourth quarter is unused: it makes the length a
     /// power of two, so that a masked index needs no check.
     entries: Box<[Entry; 4 * SLOTS]>,
+    /// The page of each entry that is not empty.
+    pages: Box<[u32; 4 * SLOTS]>,
     /// References that `hits` may still take before they have to be counted.
     room: u64,
 }
 
 impl Front {
     pub fn new() -> Front {
-        Front { entries: Box::new([VACANT; 4 * SLOTS]), room: ROOM }
+        Front { entries: Box::new([VACANT; 4 * SLOTS]), pages: Box::new([0; 4 * SLOTS]), room: ROOM }
     }
 
-    fn entry(&mut self, class: usize, slot: usize) -> &mut Entry {
-        &mut self.entries[class * SLOTS + slot]
+    /// The page's place for `class`: the index of its entry, if it has one.
+    #[inline]
+    fn find(&self, class: usize, vpn: u64) -> Option<usize> {
+        let at = place(class, vpn);
+        (self.entries[at].vpn == vpn).then_some(at)
     }
+}
+
+/// The index of the entry that a page has for `class`, if it has one.
+#[inline(always)]
+fn place(class: usize, vpn: u64) -> usize {
+    ((vpn & MASK) as usize + class * SLOTS) % (4 * SLOTS)
 }
 
 /// What [`PageStore::take_fetch_hits`] took.
@@ -58,37 +70,61 @@ pub(crate) struct FetchHits {
     pub more: bool,
 }
 
-/// A reference whose offset in its page is above this may cross into the next, unless the batch is wide.
+/// A reference whose offset in its page is at least this may cross into the next, unless the batch is wide.
 const MAY_CROSS: u64 = (4096 - 63) << Ref::META_BITS;
-const OFFSET_MASK: u64 = (1 << (Ref::META_BITS + pagewalk_units::PAGE_SHIFT)) - 1;
+const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
+const OFFSET_BITS: u32 = Ref::META_BITS + pagewalk_units::PAGE_SHIFT;
+
+/// Where a data reference looks. `SPLIT`: loads and stores are classes of their own. Stores and modifies have bit 1 of
+/// the kind set, loads have not, and LOAD and STORE are neighbours.
+#[inline(always)]
+fn place_of_data<const SPLIT: bool>(r: Ref) -> usize {
+    place(if SPLIT { LOAD + (r.bits() >> 1 & 1) as usize } else { LOAD }, r.vpn().0)
+}
 
 impl PageStore {
     /// Takes references while they hit the front; returns how many. The next one, if any, missed it or
-    /// crosses a page boundary.
-    ///
-    /// `SPLIT`: loads and stores are classes of their own.
+    /// crosses a page boundary. Looks at four at a time: one branch then serves them all.
     #[inline(always)]
-    fn run_data<const SPLIT: bool>(&mut self, refs: &[Ref], may_cross: u64) -> usize {
+    fn run_data<const SPLIT: bool>(&mut self, refs: &[Ref], wide: bool) -> usize {
         let entries = &mut *self.front.entries;
-        let pages = self.pages.as_mut_slice();
         let mut now = self.now;
-        let mut taken = refs.len();
-        for (i, r) in refs.iter().enumerate() {
-            if r.bits() & OFFSET_MASK >= may_cross && r.last_vpn() != r.vpn() {
-                taken = i;
+        let mut taken = 0;
+        'all: loop {
+            while let (Some(four), false) = (refs[taken..].first_chunk::<LANES>(), wide) {
+                let places = four.map(place_of_data::<SPLIT>);
+                let mut unlike = 0;
+                for (r, &at) in four.iter().zip(&places) {
+                    // The sum runs over into the bit above the offset where the reference may cross.
+                    unlike |= entries[at].vpn ^ r.vpn().0;
+                    unlike |= (r.bits() & OFFSET_MASK) + (OFFSET_MASK + 1 - MAY_CROSS) & (OFFSET_MASK + 1);
+                }
+                if unlike != 0 {
+                    break;
+                }
+                for (lane, &at) in places.iter().enumerate() {
+                    entries[at].hits[lane] += 1;
+                    entries[at].stamp = now + 1 + lane as u64;
+                }
+                now += LANES as u64;
+                taken += LANES;
+            }
+            // One at a time: up to the one that stopped the four, which may do no harm when looked at closely.
+            let rest = &refs[taken..];
+            for (i, r) in rest.iter().take(LANES).enumerate() {
+                let at = place_of_data::<SPLIT>(*r);
+                let may_cross = wide || r.bits() & OFFSET_MASK >= MAY_CROSS;
+                if entries[at].vpn != r.vpn().0 || may_cross && r.last_vpn() != r.vpn() {
+                    break 'all;
+                }
+                now += 1;
+                entries[at].hits[i] += 1;
+                entries[at].stamp = now;
+                taken += 1;
+            }
+            if taken == refs.len() {
                 break;
             }
-            let vpn = r.vpn().0;
-            // Stores and modifies have bit 1 of the kind set, loads have not: LOAD and STORE are neighbours.
-            let class = if SPLIT { LOAD + (r.bits() >> 1 & 1) as usize } else { LOAD };
-            let entry = &mut entries[((vpn & MASK) as usize + class * SLOTS) % (4 * SLOTS)];
-            if entry.vpn != vpn {
-                taken = i;
-                break;
-            }
-            entry.hits[i % LANES] += 1;
-            now += 1;
-            pages[entry.page as usize].stamps[class] = now;
         }
         self.now = now;
         taken
@@ -96,20 +132,19 @@ impl PageStore {
 
     /// [`PageStore::run_data`] for the classes of this run.
     pub fn take_data_hits(&mut self, refs: &[Ref], wide: bool, split: bool) -> usize {
-        let may_cross = if wide { 0 } else { MAY_CROSS };
         let taken = match split {
-            false => self.run_data::<false>(refs, may_cross),
-            true => self.run_data::<true>(refs, may_cross),
+            false => self.run_data::<false>(refs, wide),
+            true => self.run_data::<true>(refs, wide),
         };
         self.front_make_room(taken as u64);
         taken
     }
 
-    /// Takes block executions up to data reference `until` while each lies inside one page that the front
-    /// holds: one hit for each instruction.
-    pub fn take_fetch_hits(&mut self, spans: &[Span], heads: &[FetchHead], until: usize) -> FetchHits {
+    /// Takes block executions up to data reference `until` while the front holds every page that they lie in: one
+    /// hit for each translation.
+    pub fn take_fetch_hits(&mut self, spans: &[Span], fetches: &FetchTable, until: usize) -> FetchHits {
         let entries = &mut *self.front.entries;
-        let pages = self.pages.as_mut_slice();
+        let heads = fetches.heads.as_slice();
         let mut now = self.now;
         let mut taken = FetchHits { spans: spans.len(), instructions: 0, more: false };
         let mut translations = 0;
@@ -118,17 +153,29 @@ impl PageStore {
                 taken.spans = i;
                 break;
             }
-            let head = &heads[span.block.index()];
-            let entry = &mut entries[((head.vpn & MASK) as usize + FETCH * SLOTS) % (4 * SLOTS)];
-            if entry.vpn != head.vpn {
-                (taken.spans, taken.more) = (i, true);
-                break;
+            let head = heads[span.block.index()];
+            let entry = &mut entries[place(FETCH, head.vpn)];
+            if entry.vpn == head.vpn {
+                now += 1;
+                entry.hits[i % LANES] += head.translations;
+                entry.stamp = now;
+                translations += u64::from(head.translations);
+            } else {
+                // Hits of several pages move nothing but stamps, whatever data references lie between them.
+                let runs = fetches.plain_runs(head);
+                if runs.is_empty() || runs.iter().any(|run| entries[place(FETCH, run.vpn)].vpn != run.vpn) {
+                    (taken.spans, taken.more) = (i, true);
+                    break;
+                }
+                for run in runs {
+                    now += 1;
+                    let entry = &mut entries[place(FETCH, run.vpn)];
+                    entry.hits[i % LANES] += run.translations;
+                    entry.stamp = now;
+                    translations += u64::from(run.translations);
+                }
             }
-            entry.hits[i % LANES] += head.translations;
-            now += 1;
-            pages[entry.page as usize].stamps[FETCH] = now;
             taken.instructions += u64::from(head.instructions);
-            translations += u64::from(head.translations);
         }
         self.now = now;
         self.front_make_room(translations);
@@ -147,25 +194,20 @@ impl PageStore {
     /// If the front holds the page for `class`: counts `n` references, notes the time and returns the page.
     #[inline]
     pub fn front_hit(&mut self, class: usize, vpn: u64, n: u32) -> Option<u32> {
-        let entry = self.front.entry(class, (vpn & MASK) as usize);
-        if entry.vpn != vpn {
-            return None;
-        }
-        entry.hits[0] += n;
-        let page = entry.page;
+        let at = self.front.find(class, vpn)?;
         self.now += 1;
-        self.pages[page as usize].stamps[class] = self.now;
+        let entry = &mut self.front.entries[at];
+        entry.hits[0] += n;
+        entry.stamp = self.now;
         self.front.room = self.front.room.saturating_sub(n.into());
-        Some(page)
+        Some(self.front.pages[at])
     }
 
     /// Counts `n` references of `class` to a page, in the front if that holds it.
     #[inline]
     pub fn count(&mut self, class: usize, page: u32, n: u32) {
-        let vpn = self.pages[page as usize].vpn;
-        let entry = self.front.entry(class, (vpn & MASK) as usize);
-        if entry.vpn == vpn {
-            entry.hits[0] += n;
+        if let Some(at) = self.front.find(class, self.pages[page as usize].vpn) {
+            self.front.entries[at].hits[0] += n;
             self.front.room = self.front.room.saturating_sub(n.into());
         } else {
             self.credit(page, class, n.into());
@@ -175,37 +217,35 @@ impl PageStore {
     /// The page's id, if the front holds it for `class`.
     #[inline]
     pub fn front_page(&self, class: usize, vpn: u64) -> Option<u32> {
-        let entry = &self.front.entries[class * SLOTS + (vpn & MASK) as usize];
-        (entry.vpn == vpn).then_some(entry.page)
+        self.front.find(class, vpn).map(|at| self.front.pages[at])
     }
 
     /// Puts a page that all designs hold into the front.
     pub fn front_insert(&mut self, class: usize, page: u32) {
-        let (vpn, unit) = (self.pages[page as usize].vpn, self.pages[page as usize].unit);
-        let slot = (vpn & MASK) as usize;
-        if self.front.entry(class, slot).vpn == vpn {
+        let Page { vpn, unit, stamps, .. } = self.pages[page as usize];
+        let at = place(class, vpn);
+        if self.front.entries[at].vpn == vpn {
             return;
         }
-        self.front_clear_slot(class, slot);
-        *self.front.entry(class, slot) = Entry { vpn, page, hits: [0; LANES] };
+        self.front_clear_at(class, at);
+        self.front.entries[at] = Entry { vpn, stamp: stamps[class], hits: [0; LANES] };
+        self.front.pages[at] = page;
+        let slot = at % SLOTS;
         self.units[unit as usize].slots[class][slot / 64] |= 1 << (slot % 64);
     }
 
     /// Takes a page out of the front, if it is there.
     pub fn front_remove_page(&mut self, class: usize, page: u32) {
-        let vpn = self.pages[page as usize].vpn;
-        let slot = (vpn & MASK) as usize;
-        if self.front.entry(class, slot).vpn == vpn {
-            self.front_clear_slot(class, slot);
+        if let Some(at) = self.front.find(class, self.pages[page as usize].vpn) {
+            self.front_clear_at(class, at);
         }
     }
 
     /// Takes all pages of a unit out of the front.
     pub fn front_remove_unit(&mut self, class: usize, unit: u32) {
         for word in 0..SLOTS / 64 {
-            while self.units[unit as usize].slots[class][word] != 0 {
-                let bit = self.units[unit as usize].slots[class][word].trailing_zeros() as usize;
-                self.front_clear_slot(class, word * 64 + bit);
+            for bit in bits(self.units[unit as usize].slots[class][word]) {
+                self.front_clear_at(class, class * SLOTS + word * 64 + bit);
             }
         }
     }
@@ -215,31 +255,43 @@ impl PageStore {
         self.front.room = ROOM;
         for class in 0..CLASSES {
             for slot in 0..SLOTS {
-                self.front_clear_slot(class, slot);
+                self.front_clear_at(class, class * SLOTS + slot);
             }
         }
     }
 
-    fn front_clear_slot(&mut self, class: usize, slot: usize) {
-        let entry = std::mem::replace(self.front.entry(class, slot), VACANT);
-        if entry.vpn == EMPTY {
+    fn front_clear_at(&mut self, class: usize, at: usize) {
+        let Entry { vpn, stamp, hits } = std::mem::replace(&mut self.front.entries[at], VACANT);
+        if vpn == EMPTY {
             return;
         }
-        let unit = self.pages[entry.page as usize].unit as usize;
+        let id = self.front.pages[at];
+        let page = &mut self.pages[id as usize];
+        page.stamps[class] = stamp;
+        let (unit, slot) = (page.unit as usize, at % SLOTS);
         self.units[unit].slots[class][slot / 64] &= !(1 << (slot % 64));
-        let last = self.pages[entry.page as usize].stamps[class];
-        self.unit_stamps[class][unit] = self.unit_stamps[class][unit].max(last);
-        self.credit(entry.page, class, entry.hits.into_iter().map(u64::from).sum());
+        self.unit_stamps[class][unit] = self.unit_stamps[class][unit].max(stamp);
+        self.credit(id, class, hits.into_iter().map(u64::from).sum());
     }
 
-    /// Time of the last reference of `class` to a unit. Hits in the front note it for their page only, so
-    /// pages that are in the front are asked.
+    /// Time of the last reference of `class` to a page with these low bits of its number.
+    #[inline]
+    pub fn page_stamp(&self, page: u32, low: u32, class: usize) -> u64 {
+        let at = place(class, low.into());
+        let entry = &self.front.entries[at];
+        if entry.vpn as u32 == low && self.front.pages[at] == page && entry.vpn != EMPTY {
+            entry.stamp
+        } else {
+            self.pages[page as usize].stamps[class]
+        }
+    }
+
+    /// Time of the last reference of `class` to a unit. Its pages that are in the front know it better.
     pub fn unit_stamp(&self, unit: u32, class: usize) -> u64 {
         let mut last = self.unit_stamps[class][unit as usize];
         for (word, &slots) in self.units[unit as usize].slots[class].iter().enumerate() {
             for bit in bits(slots) {
-                let entry = &self.front.entries[class * SLOTS + word * 64 + bit];
-                last = last.max(self.pages[entry.page as usize].stamps[class]);
+                last = last.max(self.front.entries[class * SLOTS + word * 64 + bit].stamp);
             }
         }
         last

@@ -1,6 +1,6 @@
 //! The kernel's side of the pass: first touches, and what mapping changes take away.
 
-use crate::attribution::{WalkObserver, add_tally};
+use crate::attribution::{WalkObserver, add_references, add_tally};
 use crate::pass::Pass;
 use crate::store::{BLOCK_SHIFT, PAGES_PER_BLOCK, Unit, bits};
 use pagewalk_mm::{AddressSpace, Change, Fault, MappingId, PageSizePolicy};
@@ -138,6 +138,7 @@ impl<O: WalkObserver> Pass<O> {
             let design = &mut self.designs[design];
             if design.policy.splits(mapping) {
                 design.invalidate(&mut self.store, page);
+                self.store.settle_unit(unit);
                 let unit = &mut self.store.units[unit as usize];
                 unit.huge &= !design.mask();
                 unit.small |= design.mask();
@@ -158,6 +159,9 @@ impl<O: WalkObserver> Pass<O> {
         self.store.remove_page(page);
         let Unit { pages, block, .. } = self.store.units[gone.unit as usize];
         if pages == 0 {
+            self.store.settle_unit(gone.unit);
+            let left = self.store.units[gone.unit as usize].clone();
+            add_references(self.counts_of(left.mapping), &left);
             self.note_untouched_of_unit(gone.unit);
             self.store.remove_unit(gone.unit);
         }

@@ -20,6 +20,7 @@ mod expand;
 mod fetch;
 mod first_level;
 mod front;
+mod held;
 mod kernel;
 mod library;
 mod pass;

@@ -206,9 +206,15 @@ impl<O: WalkObserver> Pass<O> {
 
     /// Follows fetches up to data reference `until`: all that come before it in program order.
     fn fetch_until(&mut self, batch: &Batch<'_>, cursor: &mut FetchCursor, until: usize) {
+        if cursor.run > 0 {
+            if !self.fetch_runs(batch, cursor, until) {
+                return;
+            }
+            cursor.span += 1;
+        }
         loop {
             let rest = &batch.spans[cursor.span..cursor.end];
-            let taken = self.store.take_fetch_hits(rest, &self.fetches.heads, until);
+            let taken = self.store.take_fetch_hits(rest, &self.fetches, until);
             self.instructions += taken.instructions;
             cursor.span += taken.spans;
             if !taken.more {
@@ -216,9 +222,7 @@ impl<O: WalkObserver> Pass<O> {
             }
             let span = batch.spans[cursor.span];
             let head = self.fetches.heads[span.block.index()];
-            if cursor.run == 0 {
-                self.instructions += u64::from(head.instructions);
-            }
+            self.instructions += u64::from(head.instructions);
             if head.vpn != SEVERAL {
                 let place = Place { blocks: batch.blocks, block: span.block, at: At::Instruction(0) };
                 self.touch(FETCH, Kind::Fetch, head.vpn, head.translations, false, place);

@@ -4,88 +4,90 @@
 //! too: one recency stamp per page shared by all members, one bit per member that says whether it holds the
 //! page. A page that all hold costs one look-up for the whole family.
 
+use crate::held::{Held, Packed};
 use crate::store::bits;
 use pagewalk_setassoc::Geometry;
-use rustc_hash::FxHashMap;
-
-const EMPTY: u32 = u32::MAX;
 
 /// One size of the family.
 #[derive(Clone, Debug)]
 struct Member {
     geometry: Geometry,
-    slots: Vec<u32>,
+    slots: Vec<Packed>,
     misses: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Page {
+    stamp: u64,
     /// Members that hold it.
     held: u32,
-    stamp: u64,
-    /// Page number at its size, which chooses the set.
-    number: u64,
 }
 
 /// LRU arrays of several sizes over one stream.
 #[derive(Clone, Debug)]
 pub(crate) struct ReachFamily {
     members: Vec<Member>,
-    pages: Vec<Page>,
-    ids: FxHashMap<u64, u32>,
+    /// By kind and id of what an entry names.
+    pages: [Vec<Page>; 3],
     clock: u64,
 }
 
 impl ReachFamily {
     /// A family of at most 32 geometries.
     pub fn new(geometries: impl IntoIterator<Item = Geometry>) -> ReachFamily {
-        let member =
-            |geometry: Geometry| Member { geometry, slots: vec![EMPTY; geometry.entries()], misses: 0 };
+        let member = |geometry: Geometry| Member {
+            geometry,
+            slots: vec![Packed::EMPTY; geometry.entries()],
+            misses: 0,
+        };
         let members: Vec<Member> = geometries.into_iter().map(member).collect();
         assert!(members.len() <= 32, "one bit per member");
-        ReachFamily { members, pages: Vec::new(), ids: FxHashMap::default(), clock: 0 }
+        ReachFamily { members, pages: Default::default(), clock: 0 }
     }
 
-    /// A reference to the page `number`, known by the unique `key`, reached the last level.
-    pub fn touch(&mut self, number: u64, key: u64) {
+    /// A reference to what `held` names, whose page number at its size is `number`, reached the last level.
+    pub fn touch(&mut self, held: Held, number: u64) {
         let all = u32::MAX.checked_shr(32 - self.members.len() as u32).unwrap_or(0);
-        let id = *self.ids.entry(key).or_insert_with(|| {
-            self.pages.push(Page { held: 0, stamp: 0, number });
-            u32::try_from(self.pages.len() - 1).expect("fewer than 2^32 pages")
-        });
-        self.clock += 1;
-        let missing = all & !self.pages[id as usize].held;
-        for member in bits(missing.into()) {
-            self.fill(member, id);
+        let (kind, id) = Packed::new(held).parts();
+        if self.pages[kind].len() <= id {
+            self.pages[kind].resize(id + 1, Page::default());
         }
-        let page = &mut self.pages[id as usize];
-        page.held = all;
-        page.stamp = self.clock;
+        self.clock += 1;
+        let missing = all & !self.pages[kind][id].held;
+        for member in bits(missing.into()) {
+            self.fill(member, Packed::new(held), number);
+        }
+        self.pages[kind][id] = Page { held: all, stamp: self.clock };
     }
 
-    fn fill(&mut self, member: usize, id: u32) {
+    fn fill(&mut self, member: usize, held: Packed, number: u64) {
         let Member { geometry, slots, misses } = &mut self.members[member];
         *misses += 1;
-        let first = geometry.set_of(self.pages[id as usize].number) * geometry.ways();
+        let first = geometry.set_of(number) * geometry.ways();
         let ways = &mut slots[first..first + geometry.ways()];
-        let age = |slot: &&mut u32| if **slot == EMPTY { 0 } else { self.pages[**slot as usize].stamp };
+        let pages = &mut self.pages;
+        let age = |slot: &&mut Packed| {
+            let (kind, id) = slot.parts();
+            if **slot == Packed::EMPTY { 0 } else { pages[kind][id].stamp }
+        };
         let slot = ways.iter_mut().min_by_key(age).expect("at least one way");
-        let victim = std::mem::replace(slot, id);
-        if victim != EMPTY {
-            self.pages[victim as usize].held &= !(1 << member);
+        let victim = std::mem::replace(slot, held);
+        if victim != Packed::EMPTY {
+            let (kind, id) = victim.parts();
+            pages[kind][id].held &= !(1 << member);
         }
     }
 
-    /// Drops a page from every member.
-    pub fn invalidate(&mut self, key: u64) {
-        let Some(&id) = self.ids.get(&key) else { return };
-        let page = &mut self.pages[id as usize];
-        let (held, number) = (std::mem::take(&mut page.held), page.number);
-        for member in bits(held.into()) {
+    /// Drops what `held` names from every member.
+    pub fn invalidate(&mut self, held: Held, number: u64) {
+        let packed = Packed::new(held);
+        let (kind, id) = packed.parts();
+        let Some(page) = self.pages[kind].get_mut(id) else { return };
+        for member in bits(std::mem::take(&mut page.held).into()) {
             let Member { geometry, slots, .. } = &mut self.members[member];
             let first = geometry.set_of(number) * geometry.ways();
             let ways = &mut slots[first..first + geometry.ways()];
-            ways.iter_mut().filter(|slot| **slot == id).for_each(|slot| *slot = EMPTY);
+            ways.iter_mut().filter(|slot| **slot == packed).for_each(|slot| *slot = Packed::EMPTY);
         }
     }
 
@@ -113,13 +115,13 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let number = (state >> 33) % if step % 3 == 0 { 300 } else { 40 };
             if state >> 20 & 63 == 0 {
-                family.invalidate(number);
+                family.invalidate(Held::Page(number as u32), number);
                 for (array, _) in &mut arrays {
                     array.remove(number, number);
                 }
                 continue;
             }
-            family.touch(number, number);
+            family.touch(Held::Page(number as u32), number);
             for (array, misses) in &mut arrays {
                 if !array.touch(number, number) {
                     *misses += 1;

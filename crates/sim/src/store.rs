@@ -36,18 +36,16 @@ pub(crate) struct Page {
     pub unit: u32,
     pub mapping: MappingId,
     pub resident: [u64; CLASSES],
-    /// Time of the last reference of each class.
+    /// Time of the last reference of each class, but for pages in the front: see [`PageStore::page_stamp`].
     pub stamps: [u64; CLASSES],
 }
 
 const _: () = assert!(size_of::<Page>() == 64);
 
-/// What a page received.
+/// The walks of the first design that a page caused.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
-    /// References by class, but for those that the front still holds.
-    pub refs: [u64; CLASSES],
-    /// Walks of the first design by fetches and by data.
+    /// By fetches and by data.
     pub walks: [u64; 2],
     /// Page-table entries that those walks read.
     pub walk_references: u64,
@@ -72,6 +70,10 @@ pub(crate) struct Unit {
     pub extent: u32,
     /// Instruction count at its first touch.
     pub born: u64,
+    /// References by class, but for those that the front still holds.
+    pub refs: [u64; CLASSES],
+    /// Those of them that are in `huge_refs` already.
+    pub settled: [u64; CLASSES],
     /// Front slots that hold pages of this unit, by class: a bit per slot.
     pub slots: [[u64; SLOTS / 64]; CLASSES],
 }
@@ -96,7 +98,7 @@ pub(crate) struct PageStore {
     pub blocks: Vec<Block>,
     /// By page.
     pub tallies: Vec<Tally>,
-    /// But for references that hit the front: see [`PageStore::unit_stamp`].
+    /// The same of units: see [`PageStore::unit_stamp`].
     pub unit_stamps: [Vec<u64>; CLASSES],
     pub now: u64,
     pub front: Front,
@@ -109,7 +111,7 @@ pub(crate) struct PageStore {
     free_units: Vec<u32>,
     /// References by class in all, but for those that the front still holds.
     pub totals: [u64; CLASSES],
-    /// Per design: those to pages that it maps as huge.
+    /// Per design: those to units that it mapped as huge, but for what the units have not settled.
     pub huge_refs: Vec<[u64; CLASSES]>,
 }
 
@@ -180,12 +182,6 @@ impl PageStore {
         held
     }
 
-    /// Designs that map the page as part of a huge page.
-    #[inline]
-    pub fn huge(&self, page: u32) -> u64 {
-        self.units[self.pages[page as usize].unit as usize].huge | self.block_designs
-    }
-
     /// Makes this the latest reference of `class` to the page.
     #[inline]
     pub fn stamp(&mut self, page: u32, class: usize) {
@@ -196,10 +192,18 @@ impl PageStore {
 
     /// Counts `n` references of `class` to the page.
     pub fn credit(&mut self, page: u32, class: usize, n: u64) {
-        self.tallies[page as usize].refs[class] += n;
+        self.units[self.pages[page as usize].unit as usize].refs[class] += n;
         self.totals[class] += n;
-        for design in bits(self.huge(page)) {
-            self.huge_refs[design][class] += n;
+    }
+
+    /// Credits a unit's references to the designs that map it as huge: due before they change.
+    pub fn settle_unit(&mut self, unit: u32) {
+        let unit = &mut self.units[unit as usize];
+        for class in 0..CLASSES {
+            let n = unit.refs[class] - std::mem::replace(&mut unit.settled[class], unit.refs[class]);
+            for design in bits(if n > 0 { unit.huge } else { 0 }) {
+                self.huge_refs[design][class] += n;
+            }
         }
     }
 
@@ -245,6 +249,8 @@ impl PageStore {
             pages_peak: 0,
             extent: 0,
             born,
+            refs: [0; CLASSES],
+            settled: [0; CLASSES],
             slots: [[0; SLOTS / 64]; CLASSES],
         };
         let id = place(&mut self.units, &mut self.free_units, unit);

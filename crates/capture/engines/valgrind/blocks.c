@@ -37,6 +37,12 @@ UInt blocks_next_number(void)
    return numbers_used;
 }
 
+ULong blocks_header(UInt number, UInt slots)
+{
+   ULong told = slots < WIRE_BLOCK_SLOTS_MANY ? slots : WIRE_BLOCK_SLOTS_MANY;
+   return WIRE_BLOCK_HEADER | told << WIRE_BLOCK_SLOTS_SHIFT | (number & WIRE_BLOCK_NUMBER_MASK);
+}
+
 /* ---- reading a definition ---- */
 
 static UInt instruction_count(const Block* block) { return block->payload[2]; }
@@ -77,7 +83,6 @@ static Block* new_block(UInt words)
    block->words = words;
    block->payload[0] = numbers_used;
    by_number[numbers_used++] = block;
-   tl_assert(numbers_used <= WIRE_BLOCK_NUMBER_MASK);
    return block;
 }
 
@@ -272,7 +277,7 @@ ULong* blocks_cut_at_fault(ULong* cursor, Addr ip)
    const Block* cut = cut_block(at.block, at.instruction, count);
    if (ring_cursor + 1 + count > ring_limit)
       ring_next_chunk();
-   *ring_cursor = WIRE_BLOCK_HEADER | cut->payload[0];
+   *ring_cursor = blocks_header(cut->payload[0], count);
    VG_(memcpy)(ring_cursor + 1, slots, count * sizeof *slots);
    ring_cursor += 1 + count;
    return ring_cursor;

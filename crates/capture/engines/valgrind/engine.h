@@ -114,6 +114,8 @@ void blocks_init(void);
 
 /* The number the next block gets. */
 UInt blocks_next_number(void);
+/* The word that starts an execution of a block. */
+ULong blocks_header(UInt number, UInt slots);
 
 /* Gives the block the next number, and sends and keeps its definition. `key` is the guest address that Valgrind
    will name when it discards the translation. */

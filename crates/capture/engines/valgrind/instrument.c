@@ -277,12 +277,15 @@ IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* lay
    draft.instruction_count = draft.slot_count = draft.exit_count = 0;
    last_load = NO_SLOT;
    add_room_check(words_at_most(in, i));
-   add(IRStmt_Store(Iend_LE, word_at(0), constant(WIRE_BLOCK_HEADER | blocks_next_number())));
+   /* What it says is known at the end. */
+   IRConst* header = IRConst_U64(0);
+   add(IRStmt_Store(Iend_LE, word_at(0), IRExpr_Const(header)));
    for (; i < in->stmts_used; i++) {
       add_references(in->stmts[i]);
       add(in->stmts[i]);
    }
    add_exit();
+   header->Ico.U64 = blocks_header(blocks_next_number(), draft.slot_count);
    blocks_define(closure->nraddr, &draft);
    return out;
 }

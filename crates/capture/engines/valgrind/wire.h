@@ -6,7 +6,7 @@
 #define PAGEWALK_WIRE_H
 
 #define WIRE_MAGIC 0x315249474b4c5750ULL
-#define WIRE_VERSION 1
+#define WIRE_VERSION 2
 
 #define WIRE_ORIGIN_START 0
 #define WIRE_ORIGIN_FORK 1
@@ -28,9 +28,12 @@
 #define WIRE_HEADER_BYTES 4096
 #define WIRE_CHUNKS_MAX 256
 
-/* A block header: a negative 32-bit number, sign-extended. */
+/* A block header: a negative 32-bit number, sign-extended. Its low bits are the block's number; the seven above are
+   the number of slots of the whole block, or the largest that they can tell. */
 #define WIRE_BLOCK_HEADER 0xffffffff80000000ULL
-#define WIRE_BLOCK_NUMBER_MASK 0x7fffffffULL
+#define WIRE_BLOCK_NUMBER_MASK 0xffffffULL
+#define WIRE_BLOCK_SLOTS_SHIFT 24
+#define WIRE_BLOCK_SLOTS_MANY 127
 
 /* An event header: the kind from bit 56, the number of payload words in the low half. */
 #define WIRE_EVENT_HEADER 0x8000000000000000ULL

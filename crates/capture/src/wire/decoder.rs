@@ -3,17 +3,27 @@
 //! Whole executions of blocks without padding, whose slots all made their reference, are decoded by
 //! [`Decoder::run`], eight slots at a time and without a branch on data. It stops at anything else (a block left
 //! early, an absent slot, an event, a fault); [`Decoder::execution`] or [`Decoder::event`] takes that one thing.
+//!
+//! Nearly all executions are of the first kind. So a stretch of them is decoded in good faith: headers say where the
+//! next header would be, and whether all slot words were addresses is asked once, at the stretch's end. If one was
+//! not, the stretch is decoded again in shorter ones, down to the execution that is different.
 
 use super::definition::{Definition, Path};
 use super::event::{self, Parsed};
 use super::table::{Entry, Table, look_up};
-use super::{Chunk, Fault, MAX_BLOCKS, MAX_SLOTS, WireError, block_number, event_parts, kind};
+use super::{
+    Chunk, Fault, MAX_BLOCKS, MAX_SLOTS, WireError, block_number, event_parts, is_block_header, kind,
+    slots_told,
+};
 use pagewalk_trace::{Batch, Dictionary, Event, Ref, Span};
 use pagewalk_units::{BlockId, RefIndex, SpaceId, ThreadId};
 use rustc_hash::FxHashMap;
 
 /// Slots decoded at once.
 const LANES: usize = 8;
+
+/// Executions decoded in good faith at most.
+const STRETCH_MAX: usize = 64;
 
 /// Room for references: what the longest block adds to an almost full batch, and lanes that are written over.
 const REFS: usize = Batch::TARGET_LEN + MAX_SLOTS + LANES;
@@ -62,6 +72,8 @@ pub struct Decoder {
     /// Room for the key of a look-up in `gapped_paths`.
     key: Vec<u64>,
     batch: Filling,
+    /// Executions that the next stretch may have: few where many were different.
+    stretch: usize,
     /// Whether the batch has been handed out.
     handed_out: bool,
     /// Data references before the batch.
@@ -86,6 +98,10 @@ enum Stop {
     End,
     Full,
     Other,
+    /// The stretch is complete.
+    Stretch,
+    /// A block with many slots follows, or the chunk's end is near.
+    Many,
 }
 
 impl Decoder {
@@ -109,6 +125,7 @@ impl Decoder {
             gapped_paths: FxHashMap::default(),
             key: Vec::new(),
             batch,
+            stretch: STRETCH_MAX,
             handed_out: false,
             references: 0,
             instructions: 0,
@@ -165,10 +182,10 @@ impl Decoder {
                     self.handed_out = true;
                     return Ok(Step::Batch);
                 }
-                Stop::Other => {}
+                Stop::Other | Stop::Stretch | Stop::Many => {}
             }
-            if let Some(number) = block_number(words[*at]) {
-                *at = self.execution(number, words, *at)?;
+            if is_block_header(words[*at]) {
+                *at = self.execution(block_number(words[*at]), words, *at)?;
             } else if let Some(step) = self.event(words, at)? {
                 return Ok(step);
             }
@@ -182,34 +199,63 @@ impl Decoder {
             // SAFETY: the processor has AVX2.
             return unsafe { self.run_with_avx2(words, at) };
         }
-        self.run_lanes(words, at)
+        self.run_stretches(words, at)
     }
 
-    /// [`Decoder::run_lanes`], compiled for vectors of four words.
+    /// [`Decoder::run_stretches`], compiled for vectors of four words.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     fn run_with_avx2(&mut self, words: &[u64], at: &mut usize) -> Stop {
-        self.run_lanes(words, at)
+        self.run_stretches(words, at)
     }
 
     #[inline(always)]
-    fn run_lanes(&mut self, words: &[u64], at: &mut usize) -> Stop {
+    fn run_stretches(&mut self, words: &[u64], at: &mut usize) -> Stop {
+        loop {
+            match self.run_stretch(words, at) {
+                Some(Stop::Stretch) => self.stretch = (self.stretch * 2).min(STRETCH_MAX),
+                Some(Stop::Many) if self.run_many(words, at) => {}
+                Some(Stop::Many) => return Stop::Other,
+                Some(stop) => return stop,
+                None if self.stretch == 1 => return Stop::Other,
+                None => self.stretch = 1,
+            }
+        }
+    }
+
+    /// Decodes a stretch and tells why it ended; `None`: nothing was decoded, as some word was no address.
+    #[inline(always)]
+    fn run_stretch(&mut self, words: &[u64], at: &mut usize) -> Option<Stop> {
         let Filling { refs, spans, refs_len, spans_len, instructions, .. } = &mut self.batch;
         let (entries, all_metas) = (self.table.entries(), self.metas.as_slice());
-        // Locals stay in registers; the references are written back at the end.
+        // Locals stay in registers; they are written back at the end.
         let (mut next, mut refs_end, mut spans_end, mut executed) = (*at, *refs_len, *spans_len, 0);
+        // Get bits from the 57th up if a word has them, or is 0.
+        let mut odd = [0; LANES];
+        let last = spans_end + self.stretch;
         let stop = loop {
             let Some(&header) = words.get(next) else { break Stop::End };
             if refs_end >= Batch::TARGET_LEN || spans_end >= Batch::TARGET_LEN {
                 break Stop::Full;
             }
-            let Some(number) = block_number(header) else { break Stop::Other };
-            let Entry { first_slot, block, slots, instructions, .. } = look_up(entries, number);
-            let (first_slot, slots) = (first_slot as usize, usize::from(slots));
-            // Gets bits from the 57th up if a word has them, or is 0.
-            let mut odd = 0;
-            if slots <= LANES
-                && let Some(lanes) = words[next + 1..].first_chunk::<LANES>()
+            if spans_end == last {
+                break Stop::Stretch;
+            }
+            if !is_block_header(header) {
+                break Stop::Other;
+            }
+            // The place of the next header follows from this one, without waiting for the entry.
+            let slots = slots_told(header);
+            let Entry { first_slot, block, slots: of_block, instructions, .. } =
+                look_up(entries, block_number(header));
+            let first_slot = first_slot as usize;
+            if slots > LANES {
+                break Stop::Many;
+            }
+            if usize::from(of_block) != slots {
+                break Stop::Other;
+            }
+            if let Some(lanes) = words[next + 1..].first_chunk::<LANES>()
                 && let Some(metas) = all_metas[first_slot..].first_chunk::<LANES>()
                 && let Some(keep) = KEEP[LANES - slots..].first_chunk::<LANES>()
                 && let Some(out) = refs[refs_end..].first_chunk_mut::<LANES>()
@@ -218,20 +264,12 @@ impl Decoder {
                 // stored, so that the compiler need not fear that stores change what is yet to be loaded.
                 let mut packed = [Ref::from_parts(0, 0); LANES];
                 for lane in 0..LANES {
-                    odd |= (lanes[lane].wrapping_sub(1) | lanes[lane]) & keep[lane];
+                    odd[lane] |= (lanes[lane].wrapping_sub(1) | lanes[lane]) & keep[lane];
                     packed[lane] = Ref::from_parts(lanes[lane], metas[lane]);
                 }
                 *out = packed;
-            } else if let Some(words) = words.get(next + 1..next + 1 + slots)
-                && let Some(metas) = all_metas.get(first_slot..first_slot + slots)
-                && slots != usize::from(Entry::NOT_FAST)
-            {
-                odd = copy_many(&mut refs[refs_end..], words, metas);
             } else {
-                break Stop::Other;
-            }
-            if odd >= Ref::ADDRESS_END {
-                break Stop::Other;
+                break Stop::Many;
             }
             spans[spans_end] = Span { block, first: refs_end as u32 };
             spans_end += 1;
@@ -239,9 +277,34 @@ impl Decoder {
             next += 1 + slots;
             executed += u64::from(instructions);
         };
+        if odd.into_iter().fold(0, |all, odd| all | odd) >= Ref::ADDRESS_END {
+            return None;
+        }
         (*at, *refs_len, *spans_len) = (next, refs_end, spans_end);
         *instructions += executed;
-        stop
+        Some(stop)
+    }
+
+    /// Decodes one whole execution of a block with any number of slots; false if it is not one. Kept apart: a call in
+    /// the loop for short blocks would have its vectors written to memory and read again each time.
+    #[inline(never)]
+    fn run_many(&mut self, words: &[u64], at: &mut usize) -> bool {
+        let Filling { refs, spans, refs_len, spans_len, instructions, .. } = &mut self.batch;
+        let entry = self.table.get(block_number(words[*at]));
+        let (first_slot, slots) = (entry.first_slot as usize, usize::from(entry.slots));
+        let Some(slot_words) = words.get(*at + 1..*at + 1 + slots) else { return false };
+        let Some(metas) = self.metas.get(first_slot..first_slot + slots) else { return false };
+        if entry.slots == Entry::NOT_FAST
+            || copy_many(&mut refs[*refs_len..], slot_words, metas) >= Ref::ADDRESS_END
+        {
+            return false;
+        }
+        spans[*spans_len] = Span { block: entry.block, first: *refs_len as u32 };
+        *spans_len += 1;
+        *refs_len += slots;
+        *instructions += u64::from(entry.instructions);
+        *at += 1 + slots;
+        true
     }
 
     /// Decodes the execution of block `number` whose header is at `at`, whatever its path; gives the place after
@@ -381,9 +444,7 @@ impl Decoder {
     }
 }
 
-/// Writes the references of a block with more slots than lanes, or near the chunk's end. Kept apart, as it would take
-/// registers from the path for short blocks. Gives the bits of odd words.
-#[inline(never)]
+/// Writes the references of a block. Gives the bits of odd words.
 fn copy_many(refs: &mut [Ref], words: &[u64], metas: &[u8]) -> u64 {
     let mut odd = 0;
     for ((out, &word), &meta) in refs.iter_mut().zip(words).zip(metas) {

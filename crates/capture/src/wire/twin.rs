@@ -83,7 +83,7 @@ impl Twin {
                 while at < words.len() && words[at] < 1 << 63 {
                     at += 1;
                 }
-                at = self.execution(word as u32 & 0x7fff_ffff, words, start, at)?;
+                at = self.execution(word as u32 & 0xff_ffff, words, start, at)?;
             } else if word >> 62 == 2 {
                 let (kind, count) = ((word >> 56 & 63) as u8, (word & 0xffff_ffff) as usize);
                 let payload = words[at + 1..].get(..count)?;
@@ -297,7 +297,7 @@ fn stream() -> impl Strategy<Value = Vec<(Vec<u64>, usize)>> {
                         }
                         let slots = shape.exits[exit % shape.exits.len()].0;
                         for time in 0..times {
-                            words.push(block_header(numbers[which]));
+                            words.push(block_header(numbers[which], shape.slots.len()));
                             words.extend((0..slots).map(|slot| {
                                 let gone = shape.slots[slot].1 == 0 || absent >> slot & 1 == 1;
                                 if gone {
@@ -352,7 +352,7 @@ proptest! {
         prop_assume!(!words.is_empty());
         let at = at % words.len();
         // Definitions may become any other valid definition, which is no fault.
-        let word = match shape % 4 { 0 => word, 1 => 0, 2 => word | 1 << 63, _ => block_header(word as u32 >> 1) };
+        let word = match shape % 4 { 0 => word, 1 => 0, 2 => word | 1 << 63, _ => block_header(word as u32 >> 8, word as usize >> 57) };
         words[at] = word;
         chunks.iter_mut().for_each(|chunk| chunk.1 = 0);
         let (told, _) = decode(&chunks);
@@ -375,7 +375,7 @@ proptest! {
 fn any_word() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => 0u64..4,
-        2 => (0u32..3).prop_map(block_header),
+        2 => (0u32..3, 0usize..200).prop_map(|(number, slots)| block_header(number, slots)),
         2 => (0u8..20, 0u32..20).prop_map(|(kind, words)| event_header(kind, words)),
         1 => Just(1 | 1 << 16 | 8 << 32),
         1 => any::<u64>(),
@@ -408,13 +408,13 @@ fn each_fault_has_its_name() {
     };
     let with = |rest: &[u64]| fault([&event(kind::BLOCK, &shape.payload(5)), rest].concat());
     assert_eq!(with(&[64]), Fault::NoHeader(64));
-    assert_eq!(with(&[block_header(6)]), Fault::UndefinedBlock(6));
+    assert_eq!(with(&[block_header(6, 0)]), Fault::UndefinedBlock(6));
     assert_eq!(with(&event(kind::BLOCK, &shape.payload(5))), Fault::RedefinedBlock(5));
-    assert_eq!(with(&[block_header(5), 64, 64]), Fault::NoExit { number: 5, slots: 2 });
-    assert_eq!(with(&[block_header(5), 64, 64, 0, 64]), Fault::NoHeader(64));
-    assert_eq!(with(&[block_header(5), 1 << 57]), Fault::Address { number: 5, address: 1 << 57 });
+    assert_eq!(with(&[block_header(5, 3), 64, 64]), Fault::NoExit { number: 5, slots: 2 });
+    assert_eq!(with(&[block_header(5, 3), 64, 64, 0, 64]), Fault::NoHeader(64));
+    assert_eq!(with(&[block_header(5, 3), 1 << 57]), Fault::Address { number: 5, address: 1 << 57 });
     let padding_used = Fault::PaddingUsed { number: 5, slot: 2, address: 3 };
-    assert_eq!(with(&[block_header(5), 1, 2, 3]), padding_used);
+    assert_eq!(with(&[block_header(5, 3), 1, 2, 3]), padding_used);
     assert_eq!(with(&[event_header(40, 0)]), Fault::UnknownEvent(40));
     assert_eq!(
         with(&[event_header(kind::MARKER, 2), 0]),
@@ -446,7 +446,7 @@ fn each_fault_has_its_name() {
 /// A full execution at the fast path's lanes and at both sides of the limit, wide or not, decoded at a chunk's end too.
 #[test]
 fn every_number_of_slots_is_exact() {
-    for slots in 0..=20usize {
+    for slots in (0..=20usize).chain(125..=130) {
         let shape = Shape {
             instruction_lengths: vec![1],
             slots: vec![(0, 1, 8); slots],
@@ -455,7 +455,7 @@ fn every_number_of_slots_is_exact() {
         };
         let mut words = event(kind::BLOCK, &shape.payload(1));
         for time in 0..40 {
-            words.push(block_header(1));
+            words.push(block_header(1, slots));
             words.extend((0..slots).map(|slot| 1 + time * 100 + slot as u64));
         }
         let (expected, _) = twin(&[(words.clone(), 0)]);

@@ -1,11 +1,12 @@
 //! How fast the simulator is when the stream lies in memory: reads traces stretch by stretch, and times each way of
 //! simulating over a stretch once it is held. Prints one line of JSON.
 //!
-//!     from_memory [--machine NAME] [--records N] [--repetitions N] T.pwt…
+//!     from_memory [--machine NAME] [--records N] [--repetitions N] [--ways WAY,…] T.pwt…
 //!
 //! - `pass`: one machine on 4 KiB pages, counts only;
 //! - `profile`: the same with attribution to functions, pages and mappings, under the recording host's
 //!   transparent huge pages: what `pagewalk simulate` does after decoding;
+//! - `what_if`: that with every alternative that `pagewalk profile` tries;
 //! - `plain`: a straightforward loop that looks every reference up. Its walks must equal those of `pass`.
 //!
 //! The ways take turns on each stretch, with as many simulators as there are repetitions (one of the slow `plain`),
@@ -30,30 +31,45 @@ use std::time::Instant;
 /// Records held at a time: 128 MiB or more.
 const STRETCH: usize = 16 << 20;
 
-const USAGE: &str = "usage: from_memory [--machine NAME] [--records N] [--repetitions N] T.pwt…";
+const USAGE: &str =
+    "usage: from_memory [--machine NAME] [--records N] [--repetitions N] [--ways WAY,…] T.pwt…";
+
+/// The ways of simulating.
+const WAYS: [&str; 4] = ["pass", "profile", "what_if", "plain"];
 
 struct Options {
     machine: String,
     records: usize,
     repetitions: usize,
+    /// Names of the ways to measure.
+    ways: Vec<String>,
     traces: Vec<String>,
 }
 
 impl Options {
     fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, Box<dyn Error>> {
-        let mut options =
-            Options { machine: "skylake_sp".into(), records: usize::MAX, repetitions: 3, traces: vec![] };
+        let mut options = Options {
+            machine: "skylake_sp".into(),
+            records: usize::MAX,
+            repetitions: 3,
+            ways: WAYS.map(str::to_owned).to_vec(),
+            traces: vec![],
+        };
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("{word} wants a value; {USAGE}"));
             match word.as_str() {
                 "--machine" => options.machine = value()?,
                 "--records" => options.records = value()?.parse()?,
                 "--repetitions" => options.repetitions = value()?.parse()?,
+                "--ways" => options.ways = value()?.split(',').map(str::to_owned).collect(),
                 option if option.starts_with('-') => {
                     return Err(format!("{option} is unknown; {USAGE}").into());
                 }
                 _ => options.traces.push(word),
             }
+        }
+        if let Some(way) = options.ways.iter().find(|way| !WAYS.contains(&way.as_str())) {
+            return Err(format!("way {way} is unknown; there are {}", WAYS.join(", ")).into());
         }
         if options.traces.is_empty() || options.repetitions == 0 {
             return Err(USAGE.into());
@@ -62,16 +78,12 @@ impl Options {
     }
 }
 
-/// One way of simulating: its seconds by repetition, and the walks that it counted.
-struct Way {
-    seconds: Vec<f64>,
-    walks: u64,
-}
-
-impl Way {
-    fn new(repetitions: usize) -> Way {
-        Way { seconds: vec![0.0; repetitions], walks: 0 }
-    }
+/// What was measured: the seconds of each way by repetition, and the walks that it counted.
+#[derive(Default)]
+struct Measured {
+    records: usize,
+    seconds: [Vec<f64>; WAYS.len()],
+    walks: [u64; WAYS.len()],
 }
 
 fn main() -> ExitCode {
@@ -87,52 +99,69 @@ fn main() -> ExitCode {
 fn run() -> Result<(), Box<dyn Error>> {
     let options = Options::parse(std::env::args().skip(1))?;
     let machine = Library::get(&options.machine)?;
-    let (mut pass, mut profile) = (Way::new(options.repetitions), Way::new(options.repetitions));
-    let mut plain = Way::new(1);
-    let mut records = 0;
+    let mut measured = Measured::default();
+    for (way, seconds) in WAYS.iter().zip(&mut measured.seconds) {
+        let repetitions = if *way == "plain" { 1 } else { options.repetitions };
+        seconds.resize(if options.ways.iter().any(|w| w == way) { repetitions } else { 0 }, 0.0);
+    }
     for trace in &options.traces {
         let reader = File::open(trace).map_err(Into::into).and_then(Reader::new);
         let reader = reader.map_err(|error| format!("{trace}: {error}"))?;
-        let most = options.records - records;
-        records += time(reader, &machine, most, [&mut pass, &mut profile, &mut plain])
-            .map_err(|error| format!("{trace}: {error}"))?;
+        let most = options.records - measured.records;
+        time(reader, &machine, most, &mut measured).map_err(|error| format!("{trace}: {error}"))?;
     }
-    if pass.walks != plain.walks {
-        let why = format!("the pass counted {} walks, the plain loop {}", pass.walks, plain.walks);
-        return Err(why.into());
+    let Measured { records, seconds: [pass, profile, what_if, plain], walks } = measured;
+    if !pass.is_empty() && !plain.is_empty() && walks[0] != walks[3] {
+        return Err(format!("the pass counted {} walks, the plain loop {}", walks[0], walks[3]).into());
     }
     println!(
-        "{{\"machine\":{:?},\"records\":{records},\"walks\":{},\"pass\":{:?},\"profile\":{:?},\"plain\":{:?}}}",
-        options.machine, pass.walks, pass.seconds, profile.seconds, plain.seconds
+        "{{\"machine\":{:?},\"records\":{records},\"walks\":{},\"pass\":{pass:?},\"profile\":{profile:?},\
+         \"what_if\":{what_if:?},\"plain\":{plain:?}}}",
+        options.machine,
+        walks.iter().max().unwrap_or(&0)
     );
     Ok(())
 }
 
-/// Times every way over one trace, up to `most` records; returns the number of records.
+/// Times every way over one trace, up to `most` records.
 fn time(
     mut source: impl Source,
     machine: &MachineSpec,
     most: usize,
-    [pass, profile, plain]: [&mut Way; 3],
-) -> Result<usize, Box<dyn Error>> {
+    measured: &mut Measured,
+) -> Result<(), Box<dyn Error>> {
     let thp = ThpMode::from_name(&source.header().thp).unwrap_or(ThpMode::Never);
-    let repetitions = pass.seconds.len();
-    let mut passes = several(repetitions, || counting(machine))?;
-    let mut profiles = several(repetitions, || Ok(Profile::new(std::slice::from_ref(machine), thp, false)?))?;
-    let mut loops = Plain::new(machine);
+    let profile = |what_if| Ok(Profile::new(std::slice::from_ref(machine), thp, what_if)?);
+    let counts = measured.seconds.each_ref().map(Vec::len);
+    let mut passes = several(counts[0], || counting(machine))?;
+    let mut profiles = several(counts[1], || profile(false))?;
+    let mut what_ifs = several(counts[2], || profile(true))?;
+    let mut loops = several(counts[3], || Ok(Plain::new(machine)))?;
     let mut stretch = Stretch::default();
     let mut records = 0;
     while records < most && stretch.read(&mut source, STRETCH.min(most - records))?.is_some() {
         records += stretch.records();
-        for repetition in 0..repetitions {
-            pass.seconds[repetition] += seconds(&stretch, &mut passes[repetition]);
-            profile.seconds[repetition] += seconds(&stretch, &mut profiles[repetition]);
+        let [of_pass, of_profile, of_what_if, of_plain] = &mut measured.seconds;
+        for repetition in 0..counts.into_iter().max().unwrap_or(0) {
+            play(&stretch, of_pass, &mut passes, repetition);
+            play(&stretch, of_profile, &mut profiles, repetition);
+            play(&stretch, of_what_if, &mut what_ifs, repetition);
+            play(&stretch, of_plain, &mut loops, repetition);
         }
-        plain.seconds[0] += seconds(&stretch, &mut loops);
     }
-    pass.walks += passes[0].finish()[0].walks();
-    plain.walks += loops.walks;
-    Ok(records)
+    measured.walks[0] += passes.first_mut().map_or(0, |pass| pass.finish()[0].walks());
+    measured.walks[3] += loops.first().map_or(0, |plain| plain.walks);
+    measured.records += records;
+    Ok(())
+}
+
+/// Plays the stretch to the simulator of this repetition, if there is one, and adds to its seconds.
+fn play<T: Analysis>(stretch: &Stretch, seconds: &mut [f64], simulators: &mut [T], repetition: usize) {
+    if let (Some(seconds), Some(simulator)) = (seconds.get_mut(repetition), simulators.get_mut(repetition)) {
+        let start = Instant::now();
+        stretch.play(simulator);
+        *seconds += start.elapsed().as_secs_f64();
+    }
 }
 
 fn counting(machine: &MachineSpec) -> Result<Pass, Box<dyn Error>> {
@@ -143,10 +172,4 @@ fn counting(machine: &MachineSpec) -> Result<Pass, Box<dyn Error>> {
 
 fn several<T>(count: usize, make: impl Fn() -> Result<T, Box<dyn Error>>) -> Result<Vec<T>, Box<dyn Error>> {
     (0..count).map(|_| make()).collect()
-}
-
-fn seconds(stretch: &Stretch, analysis: &mut dyn Analysis) -> f64 {
-    let start = Instant::now();
-    stretch.play(analysis);
-    start.elapsed().as_secs_f64()
 }

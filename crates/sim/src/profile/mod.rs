@@ -26,7 +26,7 @@ const CANDIDATES_MAX: usize = 6;
 const CANDIDATE_SHARE: f64 = 0.05;
 /// A candidate is followed on only while its mapping's walks cost the baseline at least this share of all
 /// modelled cycles: below it, no page size can buy anything. The costliest mapping is always followed on.
-const WORTH_FOLLOWING: f64 = 0.0001;
+const WORTH_FOLLOWING: f64 = 0.001;
 /// Candidates are looked for first after so many instructions, then each time the count has doubled.
 const FIRST_LOOK: u64 = 1 << 20;
 

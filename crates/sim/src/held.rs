@@ -1,0 +1,41 @@
+//! What a TLB entry names: a small page, a unit, or a block.
+
+/// What an array can hold, by its id in the [`PageStore`](crate::store::PageStore).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    Page(u32),
+    Unit(u32),
+    Block(u32),
+}
+
+/// [`Held`] in 32 bits: the kind in the two top bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Packed(u32);
+
+impl Packed {
+    pub const EMPTY: Packed = Packed(u32::MAX);
+
+    pub fn new(held: Held) -> Packed {
+        match held {
+            Held::Page(id) => Packed(id),
+            Held::Unit(id) => Packed(1 << 30 | id),
+            Held::Block(id) => Packed(2 << 30 | id),
+        }
+    }
+
+    #[inline]
+    pub fn get(self) -> Held {
+        let id = self.0 & !(3 << 30);
+        match self.0 >> 30 {
+            0 => Held::Page(id),
+            1 => Held::Unit(id),
+            _ => Held::Block(id),
+        }
+    }
+
+    /// Kind and id, to index lists that are kept by kind.
+    #[inline]
+    pub fn parts(self) -> (usize, usize) {
+        ((self.0 >> 30) as usize, (self.0 & !(3 << 30)) as usize)
+    }
+}
