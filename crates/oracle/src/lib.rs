@@ -5,6 +5,8 @@
 
 mod kernel;
 mod machine;
+mod replacement;
 
 pub use kernel::{Kernel, Paging};
 pub use machine::{Array, Cache, Counts, Machine};
+pub use replacement::Replacing;

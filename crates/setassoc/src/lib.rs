@@ -3,9 +3,27 @@
 //! Design constraints: no allocation after construction; a key is a plain `u64` that the caller makes
 //! unique (page number with its size, page-table level with its prefix); the set index is given apart
 //! from the key, so that each user decides which bits choose the set.
+//!
+//! One file for each replacement policy: [`Lru`], [`TreePlru`], [`BitPlru`], [`Fifo`], [`Random`]. [`Array`]
+//! takes any of them at compile time, [`SetArray`] at run time.
 
+mod array;
+mod bit_plru;
+mod directory;
+mod fifo;
 mod geometry;
 mod lru;
+mod random;
+mod replacement;
+mod set_index;
+mod tree_plru;
 
+pub use array::{Array, ReplacementPolicy};
+pub use bit_plru::BitPlru;
+pub use fifo::Fifo;
 pub use geometry::{Geometry, GeometryError};
-pub use lru::LruArray;
+pub use lru::{Lru, LruArray};
+pub use random::Random;
+pub use replacement::{AnyPolicy, Replacement, ReplacementError, SetArray};
+pub use set_index::{SetIndex, XorBits};
+pub use tree_plru::TreePlru;

@@ -1,0 +1,208 @@
+//! A set-associative array with any of the replacement policies, one set and one way at a time.
+
+use std::collections::VecDeque;
+
+/// Keys in sets, replaced by a policy.
+#[derive(Clone, Debug)]
+pub struct Replacing {
+    index: String,
+    sets: Vec<Set>,
+    generator: Generator,
+}
+
+/// One set.
+#[derive(Clone, Debug)]
+struct Set {
+    ways: Vec<Option<u64>>,
+    state: State,
+}
+
+/// What a policy remembers of a set.
+#[derive(Clone, Debug)]
+enum State {
+    /// Keys, most recently used first.
+    Lru(VecDeque<u64>),
+    /// Keys, first filled first.
+    Fifo(VecDeque<u64>),
+    /// Nothing.
+    Random,
+    /// Whether each way was used lately.
+    Bits(Vec<bool>),
+    /// The tree's nodes as a heap: the root is 1, node n has the children 2n and 2n + 1. True: go to the
+    /// second.
+    Tree(Vec<bool>),
+}
+
+/// SplitMix64.
+#[derive(Clone, Copy, Debug)]
+struct Generator {
+    seed: u64,
+    draws: u64,
+}
+
+impl Generator {
+    /// The next number as a fraction of 2^64, times `n`.
+    fn below(&mut self, n: usize) -> usize {
+        self.draws += 1;
+        let mut z = u128::from(self.seed) + u128::from(self.draws) * 0x9e37_79b9_7f4a_7c15;
+        for (shift, factor) in [(30, 0xbf58_476d_1ce4_e5b9), (27, 0x94d0_49bb_1331_11eb), (31, 1)] {
+            z %= 1 << 64;
+            z = (z ^ (z >> shift)) * factor;
+        }
+        (z * n as u128 / (1 << 64)) as usize
+    }
+}
+
+impl Set {
+    fn new(ways: usize, replacement: &str) -> Set {
+        let state = match replacement {
+            "lru" => State::Lru(VecDeque::new()),
+            "fifo" => State::Fifo(VecDeque::new()),
+            "random" => State::Random,
+            "bit-plru" => State::Bits(vec![false; ways]),
+            "tree-plru" => State::Tree(vec![false; ways]),
+            other => panic!("{other}?"),
+        };
+        Set { ways: vec![None; ways], state }
+    }
+
+    fn way_of(&self, key: u64) -> Option<usize> {
+        self.ways.iter().position(|&held| held == Some(key))
+    }
+
+    /// The key in `way` was hit or filled.
+    fn used(&mut self, way: usize, filled: bool) {
+        let key = self.ways[way].unwrap();
+        match &mut self.state {
+            State::Lru(order) => {
+                order.retain(|&held| held != key);
+                order.push_front(key);
+            }
+            State::Fifo(order) if filled => order.push_back(key),
+            State::Fifo(_) | State::Random => {}
+            State::Bits(bits) => {
+                bits[way] = true;
+                if bits.iter().all(|&bit| bit) {
+                    bits.fill(false);
+                    bits[way] = true;
+                }
+            }
+            State::Tree(nodes) => {
+                let mut node = nodes.len() + way;
+                while node > 1 {
+                    nodes[node / 2] = node.is_multiple_of(2);
+                    node /= 2;
+                }
+            }
+        }
+    }
+
+    fn victim(&self, generator: &mut Generator) -> usize {
+        match &self.state {
+            State::Lru(order) => self.way_of(*order.back().unwrap()).unwrap(),
+            State::Fifo(order) => self.way_of(*order.front().unwrap()).unwrap(),
+            State::Random => generator.below(self.ways.len()),
+            State::Bits(bits) => bits.iter().position(|&bit| !bit).unwrap_or(0),
+            State::Tree(nodes) => {
+                let mut node = 1;
+                while node < nodes.len() {
+                    node = 2 * node + usize::from(nodes[node]);
+                }
+                node - nodes.len()
+            }
+        }
+    }
+
+    fn empty(&mut self, way: usize) -> Option<u64> {
+        let gone = self.ways[way].take();
+        if let State::Lru(order) | State::Fifo(order) = &mut self.state {
+            order.retain(|&held| Some(held) != gone);
+        }
+        gone
+    }
+}
+
+impl Replacing {
+    /// An empty array. `replacement` and `index` are the names that machine files use; `seed` is that of
+    /// `random`.
+    pub fn new(sets: usize, ways: usize, replacement: &str, seed: u64, index: &str) -> Replacing {
+        let sets = vec![Set::new(ways, replacement); sets];
+        Replacing { index: index.to_owned(), sets, generator: Generator { seed, draws: 0 } }
+    }
+
+    /// The set of `number`: each of its bits flips one bit of the index, or none.
+    pub fn set_of(&self, number: u64) -> usize {
+        let width = self.sets.len().ilog2();
+        let mut set = 0;
+        for bit in (0..64).filter(|bit| number >> bit & 1 == 1) {
+            let flips = match self.index.as_str() {
+                "modulo" => bit,
+                "xor-fold" => bit % width.max(1),
+                xor => {
+                    let n: u32 = xor.strip_prefix("xor-").unwrap().parse().unwrap();
+                    if (n..2 * n).contains(&bit) && bit < width {
+                        // This bit is its own and lands on a lower one too.
+                        set ^= 1 << bit;
+                    }
+                    if (n..2 * n).contains(&bit) { bit - n } else { bit }
+                }
+            };
+            if flips < width {
+                set ^= 1 << flips;
+            }
+        }
+        set
+    }
+
+    /// Whether `key` is held.
+    pub fn contains(&self, number: u64, key: u64) -> bool {
+        self.sets[self.set_of(number)].way_of(key).is_some()
+    }
+
+    /// A lookup: whether it hits.
+    pub fn touch(&mut self, number: u64, key: u64) -> bool {
+        let set = self.set_of(number);
+        let Some(way) = self.sets[set].way_of(key) else { return false };
+        self.sets[set].used(way, false);
+        true
+    }
+
+    /// A fill: the key that has to leave.
+    pub fn fill(&mut self, number: u64, key: u64) -> Option<u64> {
+        if self.touch(number, key) {
+            return None;
+        }
+        let set = self.set_of(number);
+        let set = &mut self.sets[set];
+        let empty = set.ways.iter().position(Option::is_none);
+        let way = empty.unwrap_or_else(|| set.victim(&mut self.generator));
+        let gone = set.empty(way);
+        set.ways[way] = Some(key);
+        set.used(way, true);
+        gone
+    }
+
+    /// A removal: whether the key was there.
+    pub fn remove(&mut self, number: u64, key: u64) -> bool {
+        let set = self.set_of(number);
+        let Some(way) = self.sets[set].way_of(key) else { return false };
+        self.sets[set].empty(way);
+        true
+    }
+
+    /// Removes every key for which `gone` holds.
+    pub fn remove_where(&mut self, gone: impl Fn(u64) -> bool) {
+        for set in &mut self.sets {
+            for way in 0..set.ways.len() {
+                if set.ways[way].is_some_and(&gone) {
+                    set.empty(way);
+                }
+            }
+        }
+    }
+
+    /// The keys held, set by set, lowest way first.
+    pub fn keys(&self) -> Vec<u64> {
+        self.sets.iter().flat_map(|set| set.ways.iter().flatten().copied()).collect()
+    }
+}

@@ -1,0 +1,85 @@
+//! Finds a key's way in a set of many ways.
+//!
+//! Comparing a key with the 4,096 of a fully associative array takes a microsecond, so large sets have a hash
+//! table from key to way: open addressing with linear probing, and removal that moves later entries back so
+//! that no search meets a tombstone (Knuth, TAOCP vol. 3, section 6.4, algorithm R). The keys themselves
+//! stand in the array only.
+//!
+//! At most a quarter of a table is in use: at a half, more searches go beyond their first slot, and these
+//! mispredicted branches cost a third of the speed.
+
+use crate::Geometry;
+
+/// Marks a vacant slot; never a way.
+const VACANT: u32 = u32::MAX;
+
+/// One hash table for each set, of ways.
+#[derive(Clone, Debug)]
+pub(crate) struct Directory {
+    slots: Vec<u32>,
+    /// log2 of the slots of a set; at least 1.
+    bits: u32,
+}
+
+impl Directory {
+    /// Empty tables.
+    pub fn new(geometry: Geometry) -> Directory {
+        let capacity = (4 * geometry.ways()).next_power_of_two();
+        Directory { slots: vec![VACANT; geometry.sets() * capacity], bits: capacity.trailing_zeros() }
+    }
+
+    /// Where the search for a key begins: the top bits of its product with 2^64 / golden ratio.
+    #[inline(always)]
+    fn home(key: u64, bits: u32) -> usize {
+        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits)) as usize
+    }
+
+    /// The way of `key` in this set, whose ways hold `keys`.
+    #[inline]
+    pub fn find(&self, set: usize, key: u64, keys: &[u64]) -> Option<usize> {
+        let slots = &self.slots[set << self.bits..(set + 1) << self.bits];
+        let mut slot = Directory::home(key, self.bits);
+        while slots[slot] != VACANT {
+            let way = slots[slot] as usize;
+            if keys[way] == key {
+                return Some(way);
+            }
+            slot = (slot + 1) & (slots.len() - 1);
+        }
+        None
+    }
+
+    /// Notes that `key`, not held before, goes into `way`.
+    pub fn insert(&mut self, set: usize, key: u64, way: usize) {
+        let slots = &mut self.slots[set << self.bits..(set + 1) << self.bits];
+        let mut slot = Directory::home(key, self.bits);
+        while slots[slot] != VACANT {
+            slot = (slot + 1) & (slots.len() - 1);
+        }
+        slots[slot] = u32::try_from(way).expect("fewer ways than entries, which are at most 2^24");
+    }
+
+    /// Forgets `key`, which one of `keys` still is.
+    pub fn remove(&mut self, set: usize, key: u64, keys: &[u64]) {
+        let slots = &mut self.slots[set << self.bits..(set + 1) << self.bits];
+        let mask = slots.len() - 1;
+        let mut hole = Directory::home(key, self.bits);
+        while keys[slots[hole] as usize] != key {
+            hole = (hole + 1) & mask;
+        }
+        let mut slot = hole;
+        loop {
+            slot = (slot + 1) & mask;
+            if slots[slot] == VACANT {
+                break;
+            }
+            // An entry moves back into the hole unless its search begins behind it.
+            let home = Directory::home(keys[slots[slot] as usize], self.bits);
+            if slot.wrapping_sub(home) & mask >= slot.wrapping_sub(hole) & mask {
+                slots[hole] = slots[slot];
+                hole = slot;
+            }
+        }
+        slots[hole] = VACANT;
+    }
+}

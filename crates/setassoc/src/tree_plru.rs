@@ -1,0 +1,204 @@
+//! Tree pseudo-LRU replacement.
+//!
+//! The ways of a set are the leaves of a binary tree with one bit in each inner node. A hit or a fill makes
+//! every node on the way's path point to the half that the way is not in; the victim is the leaf that the
+//! bits lead to from the root. At first all bits point to the lower half. Removing a key leaves the bits as
+//! they are. The number of ways must be a power of two.
+//!
+//! Source: Al-Zoubi, Milenković, Milenković, "Performance Evaluation of Cache Replacement Policies for the
+//! SPEC CPU2000 Benchmark Suite", ACM Southeast Conference 2004 (there PLRUt). Four ways are the tree of the
+//! Intel486 and Pentium caches (test `pentium_four_ways`).
+//!
+//! State: ways − 1 bits for each set, in one word for up to 64 ways; larger trees are trees of such words, 64
+//! ways to a word.
+//! Cost: hit, one masked store for each word on the path; victim, one step for each level.
+//! Differs from LRU: sure to stay are only the log2(ways) keys used last (Reineke, Grund, Berg, Wilhelm,
+//! "Timing Predictability of Cache Replacement Policies", Real-Time Systems 37, 2007: minimal life span
+//! log2(ways) + 1); an old key beside a new one is safe too (test `an_old_key_hides_beside_a_new_one`).
+
+use crate::{Array, Geometry, ReplacementError, ReplacementPolicy};
+
+/// Ways below one word.
+const LEAVES: usize = 64;
+
+/// The bits of the trees.
+#[derive(Clone, Debug)]
+pub struct TreePlru {
+    ways: usize,
+    /// Words of one set.
+    stride: usize,
+    /// For each set the words above groups of 64 ways, then those above groups of 64 of these words, and so
+    /// on to the root. Bit i of a word, from 1 on, is the node between its leaves i − 1 and i: 1 points to
+    /// the upper half.
+    words: Vec<u64>,
+}
+
+/// For each leaf of a word the nodes on its path, and those of them whose lower half it is in.
+///
+/// A word with fewer than 64 leaves has the nodes below its number of leaves; what is written to the others
+/// is never read.
+static PATHS: [(u64, u64); LEAVES] = {
+    let mut paths = [(0, 0); LEAVES];
+    let mut leaf = 0;
+    while leaf < LEAVES {
+        let mut half = 1;
+        while half < LEAVES {
+            let node = (leaf & !(2 * half - 1)) + half;
+            paths[leaf].0 |= 1 << node;
+            if leaf & half == 0 {
+                paths[leaf].1 |= 1 << node;
+            }
+            half *= 2;
+        }
+        leaf += 1;
+    }
+    paths
+};
+
+impl Array<TreePlru> {
+    /// An empty array.
+    ///
+    /// # Errors
+    /// If the number of ways is not a power of two.
+    pub fn new(geometry: Geometry) -> Result<Array<TreePlru>, ReplacementError> {
+        Ok(Array::with_policy(geometry, TreePlru::new(geometry)?))
+    }
+}
+
+impl TreePlru {
+    pub(crate) fn new(geometry: Geometry) -> Result<TreePlru, ReplacementError> {
+        let ways = geometry.ways();
+        if !ways.is_power_of_two() {
+            return Err(ReplacementError::TreeWays { ways });
+        }
+        let stride = words_above(ways);
+        Ok(TreePlru { ways, stride, words: vec![0; geometry.sets() * stride] })
+    }
+}
+
+/// Words of the tree above this many ways.
+fn words_above(ways: usize) -> usize {
+    if ways <= LEAVES { 1 } else { ways / LEAVES + words_above(ways / LEAVES) }
+}
+
+/// Makes the node bits of one word point away from this leaf.
+#[inline(always)]
+fn point_away(word: &mut u64, leaf: usize) {
+    let (path, lower) = PATHS[leaf];
+    *word = *word & !path | lower;
+}
+
+/// [`point_away`] for the words above that of `way`; not inlined into loops over sets of few ways.
+#[inline(never)]
+fn point_away_above(words: &mut [u64], ways: usize, way: usize) {
+    if ways > LEAVES {
+        let (words, ways, way) = (&mut words[ways / LEAVES..], ways / LEAVES, way / LEAVES);
+        point_away(&mut words[way / LEAVES], way % LEAVES);
+        point_away_above(words, ways, way);
+    }
+}
+
+/// The leaf to which the bits lead.
+fn pointed_to(words: &[u64], ways: usize) -> usize {
+    if ways > LEAVES {
+        let group = pointed_to(&words[ways / LEAVES..], ways / LEAVES);
+        return group * LEAVES + pointed_to(&words[group..=group], LEAVES);
+    }
+    let mut leaf = 0;
+    for level in (0..ways.trailing_zeros()).rev() {
+        leaf |= (words[0] >> (leaf + (1 << level)) & 1) << level;
+    }
+    leaf as usize
+}
+
+impl ReplacementPolicy for TreePlru {
+    #[inline(always)]
+    fn hit(&mut self, set: usize, way: usize) {
+        let words = set * self.stride;
+        point_away(&mut self.words[words + way / LEAVES], way % LEAVES);
+        if self.stride > 1 {
+            point_away_above(&mut self.words[words..words + self.stride], self.ways, way);
+        }
+    }
+
+    #[inline]
+    fn victim(&mut self, set: usize) -> usize {
+        pointed_to(&self.words[set * self.stride..][..self.stride], self.ways)
+    }
+
+    #[inline]
+    fn fill(&mut self, set: usize, way: usize) {
+        self.hit(set, way);
+    }
+
+    fn remove(&mut self, _set: usize, _way: usize) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(ways: u32) -> Array<TreePlru> {
+        let mut array = Array::<TreePlru>::new(Geometry::new(ways, None).unwrap()).unwrap();
+        for key in 0..u64::from(ways) {
+            assert_eq!(array.fill(key, key), None);
+        }
+        array
+    }
+
+    /// The replacement table of the Intel Embedded Pentium Processor Family Developer's Manual (1998): by
+    /// bits of root, lower and upper pair the line to replace, and what a hit on it makes of them; `x` is
+    /// any, `_` unchanged.
+    #[test]
+    fn pentium_four_ways() {
+        // There 1 says that the lower half was used last, which is where the upper half is pointed to.
+        let table = [("00x", "11_"), ("01x", "10_"), ("1x0", "0_1"), ("1x1", "0_0")];
+        let nodes = [2, 1, 3];
+        for (line, (before, after)) in table.into_iter().enumerate() {
+            for any in [0, 1] {
+                let mut tree = TreePlru::new(Geometry::new(4, None).unwrap()).unwrap();
+                let given = |bit: u8| if bit == b'x' { any } else { u64::from(bit - b'0') };
+                let bits = before.bytes().zip(nodes).map(|(bit, node)| given(bit) << node);
+                tree.words[0] = bits.sum();
+                assert_eq!(tree.victim(0), line);
+                tree.hit(0, line);
+                for (place, node) in nodes.into_iter().enumerate() {
+                    let expected = match after.as_bytes()[place] {
+                        b'_' => given(before.as_bytes()[place]),
+                        bit => given(bit),
+                    };
+                    assert_eq!(tree.words[0] >> node & 1, expected, "line {line}, node {node}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_old_key_hides_beside_a_new_one() {
+        let mut array = filled(4);
+        for key in [1, 2, 3, 0] {
+            assert!(array.touch(key, key));
+        }
+        // Least recent is 1; the root points away from its pair because of 0.
+        assert_eq!(array.fill(9, 9), Some(2));
+    }
+
+    #[test]
+    fn large_trees_take_turns() {
+        // Fills alone visit the halves of every node in turn: the victims are the ways in bit-reversed order.
+        for ways in [1_u32, 2, 64, 128, 4096] {
+            let mut array = filled(ways);
+            let bits = ways.trailing_zeros();
+            for turn in 0..u64::from(ways) {
+                let expected = if bits == 0 { 0 } else { turn.reverse_bits() >> (64 - bits) };
+                assert_eq!(array.fill(10_000 + turn, 10_000 + turn), Some(expected), "{ways} ways");
+            }
+        }
+    }
+
+    #[test]
+    fn other_numbers_of_ways_are_an_error() {
+        let error = Array::<TreePlru>::new(Geometry::new(1536, Some(12)).unwrap()).unwrap_err();
+        assert_eq!(error, ReplacementError::TreeWays { ways: 12 });
+    }
+}
