@@ -58,10 +58,9 @@ pub fn explain_empty_region(region: &Region, any_begun: bool) {
     }
 }
 
-/// [`follow`], with the source decoded on a thread of its own where there is a processor for it beside those of the
-/// program and of the analysis. Without one, what the threads hand over to each other costs more than it gains.
+/// [`follow`], with the source decoded on a thread of its own where there is a processor for it.
 pub fn follow_ahead<S: Source + Send>(source: S, region: &Region, analysis: &mut dyn Analysis) -> Ending {
-    if !std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 2) {
+    if !std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1) {
         return follow(source, region, analysis);
     }
     std::thread::scope(|scope| match read_ahead(scope, source) {
