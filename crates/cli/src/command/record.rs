@@ -53,7 +53,7 @@ fn write(source: RingSource, arguments: &Record, number: u32, first: Option<Outp
     // The first file is emptied only now, when there is something to put in its place.
     let file = first.map_or_else(|| File::create(&path), Output::begin);
     let mut ending = Ending::default();
-    let outcome = file.and_then(|file| Writer::new(file, source.header())).and_then(|mut writer| {
+    let outcome = file.and_then(|file| Writer::with_thread(file, source.header())).and_then(|mut writer| {
         ending = follow_ahead(source, &arguments.region, &mut writer);
         writer.finish()
     });

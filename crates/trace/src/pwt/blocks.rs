@@ -60,11 +60,9 @@ impl BlockWriter {
         Ok(())
     }
 
-    /// Puts all blocks held into a frame's payload, and holds none.
-    pub fn put(&mut self, frame: &mut FrameBuilder) -> std::io::Result<()> {
-        frame.put_parts([&self.structure[..], &self.code[..]])?;
-        *self = BlockWriter::default();
-        Ok(())
+    /// Puts all blocks held into a frame's payload.
+    pub fn put(&self, frame: &mut FrameBuilder) -> std::io::Result<()> {
+        frame.put_parts([&self.structure[..], &self.code[..]])
     }
 }
 

@@ -59,6 +59,11 @@ impl ChunkHead {
         u64::from(self.spans) + u64::from(self.refs)
     }
 
+    /// Whether there is nothing in the chunk.
+    pub fn is_empty(&self) -> bool {
+        self.spans == 0 && self.marks == 0
+    }
+
     fn to_bytes(self) -> Vec<u8> {
         let long = [self.first_ref, self.first_instruction, self.instructions];
         let short = [self.spans, self.refs, self.blocks, self.thread.0, self.space.0, self.marks];

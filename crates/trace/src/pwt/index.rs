@@ -60,16 +60,11 @@ impl Index {
         });
     }
 
-    /// Counts an event.
-    pub fn count(&mut self, event: &Event) {
-        *self.events.entry(event_name(event)).or_default() += 1;
-    }
-
     /// Counts the events among `marks`.
     pub fn count_marks(&mut self, marks: &[Mark]) {
         for mark in marks {
             if let What::Event(event) = &mark.what {
-                self.count(event);
+                count_event(&mut self.events, event);
             }
         }
     }
@@ -91,6 +86,11 @@ impl Index {
         zstd.decompress(payload, raw, &mut text)?;
         serde_json::from_slice(&text).ok()
     }
+}
+
+/// Counts an event under its name.
+pub(super) fn count_event(events: &mut BTreeMap<String, u64>, event: &Event) {
+    *events.entry(event_name(event)).or_default() += 1;
 }
 
 /// The name by which events of this kind are counted: that of their JSON.

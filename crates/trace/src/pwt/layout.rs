@@ -119,7 +119,6 @@ pub(super) struct FrameBuilder {
     zstd: zstd::bulk::Compressor<'static>,
     /// Room for the head, then the payload.
     bytes: Vec<u8>,
-    part: Vec<u8>,
     raw: usize,
 }
 
@@ -127,7 +126,7 @@ impl FrameBuilder {
     /// A builder that compresses at `level`.
     pub fn new(level: i32) -> io::Result<Self> {
         let zstd = zstd::bulk::Compressor::new(level)?;
-        Ok(FrameBuilder { zstd, bytes: vec![0; FRAME_HEAD_BYTES], part: Vec::new(), raw: 0 })
+        Ok(FrameBuilder { zstd, bytes: vec![0; FRAME_HEAD_BYTES], raw: 0 })
     }
 
     /// Appends to the payload as it is.
@@ -150,10 +149,10 @@ impl FrameBuilder {
 
     /// Appends `part`, compressed; answers its stored size.
     pub fn put_compressed(&mut self, part: &[u8]) -> io::Result<usize> {
-        self.part.clear();
-        self.part.reserve(zstd::zstd_safe::compress_bound(part.len()));
-        let stored = self.zstd.compress_to_buffer(part, &mut self.part)?;
-        self.bytes.extend_from_slice(&self.part);
+        self.bytes.reserve(zstd::zstd_safe::compress_bound(part.len()));
+        let mut behind = io::Cursor::new(&mut self.bytes);
+        behind.set_position(behind.get_ref().len() as u64);
+        let stored = self.zstd.compress_to_buffer(part, &mut behind)?;
         self.raw += part.len();
         Ok(stored)
     }

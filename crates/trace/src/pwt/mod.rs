@@ -10,25 +10,28 @@
 //!
 //! Inside: `layout` (frames, limits), `blocks` (dictionary frames), `table` (the predictors both
 //! directions share), `vector` (its arithmetic), `encode` and `decode` (columns), `chunk` (columns as one
-//! frame), `index` and `info`.
+//! frame), `file` (frames, written) and `sink` (on which thread), `index` and `info`.
 
 mod blocks;
 mod bytes;
 mod chunk;
 mod decode;
 mod encode;
+mod file;
 mod index;
 mod info;
 mod layout;
 mod reader;
+mod sink;
 mod table;
 mod vector;
 mod writer;
 
+pub use file::Summary;
 pub use info::{Info, info};
 pub use layout::VERSION;
 pub use reader::Reader;
-pub use writer::{Summary, Writer};
+pub use writer::Writer;
 
 /// Reads `bytes` as a trace file in every way there is, for fuzzing: it must return, whatever they are.
 pub fn fuzz_one(bytes: &[u8]) {

@@ -1,16 +1,17 @@
 //! From a stream to a file.
 
 use super::blocks::BlockWriter;
-use super::chunk::{ChunkHead, Mark, What, put_chunk};
+use super::chunk::{ChunkHead, Mark, What};
 use super::encode::Encoder;
-use super::index::{Index, trailer};
-use super::layout::{FILE_MAGIC, FrameBuilder, FrameHead, FrameKind, MAX_CHUNK_COUNT, MAX_SITES, VERSION};
+use super::file::{FileWriter, Part, Summary};
+use super::index::count_event;
+use super::layout::{MAX_CHUNK_COUNT, MAX_SITES};
+use super::sink::Sink;
 use crate::{Analysis, Batch, Event, StreamHeader};
 use pagewalk_units::{RefIndex, SpaceId, ThreadId};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// The level is the fastest of zstd's regular ones: the columns are small, and time is what `record` lacks.
-const LEVEL: i32 = 1;
 /// Records in a chunk, give or take a batch. Predictors start anew in each, so small chunks cost bytes.
 const CHUNK_RECORDS: u64 = 1 << 22;
 /// A chunk also ends when its columns hold this much: it bounds what reader and writer hold.
@@ -21,28 +22,10 @@ const MARK_BYTES: usize = 1 << 22;
 const PART_SPANS: usize = 1024;
 const _: () = assert!(PART_SPANS * MAX_SITES + CHUNK_RECORDS as usize <= MAX_CHUNK_COUNT as usize);
 
-/// What was written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// Bytes in the file.
-    pub bytes: u64,
-    /// Data references.
-    pub references: u64,
-    /// Executions of blocks.
-    pub block_executions: u64,
-    /// Instructions executed.
-    pub instructions: u64,
-    /// Different blocks.
-    pub blocks: u64,
-    /// Events.
-    pub events: u64,
-}
-
 /// Writes a stream as it comes. Frames go out whole, each with one call; after an error nothing more is written,
 /// and what was written before reads as a trace that was cut off.
 pub struct Writer<W> {
-    output: W,
-    frame: FrameBuilder,
+    sink: Sink<W>,
     encoder: Encoder,
     blocks: BlockWriter,
     /// The chunk being filled.
@@ -51,8 +34,9 @@ pub struct Writer<W> {
     thread: ThreadId,
     space: SpaceId,
     chunk_records: u64,
-    offset: u64,
-    index: Index,
+    /// Events, by name.
+    events: BTreeMap<String, u64>,
+    /// What was wrong with the stream.
     error: Option<io::Error>,
 }
 
@@ -64,78 +48,44 @@ impl<W: Write> Writer<W> {
 
     /// The same with chunks of about `records`, for tests and measurements.
     #[doc(hidden)]
-    pub fn with_chunk_records(mut output: W, header: &StreamHeader, records: u64) -> io::Result<Self> {
-        let mut first = FILE_MAGIC.to_vec();
-        first.extend_from_slice(&VERSION.to_le_bytes());
-        first.extend_from_slice(&[0; 4]);
-        output.write_all(&first)?;
+    pub fn with_chunk_records(output: W, header: &StreamHeader, records: u64) -> io::Result<Self> {
+        FileWriter::new(output, header).map(|file| Self::to(Sink::new(file), records))
+    }
+
+    fn to(sink: Sink<W>, chunk_records: u64) -> Self {
         let mut writer = Writer {
-            output,
-            frame: FrameBuilder::new(LEVEL)?,
+            sink,
             encoder: Encoder::default(),
             blocks: BlockWriter::default(),
             chunk: ChunkHead::default(),
             marks: Vec::new(),
             thread: ThreadId(1),
             space: SpaceId(0),
-            chunk_records: records.clamp(1, CHUNK_RECORDS),
-            offset: first.len() as u64,
-            index: Index::default(),
+            chunk_records: chunk_records.clamp(1, CHUNK_RECORDS),
+            events: BTreeMap::new(),
             error: None,
         };
-        writer.frame.put(&serde_json::to_vec(header)?);
-        let head = writer.write_frame(FrameKind::Header, 0)?;
-        writer.index.add(first.len() as u64, &head);
         writer.start_chunk(0, 0);
-        Ok(writer)
+        writer
     }
 
-    /// The error that stopped the writing, if there was one.
+    /// The error that stopped the writing, if there was one. With a thread that writes, it may show a chunk later.
     pub fn error(&self) -> Option<&io::Error> {
-        self.error.as_ref()
+        self.sink.failure().or(self.error.as_ref())
     }
 
     /// Ends the file. Answers the first error that there was.
     pub fn finish(mut self) -> io::Result<Summary> {
-        if let Some(error) = self.error {
-            return Err(error);
+        if self.error().is_none() {
+            self.end_chunk();
+            self.write_blocks();
         }
-        self.end_chunk()?;
-        self.write_blocks()?;
-        let start = self.offset;
-        self.index.put(&mut self.frame)?;
-        self.write_frame(FrameKind::Index, 0)?;
-        let trailer = trailer(start);
-        self.output.write_all(&trailer)?;
-        self.output.flush()?;
-        Ok(Summary {
-            bytes: self.offset + trailer.len() as u64,
-            references: self.index.references,
-            block_executions: self.index.block_executions,
-            instructions: self.index.instructions,
-            blocks: self.index.blocks,
-            events: self.index.events.values().sum(),
-        })
+        self.sink.finish(self.error, self.events)
     }
 
-    /// Writes the frame whose payload has been put together.
-    fn write_frame(&mut self, kind: FrameKind, records: u64) -> io::Result<FrameHead> {
-        let Writer { frame, output, offset, .. } = self;
-        frame.finish(kind, records, |bytes| {
-            output.write_all(bytes)?;
-            *offset += bytes.len() as u64;
-            Ok(())
-        })
-    }
-
-    fn write_blocks(&mut self) -> io::Result<()> {
-        if self.blocks.count > 0 {
-            let (start, count) = (self.offset, self.blocks.count);
-            self.blocks.put(&mut self.frame)?;
-            let head = self.write_frame(FrameKind::Blocks, count)?;
-            self.index.add(start, &head);
-        }
-        Ok(())
+    /// Hands over the blocks that wait, without a chunk.
+    fn write_blocks(&mut self) {
+        self.sink.write(Part { blocks: std::mem::take(&mut self.blocks), ..Part::default() });
     }
 
     fn start_chunk(&mut self, first_ref: u64, first_instruction: u64) {
@@ -145,19 +95,21 @@ impl<W: Write> Writer<W> {
         self.encoder.start_chunk();
     }
 
-    /// Writes the chunk with the blocks that it needs, and starts the next.
-    fn end_chunk(&mut self) -> io::Result<()> {
-        if self.chunk.spans == 0 && self.chunk.marks == 0 {
-            return Ok(());
+    /// Hands over the chunk with the blocks that it needs, and starts the next.
+    fn end_chunk(&mut self) {
+        if self.chunk.is_empty() {
+            return;
         }
-        self.write_blocks()?;
+        let (next_ref, next_instruction) = (self.next_ref(), self.next_instruction());
         self.chunk.blocks = self.encoder.table.entries.len() as u32;
-        let start = self.offset;
-        put_chunk(&mut self.frame, &self.chunk, &self.encoder.columns, &self.marks)?;
-        self.write_frame(FrameKind::Chunk, self.chunk.records())?;
-        self.index.add_chunk(start, &self.chunk);
-        self.start_chunk(self.next_ref(), self.next_instruction());
-        Ok(())
+        let empty = self.sink.write(Part {
+            blocks: std::mem::take(&mut self.blocks),
+            chunk: self.chunk,
+            columns: std::mem::take(&mut self.encoder.columns),
+            marks: std::mem::take(&mut self.marks),
+        });
+        (self.encoder.columns, self.marks) = (empty.columns, empty.marks);
+        self.start_chunk(next_ref, next_instruction);
     }
 
     /// Place of the next reference and instruction, if nothing was left out.
@@ -173,7 +125,10 @@ impl<W: Write> Writer<W> {
         serde_json::to_writer(&mut self.marks, &Mark { span: self.chunk.spans, what })?;
         self.marks.push(b'\n');
         self.chunk.marks += 1;
-        if self.marks.len() >= MARK_BYTES { self.end_chunk() } else { Ok(()) }
+        if self.marks.len() >= MARK_BYTES {
+            self.end_chunk();
+        }
+        Ok(())
     }
 
     fn batch(&mut self, batch: &Batch<'_>) -> io::Result<()> {
@@ -188,10 +143,10 @@ impl<W: Write> Writer<W> {
             self.encoder.table.add(block).map_err(bad)?;
             self.blocks.push(block).map_err(bad)?;
             if self.blocks.len() >= MARK_BYTES {
-                self.write_blocks()?;
+                self.write_blocks();
             }
         }
-        self.go_to(batch.first.0, Some(batch.first_instruction))?;
+        self.go_to(batch.first.0, Some(batch.first_instruction));
         if (batch.thread, batch.space) != (self.thread, self.space) {
             (self.thread, self.space) = (batch.thread, batch.space);
             self.mark(What::Runs { thread: batch.thread.0, space: batch.space.0 })?;
@@ -206,7 +161,7 @@ impl<W: Write> Writer<W> {
             self.chunk.spans += part.len() as u32;
             self.chunk.refs += refs.len() as u32;
             if self.chunk.records() >= self.chunk_records || self.encoder.columns.len() >= CHUNK_BYTES {
-                self.end_chunk()?;
+                self.end_chunk();
             }
             (first, spans) = (end, rest);
         }
@@ -214,19 +169,18 @@ impl<W: Write> Writer<W> {
     }
 
     /// Makes the next item's place the one given: a stream with a gap continues in a chunk of its own.
-    fn go_to(&mut self, first_ref: u64, first_instruction: Option<u64>) -> io::Result<()> {
+    fn go_to(&mut self, first_ref: u64, first_instruction: Option<u64>) {
         let instruction = first_instruction.unwrap_or(self.next_instruction());
         if (first_ref, instruction) != (self.next_ref(), self.next_instruction()) {
-            self.end_chunk()?;
+            self.end_chunk();
             self.chunk.first_ref = first_ref;
             self.chunk.first_instruction = instruction;
         }
-        Ok(())
     }
 
     fn event(&mut self, at: RefIndex, event: &Event) -> io::Result<()> {
-        self.go_to(at.0, None)?;
-        self.index.count(event);
+        self.go_to(at.0, None);
+        count_event(&mut self.events, event);
         if let Some(thread) = event.switches_to() {
             self.thread = thread;
         }
@@ -235,9 +189,23 @@ impl<W: Write> Writer<W> {
 
     /// Does `work` unless an earlier error stopped the writing.
     fn unless_failed(&mut self, work: impl FnOnce(&mut Self) -> io::Result<()>) {
-        if self.error.is_none() {
+        if self.error().is_none() {
             self.error = work(self).err();
         }
+    }
+}
+
+impl<W: Write + Send + 'static> Writer<W> {
+    /// The same as [`Writer::new`], with compressing and writing on a thread of its own where there is a processor for
+    /// it. The bytes are the same.
+    pub fn with_thread(output: W, header: &StreamHeader) -> io::Result<Self> {
+        FileWriter::new(output, header).map(|file| Self::to(Sink::with_thread(file), CHUNK_RECORDS))
+    }
+
+    /// The same with chunks of about `records`, for tests and measurements.
+    #[doc(hidden)]
+    pub fn with_thread_and_chunk_records(output: W, header: &StreamHeader, records: u64) -> io::Result<Self> {
+        FileWriter::new(output, header).map(|file| Self::to(Sink::with_thread(file), records))
     }
 }
 

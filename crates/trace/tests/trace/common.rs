@@ -6,6 +6,8 @@ use pagewalk_trace::{
     Protection, Ref, Site, Source, SourceError, Span, StreamHeader,
 };
 use pagewalk_units::{Access, BlockId, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
 
 /// One execution of a block with all that a batch says of it, or an event.
 #[derive(Clone, Debug, PartialEq)]
@@ -144,6 +146,37 @@ impl Stream {
         self.play(batch, &mut writer);
         writer.finish().unwrap();
         file
+    }
+}
+
+/// A disk that holds one file and is full after some bytes. Clones are the same disk.
+#[derive(Clone)]
+pub struct Disk {
+    file: Arc<Mutex<Vec<u8>>>,
+    room: usize,
+}
+
+impl Disk {
+    pub fn new(room: usize) -> Disk {
+        Disk { file: Arc::default(), room }
+    }
+
+    /// What was written.
+    pub fn file(&self) -> Vec<u8> {
+        self.file.lock().unwrap().clone()
+    }
+}
+
+impl Write for Disk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut file = self.file.lock().unwrap();
+        let fits = bytes.len().min(self.room - file.len());
+        file.extend_from_slice(&bytes[..fits]);
+        if fits == 0 && !bytes.is_empty() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(fits) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -1,11 +1,11 @@
 //! The `.pwt` format: everything comes back, and nothing that was not written ever does.
 
-use crate::common::{Step, Stream, block, header, map, read};
+use crate::common::{Disk, Step, Stream, block, header, map, read};
 use pagewalk_trace::pwt::{Writer, fuzz_one, info};
 use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Ref, SourceError, Span};
 use pagewalk_units::{BlockId, RefIndex, SpaceId, ThreadId, VirtAddr};
 use proptest::prelude::*;
-use std::io::{self, Cursor, Write};
+use std::io::{self, Cursor};
 
 /// What happens next in a random stream.
 #[derive(Clone, Debug)]
@@ -264,18 +264,17 @@ fn lengths_that_lie_do_not_allocate() {
     }
 }
 
-/// A disk that is full after some bytes.
-struct Full<'a>(&'a mut Vec<u8>, usize);
-
-impl Write for Full<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let fits = bytes.len().min(self.1 - self.0.len());
-        self.0.extend_from_slice(&bytes[..fits]);
-        if fits == 0 && !bytes.is_empty() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(fits) }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+#[test]
+fn a_thread_writes_the_same_bytes() {
+    let (stream, _) = small();
+    for chunk in [1, 10, 60, 1 << 20] {
+        let disk = Disk::new(usize::MAX);
+        let mut writer = Writer::with_thread_and_chunk_records(disk.clone(), &header(), chunk).unwrap();
+        stream.play(8, &mut writer);
+        assert!(writer.error().is_none());
+        let summary = writer.finish().unwrap();
+        assert_eq!(disk.file(), stream.to_file(8, chunk));
+        assert_eq!(summary.bytes, disk.file().len() as u64);
     }
 }
 
@@ -283,14 +282,35 @@ impl Write for Full<'_> {
 fn a_full_disk_leaves_a_trace_that_reads() {
     let (stream, whole) = small();
     for room in (16..whole.len()).step_by(7) {
-        let mut file = Vec::new();
-        let Ok(mut writer) = Writer::with_chunk_records(Full(&mut file, room), &header(), 60) else {
-            continue;
-        };
-        stream.play(8, &mut writer);
-        assert_eq!(writer.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
-        assert_eq!(file, whole[..room]);
+        let disk = Disk::new(room);
+        if let Ok(mut writer) = Writer::with_chunk_records(disk.clone(), &header(), 60) {
+            stream.play(8, &mut writer);
+            assert_eq!(writer.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
+            assert_eq!(disk.file(), whole[..room]);
+        }
+        let disk = Disk::new(room);
+        if let Ok(mut writer) = Writer::with_thread_and_chunk_records(disk.clone(), &header(), 60) {
+            stream.play(8, &mut writer);
+            assert_eq!(writer.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
+            assert_eq!(disk.file(), whole[..room]);
+        }
     }
+}
+
+/// The failure shows while the stream goes on, and what was wrong with the stream later does not hide it.
+#[test]
+fn a_full_disk_is_told_while_a_thread_writes() {
+    let (stream, whole) = small();
+    let disk = Disk::new(whole.len() / 2);
+    let mut writer = Writer::with_thread_and_chunk_records(disk.clone(), &header(), 60).unwrap();
+    stream.play(8, &mut writer);
+    while writer.error().is_none() {
+        writer.on_event(RefIndex(stream.refs), &Event::Marker { id: 7 });
+        std::thread::yield_now();
+    }
+    assert_eq!(writer.error().unwrap().kind(), io::ErrorKind::StorageFull);
+    assert_eq!(writer.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
+    assert_eq!(disk.file(), whole[..whole.len() / 2]);
 }
 
 /// Writes one batch that breaks the rules, and answers the complaint.
