@@ -12,11 +12,18 @@ macro_rules! machines {
 machines! {
     "golden_cove",
     "haswell",
+    "k8",
+    "neoverse_n1",
+    "neoverse_v2",
+    "p550",
+    "pentium_4",
+    "pentium_m",
     "sandy_bridge",
     "skylake_sp",
     "zen2",
     "zen3",
     "zen4",
+    "zen5",
 }
 
 /// The machine taken when the host's CPU is not in the library: a current server core.
