@@ -11,6 +11,7 @@ use super::table::*;
 use super::vector::Avx2;
 use super::vector::Portable;
 use crate::{Ref, Span};
+use std::hint::select_unpredictable;
 
 /// References in a window, give or take one block.
 const WINDOW: usize = 1024;
@@ -73,6 +74,8 @@ struct Hint {
 /// A group with corrections that are not zero.
 #[derive(Clone, Copy, Debug, Default)]
 struct Missed {
+    /// Zero where the prediction was right.
+    corrections: Lanes,
     /// Where it begins in the window.
     at: u32,
     line: u32,
@@ -80,12 +83,13 @@ struct Missed {
     lanes: u32,
 }
 
-/// What the first pass over a window leaves to the second.
+/// What the first pass over a window leaves to the second, and that to the columns. All are as long as any window
+/// needs, so that neither pass makes room.
 #[derive(Debug, Default)]
 struct Window {
-    /// A correction for each reference.
-    corrections: Vec<u64>,
     missed: Vec<Missed>,
+    ref_control: Vec<u8>,
+    differences: Vec<[u8; 8]>,
 }
 
 /// Where a window lies among the references pushed.
@@ -165,8 +169,9 @@ impl Encoder {
         self.differences.resize(lines, [0; LANES]);
         self.hints.resize(lines, [Hint::default(); LANES]);
         let window = WINDOW + self.table.max_sites + LANES;
-        self.window.corrections.resize(window, 0);
         self.window.missed.resize(window, Missed::default());
+        self.window.ref_control.resize(window, 0);
+        self.window.differences.resize(window, [0; 8]);
         if !self.started && !self.table.entries.is_empty() {
             self.started = true;
             self.meet(0);
@@ -222,8 +227,8 @@ impl Encoder {
             let Encoder { table, differences, window, words, .. } = self;
             // Slices, so that no length is read again after each store.
             let (entries, lines) = (&table.entries[..], &mut table.lines[..]);
-            let (differences, words) = (&mut differences[..lines.len()], &words[..]);
-            let (corrections, missed) = (&mut window.corrections[..], &mut window.missed[..]);
+            let (differences, words) = (&mut differences[..lines.len()], &words[first..]);
+            let missed = &mut window.missed[..];
             let mut current = self.current;
             let mut predicted = entries.get(current as usize).map_or(0, |entry| entry.next[0]);
             let first_span = walked.spans;
@@ -246,18 +251,19 @@ impl Encoder {
                 walked.spans += 1;
                 counts.add(entry);
                 misplaced |= span.first as usize ^ (base + first + walked.refs);
-                if entry.sites() > end - first - walked.refs {
-                    return Err(format!("{end} references in a batch whose blocks make more"));
-                }
                 let (mut left, mut line) = (entry.sites(), entry.line as usize);
                 loop {
                     let at = walked.refs;
-                    let near: &[u64; HISTORY + LANES] = around(words, first + at);
+                    let Some(near) = words.get(at..at + HISTORY + LANES) else {
+                        return Err(too_many(end));
+                    };
+                    let near = near.try_into().expect("the range is that long");
                     let correction = correct(simd, near, &mut lines[line], &mut differences[line]);
-                    simd.store(correction, around_mut(corrections, at));
                     let count = left.min(LANES);
                     let lanes = !simd.zeros(correction) as u32 & ((1 << count) - 1);
-                    missed[walked.missed] = Missed { at: at as u32, line: line as u32, lanes };
+                    let slot = &mut missed[walked.missed];
+                    simd.store(correction, &mut slot.corrections);
+                    (slot.at, slot.line, slot.lanes) = (at as u32, line as u32, lanes);
                     // Written each time and kept where it tells something: a branch would often be mispredicted.
                     walked.missed += usize::from(lanes != 0);
                     walked.refs += count;
@@ -276,6 +282,9 @@ impl Encoder {
                 self.block_run = u64::MAX;
             }
         }
+        if walked.refs > end - first {
+            return Err(too_many(end));
+        }
         if misplaced != 0 {
             return Err("a block execution does not start where the one before it ends".into());
         }
@@ -287,12 +296,11 @@ impl Encoder {
     fn write_corrections(&mut self, first: usize, walked: &Walked) -> Result<(), String> {
         let Encoder { table, columns, hints, window, words, .. } = self;
         let missed = &window.missed[..walked.missed];
-        let (mut control, mut at) = (columns.ref_control.len(), columns.differences.len());
-        columns.ref_control.resize(control + LANES * missed.len(), 0);
-        columns.differences.resize(at + 8 * LANES * missed.len(), 0);
+        let (ref_control, differences) = (&mut window.ref_control[..], window.differences.as_flattened_mut());
+        let (mut control, mut at) = (0, 0);
         let (mut done, mut run, mut last) = (0, self.ref_run, self.last_correction);
         let mut stray = 0;
-        for &Missed { at: group, line, lanes } in missed {
+        for &Missed { ref corrections, at: group, line, lanes } in missed {
             let near: &[u64; HISTORY + LANES] = around(words, first + group as usize);
             let (line, hints) = (&mut table.lines[line as usize], &mut hints[line as usize]);
             let mut lanes = lanes;
@@ -300,20 +308,21 @@ impl Encoder {
                 let lane = lanes.trailing_zeros() as usize;
                 lanes &= lanes - 1;
                 let index = group as usize + lane;
-                let correction = window.corrections[index] & !TURNED;
+                let correction = corrections[lane] & !TURNED;
                 run += (index - done) as u64;
                 done = index + 1;
                 let shortest = form_of(correction);
-                let form = if correction == last { FORM_REPEAT } else { shortest };
+                let form = select_unpredictable(correction == last, FORM_REPEAT, shortest);
                 last = correction;
-                columns.ref_control[control] = run.min(LONG_REF_RUN) as u8 | form << 4;
+                ref_control[control] = run.min(LONG_REF_RUN) as u8 | form << 4;
                 control += 1;
                 if run >= LONG_REF_RUN {
                     put_varint(&mut columns.ref_runs, run - LONG_REF_RUN);
                 }
                 run = 0;
-                let value = if form == FORM_WORD { correction } else { difference(correction) as u64 };
-                *around_mut(&mut columns.differences, at) = value.to_le_bytes();
+                let value =
+                    select_unpredictable(form == FORM_WORD, correction, difference(correction) as u64);
+                *around_mut(differences, at) = value.to_le_bytes();
                 at += usize::from(FORM_BYTES[usize::from(form)]);
 
                 let actual = near[HISTORY + lane];
@@ -321,8 +330,8 @@ impl Encoder {
                 learn(&mut hints[lane], actual & !META, around(near, 0), shortest, line, lane);
             }
         }
-        columns.ref_control.truncate(control);
-        columns.differences.truncate(at);
+        columns.ref_control.extend_from_slice(&ref_control[..control]);
+        columns.differences.extend_from_slice(&differences[..at]);
         self.last_correction = last;
         self.ref_run = run + (walked.refs - done) as u64;
         if stray != 0 {
@@ -330,6 +339,11 @@ impl Encoder {
         }
         Ok(())
     }
+}
+
+/// Why a batch of so many references is refused whose blocks make more.
+fn too_many(references: usize) -> String {
+    format!("{references} references in a batch whose blocks make more")
 }
 
 /// Predicts a group, brings its state up to date, and answers the corrections. `near` is the references before
@@ -348,7 +362,7 @@ fn correct<S: Simd>(s: S, near: &[u64; HISTORY + LANES], line: &mut Line, expect
     s.store(difference, expected);
     s.store(s.or(s.and_not(actual, meta), s.and(last, s.splat(BASE))), &mut line.last);
     s.store(s.select_top(set, from_base, offset), &mut line.offset);
-    let told = s.and_not(s.select_top(set, s.splat(SET), s.splat(0)), s.equal(error, s.splat(0)));
+    let told = s.and_not(s.top_to::<SET_BIT>(set), s.equal(error, s.splat(0)));
     s.or(error, told)
 }
 
@@ -358,18 +372,20 @@ fn difference(correction: u64) -> i64 {
     correction as i64 >> Ref::META_BITS
 }
 
-/// The shortest form of a correction that does not repeat the last one.
+/// The shortest form of a correction that does not repeat the last one. A table, as branches would mostly be
+/// mispredicted.
 #[inline(always)]
 fn form_of(correction: u64) -> u8 {
-    /// By significant bits, the sign among them.
-    const BY_BITS: [u8; 65] = {
-        let mut forms = [FORM_WORD; 65];
+    /// By flags, then by significant bits, the sign among them.
+    const FORMS: [[u8; 65]; 8] = {
+        let mut forms = [[FORM_WORD; 65]; 8];
         let mut form = WIDTHS.len();
         while form > 0 {
             form -= 1;
             let mut bits = 0;
             while bits <= 8 * WIDTHS[form] as usize {
-                forms[bits] = form as u8;
+                forms[0][bits] = form as u8;
+                forms[SET as usize][bits] = form as u8 + FORM_SET;
                 bits += 1;
             }
         }
@@ -377,12 +393,7 @@ fn form_of(correction: u64) -> u8 {
     };
     let value = difference(correction);
     let bits = 65 - (value ^ value >> 63).leading_zeros();
-    let form = BY_BITS[bits as usize];
-    match correction & (FLIP | SET) {
-        0 => form,
-        SET if form != FORM_WORD => form + FORM_SET,
-        _ => FORM_WORD,
-    }
+    FORMS[(correction & (FLIP | SET)) as usize][bits as usize]
 }
 
 /// After a correction: would another base have been right, or at least near? Then the slot turns to it.
@@ -395,7 +406,7 @@ fn learn(hint: &mut Hint, address: u64, before: &[u64; HISTORY], form: u8, line:
     let untold = line.last[lane] >> UNTOLD_SHIFT & UNTOLD;
     let base = BASE_NUMBERS[((line.last[lane] ^ untold) & BASE) as usize];
     let far = FAR_FORMS >> form & 1 != 0;
-    if same >> base & 1 != 0 || same == 0 && !far && untold == 0 {
+    if (same >> base & 1 != 0) | ((same == 0) & !far & (untold == 0)) {
         return;
     }
     let near = |&base: &usize| i32::try_from(difference(from[base])).is_ok();

@@ -36,6 +36,8 @@ pub(super) trait Simd: Copy {
     }
     /// Moves bit `BIT` of each lane to the top.
     fn to_top<const BIT: i32>(self, a: Self::V) -> Self::V;
+    /// Moves the top bit of each lane to bit `BIT`, and clears the others.
+    fn top_to<const BIT: i32>(self, a: Self::V) -> Self::V;
     /// Lanes of `yes` where the top bit of `by` is set, else of `no`.
     fn select_top(self, by: Self::V, yes: Self::V, no: Self::V) -> Self::V;
     /// The upper word of `pair` where bit 1 of `by` is set, else the lower.
@@ -109,6 +111,11 @@ impl Simd for Portable {
     #[inline(always)]
     fn to_top<const BIT: i32>(self, a: Lanes) -> Lanes {
         each(|lane| a[lane] << (63 - BIT))
+    }
+
+    #[inline(always)]
+    fn top_to<const BIT: i32>(self, a: Lanes) -> Lanes {
+        each(|lane| a[lane] >> 63 << BIT)
     }
 
     #[inline(always)]
@@ -196,6 +203,12 @@ mod avx2 {
         }
 
         #[inline(always)]
+        fn top_to<const BIT: i32>(self, a: __m256i) -> __m256i {
+            // SAFETY: `self` proves that the processor has AVX2.
+            unsafe { _mm256_sll_epi64(_mm256_srli_epi64::<63>(a), _mm_cvtsi32_si128(BIT)) }
+        }
+
+        #[inline(always)]
         fn select_top(self, by: __m256i, yes: __m256i, no: __m256i) -> __m256i {
             // SAFETY: `self` proves that the processor has AVX2.
             unsafe {
@@ -244,6 +257,7 @@ mod tests {
             simd.select::<1>(x, x, y),
             simd.select_top(x, y, x),
             simd.to_top::<2>(x),
+            simd.top_to::<2>(x),
             simd.pick(x, &[b[0], b[2]]),
         ];
         let store = |vector| {
@@ -263,8 +277,8 @@ mod tests {
                 let portable = results(Portable, &first, &second);
                 assert_eq!(portable[2], [a & !b, 0, 0, (a ^ b) & !7]);
                 assert_eq!(portable[9][0], if a & 2 != 0 { a } else { b });
-                assert_eq!(portable[12][0], if a & 2 != 0 { second[2] } else { second[0] });
-                assert_eq!(portable[13][0] & 4, 4);
+                assert_eq!(portable[13][0], if a & 2 != 0 { second[2] } else { second[0] });
+                assert_eq!(portable[14][0] & 4, 4);
                 #[cfg(target_arch = "x86_64")]
                 if let Some(avx2) = Avx2::detect() {
                     assert_eq!(results(avx2, &first, &second), portable);
