@@ -1,8 +1,9 @@
 //! A machine, one reference at a time.
 
+use crate::Replacing;
 use pagewalk_units::Kind;
 
-/// One TLB array: each set a list of pages, most recently used first.
+/// One TLB array.
 #[derive(Clone, Debug)]
 pub struct Array {
     /// Level, 1 first.
@@ -11,12 +12,8 @@ pub struct Array {
     pub serves: [bool; 3],
     /// log2 of the page sizes it holds.
     pub shifts: Vec<u32>,
-    /// Sets.
-    pub sets: u64,
-    /// Ways.
-    pub ways: usize,
-    /// Pages held: (log2 of size, page number).
-    pub held: Vec<Vec<(u32, u64)>>,
+    /// Pages held, as 64 times the page number plus log2 of the size.
+    pub held: Replacing,
     /// Lookups.
     pub lookups: u64,
     /// Hits.
@@ -24,44 +21,27 @@ pub struct Array {
 }
 
 impl Array {
-    /// An empty array.
-    pub fn new(level: u8, serves: [bool; 3], shifts: Vec<u32>, sets: u64, ways: usize) -> Array {
-        let held = vec![Vec::new(); sets as usize];
-        Array { level, serves, shifts, sets, ways, held, lookups: 0, hits: 0 }
-    }
-
-    fn set(&mut self, number: u64) -> &mut Vec<(u32, u64)> {
-        &mut self.held[(number % self.sets) as usize]
+    /// An array that holds what `held` does.
+    pub fn new(level: u8, serves: [bool; 3], shifts: Vec<u32>, held: Replacing) -> Array {
+        Array { level, serves, shifts, held, lookups: 0, hits: 0 }
     }
 
     fn touch(&mut self, shift: u32, number: u64) -> bool {
-        let set = self.set(number);
-        let Some(at) = set.iter().position(|&page| page == (shift, number)) else { return false };
-        let page = set.remove(at);
-        set.insert(0, page);
-        true
+        self.held.touch(number, number * 64 + u64::from(shift))
     }
 
     fn fill(&mut self, shift: u32, number: u64) {
-        let ways = self.ways;
-        let set = self.set(number);
-        set.retain(|&page| page != (shift, number));
-        set.insert(0, (shift, number));
-        set.truncate(ways);
+        self.held.fill(number, number * 64 + u64::from(shift));
     }
 }
 
-/// One page-walk cache: prefixes, most recently used first in each set.
+/// One page-walk cache.
 #[derive(Clone, Debug)]
 pub struct Cache {
     /// log2 of the bytes that an entry maps.
     pub shift: u32,
-    /// Sets.
-    pub sets: u64,
-    /// Ways.
-    pub ways: usize,
     /// Prefixes held.
-    pub held: Vec<Vec<u64>>,
+    pub held: Replacing,
     /// Lookups.
     pub lookups: u64,
     /// Hits.
@@ -69,9 +49,9 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// An empty cache.
-    pub fn new(shift: u32, sets: u64, ways: usize) -> Cache {
-        Cache { shift, sets, ways, held: vec![Vec::new(); sets as usize], lookups: 0, hits: 0 }
+    /// A cache that holds what `held` does.
+    pub fn new(shift: u32, held: Replacing) -> Cache {
+        Cache { shift, held, lookups: 0, hits: 0 }
     }
 }
 
@@ -147,14 +127,12 @@ impl Machine {
                 continue;
             }
             let prefix = address >> cache.shift;
-            let set = &mut cache.held[(prefix % cache.sets) as usize];
-            if let Some(at) = set.iter().position(|&held| held == prefix) {
+            if cache.held.touch(prefix, prefix) {
                 cache.hits += 1;
-                set.remove(at);
                 entries.retain(|&entry| entry < cache.shift);
+            } else {
+                cache.held.fill(prefix, prefix);
             }
-            set.insert(0, prefix);
-            set.truncate(cache.ways);
         }
         self.counts.walk_references += entries.len() as u64;
         *(if kind == Kind::Fetch { &mut self.counts.walks_fetch } else { &mut self.counts.walks_data }) += 1;
@@ -163,20 +141,18 @@ impl Machine {
     /// Drops one page's translation.
     pub fn drop_page(&mut self, shift: u32, number: u64) {
         for array in &mut self.arrays {
-            array.set(number).retain(|&page| page != (shift, number));
+            array.held.remove(number, number * 64 + u64::from(shift));
         }
     }
 
     /// Drops walk-cache entries that map some byte of `[start, end)`.
     pub fn drop_tables(&mut self, start: u64, end: u64) {
         for cache in &mut self.caches {
-            for set in &mut cache.held {
-                set.retain(|&prefix| {
-                    let (first, last) =
-                        (prefix << cache.shift, (prefix << cache.shift) + (1 << cache.shift) - 1);
-                    last < start || first >= end
-                });
-            }
+            let shift = cache.shift;
+            cache.held.remove_where(|prefix| {
+                let (first, last) = (prefix << shift, (prefix << shift) + (1 << shift) - 1);
+                last >= start && first < end
+            });
         }
     }
 }

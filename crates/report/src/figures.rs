@@ -48,10 +48,13 @@ impl TlbFigures<'_> {
         (self.lookups > 0).then(|| self.misses as f64 / self.lookups as f64)
     }
 
-    /// `64 × 4-way, 4K`; empty when the result does not describe the machine.
+    /// `64 × 4-way, 4K`, and the replacement unless it is the usual one; empty when the result does not describe the
+    /// machine.
     pub fn geometry(&self) -> String {
         let Some(tlb) = self.description else { return String::new() };
-        format!("{}, {}", array(tlb.entries, tlb.ways), tlb.page_sizes.join("+"))
+        let unusual = Some(&tlb.replacement).filter(|name| *name != "lru");
+        let unusual = unusual.map(|name| format!(", {name}")).unwrap_or_default();
+        format!("{}, {}{unusual}", array(tlb.entries, tlb.ways), tlb.page_sizes.join("+"))
     }
 }
 

@@ -103,6 +103,14 @@ pub struct TlbDescription {
     pub entries: u64,
     /// Ways of a set; as many as entries when fully associative.
     pub ways: u64,
+    /// What leaves a full set: `lru`, `tree-plru`, `bit-plru`, `fifo`, `random`.
+    #[serde(default = "least_recently_used")]
+    pub replacement: String,
+}
+
+/// What arrays did before results told it.
+fn least_recently_used() -> String {
+    "lru".to_owned()
 }
 
 /// One page-walk cache.

@@ -5,6 +5,7 @@ use crate::held::Held;
 use crate::reach::ReachFamily;
 use crate::store::{CLASSES, FETCH, LOAD, PageStore, STORE};
 use pagewalk_mm::{MappingId, PageSizePolicy, Scope};
+use pagewalk_setassoc::{Replacement, SetIndex};
 use pagewalk_translate::{Filled, LowerLevels, MachineSpec, RadixWalker};
 use pagewalk_units::{Kind, PageSize, Vpn};
 use std::sync::Arc;
@@ -82,6 +83,10 @@ impl Design {
         let last = spec.machine.last_level();
         let family = |(doublings, size): (&[i32], PageSize)| {
             let (_, tlb) = spec.machine.level(last).find(|(_, tlb)| tlb.holds(size))?;
+            // The family is of arrays that replace the least recently used of the sets that the low bits choose.
+            if tlb.replacement != Replacement::Lru || tlb.index != SetIndex::Modulo {
+                return None;
+            }
             Some(ReachFamily::new(doublings.iter().map(|&n| tlb.geometry.scaled(n))))
         };
         Design {
@@ -101,6 +106,21 @@ impl Design {
 
     pub fn mask(&self) -> u64 {
         1 << self.bit
+    }
+
+    /// Sets that every first-level array has at least which minds hits; `None` where none does.
+    pub fn sets_to_mind(&self) -> Option<usize> {
+        let sets = self.first.iter().filter_map(FirstLevel::sets_to_mind).min()?;
+        // Neighbours in an array of huge pages are not neighbours by their small pages' numbers.
+        Some(if self.policy.may_be_huge() { 1 } else { sets })
+    }
+
+    /// Tells the first level of a reference to a page that it holds.
+    pub fn hit(&mut self, store: &PageStore, class: usize, page: u32) {
+        let (held, number, size) = self.mapped(store, page);
+        if let Some(array) = self.array[class][size] {
+            self.first[array].hit(held, number);
+        }
     }
 
     /// Whether one first-level array serves fetches and data, or fetches can bypass the first level:

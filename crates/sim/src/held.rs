@@ -33,6 +33,16 @@ impl Packed {
         }
     }
 
+    /// As the key of an array.
+    pub fn key(self) -> u64 {
+        self.0.into()
+    }
+
+    /// What [`Packed::key`] gave.
+    pub fn from_key(key: u64) -> Packed {
+        Packed(key as u32)
+    }
+
     /// Kind and id, to index lists that are kept by kind.
     #[inline]
     pub fn parts(self) -> (usize, usize) {

@@ -11,6 +11,10 @@
 //! all of them together (`front.rs`); only misses are taken to the designs one by one
 //! (`design.rs`). Levels below the first, walkers and walk caches are plain arrays touched on those misses only.
 //!
+//! Replacement that does not heed hits (first in, first out; random) fits in as it is. One that remembers hits
+//! otherwise than by their time (the pseudo-LRU kinds) is told of every reference but those that repeat the
+//! last one of their set, which change nothing for it: the front then keeps one page per set.
+//!
 //! References are never dropped, so counts need no correction, and models that count hits can.
 
 mod attribution;
@@ -26,6 +30,7 @@ mod library;
 mod pass;
 mod profile;
 mod reach;
+mod recency;
 mod store;
 
 pub use attribution::{MappingCounts, NoObserver, Walk, WalkObserver};

@@ -3,8 +3,9 @@
 use crate::attribution::{MappingCounts, NoObserver, WalkObserver};
 use crate::design::{Design, DesignSpec, share_huge, splits_data};
 use crate::fetch::{FetchTable, SEVERAL};
+use crate::front::SLOTS;
 use crate::kernel::{Follower, Untouched};
-use crate::store::{FETCH, PageStore, bits, class_of};
+use crate::store::{CLASSES, FETCH, LOAD, PageStore, STORE, bits, class_of};
 use pagewalk_mm::{AddressSpace, Change, MappingId, PageSizePolicy, Scope};
 use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Span};
 use pagewalk_units::{BlockId, Kind, RefIndex, VirtAddr};
@@ -65,6 +66,9 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     pub(crate) designs: Vec<Design>,
     /// Designs that still count: a bit each.
     active: u64,
+    /// Designs that are told of hits, and the page last referenced of each set of theirs, by class.
+    mindful: u64,
+    latest: [Vec<u32>; CLASSES],
     pub(crate) observer: O,
     pub(crate) split: bool,
     pub(crate) instructions: u64,
@@ -95,6 +99,8 @@ impl<O: WalkObserver> Pass<O> {
             store: PageStore::new(),
             designs: Vec::new(),
             active: 0,
+            mindful: 0,
+            latest: Default::default(),
             observer,
             split,
             instructions: 0,
@@ -120,6 +126,13 @@ impl<O: WalkObserver> Pass<O> {
             self.store.block_designs |= design.mask();
         }
         self.every_fetch |= design.needs_every_fetch(design.policy.as_ref());
+        if let Some(sets) = design.sets_to_mind() {
+            self.mindful |= design.mask();
+            let least = self.latest.iter().map(Vec::len).filter(|&len| len > 0).min();
+            let sets = least.map_or(sets, |least| sets.min(least)).min(SLOTS);
+            self.latest.fill(vec![NOBODY; sets]);
+            self.store.front_clear();
+        }
         self.active |= design.mask();
         self.designs.push(design);
     }
@@ -299,7 +312,15 @@ impl<O: WalkObserver> Pass<O> {
     /// A translation that not all designs are known to hit. It is done for the designs in `done`.
     fn access(&mut self, class: usize, kind: Kind, page: u32, done: u64, place: Place<'_>) {
         self.store.now += 1;
-        for design in bits(self.active & !self.store.held(page, class) & !done) {
+        let due = self.active & !done;
+        let held = self.store.held(page, class);
+        if self.mindful != 0 {
+            for design in bits(due & self.mindful & held) {
+                self.designs[design].hit(&self.store, class, page);
+            }
+            self.keep_latest(class, page);
+        }
+        for design in bits(due & !held) {
             let walked = self.designs[design].miss(&mut self.store, class, kind, page);
             if let (0, Some(references)) = (design, walked) {
                 self.observe(page, class == FETCH, references, place);
@@ -311,6 +332,30 @@ impl<O: WalkObserver> Pass<O> {
         }
     }
 }
+
+impl<O: WalkObserver> Pass<O> {
+    /// Takes the page that was last referenced of this one's set out of the front: from now on another is.
+    fn keep_latest(&mut self, class: usize, page: u32) {
+        let set = self.store.pages[page as usize].vpn as usize & (self.latest[class].len() - 1);
+        // Loads and stores may share an array; fetches share one with them only where every fetch has its place.
+        let classes = match class {
+            _ if self.every_fetch => &[FETCH, LOAD, STORE][..],
+            FETCH => &[FETCH],
+            _ => &[LOAD, STORE],
+        };
+        for &class in classes {
+            let before = self.latest[class][set];
+            if before != NOBODY && before != page {
+                self.store.front_remove_page(class, before);
+                self.latest[class][set] = NOBODY;
+            }
+        }
+        self.latest[class][set] = page;
+    }
+}
+
+/// No page's id.
+const NOBODY: u32 = u32::MAX;
 
 impl<O: WalkObserver> Analysis for Pass<O> {
     fn on_batch(&mut self, batch: &Batch<'_>) {

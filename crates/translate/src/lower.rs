@@ -5,7 +5,7 @@
 //! every level that can hold the page (inclusive fill, without back-invalidation).
 
 use crate::{KindSet, MachineSpec, TlbSpec};
-use pagewalk_setassoc::LruArray;
+use pagewalk_setassoc::SetArray;
 use pagewalk_units::{Kind, PageSize, VirtAddr};
 
 /// Lookups and hits of one array.
@@ -41,7 +41,7 @@ struct Lower {
     serves: KindSet,
     /// Bit n: holds pages of 2^n bytes.
     sizes: u64,
-    array: LruArray,
+    array: SetArray,
     counts: ArrayCounts,
 }
 
@@ -64,7 +64,7 @@ impl LowerLevels {
             level: spec.level,
             serves: spec.serves,
             sizes: spec.page_sizes.iter().fold(0, |sizes, size| sizes | 1 << size.shift()),
-            array: LruArray::new(spec.geometry),
+            array: spec.array(),
             counts: ArrayCounts::default(),
         };
         let below = machine.tlbs.iter().enumerate().filter(|(_, tlb)| tlb.level > 1);

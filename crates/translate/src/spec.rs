@@ -2,7 +2,7 @@
 
 use crate::MachineError;
 use crate::walker::WalkLevel;
-use pagewalk_setassoc::Geometry;
+use pagewalk_setassoc::{Geometry, Replacement, SetArray, SetIndex};
 use pagewalk_units::{Kind, PageSize};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,9 +54,18 @@ pub struct TlbSpec {
     pub page_sizes: Vec<PageSize>,
     /// Sets and ways.
     pub geometry: Geometry,
+    /// What leaves a full set.
+    pub replacement: Replacement,
+    /// How the page number chooses the set.
+    pub index: SetIndex,
 }
 
 impl TlbSpec {
+    /// An empty array of this kind.
+    pub fn array(&self) -> SetArray {
+        array(self.geometry, self.replacement).indexed_by(self.index)
+    }
+
     /// Whether it can hold pages of `size`.
     pub fn holds(&self, size: PageSize) -> bool {
         self.page_sizes.contains(&size)
@@ -77,6 +86,19 @@ pub struct WalkerSpec {
 pub struct WalkCacheSpec {
     /// Sets and ways.
     pub geometry: Geometry,
+    /// What leaves a full set.
+    pub replacement: Replacement,
+}
+
+impl WalkCacheSpec {
+    /// An empty cache of this kind.
+    pub fn array(&self) -> SetArray {
+        array(self.geometry, self.replacement)
+    }
+}
+
+fn array(geometry: Geometry, replacement: Replacement) -> SetArray {
+    SetArray::new(geometry, replacement).expect("the shape was checked when the machine was read")
 }
 
 /// Cycles. All are modelled.
@@ -133,8 +155,9 @@ struct FileTlb {
     entries: u32,
     ways: Option<u32>,
     #[serde(default)]
-    #[expect(dead_code, reason = "LRU is the only replacement yet; parsing it rejects any other name")]
     replacement: FileReplacement,
+    seed: Option<u64>,
+    index: Option<String>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -145,11 +168,16 @@ enum FileKind {
     Store,
 }
 
+/// [`Replacement`] without its seed; the parser names line and choices where it is none.
 #[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 enum FileReplacement {
     #[default]
     Lru,
+    TreePlru,
+    BitPlru,
+    Fifo,
+    Random,
 }
 
 #[derive(Deserialize)]
@@ -173,6 +201,32 @@ enum FileWalkerKind {
 struct FileCache {
     entries: u32,
     ways: Option<u32>,
+    #[serde(default)]
+    replacement: FileReplacement,
+    seed: Option<u64>,
+}
+
+/// The replacement that the keys `replacement` and `seed` name, for an array of this shape.
+fn replacement(name: FileReplacement, seed: Option<u64>, geometry: Geometry) -> Result<Replacement, String> {
+    let replacement = match name {
+        FileReplacement::Lru => Replacement::Lru,
+        FileReplacement::TreePlru => Replacement::TreePlru,
+        FileReplacement::BitPlru => Replacement::BitPlru,
+        FileReplacement::Fifo => Replacement::Fifo,
+        FileReplacement::Random => Replacement::Random { seed: seed.unwrap_or(0) },
+    };
+    if seed.is_some() && !matches!(replacement, Replacement::Random { .. }) {
+        let name = replacement.name();
+        return Err(format!("seed is for replacement = \"random\" alone, not for \"{name}\""));
+    }
+    SetArray::new(geometry, replacement).map_err(|why| format!("replacement: {why}"))?;
+    Ok(replacement)
+}
+
+fn set_index(name: Option<&str>) -> Result<SetIndex, String> {
+    let name = name.unwrap_or("modulo");
+    SetIndex::from_name(name)
+        .ok_or_else(|| format!("index = \"{name}\": choose from {}", SetIndex::NAMES.join(", ")))
 }
 
 impl MachineSpec {
@@ -319,7 +373,10 @@ impl FileTlb {
             tlb: name.clone(),
             why,
         })?;
-        Ok(TlbSpec { name, level: self.level, serves, page_sizes, geometry })
+        let replacement = replacement(self.replacement, self.seed, geometry);
+        let replacement = replacement.map_err(|why| rule(format!("tlb `{name}`: {why}")))?;
+        let index = set_index(self.index.as_deref()).map_err(|why| rule(format!("tlb `{name}`: {why}")))?;
+        Ok(TlbSpec { name, level: self.level, serves, page_sizes, geometry, replacement, index })
     }
 }
 
@@ -337,7 +394,10 @@ impl FileWalker {
             let geometry = Geometry::new(cache.entries, cache.ways).map_err(|why| {
                 MachineError::CacheGeometry { file: file.to_owned(), cache: level.key().to_owned(), why }
             })?;
-            caches.insert(level, WalkCacheSpec { geometry });
+            let replacement = replacement(cache.replacement, cache.seed, geometry);
+            let replacement =
+                replacement.map_err(|why| rule(format!("walker cache `{}`: {why}", level.key())))?;
+            caches.insert(level, WalkCacheSpec { geometry, replacement });
         }
         Ok(WalkerSpec { levels: self.levels, caches })
     }

@@ -15,7 +15,7 @@
 //! Source: Intel SDM vol. 3A ch. 4; caches by level as in Barr, Cox, Rixner, ISCA 2010 (translation caches).
 
 use crate::WalkerSpec;
-use pagewalk_setassoc::LruArray;
+use pagewalk_setassoc::SetArray;
 use pagewalk_units::{PageSize, VirtAddr};
 use serde::Deserialize;
 
@@ -63,14 +63,14 @@ pub struct WalkCacheCounts {
 #[derive(Clone, Debug)]
 pub struct RadixWalker {
     levels: u32,
-    caches: Vec<(WalkLevel, LruArray, WalkCacheCounts)>,
+    caches: Vec<(WalkLevel, SetArray, WalkCacheCounts)>,
 }
 
 impl RadixWalker {
     /// A walker with empty caches.
     pub fn new(spec: &WalkerSpec) -> RadixWalker {
         let cache = |(&level, spec): (&WalkLevel, &crate::WalkCacheSpec)| {
-            (level, LruArray::new(spec.geometry), WalkCacheCounts::default())
+            (level, spec.array(), WalkCacheCounts::default())
         };
         RadixWalker { levels: spec.levels.into(), caches: spec.caches.iter().map(cache).collect() }
     }

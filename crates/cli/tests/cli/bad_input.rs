@@ -138,7 +138,9 @@ fn a_wrong_machine_file_is_named_with_key_and_choices() {
     for (from, to, parts) in [
         // Typos.
         ("entries = 64", "entires = 64", &["line 9", "`entires`", "`entries`", "`ways`"][..]),
-        ("\"lru\"", "\"lru2\"", &["line 11", "`lru2`", "`lru`"]),
+        ("\"lru\"", "\"lru2\"", &["line 11", "`lru2`", "`lru`, `tree-plru`, `bit-plru`, `fifo`, `random`"]),
+        ("\"lru\"", "\"lru\"\nseed = 1", &["tlb `l1d`", "seed", "\"random\"", "\"lru\""]),
+        ("\"lru\"", "\"lru\"\nindex = \"xor\"", &["tlb `l1d`", "\"xor\"", "modulo, xor-fold, xor-N"]),
         ("\"load\", \"store\"", "\"lod\", \"store\"", &["line 7", "`lod`", "`fetch`, `load`, `store`"]),
         ("pdpte =", "pdpe =", &["`pdpe`", "`pde`, `pdpte`, `pml4`"]),
         ("radix", "radish", &["`radish`", "`radix`"]),

@@ -195,7 +195,8 @@ pub fn machine(random: &mut Random, index: usize) -> MachineSpec {
     text += &format!("[walker]\nkind = \"radix\"\nlevels = {levels}\n[walker.caches]\n");
     for name in ["pde", "pdpte", "pml4", "pml5"].iter().take(levels as usize - 1) {
         if random.below(3) > 0 {
-            text += &format!("{name} = {{ entries = {}, ways = {} }}\n", 4, random.of(&[1, 2, 4]));
+            let (ways, policy) = (random.of(&[1, 2, 4]), replacement(random, true));
+            text += &format!("{name} = {{ entries = 4, ways = {ways}, {} }}\n", policy.join(", "));
         }
     }
     text += "[cost]\nl2_hit = 7\nwalk_reference = 20\n";
@@ -203,13 +204,26 @@ pub fn machine(random: &mut Random, index: usize) -> MachineSpec {
 }
 
 fn tlb(random: &mut Random, name: &str, level: u8, serves: &str, sizes: &str) -> String {
-    let ways = random.of(&[1, 2, 3, 4, 6, 8]);
+    let ways = random.of(&[1, 2, 3, 4, 6, 8u32]);
     let sets = random.of(&[1, 1, 2, 4, 16]);
+    let index = random.of(&["modulo", "modulo", "xor-fold", "xor-2"]);
     format!(
         "[[tlb]]\nname = \"{name}\"\nlevel = {level}\nserves = [{serves}]\npage_sizes = [{sizes}]\n\
-         entries = {}\nways = {ways}\n",
-        sets * ways
+         entries = {}\nways = {ways}\nindex = \"{index}\"\n{}\n",
+        sets * ways,
+        replacement(random, ways.is_power_of_two()).join("\n")
     )
+}
+
+/// Keys that say what is replaced: mostly the least recently used.
+fn replacement(random: &mut Random, tree: bool) -> Vec<String> {
+    let name = random.of(&["lru", "lru", "lru", "fifo", "random", "bit-plru", "tree-plru"]);
+    let name = if name == "tree-plru" && !tree { "fifo" } else { name };
+    let mut keys = vec![format!("replacement = \"{name}\"")];
+    if name == "random" {
+        keys.push(format!("seed = {}", random.below(5)));
+    }
+    keys
 }
 
 fn steady_ops(random: &mut Random, blocks: &Dictionary, ids: &[BlockId]) -> Vec<Op> {

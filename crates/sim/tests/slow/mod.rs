@@ -1,7 +1,8 @@
 //! The slow side: a machine and a kernel of `oracle` fed operation by operation, and the fast side's feed.
 
 use crate::random::{Op, Program, Random};
-use pagewalk_oracle::{Array, Cache, Counts, Kernel, Machine, Paging};
+use pagewalk_oracle::{Array, Cache, Counts, Kernel, Machine, Paging, Replacing};
+use pagewalk_setassoc::{Geometry, Replacement};
 use pagewalk_trace::{Analysis, Batch, BatchBuffer, Ref, Span};
 use pagewalk_translate::{MachineSpec, WalkLevel};
 use pagewalk_units::{Access, Kind, RefIndex, SpaceId, ThreadId, VirtAddr};
@@ -17,7 +18,8 @@ impl Slow {
         let arrays = spec.tlbs.iter().map(|tlb| {
             let serves = [Kind::Fetch, Kind::Load, Kind::Store].map(|kind| tlb.serves.has(kind));
             let shifts = tlb.page_sizes.iter().map(|size| size.shift()).collect();
-            Array::new(tlb.level, serves, shifts, tlb.geometry.sets() as u64, tlb.geometry.ways())
+            let held = replacing(tlb.geometry, tlb.replacement, &tlb.index.to_string());
+            Array::new(tlb.level, serves, shifts, held)
         });
         let caches = spec.walker.caches.iter().map(|(level, cache)| {
             let shift = match level {
@@ -26,7 +28,7 @@ impl Slow {
                 WalkLevel::Pml4 => 39,
                 WalkLevel::Pml5 => 48,
             };
-            Cache::new(shift, cache.geometry.sets() as u64, cache.geometry.ways())
+            Cache::new(shift, replacing(cache.geometry, cache.replacement, "modulo"))
         });
         let machine = Machine {
             arrays: arrays.collect(),
@@ -103,6 +105,11 @@ impl Slow {
         }
         pieces
     }
+}
+
+fn replacing(geometry: Geometry, replacement: Replacement, index: &str) -> Replacing {
+    let seed = if let Replacement::Random { seed } = replacement { seed } else { 0 };
+    Replacing::new(geometry.sets(), geometry.ways(), replacement.name(), seed, index)
 }
 
 /// Feeds the program to the pass in batches cut at random places.
