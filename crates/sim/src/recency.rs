@@ -1,7 +1,7 @@
 //! Least-recently-used sets whose entries' times lie with the pages.
 //!
-//! The pages carry the time of their last reference, shared by all designs, so an array keeps none of its own that would
-//! have to be written on each hit. What it keeps is the times that it has seen: lower bounds, in order.
+//! The pages carry the time of their last reference, shared by all designs, so an array keeps none of its own that
+//! would have to be written on each hit. What it keeps is the times that it has seen: lower bounds, in order.
 
 use crate::held::{Held, Packed};
 use crate::store::{CLASSES, PageStore};

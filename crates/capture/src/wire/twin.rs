@@ -352,7 +352,12 @@ proptest! {
         prop_assume!(!words.is_empty());
         let at = at % words.len();
         // Definitions may become any other valid definition, which is no fault.
-        let word = match shape % 4 { 0 => word, 1 => 0, 2 => word | 1 << 63, _ => block_header(word as u32 >> 8, word as usize >> 57) };
+        let word = match shape % 4 {
+            0 => word,
+            1 => 0,
+            2 => word | 1 << 63,
+            _ => block_header(word as u32 >> 8, word as usize >> 57),
+        };
         words[at] = word;
         chunks.iter_mut().for_each(|chunk| chunk.1 = 0);
         let (told, _) = decode(&chunks);
