@@ -95,9 +95,10 @@ impl PageStore {
                 let places = four.map(place_of_data::<SPLIT>);
                 let mut unlike = 0;
                 for (r, &at) in four.iter().zip(&places) {
-                    // The sum runs over into the bit above the offset where the reference may cross.
                     unlike |= entries[at].vpn ^ r.vpn().0;
-                    unlike |= (r.bits() & OFFSET_MASK) + (OFFSET_MASK + 1 - MAY_CROSS) & (OFFSET_MASK + 1);
+                    // The sum runs over into the bit above the offset where the reference may cross.
+                    let offset = (r.bits() & OFFSET_MASK) + (OFFSET_MASK + 1 - MAY_CROSS);
+                    unlike |= offset & (OFFSET_MASK + 1);
                 }
                 if unlike != 0 {
                     break;
