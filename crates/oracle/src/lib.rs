@@ -1,12 +1,14 @@
 //! Slow reference models, written to be read. A dev-dependency only; shares no code with what it checks.
 //!
 //! [`Machine`] translates one reference at a time through lists kept in order of use; [`Kernel`] keeps one
-//! entry per mapped page.
+//! entry per mapped page. [`Replacing`] and [`LruSets`] are single arrays, [`History`] remembers every reference.
 
 mod kernel;
 mod machine;
 mod replacement;
+mod stack;
 
 pub use kernel::{Kernel, Paging};
 pub use machine::{Array, Cache, Counts, Machine};
 pub use replacement::Replacing;
+pub use stack::{History, LruSets};

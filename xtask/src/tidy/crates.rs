@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 /// For each crate the crates it may depend on. An arrow that is not here is a decision about the design:
 /// change `ARCHITECTURE.md` with it.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("units", &[]),
     ("trace", &["units"]),
     ("capture", &["units", "trace"]),
@@ -14,6 +14,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("mm", &["units", "trace"]),
     ("cost", &["units"]),
     ("sim", &["units", "trace", "setassoc", "translate", "mm", "cost"]),
+    ("reuse", &["units", "trace"]),
     ("symbols", &["units"]),
     ("report", &[]),
     ("cli", &["units", "trace", "capture", "mm", "translate", "cost", "sim", "symbols", "report"]),

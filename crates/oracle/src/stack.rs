@@ -1,0 +1,69 @@
+//! Least-recently-used arrays simulated one by one, and stack distances counted from the history.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// One array of one page size.
+#[derive(Clone, Debug)]
+pub struct LruSets {
+    page_shift: u32,
+    ways: usize,
+    /// Page numbers of each set, used last first.
+    sets: Vec<Vec<u64>>,
+    /// References that missed.
+    pub misses: u64,
+}
+
+impl LruSets {
+    /// An empty array of `sets` times `ways` pages of 2^`page_shift` bytes.
+    pub fn new(page_shift: u32, sets: usize, ways: usize) -> LruSets {
+        LruSets { page_shift, ways, sets: vec![Vec::new(); sets], misses: 0 }
+    }
+
+    /// The page that a 4 KiB page is part of.
+    fn page(&self, vpn: u64) -> u64 {
+        vpn * 4096 / (1 << self.page_shift)
+    }
+
+    /// References a 4 KiB page.
+    pub fn refer(&mut self, vpn: u64) {
+        let page = self.page(vpn);
+        let index = page as usize % self.sets.len();
+        let set = &mut self.sets[index];
+        if set.contains(&page) {
+            set.retain(|&held| held != page);
+        } else {
+            self.misses += 1;
+            if set.len() == self.ways {
+                set.pop();
+            }
+        }
+        set.insert(0, page);
+    }
+
+    /// The translations of 4 KiB pages are no longer valid: every page that holds one of them leaves.
+    pub fn remove(&mut self, vpns: Range<u64>) {
+        let pages: Vec<u64> = self.sets.iter().flatten().copied().collect();
+        for page in pages {
+            let first = page * (1 << self.page_shift) / 4096;
+            let last = first + (1 << self.page_shift) / 4096 - 1;
+            if vpns.start <= last && first < vpns.end {
+                self.sets.iter_mut().for_each(|set| set.retain(|&held| held != page));
+            }
+        }
+    }
+}
+
+/// Every reference so far.
+#[derive(Clone, Debug, Default)]
+pub struct History(Vec<u64>);
+
+impl History {
+    /// References a page: how many other pages were referenced since it was last; `None` if it never was.
+    pub fn refer(&mut self, vpn: u64) -> Option<usize> {
+        let last = self.0.iter().rposition(|&past| past == vpn);
+        let distance = last.map(|at| self.0[at + 1..].iter().collect::<HashSet<_>>().len());
+        self.0.push(vpn);
+        distance
+    }
+}

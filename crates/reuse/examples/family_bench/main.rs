@@ -1,0 +1,209 @@
+//! How fast families of designs are when the stream lies in memory: reads traces stretch by stretch, and times each
+//! way over a stretch once it is held. Prints one line of JSON for each trace.
+//!
+//!     family_bench [--records N] [--repetitions N] [--ways WAY,…] T.pwt…
+//!
+//! - `family_data`, `family_fetches`, `family_everything`: the 4,160 designs, serving those references;
+//! - `distances_data`, `distances_fetches`, `distances_everything`: exact stack distances over 4 KiB pages;
+//! - `plain`: a straightforward loop over the 4,160 designs serving data, an array each, on the first records of the
+//!   trace. Its misses must equal those of `family_data`.
+//!
+//! For each way the best and the median rate in millions per second, first of *records*, data references and block
+//! executions together, then of those records alone that the way looks at. The ways take turns on each stretch,
+//! each with as many simulators as there are repetitions, so that a noisy moment of the machine meets all of them.
+
+#[path = "../../../sim/examples/from_memory/held.rs"]
+mod held;
+mod plain;
+
+use held::Stretch;
+use pagewalk_reuse::{Family, Serves, StackDistances};
+use pagewalk_trace::pwt::Reader;
+use pagewalk_trace::{Analysis, Batch, Event, Source};
+use pagewalk_units::RefIndex;
+use plain::Plain;
+use std::error::Error;
+use std::fs::File;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Records held at a time: 128 MiB or more.
+const STRETCH: usize = 16 << 20;
+/// Records that the plain loop gets.
+const PLAIN_RECORDS: usize = 200_000;
+const USAGE: &str = "usage: family_bench [--records N] [--repetitions N] [--ways WAY,…] T.pwt…";
+
+const SERVES: [(&str, Serves); 3] =
+    [("data", Serves::Data), ("fetches", Serves::Fetches), ("everything", Serves::Everything)];
+
+struct Options {
+    records: usize,
+    repetitions: usize,
+    ways: Option<Vec<String>>,
+    traces: Vec<String>,
+}
+
+impl Options {
+    fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, Box<dyn Error>> {
+        let mut options = Options { records: usize::MAX, repetitions: 3, ways: None, traces: vec![] };
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or(format!("{word} wants a value; {USAGE}"));
+            match word.as_str() {
+                "--records" => options.records = value()?.parse()?,
+                "--repetitions" => options.repetitions = value()?.parse()?,
+                "--ways" => options.ways = Some(value()?.split(',').map(str::to_owned).collect()),
+                option if option.starts_with('-') => {
+                    return Err(format!("{option} is unknown; {USAGE}").into());
+                }
+                _ => options.traces.push(word),
+            }
+        }
+        if options.traces.is_empty() || options.repetitions == 0 {
+            return Err(USAGE.into());
+        }
+        Ok(options)
+    }
+
+    fn wants(&self, way: &str) -> bool {
+        self.ways.as_ref().is_none_or(|ways| ways.iter().any(|wanted| wanted == way))
+    }
+}
+
+fn main() -> ExitCode {
+    match Options::parse(std::env::args().skip(1)).and_then(|options| run(&options)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("family_bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// One way of simulating: what it looks at, a simulator for each repetition, and the seconds of each.
+struct Way {
+    name: String,
+    serves: Serves,
+    simulators: Vec<Box<dyn Analysis>>,
+    seconds: Vec<f64>,
+}
+
+impl Way {
+    /// Best and median rate, in millions per second.
+    fn rates(&self, records: usize) -> String {
+        let mut seconds = self.seconds.clone();
+        seconds.sort_by(f64::total_cmp);
+        let rate = |seconds: f64| records as f64 / seconds / 1e6;
+        format!("[{:.1},{:.1}]", rate(seconds[0]), rate(seconds[seconds.len() / 2]))
+    }
+}
+
+fn ways(options: &Options) -> Vec<Way> {
+    let mut ways = Vec::new();
+    for kind in ["family", "distances"] {
+        for (word, serves) in SERVES {
+            let name = format!("{kind}_{word}");
+            if !options.wants(&name) {
+                continue;
+            }
+            let simulator = || -> Box<dyn Analysis> {
+                if kind == "family" {
+                    Box::new(Family::new(serves))
+                } else {
+                    Box::new(StackDistances::new(serves))
+                }
+            };
+            let simulators = (0..options.repetitions).map(|_| simulator()).collect();
+            ways.push(Way { name, serves, simulators, seconds: vec![0.0; options.repetitions] });
+        }
+    }
+    ways
+}
+
+fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+    for trace in &options.traces {
+        let reader = || -> Result<_, Box<dyn Error>> {
+            let reader = File::open(trace).map_err(Into::into).and_then(Reader::new);
+            Ok(reader.map_err(|error| format!("{trace}: {error}"))?)
+        };
+        let mut ways = ways(options);
+        let (refs, spans) = time(reader()?, options.records, &mut ways)?;
+        let mut line =
+            format!("{{\"trace\":{trace:?},\"data_references\":{refs},\"block_executions\":{spans}");
+        for way in &ways {
+            let own = match way.serves {
+                Serves::Data => refs,
+                Serves::Fetches => spans,
+                Serves::Everything => refs + spans,
+            };
+            line += &format!(",{:?}:[{},{}]", way.name, way.rates(refs + spans), way.rates(own));
+        }
+        if options.wants("plain") {
+            line += &format!(",\"plain\":{:.4}", time_plain(reader()?)?);
+        }
+        println!("{line}}}");
+    }
+    Ok(())
+}
+
+/// Times every way over one trace, up to `most` records; returns how many data references and executions it had.
+fn time(mut source: impl Source, most: usize, ways: &mut [Way]) -> Result<(usize, usize), Box<dyn Error>> {
+    let mut stretch = Stretch::default();
+    let mut counter = Counter::default();
+    while counter.records() < most
+        && stretch.read(&mut source, STRETCH.min(most - counter.records()))?.is_some()
+    {
+        stretch.play(&mut counter);
+        for repetition in 0..ways.first().map_or(0, |way| way.seconds.len()) {
+            for way in &mut *ways {
+                let start = Instant::now();
+                stretch.play(way.simulators[repetition].as_mut());
+                way.seconds[repetition] += start.elapsed().as_secs_f64();
+            }
+        }
+    }
+    Ok((counter.refs, counter.spans))
+}
+
+/// Million records per second of the plain loop, whose misses are compared with the family's.
+fn time_plain(mut source: impl Source) -> Result<f64, Box<dyn Error>> {
+    let mut stretch = Stretch::default();
+    stretch.read(&mut source, PLAIN_RECORDS)?;
+    let mut plain = Plain::new();
+    let start = Instant::now();
+    stretch.play(&mut plain);
+    let seconds = start.elapsed().as_secs_f64();
+    let mut family = Family::new(Serves::Data);
+    stretch.play(&mut family);
+    for array in &plain.arrays {
+        let misses = family.misses(array.size, array.sets, array.ways);
+        if misses != Some(array.misses) {
+            let (size, sets, ways) = (array.size, array.sets, array.ways);
+            let text =
+                format!("{size}, {sets} sets, {ways} ways: {misses:?}, the plain loop {}", array.misses);
+            return Err(text.into());
+        }
+    }
+    Ok(stretch.records() as f64 / seconds / 1e6)
+}
+
+/// Counts records.
+#[derive(Default)]
+struct Counter {
+    refs: usize,
+    spans: usize,
+}
+
+impl Counter {
+    fn records(&self) -> usize {
+        self.refs + self.spans
+    }
+}
+
+impl Analysis for Counter {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.refs += batch.refs.len();
+        self.spans += batch.spans.len();
+    }
+
+    fn on_event(&mut self, _at: RefIndex, _event: &Event) {}
+}

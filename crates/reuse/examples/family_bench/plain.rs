@@ -1,0 +1,72 @@
+//! The straightforward way: every reference looks itself up in every design. What the family is compared with, in
+//! speed and in misses.
+
+use pagewalk_reuse::{Family, gone};
+use pagewalk_trace::{Analysis, Batch, Event};
+use pagewalk_units::{PAGE_SHIFT, PageSize, RefIndex};
+
+/// All designs of the family, serving data.
+pub struct Plain {
+    pub arrays: Vec<Lru>,
+}
+
+/// One array: each set's pages, used last first.
+pub struct Lru {
+    pub size: PageSize,
+    pub sets: u32,
+    pub ways: u32,
+    pub misses: u64,
+    held: Vec<Vec<u64>>,
+}
+
+impl Plain {
+    pub fn new() -> Plain {
+        let shapes = Family::PAGE_SIZES.into_iter().flat_map(|size| {
+            let set_counts = (0..=Family::SETS_MAX.ilog2()).map(|bits| 1 << bits);
+            set_counts.flat_map(move |sets| (1..=Family::WAYS_MAX).map(move |ways| (size, sets, ways)))
+        });
+        let array =
+            |(size, sets, ways)| Lru { size, sets, ways, misses: 0, held: vec![vec![]; sets as usize] };
+        Plain { arrays: shapes.map(array).collect() }
+    }
+}
+
+impl Lru {
+    fn refer(&mut self, page: u64) {
+        let set = &mut self.held[page as usize % self.sets as usize];
+        match set.iter().position(|&held| held == page) {
+            Some(at) => set[..=at].rotate_right(1),
+            None => {
+                self.misses += 1;
+                set.truncate(self.ways as usize - 1);
+                set.insert(0, page);
+            }
+        }
+    }
+
+    fn forget(&mut self, gone: std::ops::Range<u64>) {
+        self.held.iter_mut().for_each(|set| set.retain(|page| !gone.contains(page)));
+    }
+}
+
+impl Analysis for Plain {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        // One array after the other over the whole batch: it stays in the caches meanwhile.
+        for array in &mut self.arrays {
+            for r in batch.refs {
+                for vpn in r.vpn().0..=r.last_vpn().0 {
+                    array.refer(vpn >> (array.size.shift() - PAGE_SHIFT));
+                }
+            }
+        }
+    }
+
+    fn on_event(&mut self, _at: RefIndex, event: &Event) {
+        for vpns in gone(event).into_iter().filter(|vpns| !vpns.is_empty()) {
+            for array in &mut self.arrays {
+                let shift = array.size.shift() - PAGE_SHIFT;
+                array.forget(vpns.start.0 >> shift..((vpns.end.0 - 1) >> shift) + 1);
+            }
+        }
+    }
+}

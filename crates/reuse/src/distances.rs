@@ -1,0 +1,165 @@
+//! Stack distances over 4 KiB pages.
+
+use crate::feed::{Feed, Serves, Touched};
+use crate::gone::gone;
+use crate::pages::Pages;
+use crate::stack::{PLACES, Stack};
+use crate::timeline::Timeline;
+use pagewalk_trace::{Analysis, Batch, Event};
+use pagewalk_units::{RefIndex, Vpn};
+use std::ops::Range;
+
+const NO_PAGE: u64 = u64::MAX;
+
+/// How deep in the order of last use references find their pages, exactly.
+///
+/// The *distance* of a reference is the number of places above its page: the other pages referenced since the page
+/// was last, and the holes among them that taken-away pages left and nothing filled. An LRU array that any page may
+/// go anywhere in hits when it has more entries than that, so the distances are the miss-ratio curve.
+///
+/// Memory: 4 bytes for each page of the regions that are referenced, and 12 to 20 for each page seen.
+///
+/// ```
+/// use pagewalk_reuse::{Serves, StackDistances};
+/// use pagewalk_units::Vpn;
+///
+/// let mut distances = StackDistances::new(Serves::Data);
+/// for vpn in [0, 1, 2, 2, 0] {
+///     distances.reference(Vpn(vpn));
+/// }
+/// assert_eq!(distances.histogram(), [1, 0, 1]);
+/// assert_eq!(distances.cold(), 3);
+/// assert_eq!((distances.misses_with(2), distances.misses_with(3)), (4, 3));
+/// ```
+pub struct StackDistances {
+    feed: Feed,
+    order: Order,
+}
+
+/// All pages in order of last use: the top places, and below them what sank out of those.
+struct Order {
+    /// The page touched last.
+    last: u64,
+    pages: Pages,
+    top: Stack,
+    below: Timeline,
+    /// References by distance, those of distance 0 left out.
+    distances: Vec<u64>,
+    cold: u64,
+    taken_away: u64,
+}
+
+impl StackDistances {
+    /// An empty order for these references.
+    pub fn new(serves: Serves) -> StackDistances {
+        let order = Order {
+            last: NO_PAGE,
+            pages: Pages::new(),
+            top: Stack::new(),
+            below: Timeline::new(),
+            distances: vec![0; PLACES],
+            cold: 0,
+            taken_away: 0,
+        };
+        StackDistances { feed: Feed::new(serves), order }
+    }
+
+    /// References a page, whatever kinds of references are served.
+    #[inline]
+    pub fn reference(&mut self, vpn: Vpn) {
+        self.feed.references += 1;
+        self.order.touch(vpn.0);
+    }
+
+    /// Takes the translations of these pages away.
+    pub fn invalidate(&mut self, vpns: Range<Vpn>) {
+        self.order.invalidate(vpns);
+    }
+
+    /// References so far: one for each page that a reference touches.
+    pub fn references(&self) -> u64 {
+        self.feed.references
+    }
+
+    /// References to pages never seen before: they miss in every array.
+    pub fn cold(&self) -> u64 {
+        self.order.cold
+    }
+
+    /// References to pages whose translation was taken away since they were referenced last: they miss as well.
+    pub fn taken_away(&self) -> u64 {
+        self.order.taken_away
+    }
+
+    /// References by distance, up to the largest seen.
+    pub fn histogram(&self) -> Vec<u64> {
+        let mut histogram = self.order.distances.clone();
+        histogram[0] = self.references() - self.misses_with(1);
+        histogram.truncate(histogram.iter().rposition(|&n| n > 0).map_or(0, |last| last + 1));
+        histogram
+    }
+
+    /// Misses of a fully associative LRU array of `entries` pages: one point of the miss-ratio curve. Cost: a sum over
+    /// the histogram; for the whole curve, add that up from its end.
+    pub fn misses_with(&self, entries: usize) -> u64 {
+        if entries == 0 {
+            return self.references();
+        }
+        self.cold() + self.taken_away() + self.order.distances.iter().skip(entries).sum::<u64>()
+    }
+}
+
+impl Order {
+    /// A touch of another page than the last.
+    #[inline(never)]
+    fn change(&mut self, vpn: u64) {
+        self.last = vpn;
+        let seen = self.pages.len();
+        let page = self.pages.number(vpn);
+        let found = self.top.refer(page);
+        if found.depth < PLACES {
+            self.distances[found.depth] += u64::from(found.depth > 0);
+        } else if let Some(depth) = self.below.refer(page, found.sunk) {
+            let distance = PLACES + depth;
+            if self.distances.len() <= distance {
+                self.distances.resize(distance + 1, 0);
+            }
+            self.distances[distance] += 1;
+        } else if seen < self.pages.len() {
+            self.cold += 1;
+        } else {
+            self.taken_away += 1;
+        }
+    }
+
+    fn invalidate(&mut self, vpns: Range<Vpn>) {
+        if vpns.is_empty() {
+            return;
+        }
+        self.last = NO_PAGE;
+        self.pages.seen(vpns.start.0..vpns.end.0, |_, page| {
+            if !self.top.remove(page) {
+                self.below.remove(page);
+            }
+        });
+    }
+}
+
+impl Touched for Order {
+    #[inline(always)]
+    fn touch(&mut self, vpn: u64) {
+        if vpn != self.last {
+            self.change(vpn);
+        }
+    }
+}
+
+impl Analysis for StackDistances {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.feed.run(batch, &mut self.order);
+    }
+
+    fn on_event(&mut self, _at: RefIndex, event: &Event) {
+        gone(event).into_iter().for_each(|vpns| self.invalidate(vpns));
+    }
+}

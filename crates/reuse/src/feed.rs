@@ -1,0 +1,164 @@
+//! From batches to touches of pages: the references that an analysis serves, in program order.
+
+use pagewalk_trace::{Batch, Block, Ref};
+use pagewalk_units::{BlockId, Kind, PAGE_SHIFT};
+
+/// Which references arrays serve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Serves {
+    /// Loads, stores and modifies: a data TLB.
+    #[default]
+    Data,
+    /// Instruction fetches, one for each instruction executed: an instruction TLB.
+    Fetches,
+    /// All references, the fetch of each instruction before its data: a unified TLB.
+    Everything,
+}
+
+impl Serves {
+    fn has(self, kind: Kind) -> bool {
+        match self {
+            Serves::Data => kind != Kind::Fetch,
+            Serves::Fetches => kind == Kind::Fetch,
+            Serves::Everything => true,
+        }
+    }
+}
+
+/// What touches go to. A touch of the page touched last changes nothing, so one stands for any number in a row.
+pub(crate) trait Touched {
+    /// A touch of a 4 KiB page.
+    fn touch(&mut self, vpn: u64);
+}
+
+/// A part of a block's execution: fetches from one page, then data references.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    vpn: u64,
+    fetches: u32,
+    data: u32,
+}
+
+/// Cuts batches into touches.
+pub(crate) struct Feed {
+    serves: Serves,
+    /// References so far, counted once for each 4 KiB page that they touch.
+    pub references: u64,
+    /// Of all blocks, one after the other.
+    steps: Vec<Step>,
+    /// Where the steps of each block end.
+    ends: Vec<usize>,
+    /// Whether some block has fetches among its data references, as imported streams without code have.
+    fetch_records: bool,
+}
+
+const OFFSET_MASK: u64 = (1 << (PAGE_SHIFT + Ref::META_BITS)) - 1;
+/// A reference whose offset in its page is at least this may cross into the next, unless the batch is wide.
+const MAY_CROSS: u64 = ((1 << PAGE_SHIFT) - Batch::WIDE_BYTES as u64 + 1) << Ref::META_BITS;
+
+impl Feed {
+    pub fn new(serves: Serves) -> Feed {
+        Feed { serves, references: 0, steps: Vec::new(), ends: Vec::new(), fetch_records: false }
+    }
+
+    /// Hands every touch of a batch to `to`.
+    #[inline(always)]
+    pub fn run(&mut self, batch: &Batch<'_>, to: &mut impl Touched) {
+        if self.ends.len() < batch.blocks.len() {
+            batch.blocks.since(self.ends.len()).for_each(|block| self.learn(block));
+        }
+        match self.serves {
+            Serves::Data if !self.fetch_records => self.data(batch.refs, batch.wide, to),
+            Serves::Fetches if !self.fetch_records => self.fetches(batch, to),
+            _ => self.in_order(batch, to),
+        }
+    }
+
+    fn learn(&mut self, block: &Block) {
+        let fetch_records = block.sites.iter().any(|site| site.access.kind == Kind::Fetch);
+        self.fetch_records |= fetch_records;
+        // Where data is not served, it does not keep fetches apart.
+        let counts = u32::from(self.serves != Serves::Fetches || fetch_records);
+        let first = self.steps.len();
+        let mut sites = block.sites.iter().peekable();
+        for (index, instruction) in block.instructions.iter().enumerate() {
+            let last_byte = instruction.address.0.saturating_add(u64::from(instruction.length.max(1)) - 1);
+            for vpn in instruction.address.vpn().0..=last_byte >> PAGE_SHIFT {
+                match self.steps[first..].last_mut() {
+                    Some(step) if step.vpn == vpn && step.data == 0 => step.fetches += 1,
+                    _ => self.steps.push(Step { vpn, fetches: 1, data: 0 }),
+                }
+            }
+            while sites.next_if(|site| usize::from(site.instruction) == index).is_some() {
+                self.steps.last_mut().expect("the instruction's").data += counts;
+            }
+        }
+        // References without code.
+        let data = counts * sites.count() as u32;
+        if data > 0 {
+            self.steps.push(Step { vpn: 0, fetches: 0, data });
+        }
+        self.ends.push(self.steps.len());
+    }
+
+    #[inline(always)]
+    fn steps_of(&self, block: BlockId) -> &[Step] {
+        let block = block.index();
+        let start = if block == 0 { 0 } else { self.ends[block - 1] };
+        &self.steps[start..self.ends[block]]
+    }
+
+    #[inline(always)]
+    fn data(&mut self, refs: &[Ref], wide: bool, to: &mut impl Touched) {
+        self.references += refs.len() as u64;
+        for &r in refs {
+            self.references += touch_data(r, wide, to);
+        }
+    }
+
+    #[inline(always)]
+    fn fetches(&mut self, batch: &Batch<'_>, to: &mut impl Touched) {
+        let mut references = 0;
+        for span in batch.spans {
+            for step in self.steps_of(span.block) {
+                references += u64::from(step.fetches);
+                to.touch(step.vpn);
+            }
+        }
+        self.references += references;
+    }
+
+    #[inline(always)]
+    fn in_order(&mut self, batch: &Batch<'_>, to: &mut impl Touched) {
+        let mut references = 0;
+        for (index, span) in batch.spans.iter().enumerate() {
+            let mut refs = &batch.refs[span.first as usize..batch.span_end(index)];
+            for step in self.steps_of(span.block) {
+                if step.fetches > 0 && self.serves.has(Kind::Fetch) {
+                    references += u64::from(step.fetches);
+                    to.touch(step.vpn);
+                }
+                let (now, later) = refs.split_at(refs.len().min(step.data as usize));
+                for &r in now.iter().filter(|r| self.serves.has(r.kind())) {
+                    references += 1 + touch_data(r, batch.wide, to);
+                }
+                refs = later;
+            }
+        }
+        self.references += references;
+    }
+}
+
+/// Touches the pages of a reference; returns how many come after the first.
+#[inline(always)]
+fn touch_data(r: Ref, wide: bool, to: &mut impl Touched) -> u64 {
+    to.touch(r.vpn().0);
+    if wide || r.bits() & OFFSET_MASK >= MAY_CROSS { touch_rest(r, to) } else { 0 }
+}
+
+#[cold]
+fn touch_rest(r: Ref, to: &mut impl Touched) -> u64 {
+    let (first, last) = (r.vpn().0, r.last_vpn().0);
+    (first + 1..=last).for_each(|vpn| to.touch(vpn));
+    last - first
+}

@@ -1,0 +1,35 @@
+//! Whole families of least-recently-used designs from one pass over a reference stream, exactly.
+//!
+//! Design constraints: knows the stream and nothing of machines, policies or cost; memory grows with the pages seen,
+//! never with the stream; no approximation.
+//!
+//! - [`Family`]: the misses of every array of 1 to 4,096 sets and 1 to 64 ways at five page sizes.
+//! - [`StackDistances`]: how deep in the order of last use each reference finds its page, hence the misses of a
+//!   fully associative array of any size.
+//! - [`Serves`]: which references the arrays see.
+//! - [`gone()`]: which translations an event takes away.
+//!
+//! Why one pass is enough: a least-recently-used set of W ways holds the W pages used last among those that map to
+//! it. So one list per set in order of last use, the *stack*, stands for every W at once, and the *depth* at which
+//! a reference finds its page there says who misses: the arrays with no more ways than that (Mattson, Gecsei,
+//! Slutz, Traiger, "Evaluation techniques for storage hierarchies", IBM Systems Journal 9 (2), 1970). More ways never
+//! miss more.
+//!
+//! Arrays follow what the program does to its address space: a page whose translation is taken away leaves a
+//! *hole* in its stacks, which stands for an empty way until a miss fills it. All threads of a stream share the
+//! arrays, as on one core whose switches between them flush nothing.
+
+mod distances;
+mod family;
+mod feed;
+mod gone;
+mod older;
+mod pages;
+mod recent;
+mod stack;
+mod timeline;
+
+pub use distances::StackDistances;
+pub use family::Family;
+pub use feed::Serves;
+pub use gone::gone;
