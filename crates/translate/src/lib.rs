@@ -6,7 +6,9 @@
 //! `sim`, which sees every reference.
 
 mod error;
+mod file;
 mod lower;
+mod rules;
 mod spec;
 mod walker;
 

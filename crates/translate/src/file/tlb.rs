@@ -1,0 +1,80 @@
+//! One `[[tlb]]` of a machine file.
+
+use super::{FileReplacement, replacement};
+use crate::{KindSet, MachineError, TlbSpec};
+use pagewalk_setassoc::{Geometry, SetIndex};
+use pagewalk_units::{Kind, PageSize};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileTlb {
+    name: String,
+    level: u8,
+    serves: Vec<FileKind>,
+    page_sizes: Vec<String>,
+    entries: u32,
+    ways: Option<u32>,
+    #[serde(default)]
+    replacement: FileReplacement,
+    seed: Option<u64>,
+    index: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum FileKind {
+    Fetch,
+    Load,
+    Store,
+}
+
+fn set_index(name: Option<&str>) -> Result<SetIndex, String> {
+    let name = name.unwrap_or("modulo");
+    SetIndex::from_name(name)
+        .ok_or_else(|| format!("index = \"{name}\": choose from {}", SetIndex::NAMES.join(", ")))
+}
+
+impl FileTlb {
+    pub(super) fn check(self, file: &str) -> Result<TlbSpec, MachineError> {
+        let rule = |why: String| MachineError::Rule { file: file.to_owned(), why };
+        let name = self.name;
+        if !(1..=3).contains(&self.level) {
+            return Err(rule(format!("tlb `{name}`: level = {}: choose 1, 2 or 3", self.level)));
+        }
+        let serves = self.serves.iter().fold(KindSet::default(), |set, kind| {
+            set.with(match kind {
+                FileKind::Fetch => Kind::Fetch,
+                FileKind::Load => Kind::Load,
+                FileKind::Store => Kind::Store,
+            })
+        });
+        if self.serves.is_empty() {
+            return Err(rule(format!("tlb `{name}`: serves = []: choose from fetch, load, store")));
+        }
+        let mut page_sizes = Vec::new();
+        for text in &self.page_sizes {
+            let size: PageSize = text.parse().map_err(|e| rule(format!("tlb `{name}`: page_sizes: {e}")))?;
+            let known = [PageSize::FOUR_KIB, PageSize::TWO_MIB, PageSize::ONE_GIB];
+            if !known.contains(&size) {
+                return Err(rule(format!("tlb `{name}`: page_sizes: {size}: choose from 4K, 2M, 1G")));
+            }
+            if page_sizes.contains(&size) {
+                return Err(rule(format!("tlb `{name}`: page_sizes: {size} is named twice")));
+            }
+            page_sizes.push(size);
+        }
+        if page_sizes.is_empty() {
+            return Err(rule(format!("tlb `{name}`: page_sizes = []: choose from 4K, 2M, 1G")));
+        }
+        let geometry = Geometry::new(self.entries, self.ways).map_err(|why| MachineError::TlbGeometry {
+            file: file.to_owned(),
+            tlb: name.clone(),
+            why,
+        })?;
+        let replacement = replacement(self.replacement, self.seed, geometry);
+        let replacement = replacement.map_err(|why| rule(format!("tlb `{name}`: {why}")))?;
+        let index = set_index(self.index.as_deref()).map_err(|why| rule(format!("tlb `{name}`: {why}")))?;
+        Ok(TlbSpec { name, level: self.level, serves, page_sizes, geometry, replacement, index })
+    }
+}
