@@ -313,6 +313,7 @@ pub fn description(machine: &MachineSpec) -> MachineDescription {
         entries: tlb.geometry.entries() as u64,
         ways: tlb.geometry.ways() as u64,
         replacement: tlb.replacement.name().to_owned(),
+        fills: tlb.fills.name().to_owned(),
     };
     let caches = machine.walker.caches.iter().map(|(level, cache)| WalkCacheDescription {
         name: level.key().to_owned(),

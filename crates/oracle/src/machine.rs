@@ -12,6 +12,8 @@ pub struct Array {
     pub serves: [bool; 3],
     /// log2 of the page sizes it holds.
     pub shifts: Vec<u32>,
+    /// Receives what the arrays above replace, instead of what walks find.
+    pub victims: bool,
     /// Pages held, as 64 times the page number plus log2 of the size.
     pub held: Replacing,
     /// Lookups.
@@ -23,15 +25,20 @@ pub struct Array {
 impl Array {
     /// An array that holds what `held` does.
     pub fn new(level: u8, serves: [bool; 3], shifts: Vec<u32>, held: Replacing) -> Array {
-        Array { level, serves, shifts, held, lookups: 0, hits: 0 }
+        Array { level, serves, shifts, victims: false, held, lookups: 0, hits: 0 }
+    }
+
+    /// Whether references of this kind to such pages use it.
+    fn takes(&self, served: usize, shift: u32) -> bool {
+        self.serves[served] && self.shifts.contains(&shift)
     }
 
     fn touch(&mut self, shift: u32, number: u64) -> bool {
         self.held.touch(number, number * 64 + u64::from(shift))
     }
 
-    fn fill(&mut self, shift: u32, number: u64) {
-        self.held.fill(number, number * 64 + u64::from(shift));
+    fn remove(&mut self, shift: u32, number: u64) -> bool {
+        self.held.remove(number, number * 64 + u64::from(shift))
     }
 }
 
@@ -93,9 +100,14 @@ impl Machine {
         let last = self.arrays.iter().map(|array| array.level).max().unwrap();
         let mut found = None;
         for level in 1..=last {
-            for array in self.arrays.iter_mut().filter(|a| a.level == level && a.serves[served]) {
+            for at in 0..self.arrays.len() {
+                let moves = self.moves(at, served, shift);
+                let array = &mut self.arrays[at];
+                if array.level != level || !array.serves[served] {
+                    continue;
+                }
                 array.lookups += 1;
-                if array.touch(shift, number) {
+                if if moves { array.remove(shift, number) } else { array.touch(shift, number) } {
                     array.hits += 1;
                     found = Some(level);
                 }
@@ -110,12 +122,41 @@ impl Machine {
             Some(_) => self.counts.lower_hits += 1,
         }
         let above = found.unwrap_or(last + 1);
-        for array in self.arrays.iter_mut().filter(|a| a.level < above && a.serves[served]) {
-            if array.shifts.contains(&shift) {
-                array.fill(shift, number);
+        for level in 1..above {
+            for at in 0..self.arrays.len() {
+                let array = &self.arrays[at];
+                if array.level == level && array.takes(served, shift) && !self.moves(at, served, shift) {
+                    self.put(at, shift, number);
+                }
             }
         }
         found.is_none()
+    }
+
+    /// Whether pages come to an array, for this kind, from above only.
+    fn moves(&self, at: usize, served: usize, shift: u32) -> bool {
+        let level = self.arrays[at].level;
+        self.arrays[at].victims && self.arrays.iter().any(|a| a.level < level && a.takes(served, shift))
+    }
+
+    /// Puts a page into an array; what leaves goes down, and so on.
+    fn put(&mut self, at: usize, shift: u32, number: u64) {
+        let Some(gone) = self.arrays[at].held.fill(number, number * 64 + u64::from(shift)) else { return };
+        let (number, shift) = (gone / 64, (gone % 64) as u32);
+        // The arrays of the nearest level below, kind by kind, that hold such pages.
+        let mut heirs = std::collections::BTreeSet::new();
+        for served in (0..3).filter(|&served| self.arrays[at].takes(served, shift)) {
+            let below =
+                self.arrays.iter().filter(|a| a.level > self.arrays[at].level && a.takes(served, shift));
+            let nearest = below.map(|a| a.level).min();
+            heirs.extend((0..self.arrays.len()).filter(|&heir| {
+                let array = &self.arrays[heir];
+                Some(array.level) == nearest && array.takes(served, shift) && array.victims
+            }));
+        }
+        for heir in heirs {
+            self.put(heir, shift, number);
+        }
     }
 
     fn walk(&mut self, kind: Kind, address: u64, shift: u32) {

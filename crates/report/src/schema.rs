@@ -106,6 +106,18 @@ pub struct TlbDescription {
     /// What leaves a full set: `lru`, `tree-plru`, `bit-plru`, `fifo`, `random`.
     #[serde(default = "least_recently_used")]
     pub replacement: String,
+    /// What is put into it: `walks` or `victims` of the level above.
+    #[serde(default = "walks", skip_serializing_if = "is_walks")]
+    pub fills: String,
+}
+
+/// What filled arrays before results told it.
+fn walks() -> String {
+    "walks".to_owned()
+}
+
+fn is_walks(fills: &str) -> bool {
+    fills == "walks"
 }
 
 /// What arrays did before results told it.

@@ -6,7 +6,7 @@ use crate::reach::ReachFamily;
 use crate::store::{CLASSES, FETCH, LOAD, PageStore, STORE};
 use pagewalk_mm::{MappingId, PageSizePolicy, Scope};
 use pagewalk_setassoc::{Replacement, SetIndex};
-use pagewalk_translate::{Filled, LowerLevels, MachineSpec, RadixWalker};
+use pagewalk_translate::{Filled, Fills, LowerLevels, MachineSpec, RadixWalker};
 use pagewalk_units::{Kind, PageSize, Vpn};
 use std::sync::Arc;
 
@@ -57,6 +57,8 @@ pub(crate) struct Design {
     pub walker: RadixWalker,
     pub reach: Option<ReachFamily>,
     last_level: u8,
+    /// Whether some lower level receives what the first replaces.
+    gives_victims: bool,
     pub counts: MissCounts,
 }
 
@@ -83,8 +85,10 @@ impl Design {
         let last = spec.machine.last_level();
         let family = |(doublings, size): (&[i32], PageSize)| {
             let (_, tlb) = spec.machine.level(last).find(|(_, tlb)| tlb.holds(size))?;
-            // The family is of arrays that replace the least recently used of the sets that the low bits choose.
-            if tlb.replacement != Replacement::Lru || tlb.index != SetIndex::Modulo {
+            // The family is of arrays that replace the least recently used of the sets that the low bits choose, and
+            // that walks fill.
+            let plain = tlb.replacement == Replacement::Lru && tlb.index == SetIndex::Modulo;
+            if !plain || tlb.fills != Fills::Walks {
                 return None;
             }
             Some(ReachFamily::new(doublings.iter().map(|&n| tlb.geometry.scaled(n))))
@@ -92,6 +96,7 @@ impl Design {
         Design {
             reach: spec.reach.and_then(family),
             last_level: last,
+            gives_victims: spec.machine.tlbs.iter().any(|tlb| tlb.fills == Fills::Victims),
             lower: LowerLevels::new(&spec.machine),
             walker: RadixWalker::new(&spec.machine.walker),
             name: spec.name,
@@ -139,7 +144,7 @@ impl Design {
         let (held, number, size) = self.mapped(store, page);
         let address = Vpn(store.pages[page as usize].vpn).start();
         self.counts.first_level[class][size] += 1;
-        let served = self.lower.serve(kind, address, SIZES[size]);
+        let served = self.lower.look_up(kind, address, SIZES[size]);
         let reached_last = served == Filled::Walk || served == Filled::Level(self.last_level);
         if let (Some(reach), true) = (&mut self.reach, reached_last) {
             reach.touch(held, number);
@@ -157,8 +162,13 @@ impl Design {
             }
         };
         if let Some(array) = self.array[class][size] {
-            self.first[array].fill(store, self.bit, held, number);
+            let victim = self.first[array].fill(store, self.bit, held, number);
+            if let (Some(victim), true) = (victim, self.gives_victims) {
+                let (number, size) = numbered(store, victim);
+                self.lower.receive(self.first[array].index, number, SIZES[size]);
+            }
         }
+        self.lower.fill(kind, address, SIZES[size], served);
         read
     }
 
@@ -225,6 +235,17 @@ impl Design {
     /// Whether its policy decides unit by unit.
     pub fn decides(&self) -> bool {
         self.policy.scope() == Scope::Mapping
+    }
+}
+
+/// The page number of what a TLB holds, and its size's index.
+fn numbered(store: &PageStore, held: Held) -> (u64, usize) {
+    let of_unit = |unit: u32| store.units[unit as usize].number;
+    match held {
+        Held::Page(id) => (store.pages[id as usize].vpn, SMALL),
+        Held::Unit(id) => (of_unit(id), HUGE),
+        // A block that is held has a unit with pages.
+        Held::Block(id) => (of_unit(store.blocks[id as usize].units[0]), HUGE),
     }
 }
 

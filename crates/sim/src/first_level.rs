@@ -55,19 +55,22 @@ impl FirstLevel {
         (0..CLASSES).filter(move |&class| classes[class])
     }
 
-    /// Puts `held`, whose page number at its size is `number`, in the place of what its replacement chooses.
-    pub fn fill(&mut self, store: &mut PageStore, design: usize, held: Held, number: u64) {
+    /// Puts `held`, whose page number at its size is `number`, in the place of what its replacement chooses, which is
+    /// returned.
+    pub fn fill(&mut self, store: &mut PageStore, design: usize, held: Held, number: u64) -> Option<Held> {
         let packed = Packed::new(held);
         let victim = match &mut self.entries {
             Entries::Lru(recency) => recency.fill(store, packed, number),
             Entries::Other(array) => array.insert(number, packed.key()).map(Packed::from_key),
         };
+        let victim = victim.map(Packed::get);
         if let Some(victim) = victim {
-            self.clear_residency(store, design, victim.get());
+            self.clear_residency(store, design, victim);
         }
         for class in self.served() {
             *residency(store, held, class) |= 1 << design;
         }
+        victim
     }
 
     /// Tells of a reference to what is held, where that matters.

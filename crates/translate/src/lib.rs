@@ -14,5 +14,5 @@ mod walker;
 
 pub use error::MachineError;
 pub use lower::{ArrayCounts, Filled, LowerLevels, page_key};
-pub use spec::{CostSpec, KindSet, MachineSpec, Match, TlbSpec, WalkCacheSpec, WalkerSpec};
+pub use spec::{CostSpec, Fills, KindSet, MachineSpec, Match, TlbSpec, WalkCacheSpec, WalkerSpec};
 pub use walker::{RadixWalker, WalkCacheCounts, WalkLevel};

@@ -3,8 +3,14 @@
 //! Level 2 is touched only on a level-1 miss, level 3 only on a level-2 miss; all arrays of a level that
 //! serve the reference's kind are looked up at once. A hit fills every level above it; a walk fills
 //! every level that can hold the page (inclusive fill, without back-invalidation).
+//!
+//! An array with [`Fills::Victims`] instead receives what leaves the arrays above it when they replace: those of the
+//! nearest level that holds such pages for one of its kinds. A hit in it does not touch the entry but moves it
+//! up: it is removed here. Pages that no level above holds for a kind are filled, and stay, as with
+//! [`Fills::Walks`]. Levels are filled from the first down, each giving what it replaces to its receivers at once; a
+//! received translation that is held already counts as used.
 
-use crate::{KindSet, MachineSpec, TlbSpec};
+use crate::{Fills, KindSet, MachineSpec, TlbSpec};
 use pagewalk_setassoc::SetArray;
 use pagewalk_units::{Kind, PageSize, VirtAddr};
 
@@ -32,6 +38,8 @@ pub struct LowerLevels {
     /// By level, 2 first.
     arrays: Vec<Lower>,
     last_level: u8,
+    /// Who receives the victims of whom.
+    receivers: Vec<Receiver>,
 }
 
 #[derive(Clone, Debug)]
@@ -41,14 +49,64 @@ struct Lower {
     serves: KindSet,
     /// Bit n: holds pages of 2^n bytes.
     sizes: u64,
+    /// For arrays that take victims, by kind: the sizes that come from the levels above.
+    from_above: [u64; Kind::ALL.len()],
     array: SetArray,
     counts: ArrayCounts,
 }
 
+/// Victims of these sizes go from one array of the machine to one of [`LowerLevels::arrays`].
+#[derive(Clone, Copy, Debug)]
+struct Receiver {
+    from: usize,
+    sizes: u64,
+    to: usize,
+}
+
 impl Lower {
+    fn new(machine: &MachineSpec, index: usize) -> Lower {
+        let spec = &machine.tlbs[index];
+        let from_above = |kind: Kind| {
+            let above = machine.tlbs.iter().filter(|tlb| tlb.level < spec.level && tlb.serves.has(kind));
+            above.fold(0, |all, tlb| all | sizes(tlb)) * u64::from(spec.fills == Fills::Victims)
+        };
+        Lower {
+            index,
+            level: spec.level,
+            serves: spec.serves,
+            sizes: sizes(spec),
+            from_above: Kind::ALL.map(from_above),
+            array: spec.array(),
+            counts: ArrayCounts::default(),
+        }
+    }
+
     fn holds(&self, size: PageSize) -> bool {
         self.sizes >> size.shift() & 1 == 1
     }
+
+    /// Whether pages of `size` come to it, for `kind`, only as victims.
+    fn takes_victims(&self, kind: Kind, size: PageSize) -> bool {
+        self.from_above[kind as usize] >> size.shift() & 1 == 1
+    }
+}
+
+/// Bit n: the array holds pages of 2^n bytes.
+fn sizes(tlb: &TlbSpec) -> u64 {
+    tlb.page_sizes.iter().fold(0, |sizes, size| sizes | 1 << size.shift())
+}
+
+/// The sizes of the pages that array `to` receives when array `from` replaces them.
+fn received(machine: &MachineSpec, from: &TlbSpec, to: &TlbSpec) -> u64 {
+    if to.fills != Fills::Victims || from.level >= to.level {
+        return 0;
+    }
+    let direct = |kind: Kind, size: PageSize| {
+        let mut between = machine.tlbs.iter().filter(|tlb| from.level < tlb.level && tlb.level < to.level);
+        from.takes(kind, size) && to.takes(kind, size) && !between.any(|tlb| tlb.takes(kind, size))
+    };
+    let given = to.page_sizes.iter().filter(|&&size| Kind::ALL.into_iter().any(|kind| direct(kind, size)));
+    given.fold(0, |sizes, size| sizes | 1 << size.shift())
 }
 
 /// The key of a page in arrays that mix sizes.
@@ -59,38 +117,22 @@ pub fn page_key(number: u64, size: PageSize) -> u64 {
 impl LowerLevels {
     /// Empty arrays.
     pub fn new(machine: &MachineSpec) -> LowerLevels {
-        let lower = |(index, spec): (usize, &TlbSpec)| Lower {
-            index,
-            level: spec.level,
-            serves: spec.serves,
-            sizes: spec.page_sizes.iter().fold(0, |sizes, size| sizes | 1 << size.shift()),
-            array: spec.array(),
-            counts: ArrayCounts::default(),
-        };
-        let below = machine.tlbs.iter().enumerate().filter(|(_, tlb)| tlb.level > 1);
-        let mut arrays: Vec<Lower> = below.map(lower).collect();
+        let below = (0..machine.tlbs.len()).filter(|&index| machine.tlbs[index].level > 1);
+        let mut arrays: Vec<Lower> = below.map(|index| Lower::new(machine, index)).collect();
         arrays.sort_by_key(|lower| lower.level);
-        LowerLevels { arrays, last_level: machine.last_level() }
-    }
-
-    /// Serves a first-level miss: looks up level by level, then fills as a hit or a walk does.
-    pub fn serve(&mut self, kind: Kind, address: VirtAddr, size: PageSize) -> Filled {
-        let number = size.number(address);
-        let outcome = self.look_up(kind, number, size);
-        let filled_above = match outcome {
-            Filled::Level(2) => return outcome,
-            Filled::Level(level) => level,
-            Filled::Walk => self.last_level + 1,
-        };
-        for lower in &mut self.arrays {
-            if lower.level < filled_above && lower.holds(size) && lower.serves.has(kind) {
-                lower.array.fill(number, page_key(number, size));
+        let mut receivers = Vec::new();
+        for (from, tlb) in machine.tlbs.iter().enumerate() {
+            for (to, lower) in arrays.iter().enumerate() {
+                let sizes = received(machine, tlb, &machine.tlbs[lower.index]);
+                receivers.extend((sizes != 0).then_some(Receiver { from, sizes, to }));
             }
         }
-        outcome
+        LowerLevels { arrays, last_level: machine.last_level(), receivers }
     }
 
-    fn look_up(&mut self, kind: Kind, number: u64, size: PageSize) -> Filled {
+    /// Looks a page that missed the first level up, level by level. [`LowerLevels::fill`] is due then.
+    pub fn look_up(&mut self, kind: Kind, address: VirtAddr, size: PageSize) -> Filled {
+        let number = size.number(address);
         let key = page_key(number, size);
         let mut found = None;
         for lower in &mut self.arrays {
@@ -101,12 +143,64 @@ impl LowerLevels {
                 continue;
             }
             lower.counts.lookups += 1;
-            if lower.holds(size) && lower.array.touch(number, key) {
+            let hit = lower.holds(size)
+                && if lower.takes_victims(kind, size) {
+                    lower.array.remove(number, key)
+                } else {
+                    lower.array.touch(number, key)
+                };
+            if hit {
                 lower.counts.hits += 1;
                 found = Some(lower.level);
             }
         }
         found.map_or(Filled::Walk, Filled::Level)
+    }
+
+    /// Fills what lies above a hit, or everything after a walk. Where the first level has an array for the page, its
+    /// victim comes first: see [`LowerLevels::receive`].
+    pub fn fill(&mut self, kind: Kind, address: VirtAddr, size: PageSize, served: Filled) {
+        let below = match served {
+            Filled::Level(2) => return,
+            Filled::Level(level) => level,
+            Filled::Walk => self.last_level + 1,
+        };
+        let number = size.number(address);
+        for at in 0..self.arrays.len() {
+            let lower = &mut self.arrays[at];
+            if lower.level < below
+                && lower.holds(size)
+                && lower.serves.has(kind)
+                && !lower.takes_victims(kind, size)
+            {
+                let victim = lower.array.fill(number, page_key(number, size));
+                self.receive_from(at, victim);
+            }
+        }
+    }
+
+    /// Whether some array receives what the machine's array `from` replaces.
+    pub fn receives(&self, from: usize) -> bool {
+        self.receivers.iter().any(|receiver| receiver.from == from)
+    }
+
+    /// Takes the page with this number at `size`, which the machine's array `from` replaced.
+    pub fn receive(&mut self, from: usize, number: u64, size: PageSize) {
+        for at in 0..self.receivers.len() {
+            let Receiver { from: giver, sizes, to } = self.receivers[at];
+            if giver == from && sizes >> size.shift() & 1 == 1 {
+                let victim = self.arrays[to].array.fill(number, page_key(number, size));
+                self.receive_from(to, victim);
+            }
+        }
+    }
+
+    /// Passes on what one of these arrays replaced.
+    fn receive_from(&mut self, at: usize, victim: Option<u64>) {
+        if let (Some(key), false) = (victim, self.receivers.is_empty()) {
+            let size = PageSize::from_shift((key & 63) as u32).expect("keys are made of page sizes");
+            self.receive(self.arrays[at].index, key >> 6, size);
+        }
     }
 
     /// Drops the page with this number at `size` from every array.
@@ -121,5 +215,58 @@ impl LowerLevels {
     /// Index in the machine file and counts of each array.
     pub fn counts(&self) -> impl Iterator<Item = (usize, ArrayCounts)> + '_ {
         self.arrays.iter().map(|lower| (lower.index, lower.counts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: PageSize = PageSize::FOUR_KIB;
+
+    fn machine(arrays: &str) -> MachineSpec {
+        let rest = "[walker]\nkind = \"radix\"\nlevels = 4\n[cost]\nwalk_reference = 20\n";
+        let text = format!("schema = 1\nname = \"m\"\n{arrays}{rest}");
+        MachineSpec::from_toml("m.toml", &text).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn array(name: &str, level: u8, entries: u32, fills: &str) -> String {
+        format!(
+            "[[tlb]]\nname = \"{name}\"\nlevel = {level}\nserves = [\"fetch\", \"load\", \"store\"]\n\
+             page_sizes = [\"4K\"]\nentries = {entries}\nfills = \"{fills}\"\n"
+        )
+    }
+
+    fn page(number: u64) -> VirtAddr {
+        VirtAddr(number << 12)
+    }
+
+    /// Jouppi 1990, section 3.2: pages that take turns in one place of the first level are swapped with the victims.
+    #[test]
+    fn a_hit_among_victims_swaps_with_what_it_displaces() {
+        let mut lower =
+            LowerLevels::new(&machine(&(array("l1", 1, 1, "walks") + &array("l2", 2, 1, "victims"))));
+        assert!(lower.receives(0) && !lower.receives(1));
+        // A walk for page 1 fills the first level alone; page 2 then displaces it.
+        lower.fill(Kind::Load, page(1), SIZE, Filled::Walk);
+        assert_eq!(lower.look_up(Kind::Load, page(1), SIZE), Filled::Walk);
+        lower.receive(0, 1, SIZE);
+        for turn in 0..4 {
+            let (wanted, displaced) = if turn % 2 == 0 { (1, 2) } else { (2, 1) };
+            assert_eq!(lower.look_up(Kind::Load, page(wanted), SIZE), Filled::Level(2));
+            lower.receive(0, displaced, SIZE);
+        }
+    }
+
+    #[test]
+    fn victims_go_down_level_by_level() {
+        let arrays =
+            array("l1", 1, 1, "walks") + &array("l2", 2, 1, "victims") + &array("l3", 3, 1, "victims");
+        let mut lower = LowerLevels::new(&machine(&arrays));
+        lower.receive(0, 1, SIZE);
+        lower.receive(0, 2, SIZE);
+        assert_eq!(lower.look_up(Kind::Fetch, page(1), SIZE), Filled::Level(3));
+        assert_eq!(lower.look_up(Kind::Fetch, page(1), SIZE), Filled::Walk, "it moved up");
+        assert_eq!(lower.look_up(Kind::Fetch, page(2), SIZE), Filled::Level(2));
     }
 }

@@ -1,6 +1,6 @@
 //! The rules between several keys of a machine.
 
-use crate::MachineSpec;
+use crate::{Fills, MachineSpec, TlbSpec};
 use pagewalk_units::{Kind, PageSize};
 use std::collections::BTreeSet;
 
@@ -30,6 +30,7 @@ impl MachineSpec {
             return Err(format!("cost.cycles_per_instruction = {cpi}: must be a number above 0"));
         }
         self.check_levels()?;
+        self.check_victims()?;
         self.check_overlaps()
     }
 
@@ -46,6 +47,28 @@ impl MachineSpec {
             if !self.tlbs.iter().any(|tlb| tlb.serves.has(kind) && tlb.holds(PageSize::FOUR_KIB)) {
                 let kind = format!("{kind:?}").to_lowercase();
                 return Err(format!("no array serves `{kind}` for 4K pages: add it to some `serves`"));
+            }
+        }
+        Ok(())
+    }
+
+    /// An array for victims has someone above it to give them.
+    fn check_victims(&self) -> Result<(), String> {
+        for tlb in self.tlbs.iter().filter(|tlb| tlb.fills == Fills::Victims) {
+            let above: Vec<&TlbSpec> = self.tlbs.iter().filter(|above| above.level < tlb.level).collect();
+            let gives = |&&size: &&PageSize| {
+                Kind::ALL
+                    .into_iter()
+                    .any(|kind| tlb.takes(kind, size) && above.iter().any(|above| above.takes(kind, size)))
+            };
+            if !tlb.page_sizes.iter().any(|size| gives(&size)) {
+                let names: Vec<&str> = above.iter().map(|above| above.name.as_str()).collect();
+                return Err(format!(
+                    "tlb `{}`: fills = \"victims\", but no array above it ({}) shares a kind and a page size with it: \
+                     change `serves` or `page_sizes`, or take fills = \"walks\"",
+                    tlb.name,
+                    names.join(", ")
+                ));
             }
         }
         Ok(())

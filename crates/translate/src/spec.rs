@@ -57,12 +57,43 @@ pub struct TlbSpec {
     pub replacement: Replacement,
     /// How the page number chooses the set.
     pub index: SetIndex,
+    /// What is put into it.
+    pub fills: Fills,
+}
+
+/// What puts translations into a TLB array.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fills {
+    /// Walks, and hits of the levels below (inclusive fill, without back-invalidation).
+    #[default]
+    Walks,
+    /// What the level above replaces; a hit moves the entry up (exclusive fill): see [`crate::LowerLevels`].
+    ///
+    /// Source: victim caches of Jouppi, "Improving Direct-Mapped Cache Performance by the Addition of a Small
+    /// Fully-Associative Cache and Prefetch Buffers", ISCA 1990, section 3.2, applied to TLBs.
+    Victims,
+}
+
+impl Fills {
+    /// The name in machine files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fills::Walks => "walks",
+            Fills::Victims => "victims",
+        }
+    }
 }
 
 impl TlbSpec {
     /// An empty array of this kind.
     pub fn array(&self) -> SetArray {
         array(self.geometry, self.replacement).indexed_by(self.index)
+    }
+
+    /// Whether references of `kind` to pages of `size` use it.
+    pub fn takes(&self, kind: Kind, size: PageSize) -> bool {
+        self.serves.has(kind) && self.holds(size)
     }
 
     /// Whether it can hold pages of `size`.

@@ -55,20 +55,21 @@ fn show(machine: &MachineSpec) -> String {
     let described = description(machine);
     let mut line = |text: String| out.push_str(&(text.trim_end().to_owned() + "\n"));
     line(format!(
-        "{:<12} {:>5} {:>8} {:>6}  {:<11} {:<18} {:<12} reach",
-        "tlb", "level", "entries", "ways", "replacement", "serves", "page sizes"
+        "{:<12} {:>5} {:>8} {:>6}  {:<11} {:<7} {:<18} {:<12} reach",
+        "tlb", "level", "entries", "ways", "replacement", "fills", "serves", "page sizes"
     ));
     for (tlb, spec) in described.tlbs.iter().zip(&machine.tlbs) {
         let ways = if tlb.ways == tlb.entries { "full".to_owned() } else { tlb.ways.to_string() };
         let reach =
             spec.page_sizes.iter().map(|size| format!("{} on {size}", bytes(tlb.entries * size.bytes())));
         line(format!(
-            "{:<12} {:>5} {:>8} {:>6}  {:<11} {:<18} {:<12} {}",
+            "{:<12} {:>5} {:>8} {:>6}  {:<11} {:<7} {:<18} {:<12} {}",
             tlb.name,
             tlb.level,
             tlb.entries,
             ways,
             tlb.replacement,
+            tlb.fills,
             tlb.serves.join(" "),
             tlb.page_sizes.join(" "),
             reach.collect::<Vec<_>>().join(", ")

@@ -141,6 +141,8 @@ fn a_wrong_machine_file_is_named_with_key_and_choices() {
         ("\"lru\"", "\"lru2\"", &["line 11", "`lru2`", "`lru`, `tree-plru`, `bit-plru`, `fifo`, `random`"]),
         ("\"lru\"", "\"lru\"\nseed = 1", &["tlb `l1d`", "seed", "\"random\"", "\"lru\""]),
         ("\"lru\"", "\"lru\"\nindex = \"xor\"", &["tlb `l1d`", "\"xor\"", "modulo, xor-fold, xor-N"]),
+        ("\"lru\"", "\"lru\"\nfills = \"victim\"", &["`victim`", "`walks` or `victims`"]),
+        ("\"lru\"", "\"lru\"\nfills = \"victims\"", &["tlb `l1d`", "level 2 or 3", "fills = \"walks\""]),
         ("\"load\", \"store\"", "\"lod\", \"store\"", &["line 7", "`lod`", "`fetch`, `load`, `store`"]),
         ("pdpte =", "pdpe =", &["`pdpe`", "`pde`, `pdpte`, `pml4`"]),
         ("radix", "radish", &["`radish`", "`radix`"]),

@@ -11,7 +11,8 @@ const SIZE: PageSize = PageSize::FOUR_KIB;
 
 /// One machine over 4 KiB pages.
 pub struct Plain {
-    arrays: Vec<LruArray>,
+    /// With their indices in the machine.
+    arrays: Vec<(usize, LruArray)>,
     /// Index in `arrays` by kind of reference.
     array_of: [Option<usize>; 4],
     lower: LowerLevels,
@@ -24,11 +25,11 @@ pub struct Plain {
 
 impl Plain {
     pub fn new(machine: &MachineSpec) -> Plain {
-        let first: Vec<_> = machine.level(1).map(|(_, tlb)| tlb).filter(|tlb| tlb.holds(SIZE)).collect();
-        let serving = |kind| first.iter().position(|tlb| tlb.serves.has(kind));
+        let first: Vec<_> = machine.level(1).filter(|(_, tlb)| tlb.holds(SIZE)).collect();
+        let serving = |kind| first.iter().position(|(_, tlb)| tlb.serves.has(kind));
         let served_as = |kind| if kind == Kind::Modify { Kind::Store } else { kind };
         Plain {
-            arrays: first.iter().map(|tlb| LruArray::new(tlb.geometry)).collect(),
+            arrays: first.iter().map(|&(index, tlb)| (index, LruArray::new(tlb.geometry))).collect(),
             array_of: Kind::ALL.map(|kind| serving(served_as(kind))),
             lower: LowerLevels::new(machine),
             walker: RadixWalker::new(&machine.walker),
@@ -46,22 +47,27 @@ impl Plain {
 
     fn translate(&mut self, kind: Kind, vpn: u64) {
         let array = self.array_of[kind as usize];
-        if array.is_some_and(|array| self.arrays[array].touch(vpn, vpn)) {
+        if array.is_some_and(|array| self.arrays[array].1.touch(vpn, vpn)) {
             return;
         }
         let address = Vpn(vpn).start();
-        if self.lower.serve(kind, address, SIZE) == Filled::Walk {
+        let served = self.lower.look_up(kind, address, SIZE);
+        if served == Filled::Walk {
             self.walks += 1;
             self.walker.walk(address, SIZE);
         }
         if let Some(array) = array {
-            self.arrays[array].fill(vpn, vpn);
+            let (index, array) = &mut self.arrays[array];
+            if let Some(victim) = array.fill(vpn, vpn) {
+                self.lower.receive(*index, victim, SIZE);
+            }
         }
+        self.lower.fill(kind, address, SIZE, served);
     }
 
     fn invalidate(&mut self, start: VirtAddr, bytes: u64) {
         let vpns = start.vpn().0..=VirtAddr(start.0 + (bytes - 1)).vpn().0;
-        for array in &mut self.arrays {
+        for (_, array) in &mut self.arrays {
             array.remove_where(|vpn| vpns.contains(&vpn));
         }
         for vpn in vpns {

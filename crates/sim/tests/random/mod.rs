@@ -185,8 +185,10 @@ pub fn machine(random: &mut Random, index: usize) -> MachineSpec {
             text.push_str(&tlb(random, "l2_2m", 2, all, "\"2M\""));
         }
         1 => {
-            text.push_str(&tlb(random, "l2", 2, all, "\"4K\", \"2M\""));
-            text.push_str(&tlb(random, "l3", 3, all, "\"4K\""));
+            for (name, level) in [("l2", 2), ("l3", 3)] {
+                let sizes = random.of(&["\"4K\"", "\"4K\", \"2M\""]);
+                text.push_str(&tlb(random, name, level, all, sizes));
+            }
         }
         2 => text.push_str(&tlb(random, "l2", 2, all, "\"4K\"")),
         _ => text.push_str(&tlb(random, "l2", 2, all, "\"4K\", \"2M\"")),
@@ -207,9 +209,11 @@ fn tlb(random: &mut Random, name: &str, level: u8, serves: &str, sizes: &str) ->
     let ways = random.of(&[1, 2, 3, 4, 6, 8u32]);
     let sets = random.of(&[1, 1, 2, 4, 16]);
     let index = random.of(&["modulo", "modulo", "xor-fold", "xor-2"]);
+    // An array of 2M pages alone may have none above it that gives it victims.
+    let fills = if level > 1 && sizes.contains("4K") { random.of(&["walks", "victims"]) } else { "walks" };
     format!(
         "[[tlb]]\nname = \"{name}\"\nlevel = {level}\nserves = [{serves}]\npage_sizes = [{sizes}]\n\
-         entries = {}\nways = {ways}\nindex = \"{index}\"\n{}\n",
+         entries = {}\nways = {ways}\nindex = \"{index}\"\nfills = \"{fills}\"\n{}\n",
         sets * ways,
         replacement(random, ways.is_power_of_two()).join("\n")
     )

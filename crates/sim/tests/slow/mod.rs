@@ -4,7 +4,7 @@ use crate::random::{Op, Program, Random};
 use pagewalk_oracle::{Array, Cache, Counts, Kernel, Machine, Paging, Replacing};
 use pagewalk_setassoc::{Geometry, Replacement};
 use pagewalk_trace::{Analysis, Batch, BatchBuffer, Ref, Span};
-use pagewalk_translate::{MachineSpec, WalkLevel};
+use pagewalk_translate::{Fills, MachineSpec, WalkLevel};
 use pagewalk_units::{Access, Kind, RefIndex, SpaceId, ThreadId, VirtAddr};
 
 /// A slow machine and kernel fed reference by reference.
@@ -19,7 +19,8 @@ impl Slow {
             let serves = [Kind::Fetch, Kind::Load, Kind::Store].map(|kind| tlb.serves.has(kind));
             let shifts = tlb.page_sizes.iter().map(|size| size.shift()).collect();
             let held = replacing(tlb.geometry, tlb.replacement, &tlb.index.to_string());
-            Array::new(tlb.level, serves, shifts, held)
+            let victims = tlb.fills == Fills::Victims;
+            Array { victims, ..Array::new(tlb.level, serves, shifts, held) }
         });
         let caches = spec.walker.caches.iter().map(|(level, cache)| {
             let shift = match level {

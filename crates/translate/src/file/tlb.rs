@@ -1,7 +1,7 @@
 //! One `[[tlb]]` of a machine file.
 
 use super::{FileReplacement, replacement};
-use crate::{KindSet, MachineError, TlbSpec};
+use crate::{Fills, KindSet, MachineError, TlbSpec};
 use pagewalk_setassoc::{Geometry, SetIndex};
 use pagewalk_units::{Kind, PageSize};
 use serde::Deserialize;
@@ -19,6 +19,8 @@ pub(super) struct FileTlb {
     replacement: FileReplacement,
     seed: Option<u64>,
     index: Option<String>,
+    #[serde(default)]
+    fills: Fills,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -49,6 +51,11 @@ impl FileTlb {
                 FileKind::Store => Kind::Store,
             })
         });
+        if self.level == 1 && self.fills == Fills::Victims {
+            return Err(rule(format!(
+                "tlb `{name}`: fills = \"victims\" needs a level above: choose level 2 or 3, or fills = \"walks\""
+            )));
+        }
         if self.serves.is_empty() {
             return Err(rule(format!("tlb `{name}`: serves = []: choose from fetch, load, store")));
         }
@@ -75,6 +82,15 @@ impl FileTlb {
         let replacement = replacement(self.replacement, self.seed, geometry);
         let replacement = replacement.map_err(|why| rule(format!("tlb `{name}`: {why}")))?;
         let index = set_index(self.index.as_deref()).map_err(|why| rule(format!("tlb `{name}`: {why}")))?;
-        Ok(TlbSpec { name, level: self.level, serves, page_sizes, geometry, replacement, index })
+        Ok(TlbSpec {
+            name,
+            level: self.level,
+            serves,
+            page_sizes,
+            geometry,
+            replacement,
+            index,
+            fills: self.fills,
+        })
     }
 }
