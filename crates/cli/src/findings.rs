@@ -8,7 +8,7 @@ use pagewalk_report::schema::{
 use pagewalk_sim::{Alternative, AlternativeKind, DesignCounts, Findings, FunctionWalks};
 use pagewalk_symbols::{FileOffset, JitSymbols, Symbolizer};
 use pagewalk_trace::{MappingKind, Origin, StreamHeader};
-use pagewalk_translate::MachineSpec;
+use pagewalk_translate::{MachineSpec, WalkerSpec};
 use pagewalk_units::Kind;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -298,6 +298,11 @@ pub fn totals(processes: &[ProcessResult]) -> Vec<MachineResult> {
     totals
 }
 
+/// The key under which the machine file prices walks.
+pub fn walk_price(machine: &MachineSpec) -> &'static str {
+    if machine.walker == WalkerSpec::Software { "refill_cycles" } else { "walk_reference" }
+}
+
 /// How a machine is built, for the report.
 pub fn description(machine: &MachineSpec) -> MachineDescription {
     let kinds = [(Kind::Fetch, "fetch"), (Kind::Load, "load"), (Kind::Store, "store")];
@@ -310,25 +315,29 @@ pub fn description(machine: &MachineSpec) -> MachineDescription {
             .map(|(_, name)| (*name).to_owned())
             .collect(),
         page_sizes: tlb.page_sizes.iter().map(ToString::to_string).collect(),
-        entries: tlb.geometry.entries() as u64,
-        ways: tlb.geometry.ways() as u64,
+        entries: tlb.entries(),
+        reserved: tlb.reserved.into(),
+        ways: tlb.ways(),
         replacement: tlb.replacement.name().to_owned(),
         fills: tlb.fills.name().to_owned(),
     };
-    let caches = machine.walker.caches.iter().map(|(level, cache)| WalkCacheDescription {
-        name: level.key().to_owned(),
+    let caches = machine.walker.caches().map(|(name, cache)| WalkCacheDescription {
+        name: name.to_owned(),
         entries: cache.geometry.entries() as u64,
         ways: cache.geometry.ways() as u64,
     });
     let cost = [
         ("l2_hit", Number::Count(machine.cost.l2_hit)),
-        ("walk_reference", Number::Count(machine.cost.walk_reference)),
+        (walk_price(machine), Number::Count(machine.cost.walk_reference)),
         ("cycles_per_instruction", Number::Real(machine.cost.cycles_per_instruction)),
     ];
     MachineDescription {
         name: machine.name.clone(),
         tlbs: machine.tlbs.iter().map(tlb).collect(),
-        walk_levels: machine.walker.levels.into(),
+        base_page: machine.paging.base().to_string(),
+        huge_page: machine.paging.huge().to_string(),
+        walker: machine.walker.to_string(),
+        walk_levels: if let WalkerSpec::Radix(radix) = &machine.walker { radix.levels.into() } else { 0 },
         walk_caches: caches.collect(),
         cost: cost.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
     }

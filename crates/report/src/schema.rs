@@ -80,12 +80,30 @@ pub struct MachineDescription {
     pub name: String,
     /// Its TLBs, level by level.
     pub tlbs: Vec<TlbDescription>,
-    /// Levels of the radix page table.
+    /// Base page of its kernel, such as `4K`: the page that `pages_touched` counts.
+    #[serde(default = "four_kib")]
+    pub base_page: String,
+    /// Huge page of its kernel, such as `2M`.
+    #[serde(default = "two_mib")]
+    pub huge_page: String,
+    /// What finds translations that no TLB has, such as `radix, x86-64, 4 levels`.
+    #[serde(default)]
+    pub walker: String,
+    /// Levels of the radix page table; 0 where there is none.
     pub walk_levels: u32,
     /// Its page-walk caches.
     pub walk_caches: Vec<WalkCacheDescription>,
     /// Cycles per event, by the key of the machine file, such as `l2_hit`.
     pub cost: Metrics,
+}
+
+/// The pages of every machine before results told them.
+fn four_kib() -> String {
+    "4K".to_owned()
+}
+
+fn two_mib() -> String {
+    "2M".to_owned()
 }
 
 /// One TLB array.
@@ -97,10 +115,13 @@ pub struct TlbDescription {
     pub level: u32,
     /// Which references look it up: `fetch`, `load`, `store`.
     pub serves: Vec<String>,
-    /// The page sizes it holds: `4K`, `2M`, `1G`.
+    /// The page sizes it holds: `4K`, `2M`, `1G` …
     pub page_sizes: Vec<String>,
     /// Number of entries.
     pub entries: u64,
+    /// Those of them that no miss fills.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reserved: u64,
     /// Ways of a set; as many as entries when fully associative.
     pub ways: u64,
     /// What leaves a full set: `lru`, `tree-plru`, `bit-plru`, `fifo`, `random`.
@@ -118,6 +139,10 @@ fn walks() -> String {
 
 fn is_walks(fills: &str) -> bool {
     fills == "walks"
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What arrays did before results told it.

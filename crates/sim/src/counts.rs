@@ -93,8 +93,8 @@ impl<O: WalkObserver> Pass<O> {
         let first_misses: u64 = counts.first_level.iter().flatten().sum();
         let arrays = self.arrays(design);
         let level_misses = level_misses(design, &arrays, first_misses);
-        let walk_caches = design.walker.counts().map(|(level, counts)| ClassCounts {
-            name: level.key().to_owned(),
+        let walk_caches = design.walker.counts().map(|(name, counts)| ClassCounts {
+            name: name.to_owned(),
             level: 0,
             lookups: counts.lookups,
             hits: counts.hits,

@@ -6,7 +6,7 @@ use crate::reach::ReachFamily;
 use crate::store::{CLASSES, FETCH, LOAD, PageStore, STORE};
 use pagewalk_mm::{MappingId, PageSizePolicy, Scope};
 use pagewalk_setassoc::{Replacement, SetIndex};
-use pagewalk_translate::{Filled, Fills, LowerLevels, MachineSpec, RadixWalker};
+use pagewalk_translate::{Filled, Fills, LowerLevels, MachineSpec, Walker};
 use pagewalk_units::{Kind, PageSize, Vpn};
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ pub(crate) struct Design {
     /// First-level array by class and page size.
     pub array: [[Option<usize>; 2]; CLASSES],
     pub lower: LowerLevels,
-    pub walker: RadixWalker,
+    pub walker: Walker,
     pub reach: Option<ReachFamily>,
     last_level: u8,
     /// Whether some lower level receives what the first replaces.
@@ -98,7 +98,7 @@ impl Design {
             last_level: last,
             gives_victims: spec.machine.tlbs.iter().any(|tlb| tlb.fills == Fills::Victims),
             lower: LowerLevels::new(&spec.machine),
-            walker: RadixWalker::new(&spec.machine.walker),
+            walker: Walker::new(&spec.machine.walker),
             name: spec.name,
             machine: spec.machine,
             policy: spec.policy,
@@ -194,6 +194,7 @@ impl Design {
             self.first[array].remove(store, self.bit, held, number);
         }
         self.lower.invalidate(number, SIZES[size]);
+        self.walker.invalidate_page(number, SIZES[size]);
         if let Some(reach) = &mut self.reach {
             reach.invalidate(held, number);
         }

@@ -8,7 +8,7 @@ use crate::kernel::{Follower, Untouched};
 use crate::store::{CLASSES, FETCH, LOAD, PageStore, STORE, bits, class_of};
 use pagewalk_mm::{AddressSpace, Change, MappingId, PageSizePolicy, Scope};
 use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Span};
-use pagewalk_units::{BlockId, Kind, RefIndex, VirtAddr};
+use pagewalk_units::{BlockId, Kind, Paging, RefIndex, VirtAddr};
 use std::sync::Arc;
 
 /// Why a pass cannot be set up.
@@ -17,6 +17,9 @@ pub enum PassError {
     /// No design, or more than one word of residency bits holds.
     #[error("{0} designs in one pass: from 1 to {max} are possible", max = Pass::<NoObserver>::DESIGNS_MAX)]
     DesignCount(usize),
+    /// Pages that cannot be simulated yet.
+    #[error("machine `{0}` has pages of {1}: only those of 4K and 2M can be simulated yet")]
+    Paging(String, Paging),
 }
 
 /// Where in the code a reference stands.
@@ -92,6 +95,9 @@ impl<O: WalkObserver> Pass<O> {
     pub fn new(specs: Vec<DesignSpec>, observer: O) -> Result<Pass<O>, PassError> {
         if specs.is_empty() || specs.len() > Self::DESIGNS_MAX {
             return Err(PassError::DesignCount(specs.len()));
+        }
+        if let Some(spec) = specs.iter().find(|spec| spec.machine.paging != Paging::FOUR_KIB) {
+            return Err(PassError::Paging(spec.machine.name.clone(), spec.machine.paging));
         }
         let split = specs.iter().any(|spec| splits_data(&spec.machine));
         let mut pass = Pass {

@@ -4,7 +4,8 @@ mod tlb;
 mod walker;
 
 use crate::{CostSpec, MachineError, MachineSpec, Match};
-use pagewalk_setassoc::{Geometry, Replacement, SetArray};
+use pagewalk_setassoc::{Geometry, Replacement, SetArray, SetIndex};
+use pagewalk_units::{PageSize, Paging};
 use serde::Deserialize;
 use tlb::FileTlb;
 use walker::FileWalker;
@@ -17,10 +18,32 @@ struct File {
     title: Option<String>,
     #[serde(default)]
     tlb: Vec<FileTlb>,
+    paging: Option<FilePaging>,
     walker: FileWalker,
-    cost: CostSpec,
+    cost: FileCost,
     #[serde(rename = "match")]
     matches: Option<Match>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FilePaging {
+    base: String,
+    huge: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileCost {
+    #[serde(default)]
+    l2_hit: u64,
+    walk_reference: Option<u64>,
+    #[serde(default = "default_cycles_per_instruction")]
+    cycles_per_instruction: f64,
+}
+
+fn default_cycles_per_instruction() -> f64 {
+    1.0
 }
 
 /// [`Replacement`] without its seed; the parser names line and choices where it is none.
@@ -52,6 +75,12 @@ fn replacement(name: FileReplacement, seed: Option<u64>, geometry: Geometry) -> 
     Ok(replacement)
 }
 
+fn set_index(name: Option<&str>, default: SetIndex) -> Result<SetIndex, String> {
+    let Some(name) = name else { return Ok(default) };
+    SetIndex::from_name(name)
+        .ok_or_else(|| format!("index = \"{name}\": choose from {}", SetIndex::NAMES.join(", ")))
+}
+
 impl MachineSpec {
     /// Reads a machine from TOML text; `file` is its name for messages.
     pub fn from_toml(file: &str, text: &str) -> Result<MachineSpec, MachineError> {
@@ -63,16 +92,58 @@ impl MachineSpec {
         if parsed.schema != 1 {
             return Err(rule(format!("schema = {}: this version reads schema = 1", parsed.schema)));
         }
+        let paging = parsed.paging.map(FilePaging::check).transpose().map_err(rule)?;
+        let (walker, paging, refill_cycles) = parsed.walker.check(file, paging)?;
         let tlbs = parsed.tlb.into_iter().map(|tlb| tlb.check(file)).collect::<Result<Vec<_>, _>>()?;
         let machine = MachineSpec {
             title: parsed.title.unwrap_or_else(|| parsed.name.clone()),
             name: parsed.name,
+            paging,
             tlbs,
-            walker: parsed.walker.check(file)?,
-            cost: parsed.cost,
+            walker,
+            cost: parsed.cost.check(refill_cycles).map_err(rule)?,
             matches: parsed.matches,
         };
         machine.check().map_err(rule)?;
         Ok(machine)
+    }
+}
+
+impl FilePaging {
+    fn check(self) -> Result<Paging, String> {
+        let size = |key: &str, text: &str| text.parse::<PageSize>().map_err(|e| format!("paging.{key}: {e}"));
+        let base = size("base", &self.base)?;
+        match self.huge {
+            Some(huge) => {
+                let huge = size("huge", &huge)?;
+                Paging::new(base, huge).ok_or_else(|| {
+                    format!("paging: huge = {huge} is not above base = {base}: choose a larger one")
+                })
+            }
+            None => Paging::with_base(base).ok_or_else(|| {
+                format!("paging: base = {base} has no usual huge page up to 512G: name one as `huge`")
+            }),
+        }
+    }
+}
+
+impl FileCost {
+    /// Software refills are priced where they are described, walks here.
+    fn check(self, refill_cycles: Option<u64>) -> Result<CostSpec, String> {
+        let walk_reference = match (self.walk_reference, refill_cycles) {
+            (None, Some(cycles)) | (Some(cycles), None) => cycles,
+            (None, None) => {
+                return Err("cost: missing key `walk_reference`: cycles of a page-table read".to_owned());
+            }
+            (Some(_), Some(_)) => {
+                return Err(
+                    "cost.walk_reference prices walks by hardware: with walker kind = \"software\" leave \
+                            it out, its `refill_cycles` are the price"
+                        .to_owned(),
+                );
+            }
+        };
+        let FileCost { l2_hit, cycles_per_instruction, .. } = self;
+        Ok(CostSpec { l2_hit, walk_reference, cycles_per_instruction })
     }
 }

@@ -2,17 +2,25 @@
 //!
 //! Design constraints: knows nothing of the kernel's policies and nothing of cycles. A machine is read
 //! from TOML ([`MachineSpec`]); its lower TLB levels ([`LowerLevels`]) and its page walker
-//! ([`RadixWalker`]) are touched only on first-level misses. First-level arrays are simulated by
+//! ([`Walker`]) are touched only on first-level misses. First-level arrays are simulated by
 //! `sim`, which sees every reference.
 
+mod any_walker;
 mod error;
 mod file;
+mod hashed;
 mod lower;
+mod radix_format;
 mod rules;
 mod spec;
 mod walker;
 
+pub use any_walker::Walker;
 pub use error::MachineError;
+pub use hashed::HashedWalker;
 pub use lower::{ArrayCounts, Filled, LowerLevels, page_key};
-pub use spec::{CostSpec, Fills, KindSet, MachineSpec, Match, TlbSpec, WalkCacheSpec, WalkerSpec};
+pub use radix_format::RadixFormat;
+pub use spec::{
+    CostSpec, Fills, HashedSpec, KindSet, MachineSpec, Match, RadixSpec, TlbSpec, WalkCacheSpec, WalkerSpec,
+};
 pub use walker::{RadixWalker, WalkCacheCounts, WalkLevel};

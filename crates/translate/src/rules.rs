@@ -1,6 +1,6 @@
 //! The rules between several keys of a machine.
 
-use crate::{Fills, MachineSpec, TlbSpec};
+use crate::{Fills, MachineSpec, TlbSpec, WalkerSpec};
 use pagewalk_units::{Kind, PageSize};
 use std::collections::BTreeSet;
 
@@ -29,9 +29,38 @@ impl MachineSpec {
         if !(cpi.is_finite() && cpi > 0.0) {
             return Err(format!("cost.cycles_per_instruction = {cpi}: must be a number above 0"));
         }
+        self.check_sizes()?;
         self.check_levels()?;
         self.check_victims()?;
         self.check_overlaps()
+    }
+
+    /// No array may name a page that the walker cannot map.
+    fn check_sizes(&self) -> Result<(), String> {
+        let base = self.paging.base();
+        for tlb in &self.tlbs {
+            for &size in &tlb.page_sizes {
+                let why = match &self.walker {
+                    WalkerSpec::Radix(radix) => {
+                        let sizes = radix.format.page_sizes(radix.levels);
+                        let names: Vec<String> = sizes.iter().map(PageSize::to_string).collect();
+                        (!sizes.contains(&size)).then(|| {
+                            let names = names.join(", ");
+                            format!(
+                                "a walker of format `{}` cannot map it: choose from {names}",
+                                radix.format
+                            )
+                        })
+                    }
+                    WalkerSpec::Hashed(_) | WalkerSpec::Software => (size < base)
+                        .then(|| format!("smaller than the base page: choose from {base} upwards")),
+                };
+                if let Some(why) = why {
+                    return Err(format!("tlb `{}`: page_sizes: {size}: {why}", tlb.name));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn check_levels(&self) -> Result<(), String> {
@@ -43,10 +72,14 @@ impl MachineSpec {
                 ));
             }
         }
+        let base = self.paging.base();
         for kind in [Kind::Fetch, Kind::Load, Kind::Store] {
-            if !self.tlbs.iter().any(|tlb| tlb.serves.has(kind) && tlb.holds(PageSize::FOUR_KIB)) {
+            if !self.tlbs.iter().any(|tlb| tlb.serves.has(kind) && tlb.holds(base)) {
                 let kind = format!("{kind:?}").to_lowercase();
-                return Err(format!("no array serves `{kind}` for 4K pages: add it to some `serves`"));
+                return Err(format!(
+                    "no array serves `{kind}` for {base} pages, the machine's base page: an array that has \
+                     \"{kind}\" in `serves` must have \"{base}\" in `page_sizes`"
+                ));
             }
         }
         Ok(())

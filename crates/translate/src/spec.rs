@@ -1,10 +1,11 @@
 //! What a machine is. `docs/adding-a-machine.md` explains every key of its file.
 
-use crate::walker::WalkLevel;
+use crate::{RadixFormat, WalkLevel};
 use pagewalk_setassoc::{Geometry, Replacement, SetArray, SetIndex};
-use pagewalk_units::{Kind, PageSize};
+use pagewalk_units::{Kind, PageSize, Paging};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// A set of access kinds. A modify is served by the arrays that serve stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -30,6 +31,8 @@ pub struct MachineSpec {
     pub name: String,
     /// Full name for people.
     pub title: String,
+    /// The page sizes that its kernel uses.
+    pub paging: Paging,
     /// TLB arrays in file order.
     pub tlbs: Vec<TlbSpec>,
     /// The page walker.
@@ -51,8 +54,11 @@ pub struct TlbSpec {
     pub serves: KindSet,
     /// Page sizes that it can hold.
     pub page_sizes: Vec<PageSize>,
-    /// Sets and ways.
+    /// Sets and ways, without the reserved entries.
     pub geometry: Geometry,
+    /// Entries of a fully associative array that come on top of its geometry and that no miss fills: wired, or
+    /// kept for the kernel.
+    pub reserved: u32,
     /// What leaves a full set.
     pub replacement: Replacement,
     /// How the page number chooses the set.
@@ -96,19 +102,81 @@ impl TlbSpec {
         self.serves.has(kind) && self.holds(size)
     }
 
+    /// Entries in all, the reserved ones too.
+    pub fn entries(&self) -> u64 {
+        self.geometry.entries() as u64 + u64::from(self.reserved)
+    }
+
+    /// Entries of a set; as many as there are in all where the array is fully associative.
+    pub fn ways(&self) -> u64 {
+        self.geometry.ways() as u64 + u64::from(self.reserved)
+    }
+
+    /// Bytes that it maps when full of pages of `size`. Reserved entries map none of them.
+    pub fn reach(&self, size: PageSize) -> u64 {
+        self.geometry.entries() as u64 * size.bytes()
+    }
+
     /// Whether it can hold pages of `size`.
     pub fn holds(&self, size: PageSize) -> bool {
         self.page_sizes.contains(&size)
     }
 }
 
-/// An x86-64 radix walker.
+/// What finds the translation that no TLB has.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WalkerSpec {
-    /// Levels of the page table: 4 or 5.
+pub enum WalkerSpec {
+    /// Hardware walks a radix page table.
+    Radix(RadixSpec),
+    /// Hardware searches a hashed page table.
+    Hashed(HashedSpec),
+    /// The kernel's handler refills the TLB at a fixed price, which counts as that of one page-table entry
+    /// ([`CostSpec::walk_reference`]). Misses of the handler itself are not modelled.
+    Software,
+}
+
+impl WalkerSpec {
+    /// The page-walk caches with their names, deepest level first.
+    pub fn caches(&self) -> impl Iterator<Item = (&'static str, &WalkCacheSpec)> {
+        let radix = if let WalkerSpec::Radix(radix) = self { Some(radix) } else { None };
+        radix.into_iter().flat_map(|radix| {
+            radix.caches.iter().map(|(&level, cache)| (radix.format.level_name(level), cache))
+        })
+    }
+}
+
+impl fmt::Display for WalkerSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WalkerSpec::Radix(radix) => write!(f, "radix, {}, {} levels", radix.format, radix.levels),
+            WalkerSpec::Hashed(HashedSpec { buckets, entries_per_bucket, index }) => {
+                write!(f, "hashed, {} buckets of {entries_per_bucket} entries, index {index}", buckets.sets())
+            }
+            WalkerSpec::Software => f.write_str("software"),
+        }
+    }
+}
+
+/// A radix page table and its walker.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RadixSpec {
+    /// The shape of its tables.
+    pub format: RadixFormat,
+    /// Levels of the page table.
     pub levels: u8,
     /// Page-walk caches by the level of the entries they hold.
     pub caches: BTreeMap<WalkLevel, WalkCacheSpec>,
+}
+
+/// A hashed page table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HashedSpec {
+    /// One set for each bucket.
+    pub buckets: Geometry,
+    /// Page-table entries in a bucket.
+    pub entries_per_bucket: u32,
+    /// How the page number chooses the bucket.
+    pub index: SetIndex,
 }
 
 /// One page-walk cache.
@@ -132,21 +200,14 @@ fn array(geometry: Geometry, replacement: Replacement) -> SetArray {
 }
 
 /// Cycles. All are modelled.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CostSpec {
     /// Cycles that a first-level miss costs which hits a lower level.
-    #[serde(default)]
     pub l2_hit: u64,
-    /// Cycles per page-table entry read by a walk.
+    /// Cycles per page-table entry read by a walk, or per refill by software.
     pub walk_reference: u64,
     /// Cycles per instruction apart from translation: turns walk cycles into a share of all cycles.
-    #[serde(default = "default_cycles_per_instruction")]
     pub cycles_per_instruction: f64,
-}
-
-fn default_cycles_per_instruction() -> f64 {
-    1.0
 }
 
 /// Host CPUs by CPUID vendor, family and model, as `/proc/cpuinfo` prints them.
@@ -170,6 +231,12 @@ impl MachineSpec {
             tlb.geometry = tlb.geometry.scaled(1);
         }
         machine
+    }
+
+    /// Whether its kernel can give a program huge pages: the TLBs hold them for every kind of reference.
+    pub fn has_huge_pages(&self) -> bool {
+        let held = |kind| self.tlbs.iter().any(|tlb| tlb.serves.has(kind) && tlb.holds(self.paging.huge()));
+        [Kind::Fetch, Kind::Load, Kind::Store].into_iter().all(held)
     }
 
     /// The number of the last TLB level.

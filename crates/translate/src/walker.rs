@@ -1,4 +1,4 @@
-//! The x86-64 radix page walk with page-walk caches.
+//! The walk of a radix page table, with page-walk caches. As on x86-64:
 //!
 //! ```text
 //!   56      48 47      39 38      30 29      21 20      12 11        0
@@ -11,42 +11,28 @@
 //! a 2 MiB page, the PDPTE of a 1 GiB page. A page-walk cache holds entries of one level that point to
 //! tables (never leaves), tagged by the address bits translated so far. Every walk looks up all caches at
 //! once (a hit becomes most recent), starts below the deepest hit, and fills those that missed.
+//! [`RadixFormat`](crate::RadixFormat) has the shapes of other architectures, which are walked in the same way.
 //!
 //! Source: Intel SDM vol. 3A ch. 4; caches by level as in Barr, Cox, Rixner, ISCA 2010 (translation caches).
 
-use crate::WalkerSpec;
+use crate::{RadixSpec, WalkCacheSpec};
 use pagewalk_setassoc::SetArray;
 use pagewalk_units::{PageSize, VirtAddr};
-use serde::Deserialize;
 
-/// A level of the page table above the PTEs, deepest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum WalkLevel {
-    /// Page directory: entries for 2 MiB.
-    Pde,
-    /// Page directory pointers: entries for 1 GiB.
-    Pdpte,
-    /// Entries for 512 GiB.
-    Pml4,
-    /// Entries for 256 TiB.
-    Pml5,
-}
+/// A level of the page table above the leaves of base pages, deepest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WalkLevel(u8);
 
 impl WalkLevel {
-    /// The key in machine files and metric names.
-    pub fn key(self) -> &'static str {
-        match self {
-            WalkLevel::Pde => "pde",
-            WalkLevel::Pdpte => "pdpte",
-            WalkLevel::Pml4 => "pml4",
-            WalkLevel::Pml5 => "pml5",
-        }
+    /// The level this far above the one that holds the leaves of base pages; 1 or more.
+    pub(crate) fn above_leaves(height: u8) -> WalkLevel {
+        debug_assert!(height > 0);
+        WalkLevel(height)
     }
 
-    /// log2 of the bytes that one entry of this level maps.
-    fn shift(self) -> u32 {
-        21 + 9 * self as u32
+    /// How far above the leaves of base pages.
+    pub fn height(self) -> usize {
+        self.0.into()
     }
 }
 
@@ -59,39 +45,61 @@ pub struct WalkCacheCounts {
     pub hits: u64,
 }
 
+/// A cache of one level's entries.
+#[derive(Clone, Debug)]
+struct Cache {
+    name: &'static str,
+    /// log2 of the bytes that an entry maps.
+    shift: u32,
+    array: SetArray,
+    counts: WalkCacheCounts,
+}
+
 /// The walker: caches and their counts.
 #[derive(Clone, Debug)]
 pub struct RadixWalker {
     levels: u32,
-    caches: Vec<(WalkLevel, SetArray, WalkCacheCounts)>,
+    base_shift: u32,
+    bits: u32,
+    caches: Vec<Cache>,
 }
 
 impl RadixWalker {
     /// A walker with empty caches.
-    pub fn new(spec: &WalkerSpec) -> RadixWalker {
-        let cache = |(&level, spec): (&WalkLevel, &crate::WalkCacheSpec)| {
-            (level, spec.array(), WalkCacheCounts::default())
+    pub fn new(spec: &RadixSpec) -> RadixWalker {
+        let format = spec.format;
+        let cache = |(&level, cache): (&WalkLevel, &WalkCacheSpec)| Cache {
+            name: format.level_name(level),
+            shift: format.shift(level),
+            array: cache.array(),
+            counts: WalkCacheCounts::default(),
         };
-        RadixWalker { levels: spec.levels.into(), caches: spec.caches.iter().map(cache).collect() }
+        RadixWalker {
+            levels: spec.levels.into(),
+            base_shift: format.paging().base().shift(),
+            bits: format.bits(),
+            caches: spec.caches.iter().map(cache).collect(),
+        }
     }
 
     /// Walks to the leaf of `address`, mapped at `size`; returns the page-table entries read.
     pub fn walk(&mut self, address: VirtAddr, size: PageSize) -> u32 {
-        // Number of entries from the root to the leaf when no cache helps.
-        let depth = self.levels - (size.shift() - PageSize::FOUR_KIB.shift()) / 9;
-        let mut read = depth;
-        for (level, cache, counts) in &mut self.caches {
+        // The leaf's level, and so the number of entries from the root to it when no cache helps.
+        let leaf = (size.shift() - self.base_shift) / self.bits;
+        let mut read = self.levels - leaf;
+        for Cache { shift, array, counts, .. } in &mut self.caches {
             counts.lookups += 1;
-            if level.shift() <= size.shift() {
+            let height = (*shift - self.base_shift) / self.bits;
+            if height <= leaf {
                 continue; // At this level the walk meets its leaf, or has ended above: nothing to hold.
             }
-            let prefix = address.0 >> level.shift();
-            if cache.touch(prefix, prefix) {
+            let prefix = address.0 >> *shift;
+            if array.touch(prefix, prefix) {
                 counts.hits += 1;
                 // Entries left to read: those of the levels below the one that was found.
-                read = read.min((level.shift() - size.shift()) / 9);
+                read = read.min(height - leaf);
             } else {
-                cache.fill(prefix, prefix);
+                array.fill(prefix, prefix);
             }
         }
         read
@@ -100,14 +108,50 @@ impl RadixWalker {
     /// Forgets every cached entry that maps some byte of the range: its tables may be gone.
     pub fn invalidate(&mut self, start: VirtAddr, bytes: u64) {
         let last = start.0 + (bytes - 1);
-        for (level, cache, _) in &mut self.caches {
-            let covered = start.0 >> level.shift()..=last >> level.shift();
-            cache.remove_where(|prefix| covered.contains(&prefix));
+        for Cache { shift, array, .. } in &mut self.caches {
+            let covered = start.0 >> *shift..=last >> *shift;
+            array.remove_where(|prefix| covered.contains(&prefix));
         }
     }
 
-    /// Each cache's level and counts.
-    pub fn counts(&self) -> impl Iterator<Item = (WalkLevel, WalkCacheCounts)> + '_ {
-        self.caches.iter().map(|(level, _, counts)| (*level, *counts))
+    /// Each cache's name and counts, deepest level first.
+    pub fn counts(&self) -> impl Iterator<Item = (&'static str, WalkCacheCounts)> + '_ {
+        self.caches.iter().map(|cache| (cache.name, cache.counts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RadixFormat;
+
+    fn read(format: RadixFormat, levels: u8, size: &str) -> u32 {
+        let spec = RadixSpec { format, levels, caches: Default::default() };
+        RadixWalker::new(&spec).walk(VirtAddr(0x7fff_1234_5678), size.parse().unwrap())
+    }
+
+    /// Lookup levels of the Arm manual's table D8-14 and of the RISC-V manual's leaves.
+    #[test]
+    fn a_walk_reads_one_entry_of_each_level() {
+        use RadixFormat::*;
+        for (format, levels, size, entries) in [
+            (X86_64, 4, "4K", 4),
+            (X86_64, 5, "2M", 4),
+            (X86_64, 4, "1G", 2),
+            (Aarch64With4K, 4, "64K", 4),
+            (Aarch64With4K, 4, "32M", 3),
+            (Aarch64With16K, 4, "16K", 4),
+            (Aarch64With16K, 3, "2M", 3),
+            (Aarch64With16K, 3, "32M", 2),
+            (Aarch64With16K, 4, "1G", 3),
+            (Aarch64With64K, 3, "64K", 3),
+            (Aarch64With64K, 2, "512M", 1),
+            (Aarch64With64K, 3, "16G", 2),
+            (RiscVSv39, 3, "1G", 1),
+            (RiscVSv48, 4, "512G", 1),
+            (RiscVSv57, 5, "4K", 5),
+        ] {
+            assert_eq!(read(format, levels, size), entries, "{size} on {format} of {levels} levels");
+        }
     }
 }

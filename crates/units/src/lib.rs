@@ -6,10 +6,12 @@
 mod access;
 mod address;
 mod page_size;
+mod paging;
 
 pub use access::{Access, Kind, Size};
 pub use address::{PAGE_BYTES, PAGE_SHIFT, VirtAddr, Vpn};
 pub use page_size::{PageSize, ParsePageSizeError};
+pub use paging::Paging;
 
 /// One address space (a process image between two `exec`s).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

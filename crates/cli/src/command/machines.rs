@@ -2,12 +2,11 @@
 
 use crate::arguments::{Machines, MachinesCommand};
 use crate::error::{CliError, Code};
-use crate::findings::description;
+use crate::findings::{description, walk_price};
 use crate::machine::{HostCpu, load};
 use crate::output::{print, say};
 use pagewalk_sim::Library;
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::PageSize;
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -60,8 +59,7 @@ fn show(machine: &MachineSpec) -> String {
     ));
     for (tlb, spec) in described.tlbs.iter().zip(&machine.tlbs) {
         let ways = if tlb.ways == tlb.entries { "full".to_owned() } else { tlb.ways.to_string() };
-        let reach =
-            spec.page_sizes.iter().map(|size| format!("{} on {size}", bytes(tlb.entries * size.bytes())));
+        let reach = spec.page_sizes.iter().map(|size| format!("{} on {size}", bytes(spec.reach(*size))));
         line(format!(
             "{:<12} {:>5} {:>8} {:>6}  {:<11} {:<7} {:<18} {:<12} {}",
             tlb.name,
@@ -76,7 +74,7 @@ fn show(machine: &MachineSpec) -> String {
         ));
     }
     line(String::new());
-    line(format!("walker: radix, {} levels", machine.walker.levels));
+    line(format!("pages: {}; walker: {}", machine.paging, machine.walker));
     for cache in &described.walk_caches {
         let ways = if cache.ways == cache.entries {
             "fully associative".to_owned()
@@ -87,8 +85,11 @@ fn show(machine: &MachineSpec) -> String {
     }
     let cost = &machine.cost;
     line(format!(
-        "cost (modelled cycles): level-2 hit {}, walk reference {}, instruction {}",
-        cost.l2_hit, cost.walk_reference, cost.cycles_per_instruction
+        "cost (modelled cycles): level-2 hit {}, {} {}, instruction {}",
+        cost.l2_hit,
+        walk_price(machine).replace('_', " "),
+        cost.walk_reference,
+        cost.cycles_per_instruction
     ));
     out
 }
@@ -109,10 +110,11 @@ fn check(names: &[String]) -> Result<ExitCode, CliError> {
     for name in names {
         match load(name) {
             Ok(machine) => {
-                let reach = machine.tlbs.iter().filter(|tlb| tlb.holds(PageSize::FOUR_KIB));
-                let entries: usize = reach.map(|tlb| tlb.geometry.entries()).max().unwrap_or(0);
+                let base = machine.paging.base();
+                let holding = machine.tlbs.iter().filter(|tlb| tlb.holds(base));
+                let entries = holding.map(|tlb| tlb.geometry.entries()).max().unwrap_or(0);
                 print(&format!(
-                    "{name}: ok ({} arrays, up to {entries} entries for 4K)\n",
+                    "{name}: ok ({} arrays, up to {entries} entries for {base})\n",
                     machine.tlbs.len()
                 ))?;
             }

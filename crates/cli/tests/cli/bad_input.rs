@@ -128,6 +128,28 @@ fn too_many_machines_are_refused_before_the_run() {
 }
 
 #[test]
+fn a_wrong_walker_is_named_with_key_and_choices() {
+    let place = with_witness();
+    let walker = "[walker]\nkind = \"radix\"\nlevels = 4\ncaches = { pde = { entries = 32, ways = 4 }, pdpte = { \
+                  entries = 4 }, pml4 = { entries = 2 } }\n";
+    for (other, parts) in [
+        ("kind = \"software\"", &["\"software\" needs `refill_cycles`"][..]),
+        ("kind = \"software\"\nrefill_cycles = 30", &["cost.walk_reference", "`refill_cycles`"]),
+        ("kind = \"hashed\"\nbuckets = 64", &["\"hashed\" needs `buckets` and `entries_per_bucket`"]),
+        ("kind = \"hashed\"\nbuckets = 60\nentries_per_bucket = 8", &["buckets = 60", "power of two"]),
+        ("kind = \"hashed\"\nbuckets = 64\nentries_per_bucket = 0", &["entries_per_bucket = 0"]),
+        (
+            "kind = \"hashed\"\nbuckets = 64\nentries_per_bucket = 8\n[paging]\nbase = \"8K\"",
+            &["tlb `l1d`", "4K: smaller than the base page", "8K upwards"],
+        ),
+    ] {
+        assert!(EXAMPLE_MACHINE.contains(walker));
+        place.write("m.toml", EXAMPLE_MACHINE.replacen(walker, &format!("[walker]\n{other}\n"), 1));
+        place.run(&["machines", "check", "./m.toml"]).refuses(BAD_INPUT, parts);
+    }
+}
+
+#[test]
 fn a_wrong_machine_file_is_named_with_key_and_choices() {
     let place = with_witness();
     let wrong = |from: &str, to: &str| {
@@ -152,7 +174,23 @@ fn a_wrong_machine_file_is_named_with_key_and_choices() {
         ("ways = 4\n", "ways = 5\n", &["tlb `l1d`", "64 entries", "5 ways"]),
         ("entries = 64", "entries = 0", &["tlb `l1d`", "at least 1"]),
         ("entries = 32, ways = 4", "entries = 30, ways = 4", &["`pde`", "30 entries", "4 ways"]),
-        ("levels = 4", "levels = 7", &["walker: levels = 7", "4 or 5"]),
+        ("levels = 4", "levels = 7", &["walker: levels = 7", "`x86-64`", "4 or 5"]),
+        ("1536\nways = 12", "1536\nways = 12\nreserved = 8", &["tlb `l2`", "reserved = 8", "128 sets"]),
+        ("1536\nways = 12", "8\nreserved = 8", &["tlb `l2`", "reserved = 8 of 8", "leave at least one"]),
+        // Pages and walkers that do not go together.
+        ("\"4K\", \"2M\"", "\"4K\", \"64K\"", &["tlb `l2`", "64K", "`x86-64` cannot map it", "4K, 2M, 1G"]),
+        ("\"4K\", \"2M\"", "\"2M\"", &["no array serves `fetch` for 4K pages"]),
+        (
+            "levels = 4",
+            "format = \"aarch64-16k\"\nlevels = 3",
+            &["walker cache `pde`", "`aarch64-16k` with 3 levels", "`l2`, `l1`"],
+        ),
+        ("levels = 4", "levels = 4\nformat = \"sv39\"", &["\"sv39\"", "x86-64, aarch64-4k", "riscv-sv39"]),
+        ("levels = 4\n", "", &["levels is missing", "4 or 5"]),
+        ("levels = 4", "levels = 4\nbuckets = 8", &["\"radix\" has no `buckets`", "`format`, `levels`"]),
+        ("[walker]", "[paging]\nbase = \"8K\"\n[walker]", &["paging", "`x86-64`", "4K and 2M"]),
+        ("[walker]", "[paging]\nbase = \"9K\"\n[walker]", &["paging.base", "`9K`"]),
+        ("[walker]", "[paging]\nbase = \"2M\"\nhuge = \"4K\"\n[walker]", &["huge = 4K", "base = 2M"]),
         // Wrong types.
         ("entries = 64", "entries = \"64\"", &["line 9", "string \"64\""]),
         ("entries = 64", "entries = -64", &["line 9", "`-64`"]),
@@ -161,7 +199,7 @@ fn a_wrong_machine_file_is_named_with_key_and_choices() {
         // Something missing.
         ("level = 1\n", "", &["line 4", "missing field `level`"]),
         ("level = 1\n", "level = 3\n", &["no array has level 1"]),
-        ("walk_reference = 20", "", &["missing field `walk_reference`"]),
+        ("walk_reference = 20", "", &["cost", "missing key `walk_reference`"]),
         (
             "serves = [\"fetch\", \"load\", \"store\"]",
             "serves = [\"load\"]",

@@ -6,7 +6,7 @@ use crate::figures::{
     walk_cycle_share, weight, whole,
 };
 use crate::numbers::{bytes, change, count, exact, mebibytes, percent, ratio};
-use crate::schema::{MachineResult, Number, ProcessResult, RunResult, WhatIf};
+use crate::schema::{MachineDescription, MachineResult, Number, ProcessResult, RunResult, WhatIf};
 use std::fmt::Write;
 
 /// Processes listed without scripts.
@@ -247,11 +247,20 @@ fn walker_line(result: &RunResult, machine: &MachineResult) -> String {
         Number::Real(cycles) => format!("{name} {cycles}"),
     });
     format!(
-        "<p class=\"lead\">Page table: radix, {} levels. Page-walk caches: {}. Prices in cycles: {}.</p>",
-        shape.walk_levels,
+        "<p class=\"lead\">Page table: {}. Page-walk caches: {}. Prices in cycles: {}.</p>",
+        escape(&walker(shape)),
         escape(&or_none(caches.collect())),
         escape(&or_none(cost.collect()))
     )
+}
+
+/// What finds translations; older results say only how many levels it reads.
+fn walker(shape: &MachineDescription) -> String {
+    if shape.walker.is_empty() {
+        format!("radix, {} levels", shape.walk_levels)
+    } else {
+        shape.walker.clone()
+    }
 }
 
 /// The costliest processes; scripts replace this by a table of all of them.

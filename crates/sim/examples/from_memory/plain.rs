@@ -4,7 +4,7 @@
 use pagewalk_mm::{AddressSpace, Change};
 use pagewalk_setassoc::LruArray;
 use pagewalk_trace::{Analysis, Batch, Event};
-use pagewalk_translate::{Filled, LowerLevels, MachineSpec, RadixWalker};
+use pagewalk_translate::{Filled, LowerLevels, MachineSpec, Walker};
 use pagewalk_units::{Kind, PageSize, RefIndex, VirtAddr, Vpn};
 
 const SIZE: PageSize = PageSize::FOUR_KIB;
@@ -16,7 +16,7 @@ pub struct Plain {
     /// Index in `arrays` by kind of reference.
     array_of: [Option<usize>; 4],
     lower: LowerLevels,
-    walker: RadixWalker,
+    walker: Walker,
     space: AddressSpace,
     running: bool,
     /// Walks so far.
@@ -32,7 +32,7 @@ impl Plain {
             arrays: first.iter().map(|&(index, tlb)| (index, LruArray::new(tlb.geometry))).collect(),
             array_of: Kind::ALL.map(|kind| serving(served_as(kind))),
             lower: LowerLevels::new(machine),
-            walker: RadixWalker::new(&machine.walker),
+            walker: Walker::new(&machine.walker),
             space: AddressSpace::default(),
             running: false,
             walks: 0,
@@ -72,6 +72,7 @@ impl Plain {
         }
         for vpn in vpns {
             self.lower.invalidate(vpn, SIZE);
+            self.walker.invalidate_page(vpn, SIZE);
         }
         self.walker.invalidate(start, bytes);
     }

@@ -4,7 +4,7 @@ use crate::random::{Op, Program, Random};
 use pagewalk_oracle::{Array, Cache, Counts, Kernel, Machine, Paging, Replacing};
 use pagewalk_setassoc::{Geometry, Replacement};
 use pagewalk_trace::{Analysis, Batch, BatchBuffer, Ref, Span};
-use pagewalk_translate::{Fills, MachineSpec, WalkLevel};
+use pagewalk_translate::{Fills, MachineSpec, WalkerSpec};
 use pagewalk_units::{Access, Kind, RefIndex, SpaceId, ThreadId, VirtAddr};
 
 /// A slow machine and kernel fed reference by reference.
@@ -22,18 +22,19 @@ impl Slow {
             let victims = tlb.fills == Fills::Victims;
             Array { victims, ..Array::new(tlb.level, serves, shifts, held) }
         });
-        let caches = spec.walker.caches.iter().map(|(level, cache)| {
-            let shift = match level {
-                WalkLevel::Pde => 21,
-                WalkLevel::Pdpte => 30,
-                WalkLevel::Pml4 => 39,
-                WalkLevel::Pml5 => 48,
+        let WalkerSpec::Radix(radix) = &spec.walker else { panic!("not drawn") };
+        let caches = spec.walker.caches().map(|(name, cache)| {
+            let shift = match name {
+                "pde" => 21,
+                "pdpte" => 30,
+                "pml4" => 39,
+                _ => 48,
             };
             Cache::new(shift, replacing(cache.geometry, cache.replacement, "modulo"))
         });
         let machine = Machine {
             arrays: arrays.collect(),
-            levels: spec.walker.levels.into(),
+            levels: radix.levels.into(),
             caches: caches.collect(),
             counts: Counts::default(),
         };

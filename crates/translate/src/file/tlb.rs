@@ -1,6 +1,6 @@
 //! One `[[tlb]]` of a machine file.
 
-use super::{FileReplacement, replacement};
+use super::{FileReplacement, replacement, set_index};
 use crate::{Fills, KindSet, MachineError, TlbSpec};
 use pagewalk_setassoc::{Geometry, SetIndex};
 use pagewalk_units::{Kind, PageSize};
@@ -16,6 +16,8 @@ pub(super) struct FileTlb {
     entries: u32,
     ways: Option<u32>,
     #[serde(default)]
+    reserved: u32,
+    #[serde(default)]
     replacement: FileReplacement,
     seed: Option<u64>,
     index: Option<String>,
@@ -29,12 +31,6 @@ enum FileKind {
     Fetch,
     Load,
     Store,
-}
-
-fn set_index(name: Option<&str>) -> Result<SetIndex, String> {
-    let name = name.unwrap_or("modulo");
-    SetIndex::from_name(name)
-        .ok_or_else(|| format!("index = \"{name}\": choose from {}", SetIndex::NAMES.join(", ")))
 }
 
 impl FileTlb {
@@ -62,32 +58,46 @@ impl FileTlb {
         let mut page_sizes = Vec::new();
         for text in &self.page_sizes {
             let size: PageSize = text.parse().map_err(|e| rule(format!("tlb `{name}`: page_sizes: {e}")))?;
-            let known = [PageSize::FOUR_KIB, PageSize::TWO_MIB, PageSize::ONE_GIB];
-            if !known.contains(&size) {
-                return Err(rule(format!("tlb `{name}`: page_sizes: {size}: choose from 4K, 2M, 1G")));
-            }
             if page_sizes.contains(&size) {
                 return Err(rule(format!("tlb `{name}`: page_sizes: {size} is named twice")));
             }
             page_sizes.push(size);
         }
         if page_sizes.is_empty() {
-            return Err(rule(format!("tlb `{name}`: page_sizes = []: choose from 4K, 2M, 1G")));
+            return Err(rule(format!(
+                "tlb `{name}`: page_sizes = []: name at least the base page, such as 4K"
+            )));
         }
-        let geometry = Geometry::new(self.entries, self.ways).map_err(|why| MachineError::TlbGeometry {
-            file: file.to_owned(),
-            tlb: name.clone(),
-            why,
-        })?;
+        let impossible = |why| MachineError::TlbGeometry { file: file.to_owned(), tlb: name.clone(), why };
+        let whole = Geometry::new(self.entries, self.ways).map_err(impossible)?;
+        let geometry = match self.reserved {
+            0 => whole,
+            reserved if whole.sets() > 1 => {
+                let sets = whole.sets();
+                return Err(rule(format!(
+                    "tlb `{name}`: reserved = {reserved} with {sets} sets: only a fully associative array (no \
+                     `ways`) can reserve entries"
+                )));
+            }
+            reserved if reserved >= self.entries => {
+                let entries = self.entries;
+                return Err(rule(format!(
+                    "tlb `{name}`: reserved = {reserved} of {entries} entries: leave at least one to fill"
+                )));
+            }
+            reserved => Geometry::new(self.entries - reserved, None).map_err(impossible)?,
+        };
         let replacement = replacement(self.replacement, self.seed, geometry);
         let replacement = replacement.map_err(|why| rule(format!("tlb `{name}`: {why}")))?;
-        let index = set_index(self.index.as_deref()).map_err(|why| rule(format!("tlb `{name}`: {why}")))?;
+        let index = set_index(self.index.as_deref(), SetIndex::Modulo)
+            .map_err(|why| rule(format!("tlb `{name}`: {why}")))?;
         Ok(TlbSpec {
             name,
             level: self.level,
             serves,
             page_sizes,
             geometry,
+            reserved: self.reserved,
             replacement,
             index,
             fills: self.fills,

@@ -116,7 +116,7 @@ function walkerLine(machine) {
     return `${cache.name} (${arraySize(cache.entries, cache.ways)}${share})`;
   });
   const cost = Object.entries(shape.cost).map(([name, cycles]) => `${name} ${cycles}`);
-  return el("p", { class: "lead" }, `Page table: radix, ${shape.walk_levels} levels. Page-walk caches: ` +
+  return el("p", { class: "lead" }, `Page table: ${shape.walker || `radix, ${shape.walk_levels} levels`}. Page-walk caches: ` +
     `${caches.join(", ") || "none"}. Prices in cycles: ${cost.join(", ") || "none"}.`);
 }
 

@@ -1,0 +1,57 @@
+//! Walkers by kind.
+
+use crate::walker::WalkCacheCounts;
+use crate::{HashedWalker, RadixWalker, WalkerSpec};
+use pagewalk_units::{PageSize, VirtAddr};
+
+/// Whatever finds the translation that no TLB has.
+#[derive(Clone, Debug)]
+pub enum Walker {
+    /// Hardware that walks a radix table.
+    Radix(RadixWalker),
+    /// Hardware that searches a hashed table.
+    Hashed(HashedWalker),
+    /// A handler in software, which loads one entry from a table that it reaches without a walk of its own, as
+    /// the linear tables of MIPS and Alpha are while their own pages are in the TLB.
+    Software,
+}
+
+impl Walker {
+    /// A walker that knows nothing yet.
+    pub fn new(spec: &WalkerSpec) -> Walker {
+        match spec {
+            WalkerSpec::Radix(spec) => Walker::Radix(RadixWalker::new(spec)),
+            WalkerSpec::Hashed(spec) => Walker::Hashed(HashedWalker::new(spec)),
+            WalkerSpec::Software => Walker::Software,
+        }
+    }
+
+    /// Finds the translation of `address`, mapped at `size`; returns the page-table reads that it took.
+    pub fn walk(&mut self, address: VirtAddr, size: PageSize) -> u32 {
+        match self {
+            Walker::Radix(walker) => walker.walk(address, size),
+            Walker::Hashed(walker) => walker.walk(address, size),
+            Walker::Software => 1,
+        }
+    }
+
+    /// Tells that the translation of the page with this number at `size` is no longer valid.
+    pub fn invalidate_page(&mut self, number: u64, size: PageSize) {
+        if let Walker::Hashed(walker) = self {
+            walker.remove(number, size);
+        }
+    }
+
+    /// Tells that tables which map some byte of the range may be gone.
+    pub fn invalidate(&mut self, start: VirtAddr, bytes: u64) {
+        if let Walker::Radix(walker) = self {
+            walker.invalidate(start, bytes);
+        }
+    }
+
+    /// Each page-walk cache's name and counts, deepest level first.
+    pub fn counts(&self) -> impl Iterator<Item = (&'static str, WalkCacheCounts)> + '_ {
+        let radix = if let Walker::Radix(walker) = self { Some(walker) } else { None };
+        radix.into_iter().flat_map(RadixWalker::counts)
+    }
+}

@@ -1,0 +1,109 @@
+//! The walk of a hashed page table.
+//!
+//! The table has a power-of-two number of *buckets*. A bucket has place for a few page-table entries and a pointer
+//! to another that continues it, so that each hash value has a chain of buckets. The rule:
+//!
+//! - A page's number, at the size it is mapped at, chooses the chain by a [`SetIndex`]. The size is known before
+//!   the walk, as it is on PowerPC, where the segment says it, so that one chain is searched.
+//! - A walk reads bucket after bucket along the chain up to the one that holds the page. One bucket is one
+//!   page-table read: at most a cache line, such as PowerPC's group of eight entries of 16 bytes. With one entry
+//!   in a bucket this is the chained table of PA-RISC.
+//! - The kernel puts a page's entry into the first free place of its chain before the page's first walk, and takes
+//!   it out when the page is unmapped, discarded, protected anew or changes its size. What follows in the chain
+//!   stays where it is; the place is taken again by the next entry that comes.
+//!
+//! The table holds the pages of one process. There are no page-walk caches: there are no upper levels. Not
+//! modelled: PowerPC's second hash instead of chains, and clustered entries.
+//!
+//! Sources: Huck, Hays, "Architectural Support for Translation Table Management in Large Address Space Machines",
+//! ISCA 1993: the hashed table with chains. Yaniv, Tsafrir, "Hash, Don't Cache (the Page Table)", SIGMETRICS 2016:
+//! buckets of a cache line, so that a walk is about one reference. PowerPC Architecture Book III: groups of
+//! eight.
+
+use crate::{HashedSpec, page_key};
+use pagewalk_setassoc::{Geometry, SetIndex};
+use pagewalk_units::{PageSize, VirtAddr};
+use rustc_hash::FxHashMap;
+
+/// A free place; never a page's key.
+const FREE: u64 = u64::MAX;
+
+/// A hashed page table with the entries of the pages that were walked to.
+#[derive(Clone, Debug)]
+pub struct HashedWalker {
+    /// One set for each bucket.
+    buckets: Geometry,
+    index: SetIndex,
+    entries_per_bucket: usize,
+    /// The places of each chain that has any, in order.
+    chains: FxHashMap<usize, Vec<u64>>,
+}
+
+impl HashedWalker {
+    /// An empty table.
+    pub fn new(spec: &HashedSpec) -> HashedWalker {
+        HashedWalker {
+            buckets: spec.buckets,
+            index: spec.index,
+            entries_per_bucket: spec.entries_per_bucket as usize,
+            chains: FxHashMap::default(),
+        }
+    }
+
+    fn chain(&mut self, number: u64) -> &mut Vec<u64> {
+        self.chains.entry(self.index.set_of(self.buckets, number)).or_default()
+    }
+
+    /// Walks to the entry of `address`, mapped at `size`; returns the buckets read.
+    pub fn walk(&mut self, address: VirtAddr, size: PageSize) -> u32 {
+        let number = size.number(address);
+        let key = page_key(number, size);
+        let per_bucket = self.entries_per_bucket;
+        let chain = self.chain(number);
+        let place = chain.iter().position(|&held| held == key).unwrap_or_else(|| {
+            let free = chain.iter().position(|&held| held == FREE).unwrap_or_else(|| {
+                chain.push(FREE);
+                chain.len() - 1
+            });
+            chain[free] = key;
+            free
+        });
+        u32::try_from(place / per_bucket + 1).expect("fewer than 2^32 pages")
+    }
+
+    /// Takes the page's entry out of the table.
+    pub fn remove(&mut self, number: u64, size: PageSize) {
+        let key = page_key(number, size);
+        let chain = self.chain(number);
+        if let Some(place) = chain.iter().position(|&held| held == key) {
+            chain[place] = FREE;
+        }
+        while chain.last() == Some(&FREE) {
+            chain.pop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_reads_the_chain_up_to_its_page() {
+        let spec = HashedSpec {
+            buckets: Geometry::new(4, Some(1)).unwrap(),
+            entries_per_bucket: 2,
+            index: SetIndex::Modulo,
+        };
+        let mut table = HashedWalker::new(&spec);
+        let walk = |table: &mut HashedWalker, page: u64| table.walk(VirtAddr(page << 12), PageSize::FOUR_KIB);
+        // Pages 1, 5, 9 … share a chain: two to a bucket.
+        assert_eq!([1, 5, 9, 13, 17].map(|page| walk(&mut table, page)), [1, 1, 2, 2, 3]);
+        assert_eq!([17, 13, 2].map(|page| walk(&mut table, page)), [3, 2, 1]);
+        // What follows a removed entry stays, and the next to come takes its place.
+        table.remove(5, PageSize::FOUR_KIB);
+        assert_eq!([9, 17, 21, 5].map(|page| walk(&mut table, page)), [2, 3, 1, 3]);
+        // A large page is another entry of the chain of its own number.
+        assert_eq!(table.walk(VirtAddr(1 << 21), PageSize::TWO_MIB), 4);
+    }
+}
