@@ -113,11 +113,24 @@ impl Design {
         1 << self.bit
     }
 
-    /// Sets that every first-level array has at least which minds hits; `None` where none does.
+    /// Sets that every first-level array of small pages has at least which minds hits; `None` where no array
+    /// does.
     pub fn sets_to_mind(&self) -> Option<usize> {
-        let sets = self.first.iter().filter_map(FirstLevel::sets_to_mind).min()?;
-        // Neighbours in an array of huge pages are not neighbours by their small pages' numbers.
-        Some(if self.policy.may_be_huge() { 1 } else { sets })
+        let holds = |array: usize, size: usize| self.array.iter().any(|sizes| sizes[size] == Some(array));
+        let sets = |array: usize| {
+            let sets = self.first[array].sets_to_mind()?;
+            // Neighbours in an array of huge pages are not neighbours by their small pages' numbers.
+            let mixed = self.policy.may_be_huge() && holds(array, HUGE);
+            Some(if !holds(array, SMALL) {
+                usize::MAX
+            } else if mixed {
+                1
+            } else {
+                sets
+            })
+        };
+        let least = (0..self.first.len()).filter_map(sets).min()?;
+        Some(if least == usize::MAX { 1 } else { least })
     }
 
     /// Tells the first level of a reference to a page that it holds.

@@ -5,6 +5,7 @@
 //! left to do is to note the time and count. Entries leave when any design evicts the page.
 
 use crate::fetch::FetchTable;
+use crate::latest::Latest;
 use crate::store::{CLASSES, FETCH, LOAD, Page, PageStore, bits};
 use pagewalk_trace::{Ref, Span};
 
@@ -31,6 +32,13 @@ const LANES: usize = 4;
 const ROOM: u64 = u32::MAX as u64;
 const VACANT: Entry = Entry { vpn: EMPTY, stamp: 0, hits: [0; LANES] };
 
+/// A hit to be told of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told {
+    pub class: u32,
+    pub page: u32,
+}
+
 pub(crate) struct Front {
     /// Entries of class c begin at c times [`SLOTS`]. The fourth quarter is unused: it makes the length a
     /// power of two, so that a masked index needs no check.
@@ -39,11 +47,21 @@ pub(crate) struct Front {
     pages: Box<[u32; 4 * SLOTS]>,
     /// References that `hits` may still take before they have to be counted.
     room: u64,
+    /// Where some design is told of hits.
+    latest: Option<Latest>,
+    /// Entries that were hit and are to be told of, in order.
+    told: Vec<Told>,
 }
 
 impl Front {
     pub fn new() -> Front {
-        Front { entries: Box::new([VACANT; 4 * SLOTS]), pages: Box::new([0; 4 * SLOTS]), room: ROOM }
+        Front {
+            entries: Box::new([VACANT; 4 * SLOTS]),
+            pages: Box::new([0; 4 * SLOTS]),
+            room: ROOM,
+            latest: None,
+            told: Vec::new(),
+        }
     }
 
     /// The page's place for `class`: the index of its entry, if it has one.
@@ -75,24 +93,63 @@ const MAY_CROSS: u64 = (4096 - 63) << Ref::META_BITS;
 const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
 const OFFSET_BITS: u32 = Ref::META_BITS + pagewalk_units::PAGE_SHIFT;
 
-/// Where a data reference looks. `SPLIT`: loads and stores are classes of their own. Stores and modifies have bit 1 of
+/// The class of a data reference. `SPLIT`: loads and stores are classes of their own. Stores and modifies have bit 1 of
 /// the kind set, loads have not, and LOAD and STORE are neighbours.
 #[inline(always)]
-fn place_of_data<const SPLIT: bool>(r: Ref) -> usize {
-    place(if SPLIT { LOAD + (r.bits() >> 1 & 1) as usize } else { LOAD }, r.vpn().0)
+fn class_of_data<const SPLIT: bool>(r: Ref) -> usize {
+    if SPLIT { LOAD + (r.bits() >> 1 & 1) as usize } else { LOAD }
 }
 
 impl PageStore {
+    /// Has the front keep the hits that some replacement minds, where sets of so many small pages do.
+    pub fn mind_hits(&mut self, sets: usize) {
+        let sets = self.front.latest.as_ref().map_or(sets, |latest| sets.min(latest.sets()));
+        self.front.latest = Some(Latest::new(sets));
+    }
+
+    /// What [`Latest::note`] says of a reference to a page; true where nobody minds hits.
+    #[inline]
+    pub fn is_latest(&mut self, class: usize, vpn: u64, fetches_too: bool) -> bool {
+        self.front.latest.as_mut().is_none_or(|latest| latest.note(class, vpn, fetches_too))
+    }
+
+    /// Takes the hits to be told of, in order.
+    pub fn take_told(&mut self) -> Vec<Told> {
+        std::mem::take(&mut self.front.told)
+    }
+
+    /// Gives their room back.
+    pub fn give_back_told(&mut self, mut told: Vec<Told>) {
+        told.clear();
+        self.front.told = told;
+    }
+
     /// Takes references while they hit the front; returns how many. The next one, if any, missed it or
-    /// crosses a page boundary. Looks at four at a time: one branch then serves them all.
+    /// crosses a page boundary. Looks at four at a time: one branch then serves them all. `MINDFUL`: some design is
+    /// told of hits. They are kept until the run ends: until then none of its arrays changes otherwise.
     #[inline(always)]
-    fn run_data<const SPLIT: bool>(&mut self, refs: &[Ref], wide: bool) -> usize {
-        let entries = &mut *self.front.entries;
+    fn run_data<const SPLIT: bool, const MINDFUL: bool>(&mut self, refs: &[Ref], wide: bool) -> usize {
+        let place_of_data = |r: Ref| place(class_of_data::<SPLIT>(r), r.vpn().0);
+        let Front { entries, latest, told, pages, .. } = &mut self.front;
+        let (entries, pages) = (&mut **entries, &**pages);
+        let mut mind = |at: usize, r: Ref| {
+            if let (true, Some(latest)) = (MINDFUL, &mut *latest) {
+                // Most hits change nothing; which ones do is hard to predict.
+                let class = class_of_data::<SPLIT>(r);
+                let minded = if SPLIT {
+                    !latest.note(class, r.vpn().0, false)
+                } else {
+                    !latest.note_alone(class, r.vpn().0)
+                };
+                told.push(Told { class: class as u32, page: pages[at] });
+                told.truncate(told.len() - usize::from(!minded));
+            }
+        };
         let mut now = self.now;
         let mut taken = 0;
         'all: loop {
             while let (Some(four), false) = (refs[taken..].first_chunk::<LANES>(), wide) {
-                let places = four.map(place_of_data::<SPLIT>);
+                let places = four.map(place_of_data);
                 let mut unlike = 0;
                 for (r, &at) in four.iter().zip(&places) {
                     unlike |= entries[at].vpn ^ r.vpn().0;
@@ -106,6 +163,7 @@ impl PageStore {
                 for (lane, &at) in places.iter().enumerate() {
                     entries[at].hits[lane] += 1;
                     entries[at].stamp = now + 1 + lane as u64;
+                    mind(at, four[lane]);
                 }
                 now += LANES as u64;
                 taken += LANES;
@@ -113,7 +171,7 @@ impl PageStore {
             // One at a time: up to the one that stopped the four, which may do no harm when looked at closely.
             let rest = &refs[taken..];
             for (i, r) in rest.iter().take(LANES).enumerate() {
-                let at = place_of_data::<SPLIT>(*r);
+                let at = place_of_data(*r);
                 let may_cross = wide || r.bits() & OFFSET_MASK >= MAY_CROSS;
                 if entries[at].vpn != r.vpn().0 || may_cross && r.last_vpn() != r.vpn() {
                     break 'all;
@@ -121,6 +179,7 @@ impl PageStore {
                 now += 1;
                 entries[at].hits[i] += 1;
                 entries[at].stamp = now;
+                mind(at, *r);
                 taken += 1;
             }
             if taken == refs.len() {
@@ -133,9 +192,10 @@ impl PageStore {
 
     /// [`PageStore::run_data`] for the classes of this run.
     pub fn take_data_hits(&mut self, refs: &[Ref], wide: bool, split: bool) -> usize {
-        let taken = match split {
-            false => self.run_data::<false>(refs, wide),
-            true => self.run_data::<true>(refs, wide),
+        let taken = match (split, self.front.latest.is_some()) {
+            (false, false) => self.run_data::<false, false>(refs, wide),
+            (true, false) => self.run_data::<true, false>(refs, wide),
+            (_, true) => self.take_minded_data_hits(refs, wide, split),
         };
         self.front_make_room(taken as u64);
         taken
@@ -144,7 +204,42 @@ impl PageStore {
     /// Takes block executions up to data reference `until` while the front holds every page that they lie in: one
     /// hit for each translation.
     pub fn take_fetch_hits(&mut self, spans: &[Span], fetches: &FetchTable, until: usize) -> FetchHits {
-        let entries = &mut *self.front.entries;
+        match self.front.latest.is_some() {
+            false => self.run_fetches::<false>(spans, fetches, until),
+            true => self.take_minded_fetch_hits(spans, fetches, until),
+        }
+    }
+
+    // On their own, so that they take no registers from the loops above.
+    #[inline(never)]
+    fn take_minded_data_hits(&mut self, refs: &[Ref], wide: bool, split: bool) -> usize {
+        match split {
+            false => self.run_data::<false, true>(refs, wide),
+            true => self.run_data::<true, true>(refs, wide),
+        }
+    }
+
+    #[inline(never)]
+    fn take_minded_fetch_hits(&mut self, spans: &[Span], fetches: &FetchTable, until: usize) -> FetchHits {
+        self.run_fetches::<true>(spans, fetches, until)
+    }
+
+    #[inline(always)]
+    fn run_fetches<const MINDFUL: bool>(
+        &mut self,
+        spans: &[Span],
+        fetches: &FetchTable,
+        until: usize,
+    ) -> FetchHits {
+        let Front { entries, latest, told, pages, .. } = &mut self.front;
+        let (entries, pages) = (&mut **entries, &**pages);
+        let mut mind = |vpn: u64| {
+            if let (true, Some(latest)) = (MINDFUL, &mut *latest)
+                && !latest.note_alone(FETCH, vpn)
+            {
+                told.push(Told { class: FETCH as u32, page: pages[place(FETCH, vpn)] });
+            }
+        };
         let heads = fetches.heads.as_slice();
         let mut now = self.now;
         let mut taken = FetchHits { spans: spans.len(), instructions: 0, more: false };
@@ -157,6 +252,7 @@ impl PageStore {
             let head = heads[span.block.index()];
             let entry = &mut entries[place(FETCH, head.vpn)];
             if entry.vpn == head.vpn {
+                mind(head.vpn);
                 now += 1;
                 entry.hits[i % LANES] += head.translations;
                 entry.stamp = now;
@@ -169,6 +265,7 @@ impl PageStore {
                     break;
                 }
                 for run in runs {
+                    mind(run.vpn);
                     now += 1;
                     let entry = &mut entries[place(FETCH, run.vpn)];
                     entry.hits[i % LANES] += run.translations;

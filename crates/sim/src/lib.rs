@@ -26,6 +26,7 @@ mod first_level;
 mod front;
 mod held;
 mod kernel;
+mod latest;
 mod library;
 mod pass;
 mod profile;

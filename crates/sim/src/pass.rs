@@ -3,9 +3,9 @@
 use crate::attribution::{MappingCounts, NoObserver, WalkObserver};
 use crate::design::{Design, DesignSpec, share_huge, splits_data};
 use crate::fetch::{FetchTable, SEVERAL};
-use crate::front::SLOTS;
+use crate::front::Told;
 use crate::kernel::{Follower, Untouched};
-use crate::store::{CLASSES, FETCH, LOAD, PageStore, STORE, bits, class_of};
+use crate::store::{FETCH, PageStore, bits, class_of};
 use pagewalk_mm::{AddressSpace, Change, MappingId, PageSizePolicy, Scope};
 use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Span};
 use pagewalk_units::{BlockId, Kind, Paging, RefIndex, VirtAddr};
@@ -69,9 +69,8 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     pub(crate) designs: Vec<Design>,
     /// Designs that still count: a bit each.
     active: u64,
-    /// Designs that are told of hits, and the page last referenced of each set of theirs, by class.
+    /// Designs that are told of hits.
     mindful: u64,
-    latest: [Vec<u32>; CLASSES],
     pub(crate) observer: O,
     pub(crate) split: bool,
     pub(crate) instructions: u64,
@@ -106,7 +105,6 @@ impl<O: WalkObserver> Pass<O> {
             designs: Vec::new(),
             active: 0,
             mindful: 0,
-            latest: Default::default(),
             observer,
             split,
             instructions: 0,
@@ -134,9 +132,7 @@ impl<O: WalkObserver> Pass<O> {
         self.every_fetch |= design.needs_every_fetch(design.policy.as_ref());
         if let Some(sets) = design.sets_to_mind() {
             self.mindful |= design.mask();
-            let least = self.latest.iter().map(Vec::len).filter(|&len| len > 0).min();
-            let sets = least.map_or(sets, |least| sets.min(least)).min(SLOTS);
-            self.latest.fill(vec![NOBODY; sets]);
+            self.store.mind_hits(sets);
             self.store.front_clear();
         }
         self.active |= design.mask();
@@ -212,6 +208,9 @@ impl<O: WalkObserver> Pass<O> {
         let mut next = first;
         loop {
             next += self.store.take_data_hits(&batch.refs[next..end], batch.wide, self.split);
+            if self.mindful != 0 {
+                self.tell_front();
+            }
             if next == end {
                 break;
             }
@@ -234,6 +233,9 @@ impl<O: WalkObserver> Pass<O> {
         loop {
             let rest = &batch.spans[cursor.span..cursor.end];
             let taken = self.store.take_fetch_hits(rest, &self.fetches, until);
+            if self.mindful != 0 {
+                self.tell_front();
+            }
             self.instructions += taken.instructions;
             cursor.span += taken.spans;
             if !taken.more {
@@ -292,8 +294,9 @@ impl<O: WalkObserver> Pass<O> {
         place: Place<'_>,
     ) {
         if let Some(page) = self.store.front_hit(class, vpn, n) {
-            if crosses {
-                self.note_crossing(class, vpn, page);
+            let done = if crosses { self.note_crossing(class, vpn, page) } else { 0 };
+            if self.mindful != 0 {
+                self.tell(class, page, self.active & !done);
             }
             return;
         }
@@ -321,10 +324,7 @@ impl<O: WalkObserver> Pass<O> {
         let due = self.active & !done;
         let held = self.store.held(page, class);
         if self.mindful != 0 {
-            for design in bits(due & self.mindful & held) {
-                self.designs[design].hit(&self.store, class, page);
-            }
-            self.keep_latest(class, page);
+            self.tell(class, page, due & held);
         }
         for design in bits(due & !held) {
             let walked = self.designs[design].miss(&mut self.store, class, kind, page);
@@ -333,35 +333,45 @@ impl<O: WalkObserver> Pass<O> {
             }
         }
         self.store.stamp(page, class);
-        if self.active & !self.store.held(page, class) == 0 {
+        if self.active & !self.store.held(page, class) == 0 && !self.minded_as_huge(page) {
             self.store.front_insert(class, page);
         }
     }
 }
 
+/// Designs that are told of hits.
 impl<O: WalkObserver> Pass<O> {
-    /// Takes the page that was last referenced of this one's set out of the front: from now on another is.
-    fn keep_latest(&mut self, class: usize, page: u32) {
-        let set = self.store.pages[page as usize].vpn as usize & (self.latest[class].len() - 1);
-        // Loads and stores may share an array; fetches share one with them only where every fetch has its place.
-        let classes = match class {
-            _ if self.every_fetch => &[FETCH, LOAD, STORE][..],
-            FETCH => &[FETCH],
-            _ => &[LOAD, STORE],
-        };
-        for &class in classes {
-            let before = self.latest[class][set];
-            if before != NOBODY && before != page {
-                self.store.front_remove_page(class, before);
-                self.latest[class][set] = NOBODY;
+    /// Tells those of `designs` that mind hits of a reference to a page that they hold.
+    #[inline(never)]
+    fn tell(&mut self, class: usize, page: u32, designs: u64) {
+        let vpn = self.store.pages[page as usize].vpn;
+        let latest = self.store.is_latest(class, vpn, self.every_fetch);
+        if !latest || self.minded_as_huge(page) {
+            for design in bits(designs & self.mindful) {
+                self.designs[design].hit(&self.store, class, page);
             }
         }
-        self.latest[class][set] = page;
+    }
+
+    /// Tells of the hits that the front took.
+    #[inline(never)]
+    fn tell_front(&mut self) {
+        let told = self.store.take_told();
+        for design in bits(self.active & self.mindful) {
+            for &Told { class, page } in &told {
+                self.designs[design].hit(&self.store, class as usize, page);
+            }
+        }
+        self.store.give_back_told(told);
+    }
+
+    /// Whether a design that is told of hits holds the page as part of a huge one: it is told of each.
+    fn minded_as_huge(&self, page: u32) -> bool {
+        let unit = self.store.pages[page as usize].unit;
+        self.mindful != 0
+            && (self.store.units[unit as usize].huge | self.store.block_designs) & self.mindful != 0
     }
 }
-
-/// No page's id.
-const NOBODY: u32 = u32::MAX;
 
 impl<O: WalkObserver> Analysis for Pass<O> {
     fn on_batch(&mut self, batch: &Batch<'_>) {

@@ -1,7 +1,7 @@
 //! How fast the simulator is when the stream lies in memory: reads traces stretch by stretch, and times each way of
 //! simulating over a stretch once it is held. Prints one line of JSON.
 //!
-//!     from_memory [--machine NAME] [--records N] [--repetitions N] [--ways WAY,…] T.pwt…
+//!     from_memory [--machine NAME|FILE.toml] [--replacement POLICY] [--records N] [--repetitions N] [--ways WAY,…] T.pwt…
 //!
 //! - `pass`: one machine on 4 KiB pages, counts only;
 //! - `profile`: the same with attribution to functions, pages and mappings, under the recording host's
@@ -17,6 +17,7 @@ mod plain;
 
 use held::Stretch;
 use pagewalk_mm::{Small, ThpMode};
+use pagewalk_setassoc::Replacement;
 use pagewalk_sim::{DesignSpec, Library, NoObserver, Pass, Profile};
 use pagewalk_trace::pwt::Reader;
 use pagewalk_trace::{Analysis, Source};
@@ -31,14 +32,16 @@ use std::time::Instant;
 /// Records held at a time: 128 MiB or more.
 const STRETCH: usize = 16 << 20;
 
-const USAGE: &str =
-    "usage: from_memory [--machine NAME] [--records N] [--repetitions N] [--ways WAY,…] T.pwt…";
+const USAGE: &str = "usage: from_memory [--machine NAME|FILE.toml] [--replacement POLICY] [--records N] [--repetitions N] \
+                     [--ways WAY,…] T.pwt…";
 
 /// The ways of simulating.
 const WAYS: [&str; 4] = ["pass", "profile", "what_if", "plain"];
 
 struct Options {
     machine: String,
+    /// Replacement of all TLB arrays, in the place of the machine's own.
+    replacement: Option<Replacement>,
     records: usize,
     repetitions: usize,
     /// Names of the ways to measure.
@@ -50,6 +53,7 @@ impl Options {
     fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, Box<dyn Error>> {
         let mut options = Options {
             machine: "skylake_sp".into(),
+            replacement: None,
             records: usize::MAX,
             repetitions: 3,
             ways: WAYS.map(str::to_owned).to_vec(),
@@ -59,6 +63,7 @@ impl Options {
             let mut value = || words.next().ok_or(format!("{word} wants a value; {USAGE}"));
             match word.as_str() {
                 "--machine" => options.machine = value()?,
+                "--replacement" => options.replacement = Some(policy(&value()?)?),
                 "--records" => options.records = value()?.parse()?,
                 "--repetitions" => options.repetitions = value()?.parse()?,
                 "--ways" => options.ways = value()?.split(',').map(str::to_owned).collect(),
@@ -98,7 +103,13 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Box<dyn Error>> {
     let options = Options::parse(std::env::args().skip(1))?;
-    let machine = Library::get(&options.machine)?;
+    let mut machine = match options.machine.strip_suffix(".toml") {
+        Some(_) => MachineSpec::from_toml(&options.machine, &std::fs::read_to_string(&options.machine)?)?,
+        None => Library::get(&options.machine)?,
+    };
+    if let Some(replacement) = options.replacement {
+        machine.tlbs.iter_mut().for_each(|tlb| tlb.replacement = replacement);
+    }
     let mut measured = Measured::default();
     for (way, seconds) in WAYS.iter().zip(&mut measured.seconds) {
         let repetitions = if *way == "plain" { 1 } else { options.repetitions };
@@ -168,6 +179,10 @@ fn counting(machine: &MachineSpec) -> Result<Pass, Box<dyn Error>> {
     let (name, machine) = (machine.name.clone(), machine.clone());
     let design = DesignSpec { name, machine, policy: Arc::new(Small), reach: None };
     Ok(Pass::new(vec![design], NoObserver)?)
+}
+
+fn policy(name: &str) -> Result<Replacement, String> {
+    Replacement::from_name(name, 1).ok_or_else(|| format!("no replacement `{name}`; {USAGE}"))
 }
 
 fn several<T>(count: usize, make: impl Fn() -> Result<T, Box<dyn Error>>) -> Result<Vec<T>, Box<dyn Error>> {
