@@ -251,6 +251,12 @@ fn result(machine: &MachineSpec, counts: &DesignCounts) -> MachineResult {
         count(format!("tlb.{}.hits", array.name), array.hits);
         count(format!("tlb.{}.misses", array.name), array.lookups - array.hits);
     }
+    for prefetcher in &counts.prefetchers {
+        let (name, counts) = (&prefetcher.name, prefetcher.counts);
+        count(format!("tlb.{name}.prefetches"), counts.issued);
+        count(format!("tlb.{name}.prefetches_useful"), counts.useful);
+        count(format!("tlb.{name}.prefetch_walk_references"), counts.walk_references);
+    }
     for (level, &misses) in (1..).zip(&counts.level_misses) {
         count(format!("tlb.level{level}.misses"), misses);
     }
@@ -320,6 +326,7 @@ pub fn description(machine: &MachineSpec) -> MachineDescription {
         ways: tlb.ways(),
         replacement: tlb.replacement.name().to_owned(),
         fills: tlb.fills.name().to_owned(),
+        prefetch_entries: tlb.prefetch.map(|buffer| buffer.geometry.entries() as u64),
     };
     let caches = machine.walker.caches().map(|(name, cache)| WalkCacheDescription {
         name: name.to_owned(),

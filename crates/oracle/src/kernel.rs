@@ -64,6 +64,20 @@ impl Kernel {
         }
     }
 
+    /// log2 of the size of what maps `vpn`, if something does: it was touched, or the huge page around it was.
+    pub fn present(&self, vpn: u64) -> Option<u32> {
+        let block = vpn / PAGES * PAGES..(vpn / PAGES + 1) * PAGES;
+        let around = match self.paging {
+            Paging::Everything => block,
+            Paging::Range(start, end) if (start..end).contains(&vpn) => {
+                start.max(block.start)..end.min(block.end)
+            }
+            Paging::Thp if self.huge.contains(&(vpn / PAGES)) => block,
+            _ => vpn..vpn + 1,
+        };
+        self.touched.range(around).next().map(|_| self.size(vpn))
+    }
+
     /// Translations that go when pages `[start, end)` lose their memory or their rights:
     /// (log2 of size, page number). Huge pages covered in part become small.
     pub fn invalidate(&mut self, start: u64, end: u64, gone: bool) -> Vec<(u32, u64)> {

@@ -9,6 +9,6 @@ mod replacement;
 mod stack;
 
 pub use kernel::{Kernel, Paging};
-pub use machine::{Array, Cache, Counts, Machine};
+pub use machine::{Array, Cache, Counts, Machine, Prefetch};
 pub use replacement::Replacing;
 pub use stack::{History, LruSets};

@@ -14,6 +14,8 @@ pub struct Array {
     pub shifts: Vec<u32>,
     /// Receives what the arrays above replace, instead of what walks find.
     pub victims: bool,
+    /// What it has prefetched, if it does.
+    pub prefetch: Option<Prefetch>,
     /// Pages held, as 64 times the page number plus log2 of the size.
     pub held: Replacing,
     /// Lookups.
@@ -25,7 +27,7 @@ pub struct Array {
 impl Array {
     /// An array that holds what `held` does.
     pub fn new(level: u8, serves: [bool; 3], shifts: Vec<u32>, held: Replacing) -> Array {
-        Array { level, serves, shifts, victims: false, held, lookups: 0, hits: 0 }
+        Array { level, serves, shifts, victims: false, prefetch: None, held, lookups: 0, hits: 0 }
     }
 
     /// Whether references of this kind to such pages use it.
@@ -40,6 +42,19 @@ impl Array {
     fn remove(&mut self, shift: u32, number: u64) -> bool {
         self.held.remove(number, number * 64 + u64::from(shift))
     }
+}
+
+/// Pages prefetched beside an array, and counts.
+#[derive(Clone, Debug)]
+pub struct Prefetch {
+    /// Pages in the buffer, as in [`Array::held`].
+    pub held: Replacing,
+    /// Prefetches.
+    pub issued: u64,
+    /// Prefetches that were of use.
+    pub useful: u64,
+    /// Page-table entries read for them.
+    pub walk_references: u64,
 }
 
 /// One page-walk cache.
@@ -89,8 +104,9 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Translates one page at `address`, mapped at 2^`shift` bytes. Says whether it took a walk.
-    pub fn translate(&mut self, kind: Kind, address: u64, shift: u32) -> bool {
+    /// Translates one page at `address`, mapped at 2^`shift` bytes. `size_at` tells log2 of the size of what maps
+    /// an address, if something does.
+    pub fn translate(&mut self, kind: Kind, address: u64, shift: u32, size_at: impl Fn(u64) -> Option<u32>) {
         let served = match kind {
             Kind::Fetch => 0,
             Kind::Load => 1,
@@ -116,8 +132,19 @@ impl Machine {
                 break;
             }
         }
+        let prefetching = |array: &Array| array.prefetch.is_some() && array.takes(served, shift);
+        let prefetching = self.arrays.iter().position(prefetching);
+        let prefetched =
+            found.is_none() && prefetching.is_some_and(|at| self.take_prefetched(at, shift, number));
         match found {
-            None => self.walk(kind, address, shift),
+            None if prefetched => self.counts.lower_hits += 1,
+            None => {
+                self.counts.walk_references += self.walk(address, shift);
+                *(match kind {
+                    Kind::Fetch => &mut self.counts.walks_fetch,
+                    _ => &mut self.counts.walks_data,
+                }) += 1;
+            }
             Some(1) => {}
             Some(_) => self.counts.lower_hits += 1,
         }
@@ -130,7 +157,34 @@ impl Machine {
                 }
             }
         }
-        found.is_none()
+        if let (None, Some(at)) = (found, prefetching) {
+            let next = (number + 1) << shift;
+            if let Some(shift) = size_at(next) {
+                self.prefetch(at, next, shift);
+            }
+        }
+    }
+
+    fn take_prefetched(&mut self, at: usize, shift: u32, number: u64) -> bool {
+        let prefetch = self.arrays[at].prefetch.as_mut().unwrap();
+        let found = prefetch.held.remove(number, number * 64 + u64::from(shift));
+        prefetch.useful += u64::from(found);
+        found
+    }
+
+    /// Fetches the page of `address`, unless the array or its buffer has it.
+    fn prefetch(&mut self, at: usize, address: u64, shift: u32) {
+        let number = address >> shift;
+        let key = number * 64 + u64::from(shift);
+        let array = &self.arrays[at];
+        let buffered = array.prefetch.as_ref().unwrap().held.contains(number, key);
+        if array.shifts.contains(&shift) && !array.held.contains(number, key) && !buffered {
+            let read = self.walk(address, shift);
+            let prefetch = self.arrays[at].prefetch.as_mut().unwrap();
+            prefetch.held.fill(number, key);
+            prefetch.issued += 1;
+            prefetch.walk_references += read;
+        }
     }
 
     /// Whether pages come to an array, for this kind, from above only.
@@ -159,7 +213,8 @@ impl Machine {
         }
     }
 
-    fn walk(&mut self, kind: Kind, address: u64, shift: u32) {
+    /// Walks; returns the page-table entries read.
+    fn walk(&mut self, address: u64, shift: u32) -> u64 {
         // Levels of the table from the root: the entry read at level i maps 2^(12 + 9 i) bytes.
         let mut entries: Vec<u32> = (0..self.levels).map(|i| 12 + 9 * i).filter(|&s| s >= shift).collect();
         for cache in &mut self.caches {
@@ -175,14 +230,16 @@ impl Machine {
                 cache.held.fill(prefix, prefix);
             }
         }
-        self.counts.walk_references += entries.len() as u64;
-        *(if kind == Kind::Fetch { &mut self.counts.walks_fetch } else { &mut self.counts.walks_data }) += 1;
+        entries.len() as u64
     }
 
     /// Drops one page's translation.
     pub fn drop_page(&mut self, shift: u32, number: u64) {
         for array in &mut self.arrays {
-            array.held.remove(number, number * 64 + u64::from(shift));
+            array.remove(shift, number);
+            if let Some(prefetch) = &mut array.prefetch {
+                prefetch.held.remove(number, number * 64 + u64::from(shift));
+            }
         }
     }
 

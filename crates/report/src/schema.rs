@@ -130,6 +130,9 @@ pub struct TlbDescription {
     /// What is put into it: `walks` or `victims` of the level above.
     #[serde(default = "walks", skip_serializing_if = "is_walks")]
     pub fills: String,
+    /// Entries of the buffer of its prefetcher of next pages, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefetch_entries: Option<u64>,
 }
 
 /// What filled arrays before results told it.

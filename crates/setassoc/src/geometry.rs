@@ -52,6 +52,16 @@ impl fmt::Display for GeometryError {
 
 impl std::error::Error for GeometryError {}
 
+/// Such as `16 entries, 4 ways`.
+impl fmt::Display for Geometry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.sets, self.ways) {
+            (1, ways) => write!(f, "{ways} entries, fully associative"),
+            (_, ways) => write!(f, "{} entries, {ways} ways", self.entries()),
+        }
+    }
+}
+
 impl Geometry {
     /// The largest array: 16 Mi entries, far beyond any TLB, so that a typo cannot exhaust memory.
     pub const ENTRIES_MAX: u32 = 1 << 24;

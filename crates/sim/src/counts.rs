@@ -7,7 +7,7 @@ use crate::pass::Pass;
 use crate::store::{CLASSES, FETCH, LOAD, STORE};
 use pagewalk_cost::{Cycles, Prices, price};
 use pagewalk_mm::{MappingId, Scope};
-use pagewalk_translate::CostSpec;
+use pagewalk_translate::{CostSpec, PrefetchCounts};
 use pagewalk_units::{Kind, PAGE_BYTES};
 
 /// Lookups and hits of one named array or walk cache.
@@ -21,6 +21,15 @@ pub struct ClassCounts {
     pub lookups: u64,
     /// Times the entry was there.
     pub hits: u64,
+}
+
+/// What the prefetcher of one named array did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrefetchTotals {
+    /// The array's name in its machine.
+    pub name: String,
+    /// Its counts.
+    pub counts: PrefetchCounts,
 }
 
 /// All counts of one design.
@@ -40,7 +49,7 @@ pub struct DesignCounts {
     pub arrays: Vec<ClassCounts>,
     /// Misses of each level as a whole, level 1 first: no array of it had the page.
     pub level_misses: Vec<u64>,
-    /// First-level misses that a lower level served.
+    /// First-level misses that a lower level or a prefetch buffer served.
     pub lower_hits: u64,
     /// Walks by fetches.
     pub walks_fetch: u64,
@@ -48,6 +57,8 @@ pub struct DesignCounts {
     pub walks_data: u64,
     /// Page-table entries read by walks.
     pub walk_references: u64,
+    /// Prefetchers, in the machine's order.
+    pub prefetchers: Vec<PrefetchTotals>,
     /// Page-walk caches, deepest level first.
     pub walk_caches: Vec<ClassCounts>,
     /// Most bytes that were backed and never touched at one time.
@@ -99,6 +110,10 @@ impl<O: WalkObserver> Pass<O> {
             lookups: counts.lookups,
             hits: counts.hits,
         });
+        let prefetchers = design.prefetchers.iter().map(|prefetcher| PrefetchTotals {
+            name: design.machine.tlbs[prefetcher.array].name.clone(),
+            counts: prefetcher.counts(),
+        });
         DesignCounts {
             name: design.name.clone(),
             instructions: self.instructions,
@@ -110,6 +125,7 @@ impl<O: WalkObserver> Pass<O> {
             walks_fetch: counts.walks[0],
             walks_data: counts.walks[1],
             walk_references: counts.walk_references,
+            prefetchers: prefetchers.collect(),
             walk_caches: walk_caches.collect(),
             untouched_bytes: peak(lives, design.mask()) * PAGE_BYTES,
             cycles: price(

@@ -4,9 +4,9 @@ use crate::first_level::FirstLevel;
 use crate::held::Held;
 use crate::reach::ReachFamily;
 use crate::store::{CLASSES, FETCH, LOAD, PageStore, STORE};
-use pagewalk_mm::{MappingId, PageSizePolicy, Scope};
+use pagewalk_mm::{AddressSpace, MappingId, PageSizePolicy, Scope};
 use pagewalk_setassoc::{Replacement, SetIndex};
-use pagewalk_translate::{Filled, Fills, LowerLevels, MachineSpec, Walker};
+use pagewalk_translate::{Filled, Fills, LowerLevels, MachineSpec, Prefetcher, Walker};
 use pagewalk_units::{Kind, PageSize, Vpn};
 use std::sync::Arc;
 
@@ -25,16 +25,16 @@ pub struct DesignSpec {
 }
 
 /// Index of a page size in per-size tables.
-const SMALL: usize = 0;
-const HUGE: usize = 1;
-const SIZES: [PageSize; 2] = [PageSize::FOUR_KIB, PageSize::TWO_MIB];
+pub(crate) const SMALL: usize = 0;
+pub(crate) const HUGE: usize = 1;
+pub(crate) const SIZES: [PageSize; 2] = [PageSize::FOUR_KIB, PageSize::TWO_MIB];
 
 /// Integer counts that only misses move.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MissCounts {
     /// First-level misses by class and page size.
     pub first_level: [[u64; 2]; CLASSES],
-    /// Misses of the first level that hit a lower one.
+    /// Misses of the first level that hit a lower one or a prefetch buffer.
     pub lower_hits: u64,
     /// Walks by fetches and by data.
     pub walks: [u64; 2],
@@ -55,6 +55,7 @@ pub(crate) struct Design {
     pub array: [[Option<usize>; 2]; CLASSES],
     pub lower: LowerLevels,
     pub walker: Walker,
+    pub prefetchers: Vec<Prefetcher>,
     pub reach: Option<ReachFamily>,
     last_level: u8,
     /// Whether some lower level receives what the first replaces.
@@ -86,9 +87,9 @@ impl Design {
         let family = |(doublings, size): (&[i32], PageSize)| {
             let (_, tlb) = spec.machine.level(last).find(|(_, tlb)| tlb.holds(size))?;
             // The family is of arrays that replace the least recently used of the sets that the low bits choose, and
-            // that walks fill.
+            // that nothing but walks fills.
             let plain = tlb.replacement == Replacement::Lru && tlb.index == SetIndex::Modulo;
-            if !plain || tlb.fills != Fills::Walks {
+            if !plain || tlb.fills != Fills::Walks || tlb.prefetch.is_some() {
                 return None;
             }
             Some(ReachFamily::new(doublings.iter().map(|&n| tlb.geometry.scaled(n))))
@@ -99,6 +100,7 @@ impl Design {
             gives_victims: spec.machine.tlbs.iter().any(|tlb| tlb.fills == Fills::Victims),
             lower: LowerLevels::new(&spec.machine),
             walker: Walker::new(&spec.machine.walker),
+            prefetchers: Prefetcher::of(&spec.machine),
             name: spec.name,
             machine: spec.machine,
             policy: spec.policy,
@@ -153,7 +155,14 @@ impl Design {
     }
 
     /// Serves a first-level miss; returns the page-table entries read if it took a walk.
-    pub fn miss(&mut self, store: &mut PageStore, class: usize, kind: Kind, page: u32) -> Option<u32> {
+    pub fn miss(
+        &mut self,
+        store: &mut PageStore,
+        space: &AddressSpace,
+        class: usize,
+        kind: Kind,
+        page: u32,
+    ) -> Option<u32> {
         let (held, number, size) = self.mapped(store, page);
         let address = Vpn(store.pages[page as usize].vpn).start();
         self.counts.first_level[class][size] += 1;
@@ -162,16 +171,17 @@ impl Design {
         if let (Some(reach), true) = (&mut self.reach, reached_last) {
             reach.touch(held, number);
         }
+        let prefetched = served == Filled::Walk && self.claim_prefetched(kind, number, SIZES[size]);
         let read = match served {
-            Filled::Level(_) => {
-                self.counts.lower_hits += 1;
-                None
-            }
-            Filled::Walk => {
+            Filled::Walk if !prefetched => {
                 let read = self.walker.walk(address, SIZES[size]);
                 self.counts.walks[usize::from(class != FETCH)] += 1;
                 self.counts.walk_references += u64::from(read);
                 Some(read)
+            }
+            _ => {
+                self.counts.lower_hits += 1;
+                None
             }
         };
         if let Some(array) = self.array[class][size] {
@@ -182,11 +192,14 @@ impl Design {
             }
         }
         self.lower.fill(kind, address, SIZES[size], served);
+        if served == Filled::Walk && !self.prefetchers.is_empty() {
+            self.prefetch_next(store, space, kind, number, SIZES[size]);
+        }
         read
     }
 
     /// What the design's TLBs hold for the page, its number, and the size's index.
-    fn mapped(&self, store: &PageStore, page: u32) -> (Held, u64, usize) {
+    pub(crate) fn mapped(&self, store: &PageStore, page: u32) -> (Held, u64, usize) {
         let unit_id = store.pages[page as usize].unit;
         let unit = &store.units[unit_id as usize];
         if unit.huge & self.mask() != 0 {
@@ -208,6 +221,9 @@ impl Design {
         }
         self.lower.invalidate(number, SIZES[size]);
         self.walker.invalidate_page(number, SIZES[size]);
+        for prefetcher in &mut self.prefetchers {
+            prefetcher.invalidate(number, SIZES[size]);
+        }
         if let Some(reach) = &mut self.reach {
             reach.invalidate(held, number);
         }

@@ -123,6 +123,15 @@ impl FirstLevel {
     }
 }
 
+/// Designs whose first level holds it for references of `class`.
+pub(crate) fn resident(store: &PageStore, held: Held, class: usize) -> u64 {
+    match held {
+        Held::Page(id) => store.pages[id as usize].resident[class],
+        Held::Unit(id) => store.units[id as usize].resident[class],
+        Held::Block(id) => store.blocks[id as usize].resident[class],
+    }
+}
+
 fn residency(store: &mut PageStore, held: Held, class: usize) -> &mut u64 {
     match held {
         Held::Page(id) => &mut store.pages[id as usize].resident[class],

@@ -29,13 +29,14 @@ mod kernel;
 mod latest;
 mod library;
 mod pass;
+mod prefetch;
 mod profile;
 mod reach;
 mod recency;
 mod store;
 
 pub use attribution::{MappingCounts, NoObserver, Walk, WalkObserver};
-pub use counts::{ClassCounts, DesignCounts};
+pub use counts::{ClassCounts, DesignCounts, PrefetchTotals};
 pub use design::DesignSpec;
 pub use library::{Library, LibraryError};
 pub use pass::{Pass, PassError};

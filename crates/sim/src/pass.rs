@@ -327,7 +327,7 @@ impl<O: WalkObserver> Pass<O> {
             self.tell(class, page, due & held);
         }
         for design in bits(due & !held) {
-            let walked = self.designs[design].miss(&mut self.store, class, kind, page);
+            let walked = self.designs[design].miss(&mut self.store, &self.space, class, kind, page);
             if let (0, Some(references)) = (design, walked) {
                 self.observe(page, class == FETCH, references, place);
             }

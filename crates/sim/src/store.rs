@@ -140,9 +140,14 @@ impl PageStore {
         self.page_ids.get(&vpn).copied()
     }
 
+    /// The id of a block that something was touched in.
+    pub fn block_at(&self, number: u64) -> Option<u32> {
+        self.block_ids.get(&number).copied()
+    }
+
     /// The units of a block.
     pub fn units_in(&self, number: u64) -> impl Iterator<Item = &Unit> {
-        let block = self.block_ids.get(&number).map(|&block| &self.blocks[block as usize]);
+        let block = self.block_at(number).map(|block| &self.blocks[block as usize]);
         block.into_iter().flat_map(|block| &block.units).map(|&unit| &self.units[unit as usize])
     }
 

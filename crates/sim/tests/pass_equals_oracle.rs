@@ -5,10 +5,10 @@ mod random;
 mod slow;
 
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
-use pagewalk_oracle::{Counts, Paging};
+use pagewalk_oracle::{Counts, Paging, Prefetch};
 use pagewalk_sim::{DesignSpec, NoObserver, Pass};
 use pagewalk_trace::Event;
-use pagewalk_translate::MachineSpec;
+use pagewalk_translate::{MachineSpec, PrefetchCounts};
 use proptest::prelude::*;
 use random::{Op, Random};
 use slow::{Slow, feed};
@@ -48,6 +48,16 @@ fn check(seed: u64) {
         let arrays: Vec<_> = fast.arrays.iter().map(|a| (a.lookups, a.hits)).collect();
         let expected: Vec<_> = slow.machine.arrays.iter().map(|a| (a.lookups, a.hits)).collect();
         assert_eq!(arrays, expected, "arrays of {} (seed {seed})", fast.name);
+        let prefetches: Vec<_> = fast.prefetchers.iter().map(|p| p.counts).collect();
+        let expected = slow.machine.arrays.iter().filter_map(|array| array.prefetch.as_ref());
+        let expected: Vec<_> = expected
+            .map(|&Prefetch { issued, useful, walk_references, .. }| PrefetchCounts {
+                issued,
+                useful,
+                walk_references,
+            })
+            .collect();
+        assert_eq!(prefetches, expected, "prefetches of {} (seed {seed})", fast.name);
         let counts = Counts {
             walks_fetch: fast.walks_fetch,
             walks_data: fast.walks_data,

@@ -10,6 +10,7 @@ mod error;
 mod file;
 mod hashed;
 mod lower;
+mod prefetch;
 mod radix_format;
 mod rules;
 mod spec;
@@ -19,6 +20,7 @@ pub use any_walker::Walker;
 pub use error::MachineError;
 pub use hashed::HashedWalker;
 pub use lower::{ArrayCounts, Filled, LowerLevels, page_key};
+pub use prefetch::{PrefetchCounts, Prefetcher};
 pub use radix_format::RadixFormat;
 pub use spec::{
     CostSpec, Fills, HashedSpec, KindSet, MachineSpec, Match, RadixSpec, TlbSpec, WalkCacheSpec, WalkerSpec,

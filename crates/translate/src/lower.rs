@@ -179,6 +179,12 @@ impl LowerLevels {
         }
     }
 
+    /// Whether the machine's array `index` holds the page with this number at `size`.
+    pub fn holds(&self, index: usize, number: u64, size: PageSize) -> bool {
+        let mut arrays = self.arrays.iter().filter(|lower| lower.index == index);
+        arrays.any(|lower| lower.holds(size) && lower.array.contains(number, page_key(number, size)))
+    }
+
     /// Whether some array receives what the machine's array `from` replaces.
     pub fn receives(&self, from: usize) -> bool {
         self.receivers.iter().any(|receiver| receiver.from == from)

@@ -32,6 +32,7 @@ impl MachineSpec {
         self.check_sizes()?;
         self.check_levels()?;
         self.check_victims()?;
+        self.check_prefetching()?;
         self.check_overlaps()
     }
 
@@ -105,6 +106,18 @@ impl MachineSpec {
             }
         }
         Ok(())
+    }
+
+    /// Prefetch buffers stand beside the last level.
+    fn check_prefetching(&self) -> Result<(), String> {
+        let last = self.last_level();
+        match self.tlbs.iter().find(|tlb| tlb.prefetch.is_some() && tlb.level != last) {
+            Some(tlb) => Err(format!(
+                "tlb `{}`: prefetch: it has level {}, and only arrays of the last level, {last}, may prefetch",
+                tlb.name, tlb.level
+            )),
+            None => Ok(()),
+        }
     }
 
     fn check_overlaps(&self) -> Result<(), String> {

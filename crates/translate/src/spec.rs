@@ -65,6 +65,8 @@ pub struct TlbSpec {
     pub index: SetIndex,
     /// What is put into it.
     pub fills: Fills,
+    /// The buffer of its prefetcher of next pages, if it has one.
+    pub prefetch: Option<WalkCacheSpec>,
 }
 
 /// What puts translations into a TLB array.

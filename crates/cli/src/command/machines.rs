@@ -73,6 +73,12 @@ fn show(machine: &MachineSpec) -> String {
             reach.collect::<Vec<_>>().join(", ")
         ));
     }
+    for tlb in &machine.tlbs {
+        if let Some(buffer) = tlb.prefetch {
+            let (shape, policy) = (buffer.geometry, buffer.replacement.name());
+            line(format!("{}: prefetches the next page; buffer of {shape}, {policy}", tlb.name));
+        }
+    }
     line(String::new());
     line(format!("pages: {}; walker: {}", machine.paging, machine.walker));
     for cache in &described.walk_caches {

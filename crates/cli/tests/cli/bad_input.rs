@@ -165,6 +165,21 @@ fn a_wrong_machine_file_is_named_with_key_and_choices() {
         ("\"lru\"", "\"lru\"\nindex = \"xor\"", &["tlb `l1d`", "\"xor\"", "modulo, xor-fold, xor-N"]),
         ("\"lru\"", "\"lru\"\nfills = \"victim\"", &["`victim`", "`walks` or `victims`"]),
         ("\"lru\"", "\"lru\"\nfills = \"victims\"", &["tlb `l1d`", "level 2 or 3", "fills = \"walks\""]),
+        (
+            "\"lru\"",
+            "\"lru\"\nprefetch = { kind = \"next-page\", entries = 8 }",
+            &["tlb `l1d`: prefetch", "level 1", "last level, 2"],
+        ),
+        (
+            "ways = 12\n",
+            "ways = 12\nprefetch = { kind = \"stride\", entries = 8 }",
+            &["`stride`", "`next-page`"],
+        ),
+        (
+            "ways = 12\n",
+            "ways = 12\nprefetch = { kind = \"next-page\", entries = 0 }",
+            &["tlb `l2`: prefetch", "at least 1"],
+        ),
         ("\"load\", \"store\"", "\"lod\", \"store\"", &["line 7", "`lod`", "`fetch`, `load`, `store`"]),
         ("pdpte =", "pdpe =", &["`pdpe`", "`pde`, `pdpte`, `pml4`"]),
         ("radix", "radish", &["`radish`", "`radix`"]),

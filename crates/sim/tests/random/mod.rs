@@ -179,7 +179,9 @@ pub fn machine(random: &mut Random, index: usize) -> MachineSpec {
         }
     }
     let all = r#""fetch", "load", "store""#;
-    match random.below(4) {
+    // Without lower levels the first has to serve everything.
+    let shapes = if text.contains("\"fetch\"") { 9 } else { 8 };
+    match random.below(shapes) / 2 {
         0 => {
             text.push_str(&tlb(random, "l2", 2, all, "\"4K\""));
             text.push_str(&tlb(random, "l2_2m", 2, all, "\"2M\""));
@@ -191,8 +193,10 @@ pub fn machine(random: &mut Random, index: usize) -> MachineSpec {
             }
         }
         2 => text.push_str(&tlb(random, "l2", 2, all, "\"4K\"")),
-        _ => text.push_str(&tlb(random, "l2", 2, all, "\"4K\", \"2M\"")),
+        3 => text.push_str(&tlb(random, "l2", 2, all, "\"4K\", \"2M\"")),
+        _ => {}
     }
+    let mut text = with_prefetching(random, &text);
     let levels = 4 + random.below(2);
     text += &format!("[walker]\nkind = \"radix\"\nlevels = {levels}\n[walker.caches]\n");
     for name in ["pde", "pdpte", "pml4", "pml5"].iter().take(levels as usize - 1) {
@@ -217,6 +221,23 @@ fn tlb(random: &mut Random, name: &str, level: u8, serves: &str, sizes: &str) ->
         sets * ways,
         replacement(random, ways.is_power_of_two()).join("\n")
     )
+}
+
+/// The same arrays, some of those of the last level with prefetchers.
+fn with_prefetching(random: &mut Random, arrays: &str) -> String {
+    let last =
+        (1..=3).rfind(|level| arrays.contains(&format!("level = {level}"))).expect("there is an array");
+    let array = |array: &str| {
+        if !array.contains(&format!("level = {last}")) || random.below(3) > 0 {
+            return array.to_owned();
+        }
+        let (ways, policy) = (random.of(&[1, 2, 4]), replacement(random, true));
+        format!(
+            "{array}prefetch = {{ kind = \"next-page\", entries = 4, ways = {ways}, {} }}\n",
+            policy.join(", ")
+        )
+    };
+    arrays.split("[[tlb]]").map(array).collect::<Vec<_>>().join("[[tlb]]")
 }
 
 /// Keys that say what is replaced: mostly the least recently used.

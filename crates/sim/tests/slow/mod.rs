@@ -1,7 +1,7 @@
 //! The slow side: a machine and a kernel of `oracle` fed operation by operation, and the fast side's feed.
 
 use crate::random::{Op, Program, Random};
-use pagewalk_oracle::{Array, Cache, Counts, Kernel, Machine, Paging, Replacing};
+use pagewalk_oracle::{Array, Cache, Counts, Kernel, Machine, Paging, Prefetch, Replacing};
 use pagewalk_setassoc::{Geometry, Replacement};
 use pagewalk_trace::{Analysis, Batch, BatchBuffer, Ref, Span};
 use pagewalk_translate::{Fills, MachineSpec, WalkerSpec};
@@ -20,7 +20,13 @@ impl Slow {
             let shifts = tlb.page_sizes.iter().map(|size| size.shift()).collect();
             let held = replacing(tlb.geometry, tlb.replacement, &tlb.index.to_string());
             let victims = tlb.fills == Fills::Victims;
-            Array { victims, ..Array::new(tlb.level, serves, shifts, held) }
+            let prefetch = tlb.prefetch.map(|buffer| Prefetch {
+                held: replacing(buffer.geometry, buffer.replacement, "modulo"),
+                issued: 0,
+                useful: 0,
+                walk_references: 0,
+            });
+            Array { victims, prefetch, ..Array::new(tlb.level, serves, shifts, held) }
         });
         let WalkerSpec::Radix(radix) = &spec.walker else { panic!("not drawn") };
         let caches = spec.walker.caches().map(|(name, cache)| {
@@ -48,7 +54,8 @@ impl Slow {
             let shift = self.kernel.touch(vpn);
             let page = (shift, vpn << 12 >> shift);
             if seen != Some(page) {
-                self.machine.translate(kind, vpn << 12, shift);
+                let kernel = &self.kernel;
+                self.machine.translate(kind, vpn << 12, shift, |address| kernel.present(address >> 12));
             }
             seen = Some(page);
         }

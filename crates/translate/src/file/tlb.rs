@@ -1,7 +1,7 @@
 //! One `[[tlb]]` of a machine file.
 
 use super::{FileReplacement, replacement, set_index};
-use crate::{Fills, KindSet, MachineError, TlbSpec};
+use crate::{Fills, KindSet, MachineError, TlbSpec, WalkCacheSpec};
 use pagewalk_setassoc::{Geometry, SetIndex};
 use pagewalk_units::{Kind, PageSize};
 use serde::Deserialize;
@@ -23,6 +23,33 @@ pub(super) struct FileTlb {
     index: Option<String>,
     #[serde(default)]
     fills: Fills,
+    prefetch: Option<FilePrefetch>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FilePrefetch {
+    #[expect(dead_code, reason = "there is one kind; parsing it rejects any other name")]
+    kind: FilePrefetchKind,
+    entries: u32,
+    ways: Option<u32>,
+    #[serde(default)]
+    replacement: FileReplacement,
+    seed: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum FilePrefetchKind {
+    NextPage,
+}
+
+impl FilePrefetch {
+    fn check(self) -> Result<WalkCacheSpec, String> {
+        let geometry = Geometry::new(self.entries, self.ways).map_err(|why| why.to_string())?;
+        let replacement = replacement(self.replacement, self.seed, geometry)?;
+        Ok(WalkCacheSpec { geometry, replacement })
+    }
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -91,6 +118,8 @@ impl FileTlb {
         let replacement = replacement.map_err(|why| rule(format!("tlb `{name}`: {why}")))?;
         let index = set_index(self.index.as_deref(), SetIndex::Modulo)
             .map_err(|why| rule(format!("tlb `{name}`: {why}")))?;
+        let prefetch = self.prefetch.map(FilePrefetch::check).transpose();
+        let prefetch = prefetch.map_err(|why| rule(format!("tlb `{name}`: prefetch: {why}")))?;
         Ok(TlbSpec {
             name,
             level: self.level,
@@ -101,6 +130,7 @@ impl FileTlb {
             replacement,
             index,
             fills: self.fills,
+            prefetch,
         })
     }
 }

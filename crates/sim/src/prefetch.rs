@@ -1,0 +1,64 @@
+//! Prefetching, seen from a design: what maps the next page, and whether the TLB has it.
+
+use crate::design::{Design, HUGE, SIZES};
+use crate::held::Held;
+use crate::store::{BLOCK_SHIFT, CLASSES, PageStore};
+use pagewalk_mm::AddressSpace;
+use pagewalk_units::{Kind, PAGE_SHIFT, PageSize, VirtAddr, Vpn};
+
+impl Design {
+    /// Whether a page that every level missed is in a prefetch buffer; it is taken out.
+    pub(crate) fn claim_prefetched(&mut self, kind: Kind, number: u64, size: PageSize) -> bool {
+        let mut prefetchers = self.prefetchers.iter_mut();
+        prefetchers.find(|p| p.takes(kind, size)).is_some_and(|prefetcher| prefetcher.claim(number, size))
+    }
+
+    /// After a walk, or a hit in a buffer: fetches the page that follows, where that is due.
+    pub(crate) fn prefetch_next(
+        &mut self,
+        store: &PageStore,
+        space: &AddressSpace,
+        kind: Kind,
+        number: u64,
+        size: PageSize,
+    ) {
+        let Some(at) = self.prefetchers.iter().position(|p| p.takes(kind, size)) else { return };
+        let vpn = (number + 1) << (size.shift() - PAGE_SHIFT);
+        let Some((held, number, size)) = self.mapped_at(store, space, vpn) else { return };
+        let array = self.prefetchers[at].array;
+        if self.prefetchers[at].wants(number, SIZES[size]) && !self.holds(store, array, held, number, size) {
+            let read = self.walker.walk(VirtAddr(number << SIZES[size].shift()), SIZES[size]);
+            self.prefetchers[at].put(number, SIZES[size], read);
+        }
+    }
+
+    /// What maps the page `vpn`, touched or not, in this design's page tables.
+    fn mapped_at(&self, store: &PageStore, space: &AddressSpace, vpn: u64) -> Option<(Held, u64, usize)> {
+        let number = vpn >> BLOCK_SHIFT;
+        if store.block_designs & self.mask() != 0 {
+            let block = store.block_at(number).filter(|&block| store.blocks[block as usize].pages > 0)?;
+            return Some((Held::Block(block), number, HUGE));
+        }
+        if let Some(page) = store.find(vpn) {
+            return Some(self.mapped(store, page));
+        }
+        // A part of a huge page that was never touched itself. The kernel's own huge pages fill their block, those of
+        // a policy for one mapping end where the mapping does.
+        let block = &store.blocks[store.block_at(number)? as usize];
+        let covers = |&&id: &&u32| {
+            let unit = &store.units[id as usize];
+            let huge = unit.pages > 0 && unit.huge & self.mask() != 0;
+            huge && (self.policy.splits(unit.mapping) || space.mapping_of(Vpn(vpn)) == unit.mapping)
+        };
+        block.units.iter().find(covers).map(|&unit| (Held::Unit(unit), number, HUGE))
+    }
+
+    /// Whether the machine's array `array` holds a page.
+    fn holds(&self, store: &PageStore, array: usize, held: Held, number: u64, size: usize) -> bool {
+        let Some(first) = self.first.iter().position(|first| first.index == array) else {
+            return self.lower.holds(array, number, SIZES[size]);
+        };
+        let served = (0..CLASSES).find(|&class| self.array[class][size] == Some(first));
+        served.is_some_and(|class| crate::first_level::resident(store, held, class) & self.mask() != 0)
+    }
+}
