@@ -1,13 +1,13 @@
 //! The counts of one design, final and exact.
 
 use crate::attribution::WalkObserver;
-use crate::design::Design;
+use crate::design::{Design, MissCounts};
 use crate::kernel::Untouched;
 use crate::pass::Pass;
 use crate::store::{CLASSES, FETCH, LOAD, STORE};
 use pagewalk_cost::{Cycles, Prices, price};
 use pagewalk_mm::{MappingId, Scope};
-use pagewalk_translate::{CostSpec, PrefetchCounts};
+use pagewalk_translate::{ArrayCounts, CostSpec, MachineSpec, PrefetchCounts, Walker};
 use pagewalk_units::{Kind, PAGE_BYTES};
 
 /// Lookups and hits of one named array or walk cache.
@@ -74,8 +74,19 @@ impl DesignCounts {
     }
 }
 
+/// What a specification has below its first level.
+struct Below<'a> {
+    name: &'a str,
+    machine: &'a MachineSpec,
+    walker: &'a Walker,
+    /// Of these, what walks count.
+    counts: &'a MissCounts,
+    lower_hits: u64,
+    arrays: Vec<(usize, ArrayCounts)>,
+}
+
 impl<O: WalkObserver> Pass<O> {
-    /// Ends the pass and returns the counts of every design.
+    /// Ends the pass and returns the counts of every specification, in the order given.
     pub fn finish(&mut self) -> Vec<DesignCounts> {
         self.settle();
         let mappings: Vec<MappingId> = self.space.mappings().map(|(id, _)| id).collect();
@@ -94,17 +105,45 @@ impl<O: WalkObserver> Pass<O> {
                 self.note_untouched_of_block(block as u32);
             }
         }
-        let counts = self.designs.iter().map(|design| self.counts_of_design(design, &self.retired)).collect();
+        let counts =
+            self.order.iter().map(|&(design, sibling)| self.design_counts(design, sibling)).collect();
         self.retired.truncate(ended);
         counts
     }
 
-    pub(crate) fn counts_of_design(&self, design: &Design, lives: &[Untouched]) -> DesignCounts {
-        let counts = &design.counts;
-        let first_misses: u64 = counts.first_level.iter().flatten().sum();
-        let arrays = self.arrays(design);
-        let level_misses = level_misses(design, &arrays, first_misses);
-        let walk_caches = design.walker.counts().map(|(name, counts)| ClassCounts {
+    fn design_counts(&self, design: usize, sibling: Option<usize>) -> DesignCounts {
+        let design = &self.designs[design];
+        let misses = design.counts.first_level.map(|by_size| by_size.iter().sum::<u64>());
+        let first_misses = misses.iter().sum();
+        let below = match sibling {
+            None => Below {
+                name: &design.name,
+                machine: &design.machine,
+                walker: &design.walker,
+                counts: &design.counts,
+                lower_hits: design.counts.lower_hits,
+                arrays: design.lower.counts().collect(),
+            },
+            Some(index) => {
+                let sibling = design.siblings.get(index);
+                Below {
+                    name: &sibling.name,
+                    machine: &sibling.machine,
+                    walker: &sibling.walker,
+                    counts: &sibling.counts,
+                    lower_hits: design.siblings.lower_hits(index, first_misses),
+                    arrays: design.siblings.lower_counts(index, misses),
+                }
+            }
+        };
+        self.counts_with(design, &below, first_misses)
+    }
+
+    fn counts_with(&self, design: &Design, below: &Below<'_>, first_misses: u64) -> DesignCounts {
+        let counts = below.counts;
+        let arrays = self.arrays(design, below);
+        let level_misses = level_misses(below.machine, &arrays, first_misses);
+        let walk_caches = below.walker.counts().map(|(name, counts)| ClassCounts {
             name: name.to_owned(),
             level: 0,
             lookups: counts.lookups,
@@ -115,23 +154,23 @@ impl<O: WalkObserver> Pass<O> {
             counts: prefetcher.counts(),
         });
         DesignCounts {
-            name: design.name.clone(),
+            name: below.name.to_owned(),
             instructions: self.instructions,
             data_references: self.data_references,
             fetch_references: self.instructions,
             pages_touched: self.pages_touched,
             level_misses,
-            lower_hits: counts.lower_hits,
+            lower_hits: below.lower_hits,
             walks_fetch: counts.walks[0],
             walks_data: counts.walks[1],
             walk_references: counts.walk_references,
             prefetchers: prefetchers.collect(),
             walk_caches: walk_caches.collect(),
-            untouched_bytes: peak(lives, design.mask()) * PAGE_BYTES,
+            untouched_bytes: peak(&self.retired, design.mask()) * PAGE_BYTES,
             cycles: price(
-                &prices(&design.machine.cost),
+                &prices(&below.machine.cost),
                 self.instructions,
-                counts.lower_hits,
+                below.lower_hits,
                 counts.walk_references,
             ),
             arrays,
@@ -140,19 +179,21 @@ impl<O: WalkObserver> Pass<O> {
 
     /// Lookups and hits of each TLB array. A level-1 array is probed by every reference of the kinds it
     /// serves, whatever the page's size.
-    fn arrays(&self, design: &Design) -> Vec<ClassCounts> {
+    fn arrays(&self, design: &Design, below: &Below<'_>) -> Vec<ClassCounts> {
         let lookups = |class: usize| self.store.totals[class] - design.counts.inside_huge[class];
         let huge = |class: usize| match design.policy.scope() {
             Scope::Block if design.policy.may_be_huge() => lookups(class),
             _ => self.store.huge_refs[design.bit][class] - design.counts.inside_huge[class],
         };
-        let mut arrays: Vec<ClassCounts> = design
+        let mut arrays: Vec<ClassCounts> = below
             .machine
             .tlbs
             .iter()
             .map(|tlb| ClassCounts { name: tlb.name.clone(), level: tlb.level, lookups: 0, hits: 0 })
             .collect();
-        for (index, tlb) in design.machine.level(1) {
+        // Siblings list their first levels in one order, among other arrays or not.
+        let at: Vec<usize> = below.machine.level(1).map(|(index, _)| index).collect();
+        for (index, tlb) in below.machine.level(1) {
             for (class, kind) in [(FETCH, Kind::Fetch), (LOAD, Kind::Load), (STORE, Kind::Store)] {
                 if tlb.serves.has(kind) {
                     arrays[index].lookups += lookups(class);
@@ -162,12 +203,11 @@ impl<O: WalkObserver> Pass<O> {
         for class in 0..CLASSES {
             for (size, references) in [lookups(class) - huge(class), huge(class)].into_iter().enumerate() {
                 if let Some(array) = design.array[class][size] {
-                    let index = design.first[array].index;
-                    arrays[index].hits += references - design.counts.first_level[class][size];
+                    arrays[at[array]].hits += references - design.counts.first_level[class][size];
                 }
             }
         }
-        for (index, counts) in design.lower.counts() {
+        for &(index, counts) in &below.arrays {
             (arrays[index].lookups, arrays[index].hits) = (counts.lookups, counts.hits);
         }
         arrays
@@ -175,9 +215,9 @@ impl<O: WalkObserver> Pass<O> {
 }
 
 /// Misses level by level: what one level's arrays did not hit goes to the next.
-fn level_misses(design: &Design, arrays: &[ClassCounts], first: u64) -> Vec<u64> {
+fn level_misses(machine: &MachineSpec, arrays: &[ClassCounts], first: u64) -> Vec<u64> {
     let mut misses = vec![first];
-    for level in 2..=design.machine.last_level() {
+    for level in 2..=machine.last_level() {
         let hits: u64 = arrays.iter().filter(|array| array.level == level).map(|array| array.hits).sum();
         misses.push(misses[misses.len() - 1] - hits);
     }

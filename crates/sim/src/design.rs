@@ -3,6 +3,7 @@
 use crate::first_level::FirstLevel;
 use crate::held::Held;
 use crate::reach::ReachFamily;
+use crate::siblings::{Miss, Siblings};
 use crate::store::{CLASSES, FETCH, LOAD, PageStore, STORE};
 use pagewalk_mm::{AddressSpace, MappingId, PageSizePolicy, Scope};
 use pagewalk_setassoc::{Replacement, SetIndex};
@@ -57,6 +58,8 @@ pub(crate) struct Design {
     pub walker: Walker,
     pub prefetchers: Vec<Prefetcher>,
     pub reach: Option<ReachFamily>,
+    /// Designs that have this one's first level.
+    pub siblings: Siblings,
     last_level: u8,
     /// Whether some lower level receives what the first replaces.
     gives_victims: bool,
@@ -96,6 +99,7 @@ impl Design {
         };
         Design {
             reach: spec.reach.and_then(family),
+            siblings: Siblings::default(),
             last_level: last,
             gives_victims: spec.machine.tlbs.iter().any(|tlb| tlb.fills == Fills::Victims),
             lower: LowerLevels::new(&spec.machine),
@@ -195,6 +199,7 @@ impl Design {
         if served == Filled::Walk && !self.prefetchers.is_empty() {
             self.prefetch_next(store, space, kind, number, SIZES[size]);
         }
+        self.siblings.miss(Miss { class, kind, held, number, size, address });
         read
     }
 
@@ -227,11 +232,12 @@ impl Design {
         if let Some(reach) = &mut self.reach {
             reach.invalidate(held, number);
         }
+        self.siblings.invalidate(held, number, size);
     }
 
     /// A copy of this design as design `bit` under another policy, with the same pages in its TLBs.
     pub fn fork(&self, store: &mut PageStore, bit: usize, policy: Arc<dyn PageSizePolicy>) -> Design {
-        let copy = Design { bit, reach: None, policy, ..self.clone() };
+        let copy = Design { bit, reach: None, siblings: Siblings::default(), policy, ..self.clone() };
         for array in &copy.first {
             array.mark_residency(store, bit);
         }

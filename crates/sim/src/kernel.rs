@@ -106,6 +106,7 @@ impl<O: WalkObserver> Pass<O> {
         }
         for design in &mut self.designs {
             design.walker.invalidate(start, bytes);
+            design.siblings.invalidate_walks(start, bytes);
         }
         self.split_at_ends(vpns);
         if matches!(change, Change::Gone { .. }) {

@@ -13,7 +13,9 @@
 //!
 //! Replacement that does not heed hits (first in, first out; random) fits in as it is. One that remembers hits
 //! otherwise than by their time (the pseudo-LRU kinds) is told of every reference but those that repeat the
-//! last one of their set, which change nothing for it: the front then keeps one page per set.
+//! last one of their set, which change nothing for it (`latest.rs`).
+//!
+//! Machines that differ only below the first level share its simulation (`siblings.rs`).
 //!
 //! References are never dropped, so counts need no correction, and models that count hits can.
 
@@ -33,6 +35,7 @@ mod prefetch;
 mod profile;
 mod reach;
 mod recency;
+mod siblings;
 mod store;
 
 pub use attribution::{MappingCounts, NoObserver, Walk, WalkObserver};

@@ -5,6 +5,7 @@ use crate::design::{Design, DesignSpec, share_huge, splits_data};
 use crate::fetch::{FetchTable, SEVERAL};
 use crate::front::Told;
 use crate::kernel::{Follower, Untouched};
+use crate::siblings::alike;
 use crate::store::{FETCH, PageStore, bits, class_of};
 use pagewalk_mm::{AddressSpace, Change, MappingId, PageSizePolicy, Scope};
 use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Span};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 #[derive(Debug, thiserror::Error)]
 pub enum PassError {
     /// No design, or more than one word of residency bits holds.
-    #[error("{0} designs in one pass: from 1 to {max} are possible", max = Pass::<NoObserver>::DESIGNS_MAX)]
+    #[error("{0} different first levels in one pass: from 1 to {max} are possible", max = Pass::<NoObserver>::DESIGNS_MAX)]
     DesignCount(usize),
     /// Pages that cannot be simulated yet.
     #[error("machine `{0}` has pages of {1}: only those of 4K and 2M can be simulated yet")]
@@ -67,6 +68,8 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     pub(crate) space: AddressSpace,
     pub(crate) store: PageStore,
     pub(crate) designs: Vec<Design>,
+    /// Where the results of each of the specifications are: a design, and which of its siblings.
+    pub(crate) order: Vec<(usize, Option<usize>)>,
     /// Designs that still count: a bit each.
     active: u64,
     /// Designs that are told of hits.
@@ -87,14 +90,12 @@ pub struct Pass<O: WalkObserver = NoObserver> {
 }
 
 impl<O: WalkObserver> Pass<O> {
-    /// Most designs in one pass: a residency word holds so many bits.
+    /// Most different first levels in one pass: a residency word holds so many bits.
     pub const DESIGNS_MAX: usize = 64;
 
-    /// A pass over `specs`; the first one is observed.
+    /// A pass over `specs`; the first one is observed. Those that share their policy (the same `Arc`) and have equal
+    /// first levels count as one design, and cost little more.
     pub fn new(specs: Vec<DesignSpec>, observer: O) -> Result<Pass<O>, PassError> {
-        if specs.is_empty() || specs.len() > Self::DESIGNS_MAX {
-            return Err(PassError::DesignCount(specs.len()));
-        }
         if let Some(spec) = specs.iter().find(|spec| spec.machine.paging != Paging::FOUR_KIB) {
             return Err(PassError::Paging(spec.machine.name.clone(), spec.machine.paging));
         }
@@ -103,6 +104,7 @@ impl<O: WalkObserver> Pass<O> {
             space: AddressSpace::default(),
             store: PageStore::new(),
             designs: Vec::new(),
+            order: Vec::new(),
             active: 0,
             mindful: 0,
             observer,
@@ -118,9 +120,23 @@ impl<O: WalkObserver> Pass<O> {
             every_fetch: false,
             changes: Vec::new(),
         };
-        for (bit, spec) in specs.into_iter().enumerate() {
-            pass.add(Design::new(spec, bit, split));
-            pass.store.huge_refs.push(Default::default());
+        let mut distinct: Vec<DesignSpec> = Vec::new();
+        for spec in specs {
+            if let Some(design) = distinct.iter().position(|first| alike(first, &spec)) {
+                let sibling = pass.designs[design].siblings.add(spec);
+                pass.order.push((design, Some(sibling)));
+                continue;
+            }
+            let bit = distinct.len();
+            distinct.push(spec.clone());
+            if bit < Self::DESIGNS_MAX {
+                pass.order.push((bit, None));
+                pass.add(Design::new(spec, bit, split));
+                pass.store.huge_refs.push(Default::default());
+            }
+        }
+        if distinct.is_empty() || distinct.len() > Self::DESIGNS_MAX {
+            return Err(PassError::DesignCount(distinct.len()));
         }
         Ok(pass)
     }
@@ -151,6 +167,7 @@ impl<O: WalkObserver> Pass<O> {
         let bit = self.designs.len();
         let mut copy = self.designs[0].fork(&mut self.store, bit, policy);
         copy.name = name;
+        self.order.push((bit, None));
         self.add(copy);
         bit
     }

@@ -20,7 +20,7 @@ struct Member {
 struct Page {
     stamp: u64,
     /// Members that hold it.
-    held: u32,
+    held: u64,
 }
 
 /// LRU arrays of several sizes over one stream.
@@ -33,31 +33,40 @@ pub(crate) struct ReachFamily {
 }
 
 impl ReachFamily {
-    /// A family of at most 32 geometries.
+    /// Most members: a bit each.
+    pub const MEMBERS_MAX: usize = 64;
+
+    /// A family of at most [`ReachFamily::MEMBERS_MAX`] geometries.
     pub fn new(geometries: impl IntoIterator<Item = Geometry>) -> ReachFamily {
-        let member = |geometry: Geometry| Member {
-            geometry,
-            slots: vec![Packed::EMPTY; geometry.entries()],
-            misses: 0,
-        };
-        let members: Vec<Member> = geometries.into_iter().map(member).collect();
-        assert!(members.len() <= 32, "one bit per member");
-        ReachFamily { members, pages: Default::default(), clock: 0 }
+        let mut family = ReachFamily { members: Vec::new(), pages: Default::default(), clock: 0 };
+        geometries.into_iter().for_each(|geometry| family.add(geometry));
+        family
     }
 
-    /// A reference to what `held` names, whose page number at its size is `number`, reached the last level.
-    pub fn touch(&mut self, held: Held, number: u64) {
-        let all = u32::MAX.checked_shr(32 - self.members.len() as u32).unwrap_or(0);
+    /// Adds a member to a family that has seen nothing yet.
+    pub fn add(&mut self, geometry: Geometry) {
+        assert!(
+            self.members.len() < Self::MEMBERS_MAX && self.clock == 0,
+            "one bit per member, from the start"
+        );
+        self.members.push(Member { geometry, slots: vec![Packed::EMPTY; geometry.entries()], misses: 0 });
+    }
+
+    /// A reference to what `held` names, whose page number at its size is `number`, reached the last level. Returns
+    /// the members that did not hold it: a bit each.
+    pub fn touch(&mut self, held: Held, number: u64) -> u64 {
+        let all = u64::MAX.checked_shr(64 - self.members.len() as u32).unwrap_or(0);
         let (kind, id) = Packed::new(held).parts();
         if self.pages[kind].len() <= id {
             self.pages[kind].resize(id + 1, Page::default());
         }
         self.clock += 1;
         let missing = all & !self.pages[kind][id].held;
-        for member in bits(missing.into()) {
+        for member in bits(missing) {
             self.fill(member, Packed::new(held), number);
         }
         self.pages[kind][id] = Page { held: all, stamp: self.clock };
+        missing
     }
 
     fn fill(&mut self, member: usize, held: Packed, number: u64) {
@@ -83,7 +92,7 @@ impl ReachFamily {
         let packed = Packed::new(held);
         let (kind, id) = packed.parts();
         let Some(page) = self.pages[kind].get_mut(id) else { return };
-        for member in bits(std::mem::take(&mut page.held).into()) {
+        for member in bits(std::mem::take(&mut page.held)) {
             let Member { geometry, slots, .. } = &mut self.members[member];
             let first = geometry.set_of(number) * geometry.ways();
             let ways = &mut slots[first..first + geometry.ways()];

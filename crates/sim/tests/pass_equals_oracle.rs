@@ -6,17 +6,41 @@ mod slow;
 
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_oracle::{Counts, Paging, Prefetch};
+use pagewalk_setassoc::{Replacement, SetIndex};
 use pagewalk_sim::{DesignSpec, NoObserver, Pass};
 use pagewalk_trace::Event;
-use pagewalk_translate::{MachineSpec, PrefetchCounts};
+use pagewalk_translate::{Fills, MachineSpec, PrefetchCounts};
+use pagewalk_units::PageSize;
 use proptest::prelude::*;
 use random::{Op, Random};
 use slow::{Slow, feed};
 use std::sync::Arc;
 
+/// A machine with the first level of `first`, and often with one plain array below it: what a pass simulates together.
+fn sibling(random: &mut Random, index: usize, first: &MachineSpec) -> MachineSpec {
+    let mut other = random::machine(random, index);
+    other.tlbs.retain(|tlb| tlb.level > 1);
+    other.tlbs.iter_mut().for_each(|tlb| (tlb.fills, tlb.prefetch) = (Fills::Walks, None));
+    if random.below(2) == 0 {
+        other.tlbs.truncate(1);
+        for tlb in &mut other.tlbs {
+            tlb.page_sizes = vec![PageSize::FOUR_KIB, PageSize::TWO_MIB];
+            (tlb.replacement, tlb.index) = (Replacement::Lru, SetIndex::Modulo);
+        }
+    }
+    // In front of the others or behind them: the order in a file says nothing of levels.
+    let at = if random.below(2) == 0 { 0 } else { other.tlbs.len() };
+    other.tlbs.splice(at..at, first.level(1).map(|(_, tlb)| tlb.clone()));
+    other
+}
+
 fn check(seed: u64) {
     let mut random = Random::new(seed);
-    let machines: Vec<MachineSpec> = (0..3).map(|i| random::machine(&mut random, i)).collect();
+    let mut machines: Vec<MachineSpec> = (0..3).map(|i| random::machine(&mut random, i)).collect();
+    for i in 3..3 + random.below(4) as usize {
+        let first = random.of(&[0, 0, 1]);
+        machines.push(sibling(&mut random, i, &machines[first].clone()));
+    }
     let program = random::program(&mut random, true);
     let pagings: [(Paging, Arc<dyn PageSizePolicy>); 3] = [
         (Paging::Small, Arc::new(Small)),

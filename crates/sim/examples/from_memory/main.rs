@@ -7,21 +7,26 @@
 //! - `profile`: the same with attribution to functions, pages and mappings, under the recording host's
 //!   transparent huge pages: what `pagewalk simulate` does after decoding;
 //! - `what_if`: that with every alternative that `pagewalk profile` tries;
+//! - `hundred`: a hundred two-level machines on 4 KiB pages together, counts only;
 //! - `plain`: a straightforward loop that looks every reference up. Its walks must equal those of `pass`.
+//!
+//! - `plain_hundred`: that loop for each of the hundred, one after the other. It must count the same walks.
 //!
 //! The ways take turns on each stretch, with as many simulators as there are repetitions (one of the slow `plain`),
 //! so that a noisy moment of the machine meets all of them. A stretch is larger than most caches.
 
 mod held;
+mod hundred;
 mod plain;
 
 use held::Stretch;
-use pagewalk_mm::{Small, ThpMode};
+use pagewalk_mm::{PageSizePolicy, Small, ThpMode};
 use pagewalk_setassoc::Replacement;
-use pagewalk_sim::{DesignSpec, Library, NoObserver, Pass, Profile};
+use pagewalk_sim::{DesignCounts, DesignSpec, Library, NoObserver, Pass, Profile};
 use pagewalk_trace::pwt::Reader;
-use pagewalk_trace::{Analysis, Source};
+use pagewalk_trace::{Analysis, Batch, Event, Source};
 use pagewalk_translate::MachineSpec;
+use pagewalk_units::RefIndex;
 use plain::Plain;
 use std::error::Error;
 use std::fs::File;
@@ -36,7 +41,7 @@ const USAGE: &str = "usage: from_memory [--machine NAME|FILE.toml] [--replacemen
                      [--ways WAY,…] T.pwt…";
 
 /// The ways of simulating.
-const WAYS: [&str; 4] = ["pass", "profile", "what_if", "plain"];
+const WAYS: [&str; 6] = ["pass", "profile", "what_if", "plain", "hundred", "plain_hundred"];
 
 struct Options {
     machine: String,
@@ -56,7 +61,7 @@ impl Options {
             replacement: None,
             records: usize::MAX,
             repetitions: 3,
-            ways: WAYS.map(str::to_owned).to_vec(),
+            ways: WAYS[..4].iter().map(|&way| way.to_owned()).collect(),
             traces: vec![],
         };
         while let Some(word) = words.next() {
@@ -112,7 +117,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     }
     let mut measured = Measured::default();
     for (way, seconds) in WAYS.iter().zip(&mut measured.seconds) {
-        let repetitions = if *way == "plain" { 1 } else { options.repetitions };
+        let repetitions = if way.starts_with("plain") { 1 } else { options.repetitions };
         seconds.resize(if options.ways.iter().any(|w| w == way) { repetitions } else { 0 }, 0.0);
     }
     for trace in &options.traces {
@@ -121,15 +126,22 @@ fn run() -> Result<(), Box<dyn Error>> {
         let most = options.records - measured.records;
         time(reader, &machine, most, &mut measured).map_err(|error| format!("{trace}: {error}"))?;
     }
-    let Measured { records, seconds: [pass, profile, what_if, plain], walks } = measured;
-    if !pass.is_empty() && !plain.is_empty() && walks[0] != walks[3] {
-        return Err(format!("the pass counted {} walks, the plain loop {}", walks[0], walks[3]).into());
+    let Measured { records, seconds, walks } = measured;
+    for [fast, slow] in [[0, 3], [4, 5]] {
+        if !seconds[fast].is_empty() && !seconds[slow].is_empty() && walks[fast] != walks[slow] {
+            let [fast_walks, slow_walks] = [walks[fast], walks[slow]];
+            return Err(
+                format!("{} counted {fast_walks} walks, {} {slow_walks}", WAYS[fast], WAYS[slow]).into()
+            );
+        }
     }
+    let ways: Vec<String> =
+        WAYS.iter().zip(&seconds).map(|(way, taken)| format!("{way:?}:{taken:?}")).collect();
     println!(
-        "{{\"machine\":{:?},\"records\":{records},\"walks\":{},\"pass\":{pass:?},\"profile\":{profile:?},\
-         \"what_if\":{what_if:?},\"plain\":{plain:?}}}",
+        "{{\"machine\":{:?},\"records\":{records},\"walks\":{},{}}}",
         options.machine,
-        walks.iter().max().unwrap_or(&0)
+        walks.iter().max().unwrap_or(&0),
+        ways.join(",")
     );
     Ok(())
 }
@@ -148,20 +160,28 @@ fn time(
     let mut profiles = several(counts[1], || profile(false))?;
     let mut what_ifs = several(counts[2], || profile(true))?;
     let mut loops = several(counts[3], || Ok(Plain::new(machine)))?;
+    let machines = hundred::machines(machine);
+    let mut hundreds = several(counts[4], || counting_all(&machines))?;
+    let mut plain_hundreds = several(counts[5], || Ok(Hundred(machines.iter().map(Plain::new).collect())))?;
     let mut stretch = Stretch::default();
     let mut records = 0;
     while records < most && stretch.read(&mut source, STRETCH.min(most - records))?.is_some() {
         records += stretch.records();
-        let [of_pass, of_profile, of_what_if, of_plain] = &mut measured.seconds;
+        let [of_pass, of_profile, of_what_if, of_plain, of_hundred, of_plain_hundred] = &mut measured.seconds;
         for repetition in 0..counts.into_iter().max().unwrap_or(0) {
             play(&stretch, of_pass, &mut passes, repetition);
             play(&stretch, of_profile, &mut profiles, repetition);
             play(&stretch, of_what_if, &mut what_ifs, repetition);
             play(&stretch, of_plain, &mut loops, repetition);
+            play(&stretch, of_hundred, &mut hundreds, repetition);
+            play(&stretch, of_plain_hundred, &mut plain_hundreds, repetition);
         }
     }
     measured.walks[0] += passes.first_mut().map_or(0, |pass| pass.finish()[0].walks());
     measured.walks[3] += loops.first().map_or(0, |plain| plain.walks);
+    let walks_of_all = |pass: &mut Pass| pass.finish().iter().map(DesignCounts::walks).sum::<u64>();
+    measured.walks[4] += hundreds.first_mut().map_or(0, walks_of_all);
+    measured.walks[5] += plain_hundreds.first().map_or(0, |hundred| hundred.0.iter().map(|p| p.walks).sum());
     measured.records += records;
     Ok(())
 }
@@ -176,9 +196,32 @@ fn play<T: Analysis>(stretch: &Stretch, seconds: &mut [f64], simulators: &mut [T
 }
 
 fn counting(machine: &MachineSpec) -> Result<Pass, Box<dyn Error>> {
-    let (name, machine) = (machine.name.clone(), machine.clone());
-    let design = DesignSpec { name, machine, policy: Arc::new(Small), reach: None };
-    Ok(Pass::new(vec![design], NoObserver)?)
+    counting_all(std::slice::from_ref(machine))
+}
+
+/// All of `machines` in one pass.
+fn counting_all(machines: &[MachineSpec]) -> Result<Pass, Box<dyn Error>> {
+    let policy: Arc<dyn PageSizePolicy> = Arc::new(Small);
+    let design = |machine: &MachineSpec| DesignSpec {
+        name: machine.name.clone(),
+        machine: machine.clone(),
+        policy: Arc::clone(&policy),
+        reach: None,
+    };
+    Ok(Pass::new(machines.iter().map(design).collect(), NoObserver)?)
+}
+
+/// Several analyses of one stream, each over a whole batch before the next.
+struct Hundred<A>(Vec<A>);
+
+impl<A: Analysis> Analysis for Hundred<A> {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.0.iter_mut().for_each(|analysis| analysis.on_batch(batch));
+    }
+
+    fn on_event(&mut self, at: RefIndex, event: &Event) {
+        self.0.iter_mut().for_each(|analysis| analysis.on_event(at, event));
+    }
 }
 
 fn policy(name: &str) -> Result<Replacement, String> {

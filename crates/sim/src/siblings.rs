@@ -1,0 +1,186 @@
+//! Designs that differ from another only below the first level.
+//!
+//! They hold the same pages in the same first level at all times, so one simulation of it serves them all; each has
+//! lower levels, a walker and counts of its own. Where the lower levels are one least-recently-used array, even those
+//! share: see [`crate::reach`].
+
+use crate::design::{DesignSpec, MissCounts, SIZES};
+use crate::held::Held;
+use crate::reach::ReachFamily;
+use crate::store::FETCH;
+use pagewalk_setassoc::{Geometry, Replacement, SetIndex};
+use pagewalk_translate::{ArrayCounts, Filled, Fills, LowerLevels, MachineSpec, TlbSpec, Walker};
+use pagewalk_units::{Kind, VirtAddr};
+use std::sync::Arc;
+
+/// A first-level miss: what all of them are asked.
+#[derive(Clone, Copy)]
+pub(crate) struct Miss {
+    pub class: usize,
+    pub kind: Kind,
+    pub held: Held,
+    /// The page number at its size, and the size's index.
+    pub number: u64,
+    pub size: usize,
+    pub address: VirtAddr,
+}
+
+/// One design's part below the first level.
+#[derive(Clone, Debug)]
+pub(crate) struct Sibling {
+    pub name: String,
+    pub machine: MachineSpec,
+    /// Its own lower levels, where the family does not stand for them.
+    lower: Option<LowerLevels>,
+    pub walker: Walker,
+    /// First-level misses and crossings are counted by the design that it belongs to.
+    pub counts: MissCounts,
+}
+
+/// Designs with one first level, by where their lower level is simulated.
+#[derive(Clone, Debug)]
+pub(crate) struct Siblings {
+    all: Vec<Sibling>,
+    /// Index of each member of `family`.
+    members: Vec<usize>,
+    family: ReachFamily,
+    /// Indices of those with arrays of their own.
+    alone: Vec<usize>,
+}
+
+impl Default for Siblings {
+    fn default() -> Siblings {
+        Siblings { all: Vec::new(), members: Vec::new(), family: ReachFamily::new([]), alone: Vec::new() }
+    }
+}
+
+/// Whether a design can be a sibling of one that has only just been made of `first`.
+pub(crate) fn alike(first: &DesignSpec, other: &DesignSpec) -> bool {
+    let level =
+        |spec: &DesignSpec| -> Vec<TlbSpec> { spec.machine.level(1).map(|(_, tlb)| tlb.clone()).collect() };
+    Arc::ptr_eq(&first.policy, &other.policy)
+        && other.reach.is_none()
+        && first.machine.paging == other.machine.paging
+        && [first, other].iter().all(|spec| spec.machine.tlbs.iter().all(is_plain))
+        && level(first) == level(other)
+}
+
+/// Whether an array is filled by what misses it and by nothing else.
+fn is_plain(tlb: &TlbSpec) -> bool {
+    tlb.fills == Fills::Walks && tlb.prefetch.is_none()
+}
+
+/// The shape of the one lower array that is ever used, if a family can stand for it.
+fn family_shape(machine: &MachineSpec) -> Option<Geometry> {
+    let used = |tlb: &&TlbSpec| tlb.level > 1 && SIZES.iter().any(|&size| tlb.holds(size));
+    let mut arrays = machine.tlbs.iter().filter(used);
+    let (Some(array), None) = (arrays.next(), arrays.next()) else { return None };
+    let all_kinds = [Kind::Fetch, Kind::Load, Kind::Store].iter().all(|&kind| array.serves.has(kind));
+    let all_sizes = SIZES.iter().all(|&size| array.holds(size));
+    let plain =
+        array.replacement == Replacement::Lru && array.index == SetIndex::Modulo && array.reserved == 0;
+    (array.level == 2 && machine.last_level() == 2 && all_kinds && all_sizes && plain)
+        .then_some(array.geometry)
+}
+
+impl Siblings {
+    /// Adds a design; its index among the siblings.
+    pub fn add(&mut self, spec: DesignSpec) -> usize {
+        let index = self.all.len();
+        let lower = match family_shape(&spec.machine) {
+            Some(geometry) if self.members.len() < ReachFamily::MEMBERS_MAX => {
+                self.members.push(index);
+                self.family.add(geometry);
+                None
+            }
+            _ => {
+                self.alone.push(index);
+                Some(LowerLevels::new(&spec.machine))
+            }
+        };
+        self.all.push(Sibling {
+            lower,
+            walker: Walker::new(&spec.machine.walker),
+            name: spec.name,
+            machine: spec.machine,
+            counts: MissCounts::default(),
+        });
+        index
+    }
+
+    /// The sibling with this index; `misses`: first-level misses of its first level by class.
+    pub fn get(&self, index: usize) -> &Sibling {
+        &self.all[index]
+    }
+
+    /// Serves a first-level miss in all of them.
+    pub fn miss(&mut self, miss: Miss) {
+        if !self.members.is_empty() {
+            let missing = self.family.touch(miss.held, miss.number);
+            for member in crate::store::bits(missing) {
+                self.all[self.members[member]].walk(miss);
+            }
+        }
+        for &index in &self.alone {
+            self.all[index].serve(miss);
+        }
+    }
+
+    /// Drops a translation from all of them.
+    pub fn invalidate(&mut self, held: Held, number: u64, size: usize) {
+        self.family.invalidate(held, number);
+        for sibling in &mut self.all {
+            if let Some(lower) = &mut sibling.lower {
+                lower.invalidate(number, SIZES[size]);
+            }
+            sibling.walker.invalidate_page(number, SIZES[size]);
+        }
+    }
+
+    /// Drops what walkers keep of a range.
+    pub fn invalidate_walks(&mut self, start: VirtAddr, bytes: u64) {
+        self.all.iter_mut().for_each(|sibling| sibling.walker.invalidate(start, bytes));
+    }
+
+    /// Lookups and hits of the lower arrays of the sibling with this index, by their index in its machine. `misses`:
+    /// those of the first level, by class.
+    pub fn lower_counts(&self, index: usize, misses: [u64; 3]) -> Vec<(usize, ArrayCounts)> {
+        let sibling = &self.all[index];
+        if let Some(lower) = &sibling.lower {
+            return lower.counts().collect();
+        }
+        let below = sibling.machine.tlbs.iter().enumerate().filter(|(_, tlb)| tlb.level > 1);
+        let kinds = [Kind::Fetch, Kind::Load, Kind::Store];
+        below
+            .map(|(array, tlb)| {
+                let lookups =
+                    (0..3).filter(|&class| tlb.serves.has(kinds[class])).map(|class| misses[class]).sum();
+                let used = SIZES.iter().any(|&size| tlb.holds(size));
+                let hits = if used { lookups - sibling.counts.walks.iter().sum::<u64>() } else { 0 };
+                (array, ArrayCounts { lookups, hits })
+            })
+            .collect()
+    }
+
+    /// Misses that a lower level of the sibling with this index served, of all `misses` of its first level.
+    pub fn lower_hits(&self, index: usize, misses: u64) -> u64 {
+        misses - self.all[index].counts.walks.iter().sum::<u64>()
+    }
+}
+
+impl Sibling {
+    fn serve(&mut self, miss: Miss) {
+        let Some(lower) = &mut self.lower else { return };
+        let served = lower.look_up(miss.kind, miss.address, SIZES[miss.size]);
+        lower.fill(miss.kind, miss.address, SIZES[miss.size], served);
+        if served == Filled::Walk {
+            self.walk(miss);
+        }
+    }
+
+    fn walk(&mut self, miss: Miss) {
+        let read = self.walker.walk(miss.address, SIZES[miss.size]);
+        self.counts.walks[usize::from(miss.class != FETCH)] += 1;
+        self.counts.walk_references += u64::from(read);
+    }
+}
