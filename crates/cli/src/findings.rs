@@ -1,6 +1,7 @@
 //! From what the simulator found to the result that is printed: names, symbols, metrics.
 
 use pagewalk_mm::{AddressSpace, MappingId};
+use pagewalk_report::page_name;
 use pagewalk_report::schema::{
     Attribution, FunctionRow, Heat, HeatRow, MachineDescription, MachineResult, MappingRow, Metrics, Number,
     PageRow, ProcessResult, ReachPoint, TlbDescription, WalkCacheDescription, WhatIf,
@@ -45,7 +46,7 @@ impl Namer {
         let per_walk_reference = machines[0].cost.walk_reference;
         let attribution = self.attribution(header.pid, findings, per_walk_reference, detail);
         let space = findings.space();
-        let what_if = findings.alternatives().into_iter().map(|a| what_if(&a, space, per_walk_reference));
+        let what_if = findings.alternatives().into_iter().map(|a| what_if(&a, space, &machines[0]));
         let what_if = what_if.collect();
         let mut process = ProcessResult {
             pid: header.pid,
@@ -73,7 +74,7 @@ impl Namer {
         let all = findings.pages();
         let kept = if detail == Detail::Full { PAGES_MAX.min(all.len()) } else { 0 };
         let pages = all[..kept].iter().map(|page| PageRow {
-            address: page.vpn.start().0,
+            address: page.page.0,
             mapping: findings.space().info(page.mapping).name.clone(),
             walks_fetch: page.walks_fetch,
             walks_data: page.walks_data,
@@ -206,28 +207,35 @@ fn reach(findings: &Findings<'_>) -> Vec<ReachPoint> {
     findings.reach().into_iter().filter(|point| point.entries > 0).map(point).collect()
 }
 
-fn what_if(alternative: &Alternative, space: &AddressSpace, cost: u64) -> WhatIf {
+fn what_if(alternative: &Alternative, space: &AddressSpace, machine: &MachineSpec) -> WhatIf {
+    let cost = machine.cost.walk_reference;
     let name = |id: MappingId| space.info(id).name.clone();
-    let (id, title, class, mapping) = match alternative.kind {
-        AlternativeKind::Baseline => ("baseline", "as it is".to_owned(), "modelled", None),
-        AlternativeKind::AllSmall => ("all_4k", "everything on 4 KB pages".to_owned(), "modelled", None),
+    let (base, huge) = (machine.paging.base().to_string(), machine.paging.huge().to_string());
+    let everything = |size: &str| format!("everything on {} pages", page_name(size));
+    let (id, title, class, mapping, page_size) = match alternative.kind {
+        AlternativeKind::Baseline => ("baseline", "as it is".to_owned(), "modelled", None, None),
+        AlternativeKind::AllSmall => ("all_4k", everything(&base), "modelled", None, Some(base)),
         AlternativeKind::ThpAlways => {
-            ("thp", "huge pages wherever Linux gives them (THP always)".to_owned(), "modelled", None)
+            ("thp", "huge pages wherever Linux gives them (THP always)".to_owned(), "modelled", None, None)
         }
-        AlternativeKind::AllHuge => ("all_2m", "everything on 2 MB pages".to_owned(), "modelled", None),
-        AlternativeKind::DoubleTlb => ("double_tlb", "TLBs twice as large".to_owned(), "modelled", None),
+        AlternativeKind::AllHuge => ("all_2m", everything(&huge), "modelled", None, Some(huge)),
+        AlternativeKind::DoubleTlb => {
+            ("double_tlb", "TLBs twice as large".to_owned(), "modelled", None, None)
+        }
         AlternativeKind::Mapping(id) => {
             let name = name(id);
             let short = name.rsplit_once('/').map_or(name.as_str(), |(_, file)| file);
-            ("mapping_2m", format!("{short} alone on 2 MB"), "modelled", Some(name))
+            let title = format!("{short} alone on {}", page_name(&huge));
+            ("mapping_2m", title, "modelled", Some(name), Some(huge))
         }
-        AlternativeKind::PerfectTlb => ("perfect_tlb", "a perfect TLB".to_owned(), "bound", None),
+        AlternativeKind::PerfectTlb => ("perfect_tlb", "a perfect TLB".to_owned(), "bound", None, None),
     };
     WhatIf {
         id: id.to_owned(),
         title,
         class: class.to_owned(),
         mapping,
+        page_size,
         from_instruction: alternative.from_instruction,
         to_instruction: alternative.to_instruction,
         walks: alternative.walks,

@@ -2,7 +2,7 @@
 //!
 //! Design constraints: has never heard of a TLB. [`AddressSpace`] follows the stream's events as Linux
 //! would (splitting, merging and naming mappings) and says what each event took away; a
-//! [`PageSizePolicy`] is asked once per first touch of a 2 MiB block.
+//! [`PageSizePolicy`] is asked once per first touch of a block as large as a huge page.
 
 mod mapping;
 mod policy;

@@ -2,9 +2,10 @@
 
 use crate::{MappingId, MappingInfo};
 use pagewalk_trace::{Event, FileIdentity, Mapping, MappingKind, Protection};
-use pagewalk_units::{PAGE_BYTES, VirtAddr, Vpn};
+use pagewalk_units::{PAGE_BYTES, PageSize, VirtAddr};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// `madvise` advice about huge pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,9 +118,15 @@ impl AddressSpace {
         (address.0 < vma.end).then_some(vma)
     }
 
-    /// The named mapping of a page.
-    pub fn mapping_of(&self, vpn: Vpn) -> MappingId {
-        self.vma(vpn.start()).map_or(MappingId::UNKNOWN, |vma| vma.mapping)
+    /// The lowest area that has some byte of the range.
+    pub fn vma_within(&self, range: Range<u64>) -> Option<&Vma> {
+        let before = self.vma(VirtAddr(range.start));
+        before.or_else(|| self.areas.range(range).next().map(|(_, vma)| vma))
+    }
+
+    /// The named mapping of a page: that of its lowest mapped byte.
+    pub fn mapping_of(&self, page: Range<u64>) -> MappingId {
+        self.vma_within(page).map_or(MappingId::UNKNOWN, |vma| vma.mapping)
     }
 
     /// What is known of a named mapping.
@@ -138,16 +145,24 @@ impl AddressSpace {
     }
 
     /// Whether some executable area overlaps the range.
-    pub fn has_code(&self, range: std::ops::Range<u64>) -> bool {
+    pub fn has_code(&self, range: Range<u64>) -> bool {
         let first = self.vma(VirtAddr(range.start)).map_or(range.start, |vma| vma.start);
         first < range.end && self.areas.range(first..range.end).any(|(_, vma)| vma.protection.execute)
     }
 
-    /// Pages of `mapping` inside `[start, end)`.
-    pub fn pages_within(&self, mapping: MappingId, start: u64, end: u64) -> u64 {
-        let first = self.vma(VirtAddr(start)).map_or(start, |vma| vma.start);
-        let areas = self.areas.range(first..end).map(|(_, vma)| vma).filter(|vma| vma.mapping == mapping);
-        areas.map(|vma| (vma.end.min(end) - vma.start.max(start)) / PAGE_BYTES).sum()
+    /// Pages of size `page` inside `range` that have some byte of `mapping`. The range is of whole pages.
+    pub fn pages_within(&self, mapping: MappingId, range: Range<u64>, page: PageSize) -> u64 {
+        let first = self.vma(VirtAddr(range.start)).map_or(range.start, |vma| vma.start);
+        let areas = self.areas.range(first..range.end).map(|(_, vma)| vma);
+        // Areas ascend, and one may begin in the page that the one before it ends in: that page counts once.
+        let (mut pages, mut counted) = (0, page.number(VirtAddr(range.start)));
+        for vma in areas.filter(|vma| vma.mapping == mapping) {
+            let start = page.number(VirtAddr(vma.start)).max(counted);
+            let end = page.number(VirtAddr(vma.end.min(range.end) - 1)) + 1;
+            pages += end.saturating_sub(start);
+            counted = counted.max(end);
+        }
+        pages
     }
 
     /// Applies an event; appends to `changes` what it took away.
@@ -406,9 +421,14 @@ fn range(start: u64, bytes: u64) -> (u64, u64) {
     (start & !mask, end.max(start & !mask))
 }
 
+/// Neighbours go together: what a call unmaps is one range, whatever areas lie in it.
 fn gone(start: u64, bytes: u64, changes: &mut Vec<Change>) {
-    if bytes > 0 {
-        changes.push(Change::Gone { start: VirtAddr(start), bytes });
+    match changes.last_mut() {
+        Some(Change::Gone { start: before, bytes: length }) if before.0 + *length == start => {
+            *length += bytes
+        }
+        _ if bytes > 0 => changes.push(Change::Gone { start: VirtAddr(start), bytes }),
+        _ => {}
     }
 }
 

@@ -5,27 +5,26 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How page sizes are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paging {
-    /// 4 KiB everywhere.
+    /// Base pages everywhere.
     Small,
-    /// 2 MiB everywhere.
+    /// Huge pages everywhere.
     Everything,
     /// Transparent huge pages at fault time for anonymous memory.
     Thp,
-    /// 2 MiB for the pages from the first number up to the second, 4 KiB for the rest.
+    /// Huge pages for the base pages from the first number up to the second, base pages for the rest.
     Range(u64, u64),
 }
 
-/// Pages per huge page.
-const PAGES: u64 = 512;
-
-/// Mapped pages, touched pages, huge blocks.
+/// Mapped pieces, touched pages, huge blocks.
 #[derive(Clone, Debug)]
 pub struct Kernel {
     /// The policy.
     pub paging: Paging,
-    /// Mapped pages: whether anonymous.
+    /// log2 of the bytes of a base page, and of a huge page.
+    pub shifts: [u32; 2],
+    /// Mapped pieces of 4 KiB: whether anonymous.
     pub mapped: BTreeMap<u64, bool>,
-    /// Pages backed by memory because something touched them.
+    /// Base pages backed by memory because something touched them.
     pub touched: BTreeSet<u64>,
     /// Blocks mapped by one huge page.
     pub huge: BTreeSet<u64>,
@@ -35,72 +34,101 @@ pub struct Kernel {
 
 impl Kernel {
     /// Nothing mapped.
-    pub fn new(paging: Paging) -> Kernel {
-        Kernel { paging, mapped: BTreeMap::new(), touched: BTreeSet::new(), huge: BTreeSet::new(), faults: 0 }
+    pub fn new(paging: Paging, shifts: [u32; 2]) -> Kernel {
+        Kernel {
+            paging,
+            shifts,
+            mapped: BTreeMap::new(),
+            touched: BTreeSet::new(),
+            huge: BTreeSet::new(),
+            faults: 0,
+        }
     }
 
-    /// log2 of the size at which `vpn` is mapped, after touching it.
-    pub fn touch(&mut self, vpn: u64) -> u32 {
-        let block = vpn / PAGES;
-        if self.touched.insert(vpn) {
+    /// Base pages in a huge page.
+    fn pages(&self) -> u64 {
+        1 << (self.shifts[1] - self.shifts[0])
+    }
+
+    /// Pieces of 4 KiB in a base page.
+    fn pieces(&self) -> u64 {
+        1 << (self.shifts[0] - 12)
+    }
+
+    /// log2 of the size at which base page `page` is mapped, after touching it.
+    pub fn touch(&mut self, page: u64) -> u32 {
+        let block = page / self.pages();
+        if self.touched.insert(page) {
             self.faults += 1;
-            let pages = block * PAGES..(block + 1) * PAGES;
-            let others = self.touched.range(pages.clone()).any(|&page| page != vpn);
-            let anonymous = pages.clone().all(|page| self.mapped.get(&page) == Some(&true));
-            if self.paging == Paging::Thp && anonymous && !others {
-                self.huge.insert(block);
+            let pages = block * self.pages()..(block + 1) * self.pages();
+            let others = self.touched.range(pages.clone()).any(|&other| other != page);
+            if self.paging == Paging::Thp && !others {
+                let pieces = pages.start * self.pieces()..pages.end * self.pieces();
+                let anonymous =
+                    self.mapped.range(pieces.clone()).filter(|(_, anonymous)| **anonymous).count();
+                if anonymous as u64 == pieces.end - pieces.start {
+                    self.huge.insert(block);
+                }
             }
         }
-        self.size(vpn)
+        self.size(page)
     }
 
-    /// log2 of the size at which `vpn` is mapped.
-    pub fn size(&self, vpn: u64) -> u32 {
-        match self.paging {
-            Paging::Small => 12,
-            Paging::Everything => 21,
-            Paging::Range(start, end) => 12 + 9 * u32::from((start..end).contains(&vpn)),
-            Paging::Thp => 12 + 9 * u32::from(self.huge.contains(&(vpn / PAGES))),
-        }
+    /// log2 of the size at which base page `page` is mapped.
+    pub fn size(&self, page: u64) -> u32 {
+        self.shifts[usize::from(match self.paging {
+            Paging::Small => false,
+            Paging::Everything => true,
+            Paging::Range(start, end) => (start..end).contains(&page),
+            Paging::Thp => self.huge.contains(&(page / self.pages())),
+        })]
     }
 
-    /// log2 of the size of what maps `vpn`, if something does: it was touched, or the huge page around it was.
-    pub fn present(&self, vpn: u64) -> Option<u32> {
-        let block = vpn / PAGES * PAGES..(vpn / PAGES + 1) * PAGES;
+    /// log2 of the size of what maps base page `page`, if something does: it was touched, or the huge page around it
+    /// was.
+    pub fn present(&self, page: u64) -> Option<u32> {
+        let pages = self.pages();
+        let block = page / pages * pages..(page / pages + 1) * pages;
         let around = match self.paging {
             Paging::Everything => block,
-            Paging::Range(start, end) if (start..end).contains(&vpn) => {
+            Paging::Range(start, end) if (start..end).contains(&page) => {
                 start.max(block.start)..end.min(block.end)
             }
-            Paging::Thp if self.huge.contains(&(vpn / PAGES)) => block,
-            _ => vpn..vpn + 1,
+            Paging::Thp if self.huge.contains(&(page / pages)) => block,
+            _ => page..page + 1,
         };
-        self.touched.range(around).next().map(|_| self.size(vpn))
+        self.touched.range(around).next().map(|_| self.size(page))
     }
 
-    /// Translations that go when pages `[start, end)` lose their memory or their rights:
-    /// (log2 of size, page number). Huge pages covered in part become small.
+    /// Translations that go when the pieces of 4 KiB `[start, end)` lose their memory or their rights: (log2 of size,
+    /// page number). Huge pages covered in part become base pages. `mapped` is as it is afterwards.
     pub fn invalidate(&mut self, start: u64, end: u64, gone: bool) -> Vec<(u32, u64)> {
-        let affected: Vec<u64> = self.touched.range(start..end).copied().collect();
+        let affected: Vec<u64> =
+            self.touched.range(start / self.pieces()..end.div_ceil(self.pieces())).copied().collect();
         let mut dropped: BTreeSet<(u32, u64)> = affected
             .iter()
-            .map(|&vpn| {
-                let shift = self.size(vpn);
-                (shift, vpn << 12 >> shift)
+            .map(|&page| {
+                let shift = self.size(page);
+                (shift, page << self.shifts[0] >> shift)
             })
             .collect();
-        for block in [start / PAGES, (end - 1) / PAGES] {
-            let whole = start <= block * PAGES && (block + 1) * PAGES <= end;
+        let pieces = self.pages() * self.pieces();
+        for block in [start / pieces, (end - 1) / pieces] {
+            let whole = start <= block * pieces && (block + 1) * pieces <= end;
             if !whole && self.huge.remove(&block) {
-                dropped.insert((21, block));
+                dropped.insert((self.shifts[1], block));
             }
         }
         if gone {
-            for vpn in affected {
-                self.touched.remove(&vpn);
+            for page in affected {
+                let pieces = page * self.pieces()..(page + 1) * self.pieces();
+                let whole = start <= pieces.start && pieces.end <= end;
+                if whole || self.mapped.range(pieces).next().is_none() {
+                    self.touched.remove(&page);
+                }
             }
-            let touched = &self.touched;
-            self.huge.retain(|&block| touched.range(block * PAGES..(block + 1) * PAGES).next().is_some());
+            let (touched, pages) = (&self.touched, self.pages());
+            self.huge.retain(|&block| touched.range(block * pages..(block + 1) * pages).next().is_some());
         }
         dropped.into_iter().collect()
     }

@@ -7,8 +7,10 @@ mod kernel;
 mod machine;
 mod replacement;
 mod stack;
+mod table;
 
 pub use kernel::{Kernel, Paging};
 pub use machine::{Array, Cache, Counts, Machine, Prefetch};
 pub use replacement::Replacing;
 pub use stack::{History, LruSets};
+pub use table::{Hashed, Table};

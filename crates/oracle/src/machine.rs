@@ -1,6 +1,6 @@
 //! A machine, one reference at a time.
 
-use crate::Replacing;
+use crate::{Replacing, Table};
 use pagewalk_units::Kind;
 
 /// One TLB array.
@@ -95,8 +95,8 @@ pub struct Counts {
 pub struct Machine {
     /// Arrays in the order of the machine file.
     pub arrays: Vec<Array>,
-    /// Levels of the page table.
-    pub levels: u32,
+    /// The page table.
+    pub table: Table,
     /// Page-walk caches.
     pub caches: Vec<Cache>,
     /// Counts.
@@ -215,8 +215,7 @@ impl Machine {
 
     /// Walks; returns the page-table entries read.
     fn walk(&mut self, address: u64, shift: u32) -> u64 {
-        // Levels of the table from the root: the entry read at level i maps 2^(12 + 9 i) bytes.
-        let mut entries: Vec<u32> = (0..self.levels).map(|i| 12 + 9 * i).filter(|&s| s >= shift).collect();
+        let mut entries = self.table.reads(address, shift);
         for cache in &mut self.caches {
             cache.lookups += 1;
             if cache.shift <= shift {
@@ -241,6 +240,7 @@ impl Machine {
                 prefetch.held.remove(number, number * 64 + u64::from(shift));
             }
         }
+        self.table.drop_page(shift, number);
     }
 
     /// Drops walk-cache entries that map some byte of `[start, end)`.

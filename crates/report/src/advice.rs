@@ -1,11 +1,12 @@
 //! One plain sentence: what to do about the translation cost of a process, or that there is nothing to gain.
 //!
 //! Only what a user can do on Linux today is ever advised. A larger TLB, a perfect TLB and a machine whose
-//! every page is 2 MB stand in the table to show the room there is; nobody can order them from the kernel.
+//! every page is huge stand in the table to show the room there is; nobody can order them from the kernel.
 
 use crate::figures::{total_cycles, walk_cycle_share, whole};
-use crate::numbers::{count, mebibytes, percent};
+use crate::numbers::{count, mebibytes, page_name, percent};
 use crate::schema::{MachineResult, ProcessResult, WhatIf};
+use std::borrow::Cow;
 
 /// Below this share of all modelled cycles, page walks are not worth anyone's time.
 pub const NOTICEABLE_WALK_SHARE: f64 = 0.01;
@@ -136,22 +137,23 @@ fn choose<'a>(candidates: &'a [Candidate<'a>], machine: &MachineResult) -> Choic
 }
 
 fn action(what_if: &WhatIf) -> String {
+    let pages = |usual: &str| page_name(what_if.page_size.as_deref().unwrap_or(usual));
     match (what_if.id.as_str(), &what_if.mapping) {
-        ("mapping_2m", Some(mapping)) => format!("Put {mapping} on 2 MB pages"),
+        ("mapping_2m", Some(mapping)) => format!("Put {mapping} on {} pages", pages("2M")),
         ("thp", _) => "Let anonymous memory have transparent huge pages".to_owned(),
-        ("all_4k", _) => "Keep this program on 4 KB pages".to_owned(),
+        ("all_4k", _) => format!("Keep this program on {} pages", pages("4K")),
         _ => what_if.title.clone(),
     }
 }
 
 /// How a user brings it about on Linux.
-fn way(what_if: &WhatIf, process: &ProcessResult) -> &'static str {
+fn way(what_if: &WhatIf, process: &ProcessResult) -> Cow<'static, str> {
     let kind = what_if
         .mapping
         .as_ref()
         .and_then(|name| process.attribution.mappings.iter().find(|row| row.name == *name))
         .map_or("unknown", |row| row.kind.as_str());
-    match (what_if.id.as_str(), kind) {
+    let way = match (what_if.id.as_str(), kind) {
         ("thp", _) => {
             "set THP to `always`, or to `madvise` and run with `GLIBC_TUNABLES=glibc.malloc.hugetlb=1`"
         }
@@ -166,11 +168,16 @@ fn way(what_if: &WhatIf, process: &ProcessResult) -> &'static str {
              /sys/kernel/mm/transparent_hugepage/shmem_enabled to `advise`"
         }
         (_, "file") => {
-            "the file's text must be aligned to 2 MB and remapped to huge pages when the program starts"
+            let huge = page_name(what_if.page_size.as_deref().unwrap_or("2M"));
+            return format!(
+                "the file's text must be aligned to {huge} and remapped to huge pages when the program starts"
+            )
+            .into();
         }
         (_, "shared_file") => "the file must lie on hugetlbfs, or on tmpfs mounted with `huge=advise`",
         _ => "mark its range with `madvise(MADV_HUGEPAGE)`",
-    }
+    };
+    way.into()
 }
 
 #[cfg(test)]
@@ -184,6 +191,7 @@ mod tests {
             title: mapping.map_or(id.to_owned(), |m| format!("{m} alone on 2 MB pages")),
             class: if id == "perfect_tlb" { "bound" } else { "modelled" }.to_owned(),
             mapping: mapping.map(str::to_owned),
+            page_size: None,
             from_instruction: 0,
             to_instruction: None,
             walks: walk_cycles / 40,

@@ -4,8 +4,23 @@ use crate::numbers::{count, percent};
 use crate::schema::{MachineDescription, MachineResult, ProcessResult, RunResult, TlbDescription};
 use std::collections::BTreeMap;
 
-/// Bytes of a page as in `pages_touched`.
-pub(crate) const PAGE_BYTES: u64 = 4096;
+/// Bytes of a page as `pages_touched` counts them; 4 KiB where the result does not describe the machine.
+pub(crate) fn page_bytes(description: Option<&MachineDescription>) -> u64 {
+    description.and_then(|machine| size_bytes(&machine.base_page)).unwrap_or(4096)
+}
+
+/// The bytes of a page size such as `16K`.
+fn size_bytes(size: &str) -> Option<u64> {
+    let digits = size.trim_end_matches(['K', 'M', 'G']);
+    let scale = match &size[digits.len()..] {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << scale)
+}
 
 /// A whole metric; absent when the result does not carry it.
 pub(crate) fn whole(machine: &MachineResult, name: &str) -> Option<u64> {

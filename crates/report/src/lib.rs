@@ -16,4 +16,5 @@ pub mod text;
 pub use advice::advise;
 pub use html::render_html;
 pub use json::{ReadError, from_json, to_json};
+pub use numbers::page_name;
 pub use text::{TextOptions, render_text};

@@ -19,6 +19,14 @@ pub(crate) fn exact(n: u64) -> String {
     grouped
 }
 
+/// A page size such as `16K` as people read it: `16 KB`.
+pub fn page_name(size: &str) -> String {
+    match size.strip_suffix(['K', 'M', 'G']) {
+        Some(number) => format!("{number} {}B", &size[number.len()..]),
+        None => size.to_owned(),
+    }
+}
+
 /// A size in memory: `512 B`, `6 MiB`, `48.2 MiB`.
 pub(crate) fn bytes(n: u64) -> String {
     if n < 1024 {

@@ -231,7 +231,7 @@ pub struct MappingRow {
     pub start: u64,
     /// Largest size it had, bytes.
     pub bytes: u64,
-    /// 4 KiB pages touched.
+    /// Base pages of the first machine touched.
     pub pages_touched: u64,
     /// References to it: fetches.
     pub references_fetch: u64,
@@ -264,7 +264,7 @@ pub struct FunctionRow {
     pub walk_cycles: u64,
 }
 
-/// One 4 KiB page.
+/// One base page of the first machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PageRow {
     /// Its first byte.
@@ -304,7 +304,7 @@ pub struct HeatRow {
 /// One point of the curve "walks against reach".
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReachPoint {
-    /// Page size of the run: `4K` or `2M`.
+    /// Page size of the run, such as `4K` or `2M`.
     pub page_size: String,
     /// Entries of the last-level TLB.
     pub entries: u64,
@@ -319,7 +319,8 @@ pub struct ReachPoint {
 /// One alternative, simulated in the same pass.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WhatIf {
-    /// `baseline`, `all_4k`, `thp`, `all_2m`, `mapping_2m`, `double_tlb`, `perfect_tlb`.
+    /// `baseline`, `all_4k`, `thp`, `all_2m`, `mapping_2m`, `double_tlb`, `perfect_tlb`. Ids keep these names on
+    /// machines with other pages than 4K and 2M: `page_size` says them.
     pub id: String,
     /// For people, such as `[heap] alone on 2 MB pages`.
     pub title: String,
@@ -327,6 +328,9 @@ pub struct WhatIf {
     pub class: String,
     /// The mapping for `mapping_2m`.
     pub mapping: Option<String>,
+    /// The page size that it gives, such as `4K` or `2M`, where it gives one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_size: Option<String>,
     /// Instruction number from which it was counted (0: the whole run).
     pub from_instruction: u64,
     /// Instruction number up to which it was counted, where that is not the end of the run: its mapping

@@ -4,15 +4,15 @@ use crate::pass::{Pass, Place};
 use crate::profile::PageWalks;
 use crate::store::{Tally, Unit};
 use pagewalk_mm::{AddressSpace, MappingId};
-use pagewalk_units::{VirtAddr, Vpn};
+use pagewalk_units::VirtAddr;
 use std::collections::BTreeMap;
 
 /// A walk of the first design, as its observer sees it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Walk {
-    /// The page walked for.
-    pub vpn: Vpn,
+    /// The first byte of the base page walked for.
+    pub page: VirtAddr,
     /// Its mapping.
     pub mapping: MappingId,
     /// Whether a fetch caused it (otherwise a data reference).
@@ -64,7 +64,7 @@ impl<O: WalkObserver> Pass<O> {
         tally.walk_references += u64::from(references);
         let page = &self.store.pages[page as usize];
         let walk = Walk {
-            vpn: Vpn(page.vpn),
+            page: self.store.address(page.vpn),
             mapping: page.mapping,
             fetch,
             references,
@@ -126,13 +126,13 @@ impl<O: WalkObserver> Pass<O> {
         let mut rows: Vec<PageWalks> = walks
             .into_iter()
             .map(|((vpn, mapping), [walks_fetch, walks_data])| PageWalks {
-                vpn: Vpn(vpn),
+                page: self.store.address(vpn),
                 mapping,
                 walks_fetch,
                 walks_data,
             })
             .collect();
-        rows.sort_by_key(|row| (std::cmp::Reverse(row.walks_fetch + row.walks_data), row.vpn, row.mapping));
+        rows.sort_by_key(|row| (std::cmp::Reverse(row.walks_fetch + row.walks_data), row.page, row.mapping));
         rows
     }
 }

@@ -8,7 +8,7 @@ use crate::store::{CLASSES, FETCH, LOAD, STORE};
 use pagewalk_cost::{Cycles, Prices, price};
 use pagewalk_mm::{MappingId, Scope};
 use pagewalk_translate::{ArrayCounts, CostSpec, MachineSpec, PrefetchCounts, Walker};
-use pagewalk_units::{Kind, PAGE_BYTES};
+use pagewalk_units::Kind;
 
 /// Lookups and hits of one named array or walk cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct DesignCounts {
     pub data_references: u64,
     /// Fetch references: one per instruction.
     pub fetch_references: u64,
-    /// 4 KiB pages touched (again after they were unmapped counts again).
+    /// Base pages touched (again after they were unmapped counts again).
     pub pages_touched: u64,
     /// TLB arrays in the machine's order.
     pub arrays: Vec<ClassCounts>,
@@ -166,7 +166,7 @@ impl<O: WalkObserver> Pass<O> {
             walk_references: counts.walk_references,
             prefetchers: prefetchers.collect(),
             walk_caches: walk_caches.collect(),
-            untouched_bytes: peak(&self.retired, design.mask()) * PAGE_BYTES,
+            untouched_bytes: peak(&self.retired, design.mask()) * self.store.paging.base().bytes(),
             cycles: price(
                 &prices(&below.machine.cost),
                 self.instructions,

@@ -8,7 +8,7 @@ use crate::store::{CLASSES, FETCH, LOAD, PageStore, STORE};
 use pagewalk_mm::{AddressSpace, MappingId, PageSizePolicy, Scope};
 use pagewalk_setassoc::{Replacement, SetIndex};
 use pagewalk_translate::{Filled, Fills, LowerLevels, MachineSpec, Prefetcher, Walker};
-use pagewalk_units::{Kind, PageSize, Vpn};
+use pagewalk_units::{Kind, PageSize};
 use std::sync::Arc;
 
 /// What to simulate.
@@ -28,7 +28,6 @@ pub struct DesignSpec {
 /// Index of a page size in per-size tables.
 pub(crate) const SMALL: usize = 0;
 pub(crate) const HUGE: usize = 1;
-pub(crate) const SIZES: [PageSize; 2] = [PageSize::FOUR_KIB, PageSize::TWO_MIB];
 
 /// Integer counts that only misses move.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +40,8 @@ pub(crate) struct MissCounts {
     pub walks: [u64; 2],
     /// Page-table entries read.
     pub walk_references: u64,
-    /// Second halves of references that cross a 4 KiB boundary inside one huge page: no lookup of their own.
+    /// Second halves of references that cross from one base page to the next inside one huge page: no lookup of their
+    /// own.
     pub inside_huge: [u64; CLASSES],
 }
 
@@ -49,6 +49,8 @@ pub(crate) struct MissCounts {
 pub(crate) struct Design {
     pub name: String,
     pub machine: MachineSpec,
+    /// By the index of a page size.
+    pub sizes: [PageSize; 2],
     pub policy: Arc<dyn PageSizePolicy>,
     pub bit: usize,
     pub first: Vec<FirstLevel>,
@@ -71,16 +73,22 @@ pub(crate) fn splits_data(machine: &MachineSpec) -> bool {
     machine.level(1).any(|(_, tlb)| tlb.serves.has(Kind::Load) != tlb.serves.has(Kind::Store))
 }
 
+/// A machine's page sizes, by their index.
+pub(crate) fn sizes(machine: &MachineSpec) -> [PageSize; 2] {
+    [machine.paging.base(), machine.paging.huge()]
+}
+
 impl Design {
     pub fn new(spec: DesignSpec, bit: usize, split: bool) -> Design {
         let kind_of = |class: usize| [Kind::Fetch, Kind::Load, Kind::Store][class];
         let used = |class: usize| class != STORE || split;
+        let sizes = sizes(&spec.machine);
         let mut first = Vec::new();
         let mut array = [[None; 2]; CLASSES];
         for (index, tlb) in spec.machine.level(1) {
             let serves = std::array::from_fn(|class| used(class) && tlb.serves.has(kind_of(class)));
             for class in (0..CLASSES).filter(|&class| serves[class]) {
-                for size in [SMALL, HUGE].into_iter().filter(|&size| tlb.holds(SIZES[size])) {
+                for size in [SMALL, HUGE].into_iter().filter(|&size| tlb.holds(sizes[size])) {
                     array[class][size] = Some(first.len());
                 }
             }
@@ -107,6 +115,7 @@ impl Design {
             prefetchers: Prefetcher::of(&spec.machine),
             name: spec.name,
             machine: spec.machine,
+            sizes,
             policy: spec.policy,
             bit,
             first,
@@ -168,17 +177,17 @@ impl Design {
         page: u32,
     ) -> Option<u32> {
         let (held, number, size) = self.mapped(store, page);
-        let address = Vpn(store.pages[page as usize].vpn).start();
+        let address = store.address(store.pages[page as usize].vpn);
         self.counts.first_level[class][size] += 1;
-        let served = self.lower.look_up(kind, address, SIZES[size]);
+        let served = self.lower.look_up(kind, address, self.sizes[size]);
         let reached_last = served == Filled::Walk || served == Filled::Level(self.last_level);
         if let (Some(reach), true) = (&mut self.reach, reached_last) {
             reach.touch(held, number);
         }
-        let prefetched = served == Filled::Walk && self.claim_prefetched(kind, number, SIZES[size]);
+        let prefetched = served == Filled::Walk && self.claim_prefetched(kind, number, self.sizes[size]);
         let read = match served {
             Filled::Walk if !prefetched => {
-                let read = self.walker.walk(address, SIZES[size]);
+                let read = self.walker.walk(address, self.sizes[size]);
                 self.counts.walks[usize::from(class != FETCH)] += 1;
                 self.counts.walk_references += u64::from(read);
                 Some(read)
@@ -192,14 +201,14 @@ impl Design {
             let victim = self.first[array].fill(store, self.bit, held, number);
             if let (Some(victim), true) = (victim, self.gives_victims) {
                 let (number, size) = numbered(store, victim);
-                self.lower.receive(self.first[array].index, number, SIZES[size]);
+                self.lower.receive(self.first[array].index, number, self.sizes[size]);
             }
         }
-        self.lower.fill(kind, address, SIZES[size], served);
+        self.lower.fill(kind, address, self.sizes[size], served);
         if served == Filled::Walk && !self.prefetchers.is_empty() {
-            self.prefetch_next(store, space, kind, number, SIZES[size]);
+            self.prefetch_next(store, space, kind, number, self.sizes[size]);
         }
-        self.siblings.miss(Miss { class, kind, held, number, size, address });
+        self.siblings.miss(Miss { class, kind, held, number, size: self.sizes[size], address });
         read
     }
 
@@ -224,15 +233,15 @@ impl Design {
         for array in arrays {
             self.first[array].remove(store, self.bit, held, number);
         }
-        self.lower.invalidate(number, SIZES[size]);
-        self.walker.invalidate_page(number, SIZES[size]);
+        self.lower.invalidate(number, self.sizes[size]);
+        self.walker.invalidate_page(number, self.sizes[size]);
         for prefetcher in &mut self.prefetchers {
-            prefetcher.invalidate(number, SIZES[size]);
+            prefetcher.invalidate(number, self.sizes[size]);
         }
         if let Some(reach) = &mut self.reach {
             reach.invalidate(held, number);
         }
-        self.siblings.invalidate(held, number, size);
+        self.siblings.invalidate(held, number, self.sizes[size]);
     }
 
     /// A copy of this design as design `bit` under another policy, with the same pages in its TLBs.

@@ -7,7 +7,7 @@ use crate::attribution::WalkObserver;
 use crate::pass::{At, Pass, Place};
 use crate::store::FETCH;
 use pagewalk_trace::Batch;
-use pagewalk_units::Kind;
+use pagewalk_units::{Kind, VirtAddr};
 
 impl<O: WalkObserver> Pass<O> {
     pub(crate) fn run_every_fetch(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>) {
@@ -34,10 +34,11 @@ impl<O: WalkObserver> Pass<O> {
     fn fetch_one(&mut self, batch: &Batch<'_>, span: usize, index: usize) {
         let id = batch.spans[span].block;
         let instruction = batch.blocks.get(id).instructions[index];
-        let first = instruction.address.vpn().0;
+        let base = self.store.paging.base();
+        let first = base.number(instruction.address);
         let last_byte = instruction.address.0.saturating_add(u64::from(instruction.length.max(1)) - 1);
         let place = Place { blocks: batch.blocks, block: id, at: At::Instruction(index as u32) };
-        for vpn in first..=last_byte >> pagewalk_units::PAGE_SHIFT {
+        for vpn in first..=base.number(VirtAddr(last_byte)) {
             self.touch(FETCH, Kind::Fetch, vpn, 1, vpn != first, place);
         }
     }

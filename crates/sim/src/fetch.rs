@@ -6,6 +6,7 @@
 //! same page, with their count and their place among the block's data references.
 
 use pagewalk_trace::Block;
+use pagewalk_units::{PageSize, VirtAddr};
 
 /// Marks a block that is not one run; never a page number, nor what the front calls empty.
 pub(crate) const SEVERAL: u64 = u64::MAX - 1;
@@ -42,8 +43,8 @@ struct Runs {
 }
 
 /// Runs of all blocks seen.
-#[derive(Default)]
 pub(crate) struct FetchTable {
+    base: PageSize,
     pub heads: Vec<FetchHead>,
     runs: Vec<Runs>,
     /// Instructions of the longest block.
@@ -51,9 +52,14 @@ pub(crate) struct FetchTable {
 }
 
 impl FetchTable {
+    /// No blocks yet; `base` is the size of a page.
+    pub fn new(base: PageSize) -> FetchTable {
+        FetchTable { base, heads: Vec::new(), runs: Vec::new(), longest: 0 }
+    }
+
     pub fn learn<'a>(&mut self, blocks: impl Iterator<Item = &'a Block>) {
         for block in blocks {
-            let runs = runs_of(block);
+            let runs = runs_of(block, self.base);
             let instructions = block.instructions.len() as u32;
             self.longest = self.longest.max(u64::from(instructions));
             let head = match runs.as_slice() {
@@ -84,13 +90,13 @@ impl FetchTable {
     }
 }
 
-fn runs_of(block: &Block) -> Vec<Run> {
+fn runs_of(block: &Block, base: PageSize) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let mut site = 0;
     for (i, instruction) in block.instructions.iter().enumerate() {
-        let first = instruction.address.vpn().0;
+        let first = base.number(instruction.address);
         let last_byte = instruction.address.0.saturating_add(u64::from(instruction.length.max(1)) - 1);
-        let last = last_byte >> pagewalk_units::PAGE_SHIFT;
+        let last = base.number(VirtAddr(last_byte));
         for vpn in first..=last {
             match runs.last_mut() {
                 Some(run) if run.vpn == vpn => run.translations += 1,

@@ -7,7 +7,7 @@
 use crate::fetch::FetchTable;
 use crate::latest::Latest;
 use crate::store::{CLASSES, FETCH, LOAD, Page, PageStore, bits};
-use pagewalk_trace::{Ref, Span};
+use pagewalk_trace::{Batch, Ref, Span};
 
 /// Entries per class, a power of two. Larger than any first-level reach in use, so that conflicts are rare.
 pub(crate) const SLOTS: usize = 512;
@@ -88,10 +88,9 @@ pub(crate) struct FetchHits {
     pub more: bool,
 }
 
-/// A reference whose offset in its page is at least this may cross into the next, unless the batch is wide.
-const MAY_CROSS: u64 = (4096 - 63) << Ref::META_BITS;
-const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
-const OFFSET_BITS: u32 = Ref::META_BITS + pagewalk_units::PAGE_SHIFT;
+/// Added to the offset of a reference, this runs over into the bit above where it may cross into the next page,
+/// unless the batch is wide.
+const CROSSES: u64 = (Batch::WIDE_BYTES as u64 - 1) << Ref::META_BITS;
 
 /// The class of a data reference. `SPLIT`: loads and stores are classes of their own. Stores and modifies have bit 1 of
 /// the kind set, loads have not, and LOAD and STORE are neighbours.
@@ -129,7 +128,13 @@ impl PageStore {
     /// told of hits. They are kept until the run ends: until then none of its arrays changes otherwise.
     #[inline(always)]
     fn run_data<const SPLIT: bool, const MINDFUL: bool>(&mut self, refs: &[Ref], wide: bool) -> usize {
-        let place_of_data = |r: Ref| place(class_of_data::<SPLIT>(r), r.vpn().0);
+        // How far the page number lies above a record's lowest bit. That the compiler does not know it costs nothing
+        // that could be measured.
+        let base = self.paging.base().shift();
+        let shift = Ref::META_BITS + base;
+        let offset_end = 1u64 << shift;
+        let page_of = |r: Ref| r.bits() >> shift;
+        let place_of_data = |r: Ref| place(class_of_data::<SPLIT>(r), page_of(r));
         let Front { entries, latest, told, pages, .. } = &mut self.front;
         let (entries, pages) = (&mut **entries, &**pages);
         let mut mind = |at: usize, r: Ref| {
@@ -137,9 +142,9 @@ impl PageStore {
                 // Most hits change nothing; which ones do is hard to predict.
                 let class = class_of_data::<SPLIT>(r);
                 let minded = if SPLIT {
-                    !latest.note(class, r.vpn().0, false)
+                    !latest.note(class, page_of(r), false)
                 } else {
-                    !latest.note_alone(class, r.vpn().0)
+                    !latest.note_alone(class, page_of(r))
                 };
                 told.push(Told { class: class as u32, page: pages[at] });
                 told.truncate(told.len() - usize::from(!minded));
@@ -152,10 +157,9 @@ impl PageStore {
                 let places = four.map(place_of_data);
                 let mut unlike = 0;
                 for (r, &at) in four.iter().zip(&places) {
-                    unlike |= entries[at].vpn ^ r.vpn().0;
+                    unlike |= entries[at].vpn ^ page_of(*r);
                     // The sum runs over into the bit above the offset where the reference may cross.
-                    let offset = (r.bits() & OFFSET_MASK) + (OFFSET_MASK + 1 - MAY_CROSS);
-                    unlike |= offset & (OFFSET_MASK + 1);
+                    unlike |= ((r.bits() & (offset_end - 1)) + CROSSES) & offset_end;
                 }
                 if unlike != 0 {
                     break;
@@ -172,8 +176,8 @@ impl PageStore {
             let rest = &refs[taken..];
             for (i, r) in rest.iter().take(LANES).enumerate() {
                 let at = place_of_data(*r);
-                let may_cross = wide || r.bits() & OFFSET_MASK >= MAY_CROSS;
-                if entries[at].vpn != r.vpn().0 || may_cross && r.last_vpn() != r.vpn() {
+                let may_cross = wide || ((r.bits() & (offset_end - 1)) + CROSSES) & offset_end != 0;
+                if entries[at].vpn != page_of(*r) || may_cross && r.last_byte().0 >> base != page_of(*r) {
                     break 'all;
                 }
                 now += 1;

@@ -1,10 +1,20 @@
 //! The kernel's side of the pass: first touches, and what mapping changes take away.
+//!
+//! Mappings are recorded in units of 4 KiB, and a larger base page may lie in several of them or in part in none,
+//! which no kernel with such pages would let happen. The rule:
+//!
+//! - A base page is one page, touched once. It belongs to the mapping that holds its lowest mapped byte when it is
+//!   first touched, and its area is the one that decides whether it may become part of a huge page.
+//! - A change of any part of it drops its translation.
+//! - It is gone, and touched anew later, when an unmapping or discarding covers all of it or leaves nothing
+//!   of it mapped. When some of it stays mapped, the page stays.
 
 use crate::attribution::{WalkObserver, add_references, add_tally};
 use crate::pass::Pass;
-use crate::store::{BLOCK_SHIFT, PAGES_PER_BLOCK, Unit, bits};
-use pagewalk_mm::{AddressSpace, Change, Fault, MappingId, PageSizePolicy};
-use pagewalk_units::{VirtAddr, Vpn};
+use crate::store::{Unit, bits};
+use pagewalk_mm::{AddressSpace, Change, Fault, MappingId, PageSizePolicy, Vma};
+use pagewalk_units::{PAGE_BYTES, PageSize, Paging};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Memory that a huge page backed and the program never touched, while the page lived.
@@ -37,18 +47,20 @@ impl Follower {
 impl<O: WalkObserver> Pass<O> {
     /// First touch of a page: the policies decide.
     pub(crate) fn fault(&mut self, vpn: u64) -> u32 {
-        let address = Vpn(vpn).start();
-        let named = self.space.mapping_of(Vpn(vpn));
+        let named = self.space.mapping_of(self.store.bytes_of(vpn));
         let mapping = self.kernel_huge_page_at(vpn).unwrap_or(named);
         let page = self.store.add_page(vpn, mapping, self.instructions);
         self.pages_touched += 1;
         self.counts_of(mapping).pages_touched += 1;
         let id = self.store.pages[page as usize].unit;
         if self.store.units[id as usize].pages_peak == 1 {
-            self.store.units[id as usize].extent = extent(&self.space, mapping, vpn >> BLOCK_SHIFT);
+            self.store.units[id as usize].extent =
+                extent(&self.space, mapping, self.store.block_number(vpn), self.store.paging);
         }
         self.part_followers(vpn, id);
-        let fault = |populated| Fault::new(vpn >> BLOCK_SHIFT, mapping, self.space.vma(address), populated);
+        let vma = self.space.vma_within(self.store.bytes_of(vpn));
+        let (block, huge) = (self.store.block_number(vpn), self.store.paging.huge());
+        let fault = |populated| Fault::new(block, huge, mapping, vma, populated);
         let populated = self.store.populated(id);
         let unit = &mut self.store.units[id as usize];
         for design in self.designs.iter().filter(|design| design.decides()) {
@@ -67,8 +79,8 @@ impl<O: WalkObserver> Pass<O> {
             return;
         }
         let populated = self.store.populated(unit) & 1 != 0;
-        let vma = self.space.vma(Vpn(vpn).start());
-        let fault = Fault::new(vpn >> BLOCK_SHIFT, mapping, vma, populated);
+        let (block, huge) = (self.store.block_number(vpn), self.store.paging.huge());
+        let fault = Fault::new(block, huge, mapping, self.vma_of(vpn), populated);
         let first = self.designs[0].policy.wants_huge(&fault);
         let parts = |f: &Follower| f.design.is_none() && f.policy.wants_huge(&fault) != first;
         let parting: Vec<usize> =
@@ -85,20 +97,21 @@ impl<O: WalkObserver> Pass<O> {
     fn kernel_huge_page_at(&self, vpn: u64) -> Option<MappingId> {
         let made =
             |unit: &&Unit| bits(unit.huge).any(|design| self.designs[design].policy.splits(unit.mapping));
-        self.store.units_in(vpn >> BLOCK_SHIFT).find(made).map(|unit| unit.mapping)
+        self.store.units_in(self.store.block_number(vpn)).find(made).map(|unit| unit.mapping)
     }
 
     /// Notes how much of each unit of `mapping` is mapped now.
     pub(crate) fn note_extents(&mut self, mapping: MappingId) {
         for unit in self.store.units.iter_mut().filter(|unit| unit.pages > 0 && unit.mapping == mapping) {
-            unit.extent = unit.extent.max(extent(&self.space, mapping, unit.number));
+            unit.extent = unit.extent.max(extent(&self.space, mapping, unit.number, self.store.paging));
         }
     }
 
     pub(crate) fn apply(&mut self, change: Change) {
         let (Change::Gone { start, bytes } | Change::Flushed { start, bytes }) = change;
-        let vpns = start.vpn().0..VirtAddr(start.0 + (bytes - 1)).vpn().0 + 1;
-        let pages = self.store.pages_in(vpns.clone());
+        let base = self.store.paging.base().shift();
+        let last = start.0 + (bytes - 1);
+        let pages = self.store.pages_in(start.0 >> base..(last >> base) + 1);
         for &page in &pages {
             for design in &mut self.designs {
                 design.invalidate(&mut self.store, page);
@@ -108,24 +121,37 @@ impl<O: WalkObserver> Pass<O> {
             design.walker.invalidate(start, bytes);
             design.siblings.invalidate_walks(start, bytes);
         }
-        self.split_at_ends(vpns);
+        // A change is of whole 4 KiB pages.
+        let range = start.0 & !(PAGE_BYTES - 1)..(last | (PAGE_BYTES - 1)) + 1;
+        self.split_at_ends(&range);
         if matches!(change, Change::Gone { .. }) {
             for page in pages {
-                self.retire(page);
+                let bytes = self.store.bytes_of(self.store.pages[page as usize].vpn);
+                let covered = range.start <= bytes.start && bytes.end <= range.end;
+                if covered || self.space.vma_within(bytes).is_none() {
+                    self.retire(page);
+                }
             }
         }
     }
 
+    /// The area of a base page: that of its lowest mapped byte.
+    fn vma_of(&self, vpn: u64) -> Option<&Vma> {
+        self.space.vma_within(self.store.bytes_of(vpn))
+    }
+
     /// The kernel splits a huge page when a range covers part of it: the rest goes on as small pages.
-    fn split_at_ends(&mut self, vpns: std::ops::Range<u64>) {
-        let mut ends = vec![vpns.start >> BLOCK_SHIFT, (vpns.end - 1) >> BLOCK_SHIFT];
+    fn split_at_ends(&mut self, range: &Range<u64>) {
+        let huge = self.store.paging.huge();
+        let mut ends = vec![range.start >> huge.shift(), (range.end - 1) >> huge.shift()];
         ends.dedup();
         for block in ends {
-            let of_block = block << BLOCK_SHIFT..(block + 1) << BLOCK_SHIFT;
-            if vpns.start <= of_block.start && of_block.end <= vpns.end {
+            let bytes = block_bytes(block, huge);
+            if range.start <= bytes.start && bytes.end <= range.end {
                 continue;
             }
-            for page in self.store.pages_in(of_block) {
+            let order = self.store.paging.huge_order();
+            for page in self.store.pages_in(block << order..(block + 1) << order) {
                 self.split(page);
             }
         }
@@ -182,7 +208,7 @@ impl<O: WalkObserver> Pass<O> {
     /// The same for a block.
     pub(crate) fn note_untouched_of_block(&mut self, block: u32) {
         let block = &self.store.blocks[block as usize];
-        let pages = PAGES_PER_BLOCK - u64::from(block.pages_peak);
+        let pages = (1 << self.store.paging.huge_order()) - u64::from(block.pages_peak);
         let (born, died) = (block.born, self.instructions);
         self.note_untouched(Untouched { born, died, pages, designs: self.store.block_designs });
     }
@@ -194,6 +220,11 @@ impl<O: WalkObserver> Pass<O> {
     }
 }
 
-fn extent(space: &AddressSpace, mapping: MappingId, block: u64) -> u32 {
-    space.pages_within(mapping, block << 21, (block + 1) << 21) as u32
+/// Base pages of a block that hold some of `mapping`.
+fn extent(space: &AddressSpace, mapping: MappingId, block: u64, paging: Paging) -> u32 {
+    space.pages_within(mapping, block_bytes(block, paging.huge()), paging.base()) as u32
+}
+
+fn block_bytes(block: u64, huge: PageSize) -> Range<u64> {
+    block << huge.shift()..(block + 1) << huge.shift()
 }

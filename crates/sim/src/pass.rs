@@ -18,9 +18,18 @@ pub enum PassError {
     /// No design, or more than one word of residency bits holds.
     #[error("{0} different first levels in one pass: from 1 to {max} are possible", max = Pass::<NoObserver>::DESIGNS_MAX)]
     DesignCount(usize),
-    /// Pages that cannot be simulated yet.
-    #[error("machine `{0}` has pages of {1}: only those of 4K and 2M can be simulated yet")]
-    Paging(String, Paging),
+    /// Machines with different pages: each kind needs a pass of its own.
+    #[error("machine `{machine}` has pages of {its}, `{other}` of {others}: one pass can have one kind")]
+    Paging {
+        /// The first machine.
+        machine: String,
+        /// Its pages.
+        its: Paging,
+        /// One that differs.
+        other: String,
+        /// Its pages.
+        others: Paging,
+    },
 }
 
 /// Where in the code a reference stands.
@@ -96,13 +105,20 @@ impl<O: WalkObserver> Pass<O> {
     /// A pass over `specs`; the first one is observed. Those that share their policy (the same `Arc`) and have equal
     /// first levels count as one design, and cost little more.
     pub fn new(specs: Vec<DesignSpec>, observer: O) -> Result<Pass<O>, PassError> {
-        if let Some(spec) = specs.iter().find(|spec| spec.machine.paging != Paging::FOUR_KIB) {
-            return Err(PassError::Paging(spec.machine.name.clone(), spec.machine.paging));
+        let Some(DesignSpec { machine, .. }) = specs.first() else { return Err(PassError::DesignCount(0)) };
+        let paging = machine.paging;
+        if let Some(other) = specs.iter().map(|spec| &spec.machine).find(|other| other.paging != paging) {
+            return Err(PassError::Paging {
+                machine: machine.name.clone(),
+                its: paging,
+                other: other.name.clone(),
+                others: other.paging,
+            });
         }
         let split = specs.iter().any(|spec| splits_data(&spec.machine));
         let mut pass = Pass {
             space: AddressSpace::default(),
-            store: PageStore::new(),
+            store: PageStore::new(paging),
             designs: Vec::new(),
             order: Vec::new(),
             active: 0,
@@ -116,7 +132,7 @@ impl<O: WalkObserver> Pass<O> {
             mappings: Vec::new(),
             retired_walks: Default::default(),
             followers: Vec::new(),
-            fetches: FetchTable::default(),
+            fetches: FetchTable::new(paging.base()),
             every_fetch: false,
             changes: Vec::new(),
         };
@@ -135,7 +151,7 @@ impl<O: WalkObserver> Pass<O> {
                 pass.store.huge_refs.push(Default::default());
             }
         }
-        if distinct.is_empty() || distinct.len() > Self::DESIGNS_MAX {
+        if distinct.len() > Self::DESIGNS_MAX {
             return Err(PassError::DesignCount(distinct.len()));
         }
         Ok(pass)
@@ -294,8 +310,10 @@ impl<O: WalkObserver> Pass<O> {
         let class = class_of(record.kind(), self.split);
         let Span { block, first } = batch.spans[span];
         let place = Place { blocks: batch.blocks, block, at: At::Site(index - first as usize) };
-        for vpn in record.vpn().0..=record.last_vpn().0 {
-            self.touch(class, record.kind(), vpn, 1, vpn != record.vpn().0, place);
+        let base = self.store.paging.base();
+        let first = base.number(record.address());
+        for vpn in first..=base.number(record.last_byte()) {
+            self.touch(class, record.kind(), vpn, 1, vpn != first, place);
         }
     }
 

@@ -1,10 +1,10 @@
 //! Prefetching, seen from a design: what maps the next page, and whether the TLB has it.
 
-use crate::design::{Design, HUGE, SIZES};
+use crate::design::{Design, HUGE};
 use crate::held::Held;
-use crate::store::{BLOCK_SHIFT, CLASSES, PageStore};
+use crate::store::{CLASSES, PageStore};
 use pagewalk_mm::AddressSpace;
-use pagewalk_units::{Kind, PAGE_SHIFT, PageSize, VirtAddr, Vpn};
+use pagewalk_units::{Kind, PageSize, VirtAddr};
 
 impl Design {
     /// Whether a page that every level missed is in a prefetch buffer; it is taken out.
@@ -23,18 +23,20 @@ impl Design {
         size: PageSize,
     ) {
         let Some(at) = self.prefetchers.iter().position(|p| p.takes(kind, size)) else { return };
-        let vpn = (number + 1) << (size.shift() - PAGE_SHIFT);
+        let vpn = (number + 1) << (size.shift() - store.paging.base().shift());
         let Some((held, number, size)) = self.mapped_at(store, space, vpn) else { return };
         let array = self.prefetchers[at].array;
-        if self.prefetchers[at].wants(number, SIZES[size]) && !self.holds(store, array, held, number, size) {
-            let read = self.walker.walk(VirtAddr(number << SIZES[size].shift()), SIZES[size]);
-            self.prefetchers[at].put(number, SIZES[size], read);
+        if self.prefetchers[at].wants(number, self.sizes[size])
+            && !self.holds(store, array, held, number, size)
+        {
+            let read = self.walker.walk(VirtAddr(number << self.sizes[size].shift()), self.sizes[size]);
+            self.prefetchers[at].put(number, self.sizes[size], read);
         }
     }
 
     /// What maps the page `vpn`, touched or not, in this design's page tables.
     fn mapped_at(&self, store: &PageStore, space: &AddressSpace, vpn: u64) -> Option<(Held, u64, usize)> {
-        let number = vpn >> BLOCK_SHIFT;
+        let number = store.block_number(vpn);
         if store.block_designs & self.mask() != 0 {
             let block = store.block_at(number).filter(|&block| store.blocks[block as usize].pages > 0)?;
             return Some((Held::Block(block), number, HUGE));
@@ -48,7 +50,8 @@ impl Design {
         let covers = |&&id: &&u32| {
             let unit = &store.units[id as usize];
             let huge = unit.pages > 0 && unit.huge & self.mask() != 0;
-            huge && (self.policy.splits(unit.mapping) || space.mapping_of(Vpn(vpn)) == unit.mapping)
+            huge && (self.policy.splits(unit.mapping)
+                || space.mapping_of(store.bytes_of(vpn)) == unit.mapping)
         };
         block.units.iter().find(covers).map(|&unit| (Held::Unit(unit), number, HUGE))
     }
@@ -56,7 +59,7 @@ impl Design {
     /// Whether the machine's array `array` holds a page.
     fn holds(&self, store: &PageStore, array: usize, held: Held, number: u64, size: usize) -> bool {
         let Some(first) = self.first.iter().position(|first| first.index == array) else {
-            return self.lower.holds(array, number, SIZES[size]);
+            return self.lower.holds(array, number, self.sizes[size]);
         };
         let served = (0..CLASSES).find(|&class| self.array[class][size] == Some(first));
         served.is_some_and(|class| crate::first_level::resident(store, held, class) & self.mask() != 0)

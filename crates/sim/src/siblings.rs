@@ -4,13 +4,13 @@
 //! lower levels, a walker and counts of its own. Where the lower levels are one least-recently-used array, even those
 //! share: see [`crate::reach`].
 
-use crate::design::{DesignSpec, MissCounts, SIZES};
+use crate::design::{DesignSpec, MissCounts, sizes};
 use crate::held::Held;
 use crate::reach::ReachFamily;
 use crate::store::FETCH;
 use pagewalk_setassoc::{Geometry, Replacement, SetIndex};
 use pagewalk_translate::{ArrayCounts, Filled, Fills, LowerLevels, MachineSpec, TlbSpec, Walker};
-use pagewalk_units::{Kind, VirtAddr};
+use pagewalk_units::{Kind, PageSize, VirtAddr};
 use std::sync::Arc;
 
 /// A first-level miss: what all of them are asked.
@@ -19,9 +19,9 @@ pub(crate) struct Miss {
     pub class: usize,
     pub kind: Kind,
     pub held: Held,
-    /// The page number at its size, and the size's index.
+    /// The page number at its size.
     pub number: u64,
-    pub size: usize,
+    pub size: PageSize,
     pub address: VirtAddr,
 }
 
@@ -72,11 +72,12 @@ fn is_plain(tlb: &TlbSpec) -> bool {
 
 /// The shape of the one lower array that is ever used, if a family can stand for it.
 fn family_shape(machine: &MachineSpec) -> Option<Geometry> {
-    let used = |tlb: &&TlbSpec| tlb.level > 1 && SIZES.iter().any(|&size| tlb.holds(size));
+    let sizes = sizes(machine);
+    let used = |tlb: &&TlbSpec| tlb.level > 1 && sizes.iter().any(|&size| tlb.holds(size));
     let mut arrays = machine.tlbs.iter().filter(used);
     let (Some(array), None) = (arrays.next(), arrays.next()) else { return None };
     let all_kinds = [Kind::Fetch, Kind::Load, Kind::Store].iter().all(|&kind| array.serves.has(kind));
-    let all_sizes = SIZES.iter().all(|&size| array.holds(size));
+    let all_sizes = sizes.iter().all(|&size| array.holds(size));
     let plain =
         array.replacement == Replacement::Lru && array.index == SetIndex::Modulo && array.reserved == 0;
     (array.level == 2 && machine.last_level() == 2 && all_kinds && all_sizes && plain)
@@ -127,13 +128,13 @@ impl Siblings {
     }
 
     /// Drops a translation from all of them.
-    pub fn invalidate(&mut self, held: Held, number: u64, size: usize) {
+    pub fn invalidate(&mut self, held: Held, number: u64, size: PageSize) {
         self.family.invalidate(held, number);
         for sibling in &mut self.all {
             if let Some(lower) = &mut sibling.lower {
-                lower.invalidate(number, SIZES[size]);
+                lower.invalidate(number, size);
             }
-            sibling.walker.invalidate_page(number, SIZES[size]);
+            sibling.walker.invalidate_page(number, size);
         }
     }
 
@@ -155,7 +156,7 @@ impl Siblings {
             .map(|(array, tlb)| {
                 let lookups =
                     (0..3).filter(|&class| tlb.serves.has(kinds[class])).map(|class| misses[class]).sum();
-                let used = SIZES.iter().any(|&size| tlb.holds(size));
+                let used = sizes(&sibling.machine).iter().any(|&size| tlb.holds(size));
                 let hits = if used { lookups - sibling.counts.walks.iter().sum::<u64>() } else { 0 };
                 (array, ArrayCounts { lookups, hits })
             })
@@ -171,15 +172,15 @@ impl Siblings {
 impl Sibling {
     fn serve(&mut self, miss: Miss) {
         let Some(lower) = &mut self.lower else { return };
-        let served = lower.look_up(miss.kind, miss.address, SIZES[miss.size]);
-        lower.fill(miss.kind, miss.address, SIZES[miss.size], served);
+        let served = lower.look_up(miss.kind, miss.address, miss.size);
+        lower.fill(miss.kind, miss.address, miss.size, served);
         if served == Filled::Walk {
             self.walk(miss);
         }
     }
 
     fn walk(&mut self, miss: Miss) {
-        let read = self.walker.walk(miss.address, SIZES[miss.size]);
+        let read = self.walker.walk(miss.address, miss.size);
         self.counts.walks[usize::from(miss.class != FETCH)] += 1;
         self.counts.walk_references += u64::from(read);
     }

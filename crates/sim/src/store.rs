@@ -1,18 +1,20 @@
-//! Pages, 2 MiB units and blocks, with what all designs share about them.
+//! Pages, units and blocks, with what all designs share about them.
 //!
-//! - A *page* is one touched 4 KiB page.
-//! - A *unit* is the part of one named mapping inside one 2 MiB-aligned block: what one huge page stands
-//!   for when a policy decides by mapping.
-//! - A *block* is a whole 2 MiB-aligned block: what one huge page stands for under a policy that pays no
-//!   attention to mappings.
+//! - A *page* is one touched base page of the pass's paging format: 4 KiB on x86-64. `vpn` is its number.
+//! - A *unit* is the part of one named mapping inside one block: what one huge page stands for when a policy decides
+//!   by mapping.
+//! - A *block* is as large as a huge page, 2 MiB on x86-64, and aligned to its size: what one huge page stands for
+//!   under a policy that pays no attention to mappings.
 //!
 //! Residency bits: bit d of `resident[class]` says that design d's first-level array for the class
-//! holds it. Pages carry bits of designs that map them at 4 KiB, units and blocks of those at 2 MiB.
+//! holds it. Pages carry bits of designs that map them as base pages, units and blocks of those that map them as
+//! huge ones.
 
 use crate::front::{Front, SLOTS};
 use pagewalk_mm::MappingId;
-use pagewalk_units::Kind;
+use pagewalk_units::{Kind, Paging, VirtAddr};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 /// Classes of references that first-level arrays may tell apart.
 pub(crate) const CLASSES: usize = 3;
@@ -22,11 +24,6 @@ pub(crate) const FETCH: usize = 0;
 pub(crate) const LOAD: usize = 1;
 /// Stores and modifies, where some array tells them apart.
 pub(crate) const STORE: usize = 2;
-
-/// 4 KiB pages in a 2 MiB block.
-pub(crate) const PAGES_PER_BLOCK: u64 = 512;
-/// log2 of it.
-pub(crate) const BLOCK_SHIFT: u32 = 9;
 
 /// A touched page: what misses look at, in one cache line.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +75,7 @@ pub(crate) struct Unit {
     pub slots: [[u64; SLOTS / 64]; CLASSES],
 }
 
-/// A 2 MiB-aligned block.
+/// What a huge page would map.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
     pub resident: [u64; CLASSES],
@@ -101,6 +98,7 @@ pub(crate) struct PageStore {
     /// The same of units: see [`PageStore::unit_stamp`].
     pub unit_stamps: [Vec<u64>; CLASSES],
     pub now: u64,
+    pub paging: Paging,
     pub front: Front,
     /// Designs that map every block as one huge page.
     pub block_designs: u64,
@@ -116,8 +114,9 @@ pub(crate) struct PageStore {
 }
 
 impl PageStore {
-    pub fn new() -> PageStore {
+    pub fn new(paging: Paging) -> PageStore {
         PageStore {
+            paging,
             pages: Vec::new(),
             units: Vec::new(),
             blocks: Vec::new(),
@@ -134,6 +133,21 @@ impl PageStore {
             totals: [0; CLASSES],
             huge_refs: Vec::new(),
         }
+    }
+
+    /// The block that holds a page.
+    pub fn block_number(&self, vpn: u64) -> u64 {
+        vpn >> self.paging.huge_order()
+    }
+
+    /// First byte of a page.
+    pub fn address(&self, vpn: u64) -> VirtAddr {
+        VirtAddr(vpn << self.paging.base().shift())
+    }
+
+    /// The bytes of a page.
+    pub fn bytes_of(&self, vpn: u64) -> Range<u64> {
+        self.address(vpn).0..self.address(vpn + 1).0
     }
 
     pub fn find(&self, vpn: u64) -> Option<u32> {
@@ -159,7 +173,7 @@ impl PageStore {
     }
 
     /// Ids of the live pages inside `vpns`, by ascending page number.
-    pub fn pages_in(&self, vpns: std::ops::Range<u64>) -> Vec<u32> {
+    pub fn pages_in(&self, vpns: Range<u64>) -> Vec<u32> {
         let few = vpns.end.saturating_sub(vpns.start) <= self.page_ids.len() as u64;
         if few {
             return vpns.filter_map(|vpn| self.find(vpn)).collect();
@@ -220,7 +234,7 @@ impl PageStore {
 
     /// A new page of `mapping`, in a unit that may be new too.
     pub fn add_page(&mut self, vpn: u64, mapping: MappingId, instructions: u64) -> u32 {
-        let unit = self.unit_of(vpn >> BLOCK_SHIFT, mapping, instructions);
+        let unit = self.unit_of(self.block_number(vpn), mapping, instructions);
         let of = &mut self.units[unit as usize];
         of.pages += 1;
         of.pages_peak = of.pages_peak.max(of.pages);
@@ -329,7 +343,7 @@ pub(crate) fn bits(mut set: u64) -> impl Iterator<Item = usize> {
 
 fn id_of(len: usize) -> u32 {
     // Two bits of an id in a first-level array say what it names.
-    assert!(len < 1 << 30, "more than 2^30 pages (4 TiB) touched at one time");
+    assert!(len < 1 << 30, "more than 2^30 pages touched at one time");
     len as u32
 }
 

@@ -1,5 +1,5 @@
-//! The pass against the slow models of `oracle`: all counters, on random machines and random streams with
-//! page crossings, unmaps, discards and protections.
+//! The pass against the slow models of `oracle`: all counters, on random machines of random page formats and random
+//! streams with page crossings, unmaps, discards and protections. Mappings are not aligned to larger base pages.
 
 mod random;
 mod slow;
@@ -10,21 +10,20 @@ use pagewalk_setassoc::{Replacement, SetIndex};
 use pagewalk_sim::{DesignSpec, NoObserver, Pass};
 use pagewalk_trace::Event;
 use pagewalk_translate::{Fills, MachineSpec, PrefetchCounts};
-use pagewalk_units::PageSize;
 use proptest::prelude::*;
 use random::{Op, Random};
 use slow::{Slow, feed};
 use std::sync::Arc;
 
 /// A machine with the first level of `first`, and often with one plain array below it: what a pass simulates together.
-fn sibling(random: &mut Random, index: usize, first: &MachineSpec) -> MachineSpec {
-    let mut other = random::machine(random, index);
+fn sibling(random: &mut Random, index: usize, pages: random::Pages, first: &MachineSpec) -> MachineSpec {
+    let mut other = random::machine(random, index, pages);
     other.tlbs.retain(|tlb| tlb.level > 1);
     other.tlbs.iter_mut().for_each(|tlb| (tlb.fills, tlb.prefetch) = (Fills::Walks, None));
     if random.below(2) == 0 {
         other.tlbs.truncate(1);
         for tlb in &mut other.tlbs {
-            tlb.page_sizes = vec![PageSize::FOUR_KIB, PageSize::TWO_MIB];
+            tlb.page_sizes = vec![first.paging.base(), first.paging.huge()];
             (tlb.replacement, tlb.index) = (Replacement::Lru, SetIndex::Modulo);
         }
     }
@@ -36,10 +35,11 @@ fn sibling(random: &mut Random, index: usize, first: &MachineSpec) -> MachineSpe
 
 fn check(seed: u64) {
     let mut random = Random::new(seed);
-    let mut machines: Vec<MachineSpec> = (0..3).map(|i| random::machine(&mut random, i)).collect();
+    let pages = random::pages(&mut random);
+    let mut machines: Vec<MachineSpec> = (0..3).map(|i| random::machine(&mut random, i, pages)).collect();
     for i in 3..3 + random.below(4) as usize {
         let first = random.of(&[0, 0, 1]);
-        machines.push(sibling(&mut random, i, &machines[first].clone()));
+        machines.push(sibling(&mut random, i, pages, &machines[first].clone()));
     }
     let program = random::program(&mut random, true);
     let pagings: [(Paging, Arc<dyn PageSizePolicy>); 3] = [

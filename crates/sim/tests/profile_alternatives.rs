@@ -23,19 +23,22 @@ fn walks(program: &Program, machine: &MachineSpec, policy: Arc<dyn PageSizePolic
 
 fn check_whole_runs(seed: u64) {
     let mut random = Random::new(seed);
-    let machine = random::machine(&mut random, 0);
+    let pages = random::pages(&mut random);
+    let machine = random::machine(&mut random, 0, pages);
     let program = random::program(&mut random, true);
     let mode = [ThpMode::Never, ThpMode::Madvise, ThpMode::Always][random.below(3) as usize];
     let mut profile = Profile::new(std::slice::from_ref(&machine), mode, true).unwrap();
     feed(&mut profile, &program, &mut random);
     let findings = profile.finish();
     for alternative in findings.alternatives() {
+        let baseline: Arc<dyn PageSizePolicy> =
+            if machine.has_huge_pages() { Arc::new(Thp { mode }) } else { Arc::new(Small) };
         let (machine, policy): (MachineSpec, Arc<dyn PageSizePolicy>) = match alternative.kind {
-            AlternativeKind::Baseline => (machine.clone(), Arc::new(Thp { mode })),
+            AlternativeKind::Baseline => (machine.clone(), baseline),
             AlternativeKind::AllSmall => (machine.clone(), Arc::new(Small)),
             AlternativeKind::ThpAlways => (machine.clone(), Arc::new(Thp { mode: ThpMode::Always })),
             AlternativeKind::AllHuge => (machine.clone(), Arc::new(Everything)),
-            AlternativeKind::DoubleTlb => (machine.doubled(), Arc::new(Thp { mode })),
+            AlternativeKind::DoubleTlb => (machine.doubled(), baseline),
             AlternativeKind::Mapping(_) | AlternativeKind::PerfectTlb => continue,
         };
         let expected = walks(&program, &machine, policy);
@@ -47,7 +50,8 @@ fn check_whole_runs(seed: u64) {
 /// A candidate taken up in mid-run equals a slow machine that is copied there, with the mapping's pages dropped.
 fn check_candidate(seed: u64) {
     let mut random = Random::new(seed);
-    let machine = random::machine(&mut random, 0);
+    let pages = random::pages(&mut random);
+    let machine = random::machine(&mut random, 0, pages);
     let program = random::program(&mut random, false);
     let mut profile = Profile::new(std::slice::from_ref(&machine), ThpMode::Never, true).unwrap();
     profile = profile.with_first_look(1 + random.below(1000));
@@ -58,14 +62,15 @@ fn check_candidate(seed: u64) {
     for candidate in candidates.filter(|candidate| candidate.to_instruction.is_none()) {
         let AlternativeKind::Mapping(mapping) = candidate.kind else { unreachable!("filtered") };
         let info = findings.space().info(mapping);
-        let (start, end) = (info.start.0 >> 12, (info.start.0 + info.bytes_max) >> 12);
+        let base = machine.paging.base();
+        let (start, end) = (base.number(info.start), (info.start.0 + info.bytes_max).div_ceil(base.bytes()));
         let mut slow = Slow::new(&machine, Paging::Small);
         let (mut instructions, mut before) = (0, None);
         for op in &program.ops {
             if instructions >= candidate.from_instruction && before.is_none() {
                 before = Some(slow.machine.counts);
                 let touched: Vec<u64> = slow.kernel.touched.range(start..end).copied().collect();
-                touched.into_iter().for_each(|vpn| slow.machine.drop_page(12, vpn));
+                touched.into_iter().for_each(|vpn| slow.machine.drop_page(base.shift(), vpn));
                 slow.kernel.paging = Paging::Range(start, end);
             }
             if let Op::Run { block, .. } = op {
@@ -82,12 +87,37 @@ fn check_candidate(seed: u64) {
     }
 }
 
+/// Machines of different page formats run beside each other as they would alone.
+fn check_formats(seed: u64) {
+    let mut random = Random::new(seed);
+    let machines: Vec<MachineSpec> = (0..4)
+        .map(|index| {
+            let pages = random::pages(&mut random);
+            random::machine(&mut random, index, pages)
+        })
+        .collect();
+    let program = random::program(&mut random, true);
+    let mut profile = Profile::new(&machines, ThpMode::Always, false).unwrap();
+    feed(&mut profile, &program, &mut random);
+    let together: Vec<_> = profile.finish().machines().to_vec();
+    for (machine, found) in machines.iter().zip(&together) {
+        let mut alone = Profile::new(std::slice::from_ref(machine), ThpMode::Always, false).unwrap();
+        feed(&mut alone, &program, &mut Random::new(1));
+        assert_eq!(found, &alone.finish().machines()[0], "{} (seed {seed})", machine.name);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn alternatives_of_whole_runs_equal_passes_of_their_own(seed in any::<u64>()) {
         check_whole_runs(seed);
+    }
+
+    #[test]
+    fn machines_of_different_pages_count_as_alone(seed in any::<u64>()) {
+        check_formats(seed);
     }
 
     #[test]

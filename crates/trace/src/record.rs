@@ -72,10 +72,16 @@ impl Ref {
         Size::from_code((self.0 >> 2) as u8)
     }
 
+    /// The last byte referenced.
+    #[inline(always)]
+    pub const fn last_byte(self) -> VirtAddr {
+        VirtAddr(self.address().0 + (self.size().bytes() as u64 - 1))
+    }
+
     /// The 4 KiB page of the last byte.
     #[inline(always)]
     pub const fn last_vpn(self) -> Vpn {
-        VirtAddr(self.address().0 + (self.size().bytes() as u64 - 1)).vpn()
+        self.last_byte().vpn()
     }
 }
 

@@ -1,4 +1,4 @@
-//! 2 MiB pages everywhere, as if every mapping could have them: hypothetical, and the far end of the range.
+//! Huge pages everywhere, as if every mapping could have them: hypothetical, and the far end of the range.
 
 use super::{Fault, PageSizePolicy, Scope};
 

@@ -11,13 +11,16 @@ pub use small::Small;
 pub use thp::{Thp, ThpMode};
 
 use crate::{MappingId, Vma};
+use pagewalk_units::{PageSize, VirtAddr};
 
-/// The first touch of the part of a mapping inside a 2 MiB-aligned block.
+/// The first touch of the part of a mapping inside a block: what one huge page would map.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Fault<'a> {
-    /// Number of the 2 MiB block (address divided by 2 MiB).
-    pub block: u64,
+    /// The block's first byte.
+    pub block: VirtAddr,
+    /// Its size: that of a huge page.
+    pub size: PageSize,
     /// The named mapping touched.
     pub mapping: MappingId,
     /// The area that holds the address, where one is known.
@@ -27,13 +30,19 @@ pub struct Fault<'a> {
 }
 
 impl<'a> Fault<'a> {
-    /// A first touch.
-    pub fn new(block: u64, mapping: MappingId, vma: Option<&'a Vma>, populated: bool) -> Fault<'a> {
-        Fault { block, mapping, vma, populated }
+    /// A first touch of block number `block`.
+    pub fn new(
+        block: u64,
+        size: PageSize,
+        mapping: MappingId,
+        vma: Option<&'a Vma>,
+        populated: bool,
+    ) -> Fault<'a> {
+        Fault { block: VirtAddr(block << size.shift()), size, mapping, vma, populated }
     }
 }
 
-/// Which pages of a 2 MiB block one huge page stands for.
+/// Which pages of a block one huge page stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Those of the mapping touched.
@@ -42,9 +51,10 @@ pub enum Scope {
     Block,
 }
 
-/// Chooses between 4 KiB pages and one 2 MiB page. Called once per block and mapping, not per reference.
+/// Chooses between base pages and one huge page, of the sizes that the machine has. Called once per block and mapping,
+/// not per reference.
 pub trait PageSizePolicy: Send + Sync {
-    /// Whether the block gets a 2 MiB page.
+    /// Whether the block gets a huge page.
     fn wants_huge(&self, fault: &Fault<'_>) -> bool;
 
     /// Whether the policy ever answers yes.

@@ -1,4 +1,4 @@
-//! One mapping on 2 MiB pages, the rest as the baseline has it: what fixing that mapping alone would buy.
+//! One mapping on huge pages, the rest as the baseline has it: what fixing that mapping alone would buy.
 
 use super::{Fault, PageSizePolicy, Thp};
 use crate::MappingId;

@@ -1,4 +1,4 @@
-//! 4 KiB pages everywhere.
+//! Base pages everywhere.
 
 use super::{Fault, PageSizePolicy};
 

@@ -1,8 +1,8 @@
 //! Linux transparent huge pages at fault time.
 //!
-//! The first touch of a 2 MiB-aligned block gets a huge page if the block lies wholly inside one private
-//! anonymous area (heap, bss and stack included), nothing of it is mapped yet, and the mode and the area's
-//! advice allow it. A huge page is split when part of it is unmapped, protected apart or discarded.
+//! The first touch of a block, as large as a huge page and aligned to its size, gets a huge page if the block lies
+//! wholly inside one private anonymous area (heap, bss and stack included), nothing of it is mapped yet, and the mode
+//! and the area's advice allow it. A huge page is split when part of it is unmapped, protected apart or discarded.
 //!
 //! Source: Linux `Documentation/admin-guide/mm/transhuge.rst`. Not modelled: khugepaged's later
 //! collapses, mTHP sizes, huge pages for files and shared memory, failure to find a free block.
@@ -50,7 +50,7 @@ impl PageSizePolicy for Thp {
             (ThpMode::Madvise, HugeAdvice::None) => false,
         };
         let anonymous = matches!(vma.kind, MappingKind::Anonymous | MappingKind::Heap | MappingKind::Stack);
-        let (start, end) = (fault.block << 21, (fault.block + 1) << 21);
+        let (start, end) = (fault.block.0, fault.block.0 + fault.size.bytes());
         allowed && anonymous && !fault.populated && vma.start <= start && end <= vma.end
     }
 

@@ -2,7 +2,7 @@
 
 use super::escape::escape;
 use crate::figures::{
-    self, PAGE_BYTES, array, base_name, description, level_misses, per_kilo_instruction, total_cycles,
+    self, array, base_name, description, level_misses, page_bytes, per_kilo_instruction, total_cycles,
     walk_cycle_share, weight, whole,
 };
 use crate::numbers::{bytes, change, count, exact, mebibytes, percent, ratio};
@@ -39,8 +39,9 @@ fn tag(class: &str) -> String {
     format!("<span class=\"tag {class}\">{class}</span>")
 }
 
-pub(super) fn cards(_: &RunResult, process: &ProcessResult) -> String {
+pub(super) fn cards(result: &RunResult, process: &ProcessResult) -> String {
     let Some(machine) = process.machines.first() else { return String::new() };
+    let page_bytes = page_bytes(description(result, &machine.name));
     let of = |name| whole(machine, name).unwrap_or(0);
     let counted = |name| whole(machine, name).map_or("–".to_owned(), count);
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
@@ -61,7 +62,7 @@ pub(super) fn cards(_: &RunResult, process: &ProcessResult) -> String {
             "measured",
         ),
         ("Data references", counted("references_data"), "loads, stores and modifies".to_owned(), "measured"),
-        ("Pages touched", counted("pages_touched"), bytes(of("pages_touched") * PAGE_BYTES), "measured"),
+        ("Pages touched", counted("pages_touched"), bytes(of("pages_touched") * page_bytes), "measured"),
         (
             "Page walks",
             counted("walks"),

@@ -4,7 +4,7 @@ use super::Page;
 use super::paint::{Line, Style, bar};
 use super::table::{Narrow, Table, names, numbers, texts};
 use crate::figures::{
-    PAGE_BYTES, TlbFigures, base_name, description, headline, level_misses, per_kilo_instruction, tlbs,
+    TlbFigures, base_name, description, headline, level_misses, page_bytes, per_kilo_instruction, tlbs,
     total_cycles, walk_cycle_share, whole,
 };
 use crate::numbers::{bytes, change, count, mebibytes, percent, ratio};
@@ -29,7 +29,7 @@ pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult
     page.paragraph(Line::new(Style::Accent, "→ "), Style::Accent, &printable(&process.advice));
     let Some(machine) = process.machines.first() else { return };
     page.blank();
-    key_figures(page, machine);
+    key_figures(page, machine, page_bytes(description(result, &machine.name)));
     page.blank();
     tlb_table(page, result, machine);
     if process.machines.len() > 1 {
@@ -57,7 +57,7 @@ fn quiet(text: impl Into<String>) -> Line {
 }
 
 /// Measured counts on the left, modelled ones on the right.
-fn key_figures(page: &mut Page, machine: &MachineResult) {
+fn key_figures(page: &mut Page, machine: &MachineResult, page_bytes: u64) {
     let of = |name| whole(machine, name);
     let counted = |name| or_dash(of(name).map(count));
     let walks = of("walks").unwrap_or(0);
@@ -66,7 +66,7 @@ fn key_figures(page: &mut Page, machine: &MachineResult) {
         .filter(|_| walks > 0)
         .map(|n| format!("{} per walk", ratio(n as f64 / walks as f64)));
     let share = walk_cycle_share(machine).map(|share| format!("{} of modelled cycles", percent(share)));
-    let touched = of("pages_touched").map(|pages| format!("({})", bytes(pages * PAGE_BYTES)));
+    let touched = of("pages_touched").map(|pages| format!("({})", bytes(pages * page_bytes)));
     let mut table = Table::new(vec![
         texts("", Narrow::Keep),
         numbers("", Narrow::Keep),

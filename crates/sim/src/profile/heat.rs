@@ -5,7 +5,7 @@
 //! however the stream was cut into batches.
 
 use pagewalk_mm::MappingId;
-use pagewalk_units::{VirtAddr, Vpn};
+use pagewalk_units::{PageSize, VirtAddr};
 use std::collections::BTreeMap;
 
 /// Most columns; at least half as many are in use once a run is long enough.
@@ -22,14 +22,12 @@ pub struct HeatMap {
     rows: BTreeMap<(u64, MappingId), Vec<u64>>,
 }
 
-impl Default for HeatMap {
-    fn default() -> Self {
-        // 4,096 instructions by 16 KiB to begin with.
-        HeatMap { column_shift: 12, row_shift: 2, columns: 0, rows: BTreeMap::new() }
-    }
-}
-
 impl HeatMap {
+    /// An empty picture: 4,096 instructions by four pages to begin with.
+    pub(crate) fn new(page: PageSize) -> HeatMap {
+        HeatMap { column_shift: 12, row_shift: page.shift() + 2, columns: 0, rows: BTreeMap::new() }
+    }
+
     /// Instructions per column.
     pub fn instructions_per_column(&self) -> u64 {
         1 << self.column_shift
@@ -42,7 +40,7 @@ impl HeatMap {
 
     /// Bytes per row.
     pub fn bytes_per_row(&self) -> u64 {
-        Vpn(1 << self.row_shift).start().0
+        1 << self.row_shift
     }
 
     /// Rows with walks by ascending address: first byte, mapping, walks per column.
@@ -50,18 +48,18 @@ impl HeatMap {
         self.rows.iter().map(|(&(row, mapping), walks)| {
             let mut walks = walks.clone();
             walks.resize(self.columns, 0);
-            (Vpn(row << self.row_shift).start(), mapping, walks)
+            (VirtAddr(row << self.row_shift), mapping, walks)
         })
     }
 
-    pub(crate) fn add(&mut self, vpn: Vpn, mapping: MappingId, instructions: u64) {
+    pub(crate) fn add(&mut self, address: VirtAddr, mapping: MappingId, instructions: u64) {
         let mut column = (instructions >> self.column_shift) as usize;
         while column >= COLUMNS_MAX {
             self.fold_columns();
             column >>= 1;
         }
         self.columns = self.columns.max(column + 1);
-        let row = self.rows.entry((vpn.0 >> self.row_shift, mapping)).or_default();
+        let row = self.rows.entry((address.0 >> self.row_shift, mapping)).or_default();
         if row.len() <= column {
             row.resize(column + 1, 0);
         }
@@ -98,9 +96,9 @@ mod tests {
 
     #[test]
     fn folding_keeps_every_walk_and_its_place() {
-        let mut heat = HeatMap::default();
+        let mut heat = HeatMap::new(PageSize::FOUR_KIB);
         for i in 0..10_000u64 {
-            heat.add(Vpn(i * 7), MappingId((i % 2) as u32), i * 1000);
+            heat.add(VirtAddr((i * 7) << 12), MappingId((i % 2) as u32), i * 1000);
         }
         assert!(heat.columns() <= COLUMNS_MAX && heat.rows().count() <= ROWS_MAX);
         assert_eq!(heat.rows().flat_map(|(_, _, walks)| walks).sum::<u64>(), 10_000);

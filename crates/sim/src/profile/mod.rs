@@ -6,7 +6,7 @@ mod heat;
 pub use functions::FunctionWalks;
 pub use heat::HeatMap;
 
-use crate::attribution::{MappingCounts, Walk, WalkObserver};
+use crate::attribution::{MappingCounts, NoObserver, Walk, WalkObserver};
 use crate::counts::DesignCounts;
 use crate::design::{DesignSpec, MissCounts};
 use crate::pass::{Pass, PassError};
@@ -14,7 +14,7 @@ use functions::Functions;
 use pagewalk_mm::{AddressSpace, Everything, MappingId, OneMapping, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::{PageSize, RefIndex, Vpn};
+use pagewalk_units::{PageSize, Paging, RefIndex, VirtAddr};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -35,15 +35,15 @@ const FIRST_LOOK: u64 = 1 << 20;
 pub enum AlternativeKind {
     /// Nothing.
     Baseline,
-    /// 4 KiB pages everywhere.
+    /// Base pages everywhere.
     AllSmall,
     /// Transparent huge pages for all anonymous memory, as Linux gives them at fault time.
     ThpAlways,
-    /// 2 MiB pages everywhere.
+    /// Huge pages everywhere.
     AllHuge,
     /// Every TLB twice as large.
     DoubleTlb,
-    /// One mapping on 2 MiB pages.
+    /// One mapping on huge pages.
     Mapping(MappingId),
     /// No walk ever: the bound.
     PerfectTlb,
@@ -86,8 +86,8 @@ pub struct Reach {
 /// Walks of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageWalks {
-    /// The page.
-    pub vpn: Vpn,
+    /// First byte of the base page.
+    pub page: VirtAddr,
     /// Its mapping.
     pub mapping: MappingId,
     /// Walks by fetches.
@@ -96,7 +96,7 @@ pub struct PageWalks {
     pub walks_data: u64,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Attribution {
     functions: Functions,
     heat: HeatMap,
@@ -105,7 +105,7 @@ struct Attribution {
 impl WalkObserver for Attribution {
     fn on_walk(&mut self, walk: &Walk, space: &AddressSpace) {
         self.functions.add(walk, space);
-        self.heat.add(walk.vpn, walk.mapping, walk.instructions);
+        self.heat.add(walk.page, walk.mapping, walk.instructions);
     }
 }
 
@@ -125,6 +125,44 @@ struct Tried {
     end: Option<End>,
 }
 
+impl Tried {
+    /// An alternative that is counted from the beginning to the end.
+    fn whole(kind: AlternativeKind, design: At) -> Tried {
+        Tried { kind, design, from_instruction: 0, start: None, end: None }
+    }
+}
+
+fn design(
+    machine: &MachineSpec,
+    policy: Arc<dyn PageSizePolicy>,
+    reach: Option<(&'static [i32], PageSize)>,
+) -> DesignSpec {
+    DesignSpec { name: machine.name.clone(), machine: machine.clone(), policy, reach }
+}
+
+/// What the host's kernel does on a machine.
+fn baseline(machine: &MachineSpec, thp: Thp) -> Arc<dyn PageSizePolicy> {
+    if machine.has_huge_pages() { Arc::new(thp) } else { Arc::new(Small) }
+}
+
+/// Adds the alternatives that are designs of their own from the beginning, and has the first machine count misses
+/// for other sizes of its last level.
+fn add_alternatives(specs: &mut Vec<DesignSpec>, machine: &MachineSpec, thp: Thp) -> Vec<Tried> {
+    let reach = |size| (machine.last_level() > 1).then_some((REACH, size));
+    specs[0].reach = reach(machine.paging.base());
+    let mut tried = Vec::new();
+    let mut add = |kind, spec| {
+        tried.push(Tried::whole(kind, At::Own(specs.len())));
+        specs.push(spec);
+    };
+    if machine.has_huge_pages() {
+        let spec = design(machine, Arc::new(Everything), reach(machine.paging.huge()));
+        add(AlternativeKind::AllHuge, spec);
+    }
+    add(AlternativeKind::DoubleTlb, design(&machine.doubled(), baseline(machine, thp), None));
+    tried
+}
+
 /// Where an alternative was given up, and what it and the baseline had counted by then.
 #[derive(Clone)]
 struct End {
@@ -136,8 +174,12 @@ struct End {
 /// The profiler of one process.
 pub struct Profile {
     pass: Pass<Attribution>,
+    /// Machines whose pages are not those of the first, by their pages.
+    others: Vec<Pass>,
     thp: Thp,
-    machines: usize,
+    paging: Paging,
+    /// For each machine, which pass it is in and where: 0 is `pass`, n is `others[n - 1]`.
+    machines: Vec<(usize, usize)>,
     tried: Vec<Tried>,
     what_if: bool,
     next_look: u64,
@@ -145,55 +187,38 @@ pub struct Profile {
 
 impl Profile {
     /// A profile on `machines`, the first of which gets attribution and, with `what_if`, alternatives.
-    /// `thp` is the kernel's mode on the host whose behaviour is the baseline.
+    /// `thp` is the kernel's mode on the host whose behaviour is the baseline. Machines with different pages run in
+    /// passes of their own over the same batches. One whose TLBs do not hold its huge page never has any.
     pub fn new(machines: &[MachineSpec], thp: ThpMode, what_if: bool) -> Result<Profile, PassError> {
         let thp = Thp { mode: thp };
-        let design = |machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>, reach| DesignSpec {
-            name: machine.name.clone(),
-            machine: machine.clone(),
-            policy,
-            reach,
-        };
-        let reach = |machine: &MachineSpec, size| (machine.last_level() > 1).then_some((REACH, size));
-        let mut specs: Vec<DesignSpec> =
-            machines.iter().map(|machine| design(machine, Arc::new(thp), None)).collect();
-        let mut tried = Vec::new();
-        if let (true, Some(machine)) = (what_if, machines.first()) {
-            specs[0].reach = reach(machine, PageSize::FOUR_KIB);
-            for (kind, spec) in [
-                (
-                    AlternativeKind::AllHuge,
-                    design(machine, Arc::new(Everything), reach(machine, PageSize::TWO_MIB)),
-                ),
-                (AlternativeKind::DoubleTlb, design(&machine.doubled(), Arc::new(thp), None)),
-            ] {
-                tried.push(Tried {
-                    kind,
-                    design: At::Own(specs.len()),
-                    from_instruction: 0,
-                    start: None,
-                    end: None,
-                });
-                specs.push(spec);
-            }
+        let Some(first) = machines.first() else { return Err(PassError::DesignCount(0)) };
+        let paging = first.paging;
+        let mut groups: Vec<(Paging, Vec<DesignSpec>)> = vec![(paging, Vec::new())];
+        let mut places = Vec::with_capacity(machines.len());
+        for machine in machines {
+            let known = groups.iter().position(|(paging, _)| *paging == machine.paging);
+            let group = known.unwrap_or_else(|| {
+                groups.push((machine.paging, Vec::new()));
+                groups.len() - 1
+            });
+            places.push((group, groups[group].1.len()));
+            groups[group].1.push(design(machine, baseline(machine, thp), None));
         }
-        let mut pass = Pass::new(specs, Attribution::default())?;
-        if what_if {
-            pass.follow("all 4K".to_owned(), Arc::new(Small));
+        let mut groups = groups.into_iter().map(|(_, specs)| specs);
+        let mut specs = groups.next().expect("there is a first machine");
+        let others = groups.map(|specs| Pass::new(specs, NoObserver)).collect::<Result<Vec<_>, _>>()?;
+        let tried = if what_if { add_alternatives(&mut specs, first, thp) } else { Vec::new() };
+        let attribution = Attribution { functions: Functions::default(), heat: HeatMap::new(paging.base()) };
+        let mut pass = Pass::new(specs, attribution)?;
+        let follows = what_if && first.has_huge_pages();
+        if follows {
+            pass.follow("all base pages".to_owned(), Arc::new(Small));
             pass.follow("THP always".to_owned(), Arc::new(Thp { mode: ThpMode::Always }));
-            let followers = [AlternativeKind::AllSmall, AlternativeKind::ThpAlways].into_iter().enumerate();
-            tried.splice(
-                0..0,
-                followers.map(|(index, kind)| Tried {
-                    kind,
-                    design: At::Follower(index),
-                    from_instruction: 0,
-                    start: None,
-                    end: None,
-                }),
-            );
         }
-        Ok(Profile { pass, thp, machines: machines.len(), tried, what_if, next_look: FIRST_LOOK })
+        let followers = [AlternativeKind::AllSmall, AlternativeKind::ThpAlways].into_iter().enumerate();
+        let followers = followers.map(|(index, kind)| Tried::whole(kind, At::Follower(index)));
+        let tried = followers.filter(|_| follows).chain(tried).collect();
+        Ok(Profile { pass, others, thp, paging, machines: places, tried, what_if, next_look: FIRST_LOOK })
     }
 
     /// Looks for candidates first after `instructions`, for streams shorter than the usual.
@@ -205,11 +230,20 @@ impl Profile {
     /// Ends the pass; counts of the machines in the order given.
     pub fn finish(&mut self) -> Findings<'_> {
         let counts = self.pass.finish();
-        Findings { profile: self, counts }
+        let others: Vec<Vec<DesignCounts>> = self.others.iter_mut().map(Pass::finish).collect();
+        let of_machine = |&(pass, design): &(usize, usize)| match pass {
+            0 => counts[design].clone(),
+            other => others[other - 1][design].clone(),
+        };
+        let machines = self.machines.iter().map(of_machine).collect();
+        Findings { profile: self, machines, counts }
     }
 
     /// Looks for costly mappings that are not candidates yet.
     fn look_for_candidates(&mut self) {
+        if !self.pass.designs[0].machine.has_huge_pages() {
+            return;
+        }
         let walks = self.pass.walks_by_mapping();
         let total: u64 = walks.values().sum();
         self.give_up_candidates(&walks);
@@ -308,6 +342,9 @@ impl Analysis for Profile {
             from = at;
         }
         self.pass.run(batch, from..batch.spans.len());
+        for other in &mut self.others {
+            other.on_batch(batch);
+        }
     }
 
     fn on_event(&mut self, at: RefIndex, event: &Event) {
@@ -320,19 +357,24 @@ impl Analysis for Profile {
             }
         }
         self.pass.on_event(at, event);
+        for other in &mut self.others {
+            other.on_event(at, event);
+        }
     }
 }
 
 /// What a finished profile found.
 pub struct Findings<'a> {
     profile: &'a mut Profile,
+    machines: Vec<DesignCounts>,
+    /// Of the designs in the first machine's pass.
     counts: Vec<DesignCounts>,
 }
 
 impl Findings<'_> {
     /// Counts of each machine, in the order given.
     pub fn machines(&self) -> &[DesignCounts] {
-        &self.counts[..self.profile.machines]
+        &self.machines
     }
 
     /// The address space at the end, with the names of all mappings.
@@ -382,13 +424,13 @@ impl Findings<'_> {
         all
     }
 
-    /// Walks against the size of the lower levels, for the baseline and for 2 MiB pages everywhere.
+    /// Walks against the size of the lower levels, for the baseline and for huge pages everywhere.
     pub fn reach(&self) -> Vec<Reach> {
         let pass = &self.profile.pass;
         let all_huge = self.profile.tried.iter().find(|tried| tried.kind == AlternativeKind::AllHuge);
         let designs = [
-            (Some(0), PageSize::FOUR_KIB),
-            (all_huge.map(|t| self.profile.design(t.design)), PageSize::TWO_MIB),
+            (Some(0), self.profile.paging.base()),
+            (all_huge.map(|t| self.profile.design(t.design)), self.profile.paging.huge()),
         ];
         let mut points: Vec<Reach> = Vec::new();
         for (index, page_size) in designs {

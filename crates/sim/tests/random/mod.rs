@@ -155,14 +155,28 @@ fn block(random: &mut Random) -> Block {
     }
 }
 
-pub fn machine(random: &mut Random, index: usize) -> MachineSpec {
+/// A base page and a huge page, as machine files have them.
+pub type Pages = (&'static str, &'static str);
+
+/// Those of x86-64 often, else those of other formats or small huge pages, which programs fill.
+pub fn pages(random: &mut Random) -> Pages {
+    match random.below(3) {
+        0 => ("4K", "2M"),
+        1 => random.of(&[("16K", "32M"), ("64K", "512M"), ("8K", "8M")]),
+        _ => random.of(&[("4K", "16K"), ("8K", "32K"), ("16K", "256K"), ("64K", "128K"), ("16K", "2M")]),
+    }
+}
+
+pub fn machine(random: &mut Random, index: usize, (base, huge): Pages) -> MachineSpec {
     let mut text = format!("schema = 1\nname = \"m{index}\"\n");
+    let (base_size, huge_size) = (format!("\"{base}\""), format!("\"{huge}\""));
+    let both = format!("{base_size}, {huge_size}");
     let data = |random: &mut Random, text: &mut String, name: &str, serves: &str| {
         let shape = random.below(3);
-        let sizes = ["\"4K\"", "\"4K\", \"2M\"", "\"4K\""][shape as usize];
-        text.push_str(&tlb(random, name, 1, serves, sizes));
+        let sizes = [&base_size, &both, &base_size][shape as usize];
+        text.push_str(&tlb(random, name, 1, serves, sizes, base));
         if shape == 2 {
-            text.push_str(&tlb(random, &format!("{name}_2m"), 1, serves, "\"2M\""));
+            text.push_str(&tlb(random, &format!("{name}_huge"), 1, serves, &huge_size, base));
         }
     };
     match random.below(5) {
@@ -183,42 +197,84 @@ pub fn machine(random: &mut Random, index: usize) -> MachineSpec {
     let shapes = if text.contains("\"fetch\"") { 9 } else { 8 };
     match random.below(shapes) / 2 {
         0 => {
-            text.push_str(&tlb(random, "l2", 2, all, "\"4K\""));
-            text.push_str(&tlb(random, "l2_2m", 2, all, "\"2M\""));
+            text.push_str(&tlb(random, "l2", 2, all, &base_size, base));
+            text.push_str(&tlb(random, "l2_huge", 2, all, &huge_size, base));
         }
         1 => {
             for (name, level) in [("l2", 2), ("l3", 3)] {
-                let sizes = random.of(&["\"4K\"", "\"4K\", \"2M\""]);
-                text.push_str(&tlb(random, name, level, all, sizes));
+                let sizes = random.of(&[&base_size, &both]);
+                text.push_str(&tlb(random, name, level, all, sizes, base));
             }
         }
-        2 => text.push_str(&tlb(random, "l2", 2, all, "\"4K\"")),
-        3 => text.push_str(&tlb(random, "l2", 2, all, "\"4K\", \"2M\"")),
+        2 => text.push_str(&tlb(random, "l2", 2, all, &base_size, base)),
+        3 => text.push_str(&tlb(random, "l2", 2, all, &both, base)),
         _ => {}
     }
     let mut text = with_prefetching(random, &text);
-    let levels = 4 + random.below(2);
-    text += &format!("[walker]\nkind = \"radix\"\nlevels = {levels}\n[walker.caches]\n");
-    for name in ["pde", "pdpte", "pml4", "pml5"].iter().take(levels as usize - 1) {
+    text += &walker(random, (base, huge));
+    MachineSpec::from_toml("random.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// A walker that maps these pages, mostly a radix one where some format has them.
+fn walker(random: &mut Random, (base, huge): Pages) -> String {
+    let formats: &[(&str, u64)] = match (base, huge) {
+        ("4K", "2M") => &[
+            ("x86-64", 4),
+            ("x86-64", 5),
+            ("aarch64-4k", 3),
+            ("aarch64-4k", 4),
+            ("riscv-sv39", 3),
+            ("riscv-sv48", 4),
+            ("riscv-sv57", 5),
+        ],
+        ("16K", "32M") => &[("aarch64-16k", 3), ("aarch64-16k", 4)],
+        ("64K", "512M") => &[("aarch64-64k", 2), ("aarch64-64k", 3)],
+        _ => &[],
+    };
+    let cost = "[cost]\nl2_hit = 7\nwalk_reference = 20\n";
+    if formats.is_empty() || random.below(4) == 0 {
+        let paging = format!("[paging]\nbase = \"{base}\"\nhuge = \"{huge}\"\n");
+        if random.below(4) == 0 {
+            return format!(
+                "{paging}[walker]\nkind = \"software\"\nrefill_cycles = 20\n[cost]\nl2_hit = 7\n"
+            );
+        }
+        let (buckets, entries) = (random.of(&[1, 4, 32, 256]), random.of(&[1, 2, 4, 8]));
+        let index = random.of(&["modulo", "xor-fold", "xor-2"]);
+        return format!(
+            "{paging}[walker]\nkind = \"hashed\"\nbuckets = {buckets}\nentries_per_bucket = {entries}\n\
+             index = \"{index}\"\n{cost}"
+        );
+    }
+    let (format, levels) = random.of(formats);
+    let mut text = format!("[walker]\nkind = \"radix\"\nformat = \"{format}\"\nlevels = {levels}\n");
+    text += "[walker.caches]\n";
+    let names = match &format[..3] {
+        "x86" => ["pde", "pdpte", "pml4", "pml5"],
+        "aar" => ["l2", "l1", "l0", ""],
+        _ => ["l1", "l2", "l3", "l4"],
+    };
+    for name in names.iter().take(levels as usize - 1) {
         if random.below(3) > 0 {
             let (ways, policy) = (random.of(&[1, 2, 4]), replacement(random, true));
             text += &format!("{name} = {{ entries = 4, ways = {ways}, {} }}\n", policy.join(", "));
         }
     }
-    text += "[cost]\nl2_hit = 7\nwalk_reference = 20\n";
-    MachineSpec::from_toml("random.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"))
+    text + cost
 }
 
-fn tlb(random: &mut Random, name: &str, level: u8, serves: &str, sizes: &str) -> String {
+fn tlb(random: &mut Random, name: &str, level: u8, serves: &str, sizes: &str, base: &str) -> String {
     let ways = random.of(&[1, 2, 3, 4, 6, 8u32]);
     let sets = random.of(&[1, 1, 2, 4, 16]);
+    let reserved = if sets == 1 { random.of(&[0, 0, 2]) } else { 0 };
+    let ways_key = if reserved == 0 { format!("ways = {ways}\n") } else { String::new() };
     let index = random.of(&["modulo", "modulo", "xor-fold", "xor-2"]);
-    // An array of 2M pages alone may have none above it that gives it victims.
-    let fills = if level > 1 && sizes.contains("4K") { random.of(&["walks", "victims"]) } else { "walks" };
+    // An array of huge pages alone may have none above it that gives it victims.
+    let fills = if level > 1 && sizes.contains(base) { random.of(&["walks", "victims"]) } else { "walks" };
     format!(
         "[[tlb]]\nname = \"{name}\"\nlevel = {level}\nserves = [{serves}]\npage_sizes = [{sizes}]\n\
-         entries = {}\nways = {ways}\nindex = \"{index}\"\nfills = \"{fills}\"\n{}\n",
-        sets * ways,
+         entries = {}\n{ways_key}reserved = {reserved}\nindex = \"{index}\"\nfills = \"{fills}\"\n{}\n",
+        sets * ways + reserved,
         replacement(random, ways.is_power_of_two()).join("\n")
     )
 }

@@ -1,7 +1,7 @@
 //! The slow side: a machine and a kernel of `oracle` fed operation by operation, and the fast side's feed.
 
 use crate::random::{Op, Program, Random};
-use pagewalk_oracle::{Array, Cache, Counts, Kernel, Machine, Paging, Prefetch, Replacing};
+use pagewalk_oracle::{Array, Cache, Counts, Hashed, Kernel, Machine, Paging, Prefetch, Replacing, Table};
 use pagewalk_setassoc::{Geometry, Replacement};
 use pagewalk_trace::{Analysis, Batch, BatchBuffer, Ref, Span};
 use pagewalk_translate::{Fills, MachineSpec, WalkerSpec};
@@ -28,34 +28,45 @@ impl Slow {
             });
             Array { victims, prefetch, ..Array::new(tlb.level, serves, shifts, held) }
         });
-        let WalkerSpec::Radix(radix) = &spec.walker else { panic!("not drawn") };
-        let caches = spec.walker.caches().map(|(name, cache)| {
-            let shift = match name {
-                "pde" => 21,
-                "pdpte" => 30,
-                "pml4" => 39,
-                _ => 48,
-            };
-            Cache::new(shift, replacing(cache.geometry, cache.replacement, "modulo"))
-        });
-        let machine = Machine {
-            arrays: arrays.collect(),
-            levels: radix.levels.into(),
-            caches: caches.collect(),
-            counts: Counts::default(),
+        let (base, huge) = (spec.paging.base().shift(), spec.paging.huge().shift());
+        let bits = huge - base;
+        let table = match &spec.walker {
+            WalkerSpec::Radix(radix) => Table::Radix { base, bits, levels: radix.levels.into() },
+            WalkerSpec::Hashed(hashed) => Table::Hashed(Hashed::new(
+                hashed.buckets.sets(),
+                hashed.entries_per_bucket as usize,
+                &hashed.index.to_string(),
+            )),
+            WalkerSpec::Software => Table::Software,
         };
-        Slow { machine, kernel: Kernel::new(paging) }
+        let caches = spec.walker.caches().map(|(name, cache)| {
+            // How far above the leaves, which Arm numbers 3 and RISC-V 0.
+            let arm = spec.walker.to_string().contains("aarch64");
+            let height = match name {
+                "pde" => 1,
+                "pdpte" => 2,
+                "pml4" => 3,
+                "pml5" => 4,
+                level if arm => 3 - level[1..].parse::<u32>().unwrap(),
+                level => level[1..].parse().unwrap(),
+            };
+            Cache::new(base + bits * height, replacing(cache.geometry, cache.replacement, "modulo"))
+        });
+        let machine =
+            Machine { arrays: arrays.collect(), table, caches: caches.collect(), counts: Counts::default() };
+        Slow { machine, kernel: Kernel::new(paging, [base, huge]) }
     }
 
     /// A reference: each page of it in ascending order, one lookup per page at the size it is mapped.
     fn reference(&mut self, kind: Kind, address: u64, bytes: u64) {
         let mut seen = None;
-        for vpn in address >> 12..=(address + bytes - 1) >> 12 {
+        let base = self.kernel.shifts[0];
+        for vpn in address >> base..=(address + bytes - 1) >> base {
             let shift = self.kernel.touch(vpn);
-            let page = (shift, vpn << 12 >> shift);
+            let page = (shift, vpn << base >> shift);
             if seen != Some(page) {
                 let kernel = &self.kernel;
-                self.machine.translate(kind, vpn << 12, shift, |address| kernel.present(address >> 12));
+                self.machine.translate(kind, vpn << base, shift, |address| kernel.present(address >> base));
             }
             seen = Some(page);
         }
@@ -76,32 +87,34 @@ impl Slow {
                 }
             }
             Op::Map { start, pages, anonymous } => {
-                self.drop_range(*start, *pages, true, *start..start + pages);
+                let before = self.mapped_pieces(*start..start + pages);
                 for vpn in *start..start + pages {
                     self.kernel.mapped.insert(vpn, *anonymous);
                 }
+                self.drop_pieces(before, true);
             }
             Op::Unmap { start, pages } => {
-                self.drop_range(*start, *pages, true, *start..start + pages);
+                let before = self.mapped_pieces(*start..start + pages);
                 for vpn in *start..start + pages {
                     self.kernel.mapped.remove(&vpn);
                 }
+                self.drop_pieces(before, true);
             }
-            Op::Discard { start, pages } => self.drop_range(*start, *pages, true, 0..0),
-            Op::Flush { start, pages } => self.drop_range(*start, *pages, false, 0..0),
+            Op::Discard { start, pages } => self.drop_piece(*start..start + pages, true),
+            Op::Flush { start, pages } => self.drop_piece(*start..start + pages, false),
         }
     }
 
-    /// Unmapping takes what is mapped, area by area; other calls take the range as a whole.
-    fn drop_range(&mut self, start: u64, pages: u64, gone: bool, by_area: std::ops::Range<u64>) {
-        let whole = std::iter::once(start..start + pages);
-        let pieces = if by_area.is_empty() { whole.collect() } else { self.mapped_pieces(by_area) };
-        for piece in pieces {
-            for (shift, number) in self.kernel.invalidate(piece.start, piece.end, gone) {
-                self.machine.drop_page(shift, number);
-            }
-            self.machine.drop_tables(piece.start << 12, piece.end << 12);
+    /// Unmapping takes what was mapped, piece by piece; other calls take the range as a whole.
+    fn drop_pieces(&mut self, pieces: Vec<std::ops::Range<u64>>, gone: bool) {
+        pieces.into_iter().for_each(|piece| self.drop_piece(piece, gone));
+    }
+
+    fn drop_piece(&mut self, piece: std::ops::Range<u64>, gone: bool) {
+        for (shift, number) in self.kernel.invalidate(piece.start, piece.end, gone) {
+            self.machine.drop_page(shift, number);
         }
+        self.machine.drop_tables(piece.start << 12, piece.end << 12);
     }
 
     fn mapped_pieces(&self, range: std::ops::Range<u64>) -> Vec<std::ops::Range<u64>> {

@@ -14,6 +14,11 @@ const baseName = (path) => path.split("/").pop() || path;
 const walksOf = (row) => row.walks_data + row.walks_fetch;
 const totalWalks = (process) => metric(process.machines[0], "walks") || 0;
 const describe = (machine) => (result.descriptions || []).find((d) => d.name === machine.name);
+// "16K" as bytes, and as people read it.
+const sizeBytes = (size) => parseInt(size, 10) * 2 ** ({ K: 10, M: 20, G: 30 }[size.slice(-1)] || 0);
+const pageName = (size) => size.replace(/([KMG])$/, " $1B");
+const basePage = (machine) => (machine && describe(machine)?.base_page) || "4K";
+const hugePage = (machine) => (machine && describe(machine)?.huge_page) || "2M";
 
 
 function weight(process) {
@@ -73,17 +78,19 @@ function timeFinding(columns) {
   return `The busiest tenth of the run holds ${percent(tenth)} of its page walks`;
 }
 
-function reachFinding(points) {
-  const own = points.find((p) => p.is_machine && p.page_size === "4K") || points.find((p) => p.is_machine);
+function reachFinding(points, machine) {
+  const [small, large] = [basePage(machine), hugePage(machine)];
+  const own = points.find((p) => p.is_machine && p.page_size === small) || points.find((p) => p.is_machine);
   if (!own || own.walks === 0) return "How many page walks a larger or smaller TLB would leave";
-  const huge = points.find((p) => p.page_size === "2M" && p.entries === own.entries);
+  const huge = points.find((p) => p.page_size === large && p.entries === own.entries);
   const halved = points.filter((p) => p.page_size === own.page_size && p.entries > own.entries)
     .sort((a, b) => a.entries - b.entries).find((p) => p.walks * 2 <= own.walks);
   const more = halved ? `It takes ${ratio(halved.entries / own.entries).replace(/\.?0+$/, "")} times the entries to halve the page walks`
     : "Not even the largest TLB drawn halves the page walks";
-  if (!huge || own.page_size === "2M" || huge.walks >= own.walks) return more;
+  if (!huge || own.page_size === large || huge.walks >= own.walks) return more;
   const left = huge.walks / own.walks;
-  return left < 0.001 ? `${more}; with 2 MB pages almost none remain` : `${more}; 2 MB pages leave ${percent(left)} of them`;
+  return left < 0.001 ? `${more}; with ${pageName(large)} pages almost none remain`
+    : `${more}; ${pageName(large)} pages leave ${percent(left)} of them`;
 }
 
 function pagesFinding(pages, all) {

@@ -1,6 +1,8 @@
 // Walks against reach, on logarithmic axes, one curve per page size.
 
-const CURVES = { "4K": { look: "small", label: "4 KB pages" }, "2M": { look: "huge", label: "2 MB pages" } };
+// Base pages and huge pages, whatever sizes they have on the machine.
+const curvesOf = (machine) => [["small", basePage(machine)], ["huge", hugePage(machine)]]
+  .map(([look, pageSize]) => ({ look, pageSize, label: `${pageName(pageSize)} pages` }));
 
 function reachFrame(points, full) {
   const left = 64;
@@ -85,13 +87,13 @@ function reachMarks(frame, points, touched) {
 function showReach(process) {
   const host = byId("reach-chart");
   const points = process.reach;
-  replace("reach-title", reachFinding(points));
+  replace("reach-title", reachFinding(points, process.machines[0]));
   if (!showSection("reach", points.some((p) => p.walks > 0))) return;
   const full = host.clientWidth;
   const frame = reachFrame(points, full);
-  const touched = (metric(process.machines[0], "pages_touched") || 0) * 4096;
-  const curves = Object.entries(CURVES).map(([pageSize, look]) => {
-    const own = points.filter((p) => p.page_size === pageSize).sort((a, b) => a.entries - b.entries);
+  const touched = (metric(process.machines[0], "pages_touched") || 0) * sizeBytes(basePage(process.machines[0]));
+  const curves = curvesOf(process.machines[0]).map((look) => {
+    const own = points.filter((p) => p.page_size === look.pageSize).sort((a, b) => a.entries - b.entries);
     return own.length ? reachCurve(frame, own, look) : [];
   });
   const marks = reachMarks(frame, points, touched);

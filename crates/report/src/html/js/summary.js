@@ -20,7 +20,7 @@ function cards(process) {
   return [
     card("Instructions", counted("instructions"), `${counted("references_fetch")} fetches`, "measured"),
     card("Data references", counted("references_data"), "loads, stores and modifies", "measured"),
-    card("Pages touched", counted("pages_touched"), bytes((metric(machine, "pages_touched") || 0) * 4096), "measured"),
+    card("Pages touched", counted("pages_touched"), bytes((metric(machine, "pages_touched") || 0) * sizeBytes(basePage(machine))), "measured"),
     card("Page walks", counted("walks"), `${counted("walks_data")} data, ${counted("walks_fetch")} fetch`, "modelled"),
     card("Walk rate", Number.isFinite(rate) ? ratio(rate) : "–", "per 1000 instructions (WPKI)", "modelled"),
     card("Walk references", counted("walk_references"),

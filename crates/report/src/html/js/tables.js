@@ -126,7 +126,7 @@ function showPages(process) {
   const all = totalWalks(process);
   const { pages, pages_left_out: leftOut } = process.attribution;
   replace("pages-title", pages.length ? pagesFinding(pages, all) : "Walks by page");
-  byId("pages-lead").textContent = `The costliest 4 KB pages${leftOut ? `; ${exact(leftOut)} more pages with walks are left out` : ""}.`;
+  byId("pages-lead").textContent = `The costliest ${pageName(basePage(process.machines[0]))} pages${leftOut ? `; ${exact(leftOut)} more pages with walks are left out` : ""}.`;
   if (!showSection("pages", pages.length > 0)) return;
   dataTable(byId("page-table"), {
     what: "pages", rows: pages, sorted: 2,
