@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 const AFTER_HELP: &str = "Exit codes: 0 done, 1 failed, 2 usage, 3 bad input file, 4 this host cannot. \
@@ -24,6 +25,8 @@ pub enum Command {
     Record(Record),
     /// Drive recorded streams, or a program, through machines
     Simulate(Simulate),
+    /// Run a study: many machines, families of TLBs and miss-ratio curves over many streams
+    Sweep(Sweep),
     /// Look at, check and convert traces
     Trace(Trace),
     /// The library of machines
@@ -146,6 +149,25 @@ pub struct Simulate {
 }
 
 #[derive(Debug, Args)]
+pub struct Sweep {
+    /// Folder of results; what is there of an earlier run is not done again. Default: NAME.sweep, after the study's
+    /// name
+    #[arg(short, long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub output: Option<PathBuf>,
+    /// Threads to work on. Default: as many as there are processors
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
+    /// Say what would run, and run nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub style: Style,
+    /// The study
+    #[arg(value_name = "STUDY.toml", value_hint = ValueHint::FilePath)]
+    pub study: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub struct Trace {
     #[command(subcommand)]
     pub command: TraceCommand,
@@ -242,7 +264,7 @@ pub struct Report {
     /// Write the HTML report here
     #[arg(short, long, value_name = "REPORT.html", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
-    /// A result saved with `-o RESULT.json` or --json
+    /// A result saved with `-o RESULT.json` or --json, or results.json of a study
     #[arg(value_hint = ValueHint::FilePath)]
     pub result: PathBuf,
 }

@@ -3,10 +3,11 @@
 use pagewalk_mm::{AddressSpace, MappingId};
 use pagewalk_report::page_name;
 use pagewalk_report::schema::{
-    Attribution, FunctionRow, Heat, HeatRow, MachineDescription, MachineResult, MappingRow, Metrics, Number,
-    PageRow, ProcessResult, ReachPoint, TlbDescription, WalkCacheDescription, WhatIf,
+    Attribution, FunctionRow, Heat, HeatRow, MachineDescription, MachineResult, MappingRow, Number, PageRow,
+    ProcessResult, ReachPoint, TlbDescription, WalkCacheDescription, WhatIf,
 };
 use pagewalk_sim::{Alternative, AlternativeKind, DesignCounts, Findings, FunctionWalks};
+use pagewalk_sweep::{add_ratios, metrics};
 use pagewalk_symbols::{FileOffset, JitSymbols, Symbolizer};
 use pagewalk_trace::{MappingKind, Origin, StreamHeader};
 use pagewalk_translate::{MachineSpec, WalkerSpec};
@@ -247,50 +248,7 @@ fn what_if(alternative: &Alternative, space: &AddressSpace, machine: &MachineSpe
 }
 
 fn result(machine: &MachineSpec, counts: &DesignCounts) -> MachineResult {
-    let mut metrics = Metrics::new();
-    let mut count = |name: String, value: u64| metrics.insert(name, Number::Count(value));
-    count("instructions".into(), counts.instructions);
-    count("references".into(), counts.fetch_references + counts.data_references);
-    count("references_fetch".into(), counts.fetch_references);
-    count("references_data".into(), counts.data_references);
-    count("pages_touched".into(), counts.pages_touched);
-    for array in &counts.arrays {
-        count(format!("tlb.{}.lookups", array.name), array.lookups);
-        count(format!("tlb.{}.hits", array.name), array.hits);
-        count(format!("tlb.{}.misses", array.name), array.lookups - array.hits);
-    }
-    for prefetcher in &counts.prefetchers {
-        let (name, counts) = (&prefetcher.name, prefetcher.counts);
-        count(format!("tlb.{name}.prefetches"), counts.issued);
-        count(format!("tlb.{name}.prefetches_useful"), counts.useful);
-        count(format!("tlb.{name}.prefetch_walk_references"), counts.walk_references);
-    }
-    for (level, &misses) in (1..).zip(&counts.level_misses) {
-        count(format!("tlb.level{level}.misses"), misses);
-    }
-    count("walks".into(), counts.walks());
-    count("walks_fetch".into(), counts.walks_fetch);
-    count("walks_data".into(), counts.walks_data);
-    count("walk_references".into(), counts.walk_references);
-    for cache in &counts.walk_caches {
-        count(format!("walk_cache.{}.lookups", cache.name), cache.lookups);
-        count(format!("walk_cache.{}.hits", cache.name), cache.hits);
-    }
-    count("walk_cycles".into(), counts.cycles.walk);
-    count("l2_hit_cycles".into(), counts.cycles.lower_hit);
-    metrics.insert("total_cycles".into(), Number::Real(counts.cycles.total));
-    add_ratios(&mut metrics);
-    MachineResult { name: machine.name.clone(), metrics }
-}
-
-/// Ratios from the counts beside them.
-fn add_ratios(metrics: &mut Metrics) {
-    let value = |metrics: &Metrics, name: &str| metrics.get(name).map_or(0.0, |n| n.as_f64());
-    let ratio = |a: f64, b: f64| Number::Real(if b > 0.0 { a / b } else { 0.0 });
-    let share = ratio(value(metrics, "walk_cycles"), value(metrics, "total_cycles"));
-    let per_kilo = ratio(value(metrics, "walks") * 1000.0, value(metrics, "instructions"));
-    metrics.insert("walk_cycle_share".into(), share);
-    metrics.insert("walks_per_kilo_instruction".into(), per_kilo);
+    MachineResult { name: machine.name.clone(), metrics: metrics(counts) }
 }
 
 /// Sums over all processes.

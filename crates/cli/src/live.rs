@@ -7,14 +7,28 @@ use pagewalk_capture::{CaptureError, Handle, Host, RingSource, Session, check_pr
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::ffi::OsString;
+use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{ExitCode, ExitStatus};
+use std::path::PathBuf;
+use std::process::{ExitCode, ExitStatus, Stdio};
+
+/// A program's surroundings, apart from ours; its output goes nowhere.
+pub struct Apart {
+    /// Where it runs.
+    pub folder: PathBuf,
+    /// Its standard input.
+    pub input: File,
+    /// An addition to its environment.
+    pub variable: (&'static str, OsString),
+}
 
 /// A program about to run under the engine.
 pub struct Live {
     session: Session,
     engine: Engine,
     command: Vec<OsString>,
+    /// Where the program runs and what it reads, if not as we do.
+    apart: Option<Apart>,
     /// The engine with its version.
     pub engine_name: String,
     /// This host.
@@ -29,7 +43,12 @@ impl Live {
         let engine_name = format!("valgrind {}", engine.version());
         let host = Host::detect();
         let session = Session::new(&engine_name, host.clone()).map_err(failed)?;
-        Ok(Live { session, engine, command: command.to_vec(), engine_name, host })
+        Ok(Live { session, engine, command: command.to_vec(), apart: None, engine_name, host })
+    }
+
+    /// The same, run apart from our input, output and folder.
+    pub fn apart(self, apart: Apart) -> Live {
+        Live { apart: Some(apart), ..self }
     }
 
     /// Runs the program; every process image's stream goes to `on_stream` on a thread of its own.
@@ -37,7 +56,12 @@ impl Live {
         let log = self.session.directory().join("valgrind.log");
         let [program, arguments @ ..] = self.command.as_slice() else { unreachable!("clap requires one") };
         let socket = self.session.socket_path();
-        let command = self.engine.command::<OsString>(Some(&socket), &log, &[], program, arguments);
+        let mut command = self.engine.command::<OsString>(Some(&socket), &log, &[], program, arguments);
+        if let Some(Apart { folder, input, variable: (name, value) }) = &self.apart {
+            let input =
+                input.try_clone().map_err(|e| CliError::new(Code::Failed, format!("its input: {e}")))?;
+            command.current_dir(folder).stdin(input).stdout(Stdio::null()).env(name, value);
+        }
         let signals = watch_signals(self.session.handle())?;
         let status = self.session.run(command, on_stream);
         signals.close();

@@ -9,6 +9,7 @@ mod machine;
 mod output;
 mod process;
 mod progress;
+mod workload;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
         Command::Profile(arguments) => command::profile::run(arguments),
         Command::Record(arguments) => command::record::run(arguments),
         Command::Simulate(arguments) => command::simulate::run(arguments),
+        Command::Sweep(arguments) => command::sweep::run(arguments),
         Command::Trace(arguments) => command::trace::run(arguments),
         Command::Machines(arguments) => command::machines::run(arguments),
         Command::Report(arguments) => command::report::run(arguments),

@@ -164,7 +164,8 @@ pub fn publish(
     printed.and(written)
 }
 
-fn text_options(verbose: bool, terminal: bool) -> TextOptions {
+/// How text is laid out on this terminal.
+pub fn text_options(verbose: bool, terminal: bool) -> TextOptions {
     let width = rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
     let color = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     TextOptions { width: if terminal && width > 0 { width.min(140) } else { 100 }, color, verbose }

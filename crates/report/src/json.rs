@@ -4,6 +4,7 @@
 //! equal bytes. Lists of plain values stay on one line: the heat picture is thousands of numbers.
 
 use crate::schema::{RESULT_SCHEMA, RunResult};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::ser::Formatter;
 use std::io::{self, Write};
@@ -15,21 +16,36 @@ pub enum ReadError {
     #[error("not a pagewalk result: {0}")]
     NotJson(serde_json::Error),
     /// The text is JSON without a schema name.
-    #[error("not a pagewalk result: no \"schema\" field; expected \"{RESULT_SCHEMA}\"")]
-    NoSchema,
+    #[error("not a pagewalk result: no \"schema\" field; expected \"{expected}\"")]
+    NoSchema {
+        /// The schema expected.
+        expected: &'static str,
+    },
     /// The result has another schema.
-    #[error("the result has schema \"{found}\"; this version of pagewalk reads \"{RESULT_SCHEMA}\"")]
+    #[error("the result has schema \"{found}\"; this version of pagewalk reads \"{expected}\"")]
     OtherSchema {
+        /// The schema expected.
+        expected: &'static str,
         /// The schema that it names.
         found: String,
     },
     /// The schema's name is right but its fields are not.
-    #[error("the result does not fit schema \"{RESULT_SCHEMA}\": {0}")]
-    Shape(serde_json::Error),
+    #[error("the result does not fit schema \"{expected}\": {error}")]
+    Shape {
+        /// The schema.
+        expected: &'static str,
+        /// What does not fit.
+        error: serde_json::Error,
+    },
 }
 
 /// The result as JSON, with a newline at its end.
 pub fn to_json(result: &RunResult) -> String {
+    written(result)
+}
+
+/// Any result as JSON in this module's layout.
+pub(crate) fn written(result: &impl Serialize) -> String {
     let mut bytes = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, Layout::default());
     result.serialize(&mut serializer).expect("a result has string keys and a vector takes every byte");
@@ -42,6 +58,11 @@ pub fn to_json(result: &RunResult) -> String {
 /// # Errors
 /// When the text is not JSON, names another schema, or lacks fields of this one.
 pub fn from_json(text: &str) -> Result<RunResult, ReadError> {
+    read(text, RESULT_SCHEMA)
+}
+
+/// Reads a result of the schema `expected`.
+pub(crate) fn read<R: DeserializeOwned>(text: &str, expected: &'static str) -> Result<R, ReadError> {
     /// Just the name, so that a result of another version is told apart from a broken one.
     #[derive(Deserialize)]
     struct Named {
@@ -49,9 +70,9 @@ pub fn from_json(text: &str) -> Result<RunResult, ReadError> {
     }
     let named: Named = serde_json::from_str(text).map_err(ReadError::NotJson)?;
     match named.schema {
-        None => Err(ReadError::NoSchema),
-        Some(found) if found != RESULT_SCHEMA => Err(ReadError::OtherSchema { found }),
-        Some(_) => serde_json::from_str(text).map_err(ReadError::Shape),
+        None => Err(ReadError::NoSchema { expected }),
+        Some(found) if found != expected => Err(ReadError::OtherSchema { found, expected }),
+        Some(_) => serde_json::from_str(text).map_err(|error| ReadError::Shape { expected, error }),
     }
 }
 

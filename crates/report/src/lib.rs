@@ -1,7 +1,8 @@
 //! Results as data, and their renderers. Runs no simulation and reads no trace.
 //!
 //! [`schema`] is the result; [`json`] writes and reads it; [`text`] prints it on a terminal; [`html`] makes
-//! the self-contained page; [`advice`] says in one sentence what to do about it. A renderer only renders:
+//! the self-contained page; [`advice`] says in one sentence what to do about it; [`sweep`] does the same for the
+//! results of studies. A renderer only renders:
 //! every figure it shows stands in the result or is a quotient of two that do.
 
 pub mod advice;
@@ -11,6 +12,7 @@ pub mod json;
 mod numbers;
 mod printable;
 pub mod schema;
+pub mod sweep;
 pub mod text;
 
 pub use advice::advise;

@@ -1,11 +1,12 @@
 //! Whole families of least-recently-used designs from one pass over a reference stream, exactly.
 //!
 //! Design constraints: knows the stream and nothing of machines, policies or cost; memory grows with the pages seen,
-//! never with the stream; no approximation.
+//! never with the stream; no approximation but where the name says so.
 //!
 //! - [`Family`]: the misses of every array of 1 to 4,096 sets and 1 to 64 ways at five page sizes.
 //! - [`StackDistances`]: how deep in the order of last use each reference finds its page, hence the misses of a
 //!   fully associative array of any size.
+//! - [`SampledDistances`]: the same from a sample of pages, with the error stated.
 //! - [`Serves`]: which references the arrays see.
 //! - [`gone()`]: which translations an event takes away.
 //!
@@ -26,6 +27,7 @@ mod gone;
 mod older;
 mod pages;
 mod recent;
+mod sampled;
 mod stack;
 mod timeline;
 
@@ -33,3 +35,4 @@ pub use distances::StackDistances;
 pub use family::Family;
 pub use feed::Serves;
 pub use gone::gone;
+pub use sampled::{Estimate, SampledDistances, Sampling};

@@ -44,7 +44,8 @@ impl Timeline {
         }
     }
 
-    /// Takes `page` out, to the stack above, from which `sunk` comes. Returns how many places were above the page;
+    /// Takes `page` out, to the stack above, from which `sunk` comes; where there is no stack above, that is the page
+    /// itself. Returns how many places were above the page;
     /// `None` if it was not here.
     pub fn refer(&mut self, page: u32, sunk: u32) -> Option<usize> {
         let moment = self.moments.get(page as usize).copied().unwrap_or(NEVER);
@@ -80,6 +81,15 @@ impl Timeline {
         let moment = std::mem::replace(moment, NEVER);
         if moment != NEVER {
             self.leave_hole(moment);
+        }
+    }
+
+    /// Takes a page out as if it had never been here, if it is.
+    pub fn forget(&mut self, page: u32) {
+        let Some(moment) = self.moments.get_mut(page as usize) else { return };
+        let moment = std::mem::replace(moment, NEVER);
+        if moment != NEVER {
+            self.free(moment);
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 /// For each crate the crates it may depend on. An arrow that is not here is a decision about the design:
 /// change `ARCHITECTURE.md` with it.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: [(&str, &[&str]); 14] = [
     ("units", &[]),
     ("trace", &["units"]),
     ("capture", &["units", "trace"]),
@@ -17,7 +17,8 @@ const ARROWS: [(&str, &[&str]); 13] = [
     ("reuse", &["units", "trace"]),
     ("symbols", &["units"]),
     ("report", &[]),
-    ("cli", &["units", "trace", "capture", "mm", "translate", "cost", "sim", "symbols", "report"]),
+    ("sweep", &["units", "trace", "mm", "translate", "sim", "reuse", "report"]),
+    ("cli", &["units", "trace", "capture", "mm", "translate", "cost", "sim", "symbols", "report", "sweep"]),
     // The slow twins share no code with what they check, and only tests see them.
     ("oracle", &["units"]),
 ];

@@ -7,4 +7,5 @@ pub mod profile;
 pub mod record;
 pub mod report;
 pub mod simulate;
+pub mod sweep;
 pub mod trace;

@@ -1,6 +1,6 @@
 //! `pagewalk record`: run a program and keep its reference stream.
 
-use crate::arguments::Record;
+use crate::arguments::{Record, Region};
 use crate::error::{CliError, Code};
 use crate::live::{self, Live};
 use crate::output::{Output, say};
@@ -10,31 +10,27 @@ use pagewalk_trace::Source;
 use pagewalk_trace::pwt::{Summary, Writer};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
 use std::sync::{Mutex, PoisonError};
 
 /// One trace file, written or not.
-struct Written {
+pub struct Written {
     number: u32,
-    path: PathBuf,
-    program: String,
-    outcome: std::io::Result<Summary>,
-    losses: Vec<String>,
+    /// The file.
+    pub path: PathBuf,
+    /// Path of the program.
+    pub program: String,
+    /// What is in the file, or why it could not be written.
+    pub outcome: std::io::Result<Summary>,
+    /// What was lost of the stream.
+    pub losses: Vec<String>,
     region_begun: bool,
 }
 
 pub fn run(arguments: Record) -> Result<ExitCode, CliError> {
-    let first = Mutex::new(Some(Output::open(&arguments.output)?));
+    let first = Output::open(&arguments.output)?;
     let live = Live::prepare(&arguments.command)?;
-    let written = Mutex::new(Vec::new());
-    let status = live.run(|source: RingSource| {
-        let number = source.number();
-        let first = first.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| number == 0);
-        let one = write(source, &arguments, number, first);
-        written.lock().unwrap_or_else(PoisonError::into_inner).push(one);
-    })?;
-    let mut written = written.into_inner().unwrap_or_else(PoisonError::into_inner);
-    written.sort_by_key(|one| one.number);
+    let (written, status) = images(&live, &arguments.region, &arguments.output, first)?;
     explain_empty_region(&arguments.region, written.iter().any(|one| one.region_begun));
     let mut failed = false;
     for one in &written {
@@ -47,14 +43,34 @@ pub fn run(arguments: Record) -> Result<ExitCode, CliError> {
     Ok(live::exit_code(status))
 }
 
-fn write(source: RingSource, arguments: &Record, number: u32, first: Option<Output>) -> Written {
-    let path = numbered(&arguments.output, number);
-    let program = source.header().program.clone();
+/// Runs the program; every process image goes to a file of its own, `first` for the first, numbered beside `path` for
+/// the others. They come in order of start.
+pub fn images(
+    live: &Live,
+    region: &Region,
+    path: &Path,
+    first: Output,
+) -> Result<(Vec<Written>, ExitStatus), CliError> {
+    let first = Mutex::new(Some(first));
+    let written = Mutex::new(Vec::new());
+    let status = live.run(|source: RingSource| {
+        let number = source.number();
+        let first = first.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| number == 0);
+        let one = write(source, region, numbered(path, number), first);
+        written.lock().unwrap_or_else(PoisonError::into_inner).push(one);
+    })?;
+    let mut written = written.into_inner().unwrap_or_else(PoisonError::into_inner);
+    written.sort_by_key(|one| one.number);
+    Ok((written, status))
+}
+
+fn write(source: RingSource, region: &Region, path: PathBuf, first: Option<Output>) -> Written {
+    let (number, program) = (source.number(), source.header().program.clone());
     // The first file is emptied only now, when there is something to put in its place.
     let file = first.map_or_else(|| File::create(&path), Output::begin);
     let mut ending = Ending::default();
     let outcome = file.and_then(|file| Writer::with_thread(file, source.header())).and_then(|mut writer| {
-        ending = follow_ahead(source, &arguments.region, &mut writer);
+        ending = follow_ahead(source, region, &mut writer);
         writer.finish()
     });
     Written { number, path, program, outcome, losses: ending.losses, region_begun: ending.region_begun }

@@ -7,3 +7,4 @@ mod exactness;
 mod goldens;
 mod harness;
 mod surface;
+mod sweeps;

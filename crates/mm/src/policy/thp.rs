@@ -32,6 +32,15 @@ impl ThpMode {
             _ => None,
         }
     }
+
+    /// The mode's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            ThpMode::Always => "always",
+            ThpMode::Madvise => "madvise",
+            ThpMode::Never => "never",
+        }
+    }
 }
 
 /// Transparent huge pages in one mode.

@@ -3,7 +3,7 @@
 use crate::printable::printable;
 
 /// Text for an element or a quoted attribute.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in printable(text).chars() {
         match c {
@@ -20,7 +20,7 @@ pub(super) fn escape(text: &str) -> String {
 
 /// JSON for a script element. `<` occurs in JSON only inside strings, where its escape means the same;
 /// without it neither `</script>` nor `<!--` can be written.
-pub(super) fn escape_json(json: &str) -> String {
+pub(crate) fn escape_json(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 

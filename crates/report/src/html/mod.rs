@@ -12,10 +12,10 @@ mod summary;
 use crate::figures::{base_name, costliest};
 use crate::json::to_json;
 use crate::schema::RunResult;
-use escape::{escape, escape_json};
+pub(crate) use escape::{escape, escape_json};
 
 const PAGE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("style.css");
+pub(crate) const STYLE: &str = include_str!("style.css");
 const GLOSSARY: &str = include_str!("glossary.html");
 
 /// In this order: each may use what the ones before it define.
@@ -67,7 +67,7 @@ pub fn render_html(result: &RunResult) -> String {
 }
 
 /// The template with each `{{name}}` replaced, in one pass: what is filled in is never searched again.
-fn fill(template: &str, value: impl Fn(&str) -> String) -> String {
+pub(crate) fn fill(template: &str, value: impl Fn(&str) -> String) -> String {
     let mut page = String::with_capacity(template.len());
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {

@@ -3,7 +3,11 @@
 mod family;
 mod paint;
 mod process;
+mod sweep;
 mod table;
+
+pub use sweep::render_sweep_text;
+pub(crate) use sweep::{sweep_bounds, sweep_quotient};
 
 use crate::figures::costliest;
 use crate::printable::printable;

@@ -1,0 +1,94 @@
+//! Recording the programs of a study, once: later runs find the trace.
+
+use crate::arguments::Region;
+use crate::command::record::{Written, images};
+use crate::error::{CliError, Code};
+use crate::live::{self, Apart, Live};
+use crate::output::{Output, say};
+use pagewalk_sweep::Workload;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// Where the trace of a workload is kept in `folder`: its name says what was run, so that another command under
+/// the same name is another trace.
+pub fn trace_path(workload: &Workload, folder: &Path) -> PathBuf {
+    let identity = serde_json::to_vec(workload).expect("workloads are plain");
+    let hash = blake3::hash(&identity).to_hex();
+    folder.join(format!("{}-{}.pwt", workload.name, &hash[..16]))
+}
+
+/// Records `workload` to `path`. The program runs in an empty folder of its own, where it may leave what it likes.
+pub fn record(workload: &Workload, study: &Path, path: &Path) -> Result<(), CliError> {
+    let named = |what: &dyn std::fmt::Display| format!("workload `{}`: {what}", workload.name);
+    let failed = |e: std::io::Error| CliError::new(Code::Failed, named(&e));
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let scratch = TempDir::new_in(folder).map_err(failed)?;
+    let run_in = scratch.path().join("run");
+    std::fs::create_dir(&run_in).map_err(failed)?;
+    let mut input = tempfile::tempfile_in(scratch.path()).map_err(failed)?;
+    input.write_all(workload.input.as_bytes()).and_then(|()| input.rewind()).map_err(failed)?;
+    let written = run(workload, study, &scratch, run_in, input)?;
+    let chosen = choose(workload, &written)?;
+    std::fs::rename(&chosen.path, path).map_err(failed)
+}
+
+fn run(
+    workload: &Workload,
+    study: &Path,
+    scratch: &TempDir,
+    run_in: PathBuf,
+    input: File,
+) -> Result<Vec<Written>, CliError> {
+    let named = |what: &dyn std::fmt::Display| format!("workload `{}`: {what}", workload.name);
+    let command: Vec<OsString> = workload.command.iter().map(OsString::from).collect();
+    let live = Live::prepare(&command).map_err(|error| {
+        // A command that the study names is part of an input file.
+        let code = if error.code == Code::Usage { Code::BadInput } else { error.code };
+        CliError::new(code, named(&error))
+    })?;
+    let variable = ("PAGEWALK_STUDY", study.as_os_str().to_owned());
+    let live = live.apart(Apart { folder: run_in, input, variable });
+    let first = scratch.path().join("t.pwt");
+    let region = Region { max_instructions: workload.max_instructions, ..Region::default() };
+    let (written, status) = images(&live, &region, &first, Output::open(&first)?)?;
+    if !status.success() {
+        let ended = format!("the program ended with {}", live::describe(status));
+        return Err(CliError::new(Code::Failed, named(&ended))
+            .or(format!("run it by hand: {}", workload.command.join(" "))));
+    }
+    for one in &written {
+        one.losses.iter().for_each(|loss| say(named(loss)));
+    }
+    Ok(written)
+}
+
+/// The image that the study means: of the program it names, and of those the one that executed most.
+fn choose<'a>(workload: &Workload, written: &'a [Written]) -> Result<&'a Written, CliError> {
+    let file_name = |one: &Written| {
+        let name = Path::new(&one.program).file_name();
+        name.map_or(String::new(), |name| name.to_string_lossy().into_owned())
+    };
+    let meant = |one: &&Written| workload.image.as_ref().is_none_or(|image| file_name(one) == *image);
+    let records = |one: &&Written| {
+        one.outcome.as_ref().map_or(0, |summary| summary.references + summary.block_executions)
+    };
+    // The first of equals: the last would depend on what came after.
+    let chosen = written.iter().filter(meant).rev().max_by_key(records).ok_or_else(|| {
+        let mut programs: Vec<String> = written.iter().map(file_name).collect();
+        programs.sort();
+        programs.dedup();
+        let image = workload.image.as_deref().unwrap_or_default();
+        let why = format!("workload `{}`: image = \"{image}\" never ran", workload.name);
+        CliError::new(Code::BadInput, why).or(format!("choose from {}", programs.join(", ")))
+    })?;
+    match &chosen.outcome {
+        Ok(_) => Ok(chosen),
+        Err(error) => {
+            Err(CliError::new(Code::Failed, format!("workload `{}`: its trace: {error}", workload.name)))
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Studies: results, what an interrupted run leaves, and what is refused.
+
+use crate::harness::{Outcome, Place, metric};
+use serde_json::Value;
+use std::process::Stdio;
+use std::time::Duration;
+
+const STUDY: &str = r#"schema = 1
+name = "s"
+traces = ["t.pwt", "u.pwt"]
+machines = ["k8", "example.toml"]
+
+[vary]
+"cost.walk_reference" = [10, 20]
+
+[family]
+serves = ["data", "everything"]
+
+[curve]
+rate = 0.5
+"#;
+
+/// A program long enough to be killed while a study runs over its stream.
+const LONG: &str = "int main(void) { static long a[1 << 18];\n\
+                    for (int i = 0; i < 400000; i++) a[i * 1031L & (1 << 18) - 1]++; }";
+
+fn with_traces() -> Place {
+    let place = Place::new();
+    place.write("example.toml", crate::harness::EXAMPLE_MACHINE);
+    place.write("s.toml", STUDY);
+    let long = place.compile("long", LONG);
+    place.good(&["record", "-q", "-o", "t.pwt", "--", &long]);
+    place.good(&["record", "-q", "-o", "u.pwt", "--", "true"]);
+    place
+}
+
+fn files(place: &Place, folder: &str) -> Vec<(String, Vec<u8>)> {
+    let mut names = vec!["results.json".to_owned(), "results.parquet".to_owned(), "index.html".to_owned()];
+    for picture in std::fs::read_dir(place.path(folder).join("pictures")).unwrap() {
+        names.push(format!("pictures/{}", picture.unwrap().file_name().to_str().unwrap()));
+    }
+    names.sort();
+    names.into_iter().map(|name| (name.clone(), place.read(&format!("{folder}/{name}")))).collect()
+}
+
+#[test]
+fn cells_are_what_simulate_prints() {
+    let place = with_traces();
+    let outcome = place.good(&["sweep", "-q", "--json", "-o", "out", "s.toml"]);
+    let result = outcome.json();
+    assert_eq!(result["schema"], "pagewalk.sweep/1");
+    let cells = result["machines"].as_array().unwrap();
+    assert_eq!(cells.len(), 8);
+    for (trace, file) in ["t.pwt", "u.pwt"].into_iter().enumerate() {
+        let alone = place.good(&["simulate", "--json", "-m", "k8", file]).json();
+        // K8's file says 20.
+        let of_sweep = &cells[4 * trace + 1];
+        assert_eq!((&of_sweep["trace"], &of_sweep["machine"]), (&Value::from(trace), &Value::from("k8")));
+        assert_eq!(of_sweep["parameters"]["cost.walk_reference"], 20);
+        assert_eq!(of_sweep["metrics"], alone["machines"][0]["metrics"]);
+        assert_eq!(result["traces"][trace]["instructions"], metric(&alone, "instructions"));
+    }
+    let text = place.good(&["sweep", "-q", "-o", "out", "s.toml"]);
+    assert!(text.stdout.contains("64 ways") && text.stdout.contains("example"), "{}", text.stdout);
+    assert_eq!(text.stderr, "");
+    assert!(place.read("out/results.parquet").starts_with(b"PAR1"));
+    assert!(place.has("out/pictures/family-t-everything-2M.svg") && place.has("out/pictures/curve-u.svg"));
+    assert!(place.json("out/results.json") == result);
+    place.good(&["report", "-o", "again.html", "out/results.json"]);
+    assert!(place.read("again.html") == place.read("out/index.html"));
+}
+
+#[test]
+fn any_number_of_threads_writes_the_same_bytes() {
+    let place = with_traces();
+    for threads in ["1", "4"] {
+        place.good(&["sweep", "-q", "--threads", threads, "-o", threads, "s.toml"]);
+    }
+    assert!(files(&place, "1") == files(&place, "4"));
+}
+
+/// A study killed again and again comes to its end, with the same bytes as one that was left in peace.
+#[test]
+fn a_killed_study_goes_on_where_it_was() {
+    let place = with_traces();
+    place.good(&["sweep", "-q", "-o", "in_peace", "s.toml"]);
+    let mut kills = 0;
+    for wait in (0..20).map(|attempt| Duration::from_millis(5 + 30 * attempt)) {
+        let mut command = place.command(&["sweep", "-q", "--threads", "1", "-o", "killed", "s.toml"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(wait);
+        if child.try_wait().unwrap().is_some() {
+            break;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        kills += 1;
+    }
+    assert!(kills > 0);
+    place.good(&["sweep", "-q", "-o", "killed", "s.toml"]);
+    assert!(files(&place, "killed") == files(&place, "in_peace"));
+    let done = place.good(&["sweep", "--dry-run", "-o", "killed", "s.toml"]);
+    assert!(done.stdout.contains("t: 8 of 8 done before, to do: 0"), "{}", done.stdout);
+}
+
+#[test]
+fn workloads_are_recorded_once() {
+    let place = Place::new();
+    let study = "schema = 1\nname = \"w\"\n[curve]\n[[workload]]\nname = \"copy\"\n\
+                 command = [\"sh\", \"-c\", \"cat > left; cat left; true\"]\ninput = \"abc\\n\"\nimage = \"cat\"\n";
+    place.write("w.toml", study);
+    let dry = place.good(&["sweep", "--dry-run", "w.toml"]);
+    assert!(dry.stdout.contains("record `copy`: sh -c cat"), "{}", dry.stdout);
+    assert!(!place.has("w.sweep"));
+    let first = place.good(&["sweep", "--json", "w.toml"]);
+    assert!(first.stderr.contains("recording `copy`"), "{}", first.stderr);
+    let trace = &first.json()["traces"][0];
+    assert!(trace["name"] == "copy" && trace["program"].as_str().unwrap().ends_with("/cat"), "{trace}");
+    // What the program wrote went nowhere, and its folder is gone.
+    assert!(!first.stdout.contains("abc") && !place.has("left"));
+    let kept: Vec<_> = std::fs::read_dir(place.path("w.sweep/traces")).unwrap().collect();
+    assert_eq!(kept.len(), 1);
+    let second = place.good(&["sweep", "--json", "w.toml"]);
+    assert_eq!((second.stderr.contains("recording"), second.stdout), (false, first.stdout));
+    // Another command is another trace.
+    place.write("w.toml", study.replace("cat left", "cat left left"));
+    assert!(place.good(&["sweep", "w.toml"]).stderr.contains("recording"));
+}
+
+#[track_caller]
+fn refused(place: &Place, text: &str, parts: &[&str]) {
+    place.write("bad.toml", text);
+    place.run(&["sweep", "-o", "bad", "bad.toml"]).refuses(3, parts);
+    assert!(!place.has("bad/results.json"));
+}
+
+#[test]
+fn bad_studies_are_refused_with_the_choices() {
+    let place = Place::new();
+    place.write("example.toml", crate::harness::EXAMPLE_MACHINE);
+    place.good(&["record", "-q", "-o", "u.pwt", "--", "true"]);
+    let good = "schema = 1\nname = \"s\"\ntraces = [\"u.pwt\"]\nmachines = [\"k8\"]\n";
+    let with = |more: &str| format!("{good}{more}");
+    refused(&place, &with("machnes = []\n"), &["bad.toml", "line 5", "machnes", "expected one of"]);
+    refused(&place, &good.replace("= 1", "= 2"), &["schema = 2", "schema = 1"]);
+    refused(&place, &good.replace("k8", "k9"), &["k9", "zen4"]);
+    refused(&place, &good.replace("k8", "none.toml"), &["machines", "none.toml"]);
+    refused(&place, &good.replace("\"s\"", "\"a/b\""), &["name = \"a/b\""]);
+    refused(&place, "schema = 1\nname = \"s\"\nmachines = [\"k8\"]\n", &["no trace", "[[workload]]"]);
+    refused(&place, "schema = 1\nname = \"s\"\ntraces = [\"u.pwt\"]\n", &["nothing to simulate", "[family]"]);
+    refused(&place, &good.replace("[\"u.pwt\"]", "[\"u.pwt\", \"x/u.pwt\"]"), &["two traces are named `u`"]);
+    refused(&place, &with("thp = \"sometimes\"\n"), &["thp = \"sometimes\"", "madvise"]);
+    refused(&place, &with("[vary]\n\"tlb.l2.entries\" = [512]\n"), &["k8", "`tlb` has no `l2`", "l2d"]);
+    refused(&place, &with("[vary]\n\"tlb.l2d.entries\" = [513]\n"), &["tlb.l2d.entries = 513", "l2d", "513"]);
+    refused(&place, &with("[vary]\n\"tlb.l2d.entires\" = [512]\n"), &["tlb.l2d.entires = 512", "entires"]);
+    refused(&place, &with("[vary]\n\"tlb.l2d.entries\" = 512\n"), &["tlb.l2d.entries", "list of values"]);
+    refused(
+        &place,
+        &with("[family]\nsets = \"1..5000\"\n"),
+        &["sets", "5000", "power of two from 1 to 4096"],
+    );
+    refused(&place, &with("[family]\nsets = [3]\n"), &["sets: 3", "power of two"]);
+    refused(&place, &with("[family]\nways = \"0..4\"\n"), &["ways: 0", "from 1 to 64"]);
+    refused(&place, &with("[family]\npage_sizes = [\"8K\"]\n"), &["8K", "4K, 16K, 64K, 2M, 1G"]);
+    refused(&place, &with("[family]\nserves = [\"loads\"]\n"), &["loads", "data, fetches, everything"]);
+    refused(&place, &with("[curve]\nrate = 2.0\n"), &["rate = 2", "up to 1"]);
+    refused(&place, &with("[curve]\npages = 1\n"), &["pages = 1", "64"]);
+    let compare = "[[compare]]\ntitle = \"c\"\nsource = \"s\"\nsaid = \"x\"\nleast = 1\non = \"all\"\n";
+    let machine = "upper = { machine = \"k8\" }\n";
+    let lower = |lower: &str| with(&format!("{compare}{machine}lower = {lower}\n"));
+    refused(&place, &lower("{ machine = \"zen4\" }"), &["compare \"c\": lower", "zen4", "choose from k8"]);
+    refused(&place, &lower("{ machine = \"k8\", metric = \"w\" }"), &["metric = \"w\"", "walks"]);
+    refused(&place, &lower("{ family = \"data\", sets = 1, ways = 1 }"), &["no [family]"]);
+    refused(&place, &lower("{ sets = 1 }"), &["lower", "a family", "or a machine"]);
+    refused(
+        &place,
+        &with(&compare.replace("all", "few")).replace("on =", "upper = {}\nlower = {}\non ="),
+        &["few", "all, most, some"],
+    );
+    place.run(&["sweep", "none.toml"]).refuses(3, &["none.toml"]);
+    place.run(&["sweep", "--threads", "0", "bad.toml"]).refuses(2, &["--threads"]);
+}
+
+#[test]
+fn bad_traces_are_refused() {
+    let place = Place::new();
+    let study = |trace: &str| {
+        place.write(
+            "s.toml",
+            format!("schema = 1\nname = \"s\"\ntraces = [\"{trace}\"]\nmachines = [\"k8\"]\n"),
+        );
+        place.run(&["sweep", "s.toml"])
+    };
+    study("none.pwt").refuses(3, &["none.pwt", "No such file"]);
+    place.write("no.pwt", "not a trace");
+    study("no.pwt").refuses(3, &["no.pwt"]);
+    place.good(&["record", "-q", "-o", "t.pwt", "--", "true"]);
+    let whole = place.read("t.pwt");
+    place.write("cut.pwt", &whole[..whole.len() / 2]);
+    study("cut.pwt").refuses(3, &["cut.pwt", "whole traces only"]);
+}
+
+#[test]
+fn workloads_that_fail_are_named() {
+    let place = Place::new();
+    let study = |command: &str, more: &str| -> Outcome {
+        let text = format!(
+            "schema = 1\nname = \"s\"\n[curve]\n[[workload]]\nname = \"w\"\ncommand = {command}\n{more}\n"
+        );
+        place.write("s.toml", text);
+        place.run(&["sweep", "-q", "s.toml"])
+    };
+    study("[\"nonesuch-program\"]", "").refuses(3, &["workload `w`", "nonesuch-program"]);
+    study("[]", "").refuses(3, &["workload `w`", "command = []"]);
+    study("[\"false\"]", "").refuses(1, &["workload `w`", "exit 1"]);
+    study("[\"true\"]", "image = \"cat\"").refuses(3, &["workload `w`", "cat", "choose from true"]);
+    assert_eq!(std::fs::read_dir(place.path("s.sweep/traces")).unwrap().count(), 0);
+}

@@ -1,0 +1,260 @@
+//! The result as one HTML page in the report's style: no scripts, nothing from the network, its data as one JSON
+//! island.
+
+use super::curve::curves;
+use super::heat::{Scale, heat_map};
+use super::picture;
+use super::schema::{Comparison, CurveCell, FamilyCell, MachineCell, SweepResult, SweepTrace};
+use super::to_json;
+use crate::figures::base_name;
+use crate::html::{STYLE, escape, escape_json, fill};
+use crate::numbers::{count, percent, ratio};
+use crate::schema::Number;
+use crate::text::{sweep_bounds, sweep_quotient};
+use std::fmt::Write;
+
+const PAGE: &str = include_str!("page.html");
+
+/// What the report's style lacks.
+const OWN_STYLE: &str = ".pictures{display:flex;flex-wrap:wrap;gap:18px 26px}
+.pictures svg,.legend svg{max-width:100%;height:auto}
+h3 .sub{color:var(--ink-soft);font-weight:400;font-size:.9rem;margin-left:.6em}
+.verdict.differs{color:var(--warn);font-weight:600}
+.verdict.agrees{color:var(--curve-2m);font-weight:600}
+";
+
+const FAMILIES: &str = "<h2>Families of LRU arrays</h2>\
+<p class=\"lead\">Every array of so many sets and ways, as if all memory were in pages of one size. Both axes are \
+logarithmic: arrays of one size lie on a line, of which some are drawn. Colours mean the same for all page sizes of a \
+trace.</p>";
+
+const CURVES: &str = "<h2>Miss-ratio curves</h2>\
+<p class=\"lead\">Misses of fully associative LRU arrays of 4K pages against their entries. Sampled curves are \
+estimates, with twice their standard error on both sides; they begin where the sample tells anything.</p>";
+
+/// A picture as a file of its own.
+pub struct PictureFile {
+    /// Its name, such as `family-python-data-4K.svg`.
+    pub name: String,
+    /// What is in it.
+    pub svg: String,
+}
+
+/// The result as a self-contained page.
+pub fn render_html(result: &SweepResult) -> String {
+    let sections = [
+        ("comparisons", "Sources", comparisons(result)),
+        ("machines", "Machines", machines(result)),
+        ("families", "Families", families(result)),
+        ("curves", "Curves", all_curves(result)),
+    ];
+    let shown = || sections.iter().filter(|(_, _, content)| !content.is_empty());
+    let link = |(id, title, _): &(&str, &str, String)| format!("<a href=\"#{id}\">{title}</a>");
+    let section =
+        |(id, _, content): &(&str, &str, String)| format!("<section id=\"{id}\">{content}</section>\n");
+    fill(PAGE, |name| match name {
+        "title" => escape(&result.title),
+        "name" => escape(&result.name),
+        "version" => escape(&result.version),
+        "schema" => escape(&result.schema),
+        "style" => format!("{STYLE}\n{}{OWN_STYLE}", picture::style()),
+        "links" => shown().map(link).collect(),
+        "traces" => traces(&result.traces),
+        "sections" => shown().map(section).collect(),
+        "island" => escape_json(&to_json(result)),
+        other => unreachable!("page.html names {other}, which nothing fills"),
+    })
+}
+
+/// Every picture of the page as a file.
+pub fn pictures(result: &SweepResult) -> Vec<PictureFile> {
+    let mut files = Vec::new();
+    for family in &result.families {
+        let trace = &result.traces[family.trace];
+        let scale = Scale::new(trace, family);
+        for size in &family.sizes {
+            files.push(PictureFile {
+                name: format!("family-{}-{}-{}.svg", file_name(&trace.name), family.serves, size.page_size),
+                svg: heat_map(size, &scale).file(&family_label(trace, family, &size.page_size)),
+            });
+        }
+    }
+    for (trace, cells) in curves_by_trace(result) {
+        let name = format!("curve-{}.svg", file_name(&trace.name));
+        files.push(PictureFile { name, svg: curves(&cells).file(&curve_label(trace)) });
+    }
+    files
+}
+
+/// A trace's name without what a file's name cannot have or is better without.
+fn file_name(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-+".contains(c) { c } else { '_' };
+    name.chars().map(plain).collect()
+}
+
+fn family_label(trace: &SweepTrace, family: &FamilyCell, page_size: &str) -> String {
+    format!("Misses of LRU arrays of {page_size} pages by sets and ways, {} of {}", family.serves, trace.name)
+}
+
+fn curve_label(trace: &SweepTrace) -> String {
+    format!("Misses of fully associative LRU arrays of 4K pages by entries, {}", trace.name)
+}
+
+fn curves_by_trace(result: &SweepResult) -> Vec<(&SweepTrace, Vec<&CurveCell>)> {
+    let of = |index: usize| result.curves.iter().filter(|cell| cell.trace == index).collect::<Vec<_>>();
+    let all = result.traces.iter().enumerate().map(|(index, trace)| (trace, of(index)));
+    all.filter(|(_, cells)| !cells.is_empty()).collect()
+}
+
+fn head(titles: &[(&str, bool)]) -> String {
+    let cell = |(title, is_number): &(&str, bool)| {
+        let class = if *is_number { " class=\"number\"" } else { "" };
+        format!("<th{class} scope=\"col\">{}</th>", escape(title))
+    };
+    format!("<thead><tr>{}</tr></thead>", titles.iter().map(cell).collect::<String>())
+}
+
+fn number(text: &str) -> String {
+    format!("<td class=\"number\">{text}</td>")
+}
+
+fn traces(traces: &[SweepTrace]) -> String {
+    let row = |trace: &SweepTrace| {
+        format!(
+            "<tr><td>{}</td><td class=\"name\"><code>{}</code></td>{}{}<td>{}</td></tr>",
+            escape(&trace.name),
+            escape(&shortened(&trace.command_line.join(" "))),
+            number(&count(trace.instructions)),
+            number(&count(trace.references_data)),
+            escape(&trace.thp)
+        )
+    };
+    let titles = [
+        ("Trace", false),
+        ("command", false),
+        ("instructions", true),
+        ("data references", true),
+        ("huge pages", false),
+    ];
+    format!("<table>{}<tbody>{}</tbody></table>", head(&titles), traces.iter().map(row).collect::<String>())
+}
+
+/// A command line of bearable length.
+fn shortened(line: &str) -> String {
+    let line = line.replace('\n', " ");
+    if line.chars().count() <= 110 { line } else { line.chars().take(109).chain(['…']).collect() }
+}
+
+fn comparisons(result: &SweepResult) -> String {
+    if result.comparisons.is_empty() {
+        return String::new();
+    }
+    let row = |comparison: &Comparison| {
+        let verdict = if comparison.agrees { "agrees" } else { "differs" };
+        let here: Vec<String> =
+            comparison.found.iter().map(|found| escape(&sweep_quotient(result, found))).collect();
+        format!(
+            "<tr><td class=\"name\">{}<span class=\"sub\">{}</span></td><td>{}</td><td>{}</td>\
+             <td><span class=\"verdict {verdict}\">{verdict}</span><span class=\"sub\">on {}: {}</span></td></tr>",
+            escape(&comparison.title),
+            escape(&comparison.source),
+            escape(&comparison.said),
+            here.join("<br>"),
+            escape(&comparison.on),
+            escape(&sweep_bounds(comparison))
+        )
+    };
+    let titles = [("Finding", false), ("the source", false), ("here", false), ("verdict", false)];
+    format!(
+        "<h2>What sources found, and what was found here</h2><p class=\"lead\">Quotients of two figures on each trace; \
+         those outside the bounds stand in brackets.</p><div class=\"scroll\"><table>{}<tbody>{}</tbody></table></div>",
+        head(&titles),
+        result.comparisons.iter().map(row).collect::<String>()
+    )
+}
+
+fn machines(result: &SweepResult) -> String {
+    let Some(first) = result.machines.first() else { return String::new() };
+    let mut out = "<h2>Machines</h2>".to_owned();
+    let mut titles = vec![("machine", false)];
+    titles.extend(first.parameters.keys().map(|key| (key.as_str(), false)));
+    titles.extend([
+        ("level-1 misses", true),
+        ("walks", true),
+        ("walks per 1000 instr.", true),
+        ("walk cycles of all", true),
+    ]);
+    for (index, trace) in result.traces.iter().enumerate() {
+        let cells = result.machines.iter().filter(|cell| cell.trace == index);
+        let rows: String = cells.map(machine).collect();
+        let _ = write!(
+            out,
+            "<h3>{}</h3><div class=\"scroll\"><table>{}<tbody>{rows}</tbody></table></div>",
+            escape(&trace.name),
+            head(&titles)
+        );
+    }
+    out
+}
+
+fn machine(cell: &MachineCell) -> String {
+    let whole = |name: &str| match cell.metrics.get(name) {
+        Some(Number::Count(n)) => number(&count(*n)),
+        _ => number("–"),
+    };
+    let real = |name: &str| cell.metrics.get(name).map_or(0.0, |n| n.as_f64());
+    let parameters = cell.parameters.values().map(|value| format!("<td>{}</td>", escape(&value.to_string())));
+    format!(
+        "<tr><td>{}</td>{}{}{}{}{}</tr>",
+        escape(&cell.machine),
+        parameters.collect::<String>(),
+        whole("tlb.level1.misses"),
+        whole("walks"),
+        number(&ratio(real("walks_per_kilo_instruction"))),
+        number(&percent(real("walk_cycle_share")))
+    )
+}
+
+fn families(result: &SweepResult) -> String {
+    if result.families.is_empty() {
+        return String::new();
+    }
+    let mut out = FAMILIES.to_owned();
+    for family in &result.families {
+        let trace = &result.traces[family.trace];
+        let scale = Scale::new(trace, family);
+        let maps = family
+            .sizes
+            .iter()
+            .map(|size| heat_map(size, &scale).element(&family_label(trace, family, &size.page_size)));
+        let _ = write!(
+            out,
+            "<h3>{}<span class=\"sub\">{}, {} references</span></h3><div class=\"legend\">{}</div>\
+             <div class=\"pictures\">{}</div>",
+            escape(&trace.name),
+            escape(&family.serves),
+            count(family.references),
+            scale.legend().element("Colours from the fewest misses to the most"),
+            maps.collect::<String>()
+        );
+    }
+    out
+}
+
+fn all_curves(result: &SweepResult) -> String {
+    if result.curves.is_empty() {
+        return String::new();
+    }
+    let mut out = CURVES.to_owned();
+    for (trace, cells) in curves_by_trace(result) {
+        let name = base_name(&trace.program);
+        let _ = write!(
+            out,
+            "<h3>{}<span class=\"sub\">{}</span></h3><div class=\"pictures\">{}</div>",
+            escape(&trace.name),
+            escape(name),
+            curves(&cells).element(&curve_label(trace))
+        );
+    }
+    out
+}

@@ -1,0 +1,219 @@
+//! The result of a sweep, as data. `--json` writes exactly this; Parquet, tables and pictures are made from it.
+
+use crate::schema::Metrics;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The schema name that every sweep's result carries.
+pub const SWEEP_SCHEMA: &str = "pagewalk.sweep/1";
+
+/// What a study found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepResult {
+    /// [`SWEEP_SCHEMA`].
+    pub schema: String,
+    /// Version of pagewalk.
+    pub version: String,
+    /// The study's name.
+    pub name: String,
+    /// Its title, for people.
+    pub title: String,
+    /// The streams, in the study's order. Other lists name them by their place here.
+    pub traces: Vec<SweepTrace>,
+    /// Machines on traces: trace by trace, in each the machines in the study's order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<MachineCell>,
+    /// Families on traces.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub families: Vec<FamilyCell>,
+    /// Miss-ratio curves of traces.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub curves: Vec<CurveCell>,
+    /// What was found beside what the sources found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub comparisons: Vec<Comparison>,
+}
+
+/// One stream.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepTrace {
+    /// Its name in the study.
+    pub name: String,
+    /// Path of the program.
+    pub program: String,
+    /// Its command line.
+    pub command_line: Vec<String>,
+    /// BLAKE3 hash of the trace file, in hex: which bytes the figures are of.
+    pub fingerprint: String,
+    /// Transparent huge page mode in which the machines ran: `always`, `madvise` or `never`.
+    pub thp: String,
+    /// Instructions executed.
+    pub instructions: u64,
+    /// Data references.
+    pub references_data: u64,
+}
+
+/// A value that a study gave a machine's key: a number, a text, or what else TOML has, as TOML writes it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// A whole number.
+    Integer(i64),
+    /// Anything else.
+    Text(String),
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Value::Integer(number) => number.fmt(f),
+            Value::Text(text) => text.fmt(f),
+        }
+    }
+}
+
+/// Values by the keys that they were given to, such as `tlb.l2.entries`.
+pub type Parameters = BTreeMap<String, Value>;
+
+/// One machine on one trace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MachineCell {
+    /// Place of the trace in [`SweepResult::traces`].
+    pub trace: usize,
+    /// The machine's name.
+    pub machine: String,
+    /// What the study changed of it.
+    #[serde(default, skip_serializing_if = "Parameters::is_empty")]
+    pub parameters: Parameters,
+    /// Its counters: those of `pagewalk simulate`.
+    pub metrics: Metrics,
+}
+
+/// A family of LRU arrays on one trace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FamilyCell {
+    /// Place of the trace in [`SweepResult::traces`].
+    pub trace: usize,
+    /// Which references the arrays see: `data`, `fetches` or `everything`.
+    pub serves: String,
+    /// References: one for each 4 KiB page that a reference touches.
+    pub references: u64,
+    /// Misses by page size.
+    pub sizes: Vec<FamilySize>,
+}
+
+/// The arrays of a family for pages of one size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FamilySize {
+    /// The page size: `4K`, `2M` …
+    pub page_size: String,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Set counts, ascending.
+    pub sets: Vec<u32>,
+    /// Numbers of ways, ascending.
+    pub ways: Vec<u32>,
+    /// Misses: a list for each set count, with a number for each number of ways.
+    pub misses: Vec<Vec<u64>>,
+}
+
+impl FamilySize {
+    /// Misses of the array of `sets` times `ways`.
+    pub fn misses_of(&self, sets: u32, ways: u32) -> Option<u64> {
+        let row = self.sets.iter().position(|&s| s == sets)?;
+        let column = self.ways.iter().position(|&w| w == ways)?;
+        Some(self.misses[row][column])
+    }
+}
+
+/// The misses of fully associative LRU arrays of 4 KiB pages, by size: a miss-ratio curve.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CurveCell {
+    /// Place of the trace in [`SweepResult::traces`].
+    pub trace: usize,
+    /// Which references the arrays see: `data`, `fetches` or `everything`.
+    pub serves: String,
+    /// References: one for each 4 KiB page that a reference touches.
+    pub references: u64,
+    /// How the curve was taken.
+    pub method: Method,
+    /// Entries of the arrays, ascending.
+    pub entries: Vec<u64>,
+    /// Misses with so many entries; estimates where the method samples.
+    pub misses: Vec<f64>,
+    /// Standard errors of those estimates, in misses; empty where the curve is exact.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub standard_errors: Vec<f64>,
+}
+
+/// How a curve was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// Every reference counted.
+    Exact,
+    /// SHARDS: a sample of pages, a fixed part of all (Waldspurger et al. 2015).
+    FixedRate {
+        /// The part.
+        rate: f64,
+    },
+    /// SHARDS: a sample of pages whose number stays bounded.
+    FixedSize {
+        /// Most pages in the sample.
+        pages: u64,
+        /// The part of all pages that the sample was at the end.
+        rate: f64,
+    },
+}
+
+impl Method {
+    /// `exact`, `fixed_rate` or `fixed_size`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Method::Exact => "exact",
+            Method::FixedRate { .. } => "fixed_rate",
+            Method::FixedSize { .. } => "fixed_size",
+        }
+    }
+}
+
+/// What a source found, and what this study found of the same kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// What is compared, in a few words.
+    pub title: String,
+    /// Who found it, and where it is written.
+    pub source: String,
+    /// What the source found, in its words or numbers.
+    pub said: String,
+    /// The least quotient that agrees.
+    pub least: Option<f64>,
+    /// The largest quotient that agrees.
+    pub most: Option<f64>,
+    /// On how many traces it must be found: `all`, `some`, `most`.
+    pub on: String,
+    /// The quotient found on each trace; none where its lower part is 0.
+    pub found: Vec<Found>,
+    /// Whether what was found agrees with the source.
+    pub agrees: bool,
+}
+
+/// A quotient on one trace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Found {
+    /// Place of the trace in [`SweepResult::traces`].
+    pub trace: usize,
+    /// The upper part.
+    pub upper: f64,
+    /// The lower part.
+    pub lower: f64,
+    /// Whether their quotient lies within the bounds.
+    pub agrees: bool,
+}
+
+impl Found {
+    /// The quotient; `None` if the lower part is 0.
+    pub fn quotient(&self) -> Option<f64> {
+        (self.lower != 0.0).then(|| self.upper / self.lower)
+    }
+}

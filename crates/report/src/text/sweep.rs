@@ -1,0 +1,193 @@
+//! A sweep's result on the terminal: machines, families and curves trace by trace, then what sources found.
+
+use super::paint::{Line, Style};
+use super::table::{Narrow, Table, names, numbers, texts};
+use super::{Page, TextOptions};
+use crate::figures::base_name;
+use crate::numbers::{count, percent, ratio};
+use crate::printable::printable;
+use crate::schema::Number;
+use crate::sweep::schema::{
+    Comparison, CurveCell, FamilyCell, FamilySize, Found, MachineCell, Method, SweepResult, SweepTrace,
+};
+
+/// The result as text for a terminal.
+pub fn render_sweep_text(result: &SweepResult, options: &TextOptions) -> String {
+    let mut page = Page::new(*options);
+    page.line(strong(printable(&result.title)));
+    for (index, trace) in result.traces.iter().enumerate() {
+        page.blank();
+        let about = format!("  {}, {} instructions", base_name(&trace.program), count(trace.instructions));
+        page.line(strong(printable(&trace.name)).and(Style::Quiet, printable(&about)));
+        let cells: Vec<&MachineCell> = result.machines.iter().filter(|cell| cell.trace == index).collect();
+        if !cells.is_empty() {
+            machines(&mut page, &cells);
+        }
+        for family in result.families.iter().filter(|family| family.trace == index) {
+            let shown = if page.verbose { family.sizes.len() } else { 1 };
+            family.sizes.iter().take(shown).for_each(|size| shapes(&mut page, trace, family, size));
+        }
+        let serves = ["data", "fetches", "everything"];
+        for serves in serves {
+            let of_trace = |curve: &&CurveCell| curve.trace == index && curve.serves == serves;
+            curves(&mut page, serves, &result.curves.iter().filter(of_trace).collect::<Vec<_>>());
+        }
+    }
+    comparisons(&mut page, result);
+    page.out
+}
+
+fn strong(text: impl Into<String>) -> Line {
+    Line::new(Style::Strong, text)
+}
+
+fn plain(text: impl Into<String>) -> Line {
+    Line::new(Style::Plain, text)
+}
+
+fn machines(page: &mut Page, cells: &[&MachineCell]) {
+    let keys: Vec<&String> = cells.first().map_or(Vec::new(), |cell| cell.parameters.keys().collect());
+    let mut columns = vec![names("machine")];
+    columns.extend(keys.iter().map(|key| texts(key, Narrow::Keep)));
+    columns.extend([
+        numbers("L1 misses", Narrow::Drop(2)),
+        numbers("walks", Narrow::Keep),
+        numbers("walks per 1000 instr.", Narrow::Drop(1)),
+        numbers("walk cycles of all", Narrow::Keep),
+    ]);
+    let mut table = Table::new(columns);
+    for cell in cells {
+        let whole = |name: &str| match cell.metrics.get(name) {
+            Some(Number::Count(n)) => plain(count(*n)),
+            _ => plain("–"),
+        };
+        let real = |name: &str| cell.metrics.get(name).map_or(0.0, |n| n.as_f64());
+        let mut row = vec![plain(printable(&cell.machine))];
+        row.extend(cell.parameters.values().map(|value| plain(printable(&value.to_string()))));
+        row.extend([
+            whole("tlb.level1.misses"),
+            whole("walks"),
+            plain(ratio(real("walks_per_kilo_instruction"))),
+            plain(percent(real("walk_cycle_share"))),
+        ]);
+        table.row(row);
+    }
+    page.table(table);
+}
+
+/// Misses of the arrays of one page size, ways across in powers of two, sets down.
+fn shapes(page: &mut Page, trace: &SweepTrace, family: &FamilyCell, size: &FamilySize) {
+    page.line(Line::new(
+        Style::Quiet,
+        format!("  misses per 1000 instructions, {} on {} pages", family.serves, size.page_size),
+    ));
+    let shown: Vec<usize> = (0..size.ways.len())
+        .filter(|&column| size.ways.len() <= 8 || size.ways[column].is_power_of_two())
+        .collect();
+    let mut columns = vec![texts("sets", Narrow::Keep)];
+    columns.extend(shown.iter().map(|&column| {
+        let ways = size.ways[column];
+        numbers(&format!("{ways} {}", if ways == 1 { "way" } else { "ways" }), Narrow::Keep)
+    }));
+    let mut table = Table::new(columns);
+    for (sets, misses) in size.sets.iter().zip(&size.misses) {
+        let rate = |misses: u64| ratio(misses as f64 * 1000.0 / trace.instructions.max(1) as f64);
+        let mut row = vec![plain(sets.to_string())];
+        row.extend(shown.iter().map(|&column| plain(rate(misses[column]))));
+        table.row(row);
+    }
+    page.table(table);
+}
+
+/// The curves of one kind of references, beside one another, at powers of two.
+fn curves(page: &mut Page, serves: &str, curves: &[&CurveCell]) {
+    if curves.is_empty() {
+        return;
+    }
+    let what = format!("  misses per 100 references, {serves} on 4K pages, fully associative");
+    page.line(Line::new(Style::Quiet, what));
+    let mut columns = vec![texts("entries", Narrow::Keep)];
+    columns.extend(curves.iter().map(|curve| numbers(&how(&curve.method), Narrow::Keep)));
+    let mut table = Table::new(columns);
+    let mut entries: Vec<u64> = curves.iter().flat_map(|curve| curve.entries.iter().copied()).collect();
+    entries.sort_unstable();
+    entries.dedup();
+    let last = entries.last().copied();
+    let is_shown = |entries: &u64| entries.is_power_of_two() || Some(*entries) == last;
+    for entries in entries.into_iter().filter(|entries| page.verbose || is_shown(entries)) {
+        let mut row = vec![plain(entries.to_string())];
+        row.extend(curves.iter().map(|curve| point(curve, entries)));
+        table.row(row);
+    }
+    page.table(table);
+}
+
+fn how(method: &Method) -> String {
+    match method {
+        Method::Exact => "exact".to_owned(),
+        Method::FixedRate { rate } => format!("sampled, rate {rate}"),
+        Method::FixedSize { pages, .. } => format!("sampled, {pages} pages"),
+    }
+}
+
+/// A point of a curve, with its standard error where it has one; behind its end a curve goes on as it ended.
+fn point(curve: &CurveCell, entries: u64) -> Line {
+    let index = match curve.entries.binary_search(&entries) {
+        Ok(index) => index,
+        Err(index) if index == curve.entries.len() && index > 0 => index - 1,
+        Err(_) => return plain("–"),
+    };
+    let share = |misses: f64| misses / curve.references.max(1) as f64;
+    let value = percent(share(curve.misses[index]));
+    match curve.standard_errors.get(index) {
+        Some(&error) => plain(format!("{value} ± {}", percent(share(error)))),
+        None => plain(value),
+    }
+}
+
+fn comparisons(page: &mut Page, result: &SweepResult) {
+    if result.comparisons.is_empty() {
+        return;
+    }
+    page.blank();
+    page.line(strong("What sources found, and what was found here"));
+    for comparison in &result.comparisons {
+        page.blank();
+        page.paragraph(plain("  "), Style::Strong, &printable(&comparison.title));
+        let said = format!("{} ({})", comparison.said, comparison.source);
+        page.paragraph(Line::new(Style::Quiet, "    source  "), Style::Plain, &printable(&said));
+        page.paragraph(
+            Line::new(Style::Quiet, "    here    "),
+            Style::Plain,
+            &printable(&here(result, comparison)),
+        );
+        let (style, verdict) = match comparison.agrees {
+            true => (Style::Accent, "agrees"),
+            false => (Style::Warning, "differs"),
+        };
+        let bounds = format!(", asked for on {} traces: {}", comparison.on, sweep_bounds(comparison));
+        page.line(plain("            ").and(style, verdict).and(Style::Quiet, bounds));
+    }
+}
+
+/// The quotients found, trace by trace.
+fn here(result: &SweepResult, comparison: &Comparison) -> String {
+    comparison.found.iter().map(|found| sweep_quotient(result, found)).collect::<Vec<_>>().join(", ")
+}
+
+/// A trace with its quotient; in brackets if that is outside the bounds.
+pub(crate) fn sweep_quotient(result: &SweepResult, found: &Found) -> String {
+    let quotient = found.quotient().map_or("–".to_owned(), |quotient| format!("{} ×", ratio(quotient)));
+    let name = &result.traces[found.trace].name;
+    if found.agrees { format!("{name} {quotient}") } else { format!("({name} {quotient})") }
+}
+
+/// The quotients that agree, in words.
+pub(crate) fn sweep_bounds(comparison: &Comparison) -> String {
+    match (comparison.least, comparison.most) {
+        (Some(least), Some(most)) => format!("from {least} to {most}"),
+        (Some(least), None) => format!("at least {least}"),
+        (None, Some(most)) => format!("at most {most}"),
+        (None, None) => "any".to_owned(),
+    }
+}

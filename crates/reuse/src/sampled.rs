@@ -1,0 +1,313 @@
+//! Stack distances from a sample of pages: SHARDS.
+//!
+//! A page belongs to the sample if its hash is below a threshold, so either all references to a page count or
+//! none. The sample then is a stream over a part R of all pages: a distance d in it stands for about d / R in
+//! the whole, and a reference for 1 / R references. Where the sample may hold only so many pages, the threshold
+//! sinks to the largest hash held whenever there is one too many, and that page leaves; references count with
+//! the R of their time.
+//!
+//! Source: Waldspurger, Park, Garthwaite, Ahmad, "Efficient MRC construction with SHARDS", FAST 2015: fixed rate
+//! and fixed size, both with the correction that the paper calls SHARDS-adj: the references that the sample
+//! lacks or has too many are hits of distance 0, so that misses are the sample's misses over R and need no
+//! divisor of their own. Not from there: the standard error. Pages also fall into eight parts by other bits of
+//! their hash; each part is sampled alone, and the spread of the eight estimates gives the error of their mean.
+
+use crate::feed::{Feed, Serves, Touched};
+use crate::gone::gone;
+use crate::timeline::Timeline;
+use pagewalk_trace::{Analysis, Batch, Event};
+use pagewalk_units::{RefIndex, Vpn};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// Parts that are sampled alone.
+const PARTS: usize = 8;
+const NO_PAGE: u64 = u64::MAX;
+
+/// Which pages to sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Sampling {
+    /// This part of all pages, above 0 and up to 1.
+    Rate(f64),
+    /// At most so many pages, at least 8.
+    Pages(usize),
+}
+
+/// An estimate from a sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The value.
+    pub value: f64,
+    /// Its standard error.
+    pub standard_error: f64,
+}
+
+/// [`crate::StackDistances`] from a sample of pages, with the errors that sampling makes.
+///
+/// The sample knows nothing of arrays with fewer entries than [`SampledDistances::resolution`]. Memory: some 100 bytes
+/// for each page of the sample.
+///
+/// ```
+/// use pagewalk_reuse::{SampledDistances, Sampling, Serves};
+/// use pagewalk_units::Vpn;
+///
+/// let mut sampled = SampledDistances::new(Serves::Data, Sampling::Rate(0.5));
+/// for _ in 0..2 {
+///     (0..10_000).for_each(|vpn| sampled.reference(Vpn(vpn)));
+/// }
+/// let misses = sampled.misses_with(20_000);
+/// assert!((misses.value - 10_000.0).abs() < 4.0 * misses.standard_error);
+/// ```
+pub struct SampledDistances {
+    feed: Feed,
+    samples: Samples,
+}
+
+struct Samples {
+    /// The page touched last.
+    last: u64,
+    /// No page with a hash from here on is in any sample.
+    threshold: u64,
+    whole: Sample,
+    parts: [Sample; PARTS],
+}
+
+impl SampledDistances {
+    /// An empty sample of these references.
+    pub fn new(serves: Serves, sampling: Sampling) -> SampledDistances {
+        let (rate, pages) = match sampling {
+            Sampling::Rate(rate) => (rate, usize::MAX),
+            Sampling::Pages(pages) => (1.0, pages.max(PARTS)),
+        };
+        let whole = Sample::new(1.0, rate, pages);
+        let parts = std::array::from_fn(|_| Sample::new(1.0 / PARTS as f64, rate, pages.div_ceil(PARTS)));
+        let samples = Samples { last: NO_PAGE, threshold: whole.threshold, whole, parts };
+        SampledDistances { feed: Feed::new(serves), samples }
+    }
+
+    /// References a page, whatever kinds of references are served.
+    #[inline]
+    pub fn reference(&mut self, vpn: Vpn) {
+        self.feed.references += 1;
+        self.samples.touch(vpn.0);
+    }
+
+    /// Takes the translations of these pages away.
+    pub fn invalidate(&mut self, vpns: Range<Vpn>) {
+        self.samples.last = NO_PAGE;
+        let Samples { whole, parts, .. } = &mut self.samples;
+        std::iter::once(whole).chain(parts).for_each(|sample| sample.invalidate(vpns.start.0..vpns.end.0));
+    }
+
+    /// References so far, in the sample or not: one for each page that a reference touches.
+    pub fn references(&self) -> u64 {
+        self.feed.references
+    }
+
+    /// The part of all pages that the sample is now.
+    pub fn rate(&self) -> f64 {
+        self.samples.whole.rate()
+    }
+
+    /// The fewest entries of which the sample tells anything: as many as stand for one page in each part's sample.
+    pub fn resolution(&self) -> u64 {
+        let rates = self.samples.parts.iter().map(Sample::rate);
+        if self.rate() == 1.0 { 1 } else { (1.0 / rates.fold(1.0, f64::min)).ceil() as u64 }
+    }
+
+    /// Misses of a fully associative LRU array of `entries` pages. Entries beyond 256 count in steps of a 256th of
+    /// their power of two. Cost: a sum over at most some ten thousand steps.
+    pub fn misses_with(&self, entries: u64) -> Estimate {
+        let Samples { whole, parts, .. } = &self.samples;
+        let of_parts = parts.each_ref().map(|part| part.misses_with(entries));
+        let mean = of_parts.iter().sum::<f64>() / PARTS as f64;
+        let variance =
+            of_parts.iter().map(|of_part| (of_part - mean).powi(2)).sum::<f64>() / (PARTS - 1) as f64;
+        // A sample that is nearly the whole errs less than one from an endless population.
+        let finite = 1.0 - self.rate();
+        Estimate {
+            value: whole.misses_with(entries),
+            standard_error: (variance / PARTS as f64 * finite).sqrt(),
+        }
+    }
+}
+
+impl Samples {
+    #[inline(never)]
+    fn change(&mut self, vpn: u64) {
+        self.last = vpn;
+        let hash = hash(vpn);
+        if hash >= self.threshold {
+            return;
+        }
+        self.whole.refer(vpn, hash);
+        self.parts[hash as usize % PARTS].refer(vpn, hash);
+        let thresholds = self.parts.iter().map(|part| part.threshold);
+        self.threshold = thresholds.fold(self.whole.threshold, u64::max);
+    }
+}
+
+impl Touched for Samples {
+    #[inline(always)]
+    fn touch(&mut self, vpn: u64) {
+        if vpn != self.last {
+            self.change(vpn);
+        }
+    }
+}
+
+impl Analysis for SampledDistances {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.feed.run(batch, &mut self.samples);
+    }
+
+    fn on_event(&mut self, _at: RefIndex, event: &Event) {
+        gone(event).into_iter().filter(|vpns| !vpns.is_empty()).for_each(|vpns| self.invalidate(vpns));
+    }
+}
+
+/// The pages of one sample in order of last use, and the distances found.
+struct Sample {
+    /// The part of all pages that fall to this sample when the threshold is at its highest.
+    share: f64,
+    threshold: u64,
+    most: usize,
+    /// Pages with their numbers in the order.
+    numbers: BTreeMap<u64, u32>,
+    /// Numbers of pages that left.
+    free: Vec<u32>,
+    /// The same pages by their hash, where their number is bounded.
+    by_hash: BTreeSet<(u64, u64)>,
+    order: Timeline,
+    /// References that the sampled ones stand for, by distance; see [`step`].
+    distances: Vec<f64>,
+    /// The same of those whose page was not there.
+    absent: f64,
+}
+
+impl Sample {
+    fn new(share: f64, rate: f64, most: usize) -> Sample {
+        Sample {
+            share,
+            // Saturates to the largest number, which no hash is: see `hash`.
+            threshold: (rate * 2.0_f64.powi(64)) as u64,
+            most,
+            numbers: BTreeMap::new(),
+            free: Vec::new(),
+            by_hash: BTreeSet::new(),
+            order: Timeline::new(),
+            distances: Vec::new(),
+            absent: 0.0,
+        }
+    }
+
+    fn rate(&self) -> f64 {
+        match self.threshold {
+            u64::MAX => self.share,
+            threshold => self.share * (threshold as f64 / 2.0_f64.powi(64)),
+        }
+    }
+
+    fn refer(&mut self, vpn: u64, hash: u64) {
+        if hash >= self.threshold {
+            return;
+        }
+        let stands_for = 1.0 / self.rate();
+        let next = self.free.last().copied().unwrap_or(self.numbers.len() as u32 + 1);
+        let number = *self.numbers.entry(vpn).or_insert(next);
+        if let Some(depth) = self.order.refer(number, number) {
+            let step = step((depth as f64 * stands_for) as u64);
+            if self.distances.len() <= step {
+                self.distances.resize(step + 1, 0.0);
+            }
+            self.distances[step] += stands_for;
+            return;
+        }
+        self.absent += stands_for;
+        if self.free.last() == Some(&number) {
+            self.free.pop();
+        }
+        if self.most < usize::MAX {
+            self.by_hash.insert((hash, vpn));
+            self.keep_to_most();
+        }
+    }
+
+    /// Lowers the threshold until no more pages are left than may be.
+    fn keep_to_most(&mut self) {
+        while self.numbers.len() > self.most {
+            let Some(&(hash, vpn)) = self.by_hash.last() else { return };
+            self.threshold = self.threshold.min(hash);
+            self.leave(vpn, Timeline::forget);
+        }
+    }
+
+    /// Takes a page out, if it is there.
+    fn leave(&mut self, vpn: u64, take: impl FnOnce(&mut Timeline, u32)) {
+        if let Some(number) = self.numbers.remove(&vpn) {
+            take(&mut self.order, number);
+            self.free.push(number);
+            self.by_hash.remove(&(hash(vpn), vpn));
+        }
+    }
+
+    fn invalidate(&mut self, vpns: Range<u64>) {
+        if vpns.is_empty() {
+            return;
+        }
+        let gone: Vec<u64> = self.numbers.range(vpns).map(|(&vpn, _)| vpn).collect();
+        gone.into_iter().for_each(|vpn| self.leave(vpn, Timeline::remove));
+    }
+
+    fn misses_with(&self, entries: u64) -> f64 {
+        self.absent + self.distances.iter().skip(step(entries)).sum::<f64>()
+    }
+}
+
+/// log2 of the steps between one power of two and the next.
+const STEP_BITS: u32 = 8;
+
+/// Distances up to 2^[`STEP_BITS`] one by one, beyond that in so many steps from each power of two to the next.
+fn step(distance: u64) -> usize {
+    let bits = (u64::BITS - distance.leading_zeros()).saturating_sub(STEP_BITS + 1);
+    (((u64::from(bits)) << STEP_BITS) + (distance >> bits)) as usize
+}
+
+/// The finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), below `u64::MAX`.
+fn hash(vpn: u64) -> u64 {
+    let mut z = vpn.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (z ^ (z >> 31)).min(u64::MAX - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_in_order_and_without_gaps() {
+        let mut last = 0;
+        for distance in 1..200_000 {
+            let step = step(distance);
+            assert!(step == last || step == last + 1, "{distance}");
+            last = step;
+        }
+        // What curves ask for begins a step of its own.
+        for bits in 0..40 {
+            for eighth in 8..16_u64 {
+                let entries = (eighth << bits) >> 3;
+                assert!(entries == 0 || step(entries - 1) < step(entries), "{entries}");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_of_pages_that_left_are_given_again() {
+        let mut sample = Sample::new(1.0, 1.0, 10);
+        (0..10_000).for_each(|vpn| sample.refer(vpn, hash(vpn)));
+        assert_eq!(sample.numbers.len(), 10);
+        assert!(sample.numbers.values().all(|&number| number <= 11));
+        assert!((0.0005..0.002).contains(&sample.rate()), "{}", sample.rate());
+    }
+}

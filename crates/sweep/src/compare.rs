@@ -1,0 +1,121 @@
+//! What was found beside what sources found: quotients of two figures on each trace.
+
+use crate::study::{Cell, Compare, MachineVariant, On, Study, serves_name};
+use crate::task;
+use pagewalk_report::schema::Number;
+use pagewalk_report::sweep::schema::{Comparison, Found, Parameters, SweepResult};
+
+impl Compare {
+    /// Checks that the study has what is compared.
+    pub(crate) fn check(&self, study: &Study) -> Result<(), String> {
+        let inside = |why: String| format!("compare \"{}\": {why}", self.title);
+        for (part, cell) in [("upper", &self.upper), ("lower", &self.lower)] {
+            cell.check(study).map_err(|why| inside(format!("{part}: {why}")))?;
+        }
+        let known: Vec<&str> = study.traces.iter().map(|trace| trace.name()).collect();
+        match self.traces.iter().find(|name| !known.contains(&name.as_str())) {
+            Some(name) => Err(inside(format!("traces: \"{name}\": choose from {}", known.join(", ")))),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Cell {
+    fn check(&self, study: &Study) -> Result<(), String> {
+        match self {
+            Cell::Family { serves, page_size, sets, ways } => {
+                let family = study.family.as_ref().ok_or("the study has no [family]")?;
+                if !family.serves.contains(serves) {
+                    return Err(format!("[family] does not serve {}", serves_name(*serves)));
+                }
+                let has = family.page_sizes.contains(page_size)
+                    && family.sets.contains(sets)
+                    && family.ways.contains(ways);
+                let array = format!("{sets} sets of {ways} ways for {page_size} pages");
+                if has { Ok(()) } else { Err(format!("[family] leaves {array} out")) }
+            }
+            Cell::Machine { machine, parameters, metric } => {
+                let of_name = || study.machines.iter().filter(|variant| variant.machine.name == *machine);
+                if of_name().next().is_none() {
+                    let mut names: Vec<&str> =
+                        study.machines.iter().map(|variant| variant.machine.name.as_str()).collect();
+                    names.dedup();
+                    return Err(format!("machine = \"{machine}\": choose from {}", names.join(", ")));
+                }
+                let fitting: Vec<_> =
+                    of_name().filter(|variant| fits(parameters, &variant.parameters)).collect();
+                match fitting.len() {
+                    1 => has_counter(fitting[0], metric),
+                    0 => Err(format!("no `{machine}` has these parameters: see [vary]")),
+                    several => {
+                        Err(format!("{several} variants of `{machine}` have these parameters: give more"))
+                    }
+                }
+            }
+        }
+    }
+
+    /// The figure on a trace; `None` if the machine has no such counter.
+    fn value(&self, result: &SweepResult, trace: usize) -> Option<f64> {
+        match self {
+            Cell::Family { serves, page_size, sets, ways } => {
+                let family =
+                    result.families.iter().find(|f| f.trace == trace && f.serves == serves_name(*serves))?;
+                let size = family.sizes.iter().find(|size| size.page_bytes == page_size.bytes())?;
+                size.misses_of(*sets, *ways).map(|misses| misses as f64)
+            }
+            Cell::Machine { machine, parameters, metric } => {
+                let cell = result.machines.iter().find(|cell| {
+                    cell.trace == trace && cell.machine == *machine && fits(parameters, &cell.parameters)
+                })?;
+                cell.metrics.get(metric).copied().map(Number::as_f64)
+            }
+        }
+    }
+}
+
+/// Whether the machine has a counter of this name: looked up in the counters of an empty stream.
+fn has_counter(variant: &MachineVariant, metric: &str) -> Result<(), String> {
+    let names = task::counters(variant).map_err(|e| e.to_string())?;
+    if names.iter().any(|name| name == metric) {
+        return Ok(());
+    }
+    Err(format!("metric = \"{metric}\": choose from {}", names.join(", ")))
+}
+
+/// Whether all that is asked for is so.
+fn fits(asked: &Parameters, chosen: &Parameters) -> bool {
+    asked.iter().all(|(key, value)| chosen.get(key) == Some(value))
+}
+
+/// The quotients of `compare` in `result`.
+pub fn found(compare: &Compare, result: &SweepResult) -> Comparison {
+    let wanted = |name: &String| compare.traces.is_empty() || compare.traces.contains(name);
+    let traces = result.traces.iter().enumerate().filter(|(_, trace)| wanted(&trace.name));
+    let quotient = |(trace, _)| {
+        let upper = compare.upper.value(result, trace)?;
+        let lower = compare.lower.value(result, trace)?;
+        let quotient = (lower != 0.0).then(|| upper / lower);
+        let within = |quotient: f64| {
+            compare.least.is_none_or(|least| quotient >= least)
+                && compare.most.is_none_or(|most| quotient <= most)
+        };
+        Some(Found { trace, upper, lower, agrees: quotient.is_some_and(within) })
+    };
+    let found: Vec<Found> = traces.filter_map(quotient).collect();
+    let agreeing = found.iter().filter(|found| found.agrees).count();
+    Comparison {
+        title: compare.title.clone(),
+        source: compare.source.clone(),
+        said: compare.said.clone(),
+        least: compare.least,
+        most: compare.most,
+        on: compare.on.name().to_owned(),
+        agrees: match compare.on {
+            On::All => agreeing == found.len() && agreeing > 0,
+            On::Most => agreeing * 2 > found.len(),
+            On::Some => agreeing > 0,
+        },
+        found,
+    }
+}

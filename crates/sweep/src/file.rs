@@ -1,0 +1,265 @@
+//! Reading a study file.
+
+use crate::error::SweepError;
+use crate::machines;
+use crate::selection::{self, Numbers};
+use crate::study::{Cell, Compare, CurveSpec, FamilySpec, On, SERVES, Study, TraceSpec, Workload};
+use pagewalk_mm::ThpMode;
+use pagewalk_reuse::Family;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::path::Path;
+use toml::Table;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    schema: u32,
+    name: String,
+    title: Option<String>,
+    #[serde(default)]
+    traces: Vec<String>,
+    #[serde(default)]
+    workload: Vec<FileWorkload>,
+    #[serde(default)]
+    machines: Vec<String>,
+    thp: Option<String>,
+    #[serde(default)]
+    vary: Table,
+    family: Option<FileFamily>,
+    curve: Option<FileCurve>,
+    #[serde(default)]
+    compare: Vec<FileCompare>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileWorkload {
+    name: String,
+    command: Vec<String>,
+    #[serde(default)]
+    input: String,
+    image: Option<String>,
+    max_instructions: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileFamily {
+    #[serde(default = "data")]
+    serves: Vec<String>,
+    sets: Option<Numbers>,
+    ways: Option<Numbers>,
+    page_sizes: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileCurve {
+    #[serde(default = "data")]
+    serves: Vec<String>,
+    #[serde(default = "yes")]
+    exact: bool,
+    rate: Option<f64>,
+    pages: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileCompare {
+    title: String,
+    source: String,
+    said: String,
+    upper: FileCell,
+    lower: FileCell,
+    least: Option<f64>,
+    most: Option<f64>,
+    on: String,
+    #[serde(default)]
+    traces: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileCell {
+    family: Option<String>,
+    page_size: Option<String>,
+    sets: Option<u32>,
+    ways: Option<u32>,
+    machine: Option<String>,
+    #[serde(default)]
+    parameters: Table,
+    metric: Option<String>,
+}
+
+fn data() -> Vec<String> {
+    vec!["data".to_owned()]
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Study {
+    /// Reads a study file; paths in it start from its folder.
+    pub fn read(path: &Path) -> Result<Study, SweepError> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| SweepError::Study { file: file.clone(), why: e.to_string() })?;
+        Study::from_toml(&file, &text, path.parent().unwrap_or(Path::new("")))
+    }
+
+    /// Reads a study from TOML text; `file` is its name for messages, `folder` where its paths start.
+    pub fn from_toml(file: &str, text: &str, folder: &Path) -> Result<Study, SweepError> {
+        let wrong = |why: String| SweepError::Study { file: file.to_owned(), why };
+        let parsed: File = toml::from_str(text).map_err(|e| wrong(e.to_string().trim_end().to_owned()))?;
+        if parsed.schema != 1 {
+            return Err(wrong(format!("schema = {}: this version reads schema = 1", parsed.schema)));
+        }
+        name_is_plain(&parsed.name).map_err(wrong)?;
+        let study = Study {
+            file: file.to_owned(),
+            title: parsed.title.unwrap_or_else(|| parsed.name.clone()),
+            name: parsed.name,
+            traces: traces(parsed.traces, parsed.workload, folder).map_err(wrong)?,
+            machines: machines::variants(file, folder, &parsed.machines, &parsed.vary)?,
+            thp: parsed.thp.as_deref().map(thp).transpose().map_err(wrong)?,
+            family: parsed.family.map(FileFamily::check).transpose().map_err(wrong)?,
+            curve: parsed.curve.map(FileCurve::check).transpose().map_err(wrong)?,
+            compare: parsed
+                .compare
+                .into_iter()
+                .map(FileCompare::check)
+                .collect::<Result<_, _>>()
+                .map_err(wrong)?,
+        };
+        if study.machines.is_empty() && study.family.is_none() && study.curve.is_none() {
+            return Err(wrong("nothing to simulate: give machines, [family] or [curve]".to_owned()));
+        }
+        study.compare.iter().try_for_each(|compare| compare.check(&study)).map_err(wrong)?;
+        Ok(study)
+    }
+}
+
+fn name_is_plain(name: &str) -> Result<(), String> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'+');
+    if name.is_empty() || name.starts_with('.') || !name.bytes().all(plain) {
+        return Err(format!("name = \"{name}\": use letters, digits, `_`, `-`, `+` and `.`"));
+    }
+    Ok(())
+}
+
+fn traces(paths: Vec<String>, workloads: Vec<FileWorkload>, folder: &Path) -> Result<Vec<TraceSpec>, String> {
+    let file = |path: String| {
+        let stem = Path::new(&path).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let name = stem.ok_or_else(|| format!("traces: \"{path}\" is no file's path"))?;
+        Ok(TraceSpec::File { name, path: folder.join(path) })
+    };
+    let mut traces = paths.into_iter().map(file).collect::<Result<Vec<_>, String>>()?;
+    for workload in workloads {
+        name_is_plain(&workload.name).map_err(|why| format!("workload: {why}"))?;
+        if workload.command.is_empty() {
+            return Err(format!(
+                "workload `{}`: command = []: give the program and its arguments",
+                workload.name
+            ));
+        }
+        let FileWorkload { name, command, input, image, max_instructions } = workload;
+        traces.push(TraceSpec::Workload(Workload { name, command, input, image, max_instructions }));
+    }
+    if traces.is_empty() {
+        return Err("no trace: give traces = [\"a.pwt\"] or a [[workload]]".to_owned());
+    }
+    let mut names = BTreeSet::new();
+    match traces.iter().find(|trace| !names.insert(trace.name())) {
+        Some(twice) => Err(format!("two traces are named `{}`: names must differ", twice.name())),
+        None => Ok(traces),
+    }
+}
+
+fn thp(name: &str) -> Result<ThpMode, String> {
+    ThpMode::from_name(name).ok_or_else(|| format!("thp = \"{name}\": choose from always, madvise, never"))
+}
+
+impl FileFamily {
+    fn check(self) -> Result<FamilySpec, String> {
+        let serves = selection::several("family: serves", &self.serves, &SERVES)?;
+        let powers: Vec<u32> = (0..=Family::SETS_MAX.ilog2()).map(|bits| 1 << bits).collect();
+        let ways: Vec<u32> = (1..=Family::WAYS_MAX).collect();
+        let known = Family::PAGE_SIZES.map(|size| (size.to_string(), size));
+        let known: Vec<_> = known.iter().map(|(name, size)| (name.as_str(), *size)).collect();
+        Ok(FamilySpec {
+            serves,
+            sets: selection::numbers("family: sets", self.sets, &powers, "a power of two from 1 to 4096")?,
+            ways: selection::numbers("family: ways", self.ways, &ways, "from 1 to 64")?,
+            page_sizes: match self.page_sizes {
+                None => Family::PAGE_SIZES.to_vec(),
+                Some(names) => selection::several("family: page_sizes", &names, &known)?,
+            },
+        })
+    }
+}
+
+impl FileCurve {
+    fn check(self) -> Result<CurveSpec, String> {
+        let serves = selection::several("curve: serves", &self.serves, &SERVES)?;
+        if let Some(rate) = self.rate.filter(|rate| !(*rate > 0.0 && *rate <= 1.0)) {
+            return Err(format!(
+                "curve: rate = {rate}: give a part of all pages above 0 and up to 1, such as 0.01"
+            ));
+        }
+        if let Some(pages) = self.pages.filter(|pages| !(64..=1 << 24).contains(pages)) {
+            return Err(format!("curve: pages = {pages}: give from 64 to 16777216"));
+        }
+        if !self.exact && self.rate.is_none() && self.pages.is_none() {
+            return Err("curve: exact = false without rate or pages leaves no curve".to_owned());
+        }
+        Ok(CurveSpec { serves, exact: self.exact, rate: self.rate, pages: self.pages })
+    }
+}
+
+impl FileCompare {
+    fn check(self) -> Result<Compare, String> {
+        let title = self.title;
+        let inside = |why: String| format!("compare \"{title}\": {why}");
+        let on = selection::one("on", &self.on, &On::NAMES).map_err(inside)?;
+        if self.least.is_none() && self.most.is_none() {
+            return Err(inside("give least, most or both: the quotients that agree".to_owned()));
+        }
+        let upper = self.upper.check().map_err(|why| inside(format!("upper: {why}")))?;
+        let lower = self.lower.check().map_err(|why| inside(format!("lower: {why}")))?;
+        let (source, said, traces) = (self.source, self.said, self.traces);
+        Ok(Compare { source, said, upper, lower, least: self.least, most: self.most, on, traces, title })
+    }
+}
+
+impl FileCell {
+    fn check(self) -> Result<Cell, String> {
+        let need = |value: Option<u32>, key: &str| {
+            value.ok_or_else(|| format!("an array of the family needs {key}"))
+        };
+        match (self.family, self.machine) {
+            (Some(family), None) => {
+                let page_size = self.page_size.as_deref().unwrap_or("4K");
+                if self.metric.is_some() || !self.parameters.is_empty() {
+                    return Err("metric and parameters are for machines; a family has misses".to_owned());
+                }
+                Ok(Cell::Family {
+                    serves: selection::one("family", &family, &SERVES)?,
+                    page_size: page_size.parse().map_err(|e| format!("page_size: {e}"))?,
+                    sets: need(self.sets, "sets")?,
+                    ways: need(self.ways, "ways")?,
+                })
+            }
+            (None, Some(machine)) => {
+                if self.page_size.is_some() || self.sets.is_some() || self.ways.is_some() {
+                    return Err("page_size, sets and ways are for arrays of the family".to_owned());
+                }
+                let parameters: Vec<_> = self.parameters.into_iter().collect();
+                let metric = self.metric.unwrap_or_else(|| "walks".to_owned());
+                Ok(Cell::Machine { machine, parameters: crate::vary::parameters(&parameters), metric })
+            }
+            _ => Err("name a family (data, fetches or everything) or a machine".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Studies: many machines, families of arrays and miss-ratio curves over many streams, described in one file.
+//!
+//! A [`Study`] is read from TOML; [`Sweep`] says what of it is still to be done and does it; what comes out is a
+//! [`pagewalk_report::sweep::SweepResult`]. `docs/studies.md` explains the files.
+//!
+//! Design constraints: every stream is decoded once, and each stretch of it goes to all that still wants the
+//! stream, on all threads; memory does not grow with a stream's length; results do not depend on the number of
+//! threads; a unit of work that ended is kept and never done again; a kept unit is used only for the very bytes
+//! of stream, machine and program that it was made from.
+
+mod compare;
+mod error;
+mod file;
+mod machines;
+mod metrics;
+mod rounds;
+mod run;
+mod selection;
+mod store;
+mod stretch;
+mod study;
+mod task;
+mod vary;
+
+pub use error::SweepError;
+pub use metrics::{add_ratios, metrics};
+pub use run::{Options, Progress, Remaining, Sweep};
+pub use store::write_whole;
+pub use study::{Compare, CurveSpec, FamilySpec, MachineVariant, Study, TraceSpec, Workload};

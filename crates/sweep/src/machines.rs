@@ -1,0 +1,62 @@
+//! The machines of a study: each with every choice of the varied keys.
+
+use crate::error::SweepError;
+use crate::study::MachineVariant;
+use crate::task;
+use crate::vary;
+use pagewalk_sim::Library;
+use pagewalk_translate::MachineSpec;
+use std::path::Path;
+use toml::Table;
+
+/// The machines `names`, library names or paths from `folder`, under every choice of `vary`.
+pub fn variants(
+    file: &str,
+    folder: &Path,
+    names: &[String],
+    vary: &Table,
+) -> Result<Vec<MachineVariant>, SweepError> {
+    let wrong = |why: String| SweepError::Study { file: file.to_owned(), why };
+    if names.is_empty() && !vary.is_empty() {
+        return Err(wrong(
+            "vary: there is no machine to vary: name some with machines = [\"k8\"]".to_owned(),
+        ));
+    }
+    let choices = vary::choices(vary).map_err(wrong)?;
+    let mut variants = Vec::new();
+    for name in names {
+        let text = text_of(folder, name).map_err(|why| wrong(format!("machines: {why}")))?;
+        // First as it is, so that a mistake in the file is told with its line.
+        let as_it_is = MachineSpec::from_toml(name, &text).map_err(|e| wrong(format!("machines: {e}")))?;
+        let table: Table = text.parse().map_err(|e| wrong(format!("machines: {name}: {e}")))?;
+        if variants.iter().any(|variant: &MachineVariant| variant.machine.name == as_it_is.name) {
+            return Err(wrong(format!("machines: two are named `{}`: names must differ", as_it_is.name)));
+        }
+        let (by_name, lists) = vary::by_name(&table);
+        for chosen in &choices {
+            let mut varied = by_name.clone();
+            for (key, value) in chosen {
+                vary::set(&mut varied, key, value.clone())
+                    .map_err(|why| wrong(format!("machines: {name}: {why}")))?;
+            }
+            let text = toml::to_string(&vary::as_lists(varied, &lists))
+                .map_err(|e| wrong(format!("machines: {name}: {e}")))?;
+            let parameters = vary::parameters(chosen);
+            let label: String = parameters.iter().map(|(key, value)| format!(" {key} = {value}")).collect();
+            let machine = MachineSpec::from_toml(&format!("{name} with{label}"), &text);
+            let machine = machine.map_err(|e| wrong(format!("machines: {e}")))?;
+            let variant = MachineVariant { machine, parameters, text };
+            // Whether it can be simulated shows now, before any work.
+            task::counters(&variant).map_err(|e| wrong(format!("machines: {name} with{label}: {e}")))?;
+            variants.push(variant);
+        }
+    }
+    Ok(variants)
+}
+
+fn text_of(folder: &Path, name: &str) -> Result<String, String> {
+    if !name.ends_with(".toml") && !name.contains('/') {
+        return Library::text(name).map(str::to_owned).map_err(|e| e.to_string());
+    }
+    std::fs::read_to_string(folder.join(name)).map_err(|e| format!("{name}: {e}"))
+}

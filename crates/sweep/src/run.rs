@@ -1,0 +1,280 @@
+//! Doing what a study asks for: finding out what is still to be done, doing it, and gathering the result.
+
+use crate::compare;
+use crate::error::SweepError;
+use crate::rounds;
+use crate::store::{Key, Store};
+use crate::study::{FamilySpec, Study, serves_name};
+use crate::task::{CurveCounts, FamilyCounts, Outcome, Running, Task};
+use pagewalk_mm::ThpMode;
+use pagewalk_report::sweep::schema::{
+    CurveCell, FamilyCell, FamilySize, MachineCell, SWEEP_SCHEMA, SweepResult, SweepTrace,
+};
+use pagewalk_reuse::Family;
+use pagewalk_trace::Analysis;
+use pagewalk_trace::pwt::{Reader, info};
+use rayon::ThreadPool;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Who is told how the work goes on.
+pub trait Progress: Sync {
+    /// So many bytes of traces were read since the last call.
+    fn bytes(&self, bytes: u64);
+}
+
+/// How to run a study.
+pub struct Options<'a> {
+    /// Version of pagewalk, for the result.
+    pub version: &'a str,
+    /// What tells this program from others that simulate differently: a hash of its file.
+    pub tool: String,
+    /// Threads that work at one time; at least 1.
+    pub threads: usize,
+    /// Where units of work that ended are kept.
+    pub units: PathBuf,
+}
+
+/// A stream, and what is known of it.
+struct Stream {
+    path: PathBuf,
+    bytes: u64,
+    thp: ThpMode,
+    about: SweepTrace,
+}
+
+/// What of a study over one stream is still to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remaining {
+    /// The trace's name.
+    pub trace: String,
+    /// Bytes of its file.
+    pub bytes: u64,
+    /// What is to be done, for people.
+    pub tasks: Vec<String>,
+    /// How much was done before.
+    pub done: usize,
+}
+
+/// A study with its streams: some of the work may be done already.
+pub struct Sweep<'a> {
+    study: &'a Study,
+    options: Options<'a>,
+    store: Store,
+    streams: Vec<Stream>,
+    tasks: Vec<Task<'a>>,
+    /// By stream and task.
+    outcomes: Vec<Vec<Option<Outcome>>>,
+}
+
+impl<'a> Sweep<'a> {
+    /// Looks at the streams, one for each trace of the study in its order, and at what was kept of earlier runs. Cost:
+    /// reads every trace once, for its hash.
+    pub fn new(study: &'a Study, traces: &[PathBuf], options: Options<'a>) -> Result<Sweep<'a>, SweepError> {
+        assert_eq!(traces.len(), study.traces.len(), "a file for each trace of the study");
+        let store = Store::new(options.units.clone());
+        let tasks = Task::all(study);
+        let named = study.traces.iter().zip(traces);
+        let streams = named
+            .map(|(spec, path)| stream(spec.name(), path, study.thp))
+            .collect::<Result<Vec<_>, SweepError>>()?;
+        let mut sweep = Sweep { study, options, store, streams, tasks, outcomes: Vec::new() };
+        sweep.outcomes = (0..sweep.streams.len())
+            .map(|stream| {
+                (0..sweep.tasks.len()).map(|task| sweep.store.get(&sweep.key(stream, task))).collect()
+            })
+            .collect();
+        Ok(sweep)
+    }
+
+    fn key(&self, stream: usize, task: usize) -> Key {
+        let about = &self.streams[stream].about;
+        Key::new(&self.options.tool, &about.fingerprint, self.tasks[task].identity(&about.thp))
+    }
+
+    /// What is still to be done, by trace.
+    pub fn remaining(&self) -> Vec<Remaining> {
+        let streams = self.streams.iter().zip(&self.outcomes);
+        streams
+            .map(|(stream, outcomes)| {
+                let tasks = self.tasks.iter().zip(outcomes).filter(|(_, outcome)| outcome.is_none());
+                let tasks: Vec<String> = tasks.map(|(task, _)| task.title()).collect();
+                Remaining {
+                    trace: stream.about.name.clone(),
+                    bytes: stream.bytes,
+                    done: self.tasks.len() - tasks.len(),
+                    tasks,
+                }
+            })
+            .collect()
+    }
+
+    /// Does what is still to be done, and gathers the result. What ended is kept even if something else fails.
+    pub fn run(mut self, progress: &dyn Progress) -> Result<SweepResult, SweepError> {
+        let threads = self.options.threads.max(1);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool.map_err(|e| SweepError::Threads(e.to_string()))?;
+        let waiting: Vec<usize> =
+            (0..self.streams.len()).filter(|&stream| self.outcomes[stream].contains(&None)).collect();
+        let lanes = threads.div_ceil(self.tasks.len() + 1).min(waiting.len());
+        let next = AtomicUsize::new(0);
+        let ended = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            let lane = || {
+                while let Some(&stream) = waiting.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let outcome = self.run_stream(stream, &pool, progress);
+                    ended.lock().unwrap_or_else(PoisonError::into_inner).push((stream, outcome));
+                }
+            };
+            // The caller's thread is the first lane.
+            let others: Vec<_> = (1..lanes).map(|_| scope.spawn(lane)).collect();
+            lane();
+            others.into_iter().for_each(|other| other.join().expect("lanes do not panic"));
+        });
+        let mut ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+        ended.sort_by_key(|(stream, _)| *stream);
+        for (stream, outcomes) in ended {
+            for (task, outcome) in outcomes? {
+                self.outcomes[stream][task] = Some(outcome);
+            }
+        }
+        Ok(self.result())
+    }
+
+    /// All remaining tasks over one stream.
+    fn run_stream(
+        &self,
+        stream: usize,
+        pool: &ThreadPool,
+        progress: &dyn Progress,
+    ) -> Result<Vec<(usize, Outcome)>, SweepError> {
+        let Stream { path, thp, .. } = &self.streams[stream];
+        let wrong = |why: String| SweepError::Trace { path: path.clone(), why };
+        let remaining: Vec<(usize, Task<'_>)> = (0..self.tasks.len())
+            .filter(|&task| self.outcomes[stream][task].is_none())
+            .map(|task| (task, self.tasks[task]))
+            .collect();
+        let mut running =
+            Running::start(&remaining, *thp, self.options.threads).map_err(|e| wrong(e.to_string()))?;
+        let file = File::open(path).map_err(|e| wrong(e.to_string()))?;
+        let source = Reader::new(Counted { file, progress }).map_err(|e| wrong(e.to_string()))?;
+        let mut analyses: Vec<&mut dyn Analysis> =
+            running.iter_mut().map(|running| running as &mut dyn Analysis).collect();
+        pool.install(|| rounds::run(source, &mut analyses)).map_err(|e| wrong(e.to_string()))?;
+        let outcomes: Vec<(usize, Outcome)> = running.into_iter().flat_map(Running::finish).collect();
+        for (task, outcome) in &outcomes {
+            self.store.put(self.key(stream, *task), outcome)?;
+        }
+        Ok(outcomes)
+    }
+
+    fn result(self) -> SweepResult {
+        let (mut machines, mut families, mut curves) = (Vec::new(), Vec::new(), Vec::new());
+        for (trace, outcomes) in self.outcomes.into_iter().enumerate() {
+            for (task, outcome) in self.tasks.iter().zip(outcomes) {
+                match (task, outcome.expect("all tasks ended")) {
+                    (Task::Machine(variant), Outcome::Machine(metrics)) => machines.push(MachineCell {
+                        trace,
+                        machine: variant.machine.name.clone(),
+                        parameters: variant.parameters.clone(),
+                        metrics,
+                    }),
+                    (Task::Family(serves), Outcome::Family(counts)) => {
+                        let spec = self.study.family.as_ref().expect("the study has this task");
+                        families.push(family_cell(trace, serves_name(*serves), spec, &counts));
+                    }
+                    (Task::Curve(serves) | Task::Sampled(serves, _), Outcome::Curve(counts)) => {
+                        curves.push(curve_cell(trace, serves_name(*serves), counts));
+                    }
+                    (task, _) => unreachable!("the key of `{}` names its kind", task.title()),
+                }
+            }
+        }
+        let mut result = SweepResult {
+            schema: SWEEP_SCHEMA.to_owned(),
+            version: self.options.version.to_owned(),
+            name: self.study.name.clone(),
+            title: self.study.title.clone(),
+            traces: self.streams.into_iter().map(|stream| stream.about).collect(),
+            machines,
+            families,
+            curves,
+            comparisons: Vec::new(),
+        };
+        result.comparisons =
+            self.study.compare.iter().map(|compare| compare::found(compare, &result)).collect();
+        result
+    }
+}
+
+fn family_cell(trace: usize, serves: &str, spec: &FamilySpec, counts: &FamilyCounts) -> FamilyCell {
+    let sizes = Family::PAGE_SIZES.iter().enumerate().filter(|(_, size)| spec.page_sizes.contains(size));
+    let size = |(place, size): (usize, &pagewalk_units::PageSize)| {
+        let row = |&sets: &u32| spec.ways.iter().map(|&ways| counts.misses_of(place, sets, ways)).collect();
+        FamilySize {
+            page_size: size.to_string(),
+            page_bytes: size.bytes(),
+            sets: spec.sets.clone(),
+            ways: spec.ways.clone(),
+            misses: spec.sets.iter().map(row).collect(),
+        }
+    };
+    FamilyCell {
+        trace,
+        serves: serves.to_owned(),
+        references: counts.references,
+        sizes: sizes.map(size).collect(),
+    }
+}
+
+fn curve_cell(trace: usize, serves: &str, counts: CurveCounts) -> CurveCell {
+    let CurveCounts { references, method, entries, misses, standard_errors } = counts;
+    CurveCell { trace, serves: serves.to_owned(), references, method, entries, misses, standard_errors }
+}
+
+/// Looks at a trace: its hash, its header, and that it is whole.
+fn stream(name: &str, path: &Path, thp: Option<ThpMode>) -> Result<Stream, SweepError> {
+    let wrong = |why: String| SweepError::Trace { path: path.to_owned(), why };
+    let mut file = File::open(path).map_err(|e| wrong(e.to_string()))?;
+    let about = info(BufReader::new(&file)).map_err(|e| wrong(e.to_string()))?;
+    if let Some(damage) = about.damage {
+        return Err(wrong(format!("{damage}; a study takes whole traces only")));
+    }
+    // A host that does not say has no transparent huge pages.
+    let thp = thp.or_else(|| ThpMode::from_name(&about.header.thp)).unwrap_or(ThpMode::Never);
+    let mut hasher = blake3::Hasher::new();
+    std::io::Seek::rewind(&mut file).map_err(|e| wrong(e.to_string()))?;
+    hasher.update_reader(&file).map_err(|e| wrong(e.to_string()))?;
+    Ok(Stream {
+        path: path.to_owned(),
+        bytes: about.bytes,
+        thp,
+        about: SweepTrace {
+            name: name.to_owned(),
+            program: about.header.program,
+            command_line: about.header.arguments,
+            fingerprint: hasher.finalize().to_hex().to_string(),
+            thp: thp.name().to_owned(),
+            instructions: about.instructions,
+            references_data: about.references,
+        },
+    })
+}
+
+/// A file that tells how much of it was read.
+struct Counted<'a> {
+    file: File,
+    progress: &'a dyn Progress,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        self.progress.bytes(read as u64);
+        Ok(read)
+    }
+}

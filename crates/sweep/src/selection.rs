@@ -1,0 +1,94 @@
+//! Choices in study files: names, ranges and lists.
+
+use serde::Deserialize;
+
+/// Numbers: `"1..64"`, both ends meant, or a list.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Numbers {
+    /// A range as text.
+    Range(String),
+    /// One by one.
+    List(Vec<u32>),
+}
+
+/// The members of `known` that `numbers` names, ascending; all where there are none named. `what` says what is known.
+pub fn numbers(key: &str, numbers: Option<Numbers>, known: &[u32], what: &str) -> Result<Vec<u32>, String> {
+    let member = |number: u32| {
+        if known.contains(&number) { Ok(number) } else { Err(format!("{key}: {number}: choose {what}")) }
+    };
+    let chosen = match numbers {
+        None => known.to_vec(),
+        Some(Numbers::List(list)) => {
+            let mut chosen = list.into_iter().map(member).collect::<Result<Vec<_>, _>>()?;
+            chosen.sort_unstable();
+            chosen.dedup();
+            chosen
+        }
+        Some(Numbers::Range(text)) => {
+            let ends = text.split_once("..").unwrap_or((&text, &text));
+            let end = |end: &str| {
+                let number = end.trim().parse();
+                number.map_err(|_| format!("{key}: \"{text}\": give a range such as \"1..64\", or a list"))
+            };
+            let (first, last) = (member(end(ends.0)?)?, member(end(ends.1)?)?);
+            known.iter().copied().filter(|number| (first..=last).contains(number)).collect()
+        }
+    };
+    if chosen.is_empty() { Err(format!("{key}: none is chosen: choose {what}")) } else { Ok(chosen) }
+}
+
+/// What `name` stands for.
+pub fn one<T: Copy>(key: &str, name: &str, known: &[(&str, T)]) -> Result<T, String> {
+    let found = known.iter().find(|(known, _)| *known == name);
+    found.map(|&(_, value)| value).ok_or_else(|| {
+        let names: Vec<&str> = known.iter().map(|&(name, _)| name).collect();
+        format!("{key}: \"{name}\": choose from {}", names.join(", "))
+    })
+}
+
+/// What the names stand for, in the order of `known`; at least one.
+pub fn several<T: Copy + PartialEq>(
+    key: &str,
+    names: &[String],
+    known: &[(&str, T)],
+) -> Result<Vec<T>, String> {
+    let chosen = names.iter().map(|name| one(key, name, known)).collect::<Result<Vec<T>, _>>()?;
+    if chosen.is_empty() {
+        let names: Vec<&str> = known.iter().map(|&(name, _)| name).collect();
+        return Err(format!("{key}: none is chosen: choose from {}", names.join(", ")));
+    }
+    Ok(known.iter().map(|&(_, value)| value).filter(|value| chosen.contains(value)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(text: &str) -> Result<Vec<u32>, String> {
+        numbers("ways", Some(Numbers::Range(text.to_owned())), &[1, 2, 4, 8], "1, 2, 4 or 8")
+    }
+
+    #[test]
+    fn ranges_have_both_ends() {
+        assert_eq!(range("2..8").unwrap(), [2, 4, 8]);
+        assert_eq!(range("4").unwrap(), [4]);
+        assert_eq!(numbers("ways", None, &[1, 2], "").unwrap(), [1, 2]);
+        assert_eq!(numbers("ways", Some(Numbers::List(vec![8, 1, 8])), &[1, 2, 4, 8], "").unwrap(), [1, 8]);
+        for (bad, part) in
+            [("1..9", "9: choose"), ("x", "\"1..64\""), ("8..2", "none is chosen"), ("3", "3: choose")]
+        {
+            let why = range(bad).unwrap_err();
+            assert!(why.starts_with("ways: ") && why.contains(part), "{why}");
+        }
+    }
+
+    #[test]
+    fn names_keep_the_known_order() {
+        let known = [("a", 1), ("b", 2)];
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(several("x", &names(&["b", "a", "b"]), &known).unwrap(), [1, 2]);
+        assert_eq!(several("x", &names(&["c"]), &known).unwrap_err(), "x: \"c\": choose from a, b");
+        assert!(several("x", &[], &known).unwrap_err().contains("a, b"));
+    }
+}

@@ -1,0 +1,129 @@
+//! Units of work that ended, kept as files.
+//!
+//! A unit's file is named by a hash of all that its outcome depends on, and repeats it inside: the program that
+//! simulated, the stream's bytes, and what was simulated. It is written under another name, then renamed, so a
+//! file with a unit's name is whole. What cannot be read, or says that it is of something else, counts as not
+//! there.
+
+use crate::error::SweepError;
+use crate::task::Outcome;
+use serde::{Deserialize, Serialize};
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::Builder;
+
+/// Changes when the meaning of kept outcomes does.
+const SCHEMA: &str = "pagewalk.sweep.unit/1";
+
+/// All that an outcome depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key {
+    schema: String,
+    /// The program that simulates: hash of its file.
+    tool: String,
+    /// The stream: hash of its file.
+    trace: String,
+    /// What is simulated.
+    task: String,
+}
+
+impl Key {
+    /// The key of `task` over `trace` by `tool`.
+    pub fn new(tool: &str, trace: &str, task: String) -> Key {
+        Key { schema: SCHEMA.to_owned(), tool: tool.to_owned(), trace: trace.to_owned(), task }
+    }
+
+    fn file_name(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        for part in [&self.schema, &self.tool, &self.trace, &self.task] {
+            hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
+        }
+        format!("{}.json", &hasher.finalize().to_hex()[..32])
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    key: Key,
+    outcome: Outcome,
+}
+
+/// The folder of units.
+pub struct Store(PathBuf);
+
+impl Store {
+    /// Units are in `folder`; it need not exist before the first is kept.
+    pub fn new(folder: PathBuf) -> Store {
+        Store(folder)
+    }
+
+    fn path(&self, key: &Key) -> PathBuf {
+        self.0.join(key.file_name())
+    }
+
+    /// The outcome kept under `key`.
+    pub fn get(&self, key: &Key) -> Option<Outcome> {
+        let text = std::fs::read(self.path(key)).ok()?;
+        let kept: Kept = serde_json::from_slice(&text).ok()?;
+        let is_whole = match &kept.outcome {
+            Outcome::Family(counts) => counts.is_whole(),
+            Outcome::Machine(_) | Outcome::Curve(_) => true,
+        };
+        (kept.key == *key && is_whole).then_some(kept.outcome)
+    }
+
+    /// Keeps an outcome.
+    pub fn put(&self, key: Key, outcome: &Outcome) -> Result<(), SweepError> {
+        let path = self.path(&key);
+        let kept = Kept { key, outcome: outcome.clone() };
+        let text = serde_json::to_vec(&kept).expect("units have string keys only");
+        write_whole(&path, &text)
+    }
+}
+
+/// Writes a file so that under its name there is never a part of it.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), SweepError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let write = || {
+        std::fs::create_dir_all(folder)?;
+        // What the umask leaves of these rights: the file is meant for whoever the folder is.
+        let mut file = Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder)?;
+        file.write_all(bytes)?;
+        file.as_file().sync_data()?;
+        file.persist(path)?;
+        Ok(())
+    };
+    write().map_err(|error| SweepError::Folder { path: path.to_owned(), error })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewalk_report::schema::{Metrics, Number};
+
+    fn outcome() -> Outcome {
+        Outcome::Machine(Metrics::from([("walks".to_owned(), Number::Count(7))]))
+    }
+
+    #[test]
+    fn only_the_very_same_unit_is_found_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path().join("units"));
+        let key = Key::new("tool", "trace", "task".to_owned());
+        assert_eq!(store.get(&key), None);
+        store.put(key.clone(), &outcome()).unwrap();
+        assert_eq!(store.get(&key), Some(outcome()));
+        for other in [("tool2", "trace", "task"), ("tool", "trace2", "task"), ("tool", "tracet", "ask")] {
+            assert_eq!(store.get(&Key::new(other.0, other.1, other.2.to_owned())), None, "{other:?}");
+        }
+        // A file under the name of another unit, and one cut off.
+        let other = Key::new("tool", "trace", "other".to_owned());
+        std::fs::copy(store.path(&key), store.path(&other)).unwrap();
+        assert_eq!(store.get(&other), None);
+        let whole = std::fs::read(store.path(&key)).unwrap();
+        std::fs::write(store.path(&key), &whole[..whole.len() - 1]).unwrap();
+        assert_eq!(store.get(&key), None);
+    }
+}

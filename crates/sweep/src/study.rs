@@ -1,0 +1,186 @@
+//! A study: what to simulate over which streams.
+
+use pagewalk_mm::ThpMode;
+use pagewalk_report::sweep::schema::Parameters;
+use pagewalk_reuse::Serves;
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::PageSize;
+use std::path::PathBuf;
+
+/// What a study file says, checked.
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// The file's name, for messages.
+    pub file: String,
+    /// Short name, of which file names are made.
+    pub name: String,
+    /// Title for people.
+    pub title: String,
+    /// The streams, in order.
+    pub traces: Vec<TraceSpec>,
+    /// The machines, each choice of the varied keys on its own.
+    pub machines: Vec<MachineVariant>,
+    /// Transparent huge page mode of the machines; that of each recording host where none is given.
+    pub thp: Option<ThpMode>,
+    /// The family of arrays.
+    pub family: Option<FamilySpec>,
+    /// The miss-ratio curves.
+    pub curve: Option<CurveSpec>,
+    /// What to compare with what sources found.
+    pub compare: Vec<Compare>,
+}
+
+/// Where a stream comes from.
+#[derive(Clone, Debug)]
+pub enum TraceSpec {
+    /// A trace file.
+    File {
+        /// Its name in the study: the file's, without `.pwt`.
+        name: String,
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// A program to record.
+    Workload(Workload),
+}
+
+impl TraceSpec {
+    /// Its name in the study.
+    pub fn name(&self) -> &str {
+        match self {
+            TraceSpec::File { name, .. } => name,
+            TraceSpec::Workload(workload) => &workload.name,
+        }
+    }
+}
+
+/// A program to record.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Workload {
+    /// Its name in the study.
+    pub name: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// What it reads on standard input.
+    pub input: String,
+    /// File name of the program whose process image is meant, where the command starts several; otherwise
+    /// the image that executed most.
+    pub image: Option<String>,
+    /// Record no more than about so many instructions of each image.
+    pub max_instructions: Option<u64>,
+}
+
+/// A machine with a choice of the varied keys.
+#[derive(Clone, Debug)]
+pub struct MachineVariant {
+    /// The machine.
+    pub machine: MachineSpec,
+    /// The values chosen.
+    pub parameters: Parameters,
+    /// Its file's text with those values, in one form whatever the original's layout: what it is known by.
+    pub text: String,
+}
+
+/// Which arrays of the family to report. All are simulated together, whichever are asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FamilySpec {
+    /// What the arrays see: a family for each.
+    pub serves: Vec<Serves>,
+    /// Set counts, ascending.
+    pub sets: Vec<u32>,
+    /// Numbers of ways, ascending.
+    pub ways: Vec<u32>,
+    /// Page sizes, ascending.
+    pub page_sizes: Vec<PageSize>,
+}
+
+/// Which curves to take.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CurveSpec {
+    /// What the arrays see: a curve for each.
+    pub serves: Vec<Serves>,
+    /// Whether to count every reference.
+    pub exact: bool,
+    /// Part of the pages to sample, for a sampled curve at a fixed rate.
+    pub rate: Option<f64>,
+    /// Pages to sample, for a sampled curve of fixed size.
+    pub pages: Option<usize>,
+}
+
+/// What a source found, and the two figures whose quotient shows it here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compare {
+    /// What is compared.
+    pub title: String,
+    /// Who found it.
+    pub source: String,
+    /// What the source found.
+    pub said: String,
+    /// The upper part of the quotient.
+    pub upper: Cell,
+    /// The lower part.
+    pub lower: Cell,
+    /// The least quotient that agrees.
+    pub least: Option<f64>,
+    /// The largest that does.
+    pub most: Option<f64>,
+    /// On how many traces it must.
+    pub on: On,
+    /// Names of the traces; all where there are none.
+    pub traces: Vec<String>,
+}
+
+/// On how many traces a quotient must agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum On {
+    /// On every one.
+    All,
+    /// On more than half.
+    Most,
+    /// On one at least.
+    Some,
+}
+
+impl On {
+    /// The choices.
+    pub const NAMES: [(&'static str, On); 3] = [("all", On::All), ("most", On::Most), ("some", On::Some)];
+
+    /// `all`, `most` or `some`.
+    pub fn name(self) -> &'static str {
+        On::NAMES.iter().find(|(_, on)| *on == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// A figure of the result, on any trace.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// The misses of an array of the family.
+    Family {
+        /// What it sees.
+        serves: Serves,
+        /// Its page size.
+        page_size: PageSize,
+        /// Its sets.
+        sets: u32,
+        /// Its ways.
+        ways: u32,
+    },
+    /// A counter of a machine.
+    Machine {
+        /// The machine's name.
+        machine: String,
+        /// The varied keys with their values; may leave out those that do not matter because they have one.
+        parameters: Parameters,
+        /// The counter.
+        metric: String,
+    },
+}
+
+/// Names of what arrays see.
+pub(crate) const SERVES: [(&str, Serves); 3] =
+    [("data", Serves::Data), ("fetches", Serves::Fetches), ("everything", Serves::Everything)];
+
+/// `data`, `fetches` or `everything`.
+pub(crate) fn serves_name(serves: Serves) -> &'static str {
+    SERVES.iter().find(|(_, known)| *known == serves).map_or("", |(name, _)| name)
+}

@@ -1,0 +1,369 @@
+//! Units of work: one kind of simulation of one stream.
+
+use crate::metrics::metrics;
+use crate::study::{MachineVariant, Study, serves_name};
+use pagewalk_mm::{PageSizePolicy, Thp, ThpMode};
+use pagewalk_report::schema::Metrics;
+use pagewalk_report::sweep::schema::Method;
+use pagewalk_reuse::{Family, SampledDistances, Sampling, Serves, StackDistances};
+use pagewalk_sim::{DesignSpec, NoObserver, Pass, PassError};
+use pagewalk_trace::{Analysis, Batch, Event};
+use pagewalk_translate::TlbSpec;
+use pagewalk_units::{Paging, RefIndex};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What to do over a stream.
+#[derive(Clone, Copy, Debug)]
+pub enum Task<'a> {
+    /// Simulate a machine.
+    Machine(&'a MachineVariant),
+    /// Simulate the family.
+    Family(Serves),
+    /// Take a miss-ratio curve.
+    Curve(Serves),
+    /// Take a sampled one.
+    Sampled(Serves, Sampling),
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// A machine's counters.
+    Machine(Metrics),
+    /// Every array's misses.
+    Family(FamilyCounts),
+    /// A curve.
+    Curve(CurveCounts),
+}
+
+/// The misses of the whole family.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FamilyCounts {
+    /// References.
+    pub references: u64,
+    /// Misses by page size, set count and ways, each in the order of [`Family`]; 64 ways for every set count.
+    pub misses: Vec<u64>,
+}
+
+impl FamilyCounts {
+    fn of(family: &Family) -> FamilyCounts {
+        let shapes = Family::PAGE_SIZES.into_iter().flat_map(|size| {
+            (0..=Family::SETS_MAX.ilog2())
+                .flat_map(move |bits| (1..=Family::WAYS_MAX).map(move |ways| (size, 1 << bits, ways)))
+        });
+        let misses = shapes.map(|(size, sets, ways)| family.misses(size, sets, ways).expect("of the family"));
+        FamilyCounts { references: family.references(), misses: misses.collect() }
+    }
+
+    /// Misses of one array: page size by its place in [`Family::PAGE_SIZES`].
+    pub fn misses_of(&self, size: usize, sets: u32, ways: u32) -> u64 {
+        let row = size * (Family::SETS_MAX.ilog2() as usize + 1) + sets.ilog2() as usize;
+        self.misses[row * Family::WAYS_MAX as usize + ways as usize - 1]
+    }
+
+    /// Whether there are as many as the family has arrays.
+    pub fn is_whole(&self) -> bool {
+        let set_counts = Family::SETS_MAX.ilog2() as usize + 1;
+        self.misses.len() == Family::PAGE_SIZES.len() * set_counts * Family::WAYS_MAX as usize
+    }
+}
+
+/// Points of a curve.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CurveCounts {
+    /// References.
+    pub references: u64,
+    /// How it was taken.
+    pub method: Method,
+    /// Entries.
+    pub entries: Vec<u64>,
+    /// Misses.
+    pub misses: Vec<f64>,
+    /// Their standard errors; empty where exact.
+    pub standard_errors: Vec<f64>,
+}
+
+/// Points of a curve between one power of two and the next.
+const POINTS: u64 = 8;
+
+/// Sizes at which curves are told: eight from each power of two to the next.
+fn points() -> impl Iterator<Item = u64> {
+    let first = 1..POINTS;
+    first.chain((0..u64::BITS - 4).flat_map(|bits| (POINTS..2 * POINTS).map(move |eighths| eighths << bits)))
+}
+
+impl CurveCounts {
+    fn exact(distances: &StackDistances) -> CurveCounts {
+        let histogram = distances.histogram();
+        let mut misses = distances.references();
+        let mut summed = 0;
+        let (mut entries, mut curve) = (Vec::new(), Vec::new());
+        for point in points() {
+            let end = histogram.len().min(usize::try_from(point).unwrap_or(usize::MAX));
+            misses -= histogram[summed..end].iter().sum::<u64>();
+            summed = end;
+            entries.push(point);
+            curve.push(misses as f64);
+            if end == histogram.len() {
+                break;
+            }
+        }
+        let references = distances.references();
+        CurveCounts { references, method: Method::Exact, entries, misses: curve, standard_errors: Vec::new() }
+    }
+
+    /// From the fewest entries that the sample tells of to where more no longer help.
+    fn sampled(sampled: &SampledDistances, sampling: Sampling) -> CurveCounts {
+        let rate = sampled.rate();
+        let method = match sampling {
+            Sampling::Rate(_) => Method::FixedRate { rate },
+            Sampling::Pages(pages) => Method::FixedSize { pages: pages as u64, rate },
+        };
+        let least = sampled.misses_with(u64::MAX).value;
+        let mut counts = CurveCounts {
+            references: sampled.references(),
+            method,
+            entries: Vec::new(),
+            misses: Vec::new(),
+            standard_errors: Vec::new(),
+        };
+        for point in points().skip_while(|&point| point < sampled.resolution()) {
+            let estimate = sampled.misses_with(point);
+            counts.entries.push(point);
+            counts.misses.push(estimate.value);
+            counts.standard_errors.push(estimate.standard_error);
+            if estimate.value == least {
+                break;
+            }
+        }
+        counts
+    }
+}
+
+impl<'a> Task<'a> {
+    /// Everything that a study does over each stream, in the order of its results.
+    pub fn all(study: &'a Study) -> Vec<Task<'a>> {
+        let mut tasks: Vec<Task<'a>> = study.machines.iter().map(Task::Machine).collect();
+        if let Some(family) = &study.family {
+            tasks.extend(family.serves.iter().map(|&serves| Task::Family(serves)));
+        }
+        if let Some(curve) = &study.curve {
+            for &serves in &curve.serves {
+                tasks.extend(curve.exact.then_some(Task::Curve(serves)));
+                tasks.extend(curve.rate.map(|rate| Task::Sampled(serves, Sampling::Rate(rate))));
+                tasks.extend(curve.pages.map(|pages| Task::Sampled(serves, Sampling::Pages(pages))));
+            }
+        }
+        tasks
+    }
+
+    /// All that the outcome depends on besides the stream and the program, as text.
+    pub fn identity(&self, thp: &str) -> String {
+        match self {
+            Task::Machine(variant) => format!("machine, thp {thp}\n{}", variant.text),
+            Task::Family(serves) => format!("family, {}", serves_name(*serves)),
+            Task::Curve(serves) => format!("curve, {}", serves_name(*serves)),
+            Task::Sampled(serves, sampling) => format!("curve, {}, {sampling:?}", serves_name(*serves)),
+        }
+    }
+
+    /// For people.
+    pub fn title(&self) -> String {
+        match self {
+            Task::Machine(variant) => {
+                let parameters = variant.parameters.iter().map(|(key, value)| format!(", {key} = {value}"));
+                format!("machine {}{}", variant.machine.name, parameters.collect::<String>())
+            }
+            Task::Family(serves) => format!("family of {} arrays, {}", FAMILY_ARRAYS, serves_name(*serves)),
+            Task::Curve(serves) => format!("miss-ratio curve, {}", serves_name(*serves)),
+            Task::Sampled(serves, Sampling::Rate(rate)) => {
+                format!("miss-ratio curve, {}, sampled at rate {rate}", serves_name(*serves))
+            }
+            Task::Sampled(serves, Sampling::Pages(pages)) => {
+                format!("miss-ratio curve, {}, sampled with {pages} pages", serves_name(*serves))
+            }
+        }
+    }
+}
+
+/// Arrays of the family.
+const FAMILY_ARRAYS: usize =
+    Family::PAGE_SIZES.len() * (Family::SETS_MAX.ilog2() as usize + 1) * Family::WAYS_MAX as usize;
+
+/// Simulators at work: of one task, or of several machines that share a pass. The numbers say which tasks.
+pub enum Running {
+    Machines(Vec<usize>, Box<Pass<NoObserver>>),
+    Family(usize, Box<Family>),
+    Curve(usize, Box<StackDistances>),
+    Sampled(usize, Box<SampledDistances>, Sampling),
+}
+
+impl Running {
+    /// Simulators for these tasks. Machines share passes, in enough of them to keep `threads` threads busy.
+    pub fn start(
+        tasks: &[(usize, Task<'_>)],
+        thp: ThpMode,
+        threads: usize,
+    ) -> Result<Vec<Running>, PassError> {
+        let mut running = Vec::new();
+        let mut machines = Vec::new();
+        for &(number, task) in tasks {
+            match task {
+                Task::Machine(variant) => machines.push((number, variant)),
+                Task::Family(serves) => running.push(Running::Family(number, Box::new(Family::new(serves)))),
+                Task::Curve(serves) => {
+                    running.push(Running::Curve(number, Box::new(StackDistances::new(serves))));
+                }
+                Task::Sampled(serves, sampling) => {
+                    let sampled = Box::new(SampledDistances::new(serves, sampling));
+                    running.push(Running::Sampled(number, sampled, sampling));
+                }
+            }
+        }
+        let policy: Arc<dyn PageSizePolicy> = Arc::new(Thp { mode: thp });
+        for group in groups(machines, threads) {
+            Running::add_passes(&mut running, &group, &policy)?;
+        }
+        Ok(running)
+    }
+
+    /// A pass over these machines; several where they are too many for one.
+    fn add_passes(
+        running: &mut Vec<Running>,
+        group: &[Numbered<'_>],
+        policy: &Arc<dyn PageSizePolicy>,
+    ) -> Result<(), PassError> {
+        let design = |(_, variant): &Numbered<'_>| DesignSpec {
+            name: variant.machine.name.clone(),
+            machine: variant.machine.clone(),
+            policy: Arc::clone(policy),
+            reach: None,
+        };
+        match Pass::new(group.iter().map(design).collect(), NoObserver) {
+            Ok(pass) => {
+                let numbers = group.iter().map(|&(number, _)| number).collect();
+                running.push(Running::Machines(numbers, Box::new(pass)));
+                Ok(())
+            }
+            Err(PassError::DesignCount(_)) if group.len() > 1 => {
+                let (some, others) = group.split_at(group.len() / 2);
+                Running::add_passes(running, some, policy)?;
+                Running::add_passes(running, others, policy)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn analysis(&mut self) -> &mut dyn Analysis {
+        match self {
+            Running::Machines(_, pass) => pass.as_mut(),
+            Running::Family(_, family) => family.as_mut(),
+            Running::Curve(_, distances) => distances.as_mut(),
+            Running::Sampled(_, sampled, _) => sampled.as_mut(),
+        }
+    }
+
+    /// The outcomes, with the numbers of their tasks.
+    pub fn finish(self) -> Vec<(usize, Outcome)> {
+        match self {
+            Running::Machines(numbers, mut pass) => {
+                let outcomes = pass.finish().into_iter().map(|counts| Outcome::Machine(metrics(&counts)));
+                numbers.into_iter().zip(outcomes).collect()
+            }
+            Running::Family(number, family) => vec![(number, Outcome::Family(FamilyCounts::of(&family)))],
+            Running::Curve(number, distances) => {
+                vec![(number, Outcome::Curve(CurveCounts::exact(&distances)))]
+            }
+            Running::Sampled(number, sampled, sampling) => {
+                vec![(number, Outcome::Curve(CurveCounts::sampled(&sampled, sampling)))]
+            }
+        }
+    }
+}
+
+/// Names of a machine's counters.
+pub fn counters(variant: &MachineVariant) -> Result<Vec<String>, PassError> {
+    let mut running = Running::start(&[(0, Task::Machine(variant))], ThpMode::Never, 1)?;
+    match running.pop().and_then(|running| running.finish().pop()) {
+        Some((_, Outcome::Machine(metrics))) => Ok(metrics.into_keys().collect()),
+        _ => unreachable!("a pass over one machine ends with its counters"),
+    }
+}
+
+/// With fewer first levels a pass mostly repeats what the other passes do too.
+const FIRST_LEVELS_LEAST: usize = 2;
+
+/// A machine, with the number of its task.
+type Numbered<'a> = (usize, &'a MachineVariant);
+
+/// Machines with one page format and one first level.
+struct Alike<'a> {
+    paging: Paging,
+    first_level: Vec<&'a TlbSpec>,
+    members: Vec<Numbered<'a>>,
+}
+
+/// Machines that are best simulated together: those with one first level share its simulation, so they stay
+/// together; others are dealt out to keep `threads` threads busy. A group has one page format.
+fn groups<'a>(machines: Vec<Numbered<'a>>, threads: usize) -> Vec<Vec<Numbered<'a>>> {
+    let mut all: Vec<Alike<'a>> = Vec::new();
+    for (number, variant) in machines {
+        let paging = variant.machine.paging;
+        let first_level: Vec<&TlbSpec> = variant.machine.level(1).map(|(_, tlb)| tlb).collect();
+        match all.iter_mut().find(|alike| alike.paging == paging && alike.first_level == first_level) {
+            Some(alike) => alike.members.push((number, variant)),
+            None => all.push(Alike { paging, first_level, members: vec![(number, variant)] }),
+        }
+    }
+    let mut groups = Vec::new();
+    while let Some(paging) = all.first().map(|alike| alike.paging) {
+        let (of_format, others): (Vec<Alike<'a>>, _) =
+            all.into_iter().partition(|alike| alike.paging == paging);
+        all = others;
+        let passes = threads.min(of_format.len() / FIRST_LEVELS_LEAST).max(1);
+        let chunks = of_format.chunks(of_format.len().div_ceil(passes));
+        groups.extend(
+            chunks.map(|chunk| chunk.iter().flat_map(|alike| alike.members.iter().copied()).collect()),
+        );
+    }
+    groups
+}
+
+impl Analysis for Running {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.analysis().on_batch(batch);
+    }
+
+    fn on_event(&mut self, at: RefIndex, event: &Event) {
+        self.analysis().on_event(at, event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewalk_units::Vpn;
+
+    #[test]
+    fn curves_have_eight_points_an_octave() {
+        let first: Vec<u64> = points().take(20).collect();
+        assert_eq!(first, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 22, 24]);
+        assert!(points().is_sorted_by(|a, b| a < b));
+    }
+
+    #[test]
+    fn a_curve_ends_where_more_entries_no_longer_help() {
+        let mut distances = StackDistances::new(Serves::Data);
+        (0..3).for_each(|_| (0..100).for_each(|vpn| distances.reference(Vpn(vpn))));
+        let curve = CurveCounts::exact(&distances);
+        assert_eq!(curve.entries.last(), Some(&104));
+        let at = |entries| curve.misses[curve.entries.iter().position(|&e| e == entries).unwrap()];
+        assert_eq!((at(1), at(96), at(104)), (300.0, 300.0, 100.0));
+        for (&entries, &misses) in curve.entries.iter().zip(&curve.misses) {
+            assert_eq!(misses, distances.misses_with(entries as usize) as f64);
+        }
+        assert_eq!(CurveCounts::exact(&StackDistances::new(Serves::Data)).entries, [1]);
+    }
+}

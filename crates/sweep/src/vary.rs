@@ -1,0 +1,143 @@
+//! Machines with some of their keys changed.
+//!
+//! A key is a path into the machine file, such as `tlb.l2.entries`, `walker.levels` or `cost.l2_hit`; arrays of tables
+//! (`[[tlb]]`) are entered by the name of an entry.
+
+use pagewalk_report::sweep::schema::{Parameters, Value};
+use toml::{Table, Value as Toml};
+
+/// Every choice of one value for each key, the last key changing fastest.
+pub fn choices(vary: &Table) -> Result<Vec<Vec<(String, Toml)>>, String> {
+    let mut all = vec![Vec::new()];
+    for (key, values) in vary {
+        let values = values.as_array().filter(|values| !values.is_empty());
+        let values =
+            values.ok_or_else(|| format!("vary: \"{key}\": give a list of values, such as [512, 1024]"))?;
+        let choose = |chosen: &Vec<(String, Toml)>, value: &Toml| {
+            let mut chosen = chosen.clone();
+            chosen.push((key.clone(), value.clone()));
+            chosen
+        };
+        all = all.iter().flat_map(|chosen| values.iter().map(move |value| choose(chosen, value))).collect();
+    }
+    Ok(all)
+}
+
+/// Puts `value` where `key` points to.
+pub fn set(machine: &mut Table, key: &str, value: Toml) -> Result<(), String> {
+    let mut path: Vec<&str> = key.split('.').collect();
+    let last = path.pop().unwrap_or_default();
+    let mut table = machine;
+    let mut walked = String::new();
+    for name in path {
+        let inside = if walked.is_empty() { "the machine".to_owned() } else { format!("`{walked}`") };
+        let choices = names(table);
+        table = table.get_mut(name).and_then(Toml::as_table_mut).ok_or_else(|| {
+            format!("vary: \"{key}\": {inside} has no `{name}` to go into; it has {choices}")
+        })?;
+        if !walked.is_empty() {
+            walked.push('.');
+        }
+        walked.push_str(name);
+    }
+    if let Some(Toml::Table(inner)) = table.get(last) {
+        let keys: Vec<&str> = inner.keys().map(String::as_str).collect();
+        return Err(format!("vary: \"{key}\" is a table: go on to one of {}", keys.join(", ")));
+    }
+    table.insert(last.to_owned(), value);
+    Ok(())
+}
+
+/// What can be entered.
+fn names(table: &Table) -> String {
+    let names: Vec<&str> =
+        table.iter().filter(|(_, value)| value.is_table()).map(|(name, _)| name.as_str()).collect();
+    if names.is_empty() { "nothing to go into".to_owned() } else { names.join(", ") }
+}
+
+/// The machine with its lists of named tables as tables by those names, so that a path leads through them; the order
+/// of each list beside it.
+pub fn by_name(machine: &Table) -> (Table, Vec<(String, Vec<String>)>) {
+    let mut machine = machine.clone();
+    let mut lists = Vec::new();
+    for (key, value) in &mut machine {
+        let Some(list) = value.as_array() else { continue };
+        let name_of = |entry: &Toml| Some(entry.as_table()?.get("name")?.as_str()?.to_owned());
+        let Some(names) = list.iter().map(name_of).collect::<Option<Vec<_>>>() else { continue };
+        if names.is_empty() {
+            continue;
+        }
+        let entries = names.iter().cloned().zip(list.iter().cloned()).collect();
+        *value = Toml::Table(entries);
+        lists.push((key.clone(), names));
+    }
+    (machine, lists)
+}
+
+/// Undoes [`by_name`].
+pub fn as_lists(mut machine: Table, lists: &[(String, Vec<String>)]) -> Table {
+    for (key, names) in lists {
+        let Some(Toml::Table(entries)) = machine.get_mut(key) else { continue };
+        let list = names.iter().filter_map(|name| entries.remove(name)).collect();
+        machine.insert(key.clone(), Toml::Array(list));
+    }
+    machine
+}
+
+/// The values for people and results.
+pub fn parameters(chosen: &[(String, Toml)]) -> Parameters {
+    let value = |value: &Toml| match value {
+        Toml::Integer(number) => Value::Integer(*number),
+        Toml::String(text) => Value::Text(text.clone()),
+        other => Value::Text(other.to_string()),
+    };
+    chosen.iter().map(|(key, chosen)| (key.clone(), value(chosen))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(text: &str) -> Table {
+        text.parse().unwrap()
+    }
+
+    const MACHINE: &str = "name = \"m\"\n[[tlb]]\nname = \"l1\"\nentries = 16\n[[tlb]]\nname = \"l2\"\nentries = 512\n\
+                           [walker]\nlevels = 4\n[walker.caches.pde]\nentries = 8\n";
+
+    fn varied(key: &str, value: i64) -> Result<Table, String> {
+        let (mut machine, lists) = by_name(&table(MACHINE));
+        set(&mut machine, key, Toml::Integer(value))?;
+        Ok(as_lists(machine, &lists))
+    }
+
+    #[test]
+    fn every_choice_comes_once() {
+        let all = choices(&table("\"a.b\" = [1, 2]\n\"c\" = [\"x\", \"y\", \"z\"]\n")).unwrap();
+        let words: Vec<String> =
+            all.iter().map(|chosen| format!("{} {}", chosen[0].1, chosen[1].1.as_str().unwrap())).collect();
+        assert_eq!(words, ["1 x", "1 y", "1 z", "2 x", "2 y", "2 z"]);
+        assert_eq!(choices(&Table::new()).unwrap().len(), 1);
+        for bad in ["a = 1", "a = []"] {
+            assert!(choices(&table(bad)).unwrap_err().contains("\"a\""), "{bad}");
+        }
+    }
+
+    #[test]
+    fn paths_lead_through_named_lists() {
+        let machine = varied("tlb.l2.entries", 1024).unwrap();
+        assert_eq!(machine, table(&MACHINE.replace("512", "1024")));
+        assert_eq!(varied("walker.caches.pde.entries", 9).unwrap(), table(&MACHINE.replace("= 8", "= 9")));
+        let added = varied("tlb.l1.ways", 2).unwrap();
+        assert_eq!(added["tlb"][0]["ways"].as_integer(), Some(2));
+    }
+
+    #[test]
+    fn a_path_that_leads_nowhere_is_named_with_the_choices() {
+        let why = varied("tlb.l3.entries", 1).unwrap_err();
+        assert!(why.contains("`tlb` has no `l3`") && why.contains("l1, l2"), "{why}");
+        let why = varied("cost.l2_hit", 1).unwrap_err();
+        assert!(varied("tlb.l1", 1).unwrap_err().contains("go on to one of entries, name"));
+        assert!(why.contains("the machine has no `cost`") && why.contains("tlb, walker"), "{why}");
+    }
+}

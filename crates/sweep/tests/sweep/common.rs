@@ -1,0 +1,169 @@
+//! Small random traces, and studies of them.
+
+use pagewalk_sweep::{Options, Progress, Study, Sweep};
+use pagewalk_trace::pwt::Writer;
+use pagewalk_trace::{
+    Analysis, Batch, Block, BlockEnd, Dictionary, Event, Instruction, Mapping, MappingKind, Origin,
+    Protection, Ref, Site, Span, StreamHeader,
+};
+use pagewalk_units::{Access, BlockId, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
+use std::path::{Path, PathBuf};
+
+/// SplitMix64 (Steele, Lea, Flood 2014).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % n
+    }
+}
+
+const DATA: u64 = 0x7f00_0000_0000;
+const DATA_PAGES: u64 = 3000;
+
+/// A stream as it was generated: what each block execution references, and events between.
+pub struct Program {
+    pub blocks: Dictionary,
+    pub steps: Vec<Step>,
+}
+
+pub enum Step {
+    Run { block: BlockId, refs: Vec<Ref> },
+    Event(Event),
+}
+
+pub fn program(seed: u64, steps: u64) -> Program {
+    let random = &mut Random(seed);
+    let mut blocks = Dictionary::default();
+    let kinds: Vec<BlockId> = (0..40).map(|_| blocks.intern(block(random))).collect();
+    let rights = Protection { read: true, write: true, execute: true };
+    let mut program = Program { blocks, steps: Vec::new() };
+    program.steps.push(Step::Event(Event::Map(Mapping {
+        start: VirtAddr(DATA),
+        bytes: DATA_PAGES << 12,
+        protection: rights,
+        kind: MappingKind::Anonymous,
+        file: None,
+    })));
+    for _ in 0..steps {
+        if random.below(200) == 0 {
+            let start = VirtAddr(DATA + (random.below(DATA_PAGES - 20) << 12));
+            program.steps.push(Step::Event(Event::Advise {
+                start,
+                bytes: (1 + random.below(20)) << 12,
+                advice: 4,
+            }));
+            continue;
+        }
+        let block = kinds[random.below(40) as usize];
+        let accesses: Vec<Access> = program.blocks.get(block).sites.iter().map(|site| site.access).collect();
+        let refs = accesses.into_iter().map(|access| Ref::new(address(random), access)).collect();
+        program.steps.push(Step::Run { block, refs });
+    }
+    program
+}
+
+fn block(random: &mut Random) -> Block {
+    let start = 0x40_0000 + (random.below(60) << 12) + random.below(4000);
+    let instructions =
+        (0..1 + random.below(5)).map(|i| Instruction { address: VirtAddr(start + 4 * i), length: 4 });
+    let instructions: Box<[Instruction]> = instructions.collect();
+    let site = |kind| Site { instruction: 0, access: Access { kind, size: Size::of_bytes(8).unwrap() } };
+    let sites =
+        (0..random.below(4)).map(|_| site([Kind::Load, Kind::Store, Kind::Modify][random.below(3) as usize]));
+    Block { instructions, sites: sites.collect(), code: Box::new([]), end: BlockEnd::Jump }
+}
+
+fn address(random: &mut Random) -> VirtAddr {
+    let spread = [4, 60, 700, DATA_PAGES][random.below(4) as usize];
+    VirtAddr(DATA + (random.below(spread) << 12) + random.below(4096 - 8))
+}
+
+impl Program {
+    /// Hands the stream to an analysis, a batch for each run between events.
+    pub fn play(&self, to: &mut dyn Analysis) {
+        let (mut refs, mut spans): (Vec<Ref>, Vec<Span>) = (Vec::new(), Vec::new());
+        let (mut first, mut first_instruction) = (0_u64, 0_u64);
+        let mut flush = |refs: &mut Vec<Ref>, spans: &mut Vec<Span>, to: &mut dyn Analysis| {
+            let batch = Batch {
+                space: SpaceId(0),
+                thread: ThreadId(1),
+                first: RefIndex(first),
+                first_instruction,
+                refs,
+                spans,
+                wide: false,
+                blocks: &self.blocks,
+            };
+            if !spans.is_empty() {
+                to.on_batch(&batch);
+            }
+            first_instruction += batch.instructions();
+            first += refs.len() as u64;
+            refs.clear();
+            spans.clear();
+            first
+        };
+        for step in &self.steps {
+            match step {
+                Step::Run { block, refs: of_block } => {
+                    spans.push(Span { block: *block, first: refs.len() as u32 });
+                    refs.extend(of_block);
+                    if spans.len() >= 1000 {
+                        flush(&mut refs, &mut spans, to);
+                    }
+                }
+                Step::Event(event) => {
+                    let at = flush(&mut refs, &mut spans, to);
+                    to.on_event(RefIndex(at), event);
+                }
+            }
+        }
+        flush(&mut refs, &mut spans, to);
+    }
+
+    /// Writes the stream to a trace file.
+    pub fn write(&self, path: &Path) {
+        let header = StreamHeader {
+            pid: 1,
+            parent: 0,
+            origin: Origin::Start,
+            program: "/bin/program".to_owned(),
+            arguments: vec!["program".to_owned()],
+            engine: "none".to_owned(),
+            thp: "always".to_owned(),
+            cpu: String::new(),
+            kernel: String::new(),
+        };
+        let mut writer = Writer::new(std::fs::File::create(path).unwrap(), &header).unwrap();
+        self.play(&mut writer);
+        writer.finish().unwrap();
+    }
+}
+
+/// Does nothing with progress.
+pub struct Silent;
+
+impl Progress for Silent {
+    fn bytes(&self, _: u64) {}
+}
+
+/// A study of traces in `folder`.
+pub fn study(folder: &Path, text: &str) -> Study {
+    Study::from_toml("study.toml", &format!("schema = 1\nname = \"s\"\n{text}"), folder).unwrap()
+}
+
+/// The study's sweep, with units in `folder`.
+pub fn sweep<'a>(study: &'a Study, folder: &Path, threads: usize, tool: &str) -> Sweep<'a> {
+    let path = |spec: &pagewalk_sweep::TraceSpec| match spec {
+        pagewalk_sweep::TraceSpec::File { path, .. } => path.clone(),
+        pagewalk_sweep::TraceSpec::Workload(_) => unreachable!("tests have files"),
+    };
+    let traces: Vec<PathBuf> = study.traces.iter().map(path).collect();
+    let options = Options { version: "0", tool: tool.to_owned(), threads, units: folder.join("units") };
+    Sweep::new(study, &traces, options).unwrap()
+}

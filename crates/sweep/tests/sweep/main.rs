@@ -1,0 +1,225 @@
+//! Sweeps from end to end: cells equal direct simulation, resumed runs and any number of threads give the same bytes,
+//! nothing stale is reused.
+
+mod common;
+
+use common::{Program, Random, Silent, Step, program, study, sweep};
+use pagewalk_mm::{Thp, ThpMode};
+use pagewalk_oracle::LruSets;
+use pagewalk_report::sweep::schema::{SweepResult, Value};
+use pagewalk_report::sweep::{to_json, to_parquet};
+use pagewalk_reuse::{SampledDistances, Sampling, Serves, StackDistances, gone};
+use pagewalk_sim::{DesignSpec, NoObserver, Pass};
+use pagewalk_sweep::{Study, metrics};
+use std::path::Path;
+use std::sync::Arc;
+
+const STUDY: &str = r#"
+traces = ["a.pwt", "b.pwt", "c.pwt"]
+machines = ["k8", "skylake_sp"]
+
+[vary]
+"cost.walk_reference" = [10, 20]
+"walker.caches.pde.entries" = [4, 16, 64]
+
+[family]
+serves = ["data"]
+ways = "1..8"
+
+[curve]
+serves = ["data", "fetches", "everything"]
+rate = 0.5
+pages = 64
+"#;
+
+fn traces(folder: &Path, seed: u64) -> Vec<Program> {
+    let programs: Vec<Program> = (0..3).map(|n| program(seed + n, 3000 + 2000 * n)).collect();
+    for (program, name) in programs.iter().zip(["a.pwt", "b.pwt", "c.pwt"]) {
+        program.write(&folder.join(name));
+    }
+    programs
+}
+
+fn bytes(result: &SweepResult) -> (String, Vec<u8>) {
+    (to_json(result), to_parquet(result).unwrap())
+}
+
+/// A machine's cell is what the machine counts alone.
+fn check_machines(study: &Study, programs: &[Program], result: &SweepResult) {
+    let mut cells = result.machines.iter();
+    for (trace, program) in programs.iter().enumerate() {
+        for variant in &study.machines {
+            let design = DesignSpec {
+                name: variant.machine.name.clone(),
+                machine: variant.machine.clone(),
+                policy: Arc::new(Thp { mode: ThpMode::Always }),
+                reach: None,
+            };
+            let mut alone = Pass::new(vec![design], NoObserver).unwrap();
+            program.play(&mut alone);
+            let cell = cells.next().unwrap();
+            assert_eq!((cell.trace, &cell.machine), (trace, &variant.machine.name));
+            assert_eq!(cell.parameters, variant.parameters);
+            assert_eq!(cell.metrics, metrics(&alone.finish()[0]));
+        }
+    }
+    assert!(cells.next().is_none());
+}
+
+/// A family's cell is what the array counts, simulated the slow way.
+fn check_family(programs: &[Program], result: &SweepResult, random: &mut Random) {
+    for family in &result.families {
+        for _ in 0..4 {
+            let size = &family.sizes[random.below(5) as usize];
+            let (row, column) = (random.below(13) as usize, random.below(8) as usize);
+            let shift = size.page_bytes.trailing_zeros();
+            let mut slow = LruSets::new(shift, size.sets[row] as usize, size.ways[column] as usize);
+            for step in &programs[family.trace].steps {
+                match step {
+                    Step::Run { refs, .. } => refs.iter().for_each(|r| slow.refer(r.vpn().0)),
+                    Step::Event(event) => {
+                        gone(event).into_iter().filter(|vpns| !vpns.is_empty()).for_each(|vpns| {
+                            slow.remove(vpns.start.0..vpns.end.0);
+                        })
+                    }
+                }
+            }
+            assert_eq!(size.misses[row][column], slow.misses, "{} {row} {column}", size.page_size);
+        }
+    }
+}
+
+fn check_curves(programs: &[Program], result: &SweepResult) {
+    for curve in &result.curves {
+        let serves = match curve.serves.as_str() {
+            "data" => Serves::Data,
+            "fetches" => Serves::Fetches,
+            _ => Serves::Everything,
+        };
+        let points = curve.entries.iter().zip(&curve.misses);
+        if curve.method.name() == "exact" {
+            let mut direct = StackDistances::new(serves);
+            programs[curve.trace].play(&mut direct);
+            assert_eq!(curve.references, direct.references());
+            points.for_each(|(&n, &misses)| assert_eq!(misses, direct.misses_with(n as usize) as f64));
+            let last = *curve.entries.last().unwrap() as usize;
+            assert_eq!(direct.misses_with(last), direct.misses_with(usize::MAX));
+        } else {
+            let sampling =
+                if curve.method.name() == "fixed_rate" { Sampling::Rate(0.5) } else { Sampling::Pages(64) };
+            let mut direct = SampledDistances::new(serves, sampling);
+            programs[curve.trace].play(&mut direct);
+            for ((&n, &misses), &error) in points.zip(&curve.standard_errors) {
+                let estimate = direct.misses_with(n);
+                assert_eq!((misses, error), (estimate.value, estimate.standard_error));
+            }
+        }
+    }
+}
+
+#[test]
+fn cells_are_what_direct_simulation_counts() {
+    for seed in 0..cases() {
+        let folder = tempfile::tempdir().unwrap();
+        let programs = traces(folder.path(), 10 * seed);
+        let study = study(folder.path(), STUDY);
+        let result = sweep(&study, folder.path(), 2, "t").run(&Silent).unwrap();
+        assert_eq!((result.machines.len(), result.families.len(), result.curves.len()), (36, 3, 27));
+        assert_eq!(result.machines[1].parameters["walker.caches.pde.entries"], Value::Integer(16));
+        check_machines(&study, &programs, &result);
+        check_family(&programs, &result, &mut Random(seed));
+        check_curves(&programs, &result);
+    }
+}
+
+#[test]
+fn threads_change_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    traces(folder.path(), 1);
+    let study = study(folder.path(), STUDY);
+    let on = |threads: usize| {
+        let units = folder.path().join(threads.to_string());
+        bytes(&sweep(&study, &units, threads, "t").run(&Silent).unwrap())
+    };
+    let one = on(1);
+    assert!(on(4) == one && on(64) == one);
+}
+
+/// Whatever part of the units is there, whole or broken, the result is the same, and only the rest is done.
+#[test]
+fn what_was_done_is_not_done_again() {
+    let folder = tempfile::tempdir().unwrap();
+    traces(folder.path(), 2);
+    let study = study(folder.path(), STUDY);
+    let begin = || sweep(&study, folder.path(), 2, "t");
+    let tasks = |sweep: &pagewalk_sweep::Sweep<'_>| {
+        sweep.remaining().iter().map(|one| one.tasks.len()).sum::<usize>()
+    };
+    assert_eq!(tasks(&begin()), 66);
+    let uninterrupted = bytes(&begin().run(&Silent).unwrap());
+    assert_eq!(tasks(&begin()), 0);
+    let mut random = Random(3);
+    for _ in 0..5 {
+        let mut lost = 0;
+        for unit in std::fs::read_dir(folder.path().join("units")).unwrap() {
+            let unit = unit.unwrap().path();
+            let text = std::fs::read(&unit).unwrap();
+            match random.below(6) {
+                0 => std::fs::remove_file(unit).unwrap(),
+                1 => std::fs::write(unit, &text[..random.below(text.len() as u64) as usize]).unwrap(),
+                _ => continue,
+            }
+            lost += 1;
+        }
+        assert_eq!(tasks(&begin()), lost);
+        assert!(bytes(&begin().run(&Silent).unwrap()) == uninterrupted);
+    }
+}
+
+#[test]
+fn stale_results_are_not_reused() {
+    let folder = tempfile::tempdir().unwrap();
+    traces(folder.path(), 4);
+    let begin = |text: &str, tool: &str| -> Vec<usize> {
+        let study = study(folder.path(), text);
+        sweep(&study, folder.path(), 2, tool).remaining().iter().map(|one| one.tasks.len()).collect()
+    };
+    let original = study(folder.path(), STUDY);
+    sweep(&original, folder.path(), 2, "t").run(&Silent).unwrap();
+    assert_eq!(begin(STUDY, "t"), [0, 0, 0]);
+    // Another program; another kernel's mode, which only machines heed; one more value; a smaller family.
+    assert_eq!(begin(STUDY, "another"), [22, 22, 22]);
+    assert_eq!(begin(&format!("thp = \"never\"\n{STUDY}"), "t"), [12, 12, 12]);
+    assert_eq!(begin(&STUDY.replace("[10, 20]", "[10, 20, 30]"), "t"), [6, 6, 6]);
+    assert_eq!(begin(&STUDY.replace("1..8", "2..4"), "t"), [0, 0, 0]);
+    // Another stream under the same name.
+    program(99, 3000).write(&folder.path().join("b.pwt"));
+    assert_eq!(begin(STUDY, "t"), [0, 22, 0]);
+}
+
+fn cases() -> u64 {
+    std::env::var("PAGEWALK_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(4)
+}
+
+/// Machines of several page formats, and more than one pass can hold, come out in the study's order.
+#[test]
+fn machines_are_grouped_as_passes_want_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "schema = 1\nname = \"large\"\n[[tlb]]\nname = \"l1\"\nlevel = 1\nserves = [\"fetch\", \"load\", \"store\"]\n\
+                page_sizes = [\"16K\"]\nentries = 16\n[walker]\nkind = \"software\"\nrefill_cycles = 20\n[paging]\nbase = \"16K\"\n\
+                [cost]\n";
+    std::fs::write(folder.path().join("large.toml"), text).unwrap();
+    let small = text.replace("large", "small").replace("16K", "4K");
+    std::fs::write(folder.path().join("small.toml"), small).unwrap();
+    let programs = [program(5, 2000)];
+    programs[0].write(&folder.path().join("a.pwt"));
+    let study = study(
+        folder.path(),
+        "traces = [\"a.pwt\"]\nmachines = [\"small.toml\", \"large.toml\"]\n[vary]\n\
+         \"tlb.l1.entries\" = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24]\n\
+         \"tlb.l1.replacement\" = [\"lru\", \"fifo\", \"random\"]\n",
+    );
+    assert_eq!(study.machines.len(), 144);
+    let result = sweep(&study, folder.path(), 3, "t").run(&Silent).unwrap();
+    check_machines(&study, &programs, &result);
+}
