@@ -294,8 +294,8 @@ pub fn description(machine: &MachineSpec) -> MachineDescription {
         fills: tlb.fills.name().to_owned(),
         prefetch_entries: tlb.prefetch.map(|buffer| buffer.geometry.entries() as u64),
     };
-    let caches = machine.walker.caches().map(|(name, cache)| WalkCacheDescription {
-        name: name.to_owned(),
+    let caches = machine.walker.caches().into_iter().map(|(name, cache)| WalkCacheDescription {
+        name,
         entries: cache.geometry.entries() as u64,
         ways: cache.geometry.ways() as u64,
     });

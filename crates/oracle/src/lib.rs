@@ -5,12 +5,14 @@
 
 mod kernel;
 mod machine;
+mod nested;
 mod replacement;
 mod stack;
 mod table;
 
 pub use kernel::{Kernel, Paging};
 pub use machine::{Array, Cache, Counts, Machine, Prefetch};
+pub use nested::Nested;
 pub use replacement::Replacing;
 pub use stack::{History, LruSets};
 pub use table::{Hashed, Table};

@@ -1,6 +1,6 @@
 //! A machine, one reference at a time.
 
-use crate::{Replacing, Table};
+use crate::{Nested, Replacing, Table};
 use pagewalk_units::Kind;
 
 /// One TLB array.
@@ -75,6 +75,18 @@ impl Cache {
     pub fn new(shift: u32, held: Replacing) -> Cache {
         Cache { shift, held, lookups: 0, hits: 0 }
     }
+
+    /// A lookup, which fills where it misses.
+    pub fn look_up(&mut self, prefix: u64) -> bool {
+        self.lookups += 1;
+        let hit = self.held.touch(prefix, prefix);
+        if hit {
+            self.hits += 1;
+        } else {
+            self.held.fill(prefix, prefix);
+        }
+        hit
+    }
 }
 
 /// Counts of walks.
@@ -99,6 +111,8 @@ pub struct Machine {
     pub table: Table,
     /// Page-walk caches.
     pub caches: Vec<Cache>,
+    /// The host, in a virtual machine.
+    pub nested: Option<Nested>,
     /// Counts.
     pub counts: Counts,
 }
@@ -107,6 +121,7 @@ impl Machine {
     /// Translates one page at `address`, mapped at 2^`shift` bytes. `size_at` tells log2 of the size of what maps
     /// an address, if something does.
     pub fn translate(&mut self, kind: Kind, address: u64, shift: u32, size_at: impl Fn(u64) -> Option<u32>) {
+        let (mapped, shift) = (shift, self.entry_size(shift));
         let served = match kind {
             Kind::Fetch => 0,
             Kind::Load => 1,
@@ -139,7 +154,7 @@ impl Machine {
         match found {
             None if prefetched => self.counts.lower_hits += 1,
             None => {
-                self.counts.walk_references += self.walk(address, shift);
+                self.counts.walk_references += self.walk(address, mapped);
                 *(match kind {
                     Kind::Fetch => &mut self.counts.walks_fetch,
                     _ => &mut self.counts.walks_data,
@@ -159,8 +174,8 @@ impl Machine {
         }
         if let (None, Some(at)) = (found, prefetching) {
             let next = (number + 1) << shift;
-            if let Some(shift) = size_at(next) {
-                self.prefetch(at, next, shift);
+            if let Some(mapped) = size_at(next) {
+                self.prefetch(at, next, mapped);
             }
         }
     }
@@ -173,18 +188,24 @@ impl Machine {
     }
 
     /// Fetches the page of `address`, unless the array or its buffer has it.
-    fn prefetch(&mut self, at: usize, address: u64, shift: u32) {
+    fn prefetch(&mut self, at: usize, address: u64, mapped: u32) {
+        let shift = self.entry_size(mapped);
         let number = address >> shift;
         let key = number * 64 + u64::from(shift);
         let array = &self.arrays[at];
         let buffered = array.prefetch.as_ref().unwrap().held.contains(number, key);
         if array.shifts.contains(&shift) && !array.held.contains(number, key) && !buffered {
-            let read = self.walk(address, shift);
+            let read = self.walk(address, mapped);
             let prefetch = self.arrays[at].prefetch.as_mut().unwrap();
             prefetch.held.fill(number, key);
             prefetch.issued += 1;
             prefetch.walk_references += read;
         }
+    }
+
+    /// log2 of the size of a TLB entry for a page: a guest's comes in pieces of the host's where those are smaller.
+    pub fn entry_size(&self, shift: u32) -> u32 {
+        self.nested.as_ref().map_or(shift, |nested| shift.min(nested.page))
     }
 
     /// Whether pages come to an array, for this kind, from above only.
@@ -217,23 +238,29 @@ impl Machine {
     fn walk(&mut self, address: u64, shift: u32) -> u64 {
         let mut entries = self.table.reads(address, shift);
         for cache in &mut self.caches {
-            cache.lookups += 1;
             if cache.shift <= shift {
-                continue;
-            }
-            let prefix = address >> cache.shift;
-            if cache.held.touch(prefix, prefix) {
-                cache.hits += 1;
+                cache.lookups += 1;
+            } else if cache.look_up(address >> cache.shift) {
                 entries.retain(|&entry| entry < cache.shift);
-            } else {
-                cache.held.fill(prefix, prefix);
             }
         }
-        entries.len() as u64
+        match &mut self.nested {
+            Some(nested) => {
+                entries.reverse();
+                nested.walk(&entries, address, shift)
+            }
+            None => entries.len() as u64,
+        }
     }
 
-    /// Drops one page's translation.
+    /// Drops one page's translation, or those of all its pieces.
     pub fn drop_page(&mut self, shift: u32, number: u64) {
+        let piece = self.entry_size(shift);
+        let pieces = 1 << (shift - piece);
+        (number * pieces..(number + 1) * pieces).for_each(|number| self.drop_entry(piece, number));
+    }
+
+    fn drop_entry(&mut self, shift: u32, number: u64) {
         for array in &mut self.arrays {
             array.remove(shift, number);
             if let Some(prefetch) = &mut array.prefetch {
@@ -245,6 +272,9 @@ impl Machine {
 
     /// Drops walk-cache entries that map some byte of `[start, end)`.
     pub fn drop_tables(&mut self, start: u64, end: u64) {
+        if let Some(nested) = &mut self.nested {
+            nested.drop_tables(start, end);
+        }
         for cache in &mut self.caches {
             let shift = cache.shift;
             cache.held.remove_where(|prefix| {

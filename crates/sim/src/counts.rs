@@ -7,7 +7,7 @@ use crate::pass::Pass;
 use crate::store::{CLASSES, FETCH, LOAD, STORE};
 use pagewalk_cost::{Cycles, Prices, price};
 use pagewalk_mm::{MappingId, Scope};
-use pagewalk_translate::{ArrayCounts, CostSpec, MachineSpec, PrefetchCounts, Walker};
+use pagewalk_translate::{ArrayCounts, CostSpec, MachineSpec, NestedCounts, PrefetchCounts, Walker};
 use pagewalk_units::Kind;
 
 /// Lookups and hits of one named array or walk cache.
@@ -57,6 +57,8 @@ pub struct DesignCounts {
     pub walks_data: u64,
     /// Page-table entries read by walks.
     pub walk_references: u64,
+    /// Those of a nested walker by dimension; reads for prefetches count here too.
+    pub nested_walk_references: Option<NestedCounts>,
     /// Prefetchers, in the machine's order.
     pub prefetchers: Vec<PrefetchTotals>,
     /// Page-walk caches, deepest level first.
@@ -143,8 +145,8 @@ impl<O: WalkObserver> Pass<O> {
         let counts = below.counts;
         let arrays = self.arrays(design, below);
         let level_misses = level_misses(below.machine, &arrays, first_misses);
-        let walk_caches = below.walker.counts().map(|(name, counts)| ClassCounts {
-            name: name.to_owned(),
+        let walk_caches = below.walker.counts().into_iter().map(|(name, counts)| ClassCounts {
+            name,
             level: 0,
             lookups: counts.lookups,
             hits: counts.hits,
@@ -164,6 +166,7 @@ impl<O: WalkObserver> Pass<O> {
             walks_fetch: counts.walks[0],
             walks_data: counts.walks[1],
             walk_references: counts.walk_references,
+            nested_walk_references: below.walker.nested_entries_read(),
             prefetchers: prefetchers.collect(),
             walk_caches: walk_caches.collect(),
             untouched_bytes: peak(&self.retired, design.mask()) * self.store.paging.base().bytes(),
@@ -182,6 +185,7 @@ impl<O: WalkObserver> Pass<O> {
     fn arrays(&self, design: &Design, below: &Below<'_>) -> Vec<ClassCounts> {
         let lookups = |class: usize| self.store.totals[class] - design.counts.inside_huge[class];
         let huge = |class: usize| match design.policy.scope() {
+            _ if design.in_pieces => 0,
             Scope::Block if design.policy.may_be_huge() => lookups(class),
             _ => self.store.huge_refs[design.bit][class] - design.counts.inside_huge[class],
         };

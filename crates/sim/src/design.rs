@@ -4,11 +4,12 @@ use crate::first_level::FirstLevel;
 use crate::held::Held;
 use crate::reach::ReachFamily;
 use crate::siblings::{Miss, Siblings};
-use crate::store::{CLASSES, FETCH, LOAD, PageStore, STORE};
+use crate::store::{CLASSES, FETCH, LOAD, Page, PageStore, STORE};
 use pagewalk_mm::{AddressSpace, MappingId, PageSizePolicy, Scope};
 use pagewalk_setassoc::{Replacement, SetIndex};
 use pagewalk_translate::{Filled, Fills, LowerLevels, MachineSpec, Prefetcher, Walker};
 use pagewalk_units::{Kind, PageSize};
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 /// What to simulate.
@@ -63,6 +64,8 @@ pub(crate) struct Design {
     /// Designs that have this one's first level.
     pub siblings: Siblings,
     last_level: u8,
+    /// Whether TLBs hold huge pages in pieces of base pages.
+    pub in_pieces: bool,
     /// Whether some lower level receives what the first replaces.
     gives_victims: bool,
     pub counts: MissCounts,
@@ -76,6 +79,11 @@ pub(crate) fn splits_data(machine: &MachineSpec) -> bool {
 /// A machine's page sizes, by their index.
 pub(crate) fn sizes(machine: &MachineSpec) -> [PageSize; 2] {
     [machine.paging.base(), machine.paging.huge()]
+}
+
+/// Whether TLBs hold huge pages in pieces of base pages.
+pub(crate) fn in_pieces(machine: &MachineSpec) -> bool {
+    machine.walker.largest_entry().is_some_and(|size| size < machine.paging.huge())
 }
 
 impl Design {
@@ -95,12 +103,14 @@ impl Design {
             first.push(FirstLevel::new(index, tlb, serves));
         }
         let last = spec.machine.last_level();
+        let in_pieces = in_pieces(&spec.machine);
         let family = |(doublings, size): (&[i32], PageSize)| {
             let (_, tlb) = spec.machine.level(last).find(|(_, tlb)| tlb.holds(size))?;
             // The family is of arrays that replace the least recently used of the sets that the low bits choose, and
             // that nothing but walks fills.
             let plain = tlb.replacement == Replacement::Lru && tlb.index == SetIndex::Modulo;
-            if !plain || tlb.fills != Fills::Walks || tlb.prefetch.is_some() {
+            let own_size = !in_pieces || size == sizes[SMALL];
+            if !plain || !own_size || tlb.fills != Fills::Walks || tlb.prefetch.is_some() {
                 return None;
             }
             Some(ReachFamily::new(doublings.iter().map(|&n| tlb.geometry.scaled(n))))
@@ -109,6 +119,7 @@ impl Design {
             reach: spec.reach.and_then(family),
             siblings: Siblings::default(),
             last_level: last,
+            in_pieces,
             gives_victims: spec.machine.tlbs.iter().any(|tlb| tlb.fills == Fills::Victims),
             lower: LowerLevels::new(&spec.machine),
             walker: Walker::new(&spec.machine.walker),
@@ -159,7 +170,8 @@ impl Design {
     /// Whether one first-level array serves fetches and data, or fetches can bypass the first level:
     /// then every fetch has its own place in the order and none may be folded into its neighbour.
     pub fn needs_every_fetch(&self, policy: &dyn PageSizePolicy) -> bool {
-        let sizes = if policy.may_be_huge() { &[SMALL, HUGE][..] } else { &[SMALL] };
+        let huge = policy.may_be_huge() && !self.in_pieces;
+        let sizes = if huge { &[SMALL, HUGE][..] } else { &[SMALL] };
         let bypass = sizes.iter().any(|&size| self.array[FETCH][size].is_none());
         let unified = self.array[FETCH].iter().flatten().any(|fetch| {
             [LOAD, STORE].iter().any(|&class| self.array[class].iter().flatten().any(|data| data == fetch))
@@ -177,6 +189,7 @@ impl Design {
         page: u32,
     ) -> Option<u32> {
         let (held, number, size) = self.mapped(store, page);
+        let mapped = self.page_size(store, page);
         let address = store.address(store.pages[page as usize].vpn);
         self.counts.first_level[class][size] += 1;
         let served = self.lower.look_up(kind, address, self.sizes[size]);
@@ -187,7 +200,7 @@ impl Design {
         let prefetched = served == Filled::Walk && self.claim_prefetched(kind, number, self.sizes[size]);
         let read = match served {
             Filled::Walk if !prefetched => {
-                let read = self.walker.walk(address, self.sizes[size]);
+                let read = self.walker.walk(address, self.sizes[mapped]);
                 self.counts.walks[usize::from(class != FETCH)] += 1;
                 self.counts.walk_references += u64::from(read);
                 Some(read)
@@ -208,15 +221,24 @@ impl Design {
         if served == Filled::Walk && !self.prefetchers.is_empty() {
             self.prefetch_next(store, space, kind, number, self.sizes[size]);
         }
-        self.siblings.miss(Miss { class, kind, held, number, size: self.sizes[size], address });
+        let (size, mapped) = (self.sizes[size], self.sizes[mapped]);
+        self.siblings.miss(Miss { class, kind, held, number, size, mapped, address });
         read
+    }
+
+    /// Index of the size at which the page is mapped.
+    pub(crate) fn page_size(&self, store: &PageStore, page: u32) -> usize {
+        let unit = &store.units[store.pages[page as usize].unit as usize];
+        if (unit.huge | store.block_designs) & self.mask() != 0 { HUGE } else { SMALL }
     }
 
     /// What the design's TLBs hold for the page, its number, and the size's index.
     pub(crate) fn mapped(&self, store: &PageStore, page: u32) -> (Held, u64, usize) {
         let unit_id = store.pages[page as usize].unit;
         let unit = &store.units[unit_id as usize];
-        if unit.huge & self.mask() != 0 {
+        if self.in_pieces {
+            (Held::Page(page), store.pages[page as usize].vpn, SMALL)
+        } else if unit.huge & self.mask() != 0 {
             (Held::Unit(unit_id), unit.number, HUGE)
         } else if store.block_designs & self.mask() != 0 {
             (Held::Block(unit.block), unit.number, HUGE)
@@ -225,8 +247,30 @@ impl Design {
         }
     }
 
-    /// Drops the translation of a page, or of the huge page it is part of, from all TLBs.
-    pub fn invalidate(&mut self, store: &mut PageStore, page: u32) {
+    /// Drops the translations of pages, or of the huge pages they are part of, from all TLBs.
+    pub fn invalidate(&mut self, store: &mut PageStore, pages: &[u32]) {
+        let mut in_pieces = FxHashSet::default();
+        for &page in pages {
+            if self.in_pieces && self.page_size(store, page) == HUGE {
+                // By block where the policy decides by block, else by unit.
+                let Page { vpn, unit, .. } = store.pages[page as usize];
+                let by_block = store.block_designs & self.mask() != 0;
+                if in_pieces.insert(if by_block { store.units[unit as usize].block } else { unit }) {
+                    let order = store.paging.huge_order();
+                    let start = vpn >> order << order;
+                    for piece in store.pages_in(start..start + (1 << order)) {
+                        if by_block || store.pages[piece as usize].unit == unit {
+                            self.invalidate_entry(store, piece);
+                        }
+                    }
+                }
+            } else {
+                self.invalidate_entry(store, page);
+            }
+        }
+    }
+
+    fn invalidate_entry(&mut self, store: &mut PageStore, page: u32) {
         let (held, number, size) = self.mapped(store, page);
         let mut arrays: Vec<usize> = self.array.iter().filter_map(|sizes| sizes[size]).collect();
         arrays.dedup();
@@ -263,7 +307,7 @@ impl Design {
     pub fn make_huge(&mut self, store: &mut PageStore, mapping: MappingId) {
         for page in store.live() {
             if store.pages[page as usize].mapping == mapping {
-                self.invalidate(store, page);
+                self.invalidate(store, &[page]);
             }
         }
         for id in 0..store.units.len() {

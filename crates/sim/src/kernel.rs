@@ -112,10 +112,8 @@ impl<O: WalkObserver> Pass<O> {
         let base = self.store.paging.base().shift();
         let last = start.0 + (bytes - 1);
         let pages = self.store.pages_in(start.0 >> base..(last >> base) + 1);
-        for &page in &pages {
-            for design in &mut self.designs {
-                design.invalidate(&mut self.store, page);
-            }
+        for design in &mut self.designs {
+            design.invalidate(&mut self.store, &pages);
         }
         for design in &mut self.designs {
             design.walker.invalidate(start, bytes);
@@ -164,7 +162,7 @@ impl<O: WalkObserver> Pass<O> {
         for design in bits(huge) {
             let design = &mut self.designs[design];
             if design.policy.splits(mapping) {
-                design.invalidate(&mut self.store, page);
+                design.invalidate(&mut self.store, &[page]);
                 self.store.settle_unit(unit);
                 let unit = &mut self.store.units[unit as usize];
                 unit.huge &= !design.mask();

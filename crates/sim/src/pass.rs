@@ -83,6 +83,8 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     active: u64,
     /// Designs that are told of hits.
     mindful: u64,
+    /// Designs whose TLBs hold huge pages in pieces.
+    in_pieces: u64,
     pub(crate) observer: O,
     pub(crate) split: bool,
     pub(crate) instructions: u64,
@@ -123,6 +125,7 @@ impl<O: WalkObserver> Pass<O> {
             order: Vec::new(),
             active: 0,
             mindful: 0,
+            in_pieces: 0,
             observer,
             split,
             instructions: 0,
@@ -166,6 +169,9 @@ impl<O: WalkObserver> Pass<O> {
             self.mindful |= design.mask();
             self.store.mind_hits(sets);
             self.store.front_clear();
+        }
+        if design.in_pieces {
+            self.in_pieces |= design.mask();
         }
         self.active |= design.mask();
         self.designs.push(design);
@@ -346,7 +352,7 @@ impl<O: WalkObserver> Pass<O> {
     fn note_crossing(&mut self, class: usize, vpn: u64, page: u32) -> u64 {
         let before = self.store.front_page(class, vpn - 1).or_else(|| self.store.find(vpn - 1));
         let Some(before) = before else { return 0 };
-        let shared = share_huge(&self.store, before, page);
+        let shared = share_huge(&self.store, before, page) & !self.in_pieces;
         for design in bits(shared) {
             self.designs[design].counts.inside_huge[class] += 1;
         }

@@ -29,13 +29,22 @@ impl Design {
         if self.prefetchers[at].wants(number, self.sizes[size])
             && !self.holds(store, array, held, number, size)
         {
-            let read = self.walker.walk(VirtAddr(number << self.sizes[size].shift()), self.sizes[size]);
+            let address = VirtAddr(number << self.sizes[size].shift());
+            let mapped = match held {
+                Held::Page(page) => self.page_size(store, page),
+                Held::Unit(_) | Held::Block(_) => HUGE,
+            };
+            let read = self.walker.walk(address, self.sizes[mapped]);
             self.prefetchers[at].put(number, self.sizes[size], read);
         }
     }
 
     /// What maps the page `vpn`, touched or not, in this design's page tables.
     fn mapped_at(&self, store: &PageStore, space: &AddressSpace, vpn: u64) -> Option<(Held, u64, usize)> {
+        // A piece that was not touched has no page.
+        if self.in_pieces {
+            return store.find(vpn).map(|page| self.mapped(store, page));
+        }
         let number = store.block_number(vpn);
         if store.block_designs & self.mask() != 0 {
             let block = store.block_at(number).filter(|&block| store.blocks[block as usize].pages > 0)?;

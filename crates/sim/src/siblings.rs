@@ -4,7 +4,7 @@
 //! lower levels, a walker and counts of its own. Where the lower levels are one least-recently-used array, even those
 //! share: see [`crate::reach`].
 
-use crate::design::{DesignSpec, MissCounts, sizes};
+use crate::design::{DesignSpec, MissCounts, in_pieces, sizes};
 use crate::held::Held;
 use crate::reach::ReachFamily;
 use crate::store::FETCH;
@@ -22,6 +22,8 @@ pub(crate) struct Miss {
     /// The page number at its size.
     pub number: u64,
     pub size: PageSize,
+    /// The size at which the page is mapped; a TLB may hold a piece of it.
+    pub mapped: PageSize,
     pub address: VirtAddr,
 }
 
@@ -61,6 +63,7 @@ pub(crate) fn alike(first: &DesignSpec, other: &DesignSpec) -> bool {
     Arc::ptr_eq(&first.policy, &other.policy)
         && other.reach.is_none()
         && first.machine.paging == other.machine.paging
+        && in_pieces(&first.machine) == in_pieces(&other.machine)
         && [first, other].iter().all(|spec| spec.machine.tlbs.iter().all(is_plain))
         && level(first) == level(other)
 }
@@ -180,7 +183,7 @@ impl Sibling {
     }
 
     fn walk(&mut self, miss: Miss) {
-        let read = self.walker.walk(miss.address, miss.size);
+        let read = self.walker.walk(miss.address, miss.mapped);
         self.counts.walks[usize::from(miss.class != FETCH)] += 1;
         self.counts.walk_references += u64::from(read);
     }

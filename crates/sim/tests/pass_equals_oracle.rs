@@ -5,7 +5,7 @@ mod random;
 mod slow;
 
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
-use pagewalk_oracle::{Counts, Paging, Prefetch};
+use pagewalk_oracle::{Cache, Counts, Paging, Prefetch};
 use pagewalk_setassoc::{Replacement, SetIndex};
 use pagewalk_sim::{DesignSpec, NoObserver, Pass};
 use pagewalk_trace::Event;
@@ -90,7 +90,14 @@ fn check(seed: u64) {
         };
         assert_eq!(counts, slow.machine.counts, "walks of {} (seed {seed})", fast.name);
         let caches: Vec<_> = fast.walk_caches.iter().map(|c| (c.lookups, c.hits)).collect();
-        let expected: Vec<_> = slow.machine.caches.iter().map(|c| (c.lookups, c.hits)).collect();
+        let mut expected: Vec<&Cache> = slow.machine.caches.iter().collect();
+        if let Some(nested) = &slow.machine.nested {
+            let read = fast.nested_walk_references.map(|read| (read.guest, read.host));
+            assert_eq!(read, Some((nested.guest, nested.host)), "entries of {} (seed {seed})", fast.name);
+            expected.extend(&nested.caches);
+            expected.extend(nested.nested_tlb.iter().chain(&nested.entry_cache));
+        }
+        let expected: Vec<_> = expected.iter().map(|c| (c.lookups, c.hits)).collect();
         assert_eq!(caches, expected, "walk caches of {} (seed {seed})", fast.name);
         assert_eq!(fast.pages_touched, slow.kernel.faults, "pages of {} (seed {seed})", fast.name);
     }

@@ -30,6 +30,10 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
     count("walks_fetch".into(), counts.walks_fetch);
     count("walks_data".into(), counts.walks_data);
     count("walk_references".into(), counts.walk_references);
+    if let Some(read) = counts.nested_walk_references {
+        count("walk_references_guest".into(), read.guest);
+        count("walk_references_host".into(), read.host);
+    }
     for cache in &counts.walk_caches {
         count(format!("walk_cache.{}.lookups", cache.name), cache.lookups);
         count(format!("walk_cache.{}.hits", cache.name), cache.hits);

@@ -1,7 +1,8 @@
 //! Walkers by kind.
 
+use crate::nested::NestedCounts;
 use crate::walker::WalkCacheCounts;
-use crate::{HashedWalker, RadixWalker, WalkerSpec};
+use crate::{HashedWalker, NestedWalker, RadixWalker, WalkerSpec};
 use pagewalk_units::{PageSize, VirtAddr};
 
 /// Whatever finds the translation that no TLB has.
@@ -11,6 +12,8 @@ pub enum Walker {
     Radix(RadixWalker),
     /// Hardware that searches a hashed table.
     Hashed(HashedWalker),
+    /// Hardware that walks a guest's radix table through its host's.
+    Nested(Box<NestedWalker>),
     /// A handler in software, which loads one entry from a table that it reaches without a walk of its own, as
     /// the linear tables of MIPS and Alpha are while their own pages are in the TLB.
     Software,
@@ -22,6 +25,7 @@ impl Walker {
         match spec {
             WalkerSpec::Radix(spec) => Walker::Radix(RadixWalker::new(spec)),
             WalkerSpec::Hashed(spec) => Walker::Hashed(HashedWalker::new(spec)),
+            WalkerSpec::Nested(spec) => Walker::Nested(Box::new(NestedWalker::new(spec))),
             WalkerSpec::Software => Walker::Software,
         }
     }
@@ -31,6 +35,7 @@ impl Walker {
         match self {
             Walker::Radix(walker) => walker.walk(address, size),
             Walker::Hashed(walker) => walker.walk(address, size),
+            Walker::Nested(walker) => walker.walk(address, size),
             Walker::Software => 1,
         }
     }
@@ -44,14 +49,26 @@ impl Walker {
 
     /// Tells that tables which map some byte of the range may be gone.
     pub fn invalidate(&mut self, start: VirtAddr, bytes: u64) {
-        if let Walker::Radix(walker) = self {
-            walker.invalidate(start, bytes);
+        match self {
+            Walker::Radix(walker) => walker.invalidate(start, bytes),
+            Walker::Nested(walker) => walker.invalidate(start, bytes),
+            Walker::Hashed(_) | Walker::Software => {}
         }
     }
 
-    /// Each page-walk cache's name and counts, deepest level first.
-    pub fn counts(&self) -> impl Iterator<Item = (&'static str, WalkCacheCounts)> + '_ {
-        let radix = if let Walker::Radix(walker) = self { Some(walker) } else { None };
-        radix.into_iter().flat_map(RadixWalker::counts)
+    /// Entries read by dimension, if there are two.
+    pub fn nested_entries_read(&self) -> Option<NestedCounts> {
+        if let Walker::Nested(walker) = self { Some(walker.entries_read()) } else { None }
+    }
+
+    /// Each page-walk cache's name and counts, in the order of [`WalkerSpec::caches`].
+    pub fn counts(&self) -> Vec<(String, WalkCacheCounts)> {
+        match self {
+            Walker::Radix(walker) => {
+                walker.counts().map(|(name, counts)| (name.to_owned(), counts)).collect()
+            }
+            Walker::Nested(walker) => walker.counts().collect(),
+            Walker::Hashed(_) | Walker::Software => Vec::new(),
+        }
     }
 }

@@ -10,6 +10,7 @@ mod error;
 mod file;
 mod hashed;
 mod lower;
+mod nested;
 mod prefetch;
 mod radix_format;
 mod rules;
@@ -20,9 +21,11 @@ pub use any_walker::Walker;
 pub use error::MachineError;
 pub use hashed::HashedWalker;
 pub use lower::{ArrayCounts, Filled, LowerLevels, page_key};
+pub use nested::{NestedCounts, NestedWalker};
 pub use prefetch::{PrefetchCounts, Prefetcher};
 pub use radix_format::RadixFormat;
 pub use spec::{
-    CostSpec, Fills, HashedSpec, KindSet, MachineSpec, Match, RadixSpec, TlbSpec, WalkCacheSpec, WalkerSpec,
+    CostSpec, Fills, HashedSpec, KindSet, MachineSpec, Match, NestedSpec, NestedTlbSpec, RadixSpec, TlbSpec,
+    WalkCacheSpec, WalkerSpec,
 };
 pub use walker::{RadixWalker, WalkCacheCounts, WalkLevel};

@@ -1,6 +1,6 @@
 //! The rules between several keys of a machine.
 
-use crate::{Fills, MachineSpec, TlbSpec, WalkerSpec};
+use crate::{Fills, MachineSpec, NestedSpec, TlbSpec, WalkerSpec};
 use pagewalk_units::{Kind, PageSize};
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ impl MachineSpec {
         for tlb in &self.tlbs {
             for &size in &tlb.page_sizes {
                 let why = match &self.walker {
-                    WalkerSpec::Radix(radix) => {
+                    WalkerSpec::Radix(radix) | WalkerSpec::Nested(NestedSpec { guest: radix, .. }) => {
                         let sizes = radix.format.page_sizes(radix.levels);
                         let names: Vec<String> = sizes.iter().map(PageSize::to_string).collect();
                         (!sizes.contains(&size)).then(|| {

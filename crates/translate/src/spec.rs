@@ -130,6 +130,8 @@ impl TlbSpec {
 pub enum WalkerSpec {
     /// Hardware walks a radix page table.
     Radix(RadixSpec),
+    /// Hardware walks a guest's radix table through its host's.
+    Nested(NestedSpec),
     /// Hardware searches a hashed page table.
     Hashed(HashedSpec),
     /// The kernel's handler refills the TLB at a fixed price, which counts as that of one page-table entry
@@ -138,19 +140,32 @@ pub enum WalkerSpec {
 }
 
 impl WalkerSpec {
-    /// The page-walk caches with their names, deepest level first.
-    pub fn caches(&self) -> impl Iterator<Item = (&'static str, &WalkCacheSpec)> {
-        let radix = if let WalkerSpec::Radix(radix) = self { Some(radix) } else { None };
-        radix.into_iter().flat_map(|radix| {
-            radix.caches.iter().map(|(&level, cache)| (radix.format.level_name(level), cache))
-        })
+    /// The page-walk caches with their names, deepest level first; of a nested walker the guest's, the host's, and
+    /// those that it has besides.
+    pub fn caches(&self) -> Vec<(String, WalkCacheSpec)> {
+        match self {
+            WalkerSpec::Radix(radix) => {
+                radix.caches().map(|(name, cache)| (name.to_owned(), cache)).collect()
+            }
+            WalkerSpec::Nested(nested) => nested.caches().collect(),
+            WalkerSpec::Hashed(_) | WalkerSpec::Software => Vec::new(),
+        }
+    }
+
+    /// The largest page that a TLB entry can stand for, where that is not the kernel's own choice: a guest's page is
+    /// held in pieces of the host's pages where those are smaller.
+    pub fn largest_entry(&self) -> Option<PageSize> {
+        if let WalkerSpec::Nested(nested) = self { Some(nested.host_page) } else { None }
     }
 }
 
 impl fmt::Display for WalkerSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            WalkerSpec::Radix(radix) => write!(f, "radix, {}, {} levels", radix.format, radix.levels),
+            WalkerSpec::Radix(radix) => write!(f, "radix, {radix}"),
+            WalkerSpec::Nested(NestedSpec { guest, host, host_page, .. }) => {
+                write!(f, "nested; guest: {guest}; host: {host}, pages of {host_page}")
+            }
             WalkerSpec::Hashed(HashedSpec { buckets, entries_per_bucket, index }) => {
                 write!(f, "hashed, {} buckets of {entries_per_bucket} entries, index {index}", buckets.sets())
             }
@@ -168,6 +183,63 @@ pub struct RadixSpec {
     pub levels: u8,
     /// Page-walk caches by the level of the entries they hold.
     pub caches: BTreeMap<WalkLevel, WalkCacheSpec>,
+}
+
+impl RadixSpec {
+    /// The page-walk caches with their names, deepest level first.
+    pub fn caches(&self) -> impl Iterator<Item = (&'static str, WalkCacheSpec)> {
+        self.caches.iter().map(|(&level, &cache)| (self.format.level_name(level), cache))
+    }
+}
+
+impl fmt::Display for RadixSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {} levels", self.format, self.levels)
+    }
+}
+
+/// The tables of a virtual machine and its host. [`crate::NestedWalker`] says how they are walked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NestedSpec {
+    /// Guest-virtual to guest-physical.
+    pub guest: RadixSpec,
+    /// Guest-physical to system-physical.
+    pub host: RadixSpec,
+    /// The size of the pages with which the host maps all guest-physical memory.
+    pub host_page: PageSize,
+    /// Host translations by guest-physical page.
+    pub nested_tlb: Option<NestedTlbSpec>,
+    /// Single entries of both dimensions.
+    pub entry_cache: Option<WalkCacheSpec>,
+}
+
+/// A nested TLB.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NestedTlbSpec {
+    /// Its shape.
+    pub cache: WalkCacheSpec,
+    /// Whether it serves the addresses of the program's pages, beside those of the guest's tables.
+    pub serves_pages: bool,
+}
+
+impl NestedSpec {
+    /// The nested TLB's name in metrics.
+    pub const NESTED_TLB: &str = "nested_tlb";
+    /// The entry cache's name in metrics.
+    pub const ENTRY_CACHE: &str = "entry_cache";
+
+    /// The name in metrics of the host's cache of this level.
+    pub fn host_cache_name(level: &str) -> String {
+        format!("host_{level}")
+    }
+
+    fn caches(&self) -> impl Iterator<Item = (String, WalkCacheSpec)> {
+        let guest = self.guest.caches().map(|(name, cache)| (name.to_owned(), cache));
+        let host = self.host.caches().map(|(name, cache)| (NestedSpec::host_cache_name(name), cache));
+        let nested_tlb = self.nested_tlb.map(|tlb| (NestedSpec::NESTED_TLB.to_owned(), tlb.cache));
+        let entry_cache = self.entry_cache.map(|cache| (NestedSpec::ENTRY_CACHE.to_owned(), cache));
+        guest.chain(host).chain(nested_tlb).chain(entry_cache)
+    }
 }
 
 /// A hashed page table.

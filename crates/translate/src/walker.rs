@@ -82,10 +82,30 @@ impl RadixWalker {
         }
     }
 
+    /// The level of the leaves of pages of `size`: 0 for base pages.
+    pub(crate) fn height_of(&self, size: PageSize) -> u32 {
+        (size.shift() - self.base_shift) / self.bits
+    }
+
+    /// log2 of the bytes that an entry of this height maps.
+    pub(crate) fn shift(&self, height: u32) -> u32 {
+        self.base_shift + self.bits * height
+    }
+
+    /// Entries of a table. Where the root's level is wider, it counts as several tables.
+    pub(crate) fn table_entries(&self) -> u64 {
+        1 << self.bits
+    }
+
+    /// Bytes of a table: a base page.
+    pub(crate) fn table_bytes(&self) -> u64 {
+        1 << self.base_shift
+    }
+
     /// Walks to the leaf of `address`, mapped at `size`; returns the page-table entries read.
     pub fn walk(&mut self, address: VirtAddr, size: PageSize) -> u32 {
         // The leaf's level, and so the number of entries from the root to it when no cache helps.
-        let leaf = (size.shift() - self.base_shift) / self.bits;
+        let leaf = self.height_of(size);
         let mut read = self.levels - leaf;
         for Cache { shift, array, counts, .. } in &mut self.caches {
             counts.lookups += 1;

@@ -87,7 +87,7 @@ fn show(machine: &MachineSpec) -> String {
         } else {
             format!("{} ways", cache.ways)
         };
-        line(format!("  {:<6} {:>4} entries, {ways}", cache.name, cache.entries));
+        line(format!("  {:<11} {:>4} entries, {ways}", cache.name, cache.entries));
     }
     let cost = &machine.cost;
     line(format!(

@@ -180,6 +180,22 @@ fn a_wrong_machine_file_is_named_with_key_and_choices() {
             "ways = 12\nprefetch = { kind = \"next-page\", entries = 0 }",
             &["tlb `l2`: prefetch", "at least 1"],
         ),
+        ("\"radix\"", "\"nested\"", &["[walker.host]", "`page_size`"]),
+        (
+            "\"radix\"\nlevels = 4\n",
+            "\"nested\"\nlevels = 4\nhost = { levels = 4, page_size = \"64K\" }\n",
+            &["walker.host", "\"64K\"", "choose from 4K, 2M, 1G"],
+        ),
+        (
+            "\"radix\"\nlevels = 4\n",
+            "\"nested\"\nlevels = 4\nhost = { levels = 3, page_size = \"4K\" }\n",
+            &["walker.host", "levels = 3", "choose 4 or 5"],
+        ),
+        (
+            "\"radix\"\nlevels = 4\n",
+            "\"nested\"\nlevels = 4\nhost = { levels = 4, page_size = \"4K\" }\nnested_tlb = { entries = 0 }\n",
+            &["`nested_tlb`", "at least 1"],
+        ),
         ("\"load\", \"store\"", "\"lod\", \"store\"", &["line 7", "`lod`", "`fetch`, `load`, `store`"]),
         ("pdpte =", "pdpe =", &["`pdpe`", "`pde`, `pdpte`, `pml4`"]),
         ("radix", "radish", &["`radish`", "`radix`"]),

@@ -247,20 +247,53 @@ fn walker(random: &mut Random, (base, huge): Pages) -> String {
         );
     }
     let (format, levels) = random.of(formats);
-    let mut text = format!("[walker]\nkind = \"radix\"\nformat = \"{format}\"\nlevels = {levels}\n");
-    text += "[walker.caches]\n";
+    let nested = format == "x86-64" && random.below(2) == 0;
+    let kind = if nested { "nested" } else { "radix" };
+    let mut text = format!("[walker]\nkind = \"{kind}\"\nformat = \"{format}\"\nlevels = {levels}\n");
+    if nested {
+        text += &nested_caches(random);
+    }
     let names = match &format[..3] {
         "x86" => ["pde", "pdpte", "pml4", "pml5"],
         "aar" => ["l2", "l1", "l0", ""],
         _ => ["l1", "l2", "l3", "l4"],
     };
-    for name in names.iter().take(levels as usize - 1) {
-        if random.below(3) > 0 {
-            let (ways, policy) = (random.of(&[1, 2, 4]), replacement(random, true));
-            text += &format!("{name} = {{ entries = 4, ways = {ways}, {} }}\n", policy.join(", "));
-        }
+    text += &walk_caches(random, "walker.caches", &names[..levels as usize - 1]);
+    if nested {
+        let levels = 4 + random.below(2);
+        let page = random.of(&["4K", "4K", "2M", "1G"]);
+        text += &format!("[walker.host]\nlevels = {levels}\npage_size = \"{page}\"\n");
+        text += &walk_caches(random, "walker.host.caches", &names[..levels as usize - 1]);
     }
     text + cost
+}
+
+/// Some of the caches that only nested walkers have.
+fn nested_caches(random: &mut Random) -> String {
+    let mut text = String::new();
+    for (name, more) in [("nested_tlb", ", serves_pages = true"), ("nested_tlb", ""), ("entry_cache", "")] {
+        if random.below(3) == 0 && !text.contains(name) {
+            text += &format!("{name} = {{ {}{more} }}\n", cache(random));
+        }
+    }
+    text
+}
+
+/// A table with some of the page-walk caches of these names.
+fn walk_caches(random: &mut Random, table: &str, names: &[&str]) -> String {
+    let mut text = format!("[{table}]\n");
+    for name in names {
+        if random.below(3) > 0 {
+            text += &format!("{name} = {{ {} }}\n", cache(random));
+        }
+    }
+    text
+}
+
+/// The keys of a small cache.
+fn cache(random: &mut Random) -> String {
+    let (ways, policy) = (random.of(&[1, 2, 4]), replacement(random, true));
+    format!("entries = 4, ways = {ways}, {}", policy.join(", "))
 }
 
 fn tlb(random: &mut Random, name: &str, level: u8, serves: &str, sizes: &str, base: &str) -> String {
@@ -287,11 +320,7 @@ fn with_prefetching(random: &mut Random, arrays: &str) -> String {
         if !array.contains(&format!("level = {last}")) || random.below(3) > 0 {
             return array.to_owned();
         }
-        let (ways, policy) = (random.of(&[1, 2, 4]), replacement(random, true));
-        format!(
-            "{array}prefetch = {{ kind = \"next-page\", entries = 4, ways = {ways}, {} }}\n",
-            policy.join(", ")
-        )
+        format!("{array}prefetch = {{ kind = \"next-page\", {} }}\n", cache(random))
     };
     arrays.split("[[tlb]]").map(array).collect::<Vec<_>>().join("[[tlb]]")
 }

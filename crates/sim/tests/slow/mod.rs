@@ -1,11 +1,14 @@
 //! The slow side: a machine and a kernel of `oracle` fed operation by operation, and the fast side's feed.
 
 use crate::random::{Op, Program, Random};
-use pagewalk_oracle::{Array, Cache, Counts, Hashed, Kernel, Machine, Paging, Prefetch, Replacing, Table};
+use pagewalk_oracle::{
+    Array, Cache, Counts, Hashed, Kernel, Machine, Nested, Paging, Prefetch, Replacing, Table,
+};
 use pagewalk_setassoc::{Geometry, Replacement};
 use pagewalk_trace::{Analysis, Batch, BatchBuffer, Ref, Span};
-use pagewalk_translate::{Fills, MachineSpec, WalkerSpec};
+use pagewalk_translate::{Fills, MachineSpec, NestedSpec, RadixSpec, WalkCacheSpec, WalkerSpec};
 use pagewalk_units::{Access, Kind, RefIndex, SpaceId, ThreadId, VirtAddr};
+use std::collections::BTreeMap;
 
 /// A slow machine and kernel fed reference by reference.
 pub struct Slow {
@@ -29,9 +32,17 @@ impl Slow {
             Array { victims, prefetch, ..Array::new(tlb.level, serves, shifts, held) }
         });
         let (base, huge) = (spec.paging.base().shift(), spec.paging.huge().shift());
-        let bits = huge - base;
+        let (mut caches, mut nested) = (Vec::new(), None);
+        let mut tree = |radix: &RadixSpec| {
+            caches = slow_caches(radix);
+            Table::Radix { base, bits: huge - base, levels: radix.levels.into() }
+        };
         let table = match &spec.walker {
-            WalkerSpec::Radix(radix) => Table::Radix { base, bits, levels: radix.levels.into() },
+            WalkerSpec::Radix(radix) => tree(radix),
+            WalkerSpec::Nested(spec) => {
+                nested = Some(slow_nested(spec));
+                tree(&spec.guest)
+            }
             WalkerSpec::Hashed(hashed) => Table::Hashed(Hashed::new(
                 hashed.buckets.sets(),
                 hashed.entries_per_bucket as usize,
@@ -39,21 +50,8 @@ impl Slow {
             )),
             WalkerSpec::Software => Table::Software,
         };
-        let caches = spec.walker.caches().map(|(name, cache)| {
-            // How far above the leaves, which Arm numbers 3 and RISC-V 0.
-            let arm = spec.walker.to_string().contains("aarch64");
-            let height = match name {
-                "pde" => 1,
-                "pdpte" => 2,
-                "pml4" => 3,
-                "pml5" => 4,
-                level if arm => 3 - level[1..].parse::<u32>().unwrap(),
-                level => level[1..].parse().unwrap(),
-            };
-            Cache::new(base + bits * height, replacing(cache.geometry, cache.replacement, "modulo"))
-        });
-        let machine =
-            Machine { arrays: arrays.collect(), table, caches: caches.collect(), counts: Counts::default() };
+        let arrays = arrays.collect();
+        let machine = Machine { arrays, table, caches, nested, counts: Counts::default() };
         Slow { machine, kernel: Kernel::new(paging, [base, huge]) }
     }
 
@@ -63,10 +61,17 @@ impl Slow {
         let base = self.kernel.shifts[0];
         for vpn in address >> base..=(address + bytes - 1) >> base {
             let shift = self.kernel.touch(vpn);
-            let page = (shift, vpn << base >> shift);
+            let entry = self.machine.entry_size(shift);
+            let page = (entry, vpn << base >> entry);
             if seen != Some(page) {
                 let kernel = &self.kernel;
-                self.machine.translate(kind, vpn << base, shift, |address| kernel.present(address >> base));
+                // Of a huge page in pieces only those that were touched are known.
+                let in_pieces = self.machine.entry_size(kernel.shifts[1]) < kernel.shifts[1];
+                let present = |vpn: u64| match in_pieces {
+                    true => kernel.touched.contains(&vpn).then(|| kernel.size(vpn)),
+                    false => kernel.present(vpn),
+                };
+                self.machine.translate(kind, vpn << base, shift, |address| present(address >> base));
             }
             seen = Some(page);
         }
@@ -126,6 +131,40 @@ impl Slow {
             }
         }
         pieces
+    }
+}
+
+fn slow_cache(shift: u32, cache: WalkCacheSpec) -> Cache {
+    Cache::new(shift, replacing(cache.geometry, cache.replacement, "modulo"))
+}
+
+fn slow_caches(radix: &RadixSpec) -> Vec<Cache> {
+    let base = radix.format.paging().base().shift();
+    let bits = radix.format.paging().huge_order();
+    let height = |name: &str| match name {
+        "pde" => 1,
+        "pdpte" => 2,
+        "pml4" => 3,
+        "pml5" => 4,
+        // How far above the leaves, which Arm numbers 3 and RISC-V 0.
+        level if radix.format.name().starts_with("aarch64") => 3 - level[1..].parse::<u32>().unwrap(),
+        level => level[1..].parse().unwrap(),
+    };
+    radix.caches().map(|(name, cache)| slow_cache(base + bits * height(name), cache)).collect()
+}
+
+fn slow_nested(spec: &NestedSpec) -> Nested {
+    Nested {
+        levels: spec.host.levels.into(),
+        page: spec.host_page.shift(),
+        caches: slow_caches(&spec.host),
+        nested_tlb: spec.nested_tlb.map(|tlb| slow_cache(spec.host_page.shift(), tlb.cache)),
+        serves_pages: spec.nested_tlb.is_some_and(|tlb| tlb.serves_pages),
+        entry_cache: spec.entry_cache.map(|cache| slow_cache(0, cache)),
+        places: BTreeMap::new(),
+        end: 0,
+        guest: 0,
+        host: 0,
     }
 }
 

@@ -1,9 +1,12 @@
 //! The `[walker]` of a machine file.
 
 use super::{FileReplacement, replacement, set_index};
-use crate::{HashedSpec, MachineError, RadixFormat, RadixSpec, WalkCacheSpec, WalkLevel, WalkerSpec};
+use crate::{
+    HashedSpec, MachineError, NestedSpec, NestedTlbSpec, RadixFormat, RadixSpec, WalkCacheSpec, WalkLevel,
+    WalkerSpec,
+};
 use pagewalk_setassoc::{Geometry, SetIndex};
-use pagewalk_units::Paging;
+use pagewalk_units::{PageSize, Paging};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -15,6 +18,9 @@ pub(super) struct FileWalker {
     format: Option<String>,
     levels: Option<u8>,
     caches: Option<BTreeMap<String, FileCache>>,
+    host: Option<FileHost>,
+    nested_tlb: Option<FileNestedTlb>,
+    entry_cache: Option<FileCache>,
     buckets: Option<u32>,
     entries_per_bucket: Option<u32>,
     index: Option<String>,
@@ -25,6 +31,7 @@ pub(super) struct FileWalker {
 #[serde(rename_all = "lowercase")]
 pub(super) enum FileWalkerKind {
     Radix,
+    Nested,
     Hashed,
     Software,
 }
@@ -39,6 +46,77 @@ pub(super) struct FileCache {
     seed: Option<u64>,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileHost {
+    format: Option<String>,
+    levels: Option<u8>,
+    page_size: String,
+    #[serde(default)]
+    caches: BTreeMap<String, FileCache>,
+}
+
+/// A [`FileCache`] and one key more.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileNestedTlb {
+    entries: u32,
+    ways: Option<u32>,
+    #[serde(default)]
+    replacement: FileReplacement,
+    seed: Option<u64>,
+    #[serde(default)]
+    serves_pages: bool,
+}
+
+impl FileCache {
+    /// The cache; `name` is what messages call it.
+    fn check(self, file: &str, name: &str) -> Result<WalkCacheSpec, MachineError> {
+        let geometry = Geometry::new(self.entries, self.ways).map_err(|why| MachineError::CacheGeometry {
+            file: file.to_owned(),
+            cache: name.to_owned(),
+            why,
+        })?;
+        let replacement = replacement(self.replacement, self.seed, geometry);
+        let replacement = replacement.map_err(|why| MachineError::Rule {
+            file: file.to_owned(),
+            why: format!("walker cache `{name}`: {why}"),
+        })?;
+        Ok(WalkCacheSpec { geometry, replacement })
+    }
+}
+
+impl FileNestedTlb {
+    fn check(self, file: &str) -> Result<NestedTlbSpec, MachineError> {
+        let FileNestedTlb { entries, ways, replacement, seed, serves_pages } = self;
+        let cache = FileCache { entries, ways, replacement, seed }.check(file, NestedSpec::NESTED_TLB)?;
+        Ok(NestedTlbSpec { cache, serves_pages })
+    }
+}
+
+impl FileHost {
+    /// The host's table and the size of its pages, under a guest with these.
+    fn check(self, file: &str, guest: Paging) -> Result<(RadixSpec, PageSize), MachineError> {
+        let rule =
+            |why: String| MachineError::Rule { file: file.to_owned(), why: format!("walker.host: {why}") };
+        let format = radix_format(self.format.as_deref()).map_err(rule)?;
+        let levels = radix_levels(format, self.levels).map_err(rule)?;
+        let page: PageSize = self.page_size.parse().map_err(|why| rule(format!("page_size: {why}")))?;
+        let sizes = format.page_sizes(levels);
+        // A TLB entry stands for the smaller of the two pages: the guest's base page, or its huge page.
+        let fits = |&size: &PageSize| size == guest.base() || size >= guest.huge();
+        if !sizes.contains(&page) || !fits(&page) {
+            let choices: Vec<String> = sizes.into_iter().filter(fits).map(|size| size.to_string()).collect();
+            return Err(rule(format!(
+                "page_size = \"{page}\": with pages of {guest} in the guest choose from {}",
+                choices.join(", ")
+            )));
+        }
+        let caches = radix_caches(file, format, levels, self.caches)?;
+        Ok((RadixSpec { format, levels, caches }, page))
+    }
+}
+
 impl FileWalker {
     /// The walker, the machine's page sizes, and the cycles of a refill by software.
     pub(super) fn check(
@@ -51,18 +129,10 @@ impl FileWalker {
         let pages = paging.unwrap_or(Paging::FOUR_KIB);
         match self.kind {
             FileWalkerKind::Radix => {
-                let format = radix_format(self.format.as_deref()).map_err(rule)?;
-                let own = format.paging();
-                if paging.is_some_and(|paging| paging != own) {
-                    return Err(rule(format!(
-                        "paging: a radix walker of format `{format}` has pages of {own}: leave [paging] out, or \
-                         choose another `walker.format`"
-                    )));
-                }
-                let levels = radix_levels(format, self.levels).map_err(rule)?;
-                let caches = radix_caches(file, format, levels, self.caches.unwrap_or_default())?;
-                Ok((WalkerSpec::Radix(RadixSpec { format, levels, caches }), own, None))
+                let (radix, own) = self.radix(file, paging)?;
+                Ok((WalkerSpec::Radix(radix), own, None))
             }
+            FileWalkerKind::Nested => self.nested(file, paging),
             FileWalkerKind::Hashed => {
                 let (Some(buckets), Some(entries_per_bucket)) = (self.buckets, self.entries_per_bucket)
                 else {
@@ -91,10 +161,52 @@ impl FileWalker {
         }
     }
 
+    /// The radix table that the walker's own keys describe, and its pages.
+    fn radix(self, file: &str, paging: Option<Paging>) -> Result<(RadixSpec, Paging), MachineError> {
+        let rule = |why: String| MachineError::Rule { file: file.to_owned(), why };
+        let format = radix_format(self.format.as_deref()).map_err(rule)?;
+        let own = format.paging();
+        if paging.is_some_and(|paging| paging != own) {
+            return Err(rule(format!(
+                "paging: a radix walker of format `{format}` has pages of {own}: leave [paging] out, or choose \
+                 another `walker.format`"
+            )));
+        }
+        let levels = radix_levels(format, self.levels).map_err(rule)?;
+        let caches = radix_caches(file, format, levels, self.caches.unwrap_or_default())?;
+        Ok((RadixSpec { format, levels, caches }, own))
+    }
+
+    fn nested(
+        mut self,
+        file: &str,
+        paging: Option<Paging>,
+    ) -> Result<(WalkerSpec, Paging, Option<u64>), MachineError> {
+        let (host, nested_tlb, entry_cache) =
+            (self.host.take(), self.nested_tlb.take(), self.entry_cache.take());
+        let (guest, own) = self.radix(file, paging)?;
+        let host = host.ok_or_else(|| MachineError::Rule {
+            file: file.to_owned(),
+            why: "walker: kind = \"nested\" needs [walker.host] with `levels` and `page_size`".to_owned(),
+        })?;
+        let (host, host_page) = host.check(file, own)?;
+        let nested = NestedSpec {
+            guest,
+            host,
+            host_page,
+            nested_tlb: nested_tlb.map(|tlb| tlb.check(file)).transpose()?,
+            entry_cache: entry_cache.map(|cache| cache.check(file, NestedSpec::ENTRY_CACHE)).transpose()?,
+        };
+        Ok((WalkerSpec::Nested(nested), own, None))
+    }
+
     /// Names a key that belongs to another kind.
     fn check_keys(&self) -> Result<(), String> {
         let (kind, own): (&str, &[&str]) = match self.kind {
             FileWalkerKind::Radix => ("radix", &["format", "levels", "caches"]),
+            FileWalkerKind::Nested => {
+                ("nested", &["format", "levels", "caches", "host", "nested_tlb", "entry_cache"])
+            }
             FileWalkerKind::Hashed => ("hashed", &["buckets", "entries_per_bucket", "index"]),
             FileWalkerKind::Software => ("software", &["refill_cycles"]),
         };
@@ -102,6 +214,9 @@ impl FileWalker {
             ("format", self.format.is_some()),
             ("levels", self.levels.is_some()),
             ("caches", self.caches.is_some()),
+            ("host", self.host.is_some()),
+            ("nested_tlb", self.nested_tlb.is_some()),
+            ("entry_cache", self.entry_cache.is_some()),
             ("buckets", self.buckets.is_some()),
             ("entries_per_bucket", self.entries_per_bucket.is_some()),
             ("index", self.index.is_some()),
@@ -154,11 +269,7 @@ fn radix_caches(
                 names.join("`, `")
             )));
         };
-        let geometry = Geometry::new(cache.entries, cache.ways)
-            .map_err(|why| MachineError::CacheGeometry { file: file.to_owned(), cache: name.clone(), why })?;
-        let replacement = replacement(cache.replacement, cache.seed, geometry)
-            .map_err(|why| rule(format!("walker cache `{name}`: {why}")))?;
-        Ok((level, WalkCacheSpec { geometry, replacement }))
+        Ok((level, cache.check(file, &name)?))
     };
     caches.into_iter().map(named).collect()
 }
