@@ -9,12 +9,14 @@
 //! - [`Span`]: one execution of one block, naming its place in the batch.
 //! - [`Item`]: a [`Batch`] of plain references, or one [`Event`].
 //! - [`pwt`]: the file format; [`check`]: is a stream sound?
-//! - [`Source`]: anything that yields items; [`Analysis`]: anything that consumes them.
+//! - [`Source`]: anything that yields items; [`Analysis`]: anything that consumes them. [`Interleave`]: several
+//!   on one processor.
 
 mod batch;
 mod block;
 pub mod check;
 mod event;
+mod interleave;
 pub mod pwt;
 mod record;
 mod source;
@@ -22,5 +24,6 @@ mod source;
 pub use batch::{Batch, BatchBuffer, Item, Span};
 pub use block::{Block, BlockEnd, Dictionary, Instruction, Site};
 pub use event::{Event, FileIdentity, Mapping, MappingKind, Origin, Protection, StreamHeader};
+pub use interleave::Interleave;
 pub use record::Ref;
 pub use source::{Analysis, Source, SourceError};
