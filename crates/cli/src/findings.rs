@@ -288,6 +288,7 @@ pub fn description(machine: &MachineSpec) -> MachineDescription {
             .collect(),
         page_sizes: tlb.page_sizes.iter().map(ToString::to_string).collect(),
         entries: tlb.entries(),
+        pages_per_entry: tlb.pages_per_entry.into(),
         reserved: tlb.reserved.into(),
         ways: tlb.ways(),
         replacement: tlb.replacement.name().to_owned(),

@@ -12,6 +12,8 @@ pub struct Array {
     pub serves: [bool; 3],
     /// log2 of the page sizes it holds.
     pub shifts: Vec<u32>,
+    /// Neighbouring pages that one entry maps.
+    pub pages_per_entry: u64,
     /// Receives what the arrays above replace, instead of what walks find.
     pub victims: bool,
     /// What it has prefetched, if it does.
@@ -27,7 +29,17 @@ pub struct Array {
 impl Array {
     /// An array that holds what `held` does.
     pub fn new(level: u8, serves: [bool; 3], shifts: Vec<u32>, held: Replacing) -> Array {
-        Array { level, serves, shifts, victims: false, prefetch: None, held, lookups: 0, hits: 0 }
+        Array {
+            level,
+            serves,
+            shifts,
+            pages_per_entry: 1,
+            victims: false,
+            prefetch: None,
+            held,
+            lookups: 0,
+            hits: 0,
+        }
     }
 
     /// Whether references of this kind to such pages use it.
@@ -35,12 +47,20 @@ impl Array {
         self.serves[served] && self.shifts.contains(&shift)
     }
 
+    /// The number and the key of the entry for a page.
+    fn entry(&self, shift: u32, number: u64) -> (u64, u64) {
+        let number = number / self.pages_per_entry;
+        (number, number * 64 + u64::from(shift))
+    }
+
     fn touch(&mut self, shift: u32, number: u64) -> bool {
-        self.held.touch(number, number * 64 + u64::from(shift))
+        let (number, key) = self.entry(shift, number);
+        self.held.touch(number, key)
     }
 
     fn remove(&mut self, shift: u32, number: u64) -> bool {
-        self.held.remove(number, number * 64 + u64::from(shift))
+        let (number, key) = self.entry(shift, number);
+        self.held.remove(number, key)
     }
 }
 
@@ -193,8 +213,9 @@ impl Machine {
         let number = address >> shift;
         let key = number * 64 + u64::from(shift);
         let array = &self.arrays[at];
+        let entry = array.entry(shift, number);
         let buffered = array.prefetch.as_ref().unwrap().held.contains(number, key);
-        if array.shifts.contains(&shift) && !array.held.contains(number, key) && !buffered {
+        if array.shifts.contains(&shift) && !array.held.contains(entry.0, entry.1) && !buffered {
             let read = self.walk(address, mapped);
             let prefetch = self.arrays[at].prefetch.as_mut().unwrap();
             prefetch.held.fill(number, key);
@@ -216,7 +237,8 @@ impl Machine {
 
     /// Puts a page into an array; what leaves goes down, and so on.
     fn put(&mut self, at: usize, shift: u32, number: u64) {
-        let Some(gone) = self.arrays[at].held.fill(number, number * 64 + u64::from(shift)) else { return };
+        let (number, key) = self.arrays[at].entry(shift, number);
+        let Some(gone) = self.arrays[at].held.fill(number, key) else { return };
         let (number, shift) = (gone / 64, (gone % 64) as u32);
         // The arrays of the nearest level below, kind by kind, that hold such pages.
         let mut heirs = std::collections::BTreeSet::new();

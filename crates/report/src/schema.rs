@@ -119,6 +119,9 @@ pub struct TlbDescription {
     pub page_sizes: Vec<String>,
     /// Number of entries.
     pub entries: u64,
+    /// Neighbouring pages that one entry maps.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub pages_per_entry: u64,
     /// Those of them that no miss fills.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reserved: u64,
@@ -142,6 +145,14 @@ fn walks() -> String {
 
 fn is_walks(fills: &str) -> bool {
     fills == "walks"
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn is_one(count: &u64) -> bool {
+    *count == 1
 }
 
 fn is_zero(count: &u64) -> bool {

@@ -108,7 +108,9 @@ impl Design {
             let (_, tlb) = spec.machine.level(last).find(|(_, tlb)| tlb.holds(size))?;
             // The family is of arrays that replace the least recently used of the sets that the low bits choose, and
             // that nothing but walks fills.
-            let plain = tlb.replacement == Replacement::Lru && tlb.index == SetIndex::Modulo;
+            let plain = tlb.replacement == Replacement::Lru
+                && tlb.index == SetIndex::Modulo
+                && tlb.pages_per_entry == 1;
             let own_size = !in_pieces || size == sizes[SMALL];
             if !plain || !own_size || tlb.fills != Fills::Walks || tlb.prefetch.is_some() {
                 return None;

@@ -10,9 +10,13 @@ macro_rules! machines {
 
 // One line registers a machine; the file is its description.
 machines! {
+    "alpha_21064",
+    "apple_m1",
     "golden_cove",
     "haswell",
     "k8",
+    "mips_r2000",
+    "mips_r4000",
     "neoverse_n1",
     "neoverse_v2",
     "p550",

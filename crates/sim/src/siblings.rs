@@ -81,8 +81,9 @@ fn family_shape(machine: &MachineSpec) -> Option<Geometry> {
     let (Some(array), None) = (arrays.next(), arrays.next()) else { return None };
     let all_kinds = [Kind::Fetch, Kind::Load, Kind::Store].iter().all(|&kind| array.serves.has(kind));
     let all_sizes = sizes.iter().all(|&size| array.holds(size));
-    let plain =
-        array.replacement == Replacement::Lru && array.index == SetIndex::Modulo && array.reserved == 0;
+    let plain = array.replacement == Replacement::Lru
+        && array.index == SetIndex::Modulo
+        && array.pages_per_entry == 1;
     (array.level == 2 && machine.last_level() == 2 && all_kinds && all_sizes && plain)
         .then_some(array.geometry)
 }

@@ -49,6 +49,8 @@ struct Lower {
     serves: KindSet,
     /// Bit n: holds pages of 2^n bytes.
     sizes: u64,
+    /// log2 of the neighbouring pages that one entry maps.
+    pages_shift: u32,
     /// For arrays that take victims, by kind: the sizes that come from the levels above.
     from_above: [u64; Kind::ALL.len()],
     array: SetArray,
@@ -75,6 +77,7 @@ impl Lower {
             level: spec.level,
             serves: spec.serves,
             sizes: sizes(spec),
+            pages_shift: spec.pages_per_entry.ilog2(),
             from_above: Kind::ALL.map(from_above),
             array: spec.array(),
             counts: ArrayCounts::default(),
@@ -83,6 +86,12 @@ impl Lower {
 
     fn holds(&self, size: PageSize) -> bool {
         self.sizes >> size.shift() & 1 == 1
+    }
+
+    /// What an entry is found by: the number that chooses its set, and its key.
+    fn entry(&self, number: u64, size: PageSize) -> (u64, u64) {
+        let number = number >> self.pages_shift;
+        (number, page_key(number, size))
     }
 
     /// Whether pages of `size` come to it, for `kind`, only as victims.
@@ -132,8 +141,6 @@ impl LowerLevels {
 
     /// Looks a page that missed the first level up, level by level. [`LowerLevels::fill`] is due then.
     pub fn look_up(&mut self, kind: Kind, address: VirtAddr, size: PageSize) -> Filled {
-        let number = size.number(address);
-        let key = page_key(number, size);
         let mut found = None;
         for lower in &mut self.arrays {
             if found.is_some_and(|level| lower.level > level) {
@@ -143,6 +150,7 @@ impl LowerLevels {
                 continue;
             }
             lower.counts.lookups += 1;
+            let (number, key) = lower.entry(size.number(address), size);
             let hit = lower.holds(size)
                 && if lower.takes_victims(kind, size) {
                     lower.array.remove(number, key)
@@ -165,7 +173,6 @@ impl LowerLevels {
             Filled::Level(level) => level,
             Filled::Walk => self.last_level + 1,
         };
-        let number = size.number(address);
         for at in 0..self.arrays.len() {
             let lower = &mut self.arrays[at];
             if lower.level < below
@@ -173,7 +180,8 @@ impl LowerLevels {
                 && lower.serves.has(kind)
                 && !lower.takes_victims(kind, size)
             {
-                let victim = lower.array.fill(number, page_key(number, size));
+                let (number, key) = lower.entry(size.number(address), size);
+                let victim = lower.array.fill(number, key);
                 self.receive_from(at, victim);
             }
         }
@@ -182,7 +190,10 @@ impl LowerLevels {
     /// Whether the machine's array `index` holds the page with this number at `size`.
     pub fn holds(&self, index: usize, number: u64, size: PageSize) -> bool {
         let mut arrays = self.arrays.iter().filter(|lower| lower.index == index);
-        arrays.any(|lower| lower.holds(size) && lower.array.contains(number, page_key(number, size)))
+        arrays.any(|lower| {
+            let (number, key) = lower.entry(number, size);
+            lower.holds(size) && lower.array.contains(number, key)
+        })
     }
 
     /// Whether some array receives what the machine's array `from` replaces.
@@ -213,7 +224,8 @@ impl LowerLevels {
     pub fn invalidate(&mut self, number: u64, size: PageSize) {
         for lower in &mut self.arrays {
             if lower.holds(size) {
-                lower.array.remove(number, page_key(number, size));
+                let (number, key) = lower.entry(number, size);
+                lower.array.remove(number, key);
             }
         }
     }

@@ -31,6 +31,7 @@ impl MachineSpec {
         }
         self.check_sizes()?;
         self.check_levels()?;
+        self.check_pages_per_entry()?;
         self.check_victims()?;
         self.check_prefetching()?;
         self.check_overlaps()
@@ -80,6 +81,28 @@ impl MachineSpec {
                 return Err(format!(
                     "no array serves `{kind}` for {base} pages, the machine's base page: an array that has \
                      \"{kind}\" in `serves` must have \"{base}\" in `page_sizes`"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Arrays whose entries map several pages stand below the first level and take no part in victims.
+    fn check_pages_per_entry(&self) -> Result<(), String> {
+        for tlb in self.tlbs.iter().filter(|tlb| tlb.pages_per_entry != 1) {
+            let wrong = |why: String| {
+                Err(format!("tlb `{}`: pages_per_entry = {}: {why}", tlb.name, tlb.pages_per_entry))
+            };
+            if !tlb.pages_per_entry.is_power_of_two() {
+                return wrong("choose 1 or another power of two".to_owned());
+            }
+            if tlb.level == 1 {
+                return wrong("only arrays of level 2 and 3 can have more than 1".to_owned());
+            }
+            if let Some(victims) = self.tlbs.iter().find(|other| other.fills == Fills::Victims) {
+                return wrong(format!(
+                    "not in a machine with fills = \"victims\", which tlb `{}` has",
+                    victims.name
                 ));
             }
         }

@@ -59,6 +59,8 @@ pub struct TlbSpec {
     /// Entries of a fully associative array that come on top of its geometry and that no miss fills: wired, or
     /// kept for the kernel.
     pub reserved: u32,
+    /// Neighbouring pages that one entry maps, a power of two. They come and go together.
+    pub pages_per_entry: u32,
     /// What leaves a full set.
     pub replacement: Replacement,
     /// How the page number chooses the set.
@@ -116,7 +118,7 @@ impl TlbSpec {
 
     /// Bytes that it maps when full of pages of `size`. Reserved entries map none of them.
     pub fn reach(&self, size: PageSize) -> u64 {
-        self.geometry.entries() as u64 * size.bytes()
+        self.geometry.entries() as u64 * u64::from(self.pages_per_entry) * size.bytes()
     }
 
     /// Whether it can hold pages of `size`.

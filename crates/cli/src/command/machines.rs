@@ -74,13 +74,25 @@ fn show(machine: &MachineSpec) -> String {
         ));
     }
     for tlb in &machine.tlbs {
+        if tlb.reserved > 0 {
+            line(format!("{}: {} entries are reserved, and not part of the reach", tlb.name, tlb.reserved));
+        }
+        if tlb.pages_per_entry > 1 {
+            line(format!("{}: each entry maps {} neighbouring pages", tlb.name, tlb.pages_per_entry));
+        }
         if let Some(buffer) = tlb.prefetch {
             let (shape, policy) = (buffer.geometry, buffer.replacement.name());
             line(format!("{}: prefetches the next page; buffer of {shape}, {policy}", tlb.name));
         }
     }
     line(String::new());
-    line(format!("pages: {}; walker: {}", machine.paging, machine.walker));
+    let pages = if machine.has_huge_pages() {
+        machine.paging.to_string()
+    } else {
+        // Whatever its walker maps, the TLBs cannot hold it.
+        machine.paging.base().to_string()
+    };
+    line(format!("pages: {pages}; walker: {}", machine.walker));
     for cache in &described.walk_caches {
         let ways = if cache.ways == cache.entries {
             "fully associative".to_owned()
@@ -101,11 +113,13 @@ fn show(machine: &MachineSpec) -> String {
 }
 
 fn bytes(bytes: u64) -> String {
-    match bytes {
-        b if b >= 1 << 30 => format!("{:.4} GiB", b as f64 / f64::from(1 << 30)).replace(".0000", ""),
-        b if b >= 1 << 20 => format!("{} MiB", b >> 20),
-        b => format!("{} KiB", b >> 10),
-    }
+    let (unit, name) = match bytes {
+        b if b >= 1 << 30 => (1 << 30, "GiB"),
+        b if b >= 1 << 20 => (1 << 20, "MiB"),
+        _ => (1 << 10, "KiB"),
+    };
+    let digits = format!("{:.4}", bytes as f64 / f64::from(unit));
+    format!("{} {name}", digits.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// Names what is wrong with each machine; without names, checks the whole library.

@@ -207,6 +207,12 @@ fn a_wrong_machine_file_is_named_with_key_and_choices() {
         ("entries = 32, ways = 4", "entries = 30, ways = 4", &["`pde`", "30 entries", "4 ways"]),
         ("levels = 4", "levels = 7", &["walker: levels = 7", "`x86-64`", "4 or 5"]),
         ("1536\nways = 12", "1536\nways = 12\nreserved = 8", &["tlb `l2`", "reserved = 8", "128 sets"]),
+        ("1536\nways = 12", "12\npages_per_entry = 3", &["tlb `l2`", "pages_per_entry = 3", "power of two"]),
+        (
+            "ways = 4\n",
+            "ways = 4\npages_per_entry = 2\n",
+            &["tlb `l1d`", "pages_per_entry = 2", "level 2 and 3"],
+        ),
         ("1536\nways = 12", "8\nreserved = 8", &["tlb `l2`", "reserved = 8 of 8", "leave at least one"]),
         // Pages and walkers that do not go together.
         ("\"4K\", \"2M\"", "\"4K\", \"64K\"", &["tlb `l2`", "64K", "`x86-64` cannot map it", "4K, 2M, 1G"]),

@@ -210,6 +210,10 @@ pub fn machine(random: &mut Random, index: usize, (base, huge): Pages) -> Machin
         3 => text.push_str(&tlb(random, "l2", 2, all, &both, base)),
         _ => {}
     }
+    if text.contains("\"victims\"") {
+        // The two do not go together.
+        text = text.replace("pages_per_entry = 2", "").replace("pages_per_entry = 4", "");
+    }
     let mut text = with_prefetching(random, &text);
     text += &walker(random, (base, huge));
     MachineSpec::from_toml("random.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"))
@@ -304,9 +308,11 @@ fn tlb(random: &mut Random, name: &str, level: u8, serves: &str, sizes: &str, ba
     let index = random.of(&["modulo", "modulo", "xor-fold", "xor-2"]);
     // An array of huge pages alone may have none above it that gives it victims.
     let fills = if level > 1 && sizes.contains(base) { random.of(&["walks", "victims"]) } else { "walks" };
+    let pages = if level > 1 { random.of(&[1, 1, 2, 4]) } else { 1 };
     format!(
         "[[tlb]]\nname = \"{name}\"\nlevel = {level}\nserves = [{serves}]\npage_sizes = [{sizes}]\n\
-         entries = {}\n{ways_key}reserved = {reserved}\nindex = \"{index}\"\nfills = \"{fills}\"\n{}\n",
+         entries = {}\n{ways_key}reserved = {reserved}\nindex = \"{index}\"\nfills = \"{fills}\"\n\
+         pages_per_entry = {pages}\n{}\n",
         sets * ways + reserved,
         replacement(random, ways.is_power_of_two()).join("\n")
     )

@@ -29,7 +29,12 @@ impl Slow {
                 useful: 0,
                 walk_references: 0,
             });
-            Array { victims, prefetch, ..Array::new(tlb.level, serves, shifts, held) }
+            Array {
+                victims,
+                prefetch,
+                pages_per_entry: tlb.pages_per_entry.into(),
+                ..Array::new(tlb.level, serves, shifts, held)
+            }
         });
         let (base, huge) = (spec.paging.base().shift(), spec.paging.huge().shift());
         let (mut caches, mut nested) = (Vec::new(), None);

@@ -17,6 +17,7 @@ pub(super) struct FileTlb {
     ways: Option<u32>,
     #[serde(default)]
     reserved: u32,
+    pages_per_entry: Option<u32>,
     #[serde(default)]
     replacement: FileReplacement,
     seed: Option<u64>,
@@ -127,6 +128,7 @@ impl FileTlb {
             page_sizes,
             geometry,
             reserved: self.reserved,
+            pages_per_entry: self.pages_per_entry.unwrap_or(1),
             replacement,
             index,
             fills: self.fills,
