@@ -2,11 +2,11 @@
 
 use super::picture::Picture;
 use super::schema::CurveCell;
-use crate::numbers::{bytes, exact, percent};
+use crate::numbers::{bytes, exact};
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 62.0;
+const LEFT: f64 = 76.0;
 const TOP: f64 = 30.0;
 
 /// The axes of a picture.
@@ -62,8 +62,9 @@ fn grid(picture: &mut Picture, frame: &Frame) {
     for power in frame.lowest..=frame.highest {
         let y = frame.y(10_f64.powi(power));
         picture.line("grid", [LEFT, y], [LEFT + WIDTH, y]);
-        let text = if power < -4 { format!("10^{} %", power + 2) } else { percent(10_f64.powi(power)) };
-        picture.text("", [LEFT - 8.0, y + 4.0], "end", &text.replace(".00", "").replace(".0 ", " "));
+        let decimals = usize::try_from(-power - 2).unwrap_or(0);
+        let text = format!("{:.decimals$} %", 10_f64.powi(power + 2));
+        picture.text("", [LEFT - 8.0, y + 4.0], "end", &text);
     }
     for octave in (0..=frame.octaves as u32).step_by(2) {
         let entries = 1_u64 << octave;

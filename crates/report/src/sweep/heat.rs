@@ -10,6 +10,8 @@ const COLUMN: f64 = 58.0;
 const ROW: f64 = 17.0;
 const LEFT: f64 = 52.0;
 const TOP: f64 = 30.0;
+/// Room for the names of lines.
+const RIGHT: f64 = 44.0;
 /// Sizes whose line is drawn.
 const SIZES: [u64; 3] = [64, 512, 4096];
 
@@ -47,7 +49,7 @@ impl Scale {
 
     /// What the colours mean.
     pub fn legend(&self) -> Picture {
-        let mut picture = Picture::new(430.0, 22.0);
+        let mut picture = Picture::new(480.0, 22.0);
         let width = 7.0;
         picture.text("", [0.0, 15.0], "start", &ratio(self.least));
         for level in 1..LEVELS {
@@ -66,7 +68,7 @@ pub(super) fn heat_map(size: &FamilySize, scale: &Scale) -> Picture {
     let first_way = f64::from(size.ways.first().copied().unwrap_or(1)).log2();
     let width = ((most_ways + 1.0).log2() - first_way) * COLUMN;
     let height = size.sets.len() as f64 * ROW;
-    let mut picture = Picture::new(LEFT + width + 14.0, TOP + height + 40.0);
+    let mut picture = Picture::new(LEFT + width + RIGHT, TOP + height + 40.0);
     let x = |ways: f64| LEFT + (ways.log2() - first_way) * COLUMN;
     // The first set count stands at the bottom.
     let y = |row: usize| TOP + height - (row + 1) as f64 * ROW;
@@ -99,7 +101,7 @@ pub(super) fn heat_map(size: &FamilySize, scale: &Scale) -> Picture {
     picture
 }
 
-/// A line through the arrays of so many entries, named where it begins.
+/// A line through the arrays of so many entries, named at its right end.
 fn one_size(picture: &mut Picture, size: &FamilySize, entries: u64, middle: impl Fn(usize, f64) -> [f64; 2]) {
     let ways_of = |sets: u32| entries.checked_div(u64::from(sets)).and_then(|ways| u32::try_from(ways).ok());
     let of_size = size.sets.iter().enumerate().filter_map(|(row, &sets)| {
@@ -107,7 +109,7 @@ fn one_size(picture: &mut Picture, size: &FamilySize, entries: u64, middle: impl
         Some(middle(row, f64::from(ways)))
     });
     let points: Vec<[f64; 2]> = of_size.collect();
-    let (Some(first), true) = (points.last(), points.len() > 1) else { return };
+    let (Some(end), true) = (points.first(), points.len() > 1) else { return };
     picture.polyline("size", &points);
-    picture.text("size", [first[0] + 6.0, first[1] - 5.0], "start", &exact(entries));
+    picture.text("size", [end[0] + 6.0, end[1] + 4.0], "start", &exact(entries));
 }

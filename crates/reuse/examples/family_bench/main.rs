@@ -6,7 +6,10 @@
 //! - `family_data`, `family_fetches`, `family_everything`: the 4,160 designs, serving those references;
 //! - `distances_data`, `distances_fetches`, `distances_everything`: exact stack distances over 4 KiB pages;
 //! - `plain`: a straightforward loop over the 4,160 designs serving data, an array each, on the first records of the
-//!   trace. Its misses must equal those of `family_data`.
+//!   trace. Its misses must equal those of `family_data`;
+//! - `sampled_data` …: distances of a tenth of the pages, with their errors;
+//! - `plain_distances`: all pages in one list, searched from the top, on the first records of the trace. Its
+//!   distances must equal those of `distances_data`.
 //!
 //! For each way the best and the median rate in millions per second, first of *records*, data references and block
 //! executions together, then of those records alone that the way looks at. The ways take turns on each stretch,
@@ -17,11 +20,11 @@ mod held;
 mod plain;
 
 use held::Stretch;
-use pagewalk_reuse::{Family, Serves, StackDistances};
+use pagewalk_reuse::{Family, SampledDistances, Sampling, Serves, StackDistances};
 use pagewalk_trace::pwt::Reader;
 use pagewalk_trace::{Analysis, Batch, Event, Source};
 use pagewalk_units::RefIndex;
-use plain::Plain;
+use plain::{Plain, PlainStack};
 use std::error::Error;
 use std::fs::File;
 use std::process::ExitCode;
@@ -31,6 +34,8 @@ use std::time::Instant;
 const STRETCH: usize = 16 << 20;
 /// Records that the plain loop gets.
 const PLAIN_RECORDS: usize = 200_000;
+/// Records that the plain list gets.
+const PLAIN_DISTANCES_RECORDS: usize = 20_000_000;
 const USAGE: &str = "usage: family_bench [--records N] [--repetitions N] [--ways WAY,…] T.pwt…";
 
 const SERVES: [(&str, Serves); 3] =
@@ -99,17 +104,17 @@ impl Way {
 
 fn ways(options: &Options) -> Vec<Way> {
     let mut ways = Vec::new();
-    for kind in ["family", "distances"] {
+    for kind in ["family", "distances", "sampled"] {
         for (word, serves) in SERVES {
             let name = format!("{kind}_{word}");
             if !options.wants(&name) {
                 continue;
             }
             let simulator = || -> Box<dyn Analysis> {
-                if kind == "family" {
-                    Box::new(Family::new(serves))
-                } else {
-                    Box::new(StackDistances::new(serves))
+                match kind {
+                    "family" => Box::new(Family::new(serves)),
+                    "distances" => Box::new(StackDistances::new(serves)),
+                    _ => Box::new(SampledDistances::new(serves, Sampling::Rate(0.1))),
                 }
             };
             let simulators = (0..options.repetitions).map(|_| simulator()).collect();
@@ -139,6 +144,9 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         }
         if options.wants("plain") {
             line += &format!(",\"plain\":{:.4}", time_plain(reader()?)?);
+        }
+        if options.wants("plain_distances") {
+            line += &format!(",\"plain_distances\":{:.4}", time_plain_distances(reader()?)?);
         }
         println!("{line}}}");
     }
@@ -182,6 +190,22 @@ fn time_plain(mut source: impl Source) -> Result<f64, Box<dyn Error>> {
                 format!("{size}, {sets} sets, {ways} ways: {misses:?}, the plain loop {}", array.misses);
             return Err(text.into());
         }
+    }
+    Ok(stretch.records() as f64 / seconds / 1e6)
+}
+
+/// Million records per second of the plain list, whose distances are compared with the exact ones.
+fn time_plain_distances(mut source: impl Source) -> Result<f64, Box<dyn Error>> {
+    let mut stretch = Stretch::default();
+    stretch.read(&mut source, PLAIN_DISTANCES_RECORDS)?;
+    let mut plain = PlainStack::default();
+    let start = Instant::now();
+    stretch.play(&mut plain);
+    let seconds = start.elapsed().as_secs_f64();
+    let mut distances = StackDistances::new(Serves::Data);
+    stretch.play(&mut distances);
+    if distances.histogram() != plain.histogram || distances.cold() + distances.taken_away() != plain.absent {
+        return Err("the plain list counted other distances".into());
     }
     Ok(stretch.records() as f64 / seconds / 1e6)
 }

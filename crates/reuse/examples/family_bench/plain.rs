@@ -3,7 +3,7 @@
 
 use pagewalk_reuse::{Family, gone};
 use pagewalk_trace::{Analysis, Batch, Event};
-use pagewalk_units::{PAGE_SHIFT, PageSize, RefIndex};
+use pagewalk_units::{PAGE_SHIFT, PageSize, RefIndex, Vpn};
 
 /// All designs of the family, serving data.
 pub struct Plain {
@@ -46,6 +46,57 @@ impl Lru {
 
     fn forget(&mut self, gone: std::ops::Range<u64>) {
         self.held.iter_mut().for_each(|set| set.retain(|page| !gone.contains(page)));
+    }
+}
+
+/// All data pages in order of last use, searched from the top: the straightforward way to stack distances. Pages taken
+/// away leave holes, which the next pages to come fill.
+#[derive(Default)]
+pub struct PlainStack {
+    order: Vec<Option<u64>>,
+    /// References by distance.
+    pub histogram: Vec<u64>,
+    /// References to pages that were not there.
+    pub absent: u64,
+}
+
+impl PlainStack {
+    fn refer(&mut self, page: u64) {
+        let place = self.order.iter().position(|&held| held == Some(page));
+        let hole = self.order[..place.unwrap_or(self.order.len())].iter().position(Option::is_none);
+        match place {
+            Some(distance) => {
+                if self.histogram.len() <= distance {
+                    self.histogram.resize(distance + 1, 0);
+                }
+                self.histogram[distance] += 1;
+                self.order[distance] = None;
+            }
+            None => {
+                self.absent += 1;
+                if hole.is_none() {
+                    self.order.push(None);
+                }
+            }
+        }
+        let end = hole.or(place).unwrap_or(self.order.len() - 1);
+        self.order[..=end].rotate_right(1);
+        self.order[0] = Some(page);
+    }
+}
+
+impl Analysis for PlainStack {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        for r in batch.refs {
+            (r.vpn().0..=r.last_vpn().0).for_each(|vpn| self.refer(vpn));
+        }
+    }
+
+    fn on_event(&mut self, _at: RefIndex, event: &Event) {
+        for vpns in gone(event) {
+            let is_gone = |held: &Option<u64>| held.is_some_and(|vpn| vpns.contains(&Vpn(vpn)));
+            self.order.iter_mut().filter(|held| is_gone(held)).for_each(|held| *held = None);
+        }
     }
 }
 

@@ -197,6 +197,22 @@ fn stale_results_are_not_reused() {
     assert_eq!(begin(STUDY, "t"), [0, 22, 0]);
 }
 
+/// Studies of the repository stay readable.
+#[test]
+fn kept_studies_read() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
+    let mut studies = 0;
+    for file in std::fs::read_dir(folder).unwrap() {
+        let file = file.unwrap().path();
+        if file.extension().is_some_and(|extension| extension == "toml") {
+            let study = Study::read(&file).unwrap();
+            assert_eq!(format!("{}.toml", study.name), file.file_name().unwrap().to_str().unwrap());
+            studies += 1;
+        }
+    }
+    assert!(studies > 0);
+}
+
 fn cases() -> u64 {
     std::env::var("PAGEWALK_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(4)
 }
@@ -205,9 +221,25 @@ fn cases() -> u64 {
 #[test]
 fn machines_are_grouped_as_passes_want_them() {
     let folder = tempfile::tempdir().unwrap();
-    let text = "schema = 1\nname = \"large\"\n[[tlb]]\nname = \"l1\"\nlevel = 1\nserves = [\"fetch\", \"load\", \"store\"]\n\
-                page_sizes = [\"16K\"]\nentries = 16\n[walker]\nkind = \"software\"\nrefill_cycles = 20\n[paging]\nbase = \"16K\"\n\
-                [cost]\n";
+    let text = r#"schema = 1
+name = "large"
+
+[[tlb]]
+name = "l1"
+level = 1
+serves = ["fetch", "load", "store"]
+page_sizes = ["16K"]
+entries = 16
+
+[walker]
+kind = "software"
+refill_cycles = 20
+
+[paging]
+base = "16K"
+
+[cost]
+"#;
     std::fs::write(folder.path().join("large.toml"), text).unwrap();
     let small = text.replace("large", "small").replace("16K", "4K");
     std::fs::write(folder.path().join("small.toml"), small).unwrap();
