@@ -17,7 +17,8 @@ use crate::gone::gone;
 use crate::timeline::Timeline;
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_units::{RefIndex, Vpn};
-use std::collections::{BTreeMap, BTreeSet};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Parts that are sampled alone.
@@ -173,7 +174,9 @@ struct Sample {
     threshold: u64,
     most: usize,
     /// Pages with their numbers in the order.
-    numbers: BTreeMap<u64, u32>,
+    numbers: FxHashMap<u64, u32>,
+    /// The same pages in order, for ranges of them.
+    pages: BTreeSet<u64>,
     /// Numbers of pages that left.
     free: Vec<u32>,
     /// The same pages by their hash, where their number is bounded.
@@ -192,7 +195,8 @@ impl Sample {
             // Saturates to the largest number, which no hash is: see `hash`.
             threshold: (rate * 2.0_f64.powi(64)) as u64,
             most,
-            numbers: BTreeMap::new(),
+            numbers: FxHashMap::default(),
+            pages: BTreeSet::new(),
             free: Vec::new(),
             by_hash: BTreeSet::new(),
             order: Timeline::new(),
@@ -224,6 +228,7 @@ impl Sample {
             return;
         }
         self.absent += stands_for;
+        self.pages.insert(vpn);
         if self.free.last() == Some(&number) {
             self.free.pop();
         }
@@ -247,6 +252,7 @@ impl Sample {
         if let Some(number) = self.numbers.remove(&vpn) {
             take(&mut self.order, number);
             self.free.push(number);
+            self.pages.remove(&vpn);
             self.by_hash.remove(&(hash(vpn), vpn));
         }
     }
@@ -255,7 +261,7 @@ impl Sample {
         if vpns.is_empty() {
             return;
         }
-        let gone: Vec<u64> = self.numbers.range(vpns).map(|(&vpn, _)| vpn).collect();
+        let gone: Vec<u64> = self.pages.range(vpns).copied().collect();
         gone.into_iter().for_each(|vpn| self.leave(vpn, Timeline::remove));
     }
 

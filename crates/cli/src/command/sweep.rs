@@ -9,6 +9,7 @@ use indicatif::ProgressBar;
 use pagewalk_report::sweep::{self, SweepResult};
 use pagewalk_sweep::{Options, Progress, Study, Sweep, SweepError, TraceSpec, write_whole};
 use std::fmt::Write;
+use std::fs::File;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -36,8 +37,10 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
 
 /// Where to put what, and which program this is.
 fn options(arguments: &Arguments, folder: &Path) -> Result<Options<'static>, CliError> {
-    let own = std::env::current_exe().and_then(std::fs::read);
-    let own = own.map_err(|e| CliError::new(Code::Failed, format!("reading the program itself: {e}")))?;
+    let mut own = blake3::Hasher::new();
+    let read =
+        std::env::current_exe().and_then(File::open).and_then(|file| own.update_reader(file).map(drop));
+    read.map_err(|e| CliError::new(Code::Failed, format!("reading the program itself: {e}")))?;
     let threads = match arguments.threads {
         Some(threads) => threads.get(),
         None => std::thread::available_parallelism().map_or(1, usize::from),
@@ -45,7 +48,7 @@ fn options(arguments: &Arguments, folder: &Path) -> Result<Options<'static>, Cli
     Ok(Options {
         version: env!("CARGO_PKG_VERSION"),
         // Outcomes of a program that was built from other sources are none of this one's.
-        tool: blake3::hash(&own).to_hex().to_string(),
+        tool: own.finalize().to_hex().to_string(),
         threads,
         units: folder.join("units"),
     })
