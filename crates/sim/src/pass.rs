@@ -12,11 +12,14 @@ use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Span};
 use pagewalk_units::{BlockId, Kind, Paging, RefIndex, VirtAddr};
 use std::sync::Arc;
 
+/// See [`Pass::DESIGNS_MAX`].
+const DESIGNS_MAX: usize = 64;
+
 /// Why a pass cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum PassError {
     /// No design, or more than one word of residency bits holds.
-    #[error("{0} different first levels in one pass: from 1 to {max} are possible", max = Pass::<NoObserver>::DESIGNS_MAX)]
+    #[error("{0} different first levels in one pass: from 1 to {DESIGNS_MAX} are possible")]
     DesignCount(usize),
     /// Machines with different pages: each kind needs a pass of its own.
     #[error("machine `{machine}` has pages of {its}, `{other}` of {others}: one pass can have one kind")]
@@ -102,7 +105,7 @@ pub struct Pass<O: WalkObserver = NoObserver> {
 
 impl<O: WalkObserver> Pass<O> {
     /// Most different first levels in one pass: a residency word holds so many bits.
-    pub const DESIGNS_MAX: usize = 64;
+    pub const DESIGNS_MAX: usize = DESIGNS_MAX;
 
     /// A pass over `specs`; the first one is observed. Those that share their policy (the same `Arc`) and have equal
     /// first levels count as one design, and cost little more.

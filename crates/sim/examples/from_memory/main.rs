@@ -1,7 +1,8 @@
 //! How fast the simulator is when the stream lies in memory: reads traces stretch by stretch, and times each way of
 //! simulating over a stretch once it is held. Prints one line of JSON.
 //!
-//!     from_memory [--machine NAME|FILE.toml] [--replacement POLICY] [--records N] [--repetitions N] [--ways WAY,…] T.pwt…
+//!     from_memory [--machine NAME|FILE.toml] [--replacement POLICY] [--records N] [--repetitions N]
+//!                 [--ways WAY,…] T.pwt…
 //!
 //! - `pass`: one machine on 4 KiB pages, counts only;
 //! - `profile`: the same with attribution to functions, pages and mappings, under the recording host's
@@ -37,8 +38,8 @@ use std::time::Instant;
 /// Records held at a time: 128 MiB or more.
 const STRETCH: usize = 16 << 20;
 
-const USAGE: &str = "usage: from_memory [--machine NAME|FILE.toml] [--replacement POLICY] [--records N] [--repetitions N] \
-                     [--ways WAY,…] T.pwt…";
+const USAGE: &str = "usage: from_memory [--machine NAME|FILE.toml] [--replacement POLICY] [--records N] \
+                     [--repetitions N] [--ways WAY,…] T.pwt…";
 
 /// The ways of simulating.
 const WAYS: [&str; 6] = ["pass", "profile", "what_if", "plain", "hundred", "plain_hundred"];
