@@ -8,8 +8,9 @@ use crate::workload;
 use indicatif::ProgressBar;
 use pagewalk_report::sweep::{self, SweepResult};
 use pagewalk_sweep::{Options, Progress, Study, Sweep, SweepError, TraceSpec, write_whole};
+use std::ffi::OsStr;
 use std::fmt::Write;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,6 +25,9 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
         CliError::new(Code::Failed, format!("cannot write {}: {error}", folder.display()))
             .or("choose another place with -o")
     })?;
+    // Held to the end of this run.
+    let _lock = lock(&folder)?;
+    clear(&folder);
     let traces = traces(&arguments, &study, &folder)?;
     let sweep = Sweep::new(&study, &traces, options(&arguments, &folder)?).map_err(told)?;
     let remaining = sweep.remaining();
@@ -33,6 +37,38 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
     bar.0.finish_and_clear();
     publish(&arguments, &folder, &result)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Sees to it that no other run works in the folder at the same time.
+fn lock(folder: &Path) -> Result<File, CliError> {
+    let path = folder.join(".lock");
+    let failed =
+        |e: &std::io::Error| CliError::new(Code::Failed, format!("cannot lock {}: {e}", path.display()));
+    let file = File::create(&path).map_err(|e| failed(&e))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            let why = format!("another study is at work in {}", folder.display());
+            Err(CliError::new(Code::Failed, why).or("wait for it, or choose another place with -o"))
+        }
+        Err(TryLockError::Error(error)) => Err(failed(&error)),
+    }
+}
+
+/// Removes what runs that were killed had begun to write: nobody else works here now.
+fn clear(folder: &Path) {
+    for place in ["", "units", "traces", "pictures"] {
+        let entries = std::fs::read_dir(folder.join(place)).into_iter().flatten().flatten();
+        for path in entries.filter(|entry| is_unfinished(&entry.file_name())).map(|entry| entry.path()) {
+            // What cannot be removed is only in the way of nobody.
+            let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+        }
+    }
+}
+
+/// Whether the name is one that files and folders have before they are whole: the `tempfile` crate's.
+fn is_unfinished(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".tmp")
 }
 
 /// Where to put what, and which program this is.

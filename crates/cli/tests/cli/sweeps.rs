@@ -97,10 +97,29 @@ fn a_killed_study_goes_on_where_it_was() {
         kills += 1;
     }
     assert!(kills > 0);
+    // As a kill in the middle of writing leaves it.
+    std::fs::create_dir_all(place.path("killed/units")).unwrap();
+    std::fs::write(place.path("killed/units/.tmpXyZ"), "{").unwrap();
     place.good(&["sweep", "-q", "-o", "killed", "s.toml"]);
     assert!(files(&place, "killed") == files(&place, "in_peace"));
+    let units = std::fs::read_dir(place.path("killed/units")).unwrap();
+    assert!(units.flatten().all(|unit| unit.file_name().to_str().unwrap().ends_with(".json")));
     let done = place.good(&["sweep", "--dry-run", "-o", "killed", "s.toml"]);
     assert!(done.stdout.contains("t: 8 of 8 done before, to do: 0"), "{}", done.stdout);
+}
+
+#[test]
+fn one_study_at_a_time_works_in_a_folder() {
+    let place = Place::new();
+    place.good(&["record", "-q", "-o", "t.pwt", "--", "true"]);
+    place.write("s.toml", "schema = 1\nname = \"s\"\ntraces = [\"t.pwt\"]\n[curve]\n");
+    place.good(&["sweep", "-q", "s.toml"]);
+    let lock = std::fs::File::create(place.path("s.sweep/.lock")).unwrap();
+    lock.lock().unwrap();
+    place.run(&["sweep", "s.toml"]).refuses(1, &["another study is at work in s.sweep", "-o"]);
+    place.good(&["sweep", "--dry-run", "s.toml"]);
+    drop(lock);
+    place.good(&["sweep", "-q", "s.toml"]);
 }
 
 #[test]
