@@ -18,7 +18,7 @@ pub struct Array {
     pub victims: bool,
     /// What it has prefetched, if it does.
     pub prefetch: Option<Prefetch>,
-    /// Pages held, as 64 times the page number plus log2 of the size.
+    /// Pages held, as [`Machine::key`] makes them.
     pub held: Replacing,
     /// Lookups.
     pub lookups: u64,
@@ -47,19 +47,20 @@ impl Array {
         self.serves[served] && self.shifts.contains(&shift)
     }
 
-    /// The number and the key of the entry for a page.
-    fn entry(&self, shift: u32, number: u64) -> (u64, u64) {
+    /// The number and the key of the entry for a page of this key.
+    fn entry(&self, key: u64) -> (u64, u64) {
+        let (number, shift) = page_of(key);
         let number = number / self.pages_per_entry;
-        (number, number * 64 + u64::from(shift))
+        (number, (key >> SPACE << SPACE) + number * 64 + u64::from(shift))
     }
 
-    fn touch(&mut self, shift: u32, number: u64) -> bool {
-        let (number, key) = self.entry(shift, number);
+    fn touch(&mut self, key: u64) -> bool {
+        let (number, key) = self.entry(key);
         self.held.touch(number, key)
     }
 
-    fn remove(&mut self, shift: u32, number: u64) -> bool {
-        let (number, key) = self.entry(shift, number);
+    fn remove(&mut self, key: u64) -> bool {
+        let (number, key) = self.entry(key);
         self.held.remove(number, key)
     }
 }
@@ -96,14 +97,15 @@ impl Cache {
         Cache { shift, held, lookups: 0, hits: 0 }
     }
 
-    /// A lookup, which fills where it misses.
-    pub fn look_up(&mut self, prefix: u64) -> bool {
+    /// A lookup for an address space, which fills where it misses.
+    pub fn look_up(&mut self, space: u64, prefix: u64) -> bool {
         self.lookups += 1;
-        let hit = self.held.touch(prefix, prefix);
+        let key = (space << SPACE) + prefix;
+        let hit = self.held.touch(prefix, key);
         if hit {
             self.hits += 1;
         } else {
-            self.held.fill(prefix, prefix);
+            self.held.fill(prefix, key);
         }
         hit
     }
@@ -135,9 +137,39 @@ pub struct Machine {
     pub nested: Option<Nested>,
     /// Counts.
     pub counts: Counts,
+    /// The address space that runs.
+    pub space: u64,
+}
+
+/// Where keys carry the address space.
+pub(crate) const SPACE: u32 = 58;
+
+/// A page's number and log2 of its size.
+fn page_of(key: u64) -> (u64, u32) {
+    (key % (1 << SPACE) / 64, (key % 64) as u32)
 }
 
 impl Machine {
+    /// What arrays call a page of the space that runs: 64 times its number plus log2 of its size, and the space.
+    pub fn key(&self, shift: u32, number: u64) -> u64 {
+        (self.space << SPACE) + number * 64 + u64::from(shift)
+    }
+
+    /// Drops everything of a space.
+    pub fn flush(&mut self, space: u64) {
+        let gone = |key: u64| key >> SPACE == space;
+        for array in &mut self.arrays {
+            array.held.remove_where(gone);
+            if let Some(prefetch) = &mut array.prefetch {
+                prefetch.held.remove_where(gone);
+            }
+        }
+        self.caches.iter_mut().for_each(|cache| cache.held.remove_where(gone));
+        if let Some(nested) = &mut self.nested {
+            nested.flush(space);
+        }
+    }
+
     /// Translates one page at `address`, mapped at 2^`shift` bytes. `size_at` tells log2 of the size of what maps
     /// an address, if something does.
     pub fn translate(&mut self, kind: Kind, address: u64, shift: u32, size_at: impl Fn(u64) -> Option<u32>) {
@@ -148,6 +180,7 @@ impl Machine {
             Kind::Store | Kind::Modify => 2,
         };
         let number = address >> shift;
+        let key = self.key(shift, number);
         let last = self.arrays.iter().map(|array| array.level).max().unwrap();
         let mut found = None;
         for level in 1..=last {
@@ -158,7 +191,8 @@ impl Machine {
                     continue;
                 }
                 array.lookups += 1;
-                if if moves { array.remove(shift, number) } else { array.touch(shift, number) } {
+                let hit = if moves { array.remove(key) } else { array.touch(key) };
+                if hit {
                     array.hits += 1;
                     found = Some(level);
                 }
@@ -169,8 +203,7 @@ impl Machine {
         }
         let prefetching = |array: &Array| array.prefetch.is_some() && array.takes(served, shift);
         let prefetching = self.arrays.iter().position(prefetching);
-        let prefetched =
-            found.is_none() && prefetching.is_some_and(|at| self.take_prefetched(at, shift, number));
+        let prefetched = found.is_none() && prefetching.is_some_and(|at| self.take_prefetched(at, key));
         match found {
             None if prefetched => self.counts.lower_hits += 1,
             None => {
@@ -188,7 +221,7 @@ impl Machine {
             for at in 0..self.arrays.len() {
                 let array = &self.arrays[at];
                 if array.level == level && array.takes(served, shift) && !self.moves(at, served, shift) {
-                    self.put(at, shift, number);
+                    self.put(at, key);
                 }
             }
         }
@@ -200,9 +233,9 @@ impl Machine {
         }
     }
 
-    fn take_prefetched(&mut self, at: usize, shift: u32, number: u64) -> bool {
+    fn take_prefetched(&mut self, at: usize, key: u64) -> bool {
         let prefetch = self.arrays[at].prefetch.as_mut().unwrap();
-        let found = prefetch.held.remove(number, number * 64 + u64::from(shift));
+        let found = prefetch.held.remove(page_of(key).0, key);
         prefetch.useful += u64::from(found);
         found
     }
@@ -211,9 +244,9 @@ impl Machine {
     fn prefetch(&mut self, at: usize, address: u64, mapped: u32) {
         let shift = self.entry_size(mapped);
         let number = address >> shift;
-        let key = number * 64 + u64::from(shift);
+        let key = self.key(shift, number);
         let array = &self.arrays[at];
-        let entry = array.entry(shift, number);
+        let entry = array.entry(key);
         let buffered = array.prefetch.as_ref().unwrap().held.contains(number, key);
         if array.shifts.contains(&shift) && !array.held.contains(entry.0, entry.1) && !buffered {
             let read = self.walk(address, mapped);
@@ -236,10 +269,10 @@ impl Machine {
     }
 
     /// Puts a page into an array; what leaves goes down, and so on.
-    fn put(&mut self, at: usize, shift: u32, number: u64) {
-        let (number, key) = self.arrays[at].entry(shift, number);
+    fn put(&mut self, at: usize, key: u64) {
+        let (number, key) = self.arrays[at].entry(key);
         let Some(gone) = self.arrays[at].held.fill(number, key) else { return };
-        let (number, shift) = (gone / 64, (gone % 64) as u32);
+        let (_, shift) = page_of(gone);
         // The arrays of the nearest level below, kind by kind, that hold such pages.
         let mut heirs = std::collections::BTreeSet::new();
         for served in (0..3).filter(|&served| self.arrays[at].takes(served, shift)) {
@@ -252,24 +285,25 @@ impl Machine {
             }));
         }
         for heir in heirs {
-            self.put(heir, shift, number);
+            self.put(heir, gone);
         }
     }
 
     /// Walks; returns the page-table entries read.
     fn walk(&mut self, address: u64, shift: u32) -> u64 {
-        let mut entries = self.table.reads(address, shift);
+        let key = self.key(shift, address >> shift);
+        let mut entries = self.table.reads(address, shift, key);
         for cache in &mut self.caches {
             if cache.shift <= shift {
                 cache.lookups += 1;
-            } else if cache.look_up(address >> cache.shift) {
+            } else if cache.look_up(self.space, address >> cache.shift) {
                 entries.retain(|&entry| entry < cache.shift);
             }
         }
         match &mut self.nested {
             Some(nested) => {
                 entries.reverse();
-                nested.walk(&entries, address, shift)
+                nested.walk(self.space, &entries, address, shift)
             }
             None => entries.len() as u64,
         }
@@ -283,23 +317,28 @@ impl Machine {
     }
 
     fn drop_entry(&mut self, shift: u32, number: u64) {
+        let key = self.key(shift, number);
         for array in &mut self.arrays {
-            array.remove(shift, number);
+            array.remove(key);
             if let Some(prefetch) = &mut array.prefetch {
-                prefetch.held.remove(number, number * 64 + u64::from(shift));
+                prefetch.held.remove(number, key);
             }
         }
-        self.table.drop_page(shift, number);
+        self.table.drop_page(key);
     }
 
     /// Drops walk-cache entries that map some byte of `[start, end)`.
     pub fn drop_tables(&mut self, start: u64, end: u64) {
         if let Some(nested) = &mut self.nested {
-            nested.drop_tables(start, end);
+            nested.drop_tables(self.space, start, end);
         }
         for cache in &mut self.caches {
-            let shift = cache.shift;
-            cache.held.remove_where(|prefix| {
+            let (shift, space) = (cache.shift, self.space);
+            cache.held.remove_where(|key| {
+                if key >> SPACE != space {
+                    return false;
+                }
+                let prefix = key % (1 << SPACE);
                 let (first, last) = (prefix << shift, (prefix << shift) + (1 << shift) - 1);
                 last >= start && first < end
             });

@@ -1,6 +1,7 @@
 //! A guest's memory and its host's tables, one entry at a time.
 
 use crate::Cache;
+use crate::machine::SPACE;
 use std::collections::BTreeMap;
 
 /// The host's side of a two-dimensional walk.
@@ -17,10 +18,11 @@ pub struct Nested {
     /// Whether that serves the program's pages.
     pub serves_pages: bool,
     /// Entries that point to tables: 1,000 times the prefix, plus log2 of the bytes that the entry maps, plus 500 for
-    /// the host's.
+    /// the host's, with the address space of the guest's on top.
     pub entry_cache: Option<Cache>,
-    /// Guest-physical addresses of tables (false) and pages (true), by log2 of the bytes that they map and prefix.
-    pub places: BTreeMap<(bool, u32, u64), u64>,
+    /// Guest-physical addresses of tables (false) and pages (true), by address space, log2 of the bytes that they map
+    /// and prefix.
+    pub places: BTreeMap<(u64, bool, u32, u64), u64>,
     /// The first address not given out.
     pub end: u64,
     /// Entries of the guest read.
@@ -31,7 +33,7 @@ pub struct Nested {
 
 impl Nested {
     /// Where something lies; what was never used gets the next place.
-    fn place(&mut self, what: (bool, u32, u64), bytes: u64) -> u64 {
+    fn place(&mut self, what: (u64, bool, u32, u64), bytes: u64) -> u64 {
         if let Some(&place) = self.places.get(&what) {
             return place;
         }
@@ -45,45 +47,45 @@ impl Nested {
 
     /// Reads the guest's entries (log2 of the bytes that each maps, root first) of an address mapped at 2^`shift`
     /// bytes; returns how many of both sides were read.
-    pub fn walk(&mut self, entries: &[u32], address: u64, shift: u32) -> u64 {
+    pub fn walk(&mut self, space: u64, entries: &[u32], address: u64, shift: u32) -> u64 {
         let before = self.guest + self.host;
         for &entry in entries {
-            let table = self.place((false, entry + 9, address >> (entry + 9)), 4096);
+            let table = self.place((space, false, entry + 9, address >> (entry + 9)), 4096);
             self.translate(table + (address >> entry) % 512 * 8, true);
-            if entry == shift || !self.entry_held(address >> entry, entry) {
+            if entry == shift || !self.entry_held(space, address >> entry, entry) {
                 self.guest += 1;
             }
         }
-        let page = self.place((true, shift, address >> shift), 1 << shift);
+        let page = self.place((space, true, shift, address >> shift), 1 << shift);
         self.translate(page + address % (1 << shift), false);
         self.guest + self.host - before
     }
 
     fn translate(&mut self, address: u64, of_table: bool) {
         let tlb = self.nested_tlb.as_mut().filter(|_| of_table || self.serves_pages);
-        if tlb.is_some_and(|tlb| tlb.look_up(address >> self.page)) {
+        if tlb.is_some_and(|tlb| tlb.look_up(0, address >> self.page)) {
             return;
         }
         let mut entries: Vec<u32> =
             (0..self.levels).map(|i| 12 + 9 * i).filter(|&s| s >= self.page).rev().collect();
         for cache in &mut self.caches {
-            if cache.shift > self.page && cache.look_up(address >> cache.shift) {
+            if cache.shift > self.page && cache.look_up(0, address >> cache.shift) {
                 entries.retain(|&entry| entry < cache.shift);
             } else if cache.shift <= self.page {
                 cache.lookups += 1;
             }
         }
         for entry in entries {
-            if entry == self.page || !self.entry_held(address >> entry, 500 + entry) {
+            if entry == self.page || !self.entry_held(0, address >> entry, 500 + entry) {
                 self.host += 1;
             }
         }
     }
 
-    fn entry_held(&mut self, prefix: u64, kind: u32) -> bool {
+    fn entry_held(&mut self, space: u64, prefix: u64, kind: u32) -> bool {
         let Some(cache) = &mut self.entry_cache else { return false };
         cache.lookups += 1;
-        let key = prefix * 1000 + u64::from(kind);
+        let key = (space << SPACE) + prefix * 1000 + u64::from(kind);
         let hit = cache.held.touch(prefix, key);
         if hit {
             cache.hits += 1;
@@ -94,13 +96,22 @@ impl Nested {
     }
 
     /// Drops entries of the guest that map some byte of `[start, end)`.
-    pub fn drop_tables(&mut self, start: u64, end: u64) {
+    pub fn drop_tables(&mut self, space: u64, start: u64, end: u64) {
         if let Some(cache) = &mut self.entry_cache {
             cache.held.remove_where(|key| {
+                let own = key >> SPACE == space;
+                let key = key % (1 << SPACE);
                 let (prefix, shift) = (key / 1000, key % 1000);
                 let bytes = if shift < 500 { 1 << shift } else { 0 };
-                bytes > 0 && (prefix + 1) * bytes > start && prefix * bytes < end
+                own && bytes > 0 && (prefix + 1) * bytes > start && prefix * bytes < end
             });
+        }
+    }
+
+    /// Drops entries of the guest of one address space.
+    pub fn flush(&mut self, space: u64) {
+        if let Some(cache) = &mut self.entry_cache {
+            cache.held.remove_where(|key| key >> SPACE == space && key % (1 << SPACE) % 1000 < 500);
         }
     }
 }

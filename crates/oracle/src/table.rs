@@ -22,22 +22,23 @@ pub enum Table {
 
 impl Table {
     /// What is read from the root to the page's entry: for each read, log2 of the bytes that it maps, deepest first.
-    pub fn reads(&mut self, address: u64, shift: u32) -> Vec<u32> {
+    /// `key`: what identifies the page in all address spaces.
+    pub fn reads(&mut self, address: u64, shift: u32, key: u64) -> Vec<u32> {
         match self {
             Table::Radix { base, bits, levels } => {
                 let level_shifts = (0..*levels).map(|level| *base + *bits * level);
                 level_shifts.filter(|&level| level >= shift).collect()
             }
-            Table::Hashed(table) => vec![shift; table.buckets_to(shift, address >> shift)],
+            Table::Hashed(table) => vec![shift; table.buckets_to(address >> shift, key)],
             Table::Software => vec![shift],
         }
     }
 
     /// A page has lost its entry.
-    pub fn drop_page(&mut self, shift: u32, number: u64) {
+    pub fn drop_page(&mut self, key: u64) {
         if let Table::Hashed(table) = self {
             for entry in table.chains.iter_mut().flatten().flatten() {
-                if *entry == Some((shift, number)) {
+                if *entry == Some(key) {
                     *entry = None;
                 }
             }
@@ -45,8 +46,8 @@ impl Table {
     }
 }
 
-/// log2 of the size and number of the page of each entry that is not free.
-type Bucket = Vec<Option<(u32, u64)>>;
+/// The key of the page of each entry that is not free.
+type Bucket = Vec<Option<u64>>;
 
 /// A hashed page table.
 #[derive(Clone, Debug)]
@@ -67,9 +68,9 @@ impl Hashed {
     }
 
     /// Buckets read up to the one that holds the page, which is put into the first free entry if it is nowhere.
-    fn buckets_to(&mut self, shift: u32, number: u64) -> usize {
+    fn buckets_to(&mut self, number: u64, key: u64) -> usize {
         let chain = &mut self.chains[self.hash.set_of(number)];
-        let page = Some((shift, number));
+        let page = Some(key);
         if let Some(bucket) = chain.iter().position(|bucket| bucket.contains(&page)) {
             return bucket + 1;
         }

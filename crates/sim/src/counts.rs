@@ -91,10 +91,13 @@ impl<O: WalkObserver> Pass<O> {
     /// Ends the pass and returns the counts of every specification, in the order given.
     pub fn finish(&mut self) -> Vec<DesignCounts> {
         self.settle();
-        let mappings: Vec<MappingId> = self.space.mappings().map(|(id, _)| id).collect();
-        for mapping in mappings {
-            self.note_extents(mapping);
+        let runs = self.store.asid;
+        for asid in self.all_spaces() {
+            self.enter(asid);
+            let mappings: Vec<MappingId> = self.space.mappings().map(|(id, _)| id).collect();
+            mappings.into_iter().for_each(|mapping| self.note_extents(mapping));
         }
+        self.enter(runs);
         let ended = self.retired.len();
         for unit in 0..self.store.units.len() {
             self.store.settle_unit(unit as u32);

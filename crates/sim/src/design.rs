@@ -4,6 +4,7 @@ use crate::first_level::FirstLevel;
 use crate::held::Held;
 use crate::reach::ReachFamily;
 use crate::siblings::{Miss, Siblings};
+use crate::spaces::Identifiers;
 use crate::store::{CLASSES, FETCH, LOAD, Page, PageStore, STORE};
 use pagewalk_mm::{AddressSpace, MappingId, PageSizePolicy, Scope};
 use pagewalk_setassoc::{Replacement, SetIndex};
@@ -63,6 +64,7 @@ pub(crate) struct Design {
     pub reach: Option<ReachFamily>,
     /// Designs that have this one's first level.
     pub siblings: Siblings,
+    pub identifiers: Identifiers,
     last_level: u8,
     /// Whether TLBs hold huge pages in pieces of base pages.
     pub in_pieces: bool,
@@ -120,6 +122,7 @@ impl Design {
         Design {
             reach: spec.reach.and_then(family),
             siblings: Siblings::default(),
+            identifiers: Identifiers::new(spec.machine.asids),
             last_level: last,
             in_pieces,
             gives_victims: spec.machine.tlbs.iter().any(|tlb| tlb.fills == Fills::Victims),
@@ -215,8 +218,9 @@ impl Design {
         if let Some(array) = self.array[class][size] {
             let victim = self.first[array].fill(store, self.bit, held, number);
             if let (Some(victim), true) = (victim, self.gives_victims) {
-                let (number, size) = numbered(store, victim);
-                self.lower.receive(self.first[array].index, number, self.sizes[size]);
+                let (number, size) = store.numbered(victim);
+                let asid = store.asid_of(victim);
+                self.lower.receive(self.first[array].index, asid, number, self.sizes[size]);
             }
         }
         self.lower.fill(kind, address, self.sizes[size], served);
@@ -326,17 +330,6 @@ impl Design {
     /// Whether its policy decides unit by unit.
     pub fn decides(&self) -> bool {
         self.policy.scope() == Scope::Mapping
-    }
-}
-
-/// The page number of what a TLB holds, and its size's index.
-fn numbered(store: &PageStore, held: Held) -> (u64, usize) {
-    let of_unit = |unit: u32| store.units[unit as usize].number;
-    match held {
-        Held::Page(id) => (store.pages[id as usize].vpn, SMALL),
-        Held::Unit(id) => (of_unit(id), HUGE),
-        // A block that is held has a unit with pages.
-        Held::Block(id) => (of_unit(store.blocks[id as usize].units[0]), HUGE),
     }
 }
 

@@ -95,14 +95,18 @@ impl FirstLevel {
 
     /// Says that another design, a copy of this one, holds the same.
     pub fn mark_residency(&self, store: &mut PageStore, design: usize) {
-        let held: Vec<Packed> = match &self.entries {
-            Entries::Lru(recency) => recency.held().collect(),
-            Entries::Other(array) => array.keys().map(Packed::from_key).collect(),
-        };
-        for held in held {
+        for held in self.held() {
             for class in self.served() {
-                *residency(store, held.get(), class) |= 1 << design;
+                *residency(store, held, class) |= 1 << design;
             }
+        }
+    }
+
+    /// Everything held, set by set.
+    pub fn held(&self) -> Vec<Held> {
+        match &self.entries {
+            Entries::Lru(recency) => recency.held().map(Packed::get).collect(),
+            Entries::Other(array) => array.keys().map(|key| Packed::from_key(key).get()).collect(),
         }
     }
 

@@ -64,6 +64,11 @@ impl Front {
         }
     }
 
+    /// The index of the entry that is this page's, which may have a namesake in another address space.
+    fn entry_of(&self, class: usize, vpn: u64, page: u32) -> Option<usize> {
+        self.find(class, vpn).filter(|&at| self.pages[at] == page)
+    }
+
     /// The page's place for `class`: the index of its entry, if it has one.
     #[inline]
     fn find(&self, class: usize, vpn: u64) -> Option<usize> {
@@ -104,6 +109,13 @@ impl PageStore {
     pub fn mind_hits(&mut self, sets: usize) {
         let sets = self.front.latest.as_ref().map_or(sets, |latest| sets.min(latest.sets()));
         self.front.latest = Some(Latest::new(sets));
+    }
+
+    /// Another address space runs: its pages have other sets' numbers.
+    pub fn forget_latest(&mut self) {
+        if let Some(latest) = &mut self.front.latest {
+            *latest = Latest::new(latest.sets());
+        }
     }
 
     /// What [`Latest::note`] says of a reference to a page; true where nobody minds hits.
@@ -338,7 +350,7 @@ impl PageStore {
 
     /// Takes a page out of the front, if it is there.
     pub fn front_remove_page(&mut self, class: usize, page: u32) {
-        if let Some(at) = self.front.find(class, self.pages[page as usize].vpn) {
+        if let Some(at) = self.front.entry_of(class, self.pages[page as usize].vpn, page) {
             self.front_clear_at(class, at);
         }
     }

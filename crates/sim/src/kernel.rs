@@ -102,7 +102,13 @@ impl<O: WalkObserver> Pass<O> {
 
     /// Notes how much of each unit of `mapping` is mapped now.
     pub(crate) fn note_extents(&mut self, mapping: MappingId) {
-        for unit in self.store.units.iter_mut().filter(|unit| unit.pages > 0 && unit.mapping == mapping) {
+        let asid = self.store.asid;
+        for unit in self
+            .store
+            .units
+            .iter_mut()
+            .filter(|unit| unit.pages > 0 && (unit.asid, unit.mapping) == (asid, mapping))
+        {
             unit.extent = unit.extent.max(extent(&self.space, mapping, unit.number, self.store.paging));
         }
     }

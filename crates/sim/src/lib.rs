@@ -36,6 +36,7 @@ mod profile;
 mod reach;
 mod recency;
 mod siblings;
+mod spaces;
 mod store;
 
 pub use attribution::{MappingCounts, NoObserver, Walk, WalkObserver};

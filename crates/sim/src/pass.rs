@@ -6,10 +6,13 @@ use crate::fetch::{FetchTable, SEVERAL};
 use crate::front::Told;
 use crate::kernel::{Follower, Untouched};
 use crate::siblings::alike;
+use crate::spaces::Parked;
 use crate::store::{FETCH, PageStore, bits, class_of};
 use pagewalk_mm::{AddressSpace, Change, MappingId, PageSizePolicy, Scope};
 use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Span};
+use pagewalk_translate::Asid;
 use pagewalk_units::{BlockId, Kind, Paging, RefIndex, VirtAddr};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// See [`Pass::DESIGNS_MAX`].
@@ -78,6 +81,8 @@ impl FetchCursor {
 /// One stream through many designs; see the crate's documentation for how.
 pub struct Pass<O: WalkObserver = NoObserver> {
     pub(crate) space: AddressSpace,
+    /// Address spaces that do not run now.
+    pub(crate) parked: FxHashMap<Asid, Parked>,
     pub(crate) store: PageStore,
     pub(crate) designs: Vec<Design>,
     /// Where the results of each of the specifications are: a design, and which of its siblings.
@@ -98,7 +103,7 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     /// Page counts of the first design that outlive their page: page number, mapping, walks.
     pub(crate) retired_walks: rustc_hash::FxHashMap<(u64, MappingId), [u64; 2]>,
     pub(crate) followers: Vec<Follower>,
-    fetches: FetchTable,
+    pub(crate) fetches: FetchTable,
     every_fetch: bool,
     changes: Vec<Change>,
 }
@@ -123,6 +128,7 @@ impl<O: WalkObserver> Pass<O> {
         let split = specs.iter().any(|spec| splits_data(&spec.machine));
         let mut pass = Pass {
             space: AddressSpace::default(),
+            parked: FxHashMap::default(),
             store: PageStore::new(paging),
             designs: Vec::new(),
             order: Vec::new(),

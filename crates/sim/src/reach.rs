@@ -100,6 +100,17 @@ impl ReachFamily {
         }
     }
 
+    /// Drops what `gone` says from every member.
+    pub fn flush(&mut self, gone: impl Fn(Held) -> bool) {
+        for (member, Member { slots, .. }) in self.members.iter_mut().enumerate() {
+            for slot in slots.iter_mut().filter(|slot| **slot != Packed::EMPTY && gone(slot.get())) {
+                let (kind, id) = slot.parts();
+                self.pages[kind][id].held &= !(1 << member);
+                *slot = Packed::EMPTY;
+            }
+        }
+    }
+
     /// Entries and misses of each member, in the order given.
     pub fn misses(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         self.members.iter().map(|member| (member.geometry.entries(), member.misses))

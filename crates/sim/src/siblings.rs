@@ -9,7 +9,7 @@ use crate::held::Held;
 use crate::reach::ReachFamily;
 use crate::store::FETCH;
 use pagewalk_setassoc::{Geometry, Replacement, SetIndex};
-use pagewalk_translate::{ArrayCounts, Filled, Fills, LowerLevels, MachineSpec, TlbSpec, Walker};
+use pagewalk_translate::{ArrayCounts, Asid, Filled, Fills, LowerLevels, MachineSpec, TlbSpec, Walker};
 use pagewalk_units::{Kind, PageSize, VirtAddr};
 use std::sync::Arc;
 
@@ -64,6 +64,7 @@ pub(crate) fn alike(first: &DesignSpec, other: &DesignSpec) -> bool {
         && other.reach.is_none()
         && first.machine.paging == other.machine.paging
         && in_pieces(&first.machine) == in_pieces(&other.machine)
+        && first.machine.asids == other.machine.asids
         && [first, other].iter().all(|spec| spec.machine.tlbs.iter().all(is_plain))
         && level(first) == level(other)
 }
@@ -139,6 +140,23 @@ impl Siblings {
                 lower.invalidate(number, size);
             }
             sibling.walker.invalidate_page(number, size);
+        }
+    }
+
+    /// Another address space runs.
+    pub fn enter(&mut self, asid: Asid) {
+        for sibling in &mut self.all {
+            sibling.walker.enter(asid);
+            sibling.lower.iter_mut().for_each(|lower| lower.enter(asid));
+        }
+    }
+
+    /// Drops everything of an address space; `gone`: what first levels hold of it.
+    pub fn flush(&mut self, asid: Asid, gone: impl Fn(Held) -> bool) {
+        self.family.flush(gone);
+        for sibling in &mut self.all {
+            sibling.walker.flush(asid);
+            sibling.lower.iter_mut().for_each(|lower| lower.flush(asid));
         }
     }
 

@@ -10,8 +10,11 @@
 //! holds it. Pages carry bits of designs that map them as base pages, units and blocks of those that map them as
 //! huge ones.
 
+use crate::design::{HUGE, SMALL};
 use crate::front::{Front, SLOTS};
+use crate::held::Held;
 use pagewalk_mm::MappingId;
+use pagewalk_translate::Asid;
 use pagewalk_units::{Kind, Paging, VirtAddr};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -52,6 +55,7 @@ pub(crate) struct Tally {
 #[derive(Clone, Debug)]
 pub(crate) struct Unit {
     pub number: u64,
+    pub asid: Asid,
     pub mapping: MappingId,
     pub block: u32,
     pub resident: [u64; CLASSES],
@@ -99,12 +103,14 @@ pub(crate) struct PageStore {
     pub unit_stamps: [Vec<u64>; CLASSES],
     pub now: u64,
     pub paging: Paging,
+    /// The address space that runs.
+    pub asid: Asid,
     pub front: Front,
     /// Designs that map every block as one huge page.
     pub block_designs: u64,
-    page_ids: FxHashMap<u64, u32>,
-    unit_ids: FxHashMap<(u64, MappingId), u32>,
-    block_ids: FxHashMap<u64, u32>,
+    page_ids: FxHashMap<Key, u32>,
+    unit_ids: FxHashMap<(Key, MappingId), u32>,
+    block_ids: FxHashMap<Key, u32>,
     free_pages: Vec<u32>,
     free_units: Vec<u32>,
     /// References by class in all, but for those that the front still holds.
@@ -113,10 +119,30 @@ pub(crate) struct PageStore {
     pub huge_refs: Vec<[u64; CLASSES]>,
 }
 
+/// The number of a page or block of one address space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Key(u64);
+
+impl Key {
+    /// Numbers have at most 52 bits.
+    const SHIFT: u32 = 56;
+
+    fn new(asid: Asid, number: u64) -> Key {
+        Key((asid.index() as u64) << Self::SHIFT | number)
+    }
+
+    /// The number, if it is of this space.
+    fn number(self, asid: Asid) -> Option<u64> {
+        let number = self.0 & ((1 << Self::SHIFT) - 1);
+        (self.0 >> Self::SHIFT == asid.index() as u64).then_some(number)
+    }
+}
+
 impl PageStore {
     pub fn new(paging: Paging) -> PageStore {
         PageStore {
             paging,
+            asid: Asid::default(),
             pages: Vec::new(),
             units: Vec::new(),
             blocks: Vec::new(),
@@ -151,12 +177,33 @@ impl PageStore {
     }
 
     pub fn find(&self, vpn: u64) -> Option<u32> {
-        self.page_ids.get(&vpn).copied()
+        self.page_ids.get(&Key::new(self.asid, vpn)).copied()
+    }
+
+    /// The address space of what an array holds.
+    pub fn asid_of(&self, held: Held) -> Asid {
+        let unit = match held {
+            Held::Page(id) => self.pages[id as usize].unit,
+            Held::Unit(id) => id,
+            // A block that is held has a unit with pages.
+            Held::Block(id) => self.blocks[id as usize].units[0],
+        };
+        self.units[unit as usize].asid
+    }
+
+    /// The page number of what an array holds, and its size's index.
+    pub fn numbered(&self, held: Held) -> (u64, usize) {
+        let of_unit = |unit: u32| self.units[unit as usize].number;
+        match held {
+            Held::Page(id) => (self.pages[id as usize].vpn, SMALL),
+            Held::Unit(id) => (of_unit(id), HUGE),
+            Held::Block(id) => (of_unit(self.blocks[id as usize].units[0]), HUGE),
+        }
     }
 
     /// The id of a block that something was touched in.
     pub fn block_at(&self, number: u64) -> Option<u32> {
-        self.block_ids.get(&number).copied()
+        self.block_ids.get(&Key::new(self.asid, number)).copied()
     }
 
     /// The units of a block.
@@ -172,19 +219,21 @@ impl PageStore {
         small.fold(0, |set, unit| set | unit.small)
     }
 
-    /// Ids of the live pages inside `vpns`, by ascending page number.
+    /// Ids of the live pages of the space that runs inside `vpns`, by ascending page number.
     pub fn pages_in(&self, vpns: Range<u64>) -> Vec<u32> {
         let few = vpns.end.saturating_sub(vpns.start) <= self.page_ids.len() as u64;
         if few {
             return vpns.filter_map(|vpn| self.find(vpn)).collect();
         }
-        let mut found: Vec<(u64, u32)> =
-            self.page_ids.iter().filter(|(vpn, _)| vpns.contains(vpn)).map(|(&v, &p)| (v, p)).collect();
+        let within = |(key, &page): (&Key, &u32)| {
+            Some((key.number(self.asid).filter(|vpn| vpns.contains(vpn))?, page))
+        };
+        let mut found: Vec<(u64, u32)> = self.page_ids.iter().filter_map(within).collect();
         found.sort_unstable();
         found.into_iter().map(|(_, page)| page).collect()
     }
 
-    /// Ids of all live pages, by ascending page number.
+    /// Ids of all its live pages, by ascending page number.
     pub fn live(&self) -> Vec<u32> {
         self.pages_in(0..u64::MAX)
     }
@@ -248,17 +297,19 @@ impl PageStore {
         let id = place(&mut self.pages, &mut self.free_pages, page);
         self.tallies.resize(self.pages.len(), Tally::default());
         self.tallies[id as usize] = Tally::default();
-        self.page_ids.insert(vpn, id);
+        self.page_ids.insert(Key::new(self.asid, vpn), id);
         id
     }
 
     fn unit_of(&mut self, number: u64, mapping: MappingId, born: u64) -> u32 {
-        if let Some(&id) = self.unit_ids.get(&(number, mapping)) {
+        let key = (Key::new(self.asid, number), mapping);
+        if let Some(&id) = self.unit_ids.get(&key) {
             return id;
         }
         let block = self.block_of(number);
         let unit = Unit {
             number,
+            asid: self.asid,
             mapping,
             block,
             resident: [0; CLASSES],
@@ -274,13 +325,14 @@ impl PageStore {
         };
         let id = place(&mut self.units, &mut self.free_units, unit);
         resize_stamps(&mut self.unit_stamps, id);
-        self.unit_ids.insert((number, mapping), id);
+        self.unit_ids.insert(key, id);
         self.blocks[block as usize].units.push(id);
         id
     }
 
     fn block_of(&mut self, number: u64) -> u32 {
-        if let Some(&id) = self.block_ids.get(&number) {
+        let key = Key::new(self.asid, number);
+        if let Some(&id) = self.block_ids.get(&key) {
             return id;
         }
         let id = id_of(self.blocks.len());
@@ -291,7 +343,7 @@ impl PageStore {
             pages_peak: 0,
             born: 0,
         });
-        self.block_ids.insert(number, id);
+        self.block_ids.insert(key, id);
         id
     }
 
@@ -300,7 +352,7 @@ impl PageStore {
     pub fn remove_page(&mut self, page: u32) {
         let (vpn, unit) = (self.pages[page as usize].vpn, self.pages[page as usize].unit);
         debug_assert_eq!(self.pages[page as usize].resident, [0; CLASSES]);
-        self.page_ids.remove(&vpn);
+        self.page_ids.remove(&Key::new(self.asid, vpn));
         self.free_pages.push(page);
         let unit = &mut self.units[unit as usize];
         unit.pages -= 1;
@@ -309,9 +361,9 @@ impl PageStore {
 
     /// Forgets a unit without pages.
     pub fn remove_unit(&mut self, unit: u32) {
-        let Unit { number, mapping, block, pages, .. } = self.units[unit as usize];
+        let Unit { number, asid, mapping, block, pages, .. } = self.units[unit as usize];
         debug_assert_eq!(pages, 0);
-        self.unit_ids.remove(&(number, mapping));
+        self.unit_ids.remove(&(Key::new(asid, number), mapping));
         self.blocks[block as usize].units.retain(|&u| u != unit);
         for stamps in &mut self.unit_stamps {
             stamps[unit as usize] = 0;

@@ -1,15 +1,16 @@
 //! The pass against the slow models of `oracle`: all counters, on random machines of random page formats and random
 //! streams with page crossings, unmaps, discards and protections. Mappings are not aligned to larger base pages.
 
+mod equal;
 mod random;
 mod slow;
 
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
-use pagewalk_oracle::{Cache, Counts, Paging, Prefetch};
+use pagewalk_oracle::Paging;
 use pagewalk_setassoc::{Replacement, SetIndex};
 use pagewalk_sim::{DesignSpec, NoObserver, Pass};
 use pagewalk_trace::Event;
-use pagewalk_translate::{Fills, MachineSpec, PrefetchCounts};
+use pagewalk_translate::{Fills, MachineSpec};
 use proptest::prelude::*;
 use random::{Op, Random};
 use slow::{Slow, feed};
@@ -69,36 +70,7 @@ fn check(seed: u64) {
         program.ops.iter().for_each(|op| slow.op(&program, op));
     }
     for (fast, slow) in pass.finish().iter().zip(&slows) {
-        let arrays: Vec<_> = fast.arrays.iter().map(|a| (a.lookups, a.hits)).collect();
-        let expected: Vec<_> = slow.machine.arrays.iter().map(|a| (a.lookups, a.hits)).collect();
-        assert_eq!(arrays, expected, "arrays of {} (seed {seed})", fast.name);
-        let prefetches: Vec<_> = fast.prefetchers.iter().map(|p| p.counts).collect();
-        let expected = slow.machine.arrays.iter().filter_map(|array| array.prefetch.as_ref());
-        let expected: Vec<_> = expected
-            .map(|&Prefetch { issued, useful, walk_references, .. }| PrefetchCounts {
-                issued,
-                useful,
-                walk_references,
-            })
-            .collect();
-        assert_eq!(prefetches, expected, "prefetches of {} (seed {seed})", fast.name);
-        let counts = Counts {
-            walks_fetch: fast.walks_fetch,
-            walks_data: fast.walks_data,
-            walk_references: fast.walk_references,
-            lower_hits: fast.lower_hits,
-        };
-        assert_eq!(counts, slow.machine.counts, "walks of {} (seed {seed})", fast.name);
-        let caches: Vec<_> = fast.walk_caches.iter().map(|c| (c.lookups, c.hits)).collect();
-        let mut expected: Vec<&Cache> = slow.machine.caches.iter().collect();
-        if let Some(nested) = &slow.machine.nested {
-            let read = fast.nested_walk_references.map(|read| (read.guest, read.host));
-            assert_eq!(read, Some((nested.guest, nested.host)), "entries of {} (seed {seed})", fast.name);
-            expected.extend(&nested.caches);
-            expected.extend(nested.nested_tlb.iter().chain(&nested.entry_cache));
-        }
-        let expected: Vec<_> = expected.iter().map(|c| (c.lookups, c.hits)).collect();
-        assert_eq!(caches, expected, "walk caches of {} (seed {seed})", fast.name);
+        equal::assert_equal(fast, &slow.machine, seed);
         assert_eq!(fast.pages_touched, slow.kernel.faults, "pages of {} (seed {seed})", fast.name);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::nested::NestedCounts;
 use crate::walker::WalkCacheCounts;
-use crate::{HashedWalker, NestedWalker, RadixWalker, WalkerSpec};
+use crate::{Asid, HashedWalker, NestedWalker, RadixWalker, WalkerSpec};
 use pagewalk_units::{PageSize, VirtAddr};
 
 /// Whatever finds the translation that no TLB has.
@@ -27,6 +27,25 @@ impl Walker {
             WalkerSpec::Hashed(spec) => Walker::Hashed(HashedWalker::new(spec)),
             WalkerSpec::Nested(spec) => Walker::Nested(Box::new(NestedWalker::new(spec))),
             WalkerSpec::Software => Walker::Software,
+        }
+    }
+
+    /// From now on addresses are those of this address space.
+    pub fn enter(&mut self, asid: Asid) {
+        match self {
+            Walker::Radix(walker) => walker.enter(asid),
+            Walker::Hashed(walker) => walker.enter(asid),
+            Walker::Nested(walker) => walker.enter(asid),
+            Walker::Software => {}
+        }
+    }
+
+    /// Drops everything that it caches of an address space.
+    pub fn flush(&mut self, asid: Asid) {
+        match self {
+            Walker::Radix(walker) => walker.flush(asid),
+            Walker::Nested(walker) => walker.flush(asid),
+            Walker::Hashed(_) | Walker::Software => {}
         }
     }
 

@@ -3,7 +3,7 @@
 mod tlb;
 mod walker;
 
-use crate::{CostSpec, MachineError, MachineSpec, Match};
+use crate::{Asid, CostSpec, MachineError, MachineSpec, Match};
 use pagewalk_setassoc::{Geometry, Replacement, SetArray, SetIndex};
 use pagewalk_units::{PageSize, Paging};
 use serde::Deserialize;
@@ -16,6 +16,8 @@ struct File {
     schema: u32,
     name: String,
     title: Option<String>,
+    #[serde(default)]
+    asids: u32,
     #[serde(default)]
     tlb: Vec<FileTlb>,
     paging: Option<FilePaging>,
@@ -92,6 +94,9 @@ impl MachineSpec {
         if parsed.schema != 1 {
             return Err(rule(format!("schema = {}: this version reads schema = 1", parsed.schema)));
         }
+        if parsed.asids > Asid::COUNT {
+            return Err(rule(format!("asids = {}: from 0 to {} are possible", parsed.asids, Asid::COUNT)));
+        }
         let paging = parsed.paging.map(FilePaging::check).transpose().map_err(rule)?;
         let (walker, paging, refill_cycles) = parsed.walker.check(file, paging)?;
         let tlbs = parsed.tlb.into_iter().map(|tlb| tlb.check(file)).collect::<Result<Vec<_>, _>>()?;
@@ -99,6 +104,7 @@ impl MachineSpec {
             title: parsed.title.unwrap_or_else(|| parsed.name.clone()),
             name: parsed.name,
             paging,
+            asids: parsed.asids,
             tlbs,
             walker,
             cost: parsed.cost.check(refill_cycles).map_err(rule)?,

@@ -12,7 +12,7 @@
 //!   it out when the page is unmapped, discarded, protected anew or changes its size. What follows in the chain
 //!   stays where it is; the place is taken again by the next entry that comes.
 //!
-//! The table holds the pages of one process. There are no page-walk caches: there are no upper levels. Not
+//! One table holds the pages of all address spaces that run on a processor. There are no page-walk caches: there are no upper levels. Not
 //! modelled: PowerPC's second hash instead of chains, and clustered entries.
 //!
 //! Sources: Huck, Hays, "Architectural Support for Translation Table Management in Large Address Space Machines",
@@ -20,7 +20,7 @@
 //! buckets of a cache line, so that a walk is about one reference. PowerPC Architecture Book III: groups of
 //! eight.
 
-use crate::{HashedSpec, page_key};
+use crate::{Asid, HashedSpec, page_key};
 use pagewalk_setassoc::{Geometry, SetIndex};
 use pagewalk_units::{PageSize, VirtAddr};
 use rustc_hash::FxHashMap;
@@ -37,6 +37,8 @@ pub struct HashedWalker {
     entries_per_bucket: usize,
     /// The places of each chain that has any, in order.
     chains: FxHashMap<usize, Vec<u64>>,
+    /// The address space that runs.
+    asid: Asid,
 }
 
 impl HashedWalker {
@@ -47,7 +49,13 @@ impl HashedWalker {
             index: spec.index,
             entries_per_bucket: spec.entries_per_bucket as usize,
             chains: FxHashMap::default(),
+            asid: Asid::default(),
         }
+    }
+
+    /// From now on addresses are those of this address space.
+    pub fn enter(&mut self, asid: Asid) {
+        self.asid = asid;
     }
 
     fn chain(&mut self, number: u64) -> &mut Vec<u64> {
@@ -57,7 +65,7 @@ impl HashedWalker {
     /// Walks to the entry of `address`, mapped at `size`; returns the buckets read.
     pub fn walk(&mut self, address: VirtAddr, size: PageSize) -> u32 {
         let number = size.number(address);
-        let key = page_key(number, size);
+        let key = self.asid.tag(page_key(number, size));
         let per_bucket = self.entries_per_bucket;
         let chain = self.chain(number);
         let place = chain.iter().position(|&held| held == key).unwrap_or_else(|| {
@@ -73,7 +81,7 @@ impl HashedWalker {
 
     /// Takes the page's entry out of the table.
     pub fn remove(&mut self, number: u64, size: PageSize) {
-        let key = page_key(number, size);
+        let key = self.asid.tag(page_key(number, size));
         let chain = self.chain(number);
         if let Some(place) = chain.iter().position(|&held| held == key) {
             chain[place] = FREE;

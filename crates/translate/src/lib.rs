@@ -6,6 +6,7 @@
 //! `sim`, which sees every reference.
 
 mod any_walker;
+mod asid;
 mod error;
 mod file;
 mod hashed;
@@ -18,6 +19,7 @@ mod spec;
 mod walker;
 
 pub use any_walker::Walker;
+pub use asid::Asid;
 pub use error::MachineError;
 pub use hashed::HashedWalker;
 pub use lower::{ArrayCounts, Filled, LowerLevels, page_key};

@@ -10,7 +10,7 @@
 //! [`Fills::Walks`]. Levels are filled from the first down, each giving what it replaces to its receivers at once; a
 //! received translation that is held already counts as used.
 
-use crate::{Fills, KindSet, MachineSpec, TlbSpec};
+use crate::{Asid, Fills, KindSet, MachineSpec, TlbSpec};
 use pagewalk_setassoc::SetArray;
 use pagewalk_units::{Kind, PageSize, VirtAddr};
 
@@ -40,6 +40,8 @@ pub struct LowerLevels {
     last_level: u8,
     /// Who receives the victims of whom.
     receivers: Vec<Receiver>,
+    /// The address space that runs.
+    asid: Asid,
 }
 
 #[derive(Clone, Debug)]
@@ -89,9 +91,9 @@ impl Lower {
     }
 
     /// What an entry is found by: the number that chooses its set, and its key.
-    fn entry(&self, number: u64, size: PageSize) -> (u64, u64) {
+    fn entry(&self, asid: Asid, number: u64, size: PageSize) -> (u64, u64) {
         let number = number >> self.pages_shift;
-        (number, page_key(number, size))
+        (number, asid.tag(page_key(number, size)))
     }
 
     /// Whether pages of `size` come to it, for `kind`, only as victims.
@@ -136,7 +138,19 @@ impl LowerLevels {
                 receivers.extend((sizes != 0).then_some(Receiver { from, sizes, to }));
             }
         }
-        LowerLevels { arrays, last_level: machine.last_level(), receivers }
+        LowerLevels { arrays, last_level: machine.last_level(), receivers, asid: Asid::default() }
+    }
+
+    /// From now on pages are those of this address space.
+    pub fn enter(&mut self, asid: Asid) {
+        self.asid = asid;
+    }
+
+    /// Drops everything of an address space.
+    pub fn flush(&mut self, asid: Asid) {
+        for lower in &mut self.arrays {
+            lower.array.remove_where(|key| Asid::split(key).0 == asid);
+        }
     }
 
     /// Looks a page that missed the first level up, level by level. [`LowerLevels::fill`] is due then.
@@ -150,7 +164,7 @@ impl LowerLevels {
                 continue;
             }
             lower.counts.lookups += 1;
-            let (number, key) = lower.entry(size.number(address), size);
+            let (number, key) = lower.entry(self.asid, size.number(address), size);
             let hit = lower.holds(size)
                 && if lower.takes_victims(kind, size) {
                     lower.array.remove(number, key)
@@ -180,7 +194,7 @@ impl LowerLevels {
                 && lower.serves.has(kind)
                 && !lower.takes_victims(kind, size)
             {
-                let (number, key) = lower.entry(size.number(address), size);
+                let (number, key) = lower.entry(self.asid, size.number(address), size);
                 let victim = lower.array.fill(number, key);
                 self.receive_from(at, victim);
             }
@@ -191,7 +205,7 @@ impl LowerLevels {
     pub fn holds(&self, index: usize, number: u64, size: PageSize) -> bool {
         let mut arrays = self.arrays.iter().filter(|lower| lower.index == index);
         arrays.any(|lower| {
-            let (number, key) = lower.entry(number, size);
+            let (number, key) = lower.entry(self.asid, number, size);
             lower.holds(size) && lower.array.contains(number, key)
         })
     }
@@ -201,12 +215,12 @@ impl LowerLevels {
         self.receivers.iter().any(|receiver| receiver.from == from)
     }
 
-    /// Takes the page with this number at `size`, which the machine's array `from` replaced.
-    pub fn receive(&mut self, from: usize, number: u64, size: PageSize) {
+    /// Takes the page of `asid` with this number at `size`, which the machine's array `from` replaced.
+    pub fn receive(&mut self, from: usize, asid: Asid, number: u64, size: PageSize) {
         for at in 0..self.receivers.len() {
             let Receiver { from: giver, sizes, to } = self.receivers[at];
             if giver == from && sizes >> size.shift() & 1 == 1 {
-                let victim = self.arrays[to].array.fill(number, page_key(number, size));
+                let victim = self.arrays[to].array.fill(number, asid.tag(page_key(number, size)));
                 self.receive_from(to, victim);
             }
         }
@@ -215,8 +229,9 @@ impl LowerLevels {
     /// Passes on what one of these arrays replaced.
     fn receive_from(&mut self, at: usize, victim: Option<u64>) {
         if let (Some(key), false) = (victim, self.receivers.is_empty()) {
+            let (asid, key) = Asid::split(key);
             let size = PageSize::from_shift((key & 63) as u32).expect("keys are made of page sizes");
-            self.receive(self.arrays[at].index, key >> 6, size);
+            self.receive(self.arrays[at].index, asid, key >> 6, size);
         }
     }
 
@@ -224,7 +239,7 @@ impl LowerLevels {
     pub fn invalidate(&mut self, number: u64, size: PageSize) {
         for lower in &mut self.arrays {
             if lower.holds(size) {
-                let (number, key) = lower.entry(number, size);
+                let (number, key) = lower.entry(self.asid, number, size);
                 lower.array.remove(number, key);
             }
         }
@@ -268,11 +283,11 @@ mod tests {
         // A walk for page 1 fills the first level alone; page 2 then displaces it.
         lower.fill(Kind::Load, page(1), SIZE, Filled::Walk);
         assert_eq!(lower.look_up(Kind::Load, page(1), SIZE), Filled::Walk);
-        lower.receive(0, 1, SIZE);
+        lower.receive(0, Asid::default(), 1, SIZE);
         for turn in 0..4 {
             let (wanted, displaced) = if turn % 2 == 0 { (1, 2) } else { (2, 1) };
             assert_eq!(lower.look_up(Kind::Load, page(wanted), SIZE), Filled::Level(2));
-            lower.receive(0, displaced, SIZE);
+            lower.receive(0, Asid::default(), displaced, SIZE);
         }
     }
 
@@ -281,8 +296,8 @@ mod tests {
         let arrays =
             array("l1", 1, 1, "walks") + &array("l2", 2, 1, "victims") + &array("l3", 3, 1, "victims");
         let mut lower = LowerLevels::new(&machine(&arrays));
-        lower.receive(0, 1, SIZE);
-        lower.receive(0, 2, SIZE);
+        lower.receive(0, Asid::default(), 1, SIZE);
+        lower.receive(0, Asid::default(), 2, SIZE);
         assert_eq!(lower.look_up(Kind::Fetch, page(1), SIZE), Filled::Level(3));
         assert_eq!(lower.look_up(Kind::Fetch, page(1), SIZE), Filled::Walk, "it moved up");
         assert_eq!(lower.look_up(Kind::Fetch, page(2), SIZE), Filled::Level(2));

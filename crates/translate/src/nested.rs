@@ -35,7 +35,7 @@
 //! ASPLOS 2008: the walk, the nested TLB, and a page-walk cache for both dimensions, here the entry cache; AMD64
 //! Architecture Programmer's Manual vol. 2, 15.25; Intel SDM vol. 3C, 29.4 (combined mappings: the guest's caches).
 
-use crate::{NestedSpec, RadixWalker, WalkCacheCounts};
+use crate::{Asid, NestedSpec, RadixWalker, WalkCacheCounts};
 use pagewalk_setassoc::SetArray;
 use pagewalk_units::{PageSize, VirtAddr};
 use rustc_hash::FxHashMap;
@@ -61,6 +61,8 @@ pub struct NestedWalker {
     entry_cache: Option<Cache>,
     memory: GuestMemory,
     counts: NestedCounts,
+    /// The guest's address space that runs.
+    asid: Asid,
 }
 
 /// A cache and its counts.
@@ -112,6 +114,24 @@ impl NestedWalker {
             entry_cache: spec.entry_cache.map(|cache| Cache::new(cache.array())),
             memory: GuestMemory::default(),
             counts: NestedCounts::default(),
+            asid: Asid::default(),
+        }
+    }
+
+    /// From now on addresses are those of this address space of the guest.
+    pub fn enter(&mut self, asid: Asid) {
+        self.asid = asid;
+        self.guest.enter(asid);
+    }
+
+    /// Drops what is cached of the guest's tables of one address space. The host's stay.
+    pub fn flush(&mut self, asid: Asid) {
+        self.guest.flush(asid);
+        if let Some(cache) = &mut self.entry_cache {
+            cache.array.remove_where(|key| {
+                let (of, key) = Asid::split(key);
+                of == asid && key & 1 == Dimension::Guest as u64
+            });
         }
     }
 
@@ -122,14 +142,14 @@ impl NestedWalker {
         let mut read = 0;
         for height in (leaf..leaf + entries).rev() {
             let table = address.0 >> self.guest.shift(height + 1);
-            let place = self.memory.place(Guest::Table(height, table), self.guest.table_bytes());
+            let place = self.memory.place(Guest::Table(self.asid, height, table), self.guest.table_bytes());
             let prefix = address.0 >> self.guest.shift(height);
             read += self.translate(place + prefix % self.guest.table_entries() * 8, true);
             let held = height > leaf && self.entry_held(Dimension::Guest, height, prefix);
             self.counts.guest += u64::from(!held);
             read += u32::from(!held);
         }
-        let place = self.memory.place(Guest::Page(size, size.number(address)), size.bytes());
+        let place = self.memory.place(Guest::Page(self.asid, size, size.number(address)), size.bytes());
         read + self.translate(place + address.0 % size.bytes(), false)
     }
 
@@ -156,7 +176,8 @@ impl NestedWalker {
     /// Whether the entry cache had an entry that points to a table. An entry's place in its table is what chooses the
     /// set, as its address would.
     fn entry_held(&mut self, dimension: Dimension, height: u32, prefix: u64) -> bool {
-        let key = entry_key(dimension, height, prefix);
+        let asid = if dimension == Dimension::Guest { self.asid } else { Asid::default() };
+        let key = asid.tag(entry_key(dimension, height, prefix));
         self.entry_cache.as_mut().is_some_and(|cache| cache.look_up(prefix, key))
     }
 
@@ -166,8 +187,11 @@ impl NestedWalker {
         let last = start.0 + (bytes - 1);
         let Some(cache) = &mut self.entry_cache else { return };
         cache.array.remove_where(|key| {
+            let (asid, key) = Asid::split(key);
             let shift = self.guest.shift((key >> 1 & 7) as u32);
-            key & 1 == Dimension::Guest as u64 && (start.0 >> shift..=last >> shift).contains(&(key >> 4))
+            asid == self.asid
+                && key & 1 == Dimension::Guest as u64
+                && (start.0 >> shift..=last >> shift).contains(&(key >> 4))
         });
     }
 
@@ -191,9 +215,9 @@ impl NestedWalker {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Guest {
     /// A table of this height, by the prefix of the addresses that it maps.
-    Table(u32, u64),
+    Table(Asid, u32, u64),
     /// A page of the program, by its number.
-    Page(PageSize, u64),
+    Page(Asid, PageSize, u64),
 }
 
 /// Guest-physical memory, given out in order of first use.

@@ -10,7 +10,7 @@
 //! "Software Prefetching and Caching for Translation Lookaside Buffers", OSDI 1994. `docs/adding-a-machine.md` says
 //! what they leave open and what is taken here.
 
-use crate::{KindSet, MachineSpec, page_key};
+use crate::{Asid, KindSet, MachineSpec, page_key};
 use pagewalk_setassoc::SetArray;
 use pagewalk_units::{Kind, PageSize};
 
@@ -34,6 +34,8 @@ pub struct Prefetcher {
     sizes: Vec<PageSize>,
     buffer: SetArray,
     counts: PrefetchCounts,
+    /// The address space that runs.
+    asid: Asid,
 }
 
 impl Prefetcher {
@@ -47,9 +49,24 @@ impl Prefetcher {
                 sizes: tlb.page_sizes.clone(),
                 buffer: tlb.prefetch?.array(),
                 counts: PrefetchCounts::default(),
+                asid: Asid::default(),
             })
         });
         prefetcher.collect()
+    }
+
+    /// From now on pages are those of this address space.
+    pub fn enter(&mut self, asid: Asid) {
+        self.asid = asid;
+    }
+
+    /// Drops everything of an address space.
+    pub fn flush(&mut self, asid: Asid) {
+        self.buffer.remove_where(|key| Asid::split(key).0 == asid);
+    }
+
+    fn key(&self, number: u64, size: PageSize) -> u64 {
+        self.asid.tag(page_key(number, size))
     }
 
     /// Whether it looks after references of `kind` to pages of `size`.
@@ -59,26 +76,26 @@ impl Prefetcher {
 
     /// Takes the page with this number at `size` out of the buffer; says whether it was there.
     pub fn claim(&mut self, number: u64, size: PageSize) -> bool {
-        let found = self.buffer.remove(number, page_key(number, size));
+        let found = self.buffer.remove(number, self.key(number, size));
         self.counts.useful += u64::from(found);
         found
     }
 
     /// Whether a page that is due has to be fetched: the array can hold it and the buffer has it not.
     pub fn wants(&self, number: u64, size: PageSize) -> bool {
-        self.sizes.contains(&size) && !self.buffer.contains(number, page_key(number, size))
+        self.sizes.contains(&size) && !self.buffer.contains(number, self.key(number, size))
     }
 
     /// Puts a page that was walked for into the buffer; the walk read so many page-table entries.
     pub fn put(&mut self, number: u64, size: PageSize, walk_references: u32) {
-        self.buffer.insert(number, page_key(number, size));
+        self.buffer.insert(number, self.key(number, size));
         self.counts.issued += 1;
         self.counts.walk_references += u64::from(walk_references);
     }
 
     /// Drops the page with this number at `size`.
     pub fn invalidate(&mut self, number: u64, size: PageSize) {
-        self.buffer.remove(number, page_key(number, size));
+        self.buffer.remove(number, self.key(number, size));
     }
 
     /// What it did so far.

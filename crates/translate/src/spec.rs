@@ -33,6 +33,9 @@ pub struct MachineSpec {
     pub title: String,
     /// The page sizes that its kernel uses.
     pub paging: Paging,
+    /// Address-space identifiers that TLB entries can carry at one time; 0: a switch between address spaces flushes
+    /// the TLBs and what walkers cache.
+    pub asids: u32,
     /// TLB arrays in file order.
     pub tlbs: Vec<TlbSpec>,
     /// The page walker.

@@ -15,7 +15,7 @@
 //!
 //! Source: Intel SDM vol. 3A ch. 4; caches by level as in Barr, Cox, Rixner, ISCA 2010 (translation caches).
 
-use crate::{RadixSpec, WalkCacheSpec};
+use crate::{Asid, RadixSpec, WalkCacheSpec};
 use pagewalk_setassoc::SetArray;
 use pagewalk_units::{PageSize, VirtAddr};
 
@@ -62,6 +62,8 @@ pub struct RadixWalker {
     base_shift: u32,
     bits: u32,
     caches: Vec<Cache>,
+    /// The address space that runs.
+    asid: Asid,
 }
 
 impl RadixWalker {
@@ -79,6 +81,19 @@ impl RadixWalker {
             base_shift: format.paging().base().shift(),
             bits: format.bits(),
             caches: spec.caches.iter().map(cache).collect(),
+            asid: Asid::default(),
+        }
+    }
+
+    /// From now on addresses are those of this address space.
+    pub fn enter(&mut self, asid: Asid) {
+        self.asid = asid;
+    }
+
+    /// Drops everything of an address space.
+    pub fn flush(&mut self, asid: Asid) {
+        for cache in &mut self.caches {
+            cache.array.remove_where(|key| Asid::split(key).0 == asid);
         }
     }
 
@@ -114,12 +129,13 @@ impl RadixWalker {
                 continue; // At this level the walk meets its leaf, or has ended above: nothing to hold.
             }
             let prefix = address.0 >> *shift;
-            if array.touch(prefix, prefix) {
+            let key = self.asid.tag(prefix);
+            if array.touch(prefix, key) {
                 counts.hits += 1;
                 // Entries left to read: those of the levels below the one that was found.
                 read = read.min(height - leaf);
             } else {
-                array.fill(prefix, prefix);
+                array.fill(prefix, key);
             }
         }
         read
@@ -130,7 +146,10 @@ impl RadixWalker {
         let last = start.0 + (bytes - 1);
         for Cache { shift, array, .. } in &mut self.caches {
             let covered = start.0 >> *shift..=last >> *shift;
-            array.remove_where(|prefix| covered.contains(&prefix));
+            array.remove_where(|key| {
+                let (asid, prefix) = Asid::split(key);
+                asid == self.asid && covered.contains(&prefix)
+            });
         }
     }
 

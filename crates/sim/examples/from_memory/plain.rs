@@ -4,7 +4,7 @@
 use pagewalk_mm::{AddressSpace, Change};
 use pagewalk_setassoc::LruArray;
 use pagewalk_trace::{Analysis, Batch, Event};
-use pagewalk_translate::{Filled, LowerLevels, MachineSpec, Walker};
+use pagewalk_translate::{Asid, Filled, LowerLevels, MachineSpec, Walker};
 use pagewalk_units::{Kind, PageSize, RefIndex, VirtAddr, Vpn};
 
 const SIZE: PageSize = PageSize::FOUR_KIB;
@@ -59,7 +59,7 @@ impl Plain {
         if let Some(array) = array {
             let (index, array) = &mut self.arrays[array];
             if let Some(victim) = array.fill(vpn, vpn) {
-                self.lower.receive(*index, victim, SIZE);
+                self.lower.receive(*index, Asid::default(), victim, SIZE);
             }
         }
         self.lower.fill(kind, address, SIZE, served);

@@ -36,7 +36,7 @@ pub struct Program {
     pub ops: Vec<Op>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Op {
     Run { block: BlockId, addresses: Vec<u64> },
     Map { start: u64, pages: u64, anonymous: bool },

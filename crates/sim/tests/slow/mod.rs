@@ -56,7 +56,7 @@ impl Slow {
             WalkerSpec::Software => Table::Software,
         };
         let arrays = arrays.collect();
-        let machine = Machine { arrays, table, caches, nested, counts: Counts::default() };
+        let machine = Machine { arrays, table, caches, nested, counts: Counts::default(), space: 0 };
         Slow { machine, kernel: Kernel::new(paging, [base, huge]) }
     }
 

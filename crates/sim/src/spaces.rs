@@ -1,0 +1,129 @@
+//! Several address spaces on one processor: what a switch between them does to the TLBs and to the pass.
+//!
+//! Pages, units and blocks of all spaces lie in one store, each under its own page number with its space's identifier
+//! added; so first levels hold pages of several spaces at once and still find only those of the space that runs.
+
+use crate::attribution::{MappingCounts, NoObserver, WalkObserver};
+use crate::design::Design;
+use crate::fetch::FetchTable;
+use crate::held::Held;
+use crate::pass::Pass;
+use crate::store::PageStore;
+use pagewalk_mm::{AddressSpace, MappingId};
+use pagewalk_translate::Asid;
+use rustc_hash::FxHashMap;
+
+/// What belongs to a space that does not run.
+pub(crate) struct Parked {
+    space: AddressSpace,
+    fetches: FetchTable,
+    mappings: Vec<MappingCounts>,
+    retired_walks: FxHashMap<(u64, MappingId), [u64; 2]>,
+}
+
+impl Pass<NoObserver> {
+    /// From now on the stream is that of another address space, which need not have run before. Machines without
+    /// identifiers flush their TLBs. The others assign the identifiers that they have in turn, as Linux does on x86-64
+    /// (`choose_new_asid`): a space that has lost its own gets the next, whose holder is flushed.
+    pub fn switch_to(&mut self, asid: Asid) {
+        if asid != self.store.asid {
+            self.settle();
+            self.enter(asid);
+            for design in &mut self.designs {
+                design.switch_to(&mut self.store, asid);
+            }
+        }
+    }
+}
+
+impl<O: WalkObserver> Pass<O> {
+    /// Makes `asid` the space whose events, pages and blocks are meant.
+    pub(crate) fn enter(&mut self, asid: Asid) {
+        if asid == self.store.asid {
+            return;
+        }
+        let before = std::mem::replace(&mut self.store.asid, asid);
+        self.store.forget_latest();
+        let base = self.store.paging.base();
+        let new = || Parked {
+            space: AddressSpace::default(),
+            fetches: FetchTable::new(base),
+            mappings: Vec::new(),
+            retired_walks: FxHashMap::default(),
+        };
+        let Parked { space, fetches, mappings, retired_walks } =
+            self.parked.remove(&asid).unwrap_or_else(new);
+        let parked = Parked {
+            space: std::mem::replace(&mut self.space, space),
+            fetches: std::mem::replace(&mut self.fetches, fetches),
+            mappings: std::mem::replace(&mut self.mappings, mappings),
+            retired_walks: std::mem::replace(&mut self.retired_walks, retired_walks),
+        };
+        self.parked.insert(before, parked);
+    }
+
+    /// Address spaces seen, in order.
+    pub(crate) fn all_spaces(&self) -> Vec<Asid> {
+        let mut all: Vec<Asid> = self.parked.keys().copied().chain([self.store.asid]).collect();
+        all.sort_unstable();
+        all
+    }
+}
+
+/// Which spaces have one of a machine's identifiers.
+#[derive(Clone, Debug)]
+pub(crate) struct Identifiers {
+    /// By identifier. A machine without any has room for the space that runs.
+    holders: Vec<Option<Asid>>,
+    next: usize,
+}
+
+impl Identifiers {
+    /// `count` identifiers, the first of which the first space has.
+    pub fn new(count: u32) -> Identifiers {
+        let mut holders = vec![None; count.max(1) as usize];
+        holders[0] = Some(Asid::default());
+        Identifiers { next: 1 % holders.len(), holders }
+    }
+
+    /// Gives `asid` an identifier if it has none; returns the space that loses it.
+    fn assign(&mut self, asid: Asid) -> Option<Asid> {
+        if self.holders.contains(&Some(asid)) {
+            return None;
+        }
+        let loser = self.holders[self.next].replace(asid);
+        self.next = (self.next + 1) % self.holders.len();
+        loser
+    }
+}
+
+impl Design {
+    fn switch_to(&mut self, store: &mut PageStore, asid: Asid) {
+        if let Some(loser) = self.identifiers.assign(asid) {
+            self.flush(store, loser);
+        }
+        self.lower.enter(asid);
+        self.walker.enter(asid);
+        self.prefetchers.iter_mut().for_each(|prefetcher| prefetcher.enter(asid));
+        self.siblings.enter(asid);
+    }
+
+    /// Drops everything of an address space from the TLBs and what walkers cache.
+    fn flush(&mut self, store: &mut PageStore, asid: Asid) {
+        for array in &mut self.first {
+            let of_space = |held: &Held| store.asid_of(*held) == asid;
+            let gone: Vec<Held> = array.held().into_iter().filter(of_space).collect();
+            for held in gone {
+                let (number, _) = store.numbered(held);
+                array.remove(store, self.bit, held, number);
+            }
+        }
+        self.lower.flush(asid);
+        self.walker.flush(asid);
+        self.prefetchers.iter_mut().for_each(|prefetcher| prefetcher.flush(asid));
+        if let Some(reach) = &mut self.reach {
+            reach.flush(|held| store.asid_of(held) == asid);
+        }
+        self.siblings.flush(asid, |held| store.asid_of(held) == asid);
+    }
+}

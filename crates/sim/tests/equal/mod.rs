@@ -1,0 +1,39 @@
+//! All counters of a design and of its slow model.
+
+use pagewalk_oracle::{Cache, Counts, Machine, Prefetch};
+use pagewalk_sim::DesignCounts;
+use pagewalk_translate::PrefetchCounts;
+
+/// They are the same; `seed` is what to run again if not.
+pub fn assert_equal(fast: &DesignCounts, machine: &Machine, seed: u64) {
+    let arrays: Vec<_> = fast.arrays.iter().map(|a| (a.lookups, a.hits)).collect();
+    let expected: Vec<_> = machine.arrays.iter().map(|a| (a.lookups, a.hits)).collect();
+    assert_eq!(arrays, expected, "arrays of {} (seed {seed})", fast.name);
+    let prefetches: Vec<_> = fast.prefetchers.iter().map(|p| p.counts).collect();
+    let expected = machine.arrays.iter().filter_map(|array| array.prefetch.as_ref());
+    let expected: Vec<_> = expected
+        .map(|&Prefetch { issued, useful, walk_references, .. }| PrefetchCounts {
+            issued,
+            useful,
+            walk_references,
+        })
+        .collect();
+    assert_eq!(prefetches, expected, "prefetches of {} (seed {seed})", fast.name);
+    let counts = Counts {
+        walks_fetch: fast.walks_fetch,
+        walks_data: fast.walks_data,
+        walk_references: fast.walk_references,
+        lower_hits: fast.lower_hits,
+    };
+    assert_eq!(counts, machine.counts, "walks of {} (seed {seed})", fast.name);
+    let caches: Vec<_> = fast.walk_caches.iter().map(|c| (c.lookups, c.hits)).collect();
+    let mut expected: Vec<&Cache> = machine.caches.iter().collect();
+    if let Some(nested) = &machine.nested {
+        let read = fast.nested_walk_references.map(|read| (read.guest, read.host));
+        assert_eq!(read, Some((nested.guest, nested.host)), "entries of {} (seed {seed})", fast.name);
+        expected.extend(&nested.caches);
+        expected.extend(nested.nested_tlb.iter().chain(&nested.entry_cache));
+    }
+    let expected: Vec<_> = expected.iter().map(|c| (c.lookups, c.hits)).collect();
+    assert_eq!(caches, expected, "walk caches of {} (seed {seed})", fast.name);
+}

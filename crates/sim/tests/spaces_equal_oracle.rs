@@ -1,0 +1,108 @@
+//! Several address spaces on one processor against the slow models of `oracle`: all counters, with switches at random
+//! places, on machines with and without address-space identifiers.
+
+mod equal;
+mod random;
+mod slow;
+
+use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
+use pagewalk_oracle::{Kernel, Paging};
+use pagewalk_sim::{DesignSpec, NoObserver, Pass};
+use pagewalk_translate::{Asid, MachineSpec};
+use proptest::prelude::*;
+use random::{Program, Random};
+use slow::{Slow, feed};
+use std::sync::Arc;
+
+/// A slow machine with a kernel for each space, and who holds its identifiers.
+struct Spaces {
+    slow: Slow,
+    kernels: Vec<Kernel>,
+    runs: usize,
+    holders: Vec<Option<usize>>,
+    next: usize,
+}
+
+impl Spaces {
+    fn new(machine: &MachineSpec, paging: Paging, spaces: usize) -> Spaces {
+        let slow = Slow::new(machine, paging);
+        let kernels = vec![slow.kernel.clone(); spaces];
+        // Without identifiers, only the space that runs has entries.
+        let mut holders = vec![None; machine.asids.max(1) as usize];
+        holders[0] = Some(0);
+        let next = 1 % holders.len();
+        Spaces { slow, kernels, runs: 0, holders, next }
+    }
+
+    fn switch_to(&mut self, space: usize) {
+        if space == self.runs {
+            return;
+        }
+        self.kernels[self.runs] = std::mem::replace(&mut self.slow.kernel, self.kernels[space].clone());
+        self.runs = space;
+        if !self.holders.contains(&Some(space)) {
+            if let Some(loser) = self.holders[self.next] {
+                self.slow.machine.flush(loser as u64);
+            }
+            self.holders[self.next] = Some(space);
+            self.next = (self.next + 1) % self.holders.len();
+        }
+        self.slow.machine.space = space as u64;
+    }
+}
+
+fn check(seed: u64) {
+    let mut random = Random::new(seed);
+    let pages = random::pages(&mut random);
+    let spaces = 2 + random.below(3) as usize;
+    let programs: Vec<Program> = (0..spaces).map(|_| random::program(&mut random, true)).collect();
+    let pagings: [(Paging, Arc<dyn PageSizePolicy>); 3] = [
+        (Paging::Small, Arc::new(Small)),
+        (Paging::Everything, Arc::new(Everything)),
+        (Paging::Thp, Arc::new(Thp { mode: ThpMode::Always })),
+    ];
+    let (mut specs, mut slows) = (Vec::new(), Vec::new());
+    for index in 0..3 {
+        let mut machine = random::machine(&mut random, index, pages);
+        machine.asids = random.below(4) as u32;
+        let (paging, policy) = &pagings[random.below(3) as usize];
+        let name = format!("{} {paging:?} {} identifiers", machine.name, machine.asids);
+        slows.push(Spaces::new(&machine, *paging, spaces));
+        specs.push(DesignSpec { name, machine, policy: Arc::clone(policy), reach: None });
+    }
+    let mut pass = Pass::new(specs, NoObserver).unwrap();
+    let mut done = vec![0; spaces];
+    while (0..spaces).any(|space| done[space] < programs[space].ops.len()) {
+        let space = random.below(spaces as u64) as usize;
+        let program = &programs[space];
+        let end = (done[space] + 1 + random.below(300) as usize).min(program.ops.len());
+        let turn = Program { blocks: program.blocks.clone(), ops: program.ops[done[space]..end].to_vec() };
+        done[space] = end;
+        pass.switch_to(Asid::new(space as u32).unwrap());
+        feed(&mut pass, &turn, &mut random);
+        for slow in &mut slows {
+            slow.switch_to(space);
+            turn.ops.iter().for_each(|op| slow.slow.op(&turn, op));
+        }
+    }
+    for (fast, slow) in pass.finish().iter().zip(&slows) {
+        equal::assert_equal(fast, &slow.slow.machine, seed);
+        let others = (0..spaces).filter(|&space| space != slow.runs).map(|space| slow.kernels[space].faults);
+        let faults = slow.slow.kernel.faults + others.sum::<u64>();
+        assert_eq!(fast.pages_touched, faults, "pages of {} (seed {seed})", fast.name);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_counter_equals_the_oracles(seed in any::<u64>()) {
+        check(seed);
+    }
+}
+
+/// Random programs per run; `PAGEWALK_CASES` makes it a long one.
+fn cases() -> u32 {
+    std::env::var("PAGEWALK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(100)
+}
