@@ -121,7 +121,7 @@ fn number(text: &str) -> String {
 fn traces(traces: &[SweepTrace]) -> String {
     let row = |trace: &SweepTrace| {
         format!(
-            "<tr><td>{}</td><td class=\"name\"><code>{}</code></td>{}{}<td>{}</td></tr>",
+            "<tr><td class=\"unbroken\">{}</td><td class=\"name\"><code>{}</code></td>{}{}<td>{}</td></tr>",
             escape(&trace.name),
             escape(&shortened(&trace.command_line.join(" "))),
             number(&count(trace.instructions)),
@@ -151,8 +151,9 @@ fn comparisons(result: &SweepResult) -> String {
     }
     let row = |comparison: &Comparison| {
         let verdict = if comparison.agrees { "agrees" } else { "differs" };
-        let here: Vec<String> =
-            comparison.found.iter().map(|found| escape(&sweep_quotient(result, found))).collect();
+        let quotient =
+            |found| format!("<span class=\"unbroken\">{}</span>", escape(&sweep_quotient(result, found)));
+        let here: Vec<String> = comparison.found.iter().map(quotient).collect();
         format!(
             "<tr><td class=\"name\">{}<span class=\"sub\">{}</span></td><td>{}</td><td>{}</td>\
              <td><span class=\"verdict {verdict}\">{verdict}</span><span class=\"sub\">on {}: {}</span></td></tr>",
