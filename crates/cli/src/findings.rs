@@ -44,8 +44,7 @@ impl Namer {
         findings: &mut Findings<'_>,
         detail: Detail,
     ) -> ProcessResult {
-        let per_walk_reference = machines[0].cost.walk_reference;
-        let attribution = self.attribution(header.pid, findings, per_walk_reference, detail);
+        let attribution = self.attribution(header.pid, findings, detail);
         let space = findings.space();
         let what_if = findings.alternatives().into_iter().map(|a| what_if(&a, space, &machines[0]));
         let what_if = what_if.collect();
@@ -68,9 +67,9 @@ impl Namer {
         process
     }
 
-    fn attribution(&self, pid: u32, findings: &mut Findings<'_>, cost: u64, detail: Detail) -> Attribution {
-        let mappings = mappings(findings, cost);
-        let mut functions = self.functions(pid, findings, cost);
+    fn attribution(&self, pid: u32, findings: &mut Findings<'_>, detail: Detail) -> Attribution {
+        let mappings = mappings(findings);
+        let mut functions = self.functions(pid, findings);
         functions.truncate(if detail == Detail::Full { FUNCTIONS_MAX } else { 20 });
         let all = findings.pages();
         let kept = if detail == Detail::Full { PAGES_MAX.min(all.len()) } else { 0 };
@@ -84,7 +83,7 @@ impl Namer {
     }
 
     /// Walks by function: instructions of one function of one object are added up.
-    fn functions(&self, pid: u32, findings: &Findings<'_>, cost: u64) -> Vec<FunctionRow> {
+    fn functions(&self, pid: u32, findings: &Findings<'_>) -> Vec<FunctionRow> {
         let mut symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
         let mut jit = None;
         let mut rows: BTreeMap<(String, String), (FunctionRow, u64)> = BTreeMap::new();
@@ -114,7 +113,7 @@ impl Namer {
             let (sum, costliest) = rows.entry((info.name.clone(), name)).or_insert((row.clone(), 0));
             sum.walks_fetch += walks.walks_fetch;
             sum.walks_data += walks.walks_data;
-            sum.walk_cycles += walks.walk_references * cost;
+            sum.walk_cycles += walks.walk_cycles;
             if walks.walk_references > *costliest {
                 *costliest = walks.walk_references;
                 (sum.file, sum.line) = (row.file, row.line);
@@ -145,7 +144,7 @@ fn origin(origin: Origin) -> &'static str {
     }
 }
 
-fn mappings(findings: &mut Findings<'_>, cost: u64) -> Vec<MappingRow> {
+fn mappings(findings: &mut Findings<'_>) -> Vec<MappingRow> {
     let counts = findings.mappings();
     let space = findings.space();
     let row = |(id, counts): (MappingId, pagewalk_sim::MappingCounts)| {
@@ -161,7 +160,7 @@ fn mappings(findings: &mut Findings<'_>, cost: u64) -> Vec<MappingRow> {
             references_data: counts.references_data,
             walks_fetch: counts.walks_fetch,
             walks_data: counts.walks_data,
-            walk_cycles: counts.walk_references * cost,
+            walk_cycles: counts.walk_cycles,
         }
     };
     let mut rows: Vec<MappingRow> = counts.into_iter().map(row).collect();
@@ -209,7 +208,6 @@ fn reach(findings: &Findings<'_>) -> Vec<ReachPoint> {
 }
 
 fn what_if(alternative: &Alternative, space: &AddressSpace, machine: &MachineSpec) -> WhatIf {
-    let cost = machine.cost.walk_reference;
     let name = |id: MappingId| space.info(id).name.clone();
     let (base, huge) = (machine.paging.base().to_string(), machine.paging.huge().to_string());
     let everything = |size: &str| format!("everything on {} pages", page_name(size));
@@ -240,9 +238,9 @@ fn what_if(alternative: &Alternative, space: &AddressSpace, machine: &MachineSpe
         from_instruction: alternative.from_instruction,
         to_instruction: alternative.to_instruction,
         walks: alternative.walks,
-        walk_cycles: alternative.walk_references * cost,
+        walk_cycles: alternative.walk_cycles,
         baseline_walks: alternative.baseline_walks,
-        baseline_walk_cycles: alternative.baseline_walk_references * cost,
+        baseline_walk_cycles: alternative.baseline_walk_cycles,
         memory_price_mib: alternative.untouched_bytes as f64 / f64::from(1 << 20),
     }
 }
@@ -272,7 +270,11 @@ pub fn totals(processes: &[ProcessResult]) -> Vec<MachineResult> {
 
 /// The key under which the machine file prices walks.
 pub fn walk_price(machine: &MachineSpec) -> &'static str {
-    if machine.walker == WalkerSpec::Software { "refill_cycles" } else { "walk_reference" }
+    match machine.walker {
+        WalkerSpec::Software => "refill_cycles",
+        _ if !machine.caches.is_empty() => "memory",
+        _ => "walk_reference",
+    }
 }
 
 /// How a machine is built, for the report.

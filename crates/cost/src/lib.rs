@@ -1,14 +1,13 @@
 //! Counts to cycles. Pure functions: nothing here can change a count.
 //!
-//! All cycles are modelled: flat prices per event, so that they can be recomputed from a saved result.
+//! All cycles are modelled: flat prices per event, so that they can be recomputed from a saved result. Walks come
+//! priced: flat by page-table entry, or by the caches that their entries were found in.
 
 /// Prices, in cycles, from the machine file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prices {
     /// A first-level miss that hits a lower level.
     pub lower_hit: u64,
-    /// One page-table entry read by a walk.
-    pub walk_reference: u64,
     /// An instruction, translation apart.
     pub instruction: f64,
 }
@@ -31,9 +30,8 @@ impl Cycles {
     }
 }
 
-/// Prices the counts of one design.
-pub fn price(prices: &Prices, instructions: u64, lower_hits: u64, walk_references: u64) -> Cycles {
-    let walk = walk_references.saturating_mul(prices.walk_reference);
+/// Prices the counts of one design, whose walks took `walk` cycles.
+pub fn price(prices: &Prices, instructions: u64, lower_hits: u64, walk: u64) -> Cycles {
     let lower_hit = lower_hits.saturating_mul(prices.lower_hit);
     let total = instructions as f64 * prices.instruction + lower_hit as f64 + walk as f64;
     Cycles { walk, lower_hit, total }
@@ -44,9 +42,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_walk_costs_its_references() {
-        let prices = Prices { lower_hit: 7, walk_reference: 20, instruction: 0.5 };
-        let cycles = price(&prices, 1000, 10, 3);
+    fn all_cycles_are_instructions_hits_and_walks() {
+        let prices = Prices { lower_hit: 7, instruction: 0.5 };
+        let cycles = price(&prices, 1000, 10, 60);
         assert_eq!(cycles, Cycles { walk: 60, lower_hit: 70, total: 630.0 });
         assert_eq!(cycles.walk_share(), 60.0 / 630.0);
         assert_eq!(Cycles::default().walk_share(), 0.0);

@@ -5,6 +5,7 @@
 
 mod kernel;
 mod machine;
+mod memory;
 mod nested;
 mod replacement;
 mod stack;
@@ -12,6 +13,7 @@ mod table;
 
 pub use kernel::{Kernel, Paging};
 pub use machine::{Array, Cache, Counts, Machine, Prefetch};
+pub use memory::{Memories, Memory};
 pub use nested::Nested;
 pub use replacement::Replacing;
 pub use stack::{History, LruSets};

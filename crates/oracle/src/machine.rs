@@ -1,7 +1,8 @@
 //! A machine, one reference at a time.
 
-use crate::{Nested, Replacing, Table};
+use crate::{Memories, Nested, Replacing, Table};
 use pagewalk_units::Kind;
+use std::collections::BTreeMap;
 
 /// One TLB array.
 #[derive(Clone, Debug)]
@@ -122,6 +123,8 @@ pub struct Counts {
     pub walk_references: u64,
     /// First-level misses that a lower level served.
     pub lower_hits: u64,
+    /// Cycles of walks.
+    pub walk_cycles: u64,
 }
 
 /// TLB arrays, page-walk caches, counts.
@@ -135,6 +138,12 @@ pub struct Machine {
     pub caches: Vec<Cache>,
     /// The host, in a virtual machine.
     pub nested: Option<Nested>,
+    /// Caches of memory, if it has some.
+    pub memories: Option<Memories>,
+    /// Addresses of tables, by address space, log2 of the bytes that an entry maps, and prefix.
+    pub tables: BTreeMap<(u64, u32, u64), u64>,
+    /// Cycles of a page-table entry where there are no caches.
+    pub price: u64,
     /// Counts.
     pub counts: Counts,
     /// The address space that runs.
@@ -207,7 +216,9 @@ impl Machine {
         match found {
             None if prefetched => self.counts.lower_hits += 1,
             None => {
-                self.counts.walk_references += self.walk(address, mapped);
+                let (references, cycles) = self.walk(address, mapped);
+                self.counts.walk_references += references;
+                self.counts.walk_cycles += cycles;
                 *(match kind {
                     Kind::Fetch => &mut self.counts.walks_fetch,
                     _ => &mut self.counts.walks_data,
@@ -249,7 +260,7 @@ impl Machine {
         let entry = array.entry(key);
         let buffered = array.prefetch.as_ref().unwrap().held.contains(number, key);
         if array.shifts.contains(&shift) && !array.held.contains(entry.0, entry.1) && !buffered {
-            let read = self.walk(address, mapped);
+            let (read, _) = self.walk(address, mapped);
             let prefetch = self.arrays[at].prefetch.as_mut().unwrap();
             prefetch.held.fill(number, key);
             prefetch.issued += 1;
@@ -289,8 +300,8 @@ impl Machine {
         }
     }
 
-    /// Walks; returns the page-table entries read.
-    fn walk(&mut self, address: u64, shift: u32) -> u64 {
+    /// Walks; returns the page-table entries read and their cycles.
+    fn walk(&mut self, address: u64, shift: u32) -> (u64, u64) {
         let key = self.key(shift, address >> shift);
         let mut entries = self.table.reads(address, shift, key);
         for cache in &mut self.caches {
@@ -300,13 +311,28 @@ impl Machine {
                 entries.retain(|&entry| entry < cache.shift);
             }
         }
-        match &mut self.nested {
-            Some(nested) => {
-                entries.reverse();
-                nested.walk(self.space, &entries, address, shift)
+        entries.reverse();
+        let addresses: Vec<u64> = match (&mut self.nested, &self.table) {
+            (Some(nested), _) => nested.walk(self.space, &entries, address, shift),
+            (None, &Table::Radix { base, bits, .. }) => {
+                entries.iter().map(|&entry| self.entry(entry, address, base, bits)).collect()
             }
-            None => entries.len() as u64,
-        }
+            // Caches ask for no other tables here.
+            (None, _) => vec![0; entries.len()],
+        };
+        let references = addresses.len() as u64;
+        let cycles = match &mut self.memories {
+            Some(memories) => addresses.iter().map(|&address| memories.access(3, address)).sum(),
+            None => references * self.price,
+        };
+        (references, cycles)
+    }
+
+    /// The address of the entry, of 2^`entry` bytes, that maps an address.
+    fn entry(&mut self, entry: u32, address: u64, base: u32, bits: u32) -> u64 {
+        let next = (1 << 63) + ((self.tables.len() as u64) << base);
+        let table = *self.tables.entry((self.space, entry, address >> (entry + bits))).or_insert(next);
+        table + (address >> entry) % (1 << bits) * 8
     }
 
     /// Drops one page's translation, or those of all its pieces.

@@ -23,6 +23,10 @@ pub struct Nested {
     /// Guest-physical addresses of tables (false) and pages (true), by address space, log2 of the bytes that they map
     /// and prefix.
     pub places: BTreeMap<(u64, bool, u32, u64), u64>,
+    /// Addresses of the host's tables, by log2 of the bytes of an entry and prefix.
+    pub host_tables: BTreeMap<(u32, u64), u64>,
+    /// What the last walk read.
+    pub read: Vec<u64>,
     /// The first address not given out.
     pub end: u64,
     /// Entries of the guest read.
@@ -46,19 +50,21 @@ impl Nested {
     }
 
     /// Reads the guest's entries (log2 of the bytes that each maps, root first) of an address mapped at 2^`shift`
-    /// bytes; returns how many of both sides were read.
-    pub fn walk(&mut self, space: u64, entries: &[u32], address: u64, shift: u32) -> u64 {
-        let before = self.guest + self.host;
+    /// bytes; returns the addresses of all entries of both sides that were read.
+    pub fn walk(&mut self, space: u64, entries: &[u32], address: u64, shift: u32) -> Vec<u64> {
+        self.read.clear();
         for &entry in entries {
             let table = self.place((space, false, entry + 9, address >> (entry + 9)), 4096);
-            self.translate(table + (address >> entry) % 512 * 8, true);
+            let place = table + (address >> entry) % 512 * 8;
+            self.translate(place, true);
             if entry == shift || !self.entry_held(space, address >> entry, entry) {
                 self.guest += 1;
+                self.read.push((1 << 63) + place);
             }
         }
         let page = self.place((space, true, shift, address >> shift), 1 << shift);
         self.translate(page + address % (1 << shift), false);
-        self.guest + self.host - before
+        self.read.clone()
     }
 
     fn translate(&mut self, address: u64, of_table: bool) {
@@ -78,6 +84,9 @@ impl Nested {
         for entry in entries {
             if entry == self.page || !self.entry_held(0, address >> entry, 500 + entry) {
                 self.host += 1;
+                let next = (3 << 62) + self.host_tables.len() as u64 * 4096;
+                let table = *self.host_tables.entry((entry, address >> (entry + 9))).or_insert(next);
+                self.read.push(table + (address >> entry) % 512 * 8);
             }
         }
     }

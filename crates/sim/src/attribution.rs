@@ -1,5 +1,6 @@
 //! Who pays: walks and references of the first design by page and by mapping, and the observer told of each walk.
 
+use crate::memory::WalkCost;
 use crate::pass::{Pass, Place};
 use crate::profile::PageWalks;
 use crate::store::{Tally, Unit};
@@ -19,6 +20,8 @@ pub struct Walk {
     pub fetch: bool,
     /// Page-table entries read.
     pub references: u32,
+    /// Modelled cycles.
+    pub cycles: u64,
     /// The instruction that caused it; 0 where the stream has no code.
     pub instruction: VirtAddr,
     /// Instructions executed before it, those of its own block included.
@@ -54,20 +57,24 @@ pub struct MappingCounts {
     pub walks_data: u64,
     /// Page-table entries that those walks read.
     pub walk_references: u64,
+    /// Modelled cycles of those walks.
+    pub walk_cycles: u64,
 }
 
 impl<O: WalkObserver> Pass<O> {
     /// Charges a walk of the first design and tells the observer.
-    pub(crate) fn observe(&mut self, page: u32, fetch: bool, references: u32, place: Place<'_>) {
+    pub(crate) fn observe(&mut self, page: u32, fetch: bool, cost: WalkCost, place: Place<'_>) {
         let tally = &mut self.store.tallies[page as usize];
         tally.walks[usize::from(!fetch)] += 1;
-        tally.walk_references += u64::from(references);
+        tally.walk_references += u64::from(cost.references);
+        tally.walk_cycles = tally.walk_cycles.saturating_add(cost.cycles);
         let page = &self.store.pages[page as usize];
         let walk = Walk {
             page: self.store.address(page.vpn),
             mapping: page.mapping,
             fetch,
-            references,
+            references: cost.references,
+            cycles: cost.cycles,
             instruction: place.instruction(),
             instructions: self.instructions,
         };
@@ -142,6 +149,7 @@ pub(crate) fn add_tally(counts: &mut MappingCounts, tally: &Tally) {
     counts.walks_fetch += tally.walks[0];
     counts.walks_data += tally.walks[1];
     counts.walk_references += tally.walk_references;
+    counts.walk_cycles = counts.walk_cycles.saturating_add(tally.walk_cycles);
 }
 
 /// Adds the references of a unit to its mapping's counts.

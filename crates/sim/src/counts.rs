@@ -3,8 +3,10 @@
 use crate::attribution::WalkObserver;
 use crate::design::{Design, MissCounts};
 use crate::kernel::Untouched;
+use crate::memory::Memory;
 use crate::pass::Pass;
 use crate::store::{CLASSES, FETCH, LOAD, STORE};
+use pagewalk_cache::{CacheCounts, CacheSpec, Requester};
 use pagewalk_cost::{Cycles, Prices, price};
 use pagewalk_mm::{MappingId, Scope};
 use pagewalk_translate::{ArrayCounts, CostSpec, MachineSpec, NestedCounts, PrefetchCounts, Walker};
@@ -30,6 +32,17 @@ pub struct PrefetchTotals {
     pub name: String,
     /// Its counts.
     pub counts: PrefetchCounts,
+}
+
+/// What one requester did in one cache of memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheTotals {
+    /// The cache's name in its machine.
+    pub name: String,
+    /// Whose accesses.
+    pub requester: Requester,
+    /// Their counts.
+    pub counts: CacheCounts,
 }
 
 /// All counts of one design.
@@ -63,6 +76,10 @@ pub struct DesignCounts {
     pub prefetchers: Vec<PrefetchTotals>,
     /// Page-walk caches, deepest level first.
     pub walk_caches: Vec<ClassCounts>,
+    /// Caches of memory by requester, in the machine's order; reads for prefetches are walks too.
+    pub caches: Vec<CacheTotals>,
+    /// Page-table entries that walks read from memory, where there are caches.
+    pub walk_references_in_memory: Option<u64>,
     /// Most bytes that were backed and never touched at one time.
     pub untouched_bytes: u64,
     /// Modelled cycles.
@@ -172,12 +189,14 @@ impl<O: WalkObserver> Pass<O> {
             nested_walk_references: below.walker.nested_entries_read(),
             prefetchers: prefetchers.collect(),
             walk_caches: walk_caches.collect(),
+            caches: design.memory.iter().flat_map(|memory| cache_totals(below.machine, memory)).collect(),
+            walk_references_in_memory: design.memory.as_ref().map(|memory| memory.walks_in_memory),
             untouched_bytes: peak(&self.retired, design.mask()) * self.store.paging.base().bytes(),
             cycles: price(
                 &prices(&below.machine.cost),
                 self.instructions,
                 below.lower_hits,
-                counts.walk_references,
+                counts.walk_cycles,
             ),
             arrays,
         }
@@ -221,6 +240,18 @@ impl<O: WalkObserver> Pass<O> {
     }
 }
 
+fn cache_totals(machine: &MachineSpec, memory: &Memory) -> Vec<CacheTotals> {
+    let of_cache = |(index, cache): (usize, &CacheSpec)| -> Vec<CacheTotals> {
+        let totals = cache.serves.iter().map(|requester| CacheTotals {
+            name: cache.name.clone(),
+            requester,
+            counts: memory.hierarchy.counts(index, requester),
+        });
+        totals.collect()
+    };
+    machine.caches.iter().enumerate().flat_map(of_cache).collect()
+}
+
 /// Misses level by level: what one level's arrays did not hit goes to the next.
 fn level_misses(machine: &MachineSpec, arrays: &[ClassCounts], first: u64) -> Vec<u64> {
     let mut misses = vec![first];
@@ -248,9 +279,5 @@ fn peak(lives: &[Untouched], design: u64) -> u64 {
 }
 
 fn prices(cost: &CostSpec) -> Prices {
-    Prices {
-        lower_hit: cost.l2_hit,
-        walk_reference: cost.walk_reference,
-        instruction: cost.cycles_per_instruction,
-    }
+    Prices { lower_hit: cost.l2_hit, instruction: cost.cycles_per_instruction }
 }

@@ -2,6 +2,7 @@
 
 use crate::first_level::FirstLevel;
 use crate::held::Held;
+use crate::memory::{Memory, WalkCost};
 use crate::reach::ReachFamily;
 use crate::siblings::{Miss, Siblings};
 use crate::spaces::Identifiers;
@@ -42,6 +43,8 @@ pub(crate) struct MissCounts {
     pub walks: [u64; 2],
     /// Page-table entries read.
     pub walk_references: u64,
+    /// Modelled cycles of walks.
+    pub walk_cycles: u64,
     /// Second halves of references that cross from one base page to the next inside one huge page: no lookup of their
     /// own.
     pub inside_huge: [u64; CLASSES],
@@ -60,6 +63,7 @@ pub(crate) struct Design {
     pub array: [[Option<usize>; 2]; CLASSES],
     pub lower: LowerLevels,
     pub walker: Walker,
+    pub memory: Option<Memory>,
     pub prefetchers: Vec<Prefetcher>,
     pub reach: Option<ReachFamily>,
     /// Designs that have this one's first level.
@@ -128,6 +132,7 @@ impl Design {
             gives_victims: spec.machine.tlbs.iter().any(|tlb| tlb.fills == Fills::Victims),
             lower: LowerLevels::new(&spec.machine),
             walker: Walker::new(&spec.machine.walker),
+            memory: Memory::of(&spec.machine),
             prefetchers: Prefetcher::of(&spec.machine),
             name: spec.name,
             machine: spec.machine,
@@ -184,7 +189,7 @@ impl Design {
         bypass || unified
     }
 
-    /// Serves a first-level miss; returns the page-table entries read if it took a walk.
+    /// Serves a first-level miss; returns what the walk cost if it took one.
     pub fn miss(
         &mut self,
         store: &mut PageStore,
@@ -192,7 +197,7 @@ impl Design {
         class: usize,
         kind: Kind,
         page: u32,
-    ) -> Option<u32> {
+    ) -> Option<WalkCost> {
         let (held, number, size) = self.mapped(store, page);
         let mapped = self.page_size(store, page);
         let address = store.address(store.pages[page as usize].vpn);
@@ -205,10 +210,11 @@ impl Design {
         let prefetched = served == Filled::Walk && self.claim_prefetched(kind, number, self.sizes[size]);
         let read = match served {
             Filled::Walk if !prefetched => {
-                let read = self.walker.walk(address, self.sizes[mapped]);
+                let cost = self.walk(address, self.sizes[mapped]);
                 self.counts.walks[usize::from(class != FETCH)] += 1;
-                self.counts.walk_references += u64::from(read);
-                Some(read)
+                self.counts.walk_references += u64::from(cost.references);
+                self.counts.walk_cycles = self.counts.walk_cycles.saturating_add(cost.cycles);
+                Some(cost)
             }
             _ => {
                 self.counts.lower_hits += 1;

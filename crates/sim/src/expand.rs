@@ -1,7 +1,8 @@
 //! The unfolded order: every fetch at its own place among the data references.
 //!
 //! Needed where one first-level array serves fetches and data, or where fetches can bypass the first
-//! level: there, how often a page is fetched, and when, changes what the next levels see.
+//! level: there, how often a page is fetched, and when, changes what the next levels see. Needed too where there are
+//! caches of memory, which see every reference.
 
 use crate::attribution::WalkObserver;
 use crate::pass::{At, Pass, Place};
@@ -20,14 +21,22 @@ impl<O: WalkObserver> Pass<O> {
             for index in 0..block.instructions.len() {
                 self.fetch_one(batch, span, index);
                 while sites.next_if(|site| usize::from(site.instruction) == index).is_some() && next < end {
-                    self.data(batch, span, next);
+                    self.data_whole(batch, span, next);
                     next += 1;
                 }
             }
             // References without code.
             for index in next..end {
-                self.data(batch, span, index);
+                self.data_whole(batch, span, index);
             }
+        }
+    }
+
+    fn data_whole(&mut self, batch: &Batch<'_>, span: usize, index: usize) {
+        self.data(batch, span, index);
+        if self.with_memory != 0 {
+            let record = batch.refs[index];
+            self.access_memory(record.kind(), record.address(), record.size().bytes().into());
         }
     }
 
@@ -40,6 +49,9 @@ impl<O: WalkObserver> Pass<O> {
         let place = Place { blocks: batch.blocks, block: id, at: At::Instruction(index as u32) };
         for vpn in first..=base.number(VirtAddr(last_byte)) {
             self.touch(FETCH, Kind::Fetch, vpn, 1, vpn != first, place);
+        }
+        if self.with_memory != 0 {
+            self.access_memory(Kind::Fetch, instruction.address, instruction.length.into());
         }
     }
 }

@@ -30,6 +30,7 @@ mod held;
 mod kernel;
 mod latest;
 mod library;
+mod memory;
 mod pass;
 mod prefetch;
 mod profile;
@@ -40,7 +41,7 @@ mod spaces;
 mod store;
 
 pub use attribution::{MappingCounts, NoObserver, Walk, WalkObserver};
-pub use counts::{ClassCounts, DesignCounts, PrefetchTotals};
+pub use counts::{CacheTotals, ClassCounts, DesignCounts, PrefetchTotals};
 pub use design::DesignSpec;
 pub use library::{Library, LibraryError};
 pub use pass::{Pass, PassError};

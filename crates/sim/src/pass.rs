@@ -88,9 +88,11 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     /// Where the results of each of the specifications are: a design, and which of its siblings.
     pub(crate) order: Vec<(usize, Option<usize>)>,
     /// Designs that still count: a bit each.
-    active: u64,
+    pub(crate) active: u64,
     /// Designs that are told of hits.
     mindful: u64,
+    /// Designs with caches of memory.
+    pub(crate) with_memory: u64,
     /// Designs whose TLBs hold huge pages in pieces.
     in_pieces: u64,
     pub(crate) observer: O,
@@ -134,6 +136,7 @@ impl<O: WalkObserver> Pass<O> {
             order: Vec::new(),
             active: 0,
             mindful: 0,
+            with_memory: 0,
             in_pieces: 0,
             observer,
             split,
@@ -178,6 +181,10 @@ impl<O: WalkObserver> Pass<O> {
             self.mindful |= design.mask();
             self.store.mind_hits(sets);
             self.store.front_clear();
+        }
+        if design.memory.is_some() {
+            self.with_memory |= design.mask();
+            self.every_fetch = true;
         }
         if design.in_pieces {
             self.in_pieces |= design.mask();
@@ -378,8 +385,8 @@ impl<O: WalkObserver> Pass<O> {
         }
         for design in bits(due & !held) {
             let walked = self.designs[design].miss(&mut self.store, &self.space, class, kind, page);
-            if let (0, Some(references)) = (design, walked) {
-                self.observe(page, class == FETCH, references, place);
+            if let (0, Some(cost)) = (design, walked) {
+                self.observe(page, class == FETCH, cost, place);
             }
         }
         self.store.stamp(page, class);

@@ -34,7 +34,7 @@ impl Design {
                 Held::Page(page) => self.page_size(store, page),
                 Held::Unit(_) | Held::Block(_) => HUGE,
             };
-            let read = self.walker.walk(address, self.sizes[mapped]);
+            let read = self.walk(address, self.sizes[mapped]).references;
             self.prefetchers[at].put(number, self.sizes[size], read);
         }
     }

@@ -63,6 +63,7 @@ pub(crate) fn alike(first: &DesignSpec, other: &DesignSpec) -> bool {
     Arc::ptr_eq(&first.policy, &other.policy)
         && other.reach.is_none()
         && first.machine.paging == other.machine.paging
+        && [first, other].iter().all(|spec| spec.machine.caches.is_empty())
         && in_pieces(&first.machine) == in_pieces(&other.machine)
         && first.machine.asids == other.machine.asids
         && [first, other].iter().all(|spec| spec.machine.tlbs.iter().all(is_plain))
@@ -205,5 +206,7 @@ impl Sibling {
         let read = self.walker.walk(miss.address, miss.mapped);
         self.counts.walks[usize::from(miss.class != FETCH)] += 1;
         self.counts.walk_references += u64::from(read);
+        let cycles = u64::from(read).saturating_mul(self.machine.cost.walk_reference);
+        self.counts.walk_cycles = self.counts.walk_cycles.saturating_add(cycles);
     }
 }

@@ -49,6 +49,8 @@ pub(crate) struct Tally {
     pub walks: [u64; 2],
     /// Page-table entries that those walks read.
     pub walk_references: u64,
+    /// Modelled cycles of those walks.
+    pub walk_cycles: u64,
 }
 
 /// The part of one mapping inside one block.

@@ -38,6 +38,14 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
         count(format!("walk_cache.{}.lookups", cache.name), cache.lookups);
         count(format!("walk_cache.{}.hits", cache.name), cache.hits);
     }
+    for cache in &counts.caches {
+        let (name, requester) = (&cache.name, cache.requester.name());
+        count(format!("cache.{name}.{requester}_lookups"), cache.counts.lookups);
+        count(format!("cache.{name}.{requester}_hits"), cache.counts.hits);
+    }
+    if let Some(read) = counts.walk_references_in_memory {
+        count("memory.walk_references".into(), read);
+    }
     count("walk_cycles".into(), counts.cycles.walk);
     count("l2_hit_cycles".into(), counts.cycles.lower_hit);
     metrics.insert("total_cycles".into(), Number::Real(counts.cycles.total));

@@ -59,6 +59,17 @@ impl Walker {
         }
     }
 
+    /// [`Walker::walk`] that appends the physical addresses of what it read, in order: [`crate::tables`] says where
+    /// tables lie. A handler in software has no addresses.
+    pub fn walk_listing(&mut self, address: VirtAddr, size: PageSize, entries: &mut Vec<u64>) -> u32 {
+        match self {
+            Walker::Radix(walker) => walker.walk_listing(address, size, entries),
+            Walker::Nested(walker) => walker.walk_listing(address, size, entries),
+            Walker::Hashed(walker) => walker.walk_listing(address, size, entries),
+            Walker::Software => 1,
+        }
+    }
+
     /// Tells that the translation of the page with this number at `size` is no longer valid.
     pub fn invalidate_page(&mut self, number: u64, size: PageSize) {
         if let Walker::Hashed(walker) = self {

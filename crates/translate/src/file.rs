@@ -1,9 +1,11 @@
 //! Machine descriptions in TOML. `docs/adding-a-machine.md` explains every key.
 
+mod cache;
 mod tlb;
 mod walker;
 
 use crate::{Asid, CostSpec, MachineError, MachineSpec, Match};
+use cache::FileCacheOfMemory;
 use pagewalk_setassoc::{Geometry, Replacement, SetArray, SetIndex};
 use pagewalk_units::{PageSize, Paging};
 use serde::Deserialize;
@@ -22,6 +24,8 @@ struct File {
     tlb: Vec<FileTlb>,
     paging: Option<FilePaging>,
     walker: FileWalker,
+    #[serde(default)]
+    cache: Vec<FileCacheOfMemory>,
     cost: FileCost,
     #[serde(rename = "match")]
     matches: Option<Match>,
@@ -40,6 +44,7 @@ struct FileCost {
     #[serde(default)]
     l2_hit: u64,
     walk_reference: Option<u64>,
+    memory: Option<u64>,
     #[serde(default = "default_cycles_per_instruction")]
     cycles_per_instruction: f64,
 }
@@ -99,6 +104,11 @@ impl MachineSpec {
         }
         let paging = parsed.paging.map(FilePaging::check).transpose().map_err(rule)?;
         let (walker, paging, refill_cycles) = parsed.walker.check(file, paging)?;
+        let caches =
+            parsed.cache.into_iter().map(|cache| cache.check(file)).collect::<Result<Vec<_>, _>>()?;
+        if !caches.is_empty() {
+            pagewalk_cache::check(&caches).map_err(|why| rule(why.to_string()))?;
+        }
         let tlbs = parsed.tlb.into_iter().map(|tlb| tlb.check(file)).collect::<Result<Vec<_>, _>>()?;
         let machine = MachineSpec {
             title: parsed.title.unwrap_or_else(|| parsed.name.clone()),
@@ -107,7 +117,8 @@ impl MachineSpec {
             asids: parsed.asids,
             tlbs,
             walker,
-            cost: parsed.cost.check(refill_cycles).map_err(rule)?,
+            cost: parsed.cost.check(refill_cycles, !caches.is_empty()).map_err(rule)?,
+            caches,
             matches: parsed.matches,
         };
         machine.check().map_err(rule)?;
@@ -134,9 +145,30 @@ impl FilePaging {
 }
 
 impl FileCost {
-    /// Software refills are priced where they are described, walks here.
-    fn check(self, refill_cycles: Option<u64>) -> Result<CostSpec, String> {
-        let walk_reference = match (self.walk_reference, refill_cycles) {
+    /// Software refills are priced where they are described, walks here, flat or by the latencies of caches and memory.
+    fn check(self, refill_cycles: Option<u64>, cached: bool) -> Result<CostSpec, String> {
+        let FileCost { l2_hit, cycles_per_instruction, walk_reference, memory } = self;
+        if cached {
+            let why = match (walk_reference, refill_cycles, memory) {
+                (None, None, Some(walk_reference)) => {
+                    return Ok(CostSpec { l2_hit, walk_reference, cycles_per_instruction });
+                }
+                (Some(_), ..) => {
+                    "cost.walk_reference: with [[cache]] the latencies are the price: leave it out, give `memory`"
+                }
+                (None, Some(_), _) => {
+                    "[[cache]]: walker kind = \"software\" has a fixed price: leave the caches out"
+                }
+                (None, None, None) => {
+                    "cost: missing key `memory`: cycles of an access that no [[cache]] serves"
+                }
+            };
+            return Err(why.to_owned());
+        }
+        if memory.is_some() {
+            return Err("cost.memory is the latency behind [[cache]], of which there is none".to_owned());
+        }
+        let walk_reference = match (walk_reference, refill_cycles) {
             (None, Some(cycles)) | (Some(cycles), None) => cycles,
             (None, None) => {
                 return Err("cost: missing key `walk_reference`: cycles of a page-table read".to_owned());
@@ -149,7 +181,6 @@ impl FileCost {
                 );
             }
         };
-        let FileCost { l2_hit, cycles_per_instruction, .. } = self;
         Ok(CostSpec { l2_hit, walk_reference, cycles_per_instruction })
     }
 }

@@ -12,14 +12,15 @@
 //!   it out when the page is unmapped, discarded, protected anew or changes its size. What follows in the chain
 //!   stays where it is; the place is taken again by the next entry that comes.
 //!
-//! One table holds the pages of all address spaces that run on a processor. There are no page-walk caches: there are no upper levels. Not
-//! modelled: PowerPC's second hash instead of chains, and clustered entries.
+//! One table holds the pages of all address spaces that run on a processor. There are no page-walk caches: there are no
+//! upper levels. Not modelled: PowerPC's second hash instead of chains, and clustered entries.
 //!
 //! Sources: Huck, Hays, "Architectural Support for Translation Table Management in Large Address Space Machines",
 //! ISCA 1993: the hashed table with chains. Yaniv, Tsafrir, "Hash, Don't Cache (the Page Table)", SIGMETRICS 2016:
 //! buckets of a cache line, so that a walk is about one reference. PowerPC Architecture Book III: groups of
 //! eight.
 
+use crate::tables::TABLES;
 use crate::{Asid, HashedSpec, page_key};
 use pagewalk_setassoc::{Geometry, SetIndex};
 use pagewalk_units::{PageSize, VirtAddr};
@@ -27,6 +28,9 @@ use rustc_hash::FxHashMap;
 
 /// A free place; never a page's key.
 const FREE: u64 = u64::MAX;
+
+/// Bytes of an entry, which holds its page's number too.
+const ENTRY_BYTES: u64 = 16;
 
 /// A hashed page table with the entries of the pages that were walked to.
 #[derive(Clone, Debug)]
@@ -77,6 +81,16 @@ impl HashedWalker {
             free
         });
         u32::try_from(place / per_bucket + 1).expect("fewer than 2^32 pages")
+    }
+
+    /// [`HashedWalker::walk`] that appends the physical addresses of the buckets it read, in order.
+    pub fn walk_listing(&mut self, address: VirtAddr, size: PageSize, entries: &mut Vec<u64>) -> u32 {
+        let read = self.walk(address, size);
+        let bucket = self.index.set_of(self.buckets, size.number(address)) as u64;
+        let bytes = (self.entries_per_bucket as u64 * ENTRY_BYTES).next_power_of_two();
+        let buckets = self.buckets.sets() as u64;
+        entries.extend((0..u64::from(read)).map(|link| TABLES + (link * buckets + bucket) * bytes));
+        read
     }
 
     /// Takes the page's entry out of the table.

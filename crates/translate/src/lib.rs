@@ -16,6 +16,7 @@ mod prefetch;
 mod radix_format;
 mod rules;
 mod spec;
+mod tables;
 mod walker;
 
 pub use any_walker::Walker;

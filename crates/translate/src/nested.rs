@@ -35,6 +35,7 @@
 //! ASPLOS 2008: the walk, the nested TLB, and a page-walk cache for both dimensions, here the entry cache; AMD64
 //! Architecture Programmer's Manual vol. 2, 15.25; Intel SDM vol. 3C, 29.4 (combined mappings: the guest's caches).
 
+use crate::tables::{HOST_TABLES, TABLES};
 use crate::{Asid, NestedSpec, RadixWalker, WalkCacheCounts};
 use pagewalk_setassoc::SetArray;
 use pagewalk_units::{PageSize, VirtAddr};
@@ -63,6 +64,8 @@ pub struct NestedWalker {
     counts: NestedCounts,
     /// The guest's address space that runs.
     asid: Asid,
+    /// Physical addresses of the entries that the last walk read.
+    read: Vec<u64>,
 }
 
 /// A cache and its counts.
@@ -107,7 +110,7 @@ impl NestedWalker {
     pub fn new(spec: &NestedSpec) -> NestedWalker {
         NestedWalker {
             guest: RadixWalker::new(&spec.guest),
-            host: RadixWalker::new(&spec.host),
+            host: RadixWalker::new(&spec.host).with_tables_at(HOST_TABLES),
             host_page: spec.host_page,
             nested_tlb_serves_pages: spec.nested_tlb.is_some_and(|tlb| tlb.serves_pages),
             nested_tlb: spec.nested_tlb.map(|tlb| Cache::new(tlb.cache.array())),
@@ -115,6 +118,7 @@ impl NestedWalker {
             memory: GuestMemory::default(),
             counts: NestedCounts::default(),
             asid: Asid::default(),
+            read: Vec::new(),
         }
     }
 
@@ -139,38 +143,48 @@ impl NestedWalker {
     pub fn walk(&mut self, address: VirtAddr, size: PageSize) -> u32 {
         let leaf = self.guest.height_of(size);
         let entries = self.guest.walk(address, size);
-        let mut read = 0;
+        self.read.clear();
         for height in (leaf..leaf + entries).rev() {
             let table = address.0 >> self.guest.shift(height + 1);
             let place = self.memory.place(Guest::Table(self.asid, height, table), self.guest.table_bytes());
             let prefix = address.0 >> self.guest.shift(height);
-            read += self.translate(place + prefix % self.guest.table_entries() * 8, true);
-            let held = height > leaf && self.entry_held(Dimension::Guest, height, prefix);
-            self.counts.guest += u64::from(!held);
-            read += u32::from(!held);
+            let entry = place + prefix % self.guest.table_entries() * 8;
+            self.translate(entry, true);
+            if height == leaf || !self.entry_held(Dimension::Guest, height, prefix) {
+                self.counts.guest += 1;
+                self.read.push(TABLES + entry);
+            }
         }
         let place = self.memory.place(Guest::Page(self.asid, size, size.number(address)), size.bytes());
-        read + self.translate(place + address.0 % size.bytes(), false)
+        self.translate(place + address.0 % size.bytes(), false);
+        self.read.len() as u32
     }
 
-    /// Translates a guest-physical address by the host's tables; returns the entries read.
-    fn translate(&mut self, address: u64, of_table: bool) -> u32 {
+    /// [`NestedWalker::walk`] that appends the physical addresses of the entries it read, in order.
+    pub fn walk_listing(&mut self, address: VirtAddr, size: PageSize, entries: &mut Vec<u64>) -> u32 {
+        let read = self.walk(address, size);
+        entries.extend_from_slice(&self.read);
+        read
+    }
+
+    /// Translates a guest-physical address by the host's tables.
+    fn translate(&mut self, address: u64, of_table: bool) {
         if of_table || self.nested_tlb_serves_pages {
             let page = address >> self.host_page.shift();
             if self.nested_tlb.as_mut().is_some_and(|tlb| tlb.look_up(page, page)) {
-                return 0;
+                return;
             }
         }
         let leaf = self.host.height_of(self.host_page);
         let entries = self.host.walk(VirtAddr(address), self.host_page);
-        let mut read = 0;
         for height in (leaf..leaf + entries).rev() {
             let prefix = address >> self.host.shift(height);
-            let held = height > leaf && self.entry_held(Dimension::Host, height, prefix);
-            read += u32::from(!held);
+            if height == leaf || !self.entry_held(Dimension::Host, height, prefix) {
+                self.counts.host += 1;
+                let entry = self.host.entry(height, address);
+                self.read.push(entry);
+            }
         }
-        self.counts.host += u64::from(read);
-        read
     }
 
     /// Whether the entry cache had an entry that points to a table. An entry's place in its table is what chooses the

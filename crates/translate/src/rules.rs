@@ -25,6 +25,9 @@ impl MachineSpec {
                 return Err(format!("two arrays are named `{}`: names must differ", tlb.name));
             }
         }
+        if let Some(cache) = self.caches.iter().find(|cache| !name_ok(&cache.name)) {
+            return Err(format!("cache name \"{}\": use letters, digits, `_` and `-`", cache.name));
+        }
         let cpi = self.cost.cycles_per_instruction;
         if !(cpi.is_finite() && cpi > 0.0) {
             return Err(format!("cost.cycles_per_instruction = {cpi}: must be a number above 0"));

@@ -1,6 +1,7 @@
 //! What a machine is. `docs/adding-a-machine.md` explains every key of its file.
 
 use crate::{RadixFormat, WalkLevel};
+use pagewalk_cache::CacheSpec;
 use pagewalk_setassoc::{Geometry, Replacement, SetArray, SetIndex};
 use pagewalk_units::{Kind, PageSize, Paging};
 use serde::Deserialize;
@@ -40,6 +41,9 @@ pub struct MachineSpec {
     pub tlbs: Vec<TlbSpec>,
     /// The page walker.
     pub walker: WalkerSpec,
+    /// Caches of memory, through which walks and the program's references go; where there are none, walks are priced
+    /// flat.
+    pub caches: Vec<CacheSpec>,
     /// Cycles.
     pub cost: CostSpec,
     /// The host CPUs that this machine stands for.
@@ -283,7 +287,8 @@ fn array(geometry: Geometry, replacement: Replacement) -> SetArray {
 pub struct CostSpec {
     /// Cycles that a first-level miss costs which hits a lower level.
     pub l2_hit: u64,
-    /// Cycles per page-table entry read by a walk, or per refill by software.
+    /// Cycles per page-table entry read by a walk, or per refill by software; with caches, of an access that none of
+    /// them serves.
     pub walk_reference: u64,
     /// Cycles per instruction apart from translation: turns walk cycles into a share of all cycles.
     pub cycles_per_instruction: f64,

@@ -15,6 +15,7 @@
 //!
 //! Source: Intel SDM vol. 3A ch. 4; caches by level as in Barr, Cox, Rixner, ISCA 2010 (translation caches).
 
+use crate::tables::{TABLES, Tables};
 use crate::{Asid, RadixSpec, WalkCacheSpec};
 use pagewalk_setassoc::SetArray;
 use pagewalk_units::{PageSize, VirtAddr};
@@ -64,6 +65,7 @@ pub struct RadixWalker {
     caches: Vec<Cache>,
     /// The address space that runs.
     asid: Asid,
+    tables: Tables,
 }
 
 impl RadixWalker {
@@ -82,6 +84,7 @@ impl RadixWalker {
             bits: format.bits(),
             caches: spec.caches.iter().map(cache).collect(),
             asid: Asid::default(),
+            tables: Tables::new(TABLES),
         }
     }
 
@@ -138,6 +141,26 @@ impl RadixWalker {
                 array.fill(prefix, key);
             }
         }
+        read
+    }
+
+    /// The physical address of the entry of this height that maps `address`.
+    pub(crate) fn entry(&mut self, height: u32, address: u64) -> u64 {
+        let prefix = address >> self.shift(height + 1);
+        let table = self.tables.place(self.asid, height, prefix, self.table_bytes());
+        table + (address >> self.shift(height)) % self.table_entries() * 8
+    }
+
+    /// Lays the tables out from another address on.
+    pub(crate) fn with_tables_at(self, start: u64) -> RadixWalker {
+        RadixWalker { tables: Tables::new(start), ..self }
+    }
+
+    /// [`RadixWalker::walk`] that appends the physical addresses of the entries it read, in order.
+    pub fn walk_listing(&mut self, address: VirtAddr, size: PageSize, entries: &mut Vec<u64>) -> u32 {
+        let leaf = self.height_of(size);
+        let read = self.walk(address, size);
+        entries.extend((leaf..leaf + read).rev().map(|height| self.entry(height, address.0)));
         read
     }
 

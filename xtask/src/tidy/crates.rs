@@ -5,15 +5,16 @@ use std::collections::BTreeSet;
 
 /// For each crate the crates it may depend on. An arrow that is not here is a decision about the design:
 /// change `ARCHITECTURE.md` with it.
-const ARROWS: [(&str, &[&str]); 14] = [
+const ARROWS: [(&str, &[&str]); 15] = [
     ("units", &[]),
     ("trace", &["units"]),
     ("capture", &["units", "trace"]),
     ("setassoc", &["units"]),
-    ("translate", &["units", "setassoc"]),
+    ("cache", &["setassoc"]),
+    ("translate", &["units", "setassoc", "cache"]),
     ("mm", &["units", "trace"]),
     ("cost", &["units"]),
-    ("sim", &["units", "trace", "setassoc", "translate", "mm", "cost"]),
+    ("sim", &["units", "trace", "setassoc", "cache", "translate", "mm", "cost"]),
     ("reuse", &["units", "trace"]),
     ("symbols", &["units"]),
     ("report", &[]),
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_new_crate_needs_a_row() {
-        assert_eq!(places(layering, &[("crates/cache/Cargo.toml", "")]), ["crates/cache/Cargo.toml:1"]);
+        assert_eq!(places(layering, &[("crates/novel/Cargo.toml", "")]), ["crates/novel/Cargo.toml:1"]);
     }
 
     #[test]

@@ -101,6 +101,20 @@ fn show(machine: &MachineSpec) -> String {
         };
         line(format!("  {:<11} {:>4} entries, {ways}", cache.name, cache.entries));
     }
+    for cache in &machine.caches {
+        let serves: Vec<&str> = cache.serves.iter().map(|requester| requester.name()).collect();
+        line(format!(
+            "cache {}: level {}, {} KiB in lines of {} bytes, {} ways, {}, {} cycles, serves {}",
+            cache.name,
+            cache.level,
+            cache.bytes() as f64 / 1024.0,
+            1 << cache.line_shift,
+            cache.geometry.ways(),
+            cache.replacement.name(),
+            cache.latency,
+            serves.join(" ")
+        ));
+    }
     let cost = &machine.cost;
     line(format!(
         "cost (modelled cycles): level-2 hit {}, {} {}, instruction {}",

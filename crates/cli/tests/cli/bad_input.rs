@@ -157,6 +157,12 @@ fn a_wrong_machine_file_is_named_with_key_and_choices() {
         place.write("m.toml", EXAMPLE_MACHINE.replacen(from, to, 1));
         place.run(&["machines", "check", "./m.toml"])
     };
+    // A machine's end with a cache and what `[cost]` then holds.
+    let cached = |serves: &str, size: &str, cost: &str| {
+        format!(
+            "{cost}\n[[cache]]\nname = \"c\"\nlevel = 1\nserves = [\"{serves}\"]\nsize = \"{size}\"\nlatency = 4\n"
+        )
+    };
     for (from, to, parts) in [
         // Typos.
         ("entries = 64", "entires = 64", &["line 9", "`entires`", "`entries`", "`ways`"][..]),
@@ -195,6 +201,16 @@ fn a_wrong_machine_file_is_named_with_key_and_choices() {
             "\"radix\"\nlevels = 4\n",
             "\"nested\"\nlevels = 4\nhost = { levels = 4, page_size = \"4K\" }\nnested_tlb = { entries = 0 }\n",
             &["`nested_tlb`", "at least 1"],
+        ),
+        ("walk_reference = 20", "walk_reference = 20\nmemory = 9", &["cost.memory", "[[cache]]"]),
+        ("walk_reference = 20", &cached("load", "48K", ""), &["no cache serves `walk`"]),
+        ("walk_reference = 20", &cached("walk", "48K", ""), &["missing key `memory`"]),
+        ("walk_reference = 20", &cached("walk", "48KB", "memory = 9"), &["cache `c`", "48KB", "such as 48K"]),
+        ("walk_reference = 20", &cached("walk", "100", "memory = 9"), &["cache `c`", "lines of 64 bytes"]),
+        (
+            "walk_reference = 20",
+            &cached("walk", "48K", "memory = 9\nwalk_reference = 9"),
+            &["walk_reference", "`memory`"],
         ),
         ("\"load\", \"store\"", "\"lod\", \"store\"", &["line 7", "`lod`", "`fetch`, `load`, `store`"]),
         ("pdpte =", "pdpe =", &["`pdpe`", "`pde`, `pdpte`, `pml4`"]),

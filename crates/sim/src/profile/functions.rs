@@ -20,6 +20,8 @@ pub struct FunctionWalks {
     pub walks_data: u64,
     /// Page-table entries that they read.
     pub walk_references: u64,
+    /// Their modelled cycles.
+    pub walk_cycles: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -40,11 +42,13 @@ impl Functions {
                 walks_fetch: 0,
                 walks_data: 0,
                 walk_references: 0,
+                walk_cycles: 0,
             }
         });
         let walks = if walk.fetch { &mut row.walks_fetch } else { &mut row.walks_data };
         *walks += 1;
         row.walk_references += u64::from(walk.references);
+        row.walk_cycles = row.walk_cycles.saturating_add(walk.cycles);
     }
 
     /// Code in this range may be something else from now on.

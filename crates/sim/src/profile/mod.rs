@@ -62,10 +62,14 @@ pub struct Alternative {
     pub walks: u64,
     /// Page-table entries read.
     pub walk_references: u64,
+    /// Modelled cycles of the walks.
+    pub walk_cycles: u64,
     /// Walks of the baseline over the same stretch.
     pub baseline_walks: u64,
     /// Page-table entries that the baseline read over the same stretch.
     pub baseline_walk_references: u64,
+    /// Modelled cycles of the baseline's walks over the same stretch.
+    pub baseline_walk_cycles: u64,
     /// Bytes backed and never touched beyond those of the baseline, at the worst moment.
     pub untouched_bytes: u64,
 }
@@ -285,8 +289,7 @@ impl Profile {
     fn give_up_candidates(&mut self, walks: &BTreeMap<MappingId, u64>) {
         let baseline = self.pass.designs[0].counts.clone();
         let cost = self.pass.designs[0].machine.cost;
-        let per_walk = baseline.walk_references as f64 / baseline.walks.iter().sum::<u64>().max(1) as f64
-            * cost.walk_reference as f64;
+        let per_walk = baseline.walk_cycles as f64 / baseline.walks.iter().sum::<u64>().max(1) as f64;
         let worth = self.pass.instructions as f64 * cost.cycles_per_instruction * WORTH_FOLLOWING;
         let costliest = walks.iter().max_by_key(|&(&mapping, &walks)| (walks, mapping)).map(|(&id, _)| id);
         for tried in self.tried.iter_mut().filter(|tried| tried.end.is_none()) {
@@ -388,17 +391,20 @@ impl Findings<'_> {
             return Vec::new();
         }
         let base = &self.counts[0];
-        let same = |kind: AlternativeKind, walks: u64, walk_references: u64| Alternative {
+        let same = |kind: AlternativeKind, walks: u64, walk_references: u64, walk_cycles: u64| Alternative {
             kind,
             from_instruction: 0,
             to_instruction: None,
             walks,
             walk_references,
+            walk_cycles,
             baseline_walks: base.walks(),
             baseline_walk_references: base.walk_references,
+            baseline_walk_cycles: base.cycles.walk,
             untouched_bytes: 0,
         };
-        let mut all = vec![same(AlternativeKind::Baseline, base.walks(), base.walk_references)];
+        let mut all =
+            vec![same(AlternativeKind::Baseline, base.walks(), base.walk_references, base.cycles.walk)];
         all.extend(self.profile.tried.iter().map(|tried| {
             let design = self.profile.design(tried.design);
             let designs = &self.profile.pass.designs;
@@ -415,12 +421,14 @@ impl Findings<'_> {
                 to_instruction: tried.end.as_ref().map(|end| end.instruction),
                 walks: walks(counts),
                 walk_references: counts.walk_references - start.walk_references,
+                walk_cycles: counts.walk_cycles - start.walk_cycles,
                 baseline_walks: walks(baseline),
                 baseline_walk_references: baseline.walk_references - start.walk_references,
+                baseline_walk_cycles: baseline.walk_cycles - start.walk_cycles,
                 untouched_bytes: self.counts[design].untouched_bytes.saturating_sub(base.untouched_bytes),
             }
         }));
-        all.push(same(AlternativeKind::PerfectTlb, 0, 0));
+        all.push(same(AlternativeKind::PerfectTlb, 0, 0, 0));
         all
     }
 

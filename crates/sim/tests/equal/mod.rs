@@ -1,5 +1,6 @@
 //! All counters of a design and of its slow model.
 
+use pagewalk_cache::{CacheCounts, Requester};
 use pagewalk_oracle::{Cache, Counts, Machine, Prefetch};
 use pagewalk_sim::DesignCounts;
 use pagewalk_translate::PrefetchCounts;
@@ -24,8 +25,24 @@ pub fn assert_equal(fast: &DesignCounts, machine: &Machine, seed: u64) {
         walks_data: fast.walks_data,
         walk_references: fast.walk_references,
         lower_hits: fast.lower_hits,
+        walk_cycles: fast.cycles.walk,
     };
     assert_eq!(counts, machine.counts, "walks of {} (seed {seed})", fast.name);
+    if let Some(memories) = &machine.memories {
+        let of = |requester: Requester| {
+            let caches = memories.caches.iter().enumerate();
+            let serving = caches.filter(move |(_, cache)| cache.serves[requester as usize]);
+            serving.map(move |(at, cache)| {
+                let (lookups, hits) = (cache.lookups[requester as usize], cache.hits[requester as usize]);
+                (at, requester, CacheCounts { lookups, hits })
+            })
+        };
+        let mut expected: Vec<_> = Requester::ALL.into_iter().flat_map(of).collect();
+        expected.sort_by_key(|&(at, requester, _)| (at, requester));
+        let expected: Vec<_> = expected.into_iter().map(|(_, requester, c)| (requester, c)).collect();
+        let found: Vec<_> = fast.caches.iter().map(|c| (c.requester, c.counts)).collect();
+        assert_eq!(found, expected, "caches of {} (seed {seed})", fast.name);
+    }
     let caches: Vec<_> = fast.walk_caches.iter().map(|c| (c.lookups, c.hits)).collect();
     let mut expected: Vec<&Cache> = machine.caches.iter().collect();
     if let Some(nested) = &machine.nested {

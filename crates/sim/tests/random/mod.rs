@@ -269,7 +269,33 @@ fn walker(random: &mut Random, (base, huge): Pages) -> String {
         text += &format!("[walker.host]\nlevels = {levels}\npage_size = \"{page}\"\n");
         text += &walk_caches(random, "walker.host.caches", &names[..levels as usize - 1]);
     }
-    text + cost
+    text + &if random.below(3) == 0 { memory(random) } else { cost.to_owned() }
+}
+
+/// Caches of memory, and what comes with them.
+fn memory(random: &mut Random) -> String {
+    let mut text = String::new();
+    let walk = random.of(&["", ", \"walk\""]);
+    let all = "\"fetch\", \"load\", \"store\", \"walk\"";
+    let caches = [
+        ("l1i", 1, "\"fetch\"".to_owned()),
+        ("l1d", 1, format!("\"load\", \"store\"{walk}")),
+        ("l2", 2, all.to_owned()),
+        ("l3", 3, all.to_owned()),
+    ];
+    for (name, level, serves) in caches {
+        if name == "l2" || random.below(3) > 0 {
+            let (sets, ways) = (random.of(&[1, 4, 16, 64]), random.of(&[1, 2, 4]));
+            text += &format!(
+                "[[cache]]\nname = \"{name}\"\nlevel = {level}\nserves = [{serves}]\nsize = \"{}\"\nways = {ways}\n\
+                 latency = {}\n{}\n",
+                sets * ways * 64,
+                4 * level * level,
+                replacement(random, true).join("\n")
+            );
+        }
+    }
+    text + "[cost]\nl2_hit = 7\nmemory = 200\n"
 }
 
 /// Some of the caches that only nested walkers have.

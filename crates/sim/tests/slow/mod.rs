@@ -1,8 +1,10 @@
 //! The slow side: a machine and a kernel of `oracle` fed operation by operation, and the fast side's feed.
 
 use crate::random::{Op, Program, Random};
+use pagewalk_cache::{CacheSpec, Requester};
 use pagewalk_oracle::{
-    Array, Cache, Counts, Hashed, Kernel, Machine, Nested, Paging, Prefetch, Replacing, Table,
+    Array, Cache, Counts, Hashed, Kernel, Machine, Memories, Memory, Nested, Paging, Prefetch, Replacing,
+    Table,
 };
 use pagewalk_setassoc::{Geometry, Replacement};
 use pagewalk_trace::{Analysis, Batch, BatchBuffer, Ref, Span};
@@ -56,7 +58,10 @@ impl Slow {
             WalkerSpec::Software => Table::Software,
         };
         let arrays = arrays.collect();
-        let machine = Machine { arrays, table, caches, nested, counts: Counts::default(), space: 0 };
+        let memories = (!spec.caches.is_empty()).then(|| slow_memories(spec));
+        let price = spec.cost.walk_reference;
+        let (tables, counts) = (BTreeMap::new(), Counts::default());
+        let machine = Machine { arrays, table, caches, nested, memories, tables, price, counts, space: 0 };
         Slow { machine, kernel: Kernel::new(paging, [base, huge]) }
     }
 
@@ -79,6 +84,14 @@ impl Slow {
                 self.machine.translate(kind, vpn << base, shift, |address| present(address >> base));
             }
             seen = Some(page);
+        }
+        if let Some(memories) = &mut self.machine.memories {
+            let requester = match kind {
+                Kind::Fetch => Requester::Fetch,
+                Kind::Load => Requester::Load,
+                Kind::Store | Kind::Modify => Requester::Store,
+            };
+            memories.access_bytes(requester as usize, (self.machine.space << 57) + address, bytes);
         }
     }
 
@@ -158,6 +171,22 @@ fn slow_caches(radix: &RadixSpec) -> Vec<Cache> {
     radix.caches().map(|(name, cache)| slow_cache(base + bits * height(name), cache)).collect()
 }
 
+fn slow_memories(spec: &MachineSpec) -> Memories {
+    let memory = |cache: &CacheSpec| Memory {
+        level: cache.level,
+        serves: Requester::ALL.map(|requester| cache.serves.has(requester)),
+        held: replacing(cache.geometry, cache.replacement, "modulo"),
+        latency: cache.latency,
+        lookups: [0; 4],
+        hits: [0; 4],
+    };
+    Memories {
+        line: 1 << spec.caches[0].line_shift,
+        caches: spec.caches.iter().map(memory).collect(),
+        latency: spec.cost.walk_reference,
+    }
+}
+
 fn slow_nested(spec: &NestedSpec) -> Nested {
     Nested {
         levels: spec.host.levels.into(),
@@ -167,6 +196,8 @@ fn slow_nested(spec: &NestedSpec) -> Nested {
         serves_pages: spec.nested_tlb.is_some_and(|tlb| tlb.serves_pages),
         entry_cache: spec.entry_cache.map(|cache| slow_cache(0, cache)),
         places: BTreeMap::new(),
+        host_tables: BTreeMap::new(),
+        read: Vec::new(),
         end: 0,
         guest: 0,
         host: 0,

@@ -1,0 +1,136 @@
+//! What a cache is, and which caches make a hierarchy.
+
+use pagewalk_setassoc::{Geometry, Replacement, SetArray};
+use std::collections::BTreeSet;
+
+/// Who reads or writes memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Requester {
+    /// The program's instruction fetches.
+    Fetch = 0,
+    /// Its loads.
+    Load = 1,
+    /// Its stores.
+    Store = 2,
+    /// Page walks.
+    Walk = 3,
+}
+
+impl Requester {
+    /// All, in the order of their codes.
+    pub const ALL: [Requester; 4] = [Requester::Fetch, Requester::Load, Requester::Store, Requester::Walk];
+
+    /// The name in machine files and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Requester::Fetch => "fetch",
+            Requester::Load => "load",
+            Requester::Store => "store",
+            Requester::Walk => "walk",
+        }
+    }
+}
+
+/// A set of requesters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct RequesterSet(u8);
+
+impl RequesterSet {
+    /// Whether `requester` belongs to it.
+    pub fn has(self, requester: Requester) -> bool {
+        self.0 >> requester as u8 & 1 == 1
+    }
+
+    /// Its members.
+    pub fn iter(self) -> impl Iterator<Item = Requester> {
+        Requester::ALL.into_iter().filter(move |&requester| self.has(requester))
+    }
+}
+
+impl FromIterator<Requester> for RequesterSet {
+    fn from_iter<T: IntoIterator<Item = Requester>>(members: T) -> RequesterSet {
+        RequesterSet(members.into_iter().fold(0, |set, member| set | 1 << member as u8))
+    }
+}
+
+/// One cache.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CacheSpec {
+    /// Name, used in metric names: `cache.NAME.walk_hits`.
+    pub name: String,
+    /// 1 is looked up first.
+    pub level: u8,
+    /// Whose accesses it serves.
+    pub serves: RequesterSet,
+    /// log2 of the bytes of a line.
+    pub line_shift: u32,
+    /// Sets and ways; an entry is a line.
+    pub geometry: Geometry,
+    /// What leaves a full set.
+    pub replacement: Replacement,
+    /// Cycles of an access that ends here.
+    pub latency: u64,
+}
+
+impl CacheSpec {
+    /// An empty array of this shape.
+    ///
+    /// # Panics
+    /// If the replacement cannot serve the shape, which [`check`] tells.
+    pub(crate) fn array(&self) -> SetArray {
+        SetArray::new(self.geometry, self.replacement).expect("checked")
+    }
+
+    /// Bytes that it holds.
+    pub fn bytes(&self) -> u64 {
+        (self.geometry.entries() as u64) << self.line_shift
+    }
+}
+
+/// Why caches do not make a hierarchy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CacheError {
+    /// Two have one name.
+    #[error("two caches are named `{0}`: names must differ")]
+    Name(String),
+    /// A replacement that cannot serve the shape.
+    #[error("cache `{0}`: replacement: {1}")]
+    Replacement(String, String),
+    /// Lines of two sizes.
+    #[error("cache `{0}` has lines of {1} bytes, `{2}` of {3}: all caches need lines of one size")]
+    Lines(String, u64, String, u64),
+    /// Two caches of a level serve the same requester.
+    #[error("caches `{0}` and `{1}` of level {2} both serve `{3}`: one of a level must")]
+    Overlap(String, String, u8, &'static str),
+    /// Nothing brings walks here.
+    #[error("no cache serves `walk`: add it to the `serves` of those that page walks look up")]
+    NoWalks,
+}
+
+/// Whether caches make a hierarchy for page walks.
+pub fn check(caches: &[CacheSpec]) -> Result<(), CacheError> {
+    let mut names = BTreeSet::new();
+    if let Some(twice) = caches.iter().find(|cache| !names.insert(&cache.name)) {
+        return Err(CacheError::Name(twice.name.clone()));
+    }
+    for (i, a) in caches.iter().enumerate() {
+        if let Err(why) = SetArray::new(a.geometry, a.replacement) {
+            return Err(CacheError::Replacement(a.name.clone(), why.to_string()));
+        }
+        for b in &caches[i + 1..] {
+            if a.line_shift != b.line_shift {
+                let [a_bytes, b_bytes] = [1 << a.line_shift, 1 << b.line_shift];
+                return Err(CacheError::Lines(a.name.clone(), a_bytes, b.name.clone(), b_bytes));
+            }
+            let both = a.serves.iter().find(|&requester| b.serves.has(requester));
+            if let (true, Some(both)) = (a.level == b.level, both) {
+                return Err(CacheError::Overlap(a.name.clone(), b.name.clone(), a.level, both.name()));
+            }
+        }
+    }
+    if !caches.iter().any(|cache| cache.serves.has(Requester::Walk)) {
+        return Err(CacheError::NoWalks);
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! The hierarchy against one that looks at a line at a time: latencies and all counters, for random accesses.
+
+use pagewalk_cache::{CacheSpec, Hierarchy, Requester, RequesterSet, check};
+use pagewalk_oracle::{Memories, Memory, Replacing};
+use pagewalk_setassoc::{Geometry, Replacement};
+use proptest::prelude::*;
+
+fn cache(name: &'static str, level: u8, serves: &'static [Requester]) -> impl Strategy<Value = CacheSpec> {
+    let replacements = [
+        Replacement::Lru,
+        Replacement::Lru,
+        Replacement::Fifo,
+        Replacement::BitPlru,
+        Replacement::TreePlru,
+        Replacement::Random { seed: 3 },
+    ];
+    (0..5u32, 0..3u32, prop::sample::select(replacements.to_vec())).prop_map(
+        move |(sets, ways, replacement)| CacheSpec {
+            name: name.to_owned(),
+            level,
+            serves: serves.iter().copied().collect(),
+            line_shift: 6,
+            geometry: Geometry::new(1 << (sets + ways), Some(1 << ways)).expect("powers of two"),
+            replacement,
+            latency: u64::from(level) * 10,
+        },
+    )
+}
+
+fn slow(caches: &[CacheSpec]) -> Memories {
+    let memory = |spec: &CacheSpec| Memory {
+        level: spec.level,
+        serves: Requester::ALL.map(|requester| spec.serves.has(requester)),
+        held: Replacing::new(
+            spec.geometry.sets(),
+            spec.geometry.ways(),
+            spec.replacement.name(),
+            if let Replacement::Random { seed } = spec.replacement { seed } else { 0 },
+            "modulo",
+        ),
+        latency: spec.latency,
+        lookups: [0; 4],
+        hits: [0; 4],
+    };
+    Memories { caches: caches.iter().map(memory).collect(), line: 64, latency: 200 }
+}
+
+fn caches() -> impl Strategy<Value = Vec<CacheSpec>> {
+    use Requester::{Fetch, Load, Store, Walk};
+    (
+        cache("l1i", 1, &[Fetch]),
+        prop_oneof![cache("l1d", 1, &[Load, Store, Walk]), cache("l1d", 1, &[Load, Store])],
+        cache("l2", 2, &[Fetch, Load, Store, Walk]),
+        prop::option::of(cache("l3", 3, &[Fetch, Load, Walk])),
+    )
+        .prop_map(|(l1i, l1d, l2, l3)| [l1i, l1d, l2].into_iter().chain(l3).collect())
+}
+
+/// Random cases per run; `PAGEWALK_CASES` makes it a long one.
+fn cases() -> u32 {
+    std::env::var("PAGEWALK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_counter_equals_the_oracles(
+        caches in caches(),
+        accesses in prop::collection::vec((0..4usize, 0..12_000u64, 1..100u64), 0..800),
+    ) {
+        check(&caches).unwrap();
+        let (mut fast, mut slow) = (Hierarchy::new(&caches, 200), slow(&caches));
+        for (requester, address, bytes) in accesses {
+            if bytes < 50 {
+                let served = fast.access(Requester::ALL[requester], address);
+                prop_assert_eq!(fast.latency(served), slow.access(requester, address));
+            } else {
+                fast.access_bytes(Requester::ALL[requester], address, bytes);
+                slow.access_bytes(requester, address, bytes);
+            }
+        }
+        for (index, cache) in slow.caches.iter().enumerate() {
+            for requester in Requester::ALL {
+                let counts = fast.counts(index, requester);
+                let expected = (cache.lookups[requester as usize], cache.hits[requester as usize]);
+                prop_assert_eq!((counts.lookups, counts.hits), expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_hierarchy_is_named() {
+    let cache = |name: &str, level: u8, serves: &[Requester]| CacheSpec {
+        name: name.to_owned(),
+        level,
+        serves: serves.iter().copied().collect::<RequesterSet>(),
+        line_shift: 6,
+        geometry: Geometry::new(64, Some(4)).unwrap(),
+        replacement: Replacement::Lru,
+        latency: 4,
+    };
+    let refused = |caches: &[CacheSpec]| check(caches).unwrap_err().to_string();
+    let (a, b) = (cache("a", 1, &[Requester::Walk]), cache("b", 1, &[Requester::Load, Requester::Walk]));
+    assert!(refused(&[a.clone(), b]).contains("`a` and `b` of level 1 both serve `walk`"));
+    assert!(refused(&[cache("a", 1, &[Requester::Load])]).contains("no cache serves `walk`"));
+    assert!(refused(&[a.clone(), a.clone()]).contains("two caches are named `a`"));
+    let wide = CacheSpec { line_shift: 7, ..cache("b", 2, &[Requester::Walk]) };
+    assert!(refused(&[a, wide]).contains("`a` has lines of 64 bytes, `b` of 128"));
+}

@@ -1,0 +1,66 @@
+//! Caches, one line at a time.
+
+use crate::Replacing;
+
+/// One cache.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// Level, 1 first.
+    pub level: u8,
+    /// Whom it serves: fetches, loads, stores, walks.
+    pub serves: [bool; 4],
+    /// Lines held.
+    pub held: Replacing,
+    /// Cycles.
+    pub latency: u64,
+    /// Lookups by requester.
+    pub lookups: [u64; 4],
+    /// Hits by requester.
+    pub hits: [u64; 4],
+}
+
+/// Caches and what lies behind them.
+#[derive(Clone, Debug)]
+pub struct Memories {
+    /// The caches, in the order of the machine file.
+    pub caches: Vec<Memory>,
+    /// Bytes of a line.
+    pub line: u64,
+    /// Cycles of what no cache has.
+    pub latency: u64,
+}
+
+impl Memories {
+    /// An access of a requester (0 to 3); returns its cycles.
+    pub fn access(&mut self, requester: usize, address: u64) -> u64 {
+        let line = address / self.line;
+        let mut missed = Vec::new();
+        let mut cycles = self.latency;
+        for level in 1..=9 {
+            let mut here = (0..self.caches.len())
+                .filter(|&at| self.caches[at].level == level && self.caches[at].serves[requester]);
+            let Some(at) = here.next() else { continue };
+            let cache = &mut self.caches[at];
+            cache.lookups[requester] += 1;
+            if cache.held.touch(line, line) {
+                cache.hits[requester] += 1;
+                cycles = cache.latency;
+                break;
+            }
+            missed.push(at);
+        }
+        for at in missed {
+            self.caches[at].held.fill(line, line);
+        }
+        cycles
+    }
+
+    /// Accesses to every line of some bytes.
+    pub fn access_bytes(&mut self, requester: usize, address: u64, bytes: u64) {
+        let mut line = address / self.line;
+        while line * self.line < address + bytes {
+            self.access(requester, line * self.line);
+            line += 1;
+        }
+    }
+}

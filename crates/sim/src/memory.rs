@@ -1,0 +1,84 @@
+//! Caches of memory in a design: the program's references go through them, and the entries that walks read.
+//!
+//! Only machines with caches pay for this: every reference of the program is given to them at its place, however often
+//! its page hits. The program's physical addresses are its virtual ones. What is modelled: `docs/adding-a-machine.md`.
+
+use crate::attribution::WalkObserver;
+use crate::design::Design;
+use crate::pass::Pass;
+use crate::store::bits;
+use pagewalk_cache::{Hierarchy, Requester, Served};
+use pagewalk_translate::{MachineSpec, Walker};
+use pagewalk_units::{Kind, PageSize, VirtAddr};
+
+/// What a walk cost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WalkCost {
+    /// Page-table entries read.
+    pub references: u32,
+    /// Modelled cycles.
+    pub cycles: u64,
+}
+
+/// The caches of one design.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory {
+    pub hierarchy: Hierarchy,
+    /// Page-table entries that no cache had.
+    pub walks_in_memory: u64,
+    /// Addresses of the entries of one walk.
+    entries: Vec<u64>,
+}
+
+impl Memory {
+    /// The empty caches of a machine that has some.
+    pub fn of(machine: &MachineSpec) -> Option<Memory> {
+        let hierarchy = Hierarchy::new(&machine.caches, machine.cost.walk_reference);
+        (!machine.caches.is_empty()).then_some(Memory { hierarchy, walks_in_memory: 0, entries: Vec::new() })
+    }
+
+    /// Walks, and reads each entry through the caches.
+    fn walk(&mut self, walker: &mut Walker, address: VirtAddr, size: PageSize) -> WalkCost {
+        self.entries.clear();
+        let references = walker.walk_listing(address, size, &mut self.entries);
+        let mut cycles = 0u64;
+        for &entry in &self.entries {
+            let served = self.hierarchy.access(Requester::Walk, entry);
+            self.walks_in_memory += u64::from(served == Served::Memory);
+            cycles = cycles.saturating_add(self.hierarchy.latency(served));
+        }
+        WalkCost { references, cycles }
+    }
+}
+
+impl Design {
+    /// Walks to the leaf of `address`, mapped at `size`.
+    pub(crate) fn walk(&mut self, address: VirtAddr, size: PageSize) -> WalkCost {
+        match &mut self.memory {
+            Some(memory) => memory.walk(&mut self.walker, address, size),
+            None => {
+                let references = self.walker.walk(address, size);
+                let cycles = u64::from(references).saturating_mul(self.machine.cost.walk_reference);
+                WalkCost { references, cycles }
+            }
+        }
+    }
+}
+
+impl<O: WalkObserver> Pass<O> {
+    /// Gives a reference of the program, translated already, to the designs with caches.
+    pub(crate) fn access_memory(&mut self, kind: Kind, address: VirtAddr, bytes: u64) {
+        let requester = match kind {
+            Kind::Fetch => Requester::Fetch,
+            Kind::Load => Requester::Load,
+            Kind::Store | Kind::Modify => Requester::Store,
+        };
+        // Addresses have 57 bits, so those of several spaces lie one behind the other.
+        let address = (self.store.asid.index() as u64) << 57 | address.0;
+        for design in bits(self.with_memory & self.active) {
+            if let Some(memory) = &mut self.designs[design].memory {
+                memory.hierarchy.access_bytes(requester, address, bytes);
+            }
+        }
+    }
+}
