@@ -132,6 +132,10 @@ pub struct Simulate {
     /// Simulate the alternatives of `profile` too
     #[arg(long)]
     pub what_if: bool,
+    /// Run all traces on one processor, in turns of N instructions
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
+          conflicts_with_all = ["what_if", "command"])]
+    pub quantum: Option<u64>,
     /// Write the result here: to a name that ends in .html the report, in .json the data; may be given
     /// several times
     #[arg(short, long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -94,7 +94,8 @@ pub fn follow<S: Source>(source: S, region: &Region, analysis: &mut dyn Analysis
     }
 }
 
-fn note(ending: &mut Ending, event: &Event) {
+/// What an event says of how the stream ends.
+pub fn note(ending: &mut Ending, event: &Event) {
     match event {
         Event::Exit { status } => ending.status = Some(*status),
         Event::Exec { .. } => ending.exec = true,

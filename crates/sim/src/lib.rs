@@ -48,3 +48,4 @@ pub use pass::{Pass, PassError};
 pub use profile::{
     Alternative, AlternativeKind, Findings, FunctionWalks, HeatMap, PageWalks, Profile, Reach,
 };
+pub use spaces::SpaceCounts;

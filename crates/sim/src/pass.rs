@@ -6,7 +6,7 @@ use crate::fetch::{FetchTable, SEVERAL};
 use crate::front::Told;
 use crate::kernel::{Follower, Untouched};
 use crate::siblings::alike;
-use crate::spaces::Parked;
+use crate::spaces::{Accounts, Parked};
 use crate::store::{FETCH, PageStore, bits, class_of};
 use pagewalk_mm::{AddressSpace, Change, MappingId, PageSizePolicy, Scope};
 use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Span};
@@ -83,6 +83,7 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     pub(crate) space: AddressSpace,
     /// Address spaces that do not run now.
     pub(crate) parked: FxHashMap<Asid, Parked>,
+    pub(crate) accounts: Accounts,
     pub(crate) store: PageStore,
     pub(crate) designs: Vec<Design>,
     /// Where the results of each of the specifications are: a design, and which of its siblings.
@@ -131,6 +132,7 @@ impl<O: WalkObserver> Pass<O> {
         let mut pass = Pass {
             space: AddressSpace::default(),
             parked: FxHashMap::default(),
+            accounts: Accounts::default(),
             store: PageStore::new(paging),
             designs: Vec::new(),
             order: Vec::new(),

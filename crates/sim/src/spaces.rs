@@ -21,6 +21,41 @@ pub(crate) struct Parked {
     retired_walks: FxHashMap<(u64, MappingId), [u64; 2]>,
 }
 
+/// What one address space did and cost, on the first machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpaceCounts {
+    /// Instructions executed.
+    pub instructions: u64,
+    /// Data references.
+    pub data_references: u64,
+    /// Base pages touched.
+    pub pages_touched: u64,
+    /// Walks by fetches.
+    pub walks_fetch: u64,
+    /// Walks by data references.
+    pub walks_data: u64,
+    /// Page-table entries read.
+    pub walk_references: u64,
+}
+
+impl SpaceCounts {
+    fn add(&mut self, now: &SpaceCounts, before: &SpaceCounts) {
+        self.instructions += now.instructions - before.instructions;
+        self.data_references += now.data_references - before.data_references;
+        self.pages_touched += now.pages_touched - before.pages_touched;
+        self.walks_fetch += now.walks_fetch - before.walks_fetch;
+        self.walks_data += now.walks_data - before.walks_data;
+        self.walk_references += now.walk_references - before.walk_references;
+    }
+}
+
+/// Each space's counts up to its last switch, and the counts of all at that switch.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Accounts {
+    of_space: FxHashMap<Asid, SpaceCounts>,
+    settled: SpaceCounts,
+}
+
 impl Pass<NoObserver> {
     /// From now on the stream is that of another address space, which need not have run before. Machines without
     /// identifiers flush their TLBs. The others assign the identifiers that they have in turn, as Linux does on x86-64
@@ -28,11 +63,34 @@ impl Pass<NoObserver> {
     pub fn switch_to(&mut self, asid: Asid) {
         if asid != self.store.asid {
             self.settle();
+            self.charge();
             self.enter(asid);
             for design in &mut self.designs {
                 design.switch_to(&mut self.store, asid);
             }
         }
+    }
+
+    /// What each address space has done and cost so far, in order.
+    pub fn space_counts(&mut self) -> Vec<(Asid, SpaceCounts)> {
+        self.charge();
+        let of = |asid: Asid| (asid, self.accounts.of_space.get(&asid).copied().unwrap_or_default());
+        self.all_spaces().into_iter().map(of).collect()
+    }
+
+    /// Charges what was counted since the last switch to the space that runs.
+    fn charge(&mut self) {
+        let counts = &self.designs[0].counts;
+        let now = SpaceCounts {
+            instructions: self.instructions,
+            data_references: self.data_references,
+            pages_touched: self.pages_touched,
+            walks_fetch: counts.walks[0],
+            walks_data: counts.walks[1],
+            walk_references: counts.walk_references,
+        };
+        let before = std::mem::replace(&mut self.accounts.settled, now);
+        self.accounts.of_space.entry(self.store.asid).or_default().add(&now, &before);
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod doctor;
 pub mod generate;
+pub mod interleaved;
 pub mod machines;
 pub mod profile;
 pub mod record;

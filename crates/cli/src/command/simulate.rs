@@ -1,7 +1,8 @@
 //! `pagewalk simulate`: recorded streams, or a program's, through machines.
 
+use super::interleaved::{Interleaved, common_thp};
 use super::profile::Study;
-use crate::arguments::Simulate;
+use crate::arguments::{Simulate, Style};
 use crate::error::{CliError, Code};
 use crate::findings::{Detail, Namer};
 use crate::live::{self, Live};
@@ -13,7 +14,7 @@ use pagewalk_report::schema::Host;
 use pagewalk_trace::Source;
 use pagewalk_trace::pwt::Reader;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
@@ -26,6 +27,9 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
         let (result, status) = study.run_live(&Live::prepare(&arguments.command)?)?;
         publish(&result, arguments.style, files, true)?;
         return Ok(live::exit_code(status));
+    }
+    if let Some(quantum) = arguments.quantum {
+        return interleaved(&study, &arguments.traces, quantum, arguments.style, files);
     }
     let namer = Namer::default();
     let mut processes = Vec::new();
@@ -52,6 +56,30 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
     explain_empty_region(&study.region, any_begun);
     let (engine, host) = about.expect("clap requires a trace");
     publish(&study.result(engine, host, processes), arguments.style, files, false)?;
+    Ok(code)
+}
+
+/// All traces on one processor.
+fn interleaved(
+    study: &Study,
+    traces: &[PathBuf],
+    quantum: u64,
+    style: Style,
+    files: ResultFiles,
+) -> Result<ExitCode, CliError> {
+    // One bar for all would say nothing of any.
+    let readers = traces.iter().map(|trace| open(trace, true)).collect::<Result<Vec<_>, _>>()?;
+    let recorded = readers[0].header().clone();
+    let thp = machine::thp(study.model.thp, &common_thp(&readers));
+    let all = Interleaved::follow(study, readers, quantum, thp)?;
+    let mut code = ExitCode::SUCCESS;
+    for (trace, ending) in traces.iter().zip(&all.endings).filter(|(_, ending)| ending.cut) {
+        ending.losses.iter().for_each(|loss| say(format!("{}: {loss}", trace.display())));
+        code = ExitCode::from(Code::BadInput as u8);
+    }
+    explain_empty_region(&study.region, all.endings.iter().any(|ending| ending.region_begun));
+    let host = Host { cpu: recorded.cpu, kernel: recorded.kernel, thp: recorded.thp };
+    publish(&study.result(recorded.engine, host, vec![all.result(study)]), style, files, false)?;
     Ok(code)
 }
 

@@ -1,0 +1,213 @@
+//! `pagewalk simulate --quantum N A.pwt B.pwt`: several processes on one processor.
+
+use super::profile::Study;
+use crate::error::{CliError, Code};
+use crate::output::say;
+use crate::process::{Ending, note, window};
+use pagewalk_capture::Window;
+use pagewalk_mm::{PageSizePolicy, Thp, ThpMode};
+use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, Number, ProcessResult, WhatIf};
+use pagewalk_sim::{DesignCounts, DesignSpec, NoObserver, Pass, SpaceCounts};
+use pagewalk_sweep::metrics;
+use pagewalk_trace::{Analysis, Interleave, Item, Source, StreamHeader};
+use pagewalk_translate::{Asid, MachineSpec};
+use std::sync::Arc;
+
+/// Several streams on the machines of a study, which all see the same turns.
+pub struct Interleaved {
+    /// The machines, and after them the first one without identifiers and with one for each process.
+    shared: Pass,
+    /// Each process with the first machine for itself.
+    alone: Vec<Pass>,
+    switches: u64,
+    headers: Vec<StreamHeader>,
+    /// How each stream ended.
+    pub endings: Vec<Ending>,
+}
+
+impl Interleaved {
+    /// Follows `sources`, in turns of `quantum` instructions, to their ends.
+    pub fn follow<S: Source>(
+        study: &Study,
+        sources: Vec<S>,
+        quantum: u64,
+        thp: ThpMode,
+    ) -> Result<Interleaved, CliError> {
+        if sources.len() > Asid::COUNT as usize {
+            let why = format!("{} traces: at most {} can take turns", sources.len(), Asid::COUNT);
+            return Err(CliError::new(Code::Usage, why));
+        }
+        let first = &study.machines[0];
+        let mut machines = study.machines.clone();
+        machines.extend([0, Asid::COUNT].map(|asids| MachineSpec { asids, ..first.clone() }));
+        let alone = sources.iter().map(|_| pass(std::slice::from_ref(first), thp));
+        let mut all = Interleaved {
+            shared: pass(&machines, thp)?,
+            alone: alone.collect::<Result<_, _>>()?,
+            switches: 0,
+            headers: sources.iter().map(|source| source.header().clone()).collect(),
+            endings: sources.iter().map(|_| Ending::default()).collect(),
+        };
+        let windows = sources.into_iter().map(|source| Window::new(source, window(&study.region)));
+        all.take_turns(Interleave::new(windows.collect(), quantum));
+        Ok(all)
+    }
+
+    fn take_turns<S: Source>(&mut self, mut streams: Interleave<Window<S>>) {
+        let mut runs = 0;
+        loop {
+            let (stream, item) = match streams.next_item() {
+                Ok(Some(turn)) => turn,
+                Ok(None) => break,
+                Err((stream, error)) => {
+                    self.endings[stream].cut = true;
+                    self.endings[stream].losses.push(error.to_string());
+                    continue;
+                }
+            };
+            if stream != runs {
+                self.switches += 1;
+                runs = stream;
+                self.shared.switch_to(Asid::new(stream as u32).expect("there are not more streams"));
+            }
+            match item {
+                Item::Batch(batch) => {
+                    self.shared.on_batch(&batch);
+                    self.alone[stream].on_batch(&batch);
+                }
+                Item::Event { at, event } => {
+                    note(&mut self.endings[stream], &event);
+                    self.shared.on_event(at, &event);
+                    self.alone[stream].on_event(at, &event);
+                }
+            }
+        }
+        for (stream, ending) in self.endings.iter_mut().enumerate() {
+            ending.region_begun = streams.source(stream).has_begun();
+        }
+    }
+
+    /// All processes as one: counters of the machines, and the processes in the place of mappings.
+    pub fn result(mut self, study: &Study) -> ProcessResult {
+        let spaces = self.shared.space_counts();
+        let counts = self.shared.finish();
+        let alone: Vec<DesignCounts> =
+            self.alone.iter_mut().flat_map(|pass| pass.finish().into_iter().take(1)).collect();
+        let machine = &study.machines[0];
+        let cost = machine.cost.walk_reference;
+        let rows = spaces.iter().map(|&(asid, counts)| row(&self.headers[asid.index()], counts, cost));
+        let mut rows: Vec<MappingRow> = rows.collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
+        let what_if = what_if(&counts, &alone, study.machines.len(), cost);
+        let names: Vec<&str> = self.headers.iter().map(|header| short(&header.program)).collect();
+        ProcessResult {
+            pid: 0,
+            parent: 0,
+            origin: "interleaved".to_owned(),
+            program: names.join(" + "),
+            command_line: self.headers.iter().flat_map(|header| header.arguments.clone()).collect(),
+            ended: "interleaved".to_owned(),
+            losses: self.endings.iter().flat_map(|ending| ending.losses.clone()).collect(),
+            machines: study
+                .machines
+                .iter()
+                .zip(&counts)
+                .map(|(machine, counts)| {
+                    let mut metrics = metrics(counts);
+                    metrics.insert("switches".into(), Number::Count(self.switches));
+                    MachineResult { name: machine.name.clone(), metrics }
+                })
+                .collect(),
+            advice: advice(&what_if, self.switches, &machine.name),
+            attribution: Attribution { mappings: rows, ..Attribution::default() },
+            heat: Heat::default(),
+            reach: Vec::new(),
+            what_if,
+        }
+    }
+}
+
+fn pass(machines: &[MachineSpec], thp: ThpMode) -> Result<Pass, CliError> {
+    let policy: Arc<dyn PageSizePolicy> = Arc::new(Thp { mode: thp });
+    let design = |machine: &MachineSpec| DesignSpec {
+        name: machine.name.clone(),
+        machine: machine.clone(),
+        policy: Arc::clone(&policy),
+        reach: None,
+    };
+    Pass::new(machines.iter().map(design).collect(), NoObserver).map_err(|e| {
+        CliError::new(Code::Usage, e).or("give machines with the same page sizes, or fewer of them, with -m")
+    })
+}
+
+fn short(program: &str) -> &str {
+    program.rsplit_once('/').map_or(program, |(_, file)| file)
+}
+
+fn row(header: &StreamHeader, counts: SpaceCounts, cost: u64) -> MappingRow {
+    MappingRow {
+        name: format!("{} (pid {})", header.program, header.pid),
+        kind: "process".to_owned(),
+        build_id: None,
+        start: 0,
+        bytes: 0,
+        pages_touched: counts.pages_touched,
+        references_fetch: counts.instructions,
+        references_data: counts.data_references,
+        walks_fetch: counts.walks_fetch,
+        walks_data: counts.walks_data,
+        walk_cycles: counts.walk_references * cost,
+    }
+}
+
+/// The first machine as it is, with other numbers of identifiers, and with each process alone on it.
+fn what_if(counts: &[DesignCounts], alone: &[DesignCounts], machines: usize, cost: u64) -> Vec<WhatIf> {
+    let base = &counts[0];
+    let row = |id: &str, title: &str, class: &str, walks: u64, references: u64| WhatIf {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        class: class.to_owned(),
+        mapping: None,
+        page_size: None,
+        from_instruction: 0,
+        to_instruction: None,
+        walks,
+        walk_cycles: references * cost,
+        baseline_walks: base.walks(),
+        baseline_walk_cycles: base.walk_references * cost,
+        memory_price_mib: 0.0,
+    };
+    let design = |id: &str, title: &str, counts: &DesignCounts| {
+        row(id, title, "modelled", counts.walks(), counts.walk_references)
+    };
+    let walks = alone.iter().map(DesignCounts::walks).sum();
+    let references = alone.iter().map(|counts| counts.walk_references).sum();
+    vec![
+        design("baseline", "as it is", base),
+        design("flush", "TLBs flushed at each switch", &counts[machines]),
+        design("identifiers", "an identifier for every process", &counts[machines + 1]),
+        row("alone", "each process alone", "modelled", walks, references),
+        row("perfect_tlb", "a perfect TLB", "bound", 0, 0),
+    ]
+}
+
+fn advice(what_if: &[WhatIf], switches: u64, machine: &str) -> String {
+    let walks = |id: &str| what_if.iter().find(|row| row.id == id).map_or(0, |row| row.walks);
+    let (shared, alone) = (walks("baseline"), walks("alone"));
+    format!(
+        "{switches} switches between the processes cost {} page walks more than each process alone on {machine} \
+         ({shared} instead of {alone}); an identifier for every process would leave {}.",
+        shared.saturating_sub(alone),
+        walks("identifiers")
+    )
+}
+
+/// Says when the recordings disagree about huge pages: one kernel serves all processes.
+pub fn common_thp<S: Source>(sources: &[S]) -> String {
+    let mut modes = sources.iter().map(|source| source.header().thp.clone());
+    let first = modes.next().unwrap_or_default();
+    if let Some(other) = modes.find(|mode| *mode != first) {
+        say(format!("the traces were recorded under THP {first} and {other}; {first} is taken for all"));
+    }
+    first
+}
