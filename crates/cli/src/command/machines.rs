@@ -73,6 +73,10 @@ fn show(machine: &MachineSpec) -> String {
             reach.collect::<Vec<_>>().join(", ")
         ));
     }
+    line(match machine.asids {
+        0 => "a switch of address spaces flushes the TLBs and what walkers cache".to_owned(),
+        n => format!("entries of {n} address spaces at one time"),
+    });
     for tlb in &machine.tlbs {
         if tlb.reserved > 0 {
             line(format!("{}: {} entries are reserved, and not part of the reach", tlb.name, tlb.reserved));

@@ -150,3 +150,36 @@ fn a_region_that_never_begins_is_explained() {
     let outcome = place.good(&["simulate", "--from-marker", "1", "t.pwt"]);
     assert!(outcome.stderr.contains("where --from-marker 1 begins"), "{}", outcome.stderr);
 }
+
+/// Machines without identifiers flush at each switch: one process after the other costs what each costs alone.
+#[test]
+fn processes_in_turns_cost_what_they_cost_alone_but_for_switches() {
+    let place = Place::new();
+    let work = place.compile("work", WORK);
+    place.good(&["record", "-q", "-o", "a.pwt", "--", &work]);
+    place.good(&["record", "-q", "-o", "b.pwt", "--", "/bin/true"]);
+    place.good(&["simulate", "-q", "-m", "k8", "-o", "apart.json", "a.pwt", "b.pwt"]);
+    let turns = |quantum: &str, to: &str| {
+        place.good(&["simulate", "-q", "-m", "k8", "--quantum", quantum, "-o", to, "a.pwt", "b.pwt"]);
+        place.json(to)
+    };
+    let (apart, whole, short) =
+        (place.json("apart.json"), turns("1000000000000", "whole.json"), turns("1000", "short.json"));
+    let metrics = |result: &Value| {
+        let mut metrics = result["machines"][0]["metrics"].as_object().expect("metrics").clone();
+        metrics.remove("switches");
+        metrics
+    };
+    assert_eq!(metrics(&whole), metrics(&apart));
+    assert_eq!(metric(&whole, "switches"), 1);
+    assert!(metric(&short, "switches") > 10);
+    for count in ["instructions", "references", "pages_touched"] {
+        assert_eq!(metric(&short, count), metric(&apart, count), "{count}");
+    }
+    assert!(metric(&short, "walks") > metric(&apart, "walks"));
+    let rows = short["processes"][0]["what_if"].as_array().expect("rows");
+    let walks = |id: &str| rows.iter().find(|row| row["id"] == id).expect(id)["walks"].as_u64();
+    assert_eq!(walks("flush"), walks("baseline"));
+    assert_eq!(walks("alone"), Some(metric(&apart, "walks")));
+    assert!(walks("identifiers") < walks("flush"));
+}
