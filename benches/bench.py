@@ -21,6 +21,8 @@ neighbouring runs, with the least and the most. Needs a quiet machine of two or 
 FREE_BYTES = 3_000_000_000
 # Records that are simulated from memory: as many as the slow loop beside it can take in half a minute.
 FROM_MEMORY_RECORDS = 500_000_000
+# The same for whole families of designs and for replacement other than LRU, of which there are more.
+FAMILY_RECORDS = 100_000_000
 
 
 def parse(words):
@@ -38,7 +40,7 @@ def parse(words):
     parser.add_argument("--json", metavar="FILE", type=pathlib.Path, help="write figures and raw runs here")
     parser.add_argument("--keep", action="store_true", help="keep table and raw runs in benches/runs/DATE-CPU/")
     parser.add_argument("--pagewalk", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
-    parser.add_argument("--from-memory", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--examples", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
     options = parser.parse_args(words)
     options.repetitions = options.repetitions or (1 if options.quick else 3)
     return options
@@ -81,7 +83,7 @@ def main(words):
             say(f"traces need {FREE_BYTES // 10**9} GB free in {folder.parent}; choose another place with TMPDIR")
             return 4
         try:
-            tools = Tools.find(options.pagewalk, options.from_memory, folder)
+            tools = Tools.find(options.pagewalk, options.examples, folder)
         except RunFailed as failure:
             say(str(failure))
             return 4
@@ -120,6 +122,12 @@ def measure(tools, program, options):
         say(f"{program.name}: simulating {outcome.trace['records'] / 1e6:.0f} M records on {machine}")
         outcome.simulated[machine] = [tools.simulate(machine) for _ in range(options.repetitions)]
         outcome.from_memory[machine] = tools.simulate_from_memory(machine, FROM_MEMORY_RECORDS, options.repetitions)
+    say(f"{program.name}: simulating families of designs, and other replacement than LRU")
+    outcome.designs = tools.simulate_designs(FAMILY_RECORDS, options.repetitions)
+    outcome.families = tools.simulate_families(FAMILY_RECORDS, options.repetitions)
+    if program.short:
+        say(f"{program.name}: sweeping over a short and a long trace")
+        outcome.sweeps = tools.sweep_short_and_long(program)
     return outcome
 
 

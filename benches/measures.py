@@ -15,6 +15,9 @@ class Outcome:
     trace: dict = None
     simulated: dict = dataclasses.field(default_factory=dict)  # by machine: one `Run` a repetition
     from_memory: dict = dataclasses.field(default_factory=dict)  # by machine
+    designs: dict = dataclasses.field(default_factory=dict)  # as `from_memory`, by what was simulated
+    families: dict = dataclasses.field(default_factory=dict)  # by way: records, data references, seconds
+    sweeps: dict = dataclasses.field(default_factory=dict)  # of a short and a long trace, where there are both
 
     def ratios(self, way, other, seconds="wall_seconds"):
         """Quotients of the seconds of runs that were made side by side."""
@@ -27,8 +30,23 @@ class Outcome:
 
     def memory_rates(self, machine, way):
         """Million records a second, from memory."""
-        timed = self.from_memory[machine]
-        return [timed["records"] / seconds / 1e6 for seconds in timed[way]]
+        return _rates(self.from_memory[machine]["records"], self.from_memory[machine][way])
+
+    def design_rates(self, name, way):
+        """Million records a second, from memory."""
+        return _rates(self.designs[name]["records"], self.designs[name][way])
+
+    def family_rates(self, way, counted):
+        """Million `counted` a second, from memory: `records`, or the `data_references` among them."""
+        return _rates(self.families[way][counted], self.families[way]["seconds"])
+
+    def sweep_megabytes(self, length):
+        """Peak memory of a sweep over a trace of this length; nothing where none was made."""
+        return [self.sweeps[length]["bytes_peak"] / 1e6] if self.sweeps else []
+
+    def sweep_growth(self):
+        """Peak memory of a sweep over a long trace, in those over a short one; nothing where none was made."""
+        return [long / short for long, short in zip(self.sweep_megabytes("long"), self.sweep_megabytes("short"))]
 
     def megabytes_beyond(self, way):
         """Memory of pagewalk's process, the rings in it, and what Valgrind's processes take more than without
@@ -38,6 +56,10 @@ class Outcome:
             (run.root_bytes_peak + run.descendants_bytes_peak - beside) / 1e6
             for run, beside in zip(self.runs[way], valgrinds)
         ]
+
+
+def _rates(count, timed):
+    return [count / seconds / 1e6 for seconds in timed]
 
 
 def geometric_mean(values):
@@ -55,7 +77,7 @@ class Measure:
 
     key: str  # in JSON
     name: str  # for people
-    values: typing.Callable  # of an `Outcome`: one value a repetition
+    values: typing.Callable  # of an `Outcome`: one value a repetition, none where it says nothing of the program
     digits: int = 2
     unit: str = ""
     at_least: bool = False  # else: at most
@@ -110,28 +132,72 @@ def all_measures(machines):
     ]
     for machine in machines:
         measures += _simulation(machine)
-    return measures + [_memory("profile"), _memory("record")]
+    return measures + _designs() + _families() + [_memory("profile"), _memory("record")] + _sweeps()
 
 
 def _ratio(key, name, way, other, seconds="wall_seconds", **limits):
     return Measure(key, name, lambda outcome: outcome.ratios(way, other, seconds), **limits)
 
 
+def _rate(key, name, values, each=None, digits=0):
+    key += "_records_per_microsecond"
+    return Measure(key, name, values, digits=digits, unit=" M/s", at_least=True, each=each)
+
+
 def _simulation(machine):
     def rate(key, name, values, each=None):
-        key = f"simulate.{machine}.{key}_records_per_microsecond"
-        return Measure(key, name, values, digits=0, unit=" M/s", at_least=True, each=each)
+        return _rate(f"simulate.{machine}.{key}", name, values, each)
 
-    def from_memory(way, name, each=None):
-        return rate(f"memory_{way}", name, lambda outcome: outcome.memory_rates(machine, way), each)
+    def from_memory(way, name, each=None, key=None):
+        return rate(f"memory_{key or way}", name, lambda outcome: outcome.memory_rates(machine, way), each)
 
     return [
         rate("file", f"read and simulate {machine}", lambda outcome: outcome.file_rates(machine), 150),
         from_memory("pass", "  the same from memory", 400),
+        from_memory("pass", "    as a library of machines wants it", 450, key="pass_library"),
         from_memory("profile", "  with attribution, huge pages"),
         from_memory("what_if", "  with every alternative of profile"),
         from_memory("plain", "  plain loop, each reference"),
     ]
+
+
+def _designs():
+    def rate(key, name, design, way, each=None, digits=0):
+        return _rate(f"designs.{key}", name, lambda outcome: outcome.design_rates(design, way), each, digits)
+
+    measures = [
+        rate("hundred", "100 LRU machines together", "hundred", "hundred", 60),
+        rate("hundred_start", "  the same, first records", "hundred_start", "hundred"),
+        rate("hundred_plain", "  plain loops, first records", "hundred_start", "plain_hundred", digits=2),
+    ]
+    for replacement, name in (("fifo", "FIFO"), ("random", "random"), ("tree-plru", "tree-PLRU")):
+        key = replacement.replace("-", "_")
+        measures.append(rate(key, f"one {name} machine", replacement, "pass", 150))
+        measures.append(rate(f"{key}_plain", "  plain loop, each reference", replacement, "plain"))
+    return measures
+
+
+def _families():
+    def rate(way, name, counted, each=None, digits=0):
+        return _rate(f"families.{way}", name, lambda outcome: outcome.family_rates(way, counted), each, digits)
+
+    return [
+        rate("family_data", "4,160 LRU arrays, data", "data_references", 20),
+        rate("family_everything", "  data and fetches", "records", 20),
+        rate("plain", "  plain loop, data, first records", "data_references", digits=3),
+        rate("distances_data", "stack distances, data", "data_references", 50),
+        rate("distances_everything", "  data and fetches", "records", 50),
+        rate("plain_distances", "  plain list, data, first records", "data_references"),
+    ]
+
+
+def _sweeps():
+    def megabytes(length):
+        key, name = f"memory.sweep_{length}_megabytes", f"memory of a sweep, {length} trace"
+        return Measure(key, name, lambda outcome: outcome.sweep_megabytes(length), digits=0, unit=" MB")
+
+    growth = Measure("memory.sweep_long_over_short", "  long / short", Outcome.sweep_growth, each=1.1)
+    return [megabytes("short"), megabytes("long"), growth]
 
 
 def _memory(way):
@@ -153,6 +219,8 @@ def evaluate(measures, outcomes):
         medians = []
         for program, outcome in outcomes.items():
             values = measure.values(outcome)
+            if not values:
+                continue
             value = statistics.median(values)
             medians.append(value)
             rows.append(Row(measure, program, value, min(values), max(values), measure.each))

@@ -57,6 +57,9 @@ def document(host, options, outcomes, rows, noise, failures, hidden):
             "trace": outcome.trace,
             "simulate": {machine: [_run(run) for run in runs] for machine, runs in outcome.simulated.items()},
             "from_memory": outcome.from_memory,
+            "designs": outcome.designs,
+            "families": outcome.families,
+            "sweeps": outcome.sweeps,
         }
     measures = [
         {

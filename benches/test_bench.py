@@ -12,6 +12,7 @@ import measures
 import output
 import programs
 import running
+import tools
 
 
 def a_run(wall=1.0, cpu=1.0, root=0, tree=0, descendants=0, foreign=0.0):
@@ -27,6 +28,17 @@ def an_outcome(**walls):
         trace={"files": 1, "bytes": 40, "records": 100},
         simulated={"m": [a_run(0.5)]},
         from_memory={"m": {"records": 3_000_000, "pass": [0.01], "profile": [0.02], "what_if": [0.03], "plain": [0.1]}},
+        designs={
+            "hundred": {"records": 6_000_000, "hundred": [0.05, 0.1, 0.2]},
+            "hundred_start": {"records": 1_000_000, "hundred": [0.02], "plain_hundred": [2.0]},
+            "fifo": {"records": 3_000_000, "pass": [0.03], "plain": [0.1]},
+            "random": {"records": 3_000_000, "pass": [0.02], "plain": [0.1]},
+            "tree-plru": {"records": 3_000_000, "pass": [0.01], "plain": [0.1]},
+        },
+        families={
+            way: {"records": 3_000_000, "data_references": 2_000_000, "seconds": [0.1]}
+            for way in tools.FAMILY_WAYS
+        },
     )
 
 
@@ -60,6 +72,37 @@ class Verdicts(unittest.TestCase):
         self.assertFalse(row.held)
         row = rows_of("simulate.m.memory_plain_records_per_microsecond", {"p": an_outcome()})[0]
         self.assertIsNone(row.held)
+
+    def test_one_figure_can_have_two_targets(self):
+        outcome = an_outcome()
+        outcome.from_memory["m"]["pass"] = [3 / 425]
+        keys = ["memory_pass", "memory_pass_library"]
+        rows = [rows_of(f"simulate.m.{key}_records_per_microsecond", {"p": outcome})[0] for key in keys]
+        self.assertEqual([(row.limit, row.held) for row in rows], [(400, True), (450, False)])
+
+    def test_designs_have_rates_of_their_own_beside_the_plain_loop(self):
+        def row(key):
+            return rows_of(f"designs.{key}_records_per_microsecond", {"p": an_outcome()})[0]
+
+        self.assertAlmostEqual(row("hundred").value, 60.0)
+        self.assertAlmostEqual(row("hundred_plain").value, 0.5)
+        held = [row(key).held for key in ("fifo", "random", "tree_plru", "fifo_plain")]
+        self.assertEqual(held, [False, True, True, None])
+
+    def test_what_serves_data_alone_is_paced_by_data_references_alone(self):
+        def value(way):
+            return rows_of(f"families.{way}_records_per_microsecond", {"p": an_outcome()})[0].value
+
+        self.assertAlmostEqual(value("family_data"), 20.0)
+        self.assertAlmostEqual(value("family_everything"), 30.0)
+        self.assertAlmostEqual(value("distances_data"), 20.0)
+
+    def test_a_sweep_may_not_grow_with_its_trace(self):
+        swept = an_outcome()
+        swept.sweeps = {"short": {"bytes_peak": 20_000_000}, "long": {"bytes_peak": 24_000_000}}
+        rows = rows_of("memory.sweep_long_over_short", {"p": an_outcome(), "q": swept})
+        self.assertEqual([(row.program, row.value, row.held) for row in rows], [("q", 1.2, False)])
+        self.assertEqual(rows_of("memory.sweep_long_megabytes", {"p": an_outcome()}), [])
 
     def test_memory_is_what_pagewalk_takes_and_what_valgrind_takes_more(self):
         outcome = an_outcome()
@@ -127,6 +170,19 @@ class Inputs(unittest.TestCase):
         self.assertAlmostEqual(ranked[0] / ranked[9], (9 + 2.7) / (0 + 2.7), delta=0.2)
 
 
+class Tools(unittest.TestCase):
+    def test_counts_and_seconds_of_traces_add_up(self):
+        traces = [
+            {"records": 3, "data_references": 2, "seconds": [1.0, 2.0], "rate": 1.0},
+            {"records": 30, "data_references": 20, "seconds": [0.5, 0.25], "rate": 1.0},
+        ]
+        self.assertEqual(tools.sum_of(traces), {"records": 33, "data_references": 22, "seconds": [1.5, 2.25]})
+
+    def test_the_study_of_a_sweep_names_its_traces(self):
+        study = tools.study([pathlib.Path("/tmp/a b/t.pwt"), pathlib.Path('/tmp/"q"/t.1.pwt')])
+        self.assertIn('\ntraces = ["/tmp/a b/t.pwt", "/tmp/\\"q\\"/t.1.pwt"]\n', study)
+
+
 class Running(unittest.TestCase):
     def test_memory_of_all_processes_is_seen(self):
         child = "import time; b = bytearray(60_000_000); b[::4096] = b'x' * len(b[::4096]); time.sleep(0.5)"
@@ -153,7 +209,7 @@ class Running(unittest.TestCase):
 
 
 class Arguments(unittest.TestCase):
-    WHERE = ["--pagewalk", "p", "--from-memory", "m"]
+    WHERE = ["--pagewalk", "p", "--examples", "e"]
 
     def test_repetitions_follow_quick_unless_given(self):
         self.assertEqual(bench.parse(self.WHERE).repetitions, 3)

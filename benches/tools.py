@@ -4,6 +4,8 @@ import dataclasses
 import json
 import os
 import pathlib
+import shutil
+import tempfile
 
 from running import RunFailed, run
 
@@ -12,6 +14,34 @@ _VALGRIND_OPTIONS = ["--command-line-only=yes", "-q", "--trace-children=yes", "-
 
 # Files that a way leaves, however many processes there are.
 _WRITES = {"record": ["trace*.pwt"], "cachegrind": ["cachegrind.*"]}
+
+# What `from_memory` simulates beside each machine as it is: its options, and the most records where a slow loop takes
+# part that gets no further. Haswell has arrays whose ways are powers of two, which trees need.
+_DESIGNS = {
+    "hundred": (["--ways", "hundred"], None),
+    "hundred_start": (["--ways", "hundred,plain_hundred"], 2_000_000),
+    **{
+        replacement: (["--ways", "pass,plain", "--machine", "haswell", "--replacement", replacement], None)
+        for replacement in ("fifo", "random", "tree-plru")
+    },
+}
+
+# What `family_bench` simulates.
+FAMILY_WAYS = ("family_data", "family_everything", "distances_data", "distances_everything", "plain", "plain_distances")
+
+_STUDY = """schema = 1
+name = "memory"
+title = "Memory of a sweep"
+traces = {traces}
+machines = ["skylake_sp"]
+[vary]
+"tlb.l2.entries" = [768, 1536, 3072]
+[family]
+serves = ["data", "fetches"]
+[curve]
+serves = ["data"]
+rate = 0.1
+"""
 
 # How a program is run, in the order of the first repetition.
 WAYS = ("native", "none", "engine", "record", "cachegrind", "profile")
@@ -22,14 +52,14 @@ class Tools:
     """The binaries, and a folder for what they write."""
 
     pagewalk: pathlib.Path
-    from_memory: pathlib.Path
+    examples: pathlib.Path  # folder of `from_memory` and `family_bench`
     folder: pathlib.Path
     environment: dict
     engine: dict  # `launcher` and `folder` of the built engine, `version` of its Valgrind
     machines: list  # names of those to simulate: a common one, and the default on this host
 
     @classmethod
-    def find(cls, pagewalk, from_memory, folder):
+    def find(cls, pagewalk, examples, folder):
         """Asks pagewalk where its engine is, building that if need be."""
         # One locale for all hosts: sort's time depends on it.
         environment = {**os.environ, "LC_ALL": "C"}
@@ -39,7 +69,7 @@ class Tools:
         machines = _answer([str(pagewalk), "machines", "list", "--json"], environment)["machines"]
         hosts_own = [machine["name"] for machine in machines if machine["is_host"]]
         names = ["skylake_sp"] + [name for name in hosts_own or ["golden_cove"] if name != "skylake_sp"]
-        return cls(pagewalk, from_memory, folder, environment, doctor["engine"], names)
+        return cls(pagewalk, examples, folder, environment, doctor["engine"], names)
 
     def command(self, way, program):
         """The words that run `program` in this way."""
@@ -77,8 +107,11 @@ class Tools:
 
     def trace_sizes(self):
         """Bytes and records of the traces, together."""
+        return self._sizes(self.traces())
+
+    def _sizes(self, traces):
         command = [str(self.pagewalk), "trace", "info", "--json"]
-        infos = [_answer([*command, str(trace)], self.environment) for trace in self.traces()]
+        infos = [_answer([*command, str(trace)], self.environment) for trace in traces]
         records = sum(info["references"] + info["block_executions"] for info in infos)
         return {"files": len(infos), "bytes": sum(info["bytes"] for info in infos), "records": records}
 
@@ -89,9 +122,45 @@ class Tools:
 
     def simulate_from_memory(self, machine, records, repetitions):
         """Seconds of simulating up to so many records when they lie in memory, on one processor."""
-        options = ["--machine", machine, "--records", str(records), "--repetitions", str(repetitions)]
-        command = [str(self.from_memory), *options, *map(str, self.traces())]
+        return self._from_memory(["--machine", machine], records, repetitions)
+
+    def simulate_designs(self, records, repetitions):
+        """The same for many machines together and for other replacement than LRU, by name."""
+        return {
+            name: self._from_memory(options, most or records, repetitions)
+            for name, (options, most) in _DESIGNS.items()
+        }
+
+    def _from_memory(self, options, records, repetitions):
+        limits = ["--records", str(records), "--repetitions", str(repetitions)]
+        command = [str(self.examples / "from_memory"), *options, *limits, *map(str, self.traces())]
         return _answer(command, self.environment, _last_processor())
+
+    def simulate_families(self, records, repetitions):
+        """By way of simulating: records, data references among them, and seconds of each repetition, over so many
+        records of each trace that lie in memory, on one processor."""
+        options = ["--ways", ",".join(FAMILY_WAYS), "--records", str(records), "--repetitions", str(repetitions)]
+        command = [str(self.examples / "family_bench"), *options]
+        timed = [_answer([*command, str(trace)], self.environment, _last_processor()) for trace in self.traces()]
+        return {way: sum_of([of_trace[way] for of_trace in timed]) for way in FAMILY_WAYS}
+
+    def sweep_short_and_long(self, program):
+        """Records, and peak bytes of a sweep over them: of the program's short run, and of what was recorded last."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as name:
+            folder = pathlib.Path(name)
+            record = [str(self.pagewalk), "record", "-q", "-o", f"{folder}/short.pwt", "--", *program.short]
+            run(record, stdin=program.input, environment=self.environment)
+            short = sorted(folder.glob("short*.pwt"))
+            return {"short": self._sweep(short, folder), "long": self._sweep(self.traces(), folder)}
+
+    def _sweep(self, traces, folder):
+        path = folder / "study.toml"
+        path.write_text(study(traces))
+        results = folder / "results"
+        command = [str(self.pagewalk), "sweep", "-q", "-o", str(results), str(path)]
+        swept = run(command, environment=self.environment)
+        shutil.rmtree(results)
+        return {"records": self._sizes(traces)["records"], "bytes_peak": swept.root_bytes_peak}
 
 
 def check_output(program, way, native, measured):
@@ -107,6 +176,18 @@ def _answer(command, environment, processor=None):
         return json.loads(printed)
     except ValueError as error:
         raise RunFailed(f"`{' '.join(command)}` prints no JSON: {error}") from error
+
+
+def study(traces):
+    """A study file of something of everything that a sweep can do, over these traces."""
+    # JSON's strings are TOML's too.
+    return _STUDY.format(traces=json.dumps([str(trace) for trace in traces]))
+
+
+def sum_of(timed):
+    """Counts and seconds of all traces together, seconds for each repetition."""
+    counts = {name: sum(of_trace[name] for of_trace in timed) for name in ("records", "data_references")}
+    return {**counts, "seconds": [sum(seconds) for seconds in zip(*(of_trace["seconds"] for of_trace in timed))]}
 
 
 def _last_processor():

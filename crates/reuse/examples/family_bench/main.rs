@@ -11,9 +11,10 @@
 //! - `plain_distances`: all pages in one list, searched from the top, on the first records of the trace. Its
 //!   distances must equal those of `distances_data`.
 //!
-//! For each way the best and the median rate in millions per second, first of *records*, data references and block
-//! executions together, then of those records alone that the way looks at. The ways take turns on each stretch,
-//! each with as many simulators as there are repetitions, so that a noisy moment of the machine meets all of them.
+//! For each way the seconds of each repetition and, in millions per second, the median rate of *records*, data
+//! references and block executions together, and the `own_rate` of those records alone that the way looks at. Without
+//! `--ways` all of them run; they take turns on each stretch, each with as many simulators as there are repetitions, so
+//! that a noisy moment of the machine meets all of them. The plain ways run once, and tell how many records they got.
 
 #[path = "../../../sim/examples/from_memory/held.rs"]
 mod held;
@@ -92,14 +93,23 @@ struct Way {
     seconds: Vec<f64>,
 }
 
-impl Way {
-    /// Best and median rate, in millions per second.
-    fn rates(&self, records: usize) -> String {
-        let mut seconds = self.seconds.clone();
-        seconds.sort_by(f64::total_cmp);
-        let rate = |seconds: f64| records as f64 / seconds / 1e6;
-        format!("[{:.1},{:.1}]", rate(seconds[0]), rate(seconds[seconds.len() / 2]))
-    }
+/// What a way took for so many records, each repetition: counts, seconds and median rates, as JSON.
+fn measured(count: &Counter, serves: Serves, seconds: &[f64]) -> String {
+    let own = match serves {
+        Serves::Data => count.refs,
+        Serves::Fetches => count.spans,
+        Serves::Everything => count.records(),
+    };
+    let mut sorted = seconds.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rate = |records: usize| records as f64 / sorted[sorted.len() / 2] / 1e6;
+    format!(
+        "{{\"records\":{},\"data_references\":{},\"seconds\":{seconds:?},\"rate\":{:.4},\"own_rate\":{:.4}}}",
+        count.records(),
+        count.refs,
+        rate(count.records()),
+        rate(own)
+    )
 }
 
 fn ways(options: &Options) -> Vec<Way> {
@@ -131,30 +141,25 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
             Ok(reader.map_err(|error| format!("{trace}: {error}"))?)
         };
         let mut ways = ways(options);
-        let (refs, spans) = time(reader()?, options.records, &mut ways)?;
-        let mut line =
-            format!("{{\"trace\":{trace:?},\"data_references\":{refs},\"block_executions\":{spans}");
+        let count = time(reader()?, options.records, &mut ways)?;
+        let mut fields = vec![format!("\"trace\":{trace:?}")];
+        let mut field = |name: &str, measured: String| fields.push(format!("{name:?}:{measured}"));
         for way in &ways {
-            let own = match way.serves {
-                Serves::Data => refs,
-                Serves::Fetches => spans,
-                Serves::Everything => refs + spans,
-            };
-            line += &format!(",{:?}:[{},{}]", way.name, way.rates(refs + spans), way.rates(own));
+            field(&way.name, measured(&count, way.serves, &way.seconds));
         }
         if options.wants("plain") {
-            line += &format!(",\"plain\":{:.4}", time_plain(reader()?)?);
+            field("plain", time_plain(reader()?)?);
         }
         if options.wants("plain_distances") {
-            line += &format!(",\"plain_distances\":{:.4}", time_plain_distances(reader()?)?);
+            field("plain_distances", time_plain_distances(reader()?)?);
         }
-        println!("{line}}}");
+        println!("{{{}}}", fields.join(","));
     }
     Ok(())
 }
 
-/// Times every way over one trace, up to `most` records; returns how many data references and executions it had.
-fn time(mut source: impl Source, most: usize, ways: &mut [Way]) -> Result<(usize, usize), Box<dyn Error>> {
+/// Times every way over one trace, up to `most` records; returns how many records it had.
+fn time(mut source: impl Source, most: usize, ways: &mut [Way]) -> Result<Counter, Box<dyn Error>> {
     let mut stretch = Stretch::default();
     let mut counter = Counter::default();
     while counter.records() < most
@@ -169,17 +174,15 @@ fn time(mut source: impl Source, most: usize, ways: &mut [Way]) -> Result<(usize
             }
         }
     }
-    Ok((counter.refs, counter.spans))
+    Ok(counter)
 }
 
-/// Million records per second of the plain loop, whose misses are compared with the family's.
-fn time_plain(mut source: impl Source) -> Result<f64, Box<dyn Error>> {
+/// Times the plain loop, whose misses are compared with the family's.
+fn time_plain(mut source: impl Source) -> Result<String, Box<dyn Error>> {
     let mut stretch = Stretch::default();
     stretch.read(&mut source, PLAIN_RECORDS)?;
     let mut plain = Plain::new();
-    let start = Instant::now();
-    stretch.play(&mut plain);
-    let seconds = start.elapsed().as_secs_f64();
+    let time = time_once(&stretch, &mut plain);
     let mut family = Family::new(Serves::Data);
     stretch.play(&mut family);
     for array in &plain.arrays {
@@ -191,23 +194,30 @@ fn time_plain(mut source: impl Source) -> Result<f64, Box<dyn Error>> {
             return Err(text.into());
         }
     }
-    Ok(stretch.records() as f64 / seconds / 1e6)
+    Ok(time)
 }
 
-/// Million records per second of the plain list, whose distances are compared with the exact ones.
-fn time_plain_distances(mut source: impl Source) -> Result<f64, Box<dyn Error>> {
+/// Times the plain list, whose distances are compared with the exact ones.
+fn time_plain_distances(mut source: impl Source) -> Result<String, Box<dyn Error>> {
     let mut stretch = Stretch::default();
     stretch.read(&mut source, PLAIN_DISTANCES_RECORDS)?;
     let mut plain = PlainStack::default();
-    let start = Instant::now();
-    stretch.play(&mut plain);
-    let seconds = start.elapsed().as_secs_f64();
+    let time = time_once(&stretch, &mut plain);
     let mut distances = StackDistances::new(Serves::Data);
     stretch.play(&mut distances);
     if distances.histogram() != plain.histogram || distances.cold() + distances.taken_away() != plain.absent {
         return Err("the plain list counted other distances".into());
     }
-    Ok(stretch.records() as f64 / seconds / 1e6)
+    Ok(time)
+}
+
+/// Times a plain way, which serves data, over everything held.
+fn time_once(stretch: &Stretch, plain: &mut dyn Analysis) -> String {
+    let mut counter = Counter::default();
+    stretch.play(&mut counter);
+    let start = Instant::now();
+    stretch.play(plain);
+    measured(&counter, Serves::Data, &[start.elapsed().as_secs_f64()])
 }
 
 /// Counts records.

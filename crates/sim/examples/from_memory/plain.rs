@@ -2,7 +2,7 @@
 //! the pass is compared with, in speed and in counts.
 
 use pagewalk_mm::{AddressSpace, Change};
-use pagewalk_setassoc::LruArray;
+use pagewalk_setassoc::SetArray;
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::{Asid, Filled, LowerLevels, MachineSpec, Walker};
 use pagewalk_units::{Kind, PageSize, RefIndex, VirtAddr, Vpn};
@@ -12,7 +12,7 @@ const SIZE: PageSize = PageSize::FOUR_KIB;
 /// One machine over 4 KiB pages.
 pub struct Plain {
     /// With their indices in the machine.
-    arrays: Vec<(usize, LruArray)>,
+    arrays: Vec<(usize, SetArray)>,
     /// Index in `arrays` by kind of reference.
     array_of: [Option<usize>; 4],
     lower: LowerLevels,
@@ -29,7 +29,7 @@ impl Plain {
         let serving = |kind| first.iter().position(|(_, tlb)| tlb.serves.has(kind));
         let served_as = |kind| if kind == Kind::Modify { Kind::Store } else { kind };
         Plain {
-            arrays: first.iter().map(|&(index, tlb)| (index, LruArray::new(tlb.geometry))).collect(),
+            arrays: first.iter().map(|&(index, tlb)| (index, tlb.array())).collect(),
             array_of: Kind::ALL.map(|kind| serving(served_as(kind))),
             lower: LowerLevels::new(machine),
             walker: Walker::new(&machine.walker),
