@@ -166,8 +166,8 @@ def _designs():
         return _rate(f"designs.{key}", name, lambda outcome: outcome.design_rates(design, way), each, digits)
 
     measures = [
-        rate("hundred", "100 LRU machines together", "hundred", "hundred", 60),
-        rate("hundred_start", "  the same, first records", "hundred_start", "hundred"),
+        rate("hundred", "100 LRU machines together", "hundred", "hundred", 60, digits=1),
+        rate("hundred_start", "  the same, first records", "hundred_start", "hundred", digits=1),
         rate("hundred_plain", "  plain loops, first records", "hundred_start", "plain_hundred", digits=2),
     ]
     for replacement, name in (("fifo", "FIFO"), ("random", "random"), ("tree-plru", "tree-PLRU")):
@@ -178,7 +178,7 @@ def _designs():
 
 
 def _families():
-    def rate(way, name, counted, each=None, digits=0):
+    def rate(way, name, counted, each=None, digits=1):
         return _rate(f"families.{way}", name, lambda outcome: outcome.family_rates(way, counted), each, digits)
 
     return [
