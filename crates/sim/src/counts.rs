@@ -1,6 +1,7 @@
 //! The counts of one design, final and exact.
 
 use crate::attribution::WalkObserver;
+use crate::cores::sum;
 use crate::design::{Design, MissCounts};
 use crate::kernel::Untouched;
 use crate::memory::Memory;
@@ -127,13 +128,19 @@ impl<O: WalkObserver> Pass<O> {
                 self.note_untouched_of_block(block as u32);
             }
         }
-        let counts =
-            self.order.iter().map(|&(design, sibling)| self.design_counts(design, sibling)).collect();
+        let on_core = |core: usize, &(design, sibling): &(usize, Option<usize>)| {
+            self.design_counts(core * self.cores.designs + design, sibling)
+        };
+        let counts = self
+            .order
+            .iter()
+            .map(|of| sum((0..self.cores.all.len()).map(|core| on_core(core, of)).collect()));
+        let counts = counts.collect();
         self.retired.truncate(ended);
         counts
     }
 
-    fn design_counts(&self, design: usize, sibling: Option<usize>) -> DesignCounts {
+    pub(crate) fn design_counts(&self, design: usize, sibling: Option<usize>) -> DesignCounts {
         let design = &self.designs[design];
         let misses = design.counts.first_level.map(|by_size| by_size.iter().sum::<u64>());
         let first_misses = misses.iter().sum();
@@ -205,7 +212,9 @@ impl<O: WalkObserver> Pass<O> {
     /// Lookups and hits of each TLB array. A level-1 array is probed by every reference of the kinds it
     /// serves, whatever the page's size.
     fn arrays(&self, design: &Design, below: &Below<'_>) -> Vec<ClassCounts> {
-        let lookups = |class: usize| self.store.totals[class] - design.counts.inside_huge[class];
+        let totals =
+            self.totals_of(if self.cores.all.len() > 1 { design.bit / self.cores.designs } else { 0 });
+        let lookups = |class: usize| totals[class] - design.counts.inside_huge[class];
         let huge = |class: usize| match design.policy.scope() {
             _ if design.in_pieces => 0,
             Scope::Block if design.policy.may_be_huge() => lookups(class),

@@ -20,6 +20,7 @@
 //! References are never dropped, so counts need no correction, and models that count hits can.
 
 mod attribution;
+mod cores;
 mod counts;
 mod design;
 mod expand;

@@ -1,6 +1,7 @@
 //! The pass: one stream, many designs.
 
 use crate::attribution::{MappingCounts, NoObserver, WalkObserver};
+use crate::cores::Cores;
 use crate::design::{Design, DesignSpec, share_huge, splits_data};
 use crate::fetch::{FetchTable, SEVERAL};
 use crate::front::Told;
@@ -24,6 +25,11 @@ pub enum PassError {
     /// No design, or more than one word of residency bits holds.
     #[error("{0} different first levels in one pass: from 1 to {DESIGNS_MAX} are possible")]
     DesignCount(usize),
+    /// Machines that can have one core only.
+    #[error(
+        "machine `{0}` has tables or caches in memory (a hashed table, nested walks, [[cache]]): it can have one core only"
+    )]
+    OneCore(String),
     /// Machines with different pages: each kind needs a pass of its own.
     #[error("machine `{machine}` has pages of {its}, `{other}` of {others}: one pass can have one kind")]
     Paging {
@@ -84,6 +90,7 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     /// Address spaces that do not run now.
     pub(crate) parked: FxHashMap<Asid, Parked>,
     pub(crate) accounts: Accounts,
+    pub(crate) cores: Cores,
     pub(crate) store: PageStore,
     pub(crate) designs: Vec<Design>,
     /// Where the results of each of the specifications are: a design, and which of its siblings.
@@ -118,6 +125,11 @@ impl<O: WalkObserver> Pass<O> {
     /// A pass over `specs`; the first one is observed. Those that share their policy (the same `Arc`) and have equal
     /// first levels count as one design, and cost little more.
     pub fn new(specs: Vec<DesignSpec>, observer: O) -> Result<Pass<O>, PassError> {
+        Pass::build(specs, 1, observer)
+    }
+
+    /// A pass with the same machines for each of `cores` cores, the first of which runs.
+    pub(crate) fn build(specs: Vec<DesignSpec>, cores: usize, observer: O) -> Result<Pass<O>, PassError> {
         let Some(DesignSpec { machine, .. }) = specs.first() else { return Err(PassError::DesignCount(0)) };
         let paging = machine.paging;
         if let Some(other) = specs.iter().map(|spec| &spec.machine).find(|other| other.paging != paging) {
@@ -133,6 +145,7 @@ impl<O: WalkObserver> Pass<O> {
             space: AddressSpace::default(),
             parked: FxHashMap::default(),
             accounts: Accounts::default(),
+            cores: Cores::new(1, 1),
             store: PageStore::new(paging),
             designs: Vec::new(),
             order: Vec::new(),
@@ -153,23 +166,29 @@ impl<O: WalkObserver> Pass<O> {
             every_fetch: false,
             changes: Vec::new(),
         };
-        let mut distinct: Vec<DesignSpec> = Vec::new();
-        for spec in specs {
-            if let Some(design) = distinct.iter().position(|first| alike(first, &spec)) {
-                let sibling = pass.designs[design].siblings.add(spec);
-                pass.order.push((design, Some(sibling)));
-                continue;
+        // The specifications of each design: the first, and its siblings.
+        let mut distinct: Vec<Vec<&DesignSpec>> = Vec::new();
+        for spec in &specs {
+            let design = distinct.iter().position(|group| alike(group[0], spec)).unwrap_or(distinct.len());
+            if design == distinct.len() {
+                distinct.push(Vec::new());
             }
-            let bit = distinct.len();
-            distinct.push(spec.clone());
-            if bit < Self::DESIGNS_MAX {
-                pass.order.push((bit, None));
-                pass.add(Design::new(spec, bit, split));
-                pass.store.huge_refs.push(Default::default());
-            }
+            pass.order.push((design, distinct[design].len().checked_sub(1)));
+            distinct[design].push(spec);
         }
-        if distinct.len() > Self::DESIGNS_MAX {
-            return Err(PassError::DesignCount(distinct.len()));
+        if distinct.len() * cores > Self::DESIGNS_MAX {
+            return Err(PassError::DesignCount(distinct.len() * cores));
+        }
+        pass.cores = Cores::new(cores, distinct.len());
+        for group in (0..cores).flat_map(|_| &distinct) {
+            let mut design = Design::new(group[0].clone(), pass.designs.len(), split);
+            group[1..].iter().for_each(|&spec| design.siblings.add(spec.clone()));
+            pass.add(design);
+            pass.store.huge_refs.push(Default::default());
+        }
+        pass.active = pass.cores.mask(0);
+        if cores > 1 {
+            pass.store.credited = pass.active;
         }
         Ok(pass)
     }
@@ -370,7 +389,7 @@ impl<O: WalkObserver> Pass<O> {
     fn note_crossing(&mut self, class: usize, vpn: u64, page: u32) -> u64 {
         let before = self.store.front_page(class, vpn - 1).or_else(|| self.store.find(vpn - 1));
         let Some(before) = before else { return 0 };
-        let shared = share_huge(&self.store, before, page) & !self.in_pieces;
+        let shared = share_huge(&self.store, before, page) & !self.in_pieces & self.active;
         for design in bits(shared) {
             self.designs[design].counts.inside_huge[class] += 1;
         }
@@ -434,6 +453,9 @@ impl<O: WalkObserver> Pass<O> {
 
 impl<O: WalkObserver> Analysis for Pass<O> {
     fn on_batch(&mut self, batch: &Batch<'_>) {
+        if self.cores.all.len() > 1 {
+            self.run_thread(batch.thread);
+        }
         self.run(batch, 0..batch.spans.len());
     }
 

@@ -83,7 +83,8 @@ fn family_shape(machine: &MachineSpec) -> Option<Geometry> {
     let (Some(array), None) = (arrays.next(), arrays.next()) else { return None };
     let all_kinds = [Kind::Fetch, Kind::Load, Kind::Store].iter().all(|&kind| array.serves.has(kind));
     let all_sizes = sizes.iter().all(|&size| array.holds(size));
-    let plain = array.replacement == Replacement::Lru
+    let plain = !array.shared
+        && array.replacement == Replacement::Lru
         && array.index == SetIndex::Modulo
         && array.pages_per_entry == 1;
     (array.level == 2 && machine.last_level() == 2 && all_kinds && all_sizes && plain)
@@ -91,8 +92,8 @@ fn family_shape(machine: &MachineSpec) -> Option<Geometry> {
 }
 
 impl Siblings {
-    /// Adds a design; its index among the siblings.
-    pub fn add(&mut self, spec: DesignSpec) -> usize {
+    /// Adds a design behind the others.
+    pub fn add(&mut self, spec: DesignSpec) {
         let index = self.all.len();
         let lower = match family_shape(&spec.machine) {
             Some(geometry) if self.members.len() < ReachFamily::MEMBERS_MAX => {
@@ -112,7 +113,6 @@ impl Siblings {
             machine: spec.machine,
             counts: MissCounts::default(),
         });
-        index
     }
 
     /// The sibling with this index; `misses`: first-level misses of its first level by class.
@@ -158,6 +158,15 @@ impl Siblings {
         for sibling in &mut self.all {
             sibling.walker.flush(asid);
             sibling.lower.iter_mut().for_each(|lower| lower.flush(asid));
+        }
+    }
+
+    /// Hands the arrays that all cores share to another core's designs: see [`Design`](crate::design::Design).
+    pub fn give_shared(&mut self, to: &mut Siblings) {
+        for (own, other) in self.all.iter_mut().zip(&mut to.all) {
+            if let (Some(own), Some(other)) = (&mut own.lower, &mut other.lower) {
+                own.swap_shared(other);
+            }
         }
     }
 

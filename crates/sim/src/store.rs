@@ -119,6 +119,8 @@ pub(crate) struct PageStore {
     pub totals: [u64; CLASSES],
     /// Per design: those to units that it mapped as huge, but for what the units have not settled.
     pub huge_refs: Vec<[u64; CLASSES]>,
+    /// Designs that references are credited to: those of the core that runs.
+    pub credited: u64,
 }
 
 /// The number of a page or block of one address space.
@@ -160,6 +162,7 @@ impl PageStore {
             free_units: Vec::new(),
             totals: [0; CLASSES],
             huge_refs: Vec::new(),
+            credited: u64::MAX,
         }
     }
 
@@ -271,7 +274,7 @@ impl PageStore {
         let unit = &mut self.units[unit as usize];
         for class in 0..CLASSES {
             let n = unit.refs[class] - std::mem::replace(&mut unit.settled[class], unit.refs[class]);
-            for design in bits(if n > 0 { unit.huge } else { 0 }) {
+            for design in bits(if n > 0 { unit.huge & self.credited } else { 0 }) {
                 self.huge_refs[design][class] += n;
             }
         }

@@ -9,7 +9,7 @@ use pagewalk_mm::Small;
 use pagewalk_sim::{DesignSpec, NoObserver, Pass, PassError};
 use pagewalk_trace::{Block, BlockEnd, Dictionary, Instruction, Site};
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::{Access, Kind, Size, VirtAddr};
+use pagewalk_units::{Access, Kind, Size, ThreadId, VirtAddr};
 use random::{Op, Program, Random};
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ fn counts(base: &str, ops: &[(&str, u64, u64)]) -> (u64, u64) {
         "protect" => Op::Flush { start, pages },
         _ => Op::Run { block, addresses: vec![start << 12] },
     };
-    let program = Program { blocks, ops: ops.iter().map(op).collect() };
+    let program = Program { thread: ThreadId(1), blocks, ops: ops.iter().map(op).collect() };
     let mut pass = Pass::new(vec![design(machine(base))], NoObserver).unwrap();
     slow::feed(&mut pass, &program, &mut Random::new(1));
     let counts = &pass.finish()[0];

@@ -9,6 +9,7 @@ use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_oracle::{Kernel, Paging};
 use pagewalk_sim::{DesignSpec, NoObserver, Pass};
 use pagewalk_translate::{Asid, MachineSpec};
+use pagewalk_units::ThreadId;
 use proptest::prelude::*;
 use random::{Program, Random};
 use slow::{Slow, feed};
@@ -76,7 +77,11 @@ fn check(seed: u64) {
         let space = random.below(spaces as u64) as usize;
         let program = &programs[space];
         let end = (done[space] + 1 + random.below(300) as usize).min(program.ops.len());
-        let turn = Program { blocks: program.blocks.clone(), ops: program.ops[done[space]..end].to_vec() };
+        let turn = Program {
+            thread: ThreadId(1),
+            blocks: program.blocks.clone(),
+            ops: program.ops[done[space]..end].to_vec(),
+        };
         done[space] = end;
         pass.switch_to(Asid::new(space as u32).unwrap());
         feed(&mut pass, &turn, &mut random);

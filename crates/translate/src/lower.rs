@@ -57,6 +57,7 @@ struct Lower {
     from_above: [u64; Kind::ALL.len()],
     array: SetArray,
     counts: ArrayCounts,
+    shared: bool,
 }
 
 /// Victims of these sizes go from one array of the machine to one of [`LowerLevels::arrays`].
@@ -83,6 +84,7 @@ impl Lower {
             from_above: Kind::ALL.map(from_above),
             array: spec.array(),
             counts: ArrayCounts::default(),
+            shared: spec.shared,
         }
     }
 
@@ -144,6 +146,13 @@ impl LowerLevels {
     /// From now on pages are those of this address space.
     pub fn enter(&mut self, asid: Asid) {
         self.asid = asid;
+    }
+
+    /// Exchanges the arrays that all cores share with those of another core of the same machine.
+    pub fn swap_shared(&mut self, other: &mut LowerLevels) {
+        for (own, other) in self.arrays.iter_mut().zip(&mut other.arrays).filter(|(own, _)| own.shared) {
+            std::mem::swap(own, other);
+        }
     }
 
     /// Drops everything of an address space.

@@ -74,6 +74,8 @@ pub struct TlbSpec {
     pub index: SetIndex,
     /// What is put into it.
     pub fills: Fills,
+    /// Whether all cores share it, where there are several.
+    pub shared: bool,
     /// The buffer of its prefetcher of next pages, if it has one.
     pub prefetch: Option<WalkCacheSpec>,
 }

@@ -4,7 +4,7 @@ use pagewalk_trace::{
     Block, BlockEnd, Dictionary, Event, Instruction, Mapping, MappingKind, Protection, Site,
 };
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::{Access, BlockId, Kind, Size, VirtAddr};
+use pagewalk_units::{Access, BlockId, Kind, Size, ThreadId, VirtAddr};
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 pub struct Random(u64);
@@ -32,6 +32,8 @@ impl Random {
 }
 
 pub struct Program {
+    /// What runs it.
+    pub thread: ThreadId,
     pub blocks: Dictionary,
     pub ops: Vec<Op>,
 }
@@ -83,7 +85,7 @@ pub fn program(random: &mut Random, changes: bool) -> Program {
     let ids: Vec<BlockId> = (0..1 + random.below(25)).map(|_| blocks.intern(block(random))).collect();
     if !changes {
         let ops = steady_ops(random, &blocks, &ids);
-        return Program { blocks, ops };
+        return Program { thread: ThreadId(1), blocks, ops };
     }
     let mut ops = vec![Op::Map { start: REGION, pages: REGION_PAGES, anonymous: random.below(4) > 0 }];
     let spread = random.of(&[1, 8, 40, 600, REGION_PAGES]);
@@ -98,7 +100,7 @@ pub fn program(random: &mut Random, changes: bool) -> Program {
             }
         });
     }
-    Program { blocks, ops }
+    Program { thread: ThreadId(1), blocks, ops }
 }
 
 fn change(random: &mut Random) -> Op {

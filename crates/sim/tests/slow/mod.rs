@@ -9,12 +9,15 @@ use pagewalk_oracle::{
 use pagewalk_setassoc::{Geometry, Replacement};
 use pagewalk_trace::{Analysis, Batch, BatchBuffer, Ref, Span};
 use pagewalk_translate::{Fills, MachineSpec, NestedSpec, RadixSpec, WalkCacheSpec, WalkerSpec};
-use pagewalk_units::{Access, Kind, RefIndex, SpaceId, ThreadId, VirtAddr};
+use pagewalk_units::{Access, Kind, RefIndex, SpaceId, VirtAddr};
 use std::collections::BTreeMap;
 
 /// A slow machine and kernel fed reference by reference.
 pub struct Slow {
+    /// The machine, or the core that runs.
     pub machine: Machine,
+    /// Cores that do not run.
+    pub others: Vec<Machine>,
     pub kernel: Kernel,
 }
 
@@ -62,7 +65,7 @@ impl Slow {
         let price = spec.cost.walk_reference;
         let (tables, counts) = (BTreeMap::new(), Counts::default());
         let machine = Machine { arrays, table, caches, nested, memories, tables, price, counts, space: 0 };
-        Slow { machine, kernel: Kernel::new(paging, [base, huge]) }
+        Slow { machine, others: Vec::new(), kernel: Kernel::new(paging, [base, huge]) }
     }
 
     /// A reference: each page of it in ascending order, one lookup per page at the size it is mapped.
@@ -133,11 +136,15 @@ impl Slow {
         pieces.into_iter().for_each(|piece| self.drop_piece(piece, gone));
     }
 
+    fn cores(&mut self) -> impl Iterator<Item = &mut Machine> {
+        [&mut self.machine].into_iter().chain(&mut self.others)
+    }
+
     fn drop_piece(&mut self, piece: std::ops::Range<u64>, gone: bool) {
         for (shift, number) in self.kernel.invalidate(piece.start, piece.end, gone) {
-            self.machine.drop_page(shift, number);
+            self.cores().for_each(|core| core.drop_page(shift, number));
         }
-        self.machine.drop_tables(piece.start << 12, piece.end << 12);
+        self.cores().for_each(|core| core.drop_tables(piece.start << 12, piece.end << 12));
     }
 
     fn mapped_pieces(&self, range: std::ops::Range<u64>) -> Vec<std::ops::Range<u64>> {
@@ -216,7 +223,7 @@ pub fn feed(pass: &mut impl Analysis, program: &Program, random: &mut Random) {
     let mut flush = |pass: &mut dyn Analysis, buffer: &mut BatchBuffer| {
         let batch = Batch {
             space: SpaceId(0),
-            thread: ThreadId(1),
+            thread: program.thread,
             first: RefIndex(refs),
             first_instruction: instructions,
             refs: &buffer.refs,

@@ -24,6 +24,8 @@ pub(super) struct FileTlb {
     index: Option<String>,
     #[serde(default)]
     fills: Fills,
+    #[serde(default)]
+    shared: bool,
     prefetch: Option<FilePrefetch>,
 }
 
@@ -80,6 +82,11 @@ impl FileTlb {
                 "tlb `{name}`: fills = \"victims\" needs a level above: choose level 2 or 3, or fills = \"walks\""
             )));
         }
+        if self.level == 1 && self.shared {
+            return Err(rule(format!(
+                "tlb `{name}`: shared = true: a core's first level is its own; share arrays of level 2 or 3"
+            )));
+        }
         if self.serves.is_empty() {
             return Err(rule(format!("tlb `{name}`: serves = []: choose from fetch, load, store")));
         }
@@ -132,6 +139,7 @@ impl FileTlb {
             replacement,
             index,
             fills: self.fills,
+            shared: self.shared,
             prefetch,
         })
     }
