@@ -132,6 +132,10 @@ pub struct Simulate {
     /// Simulate the alternatives of `profile` too
     #[arg(long)]
     pub what_if: bool,
+    /// Run the threads of each trace on N cores, in order of their appearance
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16),
+          conflicts_with_all = ["what_if", "command", "quantum"])]
+    pub cores: Option<u8>,
     /// Run all traces on one processor, in turns of N instructions
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
           conflicts_with_all = ["what_if", "command"])]

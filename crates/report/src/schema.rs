@@ -192,7 +192,8 @@ pub struct ProcessResult {
     pub pid: u32,
     /// Parent's process id.
     pub parent: u32,
-    /// `start`, `fork`, `exec` or `import`; `interleaved`: several processes that take turns.
+    /// `start`, `fork`, `exec` or `import`; `interleaved`: several processes that take turns; `cores`: one
+    /// on several cores.
     pub origin: String,
     /// Path of the program.
     pub program: String,
@@ -235,7 +236,7 @@ pub struct MappingRow {
     /// `[heap]`, `[stack]`, `[anonymous 1.5G]`, a file's path …
     pub name: String,
     /// `heap`, `stack`, `anonymous`, `shared_anonymous`, `file`, `shared_file`, `kernel`, `unknown`; `process`
-    /// where whole processes take turns.
+    /// where whole processes take turns, `core` where threads run on several cores.
     pub kind: String,
     /// GNU build-id of the file, where it has one.
     pub build_id: Option<String>,
@@ -332,7 +333,7 @@ pub struct ReachPoint {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WhatIf {
     /// `baseline`, `all_4k`, `thp`, `all_2m`, `mapping_2m`, `double_tlb`, `perfect_tlb`; where processes take turns
-    /// `flush`, `identifiers`, `alone`. Ids keep these names on
+    /// `flush`, `identifiers`, `alone`; on several cores `private`, `shared`, `one_core`. Ids keep these names on
     /// machines with other pages than 4K and 2M: `page_size` says them.
     pub id: String,
     /// For people, such as `[heap] alone on 2 MB pages`.

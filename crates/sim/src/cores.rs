@@ -186,6 +186,9 @@ impl DesignCounts {
         {
             *sum += own;
         }
+        for (sum, own) in self.translations.iter_mut().zip(&core.translations) {
+            *sum += own;
+        }
         self.lower_hits += core.lower_hits;
         self.walks_fetch += core.walks_fetch;
         self.walks_data += core.walks_data;

@@ -59,6 +59,8 @@ pub struct DesignCounts {
     pub fetch_references: u64,
     /// Base pages touched (again after they were unmapped counts again).
     pub pages_touched: u64,
+    /// Translations that its arrays were asked for, by fetches and by data references.
+    pub translations: [u64; 2],
     /// TLB arrays in the machine's order.
     pub arrays: Vec<ClassCounts>,
     /// Misses of each level as a whole, level 1 first: no array of it had the page.
@@ -170,7 +172,9 @@ impl<O: WalkObserver> Pass<O> {
 
     fn counts_with(&self, design: &Design, below: &Below<'_>, first_misses: u64) -> DesignCounts {
         let counts = below.counts;
-        let arrays = self.arrays(design, below);
+        let core = if self.cores.all.len() > 1 { design.bit / self.cores.designs } else { 0 };
+        let totals = self.totals_of(core);
+        let arrays = self.arrays(design, below, totals);
         let level_misses = level_misses(below.machine, &arrays, first_misses);
         let walk_caches = below.walker.counts().into_iter().map(|(name, counts)| ClassCounts {
             name,
@@ -188,6 +192,7 @@ impl<O: WalkObserver> Pass<O> {
             data_references: self.data_references,
             fetch_references: self.instructions,
             pages_touched: self.pages_touched,
+            translations: [totals[FETCH], totals[LOAD] + totals[STORE]],
             level_misses,
             lower_hits: below.lower_hits,
             walks_fetch: counts.walks[0],
@@ -211,9 +216,7 @@ impl<O: WalkObserver> Pass<O> {
 
     /// Lookups and hits of each TLB array. A level-1 array is probed by every reference of the kinds it
     /// serves, whatever the page's size.
-    fn arrays(&self, design: &Design, below: &Below<'_>) -> Vec<ClassCounts> {
-        let totals =
-            self.totals_of(if self.cores.all.len() > 1 { design.bit / self.cores.designs } else { 0 });
+    fn arrays(&self, design: &Design, below: &Below<'_>, totals: [u64; CLASSES]) -> Vec<ClassCounts> {
         let lookups = |class: usize| totals[class] - design.counts.inside_huge[class];
         let huge = |class: usize| match design.policy.scope() {
             _ if design.in_pieces => 0,

@@ -34,8 +34,8 @@ pub struct SpaceCounts {
     pub walks_fetch: u64,
     /// Walks by data references.
     pub walks_data: u64,
-    /// Page-table entries read.
-    pub walk_references: u64,
+    /// Modelled cycles of those walks.
+    pub walk_cycles: u64,
 }
 
 impl SpaceCounts {
@@ -45,7 +45,7 @@ impl SpaceCounts {
         self.pages_touched += now.pages_touched - before.pages_touched;
         self.walks_fetch += now.walks_fetch - before.walks_fetch;
         self.walks_data += now.walks_data - before.walks_data;
-        self.walk_references += now.walk_references - before.walk_references;
+        self.walk_cycles += now.walk_cycles - before.walk_cycles;
     }
 }
 
@@ -87,7 +87,7 @@ impl Pass<NoObserver> {
             pages_touched: self.pages_touched,
             walks_fetch: counts.walks[0],
             walks_data: counts.walks[1],
-            walk_references: counts.walk_references,
+            walk_cycles: counts.walk_cycles,
         };
         let before = std::mem::replace(&mut self.accounts.settled, now);
         self.accounts.of_space.entry(self.store.asid).or_default().add(&now, &before);

@@ -94,11 +94,10 @@ impl Interleaved {
         let alone: Vec<DesignCounts> =
             self.alone.iter_mut().flat_map(|pass| pass.finish().into_iter().take(1)).collect();
         let machine = &study.machines[0];
-        let cost = machine.cost.walk_reference;
-        let rows = spaces.iter().map(|&(asid, counts)| row(&self.headers[asid.index()], counts, cost));
+        let rows = spaces.iter().map(|&(asid, counts)| row(&self.headers[asid.index()], counts));
         let mut rows: Vec<MappingRow> = rows.collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
-        let what_if = what_if(&counts, &alone, study.machines.len(), cost);
+        let what_if = what_if(&counts, &alone, study.machines.len());
         let names: Vec<&str> = self.headers.iter().map(|header| short(&header.program)).collect();
         ProcessResult {
             pid: 0,
@@ -129,22 +128,28 @@ impl Interleaved {
 
 fn pass(machines: &[MachineSpec], thp: ThpMode) -> Result<Pass, CliError> {
     let policy: Arc<dyn PageSizePolicy> = Arc::new(Thp { mode: thp });
-    let design = |machine: &MachineSpec| DesignSpec {
-        name: machine.name.clone(),
-        machine: machine.clone(),
-        policy: Arc::clone(&policy),
-        reach: None,
-    };
-    Pass::new(machines.iter().map(design).collect(), NoObserver).map_err(|e| {
+    let designs = machines.iter().map(|machine| design(machine, &policy)).collect();
+    Pass::new(designs, NoObserver).map_err(|e| {
         CliError::new(Code::Usage, e).or("give machines with the same page sizes, or fewer of them, with -m")
     })
 }
 
-fn short(program: &str) -> &str {
+/// A machine under a policy that several share.
+pub fn design(machine: &MachineSpec, policy: &Arc<dyn PageSizePolicy>) -> DesignSpec {
+    DesignSpec {
+        name: machine.name.clone(),
+        machine: machine.clone(),
+        policy: Arc::clone(policy),
+        reach: None,
+    }
+}
+
+/// The last part of a path.
+pub fn short(program: &str) -> &str {
     program.rsplit_once('/').map_or(program, |(_, file)| file)
 }
 
-fn row(header: &StreamHeader, counts: SpaceCounts, cost: u64) -> MappingRow {
+fn row(header: &StreamHeader, counts: SpaceCounts) -> MappingRow {
     MappingRow {
         name: format!("{} (pid {})", header.program, header.pid),
         kind: "process".to_owned(),
@@ -156,14 +161,37 @@ fn row(header: &StreamHeader, counts: SpaceCounts, cost: u64) -> MappingRow {
         references_data: counts.data_references,
         walks_fetch: counts.walks_fetch,
         walks_data: counts.walks_data,
-        walk_cycles: counts.walk_references * cost,
+        walk_cycles: counts.walk_cycles,
     }
 }
 
 /// The first machine as it is, with other numbers of identifiers, and with each process alone on it.
-fn what_if(counts: &[DesignCounts], alone: &[DesignCounts], machines: usize, cost: u64) -> Vec<WhatIf> {
+fn what_if(counts: &[DesignCounts], alone: &[DesignCounts], machines: usize) -> Vec<WhatIf> {
     let base = &counts[0];
-    let row = |id: &str, title: &str, class: &str, walks: u64, references: u64| WhatIf {
+    let row = |id: &str, title: &str, counts: &DesignCounts| {
+        compared(base, id, title, "modelled", counts.walks(), counts.cycles.walk)
+    };
+    let walks = alone.iter().map(DesignCounts::walks).sum();
+    let cycles = alone.iter().map(|counts| counts.cycles.walk).sum();
+    vec![
+        row("baseline", "as it is", base),
+        row("flush", "TLBs flushed at each switch", &counts[machines]),
+        row("identifiers", "an identifier for every process", &counts[machines + 1]),
+        compared(base, "alone", "each process alone", "modelled", walks, cycles),
+        compared(base, "perfect_tlb", "a perfect TLB", "bound", 0, 0),
+    ]
+}
+
+/// Walks and their cycles beside those of `base`, over the whole run.
+pub fn compared(
+    base: &DesignCounts,
+    id: &str,
+    title: &str,
+    class: &str,
+    walks: u64,
+    walk_cycles: u64,
+) -> WhatIf {
+    WhatIf {
         id: id.to_owned(),
         title: title.to_owned(),
         class: class.to_owned(),
@@ -172,23 +200,11 @@ fn what_if(counts: &[DesignCounts], alone: &[DesignCounts], machines: usize, cos
         from_instruction: 0,
         to_instruction: None,
         walks,
-        walk_cycles: references * cost,
+        walk_cycles,
         baseline_walks: base.walks(),
-        baseline_walk_cycles: base.walk_references * cost,
+        baseline_walk_cycles: base.cycles.walk,
         memory_price_mib: 0.0,
-    };
-    let design = |id: &str, title: &str, counts: &DesignCounts| {
-        row(id, title, "modelled", counts.walks(), counts.walk_references)
-    };
-    let walks = alone.iter().map(DesignCounts::walks).sum();
-    let references = alone.iter().map(|counts| counts.walk_references).sum();
-    vec![
-        design("baseline", "as it is", base),
-        design("flush", "TLBs flushed at each switch", &counts[machines]),
-        design("identifiers", "an identifier for every process", &counts[machines + 1]),
-        row("alone", "each process alone", "modelled", walks, references),
-        row("perfect_tlb", "a perfect TLB", "bound", 0, 0),
-    ]
+    }
 }
 
 fn advice(what_if: &[WhatIf], switches: u64, machine: &str) -> String {

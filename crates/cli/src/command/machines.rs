@@ -78,6 +78,9 @@ fn show(machine: &MachineSpec) -> String {
         n => format!("entries of {n} address spaces at one time"),
     });
     for tlb in &machine.tlbs {
+        if tlb.shared {
+            line(format!("{}: shared by all cores", tlb.name));
+        }
         if tlb.reserved > 0 {
             line(format!("{}: {} entries are reserved, and not part of the reach", tlb.name, tlb.reserved));
         }

@@ -1,5 +1,6 @@
 //! `pagewalk simulate`: recorded streams, or a program's, through machines.
 
+use super::cores;
 use super::interleaved::{Interleaved, common_thp};
 use super::profile::Study;
 use crate::arguments::{Simulate, Style};
@@ -44,7 +45,10 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
                 Host { cpu: header.cpu.clone(), kernel: header.kernel.clone(), thp: header.thp.clone() };
             (header.engine.clone(), host)
         });
-        let (process, ending) = study.stream(reader, &namer, Detail::Full);
+        let (process, ending) = match arguments.cores {
+            Some(cores) => cores::stream(&study, reader, cores.into())?,
+            None => study.stream(reader, &namer, Detail::Full),
+        };
         any_begun |= ending.region_begun;
         if ending.cut {
             // What could be read is printed all the same.

@@ -183,3 +183,53 @@ fn processes_in_turns_cost_what_they_cost_alone_but_for_switches() {
     assert_eq!(walks("alone"), Some(metric(&apart, "walks")));
     assert!(walks("identifiers") < walks("flush"));
 }
+
+/// Four threads that read one table at random.
+const THREADS: &str = r#"
+    #include <pthread.h>
+    #include <stdlib.h>
+    static unsigned char* table;
+    static void* work(void* seed) {
+        unsigned state = (unsigned)(long)seed * 7919 + 1;
+        long sum = 0;
+        for (int i = 0; i < 50000; i++) {
+            state = state * 1664525u + 1013904223u;
+            sum += table[state >> 10];
+        }
+        return (void*)sum;
+    }
+    int main(void) {
+        pthread_t threads[4];
+        table = calloc(1, 1 << 22);
+        for (long i = 0; i < 4; i++) pthread_create(threads + i, 0, work, (void*)i);
+        for (int i = 0; i < 4; i++) pthread_join(threads[i], 0);
+        return 0;
+    }
+"#;
+
+#[test]
+fn threads_on_cores_of_their_own_walk_on_each() {
+    let place = Place::new();
+    let work = place.compile("threads", THREADS);
+    place.good(&["record", "-q", "-o", "t.pwt", "--", &work]);
+    let simulate = |options: &[&str], to: &str| {
+        place.good(&joined(&[&["simulate", "-q", "-m", "skylake_sp", "-o", to], options, &["t.pwt"]]));
+        place.json(to)
+    };
+    let (plain, one, four) = (
+        simulate(&[], "plain.json"),
+        simulate(&["--cores", "1"], "one.json"),
+        simulate(&["--cores", "4"], "four.json"),
+    );
+    let metrics = |result: &Value| {
+        let mut metrics = result["machines"][0]["metrics"].as_object().expect("metrics").clone();
+        metrics.remove("cores");
+        metrics
+    };
+    assert_eq!(metrics(&one), metrics(&plain));
+    assert!(metric(&four, "walks") > 2 * metric(&plain, "walks"));
+    let rows = four["processes"][0]["attribution"]["mappings"].as_array().expect("rows").len();
+    assert_eq!(rows, 4);
+    let refused = place.run(&["simulate", "-m", "skylake_sp", "--cores", "0", "t.pwt"]);
+    assert_eq!(refused.code, 2);
+}

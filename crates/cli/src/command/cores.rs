@@ -1,0 +1,140 @@
+//! `pagewalk simulate --cores N T.pwt`: a process's threads on several cores.
+
+use super::interleaved::{compared, design, short};
+use super::profile::Study;
+use crate::error::{CliError, Code};
+use crate::machine;
+use crate::process::{Ending, follow};
+use pagewalk_mm::{PageSizePolicy, Thp};
+use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, Number, ProcessResult, WhatIf};
+use pagewalk_sim::{DesignCounts, Pass};
+use pagewalk_sweep::metrics;
+use pagewalk_trace::{Analysis, Batch, Event, Source, StreamHeader};
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::RefIndex;
+use std::sync::Arc;
+
+/// The same stream on machines of several cores and of one.
+struct Cores {
+    /// The machines, and after them the first one with its last level private to each core, and shared.
+    several: Pass,
+    one: Pass,
+}
+
+impl Analysis for Cores {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.several.on_batch(batch);
+        self.one.on_batch(batch);
+    }
+
+    fn on_event(&mut self, at: RefIndex, event: &Event) {
+        self.several.on_event(at, event);
+        self.one.on_event(at, event);
+    }
+}
+
+/// Follows `source` to its end on `cores` cores of each machine.
+pub fn stream<S: Source>(
+    study: &Study,
+    source: S,
+    cores: usize,
+) -> Result<(ProcessResult, Ending), CliError> {
+    let header = source.header().clone();
+    let policy: Arc<dyn PageSizePolicy> = Arc::new(Thp { mode: machine::thp(study.model.thp, &header.thp) });
+    let first = &study.machines[0];
+    let mut machines = study.machines.clone();
+    machines.extend([false, true].map(|shared| with_last_level(first, shared)));
+    let pass = |machines: &[MachineSpec], cores: usize| {
+        let designs = machines.iter().map(|machine| design(machine, &policy)).collect();
+        Pass::with_cores(designs, cores)
+            .map_err(|e| CliError::new(Code::Usage, e).or("give other machines with -m, or fewer --cores"))
+    };
+    let mut all = Cores { several: pass(&machines, cores)?, one: pass(std::slice::from_ref(first), 1)? };
+    let ending = follow(source, &study.region, &mut all);
+    Ok((result(study, &header, &mut all, cores, &ending), ending))
+}
+
+/// The machine with the arrays of its last level shared by all cores, or none.
+fn with_last_level(machine: &MachineSpec, shared: bool) -> MachineSpec {
+    let mut machine = machine.clone();
+    let last = machine.last_level();
+    for tlb in machine.tlbs.iter_mut().filter(|tlb| tlb.level > 1) {
+        tlb.shared = shared && tlb.level == last;
+    }
+    machine
+}
+
+/// Counters of all cores together, and the cores in the place of mappings.
+fn result(
+    study: &Study,
+    header: &StreamHeader,
+    all: &mut Cores,
+    cores: usize,
+    ending: &Ending,
+) -> ProcessResult {
+    let counts = all.several.finish();
+    let one = all.one.finish();
+    let machine = &study.machines[0];
+    let by_core = (0..cores).map(|core| core_row(core, &all.several.core_counts(core)[0]));
+    let machines = study.machines.iter().zip(&counts).map(|(machine, counts)| {
+        let mut metrics = metrics(counts);
+        metrics.insert("cores".into(), Number::Count(cores as u64));
+        MachineResult { name: machine.name.clone(), metrics }
+    });
+    let [base, private, shared] =
+        [&counts[0], &counts[study.machines.len()], &counts[study.machines.len() + 1]];
+    let row = |id: &str, title: &str, counts: &DesignCounts| {
+        compared(base, id, title, "modelled", counts.walks(), counts.cycles.walk)
+    };
+    let what_if = vec![
+        row("baseline", "as it is", base),
+        row("private", "a last level for each core", private),
+        row("shared", "one last level for all cores", shared),
+        row("one_core", "all threads on one core", &one[0]),
+        compared(base, "perfect_tlb", "a perfect TLB", "bound", 0, 0),
+    ];
+    ProcessResult {
+        pid: header.pid,
+        parent: header.parent,
+        origin: "cores".to_owned(),
+        program: header.program.clone(),
+        command_line: header.arguments.clone(),
+        ended: ending.describe(),
+        losses: ending.losses.clone(),
+        machines: machines.collect(),
+        advice: advice(&what_if, short(&header.program), cores, &machine.name),
+        attribution: Attribution { mappings: by_core.collect(), ..Attribution::default() },
+        heat: Heat::default(),
+        reach: Vec::new(),
+        what_if,
+    }
+}
+
+/// References are those that the core's arrays were asked for: one to two pages counts twice.
+fn core_row(core: usize, counts: &DesignCounts) -> MappingRow {
+    let [fetch, data] = counts.translations;
+    MappingRow {
+        name: format!("core {core}"),
+        kind: "core".to_owned(),
+        build_id: None,
+        start: 0,
+        bytes: 0,
+        pages_touched: 0,
+        references_fetch: fetch,
+        references_data: data,
+        walks_fetch: counts.walks_fetch,
+        walks_data: counts.walks_data,
+        walk_cycles: counts.cycles.walk,
+    }
+}
+
+fn advice(what_if: &[WhatIf], program: &str, cores: usize, machine: &str) -> String {
+    let walks = |id: &str| what_if.iter().find(|row| row.id == id).map_or(0, |row| row.walks);
+    format!(
+        "On {cores} cores of {machine} the threads of {program} take {} page walks with a last level for each core, {} \
+         with one for all, {} on one core.",
+        walks("private"),
+        walks("shared"),
+        walks("one_core")
+    )
+}
