@@ -27,7 +27,7 @@ pub enum PassError {
     DesignCount(usize),
     /// Machines that can have one core only.
     #[error(
-        "machine `{0}` has tables or caches in memory (a hashed table, nested walks, [[cache]]): it can have one core only"
+        "machine `{0}` has tables or caches in memory (hashed, nested, [[cache]]): it can have one core only"
     )]
     OneCore(String),
     /// Machines with different pages: each kind needs a pass of its own.
