@@ -3,36 +3,19 @@
 
 mod equal;
 mod random;
+mod siblings;
 mod slow;
 
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_oracle::Paging;
-use pagewalk_setassoc::{Replacement, SetIndex};
 use pagewalk_sim::{DesignSpec, NoObserver, Pass};
 use pagewalk_trace::Event;
-use pagewalk_translate::{Fills, MachineSpec};
+use pagewalk_translate::MachineSpec;
 use proptest::prelude::*;
 use random::{Op, Random};
+use siblings::sibling;
 use slow::{Slow, feed};
 use std::sync::Arc;
-
-/// A machine with the first level of `first`, and often with one plain array below it: what a pass simulates together.
-fn sibling(random: &mut Random, index: usize, pages: random::Pages, first: &MachineSpec) -> MachineSpec {
-    let mut other = random::machine(random, index, pages);
-    other.tlbs.retain(|tlb| tlb.level > 1);
-    other.tlbs.iter_mut().for_each(|tlb| (tlb.fills, tlb.prefetch) = (Fills::Walks, None));
-    if random.below(2) == 0 {
-        other.tlbs.truncate(1);
-        for tlb in &mut other.tlbs {
-            tlb.page_sizes = vec![first.paging.base(), first.paging.huge()];
-            (tlb.replacement, tlb.index) = (Replacement::Lru, SetIndex::Modulo);
-        }
-    }
-    // In front of the others or behind them: the order in a file says nothing of levels.
-    let at = if random.below(2) == 0 { 0 } else { other.tlbs.len() };
-    other.tlbs.splice(at..at, first.level(1).map(|(_, tlb)| tlb.clone()));
-    other
-}
 
 fn check(seed: u64) {
     let mut random = Random::new(seed);

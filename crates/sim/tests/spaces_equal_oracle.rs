@@ -3,15 +3,17 @@
 
 mod equal;
 mod random;
+mod siblings;
 mod slow;
 
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_oracle::{Kernel, Paging};
-use pagewalk_sim::{DesignSpec, NoObserver, Pass};
+use pagewalk_sim::{DesignSpec, NoObserver, Pass, SpaceCounts};
 use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::ThreadId;
 use proptest::prelude::*;
 use random::{Program, Random};
+use siblings::sibling;
 use slow::{Slow, feed};
 use std::sync::Arc;
 
@@ -63,10 +65,22 @@ fn check(seed: u64) {
         (Paging::Thp, Arc::new(Thp { mode: ThpMode::Always })),
     ];
     let (mut specs, mut slows) = (Vec::new(), Vec::new());
-    for index in 0..3 {
-        let mut machine = random::machine(&mut random, index, pages);
-        machine.asids = random.below(4) as u32;
-        let (paging, policy) = &pagings[random.below(3) as usize];
+    let mut machines: Vec<(MachineSpec, usize)> = Vec::new();
+    for index in 0..3 + random.below(3) as usize {
+        let (machine, paging) = match index {
+            0..3 => {
+                let machine = random::machine(&mut random, index, pages);
+                let asids = random.below(4) as u32;
+                (MachineSpec { asids, ..machine }, random.below(3) as usize)
+            }
+            _ => {
+                let (first, paging) = machines[random.below(2) as usize].clone();
+                let asids = first.asids;
+                (MachineSpec { asids, ..sibling(&mut random, index, pages, &first) }, paging)
+            }
+        };
+        machines.push((machine.clone(), paging));
+        let (paging, policy) = &pagings[paging];
         let name = format!("{} {paging:?} {} identifiers", machine.name, machine.asids);
         slows.push(Spaces::new(&machine, *paging, spaces));
         specs.push(DesignSpec { name, machine, policy: Arc::clone(policy), reach: None });
@@ -90,7 +104,12 @@ fn check(seed: u64) {
             turn.ops.iter().for_each(|op| slow.slow.op(&turn, op));
         }
     }
-    for (fast, slow) in pass.finish().iter().zip(&slows) {
+    let counts = pass.finish();
+    let mut sum =
+        |of: fn(&SpaceCounts) -> u64| pass.space_counts().iter().map(|(_, counts)| of(counts)).sum::<u64>();
+    assert_eq!(sum(|space| space.walks_fetch + space.walks_data), counts[0].walks());
+    assert_eq!(sum(|space| space.walk_cycles), counts[0].cycles.walk);
+    for (fast, slow) in counts.iter().zip(&slows) {
         equal::assert_equal(fast, &slow.slow.machine, seed);
         let others = (0..spaces).filter(|&space| space != slow.runs).map(|space| slow.kernels[space].faults);
         let faults = slow.slow.kernel.faults + others.sum::<u64>();

@@ -74,7 +74,10 @@ fn interleaved(
     // One bar for all would say nothing of any.
     let readers = traces.iter().map(|trace| open(trace, true)).collect::<Result<Vec<_>, _>>()?;
     let recorded = readers[0].header().clone();
-    let thp = machine::thp(study.model.thp, &common_thp(&readers));
+    let thp = match study.model.thp {
+        Some(_) => machine::thp(study.model.thp, ""),
+        None => machine::thp(None, &common_thp(&readers)),
+    };
     let all = Interleaved::follow(study, readers, quantum, thp)?;
     let mut code = ExitCode::SUCCESS;
     for (trace, ending) in traces.iter().zip(&all.endings).filter(|(_, ending)| ending.cut) {

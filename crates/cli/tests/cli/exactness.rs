@@ -233,3 +233,23 @@ fn threads_on_cores_of_their_own_walk_on_each() {
     let refused = place.run(&["simulate", "-m", "skylake_sp", "--cores", "0", "t.pwt"]);
     assert_eq!(refused.code, 2);
 }
+
+/// With caches of memory the latencies are the price, in every row.
+#[test]
+fn processes_in_turns_pay_the_latencies_of_caches() {
+    let place = Place::new();
+    let example = crate::harness::EXAMPLE_MACHINE.replace("walk_reference = 20", "memory = 200");
+    let cache = "[[cache]]\nname = \"l2\"\nlevel = 2\nserves = [\"load\", \"store\", \"walk\"]\nsize = \"256K\"\n\
+                 ways = 8\nlatency = 14\n";
+    place.write("cached.toml", example + cache);
+    place.good(&["record", "-q", "-o", "a.pwt", "--", "/bin/true"]);
+    let run = ["simulate", "-q", "-m", "./cached.toml", "--quantum", "1000", "--json", "a.pwt", "a.pwt"];
+    let result = place.good(&run).json();
+    let process = &result["processes"][0];
+    let cycles = |rows: &Value| -> u64 {
+        rows.as_array().expect("rows").iter().map(|row| row["walk_cycles"].as_u64().expect("a count")).sum()
+    };
+    assert!(metric(&result, "walk_cycles") < 200 * metric(&result, "walk_references"));
+    assert_eq!(cycles(&process["attribution"]["mappings"]), metric(&result, "walk_cycles"));
+    assert_eq!(process["what_if"][0]["walk_cycles"], metric(&result, "walk_cycles"));
+}
