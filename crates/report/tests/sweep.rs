@@ -140,6 +140,27 @@ fn json_reads_back() {
     assert!(other.contains("pagewalk.result/1") && other.contains(SWEEP_SCHEMA), "{other}");
 }
 
+/// Results come from files, which may say anything.
+#[test]
+fn a_result_that_contradicts_itself_is_refused() {
+    let changed = |change: fn(&mut SweepResult)| {
+        let mut result = result();
+        change(&mut result);
+        from_json(&to_json(&result)).unwrap_err().to_string()
+    };
+    let why = changed(|result| result.families[0].trace = 7);
+    assert!(why.contains(SWEEP_SCHEMA) && why.contains("families: trace 7 of "), "{why}");
+    assert!(changed(|result| result.machines[0].trace = 7).contains("machines: trace 7"));
+    assert!(changed(|result| result.curves[0].trace = 7).contains("curves: trace 7"));
+    assert!(changed(|result| result.comparisons[0].found[0].trace = 7).contains("comparisons: trace 7"));
+    let why = changed(|result| result.curves[0].serves = "\"><script>".to_owned());
+    assert!(why.contains("serves = ") && why.contains("data, fetches, everything"), "{why}");
+    // More entries than there are addresses make no picture that anybody can use, but one.
+    let mut result = result();
+    *result.curves[0].entries.last_mut().unwrap() = u64::MAX;
+    assert!(render_html(&result).contains("</svg>"));
+}
+
 #[test]
 fn text_shows_all_kinds() {
     let options = |verbose| TextOptions { width: 100, color: false, verbose };

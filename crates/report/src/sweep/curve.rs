@@ -66,12 +66,12 @@ fn grid(picture: &mut Picture, frame: &Frame) {
         let text = format!("{:.decimals$} %", 10_f64.powi(power + 2));
         picture.text("", [LEFT - 8.0, y + 4.0], "end", &text);
     }
-    for octave in (0..=frame.octaves as u32).step_by(2) {
+    for octave in (0..=frame.octaves.min(62.0) as u32).step_by(2) {
         let entries = 1_u64 << octave;
         let x = frame.x(entries);
         picture.line("grid", [x, TOP], [x, bottom]);
         picture.text("", [x, bottom + 17.0], "middle", &exact(entries));
-        picture.text("", [x, bottom + 33.0], "middle", &bytes(entries * 4096));
+        picture.text("", [x, bottom + 33.0], "middle", &bytes(entries.saturating_mul(4096)));
     }
     picture.line("axis", [LEFT, bottom], [LEFT + WIDTH, bottom]);
     picture.text("", [0.0, 12.0], "start", "misses of all references");

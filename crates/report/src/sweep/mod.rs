@@ -18,9 +18,36 @@ pub use schema::SweepResult;
 /// Reads what [`to_json`] wrote.
 ///
 /// # Errors
-/// When the text is not JSON, names another schema, or lacks fields of this one.
+/// When the text is not JSON, names another schema, lacks fields of this one, or contradicts itself.
 pub fn from_json(text: &str) -> Result<SweepResult, crate::ReadError> {
-    crate::json::read(text, schema::SWEEP_SCHEMA)
+    let result: SweepResult = crate::json::read(text, schema::SWEEP_SCHEMA)?;
+    check(&result).map_err(|why| crate::ReadError::Shape {
+        expected: schema::SWEEP_SCHEMA,
+        error: serde::de::Error::custom(why),
+    })?;
+    Ok(result)
+}
+
+/// What renderers rely on, and a file that was not written by [`to_json`] need not keep to.
+fn check(result: &SweepResult) -> Result<(), String> {
+    let traces = result.traces.len();
+    let of_machines = result.machines.iter().map(|cell| ("machines", cell.trace));
+    let of_families = result.families.iter().map(|cell| ("families", cell.trace));
+    let of_curves = result.curves.iter().map(|cell| ("curves", cell.trace));
+    let found = result.comparisons.iter().flat_map(|comparison| &comparison.found);
+    let of_comparisons = found.map(|found| ("comparisons", found.trace));
+    let mut named = of_machines.chain(of_families).chain(of_curves).chain(of_comparisons);
+    if let Some((list, trace)) = named.find(|&(_, trace)| trace >= traces) {
+        return Err(format!("{list}: trace {trace} of {traces}, which count from 0"));
+    }
+    let of_families = result.families.iter().map(|cell| ("families", &cell.serves));
+    let mut serves = of_families.chain(result.curves.iter().map(|cell| ("curves", &cell.serves)));
+    match serves.find(|(_, serves)| !matches!(serves.as_str(), "data" | "fetches" | "everything")) {
+        Some((list, serves)) => {
+            Err(format!("{list}: serves = {serves:?}: choose from data, fetches, everything"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The result as JSON, with a newline at its end.
