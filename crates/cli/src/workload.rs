@@ -5,7 +5,7 @@ use crate::command::record::{Written, images};
 use crate::error::{CliError, Code};
 use crate::live::{self, Apart, Live};
 use crate::output::{Output, say};
-use pagewalk_sweep::Workload;
+use pagewalk_sweep::{UNFINISHED, Workload};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Seek, Write};
@@ -26,7 +26,7 @@ pub fn record(workload: &Workload, study: &Path, path: &Path) -> Result<(), CliE
     let failed = |e: std::io::Error| CliError::new(Code::Failed, named(&e));
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).map_err(failed)?;
-    let scratch = TempDir::new_in(folder).map_err(failed)?;
+    let scratch = TempDir::with_prefix_in(UNFINISHED, folder).map_err(failed)?;
     let run_in = scratch.path().join("run");
     std::fs::create_dir(&run_in).map_err(failed)?;
     let mut input = tempfile::tempfile_in(scratch.path()).map_err(failed)?;

@@ -226,6 +226,9 @@ impl FileCompare {
         if self.least.is_none() && self.most.is_none() {
             return Err(inside("give least, most or both: the quotients that agree".to_owned()));
         }
+        if let Some(end) = [self.least, self.most].into_iter().flatten().find(|end| !end.is_finite()) {
+            return Err(inside(format!("{end} is no quotient: leave out the end that there is not")));
+        }
         let upper = self.upper.check().map_err(|why| inside(format!("upper: {why}")))?;
         let lower = self.lower.check().map_err(|why| inside(format!("lower: {why}")))?;
         let (source, said, traces) = (self.source, self.said, self.traces);

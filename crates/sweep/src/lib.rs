@@ -25,5 +25,5 @@ mod vary;
 pub use error::SweepError;
 pub use metrics::{add_ratios, metrics};
 pub use run::{Options, Progress, Remaining, Sweep};
-pub use store::write_whole;
+pub use store::{UNFINISHED, write_whole};
 pub use study::{Compare, CurveSpec, FamilySpec, MachineVariant, Study, TraceSpec, Workload};

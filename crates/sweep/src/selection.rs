@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 /// Numbers: `"1..64"`, both ends meant, or a list.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "give a range such as \"1..64\", or a list such as [1, 4]")]
 pub enum Numbers {
     /// A range as text.
     Range(String),

@@ -83,13 +83,19 @@ impl Store {
     }
 }
 
+/// How the names of files and folders begin before they are whole. Nobody else's do: what a killed run left can be
+/// told from whatever else is in a folder.
+pub const UNFINISHED: &str = ".pagewalk-unfinished-";
+
 /// Writes a file so that under its name there is never a part of it.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), SweepError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let write = || {
         std::fs::create_dir_all(folder)?;
         // What the umask leaves of these rights: the file is meant for whoever the folder is.
-        let mut file = Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder)?;
+        let mut builder = Builder::new();
+        let mut file =
+            builder.prefix(UNFINISHED).permissions(Permissions::from_mode(0o666)).tempfile_in(folder)?;
         file.write_all(bytes)?;
         file.as_file().sync_data()?;
         file.persist(path)?;

@@ -118,7 +118,7 @@ impl CurveCounts {
     fn sampled(sampled: &SampledDistances, sampling: Sampling) -> CurveCounts {
         let rate = sampled.rate();
         let method = match sampling {
-            Sampling::Rate(_) => Method::FixedRate { rate },
+            Sampling::Rate(rate) => Method::FixedRate { rate },
             Sampling::Pages(pages) => Method::FixedSize { pages: pages as u64, rate },
         };
         let least = sampled.misses_with(u64::MAX).value;
@@ -129,7 +129,9 @@ impl CurveCounts {
             misses: Vec::new(),
             standard_errors: Vec::new(),
         };
-        for point in points().skip_while(|&point| point < sampled.resolution()) {
+        // Without a page in it, the sample tells of no array at all.
+        let first = if least > 0.0 { sampled.resolution() } else { u64::MAX };
+        for point in points().skip_while(|&point| point < first) {
             let estimate = sampled.misses_with(point);
             counts.entries.push(point);
             counts.misses.push(estimate.value);
@@ -351,6 +353,16 @@ mod tests {
         let first: Vec<u64> = points().take(20).collect();
         assert_eq!(first, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 22, 24]);
         assert!(points().is_sorted_by(|a, b| a < b));
+    }
+
+    #[test]
+    fn a_sample_without_pages_tells_nothing() {
+        let sampling = Sampling::Rate(1e-12);
+        let mut sampled = SampledDistances::new(Serves::Data, sampling);
+        (0..100).for_each(|vpn| sampled.reference(Vpn(vpn)));
+        let curve = CurveCounts::sampled(&sampled, sampling);
+        assert_eq!((curve.references, curve.method), (100, Method::FixedRate { rate: 1e-12 }));
+        assert!(curve.entries.is_empty() && curve.misses.is_empty() && curve.standard_errors.is_empty());
     }
 
     #[test]

@@ -4,7 +4,11 @@
 //! (`[[tlb]]`) are entered by the name of an entry.
 
 use pagewalk_report::sweep::schema::{Parameters, Value};
+use std::collections::BTreeSet;
 use toml::{Table, Value as Toml};
+
+/// Most choices of all keys together: far more than anybody waits for, so that a typo cannot exhaust memory.
+const CHOICES_MAX: usize = 1 << 16;
 
 /// Every choice of one value for each key, the last key changing fastest.
 pub fn choices(vary: &Table) -> Result<Vec<Vec<(String, Toml)>>, String> {
@@ -13,6 +17,15 @@ pub fn choices(vary: &Table) -> Result<Vec<Vec<(String, Toml)>>, String> {
         let values = values.as_array().filter(|values| !values.is_empty());
         let values =
             values.ok_or_else(|| format!("vary: \"{key}\": give a list of values, such as [512, 1024]"))?;
+        if all.len().saturating_mul(values.len()) > CHOICES_MAX {
+            return Err(format!(
+                "vary: more than {CHOICES_MAX} choices with the values of \"{key}\": give fewer"
+            ));
+        }
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = values.iter().find(|value| !seen.insert(value.to_string())) {
+            return Err(format!("vary: \"{key}\": {twice} is there twice: give each value once"));
+        }
         let choose = |chosen: &Vec<(String, Toml)>, value: &Toml| {
             let mut chosen = chosen.clone();
             chosen.push((key.clone(), value.clone()));
@@ -118,7 +131,10 @@ mod tests {
             all.iter().map(|chosen| format!("{} {}", chosen[0].1, chosen[1].1.as_str().unwrap())).collect();
         assert_eq!(words, ["1 x", "1 y", "1 z", "2 x", "2 y", "2 z"]);
         assert_eq!(choices(&Table::new()).unwrap().len(), 1);
-        for bad in ["a = 1", "a = []"] {
+        let hundred: Vec<u32> = (0..100).collect();
+        let many = format!("a = {hundred:?}\nb = {hundred:?}\nc = {hundred:?}\n");
+        assert!(choices(&table(&many)).unwrap_err().contains("more than 65536"));
+        for bad in ["a = 1", "a = []", "a = [1, 2, 1]"] {
             assert!(choices(&table(bad)).unwrap_err().contains("\"a\""), "{bad}");
         }
     }

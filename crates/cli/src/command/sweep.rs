@@ -7,7 +7,7 @@ use crate::progress;
 use crate::workload;
 use indicatif::ProgressBar;
 use pagewalk_report::sweep::{self, SweepResult};
-use pagewalk_sweep::{Options, Progress, Study, Sweep, SweepError, TraceSpec, write_whole};
+use pagewalk_sweep::{Options, Progress, Study, Sweep, SweepError, TraceSpec, UNFINISHED, write_whole};
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::fs::{File, TryLockError};
@@ -66,9 +66,9 @@ fn clear(folder: &Path) {
     }
 }
 
-/// Whether the name is one that files and folders have before they are whole: the `tempfile` crate's.
+/// Whether the name is one that files and folders have before they are whole.
 fn is_unfinished(name: &OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(b".tmp")
+    name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes())
 }
 
 /// Where to put what, and which program this is.

@@ -99,11 +99,14 @@ fn a_killed_study_goes_on_where_it_was() {
     assert!(kills > 0);
     // As a kill in the middle of writing leaves it.
     std::fs::create_dir_all(place.path("killed/units")).unwrap();
-    std::fs::write(place.path("killed/units/.tmpXyZ"), "{").unwrap();
+    std::fs::write(place.path("killed/units/.pagewalk-unfinished-XyZ"), "{").unwrap();
+    // Somebody else's: results may go to a folder that has other things in it.
+    std::fs::create_dir(place.path("killed/.tmpXyZ")).unwrap();
     place.good(&["sweep", "-q", "-o", "killed", "s.toml"]);
     assert!(files(&place, "killed") == files(&place, "in_peace"));
     let units = std::fs::read_dir(place.path("killed/units")).unwrap();
     assert!(units.flatten().all(|unit| unit.file_name().to_str().unwrap().ends_with(".json")));
+    assert!(place.has("killed/.tmpXyZ"));
     let done = place.good(&["sweep", "--dry-run", "-o", "killed", "s.toml"]);
     assert!(done.stdout.contains("t: 8 of 8 done before, to do: 0"), "{}", done.stdout);
 }
@@ -178,6 +181,7 @@ fn bad_studies_are_refused_with_the_choices() {
         &with("[family]\nsets = \"1..5000\"\n"),
         &["sets", "5000", "power of two from 1 to 4096"],
     );
+    refused(&place, &with("[family]\nsets = 5\n"), &["line 6", "\"1..64\"", "a list"]);
     refused(&place, &with("[family]\nsets = [3]\n"), &["sets: 3", "power of two"]);
     refused(&place, &with("[family]\nways = \"0..4\"\n"), &["ways: 0", "from 1 to 64"]);
     refused(&place, &with("[family]\npage_sizes = [\"8K\"]\n"), &["8K", "4K, 16K, 64K, 2M, 1G"]);
@@ -188,6 +192,7 @@ fn bad_studies_are_refused_with_the_choices() {
     let machine = "upper = { machine = \"k8\" }\n";
     let lower = |lower: &str| with(&format!("{compare}{machine}lower = {lower}\n"));
     refused(&place, &lower("{ machine = \"zen4\" }"), &["compare \"c\": lower", "zen4", "choose from k8"]);
+    refused(&place, &lower("{}").replace("least = 1", "least = nan"), &["compare \"c\"", "NaN", "quotient"]);
     refused(&place, &lower("{ machine = \"k8\", metric = \"w\" }"), &["metric = \"w\"", "walks"]);
     refused(&place, &lower("{ family = \"data\", sets = 1, ways = 1 }"), &["no [family]"]);
     refused(&place, &lower("{ sets = 1 }"), &["lower", "a family", "or a machine"]);
