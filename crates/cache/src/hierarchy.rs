@@ -63,11 +63,6 @@ impl Hierarchy {
         }
     }
 
-    /// Whether accesses of `requester` change anything.
-    pub fn serves(&self, requester: Requester) -> bool {
-        !self.paths[requester as usize].is_empty()
-    }
-
     /// One access to the line of a physical address.
     pub fn access(&mut self, requester: Requester, address: u64) -> Served {
         let line = address >> self.line_shift;

@@ -29,8 +29,10 @@ impl MachineSpec {
             return Err(format!("cache name \"{}\": use letters, digits, `_` and `-`", cache.name));
         }
         let cpi = self.cost.cycles_per_instruction;
-        if !(cpi.is_finite() && cpi > 0.0) {
-            return Err(format!("cost.cycles_per_instruction = {cpi}: must be a number above 0"));
+        if !(cpi > 0.0 && cpi <= 1e6) {
+            return Err(format!(
+                "cost.cycles_per_instruction = {cpi}: must be a number above 0, up to 1000000"
+            ));
         }
         self.check_sizes()?;
         self.check_levels()?;

@@ -127,7 +127,8 @@ impl TlbSpec {
 
     /// Bytes that it maps when full of pages of `size`. Reserved entries map none of them.
     pub fn reach(&self, size: PageSize) -> u64 {
-        self.geometry.entries() as u64 * u64::from(self.pages_per_entry) * size.bytes()
+        let pages = self.geometry.entries() as u64 * u64::from(self.pages_per_entry);
+        pages.saturating_mul(size.bytes())
     }
 
     /// Whether it can hold pages of `size`.
