@@ -45,6 +45,16 @@ impl Cores {
         (u64::MAX >> (u64::BITS as usize - self.designs)) << (core * self.designs)
     }
 
+    /// Forgets the times of a unit that is gone: its number may be given to one in another block, which some core
+    /// holds.
+    pub fn forget_unit(&mut self, unit: u32) {
+        for stamps in self.all.iter_mut().flat_map(|core| &mut core.unit_stamps) {
+            if let Some(stamp) = stamps.get_mut(unit as usize) {
+                *stamp = 0;
+            }
+        }
+    }
+
     fn of(&mut self, thread: ThreadId) -> usize {
         let known = self.threads.iter().position(|&other| other == thread);
         let number = known.unwrap_or_else(|| {

@@ -195,6 +195,7 @@ impl<O: WalkObserver> Pass<O> {
             add_references(self.counts_of(left.mapping), &left);
             self.note_untouched_of_unit(gone.unit);
             self.store.remove_unit(gone.unit);
+            self.cores.forget_unit(gone.unit);
         }
         if self.store.blocks[block as usize].pages == 0 {
             self.note_untouched_of_block(block);

@@ -8,10 +8,11 @@ mod slow;
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_oracle::{Machine, Paging};
 use pagewalk_sim::{DesignSpec, Pass};
+use pagewalk_trace::{Block, BlockEnd, Dictionary, Instruction, Site};
 use pagewalk_translate::{MachineSpec, WalkerSpec};
-use pagewalk_units::ThreadId;
+use pagewalk_units::{Access, Kind, Size, ThreadId, VirtAddr};
 use proptest::prelude::*;
-use random::{Program, Random};
+use random::{Op, Program, Random};
 use slow::{Slow, feed};
 use std::sync::Arc;
 
@@ -110,6 +111,53 @@ fn check(seed: u64) {
         assert_eq!(sum.walks(), walks, "walks of {} (seed {seed})", sum.name);
         assert_eq!(sum.pages_touched, slow.slow.kernel.faults, "pages of {} (seed {seed})", sum.name);
     }
+}
+
+/// A block is as recent as the latest of its units, also where a unit has the number of one that is gone.
+#[test]
+fn a_number_given_again_brings_no_time_with_it() {
+    let machine = "schema = 1\nname = \"m\"\n[[tlb]]\nname = \"l1i\"\nlevel = 1\nserves = [\"fetch\"]\n\
+                   page_sizes = [\"4K\", \"2M\"]\nentries = 1\n[[tlb]]\nname = \"l1d\"\nlevel = 1\nentries = 3\n\
+                   serves = [\"load\", \"store\"]\npage_sizes = [\"4K\", \"2M\"]\n\
+                   [walker]\nkind = \"radix\"\nlevels = 4\n[cost]\nwalk_reference = 20\n";
+    let machine = MachineSpec::from_toml("m.toml", machine).unwrap();
+    let mut blocks = Dictionary::default();
+    let load = blocks.intern(Block {
+        instructions: [Instruction { address: VirtAddr(1 << 40), length: 4 }].into(),
+        sites: [Site {
+            instruction: 0,
+            access: Access { kind: Kind::Load, size: Size::of_bytes(8).unwrap() },
+        }]
+        .into(),
+        code: Box::default(),
+        end: BlockEnd::Jump,
+    });
+    let read = |page: u64| Op::Run { block: load, addresses: vec![page << 12] };
+    let map = |start: u64, anonymous: bool| Op::Map { start, pages: 1, anonymous };
+    let [p, q, r, s, t] = [1, 2, 3, 4, 5].map(|block: u64| block * 512);
+    let turns = [
+        (0, [p, q, r, s, t].map(|page| map(page, true)).to_vec()),
+        (1, vec![read(q), read(r), read(p)]),
+        // The unit in the block of `q` is given the number of that in the block of `p`, latest on the other core.
+        (0, vec![Op::Unmap { start: p, pages: 1 }, map(q + 100, false), read(q + 100)]),
+        // `t` takes the place of `q`.
+        (1, vec![read(s), read(t), read(r)]),
+    ];
+    let policy: Arc<dyn PageSizePolicy> = Arc::new(Everything);
+    let spec = DesignSpec { name: "m".to_owned(), machine: machine.clone(), policy, reach: None };
+    let mut pass = Pass::with_cores(vec![spec], 2).unwrap();
+    let mut slow = Cores::new(&machine, Paging::Everything, 2);
+    for (core, ops) in turns {
+        let turn = Program { thread: ThreadId(core as u32), blocks: blocks.clone(), ops };
+        feed(&mut pass, &turn, &mut Random::new(1));
+        slow.run_on(core);
+        turn.ops.iter().for_each(|op| slow.slow.op(&turn, op));
+    }
+    pass.finish();
+    for core in 0..2 {
+        equal::assert_equal(&pass.core_counts(core)[0], slow.core(core), 1);
+    }
+    assert_eq!(pass.core_counts(1)[0].walks_data, 5);
 }
 
 proptest! {
