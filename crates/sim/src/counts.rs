@@ -269,7 +269,8 @@ fn level_misses(machine: &MachineSpec, arrays: &[ClassCounts], first: u64) -> Ve
     let mut misses = vec![first];
     for level in 2..=machine.last_level() {
         let hits: u64 = arrays.iter().filter(|array| array.level == level).map(|array| array.hits).sum();
-        misses.push(misses[misses.len() - 1] - hits);
+        // One core's share of a shared array may hold more hits than its own misses: only the sum says something.
+        misses.push(misses[misses.len() - 1].wrapping_sub(hits));
     }
     misses
 }

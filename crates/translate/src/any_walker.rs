@@ -59,7 +59,7 @@ impl Walker {
         }
     }
 
-    /// [`Walker::walk`] that appends the physical addresses of what it read, in order: [`crate::tables`] says where
+    /// [`Walker::walk`] that appends the physical addresses of what it read, in order: `tables.rs` says where
     /// tables lie. A handler in software has no addresses.
     pub fn walk_listing(&mut self, address: VirtAddr, size: PageSize, entries: &mut Vec<u64>) -> u32 {
         match self {
