@@ -28,6 +28,13 @@ pub struct DesignSpec {
     pub reach: Option<(&'static [i32], PageSize)>,
 }
 
+impl DesignSpec {
+    /// A machine under a policy, by the machine's name.
+    pub fn new(machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>) -> DesignSpec {
+        DesignSpec { name: machine.name.clone(), machine: machine.clone(), policy, reach: None }
+    }
+}
+
 /// Index of a page size in per-size tables.
 pub(crate) const SMALL: usize = 0;
 pub(crate) const HUGE: usize = 1;

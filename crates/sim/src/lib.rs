@@ -28,6 +28,7 @@ mod fetch;
 mod first_level;
 mod front;
 mod held;
+mod host;
 mod kernel;
 mod latest;
 mod library;
@@ -44,6 +45,7 @@ mod store;
 pub use attribution::{MappingCounts, NoObserver, Walk, WalkObserver};
 pub use counts::{CacheTotals, ClassCounts, DesignCounts, PrefetchTotals};
 pub use design::DesignSpec;
+pub use host::HostKernel;
 pub use library::{Library, LibraryError};
 pub use pass::{Pass, PassError};
 pub use profile::{

@@ -2,16 +2,15 @@
 
 use crate::metrics::metrics;
 use crate::study::{MachineVariant, Study, serves_name};
-use pagewalk_mm::{PageSizePolicy, Thp, ThpMode};
+use pagewalk_mm::ThpMode;
 use pagewalk_report::schema::Metrics;
 use pagewalk_report::sweep::schema::Method;
 use pagewalk_reuse::{Family, SampledDistances, Sampling, Serves, StackDistances};
-use pagewalk_sim::{DesignSpec, NoObserver, Pass, PassError};
+use pagewalk_sim::{HostKernel, NoObserver, Pass, PassError};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::TlbSpec;
 use pagewalk_units::{Paging, RefIndex};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
 /// What to do over a stream.
 #[derive(Clone, Copy, Debug)]
@@ -224,9 +223,9 @@ impl Running {
                 }
             }
         }
-        let policy: Arc<dyn PageSizePolicy> = Arc::new(Thp { mode: thp });
+        let kernel = HostKernel::new(thp);
         for group in groups(machines, threads) {
-            Running::add_passes(&mut running, &group, &policy)?;
+            Running::add_passes(&mut running, &group, &kernel)?;
         }
         Ok(running)
     }
@@ -235,15 +234,10 @@ impl Running {
     fn add_passes(
         running: &mut Vec<Running>,
         group: &[Numbered<'_>],
-        policy: &Arc<dyn PageSizePolicy>,
+        kernel: &HostKernel,
     ) -> Result<(), PassError> {
-        let design = |(_, variant): &Numbered<'_>| DesignSpec {
-            name: variant.machine.name.clone(),
-            machine: variant.machine.clone(),
-            policy: Arc::clone(policy),
-            reach: None,
-        };
-        match Pass::new(group.iter().map(design).collect(), NoObserver) {
+        let designs = group.iter().map(|(_, variant)| kernel.design(&variant.machine));
+        match Pass::new(designs.collect(), NoObserver) {
             Ok(pass) => {
                 let numbers = group.iter().map(|&(number, _)| number).collect();
                 running.push(Running::Machines(numbers, Box::new(pass)));
@@ -251,8 +245,8 @@ impl Running {
             }
             Err(PassError::DesignCount(_)) if group.len() > 1 => {
                 let (some, others) = group.split_at(group.len() / 2);
-                Running::add_passes(running, some, policy)?;
-                Running::add_passes(running, others, policy)
+                Running::add_passes(running, some, kernel)?;
+                Running::add_passes(running, others, kernel)
             }
             Err(error) => Err(error),
         }

@@ -1,18 +1,16 @@
 //! `pagewalk simulate --cores N T.pwt`: a process's threads on several cores.
 
-use super::interleaved::{compared, design, short};
+use super::interleaved::{compared, short};
 use super::profile::Study;
 use crate::error::{CliError, Code};
 use crate::machine;
 use crate::process::{Ending, follow};
-use pagewalk_mm::{PageSizePolicy, Thp};
 use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, Number, ProcessResult, WhatIf};
-use pagewalk_sim::{DesignCounts, Pass};
+use pagewalk_sim::{DesignCounts, HostKernel, Pass};
 use pagewalk_sweep::metrics;
 use pagewalk_trace::{Analysis, Batch, Event, Source, StreamHeader};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::RefIndex;
-use std::sync::Arc;
 
 /// The same stream on machines of several cores and of one.
 struct Cores {
@@ -40,12 +38,12 @@ pub fn stream<S: Source>(
     cores: usize,
 ) -> Result<(ProcessResult, Ending), CliError> {
     let header = source.header().clone();
-    let policy: Arc<dyn PageSizePolicy> = Arc::new(Thp { mode: machine::thp(study.model.thp, &header.thp) });
+    let kernel = HostKernel::new(machine::thp(study.model.thp, &header.thp));
     let first = &study.machines[0];
     let mut machines = study.machines.clone();
     machines.extend([false, true].map(|shared| with_last_level(first, shared)));
     let pass = |machines: &[MachineSpec], cores: usize| {
-        let designs = machines.iter().map(|machine| design(machine, &policy)).collect();
+        let designs = machines.iter().map(|machine| kernel.design(machine)).collect();
         Pass::with_cores(designs, cores)
             .map_err(|e| CliError::new(Code::Usage, e).or("give other machines with -m, or fewer --cores"))
     };

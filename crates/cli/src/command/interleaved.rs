@@ -5,13 +5,12 @@ use crate::error::{CliError, Code};
 use crate::output::say;
 use crate::process::{Ending, note, window};
 use pagewalk_capture::Window;
-use pagewalk_mm::{PageSizePolicy, Thp, ThpMode};
+use pagewalk_mm::ThpMode;
 use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, Number, ProcessResult, WhatIf};
-use pagewalk_sim::{DesignCounts, DesignSpec, NoObserver, Pass, SpaceCounts};
+use pagewalk_sim::{DesignCounts, HostKernel, NoObserver, Pass, SpaceCounts};
 use pagewalk_sweep::metrics;
 use pagewalk_trace::{Analysis, Interleave, Item, Source, StreamHeader};
 use pagewalk_translate::{Asid, MachineSpec};
-use std::sync::Arc;
 
 /// Several streams on the machines of a study, which all see the same turns.
 pub struct Interleaved {
@@ -127,21 +126,10 @@ impl Interleaved {
 }
 
 fn pass(machines: &[MachineSpec], thp: ThpMode) -> Result<Pass, CliError> {
-    let policy: Arc<dyn PageSizePolicy> = Arc::new(Thp { mode: thp });
-    let designs = machines.iter().map(|machine| design(machine, &policy)).collect();
-    Pass::new(designs, NoObserver).map_err(|e| {
+    let kernel = HostKernel::new(thp);
+    Pass::new(machines.iter().map(|machine| kernel.design(machine)).collect(), NoObserver).map_err(|e| {
         CliError::new(Code::Usage, e).or("give machines with the same page sizes, or fewer of them, with -m")
     })
-}
-
-/// A machine under a policy that several share.
-pub fn design(machine: &MachineSpec, policy: &Arc<dyn PageSizePolicy>) -> DesignSpec {
-    DesignSpec {
-        name: machine.name.clone(),
-        machine: machine.clone(),
-        policy: Arc::clone(policy),
-        reach: None,
-    }
 }
 
 /// The last part of a path.

@@ -184,6 +184,31 @@ fn processes_in_turns_cost_what_they_cost_alone_but_for_switches() {
     assert!(walks("identifiers") < walks("flush"));
 }
 
+/// On a machine whose TLB holds no huge page the kernel gives none, whichever way the machine is simulated.
+#[test]
+fn a_machine_without_huge_pages_is_given_none() {
+    let place = Place::new();
+    let work = place.compile("work", WORK);
+    place.good(&["record", "-q", "-o", "t.pwt", "--", &work]);
+    let simulate = |options: &[&str]| {
+        let command: &[&str] = &["simulate", "-q", "-m", "mips_r2000", "--thp", "always", "--json"];
+        let result = place.good(&joined(&[command, options])).json();
+        ["walks", "walk_references", "walk_cycles"].map(|name| metric(&result, name))
+    };
+    let alone = simulate(&["t.pwt"]);
+    assert_eq!(simulate(&["--cores", "1", "t.pwt"]), alone);
+    place.good(&["record", "-q", "-o", "empty.pwt", "--skip", "1000000000", "--", "true"]);
+    assert_eq!(simulate(&["--quantum", "1000000000000", "t.pwt", "empty.pwt"]), alone);
+    place.write(
+        "s.toml",
+        "schema = 1\nname = \"s\"\ntraces = [\"t.pwt\"]\nmachines = [\"mips_r2000\"]\nthp = \"always\"\n",
+    );
+    let cells = place.good(&["sweep", "-q", "--json", "-o", "out", "s.toml"]).json();
+    let of_sweep = ["walks", "walk_references", "walk_cycles"]
+        .map(|name| cells["machines"][0]["metrics"][name].as_u64());
+    assert_eq!(of_sweep, alone.map(Some));
+}
+
 /// Four threads that read one table at random. They live at one time: the number of one that has ended may be given to
 /// the next.
 const THREADS: &str = r#"

@@ -9,9 +9,10 @@ pub use heat::HeatMap;
 use crate::attribution::{MappingCounts, NoObserver, Walk, WalkObserver};
 use crate::counts::DesignCounts;
 use crate::design::{DesignSpec, MissCounts};
+use crate::host::HostKernel;
 use crate::pass::{Pass, PassError};
 use functions::Functions;
-use pagewalk_mm::{AddressSpace, Everything, MappingId, OneMapping, PageSizePolicy, Small, Thp, ThpMode};
+use pagewalk_mm::{AddressSpace, Everything, MappingId, OneMapping, Small, Thp, ThpMode};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{PageSize, Paging, RefIndex, VirtAddr};
@@ -136,17 +137,9 @@ impl Tried {
     }
 }
 
-fn design(
-    machine: &MachineSpec,
-    policy: Arc<dyn PageSizePolicy>,
-    reach: Option<(&'static [i32], PageSize)>,
-) -> DesignSpec {
-    DesignSpec { name: machine.name.clone(), machine: machine.clone(), policy, reach }
-}
-
-/// What the host's kernel does on a machine.
-fn baseline(machine: &MachineSpec, thp: Thp) -> Arc<dyn PageSizePolicy> {
-    if machine.has_huge_pages() { Arc::new(thp) } else { Arc::new(Small) }
+/// What the host's kernel does on a machine, as a design of its own whatever the other machines are.
+fn baseline(machine: &MachineSpec, thp: Thp) -> DesignSpec {
+    HostKernel::new(thp.mode).design(machine)
 }
 
 /// Adds the alternatives that are designs of their own from the beginning, and has the first machine count misses
@@ -160,10 +153,11 @@ fn add_alternatives(specs: &mut Vec<DesignSpec>, machine: &MachineSpec, thp: Thp
         specs.push(spec);
     };
     if machine.has_huge_pages() {
-        let spec = design(machine, Arc::new(Everything), reach(machine.paging.huge()));
+        let reach = reach(machine.paging.huge());
+        let spec = DesignSpec { reach, ..DesignSpec::new(machine, Arc::new(Everything)) };
         add(AlternativeKind::AllHuge, spec);
     }
-    add(AlternativeKind::DoubleTlb, design(&machine.doubled(), baseline(machine, thp), None));
+    add(AlternativeKind::DoubleTlb, baseline(&machine.doubled(), thp));
     tried
 }
 
@@ -206,7 +200,7 @@ impl Profile {
                 groups.len() - 1
             });
             places.push((group, groups[group].1.len()));
-            groups[group].1.push(design(machine, baseline(machine, thp), None));
+            groups[group].1.push(baseline(machine, thp));
         }
         let mut groups = groups.into_iter().map(|(_, specs)| specs);
         let mut specs = groups.next().expect("there is a first machine");

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Program, Random, Silent, Step, program, study, sweep};
-use pagewalk_mm::{Thp, ThpMode};
+use pagewalk_mm::{PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_oracle::LruSets;
 use pagewalk_report::sweep::schema::{SweepResult, Value};
 use pagewalk_report::sweep::{to_json, to_parquet};
@@ -49,12 +49,12 @@ fn check_machines(study: &Study, programs: &[Program], result: &SweepResult) {
     let mut cells = result.machines.iter();
     for (trace, program) in programs.iter().enumerate() {
         for variant in &study.machines {
-            let design = DesignSpec {
-                name: variant.machine.name.clone(),
-                machine: variant.machine.clone(),
-                policy: Arc::new(Thp { mode: ThpMode::Always }),
-                reach: None,
+            let machine = &variant.machine;
+            let policy: Arc<dyn PageSizePolicy> = match machine.has_huge_pages() {
+                true => Arc::new(Thp { mode: ThpMode::Always }),
+                false => Arc::new(Small),
             };
+            let design = DesignSpec::new(machine, policy);
             let mut alone = Pass::new(vec![design], NoObserver).unwrap();
             program.play(&mut alone);
             let cell = cells.next().unwrap();
