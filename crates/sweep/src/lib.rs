@@ -17,7 +17,6 @@ mod rounds;
 mod run;
 mod selection;
 mod store;
-mod stretch;
 mod study;
 mod task;
 mod vary;

@@ -3,8 +3,7 @@
 //! In each round every analysis takes the same stretch while the next one is decoded; rounds end together. Which thread
 //! does what makes no difference: an analysis takes all stretches in order, and shares nothing with the others.
 
-use crate::stretch::Stretch;
-use pagewalk_trace::{Analysis, Source, SourceError};
+use pagewalk_trace::{Analysis, Source, SourceError, Stretch};
 use rayon::prelude::*;
 
 /// Records of a stretch: a few megabytes, and some milliseconds of work, beside which the end of a round costs nothing.

@@ -10,7 +10,7 @@
 //! - [`Item`]: a [`Batch`] of plain references, or one [`Event`].
 //! - [`pwt`]: the file format; [`check`]: is a stream sound?
 //! - [`Source`]: anything that yields items; [`Analysis`]: anything that consumes them. [`Interleave`]: several
-//!   on one processor.
+//!   on one processor. [`Stretch`]: a part of one, held for several consumers.
 
 mod batch;
 mod block;
@@ -20,6 +20,7 @@ mod interleave;
 pub mod pwt;
 mod record;
 mod source;
+mod stretch;
 
 pub use batch::{Batch, BatchBuffer, Item, Span};
 pub use block::{Block, BlockEnd, Dictionary, Instruction, Site};
@@ -27,3 +28,4 @@ pub use event::{Event, FileIdentity, Mapping, MappingKind, Origin, Protection, S
 pub use interleave::Interleave;
 pub use record::Ref;
 pub use source::{Analysis, Source, SourceError};
+pub use stretch::Stretch;

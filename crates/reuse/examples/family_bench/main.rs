@@ -16,14 +16,11 @@
 //! `--ways` all of them run; they take turns on each stretch, each with as many simulators as there are repetitions, so
 //! that a noisy moment of the machine meets all of them. The plain ways run once, and tell how many records they got.
 
-#[path = "../../../sim/examples/from_memory/held.rs"]
-mod held;
 mod plain;
 
-use held::Stretch;
 use pagewalk_reuse::{Family, SampledDistances, Sampling, Serves, StackDistances};
 use pagewalk_trace::pwt::Reader;
-use pagewalk_trace::{Analysis, Batch, Event, Source};
+use pagewalk_trace::{Analysis, Batch, Event, Source, Stretch};
 use pagewalk_units::RefIndex;
 use plain::{Plain, PlainStack};
 use std::error::Error;
@@ -162,9 +159,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
 fn time(mut source: impl Source, most: usize, ways: &mut [Way]) -> Result<Counter, Box<dyn Error>> {
     let mut stretch = Stretch::default();
     let mut counter = Counter::default();
-    while counter.records() < most
-        && stretch.read(&mut source, STRETCH.min(most - counter.records()))?.is_some()
-    {
+    while counter.records() < most && stretch.read(&mut source, STRETCH.min(most - counter.records()))? {
         stretch.play(&mut counter);
         for repetition in 0..ways.first().map_or(0, |way| way.seconds.len()) {
             for way in &mut *ways {

@@ -16,16 +16,14 @@
 //! The ways take turns on each stretch, with as many simulators as there are repetitions (one of the slow `plain`),
 //! so that a noisy moment of the machine meets all of them. A stretch is larger than most caches.
 
-mod held;
 mod hundred;
 mod plain;
 
-use held::Stretch;
 use pagewalk_mm::{PageSizePolicy, Small, ThpMode};
 use pagewalk_setassoc::Replacement;
 use pagewalk_sim::{DesignCounts, DesignSpec, Library, NoObserver, Pass, Profile};
 use pagewalk_trace::pwt::Reader;
-use pagewalk_trace::{Analysis, Batch, Event, Source};
+use pagewalk_trace::{Analysis, Batch, Event, Source, Stretch};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::RefIndex;
 use plain::Plain;
@@ -167,7 +165,7 @@ fn time(
     let mut plain_hundreds = several(counts[5], || Ok(Hundred(machines.iter().map(Plain::new).collect())))?;
     let mut stretch = Stretch::default();
     let mut records = 0;
-    while records < most && stretch.read(&mut source, STRETCH.min(most - records))?.is_some() {
+    while records < most && stretch.read(&mut source, STRETCH.min(most - records))? {
         records += stretch.records();
         let [of_pass, of_profile, of_what_if, of_plain, of_hundred, of_plain_hundred] = &mut measured.seconds;
         for repetition in 0..counts.into_iter().max().unwrap_or(0) {
@@ -204,13 +202,8 @@ fn counting(machine: &MachineSpec) -> Result<Pass, Box<dyn Error>> {
 /// All of `machines` in one pass.
 fn counting_all(machines: &[MachineSpec]) -> Result<Pass, Box<dyn Error>> {
     let policy: Arc<dyn PageSizePolicy> = Arc::new(Small);
-    let design = |machine: &MachineSpec| DesignSpec {
-        name: machine.name.clone(),
-        machine: machine.clone(),
-        policy: Arc::clone(&policy),
-        reach: None,
-    };
-    Ok(Pass::new(machines.iter().map(design).collect(), NoObserver)?)
+    let designs = machines.iter().map(|machine| DesignSpec::new(machine, Arc::clone(&policy)));
+    Ok(Pass::new(designs.collect(), NoObserver)?)
 }
 
 /// Several analyses of one stream, each over a whole batch before the next.

@@ -1,6 +1,6 @@
-//! Stretches of a stream, held in memory while everything that wants the stream takes them.
+//! Stretches of a stream, held in memory while everything that wants the stream takes them in turn.
 
-use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Item, Ref, Source, SourceError, Span};
+use crate::{Analysis, Batch, Dictionary, Event, Item, Ref, Source, SourceError, Span};
 use pagewalk_units::{RefIndex, SpaceId, ThreadId};
 
 /// A stretch of a stream: its items, and the blocks of the stream up to its end.
@@ -29,12 +29,13 @@ struct HeldBatch {
 }
 
 impl Stretch {
-    /// Takes items from `source` until about `most` records are held; says whether there were any.
+    /// Takes items from `source`, in the place of those held, until about `most` records (or as many events) are held;
+    /// says whether there were any. To be fed from one source only, whose blocks it keeps.
     pub fn read<S: Source>(&mut self, source: &mut S, most: usize) -> Result<bool, SourceError> {
         self.refs.clear();
         self.spans.clear();
         self.items.clear();
-        while self.refs.len() + self.spans.len() < most && self.items.len() < most {
+        while self.records() < most && self.items.len() < most {
             match source.next_item()? {
                 Some(Item::Batch(batch)) => self.hold(&batch),
                 Some(Item::Event { at, event }) => self.items.push(HeldItem::Event { at, event }),
@@ -42,6 +43,11 @@ impl Stretch {
             }
         }
         Ok(!self.items.is_empty())
+    }
+
+    /// Data references and block executions held.
+    pub fn records(&self) -> usize {
+        self.refs.len() + self.spans.len()
     }
 
     fn hold(&mut self, batch: &Batch<'_>) {
