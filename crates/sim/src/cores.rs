@@ -83,12 +83,8 @@ impl Pass<NoObserver> {
     /// Counts of one core for every specification, in the order given. An array that cores share is counted for the
     /// core that used it last, so misses are told of the first level only.
     pub fn core_counts(&self, core: usize) -> Vec<DesignCounts> {
-        let of = |&(design, sibling): &(usize, Option<usize>)| {
-            let mut counts = self.design_counts(core * self.cores.designs + design, sibling);
-            counts.level_misses.truncate(1);
-            counts
-        };
-        self.order.iter().map(of).collect()
+        let first = core * self.cores.designs;
+        self.order.iter().map(|&(design, sibling)| self.design_counts(first + design, sibling)).collect()
     }
 }
 
@@ -180,7 +176,7 @@ impl DesignCounts {
             sum.hits += own.hits;
         }
         for (sum, own) in self.level_misses.iter_mut().zip(&core.level_misses) {
-            *sum = sum.wrapping_add(*own);
+            *sum += own;
         }
         for (sum, own) in self.prefetchers.iter_mut().zip(&core.prefetchers) {
             sum.counts.issued += own.counts.issued;

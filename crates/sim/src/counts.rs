@@ -6,12 +6,11 @@ use crate::design::{Design, MissCounts};
 use crate::kernel::Untouched;
 use crate::memory::Memory;
 use crate::pass::Pass;
-use crate::store::{CLASSES, FETCH, LOAD, STORE};
+use crate::store::{CLASSES, FETCH, KINDS, LOAD, STORE};
 use pagewalk_cache::{CacheCounts, CacheSpec, Requester};
 use pagewalk_cost::{Cycles, Prices, price};
 use pagewalk_mm::{MappingId, Scope};
 use pagewalk_translate::{ArrayCounts, CostSpec, MachineSpec, NestedCounts, PrefetchCounts, Walker};
-use pagewalk_units::Kind;
 
 /// Lookups and hits of one named array or walk cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,6 +93,18 @@ impl DesignCounts {
     pub fn walks(&self) -> u64 {
         self.walks_fetch + self.walks_data
     }
+
+    /// Tells the misses of lower levels too: what one level's arrays did not hit goes to the next. Only of all cores
+    /// together, as one core's share of an array that cores share may hold more hits than its own misses.
+    fn with_level_misses(mut self) -> DesignCounts {
+        let last = self.arrays.iter().map(|array| array.level).max().unwrap_or(1);
+        for level in 2..=last {
+            let hits: u64 =
+                self.arrays.iter().filter(|array| array.level == level).map(|array| array.hits).sum();
+            self.level_misses.push(self.level_misses[self.level_misses.len() - 1] - hits);
+        }
+        self
+    }
 }
 
 /// What a specification has below its first level.
@@ -133,11 +144,9 @@ impl<O: WalkObserver> Pass<O> {
         let on_core = |core: usize, &(design, sibling): &(usize, Option<usize>)| {
             self.design_counts(core * self.cores.designs + design, sibling)
         };
-        let counts = self
-            .order
-            .iter()
-            .map(|of| sum((0..self.cores.all.len()).map(|core| on_core(core, of)).collect()));
-        let counts = counts.collect();
+        let of_machine =
+            |of| sum((0..self.cores.all.len()).map(|core| on_core(core, of)).collect()).with_level_misses();
+        let counts = self.order.iter().map(of_machine).collect();
         self.retired.truncate(ended);
         counts
     }
@@ -175,7 +184,6 @@ impl<O: WalkObserver> Pass<O> {
         let core = if self.cores.all.len() > 1 { design.bit / self.cores.designs } else { 0 };
         let totals = self.totals_of(core);
         let arrays = self.arrays(design, below, totals);
-        let level_misses = level_misses(below.machine, &arrays, first_misses);
         let walk_caches = below.walker.counts().into_iter().map(|(name, counts)| ClassCounts {
             name,
             level: 0,
@@ -193,7 +201,7 @@ impl<O: WalkObserver> Pass<O> {
             fetch_references: self.instructions,
             pages_touched: self.pages_touched,
             translations: [totals[FETCH], totals[LOAD] + totals[STORE]],
-            level_misses,
+            level_misses: vec![first_misses],
             lower_hits: below.lower_hits,
             walks_fetch: counts.walks[0],
             walks_data: counts.walks[1],
@@ -232,11 +240,8 @@ impl<O: WalkObserver> Pass<O> {
         // Siblings list their first levels in one order, among other arrays or not.
         let at: Vec<usize> = below.machine.level(1).map(|(index, _)| index).collect();
         for (index, tlb) in below.machine.level(1) {
-            for (class, kind) in [(FETCH, Kind::Fetch), (LOAD, Kind::Load), (STORE, Kind::Store)] {
-                if tlb.serves.has(kind) {
-                    arrays[index].lookups += lookups(class);
-                }
-            }
+            let classes = (0..CLASSES).filter(|&class| tlb.serves.has(KINDS[class]));
+            arrays[index].lookups += classes.map(lookups).sum::<u64>();
         }
         for class in 0..CLASSES {
             for (size, references) in [lookups(class) - huge(class), huge(class)].into_iter().enumerate() {
@@ -262,17 +267,6 @@ fn cache_totals(machine: &MachineSpec, memory: &Memory) -> Vec<CacheTotals> {
         totals.collect()
     };
     machine.caches.iter().enumerate().flat_map(of_cache).collect()
-}
-
-/// Misses level by level: what one level's arrays did not hit goes to the next.
-fn level_misses(machine: &MachineSpec, arrays: &[ClassCounts], first: u64) -> Vec<u64> {
-    let mut misses = vec![first];
-    for level in 2..=machine.last_level() {
-        let hits: u64 = arrays.iter().filter(|array| array.level == level).map(|array| array.hits).sum();
-        // One core's share of a shared array may hold more hits than its own misses: only the sum says something.
-        misses.push(misses[misses.len() - 1].wrapping_sub(hits));
-    }
-    misses
 }
 
 /// The largest sum of untouched pages over lives that overlap in time.

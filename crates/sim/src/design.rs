@@ -6,9 +6,8 @@ use crate::memory::{Memory, WalkCost};
 use crate::reach::ReachFamily;
 use crate::siblings::{Miss, Siblings};
 use crate::spaces::Identifiers;
-use crate::store::{CLASSES, FETCH, LOAD, Page, PageStore, STORE};
+use crate::store::{CLASSES, FETCH, KINDS, LOAD, Page, PageStore, STORE};
 use pagewalk_mm::{AddressSpace, MappingId, PageSizePolicy, Scope};
-use pagewalk_setassoc::{Replacement, SetIndex};
 use pagewalk_translate::{Filled, Fills, LowerLevels, MachineSpec, Prefetcher, Walker};
 use pagewalk_units::{Kind, PageSize};
 use rustc_hash::FxHashSet;
@@ -57,6 +56,15 @@ pub(crate) struct MissCounts {
     pub inside_huge: [u64; CLASSES],
 }
 
+impl MissCounts {
+    /// Counts a walk.
+    pub fn charge(&mut self, class: usize, walk: WalkCost) {
+        self.walks[usize::from(class != FETCH)] += 1;
+        self.walk_references += u64::from(walk.references);
+        self.walk_cycles = self.walk_cycles.saturating_add(walk.cycles);
+    }
+}
+
 #[derive(Clone)]
 pub(crate) struct Design {
     pub name: String,
@@ -101,13 +109,12 @@ pub(crate) fn in_pieces(machine: &MachineSpec) -> bool {
 
 impl Design {
     pub fn new(spec: DesignSpec, bit: usize, split: bool) -> Design {
-        let kind_of = |class: usize| [Kind::Fetch, Kind::Load, Kind::Store][class];
         let used = |class: usize| class != STORE || split;
         let sizes = sizes(&spec.machine);
         let mut first = Vec::new();
         let mut array = [[None; 2]; CLASSES];
         for (index, tlb) in spec.machine.level(1) {
-            let serves = std::array::from_fn(|class| used(class) && tlb.serves.has(kind_of(class)));
+            let serves = std::array::from_fn(|class| used(class) && tlb.serves.has(KINDS[class]));
             for class in (0..CLASSES).filter(|&class| serves[class]) {
                 for size in [SMALL, HUGE].into_iter().filter(|&size| tlb.holds(sizes[size])) {
                     array[class][size] = Some(first.len());
@@ -119,16 +126,9 @@ impl Design {
         let in_pieces = in_pieces(&spec.machine);
         let family = |(doublings, size): (&[i32], PageSize)| {
             let (_, tlb) = spec.machine.level(last).find(|(_, tlb)| tlb.holds(size))?;
-            // The family is of arrays that replace the least recently used of the sets that the low bits choose, and
-            // that nothing but walks fills.
-            let plain = tlb.replacement == Replacement::Lru
-                && tlb.index == SetIndex::Modulo
-                && tlb.pages_per_entry == 1;
             let own_size = !in_pieces || size == sizes[SMALL];
-            if !plain || !own_size || tlb.fills != Fills::Walks || tlb.prefetch.is_some() {
-                return None;
-            }
-            Some(ReachFamily::new(doublings.iter().map(|&n| tlb.geometry.scaled(n))))
+            let family = || ReachFamily::new(doublings.iter().map(|&n| tlb.geometry.scaled(n)));
+            (own_size && ReachFamily::stands_for(tlb)).then(family)
         };
         Design {
             reach: spec.reach.and_then(family),
@@ -156,24 +156,15 @@ impl Design {
         1 << self.bit
     }
 
-    /// Sets that every first-level array of small pages has at least which minds hits; `None` where no array
-    /// does.
+    /// Sets that every first-level array of small pages has at least which minds hits; `None` where no array does.
     pub fn sets_to_mind(&self) -> Option<usize> {
         let holds = |array: usize, size: usize| self.array.iter().any(|sizes| sizes[size] == Some(array));
-        let sets = |array: usize| {
-            let sets = self.first[array].sets_to_mind()?;
-            // Neighbours in an array of huge pages are not neighbours by their small pages' numbers.
-            let mixed = self.policy.may_be_huge() && holds(array, HUGE);
-            Some(if !holds(array, SMALL) {
-                usize::MAX
-            } else if mixed {
-                1
-            } else {
-                sets
-            })
-        };
-        let least = (0..self.first.len()).filter_map(sets).min()?;
-        Some(if least == usize::MAX { 1 } else { least })
+        let minding =
+            || (0..self.first.len()).filter_map(|array| Some((array, self.first[array].sets_to_mind()?)));
+        // Neighbours in an array of huge pages are not neighbours by their small pages' numbers.
+        let sets = |(array, sets)| if self.policy.may_be_huge() && holds(array, HUGE) { 1 } else { sets };
+        let of_small_pages = minding().filter(|&(array, _)| holds(array, SMALL)).map(sets).min();
+        of_small_pages.or_else(|| minding().next().map(|_| 1))
     }
 
     /// Tells the first level of a reference to a page that it holds.
@@ -218,9 +209,7 @@ impl Design {
         let read = match served {
             Filled::Walk if !prefetched => {
                 let cost = self.walk(address, self.sizes[mapped]);
-                self.counts.walks[usize::from(class != FETCH)] += 1;
-                self.counts.walk_references += u64::from(cost.references);
-                self.counts.walk_cycles = self.counts.walk_cycles.saturating_add(cost.cycles);
+                self.counts.charge(class, cost);
                 Some(cost)
             }
             _ => {

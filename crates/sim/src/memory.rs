@@ -20,6 +20,13 @@ pub(crate) struct WalkCost {
     pub cycles: u64,
 }
 
+impl WalkCost {
+    /// Each entry at one price, in cycles.
+    pub fn flat(references: u32, price: u64) -> WalkCost {
+        WalkCost { references, cycles: u64::from(references).saturating_mul(price) }
+    }
+}
+
 /// The caches of one design.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
@@ -56,11 +63,7 @@ impl Design {
     pub(crate) fn walk(&mut self, address: VirtAddr, size: PageSize) -> WalkCost {
         match &mut self.memory {
             Some(memory) => memory.walk(&mut self.walker, address, size),
-            None => {
-                let references = self.walker.walk(address, size);
-                let cycles = u64::from(references).saturating_mul(self.machine.cost.walk_reference);
-                WalkCost { references, cycles }
-            }
+            None => WalkCost::flat(self.walker.walk(address, size), self.machine.cost.walk_reference),
         }
     }
 }

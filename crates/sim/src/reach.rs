@@ -6,7 +6,8 @@
 
 use crate::held::{Held, Packed};
 use crate::store::bits;
-use pagewalk_setassoc::Geometry;
+use pagewalk_setassoc::{Geometry, Replacement, SetIndex};
+use pagewalk_translate::TlbSpec;
 
 /// One size of the family.
 #[derive(Clone, Debug)]
@@ -41,6 +42,15 @@ impl ReachFamily {
         let mut family = ReachFamily { members: Vec::new(), pages: Default::default(), clock: 0 };
         geometries.into_iter().for_each(|geometry| family.add(geometry));
         family
+    }
+
+    /// Whether a member can stand for an array: it replaces the least recently used of the sets that the low bits
+    /// choose, and only what misses it fills it.
+    pub fn stands_for(tlb: &TlbSpec) -> bool {
+        tlb.replacement == Replacement::Lru
+            && tlb.index == SetIndex::Modulo
+            && tlb.pages_per_entry == 1
+            && tlb.filled_by_misses()
     }
 
     /// Adds a member to a family that has seen nothing yet.

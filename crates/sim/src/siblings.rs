@@ -6,10 +6,11 @@
 
 use crate::design::{DesignSpec, MissCounts, in_pieces, sizes};
 use crate::held::Held;
+use crate::memory::WalkCost;
 use crate::reach::ReachFamily;
-use crate::store::FETCH;
-use pagewalk_setassoc::{Geometry, Replacement, SetIndex};
-use pagewalk_translate::{ArrayCounts, Asid, Filled, Fills, LowerLevels, MachineSpec, TlbSpec, Walker};
+use crate::store::{CLASSES, KINDS};
+use pagewalk_setassoc::Geometry;
+use pagewalk_translate::{ArrayCounts, Asid, Filled, LowerLevels, MachineSpec, TlbSpec, Walker};
 use pagewalk_units::{Kind, PageSize, VirtAddr};
 use std::sync::Arc;
 
@@ -46,13 +47,11 @@ pub(crate) struct Siblings {
     /// Index of each member of `family`.
     members: Vec<usize>,
     family: ReachFamily,
-    /// Indices of those with arrays of their own.
-    alone: Vec<usize>,
 }
 
 impl Default for Siblings {
     fn default() -> Siblings {
-        Siblings { all: Vec::new(), members: Vec::new(), family: ReachFamily::new([]), alone: Vec::new() }
+        Siblings { all: Vec::new(), members: Vec::new(), family: ReachFamily::new([]) }
     }
 }
 
@@ -66,13 +65,8 @@ pub(crate) fn alike(first: &DesignSpec, other: &DesignSpec) -> bool {
         && [first, other].iter().all(|spec| spec.machine.caches.is_empty())
         && in_pieces(&first.machine) == in_pieces(&other.machine)
         && first.machine.asids == other.machine.asids
-        && [first, other].iter().all(|spec| spec.machine.tlbs.iter().all(is_plain))
+        && [first, other].iter().all(|spec| spec.machine.tlbs.iter().all(TlbSpec::filled_by_misses))
         && level(first) == level(other)
-}
-
-/// Whether an array is filled by what misses it and by nothing else.
-fn is_plain(tlb: &TlbSpec) -> bool {
-    tlb.fills == Fills::Walks && tlb.prefetch.is_none()
 }
 
 /// The shape of the one lower array that is ever used, if a family can stand for it.
@@ -81,14 +75,10 @@ fn family_shape(machine: &MachineSpec) -> Option<Geometry> {
     let used = |tlb: &&TlbSpec| tlb.level > 1 && sizes.iter().any(|&size| tlb.holds(size));
     let mut arrays = machine.tlbs.iter().filter(used);
     let (Some(array), None) = (arrays.next(), arrays.next()) else { return None };
-    let all_kinds = [Kind::Fetch, Kind::Load, Kind::Store].iter().all(|&kind| array.serves.has(kind));
+    let all_kinds = KINDS.iter().all(|&kind| array.serves.has(kind));
     let all_sizes = sizes.iter().all(|&size| array.holds(size));
-    let plain = !array.shared
-        && array.replacement == Replacement::Lru
-        && array.index == SetIndex::Modulo
-        && array.pages_per_entry == 1;
-    (array.level == 2 && machine.last_level() == 2 && all_kinds && all_sizes && plain)
-        .then_some(array.geometry)
+    let alone = array.level == 2 && machine.last_level() == 2 && !array.shared;
+    (alone && all_kinds && all_sizes && ReachFamily::stands_for(array)).then_some(array.geometry)
 }
 
 impl Siblings {
@@ -101,10 +91,7 @@ impl Siblings {
                 self.family.add(geometry);
                 None
             }
-            _ => {
-                self.alone.push(index);
-                Some(LowerLevels::new(&spec.machine))
-            }
+            _ => Some(LowerLevels::new(&spec.machine)),
         };
         self.all.push(Sibling {
             lower,
@@ -115,7 +102,7 @@ impl Siblings {
         });
     }
 
-    /// The sibling with this index; `misses`: first-level misses of its first level by class.
+    /// The sibling with this index.
     pub fn get(&self, index: usize) -> &Sibling {
         &self.all[index]
     }
@@ -128,8 +115,8 @@ impl Siblings {
                 self.all[self.members[member]].walk(miss);
             }
         }
-        for &index in &self.alone {
-            self.all[index].serve(miss);
+        if self.members.len() < self.all.len() {
+            self.all.iter_mut().for_each(|sibling| sibling.serve(miss));
         }
     }
 
@@ -177,17 +164,16 @@ impl Siblings {
 
     /// Lookups and hits of the lower arrays of the sibling with this index, by their index in its machine. `misses`:
     /// those of the first level, by class.
-    pub fn lower_counts(&self, index: usize, misses: [u64; 3]) -> Vec<(usize, ArrayCounts)> {
+    pub fn lower_counts(&self, index: usize, misses: [u64; CLASSES]) -> Vec<(usize, ArrayCounts)> {
         let sibling = &self.all[index];
         if let Some(lower) = &sibling.lower {
             return lower.counts().collect();
         }
         let below = sibling.machine.tlbs.iter().enumerate().filter(|(_, tlb)| tlb.level > 1);
-        let kinds = [Kind::Fetch, Kind::Load, Kind::Store];
         below
             .map(|(array, tlb)| {
-                let lookups =
-                    (0..3).filter(|&class| tlb.serves.has(kinds[class])).map(|class| misses[class]).sum();
+                let classes = (0..CLASSES).filter(|&class| tlb.serves.has(KINDS[class]));
+                let lookups = classes.map(|class| misses[class]).sum();
                 let used = sizes(&sibling.machine).iter().any(|&size| tlb.holds(size));
                 let hits = if used { lookups - sibling.counts.walks.iter().sum::<u64>() } else { 0 };
                 (array, ArrayCounts { lookups, hits })
@@ -202,6 +188,7 @@ impl Siblings {
 }
 
 impl Sibling {
+    /// Serves a first-level miss in lower levels of its own, if it has some.
     fn serve(&mut self, miss: Miss) {
         let Some(lower) = &mut self.lower else { return };
         let served = lower.look_up(miss.kind, miss.address, miss.size);
@@ -212,10 +199,7 @@ impl Sibling {
     }
 
     fn walk(&mut self, miss: Miss) {
-        let read = self.walker.walk(miss.address, miss.mapped);
-        self.counts.walks[usize::from(miss.class != FETCH)] += 1;
-        self.counts.walk_references += u64::from(read);
-        let cycles = u64::from(read).saturating_mul(self.machine.cost.walk_reference);
-        self.counts.walk_cycles = self.counts.walk_cycles.saturating_add(cycles);
+        let references = self.walker.walk(miss.address, miss.mapped);
+        self.counts.charge(miss.class, WalkCost::flat(references, self.machine.cost.walk_reference));
     }
 }

@@ -28,6 +28,9 @@ pub(crate) const LOAD: usize = 1;
 /// Stores and modifies, where some array tells them apart.
 pub(crate) const STORE: usize = 2;
 
+/// By class: what its references are. Modifies are stores.
+pub(crate) const KINDS: [Kind; CLASSES] = [Kind::Fetch, Kind::Load, Kind::Store];
+
 /// A touched page: what misses look at, in one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]

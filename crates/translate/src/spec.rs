@@ -131,6 +131,11 @@ impl TlbSpec {
         pages.saturating_mul(size.bytes())
     }
 
+    /// Whether what misses it is put into it, and nothing else.
+    pub fn filled_by_misses(&self) -> bool {
+        self.fills == Fills::Walks && self.prefetch.is_none()
+    }
+
     /// Whether it can hold pages of `size`.
     pub fn holds(&self, size: PageSize) -> bool {
         self.page_sizes.contains(&size)
