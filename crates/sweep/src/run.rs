@@ -84,9 +84,7 @@ impl<'a> Sweep<'a> {
             .collect::<Result<Vec<_>, SweepError>>()?;
         let mut sweep = Sweep { study, options, store, streams, tasks, outcomes: Vec::new() };
         sweep.outcomes = (0..sweep.streams.len())
-            .map(|stream| {
-                (0..sweep.tasks.len()).map(|task| sweep.store.get(&sweep.key(stream, task))).collect()
-            })
+            .map(|stream| (0..sweep.tasks.len()).map(|task| sweep.kept(stream, task)).collect())
             .collect();
         Ok(sweep)
     }
@@ -94,6 +92,11 @@ impl<'a> Sweep<'a> {
     fn key(&self, stream: usize, task: usize) -> Key {
         let about = &self.streams[stream].about;
         Key::new(&self.options.tool, &about.fingerprint, self.tasks[task].identity(&about.thp))
+    }
+
+    /// What an earlier run kept. A file that somebody changed may hold the outcome of another task: it is done again.
+    fn kept(&self, stream: usize, task: usize) -> Option<Outcome> {
+        self.store.get(&self.key(stream, task)).filter(|outcome| outcome.fits(&self.tasks[task]))
     }
 
     /// What is still to be done, by trace.
@@ -190,7 +193,7 @@ impl<'a> Sweep<'a> {
                     (Task::Curve(serves) | Task::Sampled(serves, _), Outcome::Curve(counts)) => {
                         curves.push(curve_cell(trace, serves_name(*serves), counts));
                     }
-                    (task, _) => unreachable!("the key of `{}` names its kind", task.title()),
+                    (task, _) => unreachable!("`{}` was given an outcome that fits", task.title()),
                 }
             }
         }

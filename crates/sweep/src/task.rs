@@ -37,6 +37,26 @@ pub enum Outcome {
     Curve(CurveCounts),
 }
 
+impl Outcome {
+    /// Whether it is one of `task`, and has all that results take from it.
+    pub fn fits(&self, task: &Task<'_>) -> bool {
+        match (task, self) {
+            (Task::Machine(_), Outcome::Machine(_)) => true,
+            (Task::Family(_), Outcome::Family(counts)) => counts.is_whole(),
+            (Task::Curve(_), Outcome::Curve(counts)) => counts.method == Method::Exact && counts.is_whole(0),
+            (Task::Sampled(_, sampling), Outcome::Curve(counts)) => {
+                let as_asked = match counts.method {
+                    Method::Exact => false,
+                    Method::FixedRate { .. } => matches!(sampling, Sampling::Rate(_)),
+                    Method::FixedSize { .. } => matches!(sampling, Sampling::Pages(_)),
+                };
+                as_asked && counts.is_whole(counts.entries.len())
+            }
+            _ => false,
+        }
+    }
+}
+
 /// The misses of the whole family.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FamilyCounts {
@@ -63,9 +83,8 @@ impl FamilyCounts {
     }
 
     /// Whether there are as many as the family has arrays.
-    pub fn is_whole(&self) -> bool {
-        let set_counts = Family::SETS_MAX.ilog2() as usize + 1;
-        self.misses.len() == Family::PAGE_SIZES.len() * set_counts * Family::WAYS_MAX as usize
+    fn is_whole(&self) -> bool {
+        self.misses.len() == FAMILY_ARRAYS
     }
 }
 
@@ -94,6 +113,11 @@ fn points() -> impl Iterator<Item = u64> {
 }
 
 impl CurveCounts {
+    /// Whether every point has its misses, and so many of them a standard error.
+    fn is_whole(&self, with_errors: usize) -> bool {
+        self.misses.len() == self.entries.len() && self.standard_errors.len() == with_errors
+    }
+
     fn exact(distances: &StackDistances) -> CurveCounts {
         let histogram = distances.histogram();
         let mut misses = distances.references();

@@ -11,7 +11,9 @@ use pagewalk_report::sweep::{to_json, to_parquet};
 use pagewalk_reuse::{SampledDistances, Sampling, Serves, StackDistances, gone};
 use pagewalk_sim::{DesignSpec, NoObserver, Pass};
 use pagewalk_sweep::{Study, metrics};
-use std::path::Path;
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const STUDY: &str = r#"
@@ -173,6 +175,52 @@ fn what_was_done_is_not_done_again() {
         }
         assert_eq!(tasks(&begin()), lost);
         assert!(bytes(&begin().run(&Silent).unwrap()) == uninterrupted);
+    }
+}
+
+/// A unit's file with the right key and the outcome of another task, or one that lacks a part, counts as not there.
+#[test]
+fn outcomes_that_do_not_fit_are_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    traces(folder.path(), 2);
+    let study = study(folder.path(), STUDY);
+    let begin = || sweep(&study, folder.path(), 2, "t");
+    let untouched = bytes(&begin().run(&Silent).unwrap());
+    let read = |path: &PathBuf| -> Json { serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap() };
+    let files = std::fs::read_dir(folder.path().join("units")).unwrap();
+    let files: BTreeMap<PathBuf, Json> =
+        files.map(|file| file.unwrap().path()).map(|path| (path.clone(), read(&path))).collect();
+    let kind = |outcome: &Json| {
+        let (name, inside) = outcome.as_object().unwrap().iter().next().unwrap();
+        let method = &inside["method"];
+        let method = method.as_object().and_then(|method| method.keys().next().cloned());
+        format!("{name} {}", method.unwrap_or_default())
+    };
+    let kinds: BTreeMap<String, &Json> =
+        files.values().map(|unit| (kind(&unit["outcome"]), &unit["outcome"])).collect();
+    let names: Vec<&str> = kinds.keys().map(String::as_str).collect();
+    assert_eq!(names, ["curve ", "curve fixed_rate", "curve fixed_size", "family ", "machine "]);
+    let mut seen = BTreeSet::new();
+    for (path, unit) in &files {
+        let own = kind(&unit["outcome"]);
+        if !seen.insert(own.clone()) {
+            continue;
+        }
+        let others = kinds.iter().filter(|(name, _)| **name != own).map(|(_, outcome)| (*outcome).clone());
+        let short = ["misses", "standard_errors"].into_iter().filter_map(|list| {
+            let mut outcome = unit["outcome"].clone();
+            let inside = outcome.as_object_mut().unwrap().values_mut().next().unwrap();
+            inside.get_mut(list)?.as_array_mut()?.pop()?;
+            Some(outcome)
+        });
+        for outcome in others.chain(short) {
+            let mut changed = unit.clone();
+            changed["outcome"] = outcome;
+            std::fs::write(path, changed.to_string()).unwrap();
+            let to_do: usize = begin().remaining().iter().map(|one| one.tasks.len()).sum();
+            assert_eq!(to_do, 1, "{own} became {}", kind(&changed["outcome"]));
+        }
+        assert!(bytes(&begin().run(&Silent).unwrap()) == untouched, "{own}");
     }
 }
 
