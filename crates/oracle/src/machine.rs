@@ -100,8 +100,12 @@ impl Cache {
 
     /// A lookup for an address space, which fills where it misses.
     pub fn look_up(&mut self, space: u64, prefix: u64) -> bool {
+        self.look_up_key(prefix, (space << SPACE) + prefix)
+    }
+
+    /// The same, where what is held has a key of its own.
+    pub(crate) fn look_up_key(&mut self, prefix: u64, key: u64) -> bool {
         self.lookups += 1;
-        let key = (space << SPACE) + prefix;
         let hit = self.held.touch(prefix, key);
         if hit {
             self.hits += 1;

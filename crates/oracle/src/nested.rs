@@ -92,16 +92,8 @@ impl Nested {
     }
 
     fn entry_held(&mut self, space: u64, prefix: u64, kind: u32) -> bool {
-        let Some(cache) = &mut self.entry_cache else { return false };
-        cache.lookups += 1;
         let key = (space << SPACE) + prefix * 1000 + u64::from(kind);
-        let hit = cache.held.touch(prefix, key);
-        if hit {
-            cache.hits += 1;
-        } else {
-            cache.held.fill(prefix, key);
-        }
-        hit
+        self.entry_cache.as_mut().is_some_and(|cache| cache.look_up_key(prefix, key))
     }
 
     /// Drops entries of the guest that map some byte of `[start, end)`.

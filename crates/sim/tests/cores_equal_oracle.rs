@@ -12,7 +12,7 @@ use pagewalk_trace::{Block, BlockEnd, Dictionary, Instruction, Site};
 use pagewalk_translate::{MachineSpec, WalkerSpec};
 use pagewalk_units::{Access, Kind, Size, ThreadId, VirtAddr};
 use proptest::prelude::*;
-use random::{Op, Program, Random};
+use random::{Op, Program, Random, cases};
 use slow::{Slow, feed};
 use std::sync::Arc;
 
@@ -161,15 +161,10 @@ fn a_number_given_again_brings_no_time_with_it() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(100), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_counter_of_every_core_equals_the_oracles(seed in any::<u64>()) {
         check(seed);
     }
-}
-
-/// Random programs per run; `PAGEWALK_CASES` makes it a long one.
-fn cases() -> u32 {
-    std::env::var("PAGEWALK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(100)
 }

@@ -12,7 +12,7 @@ use pagewalk_sim::{DesignSpec, NoObserver, Pass};
 use pagewalk_trace::Event;
 use pagewalk_translate::MachineSpec;
 use proptest::prelude::*;
-use random::{Op, Random};
+use random::{Op, Random, cases};
 use siblings::sibling;
 use slow::{Slow, feed};
 use std::sync::Arc;
@@ -59,17 +59,12 @@ fn check(seed: u64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(300), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_counter_equals_the_oracles(seed in any::<u64>()) {
         check(seed);
     }
-}
-
-/// Random programs per run; `PAGEWALK_CASES` makes it a long one.
-fn cases() -> u32 {
-    std::env::var("PAGEWALK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300)
 }
 
 #[test]

@@ -9,7 +9,7 @@ use pagewalk_oracle::Paging;
 use pagewalk_sim::{AlternativeKind, DesignSpec, NoObserver, Pass, Profile};
 use pagewalk_translate::MachineSpec;
 use proptest::prelude::*;
-use random::{Op, Program, Random};
+use random::{Op, Program, Random, cases};
 use slow::{Slow, feed};
 use std::sync::Arc;
 
@@ -108,7 +108,7 @@ fn check_formats(seed: u64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(200), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn alternatives_of_whole_runs_equal_passes_of_their_own(seed in any::<u64>()) {

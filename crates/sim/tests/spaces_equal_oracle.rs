@@ -12,7 +12,7 @@ use pagewalk_sim::{DesignSpec, NoObserver, Pass, SpaceCounts};
 use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::ThreadId;
 use proptest::prelude::*;
-use random::{Program, Random};
+use random::{Program, Random, cases};
 use siblings::sibling;
 use slow::{Slow, feed};
 use std::sync::Arc;
@@ -118,15 +118,10 @@ fn check(seed: u64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(100), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_counter_equals_the_oracles(seed in any::<u64>()) {
         check(seed);
     }
-}
-
-/// Random programs per run; `PAGEWALK_CASES` makes it a long one.
-fn cases() -> u32 {
-    std::env::var("PAGEWALK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(100)
 }

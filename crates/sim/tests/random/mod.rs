@@ -6,6 +6,11 @@ use pagewalk_trace::{
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Access, BlockId, Kind, Size, ThreadId, VirtAddr};
 
+/// Random programs per run: `usual`, unless `PAGEWALK_CASES` makes it a long one.
+pub fn cases(usual: u32) -> u32 {
+    std::env::var("PAGEWALK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+}
+
 /// SplitMix64 (Steele, Lea, Flood 2014).
 pub struct Random(u64);
 
