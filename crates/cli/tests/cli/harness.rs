@@ -3,6 +3,8 @@
 use pagewalk_capture::engine::{Engine, Options};
 use serde_json::Value;
 use std::ffi::OsStr;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -11,6 +13,11 @@ use tempfile::TempDir;
 pub const PAGEWALK: &str = env!("CARGO_BIN_EXE_pagewalk");
 /// Where it finds Valgrind, and traced programs theirs.
 pub const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Exit code of wrong arguments.
+pub const USAGE: i32 = 2;
+/// Exit code of a bad input file.
+pub const BAD_INPUT: i32 = 3;
 
 /// The issue's example of a machine file.
 pub const EXAMPLE_MACHINE: &str = r#"schema = 1
@@ -59,6 +66,22 @@ pub struct Place(TempDir);
 impl Place {
     pub fn new() -> Place {
         Place(tempfile::tempdir().expect("the temporary folder is writable"))
+    }
+
+    /// A place with a small good trace, `good.pwt`.
+    pub fn with_trace() -> Place {
+        let place = Place::new();
+        place.write("good.txt", lackey_text());
+        place.good(&["trace", "import", "--format", "lackey", "-o", "good.pwt", "good.txt"]);
+        place
+    }
+
+    /// A place with a program that leaves the file `ran` behind.
+    pub fn with_witness() -> Place {
+        let place = Place::new();
+        place.write("witness", "#!/bin/sh\n: >ran\n");
+        std::fs::set_permissions(place.path("witness"), Permissions::from_mode(0o755)).unwrap();
+        place
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -187,4 +210,22 @@ pub fn joined<'a>(parts: &[&[&'a str]]) -> Vec<&'a str> {
 /// A path as an argument.
 pub fn text(path: &Path) -> &str {
     OsStr::to_str(path.as_os_str()).expect("temporary paths are plain")
+}
+
+/// Some lines of Lackey's, with references on 40 pages.
+pub fn lackey_text() -> String {
+    let page = |i: u64| 0x10000000 + i * 7 % 40 * 4096;
+    (0..400).map(|i| format!("I  {:x},3\n L {:x},8\n", 0x400000 + i % 50 * 3, page(i))).collect()
+}
+
+/// A program that visits 4 MiB at random, which does not compress well.
+pub fn random_visits(times: u32) -> String {
+    format!(
+        "int main(void) {{
+            static unsigned char table[1 << 22];
+            unsigned state = 1;
+            for (int i = 0; i < {times}; i++) table[(state = state * 1664525u + 1013904223u) >> 10]++;
+            return 0;
+        }}"
+    )
 }

@@ -1,8 +1,11 @@
 //! The command from end to end: real programs, real files, exit codes and messages.
 
 mod against_others;
-mod bad_input;
+mod bad_arguments;
+mod bad_machines;
+mod bad_outputs;
 mod bad_runs;
+mod bad_traces;
 mod exactness;
 mod goldens;
 mod harness;

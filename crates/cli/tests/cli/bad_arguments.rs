@@ -1,0 +1,79 @@
+//! Wrong arguments: one message that names the thing and the choices, the documented exit code, and nothing runs.
+
+use crate::harness::{Place, USAGE};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
+/// The first bytes of an ELF file: class 1 has 32 bits, class 2 has 64.
+fn elf_header(class: u8, machine: u16) -> Vec<u8> {
+    let mut bytes = b"\x7fELF".to_vec();
+    bytes.extend([class, 1, 1]);
+    bytes.resize(16, 0);
+    bytes.extend(2u16.to_le_bytes());
+    bytes.extend(machine.to_le_bytes());
+    bytes.resize(64, 0);
+    bytes
+}
+
+#[test]
+fn what_is_no_program_is_refused_before_anything_runs() {
+    let place = Place::new();
+    place.write("plain", "text");
+    for (name, mode, bytes) in [
+        ("locked", 0o644, &b"#!/bin/sh"[..]),
+        ("nothing", 0o755, b"text"),
+        ("x86", 0o755, &elf_header(1, 3)),
+        ("arm", 0o755, &elf_header(2, 183)),
+        ("lost", 0o755, b"#!/no/such/shell\n"),
+    ] {
+        let path = place.write(name, bytes);
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+    place.write("old.html", "an older report");
+    for (program, parts) in [
+        ("no-such-program", &["`no-such-program` not found in PATH"][..]),
+        ("./gone", &["`./gone` not found"]),
+        ("./locked", &["./locked is not executable", "chmod +x"]),
+        ("./nothing", &["./nothing is not a program", "neither an ELF file nor a script"]),
+        ("./x86", &["./x86 is a 32-bit x86 program", "only 64-bit x86-64"]),
+        ("./arm", &["./arm is a 64-bit AArch64 program", "only 64-bit x86-64"]),
+        ("./lost", &["./lost", "/no/such/shell"]),
+        (".", &[". is not executable: it is a directory"]),
+        ("", &["`` not found"]),
+    ] {
+        place.run(&["profile", "-o", "new.html", "-o", "old.html", "--", program]).refuses(USAGE, parts);
+        place.run(&["record", "-o", "new.pwt", "--", program]).refuses(USAGE, parts);
+        place.run(&["simulate", "--", program]).refuses(USAGE, parts);
+    }
+    assert!(!place.has("new.html") && !place.has("new.pwt"));
+    assert_eq!(place.read("old.html"), b"an older report");
+}
+
+#[test]
+fn unknown_words_name_the_known_ones() {
+    let place = Place::with_witness();
+    let all = ["`pentium`", "golden_cove", "skylake_sp", "zen4", ".toml"];
+    place.run(&["profile", "-m", "pentium", "--", "./witness"]).refuses(USAGE, &all);
+    place.run(&["simulate", "-m", "pentium", "t.pwt"]).refuses(USAGE, &all);
+    place.run(&["machines", "show", "pentium"]).refuses(USAGE, &all);
+    place.run(&["machines", "check", "pentium"]).refuses(USAGE, &all);
+    place
+        .run(&["profile", "--thp", "maybe", "--", "./witness"])
+        .refuses(USAGE, &["always", "madvise", "never"]);
+    place.run(&["man", "prfile"]).refuses(USAGE, &["`prfile`", "profile", "simulate"]);
+    place.run(&["profile", "--skip", "many", "--", "./witness"]).refuses(USAGE, &["--skip"]);
+    place.run(&["profile", "./witness"]).refuses(USAGE, &["--"]);
+    place.run(&["profile"]).refuses(USAGE, &["<CMD>"]);
+    place.run(&["simulate"]).refuses(USAGE, &["<T.pwt>"]);
+    assert!(!place.has("ran"));
+}
+
+#[test]
+fn too_many_machines_are_refused_before_the_run() {
+    let place = Place::with_witness();
+    let mut arguments = vec!["profile"];
+    arguments.extend(["-m", "zen4"].repeat(100));
+    arguments.extend(["--", "./witness"]);
+    place.run(&arguments).refuses(USAGE, &["fewer machines"]);
+    assert!(!place.has("ran"));
+}
