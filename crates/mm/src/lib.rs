@@ -4,10 +4,15 @@
 //! would (splitting, merging and naming mappings) and says what each event took away; a
 //! [`PageSizePolicy`] is asked once per first touch of a block as large as a huge page.
 
+mod kernel;
 mod mapping;
 mod policy;
+pub mod promotion;
 mod space;
+mod superpage;
 
+pub use kernel::{Account, Accounts, Kernel, KernelCosts, KernelCounts, ORDERS, PageTable, Remap};
 pub use mapping::{MappingId, MappingInfo};
 pub use policy::{Everything, Fault, OneMapping, PageSizePolicy, Scope, Small, Thp, ThpMode};
 pub use space::{AddressSpace, Change, HugeAdvice, Vma};
+pub use superpage::Superpage;

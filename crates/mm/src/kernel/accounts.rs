@@ -1,0 +1,94 @@
+//! What the kernel's work costs, by name.
+
+use std::fmt;
+
+/// What a cycle was spent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Account {
+    /// Page faults at first touches.
+    Fault,
+    /// Clearing memory that is newly backed.
+    Zero,
+    /// Copying pages to where a superpage is built.
+    Copy,
+    /// A policy's own work at TLB misses.
+    Bookkeeping,
+    /// Looking over page tables in the background.
+    Scan,
+    /// Dropping translations from TLBs.
+    Flush,
+    /// Moving other pages out of the way.
+    Compaction,
+}
+
+impl Account {
+    /// All of them.
+    pub const ALL: [Account; 7] = [
+        Account::Fault,
+        Account::Zero,
+        Account::Copy,
+        Account::Bookkeeping,
+        Account::Scan,
+        Account::Flush,
+        Account::Compaction,
+    ];
+
+    /// Its name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Account::Fault => "fault",
+            Account::Zero => "zero",
+            Account::Copy => "copy",
+            Account::Bookkeeping => "bookkeeping",
+            Account::Scan => "scan",
+            Account::Flush => "flush",
+            Account::Compaction => "compaction",
+        }
+    }
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Cycles by account.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Accounts([u64; Account::ALL.len()]);
+
+impl Accounts {
+    /// Cycles of one account.
+    pub fn of(&self, account: Account) -> u64 {
+        self.0[account as usize]
+    }
+
+    /// Cycles of all accounts.
+    pub fn total(&self) -> u64 {
+        self.0.iter().fold(0, |sum, &cycles| sum.saturating_add(cycles))
+    }
+
+    pub(crate) fn charge(&mut self, account: Account, cycles: u64) {
+        let sum = &mut self.0[account as usize];
+        *sum = sum.saturating_add(cycles);
+    }
+}
+
+/// What the kernel's work costs, in cycles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelCosts {
+    /// Of a page fault.
+    pub fault: u64,
+    /// Of clearing 1 KiB.
+    pub zero_per_kib: u64,
+    /// Of building a superpage, for each KiB of it.
+    pub copy_per_kib: u64,
+    /// Of dropping a translation from the TLBs.
+    pub flush: u64,
+}
+
+impl KernelCosts {
+    /// Romer 1998, section 3.5: 3,000 cycles for each KB of a superpage that is built, copying and cache misses
+    /// included; faults, which all policies have alike, are not counted.
+    pub const ROMER: KernelCosts = KernelCosts { fault: 0, zero_per_kib: 0, copy_per_kib: 3000, flush: 0 };
+}

@@ -1,0 +1,251 @@
+//! One process's memory under one policy: faults, promotions, demotions, and what they cost.
+//!
+//! The kernel hears of rare events only: first touches, TLB misses, changes of mappings. It asks its policy, does what is
+//! possible of what the policy wants, charges every cycle to an account, and says how pages are mapped otherwise now. It
+//! has never heard of a TLB's shape; a policy that watches TLBs is told what enters and leaves them.
+
+mod accounts;
+mod table;
+pub(crate) mod tree;
+
+pub use accounts::{Account, Accounts, KernelCosts};
+pub use table::PageTable;
+
+use crate::promotion::{Miss, Policy};
+use crate::{AddressSpace, Superpage, Vma};
+use pagewalk_units::{PageSize, VirtAddr};
+use std::ops::Range;
+
+/// Orders that a superpage can have, 0 included: up to 2^13 base pages, as Arm's huge page with a granule of 64K has.
+pub const ORDERS: usize = 14;
+
+/// How pages are mapped otherwise than before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remap {
+    /// What was inside is one page now. Translations of its parts are no longer valid.
+    Promoted(Superpage),
+    /// It is several pages now. Its translation is no longer valid.
+    Demoted(Superpage),
+}
+
+/// What the kernel did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelCounts {
+    /// Page faults: first touches of pages that nothing backed.
+    pub faults: u64,
+    /// Superpages built of pages that were mapped before, by order.
+    pub promotions: [u64; ORDERS],
+    /// Superpages taken apart.
+    pub demotions: u64,
+    /// Superpages that the policy wanted and that would have reached out of their area of memory.
+    pub refused_area: u64,
+    /// Bytes of superpages that were built.
+    pub promoted_bytes: u64,
+    /// Most bytes that were backed at one time.
+    pub backed_bytes_peak: u64,
+    /// Most bytes that were backed and never touched at one time.
+    pub untouched_bytes_peak: u64,
+}
+
+/// The kernel's side of one process.
+#[derive(Clone)]
+pub struct Kernel {
+    base: PageSize,
+    policy: Box<dyn Policy>,
+    costs: KernelCosts,
+    table: PageTable,
+    accounts: Accounts,
+    counts: KernelCounts,
+    wishes: Vec<Superpage>,
+}
+
+impl Kernel {
+    /// A process that has touched nothing, on base pages of size `base`.
+    pub fn new(base: PageSize, policy: Box<dyn Policy>, costs: KernelCosts) -> Kernel {
+        let (accounts, counts) = (Accounts::default(), KernelCounts::default());
+        Kernel { base, policy, costs, table: PageTable::default(), accounts, counts, wishes: Vec::new() }
+    }
+
+    /// What backs each page.
+    pub fn table(&self) -> &PageTable {
+        &self.table
+    }
+
+    /// What the kernel's work has cost.
+    pub fn accounts(&self) -> &Accounts {
+        &self.accounts
+    }
+
+    /// What the kernel has done.
+    pub fn counts(&self) -> &KernelCounts {
+        &self.counts
+    }
+
+    /// Orders of the pages that the policy may map: a bit each.
+    pub fn orders(&self) -> u32 {
+        self.policy.orders() | 1
+    }
+
+    /// Whether [`Kernel::missed`], [`Kernel::entered`] and [`Kernel::left`] are to be called.
+    pub fn watches_tlbs(&self) -> bool {
+        self.policy.watches_tlbs()
+    }
+
+    /// Tells of the TLBs that will be watched: their entries, for each of them.
+    pub fn watch(&mut self, entries: &[u64]) {
+        self.policy.watch(entries);
+    }
+
+    /// First touch of a base page since the program has it.
+    pub fn touched(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
+        if self.table.mapped(page).is_none() {
+            self.fault(page, space);
+        }
+        self.table.touch(page);
+        let mut wishes = std::mem::take(&mut self.wishes);
+        self.policy.touched(page, &self.table, &mut wishes);
+        for wish in wishes.drain(..) {
+            self.promote(wish, space, remaps);
+        }
+        self.wishes = wishes;
+        self.note_peaks();
+    }
+
+    fn fault(&mut self, page: u64, space: &AddressSpace) {
+        let area = self.area(Superpage::around(page, 0), space);
+        let orders = self.policy.fault_orders(area) | 1;
+        let chosen = (0..ORDERS as u8).rev().filter(|order| orders >> order & 1 == 1).find(|&order| {
+            let block = Superpage::around(page, order);
+            let inside = self.policy.ignores_areas() || area.is_some_and(|area| self.covers(area, block));
+            order == 0 || inside && self.table.backed_in(block) == 0
+        });
+        let block = Superpage::around(page, chosen.expect("order 0 is always possible"));
+        self.table.map(block);
+        self.counts.faults += 1;
+        self.accounts.charge(Account::Fault, self.costs.fault);
+        self.accounts.charge(Account::Zero, self.cycles(self.costs.zero_per_kib, block.len()));
+    }
+
+    /// A miss of a TLB that is watched, before anything is filled.
+    pub fn missed(&mut self, miss: Miss) {
+        let cycles = self.policy.missed(miss, &self.accounts);
+        self.accounts.charge(Account::Bookkeeping, cycles);
+    }
+
+    /// A translation has entered TLB `tlb`.
+    pub fn entered(&mut self, tlb: usize, unit: Superpage) {
+        self.policy.entered(tlb, unit);
+    }
+
+    /// A translation has left TLB `tlb`. Not called for what [`Remap`]s drop.
+    pub fn left(&mut self, tlb: usize, unit: Superpage) {
+        self.policy.left(tlb, unit);
+    }
+
+    /// What is to be done after a miss on `page` was served.
+    pub fn served(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
+        let Some(mut unit) = self.table.mapped(page) else { return };
+        while let Some(wish) = self.policy.due(unit) {
+            self.promote(wish, space, remaps);
+            // Larger ones may be due too, or instead.
+            unit = wish;
+        }
+        self.note_peaks();
+    }
+
+    /// The translations of a range were dropped from all TLBs because its protection changed. Superpages that it holds
+    /// only in part are taken apart.
+    pub fn flushed(&mut self, pages: Range<u64>, remaps: &mut Vec<Remap>) {
+        self.part_at(pages.start, &pages, remaps);
+        self.part_at(pages.end.saturating_sub(1), &pages, remaps);
+        self.accounts.charge(Account::Flush, self.costs.flush);
+    }
+
+    /// The same, and nothing backs the range any more.
+    pub fn gone(&mut self, pages: Range<u64>, remaps: &mut Vec<Remap>) {
+        self.flushed(pages.clone(), remaps);
+        for unit in self.table.units_in(pages) {
+            if unit.order > 0 {
+                self.policy.demoted(unit);
+            }
+            for page in unit.pages() {
+                if self.table.unmap(page) {
+                    self.policy.gone(page);
+                }
+            }
+        }
+    }
+
+    /// Takes the superpage of `page` apart if it reaches out of `pages`: into the largest that do not, as Romer 1998,
+    /// section 3.7, has it.
+    fn part_at(&mut self, page: u64, pages: &Range<u64>, remaps: &mut Vec<Remap>) {
+        let Some(unit) = self.table.mapped(page) else { return };
+        if pages.start <= unit.first && unit.pages().end <= pages.end {
+            return;
+        }
+        self.policy.demoted(unit);
+        self.counts.demotions += 1;
+        remaps.push(Remap::Demoted(unit));
+        let mut at = unit.first;
+        while at < unit.pages().end {
+            let one_side = |part: &Superpage| {
+                let meets = part.first < pages.end && pages.start < part.pages().end;
+                !meets || pages.start <= part.first && part.pages().end <= pages.end
+            };
+            let parts = (0..unit.order).rev().map(|order| Superpage::around(at, order));
+            let keeps = self.policy.orders() | 1;
+            let part = parts.filter(|part| keeps >> part.order & 1 == 1 && part.first == at).find(one_side);
+            let part = part.expect("a base page lies on one side");
+            self.table.map(part);
+            at = part.pages().end;
+        }
+    }
+
+    fn promote(&mut self, block: Superpage, space: &AddressSpace, remaps: &mut Vec<Remap>) {
+        if self.table.mapped(block.first).is_some_and(|unit| unit.holds(block)) {
+            return;
+        }
+        let area = self.area(block, space);
+        let fits = area.is_some_and(|area| self.covers(area, block) && self.policy.takes(area));
+        if !fits && !self.policy.ignores_areas() {
+            self.counts.refused_area += 1;
+            return;
+        }
+        let new = self.table.map(block);
+        let copied = self.cycles(self.costs.copy_per_kib, block.len());
+        self.accounts.charge(Account::Copy, copied);
+        self.accounts.charge(Account::Zero, self.cycles(self.costs.zero_per_kib, new));
+        self.accounts.charge(Account::Flush, self.costs.flush);
+        self.counts.promotions[block.order as usize] += 1;
+        self.counts.promoted_bytes += block.len() << self.base.shift();
+        self.policy.promoted(block);
+        remaps.push(Remap::Promoted(block));
+    }
+
+    /// The area that holds the first byte of a block.
+    fn area<'a>(&self, block: Superpage, space: &'a AddressSpace) -> Option<&'a Vma> {
+        let start = block.first << self.base.shift();
+        space.vma_within(start..start + self.base.bytes())
+    }
+
+    fn covers(&self, area: &Vma, block: Superpage) -> bool {
+        let Range { start, end } = block.pages();
+        area.start <= start << self.base.shift() && end << self.base.shift() <= area.end
+    }
+
+    fn cycles(&self, per_kib: u64, pages: u64) -> u64 {
+        per_kib.saturating_mul(pages << self.base.shift() >> 10)
+    }
+
+    fn note_peaks(&mut self) {
+        let bytes = |pages: u64| pages << self.base.shift();
+        let (backed, touched) = (self.table.backed(), self.table.touched());
+        self.counts.backed_bytes_peak = self.counts.backed_bytes_peak.max(bytes(backed));
+        self.counts.untouched_bytes_peak = self.counts.untouched_bytes_peak.max(bytes(backed - touched));
+    }
+
+    /// First byte of a page.
+    pub fn address(&self, page: u64) -> VirtAddr {
+        VirtAddr(page << self.base.shift())
+    }
+}

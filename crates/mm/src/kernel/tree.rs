@@ -1,0 +1,99 @@
+//! A value for every potential superpage.
+
+use crate::Superpage;
+use rustc_hash::FxHashMap;
+
+/// A value for every block of orders 0 to a top order, all `T::default()` at first.
+///
+/// Blocks of the top order are *regions*, each with the values of all blocks inside it in one array: a binary tree in
+/// heap order, so that the blocks around one page lie a computation apart. Regions come with the first write.
+#[derive(Clone, Debug)]
+pub(crate) struct Tree<T> {
+    top: u8,
+    regions: FxHashMap<u64, u32>,
+    nodes: Vec<Box<[T]>>,
+}
+
+impl<T: Copy + Default> Tree<T> {
+    /// Values for orders up to `top`.
+    pub fn new(top: u8) -> Tree<T> {
+        Tree { top, regions: FxHashMap::default(), nodes: Vec::new() }
+    }
+
+    /// Writes a value to every part of a block, but not to the block.
+    pub fn fill_inside(&mut self, block: Superpage, value: T) {
+        let top = self.top;
+        let region = self.region(block.first);
+        let inside = (block.first & ((1 << top) - 1)) as usize;
+        for order in 0..block.order {
+            let at = (1 << (top - order)) | inside >> order;
+            region[at..at + (1 << (block.order - order))].fill(value);
+        }
+    }
+
+    fn at(&self, block: Superpage) -> usize {
+        let inside = block.first & ((1 << self.top) - 1);
+        (1 << (self.top - block.order)) | (inside >> block.order) as usize
+    }
+
+    /// The value of a block.
+    pub fn get(&self, block: Superpage) -> T {
+        let region = self.regions.get(&(block.first >> self.top));
+        region.map_or_else(T::default, |&region| self.nodes[region as usize][self.at(block)])
+    }
+
+    /// The same, to be changed.
+    pub fn get_mut(&mut self, block: Superpage) -> &mut T {
+        let at = self.at(block);
+        &mut self.region(block.first)[at]
+    }
+
+    /// Calls `each` with the block of every order from `from` up that holds `page`, by ascending size, until it
+    /// answers false.
+    pub fn climb(&mut self, page: u64, from: u8, mut each: impl FnMut(u8, &mut T) -> bool) {
+        let top = self.top;
+        let leaf = (1 << top) | (page & ((1 << top) - 1)) as usize;
+        let region = self.region(page);
+        for order in from..=top {
+            if !each(order, &mut region[leaf >> order]) {
+                break;
+            }
+        }
+    }
+
+    fn region(&mut self, page: u64) -> &mut [T] {
+        let next = self.nodes.len() as u32;
+        let region = *self.regions.entry(page >> self.top).or_insert(next);
+        if region == next {
+            self.nodes.push(vec![T::default(); 2 << self.top].into_boxed_slice());
+        }
+        &mut self.nodes[region as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_block_has_a_value_of_its_own() {
+        let mut tree = Tree::new(3);
+        let blocks: Vec<Superpage> = (0..=3u8)
+            .flat_map(|order| (0..32u64 >> order).map(move |n| Superpage { first: n << order, order }))
+            .collect();
+        for (value, &block) in (1u32..).zip(&blocks) {
+            assert_eq!(tree.get(block), 0);
+            *tree.get_mut(block) = value;
+        }
+        for (value, &block) in (1u32..).zip(&blocks) {
+            assert_eq!(tree.get(block), value);
+        }
+        let mut seen = Vec::new();
+        tree.climb(13, 1, |order, &mut value| {
+            seen.push((order, value));
+            order < 2
+        });
+        let of = |order: u8| (order, tree.get(Superpage::around(13, order)));
+        assert_eq!(seen, [of(1), of(2)]);
+    }
+}

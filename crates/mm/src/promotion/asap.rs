@@ -1,0 +1,78 @@
+//! ASAP and ASAP-4-64: superpages as soon as their parts are in use (Romer 1998, section 3.4.4).
+
+use super::{Policy, up_to};
+use crate::Superpage;
+use crate::kernel::PageTable;
+use crate::kernel::tree::Tree;
+
+/// ASAP: a superpage is built when all of its base pages have been touched. Where one touch completes several sizes,
+/// only the largest is built, so that its pages are copied once.
+#[derive(Clone, Debug)]
+pub struct Asap {
+    top: u8,
+    /// By block: touched base pages.
+    touched: Tree<u16>,
+}
+
+impl Asap {
+    /// Superpages of orders up to `top`.
+    pub fn new(top: u8) -> Asap {
+        Asap { top, touched: Tree::new(top) }
+    }
+}
+
+impl Policy for Asap {
+    fn orders(&self) -> u32 {
+        up_to(self.top)
+    }
+
+    fn boxed(&self) -> Box<dyn Policy> {
+        Box::new(self.clone())
+    }
+
+    fn touched(&mut self, page: u64, _table: &PageTable, wishes: &mut Vec<Superpage>) {
+        let mut full = None;
+        self.touched.climb(page, 0, |order, touched| {
+            *touched += 1;
+            if u32::from(*touched) == 1 << order {
+                full = Some(order);
+            }
+            true
+        });
+        let block = full.map(|order| Superpage::around(page, order));
+        wishes.extend(block.filter(|block| block.order > 0));
+    }
+
+    fn gone(&mut self, page: u64) {
+        self.touched.climb(page, 0, |_, touched| {
+            *touched -= 1;
+            true
+        });
+    }
+}
+
+/// ASAP-4-64, after Talluri and Hill 1994: superpages of one size, built when a share of their base pages has been
+/// touched.
+#[derive(Clone, Debug)]
+pub struct AsapShare {
+    /// The size, as an order.
+    pub order: u8,
+    /// Base pages that must have been touched.
+    pub pages: u64,
+}
+
+impl Policy for AsapShare {
+    fn orders(&self) -> u32 {
+        1 << self.order
+    }
+
+    fn boxed(&self) -> Box<dyn Policy> {
+        Box::new(self.clone())
+    }
+
+    fn touched(&mut self, page: u64, table: &PageTable, wishes: &mut Vec<Superpage>) {
+        let block = Superpage::around(page, self.order);
+        let is_small = table.mapped(page).is_some_and(|unit| unit.order < self.order);
+        wishes.extend((is_small && table.touched_in(block) >= self.pages).then_some(block));
+    }
+}

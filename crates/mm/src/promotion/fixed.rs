@@ -1,0 +1,29 @@
+//! FIXED: all pages of one size (Romer 1998, section 3.1).
+
+use super::Policy;
+use crate::Vma;
+
+/// Pages of one size, whatever areas they reach over. Every block that is touched takes its memory.
+#[derive(Clone, Debug)]
+pub struct Fixed {
+    /// The size, as an order.
+    pub order: u8,
+}
+
+impl Policy for Fixed {
+    fn orders(&self) -> u32 {
+        1 << self.order
+    }
+
+    fn boxed(&self) -> Box<dyn Policy> {
+        Box::new(self.clone())
+    }
+
+    fn ignores_areas(&self) -> bool {
+        true
+    }
+
+    fn fault_orders(&self, _area: Option<&Vma>) -> u32 {
+        1 << self.order
+    }
+}

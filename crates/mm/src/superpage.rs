@@ -1,0 +1,48 @@
+//! Naturally aligned blocks of base pages.
+
+use std::ops::Range;
+
+/// A block of 2^`order` base pages, aligned to its size. Order 0 is a base page.
+///
+/// Romer 1998, section 3.1, calls those that the kernel has built *superpages* and all others of a legal size
+/// *potential* ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Superpage {
+    /// Number of its first base page: a multiple of its size.
+    pub first: u64,
+    /// log2 of its base pages.
+    pub order: u8,
+}
+
+impl Superpage {
+    /// The block of this order that holds a base page.
+    pub fn around(page: u64, order: u8) -> Superpage {
+        Superpage { first: page >> order << order, order }
+    }
+
+    /// Its number among blocks of its order.
+    pub fn number(self) -> u64 {
+        self.first >> self.order
+    }
+
+    /// Its base pages.
+    pub fn pages(self) -> Range<u64> {
+        self.first..self.first + self.len()
+    }
+
+    /// How many those are.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(self) -> u64 {
+        1 << self.order
+    }
+
+    /// Whether it holds all of `other`.
+    pub fn holds(self, other: Superpage) -> bool {
+        other.order <= self.order && Superpage::around(other.first, self.order) == self
+    }
+
+    /// The blocks of orders `self.order + 1 ..= top` that hold it, by ascending size.
+    pub fn ancestors(self, top: u8) -> impl Iterator<Item = Superpage> {
+        (self.order + 1..=top).map(move |order| Superpage::around(self.first, order))
+    }
+}
