@@ -4,7 +4,7 @@
 //! (`[[tlb]]`) are entered by the name of an entry.
 
 use pagewalk_report::sweep::schema::{Parameters, Value};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use toml::{Table, Value as Toml};
 
 /// Most choices of all keys together: far more than anybody waits for, so that a typo cannot exhaust memory.
@@ -22,10 +22,7 @@ pub fn choices(vary: &Table) -> Result<Vec<Vec<(String, Toml)>>, String> {
                 "vary: more than {CHOICES_MAX} choices with the values of \"{key}\": give fewer"
             ));
         }
-        let mut seen = BTreeSet::new();
-        if let Some(twice) = values.iter().find(|value| !seen.insert(value.to_string())) {
-            return Err(format!("vary: \"{key}\": {twice} is there twice: give each value once"));
-        }
+        each_once(values).map_err(|why| format!("vary: \"{key}\": {why}: give each value once"))?;
         let choose = |chosen: &Vec<(String, Toml)>, value: &Toml| {
             let mut chosen = chosen.clone();
             chosen.push((key.clone(), value.clone()));
@@ -34,6 +31,32 @@ pub fn choices(vary: &Table) -> Result<Vec<Vec<(String, Toml)>>, String> {
         all = all.iter().flat_map(|chosen| values.iter().map(move |value| choose(chosen, value))).collect();
     }
     Ok(all)
+}
+
+/// Says which value is in the list twice, if one is.
+fn each_once(values: &[Toml]) -> Result<(), String> {
+    let mut seen = BTreeMap::new();
+    for value in values {
+        match seen.insert(one_text(value), value) {
+            None => {}
+            Some(first) if first == value => return Err(format!("{value} is there twice")),
+            Some(first) => return Err(format!("{first} and {value} are one value")),
+        }
+    }
+    Ok(())
+}
+
+/// The value as text, in which a number looks the same with and without a point.
+fn one_text(value: &Toml) -> String {
+    match value {
+        // Up to there every whole number has a float of its own.
+        Toml::Float(number)
+            if number.fract() == 0.0 && number.abs() < (1_u64 << f64::MANTISSA_DIGITS) as f64 =>
+        {
+            (*number as i64).to_string()
+        }
+        other => other.to_string(),
+    }
 }
 
 /// Puts `value` where `key` points to.
@@ -137,6 +160,22 @@ mod tests {
         for bad in ["a = 1", "a = []", "a = [1, 2, 1]"] {
             assert!(choices(&table(bad)).unwrap_err().contains("\"a\""), "{bad}");
         }
+    }
+
+    #[test]
+    fn one_number_written_in_two_ways_is_one_value() {
+        for (list, what) in [
+            ("[1, 2, 1]", "1 is there twice"),
+            ("[0.5, 1.5, 0.50]", "0.5 is there twice"),
+            ("[1, 1.0]", "1 and 1.0 are one value"),
+            ("[2.0, 0x2]", "2.0 and 2 are one value"),
+            ("[0, -0.0]", "0 and -0.0 are one value"),
+        ] {
+            let why = choices(&table(&format!("\"cost.l2_hit\" = {list}"))).unwrap_err();
+            assert!(why.contains("\"cost.l2_hit\"") && why.contains(what), "{list}: {why}");
+        }
+        let all_differ = table("a = [1, 1.5, \"1\", \"1.0\", 9007199254740993, 9007199254740992.0]");
+        assert_eq!(choices(&all_differ).unwrap().len(), 6);
     }
 
     #[test]
