@@ -207,6 +207,11 @@ fn reach(findings: &Findings<'_>) -> Vec<ReachPoint> {
     findings.reach().into_iter().filter(|point| point.entries > 0).map(point).collect()
 }
 
+/// The last part of a path.
+pub fn short(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, file)| file)
+}
+
 fn what_if(alternative: &Alternative, space: &AddressSpace, machine: &MachineSpec) -> WhatIf {
     let name = |id: MappingId| space.info(id).name.clone();
     let (base, huge) = (machine.paging.base().to_string(), machine.paging.huge().to_string());
@@ -223,8 +228,7 @@ fn what_if(alternative: &Alternative, space: &AddressSpace, machine: &MachineSpe
         }
         AlternativeKind::Mapping(id) => {
             let name = name(id);
-            let short = name.rsplit_once('/').map_or(name.as_str(), |(_, file)| file);
-            let title = format!("{short} alone on {}", page_name(&huge));
+            let title = format!("{} alone on {}", short(&name), page_name(&huge));
             ("mapping_2m", title, "modelled", Some(name), Some(huge))
         }
         AlternativeKind::PerfectTlb => ("perfect_tlb", "a perfect TLB".to_owned(), "bound", None, None),

@@ -1,9 +1,7 @@
-//! One file per command.
+//! One file per command; a folder where a command has several ways.
 
-pub mod cores;
 pub mod doctor;
 pub mod generate;
-pub mod interleaved;
 pub mod machines;
 pub mod profile;
 pub mod record;

@@ -1,8 +1,9 @@
 //! `pagewalk simulate --cores N T.pwt`: a process's threads on several cores.
 
-use super::interleaved::{compared, short};
-use super::profile::Study;
+use super::compared;
+use crate::command::profile::Study;
 use crate::error::{CliError, Code};
+use crate::findings::short;
 use crate::machine;
 use crate::process::{Ending, follow};
 use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, Number, ProcessResult, WhatIf};

@@ -1,7 +1,9 @@
 //! `pagewalk simulate --quantum N A.pwt B.pwt`: several processes on one processor.
 
-use super::profile::Study;
+use super::compared;
+use crate::command::profile::Study;
 use crate::error::{CliError, Code};
+use crate::findings::short;
 use crate::output::say;
 use crate::process::{Ending, note, window};
 use pagewalk_capture::Window;
@@ -132,11 +134,6 @@ fn pass(machines: &[MachineSpec], thp: ThpMode) -> Result<Pass, CliError> {
     })
 }
 
-/// The last part of a path.
-pub fn short(program: &str) -> &str {
-    program.rsplit_once('/').map_or(program, |(_, file)| file)
-}
-
 fn row(header: &StreamHeader, counts: SpaceCounts) -> MappingRow {
     MappingRow {
         name: format!("{} (pid {})", header.program, header.pid),
@@ -168,31 +165,6 @@ fn what_if(counts: &[DesignCounts], alone: &[DesignCounts], machines: usize) -> 
         compared(base, "alone", "each process alone", "modelled", walks, cycles),
         compared(base, "perfect_tlb", "a perfect TLB", "bound", 0, 0),
     ]
-}
-
-/// Walks and their cycles beside those of `base`, over the whole run.
-pub fn compared(
-    base: &DesignCounts,
-    id: &str,
-    title: &str,
-    class: &str,
-    walks: u64,
-    walk_cycles: u64,
-) -> WhatIf {
-    WhatIf {
-        id: id.to_owned(),
-        title: title.to_owned(),
-        class: class.to_owned(),
-        mapping: None,
-        page_size: None,
-        from_instruction: 0,
-        to_instruction: None,
-        walks,
-        walk_cycles,
-        baseline_walks: base.walks(),
-        baseline_walk_cycles: base.cycles.walk,
-        memory_price_mib: 0.0,
-    }
 }
 
 fn advice(what_if: &[WhatIf], switches: u64, machine: &str) -> String {

@@ -1,7 +1,8 @@
 //! `pagewalk simulate`: recorded streams, or a program's, through machines.
 
-use super::cores;
-use super::interleaved::{Interleaved, common_thp};
+mod cores;
+mod interleaved;
+
 use super::profile::Study;
 use crate::arguments::{Simulate, Style};
 use crate::error::{CliError, Code};
@@ -11,7 +12,10 @@ use crate::machine;
 use crate::output::{ResultFiles, publish, say};
 use crate::process::explain_empty_region;
 use crate::progress::{self, Counted};
-use pagewalk_report::schema::Host;
+use indicatif::ProgressBar;
+use interleaved::{Interleaved, common_thp};
+use pagewalk_report::schema::{Host, WhatIf};
+use pagewalk_sim::DesignCounts;
 use pagewalk_trace::Source;
 use pagewalk_trace::pwt::Reader;
 use std::fs::File;
@@ -30,7 +34,7 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
         return Ok(live::exit_code(status));
     }
     if let Some(quantum) = arguments.quantum {
-        return interleaved(&study, &arguments.traces, quantum, arguments.style, files);
+        return in_turns(&study, &arguments.traces, quantum, arguments.style, files);
     }
     let namer = Namer::default();
     let mut processes = Vec::new();
@@ -64,15 +68,14 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
 }
 
 /// All traces on one processor.
-fn interleaved(
+fn in_turns(
     study: &Study,
     traces: &[PathBuf],
     quantum: u64,
     style: Style,
     files: ResultFiles,
 ) -> Result<ExitCode, CliError> {
-    // One bar for all would say nothing of any.
-    let readers = traces.iter().map(|trace| open(trace, true)).collect::<Result<Vec<_>, _>>()?;
+    let readers = open_all(traces, style.quiet)?;
     let recorded = readers[0].header().clone();
     let thp = match study.model.thp {
         Some(_) => machine::thp(study.model.thp, ""),
@@ -90,11 +93,56 @@ fn interleaved(
     Ok(code)
 }
 
+type TraceReader = Reader<Counted<File>>;
+
 /// Opens a trace with a progress bar over its bytes.
-pub fn open(trace: &Path, quiet: bool) -> Result<Reader<Counted<File>>, CliError> {
-    let bad = |e: &dyn std::fmt::Display| CliError::new(Code::BadInput, format!("{}: {e}", trace.display()));
-    let file = File::open(trace).map_err(|e| bad(&e))?;
+pub fn open(trace: &Path, quiet: bool) -> Result<TraceReader, CliError> {
+    let (file, bytes) = open_file(trace)?;
+    read(trace, file, progress::bytes(bytes, &trace.display().to_string(), quiet))
+}
+
+/// Opens traces that are read in turns, with one progress bar over the bytes of all.
+fn open_all(traces: &[PathBuf], quiet: bool) -> Result<Vec<TraceReader>, CliError> {
+    let files = traces.iter().map(|trace| open_file(trace)).collect::<Result<Vec<_>, _>>()?;
+    let bytes = files.iter().map(|(_, bytes)| bytes).sum();
+    let what = match traces {
+        [one] => one.display().to_string(),
+        several => format!("{} traces", several.len()),
+    };
+    let bar = progress::bytes(bytes, &what, quiet);
+    traces.iter().zip(files).map(|(trace, (file, _))| read(trace, file, bar.clone())).collect()
+}
+
+/// A trace's file and its bytes.
+fn open_file(trace: &Path) -> Result<(File, u64), CliError> {
+    let file = File::open(trace).map_err(|e| bad(trace, &e))?;
     let bytes = file.metadata().map_or(0, |meta| meta.len());
-    let bar = progress::bytes(bytes, &trace.display().to_string(), quiet);
-    Reader::new(Counted::new(file, bar)).map_err(|e| bad(&e).or("a trace is made by `pagewalk record`"))
+    Ok((file, bytes))
+}
+
+fn read(trace: &Path, file: File, bar: ProgressBar) -> Result<TraceReader, CliError> {
+    let reader = Reader::new(Counted::new(file, bar));
+    reader.map_err(|e| bad(trace, &e).or("a trace is made by `pagewalk record`"))
+}
+
+fn bad(trace: &Path, error: &dyn std::fmt::Display) -> CliError {
+    CliError::new(Code::BadInput, format!("{}: {error}", trace.display()))
+}
+
+/// Walks and their cycles beside those of `base`, over the whole run.
+fn compared(base: &DesignCounts, id: &str, title: &str, class: &str, walks: u64, walk_cycles: u64) -> WhatIf {
+    WhatIf {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        class: class.to_owned(),
+        mapping: None,
+        page_size: None,
+        from_instruction: 0,
+        to_instruction: None,
+        walks,
+        walk_cycles,
+        baseline_walks: base.walks(),
+        baseline_walk_cycles: base.cycles.walk,
+        memory_price_mib: 0.0,
+    }
 }
