@@ -156,16 +156,21 @@ pub struct Simulate {
     pub command: Vec<OsString>,
 }
 
+/// `--json` of a study: no program prints beside it, and the same stands in a file.
+const SWEEP_JSON: &str = "Print JSON instead of tables, on standard output: the text of results.json, \
+which is written all the same";
+
 #[derive(Debug, Args)]
+#[command(mut_arg("json", |json| json.help(SWEEP_JSON)))]
 pub struct Sweep {
-    /// Folder of results; what is there of an earlier run is not done again. Default: NAME.sweep, after the study's
-    /// name
+    /// Folder to write to: results.parquet, results.json, index.html and pictures/; also recordings (traces/) and
+    /// what is done (units/), which a later run does not do again. Default: NAME.sweep, after the study's name
     #[arg(short, long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub output: Option<PathBuf>,
     /// Threads to work on. Default: as many as there are processors
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
-    /// Say what would run, and run nothing
+    /// Say on standard output what would run, as text, and run and write nothing
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]

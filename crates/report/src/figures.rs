@@ -120,6 +120,25 @@ pub(crate) fn base_name(path: &str) -> &str {
     }
 }
 
+/// What ran, for people: its command line, or the programs where there are several or no command line is known.
+pub(crate) fn command(process: &ProcessResult) -> String {
+    // The command lines of programs that take turns stand one behind the other: nobody could tell them apart.
+    if process.command_line.is_empty() || process.origin == "interleaved" {
+        process.program.clone()
+    } else {
+        process.command_line.join(" ")
+    }
+}
+
+/// What the rows are that walks are told by: mappings, or whole processes or cores in their place.
+pub(crate) fn payers(process: &ProcessResult) -> &'static str {
+    match process.attribution.mappings.first().map(|row| row.kind.as_str()) {
+        Some("process") => "Process",
+        Some("core") => "Core",
+        _ => "Mapping",
+    }
+}
+
 /// What a process costs on the first machine: the order in which processes are shown.
 pub(crate) fn weight(process: &ProcessResult) -> f64 {
     let Some(machine) = process.machines.first() else { return 0.0 };

@@ -113,6 +113,15 @@ fn several_processes_are_listed_costliest_first() {
 }
 
 #[test]
+fn programs_that_take_turns_are_named_without_their_command_lines() {
+    let mut turns = fixtures::cpython();
+    turns.processes[0].origin = "interleaved".to_owned();
+    turns.processes[0].program = "python3 + gzip".to_owned();
+    let shown = without_scripts(&render_html(&turns));
+    assert!(shown.contains("<code>python3 + gzip</code> (interleaved, "));
+}
+
+#[test]
 fn a_program_without_walks_and_a_run_without_processes() {
     let shown = without_scripts(&render_html(&fixtures::no_walks()));
     assert!(shown.contains("Nothing to gain here"));

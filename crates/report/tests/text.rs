@@ -125,6 +125,27 @@ fn a_run_without_processes_says_so() {
     assert_eq!(text(&result, 100, false), "No process was recorded.\n");
 }
 
+/// Where processes take turns or threads have cores, these stand in the place of mappings.
+#[test]
+fn rows_are_named_after_what_they_are() {
+    let mut result = fixtures::cpython();
+    for (origin, kind, first, header) in [
+        ("start", "heap", "python3 -c d={", "Mapping"),
+        ("interleaved", "process", "2 × python3 + gzip  pid", "Process"),
+        ("cores", "core", "python3 -c d={", "Core"),
+    ] {
+        let process = &mut result.processes[0];
+        process.origin = origin.to_owned();
+        process.program = "2 × python3 + gzip".to_owned();
+        process.attribution.mappings.iter_mut().for_each(|row| row.kind = kind.to_owned());
+        let printed = text(&result, 100, false);
+        assert!(printed.starts_with(first), "{printed}");
+        let headers = printed.lines().filter(|line| line.contains("█ data"));
+        let headers: Vec<&str> = headers.filter_map(|line| line.split_whitespace().next()).collect();
+        assert_eq!(headers, [header, "Function"]);
+    }
+}
+
 #[test]
 fn children_of_one_program_fold_into_one_line() {
     let printed = text(&fixtures::many_processes(), 100, false);

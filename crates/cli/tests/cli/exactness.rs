@@ -172,6 +172,7 @@ fn processes_in_turns_cost_what_they_cost_alone_but_for_switches() {
     };
     assert_eq!(metrics(&whole), metrics(&apart));
     assert_eq!(metric(&whole, "switches"), 1);
+    assert_eq!(whole["processes"][0]["program"], "work + true");
     assert!(metric(&short, "switches") > 10);
     for count in ["instructions", "references", "pages_touched"] {
         assert_eq!(metric(&short, count), metric(&apart, count), "{count}");
@@ -278,6 +279,7 @@ fn processes_in_turns_pay_the_latencies_of_caches() {
     let cycles = |rows: &Value| -> u64 {
         rows.as_array().expect("rows").iter().map(|row| row["walk_cycles"].as_u64().expect("a count")).sum()
     };
+    assert_eq!(process["program"], "2 × true");
     assert!(metric(&result, "walk_cycles") < 200 * metric(&result, "walk_references"));
     assert_eq!(cycles(&process["attribution"]["mappings"]), metric(&result, "walk_cycles"));
     assert_eq!(process["what_if"][0]["walk_cycles"], metric(&result, "walk_cycles"));

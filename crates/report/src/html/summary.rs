@@ -13,7 +13,7 @@ use std::fmt::Write;
 const PROCESSES_LISTED: usize = 40;
 
 pub(super) fn command(_: &RunResult, process: &ProcessResult) -> String {
-    let line = escape(&process.command_line.join(" "));
+    let line = escape(&figures::command(process));
     let (origin, ended) = (escape(&process.origin), escape(&process.ended));
     format!("<code>{line}</code> ({origin}, pid {}, {ended})", process.pid)
 }

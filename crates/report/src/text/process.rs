@@ -4,8 +4,8 @@ use super::Page;
 use super::paint::{Line, Style, bar};
 use super::table::{Narrow, Table, names, numbers, texts};
 use crate::figures::{
-    TlbFigures, base_name, description, headline, level_misses, page_bytes, per_kilo_instruction, tlbs,
-    total_cycles, walk_cycle_share, whole,
+    self, TlbFigures, base_name, command, description, headline, level_misses, page_bytes,
+    per_kilo_instruction, tlbs, total_cycles, walk_cycle_share, whole,
 };
 use crate::numbers::{bytes, change, count, mebibytes, percent, ratio};
 use crate::printable::printable;
@@ -16,13 +16,7 @@ const BAR_CELLS: usize = 16;
 
 pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult) {
     let what = format!("pid {}, {}", process.pid, printable(&process.ended));
-    // An imported trace may know neither program nor command line.
-    let command = if process.command_line.is_empty() {
-        process.program.clone()
-    } else {
-        process.command_line.join(" ")
-    };
-    let command = Line::new(Style::Quiet, printable(&command));
+    let command = Line::new(Style::Quiet, printable(&command(process)));
     let room = page.width.saturating_sub(what.chars().count() + 2);
     page.line(command.fit(room).and(Style::Quiet, format!("  {what}")));
     page.paragraph(Line::default(), Style::Strong, &printable(&headline(process)));
@@ -231,7 +225,7 @@ fn who_pays(page: &mut Page, process: &ProcessResult, all_walks: u64) {
         walk_cycles: None,
     });
     let limit = if page.verbose { 40 } else { 4 };
-    payers(page, "Mapping", all_walks, mappings, limit, 0);
+    payers(page, figures::payers(process), all_walks, mappings, limit, 0);
     payers(page, "Function", all_walks, functions, limit, 0);
     if page.verbose {
         payers(page, "Page", all_walks, pages, 20, attribution.pages_left_out);

@@ -104,7 +104,7 @@ impl Interleaved {
             pid: 0,
             parent: 0,
             origin: "interleaved".to_owned(),
-            program: names.join(" + "),
+            program: together(&names),
             command_line: self.headers.iter().flat_map(|header| header.arguments.clone()).collect(),
             ended: "interleaved".to_owned(),
             losses: self.endings.iter().flat_map(|ending| ending.losses.clone()).collect(),
@@ -132,6 +132,22 @@ fn pass(machines: &[MachineSpec], thp: ThpMode) -> Result<Pass, CliError> {
     Pass::new(machines.iter().map(|machine| kernel.design(machine)).collect(), NoObserver).map_err(|e| {
         CliError::new(Code::Usage, e).or("give machines with the same page sizes, or fewer of them, with -m")
     })
+}
+
+/// The programs in order of their first appearance: `2 × sqlite3 + gzip`.
+fn together(programs: &[&str]) -> String {
+    let mut counted: Vec<(&str, usize)> = Vec::new();
+    for &program in programs {
+        match counted.iter_mut().find(|(known, _)| *known == program) {
+            Some((_, times)) => *times += 1,
+            None => counted.push((program, 1)),
+        }
+    }
+    let name = |(program, times): (&str, usize)| match times {
+        1 => program.to_owned(),
+        _ => format!("{times} × {program}"),
+    };
+    counted.into_iter().map(name).collect::<Vec<_>>().join(" + ")
 }
 
 fn row(header: &StreamHeader, counts: SpaceCounts) -> MappingRow {

@@ -125,7 +125,7 @@ const tlbTables = (process) => process.machines.map((machine) => [
 
 function showSummary(process) {
   const ended = `${process.origin}, pid ${process.pid}, ${process.ended}`;
-  replace("command", el("code", {}, process.command_line.join(" ")), ` (${ended})`);
+  replace("command", el("code", {}, commandOf(process)), ` (${ended})`);
   replace("headline", headline(process));
   replace("advice", withCode(process.advice));
   replace("losses", process.losses.map((loss) => el("li", {}, `Lost: ${loss}`)));
