@@ -2,8 +2,9 @@
 //!
 //! Design constraints: has never heard of a TLB. [`AddressSpace`] follows the stream's events as Linux
 //! would (splitting, merging and naming mappings) and says what each event took away; a
-//! [`PageSizePolicy`] is asked once per first touch of a block as large as a huge page.
+//! [`PageSizePolicy`] is asked once per first touch of a block as large as a huge page. [`frames`] is physical memory.
 
+pub mod frames;
 mod kernel;
 mod mapping;
 mod policy;

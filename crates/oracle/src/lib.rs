@@ -1,8 +1,10 @@
 //! Slow reference models, written to be read. A dev-dependency only; shares no code with what it checks.
 //!
 //! [`Machine`] translates one reference at a time through lists kept in order of use; [`Kernel`] keeps one
-//! entry per mapped page. [`Replacing`] and [`LruSets`] are single arrays, [`History`] remembers every reference.
+//! entry per mapped page, [`Frames`] one per frame of memory. [`Replacing`] and [`LruSets`] are single arrays,
+//! [`History`] remembers every reference.
 
+mod frames;
 mod kernel;
 mod machine;
 mod memory;
@@ -11,6 +13,7 @@ mod replacement;
 mod stack;
 mod table;
 
+pub use frames::{Frames, ReservationList, Reserved};
 pub use kernel::{Kernel, Paging};
 pub use machine::{Array, Cache, Counts, Machine, Prefetch};
 pub use memory::{Memories, Memory};

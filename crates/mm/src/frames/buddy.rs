@@ -1,0 +1,319 @@
+//! The binary buddy allocator.
+//!
+//! Memory is cut into blocks of 2^order frames at multiples of their size. A request takes a free block of the
+//! smallest order that suffices and halves it until it fits, leaving the other halves free; a block that is freed
+//! merges with its buddy, the other half of the block above, as long as that is free too and the order is below the
+//! largest. So two free buddies never lie side by side, and the free blocks are a function of which frames are used.
+//!
+//! Sources: Knowlton, "A Fast Storage Allocator", CACM 8 (10), 1965; Knuth, "The Art of Computer Programming",
+//! vol. 1, 1973, section 2.5, algorithms R and S; Linux `mm/page_alloc.c`; Karakostas 2016, section 4.5.2.
+//!
+//! Among the free blocks of the order that a request takes, the one with the *lowest address* goes. Linux takes the
+//! one freed last, whose lines may still be in its cache. Lowest address is the choice here because the state is
+//! then a function of which frames are used, not of their history: results can be compared with a slow model, and
+//! a state that is read from a real host, which tells counts and no order of lists, is complete. It also keeps used
+//! memory together, and successive large blocks adjacent, as Karakostas 2016, section 4.5.2, asks of sorted free
+//! lists. What a long history does to a real kernel's lists is up to the initial state.
+//!
+//! Memory sizes that are not powers of two end in blocks of falling order that have no buddies.
+//!
+//! State: per order one bit per block for free and one for used ones, and one bit per frame for unmovable blocks: 5
+//! bits per frame in all, 10 MiB for 64 GiB of 4 KiB frames, of which only what was ever touched is backed.
+//! Cost: all operations on one block take a constant number of steps per order they pass; `split` and `join` add the
+//! number of pieces / 64.
+
+use super::bitmap::{Bitmap, IndexSet};
+use super::{Block, Frame, MAX_FRAMES, MAX_ORDER};
+
+/// What a block is to the allocator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BlockState {
+    /// Nobody's.
+    Free,
+    /// Given out, and its contents may be moved.
+    Movable,
+    /// Given out, and pinned where it is.
+    Unmovable,
+}
+
+/// Physical memory under the binary buddy system.
+///
+/// ```
+/// use pagewalk_mm::frames::{Buddy, Frame};
+///
+/// let mut memory = Buddy::new(1000, 10);
+/// assert_eq!(memory.largest_free_order(), Some(9));
+/// let page = memory.allocate(0);
+/// assert_eq!(page, Some(Frame(992)), "the smallest block that suffices: the tail of 8 frames");
+/// assert!(memory.allocate_at(Frame(993), 0), "its neighbour");
+/// memory.free(Frame(992), 0);
+/// memory.free(Frame(993), 0);
+/// assert_eq!(memory.free_blocks(3), 1);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Buddy {
+    frames: u64,
+    max_order: u32,
+    /// For each order the free blocks, as block numbers: the first frame divided by the frames of a block.
+    pub(super) free: Vec<IndexSet>,
+    /// For each order the blocks given out.
+    pub(super) used: Vec<Bitmap>,
+    /// First frames of the blocks given out that must not move.
+    pub(super) unmovable: Bitmap,
+    pub(super) free_frames: u64,
+}
+
+impl Buddy {
+    /// A memory of `frames` frames, all free, with blocks of up to 2^`max_order`.
+    ///
+    /// # Panics
+    /// If there are more than [`MAX_FRAMES`], or `max_order` is above [`MAX_ORDER`]; [`super::MemorySpec`] checks both.
+    pub fn new(frames: u64, max_order: u32) -> Buddy {
+        let mut buddy = Buddy::nothing(frames, max_order);
+        let mut first = 0;
+        while first < frames {
+            // Aligned, and inside memory.
+            let order = max_order.min(first.trailing_zeros()).min((frames - first).ilog2());
+            buddy.put_free(first, order);
+            first += 1 << order;
+        }
+        buddy
+    }
+
+    /// A memory whose frames are all given out one by one, and movable.
+    pub(super) fn full(frames: u64, max_order: u32) -> Buddy {
+        let mut buddy = Buddy::nothing(frames, max_order);
+        buddy.used[0].insert_range(0..frames);
+        buddy
+    }
+
+    /// Frames that are neither free nor given out.
+    fn nothing(frames: u64, max_order: u32) -> Buddy {
+        assert!(frames <= MAX_FRAMES, "{frames} frames; at most {MAX_FRAMES}");
+        assert!(max_order <= MAX_ORDER, "order {max_order}; at most {MAX_ORDER}");
+        let orders = 0..=max_order;
+        Buddy {
+            frames,
+            max_order,
+            free: orders.clone().map(|order| IndexSet::new(frames >> order)).collect(),
+            used: orders.map(|order| Bitmap::new(frames >> order)).collect(),
+            unmovable: Bitmap::new(frames),
+            free_frames: 0,
+        }
+    }
+
+    /// Frames in all.
+    pub fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// The largest order of a block.
+    pub fn max_order(&self) -> u32 {
+        self.max_order
+    }
+
+    /// Frames in free blocks.
+    pub fn free_frames(&self) -> u64 {
+        self.free_frames
+    }
+
+    /// Frames given out.
+    pub fn used_frames(&self) -> u64 {
+        self.frames - self.free_frames
+    }
+
+    /// Free blocks of exactly this order; 0 for orders above the largest.
+    pub fn free_blocks(&self, order: u32) -> u64 {
+        self.free.get(order as usize).map_or(0, IndexSet::len)
+    }
+
+    /// The order of the largest free block; `None` when nothing is free.
+    pub fn largest_free_order(&self) -> Option<u32> {
+        (0..=self.max_order).rev().find(|&order| self.free_blocks(order) > 0)
+    }
+
+    /// The share of free memory that lies in blocks too small for a request of `order`: 0 when all of it would do, 1
+    /// when none would, or nothing is free.
+    ///
+    /// Gorman and Whitcroft, "The What, The Why and the Where To of Anti-Fragmentation", Ottawa Linux Symposium 2006;
+    /// Linux's `unusable_free_index`.
+    pub fn unusable_index(&self, order: u32) -> f64 {
+        if self.free_frames == 0 {
+            return 1.0;
+        }
+        let usable: u64 = (order..=self.max_order).map(|order| self.free_blocks(order) << order).sum();
+        (self.free_frames - usable) as f64 / self.free_frames as f64
+    }
+
+    /// The block that a frame belongs to, and what it is; `None` for frames that memory does not have.
+    pub fn block_of(&self, frame: Frame) -> Option<(Block, BlockState)> {
+        if frame.0 >= self.frames {
+            return None;
+        }
+        (0..=self.max_order).find_map(|order| {
+            let index = frame.0 >> order;
+            let first = index << order;
+            let state = if self.free[order as usize].contains(index) {
+                BlockState::Free
+            } else if !self.used[order as usize].contains(index) {
+                return None;
+            } else if self.unmovable.contains(first) {
+                BlockState::Unmovable
+            } else {
+                BlockState::Movable
+            };
+            Some((Block { first: Frame(first), order }, state))
+        })
+    }
+
+    /// All blocks by ascending address.
+    pub fn blocks(&self) -> impl Iterator<Item = (Block, BlockState)> + '_ {
+        let mut next = Frame(0);
+        std::iter::from_fn(move || {
+            let (block, state) = self.block_of(next)?;
+            next.0 += block.frames();
+            Some((block, state))
+        })
+    }
+
+    /// Gives out a movable block of 2^`order` frames: the lowest of the smallest free blocks that suffice, or the lower
+    /// end of it. `None` when no free block is large enough.
+    pub fn allocate(&mut self, order: u32) -> Option<Frame> {
+        let from = self.smallest_free(order)?;
+        self.carve(from.order, from.first, order);
+        Some(from.first)
+    }
+
+    /// The free block that a request of `order` takes, or takes from.
+    pub(super) fn smallest_free(&self, order: u32) -> Option<Block> {
+        (order..=self.max_order).find_map(|order| {
+            let index = self.free[order as usize].first()?;
+            Some(Block { first: Frame(index << order), order })
+        })
+    }
+
+    /// Gives out the movable block of 2^`order` frames that begins at `first`, if all of it is free: for promotion in
+    /// place, and to continue a run of frames. `false` when it is not, or memory ends before it.
+    ///
+    /// # Panics
+    /// If `first` is no multiple of 2^`order`.
+    pub fn allocate_at(&mut self, first: Frame, order: u32) -> bool {
+        assert!(is_aligned(first, order), "frame {first} begins no block of order {order}");
+        // Free buddies are merged: the block is free if, and only if, it lies in one free block.
+        let around = (order..=self.max_order).find(|&of| self.free[of as usize].contains(first.0 >> of));
+        if let Some(around) = around {
+            self.carve(around, first, order);
+        }
+        around.is_some()
+    }
+
+    /// Takes back a block given out.
+    ///
+    /// # Panics
+    /// If no block of this order that begins at `first` was given out.
+    pub fn free(&mut self, first: Frame, order: u32) {
+        self.assert_used(first, order);
+        self.used[order as usize].remove(first.0 >> order);
+        self.unmovable.remove(first.0);
+        self.put_free(first.0, order);
+    }
+
+    /// Makes of a block given out 2^(`order` − `to_order`) blocks given out, for demotion. They are movable if it was.
+    ///
+    /// # Panics
+    /// If no block of this order that begins at `first` was given out, or `to_order` is above `order`.
+    pub fn split(&mut self, first: Frame, order: u32, to_order: u32) {
+        self.assert_used(first, order);
+        assert!(to_order <= order, "a block of order {order} has no blocks of order {to_order}");
+        self.used[order as usize].remove(first.0 >> order);
+        let pieces = range_of(first, order, to_order);
+        self.used[to_order as usize].insert_range(pieces.clone());
+        if self.unmovable.contains(first.0) {
+            for piece in pieces {
+                self.unmovable.insert(piece << to_order);
+            }
+        }
+    }
+
+    /// Makes one block given out of blocks given out, whatever their orders, for promotion in place. It is unmovable
+    /// if one of them was. `false`, and nothing changes, when some of its frames are free, do not exist, or belong to
+    /// a larger block.
+    ///
+    /// # Panics
+    /// If `first` is no multiple of 2^`order`.
+    pub fn join(&mut self, first: Frame, order: u32) -> bool {
+        assert!(is_aligned(first, order), "frame {first} begins no block of order {order}");
+        if order > self.max_order || first.0 + (1 << order) > self.frames {
+            return false;
+        }
+        let pieces = |buddy: &Buddy, of: u32| buddy.used[of as usize].count(range_of(first, order, of)) << of;
+        let used: u64 = (0..=order).map(|of| pieces(self, of)).sum();
+        if used < 1 << order {
+            return false;
+        }
+        for of in 0..order {
+            self.used[of as usize].remove_range(range_of(first, order, of));
+        }
+        self.used[order as usize].insert(first.0 >> order);
+        let all = first.0..first.0 + (1 << order);
+        if self.unmovable.any(all.clone()) {
+            self.unmovable.remove_range(all);
+            self.unmovable.insert(first.0);
+        }
+        true
+    }
+
+    /// Says that a block given out must stay where it is: a page table, a buffer that a device writes to.
+    ///
+    /// # Panics
+    /// If no block of this order that begins at `first` was given out.
+    pub fn pin(&mut self, first: Frame, order: u32) {
+        self.assert_used(first, order);
+        self.unmovable.insert(first.0);
+    }
+
+    /// Says that a block given out may be moved again.
+    ///
+    /// # Panics
+    /// If no block of this order that begins at `first` was given out.
+    pub fn unpin(&mut self, first: Frame, order: u32) {
+        self.assert_used(first, order);
+        self.unmovable.remove(first.0);
+    }
+
+    fn assert_used(&self, first: Frame, order: u32) {
+        let used = is_aligned(first, order)
+            && self.used.get(order as usize).is_some_and(|used| used.contains(first.0 >> order));
+        assert!(used, "no block of order {order} was given out at frame {first}");
+    }
+
+    /// Gives out the block of `order` at `first` out of the free block of order `around` that it lies in.
+    fn carve(&mut self, around: u32, first: Frame, order: u32) {
+        self.free[around as usize].remove(first.0 >> around);
+        for half in order..around {
+            self.free[half as usize].insert(first.0 >> half ^ 1);
+        }
+        self.used[order as usize].insert(first.0 >> order);
+        self.free_frames -= 1 << order;
+    }
+
+    /// Puts a block that is neither free nor given out among the free ones, merged as far as it goes.
+    pub(super) fn put_free(&mut self, first: u64, order: u32) {
+        self.free_frames += 1 << order;
+        let (mut index, mut order) = (first >> order, order);
+        while order < self.max_order && self.free[order as usize].remove(index ^ 1) {
+            index >>= 1;
+            order += 1;
+        }
+        self.free[order as usize].insert(index);
+    }
+}
+
+fn is_aligned(first: Frame, order: u32) -> bool {
+    order <= first.0.trailing_zeros()
+}
+
+/// Numbers of the blocks of order `of` in the block of order `order` at `first`.
+pub(super) fn range_of(first: Frame, order: u32, of: u32) -> std::ops::Range<u64> {
+    first.0 >> of..(first.0 + (1 << order)) >> of
+}
