@@ -144,6 +144,12 @@ impl AddressSpace {
         self.areas.values()
     }
 
+    /// The areas that have bytes at or above `address`, by ascending address.
+    pub fn areas_from(&self, address: u64) -> impl Iterator<Item = &Vma> {
+        let first = self.vma(VirtAddr(address)).map_or(address, |vma| vma.start);
+        self.areas.range(first..).map(|(_, vma)| vma)
+    }
+
     /// Whether some executable area overlaps the range.
     pub fn has_code(&self, range: Range<u64>) -> bool {
         let first = self.vma(VirtAddr(range.start)).map_or(range.start, |vma| vma.start);

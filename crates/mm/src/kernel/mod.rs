@@ -1,8 +1,9 @@
 //! One process's memory under one policy: faults, promotions, demotions, and what they cost.
 //!
-//! The kernel hears of rare events only: first touches, TLB misses, changes of mappings. It asks its policy, does what is
-//! possible of what the policy wants, charges every cycle to an account, and says how pages are mapped otherwise now. It
-//! has never heard of a TLB's shape; a policy that watches TLBs is told what enters and leaves them.
+//! The kernel hears of rare events only: first touches, TLB misses, changes of mappings, the time when its policy wants
+//! to look over the memory. It asks its policy, does what is possible of what the policy wants, charges every cycle to
+//! an account, and says how pages are mapped otherwise now. It has never heard of a TLB's shape; a policy that watches
+//! TLBs is told what enters and leaves them.
 
 mod accounts;
 mod table;
@@ -11,7 +12,7 @@ pub(crate) mod tree;
 pub use accounts::{Account, Accounts, KernelCosts};
 pub use table::PageTable;
 
-use crate::promotion::{Miss, Policy};
+use crate::promotion::{LastUse, Miss, Policy, Request, View};
 use crate::{AddressSpace, Superpage, Vma};
 use pagewalk_units::{PageSize, VirtAddr};
 use std::ops::Range;
@@ -35,8 +36,12 @@ pub struct KernelCounts {
     pub faults: u64,
     /// Superpages built of pages that were mapped before, by order.
     pub promotions: [u64; ORDERS],
+    /// Superpages built where their pages lay already, among them.
+    pub promotions_in_place: u64,
     /// Superpages taken apart.
     pub demotions: u64,
+    /// Bytes given back, of superpages, that the program had never touched.
+    pub trimmed_bytes: u64,
     /// Superpages that the policy wanted and that would have reached out of their area of memory.
     pub refused_area: u64,
     /// Bytes of superpages that were built.
@@ -193,11 +198,81 @@ impl Kernel {
                 !meets || pages.start <= part.first && part.pages().end <= pages.end
             };
             let parts = (0..unit.order).rev().map(|order| Superpage::around(at, order));
-            let keeps = self.policy.orders() | 1;
+            let keeps = self.policy.part_orders() | 1;
             let part = parts.filter(|part| keeps >> part.order & 1 == 1 && part.first == at).find(one_side);
             let part = part.expect("a base page lies on one side");
             self.table.map(part);
             at = part.pages().end;
+        }
+    }
+
+    /// Instructions executed when [`Kernel::wake`] is to be called next.
+    pub fn wakes(&self) -> Option<u64> {
+        self.policy.wakes()
+    }
+
+    /// What the kernel does in the background until `now` instructions are executed.
+    pub fn wake(&mut self, now: u64, space: &AddressSpace, uses: &dyn LastUse, remaps: &mut Vec<Remap>) {
+        while let Some(at) = self.policy.wakes().filter(|&at| at <= now) {
+            let mut requests = Vec::new();
+            let view = View { base: self.base, table: &self.table, space, uses };
+            let cycles = self.policy.woken(at, &view, &mut requests);
+            debug_assert!(self.policy.wakes().is_none_or(|next| next > at), "policies wake later");
+            self.accounts.charge(Account::Scan, cycles);
+            self.serve(&requests, space, remaps);
+        }
+    }
+
+    /// The program has advised on a range, with the kernel's number of the advice, and `space` knows it already.
+    pub fn advised(
+        &mut self,
+        pages: Range<u64>,
+        advice: i32,
+        space: &AddressSpace,
+        uses: &dyn LastUse,
+        remaps: &mut Vec<Remap>,
+    ) {
+        // Advice that holds for a part of an area makes areas of its parts, and no page reaches over their ends.
+        for page in [pages.start, pages.end.saturating_sub(1)] {
+            let Some(unit) = self.table.mapped(page) else { continue };
+            let area = self.area(unit, space);
+            if !self.policy.ignores_areas() && !area.is_some_and(|area| self.covers(area, unit)) {
+                self.part_at(page, &pages, remaps);
+                self.accounts.charge(Account::Flush, self.costs.flush);
+            }
+        }
+        let mut requests = Vec::new();
+        let view = View { base: self.base, table: &self.table, space, uses };
+        self.policy.advised(pages, advice, &view, &mut requests);
+        self.serve(&requests, space, remaps);
+    }
+
+    fn serve(&mut self, requests: &[Request], space: &AddressSpace, remaps: &mut Vec<Remap>) {
+        for &request in requests {
+            match request {
+                Request::Promote(block) => self.promote(block, space, remaps),
+                Request::Trim(unit) => self.trim(unit, remaps),
+            }
+            self.note_peaks();
+        }
+    }
+
+    /// Takes a superpage apart and gives back what was never touched.
+    fn trim(&mut self, unit: Superpage, remaps: &mut Vec<Remap>) {
+        if unit.order == 0 || self.table.mapped(unit.first) != Some(unit) {
+            return;
+        }
+        self.policy.demoted(unit);
+        self.counts.demotions += 1;
+        remaps.push(Remap::Demoted(unit));
+        self.accounts.charge(Account::Flush, self.costs.flush);
+        for page in unit.pages() {
+            if self.table.is_touched(page) {
+                self.table.map(Superpage::around(page, 0));
+            } else {
+                self.table.unmap(page);
+                self.counts.trimmed_bytes += self.base.bytes();
+            }
         }
     }
 
@@ -211,9 +286,16 @@ impl Kernel {
             self.counts.refused_area += 1;
             return;
         }
+        let in_place = self.policy.in_place(block);
         let new = self.table.map(block);
-        let copied = self.cycles(self.costs.copy_per_kib, block.len());
-        self.accounts.charge(Account::Copy, copied);
+        if in_place {
+            self.counts.promotions_in_place += 1;
+            self.accounts.charge(Account::Map, self.costs.map);
+        } else {
+            let copied = self.cycles(self.costs.copy_backed_per_kib, block.len() - new);
+            self.accounts.charge(Account::Copy, copied);
+            self.accounts.charge(Account::Copy, self.cycles(self.costs.copy_per_kib, block.len()));
+        }
         self.accounts.charge(Account::Zero, self.cycles(self.costs.zero_per_kib, new));
         self.accounts.charge(Account::Flush, self.costs.flush);
         self.counts.promotions[block.order as usize] += 1;

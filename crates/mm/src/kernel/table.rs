@@ -48,12 +48,26 @@ impl PageTable {
 
     /// Pages of a block that are backed.
     pub fn backed_in(&self, block: Superpage) -> u64 {
-        block.pages().filter(|&page| self.entry(page) & BACKED != 0).count() as u64
+        self.count(block, BACKED)
     }
 
     /// Pages of a block that the program has touched.
     pub fn touched_in(&self, block: Superpage) -> u64 {
-        block.pages().filter(|&page| self.entry(page) & TOUCHED != 0).count() as u64
+        self.count(block, TOUCHED)
+    }
+
+    fn count(&self, block: Superpage, flag: u8) -> u64 {
+        let (mut at, mut count) = (block.first, 0);
+        while at < block.pages().end {
+            let end = block.pages().end.min(((at >> REGION) + 1) << REGION);
+            if let Some(&region) = self.regions.get(&(at >> REGION)) {
+                let from = at as usize % (1 << REGION);
+                let entries = &self.entries[region as usize][from..from + (end - at) as usize];
+                count += entries.iter().filter(|&&entry| entry & flag != 0).count() as u64;
+            }
+            at = end;
+        }
+        count
     }
 
     /// Base pages backed.

@@ -3,6 +3,8 @@
 mod approx_online;
 mod asap;
 mod fixed;
+mod khugepaged;
+mod linux;
 mod online;
 mod throttle;
 mod tlb_counts;
@@ -10,11 +12,15 @@ mod tlb_counts;
 pub use approx_online::{ApproxOnline, Break};
 pub use asap::{Asap, AsapShare};
 pub use fixed::Fixed;
+pub use khugepaged::Khugepaged;
+pub use linux::{Collapse, Linux, LinuxError, LinuxSettings, MADV_COLLAPSE, SizeMode};
 pub use online::Online;
 pub use throttle::{Limits, Throttle};
 
 use crate::kernel::{Accounts, PageTable};
-use crate::{Superpage, Vma};
+use crate::{AddressSpace, Superpage, Vma};
+use pagewalk_units::PageSize;
+use std::ops::Range;
 
 /// A miss of a TLB that is watched.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +31,49 @@ pub struct Miss {
     pub unit: Superpage,
     /// Instructions executed so far.
     pub instructions: u64,
+}
+
+/// When pages were used last: what a kernel learns from accessed bits.
+pub trait LastUse {
+    /// Instructions that had been executed when a base page was used last; `None` if it never was.
+    fn last_use(&self, page: u64) -> Option<u64>;
+}
+
+/// What a policy sees when it looks over a process's memory.
+pub struct View<'a> {
+    /// Size of a base page.
+    pub base: PageSize,
+    /// What backs each page.
+    pub table: &'a PageTable,
+    /// The areas of memory.
+    pub space: &'a AddressSpace,
+    /// Accessed bits.
+    pub uses: &'a dyn LastUse,
+}
+
+impl View<'_> {
+    /// The area that holds all of a block, if one does.
+    pub fn area_of(&self, block: Superpage) -> Option<&Vma> {
+        let Range { start, end } = block.pages();
+        let (start, end) = (start << self.base.shift(), end << self.base.shift());
+        self.space.vma_within(start..start + 1).filter(|area| area.start <= start && end <= area.end)
+    }
+
+    /// The aligned blocks of an order that lie wholly inside an area: the first and the one past the last.
+    pub fn blocks_of(&self, area: &Vma, order: u8) -> Range<u64> {
+        let shift = self.base.shift() + u32::from(order);
+        let first = area.start.div_ceil(1 << shift);
+        first..(area.end >> shift).max(first)
+    }
+}
+
+/// What a policy wants done in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Build a superpage.
+    Promote(Superpage),
+    /// Take a superpage apart and give back those of its base pages that were never touched.
+    Trim(Superpage),
 }
 
 /// Decides which superpages pay. Called on rare events only, never for references that hit.
@@ -55,6 +104,30 @@ pub trait Policy: Send + Sync {
 
     /// A page that had been touched is no longer backed.
     fn gone(&mut self, _page: u64) {}
+
+    /// Orders of the pages into which a superpage falls when it is taken apart: a bit each.
+    fn part_orders(&self) -> u32 {
+        self.orders()
+    }
+
+    /// Whether the frames of a block lie already where one page needs them, so that nothing is copied.
+    fn in_place(&self, _block: Superpage) -> bool {
+        false
+    }
+
+    /// Instructions executed when it wants to look over the memory next.
+    fn wakes(&self) -> Option<u64> {
+        None
+    }
+
+    /// Its look over the memory, after `now` instructions: adds what it wants to `requests`, which are then done in
+    /// order. Returns the cycles of looking. The next time that it wants to be woken is later.
+    fn woken(&mut self, _now: u64, _view: &View<'_>, _requests: &mut Vec<Request>) -> u64 {
+        0
+    }
+
+    /// The program has advised on a range of pages, with the kernel's number of the advice. Adds what it wants.
+    fn advised(&mut self, _pages: Range<u64>, _advice: i32, _view: &View<'_>, _requests: &mut Vec<Request>) {}
 
     /// Whether it is to be told of the TLBs: the calls that follow.
     fn watches_tlbs(&self) -> bool {

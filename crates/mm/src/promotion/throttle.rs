@@ -1,8 +1,9 @@
 //! THROTTLE: a policy that is switched off where it does not pay (Romer 1998, section 6.5).
 
-use super::{Miss, Policy};
+use super::{Miss, Policy, Request, View};
 use crate::kernel::{Account, Accounts, PageTable};
 use crate::{Superpage, Vma};
+use std::ops::Range;
 
 /// When a policy is switched off and on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,6 +100,32 @@ impl Policy for Throttle {
 
     fn gone(&mut self, page: u64) {
         self.inner.gone(page);
+    }
+
+    fn part_orders(&self) -> u32 {
+        self.inner.part_orders()
+    }
+
+    fn in_place(&self, block: Superpage) -> bool {
+        self.inner.in_place(block)
+    }
+
+    fn wakes(&self) -> Option<u64> {
+        self.inner.wakes()
+    }
+
+    fn woken(&mut self, now: u64, view: &View<'_>, requests: &mut Vec<Request>) -> u64 {
+        let before = requests.len();
+        let cycles = self.inner.woken(now, view, requests);
+        if !self.on {
+            requests.truncate(before);
+        }
+        cycles
+    }
+
+    fn advised(&mut self, pages: Range<u64>, advice: i32, view: &View<'_>, requests: &mut Vec<Request>) {
+        // The program's own wish: no policy's guess of what pays.
+        self.inner.advised(pages, advice, view, requests);
     }
 
     fn watches_tlbs(&self) -> bool {

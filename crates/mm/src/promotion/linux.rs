@@ -1,0 +1,245 @@
+//! Linux: transparent huge pages at faults, multi-size ones too, `MADV_COLLAPSE`, and khugepaged.
+//!
+//! Sources: Linux 6.18, `Documentation/admin-guide/mm/transhuge.rst`; `alloc_anon_folio` and `do_anonymous_page` in
+//! `mm/memory.c`; `__thp_vma_allowable_orders` in `mm/huge_memory.c`; `madvise_collapse` in `mm/khugepaged.c`.
+//!
+//! A first touch takes the largest enabled size whose aligned block lies wholly inside one private anonymous area
+//! (heap, bss and stack included) and of which nothing is mapped. A page that is taken apart falls into base pages.
+//!
+//! Not modelled: huge pages of files and of shared memory, the shared page of zeros that reads get before the first
+//! write, empty page tables that keep a block from being filled by one page, areas that `prctl` or `MAP_STACK` exclude.
+
+use super::khugepaged::{Khugepaged, Scan};
+use super::{Policy, Request, View};
+use crate::kernel::ORDERS;
+use crate::{HugeAdvice, Superpage, ThpMode, Vma};
+use pagewalk_trace::MappingKind;
+use pagewalk_units::VirtAddr;
+use std::ops::Range;
+use thiserror::Error;
+
+/// The kernel's number of `MADV_COLLAPSE`.
+pub const MADV_COLLAPSE: i32 = 25;
+
+/// Whether pages of one size are used, as in `/sys/kernel/mm/transparent_hugepage/hugepages-<size>kB/enabled`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SizeMode {
+    /// Everywhere but where advised against.
+    Always,
+    /// Only where advised.
+    Madvise,
+    /// As [`LinuxSettings::enabled`] has it.
+    Inherit,
+    /// Nowhere.
+    #[default]
+    Never,
+}
+
+impl SizeMode {
+    /// The mode with this name; an unknown name is `None`.
+    pub fn from_name(name: &str) -> Option<SizeMode> {
+        match name {
+            "always" => Some(SizeMode::Always),
+            "madvise" => Some(SizeMode::Madvise),
+            "inherit" => Some(SizeMode::Inherit),
+            "never" => Some(SizeMode::Never),
+            _ => None,
+        }
+    }
+}
+
+/// The program's own call of `MADV_COLLAPSE`, as if it made one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Collapse {
+    /// First byte.
+    pub start: VirtAddr,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// Instructions executed when it is called.
+    pub at: u64,
+}
+
+/// What is set under `/sys/kernel/mm/transparent_hugepage`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinuxSettings {
+    /// Order of the huge page: the largest size, and the only one that memory is collapsed to. 9 for 2 MiB of 4 KiB.
+    pub huge: u8,
+    /// The mode of the sizes that inherit it.
+    pub enabled: ThpMode,
+    /// The mode of each size, by order.
+    pub sizes: [SizeMode; ORDERS],
+    /// The background thread, if it runs.
+    pub khugepaged: Option<Khugepaged>,
+    /// Calls of `MADV_COLLAPSE` beside those of the program.
+    pub collapse: Vec<Collapse>,
+}
+
+/// Settings that no kernel has.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LinuxError {
+    /// A huge page of this order is not possible.
+    #[error("huge page of order {0}: expected 2 to {max}", max = ORDERS - 1)]
+    Huge(u8),
+    /// A size is enabled that anonymous memory cannot have.
+    #[error("pages of order {order} are enabled: anonymous memory has those of orders 2 to {huge}")]
+    Size {
+        /// The size.
+        order: usize,
+        /// The largest.
+        huge: u8,
+    },
+    /// A scan of nothing would never end.
+    #[error("khugepaged's pages_to_scan is 0: expected at least 1")]
+    PagesToScan,
+    /// More pages may be missing than a huge page has.
+    #[error("khugepaged's max_ptes_none is {given}: expected 0 to {max}")]
+    MaxPtesNone {
+        /// What was asked for.
+        given: u64,
+        /// Base pages of a huge page, but one.
+        max: u64,
+    },
+    /// The clock stands still.
+    #[error("khugepaged's instructions_per_millisecond is 0: expected at least 1")]
+    Clock,
+}
+
+impl LinuxSettings {
+    /// The kernel's defaults in a mode: the huge page inherits it, other sizes are off, khugepaged runs.
+    pub fn new(huge: u8, enabled: ThpMode) -> LinuxSettings {
+        let mut sizes = [SizeMode::Never; ORDERS];
+        if let Some(size) = sizes.get_mut(huge as usize) {
+            *size = SizeMode::Inherit;
+        }
+        let khugepaged = Some(Khugepaged::new(huge));
+        LinuxSettings { huge, enabled, sizes, khugepaged, collapse: Vec::new() }
+    }
+
+    fn check(&self) -> Result<(), LinuxError> {
+        if !(2..ORDERS as u8).contains(&self.huge) {
+            return Err(LinuxError::Huge(self.huge));
+        }
+        let possible = 2..=self.huge as usize;
+        let wrong = |&order: &usize| self.sizes[order] != SizeMode::Never && !possible.contains(&order);
+        if let Some(order) = (0..ORDERS).find(wrong) {
+            return Err(LinuxError::Size { order, huge: self.huge });
+        }
+        self.khugepaged.as_ref().map_or(Ok(()), |settings| settings.check(self.huge))
+    }
+
+    /// Orders that some area could have: a bit each.
+    fn orders(&self) -> u32 {
+        let enabled = |order: &usize| match self.sizes[*order] {
+            SizeMode::Always | SizeMode::Madvise => true,
+            SizeMode::Inherit => self.enabled != ThpMode::Never,
+            SizeMode::Never => false,
+        };
+        (0..ORDERS).filter(enabled).fold(0, |orders, order| orders | 1 << order)
+    }
+
+    /// Orders that an area may have: a bit each.
+    fn allowed(&self, area: &Vma) -> u32 {
+        if !is_anonymous(area) || area.advice == HugeAdvice::NoHugePage {
+            return 0;
+        }
+        let advised = area.advice == HugeAdvice::HugePage;
+        let allows = |order: &usize| match (self.sizes[*order], self.enabled) {
+            (SizeMode::Always, _) | (SizeMode::Inherit, ThpMode::Always) => true,
+            (SizeMode::Madvise, _) | (SizeMode::Inherit, ThpMode::Madvise) => advised,
+            (SizeMode::Never, _) | (SizeMode::Inherit, ThpMode::Never) => false,
+        };
+        (0..ORDERS).filter(allows).fold(0, |orders, order| orders | 1 << order)
+    }
+}
+
+/// Linux's policy.
+#[derive(Clone, Debug)]
+pub struct Linux {
+    settings: LinuxSettings,
+    scan: Option<Scan>,
+    /// Calls that are still to come, the next one last.
+    collapse: Vec<Collapse>,
+}
+
+impl Linux {
+    /// With these settings, where they are possible.
+    pub fn new(settings: LinuxSettings) -> Result<Linux, LinuxError> {
+        settings.check()?;
+        let mut collapse = settings.collapse.clone();
+        collapse.sort_by_key(|call| std::cmp::Reverse(call.at));
+        // It runs while huge pages are enabled at all.
+        let huge_is_on = settings.orders() >> settings.huge & 1 == 1;
+        let scan =
+            settings.khugepaged.filter(|_| huge_is_on).map(|khugepaged| Scan::new(khugepaged, settings.huge));
+        Ok(Linux { settings, scan, collapse })
+    }
+
+    /// What `MADV_COLLAPSE` builds: blocks wholly inside the range and inside one area of which something is mapped,
+    /// whatever the modes and khugepaged's limits say.
+    fn collapse(&self, pages: Range<u64>, view: &View<'_>, requests: &mut Vec<Request>) {
+        let size = 1 << self.settings.huge;
+        for first in (pages.start.next_multiple_of(size)..pages.end).step_by(size as usize) {
+            let block = Superpage { first, order: self.settings.huge };
+            let is_whole = block.pages().end <= pages.end;
+            let fits = view.area_of(block).is_some_and(|area| self.takes(area));
+            if is_whole && fits && is_collapsible(block, view) {
+                requests.push(Request::Promote(block));
+            }
+        }
+    }
+}
+
+impl Policy for Linux {
+    fn orders(&self) -> u32 {
+        // MADV_COLLAPSE works in every mode.
+        self.settings.orders() | 1 << self.settings.huge
+    }
+
+    fn boxed(&self) -> Box<dyn Policy> {
+        Box::new(self.clone())
+    }
+
+    fn takes(&self, area: &Vma) -> bool {
+        is_anonymous(area) && area.advice != HugeAdvice::NoHugePage
+    }
+
+    fn fault_orders(&self, area: Option<&Vma>) -> u32 {
+        area.map_or(0, |area| self.settings.allowed(area))
+    }
+
+    fn part_orders(&self) -> u32 {
+        1
+    }
+
+    fn wakes(&self) -> Option<u64> {
+        let collapse = self.collapse.last().map(|call| call.at);
+        let scan = self.scan.as_ref().map(Scan::next);
+        [collapse, scan].into_iter().flatten().min()
+    }
+
+    fn woken(&mut self, now: u64, view: &View<'_>, requests: &mut Vec<Request>) -> u64 {
+        while let Some(call) = self.collapse.pop_if(|call| call.at <= now) {
+            let end = call.start.0.saturating_add(call.bytes);
+            let pages = call.start.0.div_ceil(view.base.bytes())..end / view.base.bytes();
+            self.collapse(pages, view, requests);
+        }
+        let Linux { settings, scan, .. } = self;
+        let takes = |area: &Vma| settings.allowed(area) >> settings.huge & 1 == 1;
+        scan.as_mut().filter(|scan| scan.next() <= now).map_or(0, |scan| scan.run(now, view, takes, requests))
+    }
+
+    fn advised(&mut self, pages: Range<u64>, advice: i32, view: &View<'_>, requests: &mut Vec<Request>) {
+        if advice == MADV_COLLAPSE {
+            self.collapse(pages, view, requests);
+        }
+    }
+}
+
+fn is_anonymous(area: &Vma) -> bool {
+    matches!(area.kind, MappingKind::Anonymous | MappingKind::Heap | MappingKind::Stack)
+}
+
+/// Whether some of a block is mapped, and not by one page.
+pub(super) fn is_collapsible(block: Superpage, view: &View<'_>) -> bool {
+    view.table.mapped(block.first).is_none_or(|unit| !unit.holds(block)) && view.table.backed_in(block) > 0
+}

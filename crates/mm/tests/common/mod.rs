@@ -1,0 +1,115 @@
+//! A process for tests of policies: areas, a kernel, and the events of a program.
+
+// Each test uses what it needs of this.
+#![allow(dead_code)]
+
+use pagewalk_mm::promotion::{LastUse, Policy};
+use pagewalk_mm::{AddressSpace, Change, Kernel, KernelCosts, Remap, Superpage};
+use pagewalk_trace::{Event, Mapping, MappingKind, Protection};
+use pagewalk_units::{PageSize, VirtAddr};
+use std::collections::BTreeMap;
+
+/// Bytes of a base page.
+pub const PAGE: u64 = 4096;
+
+/// Pages by when they were used last.
+#[derive(Default)]
+pub struct Uses(pub BTreeMap<u64, u64>);
+
+impl LastUse for Uses {
+    fn last_use(&self, page: u64) -> Option<u64> {
+        self.0.get(&page).copied()
+    }
+}
+
+/// A process under one policy.
+pub struct Process {
+    pub space: AddressSpace,
+    pub kernel: Kernel,
+    pub uses: Uses,
+    /// Instructions executed.
+    pub now: u64,
+    pub remaps: Vec<Remap>,
+    changes: Vec<Change>,
+}
+
+impl Process {
+    pub fn new(policy: Box<dyn Policy>) -> Process {
+        Process::with_costs(policy, KernelCosts::TODAY)
+    }
+
+    pub fn with_costs(policy: Box<dyn Policy>, costs: KernelCosts) -> Process {
+        Process {
+            space: AddressSpace::default(),
+            kernel: Kernel::new(PageSize::FOUR_KIB, policy, costs),
+            uses: Uses::default(),
+            now: 0,
+            remaps: Vec::new(),
+            changes: Vec::new(),
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.space.apply(event, &mut self.changes);
+        for change in std::mem::take(&mut self.changes) {
+            match change {
+                Change::Gone { start, bytes } => {
+                    let pages = start.0 / PAGE..(start.0 + bytes) / PAGE;
+                    self.uses.0.retain(|page, _| !pages.contains(page));
+                    self.kernel.gone(pages, &mut self.remaps);
+                }
+                Change::Flushed { start, bytes } => {
+                    self.kernel.flushed(start.0 / PAGE..(start.0 + bytes) / PAGE, &mut self.remaps);
+                }
+            }
+        }
+        if let Event::Advise { start, bytes, advice } = event {
+            let pages = start.0 / PAGE..(start.0 + bytes) / PAGE;
+            self.kernel.advised(pages, *advice, &self.space, &self.uses, &mut self.remaps);
+        }
+    }
+
+    /// Maps base pages.
+    pub fn map(&mut self, first: u64, pages: u64, kind: MappingKind) {
+        let protection = Protection { read: true, write: true, execute: false };
+        let (start, bytes) = (VirtAddr(first * PAGE), pages * PAGE);
+        self.event(&Event::Map(Mapping { start, bytes, protection, kind, file: None }));
+    }
+
+    pub fn unmap(&mut self, first: u64, pages: u64) {
+        self.event(&Event::Unmap { start: VirtAddr(first * PAGE), bytes: pages * PAGE });
+    }
+
+    pub fn protect(&mut self, first: u64, pages: u64, write: bool) {
+        let protection = Protection { read: true, write, execute: false };
+        self.event(&Event::Protect { start: VirtAddr(first * PAGE), bytes: pages * PAGE, protection });
+    }
+
+    pub fn advise(&mut self, first: u64, pages: u64, advice: i32) {
+        self.event(&Event::Advise { start: VirtAddr(first * PAGE), bytes: pages * PAGE, advice });
+    }
+
+    /// Uses a page, for the first time or again.
+    pub fn touch(&mut self, page: u64) {
+        self.uses.0.insert(page, self.now);
+        if !self.kernel.table().is_touched(page) {
+            self.kernel.touched(page, &self.space, &mut self.remaps);
+        }
+    }
+
+    /// Executes instructions.
+    pub fn wait(&mut self, instructions: u64) {
+        self.now += instructions;
+        self.kernel.wake(self.now, &self.space, &self.uses, &mut self.remaps);
+    }
+
+    /// What maps a page, as an order.
+    pub fn order(&self, page: u64) -> Option<u8> {
+        self.kernel.table().mapped(page).map(|unit| unit.order)
+    }
+
+    /// What maps the pages of a range.
+    pub fn units(&self, first: u64, pages: u64) -> Vec<Superpage> {
+        self.kernel.table().units_in(first..first + pages)
+    }
+}
