@@ -1,8 +1,9 @@
 //! The buddy allocator, compaction, eager allocation and reservations against the slow models of `oracle`: every answer
 //! and the whole state after every operation, on random memories and operations.
 
-use pagewalk_mm::frames::{BlockState, Buddy, Frame, Reservations};
+use pagewalk_mm::frames::{BlockState, Buddy, Frame, Initial, MemorySpec, Reservations};
 use pagewalk_oracle::{Frames, ReservationList};
+use pagewalk_units::PageSize;
 use proptest::prelude::*;
 
 /// Numbers stand for whatever they select, modulo how many there are.
@@ -42,6 +43,16 @@ impl Twins {
             reservations: Reservations::default(),
             list: ReservationList::default(),
         }
+    }
+
+    /// A memory in frames of 4 KiB, as it is described.
+    fn described(spec: &MemorySpec) -> Option<Twins> {
+        let fast = spec.build(PageSize::FOUR_KIB, |_| Err::<String, _>("nothing to read")).ok()?;
+        let mut twins = Twins::new(fast.frames(), fast.max_order());
+        for (block, state) in fast.blocks().filter(|(_, state)| *state != BlockState::Free) {
+            twins.slow.set((block.first.0, block.order), state == BlockState::Unmovable);
+        }
+        Some(Twins { fast, ..twins })
     }
 
     /// One of the blocks given out that no reservation holds.
@@ -277,6 +288,33 @@ proptest! {
         for (order, number) in orders {
             twins.run(Op::Compact(order))?;
             twins.run(Op::Allocate(order))?;
+            twins.run(Op::Free(number))?;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: cases().div_ceil(8), failure_persistence: None, ..ProptestConfig::default()
+    })]
+
+    /// Memories of several times 512 frames, which searches for a block to clear pass over as wholes.
+    #[test]
+    fn compaction_of_large_memory(
+        frames in 1_000..4_000_u64, free in 0.05..0.7_f64, large in 0.0..1.0_f64, seed in any::<u64>(),
+        unmovable in 0.0..0.02_f64, scattered in any::<bool>(),
+        ops in prop::collection::vec((3..11_u32, 0..4_u32, any::<usize>()), 1..8),
+    ) {
+        let initial = Initial::Fragmented { fragmentation: vec![1.0, large, large / 2.0, large / 8.0], free };
+        let unmovable_order = if scattered { 0 } else { 6 };
+        let spec = MemorySpec {
+            initial, unmovable, unmovable_order, seed, max_order: Some(11), ..MemorySpec::empty(frames << 12)
+        };
+        let Some(mut twins) = Twins::described(&spec) else { return Ok(()) };
+        for (order, small, number) in ops {
+            twins.run(Op::Compact(order))?;
+            twins.run(Op::Allocate(order))?;
+            twins.run(Op::Allocate(small))?;
             twins.run(Op::Free(number))?;
         }
     }

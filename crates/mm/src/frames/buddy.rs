@@ -19,8 +19,8 @@
 //!
 //! State: per order one bit per block for free and one for used ones, and one bit per frame for unmovable blocks: 5
 //! bits per frame in all, 10 MiB for 64 GiB of 4 KiB frames, of which only what was ever touched is backed.
-//! Cost: all operations on one block take a constant number of steps per order they pass; `split` and `join` add the
-//! number of pieces / 64.
+//! Cost: all operations on one block take a constant number of steps per order they pass, and one for each 512
+//! frames; `split` and `join` add the number of pieces / 64.
 
 use super::bitmap::{Bitmap, IndexSet};
 use super::{Block, Frame, MAX_FRAMES, MAX_ORDER};
@@ -60,8 +60,13 @@ pub struct Buddy {
     pub(super) used: Vec<Bitmap>,
     /// First frames of the blocks given out that must not move.
     pub(super) unmovable: Bitmap,
-    pub(super) free_frames: u64,
+    free_frames: u64,
+    /// Free frames in each 2^[`REGION_ORDER`] frames, so that a search can pass over what is crowded.
+    pub(super) free_in: Vec<u16>,
 }
+
+/// log2 of the frames that are counted together: a huge page of 2 MiB.
+pub(super) const REGION_ORDER: u32 = 9;
 
 impl Buddy {
     /// A memory of `frames` frames, all free, with blocks of up to 2^`max_order`.
@@ -99,6 +104,7 @@ impl Buddy {
             used: orders.map(|order| Bitmap::new(frames >> order)).collect(),
             unmovable: Bitmap::new(frames),
             free_frames: 0,
+            free_in: vec![0; frames.div_ceil(1 << REGION_ORDER) as usize],
         }
     }
 
@@ -294,18 +300,35 @@ impl Buddy {
             self.free[half as usize].insert(first.0 >> half ^ 1);
         }
         self.used[order as usize].insert(first.0 >> order);
-        self.free_frames -= 1 << order;
+        self.count_free(first, order, false);
+    }
+
+    /// Takes a free block out of the lists, to be neither free nor given out.
+    pub(super) fn withdraw(&mut self, first: Frame, order: u32) {
+        self.free[order as usize].remove(first.0 >> order);
+        self.count_free(first, order, false);
     }
 
     /// Puts a block that is neither free nor given out among the free ones, merged as far as it goes.
     pub(super) fn put_free(&mut self, first: u64, order: u32) {
-        self.free_frames += 1 << order;
+        self.count_free(Frame(first), order, true);
         let (mut index, mut order) = (first >> order, order);
         while order < self.max_order && self.free[order as usize].remove(index ^ 1) {
             index >>= 1;
             order += 1;
         }
         self.free[order as usize].insert(index);
+    }
+
+    /// Counts the frames of a block as free, or no longer.
+    fn count_free(&mut self, first: Frame, order: u32, free: bool) {
+        let frames = 1 << order.min(REGION_ORDER);
+        let regions = (first.0 >> REGION_ORDER) as usize..;
+        for region in &mut self.free_in[regions][..1 << order.saturating_sub(REGION_ORDER)] {
+            *region = if free { *region + frames } else { *region - frames };
+        }
+        self.free_frames =
+            if free { self.free_frames + (1 << order) } else { self.free_frames - (1 << order) };
     }
 }
 
@@ -316,4 +339,66 @@ fn is_aligned(first: Frame, order: u32) -> bool {
 /// Numbers of the blocks of order `of` in the block of order `order` at `first`.
 pub(super) fn range_of(first: Frame, order: u32, of: u32) -> std::ops::Range<u64> {
     first.0 >> of..(first.0 + (1 << order)) >> of
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The blocks of one order that are free, by address.
+    fn free(memory: &Buddy, order: u32) -> Vec<u64> {
+        let blocks =
+            memory.blocks().filter(|(block, state)| block.order == order && *state == BlockState::Free);
+        blocks.map(|(block, _)| block.first.0).collect()
+    }
+
+    /// One page out of 2^10, as Karakostas 2016, section 4.5.2, tells it: a block of each lower order remains.
+    #[test]
+    fn karakostas_2016_remainders_of_a_split() {
+        let mut memory = Buddy::new(1 << 10, 10);
+        assert_eq!(memory.allocate(0), Some(Frame(0)));
+        for order in 0..10 {
+            assert_eq!(free(&memory, order), [1 << order]);
+        }
+        memory.free(Frame(0), 0);
+        assert_eq!(free(&memory, 10), [0]);
+    }
+
+    #[test]
+    fn memories_end_in_blocks_of_falling_order() {
+        let memory = Buddy::new(0b1_0110, 3);
+        assert_eq!((free(&memory, 3), free(&memory, 2), free(&memory, 1)), (vec![0, 8], vec![16], vec![20]));
+        assert_eq!(Buddy::new(0, 10).largest_free_order(), None);
+    }
+
+    #[test]
+    fn exhaustion_is_an_answer() {
+        let mut memory = Buddy::new(6, 20);
+        assert_eq!(memory.allocate(3), None);
+        assert_eq!(memory.allocate(u32::MAX), None);
+        assert_eq!(
+            (memory.allocate(2), memory.allocate(1), memory.allocate(0)),
+            (Some(Frame(0)), Some(Frame(4)), None)
+        );
+        assert!(!memory.allocate_at(Frame(6), 0) && !memory.allocate_at(Frame(8), 3));
+        assert!(!memory.join(Frame(0), 3) && !memory.join(Frame(8), 0));
+        assert_eq!((memory.compact(0), memory.compact(21), memory.unusable_index(0)), (None, None, 1.0));
+    }
+
+    #[test]
+    #[should_panic(expected = "no block of order 0 was given out at frame 1")]
+    fn a_frame_is_not_freed_twice() {
+        let mut memory = Buddy::new(8, 3);
+        assert!(memory.allocate_at(Frame(1), 0));
+        memory.free(Frame(1), 0);
+        memory.free(Frame(1), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "no block of order 1 was given out at frame 0")]
+    fn a_block_is_freed_as_it_was_given_out() {
+        let mut memory = Buddy::new(8, 3);
+        memory.allocate(2);
+        memory.free(Frame(0), 1);
+    }
 }

@@ -11,10 +11,11 @@
 //! at least as much, in an order that depends on where the scanners stood. Rule and cost are apart: the answer
 //! lists the moves, and the caller charges for them.
 //!
-//! Cost: a pass over the bits of the used blocks, about 2 bits per frame, whether it finds a candidate or not, and one
-//! allocation per move. A caller whose requests fail often should not compact for each: Linux defers it, too.
+//! Cost: a look at the number of free frames in each 512, the bits of those that may hold a cheaper candidate than
+//! the best so far, about 2 per frame, and one allocation per move. A caller whose requests fail often should not
+//! compact for each: Linux defers it, too.
 
-use super::buddy::range_of;
+use super::buddy::{REGION_ORDER, range_of};
 use super::{Block, Buddy, Frame};
 
 /// A block given out that changed its place.
@@ -64,21 +65,43 @@ impl Buddy {
         if order > self.max_order() || self.free_frames() < 1 << order {
             return None;
         }
+        // Free buddies are merged, so any block of the order above the largest free one has some used frame. No
+        // candidate is cheaper than one that has no more than that.
+        let least = 1 << (order - self.largest_free_order()? - 1);
         let mut best: Option<(u64, Block)> = None;
-        for index in 0..self.frames() >> order {
-            let block = Block { first: Frame(index << order), order };
+        // Candidates of less than a region are looked at only where the region has enough free frames.
+        let stretch = order.max(REGION_ORDER);
+        for start in (0..self.frames()).step_by(1 << stretch) {
             let bound = best.map_or(u64::MAX, |(frames, _)| frames);
-            let frames = self.used_in(block, bound);
-            // A block in which nothing begins is part of a larger one that was given out.
-            let cheaper = 0 < frames && frames < bound;
-            if cheaper && !self.has_unmovable(block) && self.fits_elsewhere(block) {
-                best = Some((frames, block));
-                if frames == 1 {
-                    break;
+            if self.least_used(start, order, stretch) >= bound {
+                continue;
+            }
+            let end = self.frames().min(start + (1 << stretch));
+            for index in start >> order..end >> order {
+                let block = Block { first: Frame(index << order), order };
+                if self.has_unmovable(block) {
+                    continue;
+                }
+                let bound = best.map_or(u64::MAX, |(frames, _)| frames);
+                let frames = self.used_in(block, bound);
+                // A block in which nothing begins is part of a larger one that was given out.
+                if 0 < frames && frames < bound && self.fits_elsewhere(block) {
+                    if frames == least {
+                        return Some(block);
+                    }
+                    best = Some((frames, block));
                 }
             }
         }
         best.map(|(_, block)| block)
+    }
+
+    /// No fewer frames are used in a block of `order` that lies in the 2^`stretch` frames at `start`.
+    fn least_used(&self, start: u64, order: u32, stretch: u32) -> u64 {
+        let regions = (start >> REGION_ORDER) as usize..((start + (1 << stretch)) >> REGION_ORDER) as usize;
+        let regions = &self.free_in[regions.start..regions.end.min(self.free_in.len())];
+        let free: u64 = regions.iter().map(|&frames| u64::from(frames)).sum();
+        (1_u64 << order).saturating_sub(free)
     }
 
     /// Frames in the blocks given out that lie in `block`; counting ends where `bound` is reached.
@@ -118,8 +141,7 @@ impl Buddy {
             let range = range_of(block.first, block.order, of);
             let inside: Vec<u64> = self.free[of as usize].bits().members(range).collect();
             for index in inside {
-                self.free[of as usize].remove(index);
-                self.free_frames -= 1 << of;
+                self.withdraw(Frame(index << of), of);
             }
         }
         let mut moves = Vec::new();
