@@ -140,6 +140,10 @@ pub struct Simulate {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
           conflicts_with_all = ["what_if", "command"])]
     pub quantum: Option<u64>,
+    /// With --quantum: pages of files that are mapped without the right to write are global, one TLB entry for all
+    /// processes that map them alike
+    #[arg(long, requires = "quantum")]
+    pub global_files: bool,
     /// Write the result here: to a name that ends in .html the report, in .json the data; may be given
     /// several times
     #[arg(short, long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -15,5 +15,5 @@ mod superpage;
 pub use kernel::{Account, Accounts, Kernel, KernelCosts, KernelCounts, ORDERS, PageTable, Remap};
 pub use mapping::{MappingId, MappingInfo};
 pub use policy::{Everything, Fault, OneMapping, PageSizePolicy, Scope, Small, Thp, ThpMode};
-pub use space::{AddressSpace, Change, HugeAdvice, Vma};
+pub use space::{AddressSpace, Change, FilePage, HugeAdvice, Vma};
 pub use superpage::Superpage;

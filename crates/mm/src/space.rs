@@ -36,6 +36,22 @@ pub struct Vma {
     pub advice: HugeAdvice,
     /// Offset in the file of the first byte, for files.
     pub file_offset: u64,
+    /// Whether its pages are those of a file: it maps one, and never had the right to write. Of what could be written,
+    /// a private mapping may have copies.
+    pub unwritten_file: bool,
+}
+
+/// A page that is a piece of a file. Where it is the same for two address spaces, so is its page-table entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilePage {
+    /// The file's path.
+    pub path: String,
+    /// Its GNU build-id, where it has one.
+    pub build_id: Option<String>,
+    /// Offset in it of the page's first byte.
+    pub offset: u64,
+    /// Access rights.
+    pub protection: Protection,
 }
 
 impl Vma {
@@ -156,6 +172,25 @@ impl AddressSpace {
         first < range.end && self.areas.range(first..range.end).any(|(_, vma)| vma.protection.execute)
     }
 
+    /// What a page that lies in these bytes holds, where all of it is one piece of a file, under the same rights, that
+    /// never could be written: see [`Vma::unwritten_file`].
+    pub fn file_page(&self, page: Range<u64>) -> Option<FilePage> {
+        let first = self.vma(VirtAddr(page.start)).filter(|vma| vma.unwritten_file)?;
+        let offset = first.file_offset + (page.start - first.start);
+        let mut end = first.end;
+        while end < page.end {
+            let next = self.areas.get(&end).filter(|vma| {
+                vma.unwritten_file
+                    && (vma.mapping, vma.protection) == (first.mapping, first.protection)
+                    && vma.file_offset == offset + (end - page.start)
+            })?;
+            end = next.end;
+        }
+        let info = self.info(first.mapping);
+        let (path, build_id) = (info.name.clone(), info.build_id.clone());
+        Some(FilePage { path, build_id, offset, protection: first.protection })
+    }
+
     /// Pages of size `page` inside `range` that have some byte of `mapping`. The range is of whole pages.
     pub fn pages_within(&self, mapping: MappingId, range: Range<u64>, page: PageSize) -> u64 {
         let first = self.vma(VirtAddr(range.start)).map_or(range.start, |vma| vma.start);
@@ -181,7 +216,10 @@ impl AddressSpace {
             }
             Event::Break { old_end, new_end } => self.set_break(old_end.0, new_end.0, changes),
             Event::Protect { start, bytes, protection } => {
-                self.change_areas(start.0, *bytes, |vma| vma.protection = *protection);
+                self.change_areas(start.0, *bytes, |vma| {
+                    vma.protection = *protection;
+                    vma.unwritten_file &= !protection.write;
+                });
                 flushed(start.0, *bytes, changes);
             }
             Event::Advise { start, bytes, advice } => self.advise(start.0, *bytes, *advice, changes),
@@ -197,6 +235,7 @@ impl AddressSpace {
         let mapping = self.name(new);
         self.unmap(start, end - start, changes);
         let file_offset = new.file.as_ref().map_or(0, |file| file.offset);
+        let of_file = matches!(new.kind, MappingKind::File | MappingKind::SharedFile) && new.file.is_some();
         self.insert(Vma {
             start,
             end,
@@ -205,6 +244,7 @@ impl AddressSpace {
             mapping,
             advice: HugeAdvice::None,
             file_offset,
+            unwritten_file: of_file && !new.protection.write,
         });
     }
 
@@ -230,7 +270,8 @@ impl AddressSpace {
         }
         if old == new {
             self.unmap(old_end, new_end - old_end, changes);
-            self.insert(Vma { start: old_end, end: new_end, ..pattern });
+            let file_offset = pattern.file_offset + (old_end - pattern.start);
+            self.insert(Vma { start: old_end, end: new_end, file_offset, ..pattern });
             return;
         }
         self.unmap(old, old_end - old, changes);

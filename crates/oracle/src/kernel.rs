@@ -24,6 +24,10 @@ pub struct Kernel {
     pub shifts: [u32; 2],
     /// Mapped pieces of 4 KiB: whether anonymous.
     pub mapped: BTreeMap<u64, bool>,
+    /// Access rights of those pieces, where they are not all: 2 to write, 1 to execute.
+    pub rights: BTreeMap<u64, u8>,
+    /// Of those pieces, the ones of files that never had the right to write: a file's number, and the piece of it.
+    pub files: BTreeMap<u64, (u64, u64)>,
     /// Base pages backed by memory because something touched them.
     pub touched: BTreeSet<u64>,
     /// Blocks mapped by one huge page.
@@ -39,6 +43,8 @@ impl Kernel {
             paging,
             shifts,
             mapped: BTreeMap::new(),
+            rights: BTreeMap::new(),
+            files: BTreeMap::new(),
             touched: BTreeSet::new(),
             huge: BTreeSet::new(),
             faults: 0,
@@ -66,12 +72,35 @@ impl Kernel {
                 let pieces = pages.start * self.pieces()..pages.end * self.pieces();
                 let anonymous =
                     self.mapped.range(pieces.clone()).filter(|(_, anonymous)| **anonymous).count();
-                if anonymous as u64 == pieces.end - pieces.start {
+                let alike = pieces.clone().all(|piece| self.rights_of(piece) == self.rights_of(pieces.start));
+                if alike && anonymous as u64 == pieces.end - pieces.start {
                     self.huge.insert(block);
                 }
             }
         }
         self.size(page)
+    }
+
+    fn rights_of(&self, piece: u64) -> u8 {
+        self.rights.get(&piece).copied().unwrap_or(3)
+    }
+
+    /// What base page `page` holds, if all of it is one piece of a file that never could be written: the file, the
+    /// first 4 KiB of it, the rights.
+    pub fn file_page(&self, page: u64) -> Option<(u64, u64, u8)> {
+        let start = page * self.pieces();
+        let &(file, offset) = self.files.get(&start)?;
+        let rights = self.rights_of(start);
+        let same = |at: u64| {
+            self.files.get(&(start + at)) == Some(&(file, offset + at))
+                && self.rights_of(start + at) == rights
+        };
+        (0..self.pieces()).all(same).then_some((file, offset, rights))
+    }
+
+    /// Base pages that hold some of the pieces of 4 KiB `[start, end)`.
+    pub fn pages_of(&self, start: u64, end: u64) -> std::ops::Range<u64> {
+        start / self.pieces()..end.div_ceil(self.pieces())
     }
 
     /// log2 of the size at which base page `page` is mapped.
@@ -103,8 +132,7 @@ impl Kernel {
     /// Translations that go when the pieces of 4 KiB `[start, end)` lose their memory or their rights: (log2 of size,
     /// page number). Huge pages covered in part become base pages. `mapped` is as it is afterwards.
     pub fn invalidate(&mut self, start: u64, end: u64, gone: bool) -> Vec<(u32, u64)> {
-        let affected: Vec<u64> =
-            self.touched.range(start / self.pieces()..end.div_ceil(self.pieces())).copied().collect();
+        let affected: Vec<u64> = self.touched.range(self.pages_of(start, end)).copied().collect();
         let mut dropped: BTreeSet<(u32, u64)> = affected
             .iter()
             .map(|&page| {

@@ -15,7 +15,7 @@ mod table;
 
 pub use frames::{Frames, ReservationList, Reserved};
 pub use kernel::{Kernel, Paging};
-pub use machine::{Array, Cache, Counts, Machine, Prefetch};
+pub use machine::{Array, Cache, Content, Counts, Globals, Machine, Prefetch};
 pub use memory::{Memories, Memory};
 pub use nested::Nested;
 pub use replacement::Replacing;

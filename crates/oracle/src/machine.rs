@@ -2,7 +2,7 @@
 
 use crate::{Memories, Nested, Replacing, Table};
 use pagewalk_units::Kind;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One TLB array.
 #[derive(Clone, Debug)]
@@ -152,10 +152,27 @@ pub struct Machine {
     pub counts: Counts,
     /// The address space that runs.
     pub space: u64,
+    /// Global pages.
+    pub globals: Globals,
 }
 
+/// Base pages whose entries all address spaces share that have the same there.
+#[derive(Clone, Debug, Default)]
+pub struct Globals {
+    /// log2 of their bytes.
+    pub shift: u32,
+    /// By number: what it holds, and the spaces that use it.
+    pub pages: BTreeMap<u64, (Content, BTreeSet<u64>)>,
+}
+
+/// What a global page holds: see [`crate::Kernel::file_page`].
+pub type Content = (u64, u64, u8);
+
 /// Where keys carry the address space.
-pub(crate) const SPACE: u32 = 58;
+pub(crate) const SPACE: u32 = 57;
+
+/// Instead of a space, in keys of global pages.
+const GLOBAL: u64 = 64;
 
 /// A page's number and log2 of its size.
 fn page_of(key: u64) -> (u64, u32) {
@@ -165,7 +182,36 @@ fn page_of(key: u64) -> (u64, u32) {
 impl Machine {
     /// What arrays call a page of the space that runs: 64 times its number plus log2 of its size, and the space.
     pub fn key(&self, shift: u32, number: u64) -> u64 {
+        let global = shift == self.globals.shift && self.global(number).is_some();
+        let space = if global { GLOBAL } else { self.space };
+        (space << SPACE) + number * 64 + u64::from(shift)
+    }
+
+    /// What tables call it.
+    fn table_key(&self, shift: u32, number: u64) -> u64 {
         (self.space << SPACE) + number * 64 + u64::from(shift)
+    }
+
+    /// What the global page holds that the space that runs uses here.
+    pub fn global(&self, page: u64) -> Option<Content> {
+        let (content, users) = self.globals.pages.get(&page)?;
+        users.contains(&self.space).then_some(*content)
+    }
+
+    /// The space that runs has this here: it uses a global page, if that holds the same.
+    pub fn share(&mut self, page: u64, content: Content) {
+        let (holds, users) = self.globals.pages.entry(page).or_insert((content, BTreeSet::new()));
+        if *holds == content {
+            users.insert(self.space);
+        }
+    }
+
+    /// The space that runs uses it no longer.
+    pub fn leave(&mut self, page: u64) {
+        if let Some((_, users)) = self.globals.pages.get_mut(&page) {
+            users.remove(&self.space);
+        }
+        self.globals.pages.retain(|_, (_, users)| !users.is_empty());
     }
 
     /// Drops everything of a space.
@@ -289,7 +335,7 @@ impl Machine {
         let Some(gone) = self.arrays[at].held.fill(number, key) else { return };
         let (_, shift) = page_of(gone);
         // The arrays of the nearest level below, kind by kind, that hold such pages.
-        let mut heirs = std::collections::BTreeSet::new();
+        let mut heirs = BTreeSet::new();
         for served in (0..3).filter(|&served| self.arrays[at].takes(served, shift)) {
             let below =
                 self.arrays.iter().filter(|a| a.level > self.arrays[at].level && a.takes(served, shift));
@@ -306,7 +352,7 @@ impl Machine {
 
     /// Walks; returns the page-table entries read and their cycles.
     fn walk(&mut self, address: u64, shift: u32) -> (u64, u64) {
-        let key = self.key(shift, address >> shift);
+        let key = self.table_key(shift, address >> shift);
         let mut entries = self.table.reads(address, shift, key);
         for cache in &mut self.caches {
             if cache.shift <= shift {
@@ -354,6 +400,7 @@ impl Machine {
                 prefetch.held.remove(number, key);
             }
         }
+        let key = self.table_key(shift, number);
         self.table.drop_page(key);
     }
 

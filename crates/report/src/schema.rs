@@ -333,8 +333,8 @@ pub struct ReachPoint {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WhatIf {
     /// `baseline`, `all_4k`, `thp`, `all_2m`, `mapping_2m`, `double_tlb`, `perfect_tlb`; where processes take turns
-    /// `flush`, `identifiers`, `alone`; on several cores `private`, `shared`, `one_core`. Ids keep these names on
-    /// machines with other pages than 4K and 2M: `page_size` says them.
+    /// `flush`, `identifiers`, `global` or `no_global`, `alone`; on several cores `private`, `shared`, `one_core`. Ids
+    /// keep these names on machines with other pages than 4K and 2M: `page_size` says them.
     pub id: String,
     /// For people, such as `[heap] alone on 2 MB pages`.
     pub title: String,

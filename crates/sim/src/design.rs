@@ -197,15 +197,17 @@ impl Design {
         page: u32,
     ) -> Option<WalkCost> {
         let (held, number, size) = self.mapped(store, page);
+        let asid = store.asid_of(held);
         let mapped = self.page_size(store, page);
         let address = store.address(store.pages[page as usize].vpn);
         self.counts.first_level[class][size] += 1;
-        let served = self.lower.look_up(kind, address, self.sizes[size]);
+        let served = self.lower.look_up(kind, asid, address, self.sizes[size]);
         let reached_last = served == Filled::Walk || served == Filled::Level(self.last_level);
         if let (Some(reach), true) = (&mut self.reach, reached_last) {
             reach.touch(held, number);
         }
-        let prefetched = served == Filled::Walk && self.claim_prefetched(kind, number, self.sizes[size]);
+        let prefetched =
+            served == Filled::Walk && self.claim_prefetched(kind, asid, number, self.sizes[size]);
         let read = match served {
             Filled::Walk if !prefetched => {
                 let cost = self.walk(address, self.sizes[mapped]);
@@ -225,12 +227,12 @@ impl Design {
                 self.lower.receive(self.first[array].index, asid, number, self.sizes[size]);
             }
         }
-        self.lower.fill(kind, address, self.sizes[size], served);
+        self.lower.fill(kind, asid, address, self.sizes[size], served);
         if served == Filled::Walk && !self.prefetchers.is_empty() {
             self.prefetch_next(store, space, kind, number, self.sizes[size]);
         }
         let (size, mapped) = (self.sizes[size], self.sizes[mapped]);
-        self.siblings.miss(Miss { class, kind, held, number, size, mapped, address });
+        self.siblings.miss(Miss { class, kind, held, asid, number, size, mapped, address });
         read
     }
 
@@ -280,20 +282,21 @@ impl Design {
 
     fn invalidate_entry(&mut self, store: &mut PageStore, page: u32) {
         let (held, number, size) = self.mapped(store, page);
+        let asid = store.asid_of(held);
         let mut arrays: Vec<usize> = self.array.iter().filter_map(|sizes| sizes[size]).collect();
         arrays.dedup();
         for array in arrays {
             self.first[array].remove(store, self.bit, held, number);
         }
-        self.lower.invalidate(number, self.sizes[size]);
+        self.lower.invalidate(asid, number, self.sizes[size]);
         self.walker.invalidate_page(number, self.sizes[size]);
         for prefetcher in &mut self.prefetchers {
-            prefetcher.invalidate(number, self.sizes[size]);
+            prefetcher.invalidate(asid, number, self.sizes[size]);
         }
         if let Some(reach) = &mut self.reach {
             reach.invalidate(held, number);
         }
-        self.siblings.invalidate(held, number, self.sizes[size]);
+        self.siblings.invalidate(held, asid, number, self.sizes[size]);
     }
 
     /// A copy of this design as design `bit` under another policy, with the same pages in its TLBs.

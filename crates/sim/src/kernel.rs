@@ -47,11 +47,20 @@ impl Follower {
 impl<O: WalkObserver> Pass<O> {
     /// First touch of a page: the policies decide.
     pub(crate) fn fault(&mut self, vpn: u64) -> u32 {
+        self.pages_touched += 1;
+        if let Some(page) = self.share(vpn) {
+            return page;
+        }
+        let page = self.add_page(vpn);
+        self.counts_of(self.store.pages[page as usize].mapping).pages_touched += 1;
+        page
+    }
+
+    /// A page of its own for the space that runs.
+    pub(crate) fn add_page(&mut self, vpn: u64) -> u32 {
         let named = self.space.mapping_of(self.store.bytes_of(vpn));
         let mapping = self.kernel_huge_page_at(vpn).unwrap_or(named);
-        let page = self.store.add_page(vpn, mapping, self.instructions);
-        self.pages_touched += 1;
-        self.counts_of(mapping).pages_touched += 1;
+        let page = self.store.add_page(self.store.asid, vpn, mapping, self.instructions);
         let id = self.store.pages[page as usize].unit;
         if self.store.units[id as usize].pages_peak == 1 {
             self.store.units[id as usize].extent =
@@ -128,13 +137,15 @@ impl<O: WalkObserver> Pass<O> {
         // A change is of whole 4 KiB pages.
         let range = start.0 & !(PAGE_BYTES - 1)..(last | (PAGE_BYTES - 1)) + 1;
         self.split_at_ends(&range);
-        if matches!(change, Change::Gone { .. }) {
-            for page in pages {
-                let bytes = self.store.bytes_of(self.store.pages[page as usize].vpn);
-                let covered = range.start <= bytes.start && bytes.end <= range.end;
-                if covered || self.space.vma_within(bytes).is_none() {
-                    self.retire(page);
-                }
+        for page in pages {
+            let bytes = self.store.bytes_of(self.store.pages[page as usize].vpn);
+            let covered = range.start <= bytes.start && bytes.end <= range.end;
+            let gone =
+                matches!(change, Change::Gone { .. }) && (covered || self.space.vma_within(bytes).is_none());
+            if self.store.is_global(page) {
+                self.change_global(page, gone);
+            } else if gone {
+                self.retire(page);
             }
         }
     }
@@ -178,7 +189,7 @@ impl<O: WalkObserver> Pass<O> {
     }
 
     /// Moves a page's counts to its mapping and forgets it.
-    fn retire(&mut self, page: u32) {
+    pub(crate) fn retire(&mut self, page: u32) {
         let gone = self.store.pages[page as usize];
         let tally = self.store.tallies[page as usize];
         add_tally(self.counts_of(gone.mapping), &tally);

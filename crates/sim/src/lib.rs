@@ -27,6 +27,7 @@ mod expand;
 mod fetch;
 mod first_level;
 mod front;
+mod global;
 mod held;
 mod host;
 mod kernel;

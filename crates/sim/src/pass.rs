@@ -30,6 +30,9 @@ pub enum PassError {
         "machine `{0}` has tables or caches in memory (hashed, nested, [[cache]]): it can have one core only"
     )]
     OneCore(String),
+    /// A design whose policy leaves no base page that could be global.
+    #[error("`{0}` maps everything by huge pages: global pages are base pages")]
+    HugeGlobals(String),
     /// Machines with different pages: each kind needs a pass of its own.
     #[error("machine `{machine}` has pages of {its}, `{other}` of {others}: one pass can have one kind")]
     Paging {

@@ -4,13 +4,16 @@ use crate::design::{Design, HUGE};
 use crate::held::Held;
 use crate::store::{CLASSES, PageStore};
 use pagewalk_mm::AddressSpace;
+use pagewalk_translate::Asid;
 use pagewalk_units::{Kind, PageSize, VirtAddr};
 
 impl Design {
     /// Whether a page that every level missed is in a prefetch buffer; it is taken out.
-    pub(crate) fn claim_prefetched(&mut self, kind: Kind, number: u64, size: PageSize) -> bool {
+    pub(crate) fn claim_prefetched(&mut self, kind: Kind, asid: Asid, number: u64, size: PageSize) -> bool {
         let mut prefetchers = self.prefetchers.iter_mut();
-        prefetchers.find(|p| p.takes(kind, size)).is_some_and(|prefetcher| prefetcher.claim(number, size))
+        prefetchers
+            .find(|p| p.takes(kind, size))
+            .is_some_and(|prefetcher| prefetcher.claim(asid, number, size))
     }
 
     /// After a walk, or a hit in a buffer: fetches the page that follows, where that is due.
@@ -25,8 +28,9 @@ impl Design {
         let Some(at) = self.prefetchers.iter().position(|p| p.takes(kind, size)) else { return };
         let vpn = (number + 1) << (size.shift() - store.paging.base().shift());
         let Some((held, number, size)) = self.mapped_at(store, space, vpn) else { return };
+        let asid = store.asid_of(held);
         let array = self.prefetchers[at].array;
-        if self.prefetchers[at].wants(number, self.sizes[size])
+        if self.prefetchers[at].wants(asid, number, self.sizes[size])
             && !self.holds(store, array, held, number, size)
         {
             let address = VirtAddr(number << self.sizes[size].shift());
@@ -35,7 +39,7 @@ impl Design {
                 Held::Unit(_) | Held::Block(_) => HUGE,
             };
             let read = self.walk(address, self.sizes[mapped]).references;
-            self.prefetchers[at].put(number, self.sizes[size], read);
+            self.prefetchers[at].put(asid, number, self.sizes[size], read);
         }
     }
 
@@ -68,7 +72,7 @@ impl Design {
     /// Whether the machine's array `array` holds a page.
     fn holds(&self, store: &PageStore, array: usize, held: Held, number: u64, size: usize) -> bool {
         let Some(first) = self.first.iter().position(|first| first.index == array) else {
-            return self.lower.holds(array, number, self.sizes[size]);
+            return self.lower.holds(array, store.asid_of(held), number, self.sizes[size]);
         };
         let served = (0..CLASSES).find(|&class| self.array[class][size] == Some(first));
         served.is_some_and(|class| crate::first_level::resident(store, held, class) & self.mask() != 0)

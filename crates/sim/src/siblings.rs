@@ -20,6 +20,7 @@ pub(crate) struct Miss {
     pub class: usize,
     pub kind: Kind,
     pub held: Held,
+    pub asid: Asid,
     /// The page number at its size.
     pub number: u64,
     pub size: PageSize,
@@ -121,11 +122,11 @@ impl Siblings {
     }
 
     /// Drops a translation from all of them.
-    pub fn invalidate(&mut self, held: Held, number: u64, size: PageSize) {
+    pub fn invalidate(&mut self, held: Held, asid: Asid, number: u64, size: PageSize) {
         self.family.invalidate(held, number);
         for sibling in &mut self.all {
             if let Some(lower) = &mut sibling.lower {
-                lower.invalidate(number, size);
+                lower.invalidate(asid, number, size);
             }
             sibling.walker.invalidate_page(number, size);
         }
@@ -133,10 +134,7 @@ impl Siblings {
 
     /// Another address space runs.
     pub fn enter(&mut self, asid: Asid) {
-        for sibling in &mut self.all {
-            sibling.walker.enter(asid);
-            sibling.lower.iter_mut().for_each(|lower| lower.enter(asid));
-        }
+        self.all.iter_mut().for_each(|sibling| sibling.walker.enter(asid));
     }
 
     /// Drops everything of an address space; `gone`: what first levels hold of it.
@@ -191,8 +189,8 @@ impl Sibling {
     /// Serves a first-level miss in lower levels of its own, if it has some.
     fn serve(&mut self, miss: Miss) {
         let Some(lower) = &mut self.lower else { return };
-        let served = lower.look_up(miss.kind, miss.address, miss.size);
-        lower.fill(miss.kind, miss.address, miss.size, served);
+        let served = lower.look_up(miss.kind, miss.asid, miss.address, miss.size);
+        lower.fill(miss.kind, miss.asid, miss.address, miss.size, served);
         if served == Filled::Walk {
             self.walk(miss);
         }

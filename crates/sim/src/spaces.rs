@@ -2,6 +2,7 @@
 //!
 //! Pages, units and blocks of all spaces lie in one store, each under its own page number with its space's identifier
 //! added; so first levels hold pages of several spaces at once and still find only those of the space that runs.
+//! Pages that all share are in `global.rs`.
 
 use crate::attribution::{MappingCounts, NoObserver, WalkObserver};
 use crate::design::Design;
@@ -160,9 +161,7 @@ impl Design {
         if let Some(loser) = self.identifiers.assign(asid) {
             self.flush(store, loser);
         }
-        self.lower.enter(asid);
         self.walker.enter(asid);
-        self.prefetchers.iter_mut().for_each(|prefetcher| prefetcher.enter(asid));
         self.siblings.enter(asid);
     }
 

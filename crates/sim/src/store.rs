@@ -12,6 +12,7 @@
 
 use crate::design::{HUGE, SMALL};
 use crate::front::{Front, SLOTS};
+use crate::global::Globals;
 use crate::held::Held;
 use pagewalk_mm::MappingId;
 use pagewalk_translate::Asid;
@@ -111,6 +112,8 @@ pub(crate) struct PageStore {
     /// The address space that runs.
     pub asid: Asid,
     pub front: Front,
+    /// Pages under [`Asid::GLOBAL`], where the pass has some.
+    pub globals: Option<Globals>,
     /// Designs that map every block as one huge page.
     pub block_designs: u64,
     page_ids: FxHashMap<Key, u32>,
@@ -157,6 +160,7 @@ impl PageStore {
             unit_stamps: Default::default(),
             now: 0,
             front: Front::new(),
+            globals: None,
             block_designs: 0,
             page_ids: FxHashMap::default(),
             unit_ids: FxHashMap::default(),
@@ -189,6 +193,7 @@ impl PageStore {
     }
 
     /// The address space of what an array holds.
+    #[inline]
     pub fn asid_of(&self, held: Held) -> Asid {
         let unit = match held {
             Held::Page(id) => self.pages[id as usize].unit,
@@ -289,9 +294,9 @@ impl PageStore {
         units.iter().map(|&unit| self.unit_stamp(unit, class)).max().unwrap_or(0)
     }
 
-    /// A new page of `mapping`, in a unit that may be new too.
-    pub fn add_page(&mut self, vpn: u64, mapping: MappingId, instructions: u64) -> u32 {
-        let unit = self.unit_of(self.block_number(vpn), mapping, instructions);
+    /// A new page of `mapping` under `asid`, in a unit that may be new too.
+    pub fn add_page(&mut self, asid: Asid, vpn: u64, mapping: MappingId, instructions: u64) -> u32 {
+        let unit = self.unit_of(asid, self.block_number(vpn), mapping, instructions);
         let of = &mut self.units[unit as usize];
         of.pages += 1;
         of.pages_peak = of.pages_peak.max(of.pages);
@@ -305,19 +310,29 @@ impl PageStore {
         let id = place(&mut self.pages, &mut self.free_pages, page);
         self.tallies.resize(self.pages.len(), Tally::default());
         self.tallies[id as usize] = Tally::default();
-        self.page_ids.insert(Key::new(self.asid, vpn), id);
+        self.name(asid, vpn, id);
         id
     }
 
-    fn unit_of(&mut self, number: u64, mapping: MappingId, born: u64) -> u32 {
-        let key = (Key::new(self.asid, number), mapping);
+    /// From now on `page` is what `asid` has at `vpn`.
+    pub fn name(&mut self, asid: Asid, vpn: u64, page: u32) {
+        self.page_ids.insert(Key::new(asid, vpn), page);
+    }
+
+    /// From now on `asid` has nothing at `vpn`.
+    pub fn unname(&mut self, asid: Asid, vpn: u64) {
+        self.page_ids.remove(&Key::new(asid, vpn));
+    }
+
+    fn unit_of(&mut self, asid: Asid, number: u64, mapping: MappingId, born: u64) -> u32 {
+        let key = (Key::new(asid, number), mapping);
         if let Some(&id) = self.unit_ids.get(&key) {
             return id;
         }
-        let block = self.block_of(number);
+        let block = self.block_of(asid, number);
         let unit = Unit {
             number,
-            asid: self.asid,
+            asid,
             mapping,
             block,
             resident: [0; CLASSES],
@@ -338,8 +353,8 @@ impl PageStore {
         id
     }
 
-    fn block_of(&mut self, number: u64) -> u32 {
-        let key = Key::new(self.asid, number);
+    fn block_of(&mut self, asid: Asid, number: u64) -> u32 {
+        let key = Key::new(asid, number);
         if let Some(&id) = self.block_ids.get(&key) {
             return id;
         }
@@ -360,7 +375,7 @@ impl PageStore {
     pub fn remove_page(&mut self, page: u32) {
         let (vpn, unit) = (self.pages[page as usize].vpn, self.pages[page as usize].unit);
         debug_assert_eq!(self.pages[page as usize].resident, [0; CLASSES]);
-        self.page_ids.remove(&Key::new(self.asid, vpn));
+        self.unname(self.units[unit as usize].asid, vpn);
         self.free_pages.push(page);
         let unit = &mut self.units[unit as usize];
         unit.pages -= 1;

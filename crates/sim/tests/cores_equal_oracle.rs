@@ -67,7 +67,8 @@ fn check(seed: u64) {
     let mut random = Random::new(seed);
     let pages = random::pages(&mut random);
     let (cores, threads) = (1 + random.below(4) as usize, 1 + random.below(5));
-    let program = random::program(&mut random, true);
+    let libraries = random::libraries(&mut random);
+    let program = random::program(&mut random, true, &libraries);
     let pagings: [(Paging, Arc<dyn PageSizePolicy>); 3] = [
         (Paging::Small, Arc::new(Small)),
         (Paging::Everything, Arc::new(Everything)),

@@ -12,7 +12,7 @@ use pagewalk_sim::{DesignSpec, NoObserver, Pass};
 use pagewalk_trace::Event;
 use pagewalk_translate::MachineSpec;
 use proptest::prelude::*;
-use random::{Op, Random, cases};
+use random::{Op, Program, Random, cases};
 use siblings::sibling;
 use slow::{Slow, feed};
 use std::sync::Arc;
@@ -25,7 +25,8 @@ fn check(seed: u64) {
         let first = random.of(&[0, 0, 1]);
         machines.push(sibling(&mut random, i, pages, &machines[first].clone()));
     }
-    let program = random::program(&mut random, true);
+    let libraries = random::libraries(&mut random);
+    let program = random::program(&mut random, true, &libraries);
     let pagings: [(Paging, Arc<dyn PageSizePolicy>); 3] = [
         (Paging::Small, Arc::new(Small)),
         (Paging::Everything, Arc::new(Everything)),
@@ -70,9 +71,11 @@ proptest! {
 #[test]
 fn events_reach_both_sides() {
     let mut random = Random::new(7);
-    let program = random::program(&mut random, true);
-    let events: Vec<Event> =
-        program.ops.iter().filter(|op| !matches!(op, Op::Run { .. })).map(Op::event).collect();
+    let libraries = random::libraries(&mut random);
+    let programs: Vec<Program> = (0..5).map(|_| random::program(&mut random, true, &libraries)).collect();
+    let ops = programs.iter().flat_map(|program| &program.ops);
+    let events: Vec<Event> = ops.filter(|op| !matches!(op, Op::Run { .. })).map(Op::event).collect();
     assert!(events.iter().any(|event| matches!(event, Event::Unmap { .. })));
     assert!(events.iter().any(|event| matches!(event, Event::Advise { .. })));
+    assert!(events.iter().any(|event| matches!(event, Event::Map(mapping) if mapping.file.is_some())));
 }

@@ -25,7 +25,8 @@ fn check_whole_runs(seed: u64) {
     let mut random = Random::new(seed);
     let pages = random::pages(&mut random);
     let machine = random::machine(&mut random, 0, pages);
-    let program = random::program(&mut random, true);
+    let libraries = random::libraries(&mut random);
+    let program = random::program(&mut random, true, &libraries);
     let mode = [ThpMode::Never, ThpMode::Madvise, ThpMode::Always][random.below(3) as usize];
     let mut profile = Profile::new(std::slice::from_ref(&machine), mode, true).unwrap();
     feed(&mut profile, &program, &mut random);
@@ -52,7 +53,7 @@ fn check_candidate(seed: u64) {
     let mut random = Random::new(seed);
     let pages = random::pages(&mut random);
     let machine = random::machine(&mut random, 0, pages);
-    let program = random::program(&mut random, false);
+    let program = random::program(&mut random, false, &[]);
     let mut profile = Profile::new(std::slice::from_ref(&machine), ThpMode::Never, true).unwrap();
     profile = profile.with_first_look(1 + random.below(1000));
     feed(&mut profile, &program, &mut random);
@@ -96,7 +97,8 @@ fn check_formats(seed: u64) {
             random::machine(&mut random, index, pages)
         })
         .collect();
-    let program = random::program(&mut random, true);
+    let libraries = random::libraries(&mut random);
+    let program = random::program(&mut random, true, &libraries);
     let mut profile = Profile::new(&machines, ThpMode::Always, false).unwrap();
     feed(&mut profile, &program, &mut random);
     let together: Vec<_> = profile.finish().machines().to_vec();
@@ -130,7 +132,7 @@ proptest! {
 fn candidates_are_found() {
     let mut random = Random::new(3);
     let machine = pagewalk_sim::Library::get("skylake_sp").unwrap();
-    let program = random::program(&mut random, false);
+    let program = random::program(&mut random, false, &[]);
     let mut profile = Profile::new(&[machine], ThpMode::Never, true).unwrap().with_first_look(50);
     feed(&mut profile, &program, &mut random);
     let alternatives = profile.finish().alternatives();
@@ -141,7 +143,8 @@ fn candidates_are_found() {
 fn the_machines_own_size_lies_on_the_reach_curve() {
     let mut random = Random::new(11);
     let machine = pagewalk_sim::Library::get("skylake_sp").unwrap();
-    let program = random::program(&mut random, true);
+    let libraries = random::libraries(&mut random);
+    let program = random::program(&mut random, true, &libraries);
     let mut profile = Profile::new(&[machine], ThpMode::Never, true).unwrap();
     feed(&mut profile, &program, &mut random);
     let findings = profile.finish();

@@ -1,5 +1,5 @@
 //! Several address spaces on one processor against the slow models of `oracle`: all counters, with switches at random
-//! places, on machines with and without address-space identifiers.
+//! places, on machines with and without address-space identifiers, with and without global pages.
 
 mod equal;
 mod random;
@@ -27,8 +27,8 @@ struct Spaces {
 }
 
 impl Spaces {
-    fn new(machine: &MachineSpec, paging: Paging, spaces: usize) -> Spaces {
-        let slow = Slow::new(machine, paging);
+    fn new(machine: &MachineSpec, paging: Paging, spaces: usize, global_files: bool) -> Spaces {
+        let slow = Slow { global_files, ..Slow::new(machine, paging) };
         let kernels = vec![slow.kernel.clone(); spaces];
         // Without identifiers, only the space that runs has entries.
         let mut holders = vec![None; machine.asids.max(1) as usize];
@@ -58,11 +58,16 @@ fn check(seed: u64) {
     let mut random = Random::new(seed);
     let pages = random::pages(&mut random);
     let spaces = 2 + random.below(3) as usize;
-    let programs: Vec<Program> = (0..spaces).map(|_| random::program(&mut random, true)).collect();
+    let libraries = random::libraries(&mut random);
+    let programs: Vec<Program> =
+        (0..spaces).map(|_| random::program(&mut random, true, &libraries)).collect();
+    // Global pages are base pages: not those of `Everything`.
+    let global_files = random.below(3) > 0;
+    let policies = if global_files { 2 } else { 3 };
     let pagings: [(Paging, Arc<dyn PageSizePolicy>); 3] = [
         (Paging::Small, Arc::new(Small)),
-        (Paging::Everything, Arc::new(Everything)),
         (Paging::Thp, Arc::new(Thp { mode: ThpMode::Always })),
+        (Paging::Everything, Arc::new(Everything)),
     ];
     let (mut specs, mut slows) = (Vec::new(), Vec::new());
     let mut machines: Vec<(MachineSpec, usize)> = Vec::new();
@@ -71,7 +76,7 @@ fn check(seed: u64) {
             0..3 => {
                 let machine = random::machine(&mut random, index, pages);
                 let asids = random.below(4) as u32;
-                (MachineSpec { asids, ..machine }, random.below(3) as usize)
+                (MachineSpec { asids, ..machine }, random.below(policies) as usize)
             }
             _ => {
                 let (first, paging) = machines[random.below(2) as usize].clone();
@@ -82,10 +87,13 @@ fn check(seed: u64) {
         machines.push((machine.clone(), paging));
         let (paging, policy) = &pagings[paging];
         let name = format!("{} {paging:?} {} identifiers", machine.name, machine.asids);
-        slows.push(Spaces::new(&machine, *paging, spaces));
+        slows.push(Spaces::new(&machine, *paging, spaces, global_files));
         specs.push(DesignSpec { name, machine, policy: Arc::clone(policy), reach: None });
     }
     let mut pass = Pass::new(specs, NoObserver).unwrap();
+    if global_files {
+        pass = pass.with_global_files().unwrap();
+    }
     let mut done = vec![0; spaces];
     while (0..spaces).any(|space| done[space] < programs[space].ops.len()) {
         let space = random.below(spaces as u64) as usize;

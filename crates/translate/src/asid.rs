@@ -1,16 +1,21 @@
 //! Address-space identifiers.
 
 /// Which address space a TLB entry translates for. Entries of several may be held at one time; only those of the space
-/// that runs are found.
+/// that runs are found, and global ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Asid(u8);
 
-/// Where keys carry it: above page numbers, their sizes, and the prefixes that walk caches hold.
-const SHIFT: u32 = u64::BITS - 6;
+/// Where keys carry it: above page numbers with their sizes, and the prefixes that walk caches hold. Of the 57 bits of
+/// an address that is referenced, 45 at most number a page.
+const SHIFT: u32 = u64::BITS - 7;
 
 impl Asid {
     /// So many there are: 0 to one below.
     pub const COUNT: u32 = 1 << 6;
+
+    /// Instead of an address space's: what translates for all that map a page alike, and stays at switches. Entries
+    /// with the bit G of x86, or without nG of Arm.
+    pub const GLOBAL: Asid = Asid(Asid::COUNT as u8);
 
     /// The identifier with this number; `None` where there is none.
     pub fn new(number: u32) -> Option<Asid> {

@@ -40,8 +40,6 @@ pub struct LowerLevels {
     last_level: u8,
     /// Who receives the victims of whom.
     receivers: Vec<Receiver>,
-    /// The address space that runs.
-    asid: Asid,
 }
 
 #[derive(Clone, Debug)]
@@ -140,12 +138,7 @@ impl LowerLevels {
                 receivers.extend((sizes != 0).then_some(Receiver { from, sizes, to }));
             }
         }
-        LowerLevels { arrays, last_level: machine.last_level(), receivers, asid: Asid::default() }
-    }
-
-    /// From now on pages are those of this address space.
-    pub fn enter(&mut self, asid: Asid) {
-        self.asid = asid;
+        LowerLevels { arrays, last_level: machine.last_level(), receivers }
     }
 
     /// Exchanges the arrays that all cores share with those of another core of the same machine.
@@ -162,8 +155,8 @@ impl LowerLevels {
         }
     }
 
-    /// Looks a page that missed the first level up, level by level. [`LowerLevels::fill`] is due then.
-    pub fn look_up(&mut self, kind: Kind, address: VirtAddr, size: PageSize) -> Filled {
+    /// Looks a page of `asid` that missed the first level up, level by level. [`LowerLevels::fill`] is due then.
+    pub fn look_up(&mut self, kind: Kind, asid: Asid, address: VirtAddr, size: PageSize) -> Filled {
         let mut found = None;
         for lower in &mut self.arrays {
             if found.is_some_and(|level| lower.level > level) {
@@ -173,7 +166,7 @@ impl LowerLevels {
                 continue;
             }
             lower.counts.lookups += 1;
-            let (number, key) = lower.entry(self.asid, size.number(address), size);
+            let (number, key) = lower.entry(asid, size.number(address), size);
             let hit = lower.holds(size)
                 && if lower.takes_victims(kind, size) {
                     lower.array.remove(number, key)
@@ -190,7 +183,7 @@ impl LowerLevels {
 
     /// Fills what lies above a hit, or everything after a walk. Where the first level has an array for the page, its
     /// victim comes first: see [`LowerLevels::receive`].
-    pub fn fill(&mut self, kind: Kind, address: VirtAddr, size: PageSize, served: Filled) {
+    pub fn fill(&mut self, kind: Kind, asid: Asid, address: VirtAddr, size: PageSize, served: Filled) {
         let below = match served {
             Filled::Level(2) => return,
             Filled::Level(level) => level,
@@ -203,18 +196,18 @@ impl LowerLevels {
                 && lower.serves.has(kind)
                 && !lower.takes_victims(kind, size)
             {
-                let (number, key) = lower.entry(self.asid, size.number(address), size);
+                let (number, key) = lower.entry(asid, size.number(address), size);
                 let victim = lower.array.fill(number, key);
                 self.receive_from(at, victim);
             }
         }
     }
 
-    /// Whether the machine's array `index` holds the page with this number at `size`.
-    pub fn holds(&self, index: usize, number: u64, size: PageSize) -> bool {
+    /// Whether the machine's array `index` holds the page of `asid` with this number at `size`.
+    pub fn holds(&self, index: usize, asid: Asid, number: u64, size: PageSize) -> bool {
         let mut arrays = self.arrays.iter().filter(|lower| lower.index == index);
         arrays.any(|lower| {
-            let (number, key) = lower.entry(self.asid, number, size);
+            let (number, key) = lower.entry(asid, number, size);
             lower.holds(size) && lower.array.contains(number, key)
         })
     }
@@ -244,11 +237,11 @@ impl LowerLevels {
         }
     }
 
-    /// Drops the page with this number at `size` from every array.
-    pub fn invalidate(&mut self, number: u64, size: PageSize) {
+    /// Drops the page of `asid` with this number at `size` from every array.
+    pub fn invalidate(&mut self, asid: Asid, number: u64, size: PageSize) {
         for lower in &mut self.arrays {
             if lower.holds(size) {
-                let (number, key) = lower.entry(self.asid, number, size);
+                let (number, key) = lower.entry(asid, number, size);
                 lower.array.remove(number, key);
             }
         }
@@ -290,12 +283,12 @@ mod tests {
             LowerLevels::new(&machine(&(array("l1", 1, 1, "walks") + &array("l2", 2, 1, "victims"))));
         assert!(lower.receives(0) && !lower.receives(1));
         // A walk for page 1 fills the first level alone; page 2 then displaces it.
-        lower.fill(Kind::Load, page(1), SIZE, Filled::Walk);
-        assert_eq!(lower.look_up(Kind::Load, page(1), SIZE), Filled::Walk);
+        lower.fill(Kind::Load, Asid::default(), page(1), SIZE, Filled::Walk);
+        assert_eq!(lower.look_up(Kind::Load, Asid::default(), page(1), SIZE), Filled::Walk);
         lower.receive(0, Asid::default(), 1, SIZE);
         for turn in 0..4 {
             let (wanted, displaced) = if turn % 2 == 0 { (1, 2) } else { (2, 1) };
-            assert_eq!(lower.look_up(Kind::Load, page(wanted), SIZE), Filled::Level(2));
+            assert_eq!(lower.look_up(Kind::Load, Asid::default(), page(wanted), SIZE), Filled::Level(2));
             lower.receive(0, Asid::default(), displaced, SIZE);
         }
     }
@@ -307,8 +300,8 @@ mod tests {
         let mut lower = LowerLevels::new(&machine(&arrays));
         lower.receive(0, Asid::default(), 1, SIZE);
         lower.receive(0, Asid::default(), 2, SIZE);
-        assert_eq!(lower.look_up(Kind::Fetch, page(1), SIZE), Filled::Level(3));
-        assert_eq!(lower.look_up(Kind::Fetch, page(1), SIZE), Filled::Walk, "it moved up");
-        assert_eq!(lower.look_up(Kind::Fetch, page(2), SIZE), Filled::Level(2));
+        assert_eq!(lower.look_up(Kind::Fetch, Asid::default(), page(1), SIZE), Filled::Level(3));
+        assert_eq!(lower.look_up(Kind::Fetch, Asid::default(), page(1), SIZE), Filled::Walk, "it moved up");
+        assert_eq!(lower.look_up(Kind::Fetch, Asid::default(), page(2), SIZE), Filled::Level(2));
     }
 }

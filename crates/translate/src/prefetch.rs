@@ -34,8 +34,6 @@ pub struct Prefetcher {
     sizes: Vec<PageSize>,
     buffer: SetArray,
     counts: PrefetchCounts,
-    /// The address space that runs.
-    asid: Asid,
 }
 
 impl Prefetcher {
@@ -49,15 +47,9 @@ impl Prefetcher {
                 sizes: tlb.page_sizes.clone(),
                 buffer: tlb.prefetch?.array(),
                 counts: PrefetchCounts::default(),
-                asid: Asid::default(),
             })
         });
         prefetcher.collect()
-    }
-
-    /// From now on pages are those of this address space.
-    pub fn enter(&mut self, asid: Asid) {
-        self.asid = asid;
     }
 
     /// Drops everything of an address space.
@@ -65,41 +57,41 @@ impl Prefetcher {
         self.buffer.remove_where(|key| Asid::split(key).0 == asid);
     }
 
-    fn key(&self, number: u64, size: PageSize) -> u64 {
-        self.asid.tag(page_key(number, size))
-    }
-
     /// Whether it looks after references of `kind` to pages of `size`.
     pub fn takes(&self, kind: Kind, size: PageSize) -> bool {
         self.serves.has(kind) && self.sizes.contains(&size)
     }
 
-    /// Takes the page with this number at `size` out of the buffer; says whether it was there.
-    pub fn claim(&mut self, number: u64, size: PageSize) -> bool {
-        let found = self.buffer.remove(number, self.key(number, size));
+    /// Takes the page of `asid` with this number at `size` out of the buffer; says whether it was there.
+    pub fn claim(&mut self, asid: Asid, number: u64, size: PageSize) -> bool {
+        let found = self.buffer.remove(number, key(asid, number, size));
         self.counts.useful += u64::from(found);
         found
     }
 
     /// Whether a page that is due has to be fetched: the array can hold it and the buffer has it not.
-    pub fn wants(&self, number: u64, size: PageSize) -> bool {
-        self.sizes.contains(&size) && !self.buffer.contains(number, self.key(number, size))
+    pub fn wants(&self, asid: Asid, number: u64, size: PageSize) -> bool {
+        self.sizes.contains(&size) && !self.buffer.contains(number, key(asid, number, size))
     }
 
     /// Puts a page that was walked for into the buffer; the walk read so many page-table entries.
-    pub fn put(&mut self, number: u64, size: PageSize, walk_references: u32) {
-        self.buffer.insert(number, self.key(number, size));
+    pub fn put(&mut self, asid: Asid, number: u64, size: PageSize, walk_references: u32) {
+        self.buffer.insert(number, key(asid, number, size));
         self.counts.issued += 1;
         self.counts.walk_references += u64::from(walk_references);
     }
 
-    /// Drops the page with this number at `size`.
-    pub fn invalidate(&mut self, number: u64, size: PageSize) {
-        self.buffer.remove(number, self.key(number, size));
+    /// Drops the page of `asid` with this number at `size`.
+    pub fn invalidate(&mut self, asid: Asid, number: u64, size: PageSize) {
+        self.buffer.remove(number, key(asid, number, size));
     }
 
     /// What it did so far.
     pub fn counts(&self) -> PrefetchCounts {
         self.counts
     }
+}
+
+fn key(asid: Asid, number: u64, size: PageSize) -> u64 {
+    asid.tag(page_key(number, size))
 }

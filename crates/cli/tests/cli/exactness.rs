@@ -185,6 +185,35 @@ fn processes_in_turns_cost_what_they_cost_alone_but_for_switches() {
     assert!(walks("identifiers") < walks("flush"));
 }
 
+/// What the row says of global pages is what the option does, and the other way round.
+#[test]
+fn processes_of_one_program_share_global_pages() {
+    let place = Place::new();
+    let work = place.compile("work", WORK);
+    place.good(&["record", "-q", "-o", "a.pwt", "--", &work]);
+    place.good(&["record", "-q", "-o", "b.pwt", "--", &work]);
+    let run = |machine: &str, options: &[&str]| {
+        let command = ["simulate", "-q", "-m", machine, "--quantum", "1000", "--json", "a.pwt", "b.pwt"];
+        let result = place.good(&joined(&[&command, options])).json();
+        let rows = result["processes"][0]["what_if"].as_array().expect("rows").clone();
+        let row = move |id: &str| {
+            let row = rows.iter().find(|row| row["id"] == id).unwrap_or_else(|| panic!("{id}"));
+            ["walks", "walk_cycles"].map(|count| row[count].as_u64())
+        };
+        (metric(&result, "pages_touched"), row)
+    };
+    for machine in ["k8", "skylake_sp"] {
+        let (pages, private) = run(machine, &[]);
+        let (pages_with, global) = run(machine, &["--global-files"]);
+        assert_eq!(pages, pages_with);
+        assert_eq!(private("global"), global("baseline"));
+        assert_eq!(private("baseline"), global("no_global"));
+        assert_eq!(private("alone"), global("alone"));
+        assert!(global("baseline") < private("baseline"), "{machine}");
+        assert!(global("flush") < private("flush"), "{machine}");
+    }
+}
+
 /// On a machine whose TLB holds no huge page the kernel gives none, whichever way the machine is simulated.
 #[test]
 fn a_machine_without_huge_pages_is_given_none() {

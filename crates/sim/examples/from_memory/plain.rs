@@ -51,7 +51,7 @@ impl Plain {
             return;
         }
         let address = Vpn(vpn).start();
-        let served = self.lower.look_up(kind, address, SIZE);
+        let served = self.lower.look_up(kind, Asid::default(), address, SIZE);
         if served == Filled::Walk {
             self.walks += 1;
             self.walker.walk(address, SIZE);
@@ -62,7 +62,7 @@ impl Plain {
                 self.lower.receive(*index, Asid::default(), victim, SIZE);
             }
         }
-        self.lower.fill(kind, address, SIZE, served);
+        self.lower.fill(kind, Asid::default(), address, SIZE, served);
     }
 
     fn invalidate(&mut self, start: VirtAddr, bytes: u64) {
@@ -71,7 +71,7 @@ impl Plain {
             array.remove_where(|vpn| vpns.contains(&vpn));
         }
         for vpn in vpns {
-            self.lower.invalidate(vpn, SIZE);
+            self.lower.invalidate(Asid::default(), vpn, SIZE);
             self.walker.invalidate_page(vpn, SIZE);
         }
         self.walker.invalidate(start, bytes);

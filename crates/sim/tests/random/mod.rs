@@ -1,7 +1,7 @@
 //! Random machines and programs from one seed.
 
 use pagewalk_trace::{
-    Block, BlockEnd, Dictionary, Event, Instruction, Mapping, MappingKind, Protection, Site,
+    Block, BlockEnd, Dictionary, Event, FileIdentity, Instruction, Mapping, MappingKind, Protection, Site,
 };
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Access, BlockId, Kind, Size, ThreadId, VirtAddr};
@@ -48,28 +48,45 @@ pub enum Op {
     Run { block: BlockId, addresses: Vec<u64> },
     Map { start: u64, pages: u64, anonymous: bool },
     Unmap { start: u64, pages: u64 },
+    MapFile { start: u64, pages: u64, file: u64, offset: u64, rights: u8 },
     Discard { start: u64, pages: u64 },
-    Flush { start: u64, pages: u64 },
+    Protect { start: u64, pages: u64, rights: u8 },
 }
+
+/// All rights: 2 to write, 1 to execute.
+const ALL: u8 = 3;
 
 impl Op {
     /// The event that says the same.
     pub fn event(&self) -> Event {
-        let rights = Protection { read: true, write: true, execute: true };
+        let protection =
+            |rights: u8| Protection { read: true, write: rights & 2 != 0, execute: rights & 1 != 0 };
         let at = |start: u64| VirtAddr(start << 12);
         match *self {
             Op::Run { .. } => unreachable!("not an event"),
             Op::Map { start, pages, anonymous } => Event::Map(Mapping {
                 start: at(start),
                 bytes: pages << 12,
-                protection: rights,
+                protection: protection(ALL),
                 kind: if anonymous { MappingKind::Anonymous } else { MappingKind::SharedAnonymous },
                 file: None,
             }),
+            Op::MapFile { start, pages, file, offset, rights } => Event::Map(Mapping {
+                start: at(start),
+                bytes: pages << 12,
+                protection: protection(rights),
+                // Anonymous memory over part of a private mapping would be its [bss], and an area of its own.
+                kind: MappingKind::SharedFile,
+                file: Some(FileIdentity {
+                    path: format!("/file{file}"),
+                    offset: offset << 12,
+                    build_id: None,
+                }),
+            }),
             Op::Unmap { start, pages } => Event::Unmap { start: at(start), bytes: pages << 12 },
             Op::Discard { start, pages } => Event::Advise { start: at(start), bytes: pages << 12, advice: 4 },
-            Op::Flush { start, pages } => {
-                Event::Protect { start: at(start), bytes: pages << 12, protection: rights }
+            Op::Protect { start, pages, rights } => {
+                Event::Protect { start: at(start), bytes: pages << 12, protection: protection(rights) }
             }
         }
     }
@@ -83,9 +100,9 @@ const REGION_PAGES: u64 = 5 * 512;
 const PIECES: [(u64, u64); 3] =
     [(REGION, REGION_PAGES), (REGION + 2 * REGION_PAGES, 700), (REGION + 5 * REGION_PAGES, 40)];
 
-/// A program: with `changes`, one that maps, unmaps, discards and protects as it runs; otherwise one with
-/// three pieces of memory that are not neighbours and stay as they are.
-pub fn program(random: &mut Random, changes: bool) -> Program {
+/// A program: with `changes`, one that maps, unmaps, discards and protects as it runs, these libraries among others;
+/// otherwise one with three pieces of memory that are not neighbours and stay as they are.
+pub fn program(random: &mut Random, changes: bool, libraries: &[Library]) -> Program {
     let mut blocks = Dictionary::default();
     let ids: Vec<BlockId> = (0..1 + random.below(25)).map(|_| blocks.intern(block(random))).collect();
     if !changes {
@@ -105,6 +122,7 @@ pub fn program(random: &mut Random, changes: bool) -> Program {
             }
         });
     }
+    map_files(random, &mut ops, libraries);
     Program { thread: ThreadId(1), blocks, ops }
 }
 
@@ -116,11 +134,58 @@ fn change(random: &mut Random) -> Op {
     match random.below(5) {
         0 => Op::Unmap { start, pages },
         1 => Op::Discard { start, pages },
-        2 => Op::Flush { start, pages },
+        2 => Op::Protect { start, pages, rights: ALL },
         3 => Op::Map { start, pages, anonymous: random.below(3) > 0 },
         // The whole region anew, so that huge pages stay possible.
         _ => Op::Map { start: REGION, pages: REGION_PAGES, anonymous: true },
     }
+}
+
+/// A piece of a file at a place where programs may agree to have it.
+#[derive(Clone, Copy, Debug)]
+pub struct Library {
+    start: u64,
+    pages: u64,
+    file: u64,
+    offset: u64,
+}
+
+/// Some, where programs have code and data.
+pub fn libraries(random: &mut Random) -> Vec<Library> {
+    let library = |random: &mut Random| Library {
+        start: REGION + random.of(&[0, 0, 490, 500, 512, 1024]) + random.below(8),
+        pages: random.of(&[1, 20, 40, 600]),
+        file: random.below(2),
+        offset: random.below(3) * 16,
+    };
+    (0..1 + random.below(4)).map(|_| library(random)).collect()
+}
+
+/// Adds operations that map files, mostly as these libraries are, and change that again.
+fn map_files(random: &mut Random, ops: &mut Vec<Op>, libraries: &[Library]) {
+    for library in libraries.iter().filter(|_| random.below(4) > 0).copied().collect::<Vec<_>>() {
+        let op = map_file(random, library);
+        ops.insert(1, op);
+    }
+    for _ in 0..random.below(12) {
+        let library = random.of(libraries);
+        let op = match random.below(3) {
+            0 => map_file(random, library),
+            1 => Op::Discard { start: library.start, pages: 1 + random.below(library.pages) },
+            _ => {
+                let from = random.below(library.pages);
+                let pages = 1 + random.below(library.pages - from);
+                Op::Protect { start: library.start + from, pages, rights: random.of(&[0, 1, 1, 2, ALL]) }
+            }
+        };
+        let at = 1 + random.below(ops.len() as u64) as usize;
+        ops.insert(at, op);
+    }
+}
+
+fn map_file(random: &mut Random, Library { start, pages, file, offset }: Library) -> Op {
+    let offset = offset + random.of(&[0, 0, 0, 0, 1]);
+    Op::MapFile { start, pages, file, offset, rights: random.of(&[1, 1, 1, 1, 0, ALL]) }
 }
 
 fn address(random: &mut Random, spread: u64) -> u64 {

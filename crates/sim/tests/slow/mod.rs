@@ -3,8 +3,8 @@
 use crate::random::{Op, Program, Random};
 use pagewalk_cache::{CacheSpec, Requester};
 use pagewalk_oracle::{
-    Array, Cache, Counts, Hashed, Kernel, Machine, Memories, Memory, Nested, Paging, Prefetch, Replacing,
-    Table,
+    Array, Cache, Counts, Globals, Hashed, Kernel, Machine, Memories, Memory, Nested, Paging, Prefetch,
+    Replacing, Table,
 };
 use pagewalk_setassoc::{Geometry, Replacement};
 use pagewalk_trace::{Analysis, Batch, BatchBuffer, Ref, Span};
@@ -19,6 +19,8 @@ pub struct Slow {
     /// Cores that do not run.
     pub others: Vec<Machine>,
     pub kernel: Kernel,
+    /// Whether pages of files are global that never could be written.
+    pub global_files: bool,
 }
 
 impl Slow {
@@ -64,8 +66,11 @@ impl Slow {
         let memories = (!spec.caches.is_empty()).then(|| slow_memories(spec));
         let price = spec.cost.walk_reference;
         let (tables, counts) = (BTreeMap::new(), Counts::default());
-        let machine = Machine { arrays, table, caches, nested, memories, tables, price, counts, space: 0 };
-        Slow { machine, others: Vec::new(), kernel: Kernel::new(paging, [base, huge]) }
+        let globals = Globals { shift: base, pages: BTreeMap::new() };
+        let machine =
+            Machine { arrays, table, caches, nested, memories, tables, price, counts, space: 0, globals };
+        let kernel = Kernel::new(paging, [base, huge]);
+        Slow { machine, others: Vec::new(), kernel, global_files: false }
     }
 
     /// A reference: each page of it in ascending order, one lookup per page at the size it is mapped.
@@ -73,7 +78,11 @@ impl Slow {
         let mut seen = None;
         let base = self.kernel.shifts[0];
         for vpn in address >> base..=(address + bytes - 1) >> base {
+            let new = !self.kernel.touched.contains(&vpn);
             let shift = self.kernel.touch(vpn);
+            if new {
+                self.share(vpn);
+            }
             let entry = self.machine.entry_size(shift);
             let page = (entry, vpn << base >> entry);
             if seen != Some(page) {
@@ -116,6 +125,20 @@ impl Slow {
                 let before = self.mapped_pieces(*start..start + pages);
                 for vpn in *start..start + pages {
                     self.kernel.mapped.insert(vpn, *anonymous);
+                    self.kernel.rights.remove(&vpn);
+                    self.kernel.files.remove(&vpn);
+                }
+                self.drop_pieces(before, true);
+            }
+            Op::MapFile { start, pages, file, offset, rights } => {
+                let before = self.mapped_pieces(*start..start + pages);
+                for vpn in *start..start + pages {
+                    self.kernel.mapped.insert(vpn, false);
+                    self.kernel.rights.insert(vpn, *rights);
+                    self.kernel.files.insert(vpn, (*file, offset + vpn - start));
+                    if rights & 2 != 0 {
+                        self.kernel.files.remove(&vpn);
+                    }
                 }
                 self.drop_pieces(before, true);
             }
@@ -123,11 +146,27 @@ impl Slow {
                 let before = self.mapped_pieces(*start..start + pages);
                 for vpn in *start..start + pages {
                     self.kernel.mapped.remove(&vpn);
+                    self.kernel.files.remove(&vpn);
                 }
                 self.drop_pieces(before, true);
             }
             Op::Discard { start, pages } => self.drop_piece(*start..start + pages, true),
-            Op::Flush { start, pages } => self.drop_piece(*start..start + pages, false),
+            Op::Protect { start, pages, rights } => {
+                for vpn in *start..start + pages {
+                    self.kernel.rights.insert(vpn, *rights);
+                    if rights & 2 != 0 {
+                        self.kernel.files.remove(&vpn);
+                    }
+                }
+                self.drop_piece(*start..start + pages, false);
+            }
+        }
+    }
+
+    /// A page that is new, or mapped anew, may be a global one.
+    fn share(&mut self, page: u64) {
+        if let (true, Some(content)) = (self.global_files, self.kernel.file_page(page)) {
+            self.machine.share(page, content);
         }
     }
 
@@ -145,6 +184,16 @@ impl Slow {
             self.cores().for_each(|core| core.drop_page(shift, number));
         }
         self.cores().for_each(|core| core.drop_tables(piece.start << 12, piece.end << 12));
+        for page in self.kernel.pages_of(piece.start, piece.end) {
+            let touched = self.kernel.touched.contains(&page);
+            let now = self.kernel.file_page(page).filter(|_| touched);
+            if self.machine.global(page).is_some_and(|content| Some(content) != now) {
+                self.machine.leave(page);
+                if touched {
+                    self.share(page);
+                }
+            }
+        }
     }
 
     fn mapped_pieces(&self, range: std::ops::Range<u64>) -> Vec<std::ops::Range<u64>> {

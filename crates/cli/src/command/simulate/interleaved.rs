@@ -14,10 +14,22 @@ use pagewalk_sweep::metrics;
 use pagewalk_trace::{Analysis, Interleave, Item, Source, StreamHeader};
 use pagewalk_translate::{Asid, MachineSpec};
 
+/// How processes take turns.
+#[derive(Clone, Copy, Debug)]
+pub struct Turns {
+    /// Instructions of a turn.
+    pub quantum: u64,
+    /// Whether pages of files are global that are mapped without the right to write.
+    pub global_files: bool,
+}
+
 /// Several streams on the machines of a study, which all see the same turns.
 pub struct Interleaved {
     /// The machines, and after them the first one without identifiers and with one for each process.
     shared: Pass,
+    /// The first machine with global pages of files if the others are without, and the other way round.
+    otherwise: Pass,
+    turns: Turns,
     /// Each process with the first machine for itself.
     alone: Vec<Pass>,
     switches: u64,
@@ -31,7 +43,7 @@ impl Interleaved {
     pub fn follow<S: Source>(
         study: &Study,
         sources: Vec<S>,
-        quantum: u64,
+        turns: Turns,
         thp: ThpMode,
     ) -> Result<Interleaved, CliError> {
         if sources.len() > Asid::COUNT as usize {
@@ -41,16 +53,19 @@ impl Interleaved {
         let first = &study.machines[0];
         let mut machines = study.machines.clone();
         machines.extend([0, Asid::COUNT].map(|asids| MachineSpec { asids, ..first.clone() }));
-        let alone = sources.iter().map(|_| pass(std::slice::from_ref(first), thp));
+        let only = std::slice::from_ref(first);
+        let alone = sources.iter().map(|_| pass(only, thp, false));
         let mut all = Interleaved {
-            shared: pass(&machines, thp)?,
+            shared: pass(&machines, thp, turns.global_files)?,
+            otherwise: pass(only, thp, !turns.global_files)?,
+            turns,
             alone: alone.collect::<Result<_, _>>()?,
             switches: 0,
             headers: sources.iter().map(|source| source.header().clone()).collect(),
             endings: sources.iter().map(|_| Ending::default()).collect(),
         };
         let windows = sources.into_iter().map(|source| Window::new(source, window(&study.region)));
-        all.take_turns(Interleave::new(windows.collect(), quantum));
+        all.take_turns(Interleave::new(windows.collect(), turns.quantum));
         Ok(all)
     }
 
@@ -69,17 +84,17 @@ impl Interleaved {
             if stream != runs {
                 self.switches += 1;
                 runs = stream;
-                self.shared.switch_to(Asid::new(stream as u32).expect("there are not more streams"));
+                let asid = Asid::new(stream as u32).expect("there are not more streams");
+                self.shared.switch_to(asid);
+                self.otherwise.switch_to(asid);
             }
-            match item {
-                Item::Batch(batch) => {
-                    self.shared.on_batch(&batch);
-                    self.alone[stream].on_batch(&batch);
-                }
-                Item::Event { at, event } => {
-                    note(&mut self.endings[stream], &event);
-                    self.shared.on_event(at, &event);
-                    self.alone[stream].on_event(at, &event);
+            if let Item::Event { event, .. } = &item {
+                note(&mut self.endings[stream], event);
+            }
+            for pass in [&mut self.shared, &mut self.otherwise, &mut self.alone[stream]] {
+                match &item {
+                    Item::Batch(batch) => pass.on_batch(batch),
+                    Item::Event { at, event } => pass.on_event(*at, event),
                 }
             }
         }
@@ -94,11 +109,13 @@ impl Interleaved {
         let counts = self.shared.finish();
         let alone: Vec<DesignCounts> =
             self.alone.iter_mut().flat_map(|pass| pass.finish().into_iter().take(1)).collect();
+        let otherwise = self.otherwise.finish().swap_remove(0);
         let machine = &study.machines[0];
         let rows = spaces.iter().map(|&(asid, counts)| row(&self.headers[asid.index()], counts));
         let mut rows: Vec<MappingRow> = rows.collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
-        let what_if = what_if(&counts, &alone, study.machines.len());
+        let mut what_if = what_if(&counts, &alone, study.machines.len());
+        what_if.insert(3, global_row(&counts[0], self.turns, &otherwise));
         let names: Vec<&str> = self.headers.iter().map(|header| short(&header.program)).collect();
         ProcessResult {
             pid: 0,
@@ -127,9 +144,10 @@ impl Interleaved {
     }
 }
 
-fn pass(machines: &[MachineSpec], thp: ThpMode) -> Result<Pass, CliError> {
+fn pass(machines: &[MachineSpec], thp: ThpMode, global_files: bool) -> Result<Pass, CliError> {
     let kernel = HostKernel::new(thp);
-    Pass::new(machines.iter().map(|machine| kernel.design(machine)).collect(), NoObserver).map_err(|e| {
+    let pass = Pass::new(machines.iter().map(|machine| kernel.design(machine)).collect(), NoObserver);
+    pass.and_then(|pass| if global_files { pass.with_global_files() } else { Ok(pass) }).map_err(|e| {
         CliError::new(Code::Usage, e).or("give machines with the same page sizes, or fewer of them, with -m")
     })
 }
@@ -181,6 +199,15 @@ fn what_if(counts: &[DesignCounts], alone: &[DesignCounts], machines: usize) -> 
         compared(base, "alone", "each process alone", "modelled", walks, cycles),
         compared(base, "perfect_tlb", "a perfect TLB", "bound", 0, 0),
     ]
+}
+
+/// The first machine with global pages if it has none, and without if it has.
+fn global_row(base: &DesignCounts, turns: Turns, otherwise: &DesignCounts) -> WhatIf {
+    let (id, title) = match turns.global_files {
+        true => ("no_global", "no global pages"),
+        false => ("global", "read-only pages of files global"),
+    };
+    compared(base, id, title, "modelled", otherwise.walks(), otherwise.cycles.walk)
 }
 
 fn advice(what_if: &[WhatIf], switches: u64, machine: &str) -> String {

@@ -13,7 +13,7 @@ use crate::output::{ResultFiles, publish, say};
 use crate::process::explain_empty_region;
 use crate::progress::{self, Counted};
 use indicatif::ProgressBar;
-use interleaved::{Interleaved, common_thp};
+use interleaved::{Interleaved, Turns, common_thp};
 use pagewalk_report::schema::{Host, WhatIf};
 use pagewalk_sim::DesignCounts;
 use pagewalk_trace::Source;
@@ -34,7 +34,8 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
         return Ok(live::exit_code(status));
     }
     if let Some(quantum) = arguments.quantum {
-        return in_turns(&study, &arguments.traces, quantum, arguments.style, files);
+        let turns = Turns { quantum, global_files: arguments.global_files };
+        return in_turns(&study, &arguments.traces, turns, arguments.style, files);
     }
     let namer = Namer::default();
     let mut processes = Vec::new();
@@ -71,7 +72,7 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
 fn in_turns(
     study: &Study,
     traces: &[PathBuf],
-    quantum: u64,
+    turns: Turns,
     style: Style,
     files: ResultFiles,
 ) -> Result<ExitCode, CliError> {
@@ -81,7 +82,7 @@ fn in_turns(
         Some(_) => machine::thp(study.model.thp, ""),
         None => machine::thp(None, &common_thp(&readers)),
     };
-    let all = Interleaved::follow(study, readers, quantum, thp)?;
+    let all = Interleaved::follow(study, readers, turns, thp)?;
     let mut code = ExitCode::SUCCESS;
     for (trace, ending) in traces.iter().zip(&all.endings).filter(|(_, ending)| ending.cut) {
         ending.losses.iter().for_each(|loss| say(format!("{}: {loss}", trace.display())));

@@ -1,0 +1,123 @@
+//! Global pages: one translation for all address spaces that map a page of a file alike.
+//!
+//! A page is *shared* where one piece of a file backs all of it, under the same rights, and its mapping never had the
+//! right to write: what could be written may be a copy of its own. The rule:
+//!
+//! - The first address space that touches a shared page makes the page global. Others use that one where they map
+//!   the same piece of the same file there with the same rights; those that map something else have a page of their
+//!   own.
+//! - The page stands under [`Asid::GLOBAL`] in all arrays, so no flush of an address space drops it. Walks go
+//!   through the tables, and page-walk caches, of the space that runs: only leaves are global.
+//! - A change of the mapping in one space drops the translation for all, as an invalidation of one page does on x86
+//!   (`INVLPG`) and Arm (`TLBI VAE1`). That space stops using the page, unless it maps the same as before. The
+//!   page is gone with the last space that uses it.
+//!
+//! Global pages are base pages: see [`Pass::with_global_files`].
+//!
+//! Sources: Dong, Dwarkadas, Cox, "Shared Address Translation Revisited", EuroSys 2016, where an Android kernel sets
+//! Arm's global bit for the code of libraries that its processes inherit, and Arm's domains keep other processes from
+//! it. Skarlatos et al., "BabelFish", ISCA 2020: entries that a group of processes shares, beside their own for
+//! the same pages.
+
+use crate::attribution::{NoObserver, WalkObserver};
+use crate::pass::{Pass, PassError};
+use crate::store::{PageStore, bits};
+use pagewalk_mm::{FilePage, MappingId};
+use pagewalk_translate::Asid;
+use rustc_hash::FxHashMap;
+
+/// The global pages by number.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Globals(FxHashMap<u64, Global>);
+
+#[derive(Clone, Debug)]
+struct Global {
+    page: u32,
+    holds: FilePage,
+    /// Address spaces that use it: a bit each.
+    users: u64,
+}
+
+const _: () = assert!(Asid::COUNT == u64::BITS);
+
+impl Pass<NoObserver> {
+    /// Makes pages of files global that are mapped without the right to write. To be asked before the pass runs. A
+    /// design that maps everything by huge pages has no base pages that could be: that is an error.
+    pub fn with_global_files(mut self) -> Result<Pass, PassError> {
+        if let Some(design) = bits(self.store.block_designs).next() {
+            return Err(PassError::HugeGlobals(self.designs[design].name.clone()));
+        }
+        self.store.globals = Some(Globals::default());
+        Ok(self)
+    }
+}
+
+impl<O: WalkObserver> Pass<O> {
+    /// Has the space that runs use the global page at `vpn`, a new one if need be. `None`: it is to have one of its
+    /// own.
+    pub(crate) fn share(&mut self, vpn: u64) -> Option<u32> {
+        self.store.globals.as_ref()?;
+        let file = self.space.file_page(self.store.bytes_of(vpn))?;
+        self.store.share(vpn, file, self.instructions)
+    }
+
+    /// The space that runs has changed its mapping of a global page; `gone`: it has none there any more.
+    pub(crate) fn change_global(&mut self, page: u32, gone: bool) {
+        let vpn = self.store.pages[page as usize].vpn;
+        let maps = self.space.file_page(self.store.bytes_of(vpn)).filter(|_| !gone);
+        if maps.as_ref() == self.store.global_at(vpn) {
+            return;
+        }
+        if self.store.leave_global(vpn) {
+            self.retire(page);
+        }
+        if !gone && self.share(vpn).is_none() {
+            self.add_page(vpn);
+        }
+    }
+}
+
+impl PageStore {
+    pub fn is_global(&self, page: u32) -> bool {
+        self.units[self.pages[page as usize].unit as usize].asid == Asid::GLOBAL
+    }
+
+    /// What the global page holds.
+    fn global_at(&self, vpn: u64) -> Option<&FilePage> {
+        self.globals.as_ref()?.0.get(&vpn).map(|global| &global.holds)
+    }
+
+    fn share(&mut self, vpn: u64, file: FilePage, instructions: u64) -> Option<u32> {
+        let user = 1 << self.asid.index();
+        let page = match self.globals.as_mut()?.0.get_mut(&vpn) {
+            Some(global) if global.holds != file => return None,
+            Some(global) => {
+                global.users |= user;
+                global.page
+            }
+            None => {
+                // Spaces number their mappings each for themselves.
+                let page = self.add_page(Asid::GLOBAL, vpn, MappingId::UNKNOWN, instructions);
+                let global = Global { page, holds: file, users: user };
+                self.globals.as_mut()?.0.insert(vpn, global);
+                page
+            }
+        };
+        self.name(self.asid, vpn, page);
+        Some(page)
+    }
+
+    /// The space that runs no longer uses the global page; says whether no other does.
+    fn leave_global(&mut self, vpn: u64) -> bool {
+        self.unname(self.asid, vpn);
+        let user = 1 << self.asid.index();
+        let Some(Globals(globals)) = &mut self.globals else { return false };
+        let Some(global) = globals.get_mut(&vpn) else { return false };
+        global.users &= !user;
+        let unused = global.users == 0;
+        if unused {
+            globals.remove(&vpn);
+        }
+        unused
+    }
+}
