@@ -216,11 +216,7 @@ impl AddressSpace {
             }
             Event::Break { old_end, new_end } => self.set_break(old_end.0, new_end.0, changes),
             Event::Protect { start, bytes, protection } => {
-                self.change_areas(start.0, *bytes, |vma| {
-                    vma.protection = *protection;
-                    vma.unwritten_file &= !protection.write;
-                });
-                flushed(start.0, *bytes, changes);
+                self.protect(start.0, *bytes, *protection, changes)
             }
             Event::Advise { start, bytes, advice } => self.advise(start.0, *bytes, *advice, changes),
             _ => {}
@@ -295,6 +291,19 @@ impl AddressSpace {
             file: None,
         };
         self.map(&heap, changes);
+    }
+
+    /// Areas that have the rights already stay as they are, as `mprotect_fixup` of Linux's `mm/mprotect.c` has it.
+    fn protect(&mut self, start: u64, bytes: u64, protection: Protection, changes: &mut Vec<Change>) {
+        let (start, end) = range(start, bytes);
+        let others = self.areas_from(start).take_while(|vma| vma.start < end);
+        let others = others.filter(|vma| vma.protection != protection);
+        let parts: Vec<Range<u64>> = others.map(|vma| vma.start.max(start)..vma.end.min(end)).collect();
+        self.change_areas(start, end - start, |vma| {
+            vma.protection = protection;
+            vma.unwritten_file &= !protection.write;
+        });
+        parts.into_iter().for_each(|part| flushed(part.start, part.end - part.start, changes));
     }
 
     fn advise(&mut self, start: u64, bytes: u64, advice: i32, changes: &mut Vec<Change>) {
@@ -468,7 +477,7 @@ fn range(start: u64, bytes: u64) -> (u64, u64) {
     (start & !mask, end.max(start & !mask))
 }
 
-/// Neighbours go together: what a call unmaps is one range, whatever areas lie in it.
+/// Neighbours go together: what a call takes is one range, whatever areas lie in it.
 fn gone(start: u64, bytes: u64, changes: &mut Vec<Change>) {
     match changes.last_mut() {
         Some(Change::Gone { start: before, bytes: length }) if before.0 + *length == start => {
@@ -480,7 +489,11 @@ fn gone(start: u64, bytes: u64, changes: &mut Vec<Change>) {
 }
 
 fn flushed(start: u64, bytes: u64, changes: &mut Vec<Change>) {
-    if bytes > 0 {
-        changes.push(Change::Flushed { start: VirtAddr(start), bytes });
+    match changes.last_mut() {
+        Some(Change::Flushed { start: before, bytes: length }) if before.0 + *length == start => {
+            *length += bytes
+        }
+        _ if bytes > 0 => changes.push(Change::Flushed { start: VirtAddr(start), bytes }),
+        _ => {}
     }
 }

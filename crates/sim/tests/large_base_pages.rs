@@ -43,7 +43,7 @@ fn counts(base: &str, ops: &[(&str, u64, u64)]) -> (u64, u64) {
         "map shared" => Op::Map { start, pages, anonymous: false },
         "unmap" => Op::Unmap { start, pages },
         "discard" => Op::Discard { start, pages },
-        "protect" => Op::Protect { start, pages, rights: 3 },
+        "protect" => Op::Protect { start, pages, rights: 1 },
         _ => Op::Run { block, addresses: vec![start << 12] },
     };
     let program = Program { thread: ThreadId(1), blocks, ops: ops.iter().map(op).collect() };

@@ -118,7 +118,7 @@ impl Kernel {
 
     fn fault(&mut self, page: u64, space: &AddressSpace) {
         let area = self.area(Superpage::around(page, 0), space);
-        let orders = self.policy.fault_orders(area) | 1;
+        let orders = self.policy.fault_orders(page, area) | 1;
         let chosen = (0..ORDERS as u8).rev().filter(|order| orders >> order & 1 == 1).find(|&order| {
             let block = Superpage::around(page, order);
             let inside = self.policy.ignores_areas() || area.is_some_and(|area| self.covers(area, block));
@@ -166,10 +166,10 @@ impl Kernel {
         self.accounts.charge(Account::Flush, self.costs.flush);
     }
 
-    /// The same, and nothing backs the range any more.
-    pub fn gone(&mut self, pages: Range<u64>, remaps: &mut Vec<Remap>) {
+    /// The same, and nothing backs the range any more. `space` knows already whether areas of it are left.
+    pub fn gone(&mut self, pages: Range<u64>, space: &AddressSpace, remaps: &mut Vec<Remap>) {
         self.flushed(pages.clone(), remaps);
-        for unit in self.table.units_in(pages) {
+        for unit in self.table.units_in(pages.clone()) {
             if unit.order > 0 {
                 self.policy.demoted(unit);
             }
@@ -179,6 +179,7 @@ impl Kernel {
                 }
             }
         }
+        self.policy.lost(pages, self.base, space);
     }
 
     /// Takes the superpage of `page` apart if it reaches out of `pages`: into the largest that do not, as Romer 1998,

@@ -23,7 +23,7 @@ impl Policy for Fixed {
         true
     }
 
-    fn fault_orders(&self, _area: Option<&Vma>) -> u32 {
+    fn fault_orders(&self, _page: u64, _area: Option<&Vma>) -> u32 {
         1 << self.order
     }
 }

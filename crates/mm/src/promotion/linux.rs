@@ -4,17 +4,20 @@
 //! `mm/memory.c`; `__thp_vma_allowable_orders` in `mm/huge_memory.c`; `madvise_collapse` in `mm/khugepaged.c`.
 //!
 //! A first touch takes the largest enabled size whose aligned block lies wholly inside one private anonymous area
-//! (heap, bss and stack included) and of which nothing is mapped. A page that is taken apart falls into base pages.
+//! (heap, bss and stack included) and of which nothing is mapped. The huge page also needs the place of the block's
+//! lowest page table, which stays when base pages are discarded piece by piece. A page that is taken apart falls into
+//! base pages.
 //!
 //! Not modelled: huge pages of files and of shared memory, the shared page of zeros that reads get before the first
-//! write, empty page tables that keep a block from being filled by one page, areas that `prctl` or `MAP_STACK` exclude.
+//! write, areas that `prctl` or `MAP_STACK` exclude.
 
 use super::khugepaged::{Khugepaged, Scan};
 use super::{Policy, Request, View};
-use crate::kernel::ORDERS;
-use crate::{HugeAdvice, Superpage, ThpMode, Vma};
+use crate::kernel::{ORDERS, PageTable};
+use crate::{AddressSpace, HugeAdvice, Superpage, ThpMode, Vma};
 use pagewalk_trace::MappingKind;
-use pagewalk_units::VirtAddr;
+use pagewalk_units::{PageSize, VirtAddr};
+use rustc_hash::FxHashSet;
 use std::ops::Range;
 use thiserror::Error;
 
@@ -159,6 +162,8 @@ pub struct Linux {
     scan: Option<Scan>,
     /// Calls that are still to come, the next one last.
     collapse: Vec<Collapse>,
+    /// Numbers of the blocks that have a lowest page table: one that maps base pages, or did.
+    tables: FxHashSet<u64>,
 }
 
 impl Linux {
@@ -171,18 +176,18 @@ impl Linux {
         let huge_is_on = settings.orders() >> settings.huge & 1 == 1;
         let scan =
             settings.khugepaged.filter(|_| huge_is_on).map(|khugepaged| Scan::new(khugepaged, settings.huge));
-        Ok(Linux { settings, scan, collapse })
+        Ok(Linux { settings, scan, collapse, tables: FxHashSet::default() })
     }
 
-    /// What `MADV_COLLAPSE` builds: blocks wholly inside the range and inside one area of which something is mapped,
-    /// whatever the modes and khugepaged's limits say.
+    /// What `MADV_COLLAPSE` builds: blocks wholly inside the range and inside one area that have a lowest page table,
+    /// be it empty, whatever the modes and khugepaged's limits say.
     fn collapse(&self, pages: Range<u64>, view: &View<'_>, requests: &mut Vec<Request>) {
         let size = 1 << self.settings.huge;
         for first in (pages.start.next_multiple_of(size)..pages.end).step_by(size as usize) {
             let block = Superpage { first, order: self.settings.huge };
             let is_whole = block.pages().end <= pages.end;
             let fits = view.area_of(block).is_some_and(|area| self.takes(area));
-            if is_whole && fits && is_collapsible(block, view) {
+            if is_whole && fits && self.tables.contains(&block.number()) {
                 requests.push(Request::Promote(block));
             }
         }
@@ -203,8 +208,39 @@ impl Policy for Linux {
         is_anonymous(area) && area.advice != HugeAdvice::NoHugePage
     }
 
-    fn fault_orders(&self, area: Option<&Vma>) -> u32 {
-        area.map_or(0, |area| self.settings.allowed(area))
+    fn fault_orders(&self, page: u64, area: Option<&Vma>) -> u32 {
+        let allowed = area.map_or(0, |area| self.settings.allowed(area));
+        let has_table = self.tables.contains(&(page >> self.settings.huge));
+        if has_table { allowed & !(1 << self.settings.huge) } else { allowed }
+    }
+
+    fn touched(&mut self, page: u64, table: &PageTable, _wishes: &mut Vec<Superpage>) {
+        if table.mapped(page).is_some_and(|unit| unit.order < self.settings.huge) {
+            self.tables.insert(page >> self.settings.huge);
+        }
+    }
+
+    fn promoted(&mut self, block: Superpage) {
+        self.tables.remove(&(block.first >> self.settings.huge));
+    }
+
+    fn demoted(&mut self, block: Superpage) {
+        self.tables.insert(block.first >> self.settings.huge);
+    }
+
+    /// A table goes when the last area of its block does (`free_pgtables` of `mm/memory.c`), and when all of the block,
+    /// in one area, is discarded by one call (`mm/pt_reclaim.c`, since Linux 6.14 on x86-64).
+    fn lost(&mut self, pages: Range<u64>, base: PageSize, space: &AddressSpace) {
+        let huge = self.settings.huge;
+        for block in pages.start >> huge..=pages.end.saturating_sub(1) >> huge {
+            let all = block << huge..(block + 1) << huge;
+            let is_whole = pages.start <= all.start && all.end <= pages.end;
+            let bytes = all.start << base.shift()..all.end << base.shift();
+            let area = space.vma_within(bytes.clone());
+            if area.is_none_or(|area| is_whole && area.start <= bytes.start && bytes.end <= area.end) {
+                self.tables.remove(&block);
+            }
+        }
     }
 
     fn part_orders(&self) -> u32 {

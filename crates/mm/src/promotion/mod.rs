@@ -95,7 +95,7 @@ pub trait Policy: Send + Sync {
     }
 
     /// Orders to try for a page that nothing backs, in this area: a bit each, the largest that is possible is taken.
-    fn fault_orders(&self, _area: Option<&Vma>) -> u32 {
+    fn fault_orders(&self, _page: u64, _area: Option<&Vma>) -> u32 {
         1
     }
 
@@ -128,6 +128,10 @@ pub trait Policy: Send + Sync {
 
     /// The program has advised on a range of pages, with the kernel's number of the advice. Adds what it wants.
     fn advised(&mut self, _pages: Range<u64>, _advice: i32, _view: &View<'_>, _requests: &mut Vec<Request>) {}
+
+    /// Nothing backs a range any more: it is unmapped, or discarded and still in `space`. Called after [`Policy::gone`]
+    /// and [`Policy::demoted`].
+    fn lost(&mut self, _pages: Range<u64>, _base: PageSize, _space: &AddressSpace) {}
 
     /// Whether it is to be told of the TLBs: the calls that follow.
     fn watches_tlbs(&self) -> bool {

@@ -2,7 +2,8 @@
 
 use super::{Miss, Policy, Request, View};
 use crate::kernel::{Account, Accounts, PageTable};
-use crate::{Superpage, Vma};
+use crate::{AddressSpace, Superpage, Vma};
+use pagewalk_units::PageSize;
 use std::ops::Range;
 
 /// When a policy is switched off and on.
@@ -86,8 +87,8 @@ impl Policy for Throttle {
         self.inner.ignores_areas()
     }
 
-    fn fault_orders(&self, area: Option<&Vma>) -> u32 {
-        self.inner.fault_orders(area)
+    fn fault_orders(&self, page: u64, area: Option<&Vma>) -> u32 {
+        self.inner.fault_orders(page, area)
     }
 
     fn touched(&mut self, page: u64, table: &PageTable, wishes: &mut Vec<Superpage>) {
@@ -126,6 +127,10 @@ impl Policy for Throttle {
     fn advised(&mut self, pages: Range<u64>, advice: i32, view: &View<'_>, requests: &mut Vec<Request>) {
         // The program's own wish: no policy's guess of what pays.
         self.inner.advised(pages, advice, view, requests);
+    }
+
+    fn lost(&mut self, pages: Range<u64>, base: PageSize, space: &AddressSpace) {
+        self.inner.lost(pages, base, space);
     }
 
     fn watches_tlbs(&self) -> bool {

@@ -54,7 +54,7 @@ pub enum Op {
 }
 
 /// All rights: 2 to write, 1 to execute.
-const ALL: u8 = 3;
+pub const ALL: u8 = 3;
 
 impl Op {
     /// The event that says the same.

@@ -1,6 +1,6 @@
 //! The slow side: a machine and a kernel of `oracle` fed operation by operation, and the fast side's feed.
 
-use crate::random::{Op, Program, Random};
+use crate::random::{self, Op, Program, Random};
 use pagewalk_cache::{CacheSpec, Requester};
 use pagewalk_oracle::{
     Array, Cache, Counts, Globals, Hashed, Kernel, Machine, Memories, Memory, Nested, Paging, Prefetch,
@@ -152,13 +152,17 @@ impl Slow {
             }
             Op::Discard { start, pages } => self.drop_piece(*start..start + pages, true),
             Op::Protect { start, pages, rights } => {
+                // What has these rights already keeps its translations. All rights are what memory is mapped with.
+                let others = self.pieces(*start..start + pages, |vpn| {
+                    self.kernel.rights.get(&vpn).unwrap_or(&random::ALL) != rights
+                });
                 for vpn in *start..start + pages {
                     self.kernel.rights.insert(vpn, *rights);
                     if rights & 2 != 0 {
                         self.kernel.files.remove(&vpn);
                     }
                 }
-                self.drop_piece(*start..start + pages, false);
+                self.drop_pieces(others, false);
             }
         }
     }
@@ -170,7 +174,7 @@ impl Slow {
         }
     }
 
-    /// Unmapping takes what was mapped, piece by piece; other calls take the range as a whole.
+    /// Calls take what is mapped, piece by piece; discarding takes the range as a whole.
     fn drop_pieces(&mut self, pieces: Vec<std::ops::Range<u64>>, gone: bool) {
         pieces.into_iter().for_each(|piece| self.drop_piece(piece, gone));
     }
@@ -197,8 +201,13 @@ impl Slow {
     }
 
     fn mapped_pieces(&self, range: std::ops::Range<u64>) -> Vec<std::ops::Range<u64>> {
+        self.pieces(range, |_| true)
+    }
+
+    /// The mapped pieces of 4 KiB that are `wanted`: neighbours together.
+    fn pieces(&self, range: std::ops::Range<u64>, wanted: impl Fn(u64) -> bool) -> Vec<std::ops::Range<u64>> {
         let mut pieces: Vec<std::ops::Range<u64>> = Vec::new();
-        for (&vpn, _) in self.kernel.mapped.range(range) {
+        for (&vpn, _) in self.kernel.mapped.range(range).filter(|(vpn, _)| wanted(**vpn)) {
             match pieces.last_mut() {
                 Some(piece) if piece.end == vpn => piece.end += 1,
                 _ => pieces.push(vpn..vpn + 1),
