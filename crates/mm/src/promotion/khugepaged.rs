@@ -8,7 +8,7 @@
 //! `alloc_sleep_millisecs`, as a huge page is always found. That at least one page must have been used lately always
 //! holds, as only reclaim clears accessed bits.
 
-use super::linux::{LinuxError, is_collapsible};
+use super::linux::LinuxError;
 use super::{Request, View};
 use crate::{Superpage, Vma};
 
@@ -139,4 +139,9 @@ impl Scan {
         self.position = None;
         cycles
     }
+}
+
+/// Whether some of a block is mapped, and not by one page.
+pub(super) fn is_collapsible(block: Superpage, view: &View<'_>) -> bool {
+    view.table.mapped(block.first).is_none_or(|unit| !unit.holds(block)) && view.table.backed_in(block) > 0
 }

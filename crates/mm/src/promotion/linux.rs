@@ -12,10 +12,9 @@
 //! write, areas that `prctl` or `MAP_STACK` exclude.
 
 use super::khugepaged::{Khugepaged, Scan};
-use super::{Policy, Request, View};
+use super::{Policy, Request, View, is_anonymous};
 use crate::kernel::{ORDERS, PageTable};
 use crate::{AddressSpace, HugeAdvice, Superpage, ThpMode, Vma};
-use pagewalk_trace::MappingKind;
 use pagewalk_units::{PageSize, VirtAddr};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
@@ -269,13 +268,4 @@ impl Policy for Linux {
             self.collapse(pages, view, requests);
         }
     }
-}
-
-fn is_anonymous(area: &Vma) -> bool {
-    matches!(area.kind, MappingKind::Anonymous | MappingKind::Heap | MappingKind::Stack)
-}
-
-/// Whether some of a block is mapped, and not by one page.
-pub(super) fn is_collapsible(block: Superpage, view: &View<'_>) -> bool {
-    view.table.mapped(block.first).is_none_or(|unit| !unit.holds(block)) && view.table.backed_in(block) > 0
 }

@@ -3,6 +3,9 @@
 mod approx_online;
 mod asap;
 mod fixed;
+mod freebsd;
+mod hawkeye;
+mod ingens;
 mod khugepaged;
 mod linux;
 mod online;
@@ -12,6 +15,9 @@ mod tlb_counts;
 pub use approx_online::{ApproxOnline, Break};
 pub use asap::{Asap, AsapShare};
 pub use fixed::Fixed;
+pub use freebsd::FreeBsd;
+pub use hawkeye::{HawkEye, HawkEyeSettings};
+pub use ingens::{Ingens, IngensSettings};
 pub use khugepaged::Khugepaged;
 pub use linux::{Collapse, Linux, LinuxError, LinuxSettings, MADV_COLLAPSE, SizeMode};
 pub use online::Online;
@@ -19,6 +25,7 @@ pub use throttle::{Limits, Throttle};
 
 use crate::kernel::{Accounts, PageTable};
 use crate::{AddressSpace, Superpage, Vma};
+use pagewalk_trace::MappingKind;
 use pagewalk_units::PageSize;
 use std::ops::Range;
 
@@ -169,6 +176,11 @@ impl Clone for Box<dyn Policy> {
     fn clone(&self) -> Self {
         self.boxed()
     }
+}
+
+/// Whether an area is private anonymous memory.
+pub(crate) fn is_anonymous(area: &Vma) -> bool {
+    matches!(area.kind, MappingKind::Anonymous | MappingKind::Heap | MappingKind::Stack)
 }
 
 /// Orders 1 to `top`: a bit each.

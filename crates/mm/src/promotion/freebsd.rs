@@ -1,0 +1,81 @@
+//! FreeBSD: frames are reserved for a whole superpage at the first touch, and it is made when all have been touched.
+//!
+//! Sources: Navarro, Iyer, Druschel and Cox 2002, "Practical, transparent operating system support for superpages",
+//! sections 4 and 5; FreeBSD `sys/vm/vm_reserv.c`.
+//!
+//! The first touch of an aligned block reserves a block of frames, and each page takes its own place there. When all
+//! are touched, the kernel maps them by one page, and copies nothing. Modelled of one size, for anonymous memory, be it
+//! shared; reservations are never broken for want of memory, and files have none. A superpage that a change of rights
+//! takes apart is not made again.
+
+use super::{Policy, is_anonymous};
+use crate::kernel::PageTable;
+use crate::{Superpage, Vma};
+use pagewalk_trace::MappingKind;
+use rustc_hash::FxHashMap;
+
+/// Reservations of one size.
+#[derive(Clone, Debug)]
+pub struct FreeBsd {
+    /// The size, as an order: 9 for 2 MiB of 4 KiB.
+    pub order: u8,
+    /// Whether a reservation is broken when one of its pages is given back: true, as in the paper for memory that
+    /// others need. Otherwise the page keeps its place, as in `vm_reserv_depopulate`, and may be touched again.
+    pub broken_by_gaps: bool,
+    /// By block number, while one of its pages is backed.
+    reservations: FxHashMap<u64, Reserved>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Reserved {
+    populated: u64,
+    broken: bool,
+}
+
+impl FreeBsd {
+    /// Superpages of this order; reservations are broken by gaps.
+    pub fn new(order: u8) -> FreeBsd {
+        FreeBsd { order, broken_by_gaps: true, reservations: FxHashMap::default() }
+    }
+}
+
+impl Policy for FreeBsd {
+    fn orders(&self) -> u32 {
+        1 << self.order
+    }
+
+    fn boxed(&self) -> Box<dyn Policy> {
+        Box::new(self.clone())
+    }
+
+    fn takes(&self, area: &Vma) -> bool {
+        is_anonymous(area) || area.kind == MappingKind::SharedAnonymous
+    }
+
+    fn touched(&mut self, page: u64, _table: &PageTable, wishes: &mut Vec<Superpage>) {
+        let block = Superpage::around(page, self.order);
+        let reserved = self.reservations.entry(block.number()).or_default();
+        reserved.populated += 1;
+        if reserved.populated == block.len() && !reserved.broken {
+            wishes.push(block);
+        }
+    }
+
+    fn gone(&mut self, page: u64) {
+        let number = Superpage::around(page, self.order).number();
+        let Some(reserved) = self.reservations.get_mut(&number) else { return };
+        reserved.populated -= 1;
+        reserved.broken |= self.broken_by_gaps;
+        if reserved.populated == 0 {
+            self.reservations.remove(&number);
+        }
+    }
+
+    fn in_place(&self, _block: Superpage) -> bool {
+        true
+    }
+
+    fn part_orders(&self) -> u32 {
+        1
+    }
+}

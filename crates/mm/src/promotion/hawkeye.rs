@@ -1,0 +1,255 @@
+//! HawkEye: huge pages go first to the blocks of which most is in use at a time, and memory that huge pages waste is
+//! taken back (Panwar, Bansal and Gopinath 2019, "HawkEye: efficient fine-grained OS support for huge pages").
+//!
+//! A sample clears the accessed bits of base pages, and after a window counts, for each block, those that were used:
+//! its *coverage*, kept as a moving average. Blocks stand in buckets by coverage. A thread makes huge pages of so many
+//! blocks at a time, from the highest bucket down. When the process backs too much memory, huge pages of which many
+//! base pages were never touched (the paper's "filled with zeros") are taken apart, and those pages given back.
+//!
+//! Modelled of one process. Not modelled: sharing among processes by measured overhead; clearing pages ahead of faults,
+//! so that all clearing is charged where it is needed; touched pages that hold zeros, as traces have no data.
+
+use super::khugepaged::is_collapsible;
+use super::{Policy, Request, View, is_anonymous};
+use crate::{HugeAdvice, Superpage, Vma};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+/// When blocks become huge pages, and when they are taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HawkEyeSettings {
+    /// Order of the huge page: 9 for 2 MiB of 4 KiB.
+    pub order: u8,
+    /// Whether faults map huge pages where they can, as the paper has it while free ones are found: true. False is the
+    /// paper's case of fragmented memory.
+    pub at_fault: bool,
+    /// Time from one sample to the next: 30,000. At least the window and a millisecond.
+    pub sample_millisecs: u64,
+    /// How long a sample takes: 1,000.
+    pub window_millisecs: u64,
+    /// Coverage that one bucket stands for: 50 base pages of 512.
+    pub bucket_pages: u64,
+    /// Buckets: 10, the last of 450 pages and more.
+    pub buckets: usize,
+    /// Weight of a new sample in the moving average, in percent: 50, chosen.
+    pub sample_weight: u64,
+    /// Time between two runs of the thread that makes huge pages: 10,000, khugepaged's, chosen.
+    pub promote_sleep_millisecs: u64,
+    /// Huge pages made in one run: 8, khugepaged's, chosen.
+    pub promotions: usize,
+    /// Bytes that the process may back, for the watermarks; `None` for no limit.
+    pub memory: Option<u64>,
+    /// Percent of it above which wasted memory is taken back: 85.
+    pub high_watermark: u64,
+    /// Percent of it down to which this goes on: 70. Nothing is made huge meanwhile, which is chosen.
+    pub low_watermark: u64,
+    /// Base pages never touched for which a huge page is taken apart: 256 of 512, chosen.
+    pub wasted_pages: u64,
+    /// Instructions that the program executes in a millisecond: 1,000,000, chosen. 0 is taken as 1.
+    pub instructions_per_millisecond: u64,
+    /// Cycles to look at a base page: 10, chosen.
+    pub cycles_per_page: u64,
+}
+
+impl HawkEyeSettings {
+    /// The paper's for huge pages of this order.
+    pub fn new(order: u8) -> HawkEyeSettings {
+        HawkEyeSettings {
+            order,
+            at_fault: true,
+            sample_millisecs: 30_000,
+            window_millisecs: 1000,
+            bucket_pages: ((50 << order) / 512).max(1),
+            buckets: 10,
+            sample_weight: 50,
+            promote_sleep_millisecs: 10_000,
+            promotions: 8,
+            memory: None,
+            high_watermark: 85,
+            low_watermark: 70,
+            wasted_pages: (1 << order) / 2,
+            instructions_per_millisecond: 1_000_000,
+            cycles_per_page: 10,
+        }
+    }
+
+    fn time(&self, millisecs: u64) -> u64 {
+        self.instructions_per_millisecond.max(1).saturating_mul(millisecs.max(1))
+    }
+}
+
+/// HawkEye's policy.
+#[derive(Clone, Debug)]
+pub struct HawkEye {
+    settings: HawkEyeSettings,
+    next_sample: u64,
+    /// When the window began, while one is open.
+    window: Option<u64>,
+    next_run: u64,
+    coverage: FxHashMap<u64, u64>,
+    /// Block numbers, by bucket; the first is made huge first.
+    buckets: Vec<VecDeque<u64>>,
+    /// Whether memory is being taken back.
+    recovers: bool,
+}
+
+impl HawkEye {
+    /// With these settings.
+    pub fn new(settings: HawkEyeSettings) -> HawkEye {
+        HawkEye {
+            settings,
+            next_sample: settings.time(settings.sample_millisecs),
+            window: None,
+            next_run: settings.time(settings.promote_sleep_millisecs),
+            coverage: FxHashMap::default(),
+            buckets: vec![VecDeque::new(); settings.buckets.max(1)],
+            recovers: false,
+        }
+    }
+
+    fn closes(&self) -> Option<u64> {
+        self.window.map(|start| start.saturating_add(self.settings.time(self.settings.window_millisecs)))
+    }
+
+    fn bucket(&self, coverage: u64) -> usize {
+        ((coverage / self.settings.bucket_pages.max(1)) as usize).min(self.buckets.len() - 1)
+    }
+
+    /// The end of a sample that began at `start`.
+    fn sample(&mut self, start: u64, view: &View<'_>) -> u64 {
+        let mut cycles = 0;
+        let order = self.settings.order;
+        let areas = view.space.areas().filter(|area| self.takes(area));
+        let blocks: Vec<u64> = areas.flat_map(|area| view.blocks_of(area, order)).collect();
+        for number in blocks {
+            let block = Superpage { first: number << order, order };
+            if !is_collapsible(block, view) {
+                continue;
+            }
+            cycles += block.len() * self.settings.cycles_per_page;
+            let is_used = |page: &u64| view.uses.last_use(*page).is_some_and(|at| at >= start);
+            let used = block.pages().filter(is_used).count() as u64;
+            self.note(number, used);
+        }
+        cycles
+    }
+
+    /// Takes a sample into a block's coverage. A block that rises to a bucket goes to its head, one that falls to its
+    /// tail.
+    fn note(&mut self, number: u64, used: u64) {
+        let weight = self.settings.sample_weight.min(100);
+        let before = self.coverage.get(&number).copied();
+        let coverage = before.map_or(used, |before| (before * (100 - weight) + used * weight) / 100);
+        self.coverage.insert(number, coverage);
+        let (from, to) = (before.map(|before| self.bucket(before)), self.bucket(coverage));
+        if from == Some(to) {
+            return;
+        }
+        if let Some(from) = from {
+            self.buckets[from].retain(|&other| other != number);
+        }
+        if from.is_some_and(|from| from > to) {
+            self.buckets[to].push_back(number);
+        } else {
+            self.buckets[to].push_front(number);
+        }
+    }
+
+    /// Makes huge pages, from the highest bucket down. Blocks that were not used in the last samples gain nothing.
+    fn promote(&mut self, view: &View<'_>, requests: &mut Vec<Request>) {
+        let mut left = self.settings.promotions;
+        for bucket in (0..self.buckets.len()).rev() {
+            let mut kept = VecDeque::new();
+            while let Some(number) = self.buckets[bucket].pop_front() {
+                let block = Superpage { first: number << self.settings.order, order: self.settings.order };
+                let fits = view.area_of(block).is_some_and(|area| self.takes(area));
+                if !fits || !is_collapsible(block, view) {
+                    self.coverage.remove(&number);
+                } else if left == 0 || self.coverage[&number] == 0 {
+                    kept.push_back(number);
+                } else {
+                    self.coverage.remove(&number);
+                    requests.push(Request::Promote(block));
+                    left -= 1;
+                }
+            }
+            self.buckets[bucket] = kept;
+        }
+    }
+
+    /// Takes wasted memory back, if too much is backed, by ascending address. Says whether it is at that.
+    fn recover(&mut self, view: &View<'_>, requests: &mut Vec<Request>, cycles: &mut u64) -> bool {
+        let Some(memory) = self.settings.memory else { return false };
+        let mut backed = view.table.backed() << view.base.shift();
+        let above =
+            |backed: u64, percent: u64| u128::from(backed) * 100 > u128::from(memory) * u128::from(percent);
+        let watermark =
+            if self.recovers { self.settings.low_watermark } else { self.settings.high_watermark };
+        self.recovers = above(backed, watermark);
+        if !self.recovers {
+            return false;
+        }
+        let pages = |area: &Vma| area.start >> view.base.shift()..area.end.div_ceil(view.base.bytes());
+        let units = view.space.areas().flat_map(|area| view.table.units_in(pages(area)));
+        for unit in units.filter(|unit| unit.order == self.settings.order) {
+            if !above(backed, self.settings.low_watermark) {
+                break;
+            }
+            *cycles += unit.len() * self.settings.cycles_per_page;
+            let wasted = unit.len() - view.table.touched_in(unit);
+            if wasted >= self.settings.wasted_pages.max(1) {
+                requests.push(Request::Trim(unit));
+                backed -= wasted << view.base.shift();
+            }
+        }
+        true
+    }
+}
+
+impl Policy for HawkEye {
+    fn orders(&self) -> u32 {
+        1 << self.settings.order
+    }
+
+    fn boxed(&self) -> Box<dyn Policy> {
+        Box::new(self.clone())
+    }
+
+    fn takes(&self, area: &Vma) -> bool {
+        is_anonymous(area) && area.advice != HugeAdvice::NoHugePage
+    }
+
+    fn fault_orders(&self, _page: u64, area: Option<&Vma>) -> u32 {
+        let huge = self.settings.at_fault && area.is_some_and(|area| self.takes(area));
+        u32::from(huge) << self.settings.order
+    }
+
+    fn part_orders(&self) -> u32 {
+        1
+    }
+
+    fn wakes(&self) -> Option<u64> {
+        Some(self.closes().unwrap_or(self.next_sample).min(self.next_run))
+    }
+
+    fn woken(&mut self, now: u64, view: &View<'_>, requests: &mut Vec<Request>) -> u64 {
+        let mut cycles = 0;
+        if let Some(start) = self.window
+            && self.closes().is_some_and(|at| at <= now)
+        {
+            cycles += self.sample(start, view);
+            self.window = None;
+            self.next_sample =
+                start.saturating_add(self.settings.time(self.settings.sample_millisecs)).max(now + 1);
+        } else if self.window.is_none() && self.next_sample <= now {
+            self.window = Some(now);
+        }
+        if self.next_run <= now {
+            self.next_run = now.saturating_add(self.settings.time(self.settings.promote_sleep_millisecs));
+            if !self.recover(view, requests, &mut cycles) {
+                self.promote(view, requests);
+            }
+        }
+        cycles
+    }
+}

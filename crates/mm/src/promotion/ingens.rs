@@ -1,0 +1,124 @@
+//! Ingens: huge pages are made in the background, where enough of a block is in use (Kwon, Yu, Peter, Rossbach and
+//! Witchel 2016, "Coordinated and efficient huge page management with Ingens", section 4).
+//!
+//! Faults map base pages only. A fault that brings a block to the threshold asks a thread for a huge page; the thread
+//! serves what was asked since it ran last, in order. The threshold is a share of the block where memory is fragmented,
+//! and one page where it is not.
+//!
+//! Modelled: utilisation, the two thresholds, the thread. Not modelled: access frequency, which Ingens uses to share
+//! huge pages fairly among processes and to choose what to demote when memory runs short; sharing of equal pages;
+//! compaction ahead of need.
+
+use super::khugepaged::is_collapsible;
+use super::{Policy, Request, View, is_anonymous};
+use crate::kernel::PageTable;
+use crate::{HugeAdvice, Superpage, Vma};
+
+/// When a block becomes a huge page.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct IngensSettings {
+    /// Order of the huge page: 9 for 2 MiB of 4 KiB.
+    pub order: u8,
+    /// Share of a block's base pages that must be backed where memory is fragmented: 0.9.
+    pub utilisation: f64,
+    /// How fragmented free memory is, from 0 to 1 (Gorman's index for a huge page): 1, chosen, as where the paper's
+    /// policy matters. It is given, as the policy does not see physical memory.
+    pub fragmentation: f64,
+    /// Below this fragmentation, one page is enough: 0.5.
+    pub fragmentation_limit: f64,
+    /// Time between two runs of the thread: 100, chosen. 0 is taken as 1.
+    pub promote_sleep_millisecs: u64,
+    /// Instructions that the program executes in a millisecond: 1,000,000, chosen. 0 is taken as 1.
+    pub instructions_per_millisecond: u64,
+    /// Cycles to look at a request: 1,000, chosen.
+    pub cycles_per_request: u64,
+}
+
+impl IngensSettings {
+    /// The paper's for huge pages of this order.
+    pub fn new(order: u8) -> IngensSettings {
+        IngensSettings {
+            order,
+            utilisation: 0.9,
+            fragmentation: 1.0,
+            fragmentation_limit: 0.5,
+            promote_sleep_millisecs: 100,
+            instructions_per_millisecond: 1_000_000,
+            cycles_per_request: 1000,
+        }
+    }
+
+    /// Base pages that must be backed.
+    fn threshold(&self) -> u64 {
+        if self.fragmentation < self.fragmentation_limit {
+            return 1;
+        }
+        ((self.utilisation * (1u64 << self.order) as f64).ceil() as u64).max(1)
+    }
+
+    fn sleep(&self) -> u64 {
+        self.instructions_per_millisecond.max(1).saturating_mul(self.promote_sleep_millisecs.max(1))
+    }
+}
+
+/// Ingens' policy.
+#[derive(Clone, Debug)]
+pub struct Ingens {
+    settings: IngensSettings,
+    next: u64,
+    asked: Vec<Superpage>,
+}
+
+impl Ingens {
+    /// With these settings.
+    pub fn new(settings: IngensSettings) -> Ingens {
+        Ingens { settings, next: settings.sleep(), asked: Vec::new() }
+    }
+}
+
+impl Policy for Ingens {
+    fn orders(&self) -> u32 {
+        1 << self.settings.order
+    }
+
+    fn boxed(&self) -> Box<dyn Policy> {
+        Box::new(self.clone())
+    }
+
+    fn takes(&self, area: &Vma) -> bool {
+        is_anonymous(area) && area.advice != HugeAdvice::NoHugePage
+    }
+
+    fn part_orders(&self) -> u32 {
+        1
+    }
+
+    fn touched(&mut self, page: u64, table: &PageTable, _wishes: &mut Vec<Superpage>) {
+        let block = Superpage::around(page, self.settings.order);
+        let is_huge = table.mapped(page).is_some_and(|unit| unit.holds(block));
+        if !is_huge
+            && table.backed_in(block) >= self.settings.threshold()
+            && self.asked.last() != Some(&block)
+        {
+            self.asked.push(block);
+        }
+    }
+
+    fn wakes(&self) -> Option<u64> {
+        Some(self.next)
+    }
+
+    fn woken(&mut self, now: u64, view: &View<'_>, requests: &mut Vec<Request>) -> u64 {
+        self.next = now.saturating_add(self.settings.sleep());
+        let cycles = self.asked.len() as u64 * self.settings.cycles_per_request;
+        for block in std::mem::take(&mut self.asked) {
+            let enough = view.table.backed_in(block) >= self.settings.threshold();
+            let fits = view.area_of(block).is_some_and(|area| self.takes(area));
+            // A block may have been asked for twice: the second request finds it done.
+            if enough && fits && is_collapsible(block, view) && !requests.contains(&Request::Promote(block)) {
+                requests.push(Request::Promote(block));
+            }
+        }
+        cycles
+    }
+}
