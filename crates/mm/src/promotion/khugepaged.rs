@@ -121,7 +121,9 @@ impl Scan {
             at = at.max(blocks.start << shift);
             while at < blocks.end << shift {
                 let block = Superpage { first: at >> view.base.shift(), order: huge };
-                let collapsible = is_collapsible(block, view);
+                // What this scan has collapsed already is done when the scan ends.
+                let is_done = requests.contains(&Request::Promote(block));
+                let collapsible = !is_done && is_collapsible(block, view);
                 cycles += if collapsible { block.len() * cycles_per_page } else { 0 };
                 at += 1 << shift;
                 *progress += block.len();

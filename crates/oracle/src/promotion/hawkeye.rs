@@ -1,0 +1,122 @@
+//! HawkEye's samples, buckets and recovery of memory.
+
+use super::{Promoting, Rules};
+
+/// The settings, and what was learned.
+#[derive(Clone, Debug)]
+pub struct HawkEye {
+    /// Whether faults map superpages.
+    pub at_fault: bool,
+    /// Time between samples.
+    pub period: u64,
+    /// Length of a sample.
+    pub window: u64,
+    /// Pages of coverage in a bucket.
+    pub bucket_pages: u64,
+    /// Buckets.
+    pub buckets: u64,
+    /// Time between runs.
+    pub run_period: u64,
+    /// Superpages built in a run.
+    pub promotions: usize,
+    /// Pages that may be backed.
+    pub memory: Option<u64>,
+    /// Pages never touched for which a superpage is taken apart.
+    pub wasted: u64,
+    /// When the sample began that is being taken.
+    pub since: Option<u64>,
+    /// Blocks with their coverage, in the order in which they are served within each bucket.
+    pub blocks: Vec<(u64, u64)>,
+    /// Whether memory is being taken back.
+    pub recovers: bool,
+}
+
+impl HawkEye {
+    fn bucket(&self, coverage: u64) -> u64 {
+        (coverage / self.bucket_pages).min(self.buckets - 1)
+    }
+
+    fn note(&mut self, number: u64, used: u64) {
+        let Some(at) = self.blocks.iter().position(|&(block, _)| block == number) else {
+            self.blocks.insert(0, (number, used));
+            return;
+        };
+        let before = self.blocks[at].1;
+        let coverage = (before * 50 + used * 50) / 100;
+        let (from, to) = (self.bucket(before), self.bucket(coverage));
+        if from == to {
+            self.blocks[at].1 = coverage;
+            return;
+        }
+        self.blocks.remove(at);
+        let place = if from < to { 0 } else { self.blocks.len() };
+        self.blocks.insert(place, (number, coverage));
+    }
+}
+
+impl Promoting {
+    pub(super) fn run_hawkeye(&mut self, mut hawkeye: HawkEye) {
+        match hawkeye.since {
+            Some(since) if self.now == since + hawkeye.window => {
+                hawkeye.since = None;
+                for number in self.candidates() {
+                    let pages = self.block(number);
+                    let used =
+                        pages.filter(|page| self.used.get(page).is_some_and(|&at| at >= since)).count();
+                    hawkeye.note(number, used as u64);
+                }
+            }
+            None if self.now.is_multiple_of(hawkeye.period) => hawkeye.since = Some(self.now),
+            _ => {}
+        }
+        if self.now.is_multiple_of(hawkeye.run_period) && !self.recover(&mut hawkeye) {
+            self.promote_by_coverage(&mut hawkeye);
+        }
+        self.rules = Rules::HawkEye(hawkeye);
+    }
+
+    fn candidates(&self) -> Vec<u64> {
+        let mut numbers: Vec<u64> = self.mapped.keys().map(|&page| self.number(page)).collect();
+        numbers.dedup();
+        numbers.retain(|&number| self.is_candidate(number));
+        numbers
+    }
+
+    fn promote_by_coverage(&mut self, hawkeye: &mut HawkEye) {
+        hawkeye.blocks.retain(|&(number, _)| self.is_candidate(number));
+        for _ in 0..hawkeye.promotions {
+            let used = hawkeye.blocks.iter().filter(|&&(_, coverage)| coverage > 0);
+            let highest = used.map(|&(_, coverage)| hawkeye.bucket(coverage)).max();
+            let is_next =
+                |&(_, coverage): &(u64, u64)| coverage > 0 && Some(hawkeye.bucket(coverage)) == highest;
+            let Some(at) = hawkeye.blocks.iter().position(is_next) else { return };
+            let (number, _) = hawkeye.blocks.remove(at);
+            self.promote(number);
+        }
+    }
+
+    fn recover(&mut self, hawkeye: &mut HawkEye) -> bool {
+        let Some(memory) = hawkeye.memory else { return false };
+        let above = |pages: usize, percent: u64| pages as u64 * 100 > memory * percent;
+        hawkeye.recovers = above(self.mapped.len(), if hawkeye.recovers { 70 } else { 85 });
+        if !hawkeye.recovers {
+            return false;
+        }
+        let mut huge: Vec<u64> = self
+            .mapped
+            .iter()
+            .filter(|&(_, order)| *order == self.huge)
+            .map(|(page, _)| self.number(*page))
+            .collect();
+        huge.dedup();
+        for number in huge {
+            let untouched: Vec<u64> =
+                self.block(number).filter(|page| !self.touched.contains(page)).collect();
+            if above(self.mapped.len(), 70) && untouched.len() as u64 >= hawkeye.wasted {
+                self.take_apart(self.block(number).start);
+                untouched.iter().for_each(|page| _ = self.mapped.remove(page));
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,311 @@
+//! Memory under policies that build superpages, one entry per page; each policy's rules in a file of their own.
+
+mod hawkeye;
+mod linux;
+
+pub use hawkeye::HawkEye;
+pub use linux::{Linux, Scanning};
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// What makes areas of pages: neighbours that have the same are in one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    /// 0 for private anonymous memory, which grows together; else a number of its own for what was mapped by one call.
+    pub piece: u64,
+    /// May be written.
+    pub write: bool,
+    /// 14 where huge pages were advised, 15 where they were advised against, 0 elsewhere.
+    pub advice: i32,
+}
+
+/// A policy.
+#[derive(Clone, Debug)]
+pub enum Rules {
+    /// Linux.
+    Linux(Linux),
+    /// FreeBSD.
+    Reservations {
+        /// Whether a page that is given back breaks its block's reservation.
+        broken_by_gaps: bool,
+    },
+    /// Ingens.
+    Ingens {
+        /// Pages of a block that must be backed.
+        threshold: u64,
+        /// Time between runs of its thread.
+        period: u64,
+    },
+    /// HawkEye.
+    HawkEye(HawkEye),
+}
+
+/// One process's memory.
+#[derive(Clone, Debug)]
+pub struct Promoting {
+    /// The policy.
+    pub rules: Rules,
+    /// Order of the superpage.
+    pub huge: u8,
+    /// What the program has.
+    pub memory: BTreeMap<u64, Attributes>,
+    /// What maps each page that is backed, as an order.
+    pub mapped: BTreeMap<u64, u8>,
+    /// Pages that the program has touched.
+    pub touched: BTreeSet<u64>,
+    /// When each was used last.
+    pub used: BTreeMap<u64, u64>,
+    /// The time.
+    pub now: u64,
+    /// Linux: blocks with a lowest page table.
+    tables: BTreeSet<u64>,
+    /// FreeBSD: blocks whose reservation is broken.
+    broken: BTreeSet<u64>,
+    /// Ingens: blocks that were asked for.
+    asked: Vec<u64>,
+}
+
+impl Promoting {
+    /// Nothing mapped.
+    pub fn new(rules: Rules, huge: u8) -> Promoting {
+        Promoting {
+            rules,
+            huge,
+            memory: BTreeMap::new(),
+            mapped: BTreeMap::new(),
+            touched: BTreeSet::new(),
+            used: BTreeMap::new(),
+            now: 0,
+            tables: BTreeSet::new(),
+            broken: BTreeSet::new(),
+            asked: Vec::new(),
+        }
+    }
+
+    fn around(page: u64, order: u8) -> Range<u64> {
+        let size = 1 << order;
+        page / size * size..page / size * size + size
+    }
+
+    fn block(&self, number: u64) -> Range<u64> {
+        number << self.huge..(number + 1) << self.huge
+    }
+
+    fn number(&self, page: u64) -> u64 {
+        page >> self.huge
+    }
+
+    /// The attributes of all pages of a range, where they are the same.
+    fn one_area(&self, pages: Range<u64>) -> Option<Attributes> {
+        let first = *self.memory.get(&pages.start)?;
+        pages.clone().all(|page| self.memory.get(&page) == Some(&first)).then_some(first)
+    }
+
+    fn backed(&self, pages: Range<u64>) -> u64 {
+        self.mapped.range(pages).count() as u64
+    }
+
+    /// Whether superpages may lie in memory with these attributes.
+    fn takes(&self, attributes: Attributes) -> bool {
+        match self.rules {
+            Rules::Reservations { .. } => true,
+            _ => attributes.piece == 0 && attributes.advice != 15,
+        }
+    }
+
+    /// A block of which something is mapped, and not by one page, in memory that may have superpages.
+    fn is_candidate(&self, number: u64) -> bool {
+        let block = self.block(number);
+        let is_huge = self.mapped.get(&block.start) == Some(&self.huge);
+        let fits = self.one_area(block.clone()).is_some_and(|attributes| self.takes(attributes));
+        fits && !is_huge && self.backed(block) > 0
+    }
+
+    fn promote(&mut self, number: u64) {
+        for page in self.block(number) {
+            self.mapped.insert(page, self.huge);
+        }
+        self.tables.remove(&number);
+    }
+
+    /// Base pages of what maps a page.
+    fn take_apart(&mut self, page: u64) {
+        let order = self.mapped[&page];
+        for part in Self::around(page, order) {
+            self.mapped.insert(part, 0);
+        }
+        self.tables.insert(self.number(page));
+    }
+
+    /// Takes the superpages apart that reach over the ends of a range.
+    fn part_at_ends(&mut self, range: &Range<u64>) {
+        for page in [range.start, range.end - 1] {
+            let Some(&order) = self.mapped.get(&page) else { continue };
+            let unit = Self::around(page, order);
+            if unit.start < range.start || range.end < unit.end {
+                self.take_apart(page);
+            }
+        }
+    }
+
+    /// Maps pages anew.
+    pub fn map(&mut self, range: Range<u64>, piece: u64) {
+        let before = self.runs(range.clone(), |_| true);
+        for page in range {
+            self.memory.insert(page, Attributes { piece, write: true, advice: 0 });
+        }
+        before.into_iter().for_each(|run| self.lose(run));
+    }
+
+    /// Unmaps pages.
+    pub fn unmap(&mut self, range: Range<u64>) {
+        let before = self.runs(range.clone(), |_| true);
+        self.memory.retain(|page, _| !range.contains(page));
+        before.into_iter().for_each(|run| self.lose(run));
+    }
+
+    /// Discards pages.
+    pub fn discard(&mut self, range: Range<u64>) {
+        self.lose(range);
+    }
+
+    /// Changes the right to write.
+    pub fn protect(&mut self, range: Range<u64>, write: bool) {
+        let others = self.runs(range.clone(), |attributes| attributes.write != write);
+        self.memory.range_mut(range).for_each(|(_, attributes)| attributes.write = write);
+        others.iter().for_each(|run| self.part_at_ends(run));
+    }
+
+    /// Advises for or against huge pages.
+    pub fn advise(&mut self, range: Range<u64>, advice: i32) {
+        self.memory.range_mut(range.clone()).for_each(|(_, attributes)| attributes.advice = advice);
+        for page in [range.start, range.end - 1] {
+            let Some(&order) = self.mapped.get(&page) else { continue };
+            if self.one_area(Self::around(page, order)).is_none() {
+                self.take_apart(page);
+            }
+        }
+    }
+
+    /// Runs of neighbours in a range that the program has, and that are `wanted`.
+    fn runs(&self, range: Range<u64>, wanted: impl Fn(&Attributes) -> bool) -> Vec<Range<u64>> {
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        for (&page, _) in self.memory.range(range).filter(|(_, attributes)| wanted(attributes)) {
+            match runs.last_mut() {
+                Some(run) if run.end == page => run.end += 1,
+                _ => runs.push(page..page + 1),
+            }
+        }
+        runs
+    }
+
+    /// Nothing backs the range any more.
+    fn lose(&mut self, range: Range<u64>) {
+        self.part_at_ends(&range);
+        for page in range.clone() {
+            self.mapped.remove(&page);
+            self.used.remove(&page);
+            if self.touched.remove(&page)
+                && matches!(self.rules, Rules::Reservations { broken_by_gaps: true })
+            {
+                self.broken.insert(self.number(page));
+            }
+        }
+        for number in self.number(range.start)..=self.number(range.end - 1) {
+            let block = self.block(number);
+            if self.touched.range(block.clone()).next().is_none() {
+                self.broken.remove(&number);
+            }
+            let is_whole = range.start <= block.start && block.end <= range.end;
+            let has_memory = self.memory.range(block.clone()).next().is_some();
+            if !has_memory || is_whole && self.one_area(block).is_some() {
+                self.tables.remove(&number);
+            }
+        }
+    }
+
+    /// Uses a page.
+    pub fn touch(&mut self, page: u64) {
+        self.used.insert(page, self.now);
+        if self.touched.contains(&page) {
+            return;
+        }
+        if !self.mapped.contains_key(&page) {
+            let order = self.fault_order(page);
+            for page in Self::around(page, order) {
+                self.mapped.insert(page, order);
+            }
+        }
+        self.touched.insert(page);
+        let number = self.number(page);
+        let block = self.block(number);
+        match self.rules {
+            Rules::Linux(_) if self.mapped[&page] < self.huge => _ = self.tables.insert(number),
+            Rules::Reservations { .. } => {
+                let is_full = block.clone().all(|page| self.touched.contains(&page));
+                let is_huge = self.mapped[&page] == self.huge;
+                if is_full && !is_huge && !self.broken.contains(&number) && self.one_area(block).is_some() {
+                    self.promote(number);
+                }
+            }
+            Rules::Ingens { threshold, .. }
+                if self.mapped[&page] < self.huge
+                    && self.backed(block) >= threshold
+                    && !self.asked.contains(&number) =>
+            {
+                self.asked.push(number);
+            }
+            _ => {}
+        }
+    }
+
+    /// The largest order that the policy takes for a first touch, and that is possible.
+    fn fault_order(&self, page: u64) -> u8 {
+        let is_possible = |order: u8| {
+            let block = Self::around(page, order);
+            let attributes = self.one_area(block.clone());
+            let wanted = attributes.is_some_and(|attributes| match &self.rules {
+                Rules::Linux(linux) => {
+                    let has_table = order == self.huge && self.tables.contains(&self.number(page));
+                    linux.allows(order, attributes) && !has_table
+                }
+                Rules::HawkEye(hawkeye) => hawkeye.at_fault && order == self.huge && self.takes(attributes),
+                _ => false,
+            });
+            wanted && self.backed(block) == 0
+        };
+        (1..=self.huge).rev().find(|&order| is_possible(order)).unwrap_or(0)
+    }
+
+    /// Time passes.
+    pub fn wait(&mut self, time: u64) {
+        for _ in 0..time {
+            self.now += 1;
+            match self.rules.clone() {
+                Rules::Linux(linux) => self.run_linux(linux),
+                Rules::Ingens { threshold, period } if self.now.is_multiple_of(period) => {
+                    for number in std::mem::take(&mut self.asked) {
+                        if self.is_candidate(number) && self.backed(self.block(number)) >= threshold {
+                            self.promote(number);
+                        }
+                    }
+                }
+                Rules::HawkEye(hawkeye) => self.run_hawkeye(hawkeye),
+                _ => {}
+            }
+        }
+    }
+
+    /// Areas by ascending address: their pages and attributes.
+    fn areas(&self) -> Vec<(Range<u64>, Attributes)> {
+        let mut areas: Vec<(Range<u64>, Attributes)> = Vec::new();
+        for (&page, &attributes) in &self.memory {
+            match areas.last_mut() {
+                Some((area, same)) if area.end == page && *same == attributes => area.end += 1,
+                _ => areas.push((page..page + 1, attributes)),
+            }
+        }
+        areas
+    }
+}
