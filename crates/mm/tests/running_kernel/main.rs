@@ -11,7 +11,7 @@ mod common;
 
 use common::{PAGE, Process};
 use pagewalk_mm::ThpMode;
-use pagewalk_mm::promotion::{Linux, LinuxSettings, MADV_COLLAPSE, SizeMode};
+use pagewalk_mm::promotion::{Khugepaged, Linux, LinuxSettings, MADV_COLLAPSE, SizeMode};
 use pagewalk_trace::MappingKind;
 use std::fmt;
 use std::fs;
@@ -27,6 +27,9 @@ const NOHUGEPAGE: i32 = 15;
 /// Base pages of a huge page.
 const BLOCK: u64 = 512;
 
+/// Instructions after which the model's khugepaged has gone through a program's memory.
+const FULL_SCAN: u64 = 1000;
+
 /// First pages and numbers of pages, counted from the arena's first page.
 #[derive(Clone, Copy, Debug)]
 enum Op {
@@ -35,6 +38,8 @@ enum Op {
     Protect(u64, u64, bool),
     Advise(u64, u64, i32),
     Touch(u64),
+    /// khugepaged goes through all memory so many times.
+    Scans(u64),
 }
 
 impl fmt::Display for Op {
@@ -45,6 +50,7 @@ impl fmt::Display for Op {
             Op::Protect(first, pages, write) => write!(f, "protect {first} {pages} {}", u8::from(*write)),
             Op::Advise(first, pages, advice) => write!(f, "advise {first} {pages} {advice}"),
             Op::Touch(page) => write!(f, "touch {page}"),
+            Op::Scans(count) => write!(f, "scans {count}"),
         }
     }
 }
@@ -225,6 +231,7 @@ fn check(program: &Program, settings: &LinuxSettings, here: &[Vec<Line>]) -> Res
             Op::Protect(first, pages, write) => p.protect(base + first, pages, write),
             Op::Advise(first, pages, advice) => p.advise(base + first, pages, advice),
             Op::Touch(page) => p.touch(base + page),
+            Op::Scans(count) => p.wait(count * FULL_SCAN),
         }
         let areas: Vec<[u64; 2]> =
             p.space.areas().map(|a| [a.start / PAGE - base, (a.end - a.start) / PAGE]).collect();
@@ -267,7 +274,18 @@ fn settings_here() -> Result<LinuxSettings, String> {
     }
     let mode = chosen(&read("enabled")?)?;
     let enabled = ThpMode::from_name(&mode).ok_or_else(|| format!("unknown mode {mode:?}"))?;
-    let mut settings = LinuxSettings { khugepaged: None, ..LinuxSettings::new(9, enabled) };
+    let number = |name: &str| {
+        let text = read(&format!("khugepaged/{name}"))?;
+        text.trim().parse::<u64>().map_err(|error| format!("khugepaged/{name}: {text:?}: {error}"))
+    };
+    let khugepaged = Khugepaged {
+        pages_to_scan: number("pages_to_scan")?.max(1),
+        max_ptes_none: number("max_ptes_none")?,
+        scan_sleep_millisecs: 1,
+        instructions_per_millisecond: 1,
+        ..Khugepaged::new(9)
+    };
+    let mut settings = LinuxSettings { khugepaged: Some(khugepaged), ..LinuxSettings::new(9, enabled) };
     for order in 2..=9 {
         // Kernels before 6.8 have one size.
         if let Ok(text) = read(&format!("hugepages-{}kB/enabled", 4 << order)) {
@@ -286,7 +304,8 @@ fn settings_here() -> Result<LinuxSettings, String> {
 fn disturbances() -> Vec<String> {
     let collapsed = fs::read_to_string(format!("{SYSFS}/khugepaged/pages_collapsed")).unwrap_or_default();
     let vmstat = fs::read_to_string("/proc/vmstat").unwrap_or_default();
-    let fallbacks = vmstat.lines().filter(|line| line.contains("thp_fault_fallback"));
+    let fallbacks =
+        vmstat.lines().filter(|line| line.contains("thp_fault_fallback") || line.contains("underused"));
     std::iter::once(collapsed).chain(fallbacks.map(str::to_owned)).collect()
 }
 
@@ -328,4 +347,44 @@ fn huge_pages_are_as_the_running_kernel_makes_them() {
         }
     }
     eprintln!("skipped: khugepaged was at work, or no free huge page was found, each time");
+}
+
+/// khugepaged works at times of its own: after it has gone through all memory, it has done what it would.
+#[test]
+#[ignore = "waits for khugepaged, a minute or more"]
+fn khugepaged_collapses_what_the_running_kernels_does() {
+    let folder = tempfile::tempdir().expect("a folder for the program");
+    let ready = settings_here().and_then(|settings| Ok((settings, build(folder.path())?)));
+    let (settings, binary) = match ready {
+        Ok(ready) => ready,
+        Err(reason) => return eprintln!("skipped: {reason}"),
+    };
+    use Op::{Advise, Map, Scans, Touch, Unmap};
+    let touched_first = |rest: &[Op]| {
+        let start = [Map(0, 8 * BLOCK), Touch(1), Touch(2 * BLOCK + 7), Touch(3 * BLOCK), Touch(5 * BLOCK)];
+        [&start, rest].concat()
+    };
+    let programs = [
+        // What was advised, a block that is advised in part, one that is mapped in part, one that was discarded.
+        touched_first(&[
+            Advise(0, 3 * BLOCK + 100, HUGEPAGE),
+            Advise(5 * BLOCK, BLOCK, HUGEPAGE),
+            Touch(5 * BLOCK + 1),
+            Advise(5 * BLOCK, 8, DONTNEED),
+            Advise(7 * BLOCK, BLOCK, HUGEPAGE),
+            Scans(2),
+        ]),
+        touched_first(&[
+            Unmap(2 * BLOCK + 100, 1),
+            Advise(0, 2 * BLOCK, HUGEPAGE),
+            Advise(2 * BLOCK + 101, 2 * BLOCK, HUGEPAGE),
+            Scans(2),
+            Touch(BLOCK + 1),
+        ]),
+        touched_first(&[Scans(2)]),
+    ]
+    .map(|ops| Program { name: "khugepaged".to_owned(), blocks: 8, ops });
+    for (program, here) in programs.iter().zip(run_here(&binary, &programs)) {
+        check(program, &settings, &here).unwrap();
+    }
 }

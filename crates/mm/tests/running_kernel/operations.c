@@ -7,6 +7,7 @@
 //   protect FIRST PAGES WRITE
 //   advise FIRST PAGES ADVICE
 //   touch PAGE
+//   scans COUNT                  waits until khugepaged has gone through all memory so many times
 //   print
 
 #define _GNU_SOURCE
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define PAGE 4096UL
 
@@ -25,6 +27,17 @@ static void fail(const char *line)
 {
     perror(line);
     exit(1);
+}
+
+static unsigned long full_scans(void)
+{
+    static const char path[] = "/sys/kernel/mm/transparent_hugepage/khugepaged/full_scans";
+    FILE *file = fopen(path, "r");
+    unsigned long count;
+    if (!file || fscanf(file, "%lu", &count) != 1)
+        fail(path);
+    fclose(file);
+    return count;
 }
 
 static void print_mappings(void)
@@ -76,6 +89,10 @@ int main(void)
             madvise(at(first), pages * PAGE, extra);
         } else if (!strcmp(name, "touch")) {
             *(volatile char *)at(first) = 1;
+        } else if (!strcmp(name, "scans")) {
+            unsigned long last = full_scans() + first;
+            while (full_scans() < last)
+                usleep(100000);
         } else if (!strcmp(name, "print")) {
             print_mappings();
         } else {
