@@ -74,6 +74,7 @@ enum Choice {
         period: u64,
         window: u64,
         bucket: u64,
+        weight: u64,
         run: u64,
         promotions: usize,
         memory: Option<u64>,
@@ -95,12 +96,11 @@ fn others() -> impl Strategy<Value = Choice> {
     let ingens = (1..=100u64, any::<bool>(), 1..50u64)
         .prop_map(|(percent, fragmented, period)| Choice::Ingens { percent, fragmented, period });
     let memory = prop::option::of(1..PAGES);
-    let hawkeye = (any::<bool>(), 2..60u64, 1..30u64, 1..6u64, 1..60u64, 1..3usize, memory).prop_map(
-        |(at_fault, period, window, bucket, run, promotions, memory)| {
+    let hawkeye = (any::<bool>(), 2..60u64, 1..30u64, 1..6u64, 0..=100u64, 1..60u64, 1..3usize, memory)
+        .prop_map(|(at_fault, period, window, bucket, weight, run, promotions, memory)| {
             let window = window.min(period - 1);
-            Choice::HawkEye { at_fault, period, window, bucket, run, promotions, memory }
-        },
-    );
+            Choice::HawkEye { at_fault, period, window, bucket, weight, run, promotions, memory }
+        });
     prop_oneof![1 => any::<bool>().prop_map(Choice::Reservations), 2 => ingens, 3 => hawkeye]
 }
 
@@ -145,13 +145,14 @@ fn build(choice: &Choice) -> (Box<dyn Policy>, Rules) {
             let threshold = if fragmented { (percent * BLOCK).div_ceil(100) } else { 1 };
             (Box::new(Ingens::new(settings)), Rules::Ingens { threshold, period })
         }
-        Choice::HawkEye { at_fault, period, window, bucket, run, promotions, memory } => {
+        Choice::HawkEye { at_fault, period, window, bucket, weight, run, promotions, memory } => {
             let settings = HawkEyeSettings {
                 at_fault,
                 sample_millisecs: period,
                 window_millisecs: window,
                 bucket_pages: bucket,
                 buckets: 4,
+                sample_weight: weight,
                 promote_sleep_millisecs: run,
                 promotions,
                 memory: memory.map(|pages| pages * PAGE),
@@ -165,6 +166,7 @@ fn build(choice: &Choice) -> (Box<dyn Policy>, Rules) {
                 window,
                 bucket_pages: bucket,
                 buckets: 4,
+                weight,
                 run_period: run,
                 promotions,
                 memory,

@@ -68,6 +68,7 @@ fn hawkeye(change: impl Fn(&mut HawkEyeSettings)) -> Process {
         window_millisecs: 10,
         promote_sleep_millisecs: 50,
         promotions: 1,
+        sample_weight: 50,
         instructions_per_millisecond: 1,
         ..HawkEyeSettings::new(9)
     };
@@ -106,8 +107,8 @@ fn hawkeye_keeps_a_moving_average_and_prefers_blocks_that_rise() {
     for number in 1..=2 {
         (0..512).for_each(|page| p.touch(number * 512 + page));
     }
-    // Block 1: 400, 200, 100. Block 2: 0, 80, 120. Both end in the third bucket, one falling and one rising.
-    for [first, second] in [[400, 0], [0, 160], [0, 160]] {
+    // Block 1: 200, 100, 120. Block 2: 0, 80, 120. Both end in the third bucket, one that fell to it and one that rose.
+    for [first, second] in [[400, 0], [0, 160], [140, 160]] {
         p.wait(100);
         (0..first).for_each(|page| p.touch(512 + page));
         (0..second).for_each(|page| p.touch(1024 + page));

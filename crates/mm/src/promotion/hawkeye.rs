@@ -1,5 +1,7 @@
 //! HawkEye: huge pages go first to the blocks of which most is in use at a time, and memory that huge pages waste is
 //! taken back (Panwar, Bansal and Gopinath 2019, "HawkEye: efficient fine-grained OS support for huge pages").
+//! Where the paper leaves a gap, the authors' kernel is followed (`mm/ohp.c` of github.com/apanwariisc/HawkEye), which
+//! itself has buckets that double instead of the paper's equal ones.
 //!
 //! A sample clears the accessed bits of base pages, and after a window counts, for each block, those that were used:
 //! its *coverage*, kept as a moving average. Blocks stand in buckets by coverage. A thread makes huge pages of so many
@@ -31,11 +33,11 @@ pub struct HawkEyeSettings {
     pub bucket_pages: u64,
     /// Buckets: 10, the last of 450 pages and more.
     pub buckets: usize,
-    /// Weight of a new sample in the moving average, in percent: 50, chosen.
+    /// Weight of a new sample in the moving average, in percent: 60, as in the authors' kernel. Averages begin at 0.
     pub sample_weight: u64,
-    /// Time between two runs of the thread that makes huge pages: 10,000, khugepaged's, chosen.
+    /// Time between two runs of the thread that makes huge pages: 10,000, khugepaged's, as in the authors' kernel.
     pub promote_sleep_millisecs: u64,
-    /// Huge pages made in one run: 8, khugepaged's, chosen.
+    /// Huge pages made in one run: 8, khugepaged's, as in the authors' kernel.
     pub promotions: usize,
     /// Bytes that the process may back, for the watermarks; `None` for no limit.
     pub memory: Option<u64>,
@@ -61,7 +63,7 @@ impl HawkEyeSettings {
             window_millisecs: 1000,
             bucket_pages: ((50 << order) / 512).max(1),
             buckets: 10,
-            sample_weight: 50,
+            sample_weight: 60,
             promote_sleep_millisecs: 10_000,
             promotions: 8,
             memory: None,
@@ -139,7 +141,7 @@ impl HawkEye {
     fn note(&mut self, number: u64, used: u64) {
         let weight = self.settings.sample_weight.min(100);
         let before = self.coverage.get(&number).copied();
-        let coverage = before.map_or(used, |before| (before * (100 - weight) + used * weight) / 100);
+        let coverage = (before.unwrap_or(0) * (100 - weight) + used * weight) / 100;
         self.coverage.insert(number, coverage);
         let (from, to) = (before.map(|before| self.bucket(before)), self.bucket(coverage));
         if from == Some(to) {

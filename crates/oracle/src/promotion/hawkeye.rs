@@ -15,6 +15,8 @@ pub struct HawkEye {
     pub bucket_pages: u64,
     /// Buckets.
     pub buckets: u64,
+    /// Weight of a new sample in percent.
+    pub weight: u64,
     /// Time between runs.
     pub run_period: u64,
     /// Superpages built in a run.
@@ -38,11 +40,11 @@ impl HawkEye {
 
     fn note(&mut self, number: u64, used: u64) {
         let Some(at) = self.blocks.iter().position(|&(block, _)| block == number) else {
-            self.blocks.insert(0, (number, used));
+            self.blocks.insert(0, (number, used * self.weight / 100));
             return;
         };
         let before = self.blocks[at].1;
-        let coverage = (before * 50 + used * 50) / 100;
+        let coverage = (before * (100 - self.weight) + used * self.weight) / 100;
         let (from, to) = (self.bucket(before), self.bucket(coverage));
         if from == to {
             self.blocks[at].1 = coverage;
