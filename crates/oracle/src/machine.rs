@@ -198,12 +198,16 @@ impl Machine {
         users.contains(&self.space).then_some(*content)
     }
 
-    /// The space that runs has this here: it uses a global page, if that holds the same.
+    /// The space that runs uses the global page here, which holds this.
     pub fn share(&mut self, page: u64, content: Content) {
-        let (holds, users) = self.globals.pages.entry(page).or_insert((content, BTreeSet::new()));
-        if *holds == content {
-            users.insert(self.space);
-        }
+        self.globals.pages.entry(page).or_insert((content, BTreeSet::new())).1.insert(self.space);
+    }
+
+    /// A page is global no more.
+    pub fn end_global(&mut self, page: u64) {
+        self.globals.pages.remove(&page);
+        let key = (GLOBAL << SPACE) + page * 64 + u64::from(self.globals.shift);
+        self.drop_key(page, key);
     }
 
     /// The space that runs uses it no longer.
@@ -393,15 +397,18 @@ impl Machine {
     }
 
     fn drop_entry(&mut self, shift: u32, number: u64) {
-        let key = self.key(shift, number);
+        self.drop_key(number, self.key(shift, number));
+        let key = self.table_key(shift, number);
+        self.table.drop_page(key);
+    }
+
+    fn drop_key(&mut self, number: u64, key: u64) {
         for array in &mut self.arrays {
             array.remove(key);
             if let Some(prefetch) = &mut array.prefetch {
                 prefetch.held.remove(number, key);
             }
         }
-        let key = self.table_key(shift, number);
-        self.table.drop_page(key);
     }
 
     /// Drops walk-cache entries that map some byte of `[start, end)`.

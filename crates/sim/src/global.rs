@@ -4,20 +4,22 @@
 //! right to write: what could be written may be a copy of its own. The rule:
 //!
 //! - The first address space that touches a shared page makes the page global. Others use that one where they map
-//!   the same piece of the same file there with the same rights; those that map something else have a page of their
-//!   own.
+//!   the same piece of the same file there with the same rights.
+//! - An entry that matches in every space must not stand where one has something else. So with the first touch of
+//!   something else there the page is global no more, and each space has one of its own; and no page becomes
+//!   global where another space has its own. What is mapped and never touched does not matter: loaders map whole
+//!   libraries before they map their parts.
 //! - The page stands under [`Asid::GLOBAL`] in all arrays, so no flush of an address space drops it. Walks go
 //!   through the tables, and page-walk caches, of the space that runs: only leaves are global.
 //! - A change of the mapping in one space drops the translation for all, as an invalidation of one page does on x86
-//!   (`INVLPG`) and Arm (`TLBI VAE1`). That space stops using the page, unless it maps the same as before. The
-//!   page is gone with the last space that uses it.
+//!   (`INVLPG`) and Arm (`TLBI VAE1`). A space that has something else there then ends it, as above; one that has
+//!   nothing there stops using it. The page is gone with the last space that uses it.
 //!
 //! Global pages are base pages: see [`Pass::with_global_files`].
 //!
 //! Sources: Dong, Dwarkadas, Cox, "Shared Address Translation Revisited", EuroSys 2016, where an Android kernel sets
-//! Arm's global bit for the code of libraries that its processes inherit, and Arm's domains keep other processes from
-//! it. Skarlatos et al., "BabelFish", ISCA 2020: entries that a group of processes shares, beside their own for
-//! the same pages.
+//! Arm's global bit for the code of libraries that its processes inherit (and Arm's domains keep other processes from
+//! it). Skarlatos et al., "BabelFish", ISCA 2020: entries that the processes of a container group share.
 
 use crate::attribution::{NoObserver, WalkObserver};
 use crate::pass::{Pass, PassError};
@@ -54,11 +56,40 @@ impl Pass<NoObserver> {
 
 impl<O: WalkObserver> Pass<O> {
     /// Has the space that runs use the global page at `vpn`, a new one if need be. `None`: it is to have one of its
-    /// own.
+    /// own, and nothing is global there.
     pub(crate) fn share(&mut self, vpn: u64) -> Option<u32> {
         self.store.globals.as_ref()?;
-        let file = self.space.file_page(self.store.bytes_of(vpn))?;
-        self.store.share(vpn, file, self.instructions)
+        let file = self.space.file_page(self.store.bytes_of(vpn));
+        match (file, self.store.global_at(vpn)) {
+            (Some(file), Some(holds)) if file == *holds => {}
+            (_, Some(_)) => {
+                self.end_global(vpn);
+                return None;
+            }
+            (Some(file), None) if !self.parked.keys().any(|&asid| self.store.has(asid, vpn)) => {
+                self.store.add_global(vpn, file, self.instructions);
+            }
+            (_, None) => return None,
+        }
+        self.store.use_global(vpn)
+    }
+
+    /// Gives each space that uses a global page one of its own.
+    fn end_global(&mut self, vpn: u64) {
+        let globals = self.store.globals.as_mut();
+        let Some(Global { page, users, .. }) = globals.and_then(|globals| globals.0.remove(&vpn)) else {
+            return;
+        };
+        for design in &mut self.designs {
+            design.invalidate(&mut self.store, &[page]);
+        }
+        let runs = self.store.asid;
+        for user in bits(users) {
+            self.enter(Asid::new(user as u32).expect("a bit each"));
+            self.add_page(vpn);
+        }
+        self.enter(runs);
+        self.retire(page);
     }
 
     /// The space that runs has changed its mapping of a global page; `gone`: it has none there any more.
@@ -87,22 +118,20 @@ impl PageStore {
         self.globals.as_ref()?.0.get(&vpn).map(|global| &global.holds)
     }
 
-    fn share(&mut self, vpn: u64, file: FilePage, instructions: u64) -> Option<u32> {
-        let user = 1 << self.asid.index();
-        let page = match self.globals.as_mut()?.0.get_mut(&vpn) {
-            Some(global) if global.holds != file => return None,
-            Some(global) => {
-                global.users |= user;
-                global.page
-            }
-            None => {
-                // Spaces number their mappings each for themselves.
-                let page = self.add_page(Asid::GLOBAL, vpn, MappingId::UNKNOWN, instructions);
-                let global = Global { page, holds: file, users: user };
-                self.globals.as_mut()?.0.insert(vpn, global);
-                page
-            }
-        };
+    /// Makes a page global that nobody uses yet.
+    fn add_global(&mut self, vpn: u64, holds: FilePage, instructions: u64) {
+        // Spaces number their mappings each for themselves.
+        let page = self.add_page(Asid::GLOBAL, vpn, MappingId::UNKNOWN, instructions);
+        if let Some(Globals(globals)) = &mut self.globals {
+            globals.insert(vpn, Global { page, holds, users: 0 });
+        }
+    }
+
+    /// Has the space that runs use the global page, which is returned.
+    fn use_global(&mut self, vpn: u64) -> Option<u32> {
+        let global = self.globals.as_mut()?.0.get_mut(&vpn)?;
+        global.users |= 1 << self.asid.index();
+        let page = global.page;
         self.name(self.asid, vpn, page);
         Some(page)
     }

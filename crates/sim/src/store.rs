@@ -314,6 +314,11 @@ impl PageStore {
         id
     }
 
+    /// Whether `asid` has a page at `vpn`.
+    pub fn has(&self, asid: Asid, vpn: u64) -> bool {
+        self.page_ids.contains_key(&Key::new(asid, vpn))
+    }
+
     /// From now on `page` is what `asid` has at `vpn`.
     pub fn name(&mut self, asid: Asid, vpn: u64, page: u32) {
         self.page_ids.insert(Key::new(asid, vpn), page);

@@ -69,13 +69,16 @@ fn one_walk_serves_all_that_map_a_page_alike() {
 }
 
 #[test]
-fn who_maps_something_else_has_a_page_of_its_own() {
+fn who_touches_something_else_there_ends_a_global_page() {
     for other in [map(2, 7, 1), map(1, 8, 1), map(1, 7, 0), map(1, 7, 3)] {
-        let steps =
-            [(0, map(1, 7, 1)), (0, load()), (1, other.clone()), (1, load()), (0, load()), (1, load())];
-        assert_eq!(walks(2, &steps), [0, 1, 0, 1, 0, 0], "{other:?}");
-        // A flush takes its own page, and leaves the global one.
-        assert_eq!(walks(0, &steps), [0, 1, 0, 1, 0, 1], "{other:?}");
+        let begin = [(0, map(1, 7, 1)), (0, load()), (1, other.clone()), (0, load())];
+        let steps = [&begin[..], &[(1, load()), (0, load()), (1, load()), (0, load())]].concat();
+        assert_eq!(walks(2, &steps), [0, 1, 0, 0, 1, 1, 0, 0], "{other:?}");
+        // Each has a page of its own, which flushes take.
+        assert_eq!(walks(0, &steps), [0, 1, 0, 0, 1, 1, 1, 1], "{other:?}");
+        // A third, which maps what the first maps, has one too.
+        let third = [(2, map(1, 7, 1)), (2, load()), (0, load())];
+        assert_eq!(walks(3, &[&steps[..], &third].concat())[steps.len()..], [0, 1, 0], "{other:?}");
     }
 }
 
@@ -90,7 +93,7 @@ fn a_change_in_one_space_drops_the_translation_for_all() {
     let discard = Op::Discard { start: 0x400, pages: 1 };
     assert_eq!(then(&[(1, discard), (0, load()), (1, load())]), [0, 1, 0]);
     // Who maps something else instead does not.
-    assert_eq!(then(&[(1, map(2, 7, 1)), (0, load()), (1, load())]), [0, 1, 1]);
+    assert_eq!(then(&[(1, map(2, 7, 1)), (0, load()), (1, load()), (0, load())]), [0, 1, 1, 1]);
     // When nobody uses it any more, the next decides what it is.
     let unmap = Op::Unmap { start: 0x400, pages: 1 };
     let rest =

@@ -19,6 +19,8 @@ pub struct Slow {
     /// Cores that do not run.
     pub others: Vec<Machine>,
     pub kernel: Kernel,
+    /// Kernels of address spaces that do not run.
+    pub parked: Vec<Kernel>,
     /// Whether pages of files are global that never could be written.
     pub global_files: bool,
 }
@@ -70,7 +72,7 @@ impl Slow {
         let machine =
             Machine { arrays, table, caches, nested, memories, tables, price, counts, space: 0, globals };
         let kernel = Kernel::new(paging, [base, huge]);
-        Slow { machine, others: Vec::new(), kernel, global_files: false }
+        Slow { machine, others: Vec::new(), kernel, parked: Vec::new(), global_files: false }
     }
 
     /// A reference: each page of it in ascending order, one lookup per page at the size it is mapped.
@@ -167,9 +169,18 @@ impl Slow {
         }
     }
 
-    /// A page that is new, or mapped anew, may be a global one.
+    /// A page that is new, or mapped anew, may be a global one, or end one.
     fn share(&mut self, page: u64) {
-        if let (true, Some(content)) = (self.global_files, self.kernel.file_page(page)) {
+        if !self.global_files {
+            return;
+        }
+        let content = self.kernel.file_page(page);
+        let global = self.machine.globals.pages.get(&page).map(|(holds, _)| *holds);
+        if global.is_some() && global != content {
+            self.machine.end_global(page);
+        } else if let Some(content) = content
+            && (global.is_some() || !self.parked.iter().any(|kernel| kernel.touched.contains(&page)))
+        {
             self.machine.share(page, content);
         }
     }
