@@ -130,7 +130,7 @@ fn build(choice: &Choice) -> (Box<dyn Policy>, Rules) {
             (Box::new(Linux::new(settings).expect("possible settings")), Rules::Linux(rules))
         }
         Choice::Reservations(broken_by_gaps) => {
-            let mut policy = FreeBsd::new(HUGE);
+            let mut policy = FreeBsd::new(HUGE).expect("a possible order");
             policy.broken_by_gaps = broken_by_gaps;
             (Box::new(policy), Rules::Reservations { broken_by_gaps })
         }
@@ -143,7 +143,7 @@ fn build(choice: &Choice) -> (Box<dyn Policy>, Rules) {
                 ..IngensSettings::new(HUGE)
             };
             let threshold = if fragmented { (percent * BLOCK).div_ceil(100) } else { 1 };
-            (Box::new(Ingens::new(settings)), Rules::Ingens { threshold, period })
+            (Box::new(Ingens::new(settings).expect("possible settings")), Rules::Ingens { threshold, period })
         }
         Choice::HawkEye { at_fault, period, window, bucket, weight, run, promotions, memory } => {
             let settings = HawkEyeSettings {
@@ -175,7 +175,7 @@ fn build(choice: &Choice) -> (Box<dyn Policy>, Rules) {
                 blocks: Vec::new(),
                 recovers: false,
             };
-            (Box::new(HawkEye::new(settings)), Rules::HawkEye(rules))
+            (Box::new(HawkEye::new(settings).expect("possible settings")), Rules::HawkEye(rules))
         }
     }
 }

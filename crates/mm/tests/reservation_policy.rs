@@ -7,6 +7,10 @@ use pagewalk_mm::promotion::FreeBsd;
 use pagewalk_mm::{Account, Remap, Superpage};
 use pagewalk_trace::MappingKind::{Anonymous, File};
 
+fn freebsd() -> FreeBsd {
+    FreeBsd::new(9).expect("a possible order")
+}
+
 fn touched_but_one(policy: FreeBsd) -> Process {
     let mut p = Process::new(Box::new(policy));
     p.map(512, 1024, Anonymous);
@@ -17,7 +21,7 @@ fn touched_but_one(policy: FreeBsd) -> Process {
 
 #[test]
 fn a_block_is_one_page_when_all_of_it_was_touched_and_nothing_is_copied() {
-    let mut p = touched_but_one(FreeBsd::new(9));
+    let mut p = touched_but_one(freebsd());
     p.touch(1023);
     assert_eq!(p.remaps, [Remap::Promoted(Superpage { first: 512, order: 9 })]);
     let accounts = p.kernel.accounts();
@@ -34,7 +38,7 @@ fn a_block_is_one_page_when_all_of_it_was_touched_and_nothing_is_copied() {
 fn a_gap_breaks_the_reservation_or_is_filled_again() {
     const DONTNEED: i32 = 4;
     for (broken_by_gaps, order) in [(true, 0), (false, 9)] {
-        let mut policy = FreeBsd::new(9);
+        let mut policy = freebsd();
         policy.broken_by_gaps = broken_by_gaps;
         let mut p = touched_but_one(policy);
         p.advise(600, 8, DONTNEED);
@@ -51,7 +55,7 @@ fn a_gap_breaks_the_reservation_or_is_filled_again() {
 
 #[test]
 fn files_and_blocks_in_two_areas_have_none() {
-    let mut p = Process::new(Box::new(FreeBsd::new(9)));
+    let mut p = Process::new(Box::new(freebsd()));
     p.map(512, 512, File);
     p.map(1024, 256, Anonymous);
     p.map(1280, 256, File);

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{PAGE, Process};
-use pagewalk_mm::promotion::{HawkEye, HawkEyeSettings, Ingens, IngensSettings};
+use pagewalk_mm::promotion::{FreeBsd, HawkEye, HawkEyeSettings, Ingens, IngensSettings};
 use pagewalk_mm::{Account, Remap, Superpage};
 use pagewalk_trace::MappingKind::Anonymous;
 
@@ -18,7 +18,7 @@ fn ingens(change: impl Fn(&mut IngensSettings)) -> Process {
         ..IngensSettings::new(9)
     };
     change(&mut settings);
-    let mut p = Process::new(Box::new(Ingens::new(settings)));
+    let mut p = Process::new(Box::new(Ingens::new(settings).expect("possible settings")));
     p.map(512, 1536, Anonymous);
     p
 }
@@ -73,7 +73,7 @@ fn hawkeye(change: impl Fn(&mut HawkEyeSettings)) -> Process {
         ..HawkEyeSettings::new(9)
     };
     change(&mut settings);
-    let mut p = Process::new(Box::new(HawkEye::new(settings)));
+    let mut p = Process::new(Box::new(HawkEye::new(settings).expect("possible settings")));
     p.map(512, 4 * 512, Anonymous);
     p
 }
@@ -137,4 +137,21 @@ fn hawkeye_takes_back_what_was_never_touched() {
     assert_eq!(p.remaps, [Remap::Demoted(block(3)), Remap::Demoted(block(4))]);
     assert_eq!([1545, 1546, 2048, 2049].map(|page| p.order(page)), [Some(0), None, Some(0), None]);
     assert_eq!(p.kernel.counts().trimmed_bytes, (502 + 511) * PAGE);
+}
+
+#[test]
+fn impossible_settings_are_named() {
+    let ingens = Ingens::new(IngensSettings { utilisation: 1.5, ..IngensSettings::new(9) });
+    assert_eq!(ingens.unwrap_err().to_string(), "ingens: utilisation is 1.5: expected 0 to 1");
+    let hawkeye = |change: fn(&mut HawkEyeSettings)| {
+        let mut settings = HawkEyeSettings::new(9);
+        change(&mut settings);
+        HawkEye::new(settings).unwrap_err().to_string()
+    };
+    assert_eq!(
+        hawkeye(|settings| settings.low_watermark = 90),
+        "hawkeye: low_watermark is 90: expected 1 to 85"
+    );
+    assert_eq!(hawkeye(|settings| settings.buckets = 0), "hawkeye: buckets is 0: expected 1 to 512");
+    assert_eq!(FreeBsd::new(14).unwrap_err().to_string(), "freebsd: order is 14: expected 1 to 13");
 }

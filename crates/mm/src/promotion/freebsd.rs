@@ -8,6 +8,7 @@
 //! shared; reservations are never broken for want of memory, and files have none. A superpage that a change of rights
 //! takes apart is not made again.
 
+use super::setting::{SettingError, Settings};
 use super::{Policy, is_anonymous};
 use crate::kernel::PageTable;
 use crate::{Superpage, Vma};
@@ -17,8 +18,7 @@ use rustc_hash::FxHashMap;
 /// Reservations of one size.
 #[derive(Clone, Debug)]
 pub struct FreeBsd {
-    /// The size, as an order: 9 for 2 MiB of 4 KiB.
-    pub order: u8,
+    order: u8,
     /// Whether a reservation is broken when one of its pages is given back: true, as in the paper for memory that
     /// others need. Otherwise the page keeps its place, as in `vm_reserv_depopulate`, and may be touched again.
     pub broken_by_gaps: bool,
@@ -33,9 +33,10 @@ struct Reserved {
 }
 
 impl FreeBsd {
-    /// Superpages of this order; reservations are broken by gaps.
-    pub fn new(order: u8) -> FreeBsd {
-        FreeBsd { order, broken_by_gaps: true, reservations: FxHashMap::default() }
+    /// Superpages of this order, 9 for 2 MiB of 4 KiB; reservations are broken by gaps.
+    pub fn new(order: u8) -> Result<FreeBsd, SettingError> {
+        Settings("freebsd").order(order)?;
+        Ok(FreeBsd { order, broken_by_gaps: true, reservations: FxHashMap::default() })
     }
 }
 

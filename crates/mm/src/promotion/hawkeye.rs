@@ -12,6 +12,7 @@
 //! so that all clearing is charged where it is needed; touched pages that hold zeros, as traces have no data.
 
 use super::khugepaged::is_collapsible;
+use super::setting::{SettingError, Settings};
 use super::{Policy, Request, View, is_anonymous};
 use crate::{HugeAdvice, Superpage, Vma};
 use rustc_hash::FxHashMap;
@@ -25,7 +26,7 @@ pub struct HawkEyeSettings {
     /// Whether faults map huge pages where they can, as the paper has it while free ones are found: true. False is the
     /// paper's case of fragmented memory.
     pub at_fault: bool,
-    /// Time from one sample to the next: 30,000. At least the window and a millisecond.
+    /// Time from the beginning of a sample to that of the next: 30,000. More than the window.
     pub sample_millisecs: u64,
     /// How long a sample takes: 1,000.
     pub window_millisecs: u64,
@@ -47,7 +48,7 @@ pub struct HawkEyeSettings {
     pub low_watermark: u64,
     /// Base pages never touched for which a huge page is taken apart: 256 of 512, chosen.
     pub wasted_pages: u64,
-    /// Instructions that the program executes in a millisecond: 1,000,000, chosen. 0 is taken as 1.
+    /// Instructions that the program executes in a millisecond: 1,000,000, chosen.
     pub instructions_per_millisecond: u64,
     /// Cycles to look at a base page: 10, chosen.
     pub cycles_per_page: u64,
@@ -62,7 +63,7 @@ impl HawkEyeSettings {
             sample_millisecs: 30_000,
             window_millisecs: 1000,
             bucket_pages: ((50 << order) / 512).max(1),
-            buckets: 10,
+            buckets: 10.min(1 << order),
             sample_weight: 60,
             promote_sleep_millisecs: 10_000,
             promotions: 8,
@@ -75,8 +76,23 @@ impl HawkEyeSettings {
         }
     }
 
+    fn check(&self) -> Result<(), SettingError> {
+        let settings = Settings("hawkeye");
+        settings.order(self.order)?;
+        settings.within("window_millisecs", self.window_millisecs, 1..=u64::MAX - 1)?;
+        settings.within("sample_millisecs", self.sample_millisecs, self.window_millisecs + 1..=u64::MAX)?;
+        settings.within("bucket_pages", self.bucket_pages, 1..=1 << self.order)?;
+        settings.within("buckets", self.buckets, 1..=1 << self.order)?;
+        settings.within("sample_weight", self.sample_weight, 0..=100)?;
+        settings.within("promote_sleep_millisecs", self.promote_sleep_millisecs, 1..=u64::MAX)?;
+        settings.within("high_watermark", self.high_watermark, 1..=100)?;
+        settings.within("low_watermark", self.low_watermark, 1..=self.high_watermark)?;
+        settings.within("wasted_pages", self.wasted_pages, 1..=1 << self.order)?;
+        settings.clock(self.instructions_per_millisecond)
+    }
+
     fn time(&self, millisecs: u64) -> u64 {
-        self.instructions_per_millisecond.max(1).saturating_mul(millisecs.max(1))
+        self.instructions_per_millisecond.saturating_mul(millisecs)
     }
 }
 
@@ -96,17 +112,18 @@ pub struct HawkEye {
 }
 
 impl HawkEye {
-    /// With these settings.
-    pub fn new(settings: HawkEyeSettings) -> HawkEye {
-        HawkEye {
+    /// With these settings, where they are possible.
+    pub fn new(settings: HawkEyeSettings) -> Result<HawkEye, SettingError> {
+        settings.check()?;
+        Ok(HawkEye {
             settings,
             next_sample: settings.time(settings.sample_millisecs),
             window: None,
             next_run: settings.time(settings.promote_sleep_millisecs),
             coverage: FxHashMap::default(),
-            buckets: vec![VecDeque::new(); settings.buckets.max(1)],
+            buckets: vec![VecDeque::new(); settings.buckets],
             recovers: false,
-        }
+        })
     }
 
     fn closes(&self) -> Option<u64> {
@@ -114,7 +131,7 @@ impl HawkEye {
     }
 
     fn bucket(&self, coverage: u64) -> usize {
-        ((coverage / self.settings.bucket_pages.max(1)) as usize).min(self.buckets.len() - 1)
+        ((coverage / self.settings.bucket_pages) as usize).min(self.buckets.len() - 1)
     }
 
     /// The end of a sample that began at `start`.
@@ -139,7 +156,7 @@ impl HawkEye {
     /// Takes a sample into a block's coverage. A block that rises to a bucket goes to its head, one that falls to its
     /// tail.
     fn note(&mut self, number: u64, used: u64) {
-        let weight = self.settings.sample_weight.min(100);
+        let weight = self.settings.sample_weight;
         let before = self.coverage.get(&number).copied();
         let coverage = (before.unwrap_or(0) * (100 - weight) + used * weight) / 100;
         self.coverage.insert(number, coverage);
@@ -199,7 +216,7 @@ impl HawkEye {
             }
             *cycles += unit.len() * self.settings.cycles_per_page;
             let wasted = unit.len() - view.table.touched_in(unit);
-            if wasted >= self.settings.wasted_pages.max(1) {
+            if wasted >= self.settings.wasted_pages {
                 requests.push(Request::Trim(unit));
                 backed -= wasted << view.base.shift();
             }

@@ -10,6 +10,7 @@
 //! compaction ahead of need.
 
 use super::khugepaged::is_collapsible;
+use super::setting::{SettingError, Settings};
 use super::{Policy, Request, View, is_anonymous};
 use crate::kernel::PageTable;
 use crate::{HugeAdvice, Superpage, Vma};
@@ -26,9 +27,9 @@ pub struct IngensSettings {
     pub fragmentation: f64,
     /// Below this fragmentation, one page is enough: 0.5.
     pub fragmentation_limit: f64,
-    /// Time between two runs of the thread: 100, chosen. 0 is taken as 1.
+    /// Time between two runs of the thread: 100, chosen.
     pub promote_sleep_millisecs: u64,
-    /// Instructions that the program executes in a millisecond: 1,000,000, chosen. 0 is taken as 1.
+    /// Instructions that the program executes in a millisecond: 1,000,000, chosen.
     pub instructions_per_millisecond: u64,
     /// Cycles to look at a request: 1,000, chosen.
     pub cycles_per_request: u64,
@@ -48,6 +49,16 @@ impl IngensSettings {
         }
     }
 
+    fn check(&self) -> Result<(), SettingError> {
+        let settings = Settings("ingens");
+        settings.order(self.order)?;
+        settings.within("utilisation", self.utilisation, 0.0..=1.0)?;
+        settings.within("fragmentation", self.fragmentation, 0.0..=1.0)?;
+        settings.within("fragmentation_limit", self.fragmentation_limit, 0.0..=1.0)?;
+        settings.within("promote_sleep_millisecs", self.promote_sleep_millisecs, 1..=u64::MAX)?;
+        settings.clock(self.instructions_per_millisecond)
+    }
+
     /// Base pages that must be backed.
     fn threshold(&self) -> u64 {
         if self.fragmentation < self.fragmentation_limit {
@@ -57,7 +68,7 @@ impl IngensSettings {
     }
 
     fn sleep(&self) -> u64 {
-        self.instructions_per_millisecond.max(1).saturating_mul(self.promote_sleep_millisecs.max(1))
+        self.instructions_per_millisecond.saturating_mul(self.promote_sleep_millisecs)
     }
 }
 
@@ -70,9 +81,10 @@ pub struct Ingens {
 }
 
 impl Ingens {
-    /// With these settings.
-    pub fn new(settings: IngensSettings) -> Ingens {
-        Ingens { settings, next: settings.sleep(), asked: Vec::new() }
+    /// With these settings, where they are possible.
+    pub fn new(settings: IngensSettings) -> Result<Ingens, SettingError> {
+        settings.check()?;
+        Ok(Ingens { settings, next: settings.sleep(), asked: Vec::new() })
     }
 }
 

@@ -9,6 +9,7 @@ mod ingens;
 mod khugepaged;
 mod linux;
 mod online;
+mod setting;
 mod throttle;
 mod tlb_counts;
 
@@ -21,6 +22,7 @@ pub use ingens::{Ingens, IngensSettings};
 pub use khugepaged::Khugepaged;
 pub use linux::{Collapse, Linux, LinuxError, LinuxSettings, MADV_COLLAPSE, SizeMode};
 pub use online::Online;
+pub use setting::SettingError;
 pub use throttle::{Limits, Throttle};
 
 use crate::kernel::{Accounts, PageTable};
