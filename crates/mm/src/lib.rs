@@ -11,9 +11,11 @@ mod policy;
 pub mod promotion;
 mod space;
 mod superpage;
+mod vma;
 
 pub use kernel::{Account, Accounts, Kernel, KernelCosts, KernelCounts, ORDERS, PageTable, Remap};
 pub use mapping::{MappingId, MappingInfo};
 pub use policy::{Everything, Fault, OneMapping, PageSizePolicy, Scope, Small, Thp, ThpMode};
-pub use space::{AddressSpace, Change, FilePage, HugeAdvice, Vma};
+pub use space::{AddressSpace, Change};
 pub use superpage::Superpage;
+pub use vma::{FilePage, HugeAdvice, Vma};

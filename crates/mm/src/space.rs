@@ -1,68 +1,11 @@
 //! An address space that follows the stream's events as Linux would.
 
-use crate::{MappingId, MappingInfo};
+use crate::{FilePage, HugeAdvice, MappingId, MappingInfo, Vma};
 use pagewalk_trace::{Event, FileIdentity, Mapping, MappingKind, Protection};
 use pagewalk_units::{PAGE_BYTES, PageSize, VirtAddr};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
-
-/// `madvise` advice about huge pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HugeAdvice {
-    /// None given.
-    #[default]
-    None,
-    /// `MADV_HUGEPAGE`.
-    HugePage,
-    /// `MADV_NOHUGEPAGE`.
-    NoHugePage,
-}
-
-/// One virtual memory area.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Vma {
-    /// First byte.
-    pub start: u64,
-    /// One past the last byte.
-    pub end: u64,
-    /// Access rights.
-    pub protection: Protection,
-    /// What it is made of.
-    pub kind: MappingKind,
-    /// The named mapping it belongs to.
-    pub mapping: MappingId,
-    /// Advice about huge pages.
-    pub advice: HugeAdvice,
-    /// Offset in the file of the first byte, for files.
-    pub file_offset: u64,
-    /// Whether its pages are those of a file: it maps one, and never had the right to write. Of what could be written,
-    /// a private mapping may have copies.
-    pub unwritten_file: bool,
-}
-
-/// A page that is a piece of a file. Where it is the same for two address spaces, so is its page-table entry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FilePage {
-    /// The file's path.
-    pub path: String,
-    /// Its GNU build-id, where it has one.
-    pub build_id: Option<String>,
-    /// Offset in it of the page's first byte.
-    pub offset: u64,
-    /// Access rights.
-    pub protection: Protection,
-}
-
-impl Vma {
-    /// Whether the kernel would make one area of `self` and `next`, which starts where `self` ends.
-    fn merges_with(&self, next: &Vma) -> bool {
-        let anonymous = matches!(self.kind, MappingKind::Anonymous | MappingKind::Heap | MappingKind::Stack);
-        anonymous
-            && self.end == next.start
-            && (self.kind, self.protection, self.advice) == (next.kind, next.protection, next.advice)
-    }
-}
 
 /// What an event did to pages that may be in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -299,11 +242,13 @@ impl AddressSpace {
         let others = self.areas_from(start).take_while(|vma| vma.start < end);
         let others = others.filter(|vma| vma.protection != protection);
         let parts: Vec<Range<u64>> = others.map(|vma| vma.start.max(start)..vma.end.min(end)).collect();
-        self.change_areas(start, end - start, |vma| {
-            vma.protection = protection;
-            vma.unwritten_file &= !protection.write;
-        });
-        parts.into_iter().for_each(|part| flushed(part.start, part.end - part.start, changes));
+        for part in parts {
+            self.change_areas(part.start, part.end - part.start, |vma| {
+                vma.protection = protection;
+                vma.unwritten_file &= !protection.write;
+            });
+            flushed(part.start, part.end - part.start, changes);
+        }
     }
 
     fn advise(&mut self, start: u64, bytes: u64, advice: i32, changes: &mut Vec<Change>) {

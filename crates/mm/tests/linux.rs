@@ -102,7 +102,7 @@ fn a_page_is_taken_apart_where_part_of_it_changes() {
         assert_eq!(p.order(1000), Some(9));
         change(&mut p);
         assert_eq!(p.order(1000), Some(0));
-        assert_eq!(p.remaps, [Remap::Demoted(huge(1))]);
+        assert_eq!(p.remaps, [Remap::Mapped(huge(1)), Remap::Demoted(huge(1))]);
     }
     // Advice that the whole area has already makes no areas.
     let mut p = process(settings(ThpMode::Madvise));

@@ -1,8 +1,9 @@
 //! Slow reference models, written to be read. A dev-dependency only; shares no code with what it checks.
 //!
 //! [`Machine`] translates one reference at a time through lists kept in order of use; [`Kernel`] keeps one
-//! entry per mapped page, [`promotion`] one per page under each policy that builds superpages, [`Frames`] one per
-//! frame of memory. [`Replacing`] and [`LruSets`] are single arrays, [`History`] remembers every reference.
+//! entry per mapped page, [`promotion`] one per page under each policy that builds superpages, [`watching`] looks at
+//! all that a TLB holds, [`Frames`] keeps one entry per frame of memory. [`Replacing`] and [`LruSets`] are single
+//! arrays, [`History`] remembers every reference.
 
 mod frames;
 mod kernel;
@@ -13,6 +14,7 @@ pub mod promotion;
 mod replacement;
 mod stack;
 mod table;
+pub mod watching;
 
 pub use frames::{Frames, ReservationList, Reserved};
 pub use kernel::{Kernel, Paging};

@@ -154,6 +154,8 @@ pub struct Machine {
     pub space: u64,
     /// Global pages.
     pub globals: Globals,
+    /// log2 of the sizes that tables have, where pages have others too: those have entries of the next smaller.
+    pub leaves: Option<[u32; 2]>,
 }
 
 /// Base pages whose entries all address spaces share that have the same there.
@@ -236,7 +238,8 @@ impl Machine {
     /// Translates one page at `address`, mapped at 2^`shift` bytes. `size_at` tells log2 of the size of what maps
     /// an address, if something does.
     pub fn translate(&mut self, kind: Kind, address: u64, shift: u32, size_at: impl Fn(u64) -> Option<u32>) {
-        let (mapped, shift) = (shift, self.entry_size(shift));
+        let leaf = |[base, huge]: [u32; 2]| if shift >= huge { huge } else { base };
+        let (mapped, shift) = (self.leaves.map_or(shift, leaf), self.entry_size(shift));
         let served = match kind {
             Kind::Fetch => 0,
             Kind::Load => 1,
@@ -294,6 +297,19 @@ impl Machine {
             let next = (number + 1) << shift;
             if let Some(mapped) = size_at(next) {
                 self.prefetch(at, next, mapped);
+            }
+        }
+    }
+
+    /// Puts a page into all arrays that a walk for it fills.
+    pub fn fill(&mut self, kind: Kind, address: u64, shift: u32) {
+        let served = (kind as usize).min(Kind::Store as usize);
+        let key = self.key(shift, address >> shift);
+        for level in 1..=self.arrays.iter().map(|array| array.level).max().unwrap() {
+            for at in 0..self.arrays.len() {
+                if self.arrays[at].level == level && self.arrays[at].takes(served, shift) {
+                    self.put(at, key);
+                }
             }
         }
     }

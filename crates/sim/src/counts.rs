@@ -2,14 +2,14 @@
 
 use crate::attribution::WalkObserver;
 use crate::cores::sum;
-use crate::design::{Design, MissCounts};
+use crate::design::{Design, HUGE, MissCounts, SIZES, SMALL};
 use crate::kernel::Untouched;
 use crate::memory::Memory;
 use crate::pass::Pass;
 use crate::store::{CLASSES, FETCH, KINDS, LOAD, STORE};
 use pagewalk_cache::{CacheCounts, CacheSpec, Requester};
 use pagewalk_cost::{Cycles, Prices, price};
-use pagewalk_mm::{MappingId, Scope};
+use pagewalk_mm::{Accounts, KernelCounts, MappingId, Scope};
 use pagewalk_translate::{ArrayCounts, CostSpec, MachineSpec, NestedCounts, PrefetchCounts, Walker};
 
 /// Lookups and hits of one named array or walk cache.
@@ -84,8 +84,19 @@ pub struct DesignCounts {
     pub walk_references_in_memory: Option<u64>,
     /// Most bytes that were backed and never touched at one time.
     pub untouched_bytes: u64,
-    /// Modelled cycles.
+    /// Of a kernel of its own.
+    pub kernel: Option<KernelTotals>,
+    /// Modelled cycles, but for the kernel's.
     pub cycles: Cycles,
+}
+
+/// What a design's kernel did, and what that cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelTotals {
+    /// Cycles by account.
+    pub accounts: Accounts,
+    /// Events.
+    pub counts: KernelCounts,
 }
 
 impl DesignCounts {
@@ -211,7 +222,14 @@ impl<O: WalkObserver> Pass<O> {
             walk_caches: walk_caches.collect(),
             caches: design.memory.iter().flat_map(|memory| cache_totals(below.machine, memory)).collect(),
             walk_references_in_memory: design.memory.as_ref().map(|memory| memory.walks_in_memory),
-            untouched_bytes: peak(&self.retired, design.mask()) * self.store.paging.base().bytes(),
+            untouched_bytes: match &design.os {
+                Some(os) => os.kernel.counts().untouched_bytes_peak,
+                None => peak(&self.retired, design.mask()) * self.store.paging.base().bytes(),
+            },
+            kernel: design
+                .os
+                .as_ref()
+                .map(|os| KernelTotals { accounts: *os.kernel.accounts(), counts: *os.kernel.counts() }),
             cycles: price(
                 &prices(&below.machine.cost),
                 self.instructions,
@@ -243,8 +261,15 @@ impl<O: WalkObserver> Pass<O> {
             let classes = (0..CLASSES).filter(|&class| tlb.serves.has(KINDS[class]));
             arrays[index].lookups += classes.map(lookups).sum::<u64>();
         }
+        let superpages = design.os.as_ref().map(|os| os.lookups(&self.store));
         for class in 0..CLASSES {
-            for (size, references) in [lookups(class) - huge(class), huge(class)].into_iter().enumerate() {
+            let mut by_size = [0; SIZES];
+            match &superpages {
+                Some(superpages) => by_size = superpages[class],
+                None => by_size[HUGE] = huge(class),
+            }
+            by_size[SMALL] = lookups(class) - by_size.iter().sum::<u64>();
+            for (size, references) in by_size.into_iter().enumerate() {
                 if let Some(array) = design.array[class][size] {
                     arrays[at[array]].hits += references - design.counts.first_level[class][size];
                 }

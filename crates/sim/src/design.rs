@@ -3,11 +3,12 @@
 use crate::first_level::FirstLevel;
 use crate::held::Held;
 use crate::memory::{Memory, WalkCost};
+use crate::os::{KernelError, Os};
 use crate::reach::ReachFamily;
 use crate::siblings::{Miss, Siblings};
 use crate::spaces::Identifiers;
 use crate::store::{CLASSES, FETCH, KINDS, LOAD, Page, PageStore, STORE};
-use pagewalk_mm::{AddressSpace, MappingId, PageSizePolicy, Scope};
+use pagewalk_mm::{AddressSpace, Kernel, MappingId, ORDERS, PageSizePolicy, Scope, Small};
 use pagewalk_translate::{Filled, Fills, LowerLevels, MachineSpec, Prefetcher, Walker};
 use pagewalk_units::{Kind, PageSize};
 use rustc_hash::FxHashSet;
@@ -25,24 +26,34 @@ pub struct DesignSpec {
     /// Sizes of the last level to count misses for, as doublings of the machine's own; and the page size
     /// whose array is meant.
     pub reach: Option<(&'static [i32], PageSize)>,
+    /// A kernel that builds superpages of many sizes as the stream runs, in the place of `policy`, which then is that
+    /// of base pages.
+    pub kernel: Option<Kernel>,
 }
 
 impl DesignSpec {
     /// A machine under a policy, by the machine's name.
     pub fn new(machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>) -> DesignSpec {
-        DesignSpec { name: machine.name.clone(), machine: machine.clone(), policy, reach: None }
+        DesignSpec { name: machine.name.clone(), machine: machine.clone(), policy, reach: None, kernel: None }
+    }
+
+    /// A machine under a kernel.
+    pub fn with_kernel(name: String, machine: &MachineSpec, kernel: Kernel) -> DesignSpec {
+        DesignSpec { name, kernel: Some(kernel), ..DesignSpec::new(machine, Arc::new(Small)) }
     }
 }
 
-/// Index of a page size in per-size tables.
+/// Index of a page size in per-size tables. Designs with a kernel have one for each order.
 pub(crate) const SMALL: usize = 0;
 pub(crate) const HUGE: usize = 1;
+/// Length of those tables.
+pub(crate) const SIZES: usize = ORDERS;
 
 /// Integer counts that only misses move.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MissCounts {
     /// First-level misses by class and page size.
-    pub first_level: [[u64; 2]; CLASSES],
+    pub first_level: [[u64; SIZES]; CLASSES],
     /// Misses of the first level that hit a lower one or a prefetch buffer.
     pub lower_hits: u64,
     /// Walks by fetches and by data.
@@ -70,12 +81,12 @@ pub(crate) struct Design {
     pub name: String,
     pub machine: MachineSpec,
     /// By the index of a page size.
-    pub sizes: [PageSize; 2],
+    pub sizes: [PageSize; SIZES],
     pub policy: Arc<dyn PageSizePolicy>,
     pub bit: usize,
     pub first: Vec<FirstLevel>,
     /// First-level array by class and page size.
-    pub array: [[Option<usize>; 2]; CLASSES],
+    pub array: [[Option<usize>; SIZES]; CLASSES],
     pub lower: LowerLevels,
     pub walker: Walker,
     pub memory: Option<Memory>,
@@ -84,7 +95,8 @@ pub(crate) struct Design {
     /// Designs that have this one's first level.
     pub siblings: Siblings,
     pub identifiers: Identifiers,
-    last_level: u8,
+    pub last_level: u8,
+    pub os: Option<Os>,
     /// Whether TLBs hold huge pages in pieces of base pages.
     pub in_pieces: bool,
     /// Whether some lower level receives what the first replaces.
@@ -108,15 +120,28 @@ pub(crate) fn in_pieces(machine: &MachineSpec) -> bool {
 }
 
 impl Design {
-    pub fn new(spec: DesignSpec, bit: usize, split: bool) -> Design {
+    pub fn new(spec: DesignSpec, bit: usize, split: bool) -> Result<Design, KernelError> {
         let used = |class: usize| class != STORE || split;
-        let sizes = sizes(&spec.machine);
+        let base = spec.machine.paging.base();
+        let mut sizes = [base; SIZES];
+        match &spec.kernel {
+            // Beyond the largest page size there is nothing to hold.
+            Some(_) => sizes.iter_mut().zip(base.shift()..).for_each(|(size, shift)| {
+                *size = PageSize::from_shift(shift).unwrap_or(*size);
+            }),
+            None => sizes[HUGE] = spec.machine.paging.huge(),
+        }
+        let os = spec.kernel.map(|kernel| Os::new(kernel, &spec.machine)).transpose()?;
+        let used_sizes: Vec<usize> = match &os {
+            Some(os) => os.held_orders().collect(),
+            None => vec![SMALL, HUGE],
+        };
         let mut first = Vec::new();
-        let mut array = [[None; 2]; CLASSES];
+        let mut array = [[None; SIZES]; CLASSES];
         for (index, tlb) in spec.machine.level(1) {
             let serves = std::array::from_fn(|class| used(class) && tlb.serves.has(KINDS[class]));
             for class in (0..CLASSES).filter(|&class| serves[class]) {
-                for size in [SMALL, HUGE].into_iter().filter(|&size| tlb.holds(sizes[size])) {
+                for size in used_sizes.iter().copied().filter(|&size| tlb.holds(sizes[size])) {
                     array[class][size] = Some(first.len());
                 }
             }
@@ -130,14 +155,18 @@ impl Design {
             let family = || ReachFamily::new(doublings.iter().map(|&n| tlb.geometry.scaled(n)));
             (own_size && ReachFamily::stands_for(tlb)).then(family)
         };
-        Design {
+        let mut lower = LowerLevels::new(&spec.machine);
+        if os.as_ref().is_some_and(|os| os.kernel.watches_tlbs()) {
+            lower.keep_evicted();
+        }
+        Ok(Design {
             reach: spec.reach.and_then(family),
             siblings: Siblings::default(),
             identifiers: Identifiers::new(spec.machine.asids),
             last_level: last,
             in_pieces,
             gives_victims: spec.machine.tlbs.iter().any(|tlb| tlb.fills == Fills::Victims),
-            lower: LowerLevels::new(&spec.machine),
+            lower,
             walker: Walker::new(&spec.machine.walker),
             memory: Memory::of(&spec.machine),
             prefetchers: Prefetcher::of(&spec.machine),
@@ -149,7 +178,8 @@ impl Design {
             first,
             array,
             counts: MissCounts::default(),
-        }
+            os,
+        })
     }
 
     pub fn mask(&self) -> u64 {
@@ -161,8 +191,10 @@ impl Design {
         let holds = |array: usize, size: usize| self.array.iter().any(|sizes| sizes[size] == Some(array));
         let minding =
             || (0..self.first.len()).filter_map(|array| Some((array, self.first[array].sets_to_mind()?)));
-        // Neighbours in an array of huge pages are not neighbours by their small pages' numbers.
-        let sets = |(array, sets)| if self.policy.may_be_huge() && holds(array, HUGE) { 1 } else { sets };
+        // Neighbours in an array of larger pages are not neighbours by their small pages' numbers.
+        let has_larger = self.os.is_some() || self.policy.may_be_huge();
+        let mixed = |array: usize| has_larger && (SMALL + 1..SIZES).any(|size| holds(array, size));
+        let sets = |(array, sets)| if mixed(array) { 1 } else { sets };
         let of_small_pages = minding().filter(|&(array, _)| holds(array, SMALL)).map(sets).min();
         of_small_pages.or_else(|| minding().next().map(|_| 1))
     }
@@ -179,7 +211,11 @@ impl Design {
     /// then every fetch has its own place in the order and none may be folded into its neighbour.
     pub fn needs_every_fetch(&self, policy: &dyn PageSizePolicy) -> bool {
         let huge = policy.may_be_huge() && !self.in_pieces;
-        let sizes = if huge { &[SMALL, HUGE][..] } else { &[SMALL] };
+        let sizes: Vec<usize> = match &self.os {
+            Some(os) => os.held_orders().collect(),
+            None if huge => vec![SMALL, HUGE],
+            None => vec![SMALL],
+        };
         let bypass = sizes.iter().any(|&size| self.array[FETCH][size].is_none());
         let unified = self.array[FETCH].iter().flatten().any(|fetch| {
             [LOAD, STORE].iter().any(|&class| self.array[class].iter().flatten().any(|data| data == fetch))
@@ -195,6 +231,7 @@ impl Design {
         class: usize,
         kind: Kind,
         page: u32,
+        instructions: u64,
     ) -> Option<WalkCost> {
         let (held, number, size) = self.mapped(store, page);
         let asid = store.asid_of(held);
@@ -210,6 +247,7 @@ impl Design {
             served == Filled::Walk && self.claim_prefetched(kind, asid, number, self.sizes[size]);
         let read = match served {
             Filled::Walk if !prefetched => {
+                self.os_missed(store, class, page, instructions);
                 let cost = self.walk(address, self.sizes[mapped]);
                 self.counts.charge(class, cost);
                 Some(cost)
@@ -219,6 +257,10 @@ impl Design {
                 None
             }
         };
+        if self.os.is_some() && served == Filled::Walk {
+            self.os_fill(store, class, kind, page);
+            return read;
+        }
         if let Some(array) = self.array[class][size] {
             let victim = self.first[array].fill(store, self.bit, held, number);
             if let (Some(victim), true) = (victim, self.gives_victims) {
@@ -236,14 +278,31 @@ impl Design {
         read
     }
 
+    /// Counts the second half of a reference that lies in one page with the first.
+    pub fn note_inside(&mut self, store: &PageStore, class: usize, page: u32) {
+        self.counts.inside_huge[class] += 1;
+        let size = self.mapped(store, page).2;
+        if let Some(os) = &mut self.os {
+            os.inside[class][size] += 1;
+        }
+    }
+
     /// Index of the size at which the page is mapped.
     pub(crate) fn page_size(&self, store: &PageStore, page: u32) -> usize {
+        if self.os.is_some() {
+            // Between the two sizes that tables have, the entry is repeated for each base page.
+            let huge = store.paging.huge_order() as usize;
+            return if self.mapped(store, page).2 >= huge { huge } else { SMALL };
+        }
         let unit = &store.units[store.pages[page as usize].unit as usize];
         if (unit.huge | store.block_designs) & self.mask() != 0 { HUGE } else { SMALL }
     }
 
     /// What the design's TLBs hold for the page, its number, and the size's index.
     pub(crate) fn mapped(&self, store: &PageStore, page: u32) -> (Held, u64, usize) {
+        if let Some(os) = &self.os {
+            return os.held(store, page);
+        }
         let unit_id = store.pages[page as usize].unit;
         let unit = &store.units[unit_id as usize];
         if self.in_pieces {
@@ -282,6 +341,11 @@ impl Design {
 
     fn invalidate_entry(&mut self, store: &mut PageStore, page: u32) {
         let (held, number, size) = self.mapped(store, page);
+        self.drop_entry(store, held, number, size);
+    }
+
+    /// Drops a translation from all TLBs.
+    pub(crate) fn drop_entry(&mut self, store: &mut PageStore, held: Held, number: u64, size: usize) {
         let asid = store.asid_of(held);
         let mut arrays: Vec<usize> = self.array.iter().filter_map(|sizes| sizes[size]).collect();
         arrays.dedup();

@@ -46,7 +46,7 @@ impl<O: WalkObserver> Pass<O> {
         let base = self.store.paging.base();
         let first = base.number(instruction.address);
         let last_byte = instruction.address.0.saturating_add(u64::from(instruction.length.max(1)) - 1);
-        let place = Place { blocks: batch.blocks, block: id, at: At::Instruction(index as u32) };
+        let place = Place { blocks: batch.blocks, block: id, at: At::Instruction(index as u32), ahead: &[] };
         for vpn in first..=base.number(VirtAddr(last_byte)) {
             self.touch(FETCH, Kind::Fetch, vpn, 1, vpn != first, place);
         }

@@ -38,7 +38,7 @@ pub(crate) struct Run {
 /// The runs of one block.
 struct Runs {
     all: Box<[Run]>,
-    /// No instruction lies on two pages.
+    /// No instruction lies on two pages, and nothing comes between runs that a later run could notice.
     plain: bool,
 }
 
@@ -47,6 +47,8 @@ pub(crate) struct FetchTable {
     base: PageSize,
     pub heads: Vec<FetchHead>,
     runs: Vec<Runs>,
+    /// Whether data references may change what fetches hit, so that no run may be taken before its place.
+    pub in_place: bool,
     /// Instructions of the longest block.
     pub longest: u64,
 }
@@ -54,7 +56,7 @@ pub(crate) struct FetchTable {
 impl FetchTable {
     /// No blocks yet; `base` is the size of a page.
     pub fn new(base: PageSize) -> FetchTable {
-        FetchTable { base, heads: Vec::new(), runs: Vec::new(), longest: 0 }
+        FetchTable { base, heads: Vec::new(), runs: Vec::new(), in_place: false, longest: 0 }
     }
 
     pub fn learn<'a>(&mut self, blocks: impl Iterator<Item = &'a Block>) {
@@ -66,7 +68,7 @@ impl FetchTable {
                 [only] => FetchHead { vpn: only.vpn, instructions, translations: only.translations },
                 _ => {
                     let index = u32::try_from(self.runs.len()).expect("fewer runs than blocks");
-                    let plain = !runs.iter().any(|run| run.crosses);
+                    let plain = !self.in_place && !runs.iter().any(|run| run.crosses);
                     self.runs.push(Runs { all: runs.into(), plain });
                     FetchHead { vpn: SEVERAL, instructions, translations: index }
                 }
@@ -80,7 +82,7 @@ impl FetchTable {
         &self.runs[head.translations as usize].all
     }
 
-    /// Those of any block, if no instruction lies on two pages; none for a block that is one run.
+    /// Those of any block that may be taken together; none for a block that is one run.
     #[inline]
     pub fn plain_runs(&self, head: FetchHead) -> &[Run] {
         match self.runs.get(head.translations as usize) {

@@ -122,6 +122,7 @@ impl FirstLevel {
                         store.front_remove_unit(class, unit);
                     }
                 }
+                Held::Super(id) => store.front_remove_super(class, id),
             }
         }
     }
@@ -133,6 +134,7 @@ pub(crate) fn resident(store: &PageStore, held: Held, class: usize) -> u64 {
         Held::Page(id) => store.pages[id as usize].resident[class],
         Held::Unit(id) => store.units[id as usize].resident[class],
         Held::Block(id) => store.blocks[id as usize].resident[class],
+        Held::Super(id) => store.supers.get(id).resident[class],
     }
 }
 
@@ -141,5 +143,6 @@ fn residency(store: &mut PageStore, held: Held, class: usize) -> &mut u64 {
         Held::Page(id) => &mut store.pages[id as usize].resident[class],
         Held::Unit(id) => &mut store.units[id as usize].resident[class],
         Held::Block(id) => &mut store.blocks[id as usize].resident[class],
+        Held::Super(id) => &mut store.supers.get_mut(id).resident[class],
     }
 }

@@ -346,6 +346,9 @@ impl PageStore {
         self.front.pages[at] = page;
         let slot = at % SLOTS;
         self.units[unit as usize].slots[class][slot / 64] |= 1 << (slot % 64);
+        if !self.supers.is_empty() {
+            self.supers.note_slot(page, class, slot, true);
+        }
     }
 
     /// Takes a page out of the front, if it is there.
@@ -385,7 +388,21 @@ impl PageStore {
         let (unit, slot) = (page.unit as usize, at % SLOTS);
         self.units[unit].slots[class][slot / 64] &= !(1 << (slot % 64));
         self.unit_stamps[class][unit] = self.unit_stamps[class][unit].max(stamp);
+        if !self.supers.is_empty() {
+            self.supers.note_slot(id, class, slot, false);
+            self.supers.stamp(id, class, stamp);
+        }
         self.credit(id, class, hits.into_iter().map(u64::from).sum());
+    }
+
+    /// Takes out what a slot holds for `class`.
+    pub fn front_clear_slot(&mut self, class: usize, slot: usize) {
+        self.front_clear_at(class, class * SLOTS + slot);
+    }
+
+    /// Time of the last reference to what a slot holds for `class`.
+    pub fn front_stamp(&self, class: usize, slot: usize) -> u64 {
+        self.front.entries[class * SLOTS + slot].stamp
     }
 
     /// Time of the last reference of `class` to a page with these low bits of its number.

@@ -1,4 +1,4 @@
-//! What a TLB entry names: a small page, a unit, or a block.
+//! What a TLB entry names: a small page, a unit, a block, or a superpage.
 
 /// What an array can hold, by its id in the [`PageStore`](crate::store::PageStore).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -6,6 +6,7 @@ pub(crate) enum Held {
     Page(u32),
     Unit(u32),
     Block(u32),
+    Super(u32),
 }
 
 /// [`Held`] in 32 bits: the kind in the two top bits.
@@ -20,6 +21,7 @@ impl Packed {
             Held::Page(id) => Packed(id),
             Held::Unit(id) => Packed(1 << 30 | id),
             Held::Block(id) => Packed(2 << 30 | id),
+            Held::Super(id) => Packed(3 << 30 | id),
         }
     }
 
@@ -29,7 +31,8 @@ impl Packed {
         match self.0 >> 30 {
             0 => Held::Page(id),
             1 => Held::Unit(id),
-            _ => Held::Block(id),
+            2 => Held::Block(id),
+            _ => Held::Super(id),
         }
     }
 

@@ -12,8 +12,9 @@
 use crate::attribution::{WalkObserver, add_references, add_tally};
 use crate::pass::Pass;
 use crate::store::{Unit, bits};
-use pagewalk_mm::{AddressSpace, Change, Fault, MappingId, PageSizePolicy, Vma};
-use pagewalk_units::{PAGE_BYTES, PageSize, Paging};
+use pagewalk_mm::{AddressSpace, Change, Fault, MappingId, PageSizePolicy, Remap, Vma};
+use pagewalk_trace::Ref;
+use pagewalk_units::{Kind, PAGE_BYTES, PageSize, Paging, VirtAddr};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -46,18 +47,18 @@ impl Follower {
 
 impl<O: WalkObserver> Pass<O> {
     /// First touch of a page: the policies decide.
-    pub(crate) fn fault(&mut self, vpn: u64) -> u32 {
+    pub(crate) fn fault(&mut self, vpn: u64, ahead: &[Ref]) -> u32 {
         self.pages_touched += 1;
         if let Some(page) = self.share(vpn) {
             return page;
         }
-        let page = self.add_page(vpn);
+        let page = self.add_page(vpn, ahead);
         self.counts_of(self.store.pages[page as usize].mapping).pages_touched += 1;
         page
     }
 
     /// A page of its own for the space that runs.
-    pub(crate) fn add_page(&mut self, vpn: u64) -> u32 {
+    pub(crate) fn add_page(&mut self, vpn: u64, ahead: &[Ref]) -> u32 {
         let named = self.space.mapping_of(self.store.bytes_of(vpn));
         let mapping = self.kernel_huge_page_at(vpn).unwrap_or(named);
         let page = self.store.add_page(self.store.asid, vpn, mapping, self.instructions);
@@ -67,8 +68,13 @@ impl<O: WalkObserver> Pass<O> {
                 extent(&self.space, mapping, self.store.block_number(vpn), self.store.paging);
         }
         self.part_followers(vpn, id);
+        let huge = self.store.paging.huge();
+        for design in bits(self.kernels & self.active) {
+            let remaps = self.designs[design].os_touched(&self.space, vpn);
+            self.remap(design, remaps, None, ahead);
+        }
+        let block = self.store.block_number(vpn);
         let vma = self.space.vma_within(self.store.bytes_of(vpn));
-        let (block, huge) = (self.store.block_number(vpn), self.store.paging.huge());
         let fault = |populated| Fault::new(block, huge, mapping, vma, populated);
         let populated = self.store.populated(id);
         let unit = &mut self.store.units[id as usize];
@@ -79,6 +85,42 @@ impl<O: WalkObserver> Pass<O> {
             }
         }
         page
+    }
+
+    /// Has a design's kernel do what is due after a miss.
+    pub(crate) fn serve(&mut self, design: usize, class: usize, kind: Kind, page: u32, ahead: &[Ref]) {
+        let vpn = self.store.pages[page as usize].vpn;
+        let mut unit = self.designs[design].os_served(vpn);
+        while let Some(from) = unit {
+            let (due, remaps) = self.designs[design].os_due(from, &self.space);
+            self.remap(design, remaps, Some((class, kind)), ahead);
+            unit = due;
+        }
+    }
+
+    /// Has a design's kernel do what is due in the background: when the design misses, as nothing could notice before.
+    pub(crate) fn wake(&mut self, design: usize) {
+        let remaps = self.designs[design].os_wake(&self.store, &self.space, self.instructions);
+        self.remap(design, remaps, None, &[]);
+    }
+
+    /// The program has advised on a range of bytes.
+    pub(crate) fn advise(&mut self, start: VirtAddr, bytes: u64, advice: i32) {
+        let base = self.store.paging.base();
+        let last = start.0.saturating_add(bytes.max(1) - 1);
+        let pages = base.number(start)..base.number(VirtAddr(last)) + 1;
+        for design in bits(self.kernels & self.active) {
+            let remaps = self.designs[design].os_advised(&self.store, &self.space, pages.clone(), advice);
+            self.remap(design, remaps, None, &[]);
+        }
+    }
+
+    fn remap(&mut self, design: usize, remaps: Vec<Remap>, fill: Option<(usize, Kind)>, ahead: &[Ref]) {
+        if remaps.iter().any(|remap| !matches!(remap, Remap::Mapped(_))) {
+            self.disturbed = true;
+            self.give_back(ahead);
+        }
+        self.designs[design].remap(&mut self.store, remaps, fill);
     }
 
     /// Gives a design of its own to every follower that decides otherwise than the first design.
@@ -127,27 +169,47 @@ impl<O: WalkObserver> Pass<O> {
         let base = self.store.paging.base().shift();
         let last = start.0 + (bytes - 1);
         let pages = self.store.pages_in(start.0 >> base..(last >> base) + 1);
+        // A change is of whole 4 KiB pages.
+        let range = start.0 & !(PAGE_BYTES - 1)..(last | (PAGE_BYTES - 1)) + 1;
+        let ends = start.0 >> base..(last >> base) + 1;
+        let gone = match change {
+            Change::Gone { .. } => self.gone_of(ends.clone(), &range),
+            Change::Flushed { .. } => ends.end..ends.end,
+        };
         for design in &mut self.designs {
-            design.invalidate(&mut self.store, &pages);
+            match &design.os {
+                Some(_) => design.os_change(&mut self.store, &self.space, ends.clone(), gone.clone()),
+                None => design.invalidate(&mut self.store, &pages),
+            }
         }
         for design in &mut self.designs {
             design.walker.invalidate(start, bytes);
             design.siblings.invalidate_walks(start, bytes);
         }
-        // A change is of whole 4 KiB pages.
-        let range = start.0 & !(PAGE_BYTES - 1)..(last | (PAGE_BYTES - 1)) + 1;
         self.split_at_ends(&range);
         for page in pages {
-            let bytes = self.store.bytes_of(self.store.pages[page as usize].vpn);
-            let covered = range.start <= bytes.start && bytes.end <= range.end;
-            let gone =
-                matches!(change, Change::Gone { .. }) && (covered || self.space.vma_within(bytes).is_none());
+            let gone = matches!(change, Change::Gone { .. })
+                && self.is_gone(self.store.pages[page as usize].vpn, &range);
             if self.store.is_global(page) {
                 self.change_global(page, gone);
             } else if gone {
                 self.retire(page);
             }
         }
+    }
+
+    /// Whether a base page is gone with the bytes of `range`.
+    fn is_gone(&self, vpn: u64, range: &Range<u64>) -> bool {
+        let bytes = self.store.bytes_of(vpn);
+        let covered = range.start <= bytes.start && bytes.end <= range.end;
+        covered || self.space.vma_within(bytes).is_none()
+    }
+
+    /// The base pages of `pages` that are gone with the bytes of `range`: all but those at the ends, perhaps.
+    fn gone_of(&self, mut pages: Range<u64>, range: &Range<u64>) -> Range<u64> {
+        pages.start += u64::from(!self.is_gone(pages.start, range));
+        pages.end -= u64::from(!pages.is_empty() && !self.is_gone(pages.end - 1, range));
+        pages
     }
 
     /// The area of a base page: that of its lowest mapped byte.

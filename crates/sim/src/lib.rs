@@ -26,6 +26,7 @@ mod design;
 mod expand;
 mod fetch;
 mod first_level;
+mod folded;
 mod front;
 mod global;
 mod held;
@@ -34,6 +35,7 @@ mod kernel;
 mod latest;
 mod library;
 mod memory;
+mod os;
 mod pass;
 mod prefetch;
 mod profile;
@@ -42,12 +44,14 @@ mod recency;
 mod siblings;
 mod spaces;
 mod store;
+mod supers;
 
 pub use attribution::{MappingCounts, NoObserver, Walk, WalkObserver};
-pub use counts::{CacheTotals, ClassCounts, DesignCounts, PrefetchTotals};
+pub use counts::{CacheTotals, ClassCounts, DesignCounts, KernelTotals, PrefetchTotals};
 pub use design::DesignSpec;
 pub use host::HostKernel;
 pub use library::{Library, LibraryError};
+pub use os::KernelError;
 pub use pass::{Pass, PassError};
 pub use profile::{
     Alternative, AlternativeKind, Findings, FunctionWalks, HeatMap, PageWalks, Profile, Reach,

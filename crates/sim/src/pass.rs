@@ -3,14 +3,15 @@
 use crate::attribution::{MappingCounts, NoObserver, WalkObserver};
 use crate::cores::Cores;
 use crate::design::{Design, DesignSpec, share_huge, splits_data};
-use crate::fetch::{FetchTable, SEVERAL};
+use crate::fetch::FetchTable;
 use crate::front::Told;
 use crate::kernel::{Follower, Untouched};
+use crate::os::KernelError;
 use crate::siblings::alike;
 use crate::spaces::{Accounts, Parked};
 use crate::store::{FETCH, PageStore, bits, class_of};
 use pagewalk_mm::{AddressSpace, Change, MappingId, PageSizePolicy, Scope};
-use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Span};
+use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Ref, Span};
 use pagewalk_translate::Asid;
 use pagewalk_units::{BlockId, Kind, Paging, RefIndex, VirtAddr};
 use rustc_hash::FxHashMap;
@@ -33,6 +34,17 @@ pub enum PassError {
     /// A design whose policy leaves no base page that could be global.
     #[error("`{0}` maps everything by huge pages: global pages are base pages")]
     HugeGlobals(String),
+    /// A kernel that cannot work on its machine.
+    #[error("{design}: {error}")]
+    Kernel {
+        /// The design.
+        design: String,
+        /// Why.
+        error: KernelError,
+    },
+    /// A kernel manages one process on one core.
+    #[error("{0}: a kernel that builds superpages manages one process on one core")]
+    KernelOfMany(String),
     /// Machines with different pages: each kind needs a pass of its own.
     #[error("machine `{machine}` has pages of {its}, `{other}` of {others}: one pass can have one kind")]
     Paging {
@@ -53,6 +65,8 @@ pub(crate) struct Place<'a> {
     pub blocks: &'a Dictionary,
     pub block: BlockId,
     pub at: At,
+    /// Data references that come after this and were taken already, as hits: see [`crate::folded`].
+    pub ahead: &'a [Ref],
 }
 
 #[derive(Clone, Copy)]
@@ -73,20 +87,6 @@ impl Place<'_> {
     }
 }
 
-/// How far fetches have been followed in a batch.
-struct FetchCursor {
-    span: usize,
-    run: usize,
-    end: usize,
-}
-
-impl FetchCursor {
-    /// The span that holds the data reference up to which fetches were followed.
-    fn current(&self) -> usize {
-        if self.run > 0 { self.span } else { self.span - 1 }
-    }
-}
-
 /// One stream through many designs; see the crate's documentation for how.
 pub struct Pass<O: WalkObserver = NoObserver> {
     pub(crate) space: AddressSpace,
@@ -101,11 +101,17 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     /// Designs that still count: a bit each.
     pub(crate) active: u64,
     /// Designs that are told of hits.
-    mindful: u64,
+    pub(crate) mindful: u64,
     /// Designs with caches of memory.
     pub(crate) with_memory: u64,
     /// Designs whose TLBs hold huge pages in pieces.
     in_pieces: u64,
+    /// Designs with a kernel of their own.
+    pub(crate) kernels: u64,
+    /// Whether one of them has dropped translations at a data reference: see [`Pass::refetch`].
+    pub(crate) disturbed: bool,
+    /// Whether data references that were taken ahead have been given back: see [`Pass::give_back`].
+    pub(crate) rewound: bool,
     pub(crate) observer: O,
     pub(crate) split: bool,
     pub(crate) instructions: u64,
@@ -156,6 +162,9 @@ impl<O: WalkObserver> Pass<O> {
             mindful: 0,
             with_memory: 0,
             in_pieces: 0,
+            kernels: 0,
+            disturbed: false,
+            rewound: false,
             observer,
             split,
             instructions: 0,
@@ -182,9 +191,13 @@ impl<O: WalkObserver> Pass<O> {
         if distinct.len() * cores > Self::DESIGNS_MAX {
             return Err(PassError::DesignCount(distinct.len() * cores));
         }
+        if let Some(spec) = specs.iter().find(|spec| spec.kernel.is_some() && cores > 1) {
+            return Err(PassError::KernelOfMany(spec.name.clone()));
+        }
         pass.cores = Cores::new(cores, distinct.len());
         for group in (0..cores).flat_map(|_| &distinct) {
-            let mut design = Design::new(group[0].clone(), pass.designs.len(), split);
+            let mut design = Design::new(group[0].clone(), pass.designs.len(), split)
+                .map_err(|error| PassError::Kernel { design: group[0].name.clone(), error })?;
             group[1..].iter().for_each(|&spec| design.siblings.add(spec.clone()));
             pass.add(design);
             pass.store.huge_refs.push(Default::default());
@@ -213,6 +226,12 @@ impl<O: WalkObserver> Pass<O> {
         if design.in_pieces {
             self.in_pieces |= design.mask();
         }
+        if design.os.is_some() {
+            self.kernels |= design.mask();
+            self.fetches.in_place = true;
+        }
+        // Replacement that minds hits would have been told of those that are given back.
+        self.every_fetch |= self.kernels != 0 && self.mindful != 0;
         self.active |= design.mask();
         self.designs.push(design);
     }
@@ -282,80 +301,12 @@ impl<O: WalkObserver> Pass<O> {
         }
     }
 
-    fn run_folded(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>, first: usize, end: usize) {
-        let mut cursor = FetchCursor { span: spans.start, run: 0, end: spans.end };
-        let mut next = first;
-        loop {
-            next += self.store.take_data_hits(&batch.refs[next..end], batch.wide, self.split);
-            if self.mindful != 0 {
-                self.tell_front();
-            }
-            if next == end {
-                break;
-            }
-            self.fetch_until(batch, &mut cursor, next);
-            let span = cursor.current();
-            self.data(batch, span, next);
-            next += 1;
-        }
-        self.fetch_until(batch, &mut cursor, usize::MAX);
-    }
-
-    /// Follows fetches up to data reference `until`: all that come before it in program order.
-    fn fetch_until(&mut self, batch: &Batch<'_>, cursor: &mut FetchCursor, until: usize) {
-        if cursor.run > 0 {
-            if !self.fetch_runs(batch, cursor, until) {
-                return;
-            }
-            cursor.span += 1;
-        }
-        loop {
-            let rest = &batch.spans[cursor.span..cursor.end];
-            let taken = self.store.take_fetch_hits(rest, &self.fetches, until);
-            if self.mindful != 0 {
-                self.tell_front();
-            }
-            self.instructions += taken.instructions;
-            cursor.span += taken.spans;
-            if !taken.more {
-                return;
-            }
-            let span = batch.spans[cursor.span];
-            let head = self.fetches.heads[span.block.index()];
-            self.instructions += u64::from(head.instructions);
-            if head.vpn != SEVERAL {
-                let place = Place { blocks: batch.blocks, block: span.block, at: At::Instruction(0) };
-                self.touch(FETCH, Kind::Fetch, head.vpn, head.translations, false, place);
-            } else if !self.fetch_runs(batch, cursor, until) {
-                return;
-            }
-            cursor.span += 1;
-        }
-    }
-
-    /// Follows the runs of the cursor's block; says whether it came to the block's end.
-    fn fetch_runs(&mut self, batch: &Batch<'_>, cursor: &mut FetchCursor, until: usize) -> bool {
-        let span = batch.spans[cursor.span];
-        let head = self.fetches.heads[span.block.index()];
-        while let Some(&run) = self.fetches.runs(head).get(cursor.run) {
-            if (span.first + run.site) as usize > until {
-                return false;
-            }
-            let place =
-                Place { blocks: batch.blocks, block: span.block, at: At::Instruction(run.instruction) };
-            self.touch(FETCH, Kind::Fetch, run.vpn, run.translations, run.crosses, place);
-            cursor.run += 1;
-        }
-        cursor.run = 0;
-        true
-    }
-
     /// A data reference that the front did not take.
     pub(crate) fn data(&mut self, batch: &Batch<'_>, span: usize, index: usize) {
         let record = batch.refs[index];
         let class = class_of(record.kind(), self.split);
         let Span { block, first } = batch.spans[span];
-        let place = Place { blocks: batch.blocks, block, at: At::Site(index - first as usize) };
+        let place = Place { blocks: batch.blocks, block, at: At::Site(index - first as usize), ahead: &[] };
         let base = self.store.paging.base();
         let first = base.number(record.address());
         for vpn in first..=base.number(record.last_byte()) {
@@ -381,10 +332,12 @@ impl<O: WalkObserver> Pass<O> {
             }
             return;
         }
-        let page = self.store.find(vpn).unwrap_or_else(|| self.fault(vpn));
+        let page = self.store.find(vpn).unwrap_or_else(|| self.fault(vpn, place.ahead));
         let done = if crosses { self.note_crossing(class, vpn, page) } else { 0 };
+        // What misses may be mapped otherwise afterwards: the first of them counts for what it found.
+        self.store.credit(page, class, 1);
         self.access(class, kind, page, done, place);
-        self.store.count(class, page, n);
+        self.store.count(class, page, n - 1);
     }
 
     /// Both halves of a crossing reference may lie in one huge page: then the second is no lookup of its
@@ -392,28 +345,39 @@ impl<O: WalkObserver> Pass<O> {
     fn note_crossing(&mut self, class: usize, vpn: u64, page: u32) -> u64 {
         let before = self.store.front_page(class, vpn - 1).or_else(|| self.store.find(vpn - 1));
         let Some(before) = before else { return 0 };
-        let shared = share_huge(&self.store, before, page) & !self.in_pieces & self.active;
+        let by_kernels = if self.kernels == 0 { 0 } else { self.store.supers.shared(before, page) };
+        let shared = (share_huge(&self.store, before, page) & !self.in_pieces | by_kernels) & self.active;
         for design in bits(shared) {
-            self.designs[design].counts.inside_huge[class] += 1;
+            self.designs[design].note_inside(&self.store, class, page);
         }
         shared
     }
 
     /// A translation that not all designs are known to hit. It is done for the designs in `done`.
-    fn access(&mut self, class: usize, kind: Kind, page: u32, done: u64, place: Place<'_>) {
+    pub(crate) fn access(&mut self, class: usize, kind: Kind, page: u32, done: u64, place: Place<'_>) {
         self.store.now += 1;
         let due = self.active & !done;
         let held = self.store.held(page, class);
+        let now = self.instructions;
         if self.mindful != 0 {
             self.tell(class, page, due & held);
         }
+        if class != FETCH {
+            // Not at fetches, ahead of which data references may have been taken.
+            bits(due & !held & self.kernels).for_each(|design| self.wake(design));
+        }
+        let mut walked_by = 0;
         for design in bits(due & !held) {
-            let walked = self.designs[design].miss(&mut self.store, &self.space, class, kind, page);
+            let walked = self.designs[design].miss(&mut self.store, &self.space, class, kind, page, now);
             if let (0, Some(cost)) = (design, walked) {
                 self.observe(page, class == FETCH, cost, place);
             }
+            walked_by |= u64::from(walked.is_some()) << design;
         }
         self.store.stamp(page, class);
+        for design in bits(walked_by & self.kernels) {
+            self.serve(design, class, kind, page, place.ahead);
+        }
         if self.active & !self.store.held(page, class) == 0 && !self.minded_as_huge(page) {
             self.store.front_insert(class, page);
         }
@@ -436,7 +400,7 @@ impl<O: WalkObserver> Pass<O> {
 
     /// Tells of the hits that the front took.
     #[inline(never)]
-    fn tell_front(&mut self) {
+    pub(crate) fn tell_front(&mut self) {
         let told = self.store.take_told();
         for design in bits(self.active & self.mindful) {
             for &Told { class, page } in &told {
@@ -450,7 +414,11 @@ impl<O: WalkObserver> Pass<O> {
     fn minded_as_huge(&self, page: u32) -> bool {
         let unit = self.store.pages[page as usize].unit;
         self.mindful != 0
-            && (self.store.units[unit as usize].huge | self.store.block_designs) & self.mindful != 0
+            && (self.store.units[unit as usize].huge
+                | self.store.block_designs
+                | self.store.supers.users(page))
+                & self.mindful
+                != 0
     }
 }
 
@@ -470,5 +438,8 @@ impl<O: WalkObserver> Analysis for Pass<O> {
             self.apply(change);
         }
         self.changes = changes;
+        if let (Event::Advise { start, bytes, advice }, true) = (event, self.kernels != 0) {
+            self.advise(*start, *bytes, *advice);
+        }
     }
 }

@@ -36,7 +36,7 @@ impl Design {
             let address = VirtAddr(number << self.sizes[size].shift());
             let mapped = match held {
                 Held::Page(page) => self.page_size(store, page),
-                Held::Unit(_) | Held::Block(_) => HUGE,
+                Held::Unit(_) | Held::Block(_) | Held::Super(_) => HUGE,
             };
             let read = self.walk(address, self.sizes[mapped]).references;
             self.prefetchers[at].put(asid, number, self.sizes[size], read);

@@ -29,7 +29,7 @@ struct Page {
 pub(crate) struct ReachFamily {
     members: Vec<Member>,
     /// By kind and id of what an entry names.
-    pages: [Vec<Page>; 3],
+    pages: [Vec<Page>; 4],
     clock: u64,
 }
 

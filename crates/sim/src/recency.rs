@@ -124,6 +124,7 @@ impl Recency {
             Held::Page(id) => store.page_stamp(id, slot.low, class),
             Held::Unit(id) => store.unit_stamp(id, class),
             Held::Block(id) => store.block_stamp(id, class),
+            Held::Super(id) => store.super_stamp(id, class),
         };
         (0..CLASSES).filter(|&class| self.classes[class]).map(stamp).max().unwrap_or(0)
     }

@@ -62,6 +62,7 @@ pub(crate) fn alike(first: &DesignSpec, other: &DesignSpec) -> bool {
         |spec: &DesignSpec| -> Vec<TlbSpec> { spec.machine.level(1).map(|(_, tlb)| tlb.clone()).collect() };
     Arc::ptr_eq(&first.policy, &other.policy)
         && other.reach.is_none()
+        && [first, other].iter().all(|spec| spec.kernel.is_none())
         && first.machine.paging == other.machine.paging
         && [first, other].iter().all(|spec| spec.machine.caches.is_empty())
         && in_pieces(&first.machine) == in_pieces(&other.machine)

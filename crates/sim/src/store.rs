@@ -11,9 +11,11 @@
 //! huge ones.
 
 use crate::design::{HUGE, SMALL};
+use crate::folded::Running;
 use crate::front::{Front, SLOTS};
 use crate::global::Globals;
 use crate::held::Held;
+use crate::supers::Supers;
 use pagewalk_mm::MappingId;
 use pagewalk_translate::Asid;
 use pagewalk_units::{Kind, Paging, VirtAddr};
@@ -116,6 +118,10 @@ pub(crate) struct PageStore {
     pub globals: Option<Globals>,
     /// Designs that map every block as one huge page.
     pub block_designs: u64,
+    /// Where there are kernels: the page that is being executed.
+    pub running: Running,
+    /// What kernels of designs have built.
+    pub supers: Supers,
     page_ids: FxHashMap<Key, u32>,
     unit_ids: FxHashMap<(Key, MappingId), u32>,
     block_ids: FxHashMap<Key, u32>,
@@ -162,6 +168,8 @@ impl PageStore {
             front: Front::new(),
             globals: None,
             block_designs: 0,
+            running: Running::default(),
+            supers: Supers::default(),
             page_ids: FxHashMap::default(),
             unit_ids: FxHashMap::default(),
             block_ids: FxHashMap::default(),
@@ -200,6 +208,8 @@ impl PageStore {
             Held::Unit(id) => id,
             // A block that is held has a unit with pages.
             Held::Block(id) => self.blocks[id as usize].units[0],
+            // Designs with a kernel have one address space.
+            Held::Super(_) => return self.asid,
         };
         self.units[unit as usize].asid
     }
@@ -211,6 +221,10 @@ impl PageStore {
             Held::Page(id) => (self.pages[id as usize].vpn, SMALL),
             Held::Unit(id) => (of_unit(id), HUGE),
             Held::Block(id) => (of_unit(self.blocks[id as usize].units[0]), HUGE),
+            Held::Super(id) => {
+                let block = self.supers.get(id).block;
+                (block.number(), block.order.into())
+            }
         }
     }
 
@@ -253,28 +267,38 @@ impl PageStore {
 
     /// Designs whose first level holds the page for references of `class`.
     #[inline]
-    pub fn held(&self, page: u32, class: usize) -> u64 {
-        let page = &self.pages[page as usize];
+    pub fn held(&self, id: u32, class: usize) -> u64 {
+        let page = &self.pages[id as usize];
         let unit = &self.units[page.unit as usize];
         let mut held = page.resident[class] | (unit.resident[class] & unit.huge);
         if self.block_designs != 0 {
             held |= self.blocks[unit.block as usize].resident[class] & self.block_designs;
+        }
+        if !self.supers.is_empty() {
+            held |= self.supers.resident(id, class);
         }
         held
     }
 
     /// Makes this the latest reference of `class` to the page.
     #[inline]
-    pub fn stamp(&mut self, page: u32, class: usize) {
-        let page = &mut self.pages[page as usize];
+    pub fn stamp(&mut self, id: u32, class: usize) {
+        let page = &mut self.pages[id as usize];
         page.stamps[class] = self.now;
         self.unit_stamps[class][page.unit as usize] = self.now;
+        if !self.supers.is_empty() {
+            self.supers.stamp(id, class, self.now);
+        }
     }
 
     /// Counts `n` references of `class` to the page.
     pub fn credit(&mut self, page: u32, class: usize, n: u64) {
-        self.units[self.pages[page as usize].unit as usize].refs[class] += n;
-        self.totals[class] += n;
+        let of = &mut self.units[self.pages[page as usize].unit as usize].refs[class];
+        *of = of.wrapping_add(n);
+        self.totals[class] = self.totals[class].wrapping_add(n);
+        if !self.supers.is_empty() {
+            self.supers.credit(page, class, n);
+        }
     }
 
     /// Credits a unit's references to the designs that map it as huge: due before they change.
@@ -286,6 +310,15 @@ impl PageStore {
                 self.huge_refs[design][class] += n;
             }
         }
+    }
+
+    /// Counts a reference back.
+    pub fn take_back(&mut self, page: u32, class: usize) {
+        let of = &mut self.units[self.pages[page as usize].unit as usize].refs[class];
+        // The front may still hold what is taken back here: the sum counts.
+        *of = of.wrapping_sub(1);
+        self.totals[class] = self.totals[class].wrapping_sub(1);
+        self.supers.take_back(page, class);
     }
 
     /// Time of the last reference of any class in `classes` to a block.
@@ -311,6 +344,7 @@ impl PageStore {
         self.tallies.resize(self.pages.len(), Tally::default());
         self.tallies[id as usize] = Tally::default();
         self.name(asid, vpn, id);
+        self.supers.add_page(id, vpn);
         id
     }
 

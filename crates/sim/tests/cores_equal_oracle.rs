@@ -80,7 +80,7 @@ fn check(seed: u64) {
         let (paging, policy) = &pagings[random.below(3) as usize];
         let name = format!("{} {paging:?}, {cores} cores", machine.name);
         slows.push(Cores::new(&machine, *paging, cores));
-        specs.push(DesignSpec { name, machine, policy: Arc::clone(policy), reach: None });
+        specs.push(DesignSpec { name, machine, policy: Arc::clone(policy), reach: None, kernel: None });
     }
     let mut pass = Pass::with_cores(specs, cores).unwrap();
     let (mut done, mut seen) = (0, Vec::new());
@@ -145,7 +145,8 @@ fn a_number_given_again_brings_no_time_with_it() {
         (1, vec![read(s), read(t), read(r)]),
     ];
     let policy: Arc<dyn PageSizePolicy> = Arc::new(Everything);
-    let spec = DesignSpec { name: "m".to_owned(), machine: machine.clone(), policy, reach: None };
+    let spec =
+        DesignSpec { name: "m".to_owned(), machine: machine.clone(), policy, reach: None, kernel: None };
     let mut pass = Pass::with_cores(vec![spec], 2).unwrap();
     let mut slow = Cores::new(&machine, Paging::Everything, 2);
     for (core, ops) in turns {

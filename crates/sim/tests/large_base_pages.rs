@@ -23,7 +23,7 @@ fn machine(base: &str) -> MachineSpec {
 }
 
 fn design(machine: MachineSpec) -> DesignSpec {
-    DesignSpec { name: machine.name.clone(), machine, policy: Arc::new(Small), reach: None }
+    DesignSpec { name: machine.name.clone(), machine, policy: Arc::new(Small), reach: None, kernel: None }
 }
 
 /// Pages touched and walks by data, after these operations. `Run` loads the byte at its address.

@@ -41,6 +41,7 @@ fn check(seed: u64) {
                 machine: machine.clone(),
                 policy: Arc::clone(policy),
                 reach: None,
+                kernel: None,
             });
             slows.push(Slow::new(machine, *paging));
         }

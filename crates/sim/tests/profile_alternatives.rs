@@ -14,7 +14,8 @@ use slow::{Slow, feed};
 use std::sync::Arc;
 
 fn walks(program: &Program, machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>) -> (u64, u64) {
-    let spec = DesignSpec { name: "alone".to_owned(), machine: machine.clone(), policy, reach: None };
+    let spec =
+        DesignSpec { name: "alone".to_owned(), machine: machine.clone(), policy, reach: None, kernel: None };
     let mut pass = Pass::new(vec![spec], NoObserver).unwrap();
     feed(&mut pass, program, &mut Random::new(1));
     let counts = &pass.finish()[0];

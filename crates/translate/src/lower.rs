@@ -40,6 +40,8 @@ pub struct LowerLevels {
     last_level: u8,
     /// Who receives the victims of whom.
     receivers: Vec<Receiver>,
+    /// Keys of what walks' fills have displaced from the last level, where that is kept.
+    evicted: Option<Vec<u64>>,
 }
 
 #[derive(Clone, Debug)]
@@ -125,6 +127,12 @@ pub fn page_key(number: u64, size: PageSize) -> u64 {
     number << 6 | u64::from(size.shift())
 }
 
+/// The page that [`page_key`] and [`Asid::tag`] made a key of.
+fn numbered(key: u64) -> (Asid, (u64, PageSize)) {
+    let (asid, key) = Asid::split(key);
+    (asid, (key >> 6, PageSize::from_shift((key & 63) as u32).expect("keys are made of page sizes")))
+}
+
 impl LowerLevels {
     /// Empty arrays.
     pub fn new(machine: &MachineSpec) -> LowerLevels {
@@ -138,7 +146,17 @@ impl LowerLevels {
                 receivers.extend((sizes != 0).then_some(Receiver { from, sizes, to }));
             }
         }
-        LowerLevels { arrays, last_level: machine.last_level(), receivers }
+        LowerLevels { arrays, last_level: machine.last_level(), receivers, evicted: None }
+    }
+
+    /// Keeps from now on what fills displace from the last level: see [`LowerLevels::take_evicted`].
+    pub fn keep_evicted(&mut self) {
+        self.evicted = Some(Vec::new());
+    }
+
+    /// Numbers and sizes of the pages that fills have displaced from arrays of the last level since the last call.
+    pub fn take_evicted(&mut self) -> impl Iterator<Item = (u64, PageSize)> + '_ {
+        self.evicted.iter_mut().flat_map(|keys| keys.drain(..)).map(|key| numbered(key).1)
     }
 
     /// Exchanges the arrays that all cores share with those of another core of the same machine.
@@ -198,6 +216,9 @@ impl LowerLevels {
             {
                 let (number, key) = lower.entry(asid, size.number(address), size);
                 let victim = lower.array.fill(number, key);
+                if let (Some(evicted), true) = (&mut self.evicted, lower.level == self.last_level) {
+                    evicted.extend(victim);
+                }
                 self.receive_from(at, victim);
             }
         }
@@ -231,9 +252,8 @@ impl LowerLevels {
     /// Passes on what one of these arrays replaced.
     fn receive_from(&mut self, at: usize, victim: Option<u64>) {
         if let (Some(key), false) = (victim, self.receivers.is_empty()) {
-            let (asid, key) = Asid::split(key);
-            let size = PageSize::from_shift((key & 63) as u32).expect("keys are made of page sizes");
-            self.receive(self.arrays[at].index, asid, key >> 6, size);
+            let (asid, (number, size)) = numbered(key);
+            self.receive(self.arrays[at].index, asid, number, size);
         }
     }
 

@@ -23,6 +23,8 @@ pub const ORDERS: usize = 14;
 /// How pages are mapped otherwise than before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remap {
+    /// A superpage maps what nothing backed, or is what is left of a larger one.
+    Mapped(Superpage),
     /// What was inside is one page now. Translations of its parts are no longer valid.
     Promoted(Superpage),
     /// It is several pages now. Its translation is no longer valid.
@@ -96,6 +98,11 @@ impl Kernel {
         self.policy.watches_tlbs()
     }
 
+    /// Whether the policy's pages may be larger than what TLBs hold, which then hold pieces of them.
+    pub fn goes_without(&self) -> bool {
+        self.policy.goes_without()
+    }
+
     /// Tells of the TLBs that will be watched: their entries, for each of them.
     pub fn watch(&mut self, entries: &[u64]) {
         self.policy.watch(entries);
@@ -104,7 +111,7 @@ impl Kernel {
     /// First touch of a base page since the program has it.
     pub fn touched(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
         if self.table.mapped(page).is_none() {
-            self.fault(page, space);
+            self.fault(page, space, remaps);
         }
         self.table.touch(page);
         let mut wishes = std::mem::take(&mut self.wishes);
@@ -116,7 +123,7 @@ impl Kernel {
         self.note_peaks();
     }
 
-    fn fault(&mut self, page: u64, space: &AddressSpace) {
+    fn fault(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
         let area = self.area(Superpage::around(page, 0), space);
         let orders = self.policy.fault_orders(page, area) | 1;
         let chosen = (0..ORDERS as u8).rev().filter(|order| orders >> order & 1 == 1).find(|&order| {
@@ -126,6 +133,7 @@ impl Kernel {
         });
         let block = Superpage::around(page, chosen.expect("order 0 is always possible"));
         self.table.map(block);
+        remaps.extend((block.order > 0).then_some(Remap::Mapped(block)));
         self.counts.faults += 1;
         self.accounts.charge(Account::Fault, self.costs.fault);
         self.accounts.charge(Account::Zero, self.cycles(self.costs.zero_per_kib, block.len()));
@@ -147,15 +155,18 @@ impl Kernel {
         self.policy.left(tlb, unit);
     }
 
-    /// What is to be done after a miss on `page` was served.
-    pub fn served(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
-        let Some(mut unit) = self.table.mapped(page) else { return };
-        while let Some(wish) = self.policy.due(unit) {
-            self.promote(wish, space, remaps);
-            // Larger ones may be due too, or instead.
-            unit = wish;
-        }
+    /// After a miss on a page that `unit` maps was served: builds the smallest superpage around it that is due. Returns
+    /// what was due, built or not. To be called again with that, as a larger one may be due too, until nothing is.
+    pub fn served(
+        &mut self,
+        unit: Superpage,
+        space: &AddressSpace,
+        remaps: &mut Vec<Remap>,
+    ) -> Option<Superpage> {
+        let due = self.policy.due(unit)?;
+        self.promote(due, space, remaps);
         self.note_peaks();
+        Some(due)
     }
 
     /// The translations of a range were dropped from all TLBs because its protection changed. Superpages that it holds
@@ -203,6 +214,7 @@ impl Kernel {
             let part = parts.filter(|part| keeps >> part.order & 1 == 1 && part.first == at).find(one_side);
             let part = part.expect("a base page lies on one side");
             self.table.map(part);
+            remaps.extend((part.order > 0).then_some(Remap::Mapped(part)));
             at = part.pages().end;
         }
     }

@@ -194,6 +194,10 @@ impl Linux {
 }
 
 impl Policy for Linux {
+    fn goes_without(&self) -> bool {
+        true
+    }
+
     fn orders(&self) -> u32 {
         // MADV_COLLAPSE works in every mode.
         self.settings.orders() | 1 << self.settings.huge

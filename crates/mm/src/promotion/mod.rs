@@ -103,6 +103,12 @@ pub trait Policy: Send + Sync {
         false
     }
 
+    /// Whether its pages may be larger than what TLBs hold, as with sizes that only save faults. Else a machine that
+    /// does not hold them is refused.
+    fn goes_without(&self) -> bool {
+        false
+    }
+
     /// Orders to try for a page that nothing backs, in this area: a bit each, the largest that is possible is taken.
     fn fault_orders(&self, _page: u64, _area: Option<&Vma>) -> u32 {
         1

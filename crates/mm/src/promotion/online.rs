@@ -58,7 +58,9 @@ impl Online {
     /// would have merged, the unit would stand no deeper in the stack than the TLB has entries.
     fn charge_capacity(&mut self, miss: Miss) {
         let tlb = &mut self.tlbs[miss.tlb];
-        let Some(above) = tlb.stack.above(miss.unit, 1 << self.top) else { return };
+        // No block merges more entries than it has pages.
+        let most = (1 << self.top) + tlb.entries.saturating_sub(tlb.held_in_all);
+        let Some(above) = tlb.stack.above(miss.unit, most as usize) else { return };
         // Its place in the stack, and how much less it must be.
         let depth = tlb.held_in_all + above.len() as u64 + 1;
         let excess = depth.saturating_sub(tlb.entries);
@@ -187,7 +189,7 @@ impl Stack {
         }
     }
 
-    /// What lies above `unit`, if it is here and fewer than `most` do: no block merges more.
+    /// What lies above `unit`, if it is here and no more than `most` do.
     fn above(&self, unit: Superpage, most: usize) -> Option<Vec<Superpage>> {
         if !self.links.contains_key(&unit) {
             return None;
@@ -195,10 +197,10 @@ impl Stack {
         let mut above = Vec::new();
         let mut at = self.top;
         while let Some(other) = at.filter(|&other| other != unit) {
-            above.push(other);
-            if above.len() >= most {
+            if above.len() == most {
                 return None;
             }
+            above.push(other);
             at = self.links[&other][1];
         }
         Some(above)

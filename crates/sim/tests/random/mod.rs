@@ -122,7 +122,9 @@ pub fn program(random: &mut Random, changes: bool, libraries: &[Library]) -> Pro
             }
         });
     }
-    map_files(random, &mut ops, libraries);
+    if !libraries.is_empty() {
+        map_files(random, &mut ops, libraries);
+    }
     Program { thread: ThreadId(1), blocks, ops }
 }
 

@@ -69,8 +69,20 @@ impl Slow {
         let price = spec.cost.walk_reference;
         let (tables, counts) = (BTreeMap::new(), Counts::default());
         let globals = Globals { shift: base, pages: BTreeMap::new() };
-        let machine =
-            Machine { arrays, table, caches, nested, memories, tables, price, counts, space: 0, globals };
+        let (space, leaves) = (0, None);
+        let machine = Machine {
+            arrays,
+            table,
+            caches,
+            nested,
+            memories,
+            tables,
+            price,
+            counts,
+            space,
+            globals,
+            leaves,
+        };
         let kernel = Kernel::new(paging, [base, huge]);
         Slow { machine, others: Vec::new(), kernel, parked: Vec::new(), global_files: false }
     }

@@ -1,0 +1,61 @@
+//! Areas of memory, as the kernel keeps them.
+
+use crate::MappingId;
+use pagewalk_trace::{MappingKind, Protection};
+
+/// `madvise` advice about huge pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HugeAdvice {
+    /// None given.
+    #[default]
+    None,
+    /// `MADV_HUGEPAGE`.
+    HugePage,
+    /// `MADV_NOHUGEPAGE`.
+    NoHugePage,
+}
+
+/// One virtual memory area.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vma {
+    /// First byte.
+    pub start: u64,
+    /// One past the last byte.
+    pub end: u64,
+    /// Access rights.
+    pub protection: Protection,
+    /// What it is made of.
+    pub kind: MappingKind,
+    /// The named mapping it belongs to.
+    pub mapping: MappingId,
+    /// Advice about huge pages.
+    pub advice: HugeAdvice,
+    /// Offset in the file of the first byte, for files.
+    pub file_offset: u64,
+    /// Whether its pages are those of a file: it maps one, and never had the right to write. Of what could be written,
+    /// a private mapping may have copies.
+    pub unwritten_file: bool,
+}
+
+/// A page that is a piece of a file. Where it is the same for two address spaces, so is its page-table entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilePage {
+    /// The file's path.
+    pub path: String,
+    /// Its GNU build-id, where it has one.
+    pub build_id: Option<String>,
+    /// Offset in it of the page's first byte.
+    pub offset: u64,
+    /// Access rights.
+    pub protection: Protection,
+}
+
+impl Vma {
+    /// Whether the kernel would make one area of `self` and `next`, which starts where `self` ends.
+    pub(crate) fn merges_with(&self, next: &Vma) -> bool {
+        let anonymous = matches!(self.kind, MappingKind::Anonymous | MappingKind::Heap | MappingKind::Stack);
+        anonymous
+            && self.end == next.start
+            && (self.kind, self.protection, self.advice) == (next.kind, next.protection, next.advice)
+    }
+}

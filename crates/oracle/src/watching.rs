@@ -1,0 +1,291 @@
+//! A kernel that builds superpages after TLB misses, with everything in lists that are searched: what a TLB held, above
+//! all.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// First base page, and log2 of the base pages.
+pub type Block = (u64, u8);
+
+/// Which superpages are built, and when.
+#[derive(Clone, Debug)]
+pub enum Policy {
+    /// Pages of one order.
+    Fixed(u8),
+    /// Blocks of up to this order whose pages have all been touched.
+    Asap(u8),
+    /// Blocks of this order of which so many pages have been touched.
+    Share(u8, u64),
+    /// Blocks whose charges reach a threshold; with a second kind of charge if there are thresholds for it.
+    Charged {
+        /// The largest order.
+        top: u8,
+        /// By order: charges of the first kind that suffice.
+        prefetch: Vec<u64>,
+        /// By order: charges of the second kind that do not suffice yet.
+        capacity: Option<Vec<u64>>,
+        /// Cycles of each miss.
+        bookkeeping: u64,
+    },
+}
+
+/// When a policy is switched off and on: window, trip level, target.
+#[derive(Clone, Debug)]
+pub struct Throttle {
+    /// Instructions of a window.
+    pub window: u64,
+    /// Misses per instruction.
+    pub trip: f64,
+    /// Cycles per instruction.
+    pub target: f64,
+    /// Whether the policy is on.
+    pub on: bool,
+    /// Start and misses of the window.
+    pub seen: (u64, u64),
+    /// Instructions and overhead when it was switched on.
+    pub since: (u64, u64),
+}
+
+/// A page table and what a policy remembers.
+#[derive(Clone, Debug)]
+pub struct Promoting {
+    /// The policy.
+    pub policy: Policy,
+    /// Its limits.
+    pub throttle: Option<Throttle>,
+    /// 4 KiB pieces in a base page.
+    pub pieces: u64,
+    /// Mapped pieces: the area that each is of, and its rights. Neighbours with the same are one area.
+    pub areas: BTreeMap<u64, (u64, u8)>,
+    /// What maps each backed base page: the order of its superpage.
+    pub backed: BTreeMap<u64, u8>,
+    /// Base pages touched.
+    pub touched: BTreeSet<u64>,
+    /// Charges of both kinds.
+    pub charges: BTreeMap<Block, [u64; 2]>,
+    /// What has left each TLB, the latest last.
+    pub stacks: Vec<Vec<Block>>,
+    /// Entries of each TLB.
+    pub entries: Vec<u64>,
+    /// Superpages built, by order.
+    pub promotions: BTreeMap<u8, u64>,
+    /// Superpages taken apart.
+    pub demotions: u64,
+    /// Superpages that did not fit.
+    pub refused: u64,
+    /// First touches of what nothing backed.
+    pub faults: u64,
+    /// Cycles to build superpages, for each base page.
+    pub copy: u64,
+    /// Cycles spent on building and on misses.
+    pub spent: [u64; 2],
+}
+
+/// The block of an order around a page.
+pub fn around(page: u64, order: u8) -> Block {
+    (page >> order << order, order)
+}
+
+fn holds(block: Block, unit: Block) -> bool {
+    unit.1 <= block.1 && around(unit.0, block.1) == block
+}
+
+fn pages((first, order): Block) -> std::ops::Range<u64> {
+    first..first + (1 << order)
+}
+
+impl Promoting {
+    /// Nothing mapped.
+    pub fn new(
+        policy: Policy,
+        throttle: Option<Throttle>,
+        pieces: u64,
+        entries: Vec<u64>,
+        copy: u64,
+    ) -> Promoting {
+        Promoting {
+            policy,
+            throttle,
+            pieces,
+            areas: BTreeMap::new(),
+            backed: BTreeMap::new(),
+            touched: BTreeSet::new(),
+            charges: BTreeMap::new(),
+            stacks: vec![Vec::new(); entries.len()],
+            entries,
+            promotions: BTreeMap::new(),
+            demotions: 0,
+            refused: 0,
+            faults: 0,
+            copy,
+            spent: [0; 2],
+        }
+    }
+
+    /// What maps a page.
+    pub fn unit(&self, page: u64) -> Block {
+        self.backed.get(&page).map_or((page, 0), |&order| around(page, order))
+    }
+
+    fn fits(&self, block: Block) -> bool {
+        let all = pages(block).start * self.pieces..pages(block).end * self.pieces;
+        let areas: Vec<Option<&(u64, u8)>> = all.map(|piece| self.areas.get(&piece)).collect();
+        areas[0].is_some() && areas.iter().all(|area| *area == areas[0])
+    }
+
+    /// A reference to a page; returns superpages that are built at once.
+    pub fn touch(&mut self, page: u64) -> Vec<Block> {
+        if !self.backed.contains_key(&page) {
+            self.faults += 1;
+            let order = if let Policy::Fixed(order) = self.policy { order } else { 0 };
+            let block = around(page, order);
+            let free = pages(block).all(|page| !self.backed.contains_key(&page));
+            let block = if free { block } else { (page, 0) };
+            pages(block).for_each(|page| _ = self.backed.insert(page, block.1));
+        }
+        if !self.touched.insert(page) {
+            return Vec::new();
+        }
+        let touched = |block: Block| self.touched.range(pages(block)).count() as u64;
+        let wish = match self.policy {
+            Policy::Asap(top) => {
+                (1..=top).rev().map(|order| around(page, order)).find(|&b| touched(b) == 1 << b.1)
+            }
+            Policy::Share(order, least) => Some(around(page, order)).filter(|&block| touched(block) >= least),
+            _ => None,
+        };
+        let wish = wish.filter(|_| self.throttle.as_ref().is_none_or(|throttle| throttle.on));
+        wish.and_then(|block| self.promote(block)).into_iter().collect()
+    }
+
+    /// A walk for a page, when the TLB held `held`.
+    pub fn charge(&mut self, tlb: usize, page: u64, held: &[Block], instructions: u64) {
+        if !self.is_on(instructions) {
+            return;
+        }
+        let Policy::Charged { top, ref capacity, bookkeeping, .. } = self.policy else { return };
+        self.spent[1] += bookkeeping;
+        let unit = self.unit(page);
+        let stack = &self.stacks[tlb];
+        let above: Option<Vec<Block>> =
+            stack.iter().position(|&other| other == unit).map(|at| stack[at + 1..].to_vec());
+        for block in (unit.1 + 1..=top).map(|order| around(page, order)) {
+            let charges = self.charges.entry(block).or_default();
+            charges[0] += u64::from(held.iter().any(|&other| holds(block, other)));
+            if let (Some(_), Some(above)) = (capacity, &above) {
+                let depth = (held.len() + above.len() + 1) as u64;
+                let merged = held.iter().chain(above).filter(|&&other| holds(block, other)).count() as u64;
+                charges[1] += u64::from(merged >= 1 && depth - (merged - 1) <= self.entries[tlb]);
+            }
+        }
+    }
+
+    fn is_on(&mut self, now: u64) -> bool {
+        let spent = self.spent[0] + self.spent[1];
+        let Some(throttle) = &mut self.throttle else { return true };
+        if throttle.on && now - throttle.seen.0 >= throttle.window {
+            throttle.on = throttle.seen.1 as f64 / (now - throttle.seen.0) as f64 <= throttle.trip;
+            throttle.seen = (now, 0);
+        }
+        if !throttle.on
+            && ((spent - throttle.since.1) as f64) < throttle.target * (now - throttle.since.0) as f64
+        {
+            throttle.on = true;
+            throttle.seen = (now, 0);
+            throttle.since = (now, spent);
+        }
+        throttle.seen.1 += u64::from(throttle.on);
+        throttle.on
+    }
+
+    /// What is built after a walk for a page: of this order, if that is due.
+    pub fn due(&mut self, page: u64, order: u8) -> Option<Block> {
+        let Policy::Charged { top, prefetch, capacity, .. } = &self.policy else { return None };
+        let off = self.throttle.as_ref().is_some_and(|throttle| !throttle.on);
+        if off || order <= self.unit(page).1 || order > *top {
+            return None;
+        }
+        let block = around(page, order);
+        let [near, far] = self.charges.get(&block).copied().unwrap_or_default();
+        let order = usize::from(order);
+        let due = near >= prefetch[order] || capacity.as_ref().is_some_and(|limits| far > limits[order]);
+        if due { self.promote(block) } else { None }
+    }
+
+    fn promote(&mut self, block: Block) -> Option<Block> {
+        if self.backed.get(&block.0).is_some_and(|&order| holds(around(block.0, order), block)) {
+            return None;
+        }
+        if !self.fits(block) {
+            self.refused += 1;
+            return None;
+        }
+        pages(block).for_each(|page| _ = self.backed.insert(page, block.1));
+        *self.promotions.entry(block.1).or_default() += 1;
+        self.spent[0] += self.copy << block.1;
+        let gained = self.charges.get(&block).copied().unwrap_or_default()[0];
+        for (&other, charges) in &mut self.charges {
+            if other != block && holds(other, block) {
+                charges[0] -= gained;
+                charges[1] = 0;
+            } else if holds(block, other) {
+                *charges = [0; 2];
+            }
+        }
+        self.stacks.iter_mut().for_each(|stack| stack.retain(|&unit| !holds(block, unit)));
+        Some(block)
+    }
+
+    /// Something has left a TLB, other than for a promotion.
+    pub fn left(&mut self, tlb: usize, unit: Block) {
+        self.stacks[tlb].retain(|&other| other != unit);
+        self.stacks[tlb].push(unit);
+    }
+
+    /// Something has entered it.
+    pub fn entered(&mut self, tlb: usize, unit: Block) {
+        self.stacks[tlb].retain(|&other| other != unit);
+    }
+
+    /// Takes superpages apart that lie on both sides of a range's ends.
+    pub fn part(&mut self, range: std::ops::Range<u64>) {
+        for end in [range.start, range.end - 1] {
+            let unit = self.unit(end);
+            if unit.1 == 0 || pages(unit).all(|page| range.contains(&page)) {
+                continue;
+            }
+            self.demotions += 1;
+            self.stacks.iter_mut().for_each(|stack| stack.retain(|&other| other != unit));
+            let allowed = |order: u8| {
+                order == 0
+                    || match self.policy {
+                        Policy::Fixed(only) | Policy::Share(only, _) => order == only,
+                        _ => true,
+                    }
+            };
+            let mut at = unit.0;
+            while at < pages(unit).end {
+                let one_sided = |&order: &u8| {
+                    let block = around(at, order);
+                    let inside = pages(block).filter(|page| range.contains(page)).count() as u64;
+                    block.0 == at && (inside == 0 || inside == 1 << order)
+                };
+                let order =
+                    (0..unit.1).rev().filter(|&order| allowed(order)).find(one_sided).expect("a base page");
+                pages((at, order)).for_each(|page| _ = self.backed.insert(page, order));
+                at += 1 << order;
+            }
+        }
+    }
+
+    /// Pages are no longer backed.
+    pub fn gone(&mut self, range: std::ops::Range<u64>) {
+        for page in range {
+            let unit = self.unit(page);
+            if unit.1 > 0 {
+                self.stacks.iter_mut().for_each(|stack| stack.retain(|&other| other != unit));
+            }
+            self.backed.remove(&page);
+            self.touched.remove(&page);
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! The folded order: data references that hit the front are taken ahead of fetches, and fetches from one page in a row
+//! when the first of them comes.
+//!
+//! That changes nothing where fetches and data have first levels of their own: what the lower levels see keeps its
+//! order. But a kernel may remap what is being executed at a data reference, and at a fetch what data references that
+//! were taken ahead have hit. Both are rare, and put right: see [`Pass::refetch`] and [`Pass::give_back`].
+
+use crate::attribution::WalkObserver;
+use crate::fetch::{Run, SEVERAL};
+use crate::pass::{At, Pass, Place};
+use crate::store::{FETCH, class_of};
+use pagewalk_trace::{Batch, Ref, Span};
+use pagewalk_units::{Kind, VirtAddr};
+
+/// How far fetches have been followed in a batch.
+struct FetchCursor {
+    span: usize,
+    run: usize,
+    end: usize,
+}
+
+impl FetchCursor {
+    /// The span that holds the data reference up to which fetches were followed.
+    fn current(&self) -> usize {
+        if self.run > 0 { self.span } else { self.span - 1 }
+    }
+}
+
+/// The page that is being executed at a data reference.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Running {
+    pub vpn: u64,
+    /// Fetches from it that follow in the row.
+    pub fetches: u64,
+    /// The reference's span of the batch, and its instruction.
+    span: usize,
+    instruction: u16,
+    /// A fetch has begun the row, and the next one of it is still to be looked up.
+    open: bool,
+}
+
+impl<O: WalkObserver> Pass<O> {
+    pub(crate) fn run_folded(
+        &mut self,
+        batch: &Batch<'_>,
+        spans: std::ops::Range<usize>,
+        first: usize,
+        end: usize,
+    ) {
+        self.disturbed = false;
+        let mut cursor = FetchCursor { span: spans.start, run: 0, end: spans.end };
+        let mut next = first;
+        loop {
+            next += self.store.take_data_hits(&batch.refs[next..end], batch.wide, self.split);
+            if self.mindful != 0 {
+                self.tell_front();
+            }
+            if self.disturbed {
+                self.refetch(batch, next);
+            }
+            let until = if next == end { usize::MAX } else { next };
+            if let Some(back) = self.fetch_until(batch, &mut cursor, until, &batch.refs[..next]) {
+                next = back;
+                continue;
+            }
+            if next == end {
+                break;
+            }
+            let span = cursor.current();
+            if self.kernels != 0 {
+                self.note_running(batch, span, next);
+            }
+            self.data(batch, span, next);
+            next += 1;
+        }
+    }
+
+    /// Follows fetches up to data reference `until`: all that come before it in program order. `taken`: the batch's
+    /// data references so far. If some of them are given back, it stops and returns the first of those.
+    fn fetch_until(
+        &mut self,
+        batch: &Batch<'_>,
+        cursor: &mut FetchCursor,
+        until: usize,
+        taken: &[Ref],
+    ) -> Option<usize> {
+        self.store.running.fetches = 0;
+        let before = self.disturbed;
+        let back = self.fetch_in_order(batch, cursor, until, taken);
+        // What fetches disturb is no row but one that a fetch began: see `open_row`.
+        self.disturbed = before | std::mem::take(&mut self.store.running.open);
+        back
+    }
+
+    fn fetch_in_order(
+        &mut self,
+        batch: &Batch<'_>,
+        cursor: &mut FetchCursor,
+        until: usize,
+        taken: &[Ref],
+    ) -> Option<usize> {
+        if cursor.run > 0 {
+            let back = self.fetch_runs(batch, cursor, until, taken);
+            if back.is_some() || cursor.run > 0 {
+                return back;
+            }
+        }
+        loop {
+            let rest = &batch.spans[cursor.span..cursor.end];
+            let hits = self.store.take_fetch_hits(rest, &self.fetches, until);
+            if self.mindful != 0 {
+                self.tell_front();
+            }
+            self.instructions += hits.instructions;
+            cursor.span += hits.spans;
+            if !hits.more {
+                return None;
+            }
+            let span = batch.spans[cursor.span];
+            let head = self.fetches.heads[span.block.index()];
+            self.instructions += u64::from(head.instructions);
+            let back = if head.vpn == SEVERAL {
+                self.fetch_runs(batch, cursor, until, taken)
+            } else {
+                cursor.span += 1;
+                let ahead = taken.get(span.first as usize..).unwrap_or_default();
+                let place = Place { blocks: batch.blocks, block: span.block, at: At::Instruction(0), ahead };
+                self.touch(FETCH, Kind::Fetch, head.vpn, head.translations, false, place);
+                self.came_back(span.first)
+            };
+            if back.is_some() || cursor.run > 0 {
+                return back;
+            }
+        }
+    }
+
+    /// Follows the runs of the cursor's block, and goes on to the next block if it comes to its end.
+    fn fetch_runs(
+        &mut self,
+        batch: &Batch<'_>,
+        cursor: &mut FetchCursor,
+        until: usize,
+        taken: &[Ref],
+    ) -> Option<usize> {
+        let span = batch.spans[cursor.span];
+        let head = self.fetches.heads[span.block.index()];
+        let mut back = None;
+        while let (Some(&run), None) = (self.fetches.runs(head).get(cursor.run), back) {
+            let first = span.first + run.site;
+            if first as usize > until {
+                return None;
+            }
+            let ahead = taken.get(first as usize..).unwrap_or_default();
+            let at = At::Instruction(run.instruction);
+            let place = Place { blocks: batch.blocks, block: span.block, at, ahead };
+            self.touch(FETCH, Kind::Fetch, run.vpn, run.translations, run.crosses, place);
+            cursor.run += 1;
+            if run.crosses && self.kernels != 0 {
+                self.open_row(batch, cursor.span, run, if self.rewound { first as usize } else { until });
+            }
+            back = self.came_back(first);
+        }
+        if cursor.run == self.fetches.runs(head).len() {
+            (cursor.run, cursor.span) = (0, cursor.span + 1);
+        }
+        back
+    }
+
+    /// The row's first fetch is the second half of one that began on the page before, and no lookup of its own where
+    /// both lie in one superpage. If its first touch had a kernel build that, nothing has looked it up yet: the next
+    /// fetch of the row does, after the data references of the instruction. `until`: the next data reference.
+    fn open_row(&mut self, batch: &Batch<'_>, span: usize, run: Run, until: usize) {
+        let page = self.store.find(run.vpn);
+        let page = page.filter(|&page| self.active & self.kernels & !self.store.held(page, FETCH) != 0);
+        let (Some(page), true) = (page, run.translations > 1) else { return };
+        let Span { block: id, first } = batch.spans[span];
+        let fetches = u64::from(run.translations) - 1;
+        let instruction = run.instruction as u16;
+        let own = |index: usize| {
+            let site = batch.blocks.get(id).sites.get(index - first as usize);
+            index < batch.span_end(span) && site.is_some_and(|site| site.instruction == instruction)
+        };
+        if until != usize::MAX && own(until) {
+            self.store.running = Running { vpn: run.vpn, fetches, span, instruction, open: true };
+        } else {
+            let at = At::Instruction(run.instruction + 1);
+            self.access(
+                FETCH,
+                Kind::Fetch,
+                page,
+                0,
+                Place { blocks: batch.blocks, block: id, at, ahead: &[] },
+            );
+        }
+    }
+
+    fn came_back(&mut self, first: u32) -> Option<usize> {
+        std::mem::take(&mut self.rewound).then_some(first as usize)
+    }
+
+    /// A kernel drops translations at a fetch: data references that were taken ahead of it, as hits, may hit no more.
+    /// They are counted back, to be made again. Before anything is remapped, as they are to be taken from where they
+    /// were counted.
+    pub(crate) fn give_back(&mut self, ahead: &[Ref]) {
+        if self.rewound {
+            return;
+        }
+        let base = self.store.paging.base();
+        for record in ahead {
+            // The front takes no reference to two pages.
+            let page = self.store.find(base.number(record.address())).expect("what was hit is known");
+            self.store.take_back(page, class_of(record.kind(), self.split));
+        }
+        self.rewound = !ahead.is_empty();
+    }
+
+    /// Notes what is executed at a data reference.
+    fn note_running(&mut self, batch: &Batch<'_>, span: usize, index: usize) {
+        let Span { block, first } = batch.spans[span];
+        let block = batch.blocks.get(block);
+        let base = self.store.paging.base();
+        let before = std::mem::take(&mut self.store.running);
+        let Some(site) = block.sites.get(index - first as usize) else { return };
+        let mut following = block.instructions.iter().skip(site.instruction.into());
+        let Some(at) = following.next() else { return };
+        let last_page = |address: VirtAddr, length: u8| {
+            base.number(VirtAddr(address.0.saturating_add(u64::from(length.max(1)) - 1)))
+        };
+        let vpn = last_page(at.address, at.length);
+        let mut fetches = 0;
+        for next in following {
+            if base.number(next.address) != vpn {
+                break;
+            }
+            fetches += 1;
+            if last_page(next.address, next.length) != vpn {
+                break;
+            }
+        }
+        // What an earlier reference of the same instruction has disturbed is still to be looked up.
+        self.disturbed &= (span, site.instruction) == (before.span, before.instruction);
+        self.store.running = Running { vpn, fetches, span, instruction: site.instruction, open: false };
+    }
+
+    /// Some kernel dropped translations at the last data reference that was noted, and the next one is number `next`.
+    /// The fetches that follow in the row were counted as hits when it began: looks up the next of them, unless data
+    /// reference `next` is of the same instruction and so comes before.
+    fn refetch(&mut self, batch: &Batch<'_>, next: usize) {
+        let Running { vpn, fetches, span, instruction, .. } = self.store.running;
+        let Span { block: id, first } = batch.spans[span];
+        let site =
+            (next < batch.span_end(span)).then(|| batch.blocks.get(id).sites.get(next - first as usize));
+        if site.flatten().is_some_and(|site| site.instruction == instruction) {
+            return;
+        }
+        self.disturbed = false;
+        let page = self.store.find(vpn).filter(|&page| self.active & !self.store.held(page, FETCH) != 0);
+        if let (Some(page), true) = (page, fetches > 0) {
+            let at = At::Instruction(u32::from(instruction) + 1);
+            self.access(
+                FETCH,
+                Kind::Fetch,
+                page,
+                0,
+                Place { blocks: batch.blocks, block: id, at, ahead: &[] },
+            );
+            // What that walk led to disturbs no row: the page itself is fetched from.
+            self.disturbed = false;
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Designs whose kernels build superpages, against slow kernels that look at the whole TLB at every miss: all counters
+//! of the machine and of the kernel, on random machines and streams.
+
+mod equal;
+mod promoting;
+// Programs, and slow machines; the machines and kernels here are other ones.
+#[allow(dead_code)]
+mod random;
+#[allow(dead_code)]
+mod slow;
+
+use pagewalk_mm::promotion::{ApproxOnline, Asap, AsapShare, Break, Fixed, Limits, Online, Policy, Throttle};
+use pagewalk_mm::{Account, Kernel, KernelCosts};
+use pagewalk_oracle::watching::{self, Promoting};
+use pagewalk_sim::{DesignSpec, NoObserver, Pass};
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::{Kind, PageSize};
+use promoting::SlowKernel;
+use proptest::prelude::*;
+use random::{ALL, Op, Random, cases};
+use slow::feed;
+
+/// Largest order that TLBs hold.
+const TOP: u8 = 4;
+
+/// A machine whose arrays hold base pages and superpages, together or apart; `radix`: those of x86-64.
+fn machine(random: &mut Random, index: usize, radix: bool) -> MachineSpec {
+    let mut text = format!("schema = 1\nname = \"m{index}\"\n");
+    let data = random.of(&["\"load\", \"store\"", "\"load\", \"store\"", "\"fetch\", \"load\", \"store\""]);
+    let mut serves = match (data, random.below(4)) {
+        (data, _) if data.contains("fetch") => vec![data],
+        (_, 0) => vec!["\"fetch\"", "\"load\"", "\"store\""],
+        _ => vec!["\"fetch\"", data],
+    };
+    let levels = 1 + random.below(2);
+    for level in 1..=levels {
+        if level == 2 && random.below(2) == 0 {
+            serves = vec!["\"fetch\", \"load\", \"store\""];
+        }
+        for (number, serves) in serves.iter().enumerate() {
+            let small = if radix { "\"4K\"" } else { "\"4K\", \"8K\"" };
+            let large = if radix { "\"2M\"" } else { "\"16K\", \"32K\", \"64K\"" };
+            let both = format!("{small}, {large}");
+            let apart = random.below(3) == 0;
+            let parts: Vec<&str> = if apart { vec![small, large] } else { vec![&both] };
+            for (part, sizes) in parts.iter().enumerate() {
+                let ways = random.of(&[1, 2, 3, 4, 8, 16u32]);
+                let sets = random.of(&[1, 1, 1, 2, 8]);
+                let replacement = random.of(&["lru", "lru", "lru", "fifo", "bit-plru"]);
+                text += &format!(
+                    "[[tlb]]\nname = \"l{level}_{number}_{part}\"\nlevel = {level}\nserves = [{serves}]\n\
+                     page_sizes = [{sizes}]\nentries = {}\nways = {ways}\nreplacement = \"{replacement}\"\n",
+                    sets * ways
+                );
+            }
+        }
+    }
+    text += match radix {
+        false => "[walker]\nkind = \"software\"\nrefill_cycles = 30\n[cost]\nl2_hit = 7\n",
+        true => {
+            "[walker]\nkind = \"radix\"\nlevels = 4\n[walker.caches]\npde = { entries = 4, ways = 2 }\n\
+             [cost]\nl2_hit = 7\nwalk_reference = 20\n"
+        }
+    };
+    MachineSpec::from_toml("random.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// Entries of the TLBs of the last level, as the kernel counts them.
+fn entries(machine: &MachineSpec) -> Vec<u64> {
+    let last: Vec<_> = machine.level(machine.last_level()).map(|(_, tlb)| tlb).collect();
+    let sum = |fetch: bool| {
+        last.iter().filter(|tlb| tlb.serves.has(Kind::Fetch) == fetch).map(|tlb| tlb.entries()).sum()
+    };
+    match last.iter().all(|tlb| tlb.serves.has(Kind::Fetch)) {
+        true => vec![sum(true)],
+        false => vec![sum(false), sum(true)],
+    }
+}
+
+/// A policy and its slow twin, with thresholds that random streams reach.
+fn policies(random: &mut Random, radix: bool) -> (Box<dyn Policy>, watching::Policy) {
+    let miss_cycles = random.of(&[300, 1000, 4000]);
+    let prices = Break { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles };
+    let top = if radix { 9 } else { 1 + random.below(u64::from(TOP)) as u8 };
+    let thresholds = |share: f64| -> Vec<u64> {
+        (0..=top)
+            .map(|order| ((3000.0 * f64::from(4u32 << order) / miss_cycles as f64) * share).ceil() as u64)
+            .collect()
+    };
+    match random.below(6) {
+        kind if radix && kind > 0 => {
+            let pages = 1 + random.below(20);
+            (Box::new(AsapShare { order: top, pages }), watching::Policy::Share(top, pages))
+        }
+        0 => (Box::new(Fixed { order: top }), watching::Policy::Fixed(top)),
+        1 => (Box::new(Asap::new(top)), watching::Policy::Asap(top)),
+        2 => {
+            let pages = 1 + random.below(1 << top);
+            (Box::new(AsapShare { order: top, pages }), watching::Policy::Share(top, pages))
+        }
+        kind => {
+            let share = random.of(&[0.05, 0.125, 0.3]);
+            let far = random.of(&[0.05, 0.2, 0.625]);
+            let capacity = (kind == 3).then(|| thresholds(far));
+            let bookkeeping = if kind == 3 { 2570 } else { 100 };
+            let fast: Box<dyn Policy> = match kind {
+                3 => Box::new(Online::new(top, &prices, share, far, bookkeeping)),
+                _ => Box::new(ApproxOnline::new(top, &prices, share, bookkeeping)),
+            };
+            let prefetch = thresholds(share);
+            (fast, watching::Policy::Charged { top, prefetch, capacity, bookkeeping })
+        }
+    }
+}
+
+fn check(seed: u64) {
+    let mut random = Random::new(seed);
+    let mut program = random::program(&mut random, true, &[]);
+    for op in &mut program.ops {
+        if let Op::Protect { rights, .. } = op {
+            *rights = random.of(&[ALL, ALL - 1]);
+        }
+    }
+    let (mut specs, mut slows) = (Vec::new(), Vec::new());
+    for index in 0..3 {
+        let radix = random.below(4) == 0;
+        let machine = machine(&mut random, index, radix);
+        let (mut policy, slow) = policies(&mut random, radix);
+        let mut throttle = None;
+        if random.below(3) == 0 {
+            let limits = Limits {
+                window: random.of(&[20, 100, 1000]),
+                trip: random.of(&[0.01, 0.1, 0.5]),
+                target: random.of(&[1.0, 20.0, 500.0]),
+            };
+            let Limits { window, trip, target } = limits;
+            throttle =
+                Some(watching::Throttle { window, trip, target, on: true, seen: (0, 0), since: (0, 0) });
+            policy = Box::new(Throttle::new(policy, limits));
+        }
+        let name = format!("{slow:?} {throttle:?} on {machine:?}");
+        let kernel = Kernel::new(PageSize::FOUR_KIB, policy, KernelCosts::ROMER);
+        specs.push(DesignSpec::with_kernel(name, &machine, kernel));
+        let kernel = Promoting::new(slow, throttle, 1, entries(&machine), 4 * 3000);
+        slows.push(SlowKernel::new(&machine, kernel));
+    }
+    let mut pass = Pass::new(specs, NoObserver).unwrap_or_else(|error| panic!("{error} (seed {seed})"));
+    feed(&mut pass, &program, &mut random);
+    for slow in &mut slows {
+        program.ops.iter().for_each(|op| slow.op(&program, op));
+    }
+    for (fast, slow) in pass.finish().iter().zip(&slows) {
+        let kernel = fast.kernel.expect("each has one");
+        let promotions: Vec<(u8, u64)> =
+            (0u8..).zip(kernel.counts.promotions).filter(|&(_, count)| count > 0).collect();
+        let expected: Vec<(u8, u64)> =
+            slow.kernel.promotions.iter().map(|(&order, &count)| (order, count)).collect();
+        assert_eq!(promotions, expected, "promotions of {} (seed {seed})", fast.name);
+        equal::assert_equal(fast, &slow.machine, seed);
+        let counts = [kernel.counts.faults, kernel.counts.demotions, kernel.counts.refused_area];
+        let expected = [slow.kernel.faults, slow.kernel.demotions, slow.kernel.refused];
+        assert_eq!(counts, expected, "events of {} (seed {seed})", fast.name);
+        let spent = [Account::Copy, Account::Bookkeeping].map(|account| kernel.accounts.of(account));
+        assert_eq!(spent, slow.kernel.spent, "cycles of {} (seed {seed})", fast.name);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(200), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_counter_equals_the_oracles(seed in any::<u64>()) {
+        check(seed);
+    }
+}

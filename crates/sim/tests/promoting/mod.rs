@@ -1,0 +1,220 @@
+//! The slow side of designs with a kernel: what TLBs hold is found out by looking, before and after everything.
+
+use crate::random::{ALL, Op, Program};
+use crate::slow::Slow;
+use pagewalk_oracle::watching::{Block, Promoting};
+use pagewalk_oracle::{Machine, Paging};
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::{Access, Kind};
+use std::ops::Range;
+
+/// A slow machine under a slow kernel.
+pub struct SlowKernel {
+    pub machine: Machine,
+    pub kernel: Promoting,
+    base: u32,
+    /// Whether fetches have a TLB of their own in the last level.
+    split: bool,
+    instructions: u64,
+    areas: u64,
+}
+
+impl SlowKernel {
+    pub fn new(spec: &MachineSpec, kernel: Promoting) -> SlowKernel {
+        let mut machine = Slow::new(spec, Paging::Small).machine;
+        let base = spec.paging.base().shift();
+        machine.leaves = Some([base, spec.paging.huge().shift()]);
+        let split = kernel.entries.len() == 2;
+        SlowKernel { machine, kernel, base, split, instructions: 0, areas: 0 }
+    }
+
+    /// The TLB that serves a kind.
+    fn tlb(&self, kind: Kind) -> usize {
+        usize::from(self.split && kind == Kind::Fetch)
+    }
+
+    /// What a TLB holds: everything in the arrays of the last level for its kinds.
+    fn held(&self, tlb: usize) -> Vec<Block> {
+        let last = self.machine.arrays.iter().map(|array| array.level).max().unwrap();
+        let arrays = self.machine.arrays.iter().filter(|array| {
+            let its = if !self.split {
+                true
+            } else if tlb == 1 {
+                array.serves[0]
+            } else {
+                array.serves[1] || array.serves[2]
+            };
+            array.level == last && its
+        });
+        let keys = arrays.flat_map(|array| array.held.keys());
+        let mut held: Vec<Block> = keys
+            .map(|key| {
+                let order = (key % 64) as u32 - self.base;
+                ((key / 64) << order, order as u8)
+            })
+            .collect();
+        held.sort_unstable();
+        held.dedup();
+        held
+    }
+
+    /// Does something to the machine, and tells the kernel of what has left the TLBs and what has entered.
+    fn watching(&mut self, does: impl FnOnce(&mut Machine)) {
+        let tlbs = 0..self.kernel.entries.len();
+        let before: Vec<Vec<Block>> = tlbs.clone().map(|tlb| self.held(tlb)).collect();
+        does(&mut self.machine);
+        for tlb in tlbs {
+            let after = self.held(tlb);
+            let left = before[tlb].iter().filter(|unit| !after.contains(unit));
+            left.for_each(|&unit| self.kernel.left(tlb, unit));
+            let entered = after.iter().filter(|unit| !before[tlb].contains(unit));
+            entered.for_each(|&unit| self.kernel.entered(tlb, unit));
+        }
+    }
+
+    fn drop_unit(machine: &mut Machine, base: u32, (first, order): Block) {
+        machine.drop_page(base + u32::from(order), first >> order);
+    }
+
+    /// Superpages were built: their parts leave the TLBs.
+    fn built(&mut self, blocks: &[Block], fill: Option<Kind>) {
+        for &(first, order) in blocks {
+            for part in 0..order {
+                for number in 0..1u64 << (order - part) {
+                    Self::drop_unit(&mut self.machine, self.base, (first + (number << part), part));
+                }
+            }
+            if let Some(kind) = fill {
+                let base = self.base;
+                self.watching(|machine| machine.fill(kind, first << base, base + u32::from(order)));
+            }
+        }
+    }
+
+    fn reference(&mut self, kind: Kind, address: u64, bytes: u64) {
+        let mut seen = None;
+        let base = self.base;
+        for page in address >> base..=(address + bytes - 1) >> base {
+            let built = self.kernel.touch(page);
+            self.built(&built, None);
+            let unit = self.kernel.unit(page);
+            // The second half of a reference is no lookup if it lies in one page with the first by now.
+            if seen.is_none_or(|first| self.kernel.unit(first) != unit) {
+                let (tlb, before) = (self.tlb(kind), self.machine.counts);
+                let held = self.held(tlb);
+                // Charging comes before anything is filled, and needs to know whether a walk is due.
+                let mut ahead = self.machine.clone();
+                let shift = base + u32::from(unit.1);
+                ahead.translate(kind, page << base, shift, |_| None);
+                let walked = ahead.counts.walks_data + ahead.counts.walks_fetch
+                    > before.walks_data + before.walks_fetch;
+                if walked {
+                    self.kernel.charge(tlb, page, &held, self.instructions);
+                }
+                self.watching(|machine| machine.translate(kind, page << base, shift, |_| None));
+                if walked {
+                    // One after the other: a larger one flushes the smaller.
+                    for order in 1..14 {
+                        let built = self.kernel.due(page, order);
+                        self.built(built.as_slice(), Some(kind));
+                    }
+                }
+            }
+            seen = Some(page);
+        }
+    }
+
+    pub fn op(&mut self, program: &Program, op: &Op) {
+        match op {
+            Op::Run { block, addresses } => {
+                let block = program.blocks.get(*block);
+                self.instructions += block.instructions.len() as u64;
+                let mut sites = block.sites.iter().zip(addresses).peekable();
+                for (i, instruction) in block.instructions.iter().enumerate() {
+                    self.reference(Kind::Fetch, instruction.address.0, instruction.length.into());
+                    while let Some((site, &address)) = sites.next_if(|(s, _)| usize::from(s.instruction) == i)
+                    {
+                        let Access { kind, size } = site.access;
+                        self.reference(kind, address, size.bytes().into());
+                    }
+                }
+            }
+            Op::Map { start, pages, anonymous } => {
+                self.unmap(*start..start + pages);
+                self.areas += 2;
+                let area = (if *anonymous { 0 } else { self.areas }, ALL);
+                (*start..start + pages).for_each(|piece| _ = self.kernel.areas.insert(piece, area));
+            }
+            Op::Unmap { start, pages } => self.unmap(*start..start + pages),
+            Op::Discard { start, pages } => self.change(*start..start + pages, true),
+            Op::Protect { start, pages, rights } => self.protect(*start..start + pages, *rights),
+            Op::MapFile { .. } => unreachable!("programs without libraries"),
+        }
+    }
+
+    /// Areas whose rights change, in part or whole, become areas of their own; private memory with equal rights is one.
+    fn protect(&mut self, range: Range<u64>, rights: u8) {
+        let mut parts: Vec<(Range<u64>, (u64, u8))> = Vec::new();
+        for (&piece, &area) in self.kernel.areas.range(range).filter(|(_, area)| area.1 != rights) {
+            match parts.last_mut() {
+                Some((part, of)) if part.end == piece && *of == area => part.end += 1,
+                _ => parts.push((piece..piece + 1, area)),
+            }
+        }
+        for (part, area) in &parts {
+            self.areas += 2;
+            let [new, rest] = if area.0 == 0 { [0, 0] } else { [self.areas, self.areas + 1] };
+            part.clone().for_each(|piece| _ = self.kernel.areas.insert(piece, (new, rights)));
+            let mut at = part.end;
+            while self.kernel.areas.get(&at) == Some(area) {
+                self.kernel.areas.insert(at, (rest, area.1));
+                at += 1;
+            }
+        }
+        parts.into_iter().for_each(|(part, _)| self.change(part, false));
+    }
+
+    /// Piece by piece, as far as something is mapped.
+    fn unmap(&mut self, range: Range<u64>) {
+        let mut pieces: Vec<Range<u64>> = Vec::new();
+        for (&piece, _) in self.kernel.areas.range(range.clone()) {
+            match pieces.last_mut() {
+                Some(last) if last.end == piece => last.end += 1,
+                _ => pieces.push(piece..piece + 1),
+            }
+        }
+        self.kernel.areas.retain(|piece, _| !range.contains(piece));
+        pieces.into_iter().for_each(|piece| self.change(piece, true));
+    }
+
+    /// A change of pieces of 4 KiB.
+    fn change(&mut self, pieces: Range<u64>, gone: bool) {
+        let per_page = 1 << (self.base - 12);
+        let pages = pieces.start / per_page..pieces.end.div_ceil(per_page);
+        let mut units: Vec<Block> = Vec::new();
+        for page in pages.clone().filter(|page| self.kernel.backed.contains_key(page)) {
+            units.push(self.kernel.unit(page));
+        }
+        units.dedup();
+        let base = self.base;
+        // In the order of their addresses, as the fast side tells of them.
+        for unit in units {
+            self.watching(|machine| Self::drop_unit(machine, base, unit));
+        }
+        self.machine.drop_tables(pieces.start << 12, pieces.end << 12);
+        self.kernel.part(pages.clone());
+        if gone {
+            let areas = &self.kernel.areas;
+            let is_gone = |page: &u64| {
+                let of = page * per_page..(page + 1) * per_page;
+                let whole = pieces.start <= of.start && of.end <= pieces.end;
+                whole || areas.range(of).next().is_none()
+            };
+            let all: Vec<u64> = pages.filter(is_gone).collect();
+            if let (Some(&first), Some(&last)) = (all.first(), all.last()) {
+                self.kernel.part(first..last + 1);
+                self.kernel.gone(first..last + 1);
+            }
+        }
+    }
+}
