@@ -7,6 +7,7 @@
 pub mod frames;
 mod kernel;
 mod mapping;
+mod os;
 mod policy;
 pub mod promotion;
 mod space;
@@ -15,6 +16,7 @@ mod vma;
 
 pub use kernel::{Account, Accounts, Kernel, KernelCosts, KernelCounts, ORDERS, PageTable, Remap};
 pub use mapping::{MappingId, MappingInfo};
+pub use os::{OsError, OsSpec};
 pub use policy::{Everything, Fault, OneMapping, PageSizePolicy, Scope, Small, Thp, ThpMode};
 pub use space::{AddressSpace, Change};
 pub use superpage::Superpage;

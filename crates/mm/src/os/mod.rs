@@ -1,0 +1,182 @@
+//! Kernels as users describe them: an `[os]` table, or a policy's name with keys on the command line.
+
+mod keys;
+mod policies;
+
+use crate::{Kernel, KernelCosts};
+use keys::Keys;
+use pagewalk_units::Paging;
+use policies::{Entry, POLICIES};
+use thiserror::Error;
+use toml::{Table, Value};
+
+/// What is wrong with a description of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum OsError {
+    /// No policy of this name.
+    #[error("no kernel policy `{name}`: choose from {choices}")]
+    Name {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        choices: String,
+    },
+    /// A key that the policy does not have.
+    #[error("unknown key `{key}`: known are {known}")]
+    Key {
+        /// The key.
+        key: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// A value out of range.
+    #[error("{key} is {given}: expected {expected}")]
+    Value {
+        /// The key.
+        key: String,
+        /// What was given.
+        given: String,
+        /// What is possible.
+        expected: String,
+    },
+    /// Something that is not written as it should be.
+    #[error("`{text}`: expected `POLICY` or `POLICY:KEY=VALUE,KEY=VALUE`")]
+    Text {
+        /// What was given.
+        text: String,
+    },
+    /// What the policy itself refuses.
+    #[error("{0}")]
+    Policy(String),
+}
+
+/// A kernel that can be built.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OsSpec {
+    /// What it is called in results: the policy's name, with the keys that were given.
+    pub name: String,
+    table: Table,
+}
+
+impl OsSpec {
+    /// All policies: their names, and a few words on each.
+    pub fn policies() -> impl Iterator<Item = (&'static str, &'static str)> {
+        POLICIES.iter().map(|entry| (entry.name, entry.title))
+    }
+
+    /// From `POLICY` or `POLICY:KEY=VALUE,KEY=VALUE`. Keys of tables are written `throttle.window=1000000`.
+    pub fn from_text(text: &str) -> Result<OsSpec, OsError> {
+        let wrong = || OsError::Text { text: text.to_owned() };
+        let (name, keys) = text.split_once(':').unwrap_or((text, ""));
+        let mut table = Table::new();
+        for pair in keys.split(',').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').ok_or_else(wrong)?;
+            let value = value.parse::<Value>().unwrap_or_else(|_| Value::String(value.to_owned()));
+            let mut at = &mut table;
+            let mut path = key.split('.').peekable();
+            while let Some(part) = path.next() {
+                if path.peek().is_none() {
+                    at.insert(part.to_owned(), value);
+                    break;
+                }
+                let inner = at.entry(part.to_owned()).or_insert_with(|| Value::Table(Table::new()));
+                at = inner.as_table_mut().ok_or_else(wrong)?;
+            }
+        }
+        table.insert("policy".to_owned(), Value::String(name.to_owned()));
+        Ok(OsSpec { name: text.to_owned(), table })
+    }
+
+    /// From an `[os]` table.
+    pub fn from_table(mut table: Table) -> Result<OsSpec, OsError> {
+        let name = match table.remove("name") {
+            Some(Value::String(name)) => Some(name),
+            None => None,
+            Some(other) => {
+                let (key, expected) = ("os.name".to_owned(), "a text".to_owned());
+                return Err(OsError::Value { key, given: other.to_string(), expected });
+            }
+        };
+        let policy = table.get("policy").and_then(Value::as_str).unwrap_or_default().to_owned();
+        Ok(OsSpec { name: name.unwrap_or(policy), table })
+    }
+
+    /// The kernel, for a process that has touched nothing, on a machine with these pages.
+    pub fn kernel(&self, paging: Paging) -> Result<Kernel, OsError> {
+        let mut keys = Keys::new("os", self.table.clone(), paging);
+        let name = keys.take("policy");
+        let name = name.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let entry = POLICIES.iter().find(|entry| entry.name == name).ok_or_else(|| OsError::Name {
+            name: name.to_owned(),
+            choices: POLICIES.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
+        })?;
+        let policy = (entry.make)(&mut keys)?;
+        let costs = costs(&mut keys, entry)?;
+        keys.finish()?;
+        Ok(Kernel::new(paging.base(), policy, costs))
+    }
+}
+
+fn costs(keys: &mut Keys, entry: &Entry) -> Result<KernelCosts, OsError> {
+    let usual = entry.costs;
+    let Some(mut of) = keys.table("costs", false)? else { return Ok(usual) };
+    let mut cycles = |key, usual| of.count(key, usual, 0..=u64::MAX);
+    let costs = KernelCosts {
+        fault: cycles("fault", usual.fault)?,
+        zero_per_kib: cycles("zero_per_kib", usual.zero_per_kib)?,
+        copy_per_kib: cycles("copy_per_kib", usual.copy_per_kib)?,
+        copy_backed_per_kib: cycles("copy_backed_per_kib", usual.copy_backed_per_kib)?,
+        map: cycles("map", usual.map)?,
+        flush: cycles("flush", usual.flush)?,
+    };
+    of.finish()?;
+    Ok(costs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        let kernel = OsSpec::from_text(text).and_then(|os| os.kernel(Paging::FOUR_KIB));
+        kernel.map(|_| ()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_policy_is_made_with_its_defaults() {
+        for (name, _) in OsSpec::policies() {
+            OsSpec::from_text(name)
+                .unwrap()
+                .kernel(Paging::FOUR_KIB)
+                .unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+    }
+
+    #[test]
+    fn keys_of_tables_can_be_given() {
+        let os = OsSpec::from_text("approx-online:threshold=0.25,max_page=64K,throttle.window=1000").unwrap();
+        assert_eq!(os.kernel(Paging::FOUR_KIB).unwrap().orders(), 0b11111);
+        let os = OsSpec::from_text("linux:thp=never,sizes.64K=always,khugepaged=false").unwrap();
+        assert_eq!(os.kernel(Paging::FOUR_KIB).unwrap().orders() & (1 << 4), 1 << 4);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_the_choices() {
+        assert!(refusal("asop").starts_with("no kernel policy `asop`: choose from fixed, asap"));
+        assert_eq!(refusal("fixed:pages=4K"), "unknown key `os.pages`: known are policy, page, costs");
+        assert_eq!(
+            refusal("asap:max_page=3K"),
+            "os.max_page is \"3K\": expected a page size, a power of two from 8K to 32M"
+        );
+        assert_eq!(
+            refusal("approx-online:throttle.trip=2"),
+            "os.throttle.trip is 2: expected a number from 0 to 1"
+        );
+        assert_eq!(
+            refusal("linux:khugepaged.max_ptes_none=512"),
+            "os.khugepaged.max_ptes_none is 512: expected a whole number, 0 to 511"
+        );
+        assert!(refusal("linux:sizes.64K=sometimes").contains("one of always, madvise, inherit, never"));
+        assert!(refusal("asap:max_page").starts_with("`asap:max_page`: expected `POLICY` or"));
+    }
+}

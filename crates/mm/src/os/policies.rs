@@ -1,0 +1,178 @@
+//! The policies by name: one line each.
+
+use super::OsError;
+use super::keys::Keys;
+use crate::promotion::{
+    ApproxOnline, Asap, AsapShare, Break, Fixed, FreeBsd, HawkEye, HawkEyeSettings, Ingens, IngensSettings,
+    Khugepaged, Limits, Linux, LinuxSettings, Online, Policy, SizeMode, Throttle,
+};
+use crate::{KernelCosts, ThpMode};
+use pagewalk_units::PageSize;
+
+type Made = Result<Box<dyn Policy>, OsError>;
+
+/// A policy that can be asked for.
+pub(super) struct Entry {
+    pub name: &'static str,
+    pub title: &'static str,
+    pub costs: KernelCosts,
+    pub make: fn(&mut Keys) -> Made,
+}
+
+const ROMER: KernelCosts = KernelCosts::ROMER;
+const TODAY: KernelCosts = KernelCosts::TODAY;
+
+pub(super) const POLICIES: &[Entry] = &[
+    Entry { name: "fixed", title: "pages of one size (Romer 1998)", costs: ROMER, make: fixed },
+    Entry { name: "asap", title: "as soon as all parts are in use (Romer 1998)", costs: ROMER, make: asap },
+    Entry { name: "asap-4-64", title: "at half populated (Romer 1998)", costs: ROMER, make: asap_4_64 },
+    Entry {
+        name: "approx-online",
+        title: "prefetch charges (Romer 1998)",
+        costs: ROMER,
+        make: approx_online,
+    },
+    Entry { name: "online", title: "prefetch and capacity charges (Romer 1998)", costs: ROMER, make: online },
+    Entry { name: "linux", title: "THP at faults, khugepaged, mTHP", costs: TODAY, make: linux },
+    Entry { name: "freebsd", title: "reservations (Navarro et al. 2002)", costs: TODAY, make: freebsd },
+    Entry { name: "ingens", title: "by utilisation (Kwon et al. 2016)", costs: TODAY, make: ingens },
+    Entry { name: "hawkeye", title: "by access coverage (Panwar et al. 2019)", costs: TODAY, make: hawkeye },
+];
+
+fn fixed(keys: &mut Keys) -> Made {
+    Ok(Box::new(Fixed { order: keys.order("page", &keys.paging.base().to_string(), 0)? }))
+}
+
+fn asap(keys: &mut Keys) -> Made {
+    Ok(Box::new(Asap::new(max_page(keys)?)))
+}
+
+fn asap_4_64(keys: &mut Keys) -> Made {
+    let order = keys.order("page", "64K", 1)?;
+    let share = keys.number("share", 0.5, 0.0..=1.0)?;
+    let pages = (share * f64::from(1u32 << order)).ceil() as u64;
+    throttled(keys, Box::new(AsapShare { order, pages: pages.max(1) }))
+}
+
+fn approx_online(keys: &mut Keys) -> Made {
+    let (top, prices) = (max_page(keys)?, prices(keys)?);
+    let threshold = keys.number("threshold", 0.125, 0.0..=1000.0)?;
+    let bookkeeping = keys.count("bookkeeping_cycles", 100, 0..=u64::MAX)?;
+    throttled(keys, Box::new(ApproxOnline::new(top, &prices, threshold, bookkeeping)))
+}
+
+fn online(keys: &mut Keys) -> Made {
+    let (top, prices) = (max_page(keys)?, prices(keys)?);
+    let threshold = keys.number("threshold", 0.125, 0.0..=1000.0)?;
+    let capacity = keys.number("capacity_threshold", 0.625, 0.0..=1000.0)?;
+    let bookkeeping = keys.count("bookkeeping_cycles", 2570, 0..=u64::MAX)?;
+    throttled(keys, Box::new(Online::new(top, &prices, threshold, capacity, bookkeeping)))
+}
+
+fn max_page(keys: &mut Keys) -> Result<u8, OsError> {
+    keys.order("max_page", "8M", 1)
+}
+
+fn prices(keys: &mut Keys) -> Result<Break, OsError> {
+    Ok(Break {
+        base: keys.paging.base(),
+        copy_per_kib: keys.count("build_cycles_per_kib", 3000, 1..=u64::MAX)?,
+        miss_cycles: keys.count("miss_cycles", 30, 1..=u64::MAX)?,
+    })
+}
+
+fn throttled(keys: &mut Keys, policy: Box<dyn Policy>) -> Made {
+    let Some(mut of) = keys.table("throttle", false)? else { return Ok(policy) };
+    let usual = Limits::default();
+    let limits = Limits {
+        window: of.count("window", usual.window, 1..=u64::MAX)?,
+        trip: of.number("trip", usual.trip, 0.0..=1.0)?,
+        target: of.number("target", usual.target, 0.0..=1000.0)?,
+    };
+    of.finish()?;
+    Ok(Box::new(Throttle::new(policy, limits)))
+}
+
+fn huge(keys: &Keys) -> u8 {
+    keys.paging.huge_order().try_into().unwrap_or(u8::MAX)
+}
+
+fn linux(keys: &mut Keys) -> Made {
+    let enabled = keys.name("thp", ThpMode::Always, ThpMode::from_name, "always, madvise, never")?;
+    let mut settings = LinuxSettings::new(huge(keys), enabled);
+    if let Some(mut of) = keys.table("sizes", false)? {
+        for (size, mode) in of.rest() {
+            let order = size.parse::<PageSize>().ok().and_then(|size| of.order_of(size));
+            let mode = mode.as_str().and_then(SizeMode::from_name);
+            let (Some(order), Some(mode)) = (order, mode) else {
+                let expected = format!("{} = one of always, madvise, inherit, never", of.sizes(2));
+                return Err(OsError::Value { key: "os.sizes".to_owned(), given: size, expected });
+            };
+            settings.sizes[usize::from(order)] = mode;
+        }
+    }
+    settings.khugepaged = match keys.table("khugepaged", true)? {
+        None => None,
+        Some(mut of) => {
+            let usual = Khugepaged::new(settings.huge);
+            let khugepaged = Khugepaged {
+                pages_to_scan: of.count("pages_to_scan", usual.pages_to_scan, 1..=u64::MAX)?,
+                scan_sleep_millisecs: of.count(
+                    "scan_sleep_millisecs",
+                    usual.scan_sleep_millisecs,
+                    0..=u64::MAX,
+                )?,
+                max_ptes_none: of.count("max_ptes_none", usual.max_ptes_none, 0..=usual.max_ptes_none)?,
+                instructions_per_millisecond: clock(&mut of, usual.instructions_per_millisecond)?,
+                cycles_per_page: of.count("cycles_per_page", usual.cycles_per_page, 0..=u64::MAX)?,
+            };
+            of.finish()?;
+            Some(khugepaged)
+        }
+    };
+    Ok(Box::new(Linux::new(settings).map_err(|error| OsError::Policy(error.to_string()))?))
+}
+
+fn clock(keys: &mut Keys, usual: u64) -> Result<u64, OsError> {
+    keys.count("instructions_per_millisecond", usual, 1..=u64::MAX)
+}
+
+fn freebsd(keys: &mut Keys) -> Made {
+    Ok(Box::new(FreeBsd::new(huge(keys)).map_err(|error| OsError::Policy(error.to_string()))?))
+}
+
+fn ingens(keys: &mut Keys) -> Made {
+    let usual = IngensSettings::new(huge(keys));
+    let settings = IngensSettings {
+        utilisation: keys.number("utilisation", usual.utilisation, 0.0..=1.0)?,
+        fragmentation: keys.number("fragmentation", usual.fragmentation, 0.0..=1.0)?,
+        fragmentation_limit: keys.number("fragmentation_limit", usual.fragmentation_limit, 0.0..=1.0)?,
+        promote_sleep_millisecs: keys.count(
+            "promote_sleep_millisecs",
+            usual.promote_sleep_millisecs,
+            1..=u64::MAX,
+        )?,
+        instructions_per_millisecond: clock(keys, usual.instructions_per_millisecond)?,
+        cycles_per_request: keys.count("cycles_per_request", usual.cycles_per_request, 0..=u64::MAX)?,
+        ..usual
+    };
+    Ok(Box::new(Ingens::new(settings).map_err(|error| OsError::Policy(error.to_string()))?))
+}
+
+fn hawkeye(keys: &mut Keys) -> Made {
+    let usual = HawkEyeSettings::new(huge(keys));
+    let settings = HawkEyeSettings {
+        at_fault: keys.flag("at_fault", usual.at_fault)?,
+        sample_millisecs: keys.count("sample_millisecs", usual.sample_millisecs, 1..=u64::MAX)?,
+        window_millisecs: keys.count("window_millisecs", usual.window_millisecs, 1..=u64::MAX)?,
+        promote_sleep_millisecs: keys.count(
+            "promote_sleep_millisecs",
+            usual.promote_sleep_millisecs,
+            1..=u64::MAX,
+        )?,
+        instructions_per_millisecond: clock(keys, usual.instructions_per_millisecond)?,
+        cycles_per_page: keys.count("cycles_per_page", usual.cycles_per_page, 0..=u64::MAX)?,
+        ..usual
+    };
+    Ok(Box::new(HawkEye::new(settings).map_err(|error| OsError::Policy(error.to_string()))?))
+}
