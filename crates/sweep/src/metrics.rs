@@ -1,7 +1,8 @@
 //! A design's counts under their long names.
 
+use pagewalk_mm::Account;
 use pagewalk_report::schema::{Metrics, Number};
-use pagewalk_sim::DesignCounts;
+use pagewalk_sim::{DesignCounts, KernelTotals};
 
 /// The counts by name, as `docs/user-guide.md` lists them, with the ratios that follow from them.
 pub fn metrics(counts: &DesignCounts) -> Metrics {
@@ -48,9 +49,35 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
     }
     count("walk_cycles".into(), counts.cycles.walk);
     count("l2_hit_cycles".into(), counts.cycles.lower_hit);
+    if let Some(kernel) = &counts.kernel {
+        of_kernel(kernel, count);
+    }
     metrics.insert("total_cycles".into(), Number::Real(counts.cycles.total));
     add_ratios(&mut metrics);
     metrics
+}
+
+/// What a kernel did, and its cycles by account.
+fn of_kernel(kernel: &KernelTotals, mut count: impl FnMut(String, u64) -> Option<Number>) {
+    let (counts, accounts) = (&kernel.counts, &kernel.accounts);
+    let events = [
+        ("faults", counts.faults),
+        ("promotions", counts.promotions.iter().sum()),
+        ("promotions_in_place", counts.promotions_in_place),
+        ("demotions", counts.demotions),
+        ("refused_area", counts.refused_area),
+        ("promoted_bytes", counts.promoted_bytes),
+        ("trimmed_bytes", counts.trimmed_bytes),
+        ("backed_bytes_peak", counts.backed_bytes_peak),
+        ("untouched_bytes_peak", counts.untouched_bytes_peak),
+    ];
+    for (name, value) in events {
+        count(format!("kernel.{name}"), value);
+    }
+    for account in Account::ALL {
+        count(format!("kernel.{account}_cycles"), accounts.of(account));
+    }
+    count("kernel.cycles".into(), accounts.total());
 }
 
 /// Ratios from the counts beside them.
@@ -59,6 +86,9 @@ pub fn add_ratios(metrics: &mut Metrics) {
     let ratio = |a: f64, b: f64| Number::Real(if b > 0.0 { a / b } else { 0.0 });
     let share = ratio(value(metrics, "walk_cycles"), value(metrics, "total_cycles"));
     let per_kilo = ratio(value(metrics, "walks") * 1000.0, value(metrics, "instructions"));
+    let translating = ["walk_cycles", "l2_hit_cycles", "kernel.cycles"].map(|name| value(metrics, name));
+    let mcpi = ratio(translating.into_iter().sum(), value(metrics, "instructions"));
+    metrics.insert("tlb_mcpi".into(), mcpi);
     metrics.insert("walk_cycle_share".into(), share);
     metrics.insert("walks_per_kilo_instruction".into(), per_kilo);
 }
