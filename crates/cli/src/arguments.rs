@@ -132,6 +132,10 @@ pub struct Simulate {
     /// Simulate the alternatives of `profile` too
     #[arg(long)]
     pub what_if: bool,
+    /// A kernel that builds superpages as the stream runs, beside the host's; may be given several times.
+    /// Policies: fixed, asap, asap-4-64, approx-online, online, linux, freebsd, ingens, hawkeye
+    #[arg(long = "os", value_name = "POLICY[:KEY=VALUE,…]", conflicts_with_all = ["what_if", "cores", "quantum"])]
+    pub kernels: Vec<String>,
     /// Run the threads of each trace on N cores, in order of their appearance
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16),
           conflicts_with_all = ["what_if", "command", "quantum"])]

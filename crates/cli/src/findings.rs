@@ -60,6 +60,7 @@ impl Namer {
             heat: if detail == Detail::Full { heat(findings) } else { Heat::default() },
             reach: reach(findings),
             what_if,
+            kernels: Vec::new(),
             attribution,
             advice: String::new(),
         };

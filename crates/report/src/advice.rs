@@ -242,6 +242,7 @@ mod tests {
             heat: Heat::default(),
             reach: vec![],
             what_if,
+            kernels: Vec::new(),
             advice: String::new(),
         }
     }

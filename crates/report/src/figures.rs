@@ -1,7 +1,9 @@
 //! The figures that several renderers show, read from a machine's metrics by name.
 
 use crate::numbers::{count, percent};
-use crate::schema::{MachineDescription, MachineResult, ProcessResult, RunResult, TlbDescription};
+use crate::schema::{
+    KernelResult, MachineDescription, MachineResult, ProcessResult, RunResult, TlbDescription,
+};
 use std::collections::BTreeMap;
 
 /// Bytes of a page as `pages_touched` counts them; 4 KiB where the result does not describe the machine.
@@ -181,4 +183,46 @@ pub(crate) fn headline(process: &ProcessResult) -> String {
         ),
         _ => format!("{program} ran {instructions} instructions on {}.", machine.name),
     }
+}
+
+/// One machine under one kernel, for tables.
+pub(crate) struct KernelFigures<'a> {
+    pub of: &'a KernelResult,
+    pub walks: u64,
+    /// Walks of the same machine under the host's kernel.
+    pub host_walks: u64,
+    /// Cycles of walks per instruction.
+    pub walk_cycles: Option<f64>,
+    /// Cycles of the kernel's work per instruction.
+    pub kernel_cycles: Option<f64>,
+    /// Those and lower-level hits.
+    pub together: Option<f64>,
+}
+
+impl KernelFigures<'_> {
+    /// A count, if the kernel has it.
+    pub fn of(&self, name: &str) -> Option<u64> {
+        self.of.metrics.get(name).map(|value| value.as_f64() as u64)
+    }
+}
+
+/// All rows of a process.
+pub(crate) fn kernels(process: &ProcessResult) -> impl Iterator<Item = KernelFigures<'_>> {
+    let value = |row: &KernelResult, name: &str| row.metrics.get(name).map(|value| value.as_f64());
+    let walks = move |row: &KernelResult| value(row, "walks").unwrap_or(0.0) as u64;
+    process.kernels.iter().map(move |of| {
+        let per_instruction = |name: &str| {
+            let instructions = value(of, "instructions").filter(|&n| n > 0.0)?;
+            Some(value(of, name)? / instructions)
+        };
+        let host = process.kernels.iter().find(|row| row.machine == of.machine && row.policy == "host");
+        KernelFigures {
+            of,
+            walks: walks(of),
+            host_walks: host.map_or(0, walks),
+            walk_cycles: per_instruction("walk_cycles"),
+            kernel_cycles: per_instruction("kernel.cycles"),
+            together: value(of, "tlb_mcpi"),
+        }
+    })
 }

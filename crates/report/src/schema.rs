@@ -213,6 +213,9 @@ pub struct ProcessResult {
     pub reach: Vec<ReachPoint>,
     /// What would change it, on the first machine. The first entry is the baseline itself.
     pub what_if: Vec<WhatIf>,
+    /// The machines under several kernels, the host's first for each, where that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernels: Vec<KernelResult>,
     /// One plain sentence.
     pub advice: String,
 }
@@ -329,11 +332,26 @@ pub struct ReachPoint {
     pub is_machine: bool,
 }
 
+/// One machine under one kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KernelResult {
+    /// The machine's name.
+    pub machine: String,
+    /// `host`, or the policy with the keys that were given.
+    pub policy: String,
+    /// `modelled` or `bound`.
+    pub class: String,
+    /// Its counters: those of [`MachineResult`], and for kernels that build superpages `kernel.promotions`,
+    /// `kernel.copy_cycles` and others.
+    pub metrics: Metrics,
+}
+
 /// One alternative, simulated in the same pass.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WhatIf {
     /// `baseline`, `all_4k`, `thp`, `all_2m`, `mapping_2m`, `double_tlb`, `perfect_tlb`; where processes take turns
-    /// `flush`, `identifiers`, `global` or `no_global`, `alone`; on several cores `private`, `shared`, `one_core`. Ids
+    /// `flush`, `identifiers`, `global` or `no_global`, `alone`; on several cores `private`, `shared`, `one_core`;
+    /// with `--os` `kernel`. Ids
     /// keep these names on machines with other pages than 4K and 2M: `page_size` says them.
     pub id: String,
     /// For people, such as `[heap] alone on 2 MB pages`.

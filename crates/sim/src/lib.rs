@@ -51,7 +51,7 @@ pub use counts::{CacheTotals, ClassCounts, DesignCounts, KernelTotals, PrefetchT
 pub use design::DesignSpec;
 pub use host::HostKernel;
 pub use library::{Library, LibraryError};
-pub use os::KernelError;
+pub use os::{KernelError, held_orders};
 pub use pass::{Pass, PassError};
 pub use profile::{
     Alternative, AlternativeKind, Findings, FunctionWalks, HeatMap, PageWalks, Profile, Reach,

@@ -90,18 +90,16 @@ fn kind_name(kind: Kind) -> &'static str {
 impl Os {
     /// `kernel` on a machine.
     pub fn new(mut kernel: Kernel, machine: &MachineSpec) -> Result<Os, KernelError> {
-        let base = machine.paging.base();
-        let size_of = |order: u8| PageSize::from_shift(base.shift() + u32::from(order));
-        let holds = |size: Option<PageSize>, kind: Kind| {
-            size.is_some_and(|size| machine.tlbs.iter().any(|tlb| tlb.takes(kind, size)))
-        };
+        let size_of = |order: u8| PageSize::from_shift(machine.paging.base().shift() + u32::from(order));
+        let all_held = held_orders(machine);
         let mut held_order = [0; ORDERS];
         for order in 0..ORDERS as u8 {
-            let held = |order: &u8| KINDS.iter().all(|&kind| holds(size_of(*order), kind));
-            held_order[order as usize] = (0..=order).rev().find(held).unwrap_or(0);
+            let held = (0..=order).rev().find(|order| all_held >> order & 1 == 1);
+            held_order[order as usize] = held.unwrap_or(0);
             let missing = kernel.orders() >> order & 1 == 1 && held_order[order as usize] != order;
             if let (true, false, Some(size)) = (missing, kernel.goes_without(), size_of(order)) {
-                let kind = *KINDS.iter().find(|&&kind| !holds(Some(size), kind)).expect("one is missing");
+                let missing = |kind: &&Kind| !machine.tlbs.iter().any(|tlb| tlb.takes(**kind, size));
+                let kind = *KINDS.iter().find(missing).expect("one is missing");
                 let mut sizes: Vec<PageSize> =
                     machine.tlbs.iter().flat_map(|tlb| tlb.page_sizes.clone()).collect();
                 sizes.sort_unstable();
@@ -184,6 +182,16 @@ impl Os {
             sum[of.order as usize] += now - before;
         }
     }
+}
+
+/// Orders of the pages that a machine's TLBs hold for references of all kinds: a bit each.
+pub fn held_orders(machine: &MachineSpec) -> u32 {
+    let held = |order: &u32| {
+        let size = PageSize::from_shift(machine.paging.base().shift() + order);
+        let holds = |kind: Kind, size: PageSize| machine.tlbs.iter().any(|tlb| tlb.takes(kind, size));
+        size.is_some_and(|size| KINDS.iter().all(|&kind| holds(kind, size)))
+    };
+    (0..ORDERS as u32).filter(held).fold(0, |orders, order| orders | 1 << order)
 }
 
 /// Entries of the TLBs that a policy watches: those of the last level. Data come first, fetches last.

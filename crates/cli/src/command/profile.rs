@@ -1,5 +1,6 @@
 //! `pagewalk profile`: run a program and say where its address translation costs.
 
+use super::simulate::os;
 use crate::arguments::{Model, Profile, Region};
 use crate::error::{CliError, Code};
 use crate::findings::{Detail, Namer, description, totals};
@@ -8,6 +9,7 @@ use crate::machine;
 use crate::output::{ResultFiles, publish};
 use crate::process::{Ending, explain_empty_region, follow_ahead};
 use pagewalk_capture::RingSource;
+use pagewalk_mm::OsSpec;
 use pagewalk_report::schema::{Host, ProcessResult, RESULT_SCHEMA, RunResult, Tool};
 use pagewalk_sim::Profile as Profiler;
 use pagewalk_trace::{Source, StreamHeader};
@@ -21,7 +23,8 @@ const FULL_DETAIL: u32 = 16;
 
 pub fn run(arguments: Profile) -> Result<ExitCode, CliError> {
     let machines = machine::chosen(&arguments.model, arguments.style.quiet)?;
-    let study = Study { machines, model: arguments.model, region: arguments.region, what_if: true };
+    let (model, region) = (arguments.model, arguments.region);
+    let study = Study { machines, model, region, what_if: true, kernels: Vec::new() };
     study.check()?;
     let files = ResultFiles::open(&arguments.outputs)?;
     let live = Live::prepare(&arguments.command)?;
@@ -36,6 +39,8 @@ pub struct Study {
     pub model: Model,
     pub region: Region,
     pub what_if: bool,
+    /// Kernels to simulate beside the host's, in the place of everything else that is asked of a stream.
+    pub kernels: Vec<OsSpec>,
 }
 
 impl Study {
@@ -68,6 +73,9 @@ impl Study {
         namer: &Namer,
         detail: Detail,
     ) -> (ProcessResult, Ending) {
+        if !self.kernels.is_empty() {
+            return os::stream(self, source);
+        }
         let header: StreamHeader = source.header().clone();
         let thp = machine::thp(self.model.thp, &header.thp);
         let mut profiler =
@@ -98,6 +106,9 @@ impl Study {
 
     /// Checks that the machines fit into one pass.
     pub fn check(&self) -> Result<(), CliError> {
+        if !self.kernels.is_empty() {
+            return os::pass(&self.machines, &self.kernels, pagewalk_mm::ThpMode::Never).map(drop);
+        }
         Profiler::new(&self.machines, pagewalk_mm::ThpMode::Never, self.what_if)
             .map(drop)
             .map_err(|e| CliError::new(Code::Usage, e).or("give fewer machines with -m"))

@@ -77,3 +77,25 @@ fn too_many_machines_are_refused_before_the_run() {
     place.run(&arguments).refuses(USAGE, &["fewer machines"]);
     assert!(!place.has("ran"));
 }
+
+#[test]
+fn kernels_that_cannot_be_name_what_can() {
+    let place = Place::new();
+    for (os, parts) in [
+        ("asop", &["no kernel policy `asop`", "approx-online", "hawkeye"][..]),
+        ("asap:max=8M", &["unknown key `os.max`", "max_page"]),
+        ("asap:max_page=3K", &["os.max_page is \"3K\"", "8K to 32M"]),
+        ("approx-online:threshold=-1", &["os.threshold is -1", "from 0"]),
+        ("linux:khugepaged.max_ptes_none=600", &["os.khugepaged.max_ptes_none is 600", "0 to 511"]),
+        (
+            "fixed:page=64K",
+            &["fixed:page=64K", "pages of 64K, which no TLB of `golden_cove` holds", "4K 2M 1G"],
+        ),
+    ] {
+        place.run(&["simulate", "-m", "golden_cove", "--os", os, "--", "true"]).refuses(USAGE, parts);
+    }
+    place
+        .run(&["simulate", "-m", "mips_r2000", "--os", "asap", "--", "true"])
+        .refuses(USAGE, &["they hold 4K"]);
+    place.run(&["simulate", "--os", "asap", "--cores", "2", "t.pwt"]).refuses(USAGE, &["--cores"]);
+}

@@ -29,6 +29,29 @@ const WORK: &str = r#"
     }
 "#;
 
+/// A machine whose TLBs hold pages of any size.
+const ANY_SIZE: &str = r#"
+schema = 1
+name = "any_size"
+[[tlb]]
+name = "itlb"
+level = 1
+serves = ["fetch"]
+page_sizes = ["4K", "8K", "16K", "32K", "64K", "128K", "256K", "512K", "1M", "2M", "4M", "8M"]
+entries = 32
+[[tlb]]
+name = "dtlb"
+level = 1
+serves = ["load", "store"]
+page_sizes = ["4K", "8K", "16K", "32K", "64K", "128K", "256K", "512K", "1M", "2M", "4M", "8M"]
+entries = 32
+[walker]
+kind = "software"
+refill_cycles = 30
+[cost]
+l2_hit = 0
+"#;
+
 /// A result without what differs between two runs of one program: process ids, and our own command line.
 fn comparable(mut result: Value) -> Value {
     result["tool"]["command_line"] = Value::Null;
@@ -237,6 +260,36 @@ fn a_machine_without_huge_pages_is_given_none() {
     let of_sweep = ["walks", "walk_references", "walk_cycles"]
         .map(|name| cells["machines"][0]["metrics"][name].as_u64());
     assert_eq!(of_sweep, alone.map(Some));
+}
+
+/// Kernels beside the host's: base pages only are what the host's kernel gives without huge pages, and superpages that
+/// are built take what they promise. A program's run gives the same as its trace.
+#[test]
+fn kernels_are_compared_in_one_pass() {
+    let place = Place::new();
+    let work = place.compile("work", WORK);
+    place.write("any_size.toml", ANY_SIZE);
+    place.good(&["record", "-q", "-o", "t.pwt", "--", &work]);
+    let kernels =
+        ["--os", "fixed", "--os", "fixed:page=8M", "--os", "asap", "--os", "approx-online:max_page=64K"];
+    let command: &[&str] = &["simulate", "-q", "-m", "./any_size.toml", "--thp", "never", "--json"];
+    let of_trace = place.good(&joined(&[command, &kernels, &["t.pwt"]])).json();
+    let live = place.good(&joined(&[command, &kernels, &["--", &work]])).json();
+    let rows = |result: &Value| result["processes"][0]["kernels"].as_array().expect("rows").clone();
+    assert_eq!(rows(&live), rows(&of_trace));
+    let row = |policy: &str| {
+        let row = rows(&of_trace).into_iter().find(|row| row["policy"] == policy).expect(policy);
+        row["metrics"].as_object().expect("metrics").clone()
+    };
+    let count = |policy: &str, name: &str| row(policy)[name].as_u64().expect(name);
+    for name in ["walks", "walk_cycles", "tlb.dtlb.misses", "pages_touched"] {
+        assert_eq!(count("fixed", name), count("host", name), "{name}");
+    }
+    assert_eq!(count("host", "walks"), metric(&of_trace, "walks"));
+    assert!(count("fixed:page=8M", "walks") * 20 < count("host", "walks"));
+    assert!(count("approx-online:max_page=64K", "kernel.promotions.64K") > 0);
+    assert!(count("approx-online:max_page=64K", "kernel.copy_cycles") > 0);
+    assert_eq!(count("asap", "kernel.untouched_bytes_peak"), 0);
 }
 
 /// Four threads that read one table at random. They live at one time: the number of one that has ended may be given to

@@ -9,6 +9,8 @@ use toml::{Table, Value};
 /// A table whose keys are taken out as they are read. What is left at the end is unknown.
 pub(super) struct Keys {
     pub paging: Paging,
+    /// Orders of the pages that TLBs hold: a bit each.
+    pub held: u32,
     /// Where the table stands, for messages: `os`, `os.costs`.
     place: String,
     table: Table,
@@ -16,8 +18,20 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    pub fn new(place: &str, table: Table, paging: Paging) -> Keys {
-        Keys { paging, place: place.to_owned(), table, known: Vec::new() }
+    pub fn new(place: &str, table: Table, paging: Paging, held: u32) -> Keys {
+        Keys { paging, held, place: place.to_owned(), table, known: Vec::new() }
+    }
+
+    /// There is no superpage that a policy could build.
+    pub fn none_held(&self) -> OsError {
+        let size = |order: u32| PageSize::from_shift(self.paging.base().shift() + order);
+        let held = (0..ORDERS as u32).filter(|order| self.held >> order & 1 == 1).filter_map(size);
+        let held: Vec<String> = held.map(|size| size.to_string()).collect();
+        self.error(
+            "max_page",
+            "too small",
+            format!("a superpage that the TLBs hold: they hold {}", held.join(" ")),
+        )
     }
 
     fn error(&self, key: &str, given: impl std::fmt::Display, expected: String) -> OsError {
@@ -105,9 +119,11 @@ impl Keys {
     pub fn table(&mut self, key: &'static str, usual: bool) -> Result<Option<Keys>, OsError> {
         let place = format!("{}.{key}", self.place);
         match self.take(key) {
-            Some(Value::Table(table)) => Ok(Some(Keys::new(&place, table, self.paging))),
-            Some(Value::Boolean(is_on)) => Ok(is_on.then(|| Keys::new(&place, Table::new(), self.paging))),
-            None => Ok(usual.then(|| Keys::new(&place, Table::new(), self.paging))),
+            Some(Value::Table(table)) => Ok(Some(Keys::new(&place, table, self.paging, self.held))),
+            Some(Value::Boolean(is_on)) => {
+                Ok(is_on.then(|| Keys::new(&place, Table::new(), self.paging, self.held)))
+            }
+            None => Ok(usual.then(|| Keys::new(&place, Table::new(), self.paging, self.held))),
             Some(other) => Err(self.error(key, other, "true, false or a table".to_owned())),
         }
     }

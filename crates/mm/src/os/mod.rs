@@ -101,9 +101,10 @@ impl OsSpec {
         Ok(OsSpec { name: name.unwrap_or(policy), table })
     }
 
-    /// The kernel, for a process that has touched nothing, on a machine with these pages.
-    pub fn kernel(&self, paging: Paging) -> Result<Kernel, OsError> {
-        let mut keys = Keys::new("os", self.table.clone(), paging);
+    /// The kernel, for a process that has touched nothing, on a machine with these pages whose TLBs hold pages of the
+    /// orders `held`, a bit each. Policies that choose among sizes choose among those.
+    pub fn kernel(&self, paging: Paging, held: u32) -> Result<Kernel, OsError> {
+        let mut keys = Keys::new("os", self.table.clone(), paging, held);
         let name = keys.take("policy");
         let name = name.as_ref().and_then(Value::as_str).unwrap_or_default();
         let entry = POLICIES.iter().find(|entry| entry.name == name).ok_or_else(|| OsError::Name {
@@ -138,7 +139,7 @@ mod tests {
     use super::*;
 
     fn refusal(text: &str) -> String {
-        let kernel = OsSpec::from_text(text).and_then(|os| os.kernel(Paging::FOUR_KIB));
+        let kernel = OsSpec::from_text(text).and_then(|os| os.kernel(Paging::FOUR_KIB, u32::MAX));
         kernel.map(|_| ()).unwrap_err().to_string()
     }
 
@@ -147,7 +148,7 @@ mod tests {
         for (name, _) in OsSpec::policies() {
             OsSpec::from_text(name)
                 .unwrap()
-                .kernel(Paging::FOUR_KIB)
+                .kernel(Paging::FOUR_KIB, u32::MAX)
                 .unwrap_or_else(|error| panic!("{name}: {error}"));
         }
     }
@@ -155,9 +156,9 @@ mod tests {
     #[test]
     fn keys_of_tables_can_be_given() {
         let os = OsSpec::from_text("approx-online:threshold=0.25,max_page=64K,throttle.window=1000").unwrap();
-        assert_eq!(os.kernel(Paging::FOUR_KIB).unwrap().orders(), 0b11111);
+        assert_eq!(os.kernel(Paging::FOUR_KIB, u32::MAX).unwrap().orders(), 0b11111);
         let os = OsSpec::from_text("linux:thp=never,sizes.64K=always,khugepaged=false").unwrap();
-        assert_eq!(os.kernel(Paging::FOUR_KIB).unwrap().orders() & (1 << 4), 1 << 4);
+        assert_eq!(os.kernel(Paging::FOUR_KIB, u32::MAX).unwrap().orders() & (1 << 4), 1 << 4);
     }
 
     #[test]
@@ -175,6 +176,11 @@ mod tests {
         assert_eq!(
             refusal("linux:khugepaged.max_ptes_none=512"),
             "os.khugepaged.max_ptes_none is 512: expected a whole number, 0 to 511"
+        );
+        let small = OsSpec::from_text("asap").unwrap().kernel(Paging::FOUR_KIB, 1).map(|_| ()).unwrap_err();
+        assert_eq!(
+            small.to_string(),
+            "os.max_page is too small: expected a superpage that the TLBs hold: they hold 4K"
         );
         assert!(refusal("linux:sizes.64K=sometimes").contains("one of always, madvise, inherit, never"));
         assert!(refusal("asap:max_page").starts_with("`asap:max_page`: expected `POLICY` or"));

@@ -44,7 +44,8 @@ fn fixed(keys: &mut Keys) -> Made {
 }
 
 fn asap(keys: &mut Keys) -> Made {
-    Ok(Box::new(Asap::new(max_page(keys)?)))
+    let top = max_page(keys)?;
+    Ok(Box::new(Asap::new(top).only(keys.held)))
 }
 
 fn asap_4_64(keys: &mut Keys) -> Made {
@@ -58,7 +59,7 @@ fn approx_online(keys: &mut Keys) -> Made {
     let (top, prices) = (max_page(keys)?, prices(keys)?);
     let threshold = keys.number("threshold", 0.125, 0.0..=1000.0)?;
     let bookkeeping = keys.count("bookkeeping_cycles", 100, 0..=u64::MAX)?;
-    throttled(keys, Box::new(ApproxOnline::new(top, &prices, threshold, bookkeeping)))
+    throttled(keys, Box::new(ApproxOnline::new(top, &prices, threshold, bookkeeping).only(keys.held)))
 }
 
 fn online(keys: &mut Keys) -> Made {
@@ -66,11 +67,14 @@ fn online(keys: &mut Keys) -> Made {
     let threshold = keys.number("threshold", 0.125, 0.0..=1000.0)?;
     let capacity = keys.number("capacity_threshold", 0.625, 0.0..=1000.0)?;
     let bookkeeping = keys.count("bookkeeping_cycles", 2570, 0..=u64::MAX)?;
-    throttled(keys, Box::new(Online::new(top, &prices, threshold, capacity, bookkeeping)))
+    let policy = Online::new(top, &prices, threshold, capacity, bookkeeping).only(keys.held);
+    throttled(keys, Box::new(policy))
 }
 
+/// The largest superpage; smaller ones are those that TLBs hold.
 fn max_page(keys: &mut Keys) -> Result<u8, OsError> {
-    keys.order("max_page", "8M", 1)
+    let held = (1..=keys.order("max_page", "8M", 1)?).filter(|order| keys.held >> order & 1 == 1).max();
+    held.ok_or_else(|| keys.none_held())
 }
 
 fn prices(keys: &mut Keys) -> Result<Break, OsError> {

@@ -40,6 +40,7 @@ impl Break {
 #[derive(Clone, Debug)]
 pub struct ApproxOnline {
     top: u8,
+    orders: u32,
     /// By order.
     thresholds: Vec<u64>,
     bookkeeping: u64,
@@ -52,7 +53,14 @@ impl ApproxOnline {
     /// `bookkeeping` cycles (100).
     pub fn new(top: u8, prices: &Break, threshold: f64, bookkeeping: u64) -> ApproxOnline {
         let thresholds = prices.thresholds(top, threshold);
-        ApproxOnline { top, thresholds, bookkeeping, tlbs: Vec::new(), prefetch: Tree::new(top) }
+        let orders = up_to(top);
+        ApproxOnline { top, orders, thresholds, bookkeeping, tlbs: Vec::new(), prefetch: Tree::new(top) }
+    }
+
+    /// Only superpages of these orders: a bit each, none above the largest.
+    pub fn only(mut self, orders: u32) -> ApproxOnline {
+        self.orders &= orders;
+        self
     }
 
     /// The charges of a block.
@@ -71,13 +79,14 @@ impl ApproxOnline {
     }
 
     pub(super) fn is_due(&self, block: Superpage) -> bool {
-        self.prefetch.get(block) >= self.thresholds[block.order as usize]
+        self.orders >> block.order & 1 == 1
+            && self.prefetch.get(block) >= self.thresholds[block.order as usize]
     }
 }
 
 impl Policy for ApproxOnline {
     fn orders(&self) -> u32 {
-        up_to(self.top)
+        self.orders
     }
 
     fn boxed(&self) -> Box<dyn Policy> {

@@ -9,7 +9,7 @@ use crate::kernel::tree::Tree;
 /// only the largest is built, so that its pages are copied once.
 #[derive(Clone, Debug)]
 pub struct Asap {
-    top: u8,
+    orders: u32,
     /// By block: touched base pages.
     touched: Tree<u16>,
 }
@@ -17,13 +17,19 @@ pub struct Asap {
 impl Asap {
     /// Superpages of orders up to `top`.
     pub fn new(top: u8) -> Asap {
-        Asap { top, touched: Tree::new(top) }
+        Asap { orders: up_to(top), touched: Tree::new(top) }
+    }
+
+    /// Only superpages of these orders: a bit each, none above the largest.
+    pub fn only(mut self, orders: u32) -> Asap {
+        self.orders &= orders;
+        self
     }
 }
 
 impl Policy for Asap {
     fn orders(&self) -> u32 {
-        up_to(self.top)
+        self.orders
     }
 
     fn boxed(&self) -> Box<dyn Policy> {
@@ -31,16 +37,15 @@ impl Policy for Asap {
     }
 
     fn touched(&mut self, page: u64, _table: &PageTable, wishes: &mut Vec<Superpage>) {
-        let mut full = None;
+        let (mut full, orders) = (None, self.orders);
         self.touched.climb(page, 0, |order, touched| {
             *touched += 1;
-            if u32::from(*touched) == 1 << order {
+            if orders >> order & 1 == 1 && u32::from(*touched) == 1 << order {
                 full = Some(order);
             }
             true
         });
-        let block = full.map(|order| Superpage::around(page, order));
-        wishes.extend(block.filter(|block| block.order > 0));
+        wishes.extend(full.map(|order| Superpage::around(page, order)));
     }
 
     fn gone(&mut self, page: u64) {

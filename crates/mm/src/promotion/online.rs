@@ -49,6 +49,12 @@ impl Online {
         }
     }
 
+    /// Only superpages of these orders: a bit each, none above the largest.
+    pub fn only(mut self, orders: u32) -> Online {
+        self.inner = self.inner.only(orders);
+        self
+    }
+
     /// The prefetch charges and the capacity charges of a block.
     pub fn charges(&self, block: Superpage) -> [u64; 2] {
         [self.inner.charges(block), self.capacity.get(block)]
@@ -127,7 +133,11 @@ impl Policy for Online {
     }
 
     fn due(&mut self, unit: Superpage) -> Option<Superpage> {
-        let exceeds = |block: Superpage| self.capacity.get(block) > self.thresholds[block.order as usize];
+        let orders = self.inner.orders();
+        let exceeds = |block: Superpage| {
+            let charges = self.capacity.get(block);
+            orders >> block.order & 1 == 1 && charges > self.thresholds[block.order as usize]
+        };
         unit.ancestors(self.top).find(|&block| self.inner.is_due(block) || exceeds(block))
     }
 

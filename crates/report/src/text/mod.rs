@@ -1,6 +1,7 @@
 //! What `pagewalk profile` prints on the terminal: the costliest process image in full, all others condensed.
 
 mod family;
+mod kernels;
 mod paint;
 mod process;
 mod sweep;

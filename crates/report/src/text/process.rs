@@ -31,6 +31,11 @@ pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult
         other_machines(page, &process.machines);
     }
     who_pays(page, process, whole(machine, "walks").unwrap_or(0));
+    if !process.kernels.is_empty() {
+        page.blank();
+        super::kernels::write(page, process);
+        return;
+    }
     if !process.what_if.is_empty() {
         page.blank();
         what_if_table(page, &process.what_if, total_cycles(machine));

@@ -106,6 +106,7 @@ fn result(
         heat: Heat::default(),
         reach: Vec::new(),
         what_if,
+        kernels: Vec::new(),
     }
 }
 

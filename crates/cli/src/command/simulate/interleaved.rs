@@ -140,6 +140,7 @@ impl Interleaved {
             heat: Heat::default(),
             reach: Vec::new(),
             what_if,
+            kernels: Vec::new(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod cores;
 mod interleaved;
+pub mod os;
 
 use super::profile::Study;
 use crate::arguments::{Simulate, Style};
@@ -24,8 +25,13 @@ use std::process::ExitCode;
 
 pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
     let machines = machine::chosen(&arguments.model, arguments.style.quiet)?;
-    let study =
-        Study { machines, model: arguments.model, region: arguments.region, what_if: arguments.what_if };
+    let study = Study {
+        machines,
+        model: arguments.model,
+        region: arguments.region,
+        what_if: arguments.what_if,
+        kernels: os::kernels(&arguments.kernels)?,
+    };
     study.check()?;
     let files = ResultFiles::open(&arguments.outputs)?;
     if !arguments.command.is_empty() {

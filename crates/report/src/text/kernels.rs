@@ -1,0 +1,56 @@
+//! Machines under several kernels: what translation costs, and what the kernel's own work adds.
+
+use super::Page;
+use super::paint::{Line, Style};
+use super::table::{Narrow, Table, names, numbers};
+use crate::figures::{KernelFigures, kernels};
+use crate::numbers::{bytes, change, count};
+use crate::printable::printable;
+use crate::schema::ProcessResult;
+
+pub(super) fn write(page: &mut Page, process: &ProcessResult) {
+    let machines = process.machines.len();
+    let mut table = Table::new(vec![
+        names("Kernel"),
+        numbers("walks", Narrow::Keep),
+        numbers("change", Narrow::Keep),
+        numbers("walk cyc/instr.", Narrow::Drop(2)),
+        numbers("kernel cyc/instr.", Narrow::Drop(2)),
+        numbers("together", Narrow::Keep),
+        numbers("superpages", Narrow::Drop(1)),
+        numbers("memory", Narrow::Keep),
+        numbers("for nothing", Narrow::Drop(3)),
+    ]);
+    for row in kernels(process) {
+        let name = printable(&row.of.policy);
+        let name = if machines > 1 { format!("{name} on {}", printable(&row.of.machine)) } else { name };
+        table.row(cells(name, &row));
+    }
+    page.table(table);
+    page.paragraph(
+        Line::new(Style::Quiet, "  "),
+        Style::Quiet,
+        "cycles per instruction are modelled; together: walks, lower-level hits and all of the kernel's work. A perfect \
+         TLB with base pages: 0",
+    );
+}
+
+fn cells(name: String, row: &KernelFigures<'_>) -> Vec<Line> {
+    let plain = |text: String| Line::new(Style::Plain, text);
+    let dash = || Line::new(Style::Quiet, "–");
+    let cycles = |cycles: Option<f64>| cycles.map_or_else(dash, |cycles| plain(format!("{cycles:.4}")));
+    let counted = |value: Option<u64>| value.map_or_else(dash, |value| plain(count(value)));
+    let memory = |value: Option<u64>| value.map_or_else(dash, |value| plain(bytes(value)));
+    let is_host = row.of.policy == "host";
+    vec![
+        plain(name),
+        plain(count(row.walks)),
+        if is_host { dash() } else { plain(change(row.host_walks, row.walks)) },
+        cycles(row.walk_cycles),
+        cycles(row.kernel_cycles),
+        cycles(row.together),
+        counted(row.of("kernel.promotions")),
+        memory(row.of("kernel.backed_bytes_peak")),
+        memory(row.of("kernel.untouched_bytes_peak")),
+    ]
+}
