@@ -38,7 +38,7 @@ pub(crate) struct Run {
 /// The runs of one block.
 struct Runs {
     all: Box<[Run]>,
-    /// No instruction lies on two pages, and nothing comes between runs that a later run could notice.
+    /// No instruction lies on two pages.
     plain: bool,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct FetchTable {
     base: PageSize,
     pub heads: Vec<FetchHead>,
     runs: Vec<Runs>,
-    /// Whether data references may change what fetches hit, so that no run may be taken before its place.
+    /// Whether data references that miss may change what fetches hit, so that no run may be taken before them.
     pub in_place: bool,
     /// Instructions of the longest block.
     pub longest: u64,
@@ -68,7 +68,7 @@ impl FetchTable {
                 [only] => FetchHead { vpn: only.vpn, instructions, translations: only.translations },
                 _ => {
                     let index = u32::try_from(self.runs.len()).expect("fewer runs than blocks");
-                    let plain = !self.in_place && !runs.iter().any(|run| run.crosses);
+                    let plain = !runs.iter().any(|run| run.crosses);
                     self.runs.push(Runs { all: runs.into(), plain });
                     FetchHead { vpn: SEVERAL, instructions, translations: index }
                 }
@@ -77,12 +77,19 @@ impl FetchTable {
         }
     }
 
+    /// Whether runs may be taken together when `until` is the next data reference that misses; `first`: that of their
+    /// block.
+    #[inline]
+    pub fn may_take(&self, runs: &[Run], first: u32, until: usize) -> bool {
+        !self.in_place || runs.last().is_some_and(|last| (first + last.site) as usize <= until)
+    }
+
     /// The runs of a block whose head says [`SEVERAL`].
     pub fn runs(&self, head: FetchHead) -> &[Run] {
         &self.runs[head.translations as usize].all
     }
 
-    /// Those of any block that may be taken together; none for a block that is one run.
+    /// Those of any block, if no instruction lies on two pages; none for a block that is one run.
     #[inline]
     pub fn plain_runs(&self, head: FetchHead) -> &[Run] {
         match self.runs.get(head.translations as usize) {

@@ -276,7 +276,8 @@ impl PageStore {
             } else {
                 // Hits of several pages move nothing but stamps, whatever data references lie between them.
                 let runs = fetches.plain_runs(head);
-                if runs.is_empty() || runs.iter().any(|run| entries[place(FETCH, run.vpn)].vpn != run.vpn) {
+                let together = !runs.is_empty() && fetches.may_take(runs, span.first, until);
+                if !together || runs.iter().any(|run| entries[place(FETCH, run.vpn)].vpn != run.vpn) {
                     (taken.spans, taken.more) = (i, true);
                     break;
                 }

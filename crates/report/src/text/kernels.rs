@@ -30,8 +30,8 @@ pub(super) fn write(page: &mut Page, process: &ProcessResult) {
     page.paragraph(
         Line::new(Style::Quiet, "  "),
         Style::Quiet,
-        "cycles per instruction are modelled; together: walks, lower-level hits and all of the kernel's work. A perfect \
-         TLB with base pages: 0",
+        "cycles per instruction are modelled; together: walks, lower-level hits and all of the kernel's work. A \
+         perfect TLB with base pages: 0",
     );
 }
 

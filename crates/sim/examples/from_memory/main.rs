@@ -2,13 +2,14 @@
 //! simulating over a stretch once it is held. Prints one line of JSON.
 //!
 //!     from_memory [--machine NAME|FILE.toml] [--replacement POLICY] [--records N] [--repetitions N]
-//!                 [--ways WAY,…] T.pwt…
+//!                 [--ways WAY,…] [--os POLICY] T.pwt…
 //!
 //! - `pass`: one machine on 4 KiB pages, counts only;
 //! - `profile`: the same with attribution to functions, pages and mappings, under the recording host's
 //!   transparent huge pages: what `pagewalk simulate` does after decoding;
 //! - `what_if`: that with every alternative that `pagewalk profile` tries;
 //! - `hundred`: a hundred two-level machines on 4 KiB pages together, counts only;
+//! - `kernel`: the machine of `pass` under a kernel that builds superpages, by default `approx-online`;
 //! - `plain`: a straightforward loop that looks every reference up. Its walks must equal those of `pass`.
 //!
 //! - `plain_hundred`: that loop for each of the hundred, one after the other. It must count the same walks.
@@ -19,9 +20,9 @@
 mod hundred;
 mod plain;
 
-use pagewalk_mm::{PageSizePolicy, Small, ThpMode};
+use pagewalk_mm::{OsSpec, PageSizePolicy, Small, ThpMode};
 use pagewalk_setassoc::Replacement;
-use pagewalk_sim::{DesignCounts, DesignSpec, Library, NoObserver, Pass, Profile};
+use pagewalk_sim::{DesignCounts, DesignSpec, Library, NoObserver, Pass, Profile, held_orders};
 use pagewalk_trace::pwt::Reader;
 use pagewalk_trace::{Analysis, Batch, Event, Source, Stretch};
 use pagewalk_translate::MachineSpec;
@@ -37,10 +38,10 @@ use std::time::Instant;
 const STRETCH: usize = 16 << 20;
 
 const USAGE: &str = "usage: from_memory [--machine NAME|FILE.toml] [--replacement POLICY] [--records N] \
-                     [--repetitions N] [--ways WAY,…] T.pwt…";
+                     [--repetitions N] [--ways WAY,…] [--os POLICY] T.pwt…";
 
 /// The ways of simulating.
-const WAYS: [&str; 6] = ["pass", "profile", "what_if", "plain", "hundred", "plain_hundred"];
+const WAYS: [&str; 7] = ["pass", "profile", "what_if", "plain", "hundred", "plain_hundred", "kernel"];
 
 struct Options {
     machine: String,
@@ -48,6 +49,8 @@ struct Options {
     replacement: Option<Replacement>,
     records: usize,
     repetitions: usize,
+    /// The kernel of way `kernel`.
+    os: String,
     /// Names of the ways to measure.
     ways: Vec<String>,
     traces: Vec<String>,
@@ -60,6 +63,7 @@ impl Options {
             replacement: None,
             records: usize::MAX,
             repetitions: 3,
+            os: "approx-online".into(),
             ways: WAYS[..4].iter().map(|&way| way.to_owned()).collect(),
             traces: vec![],
         };
@@ -70,6 +74,7 @@ impl Options {
                 "--replacement" => options.replacement = Some(policy(&value()?)?),
                 "--records" => options.records = value()?.parse()?,
                 "--repetitions" => options.repetitions = value()?.parse()?,
+                "--os" => options.os = value()?,
                 "--ways" => options.ways = value()?.split(',').map(str::to_owned).collect(),
                 option if option.starts_with('-') => {
                     return Err(format!("{option} is unknown; {USAGE}").into());
@@ -124,7 +129,8 @@ fn run() -> Result<(), Box<dyn Error>> {
         let reader = reader.map_err(|error| format!("{trace}: {error}"))?;
         // Whole batches are taken, so a little more may have been.
         let most = options.records.saturating_sub(measured.records);
-        time(reader, &machine, most, &mut measured).map_err(|error| format!("{trace}: {error}"))?;
+        time(reader, &machine, &options.os, most, &mut measured)
+            .map_err(|error| format!("{trace}: {error}"))?;
     }
     let Measured { records, seconds, walks } = measured;
     for [fast, slow] in [[0, 3], [4, 5]] {
@@ -150,6 +156,7 @@ fn run() -> Result<(), Box<dyn Error>> {
 fn time(
     mut source: impl Source,
     machine: &MachineSpec,
+    os: &str,
     most: usize,
     measured: &mut Measured,
 ) -> Result<(), Box<dyn Error>> {
@@ -160,16 +167,19 @@ fn time(
     let mut profiles = several(counts[1], || profile(false))?;
     let mut what_ifs = several(counts[2], || profile(true))?;
     let mut loops = several(counts[3], || Ok(Plain::new(machine)))?;
-    let machines = hundred::machines(machine);
+    let machines = if counts[4] + counts[5] > 0 { hundred::machines(machine) } else { Vec::new() };
     let mut hundreds = several(counts[4], || counting_all(&machines))?;
     let mut plain_hundreds = several(counts[5], || Ok(Hundred(machines.iter().map(Plain::new).collect())))?;
+    let mut kernels = several(counts[6], || under_kernel(machine, os))?;
     let mut stretch = Stretch::default();
     let mut records = 0;
     while records < most && stretch.read(&mut source, STRETCH.min(most - records))? {
         records += stretch.records();
-        let [of_pass, of_profile, of_what_if, of_plain, of_hundred, of_plain_hundred] = &mut measured.seconds;
+        let [of_pass, of_profile, of_what_if, of_plain, of_hundred, of_plain_hundred, of_kernel] =
+            &mut measured.seconds;
         for repetition in 0..counts.into_iter().max().unwrap_or(0) {
             play(&stretch, of_pass, &mut passes, repetition);
+            play(&stretch, of_kernel, &mut kernels, repetition);
             play(&stretch, of_profile, &mut profiles, repetition);
             play(&stretch, of_what_if, &mut what_ifs, repetition);
             play(&stretch, of_plain, &mut loops, repetition);
@@ -193,6 +203,13 @@ fn play<T: Analysis>(stretch: &Stretch, seconds: &mut [f64], simulators: &mut [T
         stretch.play(simulator);
         *seconds += start.elapsed().as_secs_f64();
     }
+}
+
+/// A machine under a kernel.
+fn under_kernel(machine: &MachineSpec, os: &str) -> Result<Pass, Box<dyn Error>> {
+    let kernel = OsSpec::from_text(os)?.kernel(machine.paging, held_orders(machine))?;
+    let design = DesignSpec::with_kernel(os.to_owned(), machine, kernel);
+    Ok(Pass::new(vec![design], NoObserver)?)
 }
 
 fn counting(machine: &MachineSpec) -> Result<Pass, Box<dyn Error>> {
