@@ -14,7 +14,9 @@ mod space;
 mod superpage;
 mod vma;
 
-pub use kernel::{Account, Accounts, Kernel, KernelCosts, KernelCounts, ORDERS, PageTable, Remap};
+pub use kernel::{
+    Account, Accounts, Kernel, KernelCosts, KernelCounts, MemoryRules, MemoryTotals, ORDERS, PageTable, Remap,
+};
 pub use mapping::{MappingId, MappingInfo};
 pub use os::{OsError, OsSpec};
 pub use policy::{Everything, Fault, OneMapping, PageSizePolicy, Scope, Small, Thp, ThpMode};

@@ -5,6 +5,7 @@
 //! all that a TLB holds, [`Frames`] keeps one entry per frame of memory. [`Replacing`] and [`LruSets`] are single
 //! arrays, [`History`] remembers every reference.
 
+pub mod backing;
 mod frames;
 mod kernel;
 mod machine;

@@ -1,6 +1,7 @@
 //! A kernel that builds superpages after TLB misses, with everything in lists that are searched: what a TLB held, above
 //! all.
 
+use crate::backing::Memory;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// First base page, and log2 of the base pages.
@@ -78,6 +79,10 @@ pub struct Promoting {
     pub copy: u64,
     /// Cycles spent on building and on misses.
     pub spent: [u64; 2],
+    /// Physical memory, if frames run out.
+    pub memory: Option<Memory>,
+    /// Units that are swapped out, or lie elsewhere now, and that TLBs still hold.
+    pub dropped: Vec<Block>,
 }
 
 /// The block of an order around a page.
@@ -118,6 +123,8 @@ impl Promoting {
             faults: 0,
             copy,
             spent: [0; 2],
+            memory: None,
+            dropped: Vec::new(),
         }
     }
 
@@ -138,8 +145,9 @@ impl Promoting {
             self.faults += 1;
             let order = if let Policy::Fixed(order) = self.policy { order } else { 0 };
             let block = around(page, order);
-            let free = pages(block).all(|page| !self.backed.contains_key(&page));
-            let block = if free { block } else { (page, 0) };
+            let swapped = |page| self.memory.as_ref().is_some_and(|memory| memory.swapped.contains(&page));
+            let free = pages(block).all(|page| !self.backed.contains_key(&page) && !swapped(page));
+            let block = self.frames_for(if free { block } else { (page, 0) }, page);
             pages(block).for_each(|page| _ = self.backed.insert(page, block.1));
         }
         if !self.touched.insert(page) {
@@ -155,6 +163,51 @@ impl Promoting {
         };
         let wish = wish.filter(|_| self.throttle.as_ref().is_none_or(|throttle| throttle.on));
         wish.and_then(|block| self.promote(block)).into_iter().collect()
+    }
+
+    /// Finds frames for a block, or else for a page.
+    fn frames_for(&mut self, block: Block, page: u64) -> Block {
+        let Some(memory) = &mut self.memory else { return block };
+        if block.1 > 0 && memory.take(block) {
+            return block;
+        }
+        memory.fallen_back += u64::from(block.1 > 0);
+        while let Some(memory) = &mut self.memory {
+            if memory.take((page, 0)) {
+                memory.swaps[1] += u64::from(memory.swapped.remove(&page));
+                break;
+            }
+            let unit = memory.victim();
+            memory.release(unit);
+            for page in pages(unit) {
+                if self.touched.remove(&page) {
+                    memory.swapped.insert(page);
+                    memory.swaps[0] += 1;
+                }
+                self.backed.remove(&page);
+            }
+            if unit.1 > 0 {
+                self.stacks.iter_mut().for_each(|stack| stack.retain(|&other| other != unit));
+            }
+            self.dropped.push(unit);
+        }
+        (page, 0)
+    }
+
+    /// Some walk was to a page.
+    pub fn walked(&mut self, page: u64) {
+        let unit = self.unit(page);
+        if let Some(memory) = &mut self.memory {
+            memory.accessed.insert(unit);
+        }
+    }
+
+    /// The units in a block, distinct.
+    fn units_in(&self, range: std::ops::Range<u64>) -> Vec<Block> {
+        let mut units: Vec<Block> =
+            self.backed.range(range).map(|(&page, &order)| around(page, order)).collect();
+        units.dedup();
+        units
     }
 
     /// A walk for a page, when the TLB held `held`.
@@ -219,6 +272,10 @@ impl Promoting {
             self.refused += 1;
             return None;
         }
+        let parts = self.units_in(pages(block));
+        if let Some(memory) = &mut self.memory {
+            self.dropped.extend(memory.replace(block, &parts)?);
+        }
         pages(block).for_each(|page| _ = self.backed.insert(page, block.1));
         *self.promotions.entry(block.1).or_default() += 1;
         self.spent[0] += self.copy << block.1;
@@ -239,6 +296,10 @@ impl Promoting {
     pub fn left(&mut self, tlb: usize, unit: Block) {
         self.stacks[tlb].retain(|&other| other != unit);
         self.stacks[tlb].push(unit);
+        // A superpage that was swapped out is none any more.
+        if unit.1 > 0 && !self.backed.contains_key(&unit.0) {
+            self.stacks.iter_mut().for_each(|stack| stack.retain(|&other| other != unit));
+        }
     }
 
     /// Something has entered it.
@@ -262,6 +323,7 @@ impl Promoting {
                         _ => true,
                     }
             };
+            let mut parts = Vec::new();
             let mut at = unit.0;
             while at < pages(unit).end {
                 let one_sided = |&order: &u8| {
@@ -272,13 +334,22 @@ impl Promoting {
                 let order =
                     (0..unit.1).rev().filter(|&order| allowed(order)).find(one_sided).expect("a base page");
                 pages((at, order)).for_each(|page| _ = self.backed.insert(page, order));
+                parts.push((at, order));
                 at += 1 << order;
+            }
+            if let Some(memory) = &mut self.memory {
+                memory.split(unit, &parts);
             }
         }
     }
 
     /// Pages are no longer backed.
     pub fn gone(&mut self, range: std::ops::Range<u64>) {
+        let units = self.units_in(range.clone());
+        if let Some(memory) = &mut self.memory {
+            units.into_iter().for_each(|unit| memory.release(unit));
+            memory.swapped.retain(|page| !range.contains(page));
+        }
         for page in range {
             let unit = self.unit(page);
             if unit.1 > 0 {

@@ -9,7 +9,7 @@ use crate::pass::Pass;
 use crate::store::{CLASSES, FETCH, KINDS, LOAD, STORE};
 use pagewalk_cache::{CacheCounts, CacheSpec, Requester};
 use pagewalk_cost::{Cycles, Prices, price};
-use pagewalk_mm::{Accounts, KernelCounts, MappingId, Scope};
+use pagewalk_mm::{Accounts, KernelCounts, MappingId, MemoryTotals, Scope};
 use pagewalk_translate::{ArrayCounts, CostSpec, MachineSpec, NestedCounts, PrefetchCounts, Walker};
 
 /// Lookups and hits of one named array or walk cache.
@@ -97,6 +97,8 @@ pub struct KernelTotals {
     pub accounts: Accounts,
     /// Events.
     pub counts: KernelCounts,
+    /// The physical memory at the end, if it has one.
+    pub memory: Option<MemoryTotals>,
 }
 
 impl DesignCounts {
@@ -226,10 +228,11 @@ impl<O: WalkObserver> Pass<O> {
                 Some(os) => os.kernel.counts().untouched_bytes_peak,
                 None => peak(&self.retired, design.mask()) * self.store.paging.base().bytes(),
             },
-            kernel: design
-                .os
-                .as_ref()
-                .map(|os| KernelTotals { accounts: *os.kernel.accounts(), counts: *os.kernel.counts() }),
+            kernel: design.os.as_ref().map(|os| KernelTotals {
+                accounts: *os.kernel.accounts(),
+                counts: *os.kernel.counts(),
+                memory: os.kernel.memory_totals(),
+            }),
             cycles: price(
                 &prices(&below.machine.cost),
                 self.instructions,

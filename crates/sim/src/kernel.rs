@@ -104,6 +104,20 @@ impl<O: WalkObserver> Pass<O> {
         self.remap(design, remaps, None, &[]);
     }
 
+    /// Has kernels bring a page back that they have swapped out. What its designs hold is backed.
+    pub(crate) fn backed(&mut self, class: usize, page: u32, ahead: &[Ref]) -> u32 {
+        if self.kernels != 0 {
+            let vpn = self.store.pages[page as usize].vpn;
+            for design in bits(self.kernels & self.active & !self.store.held(page, class)) {
+                if self.designs[design].os_lacks(vpn) {
+                    let remaps = self.designs[design].os_touched(&self.space, vpn);
+                    self.remap(design, remaps, None, ahead);
+                }
+            }
+        }
+        page
+    }
+
     /// The program has advised on a range of bytes.
     pub(crate) fn advise(&mut self, start: VirtAddr, bytes: u64, advice: i32) {
         let base = self.store.paging.base();

@@ -260,9 +260,17 @@ impl Design {
         remaps
     }
 
+    /// Whether a page was touched and is swapped out.
+    pub fn os_lacks(&self, vpn: u64) -> bool {
+        self.os.as_ref().is_some_and(|os| os.kernel.swaps() && os.kernel.table().mapped(vpn).is_none())
+    }
+
     /// A walk is due for a reference to the page, and nothing is filled yet.
     pub fn os_missed(&mut self, store: &PageStore, class: usize, page: u32, instructions: u64) {
         let vpn = store.pages[page as usize].vpn;
+        if let Some(os) = &mut self.os {
+            os.kernel.walked(vpn);
+        }
         if let Some(os) = self.os.as_mut().filter(|os| os.watches) {
             let unit = os.kernel.table().mapped(vpn).unwrap_or(Superpage::around(vpn, 0));
             os.kernel.missed(Miss { tlb: os.tlbs[class], unit, instructions });
@@ -367,10 +375,11 @@ impl Design {
         for remap in remaps.drain(..) {
             match remap {
                 Remap::Mapped(block) => self.know(store, block),
-                Remap::Demoted(block) => {
+                Remap::Demoted(block) | Remap::Evicted(block) => {
                     self.drop_translations(store, block, true);
                     self.forget_inside(store, block);
                 }
+                Remap::Moved(block) => self.drop_translations(store, block, true),
                 Remap::Promoted(block) => {
                     self.drop_translations(store, block, false);
                     self.forget_inside(store, block);

@@ -332,7 +332,10 @@ impl<O: WalkObserver> Pass<O> {
             }
             return;
         }
-        let page = self.store.find(vpn).unwrap_or_else(|| self.fault(vpn, place.ahead));
+        let page = match self.store.find(vpn) {
+            Some(page) => self.backed(class, page, place.ahead),
+            None => self.fault(vpn, place.ahead),
+        };
         let done = if crosses { self.note_crossing(class, vpn, page) } else { 0 };
         // What misses may be mapped otherwise afterwards: the first of them counts for what it found.
         self.store.credit(page, class, 1);
@@ -356,6 +359,7 @@ impl<O: WalkObserver> Pass<O> {
     /// A translation that not all designs are known to hit. It is done for the designs in `done`.
     pub(crate) fn access(&mut self, class: usize, kind: Kind, page: u32, done: u64, place: Place<'_>) {
         self.store.now += 1;
+        self.backed(class, page, place.ahead);
         let due = self.active & !done;
         let held = self.store.held(page, class);
         let now = self.instructions;

@@ -9,10 +9,13 @@ mod random;
 #[allow(dead_code)]
 mod slow;
 
+use pagewalk_mm::frames::{Buddy, Frame};
 use pagewalk_mm::promotion::{ApproxOnline, Asap, AsapShare, Break, Fixed, Limits, Online, Policy, Throttle};
-use pagewalk_mm::{Account, Kernel, KernelCosts};
+use pagewalk_mm::{Account, Kernel, KernelCosts, MemoryRules};
+use pagewalk_oracle::Frames;
+use pagewalk_oracle::backing::Memory;
 use pagewalk_oracle::watching::{self, Promoting};
-use pagewalk_sim::{DesignSpec, NoObserver, Pass};
+use pagewalk_sim::{DesignSpec, KernelTotals, NoObserver, Pass};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Kind, PageSize};
 use promoting::SlowKernel;
@@ -113,7 +116,28 @@ fn policies(random: &mut Random, radix: bool) -> (Box<dyn Policy>, watching::Pol
     }
 }
 
-fn check(seed: u64) {
+/// A memory that programs outgrow, some of it used by others, and its slow twin; how many frames are others'.
+fn memory(random: &mut Random, radix: bool) -> (Buddy, Frames, u64) {
+    let frames = if radix { 512 + random.below(600) } else { 8 + random.below(150) };
+    let top = random.of(&[if radix { 10 } else { 5 }, 3]);
+    let (mut fast, mut slow) = (Buddy::new(frames, top), Frames::new(frames, top));
+    let (pinned, share) = (random.of(&[0, 0, 4]), random.of(&[0, 2, 3]));
+    let mut others = 0;
+    for frame in 0..frames {
+        if random.below(10) < share && others + 1 < frames {
+            others += 1;
+            assert!(fast.allocate_at(Frame(frame), 0));
+            let pin = random.below(10) < pinned;
+            slow.set((frame, 0), pin);
+            if pin {
+                fast.pin(Frame(frame), 0);
+            }
+        }
+    }
+    (fast, slow, others)
+}
+
+fn check(seed: u64, with_memory: bool) {
     let mut random = Random::new(seed);
     let mut program = random::program(&mut random, true, &[]);
     for op in &mut program.ops {
@@ -121,7 +145,7 @@ fn check(seed: u64) {
             *rights = random.of(&[ALL, ALL - 1]);
         }
     }
-    let (mut specs, mut slows) = (Vec::new(), Vec::new());
+    let (mut specs, mut slows, mut others_of) = (Vec::new(), Vec::new(), Vec::new());
     for index in 0..3 {
         let radix = random.below(4) == 0;
         let machine = machine(&mut random, index, radix);
@@ -139,10 +163,18 @@ fn check(seed: u64) {
             policy = Box::new(Throttle::new(policy, limits));
         }
         let name = format!("{slow:?} {throttle:?} on {machine:?}");
-        let kernel = Kernel::new(PageSize::FOUR_KIB, policy, KernelCosts::ROMER);
+        let mut kernel = Kernel::new(PageSize::FOUR_KIB, policy, KernelCosts::ROMER);
+        let mut slow = Promoting::new(slow, throttle, 1, entries(&machine), 4 * 3000);
+        if with_memory {
+            let (buddy, frames, others) = memory(&mut random, radix);
+            let compact = random.below(2) == 0;
+            let rules = MemoryRules { compact, migration_cycles: 7, swap_cycles: 11 };
+            kernel = kernel.with_memory(buddy, rules);
+            slow.memory = Some(Memory::new(frames, compact));
+            others_of.push(others);
+        }
         specs.push(DesignSpec::with_kernel(name, &machine, kernel));
-        let kernel = Promoting::new(slow, throttle, 1, entries(&machine), 4 * 3000);
-        slows.push(SlowKernel::new(&machine, kernel));
+        slows.push(SlowKernel::new(&machine, slow));
     }
     let mut pass = Pass::new(specs, NoObserver).unwrap_or_else(|error| panic!("{error} (seed {seed})"));
     feed(&mut pass, &program, &mut random);
@@ -163,6 +195,24 @@ fn check(seed: u64) {
         let spent = [Account::Copy, Account::Bookkeeping].map(|account| kernel.accounts.of(account));
         assert_eq!(spent, slow.kernel.spent, "cycles of {} (seed {seed})", fast.name);
     }
+    for ((fast, slow), others) in pass.finish().iter().zip(&slows).zip(others_of) {
+        let memory = slow.kernel.memory.as_ref().expect("each has one");
+        memory.check(others);
+        let KernelTotals { counts: of, accounts, .. } = fast.kernel.expect("each has one");
+        let counts = [
+            of.faults_fallen_back,
+            of.refused_memory,
+            of.compactions,
+            of.frames_moved,
+            of.swap_outs,
+            of.swap_ins,
+        ];
+        let [outs, ins] = memory.swaps;
+        let expected = [memory.fallen_back, memory.refused, memory.compactions, memory.moved, outs, ins];
+        assert_eq!(counts, expected, "frames of {} (seed {seed})", fast.name);
+        let spent = [Account::Compaction, Account::Swap].map(|account| accounts.of(account));
+        assert_eq!(spent, [7 * memory.moved, 11 * (outs + ins)], "cycles of {} (seed {seed})", fast.name);
+    }
 }
 
 proptest! {
@@ -170,6 +220,16 @@ proptest! {
 
     #[test]
     fn every_counter_equals_the_oracles(seed in any::<u64>()) {
-        check(seed);
+        check(seed, false);
+    }
+}
+
+proptest! {
+    // The slow allocator is slow.
+    #![proptest_config(ProptestConfig { cases: cases(60), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_counter_equals_the_oracles_where_memory_runs_out(seed in any::<u64>()) {
+        check(seed, true);
     }
 }

@@ -74,6 +74,27 @@ fn of_kernel(kernel: &KernelTotals, mut count: impl FnMut(String, u64) -> Option
     for (name, value) in events {
         count(format!("kernel.{name}"), value);
     }
+    if let Some(memory) = kernel.memory {
+        let events = [
+            ("faults_fallen_back", counts.faults_fallen_back),
+            ("refused_memory", counts.refused_memory),
+            ("compactions", counts.compactions),
+            ("frames_moved", counts.frames_moved),
+            ("reservations_refused", counts.reservations_refused),
+            ("reservations_broken", counts.reservations_broken),
+            ("swap_outs", counts.swap_outs),
+            ("swap_ins", counts.swap_ins),
+            ("frames", memory.frames),
+            ("frames_free", memory.free),
+        ];
+        for (name, value) in events {
+            count(format!("kernel.{name}"), value);
+        }
+        // Of blocks of 2^n frames.
+        for order in (0..memory.usable.len()).filter(|&order| order > 0) {
+            count(format!("kernel.frames_free_in_blocks.{order}"), memory.usable[order]);
+        }
+    }
     for account in Account::ALL {
         count(format!("kernel.{account}_cycles"), accounts.of(account));
     }

@@ -21,11 +21,13 @@ pub enum Account {
     Flush,
     /// Moving other pages out of the way.
     Compaction,
+    /// Writing pages to swap and reading them back.
+    Swap,
 }
 
 impl Account {
     /// All of them.
-    pub const ALL: [Account; 8] = [
+    pub const ALL: [Account; 9] = [
         Account::Fault,
         Account::Zero,
         Account::Copy,
@@ -34,6 +36,7 @@ impl Account {
         Account::Scan,
         Account::Flush,
         Account::Compaction,
+        Account::Swap,
     ];
 
     /// Its name in results.
@@ -47,6 +50,7 @@ impl Account {
             Account::Scan => "scan",
             Account::Flush => "flush",
             Account::Compaction => "compaction",
+            Account::Swap => "swap",
         }
     }
 }

@@ -6,11 +6,18 @@
 //! TLBs is told what enters and leaves them.
 
 mod accounts;
+mod backing;
+mod counts;
+mod memory;
 mod table;
 pub(crate) mod tree;
 
 pub use accounts::{Account, Accounts, KernelCosts};
+pub use counts::{KernelCounts, MemoryTotals};
+pub use memory::MemoryRules;
 pub use table::PageTable;
+
+use memory::Physical;
 
 use crate::promotion::{LastUse, Miss, Policy, Request, View};
 use crate::{AddressSpace, Superpage, Vma};
@@ -29,29 +36,10 @@ pub enum Remap {
     Promoted(Superpage),
     /// It is several pages now. Its translation is no longer valid.
     Demoted(Superpage),
-}
-
-/// What the kernel did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KernelCounts {
-    /// Page faults: first touches of pages that nothing backed.
-    pub faults: u64,
-    /// Superpages built of pages that were mapped before, by order.
-    pub promotions: [u64; ORDERS],
-    /// Superpages built where their pages lay already, among them.
-    pub promotions_in_place: u64,
-    /// Superpages taken apart.
-    pub demotions: u64,
-    /// Bytes given back, of superpages, that the program had never touched.
-    pub trimmed_bytes: u64,
-    /// Superpages that the policy wanted and that would have reached out of their area of memory.
-    pub refused_area: u64,
-    /// Bytes of superpages that were built.
-    pub promoted_bytes: u64,
-    /// Most bytes that were backed at one time.
-    pub backed_bytes_peak: u64,
-    /// Most bytes that were backed and never touched at one time.
-    pub untouched_bytes_peak: u64,
+    /// It is the same page, on other frames. Its translation is no longer valid.
+    Moved(Superpage),
+    /// Nothing backs it any more, though the program may touch it again. Its translation is no longer valid.
+    Evicted(Superpage),
 }
 
 /// The kernel's side of one process.
@@ -63,14 +51,16 @@ pub struct Kernel {
     table: PageTable,
     accounts: Accounts,
     counts: KernelCounts,
+    memory: Option<Physical>,
     wishes: Vec<Superpage>,
 }
 
 impl Kernel {
-    /// A process that has touched nothing, on base pages of size `base`.
+    /// A process that has touched nothing, on base pages of size `base`; frames never run out.
     pub fn new(base: PageSize, policy: Box<dyn Policy>, costs: KernelCosts) -> Kernel {
         let (accounts, counts) = (Accounts::default(), KernelCounts::default());
-        Kernel { base, policy, costs, table: PageTable::default(), accounts, counts, wishes: Vec::new() }
+        let table = PageTable::default();
+        Kernel { base, policy, costs, table, accounts, counts, memory: None, wishes: Vec::new() }
     }
 
     /// What backs each page.
@@ -108,12 +98,15 @@ impl Kernel {
         self.policy.watch(entries);
     }
 
-    /// First touch of a base page since the program has it.
+    /// First touch of a base page since the program has it, or since it was swapped out.
     pub fn touched(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
         if self.table.mapped(page).is_none() {
             self.fault(page, space, remaps);
         }
         self.table.touch(page);
+        if let Some(memory) = &self.memory {
+            self.policy.sees(memory.buddy());
+        }
         let mut wishes = std::mem::take(&mut self.wishes);
         self.policy.touched(page, &self.table, &mut wishes);
         for wish in wishes.drain(..) {
@@ -126,17 +119,27 @@ impl Kernel {
     fn fault(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
         let area = self.area(Superpage::around(page, 0), space);
         let orders = self.policy.fault_orders(page, area) | 1;
-        let chosen = (0..ORDERS as u8).rev().filter(|order| orders >> order & 1 == 1).find(|&order| {
-            let block = Superpage::around(page, order);
-            let inside = self.policy.ignores_areas() || area.is_some_and(|area| self.covers(area, block));
-            order == 0 || inside && self.table.backed_in(block) == 0
-        });
-        let block = Superpage::around(page, chosen.expect("order 0 is always possible"));
+        let is_possible = |block: &Superpage| {
+            let inside = self.policy.ignores_areas() || area.is_some_and(|area| self.covers(area, *block));
+            let is_free = || self.table.backed_in(*block) == 0 && !self.is_partly_swapped(*block);
+            block.order == 0 || inside && is_free()
+        };
+        let orders = (0..ORDERS as u8).rev().filter(|order| orders >> order & 1 == 1);
+        let possible: Vec<Superpage> =
+            orders.map(|order| Superpage::around(page, order)).filter(is_possible).collect();
+        let block = self.find_frames(&possible, space, remaps);
         self.table.map(block);
         remaps.extend((block.order > 0).then_some(Remap::Mapped(block)));
         self.counts.faults += 1;
         self.accounts.charge(Account::Fault, self.costs.fault);
-        self.accounts.charge(Account::Zero, self.cycles(self.costs.zero_per_kib, block.len()));
+        if let Some(memory) = &mut self.memory
+            && memory.swap_in(page)
+        {
+            self.counts.swap_ins += 1;
+            self.accounts.charge(Account::Swap, memory.rules.swap_cycles);
+        } else {
+            self.accounts.charge(Account::Zero, self.cycles(self.costs.zero_per_kib, block.len()));
+        }
     }
 
     /// A miss of a TLB that is watched, before anything is filled.
@@ -153,6 +156,10 @@ impl Kernel {
     /// A translation has left TLB `tlb`. Not called for what [`Remap`]s drop.
     pub fn left(&mut self, tlb: usize, unit: Superpage) {
         self.policy.left(tlb, unit);
+        // A superpage that was swapped out is one until its translation has left.
+        if unit.order > 0 && self.table.mapped(unit.first).is_none() {
+            self.policy.demoted(unit);
+        }
     }
 
     /// After a miss on a page that `unit` maps was served: builds the smallest superpage around it that is due. Returns
@@ -189,6 +196,10 @@ impl Kernel {
                     self.policy.gone(page);
                 }
             }
+            self.release(unit);
+        }
+        if let Some(memory) = &mut self.memory {
+            memory.forget_swapped(pages.clone());
         }
         self.policy.lost(pages, self.base, space);
     }
@@ -203,6 +214,7 @@ impl Kernel {
         self.policy.demoted(unit);
         self.counts.demotions += 1;
         remaps.push(Remap::Demoted(unit));
+        let mut of_it = Vec::new();
         let mut at = unit.first;
         while at < unit.pages().end {
             let one_side = |part: &Superpage| {
@@ -215,8 +227,10 @@ impl Kernel {
             let part = part.expect("a base page lies on one side");
             self.table.map(part);
             remaps.extend((part.order > 0).then_some(Remap::Mapped(part)));
+            of_it.push(part);
             at = part.pages().end;
         }
+        self.split(unit, &of_it);
     }
 
     /// Instructions executed when [`Kernel::wake`] is to be called next.
@@ -228,6 +242,9 @@ impl Kernel {
     pub fn wake(&mut self, now: u64, space: &AddressSpace, uses: &dyn LastUse, remaps: &mut Vec<Remap>) {
         while let Some(at) = self.policy.wakes().filter(|&at| at <= now) {
             let mut requests = Vec::new();
+            if let Some(memory) = &self.memory {
+                self.policy.sees(memory.buddy());
+            }
             let view = View { base: self.base, table: &self.table, space, uses };
             let cycles = self.policy.woken(at, &view, &mut requests);
             debug_assert!(self.policy.wakes().is_none_or(|next| next > at), "policies wake later");
@@ -279,11 +296,14 @@ impl Kernel {
         self.counts.demotions += 1;
         remaps.push(Remap::Demoted(unit));
         self.accounts.charge(Account::Flush, self.costs.flush);
+        let pages: Vec<Superpage> = unit.pages().map(|page| Superpage::around(page, 0)).collect();
+        self.split(unit, &pages);
         for page in unit.pages() {
             if self.table.is_touched(page) {
                 self.table.map(Superpage::around(page, 0));
             } else {
                 self.table.unmap(page);
+                self.release(Superpage::around(page, 0));
                 self.counts.trimmed_bytes += self.base.bytes();
             }
         }
@@ -300,6 +320,9 @@ impl Kernel {
             return;
         }
         let in_place = self.policy.in_place(block);
+        if !self.find_block(block, in_place, remaps) {
+            return;
+        }
         let new = self.table.map(block);
         if in_place {
             self.counts.promotions_in_place += 1;

@@ -1,6 +1,7 @@
 //! Kernels as users describe them: an `[os]` table, or a policy's name with keys on the command line.
 
 mod keys;
+mod memory;
 mod policies;
 
 use crate::{Kernel, KernelCosts};
@@ -48,6 +49,9 @@ pub enum OsError {
     /// What the policy itself refuses.
     #[error("{0}")]
     Policy(String),
+    /// What is no physical memory.
+    #[error("{0}")]
+    Memory(String),
 }
 
 /// A kernel that can be built.
@@ -64,12 +68,13 @@ impl OsSpec {
         POLICIES.iter().map(|entry| (entry.name, entry.title))
     }
 
-    /// From `POLICY` or `POLICY:KEY=VALUE,KEY=VALUE`. Keys of tables are written `throttle.window=1000000`.
+    /// From `POLICY` or `POLICY:KEY=VALUE,KEY=VALUE`. Keys of tables are written `throttle.window=1000000`, lists
+    /// `memory.initial.fragmentation=[1.0,0.5]`.
     pub fn from_text(text: &str) -> Result<OsSpec, OsError> {
         let wrong = || OsError::Text { text: text.to_owned() };
         let (name, keys) = text.split_once(':').unwrap_or((text, ""));
         let mut table = Table::new();
-        for pair in keys.split(',').filter(|pair| !pair.is_empty()) {
+        for pair in split_outside_brackets(keys).filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').ok_or_else(wrong)?;
             let value = value.parse::<Value>().unwrap_or_else(|_| Value::String(value.to_owned()));
             let mut at = &mut table;
@@ -113,9 +118,32 @@ impl OsSpec {
         })?;
         let policy = (entry.make)(&mut keys)?;
         let costs = costs(&mut keys, entry)?;
+        let memory = memory::memory(&mut keys)?;
         keys.finish()?;
-        Ok(Kernel::new(paging.base(), policy, costs))
+        let kernel = Kernel::new(paging.base(), policy, costs);
+        Ok(match memory {
+            Some((memory, rules)) => kernel.with_memory(memory, rules),
+            None => kernel,
+        })
     }
+
+    /// Reads the file that the description names, if it names one: a host's `/proc/buddyinfo`. To be called before
+    /// [`OsSpec::kernel`].
+    pub fn read_files<E: std::fmt::Display>(
+        &mut self,
+        read: impl FnOnce(&str) -> Result<String, E>,
+    ) -> Result<(), OsError> {
+        memory::read_buddyinfo(&mut self.table, read)
+    }
+}
+
+/// The parts between commas, but for those inside brackets.
+fn split_outside_brackets(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0;
+    text.split(move |c| {
+        depth += i32::from(matches!(c, '[' | '{')) - i32::from(matches!(c, ']' | '}'));
+        c == ',' && depth == 0
+    })
 }
 
 fn costs(keys: &mut Keys, entry: &Entry) -> Result<KernelCosts, OsError> {
@@ -162,9 +190,33 @@ mod tests {
     }
 
     #[test]
+    fn a_memory_can_be_described() {
+        let text = "linux:memory.size=64M,memory.initial.fragmentation=[1.0,0.5],memory.initial.free=0.5,\
+                    memory.compact=false,thp=always";
+        let kernel = OsSpec::from_text(text).unwrap().kernel(Paging::FOUR_KIB, u32::MAX).unwrap();
+        let memory = kernel.memory().expect("it is described");
+        assert_eq!((memory.frames(), memory.free_frames()), (16384, 8192));
+        assert_eq!(memory.largest_free_order(), Some(1));
+        let mut os = OsSpec::from_text("linux:memory.size=1G,memory.initial.buddyinfo=host.txt").unwrap();
+        let unread = os.kernel(Paging::FOUR_KIB, u32::MAX).map(|_| ()).unwrap_err().to_string();
+        assert_eq!(unread, "os.memory: buddyinfo = \"host.txt\": the file was not read");
+        os.read_files(|path| {
+            if path == "host.txt" { Ok("Node 0, zone DMA 1 2 3") } else { Err("?") }.map(str::to_owned)
+        })
+        .unwrap();
+        assert_eq!(
+            os.kernel(Paging::FOUR_KIB, u32::MAX).unwrap().memory().unwrap().free_frames(),
+            1 + 4 + 12
+        );
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_the_choices() {
         assert!(refusal("asop").starts_with("no kernel policy `asop`: choose from fixed, asap"));
-        assert_eq!(refusal("fixed:pages=4K"), "unknown key `os.pages`: known are policy, page, costs");
+        assert_eq!(
+            refusal("fixed:pages=4K"),
+            "unknown key `os.pages`: known are policy, page, costs, memory"
+        );
         assert_eq!(
             refusal("asap:max_page=3K"),
             "os.max_page is \"3K\": expected a page size, a power of two from 8K to 32M"
@@ -182,6 +234,20 @@ mod tests {
             small.to_string(),
             "os.max_page is too small: expected a superpage that the TLBs hold: they hold 4K"
         );
+        assert_eq!(refusal("linux:memory=true"), "os.memory: missing field `size`");
+        assert!(
+            refusal("linux:memory.sise=1G")
+                .starts_with("os.memory: unknown field `sise`, expected one of `size`")
+        );
+        assert!(
+            refusal("linux:memory.size=1G,memory.initial.free=0.5")
+                .starts_with("os.memory: memory: initial = { free }")
+        );
+        assert!(
+            refusal("linux:memory.size=3").starts_with("os.memory: size = 3 bytes with frames of 4096 bytes")
+        );
+        let none = "linux:memory.size=1M,memory.initial={fragmentation=[1.0],free=0}";
+        assert!(refusal(none).starts_with("os.memory: nothing is free at the start"));
         assert!(refusal("linux:sizes.64K=sometimes").contains("one of always, madvise, inherit, never"));
         assert!(refusal("asap:max_page").starts_with("`asap:max_page`: expected `POLICY` or"));
     }

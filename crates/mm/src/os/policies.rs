@@ -126,6 +126,11 @@ fn linux(keys: &mut Keys) -> Made {
                     usual.scan_sleep_millisecs,
                     0..=u64::MAX,
                 )?,
+                alloc_sleep_millisecs: of.count(
+                    "alloc_sleep_millisecs",
+                    usual.alloc_sleep_millisecs,
+                    0..=u64::MAX,
+                )?,
                 max_ptes_none: of.count("max_ptes_none", usual.max_ptes_none, 0..=usual.max_ptes_none)?,
                 instructions_per_millisecond: clock(&mut of, usual.instructions_per_millisecond)?,
                 cycles_per_page: of.count("cycles_per_page", usual.cycles_per_page, 0..=u64::MAX)?,

@@ -9,7 +9,7 @@
 //! takes apart is not made again.
 
 use super::setting::{SettingError, Settings};
-use super::{Policy, is_anonymous};
+use super::{Policy, Reserve, is_anonymous};
 use crate::kernel::PageTable;
 use crate::{Superpage, Vma};
 use pagewalk_trace::MappingKind;
@@ -74,6 +74,14 @@ impl Policy for FreeBsd {
 
     fn in_place(&self, _block: Superpage) -> bool {
         true
+    }
+
+    fn reserves(&self) -> Option<Reserve> {
+        Some(Reserve { order: self.order, broken_by_gaps: self.broken_by_gaps })
+    }
+
+    fn refused(&mut self, block: Superpage) {
+        self.reservations.entry(block.number()).or_default().broken = true;
     }
 
     fn part_orders(&self) -> u32 {

@@ -12,6 +12,7 @@
 use super::khugepaged::is_collapsible;
 use super::setting::{SettingError, Settings};
 use super::{Policy, Request, View, is_anonymous};
+use crate::frames::Buddy;
 use crate::kernel::PageTable;
 use crate::{HugeAdvice, Superpage, Vma};
 
@@ -23,7 +24,7 @@ pub struct IngensSettings {
     /// Share of a block's base pages that must be backed where memory is fragmented: 0.9.
     pub utilisation: f64,
     /// How fragmented free memory is, from 0 to 1 (Gorman's index for a huge page): 1, chosen, as where the paper's
-    /// policy matters. It is given, as the policy does not see physical memory.
+    /// policy matters. Where the kernel has a physical memory, that tells instead.
     pub fragmentation: f64,
     /// Below this fragmentation, one page is enough: 0.5.
     pub fragmentation_limit: f64,
@@ -114,6 +115,10 @@ impl Policy for Ingens {
         {
             self.asked.push(block);
         }
+    }
+
+    fn sees(&mut self, memory: &Buddy) {
+        self.settings.fragmentation = memory.unusable_index(self.settings.order.into());
     }
 
     fn wakes(&self) -> Option<u64> {

@@ -4,9 +4,10 @@
 //! and `Documentation/admin-guide/mm/transhuge.rst`.
 //!
 //! The thread has this process alone. Time is instructions. Of the kernel's settings, these have no meaning here:
-//! `max_ptes_swap` and `max_ptes_shared`, as nothing is swapped or shared with a child; `defrag` and
-//! `alloc_sleep_millisecs`, as a huge page is always found. That at least one page must have been used lately always
-//! holds, as only reclaim clears accessed bits.
+//! `max_ptes_swap` and `max_ptes_shared`, as what is swapped out in part is not collapsed and nothing is shared with a
+//! child; `defrag`, as whether memory is compacted is the memory's. Where no huge page is found, the kernel sleeps and
+//! goes on, and the second time in a scan ends the scan: here a scan goes to its end, and the sleep follows. That at
+//! least one page must have been used lately always holds, as only reclaim clears accessed bits.
 
 use super::linux::LinuxError;
 use super::{Request, View};
@@ -19,6 +20,8 @@ pub struct Khugepaged {
     pub pages_to_scan: u64,
     /// Sleep between two scans: 10,000. 0 is taken as 1, as a scan takes time too.
     pub scan_sleep_millisecs: u64,
+    /// Sleep after a scan that found no free huge page: 60,000.
+    pub alloc_sleep_millisecs: u64,
     /// Base pages of a block that nothing need back: 511, all but one of a huge page.
     pub max_ptes_none: u64,
     /// Instructions that the program executes in a millisecond: 1,000,000, chosen.
@@ -33,6 +36,7 @@ impl Khugepaged {
         Khugepaged {
             pages_to_scan: 8 << huge,
             scan_sleep_millisecs: 10_000,
+            alloc_sleep_millisecs: 60_000,
             max_ptes_none: (1 << huge) - 1,
             instructions_per_millisecond: 1_000_000,
             cycles_per_page: 10,
@@ -64,18 +68,27 @@ pub(super) struct Scan {
     huge: u8,
     /// First byte of the next block; `None` when it begins anew.
     position: Option<u64>,
+    /// Instructions executed at the last scan.
+    ran: u64,
     next: u64,
 }
 
 impl Scan {
     /// It has just gone to sleep.
     pub fn new(settings: Khugepaged, huge: u8) -> Scan {
-        Scan { settings, huge, position: None, next: settings.sleep() }
+        Scan { settings, huge, position: None, ran: 0, next: settings.sleep() }
     }
 
     /// Instructions executed when it scans again.
     pub fn next(&self) -> u64 {
         self.next
+    }
+
+    /// A block of the last scan found no free huge page.
+    pub fn refused(&mut self) {
+        let sleep =
+            self.settings.instructions_per_millisecond.saturating_mul(self.settings.alloc_sleep_millisecs);
+        self.next = self.next.max(self.ran.saturating_add(sleep));
     }
 
     /// One scan of areas that `takes` accepts. Returns the cycles of looking.
@@ -95,6 +108,7 @@ impl Scan {
             }
             cycles += self.go_on(&mut progress, view, &takes, requests);
         }
+        self.ran = now;
         self.next = now.saturating_add(self.settings.sleep());
         cycles
     }

@@ -161,6 +161,8 @@ pub struct Linux {
     scan: Option<Scan>,
     /// Calls that are still to come, the next one last.
     collapse: Vec<Collapse>,
+    /// What the last scan collapsed.
+    scanned: Vec<Superpage>,
     /// Numbers of the blocks that have a lowest page table: one that maps base pages, or did.
     tables: FxHashSet<u64>,
 }
@@ -175,7 +177,7 @@ impl Linux {
         let huge_is_on = settings.orders() >> settings.huge & 1 == 1;
         let scan =
             settings.khugepaged.filter(|_| huge_is_on).map(|khugepaged| Scan::new(khugepaged, settings.huge));
-        Ok(Linux { settings, scan, collapse, tables: FxHashSet::default() })
+        Ok(Linux { settings, scan, collapse, scanned: Vec::new(), tables: FxHashSet::default() })
     }
 
     /// What `MADV_COLLAPSE` builds: blocks wholly inside the range and inside one area that have a lowest page table,
@@ -264,7 +266,21 @@ impl Policy for Linux {
         }
         let Linux { settings, scan, .. } = self;
         let takes = |area: &Vma| settings.allowed(area) >> settings.huge & 1 == 1;
-        scan.as_mut().filter(|scan| scan.next() <= now).map_or(0, |scan| scan.run(now, view, takes, requests))
+        let Some(scan) = scan.as_mut().filter(|scan| scan.next() <= now) else { return 0 };
+        let called = requests.len();
+        let cycles = scan.run(now, view, takes, requests);
+        let blocks = requests[called..].iter().map(|request| match request {
+            Request::Promote(block) | Request::Trim(block) => *block,
+        });
+        self.scanned = blocks.collect();
+        cycles
+    }
+
+    fn refused(&mut self, block: Superpage) {
+        // A program's call of MADV_COLLAPSE fails, and nothing else happens.
+        if let (Some(scan), true) = (&mut self.scan, self.scanned.contains(&block)) {
+            scan.refused();
+        }
     }
 
     fn advised(&mut self, pages: Range<u64>, advice: i32, view: &View<'_>, requests: &mut Vec<Request>) {

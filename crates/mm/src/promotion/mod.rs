@@ -25,6 +25,7 @@ pub use online::Online;
 pub use setting::SettingError;
 pub use throttle::{Limits, Throttle};
 
+use crate::frames::Buddy;
 use crate::kernel::{Accounts, PageTable};
 use crate::{AddressSpace, Superpage, Vma};
 use pagewalk_trace::MappingKind;
@@ -85,6 +86,15 @@ pub enum Request {
     Trim(Superpage),
 }
 
+/// How a policy sets frames aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reserve {
+    /// log2 of the base pages of a reservation.
+    pub order: u8,
+    /// Whether a page that is given back breaks it.
+    pub broken_by_gaps: bool,
+}
+
 /// Decides which superpages pay. Called on rare events only, never for references that hit.
 pub trait Policy: Send + Sync {
     /// Orders of the pages that it may map: a bit each.
@@ -125,10 +135,22 @@ pub trait Policy: Send + Sync {
         self.orders()
     }
 
-    /// Whether the frames of a block lie already where one page needs them, so that nothing is copied.
+    /// Whether it builds a superpage of a block only where its frames lie already as one page needs them, so that
+    /// nothing is copied. In a kernel whose frames never run out, they do.
     fn in_place(&self, _block: Superpage) -> bool {
         false
     }
+
+    /// Whether frames are set aside for all of an aligned block when the first page of it is touched.
+    fn reserves(&self) -> Option<Reserve> {
+        None
+    }
+
+    /// There were no frames for a superpage or a reservation that it wanted, or that was broken for want of some.
+    fn refused(&mut self, _block: Superpage) {}
+
+    /// The physical memory, if the kernel has one: before [`Policy::touched`] and [`Policy::woken`].
+    fn sees(&mut self, _memory: &Buddy) {}
 
     /// Instructions executed when it wants to look over the memory next.
     fn wakes(&self) -> Option<u64> {

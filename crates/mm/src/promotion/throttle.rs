@@ -1,6 +1,7 @@
 //! THROTTLE: a policy that is switched off where it does not pay (Romer 1998, section 6.5).
 
-use super::{Miss, Policy, Request, View};
+use super::{Miss, Policy, Request, Reserve, View};
+use crate::frames::Buddy;
 use crate::kernel::{Account, Accounts, PageTable};
 use crate::{AddressSpace, Superpage, Vma};
 use pagewalk_units::PageSize;
@@ -109,6 +110,18 @@ impl Policy for Throttle {
 
     fn in_place(&self, block: Superpage) -> bool {
         self.inner.in_place(block)
+    }
+
+    fn reserves(&self) -> Option<Reserve> {
+        self.inner.reserves()
+    }
+
+    fn refused(&mut self, block: Superpage) {
+        self.inner.refused(block);
+    }
+
+    fn sees(&mut self, memory: &Buddy) {
+        self.inner.sees(memory);
     }
 
     fn wakes(&self) -> Option<u64> {

@@ -3,8 +3,9 @@
 // Each test uses what it needs of this.
 #![allow(dead_code)]
 
+use pagewalk_mm::frames::Buddy;
 use pagewalk_mm::promotion::{LastUse, Policy};
-use pagewalk_mm::{AddressSpace, Change, Kernel, KernelCosts, Remap, Superpage};
+use pagewalk_mm::{AddressSpace, Change, Kernel, KernelCosts, MemoryRules, Remap, Superpage};
 use pagewalk_trace::{Event, Mapping, MappingKind, Protection};
 use pagewalk_units::{PageSize, VirtAddr};
 use std::collections::BTreeMap;
@@ -47,6 +48,13 @@ impl Process {
             remaps: Vec::new(),
             changes: Vec::new(),
         }
+    }
+
+    /// The same on a physical memory. Swapping a page costs 11 cycles, moving one 7.
+    pub fn with_memory(mut self, memory: Buddy, compact: bool) -> Process {
+        let rules = MemoryRules { compact, migration_cycles: 7, swap_cycles: 11 };
+        self.kernel = self.kernel.with_memory(memory, rules);
+        self
     }
 
     fn event(&mut self, event: &Event) {

@@ -76,6 +76,14 @@ impl SlowKernel {
         machine.drop_page(base + u32::from(order), first >> order);
     }
 
+    /// What was swapped out, or has moved, leaves the TLBs.
+    fn drop_dropped(&mut self) {
+        let base = self.base;
+        for unit in std::mem::take(&mut self.kernel.dropped) {
+            self.watching(|machine| Self::drop_unit(machine, base, unit));
+        }
+    }
+
     /// Superpages were built: their parts leave the TLBs.
     fn built(&mut self, blocks: &[Block], fill: Option<Kind>) {
         for &(first, order) in blocks {
@@ -96,6 +104,7 @@ impl SlowKernel {
         let base = self.base;
         for page in address >> base..=(address + bytes - 1) >> base {
             let built = self.kernel.touch(page);
+            self.drop_dropped();
             self.built(&built, None);
             let unit = self.kernel.unit(page);
             // The second half of a reference is no lookup if it lies in one page with the first by now.
@@ -109,6 +118,7 @@ impl SlowKernel {
                 let walked = ahead.counts.walks_data + ahead.counts.walks_fetch
                     > before.walks_data + before.walks_fetch;
                 if walked {
+                    self.kernel.walked(page);
                     self.kernel.charge(tlb, page, &held, self.instructions);
                 }
                 self.watching(|machine| machine.translate(kind, page << base, shift, |_| None));
@@ -116,6 +126,7 @@ impl SlowKernel {
                     // One after the other: a larger one flushes the smaller.
                     for order in 1..14 {
                         let built = self.kernel.due(page, order);
+                        self.drop_dropped();
                         self.built(built.as_slice(), Some(kind));
                     }
                 }

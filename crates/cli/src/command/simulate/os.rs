@@ -17,7 +17,11 @@ use pagewalk_units::PageSize;
 
 /// Kernels from the command line.
 pub fn kernels(texts: &[String]) -> Result<Vec<OsSpec>, CliError> {
-    let parse = |text: &String| OsSpec::from_text(text).map_err(|e| usage(&e));
+    let parse = |text: &String| {
+        let mut os = OsSpec::from_text(text).map_err(|e| usage(&e))?;
+        os.read_files(|path| std::fs::read_to_string(path)).map_err(|e| usage(&e))?;
+        Ok(os)
+    };
     texts.iter().map(parse).collect()
 }
 

@@ -1,0 +1,191 @@
+//! Frames for pages: at faults, for promotions, and what gives way when there are none.
+
+use super::memory::Physical;
+use super::{Account, Kernel, MemoryTotals, Remap};
+use crate::frames::{Buddy, Frame};
+use crate::promotion::Reserve;
+use crate::{AddressSpace, MemoryRules, Superpage};
+
+impl Kernel {
+    /// The same kernel on a physical memory, of which at least one frame is free. Without one, frames never run out.
+    ///
+    /// # Panics
+    /// If no frame is free, or something is backed already.
+    pub fn with_memory(mut self, memory: Buddy, rules: MemoryRules) -> Kernel {
+        assert!(memory.free_frames() > 0, "a memory without a free frame");
+        assert_eq!(self.table.backed(), 0, "frames for what is backed already");
+        self.memory = Some(Physical::new(memory, rules));
+        self
+    }
+
+    /// The physical memory, if it has one.
+    pub fn memory(&self) -> Option<&Buddy> {
+        self.memory.as_ref().map(Physical::buddy)
+    }
+
+    /// How that lies now.
+    pub fn memory_totals(&self) -> Option<MemoryTotals> {
+        self.memory().map(MemoryTotals::of)
+    }
+
+    /// The frame of a backed page, if there is a physical memory.
+    pub fn frame_of(&self, page: u64) -> Option<Frame> {
+        let unit = self.table.mapped(page)?;
+        let first = self.memory.as_ref()?.frame_of(unit.first)?;
+        Some(Frame(first.0 + (page - unit.first)))
+    }
+
+    /// Whether [`Kernel::walked`] is to be called, and [`Kernel::touched`] whenever something misses a TLB that nothing
+    /// backs any more: pages may be swapped out.
+    pub fn swaps(&self) -> bool {
+        self.memory.is_some()
+    }
+
+    /// A walk to a page, which sets its accessed bit.
+    pub fn walked(&mut self, page: u64) {
+        if let (Some(memory), Some(unit)) = (&mut self.memory, self.table.mapped(page)) {
+            memory.walked(unit.first);
+        }
+    }
+
+    pub(super) fn is_partly_swapped(&self, block: Superpage) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.any_swapped(block.pages()))
+    }
+
+    /// Frames for the first of `blocks` that there are some for. The last one is the base page.
+    pub(super) fn find_frames(
+        &mut self,
+        blocks: &[Superpage],
+        space: &AddressSpace,
+        remaps: &mut Vec<Remap>,
+    ) -> Superpage {
+        let Some(memory) = &mut self.memory else { return blocks[0] };
+        let (&page, larger) = blocks.split_last().expect("order 0 is always possible");
+        let found = larger.iter().copied().find(|&block| memory.take(block));
+        self.counts.faults_fallen_back += u64::from(found.unwrap_or(page) != blocks[0]);
+        if found.is_none() {
+            self.find_frame(page.first, space, remaps);
+        }
+        found.unwrap_or(page)
+    }
+
+    /// A frame for a base page: in its place in a reservation, or any. If none is free, reservations are broken, and
+    /// units swapped out.
+    fn find_frame(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
+        if let Some(Reserve { order, .. }) = self.policy.reserves() {
+            let region = Superpage::around(page, order);
+            self.reserve(region, space);
+            if self.memory.as_mut().is_some_and(|memory| memory.populate(page, region)) {
+                return;
+            }
+        }
+        while let Some(memory) = &mut self.memory
+            && !memory.take(Superpage::around(page, 0))
+        {
+            match memory.break_reservation() {
+                Some(region) => {
+                    self.counts.reservations_broken += 1;
+                    self.policy.refused(region);
+                }
+                None => self.evict(remaps),
+            }
+        }
+    }
+
+    /// Reserves a block for a region of which nothing is backed, where it may have one.
+    fn reserve(&mut self, region: Superpage, space: &AddressSpace) {
+        let area = self.area(region, space);
+        let fits = area.is_some_and(|area| self.covers(area, region) && self.policy.takes(area));
+        let Some(memory) = self.memory.as_mut().filter(|memory| fits && !memory.is_reserved(region)) else {
+            return;
+        };
+        let is_untouched = self.table.backed_in(region) == 0 && !memory.any_swapped(region.pages());
+        if is_untouched && !memory.reserve(region) {
+            self.counts.reservations_refused += 1;
+            self.policy.refused(region);
+        }
+    }
+
+    /// Swaps a unit out: what was touched of it is written, the rest dropped.
+    fn evict(&mut self, remaps: &mut Vec<Remap>) {
+        let memory = self.memory.as_mut().expect("only a memory is full");
+        let first = memory.victim().expect("a frame was free at the start");
+        let unit = self.table.mapped(first).expect("units are backed");
+        remaps.push(Remap::Evicted(unit));
+        if unit.order > 0 {
+            self.policy.demoted(unit);
+        }
+        let mut written = 0;
+        for page in unit.pages() {
+            if self.table.unmap(page) {
+                self.policy.gone(page);
+                memory.swap_out(page);
+                written += 1;
+            }
+        }
+        let rule = self.policy.reserves();
+        memory.release(unit, rule.map(|rule| rule.order), rule.is_some_and(|rule| !rule.broken_by_gaps));
+        self.counts.swap_outs += written;
+        self.accounts.charge(Account::Swap, memory.rules.swap_cycles.saturating_mul(written));
+        self.accounts.charge(Account::Flush, self.costs.flush);
+    }
+
+    /// The frames of a unit are free.
+    pub(super) fn release(&mut self, unit: Superpage) {
+        let rule = self.policy.reserves();
+        if let Some(memory) = &mut self.memory {
+            memory.release(unit, rule.map(|rule| rule.order), rule.is_some_and(|rule| !rule.broken_by_gaps));
+        }
+    }
+
+    /// A superpage was taken apart: its frames are those of the parts.
+    pub(super) fn split(&mut self, unit: Superpage, parts: &[Superpage]) {
+        if let Some(memory) = &mut self.memory {
+            memory.split(unit, parts);
+        }
+    }
+
+    /// Frames for a superpage that is built, if there are some. `in_place`: those that its pages have.
+    pub(super) fn find_block(&mut self, block: Superpage, in_place: bool, remaps: &mut Vec<Remap>) -> bool {
+        let Some(memory) = &mut self.memory else { return true };
+        if memory.any_swapped(block.pages()) {
+            self.counts.refused_memory += 1;
+            return false;
+        }
+        let parts = self.table.units_in(block.pages());
+        let order = self.policy.reserves().map(|rule| rule.order);
+        let found = match in_place {
+            true => memory.join(block, &parts),
+            false => {
+                memory.replace(block, &parts, order)
+                    || memory.rules.compact
+                        && self.compact(block, remaps)
+                        && self.replace(block, &parts, order)
+            }
+        };
+        if !found {
+            self.counts.refused_memory += 1;
+            self.policy.refused(block);
+        }
+        found
+    }
+
+    fn replace(&mut self, block: Superpage, parts: &[Superpage], order: Option<u8>) -> bool {
+        self.memory.as_mut().is_some_and(|memory| memory.replace(block, parts, order))
+    }
+
+    /// Makes a free block for a superpage, and pays for it.
+    fn compact(&mut self, block: Superpage, remaps: &mut Vec<Remap>) -> bool {
+        let Some(memory) = &mut self.memory else { return false };
+        let Some((compaction, moved)) = memory.compact(block.order) else { return false };
+        let frames = compaction.frames_moved();
+        self.counts.compactions += 1;
+        self.counts.frames_moved += frames;
+        self.accounts.charge(Account::Compaction, memory.rules.migration_cycles.saturating_mul(frames));
+        let flushes = self.costs.flush.saturating_mul(moved.len() as u64);
+        self.accounts.charge(Account::Flush, flushes);
+        // What becomes part of the block is dropped when that is built.
+        remaps.extend(moved.into_iter().filter(|&unit| !block.holds(unit)).map(Remap::Moved));
+        true
+    }
+}

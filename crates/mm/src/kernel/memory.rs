@@ -1,0 +1,281 @@
+//! Which frames back which pages.
+//!
+//! Every superpage and every backed base page, a *unit*, owns a block of frames of its order. The pages of a
+//! reservation own its frames at their own offsets, while all of it is one block to the allocator.
+
+use crate::Superpage;
+use crate::frames::{Broken, Buddy, Compaction, Frame, Reservations};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
+
+/// How a kernel deals with its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryRules {
+    /// Whether promotions compact memory when they find no block.
+    pub compact: bool,
+    /// Cycles to move one frame for that.
+    pub migration_cycles: u64,
+    /// Cycles to write a base page to swap, or to read it back.
+    pub swap_cycles: u64,
+}
+
+impl MemoryRules {
+    /// Swap: 100 µs at 3 GHz for a page, a solid-state disk of today; chosen.
+    pub const SWAP_CYCLES: u64 = 300_000;
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Owned {
+    frame: Frame,
+    /// Its number among all units ever backed.
+    since: u64,
+    /// Whether something walked to it since the hand of the clock came by.
+    accessed: bool,
+}
+
+/// A physical memory, and whose its frames are.
+#[derive(Clone)]
+pub(super) struct Physical {
+    buddy: Buddy,
+    pub rules: MemoryRules,
+    /// By first page of a unit.
+    owned: FxHashMap<u64, Owned>,
+    /// Units by first frame, but for pages of reservations.
+    owners: FxHashMap<Frame, Superpage>,
+    reservations: Reservations<Superpage>,
+    /// No block of this order can be cleared until frames are given back or blocks split.
+    futile: Option<u32>,
+    /// First pages of units and their numbers, in the order in which the hand comes by; some are no more.
+    clock: VecDeque<(u64, u64)>,
+    next: u64,
+    swapped: BTreeSet<u64>,
+}
+
+impl Physical {
+    pub fn new(buddy: Buddy, rules: MemoryRules) -> Physical {
+        Physical {
+            buddy,
+            rules,
+            owned: FxHashMap::default(),
+            owners: FxHashMap::default(),
+            reservations: Reservations::default(),
+            futile: None,
+            clock: VecDeque::new(),
+            next: 0,
+            swapped: BTreeSet::new(),
+        }
+    }
+
+    pub fn buddy(&self) -> &Buddy {
+        &self.buddy
+    }
+
+    /// The first frame of what backs the unit that begins at a page.
+    pub fn frame_of(&self, first: u64) -> Option<Frame> {
+        self.owned.get(&first).map(|owned| owned.frame)
+    }
+
+    fn insert(&mut self, unit: Superpage, frame: Frame) {
+        self.owners.insert(frame, unit);
+        self.own(unit.first, frame);
+    }
+
+    fn own(&mut self, first: u64, frame: Frame) {
+        self.next += 1;
+        self.owned.insert(first, Owned { frame, since: self.next, accessed: false });
+        self.clock.push_back((first, self.next));
+        // What is no more goes when it is more than the rest.
+        if self.clock.len() > 64 + 2 * self.owned.len() {
+            let owned = &self.owned;
+            self.clock.retain(|(first, since)| owned.get(first).is_some_and(|of| of.since == *since));
+        }
+    }
+
+    /// Backs a unit by a free block, if there is one.
+    pub fn take(&mut self, unit: Superpage) -> bool {
+        let frame = self.buddy.allocate(unit.order.into());
+        frame.into_iter().for_each(|frame| self.insert(unit, frame));
+        frame.is_some()
+    }
+
+    /// Takes back the frames of a unit. `keeps_place`: a reservation that it is of stays.
+    pub fn release(&mut self, unit: Superpage, reserved_order: Option<u8>, keeps_place: bool) {
+        self.futile = None;
+        let Some(Owned { frame, .. }) = self.owned.get(&unit.first).copied() else { return };
+        if !self.owners.contains_key(&frame) {
+            let region = Superpage::around(unit.first, reserved_order.expect("a page of a reservation"));
+            if keeps_place {
+                self.owned.remove(&unit.first);
+                self.reservations.depopulate(&mut self.buddy, region, unit.first - region.first);
+                return;
+            }
+            let broken = self.reservations.break_up(&mut self.buddy, region).expect("it is of one");
+            self.leave(&broken);
+        }
+        self.owned.remove(&unit.first);
+        self.owners.remove(&frame);
+        self.buddy.free(frame, unit.order.into());
+    }
+
+    /// Makes several units of one. They hold all of it.
+    pub fn split(&mut self, unit: Superpage, parts: &[Superpage]) {
+        self.futile = None;
+        let Owned { frame, .. } = self.owned.remove(&unit.first).expect("units own frames");
+        self.owners.remove(&frame);
+        self.buddy.split(frame, unit.order.into(), 0);
+        for &part in parts {
+            let its = Frame(frame.0 + (part.first - unit.first));
+            assert!(part.order == 0 || self.buddy.join(its, part.order.into()), "parts are blocks");
+            self.insert(part, its);
+        }
+    }
+
+    /// Makes one unit of several where they lie, if they hold all of it and lie right: contiguous and aligned.
+    pub fn join(&mut self, block: Superpage, parts: &[Superpage]) -> bool {
+        let Some(frame) = self.frame_of(block.first).filter(|frame| frame.0 % block.len() == 0) else {
+            return false;
+        };
+        let backed: u64 = parts.iter().map(|part| part.len()).sum();
+        let in_place =
+            |part: &Superpage| self.frame_of(part.first) == Some(Frame(frame.0 + (part.first - block.first)));
+        if backed < block.len() || !parts.iter().all(in_place) {
+            return false;
+        }
+        // Pages of a reservation are one block already.
+        if self.owners.contains_key(&frame) {
+            if !self.buddy.join(frame, block.order.into()) {
+                return false;
+            }
+        } else if self.reservations.get(block).is_none_or(|reservation| reservation.block().first != frame) {
+            return false;
+        } else {
+            self.reservations.take(block);
+        }
+        for part in parts {
+            self.owned.remove(&part.first);
+            self.owners.remove(&Frame(frame.0 + (part.first - block.first)));
+        }
+        self.insert(block, frame);
+        true
+    }
+
+    /// Gives a block frames of its own, and takes back those of its parts.
+    pub fn replace(&mut self, block: Superpage, parts: &[Superpage], reserved_order: Option<u8>) -> bool {
+        let Some(frame) = self.buddy.allocate(block.order.into()) else { return false };
+        parts.iter().for_each(|&part| self.release(part, reserved_order, false));
+        self.insert(block, frame);
+        true
+    }
+
+    /// Makes a free block of an order by moving what is in it. Returns what that took, and which units moved.
+    pub fn compact(&mut self, order: u8) -> Option<(Compaction, Vec<Superpage>)> {
+        let order = u32::from(order);
+        if self.futile.is_some_and(|futile| futile <= order) {
+            return None;
+        }
+        let Some(compaction) = self.buddy.compact(order) else {
+            // Nor can a larger one be: it would have one of this order in it.
+            self.futile = Some(order);
+            return None;
+        };
+        let mut moved = Vec::new();
+        for of in &compaction.moves {
+            if let Some(unit) = self.owners.remove(&of.from) {
+                self.owners.insert(of.to, unit);
+                self.owned.get_mut(&unit.first).expect("both maps have the same units").frame = of.to;
+                moved.push(unit);
+            } else if let Some(region) = self.reservations.moved(of.from, of.to) {
+                for page in region.pages() {
+                    let reservation = self.reservations.get(region).expect("it has moved");
+                    if reservation.is_populated(page - region.first) {
+                        let its = self.owned.get_mut(&page).expect("a populated page is backed");
+                        its.frame = Frame(of.to.0 + (page - region.first));
+                        moved.push(Superpage::around(page, 0));
+                    }
+                }
+            }
+        }
+        self.futile = None;
+        Some((compaction, moved))
+    }
+
+    /// Whether a region has a reservation.
+    pub fn is_reserved(&self, region: Superpage) -> bool {
+        self.reservations.get(region).is_some()
+    }
+
+    /// Reserves a block for a region, if there is one.
+    pub fn reserve(&mut self, region: Superpage) -> bool {
+        self.reservations.reserve(&mut self.buddy, region, region.order.into()).is_some()
+    }
+
+    /// Backs a page by its place in the reservation of its region, if that has one.
+    pub fn populate(&mut self, page: u64, region: Superpage) -> bool {
+        let frame = self.reservations.populate(region, page - region.first);
+        frame.into_iter().for_each(|frame| self.own(page, frame));
+        frame.is_some()
+    }
+
+    /// Breaks the reservation that was used least recently. Returns its region.
+    pub fn break_reservation(&mut self) -> Option<Superpage> {
+        let broken = self.reservations.break_least_recent(&mut self.buddy)?;
+        self.futile = None;
+        self.leave(&broken);
+        Some(broken.key)
+    }
+
+    /// The pages of a reservation that has ended own single frames.
+    fn leave(&mut self, broken: &Broken<Superpage>) {
+        for page in broken.key.pages() {
+            let frame = Frame(broken.block.first.0 + (page - broken.key.first));
+            if self.frame_of(page) == Some(frame) {
+                self.owners.insert(frame, Superpage::around(page, 0));
+            }
+        }
+    }
+
+    /// Something walked to a unit.
+    pub fn walked(&mut self, first: u64) {
+        if let Some(owned) = self.owned.get_mut(&first) {
+            owned.accessed = true;
+        }
+    }
+
+    /// First page of the unit that goes next: the first that was not walked to since the hand came by, of all in the
+    /// order in which they were backed. If all were, the hand comes round.
+    pub fn victim(&mut self) -> Option<u64> {
+        while let Some((first, since)) = self.clock.pop_front() {
+            let Some(owned) = self.owned.get_mut(&first).filter(|owned| owned.since == since) else {
+                continue;
+            };
+            if !std::mem::take(&mut owned.accessed) {
+                return Some(first);
+            }
+            self.clock.push_back((first, since));
+        }
+        None
+    }
+
+    /// Notes that a page is swapped out.
+    pub fn swap_out(&mut self, page: u64) {
+        self.swapped.insert(page);
+    }
+
+    /// Whether a page was swapped out. It no longer is.
+    pub fn swap_in(&mut self, page: u64) -> bool {
+        self.swapped.remove(&page)
+    }
+
+    /// Whether some page of a range is swapped out.
+    pub fn any_swapped(&self, pages: Range<u64>) -> bool {
+        self.swapped.range(pages).next().is_some()
+    }
+
+    /// Swapped pages of a range are no longer needed.
+    pub fn forget_swapped(&mut self, pages: Range<u64>) {
+        while let Some(page) = self.swapped.range(pages.clone()).next().copied() {
+            self.swapped.remove(&page);
+        }
+    }
+}

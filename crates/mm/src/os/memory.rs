@@ -1,0 +1,49 @@
+//! The `memory` table of a kernel: a description of physical memory, and how the kernel deals with it.
+
+use super::OsError;
+use super::keys::Keys;
+use crate::MemoryRules;
+use crate::frames::{Buddy, MemorySpec};
+use std::fmt;
+use toml::{Table, Value};
+
+/// The memory in its initial state, if the kernel has one.
+pub(super) fn memory(keys: &mut Keys) -> Result<Option<(Buddy, MemoryRules)>, OsError> {
+    let Some(mut of) = keys.table("memory", false)? else { return Ok(None) };
+    let compact = of.flag("compact", true)?;
+    let swap_cycles = of.count("swap_cycles", MemoryRules::SWAP_CYCLES, 0..=u64::MAX)?;
+    let mut table = of.rest();
+    // On the command line, a number of bytes is a number.
+    if let Some(Value::Integer(bytes)) = table.get("size") {
+        let bytes = bytes.to_string();
+        table.insert("size".to_owned(), Value::String(bytes));
+    }
+    let frame = keys.paging.base();
+    let wrong = |error: toml::de::Error| OsError::Memory(format!("os.memory: {}", error.message()));
+    let spec: MemorySpec = Value::Table(table).try_into().map_err(wrong)?;
+    let unread = |_: &str| Err("the file was not read");
+    let buddy = spec.build(frame, unread).map_err(|error| OsError::Memory(format!("os.{error}")))?;
+    if buddy.free_frames() == 0 {
+        let why = "os.memory: nothing is free at the start: choose a larger size or more free memory";
+        return Err(OsError::Memory(why.to_owned()));
+    }
+    let rules = MemoryRules { compact, migration_cycles: spec.migration_cycles(frame), swap_cycles };
+    Ok(Some((buddy, rules)))
+}
+
+/// Puts the text of the file that `memory.initial.buddyinfo` names in its place.
+pub(super) fn read_buddyinfo<E: fmt::Display>(
+    table: &mut Table,
+    read: impl FnOnce(&str) -> Result<String, E>,
+) -> Result<(), OsError> {
+    let initial = table.get_mut("memory").and_then(|memory| memory.get_mut("initial"));
+    let Some(Value::String(path)) = initial.and_then(|initial| initial.get_mut("buddyinfo")) else {
+        return Ok(());
+    };
+    // What begins so is the text itself.
+    if !path.trim_start().starts_with("Node") {
+        let wrong = |why: E| OsError::Memory(format!("os.memory: buddyinfo = \"{path}\": {why}"));
+        *path = read(path).map_err(wrong)?;
+    }
+    Ok(())
+}

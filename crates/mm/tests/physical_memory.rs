@@ -1,0 +1,263 @@
+//! Kernels on a physical memory: what they do when there is no block of frames, and that no frame is lost or owned
+//! twice.
+
+mod common;
+
+use common::{PAGE, Process};
+use pagewalk_mm::frames::{BlockState, Buddy, Frame};
+use pagewalk_mm::promotion::{
+    Asap, AsapShare, Fixed, FreeBsd, HawkEye, HawkEyeSettings, Ingens, IngensSettings, Khugepaged, Linux,
+    LinuxSettings, Policy,
+};
+use pagewalk_mm::{Account, Remap, Superpage, ThpMode};
+use pagewalk_trace::MappingKind::{Anonymous, File};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+const HUGE: u8 = 9;
+const DONTNEED: i32 = 4;
+
+fn linux(scan: Option<Khugepaged>) -> Box<dyn Policy> {
+    let mut settings = LinuxSettings::new(HUGE, ThpMode::Always);
+    settings.khugepaged = scan;
+    Box::new(Linux::new(settings).expect("possible settings"))
+}
+
+/// Of 2,048 frames, one in the middle of each huge block is someone's, but for the blocks `free`.
+fn fragmented(free: &[u64]) -> Buddy {
+    let mut memory = Buddy::new(2048, 10);
+    for block in (0..4).filter(|block| !free.contains(block)) {
+        assert!(memory.allocate_at(Frame((block << HUGE) + 256), 0));
+    }
+    memory
+}
+
+#[test]
+fn a_fault_falls_back_where_there_is_no_block() {
+    let mut p = Process::new(linux(None)).with_memory(fragmented(&[2]), true);
+    p.map(0, 2048, Anonymous);
+    [0, 600, 601].into_iter().for_each(|page| p.touch(page));
+    assert_eq!([0, 600, 601].map(|page| p.order(page)), [Some(9), Some(0), Some(0)]);
+    assert_eq!(p.kernel.frame_of(5), Some(Frame(1024 + 5)));
+    // The second fault of its block could have had no huge page anyway.
+    assert_eq!(p.kernel.counts().faults_fallen_back, 1);
+    assert_eq!(p.kernel.accounts().of(Account::Compaction), 0, "faults do not compact");
+}
+
+#[test]
+fn khugepaged_compacts_or_sleeps_longer() {
+    let scan =
+        Khugepaged { scan_sleep_millisecs: 10, instructions_per_millisecond: 1, ..Khugepaged::new(HUGE) };
+    for compact in [true, false] {
+        let mut p = Process::new(linux(Some(scan))).with_memory(fragmented(&[]), compact);
+        p.map(0, 1024, Anonymous);
+        [0, 1].into_iter().for_each(|page| p.touch(page));
+        p.wait(10);
+        let counts = *p.kernel.counts();
+        if compact {
+            assert_eq!((counts.compactions, counts.frames_moved, counts.refused_memory), (1, 1, 0));
+            assert_eq!((p.order(0), p.kernel.accounts().of(Account::Compaction)), (Some(9), 7));
+            continue;
+        }
+        assert_eq!((counts.compactions, counts.refused_memory, p.order(0)), (0, 1, Some(0)));
+        // After `alloc_sleep_millisecs` it comes by again.
+        p.wait(59_999);
+        assert_eq!(p.kernel.counts().refused_memory, 1);
+        p.wait(1);
+        assert_eq!(p.kernel.counts().refused_memory, 2);
+    }
+}
+
+#[test]
+fn ingens_looks_at_the_memory() {
+    for (memory, order) in [(Buddy::new(2048, 10), 9), (fragmented(&[]), 0)] {
+        let policy = Ingens::new(IngensSettings::new(HUGE)).expect("possible settings");
+        let mut p = Process::new(Box::new(policy)).with_memory(memory, true);
+        p.map(0, 512, Anonymous);
+        p.touch(3);
+        p.wait(100_000_000);
+        assert_eq!(p.order(3), Some(order));
+    }
+}
+
+#[test]
+fn what_compaction_moves_is_told() {
+    let mut p = Process::new(Box::new(Asap::new(2))).with_memory(Buddy::new(8, 3), true);
+    p.map(0, 16, Anonymous);
+    // Frames 0 to 6; then 0, 2, 4, 6 and 7 are free.
+    (0..7).for_each(|page| p.touch(2 * page));
+    [0, 4, 8].into_iter().for_each(|page| p.unmap(page, 1));
+    p.remaps.clear();
+    // Pages 12 and 13 are two frames; two in one block are cleared for them.
+    p.touch(13);
+    let counts = p.kernel.counts();
+    assert_eq!((counts.compactions, counts.frames_moved, counts.promotions[1]), (1, 1, 1));
+    let moved = p.remaps.iter().filter(|remap| matches!(remap, Remap::Moved(_))).count();
+    assert_eq!(moved, 1, "{:?}", p.remaps);
+    assert_eq!(p.kernel.frame_of(12).map(|frame| frame.0 % 2), Some(0));
+}
+
+#[test]
+fn reservations_are_superpages_in_place_and_break_for_want_of_frames() {
+    let mut p =
+        Process::new(Box::new(FreeBsd::new(2).expect("possible"))).with_memory(Buddy::new(8, 3), true);
+    p.map(0, 32, Anonymous);
+    (0..4).for_each(|page| p.touch(page));
+    assert_eq!((p.order(0), p.kernel.frame_of(3)), (Some(2), Some(Frame(3))));
+    assert_eq!(p.kernel.memory().map(Buddy::used_frames), Some(4));
+    p.touch(8);
+    assert_eq!((p.kernel.frame_of(8), p.kernel.memory().map(Buddy::used_frames)), (Some(Frame(4)), Some(8)));
+    // No block is left: page 12 gets none, and the reservation of page 8 is broken for it.
+    p.touch(12);
+    let counts = p.kernel.counts();
+    assert_eq!((counts.reservations_refused, counts.reservations_broken), (1, 1));
+    assert_eq!(p.kernel.frame_of(12), Some(Frame(5)));
+    // What was reserved no longer is no superpage when it is full.
+    (9..11).for_each(|page| p.touch(page));
+    assert_eq!(p.kernel.counts().swap_outs, 0);
+    p.touch(11);
+    assert_eq!((p.order(11), p.kernel.counts().swap_outs), (Some(0), 4), "the superpage was backed first");
+    assert_eq!(p.remaps.last(), Some(&Remap::Evicted(Superpage { first: 0, order: 2 })));
+    p.touch(0);
+    assert_eq!((p.kernel.counts().swap_ins, p.kernel.accounts().of(Account::Swap)), (1, 5 * 11));
+}
+
+#[test]
+fn walks_save_pages_from_the_clock() {
+    let mut p = Process::new(Box::new(Fixed { order: 0 })).with_memory(Buddy::new(3, 3), true);
+    p.map(0, 8, Anonymous);
+    [0, 1, 2].into_iter().for_each(|page| p.touch(page));
+    p.kernel.walked(0);
+    p.touch(3);
+    assert_eq!([0, 1, 2, 3].map(|page| p.order(page)), [Some(0), None, Some(0), Some(0)]);
+    p.touch(1);
+    assert_eq!([0, 1, 2, 3].map(|page| p.order(page)), [Some(0), Some(0), None, Some(0)]);
+    let counts = p.kernel.counts();
+    assert_eq!((counts.faults, counts.swap_outs, counts.swap_ins), (5, 2, 1));
+}
+
+fn policy(number: u8) -> Box<dyn Policy> {
+    let scan = Khugepaged { scan_sleep_millisecs: 3, instructions_per_millisecond: 1, ..Khugepaged::new(3) };
+    let mut settings = LinuxSettings::new(3, ThpMode::Always);
+    settings.khugepaged = Some(scan);
+    let millisecond = 1;
+    match number {
+        0 => Box::new(Asap::new(3)),
+        1 => Box::new(AsapShare { order: 2, pages: 2 }),
+        2 => Box::new(Fixed { order: 2 }),
+        3 => Box::new(FreeBsd::new(2).expect("possible")),
+        4 => {
+            let mut policy = FreeBsd::new(3).expect("possible");
+            policy.broken_by_gaps = false;
+            Box::new(policy)
+        }
+        5 => Box::new(Linux::new(settings).expect("possible")),
+        6 => {
+            let usual = IngensSettings::new(3);
+            let settings = IngensSettings {
+                utilisation: 0.5,
+                promote_sleep_millisecs: 3,
+                instructions_per_millisecond: millisecond,
+                ..usual
+            };
+            Box::new(Ingens::new(settings).expect("possible"))
+        }
+        _ => {
+            let settings = HawkEyeSettings {
+                sample_millisecs: 4,
+                window_millisecs: 2,
+                promote_sleep_millisecs: 3,
+                memory: Some(20 * PAGE),
+                wasted_pages: 1,
+                instructions_per_millisecond: millisecond,
+                ..HawkEyeSettings::new(3)
+            };
+            Box::new(HawkEye::new(settings).expect("possible"))
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Map(u64, u64, bool),
+    Unmap(u64, u64),
+    Protect(u64, u64, bool),
+    Discard(u64, u64),
+    Touch(u64),
+    Walk(u64),
+    Wait(u64),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let page = 0..64u64;
+    prop_oneof![
+        2 => (page.clone(), 1..40u64, any::<bool>()).prop_map(|(first, pages, file)| Op::Map(first, pages, file)),
+        1 => (page.clone(), 1..20u64).prop_map(|(first, pages)| Op::Unmap(first, pages)),
+        1 => (page.clone(), 1..20u64, any::<bool>()).prop_map(|(first, pages, write)| Op::Protect(first, pages, write)),
+        1 => (page.clone(), 1..20u64).prop_map(|(first, pages)| Op::Discard(first, pages)),
+        20 => page.clone().prop_map(Op::Touch),
+        5 => page.prop_map(Op::Walk),
+        2 => (0..5u64).prop_map(Op::Wait),
+    ]
+}
+
+/// Every backed page has a frame of its own, a unit's frames lie in one block, and what was others' still is.
+fn check(p: &Process, others: &[u64], reserves: bool) {
+    let memory = p.kernel.memory().expect("it has one");
+    let mut owned: BTreeSet<u64> = others.iter().copied().collect();
+    for unit in p.units(0, 128) {
+        let first = p.kernel.frame_of(unit.first).expect("a backed page has a frame");
+        assert_eq!(first.0 % unit.len(), 0, "{unit:?} is not aligned");
+        for (page, frame) in unit.pages().zip(first.0..) {
+            assert_eq!(p.kernel.frame_of(page), Some(Frame(frame)));
+            assert!(owned.insert(frame), "frame {frame} is owned twice");
+        }
+        let (block, state) = memory.block_of(first).expect("it exists");
+        assert!(state == BlockState::Movable && block.order >= u32::from(unit.order), "{unit:?}: {block:?}");
+    }
+    assert!(reserves || memory.used_frames() == owned.len() as u64, "frames are lost");
+    let (mut frames, mut free) = (0, 0);
+    for (block, state) in memory.blocks() {
+        frames += block.frames();
+        free += if state == BlockState::Free { block.frames() } else { 0 };
+    }
+    assert_eq!((frames, free), (memory.frames(), memory.free_frames()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_frame_is_lost_or_owned_twice(
+        number in 0..8u8,
+        frames in 4..80u64,
+        others in 0..4u64,
+        compact in any::<bool>(),
+        ops in prop::collection::vec(op(), 1..200),
+    ) {
+        let mut memory = Buddy::new(frames, 4);
+        // Pinned, so that they stay where they are.
+        let others: Vec<u64> = (0..others).map(|n| n * 7 % frames).collect::<BTreeSet<u64>>().into_iter().collect();
+        let others = &others[..others.len().min(frames as usize - 1)];
+        for &frame in others {
+            prop_assert!(memory.allocate_at(Frame(frame), 0));
+            memory.pin(Frame(frame), 0);
+        }
+        let mut p = Process::new(policy(number)).with_memory(memory, compact);
+        for op in ops {
+            match op {
+                Op::Map(first, pages, file) => p.map(first, pages, if file { File } else { Anonymous }),
+                Op::Unmap(first, pages) => p.unmap(first, pages),
+                Op::Protect(first, pages, write) => p.protect(first, pages, write),
+                Op::Discard(first, pages) => p.advise(first, pages, DONTNEED),
+                Op::Touch(page) => p.touch(page),
+                Op::Walk(page) => p.kernel.walked(page),
+                Op::Wait(time) => p.wait(time),
+            }
+            check(&p, others, matches!(number, 3 | 4));
+        }
+        p.kernel.gone(0..128, &p.space, &mut p.remaps);
+        let used = p.kernel.memory().map(Buddy::used_frames);
+        prop_assert_eq!(used, Some(others.len() as u64), "all is given back");
+    }
+}

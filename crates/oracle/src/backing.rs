@@ -1,0 +1,153 @@
+//! Which frame backs each page, with everything looked for in lists.
+
+use crate::frames::Frames;
+use crate::watching::Block;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A physical memory and whose its frames are.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// The allocator.
+    pub frames: Frames,
+    /// The frame of each backed base page.
+    pub frame: BTreeMap<u64, u64>,
+    /// Units in the order in which they were backed, or passed over.
+    pub clock: Vec<Block>,
+    /// Those that something walked to since they were passed over.
+    pub accessed: BTreeSet<Block>,
+    /// Base pages swapped out.
+    pub swapped: BTreeSet<u64>,
+    /// Whether blocks are cleared for promotions.
+    pub compacts: bool,
+    /// Faults that got less than they could have had.
+    pub fallen_back: u64,
+    /// Promotions without frames.
+    pub refused: u64,
+    /// Blocks cleared.
+    pub compactions: u64,
+    /// Frames moved for that.
+    pub moved: u64,
+    /// Pages swapped out and in.
+    pub swaps: [u64; 2],
+}
+
+fn pages((first, order): Block) -> std::ops::Range<u64> {
+    first..first + (1 << order)
+}
+
+impl Memory {
+    /// Nothing backed.
+    pub fn new(frames: Frames, compacts: bool) -> Memory {
+        Memory {
+            frames,
+            frame: BTreeMap::new(),
+            clock: Vec::new(),
+            accessed: BTreeSet::new(),
+            swapped: BTreeSet::new(),
+            compacts,
+            fallen_back: 0,
+            refused: 0,
+            compactions: 0,
+            moved: 0,
+            swaps: [0; 2],
+        }
+    }
+
+    fn own(&mut self, unit: Block, frame: u64) {
+        for (page, frame) in pages(unit).zip(frame..) {
+            assert_eq!(self.frame.insert(page, frame), None, "backed twice");
+        }
+        self.clock.push(unit);
+    }
+
+    /// Backs a unit, if there is a block.
+    pub fn take(&mut self, unit: Block) -> bool {
+        let frame = self.frames.allocate(unit.1.into());
+        frame.into_iter().for_each(|frame| self.own(unit, frame));
+        frame.is_some()
+    }
+
+    fn forget(&mut self, unit: Block) -> u64 {
+        let frame = self.frame[&unit.0];
+        for (page, frame) in pages(unit).zip(frame..) {
+            assert_eq!(self.frame.remove(&page), Some(frame), "units lie in one block");
+        }
+        self.clock.retain(|&other| other != unit);
+        self.accessed.remove(&unit);
+        frame
+    }
+
+    /// Takes a unit's frames back.
+    pub fn release(&mut self, unit: Block) {
+        let frame = self.forget(unit);
+        self.frames.free((frame, unit.1.into()));
+    }
+
+    /// Makes parts of a unit.
+    pub fn split(&mut self, unit: Block, parts: &[Block]) {
+        let frame = self.forget(unit);
+        self.frames.split((frame, unit.1.into()), 0);
+        for &part in parts {
+            let its = frame + (part.0 - unit.0);
+            assert!(self.frames.join((its, part.1.into())));
+            self.own(part, its);
+        }
+    }
+
+    /// A block for a superpage whose parts are backed now; what moved for that, but for parts of it.
+    pub fn replace(&mut self, block: Block, parts: &[Block]) -> Option<Vec<Block>> {
+        let order = block.1.into();
+        let is_whole = !pages(block).any(|page| self.swapped.contains(&page));
+        let mut moved = Vec::new();
+        let mut frame = if is_whole { self.frames.allocate(order) } else { None };
+        if is_whole
+            && frame.is_none()
+            && self.compacts
+            && let Some((_, moves)) = self.frames.compact(order)
+        {
+            self.compactions += 1;
+            for (from, to, of) in moves {
+                self.moved += 1 << of;
+                let inside = |&(_, frame): &(&u64, &u64)| (from..from + (1 << of)).contains(frame);
+                let its: Vec<u64> = self.frame.iter().filter(inside).map(|(&page, _)| page).collect();
+                its.iter().for_each(|page| *self.frame.get_mut(page).unwrap() -= from);
+                its.iter().for_each(|page| *self.frame.get_mut(page).unwrap() += to);
+                moved.extend(its.first().map(|&page| (page, of as u8)));
+            }
+            frame = self.frames.allocate(order);
+        }
+        let Some(frame) = frame else {
+            self.refused += 1;
+            return None;
+        };
+        parts.iter().for_each(|&part| self.release(part));
+        self.own(block, frame);
+        moved.retain(|&(first, _)| !pages(block).contains(&first));
+        Some(moved)
+    }
+
+    /// The unit that is swapped out next.
+    pub fn victim(&mut self) -> Block {
+        loop {
+            let unit = self.clock.remove(0);
+            self.clock.push(unit);
+            if !self.accessed.remove(&unit) {
+                return unit;
+            }
+        }
+    }
+
+    /// Checks that nobody else owns what backs pages, and that all else is free or was never this process's.
+    pub fn check(&self, others: u64) {
+        let owned: BTreeSet<u64> = self.frame.values().copied().collect();
+        assert_eq!(owned.len(), self.frame.len(), "owned twice");
+        let used: u64 = self
+            .frames
+            .blocks()
+            .iter()
+            .filter(|(_, state)| state.is_some())
+            .map(|(block, _)| 1 << block.1)
+            .sum();
+        assert_eq!(used, self.frame.len() as u64 + others, "frames lost");
+    }
+}
