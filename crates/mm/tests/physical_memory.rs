@@ -6,8 +6,8 @@ mod common;
 use common::{PAGE, Process};
 use pagewalk_mm::frames::{BlockState, Buddy, Frame};
 use pagewalk_mm::promotion::{
-    Asap, AsapShare, Fixed, FreeBsd, HawkEye, HawkEyeSettings, Ingens, IngensSettings, Khugepaged, Linux,
-    LinuxSettings, Policy,
+    Asap, AsapShare, Eager, EagerSettings, Fixed, FreeBsd, HawkEye, HawkEyeSettings, Ingens, IngensSettings,
+    Khugepaged, Linux, LinuxSettings, Policy,
 };
 use pagewalk_mm::{Account, Remap, Superpage, ThpMode};
 use pagewalk_trace::MappingKind::{Anonymous, File};
@@ -136,6 +136,41 @@ fn walks_save_pages_from_the_clock() {
     assert_eq!((counts.faults, counts.swap_outs, counts.swap_ins), (5, 2, 1));
 }
 
+#[test]
+fn eager_paging_backs_areas_by_the_largest_blocks() {
+    let eager = |limit| {
+        let usual = EagerSettings::new(HUGE);
+        Eager::new(EagerSettings { fragmentation_limit: limit, ..usual }).expect("possible settings")
+    };
+    let mut p = Process::new(Box::new(eager(0.5))).with_memory(Buddy::new(4096, 12), true);
+    // 1,024 and 8 pages: the large block lies aligned, as the area does.
+    p.map(512, 1032, Anonymous);
+    let unit = |first, order| Superpage { first, order };
+    assert_eq!(p.units(512, 1032), [unit(512, 9), unit(1024, 9), unit(1536, 3)]);
+    assert_eq!([512, 1536].map(|page| p.kernel.frame_of(page)), [Some(Frame(0)), Some(Frame(1024))]);
+    let counts = *p.kernel.counts();
+    assert_eq!((counts.eager_areas, counts.eager_runs, counts.eager_bytes), (1, 1, 1032 * PAGE));
+    p.touch(700);
+    assert_eq!((p.kernel.counts().faults, p.kernel.accounts().of(Account::Zero)), (0, 1032 * 4 * 100));
+    // The area begins 8 pages after a huge page, its frames where one begins: pages of 8 at most lie aligned in both.
+    p.map(4096 + 8, 512, Anonymous);
+    assert!(p.units(4096, 1024).iter().all(|unit| unit.order == 3), "{:?}", p.units(4096, 1024));
+    // Files, small requests and more than is free are left to demand.
+    p.map(10_000, 512, File);
+    p.map(11_000, 7, Anonymous);
+    assert_eq!(p.kernel.counts().eager_left, 0);
+    p.map(20_000, 4096, Anonymous);
+    assert_eq!((p.kernel.counts().eager_areas, p.kernel.counts().eager_left), (2, 1));
+    p.touch(20_000);
+    assert_eq!((p.order(20_000), p.order(20_001)), (Some(0), None));
+    // All of it is in blocks smaller than a huge page.
+    for (limit, areas) in [(0.5, 0), (1.0, 1)] {
+        let mut p = Process::new(Box::new(eager(limit))).with_memory(fragmented(&[]), true);
+        p.map(0, 512, Anonymous);
+        assert_eq!((p.kernel.counts().eager_areas, p.kernel.counts().eager_left), (areas, 1 - areas));
+    }
+}
+
 fn policy(number: u8) -> Box<dyn Policy> {
     let scan = Khugepaged { scan_sleep_millisecs: 3, instructions_per_millisecond: 1, ..Khugepaged::new(3) };
     let mut settings = LinuxSettings::new(3, ThpMode::Always);
@@ -161,6 +196,10 @@ fn policy(number: u8) -> Box<dyn Policy> {
                 ..usual
             };
             Box::new(Ingens::new(settings).expect("possible"))
+        }
+        7 => {
+            let settings = EagerSettings { least_pages: 1, ..EagerSettings::new(3) };
+            Box::new(Eager::new(settings).expect("possible"))
         }
         _ => {
             let settings = HawkEyeSettings {
@@ -229,7 +268,7 @@ proptest! {
 
     #[test]
     fn no_frame_is_lost_or_owned_twice(
-        number in 0..8u8,
+        number in 0..9u8,
         frames in 4..80u64,
         others in 0..4u64,
         compact in any::<bool>(),

@@ -29,6 +29,8 @@ pub struct Memory {
     pub moved: u64,
     /// Pages swapped out and in.
     pub swaps: [u64; 2],
+    /// Requests backed when they were mapped, base pages and runs of frames of them, and requests left to demand.
+    pub eager: [u64; 4],
 }
 
 fn pages((first, order): Block) -> std::ops::Range<u64> {
@@ -50,6 +52,7 @@ impl Memory {
             compactions: 0,
             moved: 0,
             swaps: [0; 2],
+            eager: [0; 4],
         }
     }
 
@@ -124,6 +127,42 @@ impl Memory {
         self.own(block, frame);
         moved.retain(|&(first, _)| !pages(block).contains(&first));
         Some(moved)
+    }
+
+    /// Backs a range of pages by the largest blocks, in units of `orders`, if enough is free and not more than
+    /// `limit` of it in blocks smaller than `huge`. Returns the units and how many runs of frames they take.
+    pub fn take_eager(
+        &mut self,
+        range: std::ops::Range<u64>,
+        orders: u32,
+        huge: u8,
+        limit: f64,
+    ) -> Option<(Vec<Block>, u64)> {
+        if self.frames.unusable_index(huge.into()) > limit {
+            return None;
+        }
+        let blocks = self.frames.allocate_eager(range.end - range.start)?;
+        let (mut units, mut at) = (Vec::new(), range.start);
+        for &(first, order) in &blocks {
+            self.frames.split((first, order), 0);
+            let end = at + (1 << order);
+            let frame_of = |page: u64| first + (page + (1 << order) - end);
+            while at < end {
+                let aligned = |unit: &u8| at % (1 << unit) == 0 && frame_of(at) % (1 << unit) == 0;
+                let unit = (0..14)
+                    .rev()
+                    .filter(aligned)
+                    .filter(|&unit| (orders | 1) >> unit & 1 == 1)
+                    .find(|&unit| at + (1 << unit) <= end)
+                    .unwrap();
+                assert!(self.frames.join((frame_of(at), unit.into()),));
+                self.own((at, unit), frame_of(at));
+                units.push((at, unit));
+                at += 1 << unit;
+            }
+        }
+        let runs = blocks.windows(2).filter(|pair| pair[0].0 + (1 << pair[0].1) != pair[1].0).count() as u64;
+        Some((units, runs + 1))
     }
 
     /// The unit that is swapped out next.

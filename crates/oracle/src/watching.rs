@@ -16,6 +16,17 @@ pub enum Policy {
     Asap(u8),
     /// Blocks of this order of which so many pages have been touched.
     Share(u8, u64),
+    /// Areas when they are mapped.
+    Eager {
+        /// Orders of superpages: a bit each.
+        orders: u32,
+        /// The order of the blocks that fragmentation is measured by.
+        huge: u8,
+        /// Base pages of the smallest request.
+        least: u64,
+        /// The largest share of free memory in smaller blocks.
+        limit: f64,
+    },
     /// Blocks whose charges reach a threshold; with a second kind of charge if there are thresholds for it.
     Charged {
         /// The largest order.
@@ -194,6 +205,32 @@ impl Promoting {
         (page, 0)
     }
 
+    /// Private memory was mapped.
+    pub fn map(&mut self, range: std::ops::Range<u64>) {
+        let (&Policy::Eager { orders, huge, least, limit }, Some(memory)) = (&self.policy, &mut self.memory)
+        else {
+            return;
+        };
+        let wanted = range.end - range.start;
+        if wanted < least {
+            return;
+        }
+        let mut all = range.clone();
+        let is_new = all.all(|page| !self.backed.contains_key(&page) && !memory.swapped.contains(&page));
+        let taken = if is_new { memory.take_eager(range, orders, huge, limit) } else { None };
+        match taken {
+            None => memory.eager[3] += 1,
+            Some((units, runs)) => {
+                memory.eager[0] += 1;
+                memory.eager[1] += wanted;
+                memory.eager[2] += runs;
+                for unit in units {
+                    pages(unit).for_each(|page| _ = self.backed.insert(page, unit.1));
+                }
+            }
+        }
+    }
+
     /// Some walk was to a page.
     pub fn walked(&mut self, page: u64) {
         let unit = self.unit(page);
@@ -320,6 +357,7 @@ impl Promoting {
                 order == 0
                     || match self.policy {
                         Policy::Fixed(only) | Policy::Share(only, _) => order == only,
+                        Policy::Eager { orders, .. } => orders >> order & 1 == 1,
                         _ => true,
                     }
             };

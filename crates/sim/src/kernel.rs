@@ -129,6 +129,16 @@ impl<O: WalkObserver> Pass<O> {
         }
     }
 
+    /// Bytes were added to the address space.
+    pub(crate) fn map(&mut self, bytes: Range<u64>) {
+        let base = self.store.paging.base();
+        let pages = bytes.start.div_ceil(base.bytes())..bytes.end >> base.shift();
+        for design in bits(self.kernels & self.active) {
+            let remaps = self.designs[design].os_mapped(&self.space, pages.clone());
+            self.remap(design, remaps, None, &[]);
+        }
+    }
+
     fn remap(&mut self, design: usize, remaps: Vec<Remap>, fill: Option<(usize, Kind)>, ahead: &[Ref]) {
         if remaps.iter().any(|remap| !matches!(remap, Remap::Mapped(_))) {
             self.disturbed = true;

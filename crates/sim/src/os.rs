@@ -246,6 +246,14 @@ impl Design {
         remaps
     }
 
+    /// Pages were added to the address space: what the kernel maps at once.
+    pub fn os_mapped(&mut self, space: &AddressSpace, pages: Range<u64>) -> Vec<Remap> {
+        let Some(os) = self.os.as_mut().filter(|os| os.kernel.backs_areas()) else { return Vec::new() };
+        let mut remaps = std::mem::take(&mut os.remaps);
+        os.kernel.mapped(pages, space, &mut remaps);
+        remaps
+    }
+
     /// The program has advised on a range of pages: what the kernel remaps for that.
     pub fn os_advised(
         &mut self,

@@ -426,6 +426,20 @@ impl<O: WalkObserver> Pass<O> {
     }
 }
 
+/// The bytes that an event adds to the address space.
+fn added(event: &Event) -> Option<std::ops::Range<u64>> {
+    let (start, end) = match event {
+        Event::Map(mapping) => (mapping.start.0, mapping.start.0.saturating_add(mapping.bytes)),
+        Event::Break { old_end, new_end } => (old_end.0, new_end.0),
+        Event::Remap { old_start, old_bytes, new_start, new_bytes } => {
+            let kept = if old_start == new_start { *old_bytes } else { 0 };
+            (new_start.0.saturating_add(kept), new_start.0.saturating_add(*new_bytes))
+        }
+        _ => return None,
+    };
+    (start < end).then_some(start..end)
+}
+
 impl<O: WalkObserver> Analysis for Pass<O> {
     fn on_batch(&mut self, batch: &Batch<'_>) {
         if self.cores.all.len() > 1 {
@@ -444,6 +458,11 @@ impl<O: WalkObserver> Analysis for Pass<O> {
         self.changes = changes;
         if let (Event::Advise { start, bytes, advice }, true) = (event, self.kernels != 0) {
             self.advise(*start, *bytes, *advice);
+        }
+        if self.kernels != 0
+            && let Some(bytes) = added(event)
+        {
+            self.map(bytes);
         }
     }
 }

@@ -10,7 +10,9 @@ mod random;
 mod slow;
 
 use pagewalk_mm::frames::{Buddy, Frame};
-use pagewalk_mm::promotion::{ApproxOnline, Asap, AsapShare, Break, Fixed, Limits, Online, Policy, Throttle};
+use pagewalk_mm::promotion::{
+    ApproxOnline, Asap, AsapShare, Break, Eager, EagerSettings, Fixed, Limits, Online, Policy, Throttle,
+};
 use pagewalk_mm::{Account, Kernel, KernelCosts, MemoryRules};
 use pagewalk_oracle::Frames;
 use pagewalk_oracle::backing::Memory;
@@ -81,7 +83,7 @@ fn entries(machine: &MachineSpec) -> Vec<u64> {
 }
 
 /// A policy and its slow twin, with thresholds that random streams reach.
-fn policies(random: &mut Random, radix: bool) -> (Box<dyn Policy>, watching::Policy) {
+fn policies(random: &mut Random, radix: bool, with_memory: bool) -> (Box<dyn Policy>, watching::Policy) {
     let miss_cycles = random.of(&[300, 1000, 4000]);
     let prices = Break { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles };
     let top = if radix { 9 } else { 1 + random.below(u64::from(TOP)) as u8 };
@@ -90,6 +92,14 @@ fn policies(random: &mut Random, radix: bool) -> (Box<dyn Policy>, watching::Pol
             .map(|order| ((3000.0 * f64::from(4u32 << order) / miss_cycles as f64) * share).ceil() as u64)
             .collect()
     };
+    if with_memory && random.below(5) == 0 {
+        let huge = if radix { 9 } else { TOP };
+        let orders = if radix { random.of(&[0, 1 << 9]) } else { random.below(1 << TOP) as u32 * 2 };
+        let (least_pages, limit) = (1 + random.below(8), random.of(&[0.1, 0.5, 1.0]));
+        let settings = EagerSettings { orders, huge, least_pages, fragmentation_limit: limit };
+        let policy = Eager::new(settings).expect("possible settings");
+        return (Box::new(policy), watching::Policy::Eager { orders, huge, least: least_pages, limit });
+    }
     match random.below(6) {
         kind if radix && kind > 0 => {
             let pages = 1 + random.below(20);
@@ -149,7 +159,7 @@ fn check(seed: u64, with_memory: bool) {
     for index in 0..3 {
         let radix = random.below(4) == 0;
         let machine = machine(&mut random, index, radix);
-        let (mut policy, slow) = policies(&mut random, radix);
+        let (mut policy, slow) = policies(&mut random, radix, with_memory);
         let mut throttle = None;
         if random.below(3) == 0 {
             let limits = Limits {
@@ -210,6 +220,8 @@ fn check(seed: u64, with_memory: bool) {
         let [outs, ins] = memory.swaps;
         let expected = [memory.fallen_back, memory.refused, memory.compactions, memory.moved, outs, ins];
         assert_eq!(counts, expected, "frames of {} (seed {seed})", fast.name);
+        let eager = [of.eager_areas, of.eager_bytes / 4096, of.eager_runs, of.eager_left];
+        assert_eq!(eager, memory.eager, "areas of {} (seed {seed})", fast.name);
         let spent = [Account::Compaction, Account::Swap].map(|account| accounts.of(account));
         assert_eq!(spent, [7 * memory.moved, 11 * (outs + ins)], "cycles of {} (seed {seed})", fast.name);
     }

@@ -3,8 +3,9 @@
 use super::memory::Physical;
 use super::{Account, Kernel, MemoryTotals, Remap};
 use crate::frames::{Buddy, Frame};
-use crate::promotion::Reserve;
+use crate::promotion::{AtMap, Reserve};
 use crate::{AddressSpace, MemoryRules, Superpage};
+use std::ops::Range;
 
 impl Kernel {
     /// The same kernel on a physical memory, of which at least one frame is free. Without one, frames never run out.
@@ -50,6 +51,42 @@ impl Kernel {
 
     pub(super) fn is_partly_swapped(&self, block: Superpage) -> bool {
         self.memory.as_ref().is_some_and(|memory| memory.any_swapped(block.pages()))
+    }
+
+    /// Whether [`Kernel::mapped`] is to be called.
+    pub fn backs_areas(&self) -> bool {
+        self.memory.is_some() && self.policy.backs_areas()
+    }
+
+    /// Pages were added to an area of memory, and `space` knows it already.
+    pub fn mapped(&mut self, pages: Range<u64>, space: &AddressSpace, remaps: &mut Vec<Remap>) {
+        let area = self.area(Superpage::around(pages.start, 0), space);
+        let (Some(area), Some(memory), false) = (area, &mut self.memory, pages.is_empty()) else { return };
+        self.policy.sees(memory.buddy());
+        let at_map = self.policy.at_map(area, pages.end - pages.start);
+        if at_map == AtMap::OnDemand {
+            return;
+        }
+        let orders = self.policy.orders() | 1;
+        // Programs whose recording misses a mapping may have touched some of it before.
+        let is_new = self.table.units_in(pages.clone()).is_empty() && !memory.any_swapped(pages.clone());
+        let is_whole = at_map == AtMap::Whole && is_new;
+        let taken = if is_whole { memory.take_eager(pages.clone(), orders) } else { None };
+        let Some((units, runs)) = taken else {
+            self.counts.eager_left += 1;
+            return;
+        };
+        for &unit in &units {
+            self.table.map(unit);
+            remaps.extend((unit.order > 0).then_some(Remap::Mapped(unit)));
+        }
+        let (pages, units) = (pages.end - pages.start, units.len() as u64);
+        self.counts.eager_areas += 1;
+        self.counts.eager_bytes += pages << self.base.shift();
+        self.counts.eager_runs += runs;
+        self.accounts.charge(Account::Map, self.costs.map.saturating_mul(units));
+        self.accounts.charge(Account::Zero, self.cycles(self.costs.zero_per_kib, pages));
+        self.note_peaks();
     }
 
     /// Frames for the first of `blocks` that there are some for. The last one is the base page.

@@ -67,6 +67,15 @@ pub struct KernelCounts {
     pub reservations_refused: u64,
     /// Reservations broken for want of frames.
     pub reservations_broken: u64,
+    /// Requests of memory that were backed as a whole when they were mapped.
+    pub eager_areas: u64,
+    /// Bytes of them.
+    pub eager_bytes: u64,
+    /// Runs of adjacent frames that they took.
+    pub eager_runs: u64,
+    /// Requests that were left to demand, as memory was fragmented or had not enough free, or
+    /// some of them were touched already.
+    pub eager_left: u64,
     /// Base pages written to swap. What the program has never touched is dropped instead.
     pub swap_outs: u64,
     /// Base pages read back.

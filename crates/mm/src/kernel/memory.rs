@@ -3,6 +3,7 @@
 //! Every superpage and every backed base page, a *unit*, owns a block of frames of its order. The pages of a
 //! reservation own its frames at their own offsets, while all of it is one block to the allocator.
 
+use super::ORDERS;
 use crate::Superpage;
 use crate::frames::{Broken, Buddy, Compaction, Frame, Reservations};
 use rustc_hash::FxHashMap;
@@ -97,6 +98,34 @@ impl Physical {
         let frame = self.buddy.allocate(unit.order.into());
         frame.into_iter().for_each(|frame| self.insert(unit, frame));
         frame.is_some()
+    }
+
+    /// Backs a range of pages by the largest free blocks, if enough is free: units of `orders`, a bit each, as large as
+    /// they lie aligned. Returns them, and how many runs of adjacent frames they take.
+    pub fn take_eager(&mut self, pages: Range<u64>, orders: u32) -> Option<(Vec<Superpage>, u64)> {
+        let blocks = self.buddy.allocate_eager(pages.end - pages.start)?;
+        let (mut units, mut runs, mut next) = (Vec::new(), 0, None);
+        let mut page = pages.start;
+        for block in blocks {
+            runs += u64::from(next != Some(block.first.0));
+            next = Some(block.first.0 + block.frames());
+            self.buddy.split(block.first, block.order, 0);
+            let (mut frame, end) = (block.first.0, block.first.0 + block.frames());
+            while frame < end {
+                let fits = |order: &u8| {
+                    orders >> order & 1 == 1
+                        && (page | frame).is_multiple_of(1 << order)
+                        && frame + (1 << order) <= end
+                };
+                let order = (0..ORDERS as u8).rev().find(fits).unwrap_or(0);
+                let unit = Superpage { first: page, order };
+                assert!(order == 0 || self.buddy.join(Frame(frame), order.into()), "it was one block");
+                self.insert(unit, Frame(frame));
+                units.push(unit);
+                (page, frame) = (page + unit.len(), frame + unit.len());
+            }
+        }
+        Some((units, runs))
     }
 
     /// Takes back the frames of a unit. `keeps_place`: a reservation that it is of stays.

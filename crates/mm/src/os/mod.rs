@@ -120,6 +120,10 @@ impl OsSpec {
         let costs = costs(&mut keys, entry)?;
         let memory = memory::memory(&mut keys)?;
         keys.finish()?;
+        if policy.backs_areas() && memory.is_none() {
+            let why = format!("os.memory: `{name}` backs areas when they are mapped: give memory.size");
+            return Err(OsError::Memory(why));
+        }
         let kernel = Kernel::new(paging.base(), policy, costs);
         Ok(match memory {
             Some((memory, rules)) => kernel.with_memory(memory, rules),
@@ -174,7 +178,8 @@ mod tests {
     #[test]
     fn every_policy_is_made_with_its_defaults() {
         for (name, _) in OsSpec::policies() {
-            OsSpec::from_text(name)
+            let memory = if name == "eager" { ":memory.size=1G" } else { "" };
+            OsSpec::from_text(&format!("{name}{memory}"))
                 .unwrap()
                 .kernel(Paging::FOUR_KIB, u32::MAX)
                 .unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -234,6 +239,7 @@ mod tests {
             small.to_string(),
             "os.max_page is too small: expected a superpage that the TLBs hold: they hold 4K"
         );
+        assert_eq!(refusal("eager"), "os.memory: `eager` backs areas when they are mapped: give memory.size");
         assert_eq!(refusal("linux:memory=true"), "os.memory: missing field `size`");
         assert!(
             refusal("linux:memory.sise=1G")

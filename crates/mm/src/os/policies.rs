@@ -2,9 +2,10 @@
 
 use super::OsError;
 use super::keys::Keys;
+use crate::promotion::up_to;
 use crate::promotion::{
-    ApproxOnline, Asap, AsapShare, Break, Fixed, FreeBsd, HawkEye, HawkEyeSettings, Ingens, IngensSettings,
-    Khugepaged, Limits, Linux, LinuxSettings, Online, Policy, SizeMode, Throttle,
+    ApproxOnline, Asap, AsapShare, Break, Eager, EagerSettings, Fixed, FreeBsd, HawkEye, HawkEyeSettings,
+    Ingens, IngensSettings, Khugepaged, Limits, Linux, LinuxSettings, Online, Policy, SizeMode, Throttle,
 };
 use crate::{KernelCosts, ThpMode};
 use pagewalk_units::PageSize;
@@ -36,6 +37,7 @@ pub(super) const POLICIES: &[Entry] = &[
     Entry { name: "linux", title: "THP at faults, khugepaged, mTHP", costs: TODAY, make: linux },
     Entry { name: "freebsd", title: "reservations (Navarro et al. 2002)", costs: TODAY, make: freebsd },
     Entry { name: "ingens", title: "by utilisation (Kwon et al. 2016)", costs: TODAY, make: ingens },
+    Entry { name: "eager", title: "areas when they are mapped (Karakostas 2016)", costs: TODAY, make: eager },
     Entry { name: "hawkeye", title: "by access coverage (Panwar et al. 2019)", costs: TODAY, make: hawkeye },
 ];
 
@@ -166,6 +168,20 @@ fn ingens(keys: &mut Keys) -> Made {
         ..usual
     };
     Ok(Box::new(Ingens::new(settings).map_err(|error| OsError::Policy(error.to_string()))?))
+}
+
+fn eager(keys: &mut Keys) -> Made {
+    let huge = huge(keys);
+    let usual = EagerSettings::new(huge);
+    let size =
+        PageSize::from_shift(keys.paging.huge().shift()).map_or_else(String::new, |size| size.to_string());
+    let settings = EagerSettings {
+        orders: keys.held & up_to(keys.order("max_page", &size, 0)?),
+        least_pages: keys.count("least_pages", usual.least_pages, 0..=u64::MAX)?,
+        fragmentation_limit: keys.number("fragmentation_limit", usual.fragmentation_limit, 0.0..=1.0)?,
+        ..usual
+    };
+    Ok(Box::new(Eager::new(settings).map_err(|error| OsError::Policy(error.to_string()))?))
 }
 
 fn hawkeye(keys: &mut Keys) -> Made {

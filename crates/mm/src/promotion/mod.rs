@@ -2,6 +2,7 @@
 
 mod approx_online;
 mod asap;
+mod eager;
 mod fixed;
 mod freebsd;
 mod hawkeye;
@@ -15,6 +16,7 @@ mod tlb_counts;
 
 pub use approx_online::{ApproxOnline, Break};
 pub use asap::{Asap, AsapShare};
+pub use eager::{Eager, EagerSettings};
 pub use fixed::Fixed;
 pub use freebsd::FreeBsd;
 pub use hawkeye::{HawkEye, HawkEyeSettings};
@@ -95,6 +97,17 @@ pub struct Reserve {
     pub broken_by_gaps: bool,
 }
 
+/// What becomes of memory when it is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtMap {
+    /// It is backed when it is touched.
+    OnDemand,
+    /// The same, as free memory is too fragmented.
+    Fragmented,
+    /// All of it is backed at once, by the largest blocks.
+    Whole,
+}
+
 /// Decides which superpages pay. Called on rare events only, never for references that hit.
 pub trait Policy: Send + Sync {
     /// Orders of the pages that it may map: a bit each.
@@ -149,7 +162,17 @@ pub trait Policy: Send + Sync {
     /// There were no frames for a superpage or a reservation that it wanted, or that was broken for want of some.
     fn refused(&mut self, _block: Superpage) {}
 
-    /// The physical memory, if the kernel has one: before [`Policy::touched`] and [`Policy::woken`].
+    /// Whether it may back areas as a whole when they are mapped, which takes a physical memory.
+    fn backs_areas(&self) -> bool {
+        false
+    }
+
+    /// So many base pages were added to this area.
+    fn at_map(&self, _area: &Vma, _pages: u64) -> AtMap {
+        AtMap::OnDemand
+    }
+
+    /// The physical memory, if the kernel has one: before [`Policy::touched`], [`Policy::woken`], [`Policy::at_map`].
     fn sees(&mut self, _memory: &Buddy) {}
 
     /// Instructions executed when it wants to look over the memory next.

@@ -1,6 +1,6 @@
 //! THROTTLE: a policy that is switched off where it does not pay (Romer 1998, section 6.5).
 
-use super::{Miss, Policy, Request, Reserve, View};
+use super::{AtMap, Miss, Policy, Request, Reserve, View};
 use crate::frames::Buddy;
 use crate::kernel::{Account, Accounts, PageTable};
 use crate::{AddressSpace, Superpage, Vma};
@@ -118,6 +118,14 @@ impl Policy for Throttle {
 
     fn refused(&mut self, block: Superpage) {
         self.inner.refused(block);
+    }
+
+    fn backs_areas(&self) -> bool {
+        self.inner.backs_areas()
+    }
+
+    fn at_map(&self, area: &Vma, pages: u64) -> AtMap {
+        self.inner.at_map(area, pages)
     }
 
     fn sees(&mut self, memory: &Buddy) {

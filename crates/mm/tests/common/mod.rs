@@ -71,6 +71,10 @@ impl Process {
                 }
             }
         }
+        if let Event::Map(Mapping { start, bytes, .. }) = event {
+            let pages = start.0 / PAGE..(start.0 + bytes) / PAGE;
+            self.kernel.mapped(pages, &self.space, &mut self.remaps);
+        }
         if let Event::Advise { start, bytes, advice } = event {
             let pages = start.0 / PAGE..(start.0 + bytes) / PAGE;
             self.kernel.advised(pages, *advice, &self.space, &self.uses, &mut self.remaps);

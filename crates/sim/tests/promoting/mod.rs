@@ -155,6 +155,9 @@ impl SlowKernel {
                 self.areas += 2;
                 let area = (if *anonymous { 0 } else { self.areas }, ALL);
                 (*start..start + pages).for_each(|piece| _ = self.kernel.areas.insert(piece, area));
+                if *anonymous {
+                    self.kernel.map(*start..start + pages);
+                }
             }
             Op::Unmap { start, pages } => self.unmap(*start..start + pages),
             Op::Discard { start, pages } => self.change(*start..start + pages, true),
