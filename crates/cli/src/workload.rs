@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 /// Where the trace of a workload is kept in `folder`: its name says what was run, so that another command under
@@ -20,7 +21,8 @@ pub fn trace_path(workload: &Workload, folder: &Path) -> PathBuf {
     folder.join(format!("{}-{}.pwt", workload.name, &hash[..16]))
 }
 
-/// Records `workload` to `path`. The program runs in an empty folder of its own, where it may leave what it likes.
+/// Records `workload` to `path`. The program runs in a folder of its own, which has the files given to it and where it
+/// may leave what it likes.
 pub fn record(workload: &Workload, study: &Path, path: &Path) -> Result<(), CliError> {
     let named = |what: &dyn std::fmt::Display| format!("workload `{}`: {what}", workload.name);
     let failed = |e: std::io::Error| CliError::new(Code::Failed, named(&e));
@@ -29,11 +31,31 @@ pub fn record(workload: &Workload, study: &Path, path: &Path) -> Result<(), CliE
     let scratch = TempDir::with_prefix_in(UNFINISHED, folder).map_err(failed)?;
     let run_in = scratch.path().join("run");
     std::fs::create_dir(&run_in).map_err(failed)?;
+    for file in &workload.files {
+        std::fs::copy(&file.path, run_in.join(&file.name)).map_err(failed)?;
+    }
+    prepare(workload, study, &run_in)?;
     let mut input = tempfile::tempfile_in(scratch.path()).map_err(failed)?;
     input.write_all(workload.input.as_bytes()).and_then(|()| input.rewind()).map_err(failed)?;
     let written = run(workload, study, &scratch, run_in, input)?;
     let chosen = choose(workload, &written)?;
     std::fs::rename(&chosen.path, path).map_err(failed)
+}
+
+/// Runs what comes before the program.
+fn prepare(workload: &Workload, study: &Path, run_in: &Path) -> Result<(), CliError> {
+    let Some((program, arguments)) = workload.prepare.split_first() else { return Ok(()) };
+    let failed = |why: &dyn std::fmt::Display| {
+        CliError::new(Code::Failed, format!("workload `{}`: prepare: {why}", workload.name))
+            .or(format!("run it by hand: {}", workload.prepare.join(" ")))
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(run_in).env("PAGEWALK_STUDY", study);
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status();
+    match status.map_err(|error| failed(&format!("{program}: {error}")))? {
+        status if status.success() => Ok(()),
+        status => Err(failed(&format!("{program} ended with {}", live::describe(status)))),
+    }
 }
 
 fn run(

@@ -30,7 +30,7 @@ fn machine(trace: usize, entries: i64, replacement: &str, walks: u64) -> Machine
         ("walks_per_kilo_instruction".to_owned(), Number::Real(walks as f64 / 1000.0)),
         ("walk_cycle_share".to_owned(), Number::Real(0.25)),
     ]);
-    MachineCell { trace, machine: "k8".to_owned(), parameters: parameters.into(), metrics }
+    MachineCell { trace, machine: "k8".to_owned(), os: None, parameters: parameters.into(), metrics }
 }
 
 fn family(trace: usize) -> FamilyCell {
@@ -90,6 +90,7 @@ fn result() -> SweepResult {
             found: vec![found(0, 4000.0, true), found(1, 1500.0, false)],
             agrees: true,
         }],
+        published: Vec::new(),
     }
 }
 
@@ -201,4 +202,65 @@ fn pictures_are_files_of_their_own() {
         assert!(file.svg.starts_with("<svg") && file.svg.contains("<style>"), "{}", file.name);
     }
     assert!(files[0].svg.contains("4 × 2 = 8 entries: 400 misses, 0.40 per 1000 instructions"));
+}
+
+/// A machine under two kernels of its own, of which the second takes less time and more memory.
+fn under_kernels() -> SweepResult {
+    let under = |trace: usize, os: &str, walks: u64, own: u64, backed: u64| {
+        let cycles = 30 * walks + own;
+        let counts = [
+            ("walks", walks),
+            ("walk_cycles", 30 * walks),
+            ("kernel.cycles", own),
+            ("kernel.copy_cycles", own),
+        ];
+        let mut metrics: Metrics =
+            counts.map(|(name, value)| (name.to_owned(), Number::Count(value))).into_iter().collect();
+        metrics.insert("instructions".to_owned(), Number::Count(1_000_000));
+        metrics.insert("kernel.backed_bytes_peak".to_owned(), Number::Count(backed));
+        metrics.insert("total_cycles".to_owned(), Number::Real((1_000_000 + 30 * walks) as f64));
+        metrics.insert("tlb_mcpi".to_owned(), Number::Real(cycles as f64 / 1e6));
+        MachineCell {
+            trace,
+            machine: "m".to_owned(),
+            os: Some(os.to_owned()),
+            parameters: Parameters::new(),
+            metrics,
+        }
+    };
+    let row =
+        PublishedRow { name: "coral".to_owned(), values: vec!["1,205,951".to_owned(), "<b>".to_owned()] };
+    let table = Published {
+        title: "Misses, hundreds".to_owned(),
+        source: "somebody 1998".to_owned(),
+        beside: "misses".to_owned(),
+        columns: vec!["FIXED".to_owned(), "ONLINE".to_owned()],
+        rows: vec![row],
+    };
+    let machines = vec![
+        under(0, "small <pages>", 100_000, 0, 4 << 20),
+        under(0, "large", 0, 1_000_000, 5 << 20),
+        under(1, "small <pages>", 0, 0, 4 << 20),
+        under(1, "large", 0, 50_000_000, 4 << 20),
+    ];
+    SweepResult { machines, families: Vec::new(), curves: Vec::new(), published: vec![table], ..result() }
+}
+
+#[test]
+fn kernels_stand_beside_one_another_and_beside_the_source() {
+    let result = under_kernels();
+    assert_eq!(from_json(&to_json(&result)).unwrap(), result);
+    let page = render_html(&result);
+    for part in
+        ["small &lt;pages&gt;", "50.0 %", "25.0 %", "−5000.0 %", "1,205,951", "&lt;b&gt;", "somebody 1998"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("<b>") && !page.contains("<pages>") && !page.contains("NaN"));
+    let names: Vec<String> = pictures(&result).into_iter().map(|file| file.name).collect();
+    assert_eq!(names, ["cycles-m-one.svg", "memory-m-one.svg", "cycles-m-two.svg", "memory-m-two.svg"]);
+    let text = render_text(&result, &TextOptions { width: 140, color: false, verbose: false });
+    assert!(text.contains("large") && text.contains("50.0 %"), "{text}");
+    let rows = table(to_parquet(&result).unwrap());
+    assert!(rows.iter().any(|row| row["os"] == Field::Str("large".to_owned())));
 }

@@ -1,6 +1,6 @@
 //! What was found beside what sources found: quotients of two figures on each trace.
 
-use crate::study::{Cell, Compare, MachineVariant, On, Study, serves_name};
+use crate::study::{Cell, Compare, KernelVariant, MachineVariant, On, Study, serves_name};
 use crate::task;
 use pagewalk_report::schema::Number;
 use pagewalk_report::sweep::schema::{Comparison, Found, Parameters, SweepResult};
@@ -34,23 +34,10 @@ impl Cell {
                 let array = format!("{sets} sets of {ways} ways for {page_size} pages");
                 if has { Ok(()) } else { Err(format!("[family] leaves {array} out")) }
             }
-            Cell::Machine { machine, parameters, metric } => {
-                let of_name = || study.machines.iter().filter(|variant| variant.machine.name == *machine);
-                if of_name().next().is_none() {
-                    let mut names: Vec<&str> =
-                        study.machines.iter().map(|variant| variant.machine.name.as_str()).collect();
-                    names.dedup();
-                    return Err(format!("machine = \"{machine}\": choose from {}", names.join(", ")));
-                }
-                let fitting: Vec<_> =
-                    of_name().filter(|variant| fits(parameters, &variant.parameters)).collect();
-                match fitting.len() {
-                    1 => has_counter(fitting[0], metric),
-                    0 => Err(format!("no `{machine}` has these parameters: see [vary]")),
-                    several => {
-                        Err(format!("{several} variants of `{machine}` have these parameters: give more"))
-                    }
-                }
+            Cell::Number(_) => Ok(()),
+            Cell::Machine { machine, os, parameters, metric } => {
+                let (variant, kernel) = machine_of(study, machine, os.as_deref(), parameters)?;
+                has_counter(variant, kernel, metric)
             }
         }
     }
@@ -64,9 +51,13 @@ impl Cell {
                 let size = family.sizes.iter().find(|size| size.page_bytes == page_size.bytes())?;
                 size.misses_of(*sets, *ways).map(|misses| misses as f64)
             }
-            Cell::Machine { machine, parameters, metric } => {
+            Cell::Number(number) => Some(*number),
+            Cell::Machine { machine, os, parameters, metric } => {
                 let cell = result.machines.iter().find(|cell| {
-                    cell.trace == trace && cell.machine == *machine && fits(parameters, &cell.parameters)
+                    cell.trace == trace
+                        && cell.machine == *machine
+                        && (os.is_none() || cell.os == *os)
+                        && fits(parameters, &cell.parameters)
                 })?;
                 cell.metrics.get(metric).copied().map(Number::as_f64)
             }
@@ -74,9 +65,44 @@ impl Cell {
     }
 }
 
+/// The one machine under the one kernel that is meant.
+fn machine_of<'a>(
+    study: &'a Study,
+    machine: &str,
+    os: Option<&str>,
+    parameters: &Parameters,
+) -> Result<(&'a MachineVariant, Option<&'a KernelVariant>), String> {
+    if study.machines.iter().all(|variant| variant.machine.name != machine) {
+        let mut names: Vec<&str> =
+            study.machines.iter().map(|variant| variant.machine.name.as_str()).collect();
+        names.dedup();
+        return Err(format!("machine = \"{machine}\": choose from {}", names.join(", ")));
+    }
+    let mut fitting: Vec<_> = study
+        .machines_by_kernel()
+        .filter(|(variant, _)| variant.machine.name == machine && fits(parameters, &variant.parameters))
+        .collect();
+    if fitting.is_empty() {
+        return Err(format!("no `{machine}` has these parameters: see [vary]"));
+    }
+    if let Some(os) = os {
+        let names: Vec<&str> =
+            fitting.iter().filter_map(|(_, kernel)| Some(kernel.as_ref()?.name.as_str())).collect();
+        if !names.contains(&os) {
+            let choices = if names.is_empty() { "none: see [[os]]".to_owned() } else { names.join(", ") };
+            return Err(format!("os = \"{os}\": choose from {choices}"));
+        }
+        fitting.retain(|(_, kernel)| kernel.is_some_and(|kernel| kernel.name == os));
+    }
+    match fitting[..] {
+        [only] => Ok(only),
+        _ => Err(format!("{} variants of `{machine}` fit: give more parameters, or os", fitting.len())),
+    }
+}
+
 /// Whether the machine has a counter of this name: looked up in the counters of an empty stream.
-fn has_counter(variant: &MachineVariant, metric: &str) -> Result<(), String> {
-    let names = task::counters(variant).map_err(|e| e.to_string())?;
+fn has_counter(variant: &MachineVariant, kernel: Option<&KernelVariant>, metric: &str) -> Result<(), String> {
+    let names = task::counters(variant, kernel).map_err(|e| e.to_string())?;
     if names.iter().any(|name| name == metric) {
         return Ok(());
     }

@@ -1,10 +1,12 @@
 //! Reading a study file.
 
 use crate::error::SweepError;
+use crate::kernels;
 use crate::machines;
 use crate::selection::{self, Numbers};
-use crate::study::{Cell, Compare, CurveSpec, FamilySpec, On, SERVES, Study, TraceSpec, Workload};
+use crate::study::{Cell, Compare, CurveSpec, FamilySpec, GivenFile, On, SERVES, Study, TraceSpec, Workload};
 use pagewalk_mm::ThpMode;
+use pagewalk_report::sweep::schema::{Published, PublishedRow};
 use pagewalk_reuse::Family;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -25,17 +27,35 @@ struct File {
     machines: Vec<String>,
     thp: Option<String>,
     #[serde(default)]
+    os: Vec<Table>,
+    #[serde(default)]
     vary: Table,
     family: Option<FileFamily>,
     curve: Option<FileCurve>,
     #[serde(default)]
     compare: Vec<FileCompare>,
+    #[serde(default)]
+    published: Vec<FilePublished>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FilePublished {
+    title: String,
+    source: String,
+    beside: String,
+    columns: Vec<String>,
+    rows: Vec<Vec<String>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileWorkload {
     name: String,
+    #[serde(default)]
+    files: Vec<String>,
+    #[serde(default)]
+    prepare: Vec<String>,
     command: Vec<String>,
     #[serde(default)]
     input: String,
@@ -87,6 +107,8 @@ struct FileCell {
     sets: Option<u32>,
     ways: Option<u32>,
     machine: Option<String>,
+    os: Option<String>,
+    number: Option<f64>,
     #[serde(default)]
     parameters: Table,
     metric: Option<String>,
@@ -117,12 +139,14 @@ impl Study {
             return Err(wrong(format!("schema = {}: this version reads schema = 1", parsed.schema)));
         }
         name_is_plain(&parsed.name).map_err(wrong)?;
+        let machines = machines::variants(file, folder, &parsed.machines, &parsed.vary)?;
         let study = Study {
+            kernels: kernels::variants(file, parsed.os, &machines)?,
+            machines,
             file: file.to_owned(),
             title: parsed.title.unwrap_or_else(|| parsed.name.clone()),
             name: parsed.name,
             traces: traces(parsed.traces, parsed.workload, folder).map_err(wrong)?,
-            machines: machines::variants(file, folder, &parsed.machines, &parsed.vary)?,
             thp: parsed.thp.as_deref().map(thp).transpose().map_err(wrong)?,
             family: parsed.family.map(FileFamily::check).transpose().map_err(wrong)?,
             curve: parsed.curve.map(FileCurve::check).transpose().map_err(wrong)?,
@@ -130,6 +154,12 @@ impl Study {
                 .compare
                 .into_iter()
                 .map(FileCompare::check)
+                .collect::<Result<_, _>>()
+                .map_err(wrong)?,
+            published: parsed
+                .published
+                .into_iter()
+                .map(FilePublished::check)
                 .collect::<Result<_, _>>()
                 .map_err(wrong)?,
         };
@@ -164,8 +194,10 @@ fn traces(paths: Vec<String>, workloads: Vec<FileWorkload>, folder: &Path) -> Re
                 workload.name
             ));
         }
-        let FileWorkload { name, command, input, image, max_instructions } = workload;
-        traces.push(TraceSpec::Workload(Workload { name, command, input, image, max_instructions }));
+        let FileWorkload { name, files, prepare, command, input, image, max_instructions } = workload;
+        let files = given(&files, folder).map_err(|why| format!("workload `{name}`: {why}"))?;
+        let workload = Workload { name, files, prepare, command, input, image, max_instructions };
+        traces.push(TraceSpec::Workload(workload));
     }
     if traces.is_empty() {
         return Err("no trace: give traces = [\"a.pwt\"] or a [[workload]]".to_owned());
@@ -174,6 +206,26 @@ fn traces(paths: Vec<String>, workloads: Vec<FileWorkload>, folder: &Path) -> Re
     match traces.iter().find(|trace| !names.insert(trace.name())) {
         Some(twice) => Err(format!("two traces are named `{}`: names must differ", twice.name())),
         None => Ok(traces),
+    }
+}
+
+/// Files for a workload's folder, as they are now.
+fn given(paths: &[String], folder: &Path) -> Result<Vec<GivenFile>, String> {
+    let file = |path: &String| {
+        let wrong = |why: &dyn std::fmt::Display| format!("files: \"{path}\": {why}");
+        let name = Path::new(path).file_name().ok_or_else(|| wrong(&"is no file's path"))?;
+        let content = std::fs::read(folder.join(path)).map_err(|e| wrong(&e))?;
+        Ok(GivenFile {
+            name: name.to_string_lossy().into_owned(),
+            path: folder.join(path),
+            content: blake3::hash(&content).to_hex().to_string(),
+        })
+    };
+    let files = paths.iter().map(file).collect::<Result<Vec<GivenFile>, String>>()?;
+    let mut names = BTreeSet::new();
+    match files.iter().find(|file| !names.insert(&file.name)) {
+        Some(twice) => Err(format!("files: two are named `{}`: names must differ", twice.name)),
+        None => Ok(files),
     }
 }
 
@@ -218,6 +270,27 @@ impl FileCurve {
     }
 }
 
+impl FilePublished {
+    fn check(self) -> Result<Published, String> {
+        let FilePublished { title, source, beside, columns, rows } = self;
+        let inside = |why: String| format!("published \"{title}\": {why}");
+        let tables = [("misses", ()), ("time", ()), ("memory", ())];
+        selection::one("beside", &beside, &tables).map_err(inside)?;
+        let row = |row: Vec<String>| {
+            let mut values = row.into_iter();
+            let name = values.next().unwrap_or_default();
+            let values: Vec<String> = values.collect();
+            if values.len() != columns.len() {
+                let (given, expected) = (values.len(), columns.len());
+                return Err(inside(format!("row \"{name}\": {given} figures for {expected} columns")));
+            }
+            Ok(PublishedRow { name, values })
+        };
+        let rows = rows.into_iter().map(row).collect::<Result<_, _>>()?;
+        Ok(Published { title, source, beside, columns, rows })
+    }
+}
+
 impl FileCompare {
     fn check(self) -> Result<Compare, String> {
         let title = self.title;
@@ -241,11 +314,17 @@ impl FileCell {
         let need = |value: Option<u32>, key: &str| {
             value.ok_or_else(|| format!("an array of the family needs {key}"))
         };
-        match (self.family, self.machine) {
-            (Some(family), None) => {
+        let is_of_machine = self.metric.is_some() || self.os.is_some() || !self.parameters.is_empty();
+        let is_of_family = self.page_size.is_some() || self.sets.is_some() || self.ways.is_some();
+        match (self.family, self.machine, self.number) {
+            (None, None, Some(number)) => {
+                let alone = !is_of_machine && !is_of_family && number.is_finite();
+                alone.then_some(Cell::Number(number)).ok_or_else(|| "a number has no other keys".to_owned())
+            }
+            (Some(family), None, None) => {
                 let page_size = self.page_size.as_deref().unwrap_or("4K");
-                if self.metric.is_some() || !self.parameters.is_empty() {
-                    return Err("metric and parameters are for machines; a family has misses".to_owned());
+                if is_of_machine {
+                    return Err("metric, os and parameters are for machines; a family has misses".to_owned());
                 }
                 Ok(Cell::Family {
                     serves: selection::one("family", &family, &SERVES)?,
@@ -254,15 +333,16 @@ impl FileCell {
                     ways: need(self.ways, "ways")?,
                 })
             }
-            (None, Some(machine)) => {
-                if self.page_size.is_some() || self.sets.is_some() || self.ways.is_some() {
+            (None, Some(machine), None) => {
+                if is_of_family {
                     return Err("page_size, sets and ways are for arrays of the family".to_owned());
                 }
                 let parameters: Vec<_> = self.parameters.into_iter().collect();
                 let metric = self.metric.unwrap_or_else(|| "walks".to_owned());
-                Ok(Cell::Machine { machine, parameters: crate::vary::parameters(&parameters), metric })
+                let parameters = crate::vary::parameters(&parameters);
+                Ok(Cell::Machine { machine, os: self.os, parameters, metric })
             }
-            _ => Err("name a family (data, fetches or everything) or a machine".to_owned()),
+            _ => Err("name a family (data, fetches or everything), a machine or a number".to_owned()),
         }
     }
 }

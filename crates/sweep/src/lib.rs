@@ -11,6 +11,7 @@
 mod compare;
 mod error;
 mod file;
+mod kernels;
 mod machines;
 mod metrics;
 mod rounds;
@@ -25,4 +26,6 @@ pub use error::SweepError;
 pub use metrics::{add_ratios, metrics};
 pub use run::{Options, Progress, Remaining, Sweep};
 pub use store::{UNFINISHED, write_whole};
-pub use study::{Compare, CurveSpec, FamilySpec, MachineVariant, Study, TraceSpec, Workload};
+pub use study::{
+    Compare, CurveSpec, FamilySpec, GivenFile, KernelVariant, MachineVariant, Study, TraceSpec, Workload,
+};

@@ -47,7 +47,8 @@ pub fn variants(
             let machine = machine.map_err(|e| wrong(format!("machines: {e}")))?;
             let variant = MachineVariant { machine, parameters, text };
             // Whether it can be simulated shows now, before any work.
-            task::counters(&variant).map_err(|e| wrong(format!("machines: {name} with{label}: {e}")))?;
+            task::counters(&variant, None)
+                .map_err(|e| wrong(format!("machines: {name} with{label}: {e}")))?;
             variants.push(variant);
         }
     }

@@ -5,7 +5,7 @@ use crate::error::SweepError;
 use crate::rounds;
 use crate::store::{Key, Store};
 use crate::study::{FamilySpec, Study, serves_name};
-use crate::task::{CurveCounts, FamilyCounts, Outcome, Running, Task};
+use crate::task::{self, CurveCounts, FamilyCounts, Outcome, Running, Task};
 use pagewalk_mm::ThpMode;
 use pagewalk_report::sweep::schema::{
     CurveCell, FamilyCell, FamilySize, MachineCell, SWEEP_SCHEMA, SweepResult, SweepTrace,
@@ -123,7 +123,7 @@ impl<'a> Sweep<'a> {
         let pool = pool.map_err(|e| SweepError::Threads(e.to_string()))?;
         let waiting: Vec<usize> =
             (0..self.streams.len()).filter(|&stream| self.outcomes[stream].contains(&None)).collect();
-        let lanes = threads.div_ceil(self.tasks.len() + 1).min(waiting.len());
+        let lanes = threads.div_ceil(task::work(&self.tasks, threads)).min(waiting.len());
         let next = AtomicUsize::new(0);
         let ended = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
@@ -180,12 +180,15 @@ impl<'a> Sweep<'a> {
         for (trace, outcomes) in self.outcomes.into_iter().enumerate() {
             for (task, outcome) in self.tasks.iter().zip(outcomes) {
                 match (task, outcome.expect("all tasks ended")) {
-                    (Task::Machine(variant), Outcome::Machine(metrics)) => machines.push(MachineCell {
-                        trace,
-                        machine: variant.machine.name.clone(),
-                        parameters: variant.parameters.clone(),
-                        metrics,
-                    }),
+                    (Task::Machine(variant, kernel), Outcome::Machine(metrics)) => {
+                        machines.push(MachineCell {
+                            trace,
+                            machine: variant.machine.name.clone(),
+                            os: kernel.map(|kernel| kernel.name.clone()),
+                            parameters: variant.parameters.clone(),
+                            metrics,
+                        })
+                    }
                     (Task::Family(serves), Outcome::Family(counts)) => {
                         let spec = self.study.family.as_ref().expect("the study has this task");
                         families.push(family_cell(trace, serves_name(*serves), spec, &counts));
@@ -207,6 +210,7 @@ impl<'a> Sweep<'a> {
             families,
             curves,
             comparisons: Vec::new(),
+            published: self.study.published.clone(),
         };
         result.comparisons =
             self.study.compare.iter().map(|compare| compare::found(compare, &result)).collect();

@@ -1,7 +1,7 @@
 //! A study: what to simulate over which streams.
 
-use pagewalk_mm::ThpMode;
-use pagewalk_report::sweep::schema::Parameters;
+use pagewalk_mm::{OsSpec, ThpMode};
+use pagewalk_report::sweep::schema::{Parameters, Published};
 use pagewalk_reuse::Serves;
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::PageSize;
@@ -20,6 +20,8 @@ pub struct Study {
     pub traces: Vec<TraceSpec>,
     /// The machines, each choice of the varied keys on its own.
     pub machines: Vec<MachineVariant>,
+    /// The kernels under which each machine runs, in order; where there are none, that of the recording host.
+    pub kernels: Vec<KernelVariant>,
     /// Transparent huge page mode of the machines; that of each recording host where none is given.
     pub thp: Option<ThpMode>,
     /// The family of arrays.
@@ -28,6 +30,8 @@ pub struct Study {
     pub curve: Option<CurveSpec>,
     /// What to compare with what sources found.
     pub compare: Vec<Compare>,
+    /// Tables that sources printed.
+    pub published: Vec<Published>,
 }
 
 /// Where a stream comes from.
@@ -59,6 +63,12 @@ impl TraceSpec {
 pub struct Workload {
     /// Its name in the study.
     pub name: String,
+    /// Files that its folder has before it runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<GivenFile>,
+    /// What runs before it in the same folder, such as a compiler, and is not recorded; nothing if empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub prepare: Vec<String>,
     /// The program and its arguments.
     pub command: Vec<String>,
     /// What it reads on standard input.
@@ -70,6 +80,18 @@ pub struct Workload {
     pub max_instructions: Option<u64>,
 }
 
+/// A file that a workload's folder has before it runs. Results depend on its name and content, not on where it was.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct GivenFile {
+    /// Its name there.
+    pub name: String,
+    /// Where it comes from.
+    #[serde(skip)]
+    pub path: PathBuf,
+    /// BLAKE3 hash of its content, in hex.
+    pub content: String,
+}
+
 /// A machine with a choice of the varied keys.
 #[derive(Clone, Debug)]
 pub struct MachineVariant {
@@ -79,6 +101,38 @@ pub struct MachineVariant {
     pub parameters: Parameters,
     /// Its file's text with those values, in one form whatever the original's layout: what it is known by.
     pub text: String,
+}
+
+/// A kernel under which machines run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelVariant {
+    /// Its name in the study.
+    pub name: String,
+    /// Names of the machines that run under it; all of them where there are none.
+    pub machines: Vec<String>,
+    /// How it is built; `None` for the kernel of the recording host.
+    pub spec: Option<OsSpec>,
+    /// Its table's text without the name, in one form whatever the original's layout: what it is known by.
+    pub text: String,
+}
+
+impl KernelVariant {
+    /// Whether `machine` runs under it.
+    pub fn is_for(&self, machine: &MachineSpec) -> bool {
+        self.machines.is_empty() || self.machines.contains(&machine.name)
+    }
+}
+
+impl Study {
+    /// The machines, each under every kernel that is for it: in their order, in that of the kernels. `None` where
+    /// the study names no kernel.
+    pub fn machines_by_kernel(&self) -> impl Iterator<Item = (&MachineVariant, Option<&KernelVariant>)> {
+        self.machines.iter().flat_map(|variant| {
+            let kernels = self.kernels.iter().filter(|kernel| kernel.is_for(&variant.machine));
+            let none = self.kernels.is_empty().then_some(None);
+            kernels.map(Some).chain(none).map(move |kernel| (variant, kernel))
+        })
+    }
 }
 
 /// Which arrays of the family to report. All are simulated together, whichever are asked for.
@@ -169,11 +223,15 @@ pub enum Cell {
     Machine {
         /// The machine's name.
         machine: String,
+        /// The kernel's name; may be left out where the machine has one.
+        os: Option<String>,
         /// The varied keys with their values; may leave out those that do not matter because they have one.
         parameters: Parameters,
         /// The counter.
         metric: String,
     },
+    /// A figure that is the same on every trace.
+    Number(f64),
 }
 
 /// Names of what arrays see.

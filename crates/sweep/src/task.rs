@@ -1,12 +1,12 @@
 //! Units of work: one kind of simulation of one stream.
 
 use crate::metrics::metrics;
-use crate::study::{MachineVariant, Study, serves_name};
+use crate::study::{KernelVariant, MachineVariant, Study, serves_name};
 use pagewalk_mm::ThpMode;
 use pagewalk_report::schema::Metrics;
 use pagewalk_report::sweep::schema::Method;
 use pagewalk_reuse::{Family, SampledDistances, Sampling, Serves, StackDistances};
-use pagewalk_sim::{HostKernel, NoObserver, Pass, PassError};
+use pagewalk_sim::{DesignSpec, HostKernel, NoObserver, Pass, PassError, held_orders};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::TlbSpec;
 use pagewalk_units::{Paging, RefIndex};
@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 /// What to do over a stream.
 #[derive(Clone, Copy, Debug)]
 pub enum Task<'a> {
-    /// Simulate a machine.
-    Machine(&'a MachineVariant),
+    /// Simulate a machine, under a kernel or that of the recording host.
+    Machine(&'a MachineVariant, Option<&'a KernelVariant>),
     /// Simulate the family.
     Family(Serves),
     /// Take a miss-ratio curve.
@@ -41,7 +41,7 @@ impl Outcome {
     /// Whether it is one of `task`, and has all that results take from it.
     pub fn fits(&self, task: &Task<'_>) -> bool {
         match (task, self) {
-            (Task::Machine(_), Outcome::Machine(_)) => true,
+            (Task::Machine(..), Outcome::Machine(_)) => true,
             (Task::Family(_), Outcome::Family(counts)) => counts.is_whole(),
             (Task::Curve(_), Outcome::Curve(counts)) => counts.method == Method::Exact && counts.is_whole(0),
             (Task::Sampled(_, sampling), Outcome::Curve(counts)) => {
@@ -170,7 +170,9 @@ impl CurveCounts {
 impl<'a> Task<'a> {
     /// Everything that a study does over each stream, in the order of its results.
     pub fn all(study: &'a Study) -> Vec<Task<'a>> {
-        let mut tasks: Vec<Task<'a>> = study.machines.iter().map(Task::Machine).collect();
+        let machines = study.machines_by_kernel();
+        let mut tasks: Vec<Task<'a>> =
+            machines.map(|(variant, kernel)| Task::Machine(variant, kernel)).collect();
         if let Some(family) = &study.family {
             tasks.extend(family.serves.iter().map(|&serves| Task::Family(serves)));
         }
@@ -187,7 +189,10 @@ impl<'a> Task<'a> {
     /// All that the outcome depends on besides the stream and the program, as text.
     pub fn identity(&self, thp: &str) -> String {
         match self {
-            Task::Machine(variant) => format!("machine, thp {thp}\n{}", variant.text),
+            Task::Machine(variant, kernel) => match kernel.filter(|kernel| kernel.spec.is_some()) {
+                Some(kernel) => format!("machine, kernel\n{}\n{}", kernel.text, variant.text),
+                None => format!("machine, thp {thp}\n{}", variant.text),
+            },
             Task::Family(serves) => format!("family, {}", serves_name(*serves)),
             Task::Curve(serves) => format!("curve, {}", serves_name(*serves)),
             Task::Sampled(serves, sampling) => format!("curve, {}, {sampling:?}", serves_name(*serves)),
@@ -197,9 +202,10 @@ impl<'a> Task<'a> {
     /// For people.
     pub fn title(&self) -> String {
         match self {
-            Task::Machine(variant) => {
+            Task::Machine(variant, kernel) => {
                 let parameters = variant.parameters.iter().map(|(key, value)| format!(", {key} = {value}"));
-                format!("machine {}{}", variant.machine.name, parameters.collect::<String>())
+                let kernel = kernel.map_or(String::new(), |kernel| format!(", os {}", kernel.name));
+                format!("machine {}{}{kernel}", variant.machine.name, parameters.collect::<String>())
             }
             Task::Family(serves) => format!("family of {} arrays, {}", FAMILY_ARRAYS, serves_name(*serves)),
             Task::Curve(serves) => format!("miss-ratio curve, {}", serves_name(*serves)),
@@ -236,7 +242,7 @@ impl Running {
         let mut machines = Vec::new();
         for &(number, task) in tasks {
             match task {
-                Task::Machine(variant) => machines.push((number, variant)),
+                Task::Machine(machine, kernel) => machines.push(Numbered { number, machine, kernel }),
                 Task::Family(serves) => running.push(Running::Family(number, Box::new(Family::new(serves)))),
                 Task::Curve(serves) => {
                     running.push(Running::Curve(number, Box::new(StackDistances::new(serves))));
@@ -260,10 +266,10 @@ impl Running {
         group: &[Numbered<'_>],
         kernel: &HostKernel,
     ) -> Result<(), PassError> {
-        let designs = group.iter().map(|(_, variant)| kernel.design(&variant.machine));
+        let designs = group.iter().map(|one| one.design(kernel));
         match Pass::new(designs.collect(), NoObserver) {
             Ok(pass) => {
-                let numbers = group.iter().map(|&(number, _)| number).collect();
+                let numbers = group.iter().map(|one| one.number).collect();
                 running.push(Running::Machines(numbers, Box::new(pass)));
                 Ok(())
             }
@@ -304,8 +310,8 @@ impl Running {
 }
 
 /// Names of a machine's counters.
-pub fn counters(variant: &MachineVariant) -> Result<Vec<String>, PassError> {
-    let mut running = Running::start(&[(0, Task::Machine(variant))], ThpMode::Never, 1)?;
+pub fn counters(variant: &MachineVariant, kernel: Option<&KernelVariant>) -> Result<Vec<String>, PassError> {
+    let mut running = Running::start(&[(0, Task::Machine(variant, kernel))], ThpMode::Never, 1)?;
     match running.pop().and_then(|running| running.finish().pop()) {
         Some((_, Outcome::Machine(metrics))) => Ok(metrics.into_keys().collect()),
         _ => unreachable!("a pass over one machine ends with its counters"),
@@ -315,8 +321,39 @@ pub fn counters(variant: &MachineVariant) -> Result<Vec<String>, PassError> {
 /// With fewer first levels a pass mostly repeats what the other passes do too.
 const FIRST_LEVELS_LEAST: usize = 2;
 
-/// A machine, with the number of its task.
-type Numbered<'a> = (usize, &'a MachineVariant);
+/// A machine, its kernel, and the number of their task.
+#[derive(Clone, Copy)]
+struct Numbered<'a> {
+    number: usize,
+    machine: &'a MachineVariant,
+    kernel: Option<&'a KernelVariant>,
+}
+
+impl Numbered<'_> {
+    fn design(&self, host: &HostKernel) -> DesignSpec {
+        let machine = &self.machine.machine;
+        match self.kernel.and_then(|kernel| kernel.spec.as_ref()) {
+            Some(spec) => {
+                let kernel = spec
+                    .kernel(machine.paging, held_orders(machine))
+                    .expect("the study was checked when it was read");
+                DesignSpec::with_kernel(machine.name.clone(), machine, kernel)
+            }
+            None => host.design(machine),
+        }
+    }
+}
+
+/// How many parts of a round there are at the most: so many threads are busy with one stream.
+pub fn work(tasks: &[Task<'_>], threads: usize) -> usize {
+    let mut machines = Vec::new();
+    for (number, task) in tasks.iter().enumerate() {
+        if let Task::Machine(machine, kernel) = *task {
+            machines.push(Numbered { number, machine, kernel });
+        }
+    }
+    tasks.len() - machines.len() + groups(machines, threads).len()
+}
 
 /// Machines with one page format and one first level.
 struct Alike<'a> {
@@ -329,12 +366,12 @@ struct Alike<'a> {
 /// together; others are dealt out to keep `threads` threads busy. A group has one page format.
 fn groups<'a>(machines: Vec<Numbered<'a>>, threads: usize) -> Vec<Vec<Numbered<'a>>> {
     let mut all: Vec<Alike<'a>> = Vec::new();
-    for (number, variant) in machines {
-        let paging = variant.machine.paging;
-        let first_level: Vec<&TlbSpec> = variant.machine.level(1).map(|(_, tlb)| tlb).collect();
+    for one in machines {
+        let paging = one.machine.machine.paging;
+        let first_level: Vec<&TlbSpec> = one.machine.machine.level(1).map(|(_, tlb)| tlb).collect();
         match all.iter_mut().find(|alike| alike.paging == paging && alike.first_level == first_level) {
-            Some(alike) => alike.members.push((number, variant)),
-            None => all.push(Alike { paging, first_level, members: vec![(number, variant)] }),
+            Some(alike) => alike.members.push(one),
+            None => all.push(Alike { paging, first_level, members: vec![one] }),
         }
     }
     let mut groups = Vec::new();

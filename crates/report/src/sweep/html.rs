@@ -3,6 +3,7 @@
 
 use super::curve::curves;
 use super::heat::{Scale, heat_map};
+use super::kernels;
 use super::picture;
 use super::schema::{Comparison, CurveCell, FamilyCell, MachineCell, SweepResult, SweepTrace};
 use super::to_json;
@@ -44,6 +45,7 @@ pub struct PictureFile {
 pub fn render_html(result: &SweepResult) -> String {
     let sections = [
         ("comparisons", "Sources", comparisons(result)),
+        ("kernels", "Kernels", kernels::section(result)),
         ("machines", "Machines", machines(result)),
         ("families", "Families", families(result)),
         ("curves", "Curves", all_curves(result)),
@@ -68,7 +70,7 @@ pub fn render_html(result: &SweepResult) -> String {
 
 /// Every picture of the page as a file.
 pub fn pictures(result: &SweepResult) -> Vec<PictureFile> {
-    let mut files = Vec::new();
+    let mut files = kernels::pictures(result);
     for family in &result.families {
         let trace = &result.traces[family.trace];
         let scale = Scale::new(trace, family);
@@ -87,7 +89,7 @@ pub fn pictures(result: &SweepResult) -> Vec<PictureFile> {
 }
 
 /// A trace's name without what a file's name cannot have or is better without.
-fn file_name(name: &str) -> String {
+pub(super) fn file_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-+".contains(c) { c } else { '_' };
     name.chars().map(plain).collect()
 }
@@ -106,7 +108,7 @@ fn curves_by_trace(result: &SweepResult) -> Vec<(&SweepTrace, Vec<&CurveCell>)> 
     all.filter(|(_, cells)| !cells.is_empty()).collect()
 }
 
-fn head(titles: &[(&str, bool)]) -> String {
+pub(super) fn head(titles: &[(&str, bool)]) -> String {
     let cell = |(title, is_number): &(&str, bool)| {
         let class = if *is_number { " class=\"number\"" } else { "" };
         format!("<th{class} scope=\"col\">{}</th>", escape(title))
@@ -114,7 +116,7 @@ fn head(titles: &[(&str, bool)]) -> String {
     format!("<thead><tr>{}</tr></thead>", titles.iter().map(cell).collect::<String>())
 }
 
-fn number(text: &str) -> String {
+pub(super) fn number(text: &str) -> String {
     format!("<td class=\"number\">{text}</td>")
 }
 
@@ -178,6 +180,7 @@ fn machines(result: &SweepResult) -> String {
     let Some(first) = result.machines.first() else { return String::new() };
     let mut out = "<h2>Machines</h2>".to_owned();
     let mut titles = vec![("machine", false)];
+    titles.extend(first.os.is_some().then_some(("kernel", false)));
     titles.extend(first.parameters.keys().map(|key| (key.as_str(), false)));
     titles.extend([
         ("level-1 misses", true),
@@ -206,8 +209,9 @@ fn machine(cell: &MachineCell) -> String {
     let real = |name: &str| cell.metrics.get(name).map_or(0.0, |n| n.as_f64());
     let parameters = cell.parameters.values().map(|value| format!("<td>{}</td>", escape(&value.to_string())));
     format!(
-        "<tr><td>{}</td>{}{}{}{}{}</tr>",
+        "<tr><td>{}</td>{}{}{}{}{}{}</tr>",
         escape(&cell.machine),
+        cell.os.as_ref().map_or(String::new(), |os| format!("<td>{}</td>", escape(os))),
         parameters.collect::<String>(),
         whole("tlb.level1.misses"),
         whole("walks"),

@@ -3,11 +3,15 @@
 //! [`schema`] is the result; [`render_text`] prints it on a terminal, [`to_json`] writes it as JSON, [`to_parquet`] as
 //! one table for other programs, [`render_html`] as a page, [`pictures()`] its pictures one by one.
 
+pub(crate) mod against;
+mod bars;
 mod curve;
 mod heat;
 mod html;
+mod kernels;
 mod parquet;
 mod picture;
+mod plane;
 pub mod schema;
 
 pub use crate::text::render_sweep_text as render_text;

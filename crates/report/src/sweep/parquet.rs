@@ -22,6 +22,7 @@ struct Row<'a> {
     trace: &'a str,
     kind: &'static str,
     machine: Option<&'a str>,
+    os: Option<&'a str>,
     parameters: Option<&'a Parameters>,
     serves: Option<&'a str>,
     page_bytes: Option<u64>,
@@ -77,6 +78,7 @@ fn rows(result: &SweepResult) -> Vec<Row<'_>> {
             trace: name(cell.trace),
             kind: "machine",
             machine: Some(&cell.machine),
+            os: cell.os.as_deref(),
             parameters: Some(&cell.parameters),
             metric,
             count: match number {
@@ -146,6 +148,7 @@ fn columns<'a>(rows: &[Row<'a>]) -> Vec<(String, Column<'a>)> {
         ("trace".to_owned(), text(&|row| Some(row.trace))),
         ("kind".to_owned(), text(&|row| Some(row.kind))),
         ("machine".to_owned(), text(&|row| row.machine)),
+        ("os".to_owned(), text(&|row| row.os)),
     ];
     let keys: BTreeSet<&str> =
         rows.iter().filter_map(|row| row.parameters).flat_map(|p| p.keys().map(String::as_str)).collect();

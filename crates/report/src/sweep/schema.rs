@@ -32,6 +32,33 @@ pub struct SweepResult {
     /// What was found beside what the sources found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comparisons: Vec<Comparison>,
+    /// Tables that sources printed, to be read beside what was found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
+}
+
+/// A table that a source printed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Published {
+    /// What it shows, with its unit.
+    pub title: String,
+    /// Who printed it, and where.
+    pub source: String,
+    /// Which table of the result it is read beside: `misses`, `time` or `memory` of kernels.
+    pub beside: String,
+    /// Titles of its columns of figures.
+    pub columns: Vec<String>,
+    /// Its rows.
+    pub rows: Vec<PublishedRow>,
+}
+
+/// A row of a [`Published`] table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PublishedRow {
+    /// What it is of.
+    pub name: String,
+    /// The figures as they were printed, one for each column.
+    pub values: Vec<String>,
 }
 
 /// One stream.
@@ -82,6 +109,9 @@ pub struct MachineCell {
     pub trace: usize,
     /// The machine's name.
     pub machine: String,
+    /// The kernel's name, where the study names kernels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub os: Option<String>,
     /// What the study changed of it.
     #[serde(default, skip_serializing_if = "Parameters::is_empty")]
     pub parameters: Parameters,

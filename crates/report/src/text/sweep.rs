@@ -7,6 +7,7 @@ use crate::figures::base_name;
 use crate::numbers::{count, percent, ratio};
 use crate::printable::printable;
 use crate::schema::Number;
+use crate::sweep::against::{base_of, figure, mcpi, memory_added, signed, time_saved};
 use crate::sweep::schema::{
     Comparison, CurveCell, FamilyCell, FamilySize, Found, MachineCell, Method, SweepResult, SweepTrace,
 };
@@ -48,6 +49,8 @@ fn plain(text: impl Into<String>) -> Line {
 fn machines(page: &mut Page, cells: &[&MachineCell]) {
     let keys: Vec<&String> = cells.first().map_or(Vec::new(), |cell| cell.parameters.keys().collect());
     let mut columns = vec![names("machine")];
+    let has_kernels = cells.iter().any(|cell| cell.os.is_some());
+    columns.extend(has_kernels.then(|| texts("kernel", Narrow::Keep)));
     columns.extend(keys.iter().map(|key| texts(key, Narrow::Keep)));
     columns.extend([
         numbers("L1 misses", Narrow::Drop(2)),
@@ -55,6 +58,11 @@ fn machines(page: &mut Page, cells: &[&MachineCell]) {
         numbers("walks per 1000 instr.", Narrow::Drop(1)),
         numbers("walk cycles of all", Narrow::Keep),
     ]);
+    if has_kernels {
+        columns.push(numbers("cycles per instr.", Narrow::Keep));
+        columns.push(numbers("time saved", Narrow::Keep));
+        columns.push(numbers("memory", Narrow::Keep));
+    }
     let mut table = Table::new(columns);
     for cell in cells {
         let whole = |name: &str| match cell.metrics.get(name) {
@@ -63,6 +71,9 @@ fn machines(page: &mut Page, cells: &[&MachineCell]) {
         };
         let real = |name: &str| cell.metrics.get(name).map_or(0.0, |n| n.as_f64());
         let mut row = vec![plain(printable(&cell.machine))];
+        if has_kernels {
+            row.push(plain(printable(cell.os.as_deref().unwrap_or("–"))));
+        }
         row.extend(cell.parameters.values().map(|value| plain(printable(&value.to_string()))));
         row.extend([
             whole("tlb.level1.misses"),
@@ -70,6 +81,12 @@ fn machines(page: &mut Page, cells: &[&MachineCell]) {
             plain(ratio(real("walks_per_kilo_instruction"))),
             plain(percent(real("walk_cycle_share"))),
         ]);
+        if has_kernels {
+            let base = base_of(cells.iter().copied(), cell);
+            row.push(plain(figure(mcpi(cell))));
+            row.push(plain(time_saved(cell, base).map_or("–".to_owned(), signed)));
+            row.push(plain(memory_added(cell, base).map_or("–".to_owned(), signed)));
+        }
         table.row(row);
     }
     page.table(table);

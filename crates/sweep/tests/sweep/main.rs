@@ -2,6 +2,7 @@
 //! nothing stale is reused.
 
 mod common;
+mod kernels;
 
 use common::{Program, Random, Silent, Step, program, study, sweep};
 use pagewalk_mm::{PageSizePolicy, Small, Thp, ThpMode};

@@ -1,0 +1,55 @@
+//! Kernels of one machine against its first: what they save, and what memory they take.
+
+use super::schema::MachineCell;
+
+/// The machine's cell under its first kernel, among the cells of one trace.
+pub(crate) fn base_of<'a>(
+    mut cells: impl Iterator<Item = &'a MachineCell>,
+    cell: &MachineCell,
+) -> &'a MachineCell {
+    let same = |other: &&MachineCell| other.machine == cell.machine && other.parameters == cell.parameters;
+    cells.find(same).expect("the cell itself is among them")
+}
+
+/// A counter as a real number; 0 if there is none of this name.
+pub(crate) fn real(cell: &MachineCell, name: &str) -> f64 {
+    cell.metrics.get(name).map_or(0.0, |number| number.as_f64())
+}
+
+/// Cycles of translation and of the kernel for each instruction.
+pub(crate) fn mcpi(cell: &MachineCell) -> f64 {
+    real(cell, "tlb_mcpi")
+}
+
+/// All modelled cycles, the kernel's included.
+fn cycles(cell: &MachineCell) -> f64 {
+    real(cell, "total_cycles") + real(cell, "kernel.cycles")
+}
+
+/// The part of the base's time that is saved; less than 0 if more is taken. `None` where no time is modelled, or where
+/// one of the two is the host's kernel, whose own work is not.
+pub(crate) fn time_saved(cell: &MachineCell, base: &MachineCell) -> Option<f64> {
+    let modelled = |cell: &MachineCell| cell.metrics.contains_key("kernel.cycles");
+    let comparable = modelled(cell) == modelled(base) && cycles(base) > 0.0;
+    comparable.then(|| 1.0 - cycles(cell) / cycles(base))
+}
+
+/// The memory taken beyond the base's, as a part of that, each at its most.
+pub(crate) fn memory_added(cell: &MachineCell, base: &MachineCell) -> Option<f64> {
+    let most = |cell: &MachineCell| cell.metrics.get("kernel.backed_bytes_peak").map(|bytes| bytes.as_f64());
+    Some(most(cell)? / most(base).filter(|&bytes| bytes > 0.0)? - 1.0)
+}
+
+/// A part as percent with its sign.
+pub(crate) fn signed(part: f64) -> String {
+    let percent = part * 100.0;
+    // What is shown as nothing has no sign.
+    let percent = if percent.abs() < 0.05 { 0.0 } else { percent };
+    let sign = if percent < 0.0 { "−" } else { "" };
+    format!("{sign}{:.1} %", percent.abs())
+}
+
+/// A figure of cycles for each instruction.
+pub(crate) fn figure(mcpi: f64) -> String {
+    if mcpi >= 10.0 { format!("{mcpi:.1}") } else { format!("{mcpi:.3}") }
+}

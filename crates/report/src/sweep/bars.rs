@@ -1,0 +1,72 @@
+//! Cycles of translation by kernel as bars, split in what they go into (as figure 3-3 of Romer 1998).
+
+use super::against::{figure, mcpi, real};
+use super::picture::Picture;
+use super::schema::MachineCell;
+
+const LEFT: f64 = 128.0;
+const WIDTH: f64 = 250.0;
+const TOP: f64 = 26.0;
+const ROW: f64 = 20.0;
+/// Room for the figure behind a bar.
+const RIGHT: f64 = 48.0;
+
+/// What cycles go into: name, class, counters.
+const PARTS: [(&str, &str, &[&str]); 4] = [
+    ("misses", "p0", &["walk_cycles", "l2_hit_cycles"]),
+    (
+        "bookkeeping, scans, flushes",
+        "p1",
+        &["kernel.bookkeeping_cycles", "kernel.scan_cycles", "kernel.flush_cycles"],
+    ),
+    ("copying, remapping", "p2", &["kernel.copy_cycles", "kernel.map_cycles", "kernel.compaction_cycles"]),
+    ("faults, clearing", "p3", &["kernel.fault_cycles", "kernel.zero_cycles"]),
+];
+
+/// A bar for each kernel of one machine on one trace. Bars that would dwarf the others are cut, and say so.
+pub(super) fn bars(title: &str, cells: &[&MachineCell]) -> Picture {
+    let mut picture = Picture::new(LEFT + WIDTH + RIGHT, TOP + ROW * cells.len() as f64 + 6.0);
+    picture.text("strong", [0.0, 14.0], "start", title);
+    let base = cells.first().map_or(0.0, |cell| mcpi(cell));
+    let most = cells.iter().map(|cell| mcpi(cell)).fold(0.0, f64::max);
+    let end = if most > 4.0 * base && base > 0.0 { (2.0 * base).max(shown(cells)) } else { most };
+    let scale = if end > 0.0 { WIDTH / end } else { 0.0 };
+    for (row, cell) in cells.iter().enumerate() {
+        let y = TOP + ROW * row as f64;
+        picture.text("", [LEFT - 8.0, y + 13.5], "end", cell.os.as_deref().unwrap_or(&cell.machine));
+        let instructions = real(cell, "instructions").max(1.0);
+        let mut x = LEFT;
+        for (name, class, counters) in PARTS {
+            let part = counters.iter().map(|counter| real(cell, counter)).sum::<f64>() / instructions;
+            let width = (part * scale).min(LEFT + WIDTH - x);
+            if width > 0.0 {
+                let about = format!("{name}: {} cycles per instruction", figure(part));
+                picture.cell(class, [x, y + 2.0, width, ROW - 5.0], &about);
+                x += width;
+            }
+        }
+        let cut = if mcpi(cell) > end { "→ " } else { "" };
+        picture.text("", [x + 5.0, y + 13.5], "start", &format!("{cut}{}", figure(mcpi(cell))));
+    }
+    picture.line("axis", [LEFT, TOP], [LEFT, TOP + ROW * cells.len() as f64]);
+    picture
+}
+
+/// The most of the smaller three quarters.
+fn shown(cells: &[&MachineCell]) -> f64 {
+    let mut all: Vec<f64> = cells.iter().map(|cell| mcpi(cell)).collect();
+    all.sort_unstable_by(f64::total_cmp);
+    all.get(all.len() * 3 / 4).copied().unwrap_or(0.0)
+}
+
+/// What the colours of bars mean.
+pub(super) fn legend() -> Picture {
+    let mut picture = Picture::new(560.0, 20.0);
+    let mut x = 0.0;
+    for (name, class, _) in PARTS {
+        picture.cell(class, [x, 4.0, 12.0, 12.0], name);
+        picture.text("", [x + 18.0, 14.5], "start", name);
+        x += 46.0 + name.chars().count() as f64 * 6.6;
+    }
+    picture
+}

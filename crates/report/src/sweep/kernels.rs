@@ -1,0 +1,173 @@
+//! Kernels beside one another: misses, time and memory by trace and kernel, beside the tables that sources printed; and
+//! pictures of where the cycles go and of what they cost in memory.
+
+use super::against::{memory_added, real, signed, time_saved};
+use super::bars::{bars, legend};
+use super::html::{PictureFile, file_name, head, number};
+use super::picture::Picture;
+use super::plane::plane;
+use super::schema::{MachineCell, Parameters, Published, SweepResult};
+use crate::html::escape;
+use crate::numbers::count;
+use std::fmt::Write;
+
+/// A machine under several kernels.
+struct Group<'a> {
+    title: String,
+    kernels: Vec<&'a str>,
+    /// By trace: the cells in the order of the kernels.
+    rows: Vec<(&'a str, Vec<&'a MachineCell>)>,
+}
+
+/// The machines that run under more kernels than one.
+fn groups(result: &SweepResult) -> Vec<Group<'_>> {
+    let mut machines: Vec<(&str, &Parameters)> = Vec::new();
+    for cell in result.machines.iter().filter(|cell| cell.os.is_some()) {
+        let machine = (cell.machine.as_str(), &cell.parameters);
+        if !machines.contains(&machine) {
+            machines.push(machine);
+        }
+    }
+    let group = |(machine, parameters): (&'_ str, &'_ Parameters)| {
+        let of = |trace: usize| -> Vec<&MachineCell> {
+            let cells = result.machines.iter().filter(|cell| cell.trace == trace && cell.os.is_some());
+            cells.filter(|cell| cell.machine == machine && cell.parameters == *parameters).collect()
+        };
+        let rows: Vec<_> =
+            result.traces.iter().enumerate().map(|(trace, about)| (about.name.as_str(), of(trace))).collect();
+        let kernels = rows
+            .first()
+            .map_or(Vec::new(), |(_, cells)| cells.iter().filter_map(|cell| cell.os.as_deref()).collect());
+        let values = parameters.iter().map(|(key, value)| format!(", {key} = {value}"));
+        Group { title: format!("{machine}{}", values.collect::<String>()), kernels, rows }
+    };
+    machines.into_iter().map(group).filter(|group| group.kernels.len() > 1).collect()
+}
+
+/// A table of one figure: its name in `[[published]]`, its title, what it shows, and the figure of a cell beside its
+/// base.
+type Figure = (&'static str, &'static str, &'static str, fn(&MachineCell, &MachineCell) -> String);
+
+const FIGURES: [Figure; 3] = [
+    ("misses", "TLB misses", "Walks, or refills by software.", |cell, _| count(real(cell, "walks") as u64)),
+    (
+        "time",
+        "Run time saved",
+        "Of all modelled cycles, the kernel's included, against the first kernel; − takes more.",
+        |cell, base| time_saved(cell, base).map_or("–".to_owned(), signed),
+    ),
+    (
+        "memory",
+        "Memory",
+        "Most that was backed at one time, beyond that of the first kernel.",
+        |cell, base| memory_added(cell, base).map_or("–".to_owned(), signed),
+    ),
+];
+
+/// The section of the page; empty if no machine runs under several kernels.
+pub(super) fn section(result: &SweepResult) -> String {
+    let groups = groups(result);
+    if groups.is_empty() {
+        return String::new();
+    }
+    let mut out = "<h2>Kernels</h2>".to_owned();
+    for (index, (key, title, about, figure)) in FIGURES.into_iter().enumerate() {
+        let _ = write!(out, "<h3>{title}</h3><p class=\"lead\">{about}</p>");
+        for group in &groups {
+            out += &table(group, figure);
+        }
+        result
+            .published
+            .iter()
+            .filter(|table| table.beside == key)
+            .for_each(|table| out += &published(table));
+        if index + 1 == FIGURES.len() {
+            let named = |table: &&Published| FIGURES.iter().any(|(key, ..)| table.beside == *key);
+            let others = result.published.iter().filter(|table| !named(table));
+            others.for_each(|table| out += &published(table));
+        }
+    }
+    out += "<h3>Where cycles go</h3><p class=\"lead\">Cycles of translation for each instruction: what misses take, \
+            and what the kernel's own work does. An arrow: the bar is longer than shown.</p>";
+    let _ =
+        write!(out, "<div class=\"legend\">{}</div>", legend().element("What the colours of the bars mean"));
+    for group in &groups {
+        let pictures =
+            group.rows.iter().map(|(trace, cells)| bars(trace, cells).element(&bars_label(group, trace)));
+        let _ = write!(
+            out,
+            "<h4>{}</h4><div class=\"pictures\">{}</div>",
+            escape(&group.title),
+            pictures.collect::<String>()
+        );
+    }
+    out += "<h3>Cycles and memory</h3><p class=\"lead\">Cycles of translation for each instruction, upwards and \
+            logarithmic, against memory beyond that of the first kernel: the lower left corner is best.</p>";
+    for group in &groups {
+        let of = |(trace, cells): &(&str, Vec<&MachineCell>)| {
+            Some(plane(trace, cells)?.element(&plane_label(group, trace)))
+        };
+        let _ = write!(
+            out,
+            "<h4>{}</h4><div class=\"pictures\">{}</div>",
+            escape(&group.title),
+            group.rows.iter().filter_map(of).collect::<String>()
+        );
+    }
+    out
+}
+
+fn table(group: &Group<'_>, figure: fn(&MachineCell, &MachineCell) -> String) -> String {
+    let mut titles = vec![(group.title.as_str(), false)];
+    titles.extend(group.kernels.iter().map(|&kernel| (kernel, true)));
+    let row = |(trace, cells): &(&str, Vec<&MachineCell>)| {
+        let cells: String = cells.iter().map(|cell| number(&figure(cell, cells[0]))).collect();
+        format!("<tr><td class=\"unbroken\">{}</td>{cells}</tr>", escape(trace))
+    };
+    let rows: String = group.rows.iter().map(row).collect();
+    format!("<div class=\"scroll\"><table>{}<tbody>{rows}</tbody></table></div>", head(&titles))
+}
+
+/// What a source printed.
+fn published(table: &Published) -> String {
+    let mut titles = vec![("the source", false)];
+    titles.extend(table.columns.iter().map(|column| (column.as_str(), true)));
+    let row = |row: &super::schema::PublishedRow| {
+        let cells: String = row.values.iter().map(|value| number(&escape(value))).collect();
+        format!("<tr><td class=\"unbroken\">{}</td>{cells}</tr>", escape(&row.name))
+    };
+    format!(
+        "<p class=\"lead published\">{}<span class=\"sub\"> {}</span></p>\
+         <div class=\"scroll\"><table>{}<tbody>{}</tbody></table></div>",
+        escape(&table.title),
+        escape(&table.source),
+        head(&titles),
+        table.rows.iter().map(row).collect::<String>()
+    )
+}
+
+fn bars_label(group: &Group<'_>, trace: &str) -> String {
+    format!("Cycles of translation per instruction by kernel, {} on {trace}", group.title)
+}
+
+fn plane_label(group: &Group<'_>, trace: &str) -> String {
+    format!("Cycles of translation per instruction against memory by kernel, {} on {trace}", group.title)
+}
+
+/// The section's pictures as files.
+pub(super) fn pictures(result: &SweepResult) -> Vec<PictureFile> {
+    let mut files = Vec::new();
+    for group in groups(result) {
+        for (trace, cells) in &group.rows {
+            let place = format!("{}-{}", file_name(&group.title), file_name(trace));
+            let mut add = |kind: &str, picture: Picture, label: String| {
+                files.push(PictureFile { name: format!("{kind}-{place}.svg"), svg: picture.file(&label) });
+            };
+            add("cycles", bars(trace, cells), bars_label(&group, trace));
+            if let Some(picture) = plane(trace, cells) {
+                add("memory", picture, plane_label(&group, trace));
+            }
+        }
+    }
+    files
+}

@@ -1,0 +1,97 @@
+//! The kernels of a study: what an `[[os]]` table says, and on which machines it holds.
+
+use crate::error::SweepError;
+use crate::study::{KernelVariant, MachineVariant};
+use crate::task;
+use pagewalk_mm::OsSpec;
+use pagewalk_sim::held_orders;
+use toml::{Table, Value};
+
+/// The policy that stands for the kernel of the recording host.
+const HOST: &str = "host";
+
+/// Every `[[os]]` table as a kernel, each tried on every machine that is to run under it.
+pub fn variants(
+    file: &str,
+    tables: Vec<Table>,
+    machines: &[MachineVariant],
+) -> Result<Vec<KernelVariant>, SweepError> {
+    let wrong = |why: String| SweepError::Study { file: file.to_owned(), why };
+    if machines.is_empty() && !tables.is_empty() {
+        return Err(wrong(
+            "os: there is no machine to run under it: name some with machines = [\"k8\"]".to_owned(),
+        ));
+    }
+    let mut kernels: Vec<KernelVariant> = Vec::new();
+    for (number, table) in (1..).zip(tables) {
+        let kernel = variant(table).map_err(|why| wrong(format!("[[os]] number {number}: {why}")))?;
+        check(&kernel, machines).map_err(|why| wrong(format!("os `{}`: {why}", kernel.name)))?;
+        let clashes = |other: &&KernelVariant| {
+            let on_both =
+                |variant: &MachineVariant| other.is_for(&variant.machine) && kernel.is_for(&variant.machine);
+            other.name == kernel.name && machines.iter().any(on_both)
+        };
+        if kernels.iter().any(|other| clashes(&other)) {
+            return Err(wrong(format!(
+                "two [[os]] are named `{}`: give each a name of its own, as in name = \"one\"",
+                kernel.name
+            )));
+        }
+        kernels.push(kernel);
+    }
+    let has_none = |variant: &&MachineVariant| !kernels.iter().any(|kernel| kernel.is_for(&variant.machine));
+    match machines.iter().find(has_none).filter(|_| !kernels.is_empty()) {
+        Some(variant) => Err(wrong(format!(
+            "os: none is for machine `{}`: name it in one of their machines",
+            variant.machine.name
+        ))),
+        None => Ok(kernels),
+    }
+}
+
+fn variant(mut table: Table) -> Result<KernelVariant, String> {
+    let machines = match table.remove("machines") {
+        None => Vec::new(),
+        Some(Value::Array(names)) if !names.is_empty() && names.iter().all(Value::is_str) => {
+            names.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+        }
+        Some(other) => {
+            return Err(format!("machines = {other}: give names of the study's machines, such as [\"k8\"]"));
+        }
+    };
+    let mut identity = table.clone();
+    identity.remove("name");
+    let text = toml::to_string(&identity).map_err(|e| e.to_string())?;
+    let is_host = table.get("policy").and_then(Value::as_str) == Some(HOST);
+    if let Some(key) = identity.keys().find(|key| is_host && *key != "policy") {
+        return Err(format!("{key}: the kernel of the host has no keys but name, machines and policy"));
+    }
+    let spec = OsSpec::from_table(table).map_err(|e| e.to_string())?;
+    if spec.name.is_empty() {
+        return Err(format!("policy: name one: {HOST}, {}", policies()));
+    }
+    Ok(KernelVariant { name: spec.name.clone(), machines, spec: (!is_host).then_some(spec), text })
+}
+
+fn policies() -> String {
+    OsSpec::policies().map(|(name, _)| name).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether it can be built on every machine that is to run under it: shows now, before any work.
+fn check(kernel: &KernelVariant, machines: &[MachineVariant]) -> Result<(), String> {
+    if let Some(name) =
+        kernel.machines.iter().find(|name| machines.iter().all(|one| one.machine.name != **name))
+    {
+        let mut names: Vec<&str> = machines.iter().map(|one| one.machine.name.as_str()).collect();
+        names.dedup();
+        return Err(format!("machines: \"{name}\": choose from {}", names.join(", ")));
+    }
+    for variant in machines.iter().filter(|variant| kernel.is_for(&variant.machine)) {
+        if let Some(spec) = &kernel.spec {
+            spec.kernel(variant.machine.paging, held_orders(&variant.machine)).map_err(|e| e.to_string())?;
+        }
+        task::counters(variant, Some(kernel))
+            .map_err(|e| format!("{e}; its key machines says on which machines it runs"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,161 @@
+//! Kernels as a dimension of a study: cells equal direct simulation, units are kept by kernel, mistakes are named.
+
+use crate::common::{Silent, program, study, sweep};
+use pagewalk_mm::OsSpec;
+use pagewalk_report::TextOptions;
+use pagewalk_report::sweep::{from_json, render_html, render_text, to_json};
+use pagewalk_sim::{DesignSpec, NoObserver, Pass, held_orders};
+use pagewalk_sweep::{Study, metrics};
+use std::path::Path;
+
+const OPTIONS: TextOptions = TextOptions { width: 120, color: false, verbose: false };
+
+const STUDY: &str = r#"
+thp = "never"
+traces = ["a.pwt"]
+machines = ["zen4", "k8"]
+
+[[os]]
+policy = "host"
+
+[[os]]
+name = "at once"
+policy = "asap"
+max_page = "2M"
+machines = ["zen4"]
+
+[[os]]
+name = "charges"
+policy = "approx-online"
+threshold = 0.001
+machines = ["zen4"]
+
+[[compare]]
+title = "Half populated against fully"
+source = "nobody"
+said = "nothing"
+upper = { machine = "zen4", os = "charges", metric = "kernel.faults" }
+lower = { machine = "zen4", os = "at once", metric = "kernel.faults" }
+most = 1
+on = "all"
+
+[[compare]]
+title = "A figure beside a number"
+source = "nobody"
+said = "nothing"
+upper = { machine = "k8", metric = "walks" }
+lower = { number = 1 }
+least = 1
+on = "all"
+"#;
+
+#[test]
+fn cells_are_what_direct_simulation_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program(7, 4000);
+    program.write(&folder.path().join("a.pwt"));
+    let study = study(folder.path(), STUDY);
+    let result = sweep(&study, folder.path(), 2, "t").run(&Silent).unwrap();
+    let names: Vec<_> = result.machines.iter().map(|cell| (&cell.machine[..], cell.os.as_deref())).collect();
+    let zen4 = ["host", "at once", "charges"].map(|os| ("zen4", Some(os)));
+    assert_eq!(names, [&zen4[..], &[("k8", Some("host"))]].concat());
+    for (cell, text) in result.machines[1..].iter().zip(["asap:max_page=2M", "approx-online:threshold=0.001"])
+    {
+        let machine = &study.machines[0].machine;
+        let kernel = OsSpec::from_text(text).unwrap().kernel(machine.paging, held_orders(machine)).unwrap();
+        let design = DesignSpec::with_kernel("x".to_owned(), machine, kernel);
+        let mut pass = Pass::new(vec![design], NoObserver).unwrap();
+        program.play(&mut pass);
+        assert_eq!(cell.metrics, metrics(&pass.finish()[0]));
+    }
+    assert!(result.comparisons.iter().all(|comparison| comparison.agrees), "{:?}", result.comparisons);
+    assert_eq!(from_json(&to_json(&result)).unwrap(), result);
+    let page = render_html(&result);
+    assert!(page.contains("charges") && render_text(&result, &OPTIONS).contains("charges"));
+}
+
+/// What kernels do changes with their keys and not with their names, nor with the mode of the host's kernel.
+#[test]
+fn units_are_kept_by_kernel() {
+    let folder = tempfile::tempdir().unwrap();
+    program(8, 2000).write(&folder.path().join("a.pwt"));
+    let to_do = |text: &str| {
+        let study = study(folder.path(), text);
+        sweep(&study, folder.path(), 1, "t").remaining()[0].tasks.clone()
+    };
+    sweep(&study(folder.path(), STUDY), folder.path(), 1, "t").run(&Silent).unwrap();
+    assert_eq!(to_do(STUDY), [""; 0]);
+    assert_eq!(to_do(&STUDY.replace("at once", "asap").replace("most = 1\n", "most = 2\n")), [""; 0]);
+    assert_eq!(to_do(&STUDY.replace("0.001", "0.002")), ["machine zen4, os charges"]);
+    let always = STUDY.replace("\"never\"", "\"always\"");
+    assert_eq!(to_do(&always), ["machine zen4, os host", "machine k8, os host"]);
+}
+
+fn refusal(text: &str) -> String {
+    let text =
+        format!("schema = 1\nname = \"s\"\ntraces = [\"a.pwt\"]\nmachines = [\"k8\", \"zen4\"]\n{text}");
+    Study::from_toml("s.toml", &text, Path::new("")).unwrap_err().to_string()
+}
+
+#[test]
+fn mistakes_are_named_with_the_choices() {
+    for (text, parts) in [
+        ("[[os]]\n", &["s.toml", "[[os]] number 1", "host, fixed, asap"][..]),
+        ("[[os]]\npolicy = \"asop\"\n", &["s.toml", "os `asop`", "choose from", "asap"]),
+        (
+            "[[os]]\npolicy = \"host\"\n[[os]]\npolicy = \"asap\"\npages = 4\n",
+            &["os `asap`", "`os.pages`", "max_page"],
+        ),
+        ("[[os]]\npolicy = \"host\"\nmax_page = \"2M\"\n", &["[[os]] number 1", "max_page"]),
+        (
+            "[[os]]\npolicy = \"host\"\nmachines = [\"k9\"]\n",
+            &["os `host`", "\"k9\"", "choose from k8, zen4"],
+        ),
+        (
+            "[[os]]\npolicy = \"host\"\nmachines = \"k8\"\n",
+            &["machines = \"k8\"", "names of the study's machines"],
+        ),
+        ("[[os]]\npolicy = \"host\"\nmachines = [\"k8\"]\n", &["none is for machine `zen4`"]),
+        ("[[os]]\npolicy = \"asap\"\n[[os]]\npolicy = \"asap\"\n", &["named `asap`", "name of its own"]),
+        ("[[os]]\npolicy = \"fixed\"\npage = \"64K\"\n", &["os `fixed`", "64K", "its key machines"]),
+    ] {
+        let why = refusal(text);
+        parts.iter().for_each(|part| assert!(why.contains(part), "{text}: {why}"));
+    }
+    let compare = |upper: &str| {
+        let about = "title = \"t\"\nsource = \"s\"\nsaid = \"\"\nleast = 1\non = \"all\"";
+        let rest = format!("[[compare]]\n{about}\nlower = {{ number = 1 }}\n");
+        refusal(&format!("[[os]]\npolicy = \"host\"\n[[os]]\npolicy = \"asap\"\n{rest}upper = {upper}\n"))
+    };
+    assert!(compare("{ machine = \"k8\", os = \"x\" }").contains("os = \"x\": choose from host, asap"));
+    assert!(compare("{ machine = \"k8\" }").contains("2 variants of `k8` fit"));
+    assert!(compare("{ number = 1, metric = \"walks\" }").contains("no other keys"));
+}
+
+/// The files that a workload is given are known by name and content, wherever they are.
+#[test]
+fn files_of_workloads_are_known_by_content() {
+    let folder = tempfile::tempdir().unwrap();
+    let workload = "[[workload]]\nname = \"w\"\ncommand = [\"true\"]";
+    let read = |text: &str| {
+        let text = format!("schema = 1\nname = \"s\"\nmachines = [\"k8\"]\n{workload}\n{text}");
+        Study::from_toml("s.toml", &text, folder.path())
+    };
+    std::fs::create_dir(folder.path().join("b")).unwrap();
+    for (path, content) in [("a.c", "int a;"), ("b/a.c", "int a;"), ("c.c", "int c;")] {
+        std::fs::write(folder.path().join(path), content).unwrap();
+    }
+    let identity = |text: &str| match &read(text).unwrap().traces[0] {
+        pagewalk_sweep::TraceSpec::Workload(workload) => serde_json::to_string(workload).unwrap(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(identity("files = [\"a.c\"]"), identity("files = [\"b/a.c\"]"));
+    assert_ne!(identity("files = [\"a.c\"]"), identity("files = [\"c.c\"]"));
+    assert!(!identity("").contains("files"));
+    for (text, part) in
+        [("files = [\"d.c\"]", "d.c"), ("files = [\"a.c\", \"b/a.c\"]", "two are named `a.c`")]
+    {
+        let why = read(text).unwrap_err().to_string();
+        assert!(why.contains("workload `w`: files") && why.contains(part), "{why}");
+    }
+}
