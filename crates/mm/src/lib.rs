@@ -15,7 +15,8 @@ mod superpage;
 mod vma;
 
 pub use kernel::{
-    Account, Accounts, Kernel, KernelCosts, KernelCounts, MemoryRules, MemoryTotals, ORDERS, PageTable, Remap,
+    Account, Accounts, Kernel, KernelCosts, KernelCounts, MemoryRules, MemorySample, MemoryTotals, ORDERS,
+    PageTable, Remap,
 };
 pub use mapping::{MappingId, MappingInfo};
 pub use os::{OsError, OsSpec};

@@ -9,7 +9,7 @@ use crate::pass::Pass;
 use crate::store::{CLASSES, FETCH, KINDS, LOAD, STORE};
 use pagewalk_cache::{CacheCounts, CacheSpec, Requester};
 use pagewalk_cost::{Cycles, Prices, price};
-use pagewalk_mm::{Accounts, KernelCounts, MappingId, MemoryTotals, Scope};
+use pagewalk_mm::{Accounts, KernelCounts, MappingId, MemorySample, MemoryTotals, Scope};
 use pagewalk_translate::{ArrayCounts, CostSpec, MachineSpec, NestedCounts, PrefetchCounts, Walker};
 
 /// Lookups and hits of one named array or walk cache.
@@ -86,6 +86,8 @@ pub struct DesignCounts {
     pub untouched_bytes: u64,
     /// Of a kernel of its own.
     pub kernel: Option<KernelTotals>,
+    /// Memory over time, under a kernel of its own.
+    pub memory_samples: Vec<MemorySample>,
     /// Modelled cycles, but for the kernel's.
     pub cycles: Cycles,
 }
@@ -233,6 +235,7 @@ impl<O: WalkObserver> Pass<O> {
                 counts: *os.kernel.counts(),
                 memory: os.kernel.memory_totals(),
             }),
+            memory_samples: design.os.as_ref().map_or_else(Vec::new, |os| os.samples(self.instructions)),
             cycles: price(
                 &prices(&below.machine.cost),
                 self.instructions,

@@ -70,6 +70,7 @@ impl<O: WalkObserver> Pass<O> {
         self.part_followers(vpn, id);
         let huge = self.store.paging.huge();
         for design in bits(self.kernels & self.active) {
+            self.designs[design].os_reached(self.instructions);
             let remaps = self.designs[design].os_touched(&self.space, vpn);
             self.remap(design, remaps, None, ahead);
         }
@@ -90,6 +91,7 @@ impl<O: WalkObserver> Pass<O> {
     /// Has a design's kernel do what is due after a miss.
     pub(crate) fn serve(&mut self, design: usize, class: usize, kind: Kind, page: u32, ahead: &[Ref]) {
         let vpn = self.store.pages[page as usize].vpn;
+        self.designs[design].os_reached(self.instructions);
         let mut unit = self.designs[design].os_served(vpn);
         while let Some(from) = unit {
             let (due, remaps) = self.designs[design].os_due(from, &self.space);
@@ -100,6 +102,7 @@ impl<O: WalkObserver> Pass<O> {
 
     /// Has a design's kernel do what is due in the background: when the design misses, as nothing could notice before.
     pub(crate) fn wake(&mut self, design: usize) {
+        self.designs[design].os_reached(self.instructions);
         let remaps = self.designs[design].os_wake(&self.store, &self.space, self.instructions);
         self.remap(design, remaps, None, &[]);
     }
@@ -110,6 +113,7 @@ impl<O: WalkObserver> Pass<O> {
             let vpn = self.store.pages[page as usize].vpn;
             for design in bits(self.kernels & self.active & !self.store.held(page, class)) {
                 if self.designs[design].os_lacks(vpn) {
+                    self.designs[design].os_reached(self.instructions);
                     let remaps = self.designs[design].os_touched(&self.space, vpn);
                     self.remap(design, remaps, None, ahead);
                 }
@@ -124,6 +128,7 @@ impl<O: WalkObserver> Pass<O> {
         let last = start.0.saturating_add(bytes.max(1) - 1);
         let pages = base.number(start)..base.number(VirtAddr(last)) + 1;
         for design in bits(self.kernels & self.active) {
+            self.designs[design].os_reached(self.instructions);
             let remaps = self.designs[design].os_advised(&self.store, &self.space, pages.clone(), advice);
             self.remap(design, remaps, None, &[]);
         }
@@ -134,6 +139,7 @@ impl<O: WalkObserver> Pass<O> {
         let base = self.store.paging.base();
         let pages = bytes.start.div_ceil(base.bytes())..bytes.end >> base.shift();
         for design in bits(self.kernels & self.active) {
+            self.designs[design].os_reached(self.instructions);
             let remaps = self.designs[design].os_mapped(&self.space, pages.clone());
             self.remap(design, remaps, None, &[]);
         }
@@ -201,6 +207,7 @@ impl<O: WalkObserver> Pass<O> {
             Change::Flushed { .. } => ends.end..ends.end,
         };
         for design in &mut self.designs {
+            design.os_reached(self.instructions);
             match &design.os {
                 Some(_) => design.os_change(&mut self.store, &self.space, ends.clone(), gone.clone()),
                 None => design.invalidate(&mut self.store, &pages),

@@ -7,7 +7,7 @@ use crate::design::Design;
 use crate::held::Held;
 use crate::store::{CLASSES, FETCH, KINDS, PageStore};
 use pagewalk_mm::promotion::{LastUse, Miss};
-use pagewalk_mm::{AddressSpace, Kernel, ORDERS, Remap, Superpage};
+use pagewalk_mm::{AddressSpace, Kernel, MemorySample, ORDERS, Remap, Superpage};
 use pagewalk_translate::{Filled, MachineSpec};
 use pagewalk_units::{Kind, PageSize};
 use std::collections::BTreeMap;
@@ -129,6 +129,13 @@ impl Os {
         })
     }
 
+    /// Memory over time, until now.
+    pub fn samples(&self, instructions: u64) -> Vec<MemorySample> {
+        let mut kernel = self.kernel.clone();
+        kernel.reached(instructions);
+        kernel.samples().to_vec()
+    }
+
     /// Orders of what TLBs hold.
     pub fn held_orders(&self) -> impl Iterator<Item = usize> + use<> {
         let orders = self.kernel.orders();
@@ -226,6 +233,13 @@ fn watched(machine: &MachineSpec) -> Result<Vec<u64>, KernelError> {
 
 /// What happens on a design with a kernel.
 impl Design {
+    /// So many instructions have been executed when the kernel does something next.
+    pub fn os_reached(&mut self, instructions: u64) {
+        if let Some(os) = &mut self.os {
+            os.kernel.reached(instructions);
+        }
+    }
+
     /// First touch of a page: what the kernel remaps then.
     pub fn os_touched(&mut self, space: &AddressSpace, vpn: u64) -> Vec<Remap> {
         let Some(os) = &mut self.os else { return Vec::new() };

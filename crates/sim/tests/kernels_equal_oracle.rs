@@ -204,6 +204,18 @@ fn check(seed: u64, with_memory: bool) {
         assert_eq!(counts, expected, "events of {} (seed {seed})", fast.name);
         let spent = [Account::Copy, Account::Bookkeeping].map(|account| kernel.accounts.of(account));
         assert_eq!(spent, slow.kernel.spent, "cycles of {} (seed {seed})", fast.name);
+        for sample in &fast.memory_samples {
+            let before = slow.history.iter().take_while(|of| of[0] < sample.instructions).last();
+            let found = [sample.backed_bytes / 4096, sample.touched_bytes / 4096];
+            let [_, backed, touched] = before.copied().unwrap_or_default();
+            assert_eq!(
+                found,
+                [backed, touched],
+                "memory of {} at {} (seed {seed})",
+                fast.name,
+                sample.instructions
+            );
+        }
     }
     for ((fast, slow), others) in pass.finish().iter().zip(&slows).zip(others_of) {
         let memory = slow.kernel.memory.as_ref().expect("each has one");

@@ -11,13 +11,16 @@ mod counts;
 mod memory;
 mod table;
 pub(crate) mod tree;
+mod usage;
 
 pub use accounts::{Account, Accounts, KernelCosts};
 pub use counts::{KernelCounts, MemoryTotals};
 pub use memory::MemoryRules;
 pub use table::PageTable;
+pub use usage::MemorySample;
 
 use memory::Physical;
+use usage::Usage;
 
 use crate::promotion::{LastUse, Miss, Policy, Request, View};
 use crate::{AddressSpace, Superpage, Vma};
@@ -52,6 +55,7 @@ pub struct Kernel {
     accounts: Accounts,
     counts: KernelCounts,
     memory: Option<Physical>,
+    usage: Usage,
     wishes: Vec<Superpage>,
 }
 
@@ -60,7 +64,17 @@ impl Kernel {
     pub fn new(base: PageSize, policy: Box<dyn Policy>, costs: KernelCosts) -> Kernel {
         let (accounts, counts) = (Accounts::default(), KernelCounts::default());
         let table = PageTable::default();
-        Kernel { base, policy, costs, table, accounts, counts, memory: None, wishes: Vec::new() }
+        Kernel {
+            base,
+            policy,
+            costs,
+            table,
+            accounts,
+            counts,
+            memory: None,
+            usage: Usage::default(),
+            wishes: Vec::new(),
+        }
     }
 
     /// What backs each page.
@@ -360,6 +374,18 @@ impl Kernel {
         let (backed, touched) = (self.table.backed(), self.table.touched());
         self.counts.backed_bytes_peak = self.counts.backed_bytes_peak.max(bytes(backed));
         self.counts.untouched_bytes_peak = self.counts.untouched_bytes_peak.max(bytes(backed - touched));
+    }
+
+    /// So many instructions have been executed: to be called before anything else that happens then, for samples of
+    /// memory over time.
+    pub fn reached(&mut self, now: u64) {
+        let bytes = |pages: u64| pages << self.base.shift();
+        self.usage.note(now, bytes(self.table.backed()), bytes(self.table.touched()));
+    }
+
+    /// Memory over time, as far as [`Kernel::reached`] was told: at most 256 samples, evenly spaced at a power of two.
+    pub fn samples(&self) -> &[MemorySample] {
+        self.usage.samples()
     }
 
     /// First byte of a page.

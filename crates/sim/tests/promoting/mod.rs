@@ -17,6 +17,8 @@ pub struct SlowKernel {
     split: bool,
     instructions: u64,
     areas: u64,
+    /// Instructions, and base pages backed and touched, after each change.
+    pub history: Vec<[u64; 3]>,
 }
 
 impl SlowKernel {
@@ -25,7 +27,7 @@ impl SlowKernel {
         let base = spec.paging.base().shift();
         machine.leaves = Some([base, spec.paging.huge().shift()]);
         let split = kernel.entries.len() == 2;
-        SlowKernel { machine, kernel, base, split, instructions: 0, areas: 0 }
+        SlowKernel { machine, kernel, base, split, instructions: 0, areas: 0, history: Vec::new() }
     }
 
     /// The TLB that serves a kind.
@@ -133,9 +135,20 @@ impl SlowKernel {
             }
             seen = Some(page);
         }
+        self.note();
+    }
+
+    fn note(&mut self) {
+        let now = [self.instructions, self.kernel.backed.len() as u64, self.kernel.touched.len() as u64];
+        self.history.push(now);
     }
 
     pub fn op(&mut self, program: &Program, op: &Op) {
+        self.do_op(program, op);
+        self.note();
+    }
+
+    fn do_op(&mut self, program: &Program, op: &Op) {
         match op {
             Op::Run { block, addresses } => {
                 let block = program.blocks.get(*block);
