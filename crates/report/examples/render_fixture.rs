@@ -11,8 +11,9 @@ fn main() -> std::process::ExitCode {
         Some("no-walks") => fixtures::no_walks(),
         Some("many-processes") => fixtures::many_processes(),
         Some("hostile") => fixtures::hostile(),
+        Some("kernels") => fixtures::kernels(),
         _ => {
-            eprintln!("which fixture: cpython, random-access, no-walks, many-processes or hostile");
+            eprintln!("which fixture: cpython, random-access, no-walks, many-processes, hostile or kernels");
             return std::process::ExitCode::from(2);
         }
     };

@@ -193,35 +193,73 @@ pub(crate) struct KernelFigures<'a> {
     pub host_walks: u64,
     /// Cycles of walks per instruction.
     pub walk_cycles: Option<f64>,
-    /// Cycles of the kernel's work per instruction.
+    /// Cycles of lower-level hits per instruction.
+    pub hit_cycles: Option<f64>,
+    /// Cycles of the kernel's work per instruction; absent for the host's, whose work is not counted.
     pub kernel_cycles: Option<f64>,
     /// Those and lower-level hits.
     pub together: Option<f64>,
 }
 
 impl KernelFigures<'_> {
+    /// Whether this is the host's kernel, which the others are compared with.
+    pub fn is_host(&self) -> bool {
+        self.of.policy == "host"
+    }
+
     /// A count, if the kernel has it.
     pub fn of(&self, name: &str) -> Option<u64> {
         self.of.metrics.get(name).map(|value| value.as_f64() as u64)
     }
+
+    /// What the cycles per instruction go to, in the order of [`KERNEL_PARTS`].
+    pub fn parts(&self) -> [f64; 5] {
+        let Some(instructions) = value(self.of, "instructions").filter(|&n| n > 0.0) else { return [0.0; 5] };
+        let of = |name: &str| value(self.of, name).unwrap_or(0.0);
+        let bookkeeping = of("kernel.bookkeeping_cycles");
+        let copying = of("kernel.copy_cycles") + of("kernel.zero_cycles");
+        let rest = (of("kernel.cycles") - bookkeeping - copying).max(0.0);
+        [of("walk_cycles"), of("l2_hit_cycles"), bookkeeping, copying, rest]
+            .map(|cycles| cycles / instructions)
+    }
+
+    /// What was backed for nothing, as a part of all that was backed, each at its peak.
+    pub fn price(&self) -> Option<f64> {
+        let backed = self.of("kernel.backed_bytes_peak").filter(|&bytes| bytes > 0)?;
+        Some(self.of("kernel.untouched_bytes_peak")? as f64 / backed as f64)
+    }
+}
+
+/// What the cycles of translation go to: a name for the page's style, and words.
+pub(crate) const KERNEL_PARTS: [(&str, &str); 5] = [
+    ("walks", "walks"),
+    ("hits", "lower-level hits"),
+    ("bookkeeping", "bookkeeping"),
+    ("copying", "copying and clearing"),
+    ("rest", "rest of the kernel's work"),
+];
+
+fn value(row: &KernelResult, name: &str) -> Option<f64> {
+    row.metrics.get(name).map(|value| value.as_f64())
+}
+
+fn per_instruction(row: &KernelResult, name: &str) -> Option<f64> {
+    let instructions = value(row, "instructions").filter(|&n| n > 0.0)?;
+    Some(value(row, name)? / instructions)
 }
 
 /// All rows of a process.
 pub(crate) fn kernels(process: &ProcessResult) -> impl Iterator<Item = KernelFigures<'_>> {
-    let value = |row: &KernelResult, name: &str| row.metrics.get(name).map(|value| value.as_f64());
-    let walks = move |row: &KernelResult| value(row, "walks").unwrap_or(0.0) as u64;
+    let walks = |row: &KernelResult| value(row, "walks").unwrap_or(0.0) as u64;
     process.kernels.iter().map(move |of| {
-        let per_instruction = |name: &str| {
-            let instructions = value(of, "instructions").filter(|&n| n > 0.0)?;
-            Some(value(of, name)? / instructions)
-        };
         let host = process.kernels.iter().find(|row| row.machine == of.machine && row.policy == "host");
         KernelFigures {
             of,
             walks: walks(of),
             host_walks: host.map_or(0, walks),
-            walk_cycles: per_instruction("walk_cycles"),
-            kernel_cycles: per_instruction("kernel.cycles"),
+            walk_cycles: per_instruction(of, "walk_cycles"),
+            hit_cycles: per_instruction(of, "l2_hit_cycles"),
+            kernel_cycles: per_instruction(of, "kernel.cycles"),
             together: value(of, "tlb_mcpi"),
         }
     })

@@ -88,6 +88,26 @@ pub(crate) fn ratio(x: f64) -> String {
     }
 }
 
+/// Cycles per instruction: `0`, `<0.0001`, `0.4146`, `6.5415`.
+pub(crate) fn cycles(x: f64) -> String {
+    if x == 0.0 {
+        "0".to_owned()
+    } else if x < 0.000_05 {
+        "<0.0001".to_owned()
+    } else {
+        format!("{x:.4}")
+    }
+}
+
+/// A round step that divides a range into about `wanted` parts, and the digits that its multiples need.
+pub(crate) fn nice_step(range: f64, wanted: f64) -> (f64, usize) {
+    let raw = range / wanted;
+    let exponent = raw.log10().floor();
+    let scale = [1.0, 2.0, 5.0].into_iter().find(|scale| scale * 10f64.powf(exponent) >= raw);
+    let (scale, exponent) = scale.map_or((1.0, exponent + 1.0), |scale| (scale, exponent));
+    (scale * 10f64.powf(exponent), (-exponent).max(0.0) as usize)
+}
+
 fn scaled(n: f64, step: f64, suffixes: &[&str]) -> String {
     let mut value = n;
     let mut suffix = "";
@@ -163,5 +183,13 @@ mod tests {
         assert_eq!(mebibytes(1536.4), "1,536 MiB");
         assert_eq!(ratio(0.0041), "0.004");
         assert_eq!(ratio(1.944), "1.94");
+        assert_eq!([0.0, 0.00004, 0.41459, 6.5].map(cycles), ["0", "<0.0001", "0.4146", "6.5000"]);
+    }
+
+    #[test]
+    fn steps_are_round() {
+        assert_eq!(nice_step(1.66, 4.0), (0.5, 1));
+        assert_eq!(nice_step(0.0412, 4.0), (0.02, 2));
+        assert_eq!(nice_step(38.0, 4.0), (10.0, 0));
     }
 }

@@ -6,13 +6,14 @@ mod fixtures;
 use pagewalk_report::schema::RunResult;
 use pagewalk_report::{from_json, render_html, to_json};
 
-fn fixtures() -> [RunResult; 5] {
+fn fixtures() -> [RunResult; 6] {
     [
         fixtures::cpython(),
         fixtures::random_access(),
         fixtures::no_walks(),
         fixtures::many_processes(),
         fixtures::hostile(),
+        fixtures::kernels(),
     ]
 }
 
@@ -119,6 +120,47 @@ fn programs_that_take_turns_are_named_without_their_command_lines() {
     turns.processes[0].program = "python3 + gzip".to_owned();
     let shown = without_scripts(&render_html(&turns));
     assert!(shown.contains("<code>python3 + gzip</code> (interleaved, "));
+}
+
+#[test]
+fn kernels_stand_in_the_place_of_alternatives() {
+    let shown = without_scripts(&render_html(&fixtures::kernels()));
+    for text in [
+        "<p class=\"lead\" id=\"what-if-lead\" hidden>",
+        "<th colspan=\"12\" scope=\"rowgroup\">any-size <span class=\"tag modelled\">modelled</span></th>",
+        "<tr class=\"emphasis\"><td class=\"name\">host</td>",
+        "<td class=\"number\" data-word=\"change\">−90.1 %</td>",
+        "<td class=\"number\" data-word=\"kernel cycles\">0.5359</td>",
+        "<span class=\"sub\">bookkeeping 0.24, copying 0.30</span>",
+        "<span class=\"sub\">copying 0.013, rest 0.062</span>",
+        "<td class=\"number\" data-word=\"for nothing\">3.43 MiB</td>",
+        "<span class=\"price\">25.6 %<span class=\"bar\"><i class=\"memory\" style=\"width:100.00%\">",
+        "a perfect TLB <span class=\"tag bound\">bound</span>",
+        "<span class=\"key cut\"></span>longer than drawn</span>",
+    ] {
+        assert!(shown.contains(text), "missing: {text}");
+    }
+    assert!(!shown.contains("as the host's kernel has it"));
+    assert_eq!(shown.matches("<div class=\"bar cut\">").count(), 2, "ONLINE on each machine is cut");
+    let without = without_scripts(&render_html(&fixtures::cpython()));
+    assert!(without.contains("id=\"what-if-lead\">") && without.contains("id=\"kernels-lead\" hidden>"));
+}
+
+#[test]
+fn names_of_kernels_and_machines_cannot_become_markup() {
+    let mut result = fixtures::kernels();
+    let benign = without_scripts(&render_html(&result)).matches('<').count();
+    for row in &mut result.processes[0].kernels {
+        for name in [&mut row.machine, &mut row.policy, &mut row.class] {
+            name.push_str("<b>\"");
+        }
+    }
+    let shown = without_scripts(&render_html(&result));
+    assert!(shown.contains("asap&lt;b&gt;&quot;"));
+    // Classes that are no longer the usual one get a tag: two tags' ends of an element each, for each row.
+    let rows = result.processes[0].kernels.len();
+    assert_eq!(shown.matches("<b>").count(), 0);
+    assert!(shown.matches('<').count() <= benign + 2 * rows);
 }
 
 #[test]

@@ -13,6 +13,7 @@ fn what_is_written_reads_back_the_same() {
         fixtures::no_walks(),
         fixtures::many_processes(),
         fixtures::hostile(),
+        fixtures::kernels(),
     ];
     for result in results {
         let json = to_json(&result);

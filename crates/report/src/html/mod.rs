@@ -7,6 +7,7 @@
 //! an escape.
 
 mod escape;
+mod kernels;
 mod summary;
 
 use crate::figures::{base_name, costliest};
@@ -19,14 +20,16 @@ pub(crate) const STYLE: &str = include_str!("style.css");
 const GLOSSARY: &str = include_str!("glossary.html");
 
 /// In this order: each may use what the ones before it define.
-const SCRIPTS: [&str; 8] = [
+const SCRIPTS: [&str; 10] = [
     include_str!("js/numbers.js"),
     include_str!("js/dom.js"),
     include_str!("js/figures.js"),
+    include_str!("js/kernels.js"),
     include_str!("js/summary.js"),
     include_str!("js/tables.js"),
     include_str!("js/heat.js"),
     include_str!("js/reach.js"),
+    include_str!("js/tradeoff.js"),
     include_str!("js/main.js"),
 ];
 
@@ -37,6 +40,8 @@ pub fn render_html(result: &RunResult) -> String {
         shown.map_or(String::new(), |process| render(result, process))
     };
     let several = result.processes.len() > 1;
+    let kernels = shown.is_some_and(|process| !process.kernels.is_empty());
+    let hidden_if = |hidden: bool| if hidden { " hidden" } else { "" }.to_owned();
     fill(PAGE, |name| match name {
         "title" => match shown {
             Some(process) => format!("pagewalk: {}", escape(base_name(&process.program))),
@@ -48,9 +53,11 @@ pub fn render_html(result: &RunResult) -> String {
         "advice" => part(summary::advice),
         "losses" => part(summary::losses),
         "cards" => part(summary::cards),
-        "what_if" => part(summary::what_if),
+        "what_if_lead_hidden" => hidden_if(kernels),
+        "kernels_lead_hidden" => hidden_if(!kernels),
+        "what_if" => part(if kernels { kernels::table } else { summary::what_if }),
         "tlbs" => part(summary::tlbs),
-        "processes_hidden" => if several { "" } else { " hidden" }.to_owned(),
+        "processes_hidden" => hidden_if(!several),
         "processes_title" => format!("{} process images ran", result.processes.len()),
         "processes" => {
             if several {

@@ -35,7 +35,7 @@ pub(super) fn losses(_: &RunResult, process: &ProcessResult) -> String {
     process.losses.iter().map(|loss| format!("<li>Lost: {}</li>", escape(loss))).collect()
 }
 
-fn tag(class: &str) -> String {
+pub(super) fn tag(class: &str) -> String {
     format!("<span class=\"tag {class}\">{class}</span>")
 }
 

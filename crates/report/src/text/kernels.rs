@@ -4,7 +4,7 @@ use super::Page;
 use super::paint::{Line, Style};
 use super::table::{Narrow, Table, names, numbers};
 use crate::figures::{KernelFigures, kernels};
-use crate::numbers::{bytes, change, count};
+use crate::numbers::{bytes, change, count, cycles};
 use crate::printable::printable;
 use crate::schema::ProcessResult;
 
@@ -38,17 +38,16 @@ pub(super) fn write(page: &mut Page, process: &ProcessResult) {
 fn cells(name: String, row: &KernelFigures<'_>) -> Vec<Line> {
     let plain = |text: String| Line::new(Style::Plain, text);
     let dash = || Line::new(Style::Quiet, "–");
-    let cycles = |cycles: Option<f64>| cycles.map_or_else(dash, |cycles| plain(format!("{cycles:.4}")));
+    let modelled = |value: Option<f64>| value.map_or_else(dash, |value| plain(cycles(value)));
     let counted = |value: Option<u64>| value.map_or_else(dash, |value| plain(count(value)));
     let memory = |value: Option<u64>| value.map_or_else(dash, |value| plain(bytes(value)));
-    let is_host = row.of.policy == "host";
     vec![
         plain(name),
         plain(count(row.walks)),
-        if is_host { dash() } else { plain(change(row.host_walks, row.walks)) },
-        cycles(row.walk_cycles),
-        cycles(row.kernel_cycles),
-        cycles(row.together),
+        if row.is_host() { dash() } else { plain(change(row.host_walks, row.walks)) },
+        modelled(row.walk_cycles),
+        modelled(row.kernel_cycles),
+        modelled(row.together),
         counted(row.of("kernel.promotions")),
         memory(row.of("kernel.backed_bytes_peak")),
         memory(row.of("kernel.untouched_bytes_peak")),

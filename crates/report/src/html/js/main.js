@@ -22,6 +22,7 @@ function showPictures() {
   if (!process) return;
   showHeat(process);
   showReach(process);
+  showTradeoff(process);
 }
 
 function showProcess() {

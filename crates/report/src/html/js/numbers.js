@@ -48,6 +48,12 @@ function ratio(x) {
   return x < 0.0995 ? x.toFixed(3) : threeDigits(x);
 }
 
+// Cycles per instruction.
+function cycles(x) {
+  if (x === 0) return "0";
+  return x < 0.00005 ? "<0.0001" : x.toFixed(4);
+}
+
 // Addresses begin pages or pieces of address space, so even the highest 64-bit ones are exact as a double.
 const address = (n) => `0x${n.toString(16)}`;
 

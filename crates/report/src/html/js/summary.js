@@ -130,9 +130,12 @@ function showSummary(process) {
   replace("advice", withCode(process.advice));
   replace("losses", process.losses.map((loss) => el("li", {}, `Lost: ${loss}`)));
   replace("cards", cards(process));
-  if (showSection("what-if", process.what_if.length > 0)) {
-    replace("what-if-title", whatIfFinding(process));
-    replace("what-if-table", whatIfTable(process));
+  const kernels = kernelsOf(process).length > 0;
+  if (showSection("what-if", kernels || process.what_if.length > 0)) {
+    replace("what-if-title", kernels ? kernelFinding(process) : whatIfFinding(process));
+    byId("what-if-lead").hidden = kernels;
+    byId("kernels-lead").hidden = !kernels;
+    replace("what-if-table", kernels ? kernelTable(process) : whatIfTable(process));
   }
   if (process.machines[0]) replace("tlbs-title", tlbFinding(process.machines[0]));
   replace("tlb-tables", tlbTables(process));
