@@ -29,8 +29,9 @@ function tradeoffGrid(frame) {
   const across = (y, text, look = "grid") => parts.push(
     svg("line", { class: look, x1: left, x2: left + width, y1: y, y2: y }),
     svg("text", { x: left - 9, y: y + 4, "text-anchor": "end" }, text));
+  const lines = frame.costly - frame.cheap > 3.5 ? [1] : [1, 2, 5];
   for (let power = Math.floor(frame.cheap); power <= frame.costly; power++) {
-    for (const m of [1, 2, 5]) {
+    for (const m of lines) {
       const cost = m * 10 ** power;
       if (Math.log10(cost) >= frame.cheap && Math.log10(cost) <= frame.costly) across(frame.y(cost), cost.toFixed(Math.max(0, -power)));
     }
