@@ -3,8 +3,8 @@
 use crate::arguments::{Model, Thp};
 use crate::error::{CliError, Code};
 use crate::output::say;
-use pagewalk_mm::ThpMode;
-use pagewalk_sim::{Library, LibraryError};
+use pagewalk_mm::{Kernel, OsError, OsSpec, ThpMode};
+use pagewalk_sim::{Library, LibraryError, held_orders};
 use pagewalk_translate::MachineSpec;
 use std::path::Path;
 
@@ -60,9 +60,22 @@ pub fn load(name: &str) -> Result<MachineSpec, CliError> {
     }
     let text = std::fs::read_to_string(Path::new(name))
         .map_err(|e| CliError::new(Code::BadInput, format!("machine file {name}: {e}")))?;
-    MachineSpec::from_toml(name, &text).map_err(|e| {
+    let machine = MachineSpec::from_toml(name, &text).map_err(|e| {
         CliError::new(Code::BadInput, e).or("docs/adding-a-machine.md explains every key of a machine file")
-    })
+    })?;
+    kernel(&machine).map_err(|e| {
+        CliError::new(Code::BadInput, format!("machine file {name}: {e}"))
+            .or("docs/kernel-policies.md lists policies and their keys")
+    })?;
+    Ok(machine)
+}
+
+/// The kernel that a machine's file describes.
+pub fn kernel(machine: &MachineSpec) -> Result<Option<(OsSpec, Kernel)>, OsError> {
+    let Some(table) = &machine.os else { return Ok(None) };
+    let os = OsSpec::from_table(table.clone())?;
+    let kernel = os.kernel(machine.paging, held_orders(machine))?;
+    Ok(Some((os, kernel)))
 }
 
 fn library(error: LibraryError) -> CliError {

@@ -1,9 +1,10 @@
 //! One design: a machine under a page-size policy.
 
 use crate::first_level::FirstLevel;
+use crate::fit::KernelError;
 use crate::held::Held;
 use crate::memory::{Memory, WalkCost};
-use crate::os::{KernelError, Os};
+use crate::os::Os;
 use crate::reach::ReachFamily;
 use crate::siblings::{Miss, Siblings};
 use crate::spaces::Identifiers;
@@ -100,7 +101,7 @@ pub(crate) struct Design {
     /// Whether TLBs hold huge pages in pieces of base pages.
     pub in_pieces: bool,
     /// Whether some lower level receives what the first replaces.
-    gives_victims: bool,
+    pub gives_victims: bool,
     pub counts: MissCounts,
 }
 

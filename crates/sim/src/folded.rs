@@ -10,7 +10,7 @@ use crate::fetch::{Run, SEVERAL};
 use crate::pass::{At, Pass, Place};
 use crate::store::{FETCH, class_of};
 use pagewalk_trace::{Batch, Ref, Span};
-use pagewalk_units::{Kind, VirtAddr};
+use pagewalk_units::{BlockId, Kind, VirtAddr};
 
 /// How far fetches have been followed in a batch.
 struct FetchCursor {
@@ -183,15 +183,18 @@ impl<O: WalkObserver> Pass<O> {
         if until != usize::MAX && own(until) {
             self.store.running = Running { vpn: run.vpn, fetches, span, instruction, open: true };
         } else {
-            let at = At::Instruction(run.instruction + 1);
-            self.access(
-                FETCH,
-                Kind::Fetch,
-                page,
-                0,
-                Place { blocks: batch.blocks, block: id, at, ahead: &[] },
-            );
+            self.store.running.vpn = run.vpn;
+            self.look_up_row(batch, page, fetches, id, run.instruction + 1);
         }
+    }
+
+    /// Looks up the next of so many fetches that follow in the row.
+    fn look_up_row(&mut self, batch: &Batch<'_>, page: u32, fetches: u64, block: BlockId, instruction: u32) {
+        // Should its walk have the page remapped, only those after it are made at the new size.
+        self.store.running.fetches = fetches - 1;
+        let at = At::Instruction(instruction);
+        self.access(FETCH, Kind::Fetch, page, 0, Place { blocks: batch.blocks, block, at, ahead: &[] });
+        self.store.running.fetches = 0;
     }
 
     fn came_back(&mut self, first: u32) -> Option<usize> {
@@ -256,14 +259,7 @@ impl<O: WalkObserver> Pass<O> {
         self.disturbed = false;
         let page = self.store.find(vpn).filter(|&page| self.active & !self.store.held(page, FETCH) != 0);
         if let (Some(page), true) = (page, fetches > 0) {
-            let at = At::Instruction(u32::from(instruction) + 1);
-            self.access(
-                FETCH,
-                Kind::Fetch,
-                page,
-                0,
-                Place { blocks: batch.blocks, block: id, at, ahead: &[] },
-            );
+            self.look_up_row(batch, page, fetches, id, u32::from(instruction) + 1);
             // What that walk led to disturbs no row: the page itself is fetched from.
             self.disturbed = false;
         }

@@ -26,6 +26,7 @@ mod design;
 mod expand;
 mod fetch;
 mod first_level;
+mod fit;
 mod folded;
 mod front;
 mod global;
@@ -49,9 +50,9 @@ mod supers;
 pub use attribution::{MappingCounts, NoObserver, Walk, WalkObserver};
 pub use counts::{CacheTotals, ClassCounts, DesignCounts, KernelTotals, PrefetchTotals};
 pub use design::DesignSpec;
+pub use fit::{KernelError, held_orders};
 pub use host::HostKernel;
 pub use library::{Library, LibraryError};
-pub use os::{KernelError, held_orders};
 pub use pass::{Pass, PassError};
 pub use profile::{
     Alternative, AlternativeKind, Findings, FunctionWalks, HeatMap, PageWalks, Profile, Reach,

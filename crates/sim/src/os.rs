@@ -4,6 +4,7 @@
 //! store. Work that the kernel does in the background is done at the first miss or first touch after it is due.
 
 use crate::design::Design;
+use crate::fit::{KernelError, held_order, watched};
 use crate::held::Held;
 use crate::store::{CLASSES, FETCH, KINDS, PageStore};
 use pagewalk_mm::promotion::{LastUse, Miss};
@@ -57,58 +58,10 @@ impl LastUse for Uses<'_> {
     }
 }
 
-/// Why a kernel cannot work on a machine.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum KernelError {
-    /// A policy that needs pages which no TLB holds.
-    #[error(
-        "its policy builds pages of {size}, which no TLB of `{machine}` holds for {kind}; it holds {holds}"
-    )]
-    PageSize {
-        /// The machine.
-        machine: String,
-        /// The size.
-        size: PageSize,
-        /// Kind of references.
-        kind: &'static str,
-        /// What is held.
-        holds: String,
-    },
-    /// A policy that watches what it cannot see.
-    #[error("its policy watches TLB misses; {0}")]
-    Watch(String),
-}
-
-fn kind_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Fetch => "fetches",
-        Kind::Load => "loads",
-        Kind::Store | Kind::Modify => "stores",
-    }
-}
-
 impl Os {
     /// `kernel` on a machine.
     pub fn new(mut kernel: Kernel, machine: &MachineSpec) -> Result<Os, KernelError> {
-        let size_of = |order: u8| PageSize::from_shift(machine.paging.base().shift() + u32::from(order));
-        let all_held = held_orders(machine);
-        let mut held_order = [0; ORDERS];
-        for order in 0..ORDERS as u8 {
-            let held = (0..=order).rev().find(|order| all_held >> order & 1 == 1);
-            held_order[order as usize] = held.unwrap_or(0);
-            let missing = kernel.orders() >> order & 1 == 1 && held_order[order as usize] != order;
-            if let (true, false, Some(size)) = (missing, kernel.goes_without(), size_of(order)) {
-                let missing = |kind: &&Kind| !machine.tlbs.iter().any(|tlb| tlb.takes(**kind, size));
-                let kind = *KINDS.iter().find(missing).expect("one is missing");
-                let mut sizes: Vec<PageSize> =
-                    machine.tlbs.iter().flat_map(|tlb| tlb.page_sizes.clone()).collect();
-                sizes.sort_unstable();
-                sizes.dedup();
-                let names: Vec<String> = sizes.iter().map(PageSize::to_string).collect();
-                let (machine, holds) = (machine.name.clone(), names.join(" "));
-                return Err(KernelError::PageSize { machine, size, kind: kind_name(kind), holds });
-            }
-        }
+        let held_order = held_order(&kernel, machine)?;
         let mut tlbs = [0; CLASSES];
         if kernel.watches_tlbs() {
             let entries = watched(machine)?;
@@ -189,46 +142,6 @@ impl Os {
             sum[of.order as usize] += now - before;
         }
     }
-}
-
-/// Orders of the pages that a machine's TLBs hold for references of all kinds: a bit each.
-pub fn held_orders(machine: &MachineSpec) -> u32 {
-    let held = |order: &u32| {
-        let size = PageSize::from_shift(machine.paging.base().shift() + order);
-        let holds = |kind: Kind, size: PageSize| machine.tlbs.iter().any(|tlb| tlb.takes(kind, size));
-        size.is_some_and(|size| KINDS.iter().all(|&kind| holds(kind, size)))
-    };
-    (0..ORDERS as u32).filter(held).fold(0, |orders, order| orders | 1 << order)
-}
-
-/// Entries of the TLBs that a policy watches: those of the last level. Data come first, fetches last.
-fn watched(machine: &MachineSpec) -> Result<Vec<u64>, KernelError> {
-    let last = machine.last_level();
-    let refuse = |text: String| Err(KernelError::Watch(text));
-    for (_, tlb) in machine.level(last) {
-        if !tlb.filled_by_misses() || tlb.pages_per_entry > 1 {
-            return refuse(format!(
-                "array `{}` of `{}` is not filled by its misses alone",
-                tlb.name, machine.name
-            ));
-        }
-    }
-    if let Some(&kind) = KINDS.iter().find(|&&kind| !machine.level(last).any(|(_, tlb)| tlb.serves.has(kind)))
-    {
-        let name = &machine.name;
-        return refuse(format!("no array of the last level of `{name}` serves {}", kind_name(kind)));
-    }
-    let fetches = |tlb: &pagewalk_translate::TlbSpec| tlb.serves.has(Kind::Fetch);
-    let data = |tlb: &pagewalk_translate::TlbSpec| tlb.serves.has(Kind::Load) || tlb.serves.has(Kind::Store);
-    let sum = |wanted: &dyn Fn(&pagewalk_translate::TlbSpec) -> bool| {
-        machine
-            .level(last)
-            .filter(|(_, tlb)| wanted(tlb))
-            .map(|(_, tlb)| tlb.geometry.entries() as u64)
-            .sum::<u64>()
-    };
-    let unified = machine.level(last).any(|(_, tlb)| fetches(tlb) && data(tlb));
-    Ok(if unified { vec![sum(&|_| true)] } else { vec![sum(&data), sum(&fetches)] })
 }
 
 /// What happens on a design with a kernel.
@@ -335,6 +248,11 @@ impl Design {
         let was_there = watches && self.is_watched_in(store, tlb, held, number, size);
         let victim =
             self.array[class][size].and_then(|array| self.first[array].fill(store, self.bit, held, number));
+        if let (Some(victim), true, Some(array)) = (victim, self.gives_victims, self.array[class][size]) {
+            let (number, size) = store.numbered(victim);
+            let asid = store.asid_of(victim);
+            self.lower.receive(self.first[array].index, asid, number, self.sizes[size]);
+        }
         let address = store.address(number << size);
         self.lower.fill(kind, store.asid_of(held), address, self.sizes[size], Filled::Walk);
         if !watches {

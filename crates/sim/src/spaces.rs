@@ -61,7 +61,12 @@ impl Pass<NoObserver> {
     /// From now on the stream is that of another address space, which need not have run before. Machines without
     /// identifiers flush their TLBs. The others assign the identifiers that they have in turn, as Linux does on x86-64
     /// (`choose_new_asid`): a space that has lost its own gets the next, whose holder is flushed.
+    ///
+    /// # Panics
+    ///
+    /// If a design has a kernel of its own: those manage one address space.
     pub fn switch_to(&mut self, asid: Asid) {
+        assert!(self.kernels == 0, "a kernel that builds superpages manages one address space");
         if asid != self.store.asid {
             self.settle();
             self.charge();

@@ -8,6 +8,7 @@ use crate::held::Held;
 use crate::store::{CLASSES, PageStore, bits};
 use pagewalk_mm::Superpage;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 
 /// The end of a chain.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -36,6 +37,8 @@ pub(crate) struct Supers {
     all: Vec<Super>,
     free: Vec<u32>,
     ids: FxHashMap<Superpage, u32>,
+    /// The same by address.
+    sorted: BTreeSet<Superpage>,
     /// By page. As long as there never was a superpage, none of it is looked at.
     heads: Vec<u32>,
 }
@@ -146,6 +149,13 @@ impl Supers {
         self.heads[page as usize] = id;
     }
 
+    /// The smaller superpages that a block holds, whether something in them was touched or not.
+    fn inside(&self, block: Superpage) -> Vec<u32> {
+        let end = Superpage { first: block.pages().end, order: 0 };
+        let within = self.sorted.range(Superpage { first: block.first, order: 0 }..end);
+        within.filter(|inside| inside.order < block.order).map(|inside| self.ids[inside]).collect()
+    }
+
     fn head(&self, page: u32) -> u32 {
         self.heads.get(page as usize).copied().unwrap_or(NONE)
     }
@@ -181,12 +191,17 @@ impl PageStore {
             }
         };
         self.supers.ids.insert(block, id);
+        self.supers.sorted.insert(block);
+        for inside in self.supers.inside(block) {
+            let after = self.supers.get(inside).next;
+            if after == NONE || self.supers.get(after).block.order > block.order {
+                self.supers.get_mut(inside).next = id;
+            }
+        }
         for page in self.pages_in(block.pages()) {
-            let last_inside =
-                self.supers.around(page).take_while(|&id| self.supers.get(id).block.order < block.order);
-            match last_inside.last() {
-                Some(inside) => self.supers.get_mut(inside).next = id,
-                None => self.supers.set_head(page, id),
+            let head = self.supers.head(page);
+            if head == NONE || self.supers.get(head).block.order > block.order {
+                self.supers.set_head(page, id);
             }
             let stamps = self.pages[page as usize].stamps;
             for (of, stamp) in self.supers.get_mut(id).stamps.iter_mut().zip(stamps) {
@@ -213,13 +228,14 @@ impl PageStore {
         for page in self.pages_in(block.pages()) {
             if self.supers.head(page) == id {
                 self.supers.set_head(page, next);
-                continue;
-            }
-            let before = self.supers.around(page).find(|&before| self.supers.get(before).next == id);
-            if let Some(before) = before {
-                self.supers.get_mut(before).next = next;
             }
         }
+        for inside in self.supers.inside(block) {
+            if self.supers.get(inside).next == id {
+                self.supers.get_mut(inside).next = next;
+            }
+        }
+        self.supers.sorted.remove(&block);
         self.supers.ids.remove(&block);
         self.supers.free.push(id);
     }

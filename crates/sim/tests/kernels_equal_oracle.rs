@@ -28,8 +28,9 @@ use slow::feed;
 /// Largest order that TLBs hold.
 const TOP: u8 = 4;
 
-/// A machine whose arrays hold base pages and superpages, together or apart; `radix`: those of x86-64.
-fn machine(random: &mut Random, index: usize, radix: bool) -> MachineSpec {
+/// A machine whose arrays hold base pages and superpages, together or apart; `radix`: those of x86-64;
+/// `victims`: a second level receives what the first replaces.
+fn machine(random: &mut Random, index: usize, radix: bool, victims: bool) -> MachineSpec {
     let mut text = format!("schema = 1\nname = \"m{index}\"\n");
     let data = random.of(&["\"load\", \"store\"", "\"load\", \"store\"", "\"fetch\", \"load\", \"store\""]);
     let mut serves = match (data, random.below(4)) {
@@ -52,9 +53,11 @@ fn machine(random: &mut Random, index: usize, radix: bool) -> MachineSpec {
                 let ways = random.of(&[1, 2, 3, 4, 8, 16u32]);
                 let sets = random.of(&[1, 1, 1, 2, 8]);
                 let replacement = random.of(&["lru", "lru", "lru", "fifo", "bit-plru"]);
+                let fills = if level == 2 && victims { "victims" } else { "walks" };
                 text += &format!(
                     "[[tlb]]\nname = \"l{level}_{number}_{part}\"\nlevel = {level}\nserves = [{serves}]\n\
-                     page_sizes = [{sizes}]\nentries = {}\nways = {ways}\nreplacement = \"{replacement}\"\n",
+                     page_sizes = [{sizes}]\nentries = {}\nways = {ways}\nreplacement = \"{replacement}\"\n\
+                     fills = \"{fills}\"\n",
                     sets * ways
                 );
             }
@@ -83,7 +86,12 @@ fn entries(machine: &MachineSpec) -> Vec<u64> {
 }
 
 /// A policy and its slow twin, with thresholds that random streams reach.
-fn policies(random: &mut Random, radix: bool, with_memory: bool) -> (Box<dyn Policy>, watching::Policy) {
+fn policies(
+    random: &mut Random,
+    radix: bool,
+    victims: bool,
+    with_memory: bool,
+) -> (Box<dyn Policy>, watching::Policy) {
     let miss_cycles = random.of(&[300, 1000, 4000]);
     let prices = Break { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles };
     let top = if radix { 9 } else { 1 + random.below(u64::from(TOP)) as u8 };
@@ -100,7 +108,7 @@ fn policies(random: &mut Random, radix: bool, with_memory: bool) -> (Box<dyn Pol
         let policy = Eager::new(settings).expect("possible settings");
         return (Box::new(policy), watching::Policy::Eager { orders, huge, least: least_pages, limit });
     }
-    match random.below(6) {
+    match random.below(if victims { 3 } else { 6 }) {
         kind if radix && kind > 0 => {
             let pages = 1 + random.below(20);
             (Box::new(AsapShare { order: top, pages }), watching::Policy::Share(top, pages))
@@ -158,10 +166,11 @@ fn check(seed: u64, with_memory: bool) {
     let (mut specs, mut slows, mut others_of) = (Vec::new(), Vec::new(), Vec::new());
     for index in 0..3 {
         let radix = random.below(4) == 0;
-        let machine = machine(&mut random, index, radix);
-        let (mut policy, slow) = policies(&mut random, radix, with_memory);
+        let victims = random.below(4) == 0;
+        let machine = machine(&mut random, index, radix, victims);
+        let (mut policy, slow) = policies(&mut random, radix, victims, with_memory);
         let mut throttle = None;
-        if random.below(3) == 0 {
+        if !victims && random.below(3) == 0 {
             let limits = Limits {
                 window: random.of(&[20, 100, 1000]),
                 trip: random.of(&[0.01, 0.1, 0.5]),

@@ -29,6 +29,7 @@ struct File {
     cost: FileCost,
     #[serde(rename = "match")]
     matches: Option<Match>,
+    os: Option<toml::Table>,
 }
 
 #[derive(Deserialize)]
@@ -120,6 +121,7 @@ impl MachineSpec {
             cost: parsed.cost.check(refill_cycles, !caches.is_empty()).map_err(rule)?,
             caches,
             matches: parsed.matches,
+            os: parsed.os,
         };
         machine.check().map_err(rule)?;
         Ok(machine)

@@ -48,6 +48,8 @@ pub struct MachineSpec {
     pub cost: CostSpec,
     /// The host CPUs that this machine stands for.
     pub matches: Option<Match>,
+    /// The kernel that it runs, as its file describes it: what that means, the kernel's side knows.
+    pub os: Option<toml::Table>,
 }
 
 /// One TLB array.

@@ -73,7 +73,7 @@ impl Study {
         namer: &Namer,
         detail: Detail,
     ) -> (ProcessResult, Ending) {
-        if !self.kernels.is_empty() {
+        if self.has_kernels() {
             return os::stream(self, source);
         }
         let header: StreamHeader = source.header().clone();
@@ -104,11 +104,25 @@ impl Study {
         }
     }
 
+    /// Whether some machine is to run under another kernel than the host's.
+    fn has_kernels(&self) -> bool {
+        !self.what_if
+            && (!self.kernels.is_empty() || self.machines.iter().any(|machine| machine.os.is_some()))
+    }
+
+    /// Refuses machines whose files describe a kernel of their own.
+    pub fn check_kernels_are_none(&self, what: &str) -> Result<(), CliError> {
+        let Some(machine) = self.machines.iter().find(|machine| machine.os.is_some()) else { return Ok(()) };
+        let text = format!("machine `{}` has an [os] of its own, which {what} cannot simulate", machine.name);
+        Err(CliError::new(Code::Usage, text).or("take `simulate` alone, or a file without [os]"))
+    }
+
     /// Checks that the machines fit into one pass.
     pub fn check(&self) -> Result<(), CliError> {
-        if !self.kernels.is_empty() {
-            return os::pass(&self.machines, &self.kernels, pagewalk_mm::ThpMode::Never).map(drop);
+        if self.has_kernels() {
+            return os::check(self);
         }
+        self.check_kernels_are_none("profile or --what-if")?;
         Profiler::new(&self.machines, pagewalk_mm::ThpMode::Never, self.what_if)
             .map(drop)
             .map_err(|e| CliError::new(Code::Usage, e).or("give fewer machines with -m"))

@@ -285,6 +285,9 @@ fn kernels_are_compared_in_one_pass() {
     place.good(&joined(&[&command[..6], &kernels, &["-o", "live.json", "--", &work]]));
     let rows = |result: &Value| result["processes"][0]["kernels"].as_array().expect("rows").clone();
     assert_eq!(rows(&place.json("live.json")), rows(&of_trace));
+    place.write("own.toml", ANY_SIZE.to_owned() + "[os]\npolicy = \"fixed\"\npage = \"8M\"\n");
+    let own = place.good(&["simulate", "-q", "-m", "./own.toml", "--thp", "never", "--json", "t.pwt"]).json();
+    assert_eq!(rows(&own)[1]["metrics"], rows(&of_trace)[2]["metrics"]);
     let row = |policy: &str| {
         let row = rows(&of_trace).into_iter().find(|row| row["policy"] == policy).expect(policy);
         row["metrics"].as_object().expect("metrics").clone()

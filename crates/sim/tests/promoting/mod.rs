@@ -198,7 +198,15 @@ impl SlowKernel {
                 at += 1;
             }
         }
-        parts.into_iter().for_each(|(part, _)| self.change(part, false));
+        // One call is one change wherever areas are neighbours.
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for (part, _) in parts {
+            match ranges.last_mut() {
+                Some(range) if range.end == part.start => range.end = part.end,
+                _ => ranges.push(part),
+            }
+        }
+        ranges.into_iter().for_each(|range| self.change(range, false));
     }
 
     /// Piece by piece, as far as something is mapped.

@@ -32,6 +32,9 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
         what_if: arguments.what_if,
         kernels: os::kernels(&arguments.kernels)?,
     };
+    if arguments.cores.is_some() || arguments.quantum.is_some() {
+        study.check_kernels_are_none("--cores or --quantum")?;
+    }
     study.check()?;
     let files = ResultFiles::open(&arguments.outputs)?;
     if !arguments.command.is_empty() {

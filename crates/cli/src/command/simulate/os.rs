@@ -1,11 +1,12 @@
-//! `pagewalk simulate --os POLICY`: one process under several kernels, which build superpages as it runs.
+//! `pagewalk simulate --os POLICY`, and machines whose files have an `[os]`: one process under several kernels, which
+//! build superpages as it runs.
 
 use crate::command::profile::Study;
 use crate::error::{CliError, Code};
 use crate::findings::short;
 use crate::machine;
 use crate::process::{Ending, follow_ahead};
-use pagewalk_mm::{OsSpec, ThpMode};
+use pagewalk_mm::{Kernel, OsSpec, ThpMode};
 use pagewalk_report::schema::{
     Attribution, Heat, KernelResult, MachineResult, Metrics, Number, ProcessResult, WhatIf,
 };
@@ -29,57 +30,87 @@ fn usage(error: &dyn std::fmt::Display) -> CliError {
     CliError::new(Code::Usage, error).or("docs/kernel-policies.md lists policies and their keys")
 }
 
-/// Machines, each under the host's kernel and then under all of `kernels`, in one pass.
-pub fn pass(machines: &[MachineSpec], kernels: &[OsSpec], thp: ThpMode) -> Result<Pass, CliError> {
-    let host = HostKernel::new(thp);
-    let mut designs: Vec<DesignSpec> = machines.iter().map(|machine| host.design(machine)).collect();
-    for machine in machines {
-        for os in kernels {
+/// A machine under one of the kernels.
+struct Under {
+    /// Which machine of the study.
+    machine: usize,
+    policy: String,
+    kernel: Kernel,
+}
+
+/// Each machine under the kernel of its own file and those of the command line.
+fn all_kernels(study: &Study) -> Result<Vec<Under>, CliError> {
+    let mut all = Vec::new();
+    for (index, machine) in study.machines.iter().enumerate() {
+        let own = machine::kernel(machine).map_err(|e| usage(&e))?;
+        all.extend(own.map(|(os, kernel)| Under { machine: index, policy: os.name, kernel }));
+        for os in &study.kernels {
             let kernel = os.kernel(machine.paging, held_orders(machine)).map_err(|e| usage(&e))?;
-            designs.push(DesignSpec::with_kernel(os.name.clone(), machine, kernel));
+            all.push(Under { machine: index, policy: os.name.clone(), kernel });
         }
     }
+    Ok(all)
+}
+
+/// Machines, each under the host's kernel, and all of `kernels`, in one pass.
+fn pass(study: &Study, kernels: &[Under], thp: ThpMode) -> Result<Pass, CliError> {
+    let host = HostKernel::new(thp);
+    let mut designs: Vec<DesignSpec> = study.machines.iter().map(|machine| host.design(machine)).collect();
+    designs.extend(kernels.iter().map(|under| {
+        let machine = &study.machines[under.machine];
+        DesignSpec::with_kernel(under.policy.clone(), machine, under.kernel.clone())
+    }));
     Pass::new(designs, NoObserver).map_err(|e| {
         CliError::new(Code::Usage, e).or("give a machine whose TLBs hold these pages, or other policies")
     })
+}
+
+/// Checks that the kernels can work on the machines.
+pub fn check(study: &Study) -> Result<(), CliError> {
+    pass(study, &all_kernels(study)?, ThpMode::Never).map(drop)
 }
 
 /// Follows `source` to its end.
 pub fn stream<S: Source + Send>(study: &Study, source: S) -> (ProcessResult, Ending) {
     let header = source.header().clone();
     let thp = machine::thp(study.model.thp, &header.thp);
-    let mut pass = pass(&study.machines, &study.kernels, thp).expect("the study was checked");
+    let kernels = all_kernels(study).expect("the study was checked");
+    let mut pass = pass(study, &kernels, thp).expect("the study was checked");
     let ending = follow_ahead(source, &study.region, &mut pass);
-    (result(study, &header, &pass.finish(), &ending), ending)
+    (result(study, &header, &kernels, &pass.finish(), &ending), ending)
 }
 
-fn result(study: &Study, header: &StreamHeader, counts: &[DesignCounts], ending: &Ending) -> ProcessResult {
+fn result(
+    study: &Study,
+    header: &StreamHeader,
+    all: &[Under],
+    counts: &[DesignCounts],
+    ending: &Ending,
+) -> ProcessResult {
     let (bases, under) = counts.split_at(study.machines.len());
     let machines = study.machines.iter().zip(bases);
     let machines = machines
         .map(|(machine, counts)| MachineResult { name: machine.name.clone(), metrics: metrics(counts) });
     let mut kernels = Vec::new();
-    for ((machine, base), under) in study.machines.iter().zip(bases).zip(under.chunks(study.kernels.len())) {
-        let row = |policy: &str, class: &str, metrics: Metrics| KernelResult {
-            machine: machine.name.clone(),
-            policy: policy.to_owned(),
-            class: class.to_owned(),
-            metrics,
-        };
-        kernels.push(row("host", "modelled", metrics(base)));
-        let named = study.kernels.iter().zip(under);
-        kernels.extend(named.map(|(os, counts)| {
-            let mut metrics = metrics(counts);
-            add_promotions(&mut metrics, counts, machine);
-            row(&os.name, "modelled", metrics)
-        }));
-    }
     let base = &bases[0];
     let mut what_if = vec![row(base, "baseline", "as the host's kernel has it", "modelled", base)];
-    let first = under.iter().take(study.kernels.len());
-    what_if.extend(
-        study.kernels.iter().zip(first).map(|(os, counts)| row(base, "kernel", &os.name, "modelled", counts)),
-    );
+    for (index, (machine, base)) in study.machines.iter().zip(bases).enumerate() {
+        let kernel = |policy: &str, metrics: Metrics| KernelResult {
+            machine: machine.name.clone(),
+            policy: policy.to_owned(),
+            class: "modelled".to_owned(),
+            metrics,
+        };
+        kernels.push(kernel("host", metrics(base)));
+        for (of, counts) in all.iter().zip(under).filter(|(of, _)| of.machine == index) {
+            let mut metrics = metrics(counts);
+            add_promotions(&mut metrics, counts, machine);
+            kernels.push(kernel(&of.policy, metrics));
+            if index == 0 {
+                what_if.push(row(base, "kernel", &of.policy, "modelled", counts));
+            }
+        }
+    }
     what_if.push(super::compared(base, "perfect_tlb", "a perfect TLB", "bound", 0, 0));
     ProcessResult {
         pid: header.pid,

@@ -1,0 +1,114 @@
+//! Whether a kernel can work on a machine, and what of its pages the machine's TLBs hold.
+
+use crate::store::KINDS;
+use pagewalk_mm::{Kernel, ORDERS};
+use pagewalk_translate::{MachineSpec, TlbSpec};
+use pagewalk_units::{Kind, PageSize};
+
+/// Why a kernel cannot work on a machine.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KernelError {
+    /// A policy that needs pages which no TLB holds.
+    #[error(
+        "its policy builds pages of {size}, which no TLB of `{machine}` holds for {kind}; it holds {holds}"
+    )]
+    PageSize {
+        /// The machine.
+        machine: String,
+        /// The size.
+        size: PageSize,
+        /// Kind of references.
+        kind: &'static str,
+        /// What is held.
+        holds: String,
+    },
+    /// A prefetcher of pages, which would have to know what the kernel maps.
+    #[error(
+        "array `{array}` of `{machine}` prefetches pages: only machines without prefetchers can have a kernel"
+    )]
+    Prefetches {
+        /// The machine.
+        machine: String,
+        /// Its array.
+        array: String,
+    },
+    /// A policy that watches what it cannot see.
+    #[error("its policy watches TLB misses; {0}")]
+    Watch(String),
+}
+
+fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Fetch => "fetches",
+        Kind::Load => "loads",
+        Kind::Store | Kind::Modify => "stores",
+    }
+}
+
+/// Orders of the pages that a machine's TLBs hold for references of all kinds: a bit each.
+pub fn held_orders(machine: &MachineSpec) -> u32 {
+    let held = |order: &u32| {
+        let size = PageSize::from_shift(machine.paging.base().shift() + order);
+        let holds = |kind: Kind, size: PageSize| machine.tlbs.iter().any(|tlb| tlb.takes(kind, size));
+        size.is_some_and(|size| KINDS.iter().all(|&kind| holds(kind, size)))
+    };
+    (0..ORDERS as u32).filter(held).fold(0, |orders, order| orders | 1 << order)
+}
+
+/// Entries of the TLBs that a policy watches: those of the last level. Data come first, fetches last.
+pub(crate) fn watched(machine: &MachineSpec) -> Result<Vec<u64>, KernelError> {
+    let last = machine.last_level();
+    let refuse = |text: String| Err(KernelError::Watch(text));
+    for (_, tlb) in machine.level(last) {
+        if !tlb.filled_by_misses() || tlb.pages_per_entry > 1 {
+            return refuse(format!(
+                "array `{}` of `{}` is not filled by its misses alone",
+                tlb.name, machine.name
+            ));
+        }
+    }
+    if let Some(&kind) = KINDS.iter().find(|&&kind| !machine.level(last).any(|(_, tlb)| tlb.serves.has(kind)))
+    {
+        let name = &machine.name;
+        return refuse(format!("no array of the last level of `{name}` serves {}", kind_name(kind)));
+    }
+    let fetches = |tlb: &TlbSpec| tlb.serves.has(Kind::Fetch);
+    let data = |tlb: &TlbSpec| tlb.serves.has(Kind::Load) || tlb.serves.has(Kind::Store);
+    let sum = |wanted: &dyn Fn(&TlbSpec) -> bool| {
+        machine
+            .level(last)
+            .filter(|(_, tlb)| wanted(tlb))
+            .map(|(_, tlb)| tlb.geometry.entries() as u64)
+            .sum::<u64>()
+    };
+    let unified = machine.level(last).any(|(_, tlb)| fetches(tlb) && data(tlb));
+    Ok(if unified { vec![sum(&|_| true)] } else { vec![sum(&data), sum(&fetches)] })
+}
+
+/// By order of what the kernel maps: the order of the pieces that TLBs hold of it.
+pub(crate) fn held_order(kernel: &Kernel, machine: &MachineSpec) -> Result<[u8; ORDERS], KernelError> {
+    if let Some(tlb) = machine.tlbs.iter().find(|tlb| tlb.prefetch.is_some()) {
+        let (machine, array) = (machine.name.clone(), tlb.name.clone());
+        return Err(KernelError::Prefetches { machine, array });
+    }
+    let size_of = |order: u8| PageSize::from_shift(machine.paging.base().shift() + u32::from(order));
+    let all_held = held_orders(machine);
+    let mut held_order = [0; ORDERS];
+    for order in 0..ORDERS as u8 {
+        let held = (0..=order).rev().find(|order| all_held >> order & 1 == 1);
+        held_order[order as usize] = held.unwrap_or(0);
+        let missing = kernel.orders() >> order & 1 == 1 && held_order[order as usize] != order;
+        if let (true, false, Some(size)) = (missing, kernel.goes_without(), size_of(order)) {
+            let missing = |kind: &&Kind| !machine.tlbs.iter().any(|tlb| tlb.takes(**kind, size));
+            let kind = *KINDS.iter().find(missing).expect("one is missing");
+            let mut sizes: Vec<PageSize> =
+                machine.tlbs.iter().flat_map(|tlb| tlb.page_sizes.clone()).collect();
+            sizes.sort_unstable();
+            sizes.dedup();
+            let names: Vec<String> = sizes.iter().map(PageSize::to_string).collect();
+            let (machine, holds) = (machine.name.clone(), names.join(" "));
+            return Err(KernelError::PageSize { machine, size, kind: kind_name(kind), holds });
+        }
+    }
+    Ok(held_order)
+}
