@@ -78,6 +78,10 @@ pub struct Promoting {
     pub stacks: Vec<Vec<Block>>,
     /// Entries of each TLB.
     pub entries: Vec<u64>,
+    /// What missed last.
+    pub missed: Block,
+    /// Blocks not around it and charged then, the next to be looked at first.
+    pub elsewhere: Vec<Block>,
     /// Superpages built, by order.
     pub promotions: BTreeMap<u8, u64>,
     /// Superpages taken apart.
@@ -128,6 +132,8 @@ impl Promoting {
             charges: BTreeMap::new(),
             stacks: vec![Vec::new(); entries.len()],
             entries,
+            missed: (0, 0),
+            elsewhere: Vec::new(),
             promotions: BTreeMap::new(),
             demotions: 0,
             refused: 0,
@@ -255,16 +261,32 @@ impl Promoting {
         let Policy::Charged { top, ref capacity, bookkeeping, .. } = self.policy else { return };
         self.spent[1] += bookkeeping;
         let unit = self.unit(page);
+        self.missed = unit;
         let stack = &self.stacks[tlb];
         let above: Option<Vec<Block>> =
             stack.iter().position(|&other| other == unit).map(|at| stack[at + 1..].to_vec());
         for block in (unit.1 + 1..=top).map(|order| around(page, order)) {
             let charges = self.charges.entry(block).or_default();
             charges[0] += u64::from(held.iter().any(|&other| holds(block, other)));
-            if let (Some(_), Some(above)) = (capacity, &above) {
-                let depth = (held.len() + above.len() + 1) as u64;
-                let merged = held.iter().chain(above).filter(|&&other| holds(block, other)).count() as u64;
-                charges[1] += u64::from(merged >= 1 && depth - (merged - 1) <= self.entries[tlb]);
+        }
+        self.elsewhere.clear();
+        let (Some(_), Some(above)) = (capacity, above) else { return };
+        let (depth, entries) = ((held.len() + above.len() + 1) as u64, self.entries[tlb]);
+        // It would have fitted, or no block has so many pages.
+        if depth <= entries || depth - entries >= 1 << top {
+            return;
+        }
+        // Entries that each block would have merged.
+        let mut merged: BTreeMap<(u8, u64), u64> = BTreeMap::new();
+        for &(first, order) in held.iter().chain(&above) {
+            for order in order + 1..=top {
+                *merged.entry((order, around(first, order).0)).or_default() += 1;
+            }
+        }
+        for ((order, first), merged) in merged {
+            if depth - (merged - 1) <= entries {
+                self.charges.entry((first, order)).or_default()[1] += 1;
+                self.elsewhere.extend((!holds((first, order), unit)).then_some((first, order)));
             }
         }
     }
@@ -287,18 +309,25 @@ impl Promoting {
         throttle.on
     }
 
-    /// What is built after a walk for a page: of this order, if that is due.
-    pub fn due(&mut self, page: u64, order: u8) -> Option<Block> {
+    /// What is to be built after a walk, when `from` was the last, or maps the page; and whether it was.
+    pub fn due(&mut self, from: Block) -> Option<(Block, bool)> {
         let Policy::Charged { top, prefetch, capacity, .. } = &self.policy else { return None };
-        let off = self.throttle.as_ref().is_some_and(|throttle| !throttle.on);
-        if off || order <= self.unit(page).1 || order > *top {
+        if self.throttle.as_ref().is_some_and(|throttle| !throttle.on) {
             return None;
         }
-        let block = around(page, order);
-        let [near, far] = self.charges.get(&block).copied().unwrap_or_default();
-        let order = usize::from(order);
-        let due = near >= prefetch[order] || capacity.as_ref().is_some_and(|limits| far > limits[order]);
-        if due { self.promote(block) } else { None }
+        let charges = |block: &Block| self.charges.get(block).copied().unwrap_or_default();
+        let exceeds = |block: &Block| {
+            capacity.as_ref().is_some_and(|limits| charges(block)[1] > limits[usize::from(block.1)])
+        };
+        let is_due = |block: &Block| charges(block)[0] >= prefetch[usize::from(block.1)] || exceeds(block);
+        let mut around = (from.1 + 1..=*top).map(|order| around(from.0, order));
+        if let Some(block) = around.find(is_due).filter(|_| holds(from, self.missed)) {
+            return Some((block, self.promote(block).is_some()));
+        }
+        let mut rest = self.elsewhere.iter().copied();
+        let block = rest.find(exceeds)?;
+        self.elsewhere = rest.collect();
+        Some((block, self.promote(block).is_some()))
     }
 
     fn promote(&mut self, block: Block) -> Option<Block> {

@@ -95,7 +95,9 @@ impl<O: WalkObserver> Pass<O> {
         let mut unit = self.designs[design].os_served(vpn);
         while let Some(from) = unit {
             let (due, remaps) = self.designs[design].os_due(from, &self.space);
-            self.remap(design, remaps, Some((class, kind)), ahead);
+            // One elsewhere enters the TLBs when it misses.
+            let holds_it = due.is_some_and(|block| block.pages().contains(&vpn));
+            self.remap(design, remaps, holds_it.then_some((class, kind)), ahead);
             unit = due;
         }
     }

@@ -36,6 +36,7 @@ mod kernel;
 mod latest;
 mod library;
 mod memory;
+mod offline;
 mod os;
 mod pass;
 mod prefetch;
@@ -53,6 +54,7 @@ pub use design::DesignSpec;
 pub use fit::{KernelError, held_orders};
 pub use host::HostKernel;
 pub use library::{Library, LibraryError};
+pub use offline::{Growth, OfflineError, OfflineResult, OfflineSettings, Replay, Take, offline};
 pub use pass::{Pass, PassError};
 pub use profile::{
     Alternative, AlternativeKind, Findings, FunctionWalks, HeatMap, PageWalks, Profile, Reach,

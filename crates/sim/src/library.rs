@@ -22,6 +22,7 @@ machines! {
     "p550",
     "pentium_4",
     "pentium_m",
+    "romer_1998",
     "sandy_bridge",
     "skylake_sp",
     "zen2",

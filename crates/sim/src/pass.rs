@@ -10,7 +10,7 @@ use crate::kernel::{Follower, Untouched};
 use crate::siblings::alike;
 use crate::spaces::{Accounts, Parked};
 use crate::store::{FETCH, PageStore, bits, class_of};
-use pagewalk_mm::{AddressSpace, Change, MappingId, PageSizePolicy, Scope};
+use pagewalk_mm::{AddressSpace, Change, Kernel, MappingId, PageSizePolicy, Scope};
 use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Ref, Span};
 use pagewalk_translate::Asid;
 use pagewalk_units::{BlockId, Kind, Paging, RefIndex, VirtAddr};
@@ -270,6 +270,12 @@ impl<O: WalkObserver> Pass<O> {
     /// The address space as it is now.
     pub fn space(&self) -> &AddressSpace {
         &self.space
+    }
+
+    /// The kernel of a specification, if it has one of its own.
+    pub fn kernel(&self, specification: usize) -> Option<&Kernel> {
+        let &(design, _) = self.order.get(specification)?;
+        self.designs[design].os.as_ref().map(|os| &os.kernel)
     }
 
     /// The observer.

@@ -92,6 +92,11 @@ impl Kernel {
         &self.counts
     }
 
+    /// The policy, with what it remembers.
+    pub fn policy(&self) -> &dyn Policy {
+        self.policy.as_ref()
+    }
+
     /// Orders of the pages that the policy may map: a bit each.
     pub fn orders(&self) -> u32 {
         self.policy.orders() | 1
@@ -121,6 +126,8 @@ impl Kernel {
         if let Some(memory) = &self.memory {
             self.policy.sees(memory.buddy());
         }
+        let area = self.area(Superpage::around(page, 0), space);
+        self.policy.touches(page, self.base, area);
         let mut wishes = std::mem::take(&mut self.wishes);
         self.policy.touched(page, &self.table, &mut wishes);
         for wish in wishes.drain(..) {
@@ -176,8 +183,9 @@ impl Kernel {
         }
     }
 
-    /// After a miss on a page that `unit` maps was served: builds the smallest superpage around it that is due. Returns
-    /// what was due, built or not. To be called again with that, as a larger one may be due too, until nothing is.
+    /// After a miss on a page that `unit` maps was served: builds the smallest superpage around it that is due, or one
+    /// elsewhere. Returns what was due, built or not. To be called again with that, as more may be due, until nothing
+    /// is.
     pub fn served(
         &mut self,
         unit: Superpage,

@@ -14,6 +14,13 @@ pub(crate) struct Tree<T> {
     nodes: Vec<Box<[T]>>,
 }
 
+/// Where a block's value is: for those that come back to it often.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    region: u32,
+    node: u32,
+}
+
 impl<T: Copy + Default> Tree<T> {
     /// Values for orders up to `top`.
     pub fn new(top: u8) -> Tree<T> {
@@ -48,6 +55,34 @@ impl<T: Copy + Default> Tree<T> {
         &mut self.region(block.first)[at]
     }
 
+    /// Where the value of a block is: for good.
+    pub fn place(&mut self, block: Superpage) -> Place {
+        let node = self.at(block) as u32;
+        Place { region: self.region_id(block.first), node }
+    }
+
+    /// The value at a place.
+    pub fn at_mut(&mut self, place: Place) -> &mut T {
+        &mut self.nodes[place.region as usize][place.node as usize]
+    }
+
+    /// All blocks whose value is not the default, by ascending region and order.
+    pub fn each(&self, mut each: impl FnMut(Superpage, T))
+    where
+        T: PartialEq,
+    {
+        let mut regions: Vec<(u64, u32)> = self.regions.iter().map(|(&key, &at)| (key, at)).collect();
+        regions.sort_unstable();
+        for (key, region) in regions {
+            for order in 0..=self.top {
+                let nodes = &self.nodes[region as usize][1 << (self.top - order)..2 << (self.top - order)];
+                for (number, &value) in (0u64..).zip(nodes).filter(|&(_, &value)| value != T::default()) {
+                    each(Superpage { first: (key << self.top) + (number << order), order }, value);
+                }
+            }
+        }
+    }
+
     /// Calls `each` with the block of every order from `from` up that holds `page`, by ascending size, until it
     /// answers false.
     pub fn climb(&mut self, page: u64, from: u8, mut each: impl FnMut(u8, &mut T) -> bool) {
@@ -62,12 +97,17 @@ impl<T: Copy + Default> Tree<T> {
     }
 
     fn region(&mut self, page: u64) -> &mut [T] {
+        let region = self.region_id(page);
+        &mut self.nodes[region as usize]
+    }
+
+    fn region_id(&mut self, page: u64) -> u32 {
         let next = self.nodes.len() as u32;
         let region = *self.regions.entry(page >> self.top).or_insert(next);
         if region == next {
             self.nodes.push(vec![T::default(); 2 << self.top].into_boxed_slice());
         }
-        &mut self.nodes[region as usize]
+        region
     }
 }
 

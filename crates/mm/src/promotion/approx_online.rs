@@ -63,6 +63,13 @@ impl ApproxOnline {
         self
     }
 
+    /// One that charges blocks up to this order, and never builds any.
+    pub(super) fn charging(top: u8) -> ApproxOnline {
+        let thresholds = vec![u64::MAX; usize::from(top) + 1];
+        let orders = up_to(top);
+        ApproxOnline { top, orders, thresholds, bookkeeping: 0, tlbs: Vec::new(), prefetch: Tree::new(top) }
+    }
+
     /// The charges of a block.
     pub fn charges(&self, block: Superpage) -> u64 {
         self.prefetch.get(block)
@@ -76,6 +83,11 @@ impl ApproxOnline {
                 true
             });
         }
+    }
+
+    /// A superpage was built: translations of its parts have left all TLBs. Charges stay.
+    pub(super) fn built(&mut self, block: Superpage) {
+        self.tlbs.iter_mut().for_each(|tlb| tlb.promote(block));
     }
 
     pub(super) fn is_due(&self, block: Superpage) -> bool {
@@ -127,7 +139,7 @@ impl Policy for ApproxOnline {
         });
         // Should it be taken apart, its parts start anew, as the blocks around it do.
         self.prefetch.fill_inside(block, 0);
-        self.tlbs.iter_mut().for_each(|tlb| tlb.promote(block));
+        self.built(block);
     }
 
     fn demoted(&mut self, block: Superpage) {

@@ -2,9 +2,11 @@
 
 mod approx_online;
 mod asap;
+mod capacity;
 mod eager;
 mod fixed;
 mod freebsd;
+mod given;
 mod hawkeye;
 mod ingens;
 mod khugepaged;
@@ -19,6 +21,7 @@ pub use asap::{Asap, AsapShare};
 pub use eager::{Eager, EagerSettings};
 pub use fixed::Fixed;
 pub use freebsd::FreeBsd;
+pub use given::{Charge, Charges, Given};
 pub use hawkeye::{HawkEye, HawkEyeSettings};
 pub use ingens::{Ingens, IngensSettings};
 pub use khugepaged::Khugepaged;
@@ -113,6 +116,11 @@ pub trait Policy: Send + Sync {
     /// Orders of the pages that it may map: a bit each.
     fn orders(&self) -> u32;
 
+    /// What it has charged blocks, if it only does that.
+    fn charges(&self) -> Option<&Charges> {
+        None
+    }
+
     /// A copy, with all that it remembers.
     fn boxed(&self) -> Box<dyn Policy>;
 
@@ -136,6 +144,9 @@ pub trait Policy: Send + Sync {
     fn fault_orders(&self, _page: u64, _area: Option<&Vma>) -> u32 {
         1
     }
+
+    /// First touch of a page, before [`Policy::touched`], in this area.
+    fn touches(&mut self, _page: u64, _base: PageSize, _area: Option<&Vma>) {}
 
     /// First touch of a backed page: adds the superpages that it wants built to `wishes`.
     fn touched(&mut self, _page: u64, _table: &PageTable, _wishes: &mut Vec<Superpage>) {}
@@ -213,7 +224,8 @@ pub trait Policy: Send + Sync {
     /// A translation has left a TLB. Not called for parts of what is promoted.
     fn left(&mut self, _tlb: usize, _unit: Superpage) {}
 
-    /// A superpage around `unit`, larger than it, that should be built now; the smallest if there are several.
+    /// A superpage that should be built now, after a miss: around `unit` and larger than it, the smallest if there are
+    /// several; then one elsewhere. `unit` is what maps the page that missed, or the last one that was due.
     fn due(&mut self, _unit: Superpage) -> Option<Superpage> {
         None
     }

@@ -2,17 +2,17 @@
 //! (Romer 1998, sections 3.3.2, 3.4.2 and 3.5.3).
 
 use super::approx_online::{ApproxOnline, Break};
+use super::capacity::Capacity;
 use super::{Miss, Policy};
 use crate::Superpage;
 use crate::kernel::Accounts;
-use crate::kernel::tree::Tree;
-use rustc_hash::FxHashMap;
 
-/// Prefetch charges and capacity charges, each with a threshold of its own. The source builds when a charge exceeds its
-/// threshold here, and when it reaches it in APPROX-ONLINE.
+/// Prefetch charges and capacity charges, each with a threshold of its own; one miss may count as both. The source
+/// builds when a charge exceeds its threshold here, and when it reaches it in APPROX-ONLINE.
 ///
-/// Promotion sets the capacity charges of all blocks that overlap the new superpage to 0; the source resets capacity
-/// charges and does not say which.
+/// Capacity charges go to blocks anywhere, those around the missing page among them. After a miss, what is due around
+/// the page is built first, then what is due elsewhere, smaller ones first. Promotion sets the capacity charges of all
+/// blocks that overlap the new superpage to 0; the source resets capacity charges and does not say which.
 #[derive(Clone, Debug)]
 pub struct Online {
     inner: ApproxOnline,
@@ -20,19 +20,11 @@ pub struct Online {
     bookkeeping: u64,
     /// By order.
     thresholds: Vec<u64>,
-    capacity: Tree<u64>,
-    tlbs: Vec<Tlb>,
-}
-
-/// One TLB's part of the stack of what was used most recently: what it holds comes first, as a set; what it held
-/// before follows in order.
-#[derive(Clone, Debug)]
-struct Tlb {
-    entries: u64,
-    /// By block: translations inside it that the TLB holds.
-    held: Tree<u16>,
-    held_in_all: u64,
-    stack: Stack,
+    capacity: Capacity,
+    /// What missed last.
+    missed: Superpage,
+    /// Blocks not around it and due by that miss, the next one last.
+    elsewhere: Vec<Superpage>,
 }
 
 impl Online {
@@ -44,8 +36,9 @@ impl Online {
             top,
             bookkeeping,
             thresholds: prices.thresholds(top, capacity),
-            capacity: Tree::new(top),
-            tlbs: Vec::new(),
+            capacity: Capacity::new(top),
+            missed: Superpage::around(0, 0),
+            elsewhere: Vec::new(),
         }
     }
 
@@ -57,36 +50,12 @@ impl Online {
 
     /// The prefetch charges and the capacity charges of a block.
     pub fn charges(&self, block: Superpage) -> [u64; 2] {
-        [self.inner.charges(block), self.capacity.get(block)]
+        [self.inner.charges(block), self.capacity.of(block)]
     }
 
-    /// Charges a miss to every block that would have kept the unit in the TLB, as one page: without the entries that it
-    /// would have merged, the unit would stand no deeper in the stack than the TLB has entries.
-    fn charge_capacity(&mut self, miss: Miss) {
-        let tlb = &mut self.tlbs[miss.tlb];
-        // No block merges more entries than it has pages.
-        let most = (1 << self.top) + tlb.entries.saturating_sub(tlb.held_in_all);
-        let Some(above) = tlb.stack.above(miss.unit, most as usize) else { return };
-        // Its place in the stack, and how much less it must be.
-        let depth = tlb.held_in_all + above.len() as u64 + 1;
-        let excess = depth.saturating_sub(tlb.entries);
-        for block in miss.unit.ancestors(self.top) {
-            let among = above.iter().filter(|&&unit| block.holds(unit)).count() as u64;
-            let merged = u64::from(tlb.held.get(block)) + among;
-            if merged >= 1 && merged > excess {
-                *self.capacity.get_mut(block) += 1;
-            }
-        }
-    }
-}
-
-impl Tlb {
-    fn count(&mut self, unit: Superpage, step: i16) {
-        self.held.climb(unit.first, unit.order, |_, held| {
-            *held = held.wrapping_add_signed(step);
-            true
-        });
-        self.held_in_all = self.held_in_all.wrapping_add_signed(step.into());
+    fn exceeds(&self, block: Superpage) -> bool {
+        let legal = self.inner.orders() >> block.order & 1 == 1;
+        legal && self.capacity.of(block) > self.thresholds[block.order as usize]
     }
 }
 
@@ -105,114 +74,98 @@ impl Policy for Online {
 
     fn watch(&mut self, entries: &[u64]) {
         self.inner.watch(entries);
-        let tlb = |&entries: &u64| Tlb {
-            entries,
-            held: Tree::new(self.top),
-            held_in_all: 0,
-            stack: Stack::default(),
-        };
-        self.tlbs = entries.iter().map(tlb).collect();
+        self.capacity.watch(entries);
     }
 
     fn missed(&mut self, miss: Miss, _accounts: &Accounts) -> u64 {
         self.inner.charge(miss.tlb, miss.unit);
-        self.charge_capacity(miss);
+        let Online { capacity, thresholds, elsewhere, .. } = self;
+        elsewhere.clear();
+        self.missed = miss.unit;
+        let told = |block: Superpage, charges| {
+            if charges > thresholds[block.order as usize] && !block.holds(miss.unit) {
+                elsewhere.push(block);
+            }
+        };
+        capacity.charge(miss.tlb, miss.unit, |_| true, told);
+        elsewhere.sort_unstable_by_key(|block| std::cmp::Reverse((block.order, block.first)));
         self.bookkeeping
     }
 
     fn entered(&mut self, tlb: usize, unit: Superpage) {
         self.inner.entered(tlb, unit);
-        self.tlbs[tlb].count(unit, 1);
-        self.tlbs[tlb].stack.remove(unit);
+        self.capacity.entered(tlb, unit);
     }
 
     fn left(&mut self, tlb: usize, unit: Superpage) {
         self.inner.left(tlb, unit);
-        self.tlbs[tlb].count(unit, -1);
-        self.tlbs[tlb].stack.push(unit);
+        self.capacity.left(tlb, unit);
     }
 
     fn due(&mut self, unit: Superpage) -> Option<Superpage> {
-        let orders = self.inner.orders();
-        let exceeds = |block: Superpage| {
-            let charges = self.capacity.get(block);
-            orders >> block.order & 1 == 1 && charges > self.thresholds[block.order as usize]
-        };
-        unit.ancestors(self.top).find(|&block| self.inner.is_due(block) || exceeds(block))
+        let is_due = |&block: &Superpage| self.inner.is_due(block) || self.exceeds(block);
+        let around = unit.holds(self.missed).then(|| unit.ancestors(self.top).find(is_due));
+        around.flatten().or_else(|| {
+            while let Some(block) = self.elsewhere.pop() {
+                // One that was built since may have forgiven it its charges.
+                if self.exceeds(block) {
+                    return Some(block);
+                }
+            }
+            None
+        })
     }
 
     fn promoted(&mut self, block: Superpage) {
         self.inner.promoted(block);
-        self.capacity.fill_inside(block, 0);
-        self.capacity.climb(block.first, block.order, |_, charges| {
-            *charges = 0;
-            true
-        });
-        for tlb in &mut self.tlbs {
-            for order in 0..block.order {
-                for first in block.pages().step_by(1 << order) {
-                    tlb.stack.remove(Superpage { first, order });
-                }
-            }
-            let gone = tlb.held.get(block);
-            tlb.held.fill_inside(block, 0);
-            tlb.held.climb(block.first, block.order, |_, held| {
-                *held -= gone;
-                true
-            });
-            tlb.held_in_all -= u64::from(gone);
-        }
+        self.capacity.forgive(block);
+        self.capacity.built(block);
     }
 
     fn demoted(&mut self, block: Superpage) {
         self.inner.demoted(block);
-        self.tlbs.iter_mut().for_each(|tlb| tlb.stack.remove(block));
+        self.capacity.demoted(block);
     }
 }
 
-/// Units that have left a TLB, the latest first: a list linked through its entries.
-#[derive(Clone, Debug, Default)]
-struct Stack {
-    links: FxHashMap<Superpage, [Option<Superpage>; 2]>,
-    top: Option<Superpage>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewalk_units::PageSize;
 
-impl Stack {
-    fn push(&mut self, unit: Superpage) {
-        self.remove(unit);
-        if let Some(below) = self.top.replace(unit) {
-            self.links.get_mut(&below).expect("it is in the list")[0] = Some(unit);
-            self.links.insert(unit, [None, Some(below)]);
-        } else {
-            self.links.insert(unit, [None, None]);
-        }
-    }
-
-    fn remove(&mut self, unit: Superpage) {
-        let Some([above, below]) = self.links.remove(&unit) else { return };
-        match above {
-            Some(above) => self.links.get_mut(&above).expect("it is in the list")[1] = below,
-            None => self.top = below,
-        }
-        if let Some(below) = below {
-            self.links.get_mut(&below).expect("it is in the list")[0] = above;
-        }
-    }
-
-    /// What lies above `unit`, if it is here and no more than `most` do.
-    fn above(&self, unit: Superpage, most: usize) -> Option<Vec<Superpage>> {
-        if !self.links.contains_key(&unit) {
-            return None;
-        }
-        let mut above = Vec::new();
-        let mut at = self.top;
-        while let Some(other) = at.filter(|&other| other != unit) {
-            if above.len() == most {
-                return None;
+    /// Romer 1998, figure 3-2: target U1.
+    #[test]
+    fn the_worked_example_charges_what_the_source_says() {
+        let prices = Break { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };
+        let mut online = Online::new(11, &prices, 0.125, 0.625, 2570);
+        online.watch(&[3]);
+        let mut tlb: Vec<u64> = Vec::new();
+        for page in [8, 1, 7, 6, 5, 0] {
+            online.missed(
+                Miss { tlb: 0, unit: Superpage::around(page, 0), instructions: 0 },
+                &Accounts::default(),
+            );
+            if tlb.len() == 3 {
+                online.left(0, Superpage::around(tlb.remove(0), 0));
             }
-            above.push(other);
-            at = self.links[&other][1];
+            online.entered(0, Superpage::around(page, 0));
+            tlb.push(page);
         }
-        Some(above)
+        let before = online.clone();
+        online.missed(Miss { tlb: 0, unit: Superpage::around(1, 0), instructions: 0 }, &Accounts::default());
+        let charged = |first, order| {
+            let block = Superpage { first, order };
+            let [now, then] = [online.charges(block), before.charges(block)];
+            [now[0] - then[0], now[1] - then[1]]
+        };
+        assert_eq!(charged(0, 1), [1, 0]);
+        assert_eq!(charged(4, 2), [0, 1]);
+        // Too small, or without anything of the stack.
+        for (first, order) in [(4, 1), (6, 1), (2, 1), (8, 1), (8, 2), (8, 3)] {
+            assert_eq!(charged(first, order), [0; 2]);
+        }
+        // Those around them: {0..3} has an entry in the TLB and merges nothing.
+        assert_eq!(charged(0, 2), [1, 0]);
+        (3..=11).for_each(|order| assert_eq!(charged(0, order), [1, 1], "order {order}"));
     }
 }

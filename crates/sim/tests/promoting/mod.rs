@@ -2,7 +2,7 @@
 
 use crate::random::{ALL, Op, Program};
 use crate::slow::Slow;
-use pagewalk_oracle::watching::{Block, Promoting};
+use pagewalk_oracle::watching::{Block, Promoting, around};
 use pagewalk_oracle::{Machine, Paging};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Access, Kind};
@@ -126,10 +126,13 @@ impl SlowKernel {
                 self.watching(|machine| machine.translate(kind, page << base, shift, |_| None));
                 if walked {
                     // One after the other: a larger one flushes the smaller.
-                    for order in 1..14 {
-                        let built = self.kernel.due(page, order);
+                    let mut from = unit;
+                    while let Some((block, built)) = self.kernel.due(from) {
+                        let holds_it = around(page, block.1) == block;
+                        let built = if built { vec![block] } else { Vec::new() };
                         self.drop_dropped();
-                        self.built(built.as_slice(), Some(kind));
+                        self.built(&built, holds_it.then_some(kind));
+                        from = block;
                     }
                 }
             }

@@ -1,0 +1,407 @@
+//! Capacity charges: misses that a superpage would have prevented by leaving room in the TLB (Romer 1998, section
+//! 3.3.2).
+//!
+//! Among what was used most recently, a TLB of T entries that follows that order holds the first T. A translation at
+//! depth d > T would still be there if a block had merged enough of those above it: k of them, where k − 1 ≥ d − T. The
+//! block need not lie around the page that missed.
+//!
+//! Only misses are seen, so of what the TLB holds no order is known and none is needed; what has left it follows in
+//! order. With r of a block's k among what the TLB holds, the block is charged if at most r − 2 of the others above the
+//! page lie outside it. Going down the stack, blocks drop out, and in the end those that are left lie in each other.
+
+use crate::Superpage;
+use crate::kernel::tree::{Place, Tree};
+use rustc_hash::FxHashMap;
+
+/// Charges of all blocks, and what they are found by, for each TLB.
+#[derive(Clone, Debug)]
+pub(super) struct Capacity {
+    top: u8,
+    charges: Tree<u64>,
+    tlbs: Vec<Depths>,
+}
+
+impl Capacity {
+    /// For superpages of orders up to `top`.
+    pub fn new(top: u8) -> Capacity {
+        Capacity { top, charges: Tree::new(top), tlbs: Vec::new() }
+    }
+
+    pub fn watch(&mut self, entries: &[u64]) {
+        self.tlbs = entries.iter().map(|&entries| Depths::new(self.top, entries)).collect();
+    }
+
+    /// Charges a miss to blocks that it could be charged to, if they are `wanted`, and tells of each: the charges it
+    /// has now.
+    pub fn charge(
+        &mut self,
+        tlb: usize,
+        unit: Superpage,
+        wanted: impl Fn(Superpage) -> bool,
+        mut told: impl FnMut(Superpage, u64),
+    ) {
+        let tlb = &mut self.tlbs[tlb];
+        tlb.find_keepers(unit);
+        for keeper in tlb.keepers.iter().filter(|keeper| wanted(keeper.block)) {
+            let place = match keeper.place {
+                Some(place) => place,
+                None => self.charges.place(keeper.block),
+            };
+            let charges = self.charges.at_mut(place);
+            *charges += 1;
+            told(keeper.block, *charges);
+        }
+    }
+
+    pub fn of(&self, block: Superpage) -> u64 {
+        self.charges.get(block)
+    }
+
+    pub fn entered(&mut self, tlb: usize, unit: Superpage) {
+        let Capacity { charges, tlbs, .. } = self;
+        tlbs[tlb].enter(unit, charges);
+    }
+
+    pub fn left(&mut self, tlb: usize, unit: Superpage) {
+        self.tlbs[tlb].leave(unit);
+        self.tlbs[tlb].gone.push(unit);
+    }
+
+    /// A superpage was built: its parts are in no TLB and in no stack any more.
+    pub fn built(&mut self, block: Superpage) {
+        self.tlbs.iter_mut().for_each(|tlb| tlb.drop_parts(block));
+    }
+
+    /// A superpage was taken apart after it had left all TLBs.
+    pub fn demoted(&mut self, block: Superpage) {
+        self.tlbs.iter_mut().for_each(|tlb| tlb.gone.remove(block));
+    }
+
+    /// Forgives what blocks that overlap this one were charged.
+    pub fn forgive(&mut self, block: Superpage) {
+        self.charges.fill_inside(block, 0);
+        self.charges.climb(block.first, block.order, |_, charges| {
+            *charges = 0;
+            true
+        });
+    }
+}
+
+/// Translations of a block that a TLB holds, and where the block stands among the crowded.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Held {
+    count: u16,
+    /// Its index, if `count` is 2 or more.
+    at: u16,
+}
+
+/// A block of which a TLB holds two translations or more: only those can be charged.
+#[derive(Clone, Copy, Debug)]
+struct Crowded {
+    block: Superpage,
+    count: u16,
+    place: Place,
+}
+
+/// A block that may be charged.
+#[derive(Clone, Copy, Debug)]
+struct Keeper {
+    block: Superpage,
+    /// Where its charges are, if that is known.
+    place: Option<Place>,
+    /// How many more translations outside it may stand above the page.
+    slack: i64,
+}
+
+/// One TLB's part of the stack of what was used most recently.
+#[derive(Clone, Debug)]
+struct Depths {
+    top: u8,
+    entries: u64,
+    held: Tree<Held>,
+    held_in_all: u64,
+    crowded: Vec<Crowded>,
+    gone: Gone,
+    /// The result of the last search; kept for its memory.
+    keepers: Vec<Keeper>,
+}
+
+impl Depths {
+    fn new(top: u8, entries: u64) -> Depths {
+        Depths {
+            top,
+            entries,
+            held: Tree::new(top),
+            held_in_all: 0,
+            crowded: Vec::new(),
+            // No block merges more entries than it has pages.
+            gone: Gone::new((1 << top) + entries as usize),
+            keepers: Vec::new(),
+        }
+    }
+
+    fn enter(&mut self, unit: Superpage, charges: &mut Tree<u64>) {
+        let Depths { held, crowded, .. } = self;
+        held.climb(unit.first, unit.order, |order, held| {
+            held.count += 1;
+            let block = Superpage::around(unit.first, order);
+            match held.count {
+                1 => {}
+                2 => {
+                    held.at = crowded.len() as u16;
+                    crowded.push(Crowded { block, count: 2, place: charges.place(block) });
+                }
+                count => crowded[usize::from(held.at)].count = count,
+            }
+            true
+        });
+        self.held_in_all += 1;
+        self.gone.remove(unit);
+    }
+
+    fn leave(&mut self, unit: Superpage) {
+        self.take(unit, 1);
+    }
+
+    /// Takes `n` translations from `unit` and all blocks around it.
+    fn take(&mut self, unit: Superpage, n: u16) {
+        let mut no_longer = [0u16; crate::ORDERS];
+        let mut ended = 0;
+        let crowded = &mut self.crowded;
+        self.held.climb(unit.first, unit.order, |_, held| {
+            let was = held.count;
+            held.count -= n;
+            if held.count >= 2 {
+                crowded[usize::from(held.at)].count = held.count;
+            } else if was >= 2 {
+                no_longer[ended] = held.at;
+                ended += 1;
+            }
+            true
+        });
+        no_longer[..ended].sort_unstable();
+        no_longer[..ended].iter().rev().for_each(|&at| self.uncrowd(at));
+        self.held_in_all -= u64::from(n);
+    }
+
+    fn uncrowd(&mut self, at: u16) {
+        self.crowded.swap_remove(usize::from(at));
+        if let Some(moved) = self.crowded.get(usize::from(at)) {
+            self.held.get_mut(moved.block).at = at;
+        }
+    }
+
+    fn drop_parts(&mut self, block: Superpage) {
+        self.gone.drop_parts(block);
+        let held = self.held.get(block).count;
+        if held > 0 {
+            self.take(block, held);
+        }
+        for at in (0..self.crowded.len()).rev() {
+            if block.holds(self.crowded[at].block) {
+                self.uncrowd(at as u16);
+            }
+        }
+        self.held.fill_inside(block, Held::default());
+    }
+
+    /// Finds the blocks that would have kept `unit` in the TLB, as one page.
+    fn find_keepers(&mut self, unit: Superpage) {
+        let Depths { top, entries, held, held_in_all, crowded, gone, keepers } = self;
+        keepers.clear();
+        let Some(above) = gone.above(unit) else { return };
+        keepers.extend(crowded.iter().map(|of| Keeper {
+            block: of.block,
+            place: Some(of.place),
+            slack: i64::from(of.count) - 2,
+        }));
+        let mut above = above.iter().rev().copied();
+        // Where the TLB has room, what left it last stands among the first entries all the same.
+        let free = entries.saturating_sub(*held_in_all);
+        if free > 0 {
+            let near: Vec<Superpage> =
+                above.by_ref().filter(|&code| code != NONE).map(decode).take(free as usize).collect();
+            if (near.len() as u64) < free {
+                keepers.clear();
+                return;
+            }
+            join(keepers, &near, held, *top);
+        }
+        drop_out(keepers, above, *entries);
+    }
+}
+
+/// Counts more translations as held.
+fn join(keepers: &mut Vec<Keeper>, near: &[Superpage], held: &Tree<Held>, top: u8) {
+    let mut more: FxHashMap<Superpage, u16> = FxHashMap::default();
+    for unit in near {
+        unit.ancestors(top).for_each(|block| *more.entry(block).or_default() += 1);
+    }
+    for keeper in keepers.iter_mut() {
+        keeper.slack += i64::from(more.remove(&keeper.block).unwrap_or(0));
+    }
+    let slack = |block, more: u16| i64::from(held.get(block).count + more) - 2;
+    let new = more.into_iter().map(|(block, more)| Keeper { block, place: None, slack: slack(block, more) });
+    keepers.extend(new.filter(|keeper| keeper.slack >= 0));
+}
+
+/// Drops the keepers that too many of the translations `above` lie outside.
+fn drop_out(keepers: &mut Vec<Keeper>, mut above: impl Iterator<Item = u64>, entries: u64) {
+    for _ in 0..=2 * entries {
+        if keepers.is_empty() {
+            return;
+        }
+        let Some(code) = above.by_ref().find(|&code| code != NONE) else { return };
+        let unit = decode(code);
+        keepers.retain_mut(|keeper| {
+            keeper.slack -= i64::from(!keeper.block.holds(unit));
+            keeper.slack >= 0
+        });
+    }
+    // Each of those that are left holds more than half of so many: they lie in each other.
+    keepers.sort_unstable_by_key(|keeper| keeper.block.order);
+    debug_assert!(keepers.windows(2).all(|pair| pair[1].block.holds(pair[0].block)));
+    drop_out_of_nested(keepers, above);
+}
+
+/// The same for blocks that lie in each other, many translations at a time: the smaller blocks do not hold them.
+fn drop_out_of_nested(keepers: &mut Vec<Keeper>, mut above: impl Iterator<Item = u64>) {
+    let Some(inside) = keepers.first().map(|keeper| keeper.block.first) else { return };
+    // Translations, by the order of the smallest block around `inside` that holds them.
+    let mut needed = [0i64; 65];
+    let gap = encode(Superpage { first: inside, order: 0 });
+    let mut ended = false;
+    while !ended && !keepers.is_empty() {
+        let mut looked_at = 0;
+        above.by_ref().take(64).for_each(|code| {
+            // A gap counts for nothing: all blocks hold it.
+            let Superpage { first, order } = decode(if code == NONE { gap } else { code });
+            needed[(64 - (first ^ inside).leading_zeros() as usize).max(order.into())] += 1;
+            looked_at += 1;
+        });
+        keepers.retain(|keeper| {
+            needed[usize::from(keeper.block.order) + 1..].iter().sum::<i64>() <= keeper.slack
+        });
+        ended = looked_at < 64;
+    }
+}
+
+/// No unit: its place in the list is empty.
+const NONE: u64 = u64::MAX;
+
+fn encode(unit: Superpage) -> u64 {
+    unit.first << 8 | u64::from(unit.order)
+}
+
+fn decode(code: u64) -> Superpage {
+    Superpage { first: code >> 8, order: code as u8 }
+}
+
+/// Units that have left a TLB, the latest last.
+#[derive(Clone, Debug)]
+struct Gone {
+    /// With gaps.
+    list: Vec<u64>,
+    at: FxHashMap<u64, u32>,
+    /// As many as anything asks for; earlier ones are forgotten.
+    most: usize,
+}
+
+impl Gone {
+    fn new(most: usize) -> Gone {
+        Gone { list: Vec::new(), at: FxHashMap::default(), most }
+    }
+
+    fn push(&mut self, unit: Superpage) {
+        self.remove(unit);
+        if self.list.len() >= 2 * self.most + 64 {
+            self.tidy();
+        }
+        self.at.insert(encode(unit), self.list.len() as u32);
+        self.list.push(encode(unit));
+    }
+
+    fn tidy(&mut self) {
+        self.list.retain(|&code| code != NONE);
+        let surplus = self.list.len().saturating_sub(self.most);
+        self.list.drain(..surplus);
+        self.at.clear();
+        self.at.extend((0..).zip(&self.list).map(|(at, &code)| (code, at)));
+    }
+
+    fn remove(&mut self, unit: Superpage) {
+        if let Some(at) = self.at.remove(&encode(unit)) {
+            self.list[at as usize] = NONE;
+        }
+    }
+
+    fn drop_parts(&mut self, block: Superpage) {
+        for code in &mut self.list {
+            if *code != NONE && block.holds(decode(*code)) {
+                self.at.remove(code);
+                *code = NONE;
+            }
+        }
+    }
+
+    /// What has left after `unit`, if that is known.
+    fn above(&self, unit: Superpage) -> Option<&[u64]> {
+        let at = *self.at.get(&encode(unit))? as usize;
+        Some(&self.list[at + 1..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn random(state: &mut u64) -> u64 {
+        *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        *state >> 33
+    }
+
+    /// Blocks that would have kept `page`, by looking at all of the stack.
+    fn searched(stack: &[u64], page: u64, entries: usize, top: u8) -> Vec<Superpage> {
+        let Some(above) = stack.iter().position(|&other| other == page) else { return Vec::new() };
+        let mut merged: BTreeMap<(u8, u64), usize> = BTreeMap::new();
+        for &other in &stack[..above] {
+            for order in 1..=top {
+                *merged.entry((order, Superpage::around(other, order).first)).or_default() += 1;
+            }
+        }
+        let kept = merged.into_iter().filter(|(_, merged)| above + 1 - (merged - 1) <= entries);
+        kept.map(|((order, first), _)| Superpage { first, order }).collect()
+    }
+
+    #[test]
+    fn keepers_are_what_a_search_of_the_stack_finds() {
+        const TOP: u8 = 9;
+        for seed in 0..16 {
+            let mut state = seed;
+            let entries = 2 + random(&mut state) as usize % 9;
+            let mut capacity = Capacity::new(TOP);
+            capacity.watch(&[entries as u64]);
+            // The most recent first.
+            let mut stack: Vec<u64> = Vec::new();
+            let spread = [12, 60, 400, 1500][seed as usize % 4];
+            for _ in 0..1500 {
+                let page = random(&mut state) % spread * (1 + random(&mut state) % 2 * (seed % 3));
+                let at = stack.iter().position(|&other| other == page);
+                if at.is_none_or(|at| at >= entries) {
+                    let unit = Superpage::around(page, 0);
+                    let mut found = Vec::new();
+                    capacity.charge(0, unit, |_| true, |block, _| found.push(block));
+                    found.sort_unstable_by_key(|block| (block.order, block.first));
+                    assert_eq!(found, searched(&stack, page, entries, TOP), "seed {seed}");
+                    if let Some(&last) = stack.get(entries - 1) {
+                        capacity.left(0, Superpage::around(last, 0));
+                    }
+                    capacity.entered(0, unit);
+                }
+                at.map(|at| stack.remove(at));
+                stack.insert(0, page);
+            }
+        }
+    }
+}

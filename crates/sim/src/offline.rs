@@ -1,0 +1,224 @@
+//! OFFLINE: the superpages that a kernel would build if it knew the future (Romer 1998, section 3.4.1).
+//!
+//! The best set is hard to find (the source reduces Set-Cover to it), so it is approached greedily. The stream is
+//! replayed with the superpages chosen so far in force; every miss is charged to the blocks that would have prevented
+//! it; the block with the most misses for its price is chosen; until none is worth its price.
+//!
+//! What the source leaves open is a setting: how many blocks are chosen after one replay, and what a block costs that
+//! grows out of chosen ones. In the end each superpage pays a full copy of itself, and those that went into it nothing.
+
+use crate::attribution::NoObserver;
+use crate::counts::DesignCounts;
+use crate::design::DesignSpec;
+use crate::fit::held_orders;
+use crate::pass::{Pass, PassError};
+use pagewalk_mm::promotion::{Charge, Given, Policy};
+use pagewalk_mm::{Account, Kernel, KernelCosts, Superpage};
+use pagewalk_trace::{Analysis, Item, Source, SourceError};
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::PageSize;
+
+/// What a block that holds chosen superpages is taken to cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// What it costs more than those do: they are not built when it is.
+    Difference,
+    /// Its full price, as though those had been built too.
+    Full,
+}
+
+/// How many blocks are chosen after a replay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Take {
+    /// The best one.
+    One,
+    /// All that are worth their price, do not overlap better ones, and prevent at least this share of the best one's
+    /// misses for a cycle: above 0, and up to 1.
+    Share(f64),
+}
+
+/// How the superpages are chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OfflineSettings {
+    /// Orders of superpages: a bit each. `None`: all sizes that TLBs of the machine hold for all kinds of references.
+    pub orders: Option<u32>,
+    /// Cycles of a TLB miss: 30 in the source.
+    pub miss_cycles: u64,
+    /// What the kernel's work costs: [`KernelCosts::ROMER`]. Blocks are chosen by its `copy_per_kib`.
+    pub costs: KernelCosts,
+    /// How many at a time.
+    pub take: Take,
+    /// What growing costs.
+    pub growth: Growth,
+    /// Replays after which no more blocks are chosen; one more counts what the last choice gives.
+    pub replays: usize,
+}
+
+impl Default for OfflineSettings {
+    /// The source's prices; the gaps as measured to come near the results of one block at a time in few replays.
+    fn default() -> OfflineSettings {
+        OfflineSettings {
+            orders: None,
+            miss_cycles: 30,
+            costs: KernelCosts::ROMER,
+            take: Take::Share(0.25),
+            growth: Growth::Difference,
+            replays: 1000,
+        }
+    }
+}
+
+/// What one replay found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replay {
+    /// Superpages in force.
+    pub superpages: usize,
+    /// Misses with them.
+    pub misses: u64,
+    /// Cycles of those misses and of building the superpages.
+    pub cycles: u64,
+    /// Blocks chosen after it.
+    pub chosen: usize,
+}
+
+/// What OFFLINE found.
+#[derive(Clone, Debug)]
+pub struct OfflineResult {
+    /// The superpages, by ascending address, in base pages of the machine.
+    pub blocks: Vec<Superpage>,
+    /// Counts of the stream with them in force.
+    pub counts: DesignCounts,
+    /// All replays, in order.
+    pub replays: Vec<Replay>,
+}
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub enum OfflineError<E> {
+    /// The stream could not be opened again.
+    #[error("{0}")]
+    Open(E),
+    /// The stream cannot be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The machine cannot have such a kernel.
+    #[error(transparent)]
+    Pass(#[from] PassError),
+    /// A share that is none.
+    #[error("offline: take is {0}: expected a share above 0 and up to 1")]
+    Share(f64),
+    /// A machine that holds no superpage of the orders asked for.
+    #[error("offline: no TLB of `{0}` holds pages larger than its base page for all references")]
+    NoSuperpages(String),
+}
+
+/// Finds superpages for a stream on a machine. `open` opens the stream from its beginning, as often as it is asked to;
+/// `progress` hears of every replay.
+pub fn offline<S: Source, E>(
+    mut open: impl FnMut() -> Result<S, E>,
+    machine: &MachineSpec,
+    settings: &OfflineSettings,
+    mut progress: impl FnMut(&Replay),
+) -> Result<OfflineResult, OfflineError<E>> {
+    let orders = settings.orders.unwrap_or_else(|| held_orders(machine));
+    if let Take::Share(share) = settings.take
+        && !(share > 0.0 && share <= 1.0)
+    {
+        return Err(OfflineError::Share(share));
+    }
+    if orders >> 1 == 0 {
+        return Err(OfflineError::NoSuperpages(machine.name.clone()));
+    }
+    let choice = Choice { base: machine.paging.base(), orders, settings };
+    let mut blocks: Vec<Superpage> = Vec::new();
+    let mut replays = Vec::new();
+    loop {
+        let given = Given::new(orders, blocks.iter().copied()).charging();
+        let kernel = Kernel::new(machine.paging.base(), given.boxed(), settings.costs);
+        let spec = DesignSpec::with_kernel("offline".to_owned(), machine, kernel);
+        let mut pass = Pass::new(vec![spec], NoObserver)?;
+        feed(&mut pass, open().map_err(OfflineError::Open)?)?;
+        let counts = pass.finish().pop().expect("one design");
+        let misses = counts.walks();
+        let built = counts.kernel.map_or(0, |kernel| kernel.accounts.of(Account::Copy));
+        let cycles = misses.saturating_mul(settings.miss_cycles).saturating_add(built);
+        let before = blocks.clone();
+        if replays.len() < settings.replays {
+            let charges = pass.kernel(0).and_then(|kernel| kernel.policy().charges());
+            let mut candidates = Vec::new();
+            charges.expect("it charges").each(|block, charge| candidates.push((block, charge)));
+            choice.grow(&mut blocks, candidates);
+        }
+        let chosen = blocks.iter().filter(|block| !before.contains(block)).count();
+        replays.push(Replay { superpages: before.len(), misses, cycles, chosen });
+        progress(&replays[replays.len() - 1]);
+        if chosen == 0 {
+            return Ok(OfflineResult { blocks: before, counts, replays });
+        }
+    }
+}
+
+fn feed(pass: &mut Pass<NoObserver>, mut source: impl Source) -> Result<(), SourceError> {
+    while let Some(item) = source.next_item()? {
+        match item {
+            Item::Batch(batch) => pass.on_batch(&batch),
+            Item::Event { at, event } => pass.on_event(at, &event),
+        }
+    }
+    Ok(())
+}
+
+/// How blocks are chosen.
+struct Choice<'a> {
+    base: PageSize,
+    orders: u32,
+    settings: &'a OfflineSettings,
+}
+
+impl Choice<'_> {
+    fn price(&self, block: Superpage) -> u64 {
+        let kib = block.len() << self.base.shift() >> 10;
+        self.settings.costs.copy_per_kib.saturating_mul(kib)
+    }
+
+    /// Adds the best of the candidates, which swallow what they hold.
+    fn grow(&self, blocks: &mut Vec<Superpage>, candidates: Vec<(Superpage, Charge)>) {
+        let mut worthy: Vec<(f64, Superpage)> = Vec::new();
+        for (block, charge) in candidates {
+            let legal = block.order > 0 && self.orders >> block.order & 1 == 1;
+            // Blocks that are chosen do not overlap, and are in order.
+            let from = blocks.partition_point(|chosen| chosen.pages().end <= block.first);
+            if !legal || blocks.get(from).is_some_and(|chosen| chosen.holds(block)) {
+                continue;
+            }
+            let inside = blocks[from..].iter().take_while(|chosen| block.holds(**chosen));
+            let saved: u64 = match self.settings.growth {
+                Growth::Difference => inside.map(|&chosen| self.price(chosen)).sum(),
+                Growth::Full => 0,
+            };
+            let cost = self.price(block).saturating_mul(charge.builds.into()).saturating_sub(saved);
+            let misses = charge.prefetch.saturating_add(charge.capacity);
+            if misses.saturating_mul(self.settings.miss_cycles) > cost {
+                worthy.push((misses as f64 / cost.max(1) as f64, block));
+            }
+        }
+        worthy.sort_by(|(a, first), (b, second)| {
+            b.total_cmp(a).then((first.order, first.first).cmp(&(second.order, second.first)))
+        });
+        let Some(&(best, _)) = worthy.first() else { return };
+        let (least, most) = match self.settings.take {
+            Take::One => (best, 1),
+            Take::Share(share) => (best * share, usize::MAX),
+        };
+        let mut taken: Vec<Superpage> = Vec::new();
+        for (_, block) in worthy.into_iter().take_while(|&(misses, _)| misses >= least) {
+            let overlaps = |other: &Superpage| other.holds(block) || block.holds(*other);
+            if taken.len() < most && !taken.iter().any(overlaps) {
+                taken.push(block);
+            }
+        }
+        blocks.retain(|old| !taken.iter().any(|new| new.holds(*old)));
+        blocks.extend(taken);
+        blocks.sort_unstable();
+    }
+}
