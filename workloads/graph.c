@@ -1,9 +1,9 @@
-/* Breadth-first search of a graph whose degrees are skewed: 2^18 vertices, 2^21 edges drawn as R-MAT does (Chakrabarti,
+/* Breadth-first search of a graph whose degrees are skewed: 2^18 vertices, 2^19 edges drawn as R-MAT does (Chakrabarti,
    Zhan, Faloutsos 2004; probabilities of Graph500), kept as lists of neighbours; three searches. */
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LOG = 18, VERTICES = 1 << LOG, EDGES = 1 << 20, SEARCHES = 3 };
+enum { LOG = 18, VERTICES = 1 << LOG, EDGES = 1 << 19, SEARCHES = 3 };
 
 static unsigned long long random_state = 88172645463325252ULL;
 

@@ -1,7 +1,8 @@
 //! The kernels of a study: what an `[[os]]` table says, and on which machines it holds.
 
 use crate::error::SweepError;
-use crate::study::{KernelVariant, MachineVariant};
+use crate::offline;
+use crate::study::{KernelKind, KernelVariant, MachineVariant};
 use crate::task;
 use pagewalk_mm::OsSpec;
 use pagewalk_sim::held_orders;
@@ -67,10 +68,16 @@ fn variant(mut table: Table) -> Result<KernelVariant, String> {
         return Err(format!("{key}: the kernel of the host has no keys but name, machines and policy"));
     }
     let spec = OsSpec::from_table(table).map_err(|e| e.to_string())?;
-    if spec.name.is_empty() {
-        return Err(format!("policy: name one: {HOST}, {}", policies()));
+    let name = spec.name.clone();
+    if name.is_empty() {
+        return Err(format!("policy: name one: {HOST}, {}, {}", offline::POLICY, policies()));
     }
-    Ok(KernelVariant { name: spec.name.clone(), machines, spec: (!is_host).then_some(spec), text })
+    let kind = match identity.get("policy").and_then(Value::as_str) {
+        Some(HOST) => KernelKind::Host,
+        Some(offline::POLICY) => KernelKind::Offline(offline::settings(&identity)?),
+        _ => KernelKind::Policy(spec),
+    };
+    Ok(KernelVariant { name, machines, kind, text })
 }
 
 fn policies() -> String {
@@ -87,8 +94,13 @@ fn check(kernel: &KernelVariant, machines: &[MachineVariant]) -> Result<(), Stri
         return Err(format!("machines: \"{name}\": choose from {}", names.join(", ")));
     }
     for variant in machines.iter().filter(|variant| kernel.is_for(&variant.machine)) {
-        if let Some(spec) = &kernel.spec {
-            spec.kernel(variant.machine.paging, held_orders(&variant.machine)).map_err(|e| e.to_string())?;
+        match &kernel.kind {
+            KernelKind::Host => {}
+            KernelKind::Policy(spec) => {
+                spec.kernel(variant.machine.paging, held_orders(&variant.machine))
+                    .map_err(|e| e.to_string())?;
+            }
+            KernelKind::Offline(_) => offline::check(&variant.machine)?,
         }
         task::counters(variant, Some(kernel))
             .map_err(|e| format!("{e}; its key machines says on which machines it runs"))?;

@@ -14,6 +14,7 @@ mod file;
 mod kernels;
 mod machines;
 mod metrics;
+mod offline;
 mod rounds;
 mod run;
 mod selection;
@@ -27,5 +28,6 @@ pub use metrics::{add_ratios, metrics};
 pub use run::{Options, Progress, Remaining, Sweep};
 pub use store::{UNFINISHED, write_whole};
 pub use study::{
-    Compare, CurveSpec, FamilySpec, GivenFile, KernelVariant, MachineVariant, Study, TraceSpec, Workload,
+    Compare, CurveSpec, FamilySpec, GivenFile, KernelKind, KernelVariant, MachineVariant, Study, TraceSpec,
+    Workload,
 };

@@ -2,6 +2,7 @@
 
 use crate::compare;
 use crate::error::SweepError;
+use crate::offline;
 use crate::rounds;
 use crate::store::{Key, Store};
 use crate::study::{FamilySpec, Study, serves_name};
@@ -14,6 +15,7 @@ use pagewalk_reuse::Family;
 use pagewalk_trace::Analysis;
 use pagewalk_trace::pwt::{Reader, info};
 use rayon::ThreadPool;
+use rayon::prelude::*;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -161,17 +163,29 @@ impl<'a> Sweep<'a> {
             .filter(|&task| self.outcomes[stream][task].is_none())
             .map(|task| (task, self.tasks[task]))
             .collect();
+        let (replayed, once): (Vec<_>, Vec<_>) =
+            remaining.into_iter().partition(|(_, task)| task.offline().is_some());
         let mut running =
-            Running::start(&remaining, *thp, self.options.threads).map_err(|e| wrong(e.to_string()))?;
+            Running::start(&once, *thp, self.options.threads).map_err(|e| wrong(e.to_string()))?;
         let file = File::open(path).map_err(|e| wrong(e.to_string()))?;
         let source = Reader::new(Counted { file, progress }).map_err(|e| wrong(e.to_string()))?;
         let mut analyses: Vec<&mut dyn Analysis> =
             running.iter_mut().map(|running| running as &mut dyn Analysis).collect();
-        pool.install(|| rounds::run(source, &mut analyses)).map_err(|e| wrong(e.to_string()))?;
-        let outcomes: Vec<(usize, Outcome)> = running.into_iter().flat_map(Running::finish).collect();
+        if !analyses.is_empty() {
+            pool.install(|| rounds::run(source, &mut analyses)).map_err(|e| wrong(e.to_string()))?;
+        }
+        let mut outcomes: Vec<(usize, Outcome)> = running.into_iter().flat_map(Running::finish).collect();
         for (task, outcome) in &outcomes {
             self.store.put(self.key(stream, *task), outcome)?;
         }
+        let replay = |(number, task): &(usize, Task<'_>)| {
+            let (machine, settings) = task.offline().expect("it is replayed");
+            let outcome = Outcome::Machine(offline::run(path, machine, settings)?);
+            self.store.put(self.key(stream, *number), &outcome)?;
+            Ok((*number, outcome))
+        };
+        let found: Result<Vec<_>, SweepError> = pool.install(|| replayed.par_iter().map(replay).collect());
+        outcomes.extend(found?);
         Ok(outcomes)
     }
 

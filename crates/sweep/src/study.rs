@@ -3,6 +3,7 @@
 use pagewalk_mm::{OsSpec, ThpMode};
 use pagewalk_report::sweep::schema::{Parameters, Published};
 use pagewalk_reuse::Serves;
+use pagewalk_sim::OfflineSettings;
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::PageSize;
 use std::path::PathBuf;
@@ -110,10 +111,21 @@ pub struct KernelVariant {
     pub name: String,
     /// Names of the machines that run under it; all of them where there are none.
     pub machines: Vec<String>,
-    /// How it is built; `None` for the kernel of the recording host.
-    pub spec: Option<OsSpec>,
+    /// How it is built.
+    pub kind: KernelKind,
     /// Its table's text without the name, in one form whatever the original's layout: what it is known by.
     pub text: String,
+}
+
+/// How a kernel is built.
+#[derive(Clone, Debug, PartialEq)]
+pub enum KernelKind {
+    /// The kernel of the recording host.
+    Host,
+    /// One with a policy.
+    Policy(OsSpec),
+    /// One that knows the future: its superpages are chosen in several replays of the stream.
+    Offline(OfflineSettings),
 }
 
 impl KernelVariant {

@@ -1,14 +1,14 @@
 //! Units of work: one kind of simulation of one stream.
 
 use crate::metrics::metrics;
-use crate::study::{KernelVariant, MachineVariant, Study, serves_name};
-use pagewalk_mm::ThpMode;
+use crate::study::{KernelKind, KernelVariant, MachineVariant, Study, serves_name};
+use pagewalk_mm::{OsSpec, ThpMode};
 use pagewalk_report::schema::Metrics;
 use pagewalk_report::sweep::schema::Method;
 use pagewalk_reuse::{Family, SampledDistances, Sampling, Serves, StackDistances};
-use pagewalk_sim::{DesignSpec, HostKernel, NoObserver, Pass, PassError, held_orders};
+use pagewalk_sim::{DesignSpec, HostKernel, NoObserver, OfflineSettings, Pass, PassError, held_orders};
 use pagewalk_trace::{Analysis, Batch, Event};
-use pagewalk_translate::TlbSpec;
+use pagewalk_translate::{MachineSpec, TlbSpec};
 use pagewalk_units::{Paging, RefIndex};
 use serde::{Deserialize, Serialize};
 
@@ -189,13 +189,24 @@ impl<'a> Task<'a> {
     /// All that the outcome depends on besides the stream and the program, as text.
     pub fn identity(&self, thp: &str) -> String {
         match self {
-            Task::Machine(variant, kernel) => match kernel.filter(|kernel| kernel.spec.is_some()) {
+            Task::Machine(variant, kernel) => match kernel.filter(|kernel| kernel.kind != KernelKind::Host) {
                 Some(kernel) => format!("machine, kernel\n{}\n{}", kernel.text, variant.text),
                 None => format!("machine, thp {thp}\n{}", variant.text),
             },
             Task::Family(serves) => format!("family, {}", serves_name(*serves)),
             Task::Curve(serves) => format!("curve, {}", serves_name(*serves)),
             Task::Sampled(serves, sampling) => format!("curve, {}, {sampling:?}", serves_name(*serves)),
+        }
+    }
+
+    /// What chooses its superpages in replays of the stream, if it is of that kind: its machine, and how it chooses.
+    pub fn offline(&self) -> Option<(&'a MachineSpec, &'a OfflineSettings)> {
+        match self {
+            Task::Machine(variant, Some(kernel)) => match &kernel.kind {
+                KernelKind::Offline(settings) => Some((&variant.machine, settings)),
+                _ => None,
+            },
+            _ => None,
         }
     }
 
@@ -309,9 +320,26 @@ impl Running {
     }
 }
 
+/// A kernel without superpages.
+fn fixed() -> KernelVariant {
+    let spec = OsSpec::from_text("fixed").expect("the policy is known");
+    KernelVariant {
+        name: String::new(),
+        machines: Vec::new(),
+        kind: KernelKind::Policy(spec),
+        text: String::new(),
+    }
+}
+
 /// Names of a machine's counters.
 pub fn counters(variant: &MachineVariant, kernel: Option<&KernelVariant>) -> Result<Vec<String>, PassError> {
-    let mut running = Running::start(&[(0, Task::Machine(variant, kernel))], ThpMode::Never, 1)?;
+    let mut task = Task::Machine(variant, kernel);
+    let fixed = fixed();
+    if task.offline().is_some() {
+        // Kernels of all kinds have the same counters.
+        task = Task::Machine(variant, Some(&fixed));
+    }
+    let mut running = Running::start(&[(0, task)], ThpMode::Never, 1)?;
     match running.pop().and_then(|running| running.finish().pop()) {
         Some((_, Outcome::Machine(metrics))) => Ok(metrics.into_keys().collect()),
         _ => unreachable!("a pass over one machine ends with its counters"),
@@ -332,27 +360,29 @@ struct Numbered<'a> {
 impl Numbered<'_> {
     fn design(&self, host: &HostKernel) -> DesignSpec {
         let machine = &self.machine.machine;
-        match self.kernel.and_then(|kernel| kernel.spec.as_ref()) {
-            Some(spec) => {
+        match self.kernel.map(|kernel| &kernel.kind) {
+            Some(KernelKind::Policy(spec)) => {
                 let kernel = spec
                     .kernel(machine.paging, held_orders(machine))
                     .expect("the study was checked when it was read");
                 DesignSpec::with_kernel(machine.name.clone(), machine, kernel)
             }
-            None => host.design(machine),
+            Some(KernelKind::Offline(_)) => unreachable!("the stream is replayed for it"),
+            Some(KernelKind::Host) | None => host.design(machine),
         }
     }
 }
 
 /// How many parts of a round there are at the most: so many threads are busy with one stream.
 pub fn work(tasks: &[Task<'_>], threads: usize) -> usize {
-    let mut machines = Vec::new();
-    for (number, task) in tasks.iter().enumerate() {
-        if let Task::Machine(machine, kernel) = *task {
-            machines.push(Numbered { number, machine, kernel });
+    let (mut machines, mut others) = (Vec::new(), 0);
+    for (number, task) in tasks.iter().enumerate().filter(|(_, task)| task.offline().is_none()) {
+        match *task {
+            Task::Machine(machine, kernel) => machines.push(Numbered { number, machine, kernel }),
+            _ => others += 1,
         }
     }
-    tasks.len() - machines.len() + groups(machines, threads).len()
+    (others + groups(machines, threads).len()).max(1)
 }
 
 /// Machines with one page format and one first level.

@@ -9,7 +9,7 @@ const WIDTH: f64 = 250.0;
 const TOP: f64 = 26.0;
 const ROW: f64 = 20.0;
 /// Room for the figure behind a bar.
-const RIGHT: f64 = 48.0;
+const RIGHT: f64 = 72.0;
 
 /// What cycles go into: name, class, counters.
 const PARTS: [(&str, &str, &[&str]); 4] = [
@@ -45,7 +45,7 @@ pub(super) fn bars(title: &str, cells: &[&MachineCell]) -> Picture {
                 x += width;
             }
         }
-        let cut = if mcpi(cell) > end { "→ " } else { "" };
+        let cut = if mcpi(cell) > end * 1.001 { "→ " } else { "" };
         picture.text("", [x + 5.0, y + 13.5], "start", &format!("{cut}{}", figure(mcpi(cell))));
     }
     picture.line("axis", [LEFT, TOP], [LEFT, TOP + ROW * cells.len() as f64]);
@@ -61,7 +61,7 @@ fn shown(cells: &[&MachineCell]) -> f64 {
 
 /// What the colours of bars mean.
 pub(super) fn legend() -> Picture {
-    let mut picture = Picture::new(560.0, 20.0);
+    let mut picture = Picture::new(680.0, 20.0);
     let mut x = 0.0;
     for (name, class, _) in PARTS {
         picture.cell(class, [x, 4.0, 12.0, 12.0], name);

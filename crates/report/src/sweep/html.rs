@@ -20,6 +20,8 @@ const PAGE: &str = include_str!("page.html");
 const OWN_STYLE: &str = ".pictures{display:flex;flex-wrap:wrap;gap:18px 26px}
 .pictures svg,.legend svg{max-width:100%;height:auto}
 h3 .sub{color:var(--ink-soft);font-weight:400;font-size:.9rem;margin-left:.6em}
+#kernels .scroll{margin-bottom:1.4em}
+#kernels .published{margin-bottom:0}
 .verdict.differs{color:var(--warn);font-weight:600}
 .verdict.agrees{color:var(--curve-2m);font-weight:600}
 ";

@@ -137,7 +137,7 @@ fn published(table: &Published) -> String {
         format!("<tr><td class=\"unbroken\">{}</td>{cells}</tr>", escape(&row.name))
     };
     format!(
-        "<p class=\"lead published\">{}<span class=\"sub\"> {}</span></p>\
+        "<p class=\"lead published\">{} ({})</p>\
          <div class=\"scroll\"><table>{}<tbody>{}</tbody></table></div>",
         escape(&table.title),
         escape(&table.source),

@@ -5,7 +5,7 @@ use super::against::{mcpi, memory_added, signed};
 use super::picture::Picture;
 use super::schema::MachineCell;
 
-const LEFT: f64 = 52.0;
+const LEFT: f64 = 60.0;
 const TOP: f64 = 30.0;
 const WIDTH: f64 = 230.0;
 const HEIGHT: f64 = 190.0;

@@ -4,8 +4,9 @@ use crate::common::{Silent, program, study, sweep};
 use pagewalk_mm::OsSpec;
 use pagewalk_report::TextOptions;
 use pagewalk_report::sweep::{from_json, render_html, render_text, to_json};
-use pagewalk_sim::{DesignSpec, NoObserver, Pass, held_orders};
+use pagewalk_sim::{DesignSpec, NoObserver, OfflineSettings, Pass, Take, held_orders, offline};
 use pagewalk_sweep::{Study, metrics};
+use pagewalk_trace::pwt::Reader;
 use std::path::Path;
 
 const OPTIONS: TextOptions = TextOptions { width: 120, color: false, verbose: false };
@@ -74,6 +75,27 @@ fn cells_are_what_direct_simulation_counts() {
     assert!(page.contains("charges") && render_text(&result, &OPTIONS).contains("charges"));
 }
 
+/// Superpages chosen with knowledge of the future, beside kernels that share the pass.
+#[test]
+fn replays_are_what_the_policy_finds_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    program(9, 3000).write(&folder.path().join("a.pwt"));
+    let text = "traces = [\"a.pwt\"]\nmachines = [\"romer_1998\"]\n[[os]]\npolicy = \"fixed\"\n\
+                [[os]]\npolicy = \"offline\"\ntake = 0.5\nbuild_cycles_per_kib = 30\n";
+    let study = study(folder.path(), text);
+    let result = sweep(&study, folder.path(), 2, "t").run(&Silent).unwrap();
+    let cells: Vec<_> = result.machines.iter().map(|cell| cell.os.as_deref().unwrap()).collect();
+    assert_eq!(cells, ["fixed", "offline"]);
+    let mut settings = OfflineSettings { take: Take::Share(0.5), ..OfflineSettings::default() };
+    settings.costs.copy_per_kib = 30;
+    let open = || Reader::new(std::fs::File::open(folder.path().join("a.pwt")).unwrap());
+    let alone = offline(open, &study.machines[0].machine, &settings, |_| {}).unwrap();
+    assert!(!alone.blocks.is_empty());
+    assert_eq!(result.machines[1].metrics, metrics(&alone.counts));
+    let again = sweep(&study, folder.path(), 1, "t");
+    assert!(again.remaining()[0].tasks.is_empty());
+}
+
 /// What kernels do changes with their keys and not with their names, nor with the mode of the host's kernel.
 #[test]
 fn units_are_kept_by_kernel() {
@@ -100,7 +122,7 @@ fn refusal(text: &str) -> String {
 #[test]
 fn mistakes_are_named_with_the_choices() {
     for (text, parts) in [
-        ("[[os]]\n", &["s.toml", "[[os]] number 1", "host, fixed, asap"][..]),
+        ("[[os]]\n", &["s.toml", "[[os]] number 1", "host, offline, fixed, asap"][..]),
         ("[[os]]\npolicy = \"asop\"\n", &["s.toml", "os `asop`", "choose from", "asap"]),
         (
             "[[os]]\npolicy = \"host\"\n[[os]]\npolicy = \"asap\"\npages = 4\n",
@@ -115,6 +137,8 @@ fn mistakes_are_named_with_the_choices() {
             "[[os]]\npolicy = \"host\"\nmachines = \"k8\"\n",
             &["machines = \"k8\"", "names of the study's machines"],
         ),
+        ("[[os]]\npolicy = \"offline\"\npages = 2\n", &["`os.pages`", "take, replays"]),
+        ("[[os]]\npolicy = \"offline\"\ntake = 2\n", &["os.take is 2", "up to 1"]),
         ("[[os]]\npolicy = \"host\"\nmachines = [\"k8\"]\n", &["none is for machine `zen4`"]),
         ("[[os]]\npolicy = \"asap\"\n[[os]]\npolicy = \"asap\"\n", &["named `asap`", "name of its own"]),
         ("[[os]]\npolicy = \"fixed\"\npage = \"64K\"\n", &["os `fixed`", "64K", "its key machines"]),
