@@ -250,12 +250,19 @@ fn check(seed: u64, with_memory: bool) {
 }
 
 /// The same programs in every ordinary run; others in long ones. To shrink a seed makes no simpler program.
-fn rng_seed() -> RngSeed {
-    if std::env::var("PAGEWALK_CASES").is_ok() { RngSeed::Random } else { RngSeed::Fixed(1998) }
+fn config(usual: u32) -> ProptestConfig {
+    let is_long = std::env::var("PAGEWALK_CASES").is_ok();
+    ProptestConfig {
+        cases: cases(usual),
+        failure_persistence: None,
+        max_shrink_iters: 0,
+        rng_seed: if is_long { RngSeed::Random } else { RngSeed::Fixed(1998) },
+        ..ProptestConfig::default()
+    }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(100), failure_persistence: None, max_shrink_iters: 0, rng_seed: rng_seed(), ..ProptestConfig::default() })]
+    #![proptest_config(config(100))]
 
     #[test]
     fn every_counter_equals_the_oracles(seed in any::<u64>()) {
@@ -265,7 +272,7 @@ proptest! {
 
 proptest! {
     // The slow allocator is slow.
-    #![proptest_config(ProptestConfig { cases: cases(15), failure_persistence: None, max_shrink_iters: 0, rng_seed: rng_seed(), ..ProptestConfig::default() })]
+    #![proptest_config(config(15))]
 
     #[test]
     fn every_counter_equals_the_oracles_where_memory_runs_out(seed in any::<u64>()) {
