@@ -75,14 +75,14 @@ impl ApproxOnline {
         self.prefetch.get(block)
     }
 
-    /// Charges a miss.
-    pub(super) fn charge(&mut self, tlb: usize, unit: Superpage) {
-        if let Some(first) = self.tlbs[tlb].first_held(unit) {
-            self.prefetch.climb(unit.first, first, |_, charges| {
-                *charges += 1;
-                true
-            });
-        }
+    /// Charges a miss. Returns the order of the smallest block that was charged: all around it were.
+    pub(super) fn charge(&mut self, tlb: usize, unit: Superpage) -> Option<u8> {
+        let first = self.tlbs[tlb].first_held(unit)?;
+        self.prefetch.climb(unit.first, first, |_, charges| {
+            *charges += 1;
+            true
+        });
+        Some(first)
     }
 
     /// A superpage was built: translations of its parts have left all TLBs. Charges stay.

@@ -3,7 +3,7 @@
 
 use super::approx_online::ApproxOnline;
 use super::capacity::Capacity;
-use super::{Miss, Policy, up_to};
+use super::{Miss, Policy};
 use crate::kernel::tree::Tree;
 use crate::kernel::{Accounts, PageTable};
 use crate::{Superpage, Vma};
@@ -25,9 +25,44 @@ pub struct Given {
 /// What could be built: misses that each block would have prevented, as one page, beyond those that are built.
 #[derive(Clone, Debug)]
 pub struct Charges {
+    top: u8,
     prefetch: ApproxOnline,
     capacity: Capacity,
     lives: Tree<Life>,
+    sample: Sample,
+}
+
+/// Which blocks some of the misses were charged to. Every miss has the same chance of being among them.
+#[derive(Clone, Debug)]
+struct Sample {
+    charged: u64,
+    /// Misses whose key, a hash of their number, is no larger are in the sample.
+    largest: u64,
+    misses: Vec<(u64, Vec<Superpage>)>,
+}
+
+impl Sample {
+    /// Misses that are kept at most.
+    const MOST: usize = 1 << 14;
+
+    /// Whether the next miss is in the sample: its key then.
+    fn takes_next(&mut self) -> Option<u64> {
+        self.charged += 1;
+        // The finalizer of SplitMix64 (Steele, Lea, Flood 2014).
+        let key = self.charged.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let key = (key ^ (key >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let key = (key ^ (key >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let key = key ^ (key >> 31);
+        (key <= self.largest).then_some(key)
+    }
+
+    fn add(&mut self, key: u64, blocks: Vec<Superpage>) {
+        self.misses.push((key, blocks));
+        while self.misses.len() > Self::MOST {
+            self.largest /= 2;
+            self.misses.retain(|&(key, _)| key <= self.largest);
+        }
+    }
 }
 
 /// Whether a block can be built, and how often it would be.
@@ -45,7 +80,7 @@ pub struct Charge {
     pub prefetch: u64,
     /// Misses elsewhere that room in the TLB would have prevented.
     pub capacity: u64,
-    /// Times that it would be built: its memory is touched after nothing of it was.
+    /// Times that it would be built.
     pub builds: u32,
 }
 
@@ -60,9 +95,11 @@ impl Given {
     pub fn charging(self) -> Given {
         let top = u32::BITS as u8 - 1 - (self.orders | 1).leading_zeros() as u8;
         let charges = Charges {
+            top,
             prefetch: ApproxOnline::charging(top),
             capacity: Capacity::new(top),
             lives: Tree::new(top),
+            sample: Sample { charged: 0, largest: u64::MAX, misses: Vec::new() },
         };
         Given { charges: Some(charges), ..self }
     }
@@ -74,6 +111,31 @@ impl Given {
 }
 
 impl Charges {
+    fn charge(&mut self, Miss { tlb, unit, .. }: Miss) {
+        let first = self.prefetch.charge(tlb, unit);
+        let key = self.sample.takes_next();
+        let mut blocks = Vec::new();
+        if let (Some(first), Some(_)) = (first, key) {
+            blocks.extend(unit.ancestors(self.top).filter(|block| block.order >= first));
+        }
+        // Around the page, what leaves room has something in the TLB as well: a miss counts once.
+        let elsewhere = |block: Superpage| !block.holds(unit);
+        self.capacity.charge(tlb, unit, elsewhere, |block, _| blocks.extend(key.map(|_| block)));
+        if let (Some(key), false) = (key, blocks.is_empty()) {
+            self.sample.add(key, blocks);
+        }
+    }
+
+    /// Times that a block would be built: its memory is touched after nothing of it was.
+    pub fn builds(&self, block: Superpage) -> u32 {
+        self.lives.get(block).begun
+    }
+
+    /// The blocks that misses were charged to, for an even sample of all misses that were charged.
+    pub fn sample(&self) -> impl Iterator<Item = &[Superpage]> {
+        self.sample.misses.iter().map(|(_, blocks)| blocks.as_slice())
+    }
+
     /// Calls `each` with every block that was charged and lay inside one area of memory when a page of it was touched.
     pub fn each(&self, mut each: impl FnMut(Superpage, Charge)) {
         self.lives.each(|block, life| {
@@ -87,7 +149,7 @@ impl Charges {
 
 impl Policy for Given {
     fn orders(&self) -> u32 {
-        self.orders & up_to(31)
+        self.orders & !1
     }
 
     fn boxed(&self) -> Box<dyn Policy> {
@@ -138,10 +200,7 @@ impl Policy for Given {
 
     fn missed(&mut self, miss: Miss, _accounts: &Accounts) -> u64 {
         if let Some(charges) = &mut self.charges {
-            charges.prefetch.charge(miss.tlb, miss.unit);
-            // Around the page, what leaves room has something in the TLB as well: a miss counts once.
-            let elsewhere = |block: Superpage| !block.holds(miss.unit);
-            charges.capacity.charge(miss.tlb, miss.unit, elsewhere, |_, _| {});
+            charges.charge(miss);
         }
         0
     }

@@ -6,17 +6,21 @@
 //!
 //! What the source leaves open is a setting: how many blocks are chosen after one replay, and what a block costs that
 //! grows out of chosen ones. In the end each superpage pays a full copy of itself, and those that went into it nothing.
+//! A miss that a block would have prevented in both of the source's ways counts once. A block whose memory is given
+//! back and touched anew costs its price each time.
+
+mod choice;
 
 use crate::attribution::NoObserver;
 use crate::counts::DesignCounts;
 use crate::design::DesignSpec;
 use crate::fit::held_orders;
 use crate::pass::{Pass, PassError};
-use pagewalk_mm::promotion::{Charge, Given, Policy};
+use choice::Choice;
+use pagewalk_mm::promotion::{Given, Policy};
 use pagewalk_mm::{Account, Kernel, KernelCosts, Superpage};
 use pagewalk_trace::{Analysis, Item, Source, SourceError};
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::PageSize;
 
 /// What a block that holds chosen superpages is taken to cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +36,9 @@ pub enum Growth {
 pub enum Take {
     /// The best one.
     One,
-    /// All that are worth their price, do not overlap better ones, and prevent at least this share of the best one's
-    /// misses for a cycle: above 0, and up to 1.
+    /// The best one, then the best one of those that are left, and so on, down to this share of the first one's misses
+    /// for a cycle: above 0, and up to 1. What those chosen before prevent is no reason to choose another, as far as a
+    /// sample of the misses tells; blocks around chosen ones may replace them.
     Share(f64),
 }
 
@@ -55,13 +60,13 @@ pub struct OfflineSettings {
 }
 
 impl Default for OfflineSettings {
-    /// The source's prices; the gaps as measured to come near the results of one block at a time in few replays.
+    /// The source's prices; the gaps filled so as to come near the results of one block at a time in few replays.
     fn default() -> OfflineSettings {
         OfflineSettings {
             orders: None,
             miss_cycles: 30,
             costs: KernelCosts::ROMER,
-            take: Take::Share(0.25),
+            take: Take::Share(0.02),
             growth: Growth::Difference,
             replays: 1000,
         }
@@ -129,7 +134,6 @@ pub fn offline<S: Source, E>(
     if orders >> 1 == 0 {
         return Err(OfflineError::NoSuperpages(machine.name.clone()));
     }
-    let choice = Choice { base: machine.paging.base(), orders, settings };
     let mut blocks: Vec<Superpage> = Vec::new();
     let mut replays = Vec::new();
     loop {
@@ -142,19 +146,17 @@ pub fn offline<S: Source, E>(
         let misses = counts.walks();
         let built = counts.kernel.map_or(0, |kernel| kernel.accounts.of(Account::Copy));
         let cycles = misses.saturating_mul(settings.miss_cycles).saturating_add(built);
-        let before = blocks.clone();
+        let (mut next, mut chosen) = (blocks.clone(), 0);
         if replays.len() < settings.replays {
-            let charges = pass.kernel(0).and_then(|kernel| kernel.policy().charges());
-            let mut candidates = Vec::new();
-            charges.expect("it charges").each(|block, charge| candidates.push((block, charge)));
-            choice.grow(&mut blocks, candidates);
+            let charges = pass.kernel(0).and_then(|kernel| kernel.policy().charges()).expect("it charges");
+            (next, chosen) = Choice::new(settings, machine.paging.base(), orders, &blocks, charges).made();
         }
-        let chosen = blocks.iter().filter(|block| !before.contains(block)).count();
-        replays.push(Replay { superpages: before.len(), misses, cycles, chosen });
+        replays.push(Replay { superpages: blocks.len(), misses, cycles, chosen });
         progress(&replays[replays.len() - 1]);
         if chosen == 0 {
-            return Ok(OfflineResult { blocks: before, counts, replays });
+            return Ok(OfflineResult { blocks, counts, replays });
         }
+        blocks = next;
     }
 }
 
@@ -166,59 +168,4 @@ fn feed(pass: &mut Pass<NoObserver>, mut source: impl Source) -> Result<(), Sour
         }
     }
     Ok(())
-}
-
-/// How blocks are chosen.
-struct Choice<'a> {
-    base: PageSize,
-    orders: u32,
-    settings: &'a OfflineSettings,
-}
-
-impl Choice<'_> {
-    fn price(&self, block: Superpage) -> u64 {
-        let kib = block.len() << self.base.shift() >> 10;
-        self.settings.costs.copy_per_kib.saturating_mul(kib)
-    }
-
-    /// Adds the best of the candidates, which swallow what they hold.
-    fn grow(&self, blocks: &mut Vec<Superpage>, candidates: Vec<(Superpage, Charge)>) {
-        let mut worthy: Vec<(f64, Superpage)> = Vec::new();
-        for (block, charge) in candidates {
-            let legal = block.order > 0 && self.orders >> block.order & 1 == 1;
-            // Blocks that are chosen do not overlap, and are in order.
-            let from = blocks.partition_point(|chosen| chosen.pages().end <= block.first);
-            if !legal || blocks.get(from).is_some_and(|chosen| chosen.holds(block)) {
-                continue;
-            }
-            let inside = blocks[from..].iter().take_while(|chosen| block.holds(**chosen));
-            let saved: u64 = match self.settings.growth {
-                Growth::Difference => inside.map(|&chosen| self.price(chosen)).sum(),
-                Growth::Full => 0,
-            };
-            let cost = self.price(block).saturating_mul(charge.builds.into()).saturating_sub(saved);
-            let misses = charge.prefetch.saturating_add(charge.capacity);
-            if misses.saturating_mul(self.settings.miss_cycles) > cost {
-                worthy.push((misses as f64 / cost.max(1) as f64, block));
-            }
-        }
-        worthy.sort_by(|(a, first), (b, second)| {
-            b.total_cmp(a).then((first.order, first.first).cmp(&(second.order, second.first)))
-        });
-        let Some(&(best, _)) = worthy.first() else { return };
-        let (least, most) = match self.settings.take {
-            Take::One => (best, 1),
-            Take::Share(share) => (best * share, usize::MAX),
-        };
-        let mut taken: Vec<Superpage> = Vec::new();
-        for (_, block) in worthy.into_iter().take_while(|&(misses, _)| misses >= least) {
-            let overlaps = |other: &Superpage| other.holds(block) || block.holds(*other);
-            if taken.len() < most && !taken.iter().any(overlaps) {
-                taken.push(block);
-            }
-        }
-        blocks.retain(|old| !taken.iter().any(|new| new.holds(*old)));
-        blocks.extend(taken);
-        blocks.sort_unstable();
-    }
 }

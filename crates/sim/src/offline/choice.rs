@@ -1,0 +1,172 @@
+//! Which blocks are chosen after a replay.
+
+use super::{Growth, OfflineSettings, Take};
+use pagewalk_mm::Superpage;
+use pagewalk_mm::promotion::Charges;
+use pagewalk_units::PageSize;
+use rustc_hash::FxHashMap;
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// A block that may be chosen.
+#[derive(Clone, Debug)]
+struct Candidate {
+    block: Superpage,
+    /// Misses that it would have prevented.
+    misses: u64,
+    /// Its full price, as often as it would be paid.
+    price: u64,
+    /// The misses among them that are in the sample, and how many of those nothing chosen prevents.
+    sampled: Vec<u32>,
+    left: u32,
+}
+
+/// A candidate by what it was worth when it was looked at last.
+#[derive(Clone, Copy, PartialEq)]
+struct Worth {
+    misses_per_cycle: f64,
+    block: Superpage,
+    candidate: usize,
+}
+
+impl Eq for Worth {}
+
+impl Ord for Worth {
+    /// The most misses for a cycle, then the smallest, then the lowest.
+    fn cmp(&self, other: &Worth) -> Ordering {
+        let place = |worth: &Worth| Reverse((worth.block.order, worth.block.first));
+        let by_worth = self.misses_per_cycle.total_cmp(&other.misses_per_cycle);
+        by_worth.then_with(|| place(self).cmp(&place(other)))
+    }
+}
+
+impl PartialOrd for Worth {
+    fn partial_cmp(&self, other: &Worth) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// What is chosen so far, and what can be.
+pub(super) struct Choice<'a> {
+    settings: &'a OfflineSettings,
+    candidates: Vec<Candidate>,
+    by_block: FxHashMap<Superpage, usize>,
+    /// Candidates that each sampled miss was charged to; emptied when something chosen prevents it.
+    sample: Vec<Vec<usize>>,
+    /// Blocks chosen: their orders and prices by first page. They do not overlap.
+    chosen: BTreeMap<u64, (u8, u64)>,
+    /// Those chosen now.
+    new: usize,
+}
+
+impl<'a> Choice<'a> {
+    /// After a replay with `blocks` in force that gave `charges`.
+    pub fn new(
+        settings: &'a OfflineSettings,
+        base: PageSize,
+        orders: u32,
+        blocks: &[Superpage],
+        charges: &Charges,
+    ) -> Choice<'a> {
+        let price = |block: Superpage, builds: u32| {
+            let kib = block.len() << base.shift() >> 10;
+            settings.costs.copy_per_kib.saturating_mul(kib).saturating_mul(builds.max(1).into())
+        };
+        let of_chosen =
+            |&block: &Superpage| (block.first, (block.order, price(block, charges.builds(block))));
+        let chosen: BTreeMap<u64, (u8, u64)> = blocks.iter().map(of_chosen).collect();
+        let mut choice = Choice {
+            settings,
+            candidates: Vec::new(),
+            by_block: FxHashMap::default(),
+            sample: Vec::new(),
+            chosen,
+            new: 0,
+        };
+        charges.each(|block, charge| {
+            let price = price(block, charge.builds);
+            let misses = charge.prefetch + charge.capacity;
+            if block.order > 0 && orders >> block.order & 1 == 1 && !choice.is_inside_chosen(block) {
+                choice.by_block.insert(block, choice.candidates.len());
+                choice.candidates.push(Candidate { block, misses, price, sampled: Vec::new(), left: 0 });
+            }
+        });
+        for (miss, blocks) in (0..).zip(charges.sample()) {
+            let charged: Vec<usize> =
+                blocks.iter().filter_map(|block| choice.by_block.get(block).copied()).collect();
+            for &candidate in &charged {
+                choice.candidates[candidate].sampled.push(miss);
+                choice.candidates[candidate].left += 1;
+            }
+            choice.sample.push(charged);
+        }
+        choice
+    }
+
+    /// Chooses. Returns what is chosen then, in order, and how many blocks of it were not before.
+    pub fn made(mut self) -> (Vec<Superpage>, usize) {
+        let mut heap: BinaryHeap<Worth> =
+            (0..self.candidates.len()).filter_map(|at| self.worth(at)).collect();
+        let mut least = None;
+        while let Some(top) = heap.pop() {
+            // What was chosen since may prevent some of its misses.
+            let Some(now) = self.worth(top.candidate) else { continue };
+            if now.misses_per_cycle < top.misses_per_cycle {
+                heap.push(now);
+                continue;
+            }
+            let least = *least.get_or_insert(match self.settings.take {
+                Take::One => f64::INFINITY,
+                Take::Share(share) => now.misses_per_cycle * share,
+            });
+            if self.new > 0 && now.misses_per_cycle < least {
+                break;
+            }
+            self.choose(now.candidate);
+            // Blocks around it cost less from now on.
+            let around = now.block.ancestors(pagewalk_mm::ORDERS as u8 - 1);
+            let around = around.filter_map(|block| self.by_block.get(&block).copied());
+            heap.extend(around.filter_map(|at| self.worth(at)));
+        }
+        let blocks = self.chosen.iter().map(|(&first, &(order, _))| Superpage { first, order }).collect();
+        (blocks, self.new)
+    }
+
+    fn is_inside_chosen(&self, block: Superpage) -> bool {
+        let before = self.chosen.range(..=block.first).next_back();
+        before.is_some_and(|(&first, &(order, _))| Superpage { first, order }.holds(block))
+    }
+
+    /// What a candidate is worth now; `None` if that is less than it costs.
+    fn worth(&self, candidate: usize) -> Option<Worth> {
+        let of = &self.candidates[candidate];
+        if self.is_inside_chosen(of.block) {
+            return None;
+        }
+        let inside = || self.chosen.range(of.block.pages()).map(|(_, &(_, price))| price).sum();
+        let saved = match self.settings.growth {
+            Growth::Difference => inside(),
+            Growth::Full => 0,
+        };
+        let cost = of.price.saturating_sub(saved);
+        // One that is not in the sample has had few misses, and nobody else has had them as far as is known.
+        let share = if of.sampled.is_empty() { 1.0 } else { f64::from(of.left) / of.sampled.len() as f64 };
+        let misses = of.misses as f64 * share;
+        let pays = misses * self.settings.miss_cycles as f64 > cost as f64;
+        let misses_per_cycle = misses / cost.max(1) as f64;
+        pays.then_some(Worth { misses_per_cycle, block: of.block, candidate })
+    }
+
+    fn choose(&mut self, candidate: usize) {
+        let Candidate { block, price, .. } = self.candidates[candidate];
+        let inside: Vec<u64> = self.chosen.range(block.pages()).map(|(&first, _)| first).collect();
+        inside.iter().for_each(|first| _ = self.chosen.remove(first));
+        self.chosen.insert(block.first, (block.order, price));
+        self.new += 1;
+        for miss in std::mem::take(&mut self.candidates[candidate].sampled) {
+            for other in std::mem::take(&mut self.sample[miss as usize]) {
+                self.candidates[other].left -= 1;
+            }
+        }
+    }
+}

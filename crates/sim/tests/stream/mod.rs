@@ -1,0 +1,148 @@
+//! Small programs made up page by page, and what kernels make of them.
+
+use pagewalk_mm::promotion::Policy;
+use pagewalk_mm::{Account, Kernel, KernelCosts, Superpage};
+use pagewalk_sim::{DesignCounts, DesignSpec, NoObserver, Pass};
+use pagewalk_trace::{
+    Analysis, Batch, BatchBuffer, Block, BlockEnd, Dictionary, Event, Instruction, Item, Mapping,
+    MappingKind, Origin, Protection, Ref, Site, Source, SourceError, Span, StreamHeader,
+};
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::{Access, BlockId, Kind, PageSize, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
+use std::ops::Range;
+
+/// First page of memory: the beginning of a largest superpage, far from the code.
+pub const MEMORY: u64 = 1 << 20;
+
+/// Loads from pages, counted from [`MEMORY`], all in one area of memory.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    pub pages: Vec<u64>,
+    /// Pages of the area.
+    pub area: Range<u64>,
+    /// Instructions executed for each load.
+    pub instructions: u64,
+}
+
+impl Stream {
+    /// Loads from pages of an area that holds them all, as a multiple of the largest superpage.
+    pub fn new(pages: Vec<u64>) -> Stream {
+        let end = pages.iter().max().map_or(1, |&last| last + 1).next_multiple_of(2048);
+        Stream { pages, area: 0..end, instructions: 1 }
+    }
+
+    /// The stream from its beginning.
+    pub fn open(&self) -> Reader<'_> {
+        let mut blocks = Dictionary::default();
+        let instruction = |n| Instruction { address: VirtAddr(0x1000 + 4 * (n % 1000)), length: 4 };
+        let sites = [Site { instruction: 0, access: access() }];
+        let block = blocks.intern(Block {
+            instructions: (0..self.instructions).map(instruction).collect(),
+            sites: sites.into(),
+            code: Box::default(),
+            end: BlockEnd::Jump,
+        });
+        let header = StreamHeader {
+            pid: 1,
+            parent: 0,
+            origin: Origin::Start,
+            program: String::new(),
+            arguments: Vec::new(),
+            engine: String::new(),
+            thp: String::new(),
+            cpu: String::new(),
+            kernel: String::new(),
+        };
+        Reader { stream: self, blocks, block, header, at: None, buffer: BatchBuffer::default() }
+    }
+
+    /// What a design with a kernel under `policy` makes of it.
+    pub fn under(&self, machine: &MachineSpec, policy: Box<dyn Policy>, costs: KernelCosts) -> DesignCounts {
+        self.under_and_built(machine, policy, costs).0
+    }
+
+    /// The same, and the superpages that there are in the end.
+    pub fn under_and_built(
+        &self,
+        machine: &MachineSpec,
+        policy: Box<dyn Policy>,
+        costs: KernelCosts,
+    ) -> (DesignCounts, Vec<Superpage>) {
+        let kernel = Kernel::new(PageSize::FOUR_KIB, policy, costs);
+        let spec = DesignSpec::with_kernel("design".to_owned(), machine, kernel);
+        let mut pass = Pass::new(vec![spec], NoObserver).unwrap();
+        let mut reader = self.open();
+        while let Some(item) = reader.next_item().unwrap() {
+            match item {
+                Item::Batch(batch) => pass.on_batch(&batch),
+                Item::Event { at, event } => pass.on_event(at, &event),
+            }
+        }
+        let counts = pass.finish().pop().unwrap();
+        let memory = MEMORY + self.area.start..MEMORY + self.area.end;
+        let units = pass.kernel(0).unwrap().table().units_in(memory);
+        (counts, units.into_iter().filter(|unit| unit.order > 0).collect())
+    }
+}
+
+/// Cycles of one account.
+pub fn spent(counts: &DesignCounts, account: Account) -> u64 {
+    counts.kernel.unwrap().accounts.of(account)
+}
+
+/// Cycles of misses and of building superpages, without bookkeeping.
+pub fn cost(counts: &DesignCounts) -> u64 {
+    30 * counts.walks() + spent(counts, Account::Copy)
+}
+
+fn access() -> Access {
+    Access { kind: Kind::Load, size: Size::of_bytes(8).expect("a size") }
+}
+
+/// A stream that is being read.
+pub struct Reader<'a> {
+    stream: &'a Stream,
+    blocks: Dictionary,
+    block: BlockId,
+    header: StreamHeader,
+    at: Option<usize>,
+    buffer: BatchBuffer,
+}
+
+impl Source for Reader<'_> {
+    fn header(&self) -> &StreamHeader {
+        &self.header
+    }
+
+    fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
+        let Stream { pages, area, instructions } = self.stream;
+        let Some(at) = self.at else {
+            self.at = Some(0);
+            let mapping = Mapping {
+                start: VirtAddr((MEMORY + area.start) << 12),
+                bytes: (area.end - area.start) << 12,
+                protection: Protection { read: true, write: true, execute: false },
+                kind: MappingKind::Anonymous,
+                file: None,
+            };
+            return Ok(Some(Item::Event { at: RefIndex(0), event: Event::Map(mapping) }));
+        };
+        let end = pages.len().min(at + Batch::TARGET_LEN);
+        self.buffer.clear();
+        for page in &pages[at..end] {
+            self.buffer.spans.push(Span { block: self.block, first: self.buffer.refs.len() as u32 });
+            self.buffer.refs.push(Ref::new(VirtAddr((MEMORY + page) << 12), access()));
+        }
+        self.at = Some(end);
+        Ok((at < end).then_some(Item::Batch(Batch {
+            space: SpaceId(0),
+            thread: ThreadId(1),
+            first: RefIndex(at as u64),
+            first_instruction: at as u64 * instructions,
+            refs: &self.buffer.refs,
+            spans: &self.buffer.spans,
+            wide: false,
+            blocks: &self.blocks,
+        })))
+    }
+}
