@@ -195,7 +195,7 @@ fn bad_studies_are_refused_with_the_choices() {
     refused(&place, &lower("{}").replace("least = 1", "least = nan"), &["compare \"c\"", "NaN", "quotient"]);
     refused(&place, &lower("{ machine = \"k8\", metric = \"w\" }"), &["metric = \"w\"", "walks"]);
     refused(&place, &lower("{ family = \"data\", sets = 1, ways = 1 }"), &["no [family]"]);
-    refused(&place, &lower("{ sets = 1 }"), &["lower", "a family", "or a machine"]);
+    refused(&place, &lower("{ sets = 1 }"), &["lower", "a family", "a machine or a number"]);
     refused(
         &place,
         &with(&compare.replace("all", "few")).replace("on =", "upper = {}\nlower = {}\non ="),
