@@ -74,7 +74,7 @@ pub struct Promoting {
     pub touched: BTreeSet<u64>,
     /// Charges of both kinds.
     pub charges: BTreeMap<Block, [u64; 2]>,
-    /// What has left each TLB, the latest last.
+    /// What has left each TLB, the latest last: as many as its entries and the pages of the largest block.
     pub stacks: Vec<Vec<Block>>,
     /// Entries of each TLB.
     pub entries: Vec<u64>,
@@ -362,6 +362,11 @@ impl Promoting {
     pub fn left(&mut self, tlb: usize, unit: Block) {
         self.stacks[tlb].retain(|&other| other != unit);
         self.stacks[tlb].push(unit);
+        if let Policy::Charged { top, .. } = self.policy
+            && self.stacks[tlb].len() as u64 > (1 << top) + self.entries[tlb]
+        {
+            self.stacks[tlb].remove(0);
+        }
         // A superpage that was swapped out is none any more.
         if unit.1 > 0 && !self.backed.contains_key(&unit.0) {
             self.stacks.iter_mut().for_each(|stack| stack.retain(|&other| other != unit));

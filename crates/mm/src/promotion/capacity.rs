@@ -134,7 +134,8 @@ impl Depths {
             held: Tree::new(top),
             held_in_all: 0,
             crowded: Vec::new(),
-            // No block merges more entries than it has pages.
+            // No block merges more entries than it has pages: nothing deeper is charged to any. Promotions would raise
+            // some of it later; it is forgotten all the same.
             gone: Gone::new((1 << top) + entries as usize),
             keepers: Vec::new(),
         }
@@ -303,17 +304,22 @@ struct Gone {
     /// With gaps.
     list: Vec<u64>,
     at: FxHashMap<u64, u32>,
-    /// As many as anything asks for; earlier ones are forgotten.
+    /// How many are remembered: earlier ones are forgotten.
     most: usize,
+    /// Before this place, there are gaps only.
+    oldest: usize,
 }
 
 impl Gone {
     fn new(most: usize) -> Gone {
-        Gone { list: Vec::new(), at: FxHashMap::default(), most }
+        Gone { list: Vec::new(), at: FxHashMap::default(), most, oldest: 0 }
     }
 
     fn push(&mut self, unit: Superpage) {
         self.remove(unit);
+        if self.at.len() == self.most {
+            self.forget_oldest();
+        }
         if self.list.len() >= 2 * self.most + 64 {
             self.tidy();
         }
@@ -323,10 +329,15 @@ impl Gone {
 
     fn tidy(&mut self) {
         self.list.retain(|&code| code != NONE);
-        let surplus = self.list.len().saturating_sub(self.most);
-        self.list.drain(..surplus);
+        self.oldest = 0;
         self.at.clear();
         self.at.extend((0..).zip(&self.list).map(|(at, &code)| (code, at)));
+    }
+
+    fn forget_oldest(&mut self) {
+        let gaps = self.list[self.oldest..].iter().take_while(|&&code| code == NONE).count();
+        self.oldest += gaps;
+        self.remove(decode(self.list[self.oldest]));
     }
 
     fn remove(&mut self, unit: Superpage) {
