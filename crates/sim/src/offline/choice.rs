@@ -6,7 +6,7 @@ use pagewalk_mm::promotion::Charges;
 use pagewalk_units::PageSize;
 use rustc_hash::FxHashMap;
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 /// A block that may be chosen.
 #[derive(Clone, Debug)]
@@ -55,8 +55,8 @@ pub(super) struct Choice<'a> {
     sample: Vec<Vec<usize>>,
     /// Blocks chosen: their orders and prices by first page. They do not overlap.
     chosen: BTreeMap<u64, (u8, u64)>,
-    /// Those chosen now.
-    new: usize,
+    /// First pages of those chosen now.
+    new: BTreeSet<u64>,
 }
 
 impl<'a> Choice<'a> {
@@ -81,7 +81,7 @@ impl<'a> Choice<'a> {
             by_block: FxHashMap::default(),
             sample: Vec::new(),
             chosen,
-            new: 0,
+            new: BTreeSet::new(),
         };
         charges.each(|block, charge| {
             let price = price(block, charge.builds);
@@ -119,17 +119,13 @@ impl<'a> Choice<'a> {
                 Take::One => f64::INFINITY,
                 Take::Share(share) => now.misses_per_cycle * share,
             });
-            if self.new > 0 && now.misses_per_cycle < least {
+            if !self.new.is_empty() && now.misses_per_cycle < least {
                 break;
             }
             self.choose(now.candidate);
-            // Blocks around it cost less from now on.
-            let around = now.block.ancestors(pagewalk_mm::ORDERS as u8 - 1);
-            let around = around.filter_map(|block| self.by_block.get(&block).copied());
-            heap.extend(around.filter_map(|at| self.worth(at)));
         }
         let blocks = self.chosen.iter().map(|(&first, &(order, _))| Superpage { first, order }).collect();
-        (blocks, self.new)
+        (blocks, self.new.len())
     }
 
     fn is_inside_chosen(&self, block: Superpage) -> bool {
@@ -137,10 +133,12 @@ impl<'a> Choice<'a> {
         before.is_some_and(|(&first, &(order, _))| Superpage { first, order }.holds(block))
     }
 
-    /// What a candidate is worth now; `None` if that is less than it costs.
+    /// What a candidate is worth now; `None` if that is less than it costs. Around what was chosen now, misses change
+    /// in ways that the charges do not tell: it makes room that lets more of the block stay in the TLB.
     fn worth(&self, candidate: usize) -> Option<Worth> {
         let of = &self.candidates[candidate];
-        if self.is_inside_chosen(of.block) {
+        let holds_new = self.new.range(of.block.pages()).next().is_some();
+        if holds_new || self.is_inside_chosen(of.block) {
             return None;
         }
         let inside = || self.chosen.range(of.block.pages()).map(|(_, &(_, price))| price).sum();
@@ -162,7 +160,7 @@ impl<'a> Choice<'a> {
         let inside: Vec<u64> = self.chosen.range(block.pages()).map(|(&first, _)| first).collect();
         inside.iter().for_each(|first| _ = self.chosen.remove(first));
         self.chosen.insert(block.first, (block.order, price));
-        self.new += 1;
+        self.new.insert(block.first);
         for miss in std::mem::take(&mut self.candidates[candidate].sampled) {
             for other in std::mem::take(&mut self.sample[miss as usize]) {
                 self.candidates[other].left -= 1;

@@ -7,7 +7,8 @@
 //! What the source leaves open is a setting: how many blocks are chosen after one replay, and what a block costs that
 //! grows out of chosen ones. In the end each superpage pays a full copy of itself, and those that went into it nothing.
 //! A miss that a block would have prevented in both of the source's ways counts once. A block whose memory is given
-//! back and touched anew costs its price each time.
+//! back and touched anew costs its price each time. A choice may turn out to cost more than it saves: the replay that
+//! cost least is the result.
 
 mod choice;
 
@@ -38,7 +39,7 @@ pub enum Take {
     One,
     /// The best one, then the best one of those that are left, and so on, down to this share of the first one's misses
     /// for a cycle: above 0, and up to 1. What those chosen before prevent is no reason to choose another, as far as a
-    /// sample of the misses tells; blocks around chosen ones may replace them.
+    /// sample of the misses tells; blocks around them wait for the next replay, and may then replace them.
     Share(f64),
 }
 
@@ -135,7 +136,8 @@ pub fn offline<S: Source, E>(
         return Err(OfflineError::NoSuperpages(machine.name.clone()));
     }
     let mut blocks: Vec<Superpage> = Vec::new();
-    let mut replays = Vec::new();
+    let mut replays: Vec<Replay> = Vec::new();
+    let mut best: Option<(u64, Vec<Superpage>, DesignCounts)> = None;
     loop {
         let given = Given::new(orders, blocks.iter().copied()).charging();
         let kernel = Kernel::new(machine.paging.base(), given.boxed(), settings.costs);
@@ -153,7 +155,11 @@ pub fn offline<S: Source, E>(
         }
         replays.push(Replay { superpages: blocks.len(), misses, cycles, chosen });
         progress(&replays[replays.len() - 1]);
+        if best.as_ref().is_none_or(|&(least, ..)| cycles < least) {
+            best = Some((cycles, blocks, counts));
+        }
         if chosen == 0 {
+            let (_, blocks, counts) = best.expect("this replay at least");
             return Ok(OfflineResult { blocks, counts, replays });
         }
         blocks = next;
