@@ -15,8 +15,8 @@ mod superpage;
 mod vma;
 
 pub use kernel::{
-    Account, Accounts, Kernel, KernelCosts, KernelCounts, MemoryRules, MemorySample, MemoryTotals, ORDERS,
-    PageTable, Remap,
+    Account, Accounts, Kernel, KernelCosts, KernelCounts, Killed, MemoryRules, MemorySample, MemoryTotals,
+    ORDERS, PageTable, Remap, WhenFull,
 };
 pub use mapping::{MappingId, MappingInfo};
 pub use os::{OsError, OsSpec};

@@ -9,7 +9,7 @@ use pagewalk_mm::promotion::{
     Asap, AsapShare, Eager, EagerSettings, Fixed, FreeBsd, HawkEye, HawkEyeSettings, Ingens, IngensSettings,
     Khugepaged, Linux, LinuxSettings, Policy,
 };
-use pagewalk_mm::{Account, Remap, Superpage, ThpMode};
+use pagewalk_mm::{Account, Killed, Remap, Superpage, ThpMode, WhenFull};
 use pagewalk_trace::MappingKind::{Anonymous, File};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -134,6 +134,29 @@ fn walks_save_pages_from_the_clock() {
     assert_eq!([0, 1, 2, 3].map(|page| p.order(page)), [Some(0), Some(0), None, Some(0)]);
     let counts = p.kernel.counts();
     assert_eq!((counts.faults, counts.swap_outs, counts.swap_ins), (5, 2, 1));
+}
+
+#[test]
+fn a_process_that_outgrows_memory_without_swap_is_killed() {
+    let policy = Linux::new(LinuxSettings::new(2, ThpMode::Always)).expect("possible settings");
+    let mut p = Process::new(Box::new(policy)).when_full(Buddy::new(6, 2), true, WhenFull::Oom);
+    p.map(0, 16, Anonymous);
+    [0, 4, 5].into_iter().for_each(|page| p.touch(page));
+    assert_eq!((p.order(0), p.order(4), p.kernel.killed()), (Some(2), Some(0), None));
+    p.kernel.reached(77);
+    let spent = *p.kernel.accounts();
+    p.touch(6);
+    let counts = p.kernel.counts();
+    assert_eq!(p.kernel.killed(), Some(Killed { instructions: 77, bytes: PAGE }));
+    assert_eq!((p.order(6), counts.swap_outs, counts.faults, *p.kernel.accounts()), (None, 0, 4, spent));
+    // A reservation gives way first.
+    let policy = FreeBsd::new(2).expect("possible");
+    let mut p = Process::new(Box::new(policy)).when_full(Buddy::new(4, 2), true, WhenFull::Oom);
+    p.map(0, 16, Anonymous);
+    [0, 4, 8, 12].into_iter().for_each(|page| p.touch(page));
+    assert_eq!((p.kernel.killed(), p.kernel.counts().reservations_broken), (None, 1));
+    p.touch(1);
+    assert!(p.kernel.killed().is_some());
 }
 
 #[test]

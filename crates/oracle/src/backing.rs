@@ -29,6 +29,10 @@ pub struct Memory {
     pub moved: u64,
     /// Pages swapped out and in.
     pub swaps: [u64; 2],
+    /// Whether the process is killed when no frame is free.
+    pub kills: bool,
+    /// Whether it was.
+    pub killed: bool,
     /// Requests backed when they were mapped, base pages and runs of frames of them, and requests left to demand.
     pub eager: [u64; 4],
 }
@@ -52,6 +56,8 @@ impl Memory {
             compactions: 0,
             moved: 0,
             swaps: [0; 2],
+            kills: false,
+            killed: false,
             eager: [0; 4],
         }
     }

@@ -165,6 +165,9 @@ impl Promoting {
             let swapped = |page| self.memory.as_ref().is_some_and(|memory| memory.swapped.contains(&page));
             let free = pages(block).all(|page| !self.backed.contains_key(&page) && !swapped(page));
             let block = self.frames_for(if free { block } else { (page, 0) }, page);
+            if self.is_killed() {
+                return Vec::new();
+            }
             pages(block).for_each(|page| _ = self.backed.insert(page, block.1));
         }
         if !self.touched.insert(page) {
@@ -194,6 +197,10 @@ impl Promoting {
                 memory.swaps[1] += u64::from(memory.swapped.remove(&page));
                 break;
             }
+            memory.killed = memory.kills;
+            if memory.kills {
+                break;
+            }
             let unit = memory.victim();
             memory.release(unit);
             for page in pages(unit) {
@@ -209,6 +216,11 @@ impl Promoting {
             self.dropped.push(unit);
         }
         (page, 0)
+    }
+
+    /// Whether the process was killed for want of memory.
+    pub fn is_killed(&self) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.killed)
     }
 
     /// Private memory was mapped.

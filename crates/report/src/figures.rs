@@ -1,6 +1,6 @@
 //! The figures that several renderers show, read from a machine's metrics by name.
 
-use crate::numbers::{count, percent};
+use crate::numbers::{bytes, count, percent};
 use crate::schema::{
     KernelResult, MachineDescription, MachineResult, ProcessResult, RunResult, TlbDescription,
 };
@@ -212,6 +212,11 @@ impl KernelFigures<'_> {
         self.of.metrics.get(name).map(|value| value.as_f64() as u64)
     }
 
+    /// Where the program was killed for want of memory, and the bytes that there was no frame for: figures end there.
+    pub fn killed(&self) -> Option<(u64, u64)> {
+        Some((self.of("kernel.killed_at")?, self.of("kernel.killed_for_bytes")?))
+    }
+
     /// What the cycles per instruction go to, in the order of [`KERNEL_PARTS`].
     pub fn parts(&self) -> [f64; 5] {
         let Some(instructions) = value(self.of, "instructions").filter(|&n| n > 0.0) else { return [0.0; 5] };
@@ -228,6 +233,11 @@ impl KernelFigures<'_> {
         let backed = self.of("kernel.backed_bytes_peak").filter(|&bytes| bytes > 0)?;
         Some(self.of("kernel.untouched_bytes_peak")? as f64 / backed as f64)
     }
+}
+
+/// The same in words.
+pub(crate) fn killed(at: u64, asked: u64) -> String {
+    format!("killed at instruction {}: no frame for {}", count(at), bytes(asked))
 }
 
 /// What the cycles of translation go to: a name for the page's style, and words.

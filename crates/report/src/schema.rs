@@ -344,6 +344,20 @@ pub struct KernelResult {
     /// Its counters: those of [`MachineResult`], and for kernels that build superpages `kernel.promotions`,
     /// `kernel.copy_cycles` and others.
     pub metrics: Metrics,
+    /// Memory over time, for kernels of their own: at multiples of an interval of instructions, a power of two.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<MemoryPoint>,
+}
+
+/// What a kernel backs at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryPoint {
+    /// Instructions executed: what was so before anything happened at the last of them.
+    pub instructions: u64,
+    /// Bytes backed.
+    pub backed_bytes: u64,
+    /// Bytes of base pages that the program has touched, of those.
+    pub touched_bytes: u64,
 }
 
 /// One alternative, simulated in the same pass.

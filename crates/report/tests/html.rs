@@ -137,6 +137,7 @@ fn kernels_stand_in_the_place_of_alternatives() {
         "<span class=\"price\">25.6 %<span class=\"bar\"><i class=\"memory\" style=\"width:100.00%\">",
         "a perfect TLB <span class=\"tag bound\">bound</span>",
         "<span class=\"key cut\"></span>longer than drawn</span>",
+        "<span class=\"sub\">killed at instruction 61.2 M: no frame for 4 KiB</span>",
     ] {
         assert!(shown.contains(text), "missing: {text}");
     }

@@ -9,7 +9,7 @@ use crate::pass::Pass;
 use crate::store::{CLASSES, FETCH, KINDS, LOAD, STORE};
 use pagewalk_cache::{CacheCounts, CacheSpec, Requester};
 use pagewalk_cost::{Cycles, Prices, price};
-use pagewalk_mm::{Accounts, KernelCounts, MappingId, MemorySample, MemoryTotals, Scope};
+use pagewalk_mm::{Accounts, KernelCounts, Killed, MappingId, MemorySample, MemoryTotals, Scope};
 use pagewalk_translate::{ArrayCounts, CostSpec, MachineSpec, NestedCounts, PrefetchCounts, Walker};
 
 /// Lookups and hits of one named array or walk cache.
@@ -101,6 +101,8 @@ pub struct KernelTotals {
     pub counts: KernelCounts,
     /// The physical memory at the end, if it has one.
     pub memory: Option<MemoryTotals>,
+    /// How the process ended, if the kernel killed it: all counts of the design are those until then.
+    pub killed: Option<Killed>,
 }
 
 impl DesignCounts {
@@ -167,6 +169,9 @@ impl<O: WalkObserver> Pass<O> {
     }
 
     pub(crate) fn design_counts(&self, design: usize, sibling: Option<usize>) -> DesignCounts {
+        if let Some((_, counts)) = self.killed.iter().find(|&&(killed, _)| killed == design) {
+            return counts.clone();
+        }
         let design = &self.designs[design];
         let misses = design.counts.first_level.map(|by_size| by_size.iter().sum::<u64>());
         let first_misses = misses.iter().sum();
@@ -234,6 +239,7 @@ impl<O: WalkObserver> Pass<O> {
                 accounts: *os.kernel.accounts(),
                 counts: *os.kernel.counts(),
                 memory: os.kernel.memory_totals(),
+                killed: os.kernel.killed(),
             }),
             memory_samples: design.os.as_ref().map_or_else(Vec::new, |os| os.samples(self.instructions)),
             cycles: price(

@@ -12,6 +12,7 @@ use pagewalk_units::{Kind, VirtAddr};
 
 impl<O: WalkObserver> Pass<O> {
     pub(crate) fn run_every_fetch(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>) {
+        let batch_end = batch.span_end(spans.end - 1);
         for span in spans {
             let block = batch.blocks.get(batch.spans[span].block);
             let end = batch.span_end(span);
@@ -19,14 +20,17 @@ impl<O: WalkObserver> Pass<O> {
             let mut sites = block.sites.iter().peekable();
             self.instructions += block.instructions.len() as u64;
             for index in 0..block.instructions.len() {
+                self.left = batch_end - next;
                 self.fetch_one(batch, span, index);
                 while sites.next_if(|site| usize::from(site.instruction) == index).is_some() && next < end {
+                    self.left = batch_end - next;
                     self.data_whole(batch, span, next);
                     next += 1;
                 }
             }
             // References without code.
             for index in next..end {
+                self.left = batch_end - index;
                 self.data_whole(batch, span, index);
             }
         }

@@ -58,6 +58,7 @@ impl<O: WalkObserver> Pass<O> {
             if self.disturbed {
                 self.refetch(batch, next);
             }
+            self.left = end - next;
             let until = if next == end { usize::MAX } else { next };
             if let Some(back) = self.fetch_until(batch, &mut cursor, until, &batch.refs[..next]) {
                 next = back;

@@ -73,6 +73,9 @@ impl<O: WalkObserver> Pass<O> {
             self.designs[design].os_reached(self.instructions);
             let remaps = self.designs[design].os_touched(&self.space, vpn);
             self.remap(design, remaps, None, ahead);
+            if self.designs[design].os_killed() {
+                self.kill(design, ahead);
+            }
         }
         let block = self.store.block_number(vpn);
         let vma = self.space.vma_within(self.store.bytes_of(vpn));
@@ -86,6 +89,23 @@ impl<O: WalkObserver> Pass<O> {
             }
         }
         page
+    }
+
+    /// The process ends in a design, at the first touch of a page: the design counts what came before that reference,
+    /// and instructions to the end of its block.
+    fn kill(&mut self, design: usize, ahead: &[Ref]) {
+        self.disturbed = true;
+        self.give_back(ahead);
+        self.settle();
+        // Fetches that follow in a row were counted when it began.
+        let fetches = self.store.running.fetches;
+        self.designs[design].os_take_back_fetches(self.store.running.vpn, fetches);
+        let mut counts = self.design_counts(design, None);
+        counts.translations[0] -= fetches;
+        counts.data_references -= (self.left + ahead.len()) as u64;
+        counts.pages_touched -= 1;
+        self.killed.push((design, counts));
+        self.active &= !self.designs[design].mask();
     }
 
     /// Has a design's kernel do what is due after a miss.

@@ -161,6 +161,21 @@ impl Design {
         remaps
     }
 
+    /// Whether the process was killed.
+    pub fn os_killed(&self) -> bool {
+        self.os.as_ref().is_some_and(|os| os.kernel.killed().is_some())
+    }
+
+    /// So many fetches from a page that were counted are not made.
+    pub fn os_take_back_fetches(&mut self, vpn: u64, fetches: u64) {
+        let Some(os) = &mut self.os else { return };
+        self.counts.inside_huge[FETCH] += fetches;
+        let size = usize::from(os.size_known(vpn));
+        if size > 0 {
+            os.inside[FETCH][size] += fetches;
+        }
+    }
+
     /// What the kernel does in the background, if some of it is due.
     pub fn os_wake(&mut self, store: &PageStore, space: &AddressSpace, instructions: u64) -> Vec<Remap> {
         let Some(os) = self.os.as_mut().filter(|os| os.kernel.wakes().is_some_and(|at| at <= instructions))

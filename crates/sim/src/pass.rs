@@ -2,6 +2,7 @@
 
 use crate::attribution::{MappingCounts, NoObserver, WalkObserver};
 use crate::cores::Cores;
+use crate::counts::DesignCounts;
 use crate::design::{Design, DesignSpec, share_huge, splits_data};
 use crate::fetch::FetchTable;
 use crate::fit::KernelError;
@@ -118,6 +119,10 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     pub(crate) retired: Vec<Untouched>,
     pub(crate) pages_touched: u64,
     pub(crate) data_references: u64,
+    /// Data references of the batch that are still to be made, and the one that is being made.
+    pub(crate) left: usize,
+    /// The counts of designs whose process was killed, as they were then.
+    pub(crate) killed: Vec<(usize, DesignCounts)>,
     pub(crate) mappings: Vec<MappingCounts>,
     /// Page counts of the first design that outlive their page: page number, mapping, walks.
     pub(crate) retired_walks: rustc_hash::FxHashMap<(u64, MappingId), [u64; 2]>,
@@ -171,6 +176,8 @@ impl<O: WalkObserver> Pass<O> {
             retired: Vec::new(),
             pages_touched: 0,
             data_references: 0,
+            left: 0,
+            killed: Vec::new(),
             mappings: Vec::new(),
             retired_walks: Default::default(),
             followers: Vec::new(),

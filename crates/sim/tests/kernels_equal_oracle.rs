@@ -13,7 +13,7 @@ use pagewalk_mm::frames::{Buddy, Frame};
 use pagewalk_mm::promotion::{
     ApproxOnline, Asap, AsapShare, Break, Eager, EagerSettings, Fixed, Limits, Online, Policy, Throttle,
 };
-use pagewalk_mm::{Account, Kernel, KernelCosts, MemoryRules};
+use pagewalk_mm::{Account, Kernel, KernelCosts, Killed, MemoryRules, WhenFull};
 use pagewalk_oracle::Frames;
 use pagewalk_oracle::backing::Memory;
 use pagewalk_oracle::watching::{self, Promoting};
@@ -188,9 +188,11 @@ fn check(seed: u64, with_memory: bool) {
         if with_memory {
             let (buddy, frames, others) = memory(&mut random, radix);
             let compact = random.below(2) == 0;
-            let rules = MemoryRules { compact, migration_cycles: 7, swap_cycles: 11 };
+            let when_full = random.of(&[WhenFull::Swap, WhenFull::Swap, WhenFull::Oom]);
+            let rules = MemoryRules { compact, migration_cycles: 7, swap_cycles: 11, when_full };
             kernel = kernel.with_memory(buddy, rules);
-            slow.memory = Some(Memory::new(frames, compact));
+            let kills = when_full == WhenFull::Oom;
+            slow.memory = Some(Memory { kills, ..Memory::new(frames, compact) });
             others_of.push(others);
         }
         specs.push(DesignSpec::with_kernel(name, &machine, kernel));
@@ -209,6 +211,16 @@ fn check(seed: u64, with_memory: bool) {
             slow.kernel.promotions.iter().map(|(&order, &count)| (order, count)).collect();
         assert_eq!(promotions, expected, "promotions of {} (seed {seed})", fast.name);
         equal::assert_equal(fast, &slow.machine, seed);
+        let killed =
+            slow.kernel.is_killed().then_some(Killed { instructions: slow.instructions, bytes: 4096 });
+        assert_eq!(kernel.killed, killed, "end of {} (seed {seed})", fast.name);
+        let executed = [fast.instructions, fast.data_references];
+        assert_eq!(
+            executed,
+            [slow.instructions, slow.data_references],
+            "length of {} (seed {seed})",
+            fast.name
+        );
         let counts = [kernel.counts.faults, kernel.counts.demotions, kernel.counts.refused_area];
         let expected = [slow.kernel.faults, slow.kernel.demotions, slow.kernel.refused];
         assert_eq!(counts, expected, "events of {} (seed {seed})", fast.name);

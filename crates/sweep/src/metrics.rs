@@ -74,6 +74,10 @@ fn of_kernel(kernel: &KernelTotals, mut count: impl FnMut(String, u64) -> Option
     for (name, value) in events {
         count(format!("kernel.{name}"), value);
     }
+    if let Some(killed) = kernel.killed {
+        count("kernel.killed_at".into(), killed.instructions);
+        count("kernel.killed_for_bytes".into(), killed.bytes);
+    }
     if let Some(memory) = kernel.memory {
         let events = [
             ("faults_fallen_back", counts.faults_fallen_back),

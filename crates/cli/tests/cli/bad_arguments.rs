@@ -87,6 +87,7 @@ fn kernels_that_cannot_be_name_what_can() {
         ("asap:max_page=3K", &["os.max_page is \"3K\"", "8K to 32M"]),
         ("approx-online:threshold=-1", &["os.threshold is -1", "from 0"]),
         ("linux:khugepaged.max_ptes_none=600", &["os.khugepaged.max_ptes_none is 600", "0 to 511"]),
+        ("fixed:memory.size=1G,memory.when_full=die", &["os.memory.when_full is \"die\"", "swap, oom"]),
         (
             "fixed:page=64K",
             &["fixed:page=64K", "pages of 64K, which no TLB of `golden_cove` holds", "4K 2M 1G"],

@@ -279,6 +279,8 @@ fn kernels_are_compared_in_one_pass() {
         "asap",
         "--os",
         "approx-online:max_page=64K,threshold=0.001",
+        "--os",
+        "fixed:memory.size=256K,memory.when_full=oom",
     ];
     let command: &[&str] = &["simulate", "-q", "-m", "./any_size.toml", "--thp", "never", "--json"];
     let of_trace = place.good(&joined(&[command, &kernels, &["t.pwt"]])).json();
@@ -301,6 +303,16 @@ fn kernels_are_compared_in_one_pass() {
     assert!(count("approx-online:max_page=64K,threshold=0.001", "kernel.promotions.64K") > 0);
     assert!(count("approx-online:max_page=64K,threshold=0.001", "kernel.copy_cycles") > 0);
     assert_eq!(count("asap", "kernel.untouched_bytes_peak"), 0);
+    // 64 frames: the 65th page that is touched finds none.
+    let killed = "fixed:memory.size=256K,memory.when_full=oom";
+    assert_eq!((count(killed, "kernel.faults"), count(killed, "pages_touched")), (65, 64));
+    assert_eq!(count(killed, "kernel.killed_at"), count(killed, "instructions"));
+    assert!(count(killed, "instructions") < count("host", "instructions"));
+    let last = |policy: &str| {
+        let row = rows(&of_trace).into_iter().find(|row| row["policy"] == policy).expect(policy);
+        row["memory"].as_array().and_then(|samples| samples.last().cloned()).expect("samples")
+    };
+    assert_eq!(last("fixed")["touched_bytes"], last("asap")["touched_bytes"]);
 }
 
 /// Four threads that read one table at random. They live at one time: the number of one that has ended may be given to

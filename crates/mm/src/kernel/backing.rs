@@ -1,6 +1,6 @@
 //! Frames for pages: at faults, for promotions, and what gives way when there are none.
 
-use super::memory::Physical;
+use super::memory::{Killed, Physical, WhenFull};
 use super::{Account, Kernel, MemoryTotals, Remap};
 use crate::frames::{Buddy, Frame};
 use crate::promotion::{AtMap, Reserve};
@@ -89,25 +89,26 @@ impl Kernel {
         self.note_peaks();
     }
 
-    /// Frames for the first of `blocks` that there are some for. The last one is the base page.
+    /// Frames for the first of `blocks` that there are some for. The last one is the base page; if there is none even
+    /// for that, the process is killed.
     pub(super) fn find_frames(
         &mut self,
         blocks: &[Superpage],
         space: &AddressSpace,
         remaps: &mut Vec<Remap>,
-    ) -> Superpage {
-        let Some(memory) = &mut self.memory else { return blocks[0] };
+    ) -> Option<Superpage> {
+        let Some(memory) = &mut self.memory else { return Some(blocks[0]) };
         let (&page, larger) = blocks.split_last().expect("order 0 is always possible");
         let found = larger.iter().copied().find(|&block| memory.take(block));
         self.counts.faults_fallen_back += u64::from(found.unwrap_or(page) != blocks[0]);
         if found.is_none() {
             self.find_frame(page.first, space, remaps);
         }
-        found.unwrap_or(page)
+        self.killed.is_none().then_some(found.unwrap_or(page))
     }
 
     /// A frame for a base page: in its place in a reservation, or any. If none is free, reservations are broken, and
-    /// units swapped out.
+    /// units swapped out, or the process killed.
     fn find_frame(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
         if let Some(Reserve { order, .. }) = self.policy.reserves() {
             let region = Superpage::around(page, order);
@@ -123,6 +124,10 @@ impl Kernel {
                 Some(region) => {
                     self.counts.reservations_broken += 1;
                     self.policy.refused(region);
+                }
+                None if memory.rules.when_full == WhenFull::Oom => {
+                    self.killed = Some(Killed { instructions: self.now, bytes: self.base.bytes() });
+                    return;
                 }
                 None => self.evict(remaps),
             }

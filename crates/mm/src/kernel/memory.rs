@@ -10,6 +10,36 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
+/// What happens when a page needs a frame and none is free.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// Something else is swapped out.
+    #[default]
+    Swap,
+    /// There is no swap: the process is killed.
+    Oom,
+}
+
+impl WhenFull {
+    /// `swap` or `oom`; an unknown name is `None`.
+    pub fn from_name(name: &str) -> Option<WhenFull> {
+        match name {
+            "swap" => Some(WhenFull::Swap),
+            "oom" => Some(WhenFull::Oom),
+            _ => None,
+        }
+    }
+}
+
+/// How a process ended for want of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Killed {
+    /// Instructions executed.
+    pub instructions: u64,
+    /// Bytes of the page that there was no frame for: a base page, as larger ones give way first.
+    pub bytes: u64,
+}
+
 /// How a kernel deals with its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryRules {
@@ -19,6 +49,8 @@ pub struct MemoryRules {
     pub migration_cycles: u64,
     /// Cycles to write a base page to swap, or to read it back.
     pub swap_cycles: u64,
+    /// What gives way when no frame is free.
+    pub when_full: WhenFull,
 }
 
 impl MemoryRules {

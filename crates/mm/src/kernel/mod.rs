@@ -15,7 +15,7 @@ mod usage;
 
 pub use accounts::{Account, Accounts, KernelCosts};
 pub use counts::{KernelCounts, MemoryTotals};
-pub use memory::MemoryRules;
+pub use memory::{Killed, MemoryRules, WhenFull};
 pub use table::PageTable;
 pub use usage::MemorySample;
 
@@ -57,6 +57,9 @@ pub struct Kernel {
     memory: Option<Physical>,
     usage: Usage,
     wishes: Vec<Superpage>,
+    /// Instructions executed, as far as it was told.
+    now: u64,
+    killed: Option<Killed>,
 }
 
 impl Kernel {
@@ -74,7 +77,15 @@ impl Kernel {
             memory: None,
             usage: Usage::default(),
             wishes: Vec::new(),
+            now: 0,
+            killed: None,
         }
+    }
+
+    /// How the process ended, if it was killed for want of memory: see [`MemoryRules::when_full`]. Nothing is to be
+    /// asked of the kernel afterwards.
+    pub fn killed(&self) -> Option<Killed> {
+        self.killed
     }
 
     /// What backs each page.
@@ -122,6 +133,9 @@ impl Kernel {
         if self.table.mapped(page).is_none() {
             self.fault(page, space, remaps);
         }
+        if self.killed.is_some() {
+            return;
+        }
         self.table.touch(page);
         if let Some(memory) = &self.memory {
             self.policy.sees(memory.buddy());
@@ -148,10 +162,10 @@ impl Kernel {
         let orders = (0..ORDERS as u8).rev().filter(|order| orders >> order & 1 == 1);
         let possible: Vec<Superpage> =
             orders.map(|order| Superpage::around(page, order)).filter(is_possible).collect();
-        let block = self.find_frames(&possible, space, remaps);
+        self.counts.faults += 1;
+        let Some(block) = self.find_frames(&possible, space, remaps) else { return };
         self.table.map(block);
         remaps.extend((block.order > 0).then_some(Remap::Mapped(block)));
-        self.counts.faults += 1;
         self.accounts.charge(Account::Fault, self.costs.fault);
         if let Some(memory) = &mut self.memory
             && memory.swap_in(page)
@@ -388,6 +402,7 @@ impl Kernel {
     /// memory over time.
     pub fn reached(&mut self, now: u64) {
         let bytes = |pages: u64| pages << self.base.shift();
+        self.now = now;
         self.usage.note(now, bytes(self.table.backed()), bytes(self.table.touched()));
     }
 

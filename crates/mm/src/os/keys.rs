@@ -44,6 +44,11 @@ impl Keys {
         self.table.remove(key)
     }
 
+    /// Whether a key is there.
+    pub fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
     /// A whole number in a range.
     pub fn count(
         &mut self,

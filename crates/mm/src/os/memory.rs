@@ -2,8 +2,8 @@
 
 use super::OsError;
 use super::keys::Keys;
-use crate::MemoryRules;
 use crate::frames::{Buddy, MemorySpec};
+use crate::{MemoryRules, WhenFull};
 use std::fmt;
 use toml::{Table, Value};
 
@@ -11,7 +11,13 @@ use toml::{Table, Value};
 pub(super) fn memory(keys: &mut Keys) -> Result<Option<(Buddy, MemoryRules)>, OsError> {
     let Some(mut of) = keys.table("memory", false)? else { return Ok(None) };
     let compact = of.flag("compact", true)?;
+    let prices_swap = of.has("swap_cycles");
     let swap_cycles = of.count("swap_cycles", MemoryRules::SWAP_CYCLES, 0..=u64::MAX)?;
+    let when_full = of.name("when_full", WhenFull::default(), WhenFull::from_name, "swap, oom")?;
+    if prices_swap && when_full == WhenFull::Oom {
+        let why = "os.memory: swap_cycles with when_full = \"oom\", which never swaps: leave one of them out";
+        return Err(OsError::Memory(why.to_owned()));
+    }
     let mut table = of.rest();
     // On the command line, a number of bytes is a number.
     if let Some(Value::Integer(bytes)) = table.get("size") {
@@ -27,7 +33,8 @@ pub(super) fn memory(keys: &mut Keys) -> Result<Option<(Buddy, MemoryRules)>, Os
         let why = "os.memory: nothing is free at the start: choose a larger size or more free memory";
         return Err(OsError::Memory(why.to_owned()));
     }
-    let rules = MemoryRules { compact, migration_cycles: spec.migration_cycles(frame), swap_cycles };
+    let rules =
+        MemoryRules { compact, migration_cycles: spec.migration_cycles(frame), swap_cycles, when_full };
     Ok(Some((buddy, rules)))
 }
 

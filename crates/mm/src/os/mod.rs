@@ -254,6 +254,14 @@ mod tests {
         );
         let none = "linux:memory.size=1M,memory.initial={fragmentation=[1.0],free=0}";
         assert!(refusal(none).starts_with("os.memory: nothing is free at the start"));
+        assert_eq!(
+            refusal("linux:memory.size=1G,memory.when_full=panic"),
+            "os.memory.when_full is \"panic\": expected one of swap, oom"
+        );
+        assert!(
+            refusal("linux:memory.size=1G,memory.when_full=oom,memory.swap_cycles=1")
+                .starts_with("os.memory: swap_cycles with when_full")
+        );
         assert!(refusal("linux:sizes.64K=sometimes").contains("one of always, madvise, inherit, never"));
         assert!(refusal("asap:max_page").starts_with("`asap:max_page`: expected `POLICY` or"));
     }

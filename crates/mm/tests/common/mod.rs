@@ -5,7 +5,7 @@
 
 use pagewalk_mm::frames::Buddy;
 use pagewalk_mm::promotion::{LastUse, Policy};
-use pagewalk_mm::{AddressSpace, Change, Kernel, KernelCosts, MemoryRules, Remap, Superpage};
+use pagewalk_mm::{AddressSpace, Change, Kernel, KernelCosts, MemoryRules, Remap, Superpage, WhenFull};
 use pagewalk_trace::{Event, Mapping, MappingKind, Protection};
 use pagewalk_units::{PageSize, VirtAddr};
 use std::collections::BTreeMap;
@@ -51,8 +51,13 @@ impl Process {
     }
 
     /// The same on a physical memory. Swapping a page costs 11 cycles, moving one 7.
-    pub fn with_memory(mut self, memory: Buddy, compact: bool) -> Process {
-        let rules = MemoryRules { compact, migration_cycles: 7, swap_cycles: 11 };
+    pub fn with_memory(self, memory: Buddy, compact: bool) -> Process {
+        self.when_full(memory, compact, WhenFull::Swap)
+    }
+
+    /// The same, with what gives way.
+    pub fn when_full(mut self, memory: Buddy, compact: bool, when_full: WhenFull) -> Process {
+        let rules = MemoryRules { compact, migration_cycles: 7, swap_cycles: 11, when_full };
         self.kernel = self.kernel.with_memory(memory, rules);
         self
     }

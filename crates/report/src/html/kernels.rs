@@ -3,7 +3,7 @@
 
 use super::escape::escape;
 use super::summary::tag;
-use crate::figures::{KERNEL_PARTS, KernelFigures, kernels};
+use crate::figures::{KERNEL_PARTS, KernelFigures, kernels, killed};
 use crate::numbers::{bytes, change, count, cycles, nice_step, percent, ratio};
 use crate::schema::{ProcessResult, RunResult};
 
@@ -130,9 +130,12 @@ fn kernel(row: &KernelFigures<'_>, scale: &Scale, mark: &str) -> String {
         name.push(' ');
         name.push_str(&tag(&escape(&row.of.class)));
     }
+    if let Some((at, bytes)) = row.killed() {
+        name.push_str(&format!("<span class=\"sub\">{}</span>", killed(at, bytes)));
+    }
     let figures = [
         count(row.walks),
-        if row.is_host() { dash() } else { change(row.host_walks, row.walks) },
+        if row.is_host() || row.killed().is_some() { dash() } else { change(row.host_walks, row.walks) },
         modelled(row.walk_cycles),
         modelled(row.hit_cycles),
         modelled(row.kernel_cycles),

@@ -20,7 +20,7 @@ pub(crate) const STYLE: &str = include_str!("style.css");
 const GLOSSARY: &str = include_str!("glossary.html");
 
 /// In this order: each may use what the ones before it define.
-const SCRIPTS: [&str; 10] = [
+const SCRIPTS: [&str; 11] = [
     include_str!("js/numbers.js"),
     include_str!("js/dom.js"),
     include_str!("js/figures.js"),
@@ -30,6 +30,7 @@ const SCRIPTS: [&str; 10] = [
     include_str!("js/heat.js"),
     include_str!("js/reach.js"),
     include_str!("js/tradeoff.js"),
+    include_str!("js/memory.js"),
     include_str!("js/main.js"),
 ];
 

@@ -3,7 +3,7 @@
 use super::Page;
 use super::paint::{Line, Style};
 use super::table::{Narrow, Table, names, numbers};
-use crate::figures::{KernelFigures, kernels};
+use crate::figures::{KernelFigures, kernels, killed};
 use crate::numbers::{bytes, change, count, cycles};
 use crate::printable::printable;
 use crate::schema::ProcessResult;
@@ -21,12 +21,21 @@ pub(super) fn write(page: &mut Page, process: &ProcessResult) {
         numbers("memory", Narrow::Keep),
         numbers("for nothing", Narrow::Drop(3)),
     ]);
-    for row in kernels(process) {
+    let name = |row: &KernelFigures<'_>| {
         let name = printable(&row.of.policy);
-        let name = if machines > 1 { format!("{name} on {}", printable(&row.of.machine)) } else { name };
-        table.row(cells(name, &row));
+        if machines > 1 { format!("{name} on {}", printable(&row.of.machine)) } else { name }
+    };
+    for row in kernels(process) {
+        table.row(cells(name(&row), &row));
     }
     page.table(table);
+    for row in kernels(process) {
+        let Some((at, asked)) = row.killed() else { continue };
+        let backed = row.of("kernel.backed_bytes_peak").map_or_else(String::new, bytes);
+        let text =
+            format!("{} was {} with {backed} backed. Its figures end there.", name(&row), killed(at, asked));
+        page.paragraph(Line::new(Style::Warning, "  killed  "), Style::Plain, &text);
+    }
     page.paragraph(
         Line::new(Style::Quiet, "  "),
         Style::Quiet,
@@ -44,7 +53,11 @@ fn cells(name: String, row: &KernelFigures<'_>) -> Vec<Line> {
     vec![
         plain(name),
         plain(count(row.walks)),
-        if row.is_host() { dash() } else { plain(change(row.host_walks, row.walks)) },
+        if row.is_host() || row.killed().is_some() {
+            dash()
+        } else {
+            plain(change(row.host_walks, row.walks))
+        },
         modelled(row.walk_cycles),
         modelled(row.kernel_cycles),
         modelled(row.together),

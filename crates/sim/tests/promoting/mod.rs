@@ -15,8 +15,10 @@ pub struct SlowKernel {
     base: u32,
     /// Whether fetches have a TLB of their own in the last level.
     split: bool,
-    instructions: u64,
+    pub instructions: u64,
     areas: u64,
+    /// Data references made in full.
+    pub data_references: u64,
     /// Instructions, and base pages backed and touched, after each change.
     pub history: Vec<[u64; 3]>,
 }
@@ -27,7 +29,16 @@ impl SlowKernel {
         let base = spec.paging.base().shift();
         machine.leaves = Some([base, spec.paging.huge().shift()]);
         let split = kernel.entries.len() == 2;
-        SlowKernel { machine, kernel, base, split, instructions: 0, areas: 0, history: Vec::new() }
+        SlowKernel {
+            machine,
+            kernel,
+            base,
+            split,
+            instructions: 0,
+            areas: 0,
+            data_references: 0,
+            history: Vec::new(),
+        }
     }
 
     /// The TLB that serves a kind.
@@ -107,6 +118,9 @@ impl SlowKernel {
         for page in address >> base..=(address + bytes - 1) >> base {
             let built = self.kernel.touch(page);
             self.drop_dropped();
+            if self.kernel.is_killed() {
+                return;
+            }
             self.built(&built, None);
             let unit = self.kernel.unit(page);
             // The second half of a reference is no lookup if it lies in one page with the first by now.
@@ -138,6 +152,7 @@ impl SlowKernel {
             }
             seen = Some(page);
         }
+        self.data_references += u64::from(kind != Kind::Fetch);
         self.note();
     }
 
@@ -147,6 +162,9 @@ impl SlowKernel {
     }
 
     pub fn op(&mut self, program: &Program, op: &Op) {
+        if self.kernel.is_killed() {
+            return;
+        }
         self.do_op(program, op);
         self.note();
     }
@@ -158,10 +176,16 @@ impl SlowKernel {
                 self.instructions += block.instructions.len() as u64;
                 let mut sites = block.sites.iter().zip(addresses).peekable();
                 for (i, instruction) in block.instructions.iter().enumerate() {
+                    if self.kernel.is_killed() {
+                        return;
+                    }
                     self.reference(Kind::Fetch, instruction.address.0, instruction.length.into());
                     while let Some((site, &address)) = sites.next_if(|(s, _)| usize::from(s.instruction) == i)
                     {
                         let Access { kind, size } = site.access;
+                        if self.kernel.is_killed() {
+                            return;
+                        }
                         self.reference(kind, address, size.bytes().into());
                     }
                 }

@@ -6,9 +6,9 @@ use crate::error::{CliError, Code};
 use crate::findings::short;
 use crate::machine;
 use crate::process::{Ending, follow_ahead};
-use pagewalk_mm::{Kernel, OsSpec, ThpMode};
+use pagewalk_mm::{Kernel, MemorySample, OsSpec, ThpMode};
 use pagewalk_report::schema::{
-    Attribution, Heat, KernelResult, MachineResult, Metrics, Number, ProcessResult, WhatIf,
+    Attribution, Heat, KernelResult, MachineResult, MemoryPoint, Metrics, Number, ProcessResult, WhatIf,
 };
 use pagewalk_sim::{DesignCounts, DesignSpec, HostKernel, NoObserver, Pass, held_orders};
 use pagewalk_sweep::metrics;
@@ -100,13 +100,15 @@ fn result(
             policy: policy.to_owned(),
             class: "modelled".to_owned(),
             metrics,
+            memory: Vec::new(),
         };
         kernels.push(kernel("host", metrics(base)));
         for (of, counts) in all.iter().zip(under).filter(|(of, _)| of.machine == index) {
             let mut metrics = metrics(counts);
             add_promotions(&mut metrics, counts, machine);
-            kernels.push(kernel(&of.policy, metrics));
-            if index == 0 {
+            kernels.push(KernelResult { memory: memory(counts), ..kernel(&of.policy, metrics) });
+            // Where it was killed, it cannot be compared with the whole run.
+            if index == 0 && !was_killed(counts) {
                 what_if.push(row(base, "kernel", &of.policy, "modelled", counts));
             }
         }
@@ -130,6 +132,20 @@ fn result(
     }
 }
 
+fn was_killed(counts: &DesignCounts) -> bool {
+    counts.kernel.is_some_and(|kernel| kernel.killed.is_some())
+}
+
+/// Memory over time.
+fn memory(counts: &DesignCounts) -> Vec<MemoryPoint> {
+    let point = |sample: &MemorySample| MemoryPoint {
+        instructions: sample.instructions,
+        backed_bytes: sample.backed_bytes,
+        touched_bytes: sample.touched_bytes,
+    };
+    counts.memory_samples.iter().map(point).collect()
+}
+
 /// Superpages built, by size.
 fn add_promotions(metrics: &mut Metrics, counts: &DesignCounts, machine: &MachineSpec) {
     let Some(kernel) = &counts.kernel else { return };
@@ -146,10 +162,11 @@ fn row(base: &DesignCounts, id: &str, title: &str, class: &str, counts: &DesignC
     WhatIf { memory_price_mib, ..row }
 }
 
-/// What costs least in all, translation and the kernel's work together.
+/// What costs least in all, translation and the kernel's work together, where the program ran to its end.
 fn advice(kernels: &[KernelResult], machine: &str, program: &str) -> String {
     let cost = |row: &KernelResult| row.metrics.get("tlb_mcpi").map_or(0.0, |value| value.as_f64());
-    let mut rows: Vec<&KernelResult> = kernels.iter().filter(|row| row.machine == machine).collect();
+    let ended = |row: &&KernelResult| row.machine == machine && !row.metrics.contains_key("kernel.killed_at");
+    let mut rows: Vec<&KernelResult> = kernels.iter().filter(ended).collect();
     let host = rows.first().map_or(0.0, |row| cost(row));
     rows.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
     let Some(best) = rows.first() else { return String::new() };

@@ -4,6 +4,9 @@ const kernelsOf = (process) => process.kernels || [];
 const isHost = (row) => row.policy === "host";
 const together = (row) => metric(row, "tlb_mcpi") ?? 0;
 
+// Where the program was killed for want of memory: what it cost is told until there.
+const killedAt = (row) => metric(row, "kernel.killed_at");
+
 function perInstruction(row, name) {
   const instructions = metric(row, "instructions");
   return instructions > 0 && metric(row, name) !== undefined ? metric(row, name) / instructions : undefined;
@@ -38,7 +41,7 @@ function kernelGroups(process) {
 function kernelFinding(process) {
   const [[machine, rows]] = kernelGroups(process);
   const host = rows.find(isHost);
-  const best = rows.filter((row) => !isHost(row) && row.class === "modelled")
+  const best = rows.filter((row) => !isHost(row) && row.class === "modelled" && killedAt(row) === undefined)
     .reduce((a, b) => (a && together(a) <= together(b) ? a : b), null);
   if (!host || !best) return `${machine} under several kernels`;
   if (together(host) === 0) return "Address translation costs nothing under the host's kernel";
@@ -103,14 +106,17 @@ function kernelBar(row, scale, mark) {
     words.length ? el("span", { class: "sub" }, words.join(", ")) : null];
 }
 
+const killedText = (row) => `killed at instruction ${count(killedAt(row))}: no frame for ${bytes(metric(row, "kernel.killed_for_bytes"))}`;
+
 function kernelRow(row, host, scale, mark) {
   const show = (value, how) => value === undefined ? "–" : how(value);
   const price = (part) => el("span", { class: "price" }, percent(part), el("span", { class: "bar" },
     el("i", { class: "memory", style: `width:${(scale.dearest > 0 ? part / scale.dearest * 100 : 0).toFixed(2)}%` })));
   const walks = metric(row, "walks") || 0;
-  return kernelLine(isHost(row) ? "emphasis" : null, [row.policy, row.class === "modelled" ? null : [" ", tag(row.class)]],
+  return kernelLine(isHost(row) ? "emphasis" : null, [row.policy, row.class === "modelled" ? null : [" ", tag(row.class)],
+    killedAt(row) === undefined ? null : el("span", { class: "sub" }, killedText(row))],
     kernelBar(row, scale, mark), [
-      count(walks), isHost(row) ? "–" : change(host ? metric(host, "walks") || 0 : 0, walks),
+      count(walks), isHost(row) || killedAt(row) !== undefined ? "–" : change(host ? metric(host, "walks") || 0 : 0, walks),
       ...["walk_cycles", "l2_hit_cycles", "kernel.cycles"].map((name) => show(perInstruction(row, name), cycles)),
       show(metric(row, "tlb_mcpi"), cycles), show(metric(row, "kernel.promotions"), count),
       show(metric(row, "kernel.backed_bytes_peak"), bytes), show(metric(row, "kernel.untouched_bytes_peak"), bytes),

@@ -23,6 +23,7 @@ function showPictures() {
   showHeat(process);
   showReach(process);
   showTradeoff(process);
+  showMemory(process);
 }
 
 function showProcess() {

@@ -7,7 +7,7 @@ const LETTER_WIDTH = 7;
 
 // The kernels of which memory is known.
 const backed = (row) => metric(row, "kernel.backed_bytes_peak");
-const hasPoint = (row) => backed(row) !== undefined && together(row) > 0;
+const hasPoint = (row) => backed(row) !== undefined && together(row) > 0 && killedAt(row) === undefined;
 
 function tradeoffFrame(rows, full) {
   const costs = rows.map(together).filter((cost) => cost > 0).map(Math.log10);
