@@ -8,18 +8,34 @@
 use pagewalk_trace::Block;
 use pagewalk_units::{PageSize, VirtAddr};
 
-/// Marks a block that is not one run; never a page number, nor what the front calls empty.
-pub(crate) const SEVERAL: u64 = u64::MAX - 1;
+/// Marks a block that is not one run, above the number of its runs: no page number, nor what the front calls empty.
+const SEVERAL: u64 = 1 << 63;
+/// Marks one of which some instruction lies on two pages.
+const CROSSES: u64 = 1 << 62;
 
 /// What the hot loop knows of a block: 16 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FetchHead {
-    /// The page of its only run, or [`SEVERAL`].
+    /// The page of its only run, or [`SEVERAL`] and how many.
     pub vpn: u64,
     /// Instructions.
     pub instructions: u32,
-    /// For a single run: its translations. Otherwise the index of its runs.
+    /// For a single run: its translations. Otherwise the index of the first.
     pub translations: u32,
+}
+
+impl FetchHead {
+    /// Whether it is not one run.
+    #[inline]
+    pub fn is_several(self) -> bool {
+        self.vpn & SEVERAL != 0
+    }
+
+    /// Whether some of its instructions lie on two pages, if it is several runs.
+    #[inline]
+    pub fn crosses(self) -> bool {
+        self.vpn & CROSSES != 0
+    }
 }
 
 /// Consecutive translations of one page.
@@ -35,18 +51,12 @@ pub(crate) struct Run {
     pub crosses: bool,
 }
 
-/// The runs of one block.
-struct Runs {
-    all: Box<[Run]>,
-    /// No instruction lies on two pages.
-    plain: bool,
-}
-
 /// Runs of all blocks seen.
 pub(crate) struct FetchTable {
     base: PageSize,
     pub heads: Vec<FetchHead>,
-    runs: Vec<Runs>,
+    /// Of all blocks with several.
+    runs: Vec<Run>,
     /// Whether data references that miss may change what fetches hit, so that no run may be taken before them.
     pub in_place: bool,
     /// Instructions of the longest block.
@@ -67,10 +77,10 @@ impl FetchTable {
             let head = match runs.as_slice() {
                 [only] => FetchHead { vpn: only.vpn, instructions, translations: only.translations },
                 _ => {
-                    let index = u32::try_from(self.runs.len()).expect("fewer runs than blocks");
-                    let plain = !runs.iter().any(|run| run.crosses);
-                    self.runs.push(Runs { all: runs.into(), plain });
-                    FetchHead { vpn: SEVERAL, instructions, translations: index }
+                    let translations = u32::try_from(self.runs.len()).expect("fewer than 2^32 runs of code");
+                    let crosses = u64::from(runs.iter().any(|run| run.crosses)) * CROSSES;
+                    self.runs.extend(&runs);
+                    FetchHead { vpn: SEVERAL | crosses | runs.len() as u64, instructions, translations }
                 }
             };
             self.heads.push(head);
@@ -84,18 +94,11 @@ impl FetchTable {
         !self.in_place || runs.last().is_some_and(|last| (first + last.site) as usize <= until)
     }
 
-    /// The runs of a block whose head says [`SEVERAL`].
-    pub fn runs(&self, head: FetchHead) -> &[Run] {
-        &self.runs[head.translations as usize].all
-    }
-
-    /// Those of any block, if no instruction lies on two pages; none for a block that is one run.
+    /// The runs of a block that is several.
     #[inline]
-    pub fn plain_runs(&self, head: FetchHead) -> &[Run] {
-        match self.runs.get(head.translations as usize) {
-            Some(runs) if head.vpn == SEVERAL && runs.plain => &runs.all,
-            _ => &[],
-        }
+    pub fn runs(&self, head: FetchHead) -> &[Run] {
+        debug_assert!(head.is_several());
+        &self.runs[head.translations as usize..][..(head.vpn & (CROSSES - 1)) as usize]
     }
 }
 

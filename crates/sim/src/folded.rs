@@ -6,7 +6,7 @@
 //! were taken ahead have hit. Both are rare, and put right: see [`Pass::refetch`] and [`Pass::give_back`].
 
 use crate::attribution::WalkObserver;
-use crate::fetch::{Run, SEVERAL};
+use crate::fetch::Run;
 use crate::pass::{At, Pass, Place};
 use crate::store::{FETCH, class_of};
 use pagewalk_trace::{Batch, Ref, Span};
@@ -51,7 +51,7 @@ impl<O: WalkObserver> Pass<O> {
         let mut cursor = FetchCursor { span: spans.start, run: 0, end: spans.end };
         let mut next = first;
         loop {
-            next += self.store.take_data_hits(&batch.refs[next..end], batch.wide, self.split);
+            next += self.store.take_data_hits(&batch.refs[next..end], self.split);
             if self.mindful != 0 {
                 self.tell_front();
             }
@@ -120,7 +120,7 @@ impl<O: WalkObserver> Pass<O> {
             let span = batch.spans[cursor.span];
             let head = self.fetches.heads[span.block.index()];
             self.instructions += u64::from(head.instructions);
-            let back = if head.vpn == SEVERAL {
+            let back = if head.is_several() {
                 self.fetch_runs(batch, cursor, until, taken)
             } else {
                 cursor.span += 1;

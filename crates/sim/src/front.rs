@@ -6,8 +6,10 @@
 
 use crate::fetch::FetchTable;
 use crate::latest::Latest;
+use crate::lookahead::look_ahead;
 use crate::store::{CLASSES, FETCH, LOAD, Page, PageStore, bits};
-use pagewalk_trace::{Batch, Ref, Span};
+use pagewalk_trace::{Ref, Span};
+use pagewalk_units::Size;
 
 /// Entries per class, a power of two. Larger than any first-level reach in use, so that conflicts are rare.
 pub(crate) const SLOTS: usize = 512;
@@ -93,9 +95,22 @@ pub(crate) struct FetchHits {
     pub more: bool,
 }
 
-/// Added to the offset of a reference, this runs over into the bit above where it may cross into the next page,
-/// unless the batch is wide.
-const CROSSES: u64 = (Batch::WIDE_BYTES as u64 - 1) << Ref::META_BITS;
+/// By size code: how far a reference's last byte lies above its first, as records hold addresses.
+const TO_LAST_BYTE: [u64; Size::BYTES.len()] = {
+    let mut distances = [0; Size::BYTES.len()];
+    let mut code = 0;
+    while code < distances.len() {
+        distances[code] = (Size::BYTES[code] as u64 - 1) << Ref::META_BITS;
+        code += 1;
+    }
+    distances
+};
+
+/// The record with the address of the last byte. After the end of all addresses comes 0: another page.
+#[inline(always)]
+fn last_byte(r: Ref) -> u64 {
+    r.bits().wrapping_add(TO_LAST_BYTE[usize::from(r.size().code())])
+}
 
 /// The class of a data reference. `SPLIT`: loads and stores are classes of their own. Stores and modifies have bit 1 of
 /// the kind set, loads have not, and LOAD and STORE are neighbours.
@@ -139,14 +154,14 @@ impl PageStore {
     /// crosses a page boundary. Looks at four at a time: one branch then serves them all. `MINDFUL`: some design is
     /// told of hits. They are kept until the run ends: until then none of its arrays changes otherwise.
     #[inline(always)]
-    fn run_data<const SPLIT: bool, const MINDFUL: bool>(&mut self, refs: &[Ref], wide: bool) -> usize {
+    fn run_data<const SPLIT: bool, const MINDFUL: bool>(&mut self, refs: &[Ref]) -> usize {
         // How far the page number lies above a record's lowest bit. That the compiler does not know it costs nothing
         // that could be measured.
         let base = self.paging.base().shift();
         let shift = Ref::META_BITS + base;
-        let offset_end = 1u64 << shift;
         let page_of = |r: Ref| r.bits() >> shift;
         let place_of_data = |r: Ref| place(class_of_data::<SPLIT>(r), page_of(r));
+        let differs = |entry: &Entry, r: Ref| (entry.vpn ^ page_of(r)) | (entry.vpn ^ last_byte(r) >> shift);
         let Front { entries, latest, told, pages, .. } = &mut self.front;
         let (entries, pages) = (&mut **entries, &**pages);
         let mut mind = |at: usize, r: Ref| {
@@ -165,14 +180,11 @@ impl PageStore {
         let mut now = self.now;
         let mut taken = 0;
         'all: loop {
-            while let (Some(four), false) = (refs[taken..].first_chunk::<LANES>(), wide) {
+            while let Some(four) = refs[taken..].first_chunk::<LANES>() {
+                look_ahead(refs, taken);
                 let places = four.map(place_of_data);
-                let mut unlike = 0;
-                for (r, &at) in four.iter().zip(&places) {
-                    unlike |= entries[at].vpn ^ page_of(*r);
-                    // The sum runs over into the bit above the offset where the reference may cross.
-                    unlike |= ((r.bits() & (offset_end - 1)) + CROSSES) & offset_end;
-                }
+                let unlike =
+                    four.iter().zip(&places).fold(0, |all, (r, &at)| all | differs(&entries[at], *r));
                 if unlike != 0 {
                     break;
                 }
@@ -184,12 +196,11 @@ impl PageStore {
                 now += LANES as u64;
                 taken += LANES;
             }
-            // One at a time: up to the one that stopped the four, which may do no harm when looked at closely.
+            // One at a time: up to the one that stopped the four.
             let rest = &refs[taken..];
             for (i, r) in rest.iter().take(LANES).enumerate() {
                 let at = place_of_data(*r);
-                let may_cross = wide || ((r.bits() & (offset_end - 1)) + CROSSES) & offset_end != 0;
-                if entries[at].vpn != page_of(*r) || may_cross && r.last_byte().0 >> base != page_of(*r) {
+                if differs(&entries[at], *r) != 0 {
                     break 'all;
                 }
                 now += 1;
@@ -207,11 +218,11 @@ impl PageStore {
     }
 
     /// [`PageStore::run_data`] for the classes of this run.
-    pub fn take_data_hits(&mut self, refs: &[Ref], wide: bool, split: bool) -> usize {
+    pub fn take_data_hits(&mut self, refs: &[Ref], split: bool) -> usize {
         let taken = match (split, self.front.latest.is_some()) {
-            (false, false) => self.run_data::<false, false>(refs, wide),
-            (true, false) => self.run_data::<true, false>(refs, wide),
-            (_, true) => self.take_minded_data_hits(refs, wide, split),
+            (false, false) => self.run_data::<false, false>(refs),
+            (true, false) => self.run_data::<true, false>(refs),
+            (_, true) => self.take_minded_data_hits(refs, split),
         };
         self.front_make_room(taken as u64);
         taken
@@ -228,10 +239,10 @@ impl PageStore {
 
     // On their own, so that they take no registers from the loops above.
     #[inline(never)]
-    fn take_minded_data_hits(&mut self, refs: &[Ref], wide: bool, split: bool) -> usize {
+    fn take_minded_data_hits(&mut self, refs: &[Ref], split: bool) -> usize {
         match split {
-            false => self.run_data::<false, true>(refs, wide),
-            true => self.run_data::<true, true>(refs, wide),
+            false => self.run_data::<false, true>(refs),
+            true => self.run_data::<true, true>(refs),
         }
     }
 
@@ -257,6 +268,7 @@ impl PageStore {
             }
         };
         let heads = fetches.heads.as_slice();
+        let merges = self.may_merge;
         let mut now = self.now;
         let mut taken = FetchHits { spans: spans.len(), instructions: 0, more: false };
         let mut translations = 0;
@@ -275,8 +287,9 @@ impl PageStore {
                 translations += u64::from(head.translations);
             } else {
                 // Hits of several pages move nothing but stamps, whatever data references lie between them.
-                let runs = fetches.plain_runs(head);
-                let together = !runs.is_empty() && fetches.may_take(runs, span.first, until);
+                let runs = if head.is_several() { fetches.runs(head) } else { &[] };
+                let apart = runs.is_empty() || merges && head.crosses();
+                let together = !apart && fetches.may_take(runs, span.first, until);
                 if !together || runs.iter().any(|run| entries[place(FETCH, run.vpn)].vpn != run.vpn) {
                     (taken.spans, taken.more) = (i, true);
                     break;

@@ -35,6 +35,7 @@ mod host;
 mod kernel;
 mod latest;
 mod library;
+mod lookahead;
 mod memory;
 mod offline;
 mod os;

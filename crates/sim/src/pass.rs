@@ -221,6 +221,7 @@ impl<O: WalkObserver> Pass<O> {
             self.store.block_designs |= design.mask();
         }
         self.every_fetch |= design.needs_every_fetch(design.policy.as_ref());
+        self.store.may_merge |= design.os.is_some() || design.policy.may_be_huge();
         if let Some(sets) = design.sets_to_mind() {
             self.mindful |= design.mask();
             self.store.mind_hits(sets);
@@ -263,6 +264,7 @@ impl<O: WalkObserver> Pass<O> {
     /// Moves all of `mapping` to huge pages in one design.
     pub(crate) fn make_huge(&mut self, design: usize, mapping: MappingId) {
         self.settle();
+        self.store.may_merge = true;
         self.designs[design].make_huge(&mut self.store, mapping);
         self.note_extents(mapping);
     }
@@ -353,7 +355,9 @@ impl<O: WalkObserver> Pass<O> {
         // What misses may be mapped otherwise afterwards: the first of them counts for what it found.
         self.store.credit(page, class, 1);
         self.access(class, kind, page, done, place);
-        self.store.count(class, page, n - 1);
+        if n > 1 {
+            self.store.count(class, page, n - 1);
+        }
     }
 
     /// Both halves of a crossing reference may lie in one huge page: then the second is no lookup of its

@@ -118,6 +118,8 @@ pub(crate) struct PageStore {
     pub globals: Option<Globals>,
     /// Designs that map every block as one huge page.
     pub block_designs: u64,
+    /// Some design may hold two neighbouring pages as one: then what lies on both is one lookup there.
+    pub may_merge: bool,
     /// Where there are kernels: the page that is being executed.
     pub running: Running,
     /// What kernels of designs have built.
@@ -168,6 +170,7 @@ impl PageStore {
             front: Front::new(),
             globals: None,
             block_designs: 0,
+            may_merge: false,
             running: Running::default(),
             supers: Supers::default(),
             page_ids: FxHashMap::default(),
