@@ -34,6 +34,7 @@ def an_outcome(**walls):
             "fifo": {"records": 3_000_000, "pass": [0.03], "plain": [0.1]},
             "random": {"records": 3_000_000, "pass": [0.02], "plain": [0.1]},
             "tree-plru": {"records": 3_000_000, "pass": [0.01], "plain": [0.1]},
+            "kernel": {"records": 3_000_000, "pass": [0.01, 0.02], "kernel": [0.012, 0.028]},
         },
         families={
             way: {"records": 3_000_000, "data_references": 2_000_000, "seconds": [0.1]}
@@ -88,6 +89,11 @@ class Verdicts(unittest.TestCase):
         self.assertAlmostEqual(row("hundred_plain").value, 0.5)
         held = [row(key).held for key in ("fifo", "random", "tree_plru", "fifo_plain")]
         self.assertEqual(held, [False, True, True, None])
+
+    def test_a_kernel_is_paced_by_the_machine_without_it_in_the_same_repetition(self):
+        row = rows_of("designs.kernel_over_pass", {"p": an_outcome()})[0]
+        self.assertAlmostEqual(row.value, 1.3)
+        self.assertEqual((row.low, row.high), (1.2, 1.4))
 
     def test_what_serves_data_alone_is_paced_by_data_references_alone(self):
         def value(way):

@@ -24,6 +24,8 @@ _DESIGNS = {
         replacement: (["--ways", "pass,plain", "--machine", "haswell", "--replacement", replacement], None)
         for replacement in ("fifo", "random", "tree-plru")
     },
+    # The machine that its policies were made for: small TLBs, which miss often.
+    "kernel": (["--ways", "pass,kernel", "--machine", "romer_1998", "--os", "approx-online"], None),
 }
 
 # What `family_bench` simulates.
