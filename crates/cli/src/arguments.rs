@@ -133,7 +133,8 @@ pub struct Simulate {
     #[arg(long)]
     pub what_if: bool,
     /// A kernel that builds superpages as the stream runs, beside the host's; may be given several times.
-    /// Policies: fixed, asap, asap-4-64, approx-online, online, linux, freebsd, ingens, hawkeye
+    /// Policies: fixed, asap, asap-4-64, approx-online, online, linux, freebsd, ingens, eager, hawkeye; offline, which
+    /// knows the future and reads the trace again for each replay
     #[arg(long = "os", value_name = "POLICY[:KEY=VALUE,…]", conflicts_with_all = ["what_if", "cores", "quantum"])]
     pub kernels: Vec<String>,
     /// Run the threads of each trace on N cores, in order of their appearance

@@ -3,7 +3,7 @@
 use crate::arguments::{Model, Thp};
 use crate::error::{CliError, Code};
 use crate::output::say;
-use pagewalk_mm::{Kernel, OsError, OsSpec, ThpMode};
+use pagewalk_mm::{OsError, OsKernel, OsSpec, ThpMode};
 use pagewalk_sim::{Library, LibraryError, held_orders};
 use pagewalk_translate::MachineSpec;
 use std::path::Path;
@@ -71,10 +71,10 @@ pub fn load(name: &str) -> Result<MachineSpec, CliError> {
 }
 
 /// The kernel that a machine's file describes.
-pub fn kernel(machine: &MachineSpec) -> Result<Option<(OsSpec, Kernel)>, OsError> {
+pub fn kernel(machine: &MachineSpec) -> Result<Option<(OsSpec, OsKernel)>, OsError> {
     let Some(table) = &machine.os else { return Ok(None) };
     let os = OsSpec::from_table(table.clone())?;
-    let kernel = os.kernel(machine.paging, held_orders(machine))?;
+    let kernel = os.build(machine.paging, held_orders(machine))?;
     Ok(Some((os, kernel)))
 }
 

@@ -3,7 +3,7 @@
 use crate::arguments::Region;
 use crate::output::say;
 use pagewalk_capture::{Window, WindowSpec, read_ahead};
-use pagewalk_trace::{Analysis, Event, Item, Source};
+use pagewalk_trace::{Analysis, Event, Item, Source, SourceError, StreamHeader};
 
 /// How a stream ended.
 #[derive(Debug, Default)]
@@ -55,6 +55,22 @@ pub fn explain_empty_region(region: &Region, any_begun: bool) {
     let asked: Vec<String> = marker.into_iter().chain(skip).collect();
     if !any_begun && !asked.is_empty() {
         say(format!("nothing was counted: the program never came to where {} begins", asked.join(" ")));
+    }
+}
+
+/// A source that ends where it is damaged: what [`follow`] makes of it, for those who read it again.
+pub struct UpToDamage<S>(pub S);
+
+impl<S: Source> Source for UpToDamage<S> {
+    fn header(&self) -> &StreamHeader {
+        self.0.header()
+    }
+
+    fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
+        match self.0.next_item() {
+            Err(SourceError::Malformed(_) | SourceError::Truncated(_)) => Ok(None),
+            other => other,
+        }
     }
 }
 

@@ -19,7 +19,7 @@ pub use kernel::{
     ORDERS, PageTable, Remap, WhenFull,
 };
 pub use mapping::{MappingId, MappingInfo};
-pub use os::{OsError, OsSpec};
+pub use os::{OsError, OsKernel, OsSpec};
 pub use policy::{Everything, Fault, OneMapping, PageSizePolicy, Scope, Small, Thp, ThpMode};
 pub use space::{AddressSpace, Change};
 pub use superpage::Superpage;

@@ -5,9 +5,11 @@
 mod random;
 mod stream;
 
-use pagewalk_mm::promotion::{ApproxOnline, Asap, AsapShare, Break, Fixed, Given, Online, Policy};
+use pagewalk_mm::promotion::{
+    ApproxOnline, Asap, AsapShare, Break, Fixed, Given, OfflineSettings, Online, Policy, Take,
+};
 use pagewalk_mm::{KernelCosts, Superpage};
-use pagewalk_sim::{OfflineSettings, Take, offline};
+use pagewalk_sim::offline;
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::PageSize;
 use random::{Random, cases};

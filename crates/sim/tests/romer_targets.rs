@@ -3,9 +3,11 @@
 
 mod stream;
 
-use pagewalk_mm::promotion::{ApproxOnline, Asap, Break, Fixed, Limits, Online, Policy, Throttle};
+use pagewalk_mm::promotion::{
+    ApproxOnline, Asap, Break, Fixed, Limits, OfflineSettings, Online, Policy, Throttle,
+};
 use pagewalk_mm::{Account, KernelCosts};
-use pagewalk_sim::{DesignCounts, Library, OfflineSettings, offline};
+use pagewalk_sim::{DesignCounts, Library, offline};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::PageSize;
 use std::convert::Infallible;

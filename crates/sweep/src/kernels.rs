@@ -1,11 +1,11 @@
-//! The kernels of a study: what an `[[os]]` table says, and on which machines it holds.
+//! The kernels of a study: what an `[[os]]` table says, and on which machines it holds; and those of machines' own
+//! files.
 
 use crate::error::SweepError;
-use crate::offline;
 use crate::study::{KernelKind, KernelVariant, MachineVariant};
 use crate::task;
-use pagewalk_mm::OsSpec;
-use pagewalk_sim::held_orders;
+use pagewalk_mm::{OsKernel, OsSpec};
+use pagewalk_sim::{PassError, check_offline};
 use toml::{Table, Value};
 
 /// The policy that stands for the kernel of the recording host.
@@ -60,24 +60,26 @@ fn variant(mut table: Table) -> Result<KernelVariant, String> {
             return Err(format!("machines = {other}: give names of the study's machines, such as [\"k8\"]"));
         }
     };
-    let mut identity = table.clone();
-    identity.remove("name");
-    let text = toml::to_string(&identity).map_err(|e| e.to_string())?;
+    let text = identity(&table)?;
     let is_host = table.get("policy").and_then(Value::as_str) == Some(HOST);
-    if let Some(key) = identity.keys().find(|key| is_host && *key != "policy") {
+    let known = ["name", "policy"];
+    if let Some(key) = table.keys().find(|key| is_host && !known.contains(&key.as_str())) {
         return Err(format!("{key}: the kernel of the host has no keys but name, machines and policy"));
     }
     let spec = OsSpec::from_table(table).map_err(|e| e.to_string())?;
     let name = spec.name.clone();
     if name.is_empty() {
-        return Err(format!("policy: name one: {HOST}, {}, {}", offline::POLICY, policies()));
+        return Err(format!("policy: name one: {HOST}, {}", policies()));
     }
-    let kind = match identity.get("policy").and_then(Value::as_str) {
-        Some(HOST) => KernelKind::Host,
-        Some(offline::POLICY) => KernelKind::Offline(offline::settings(&identity)?),
-        _ => KernelKind::Policy(spec),
-    };
+    let kind = if is_host { KernelKind::Host } else { KernelKind::Policy(spec) };
     Ok(KernelVariant { name, machines, kind, text })
+}
+
+/// A table without its name.
+fn identity(table: &Table) -> Result<String, String> {
+    let mut identity = table.clone();
+    identity.remove("name");
+    toml::to_string(&identity).map_err(|e| e.to_string())
 }
 
 fn policies() -> String {
@@ -94,16 +96,26 @@ fn check(kernel: &KernelVariant, machines: &[MachineVariant]) -> Result<(), Stri
         return Err(format!("machines: \"{name}\": choose from {}", names.join(", ")));
     }
     for variant in machines.iter().filter(|variant| kernel.is_for(&variant.machine)) {
-        match &kernel.kind {
-            KernelKind::Host => {}
-            KernelKind::Policy(spec) => {
-                spec.kernel(variant.machine.paging, held_orders(&variant.machine))
-                    .map_err(|e| e.to_string())?;
-            }
-            KernelKind::Offline(_) => offline::check(&variant.machine)?,
-        }
-        task::counters(variant, Some(kernel))
-            .map_err(|e| format!("{e}; its key machines says on which machines it runs"))?;
+        works_on(kernel, variant, "; its key machines says on which machines it runs")?;
     }
     Ok(())
+}
+
+fn works_on(kernel: &KernelVariant, variant: &MachineVariant, advice: &str) -> Result<(), String> {
+    let built = kernel.build(&variant.machine).map_err(|e| e.to_string())?;
+    let wrong = |e: PassError| format!("{e}{advice}");
+    match built {
+        Some(OsKernel::Offline(settings)) => check_offline(&variant.machine, &settings).map_err(wrong),
+        _ => task::counters(variant, Some(kernel)).map(drop).map_err(wrong),
+    }
+}
+
+/// The kernel that a machine's own file describes, if it describes one.
+pub fn own(variant: &MachineVariant) -> Result<Option<KernelVariant>, String> {
+    let Some(table) = &variant.machine.os else { return Ok(None) };
+    let spec = OsSpec::from_table(table.clone()).map_err(|e| e.to_string())?;
+    let (name, machines) = (spec.name.clone(), vec![variant.machine.name.clone()]);
+    let kernel = KernelVariant { name, machines, text: identity(table)?, kind: KernelKind::Policy(spec) };
+    works_on(&kernel, variant, "")?;
+    Ok(Some(kernel))
 }

@@ -1,6 +1,7 @@
 //! The machines of a study: each with every choice of the varied keys.
 
 use crate::error::SweepError;
+use crate::kernels;
 use crate::study::MachineVariant;
 use crate::task;
 use crate::vary;
@@ -45,10 +46,11 @@ pub fn variants(
             let label: String = parameters.iter().map(|(key, value)| format!(" {key} = {value}")).collect();
             let machine = MachineSpec::from_toml(&format!("{name} with{label}"), &text);
             let machine = machine.map_err(|e| wrong(format!("machines: {e}")))?;
-            let variant = MachineVariant { machine, parameters, text };
+            let mut variant = MachineVariant { machine, parameters, text, own: None };
             // Whether it can be simulated shows now, before any work.
-            task::counters(&variant, None)
-                .map_err(|e| wrong(format!("machines: {name} with{label}: {e}")))?;
+            let inside = |why: String| wrong(format!("machines: {name} with{label}: {why}"));
+            task::counters(&variant, None).map_err(|e| inside(e.to_string()))?;
+            variant.own = kernels::own(&variant).map_err(inside)?;
             variants.push(variant);
         }
     }

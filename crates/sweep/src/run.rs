@@ -180,7 +180,7 @@ impl<'a> Sweep<'a> {
         }
         let replay = |(number, task): &(usize, Task<'_>)| {
             let (machine, settings) = task.offline().expect("it is replayed");
-            let outcome = Outcome::Machine(offline::run(path, machine, settings)?);
+            let outcome = Outcome::Machine(offline::run(path, machine, &settings)?);
             self.store.put(self.key(stream, *number), &outcome)?;
             Ok((*number, outcome))
         };

@@ -1,9 +1,9 @@
 //! A study: what to simulate over which streams.
 
-use pagewalk_mm::{OsSpec, ThpMode};
+use pagewalk_mm::{OsError, OsKernel, OsSpec, ThpMode};
 use pagewalk_report::sweep::schema::{Parameters, Published};
 use pagewalk_reuse::Serves;
-use pagewalk_sim::OfflineSettings;
+use pagewalk_sim::held_orders;
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::PageSize;
 use std::path::PathBuf;
@@ -21,7 +21,8 @@ pub struct Study {
     pub traces: Vec<TraceSpec>,
     /// The machines, each choice of the varied keys on its own.
     pub machines: Vec<MachineVariant>,
-    /// The kernels under which each machine runs, in order; where there are none, that of the recording host.
+    /// The kernels under which each machine runs, in order; where there are none, its own, or that of the recording
+    /// host.
     pub kernels: Vec<KernelVariant>,
     /// Transparent huge page mode of the machines; that of each recording host where none is given.
     pub thp: Option<ThpMode>,
@@ -102,6 +103,8 @@ pub struct MachineVariant {
     pub parameters: Parameters,
     /// Its file's text with those values, in one form whatever the original's layout: what it is known by.
     pub text: String,
+    /// The kernel that its file describes, under which it runs where the study names none.
+    pub own: Option<KernelVariant>,
 }
 
 /// A kernel under which machines run.
@@ -124,11 +127,17 @@ pub enum KernelKind {
     Host,
     /// One with a policy.
     Policy(OsSpec),
-    /// One that knows the future: its superpages are chosen in several replays of the stream.
-    Offline(OfflineSettings),
 }
 
 impl KernelVariant {
+    /// Built for a machine; `None` for the kernel of the recording host.
+    pub fn build(&self, machine: &MachineSpec) -> Result<Option<OsKernel>, OsError> {
+        match &self.kind {
+            KernelKind::Host => Ok(None),
+            KernelKind::Policy(spec) => spec.build(machine.paging, held_orders(machine)).map(Some),
+        }
+    }
+
     /// Whether `machine` runs under it.
     pub fn is_for(&self, machine: &MachineSpec) -> bool {
         self.machines.is_empty() || self.machines.contains(&machine.name)
@@ -136,13 +145,13 @@ impl KernelVariant {
 }
 
 impl Study {
-    /// The machines, each under every kernel that is for it: in their order, in that of the kernels. `None` where
-    /// the study names no kernel.
+    /// The machines, each under every kernel that is for it: in their order, in that of the kernels. Where the study
+    /// names no kernel, under its own; `None` where it has none either.
     pub fn machines_by_kernel(&self) -> impl Iterator<Item = (&MachineVariant, Option<&KernelVariant>)> {
         self.machines.iter().flat_map(|variant| {
             let kernels = self.kernels.iter().filter(|kernel| kernel.is_for(&variant.machine));
-            let none = self.kernels.is_empty().then_some(None);
-            kernels.map(Some).chain(none).map(move |kernel| (variant, kernel))
+            let own = self.kernels.is_empty().then_some(variant.own.as_ref());
+            kernels.map(Some).chain(own).map(move |kernel| (variant, kernel))
         })
     }
 }

@@ -2,11 +2,12 @@
 
 use crate::metrics::metrics;
 use crate::study::{KernelKind, KernelVariant, MachineVariant, Study, serves_name};
-use pagewalk_mm::{OsSpec, ThpMode};
+use pagewalk_mm::promotion::OfflineSettings;
+use pagewalk_mm::{OsKernel, OsSpec, ThpMode};
 use pagewalk_report::schema::Metrics;
 use pagewalk_report::sweep::schema::Method;
 use pagewalk_reuse::{Family, SampledDistances, Sampling, Serves, StackDistances};
-use pagewalk_sim::{DesignSpec, HostKernel, NoObserver, OfflineSettings, Pass, PassError, held_orders};
+use pagewalk_sim::{DesignSpec, HostKernel, NoObserver, Pass, PassError};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::{MachineSpec, TlbSpec};
 use pagewalk_units::{Paging, RefIndex};
@@ -200,12 +201,13 @@ impl<'a> Task<'a> {
     }
 
     /// What chooses its superpages in replays of the stream, if it is of that kind: its machine, and how it chooses.
-    pub fn offline(&self) -> Option<(&'a MachineSpec, &'a OfflineSettings)> {
-        match self {
-            Task::Machine(variant, Some(kernel)) => match &kernel.kind {
-                KernelKind::Offline(settings) => Some((&variant.machine, settings)),
-                _ => None,
-            },
+    pub fn offline(&self) -> Option<(&'a MachineSpec, OfflineSettings)> {
+        let Task::Machine(variant, Some(kernel)) = self else { return None };
+        if !matches!(&kernel.kind, KernelKind::Policy(spec) if spec.replays()) {
+            return None;
+        }
+        match kernel.build(&variant.machine) {
+            Ok(Some(OsKernel::Offline(settings))) => Some((&variant.machine, settings)),
             _ => None,
         }
     }
@@ -360,15 +362,15 @@ struct Numbered<'a> {
 impl Numbered<'_> {
     fn design(&self, host: &HostKernel) -> DesignSpec {
         let machine = &self.machine.machine;
-        match self.kernel.map(|kernel| &kernel.kind) {
-            Some(KernelKind::Policy(spec)) => {
-                let kernel = spec
-                    .kernel(machine.paging, held_orders(machine))
-                    .expect("the study was checked when it was read");
-                DesignSpec::with_kernel(machine.name.clone(), machine, kernel)
+        let built = self
+            .kernel
+            .and_then(|kernel| kernel.build(machine).expect("the study was checked when it was read"));
+        match built {
+            Some(OsKernel::Running(kernel)) => {
+                DesignSpec::with_kernel(machine.name.clone(), machine, *kernel)
             }
-            Some(KernelKind::Offline(_)) => unreachable!("the stream is replayed for it"),
-            Some(KernelKind::Host) | None => host.design(machine),
+            Some(OsKernel::Offline(_)) => unreachable!("the stream is replayed for it"),
+            None => host.design(machine),
         }
     }
 }

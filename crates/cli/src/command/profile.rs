@@ -74,7 +74,7 @@ impl Study {
         detail: Detail,
     ) -> (ProcessResult, Ending) {
         if self.has_kernels() {
-            return os::stream(self, source);
+            return os::once(self, source);
         }
         let header: StreamHeader = source.header().clone();
         let thp = machine::thp(self.model.thp, &header.thp);
@@ -105,7 +105,7 @@ impl Study {
     }
 
     /// Whether some machine is to run under another kernel than the host's.
-    fn has_kernels(&self) -> bool {
+    pub fn has_kernels(&self) -> bool {
         !self.what_if
             && (!self.kernels.is_empty() || self.machines.iter().any(|machine| machine.os.is_some()))
     }

@@ -9,5 +9,6 @@ mod bad_traces;
 mod exactness;
 mod goldens;
 mod harness;
+mod offline;
 mod surface;
 mod sweeps;

@@ -81,6 +81,12 @@ impl Keys {
         })
     }
 
+    /// A part of a whole: above 0, and up to 1.
+    pub fn share(&mut self, key: &'static str, usual: f64) -> Result<f64, OsError> {
+        let share = self.number(key, usual, 0.0..=1.0)?;
+        if share > 0.0 { Ok(share) } else { Err(self.error(key, share, "a number above 0".to_owned())) }
+    }
+
     /// `true` or `false`.
     pub fn flag(&mut self, key: &'static str, usual: bool) -> Result<bool, OsError> {
         let Some(value) = self.take(key) else { return Ok(usual) };

@@ -2,8 +2,10 @@
 
 mod keys;
 mod memory;
+mod offline;
 mod policies;
 
+use crate::promotion::OfflineSettings;
 use crate::{Kernel, KernelCosts};
 use keys::Keys;
 use pagewalk_units::Paging;
@@ -54,6 +56,15 @@ pub enum OsError {
     Memory(String),
 }
 
+/// A kernel as its description asks for it.
+#[derive(Clone)]
+pub enum OsKernel {
+    /// It decides while the stream runs.
+    Running(Box<Kernel>),
+    /// It knows the future: what it builds is found in replays of the stream.
+    Offline(OfflineSettings),
+}
+
 /// A kernel that can be built.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OsSpec {
@@ -65,7 +76,8 @@ pub struct OsSpec {
 impl OsSpec {
     /// All policies: their names, and a few words on each.
     pub fn policies() -> impl Iterator<Item = (&'static str, &'static str)> {
-        POLICIES.iter().map(|entry| (entry.name, entry.title))
+        let running = POLICIES.iter().map(|entry| (entry.name, entry.title));
+        running.chain([(offline::NAME, offline::TITLE)])
     }
 
     /// From `POLICY` or `POLICY:KEY=VALUE,KEY=VALUE`. Keys of tables are written `throttle.window=1000000`, lists
@@ -108,13 +120,38 @@ impl OsSpec {
 
     /// The kernel, for a process that has touched nothing, on a machine with these pages whose TLBs hold pages of the
     /// orders `held`, a bit each. Policies that choose among sizes choose among those.
+    pub fn build(&self, paging: Paging, held: u32) -> Result<OsKernel, OsError> {
+        if !self.replays() {
+            return self.kernel(paging, held).map(|kernel| OsKernel::Running(Box::new(kernel)));
+        }
+        let mut keys = Keys::new("os", self.table.clone(), paging, held);
+        keys.take("policy");
+        let settings = offline::settings(&mut keys)?;
+        keys.finish()?;
+        Ok(OsKernel::Offline(settings))
+    }
+
+    /// Whether it is to be found in replays of the stream.
+    pub fn replays(&self) -> bool {
+        self.policy() == offline::NAME
+    }
+
+    fn policy(&self) -> &str {
+        self.table.get("policy").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The same, of a policy that decides while the stream runs.
     pub fn kernel(&self, paging: Paging, held: u32) -> Result<Kernel, OsError> {
         let mut keys = Keys::new("os", self.table.clone(), paging, held);
-        let name = keys.take("policy");
-        let name = name.as_ref().and_then(Value::as_str).unwrap_or_default();
+        keys.take("policy");
+        let name = self.policy();
+        if self.replays() {
+            let why = "`offline` replays the stream: it cannot decide while the stream runs";
+            return Err(OsError::Policy(why.to_owned()));
+        }
         let entry = POLICIES.iter().find(|entry| entry.name == name).ok_or_else(|| OsError::Name {
             name: name.to_owned(),
-            choices: POLICIES.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
+            choices: OsSpec::policies().map(|(name, _)| name).collect::<Vec<_>>().join(", "),
         })?;
         let policy = (entry.make)(&mut keys)?;
         let costs = costs(&mut keys, entry)?;
@@ -171,7 +208,7 @@ mod tests {
     use super::*;
 
     fn refusal(text: &str) -> String {
-        let kernel = OsSpec::from_text(text).and_then(|os| os.kernel(Paging::FOUR_KIB, u32::MAX));
+        let kernel = OsSpec::from_text(text).and_then(|os| os.build(Paging::FOUR_KIB, u32::MAX));
         kernel.map(|_| ()).unwrap_err().to_string()
     }
 
@@ -181,7 +218,7 @@ mod tests {
             let memory = if name == "eager" { ":memory.size=1G" } else { "" };
             OsSpec::from_text(&format!("{name}{memory}"))
                 .unwrap()
-                .kernel(Paging::FOUR_KIB, u32::MAX)
+                .build(Paging::FOUR_KIB, u32::MAX)
                 .unwrap_or_else(|error| panic!("{name}: {error}"));
         }
     }
@@ -192,6 +229,29 @@ mod tests {
         assert_eq!(os.kernel(Paging::FOUR_KIB, u32::MAX).unwrap().orders(), 0b11111);
         let os = OsSpec::from_text("linux:thp=never,sizes.64K=always,khugepaged=false").unwrap();
         assert_eq!(os.kernel(Paging::FOUR_KIB, u32::MAX).unwrap().orders() & (1 << 4), 1 << 4);
+    }
+
+    #[test]
+    fn what_knows_the_future_is_asked_for_in_the_same_way() {
+        let os =
+            OsSpec::from_text("offline:take=0.5,max_page=64K,build_cycles_per_kib=10,replays=3").unwrap();
+        let OsKernel::Offline(settings) = os.build(Paging::FOUR_KIB, 0b1_0000_0101).unwrap() else {
+            panic!("it replays the stream")
+        };
+        let usual = OfflineSettings::default();
+        let costs = KernelCosts { copy_per_kib: 10, ..usual.costs };
+        let (take, orders) = (crate::promotion::Take::Share(0.5), Some(0b100));
+        assert_eq!(settings, OfflineSettings { orders, take, costs, replays: 3, ..usual });
+        let running = os.kernel(Paging::FOUR_KIB, u32::MAX).map(|_| ()).unwrap_err().to_string();
+        assert!(running.contains("replays the stream"), "{running}");
+        assert_eq!(refusal("offline:take=0"), "os.take is 0: expected a number above 0");
+        assert_eq!(refusal("offline:take=2"), "os.take is 2: expected a number from 0 to 1");
+        assert!(
+            refusal("offline:memory.size=1G")
+                .starts_with("unknown key `os.memory`: known are policy, max_page")
+        );
+        let small = os.build(Paging::FOUR_KIB, 1).map(|_| ()).unwrap_err().to_string();
+        assert!(small.contains("they hold 4K"), "{small}");
     }
 
     #[test]

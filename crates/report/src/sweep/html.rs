@@ -182,7 +182,9 @@ fn machines(result: &SweepResult) -> String {
     let Some(first) = result.machines.first() else { return String::new() };
     let mut out = "<h2>Machines</h2>".to_owned();
     let mut titles = vec![("machine", false)];
-    titles.extend(first.os.is_some().then_some(("kernel", false)));
+    // A machine's own kernel may be the only one.
+    let has_kernels = result.machines.iter().any(|cell| cell.os.is_some());
+    titles.extend(has_kernels.then_some(("kernel", false)));
     titles.extend(first.parameters.keys().map(|key| (key.as_str(), false)));
     titles.extend([
         ("level-1 misses", true),
@@ -192,7 +194,7 @@ fn machines(result: &SweepResult) -> String {
     ]);
     for (index, trace) in result.traces.iter().enumerate() {
         let cells = result.machines.iter().filter(|cell| cell.trace == index);
-        let rows: String = cells.map(machine).collect();
+        let rows: String = cells.map(|cell| machine(cell, has_kernels)).collect();
         let _ = write!(
             out,
             "<h3>{}</h3><div class=\"scroll\"><table>{}<tbody>{rows}</tbody></table></div>",
@@ -203,17 +205,19 @@ fn machines(result: &SweepResult) -> String {
     out
 }
 
-fn machine(cell: &MachineCell) -> String {
+fn machine(cell: &MachineCell, has_kernels: bool) -> String {
     let whole = |name: &str| match cell.metrics.get(name) {
         Some(Number::Count(n)) => number(&count(*n)),
         _ => number("–"),
     };
     let real = |name: &str| cell.metrics.get(name).map_or(0.0, |n| n.as_f64());
     let parameters = cell.parameters.values().map(|value| format!("<td>{}</td>", escape(&value.to_string())));
+    let kernel = format!("<td>{}</td>", escape(cell.os.as_deref().unwrap_or("–")));
+    let kernel = if has_kernels { kernel } else { String::new() };
     format!(
         "<tr><td>{}</td>{}{}{}{}{}{}</tr>",
         escape(&cell.machine),
-        cell.os.as_ref().map_or(String::new(), |os| format!("<td>{}</td>", escape(os))),
+        kernel,
         parameters.collect::<String>(),
         whole("tlb.level1.misses"),
         whole("walks"),

@@ -1,8 +1,7 @@
 //! Which blocks are chosen after a replay.
 
-use super::{Growth, OfflineSettings, Take};
 use pagewalk_mm::Superpage;
-use pagewalk_mm::promotion::Charges;
+use pagewalk_mm::promotion::{Charges, Growth, OfflineSettings, Take};
 use pagewalk_units::PageSize;
 use rustc_hash::FxHashMap;
 use std::cmp::{Ordering, Reverse};

@@ -18,61 +18,10 @@ use crate::design::DesignSpec;
 use crate::fit::held_orders;
 use crate::pass::{Pass, PassError};
 use choice::Choice;
-use pagewalk_mm::promotion::{Given, Policy};
-use pagewalk_mm::{Account, Kernel, KernelCosts, Superpage};
+use pagewalk_mm::promotion::{Given, OfflineSettings, Policy, Take};
+use pagewalk_mm::{Account, Kernel, Superpage};
 use pagewalk_trace::{Analysis, Item, Source, SourceError};
 use pagewalk_translate::MachineSpec;
-
-/// What a block that holds chosen superpages is taken to cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Growth {
-    /// What it costs more than those do: they are not built when it is.
-    Difference,
-    /// Its full price, as though those had been built too.
-    Full,
-}
-
-/// How many blocks are chosen after a replay.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Take {
-    /// The best one.
-    One,
-    /// The best one, then the best one of those that are left, and so on, down to this share of the first one's misses
-    /// for a cycle: above 0, and up to 1. What those chosen before prevent is no reason to choose another, as far as a
-    /// sample of the misses tells; blocks around them wait for the next replay, and may then replace them.
-    Share(f64),
-}
-
-/// How the superpages are chosen.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OfflineSettings {
-    /// Orders of superpages: a bit each. `None`: all sizes that TLBs of the machine hold for all kinds of references.
-    pub orders: Option<u32>,
-    /// Cycles of a TLB miss: 30 in the source.
-    pub miss_cycles: u64,
-    /// What the kernel's work costs: [`KernelCosts::ROMER`]. Blocks are chosen by its `copy_per_kib`.
-    pub costs: KernelCosts,
-    /// How many at a time.
-    pub take: Take,
-    /// What growing costs.
-    pub growth: Growth,
-    /// Replays after which no more blocks are chosen; one more counts what the last choice gives.
-    pub replays: usize,
-}
-
-impl Default for OfflineSettings {
-    /// The source's prices; the gaps filled so as to come near the results of one block at a time in few replays.
-    fn default() -> OfflineSettings {
-        OfflineSettings {
-            orders: None,
-            miss_cycles: 30,
-            costs: KernelCosts::ROMER,
-            take: Take::Share(0.02),
-            growth: Growth::Difference,
-            replays: 1000,
-        }
-    }
-}
 
 /// What one replay found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +75,7 @@ pub fn offline<S: Source, E>(
     settings: &OfflineSettings,
     mut progress: impl FnMut(&Replay),
 ) -> Result<OfflineResult, OfflineError<E>> {
-    let orders = settings.orders.unwrap_or_else(|| held_orders(machine));
+    let orders = orders(machine, settings);
     if let Take::Share(share) = settings.take
         && !(share > 0.0 && share <= 1.0)
     {
@@ -139,10 +88,7 @@ pub fn offline<S: Source, E>(
     let mut replays: Vec<Replay> = Vec::new();
     let mut best: Option<(u64, Vec<Superpage>, DesignCounts)> = None;
     loop {
-        let given = Given::new(orders, blocks.iter().copied()).charging();
-        let kernel = Kernel::new(machine.paging.base(), given.boxed(), settings.costs);
-        let spec = DesignSpec::with_kernel("offline".to_owned(), machine, kernel);
-        let mut pass = Pass::new(vec![spec], NoObserver)?;
+        let mut pass = replay(machine, settings, &blocks)?;
         feed(&mut pass, open().map_err(OfflineError::Open)?)?;
         let counts = pass.finish().pop().expect("one design");
         let misses = counts.walks();
@@ -164,6 +110,27 @@ pub fn offline<S: Source, E>(
         }
         blocks = next;
     }
+}
+
+/// Whether superpages can be chosen for a machine.
+pub fn check_offline(machine: &MachineSpec, settings: &OfflineSettings) -> Result<(), PassError> {
+    replay(machine, settings, &[]).map(drop)
+}
+
+/// A pass with these superpages in force, that charges the misses that are left.
+fn replay(
+    machine: &MachineSpec,
+    settings: &OfflineSettings,
+    blocks: &[Superpage],
+) -> Result<Pass, PassError> {
+    let given = Given::new(orders(machine, settings), blocks.iter().copied()).charging();
+    let kernel = Kernel::new(machine.paging.base(), given.boxed(), settings.costs);
+    let spec = DesignSpec::with_kernel("offline".to_owned(), machine, kernel);
+    Pass::new(vec![spec], NoObserver)
+}
+
+fn orders(machine: &MachineSpec, settings: &OfflineSettings) -> u32 {
+    settings.orders.unwrap_or_else(|| held_orders(machine))
 }
 
 fn feed(pass: &mut Pass<NoObserver>, mut source: impl Source) -> Result<(), SourceError> {

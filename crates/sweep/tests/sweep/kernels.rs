@@ -2,9 +2,10 @@
 
 use crate::common::{Silent, program, study, sweep};
 use pagewalk_mm::OsSpec;
+use pagewalk_mm::promotion::{OfflineSettings, Take};
 use pagewalk_report::TextOptions;
 use pagewalk_report::sweep::{from_json, render_html, render_text, to_json};
-use pagewalk_sim::{DesignSpec, NoObserver, OfflineSettings, Pass, Take, held_orders, offline};
+use pagewalk_sim::{DesignSpec, Library, NoObserver, Pass, held_orders, offline};
 use pagewalk_sweep::{Study, metrics};
 use pagewalk_trace::pwt::Reader;
 use std::path::Path;
@@ -96,6 +97,52 @@ fn replays_are_what_the_policy_finds_alone() {
     assert!(again.remaining()[0].tasks.is_empty());
 }
 
+/// The kernel of a machine's own file holds where the study names none, and its keys can be varied.
+#[test]
+fn machines_run_under_the_kernels_of_their_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program(7, 3000);
+    program.write(&folder.path().join("a.pwt"));
+    let file = |name: &str, os: &str| {
+        let text = Library::text("romer_1998").unwrap().replace("\"romer_1998\"", &format!("\"{name}\""));
+        std::fs::write(folder.path().join(format!("{name}.toml")), format!("{text}\n[os]\n{os}")).unwrap();
+    };
+    file("own", "policy = \"approx-online\"\nthreshold = 0.001\n");
+    file("named", "name = \"the best\"\npolicy = \"offline\"\nbuild_cycles_per_kib = 30\n");
+    let machines =
+        "traces = [\"a.pwt\"]\nmachines = [\"own.toml\", \"k8\", \"named.toml\"]\nthp = \"never\"\n";
+    let cells = |text: &str| {
+        let study = study(folder.path(), &format!("{machines}{text}"));
+        sweep(&study, folder.path(), 2, "t").run(&Silent).unwrap()
+    };
+    let alone = |os: &str| cells(&format!("[[os]]\npolicy = \"{os}\n")).machines;
+    let result = cells("");
+    let names: Vec<_> = result.machines.iter().map(|cell| cell.os.as_deref()).collect();
+    assert_eq!(names, [Some("approx-online"), None, Some("the best")]);
+    assert_eq!(result.machines[0].metrics, alone("approx-online\"\nthreshold = 0.001")[0].metrics);
+    let offline =
+        alone("offline\"\nbuild_cycles_per_kib = 30\nmachines = [\"named\"]\n[[os]]\npolicy = \"fixed\"");
+    assert_eq!(offline.iter().filter(|cell| cell.os.as_deref() == Some("offline")).count(), 1);
+    assert!(offline.iter().any(|cell| cell.metrics == result.machines[2].metrics));
+    assert!(
+        alone("fixed\"").iter().all(|cell| cell.os.as_deref() == Some("fixed")),
+        "the study's come first"
+    );
+    let page = render_html(&result);
+    assert!(page.contains("the best") && page.contains("<td>–</td>"));
+    let varied = study(
+        folder.path(),
+        "traces = [\"a.pwt\"]\nmachines = [\"own.toml\"]\n[vary]\n\"os.threshold\" = [0.001, 1000]\n",
+    );
+    let found = sweep(&varied, folder.path(), 1, "t").run(&Silent).unwrap();
+    let built = |at: usize| found.machines[at].metrics["kernel.promoted_bytes"].as_f64();
+    assert!(built(0) > 0.0 && built(1) == 0.0);
+    file("wrong", "policy = \"asap\"\npages = 3\n");
+    let text = "schema = 1\nname = \"s\"\ntraces = [\"a.pwt\"]\nmachines = [\"wrong.toml\"]\n";
+    let why = Study::from_toml("s.toml", text, folder.path()).unwrap_err().to_string();
+    assert!(why.contains("wrong.toml") && why.contains("unknown key `os.pages`"), "{why}");
+}
+
 /// What kernels do changes with their keys and not with their names, nor with the mode of the host's kernel.
 #[test]
 fn units_are_kept_by_kernel() {
@@ -122,7 +169,7 @@ fn refusal(text: &str) -> String {
 #[test]
 fn mistakes_are_named_with_the_choices() {
     for (text, parts) in [
-        ("[[os]]\n", &["s.toml", "[[os]] number 1", "host, offline, fixed, asap"][..]),
+        ("[[os]]\n", &["s.toml", "[[os]] number 1", "host, fixed, asap", "offline"][..]),
         ("[[os]]\npolicy = \"asop\"\n", &["s.toml", "os `asop`", "choose from", "asap"]),
         (
             "[[os]]\npolicy = \"host\"\n[[os]]\npolicy = \"asap\"\npages = 4\n",
@@ -138,7 +185,7 @@ fn mistakes_are_named_with_the_choices() {
             &["machines = \"k8\"", "names of the study's machines"],
         ),
         ("[[os]]\npolicy = \"offline\"\npages = 2\n", &["`os.pages`", "take, replays"]),
-        ("[[os]]\npolicy = \"offline\"\ntake = 2\n", &["os.take is 2", "up to 1"]),
+        ("[[os]]\npolicy = \"offline\"\ntake = 2\n", &["os.take is 2", "from 0 to 1"]),
         ("[[os]]\npolicy = \"host\"\nmachines = [\"k8\"]\n", &["none is for machine `zen4`"]),
         ("[[os]]\npolicy = \"asap\"\n[[os]]\npolicy = \"asap\"\n", &["named `asap`", "name of its own"]),
         ("[[os]]\npolicy = \"fixed\"\npage = \"64K\"\n", &["os `fixed`", "64K", "its key machines"]),

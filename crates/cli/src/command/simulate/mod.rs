@@ -36,6 +36,7 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
         study.check_kernels_are_none("--cores or --quantum")?;
     }
     study.check()?;
+    os::check_replays(&study, &arguments.traces)?;
     let files = ResultFiles::open(&arguments.outputs)?;
     if !arguments.command.is_empty() {
         let (result, status) = study.run_live(&Live::prepare(&arguments.command)?)?;
@@ -61,6 +62,7 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
         });
         let (process, ending) = match arguments.cores {
             Some(cores) => cores::stream(&study, reader, cores.into())?,
+            None if study.has_kernels() => os::trace(&study, reader, trace, arguments.style.quiet)?,
             None => study.stream(reader, &namer, Detail::Full),
         };
         any_begun |= ending.region_begun;
@@ -107,8 +109,13 @@ type TraceReader = Reader<Counted<File>>;
 
 /// Opens a trace with a progress bar over its bytes.
 pub fn open(trace: &Path, quiet: bool) -> Result<TraceReader, CliError> {
+    open_for(trace, &trace.display().to_string(), quiet)
+}
+
+/// The same; the bar says what it is read for.
+fn open_for(trace: &Path, what: &str, quiet: bool) -> Result<TraceReader, CliError> {
     let (file, bytes) = open_file(trace)?;
-    read(trace, file, progress::bytes(bytes, &trace.display().to_string(), quiet))
+    read(trace, file, progress::bytes(bytes, what, quiet))
 }
 
 /// Opens traces that are read in turns, with one progress bar over the bytes of all.

@@ -1,20 +1,26 @@
 //! `pagewalk simulate --os POLICY`, and machines whose files have an `[os]`: one process under several kernels, which
-//! build superpages as it runs.
+//! build superpages as it runs. One that knows the future, OFFLINE, reads the trace again, several times.
 
+use super::open_for;
 use crate::command::profile::Study;
 use crate::error::{CliError, Code};
 use crate::findings::short;
 use crate::machine;
-use crate::process::{Ending, follow_ahead};
-use pagewalk_mm::{Kernel, MemorySample, OsSpec, ThpMode};
+use crate::process::{Ending, UpToDamage, follow_ahead, window};
+use pagewalk_capture::{Window, read_ahead};
+use pagewalk_mm::promotion::OfflineSettings;
+use pagewalk_mm::{MemorySample, OsKernel, OsSpec, ThpMode};
 use pagewalk_report::schema::{
     Attribution, Heat, KernelResult, MachineResult, MemoryPoint, Metrics, Number, ProcessResult, WhatIf,
 };
-use pagewalk_sim::{DesignCounts, DesignSpec, HostKernel, NoObserver, Pass, held_orders};
+use pagewalk_sim::{
+    DesignCounts, DesignSpec, HostKernel, NoObserver, OfflineError, Pass, check_offline, held_orders, offline,
+};
 use pagewalk_sweep::metrics;
 use pagewalk_trace::{Source, StreamHeader};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::PageSize;
+use std::path::{Path, PathBuf};
 
 /// Kernels from the command line.
 pub fn kernels(texts: &[String]) -> Result<Vec<OsSpec>, CliError> {
@@ -35,7 +41,7 @@ struct Under {
     /// Which machine of the study.
     machine: usize,
     policy: String,
-    kernel: Kernel,
+    kernel: OsKernel,
 }
 
 /// Each machine under the kernel of its own file and those of the command line.
@@ -45,39 +51,145 @@ fn all_kernels(study: &Study) -> Result<Vec<Under>, CliError> {
         let own = machine::kernel(machine).map_err(|e| usage(&e))?;
         all.extend(own.map(|(os, kernel)| Under { machine: index, policy: os.name, kernel }));
         for os in &study.kernels {
-            let kernel = os.kernel(machine.paging, held_orders(machine)).map_err(|e| usage(&e))?;
+            let kernel = os.build(machine.paging, held_orders(machine)).map_err(|e| usage(&e))?;
             all.push(Under { machine: index, policy: os.name.clone(), kernel });
         }
     }
     Ok(all)
 }
 
-/// Machines, each under the host's kernel, and all of `kernels`, in one pass.
+/// Machines, each under the host's kernel, and all of `kernels` that decide while the stream runs, in one pass.
 fn pass(study: &Study, kernels: &[Under], thp: ThpMode) -> Result<Pass, CliError> {
     let host = HostKernel::new(thp);
     let mut designs: Vec<DesignSpec> = study.machines.iter().map(|machine| host.design(machine)).collect();
-    designs.extend(kernels.iter().map(|under| {
-        let machine = &study.machines[under.machine];
-        DesignSpec::with_kernel(under.policy.clone(), machine, under.kernel.clone())
+    designs.extend(kernels.iter().filter_map(|under| match &under.kernel {
+        OsKernel::Running(kernel) => {
+            let machine = &study.machines[under.machine];
+            Some(DesignSpec::with_kernel(under.policy.clone(), machine, (**kernel).clone()))
+        }
+        OsKernel::Offline(_) => None,
     }));
-    Pass::new(designs, NoObserver).map_err(|e| {
-        CliError::new(Code::Usage, e).or("give a machine whose TLBs hold these pages, or other policies")
-    })
+    Pass::new(designs, NoObserver).map_err(|e| unfit(&e))
+}
+
+fn unfit(error: &dyn std::fmt::Display) -> CliError {
+    CliError::new(Code::Usage, error).or("give a machine whose TLBs hold these pages, or other policies")
 }
 
 /// Checks that the kernels can work on the machines.
 pub fn check(study: &Study) -> Result<(), CliError> {
-    pass(study, &all_kernels(study)?, ThpMode::Never).map(drop)
+    let kernels = all_kernels(study)?;
+    for under in &kernels {
+        if let OsKernel::Offline(settings) = &under.kernel {
+            check_offline(&study.machines[under.machine], settings).map_err(|e| unfit(&e))?;
+        }
+    }
+    pass(study, &kernels, ThpMode::Never).map(drop)
 }
 
-/// Follows `source` to its end.
-pub fn stream<S: Source + Send>(study: &Study, source: S) -> (ProcessResult, Ending) {
+/// Checks that everything can be read as often as the kernels want it: `traces`, or a program that is to run where
+/// there are none.
+pub fn check_replays(study: &Study, traces: &[PathBuf]) -> Result<(), CliError> {
+    let kernels = if study.has_kernels() { all_kernels(study)? } else { Vec::new() };
+    let Some(under) = kernels.iter().find(|under| matches!(under.kernel, OsKernel::Offline(_))) else {
+        return Ok(());
+    };
+    let policy = &under.policy;
+    if traces.is_empty() {
+        let why = format!("policy `{policy}` replays the stream, and a program runs only once");
+        let way_out = "record it with `pagewalk record -o T.pwt -- CMD…` and simulate T.pwt";
+        return Err(CliError::new(Code::Usage, why).or(way_out));
+    }
+    // What is not there is told when it is opened.
+    let is_no_file = |trace: &&PathBuf| trace.metadata().is_ok_and(|about| !about.is_file());
+    match traces.iter().find(is_no_file) {
+        None => Ok(()),
+        Some(trace) => {
+            let trace = trace.display();
+            let why =
+                format!("{trace}: policy `{policy}` reads a trace once for each replay, and this is no file");
+            Err(CliError::new(Code::BadInput, why).or("write it to a file first"))
+        }
+    }
+}
+
+/// Follows `source` to its end, under kernels that decide while it runs.
+pub fn once<S: Source + Send>(study: &Study, source: S) -> (ProcessResult, Ending) {
+    let all = all_kernels(study).expect("the study was checked");
+    let (header, counts, ending) = first_pass(study, &all, source);
+    (result(study, &header, &all, &counts, &ending), ending)
+}
+
+/// Follows `reader`, which reads `trace` from its beginning, and reads it again for kernels that know the future.
+pub fn trace<S: Source + Send>(
+    study: &Study,
+    reader: S,
+    trace: &Path,
+    quiet: bool,
+) -> Result<(ProcessResult, Ending), CliError> {
+    let all = all_kernels(study)?;
+    let (header, counts, ending) = first_pass(study, &all, reader);
+    let (bases, running) = counts.split_at(study.machines.len());
+    let (mut counts, mut running) = (bases.to_vec(), running.iter().cloned());
+    for under in &all {
+        counts.push(match &under.kernel {
+            OsKernel::Running(_) => running.next().expect("a design of the pass"),
+            OsKernel::Offline(settings) => {
+                let found = Replayed { study, trace, under, quiet }.offline(settings)?;
+                if found.instructions != bases[0].instructions {
+                    let why = format!("{}: the file changed while it was read", trace.display());
+                    return Err(CliError::new(Code::BadInput, why));
+                }
+                found
+            }
+        });
+    }
+    Ok((result(study, &header, &all, &counts, &ending), ending))
+}
+
+/// One pass over `source`: the counts of the machines, and of the kernels that decide while it runs.
+fn first_pass<S: Source + Send>(
+    study: &Study,
+    kernels: &[Under],
+    source: S,
+) -> (StreamHeader, Vec<DesignCounts>, Ending) {
     let header = source.header().clone();
     let thp = machine::thp(study.model.thp, &header.thp);
-    let kernels = all_kernels(study).expect("the study was checked");
-    let mut pass = pass(study, &kernels, thp).expect("the study was checked");
+    let mut pass = pass(study, kernels, thp).expect("the study was checked");
     let ending = follow_ahead(source, &study.region, &mut pass);
-    (result(study, &header, &kernels, &pass.finish(), &ending), ending)
+    (header, pass.finish(), ending)
+}
+
+/// A trace that is read again.
+struct Replayed<'a> {
+    study: &'a Study,
+    trace: &'a Path,
+    under: &'a Under,
+    quiet: bool,
+}
+
+impl Replayed<'_> {
+    /// A machine's counts with the superpages that OFFLINE finds, each replay with a progress bar.
+    fn offline(&self, settings: &OfflineSettings) -> Result<DesignCounts, CliError> {
+        let machine = &self.study.machines[self.under.machine];
+        let mut replay = 0;
+        let found = std::thread::scope(|scope| {
+            let open = || {
+                replay += 1;
+                let what = format!("{}, {}, replay {replay}", self.trace.display(), self.under.policy);
+                let reader = open_for(self.trace, &what, self.quiet)?;
+                let source = Window::new(UpToDamage(reader), window(&self.study.region));
+                read_ahead(scope, source).map_err(|error| {
+                    CliError::new(Code::Failed, format!("no thread to decode the stream on: {error}"))
+                })
+            };
+            offline(open, machine, settings, |_| {})
+        });
+        found.map(|found| found.counts).map_err(|error| match error {
+            OfflineError::Open(error) => error,
+            other => CliError::new(Code::BadInput, format!("{}: {other}", self.trace.display())),
+        })
+    }
 }
 
 fn result(

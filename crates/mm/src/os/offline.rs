@@ -1,0 +1,34 @@
+//! OFFLINE as users describe it.
+
+use super::OsError;
+use super::keys::Keys;
+use crate::ORDERS;
+use crate::promotion::{OfflineSettings, Take, up_to};
+use pagewalk_units::PageSize;
+
+/// The policy's name.
+pub(super) const NAME: &str = "offline";
+pub(super) const TITLE: &str = "knows the future: replays the stream until no superpage pays (Romer 1998)";
+
+pub(super) fn settings(keys: &mut Keys) -> Result<OfflineSettings, OsError> {
+    let usual = OfflineSettings::default();
+    let largest = PageSize::from_shift(keys.paging.base().shift() + ORDERS as u32 - 1);
+    let largest = largest.map_or_else(String::new, |size| size.to_string());
+    let orders = keys.held & up_to(keys.order("max_page", &largest, 1)?);
+    if orders == 0 {
+        return Err(keys.none_held());
+    }
+    let mut settings = OfflineSettings {
+        orders: Some(orders),
+        miss_cycles: keys.count("miss_cycles", usual.miss_cycles, 1..=u64::MAX)?,
+        take: match usual.take {
+            Take::Share(share) => Take::Share(keys.share("take", share)?),
+            Take::One => Take::One,
+        },
+        replays: keys.count("replays", usual.replays as u64, 1..=u64::MAX)?.try_into().unwrap_or(usize::MAX),
+        ..usual
+    };
+    let build = settings.costs.copy_per_kib;
+    settings.costs.copy_per_kib = keys.count("build_cycles_per_kib", build, 1..=u64::MAX)?;
+    Ok(settings)
+}
