@@ -208,8 +208,21 @@ impl Design {
         }
     }
 
-    /// Whether one first-level array serves fetches and data, or fetches can bypass the first level:
-    /// then every fetch has its own place in the order and none may be folded into its neighbour.
+    /// Whether some first-level array serves fetches and data.
+    pub fn is_unified(&self) -> bool {
+        self.unified().next().is_some()
+    }
+
+    /// The first-level arrays that serve fetches and data.
+    fn unified(&self) -> impl Iterator<Item = &FirstLevel> {
+        let data = |fetch: &usize| {
+            [LOAD, STORE].iter().any(|&class| self.array[class].iter().flatten().any(|data| data == fetch))
+        };
+        self.array[FETCH].iter().flatten().filter(move |array| data(array)).map(|&array| &self.first[array])
+    }
+
+    /// Whether every fetch has its own place in the order and none may be folded into its neighbour: where fetches
+    /// can bypass the first level, or hits of fetches and data, by their order, tell what one array replaces.
     pub fn needs_every_fetch(&self, policy: &dyn PageSizePolicy) -> bool {
         let huge = policy.may_be_huge() && !self.in_pieces;
         let sizes: Vec<usize> = match &self.os {
@@ -218,10 +231,8 @@ impl Design {
             None => vec![SMALL],
         };
         let bypass = sizes.iter().any(|&size| self.array[FETCH][size].is_none());
-        let unified = self.array[FETCH].iter().flatten().any(|fetch| {
-            [LOAD, STORE].iter().any(|&class| self.array[class].iter().flatten().any(|data| data == fetch))
-        });
-        bypass || unified
+        let ordered = self.unified().any(|array| self.os.is_some() || !array.passes_over_hits());
+        bypass || ordered
     }
 
     /// Serves a first-level miss; returns what the walk cost if it took one.

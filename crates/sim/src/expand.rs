@@ -1,8 +1,8 @@
 //! The unfolded order: every fetch at its own place among the data references.
 //!
-//! Needed where one first-level array serves fetches and data, or where fetches can bypass the first
-//! level: there, how often a page is fetched, and when, changes what the next levels see. Needed too where there are
-//! caches of memory, which see every reference.
+//! Needed where one first-level array serves fetches and data and its replacement depends on hits, or where fetches can
+//! bypass the first level: there, how often a page is fetched, and when, changes what the next levels see. Needed too
+//! where there are caches of memory, which see every reference.
 
 use crate::attribution::WalkObserver;
 use crate::pass::{At, Pass, Place};

@@ -65,8 +65,8 @@ pub(crate) struct FetchTable {
 
 impl FetchTable {
     /// No blocks yet; `base` is the size of a page.
-    pub fn new(base: PageSize) -> FetchTable {
-        FetchTable { base, heads: Vec::new(), runs: Vec::new(), in_place: false, longest: 0 }
+    pub fn new(base: PageSize, in_place: bool) -> FetchTable {
+        FetchTable { base, heads: Vec::new(), runs: Vec::new(), in_place, longest: 0 }
     }
 
     pub fn learn<'a>(&mut self, blocks: impl Iterator<Item = &'a Block>) {

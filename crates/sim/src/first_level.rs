@@ -50,6 +50,11 @@ impl FirstLevel {
         }
     }
 
+    /// Whether references that hit change nothing of what leaves later.
+    pub fn passes_over_hits(&self) -> bool {
+        matches!(self.entries, Entries::Other(_)) && !self.minds_hits
+    }
+
     fn served(&self) -> impl Iterator<Item = usize> + use<> {
         let classes = self.classes;
         (0..CLASSES).filter(move |&class| classes[class])

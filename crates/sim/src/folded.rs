@@ -2,8 +2,9 @@
 //! when the first of them comes.
 //!
 //! That changes nothing where fetches and data have first levels of their own: what the lower levels see keeps its
-//! order. But a kernel may remap what is being executed at a data reference, and at a fetch what data references that
-//! were taken ahead have hit. Both are rare, and put right: see [`Pass::refetch`] and [`Pass::give_back`].
+//! order. But a data reference may displace what is being executed, and a fetch what data references that were taken
+//! ahead have hit: a kernel may remap it, or an array that serves both and replaces regardless of hits may evict it. Both
+//! are rare, and put right: see [`Pass::refetch`] and [`Pass::give_back`].
 
 use crate::attribution::WalkObserver;
 use crate::fetch::Run;
@@ -11,6 +12,9 @@ use crate::pass::{At, Pass, Place};
 use crate::store::{FETCH, class_of};
 use pagewalk_trace::{Batch, Ref, Span};
 use pagewalk_units::{BlockId, Kind, VirtAddr};
+
+/// Data references that are taken ahead at most where each fetch that misses has to look through them.
+const MOST_AHEAD: usize = 128;
 
 /// How far fetches have been followed in a batch.
 struct FetchCursor {
@@ -49,14 +53,23 @@ impl<O: WalkObserver> Pass<O> {
     ) {
         self.disturbed = false;
         let mut cursor = FetchCursor { span: spans.start, run: 0, end: spans.end };
+        let most_ahead = if self.unified == 0 { usize::MAX } else { MOST_AHEAD };
         let mut next = first;
         loop {
-            next += self.store.take_data_hits(&batch.refs[next..end], self.split);
+            if self.disturbed {
+                self.left = end - next;
+                self.refetch(batch, next);
+            }
+            // No further than to the fetch that is still to be looked up, if there is one.
+            let most = if self.disturbed { 1 } else { most_ahead };
+            let hits =
+                self.store.take_data_hits(&batch.refs[next..end.min(next.saturating_add(most))], self.split);
+            next += hits;
             if self.mindful != 0 {
                 self.tell_front();
             }
-            if self.disturbed {
-                self.refetch(batch, next);
+            if self.disturbed && hits > 0 {
+                continue;
             }
             self.left = end - next;
             let until = if next == end { usize::MAX } else { next };
@@ -68,7 +81,7 @@ impl<O: WalkObserver> Pass<O> {
                 break;
             }
             let span = cursor.current();
-            if self.kernels != 0 {
+            if self.fetches_may_miss() {
                 self.note_running(batch, span, next);
             }
             self.data(batch, span, next);
@@ -157,7 +170,8 @@ impl<O: WalkObserver> Pass<O> {
             self.touch(FETCH, Kind::Fetch, run.vpn, run.translations, run.crosses, place);
             cursor.run += 1;
             if run.crosses && self.kernels != 0 {
-                self.open_row(batch, cursor.span, run, if self.rewound { first as usize } else { until });
+                let next = self.rewound.map_or(until, |kept| first as usize + kept);
+                self.open_row(batch, cursor.span, run, next);
             }
             back = self.came_back(first);
         }
@@ -199,23 +213,37 @@ impl<O: WalkObserver> Pass<O> {
     }
 
     fn came_back(&mut self, first: u32) -> Option<usize> {
-        std::mem::take(&mut self.rewound).then_some(first as usize)
+        self.rewound.take().map(|kept| first as usize + kept)
     }
 
     /// A kernel drops translations at a fetch: data references that were taken ahead of it, as hits, may hit no more.
-    /// They are counted back, to be made again. Before anything is remapped, as they are to be taken from where they
-    /// were counted.
-    pub(crate) fn give_back(&mut self, ahead: &[Ref]) {
-        if self.rewound {
+    /// They are counted back, to be made again, all but the first `keep`. Before anything is remapped, as they are to
+    /// be taken from where they were counted.
+    pub(crate) fn give_back(&mut self, ahead: &[Ref], keep: usize) {
+        let end = self.rewound.unwrap_or(ahead.len());
+        if keep >= end {
             return;
         }
         let base = self.store.paging.base();
-        for record in ahead {
+        for record in &ahead[keep..end] {
             // The front takes no reference to two pages.
             let page = self.store.find(base.number(record.address())).expect("what was hit is known");
             self.store.take_back(page, class_of(record.kind(), self.split));
         }
-        self.rewound = !ahead.is_empty();
+        self.rewound = Some(keep);
+    }
+
+    /// What was fetched has taken the place of something else in an array that serves data too: the same for data
+    /// references from the first on that hits no more.
+    pub(crate) fn give_back_evicted(&mut self, ahead: &[Ref]) {
+        let base = self.store.paging.base();
+        let is_held = |record: &Ref| {
+            let class = class_of(record.kind(), self.split);
+            self.store.front_page(class, base.number(record.address())).is_some()
+        };
+        if let Some(keep) = ahead.iter().position(|record| !is_held(record)) {
+            self.give_back(ahead, keep);
+        }
     }
 
     /// Notes what is executed at a data reference.

@@ -95,7 +95,7 @@ impl<O: WalkObserver> Pass<O> {
     /// and instructions to the end of its block.
     fn kill(&mut self, design: usize, ahead: &[Ref]) {
         self.disturbed = true;
-        self.give_back(ahead);
+        self.give_back(ahead, 0);
         self.settle();
         // Fetches that follow in a row were counted when it began.
         let fetches = self.store.running.fetches;
@@ -170,7 +170,7 @@ impl<O: WalkObserver> Pass<O> {
     fn remap(&mut self, design: usize, remaps: Vec<Remap>, fill: Option<(usize, Kind)>, ahead: &[Ref]) {
         if remaps.iter().any(|remap| !matches!(remap, Remap::Mapped(_))) {
             self.disturbed = true;
-            self.give_back(ahead);
+            self.give_back(ahead, 0);
         }
         self.designs[design].remap(&mut self.store, remaps, fill);
     }

@@ -109,10 +109,12 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     in_pieces: u64,
     /// Designs with a kernel of their own.
     pub(crate) kernels: u64,
-    /// Whether one of them has dropped translations at a data reference: see [`Pass::refetch`].
+    /// Designs with arrays that serve fetches and data.
+    pub(crate) unified: u64,
+    /// Whether a data reference may have dropped what is being fetched from: see [`Pass::refetch`].
     pub(crate) disturbed: bool,
-    /// Whether data references that were taken ahead have been given back: see [`Pass::give_back`].
-    pub(crate) rewound: bool,
+    /// If data references that were taken ahead have been given back, how many were not: see [`Pass::give_back`].
+    pub(crate) rewound: Option<usize>,
     pub(crate) observer: O,
     pub(crate) split: bool,
     pub(crate) instructions: u64,
@@ -168,8 +170,9 @@ impl<O: WalkObserver> Pass<O> {
             with_memory: 0,
             in_pieces: 0,
             kernels: 0,
+            unified: 0,
             disturbed: false,
-            rewound: false,
+            rewound: None,
             observer,
             split,
             instructions: 0,
@@ -181,7 +184,7 @@ impl<O: WalkObserver> Pass<O> {
             mappings: Vec::new(),
             retired_walks: Default::default(),
             followers: Vec::new(),
-            fetches: FetchTable::new(paging.base()),
+            fetches: FetchTable::new(paging.base(), false),
             every_fetch: false,
             changes: Vec::new(),
         };
@@ -236,12 +239,20 @@ impl<O: WalkObserver> Pass<O> {
         }
         if design.os.is_some() {
             self.kernels |= design.mask();
-            self.fetches.in_place = true;
         }
+        if design.is_unified() {
+            self.unified |= design.mask();
+        }
+        self.fetches.in_place |= self.fetches_may_miss();
         // Replacement that minds hits would have been told of those that are given back.
-        self.every_fetch |= self.kernels != 0 && self.mindful != 0;
+        self.every_fetch |= self.fetches_may_miss() && self.mindful != 0;
         self.active |= design.mask();
         self.designs.push(design);
+    }
+
+    /// Whether data references may have fetches miss that follow others from the same page.
+    pub(crate) fn fetches_may_miss(&self) -> bool {
+        self.kernels | self.unified != 0
     }
 
     /// Stops a design: its counts stay as they are now.
@@ -386,6 +397,7 @@ impl<O: WalkObserver> Pass<O> {
         if class != FETCH {
             // Not at fetches, ahead of which data references may have been taken.
             bits(due & !held & self.kernels).for_each(|design| self.wake(design));
+            self.disturbed |= due & !held & self.unified != 0;
         }
         let mut walked_by = 0;
         for design in bits(due & !held) {
@@ -394,6 +406,9 @@ impl<O: WalkObserver> Pass<O> {
                 self.observe(page, class == FETCH, cost, place);
             }
             walked_by |= u64::from(walked.is_some()) << design;
+        }
+        if class == FETCH && due & !held & self.unified != 0 {
+            self.give_back_evicted(place.ahead);
         }
         self.store.stamp(page, class);
         for design in bits(walked_by & self.kernels) {

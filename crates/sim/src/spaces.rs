@@ -108,10 +108,10 @@ impl<O: WalkObserver> Pass<O> {
         }
         let before = std::mem::replace(&mut self.store.asid, asid);
         self.store.forget_latest();
-        let base = self.store.paging.base();
+        let (base, in_place) = (self.store.paging.base(), self.fetches.in_place);
         let new = || Parked {
             space: AddressSpace::default(),
-            fetches: FetchTable::new(base),
+            fetches: FetchTable::new(base, in_place),
             mappings: Vec::new(),
             retired_walks: FxHashMap::default(),
         };
