@@ -3,8 +3,8 @@
 //!
 //! That changes nothing where fetches and data have first levels of their own: what the lower levels see keeps its
 //! order. But a data reference may displace what is being executed, and a fetch what data references that were taken
-//! ahead have hit: a kernel may remap it, or an array that serves both and replaces regardless of hits may evict it. Both
-//! are rare, and put right: see [`Pass::refetch`] and [`Pass::give_back`].
+//! ahead have hit: a kernel may remap it, or an array that serves both and replaces regardless of hits may evict it.
+//! Both are rare, and put right: see [`Pass::refetch`] and [`Pass::give_back`].
 
 use crate::attribution::WalkObserver;
 use crate::fetch::Run;
