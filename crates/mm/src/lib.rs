@@ -15,8 +15,8 @@ mod superpage;
 mod vma;
 
 pub use kernel::{
-    Account, Accounts, Kernel, KernelCosts, KernelCounts, Killed, MemoryRules, MemorySample, MemoryTotals,
-    ORDERS, PageTable, Remap, WhenFull,
+    Account, Accounts, FileRules, ForkRules, Kernel, KernelCosts, KernelCounts, Killed, MemoryRules,
+    MemorySample, MemoryTotals, ORDERS, PageTable, Remap, WhenFull,
 };
 pub use mapping::{MappingId, MappingInfo};
 pub use os::{OsError, OsKernel, OsSpec};

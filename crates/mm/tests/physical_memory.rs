@@ -9,7 +9,7 @@ use pagewalk_mm::promotion::{
     Asap, AsapShare, Eager, EagerSettings, Fixed, FreeBsd, HawkEye, HawkEyeSettings, Ingens, IngensSettings,
     Khugepaged, Linux, LinuxSettings, Policy,
 };
-use pagewalk_mm::{Account, Killed, Remap, Superpage, ThpMode, WhenFull};
+use pagewalk_mm::{Account, FileRules, ForkRules, Killed, Remap, Superpage, ThpMode, WhenFull};
 use pagewalk_trace::MappingKind::{Anonymous, File};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -78,6 +78,34 @@ fn ingens_looks_at_the_memory() {
         p.wait(100_000_000);
         assert_eq!(p.order(3), Some(order));
     }
+}
+
+#[test]
+fn hawkeye_takes_back_what_huge_pages_waste_when_memory_runs_short() {
+    let usual = HawkEyeSettings::new(2);
+    let settings = HawkEyeSettings {
+        promote_sleep_millisecs: 10,
+        instructions_per_millisecond: 1,
+        wasted_pages: 2,
+        ..usual
+    };
+    let policy = HawkEye::new(settings).expect("possible settings");
+    let mut memory = Buddy::new(40, 3);
+    // 20 % of it is others'.
+    (32..40).for_each(|frame| assert!(memory.allocate_at(Frame(frame), 0)));
+    let mut p = Process::new(Box::new(policy)).with_memory(memory, true);
+    p.map(0, 64, Anonymous);
+    let used = |p: &Process| p.kernel.memory().map(Buddy::used_frames);
+    // Six huge pages, a page of each touched: 80 % of the frames are used, which is not too much.
+    (0..6).for_each(|block| p.touch(4 * block));
+    p.wait(10);
+    assert_eq!((used(&p), p.kernel.counts().trimmed_bytes), (Some(32), 0));
+    // 90 %. The first pages are taken apart, until 70 % or less are used.
+    p.touch(24);
+    p.wait(10);
+    assert_eq!((used(&p), p.kernel.counts().trimmed_bytes), (Some(27), 9 * PAGE));
+    assert_eq!([0, 8, 12].map(|page| p.order(page)), [Some(0), Some(0), Some(2)]);
+    assert_eq!([1, 9].map(|page| p.order(page)), [None, None]);
 }
 
 #[test]
@@ -246,6 +274,8 @@ enum Op {
     Protect(u64, u64, bool),
     Discard(u64, u64),
     Touch(u64),
+    Load(u64),
+    Fork,
     Walk(u64),
     Wait(u64),
 }
@@ -257,17 +287,20 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (page.clone(), 1..20u64).prop_map(|(first, pages)| Op::Unmap(first, pages)),
         1 => (page.clone(), 1..20u64, any::<bool>()).prop_map(|(first, pages, write)| Op::Protect(first, pages, write)),
         1 => (page.clone(), 1..20u64).prop_map(|(first, pages)| Op::Discard(first, pages)),
-        20 => page.clone().prop_map(Op::Touch),
+        15 => page.clone().prop_map(Op::Touch),
+        5 => page.clone().prop_map(Op::Load),
+        1 => Just(Op::Fork),
         5 => page.prop_map(Op::Walk),
         2 => (0..5u64).prop_map(Op::Wait),
     ]
 }
 
 /// Every backed page has a frame of its own, a unit's frames lie in one block, and what was others' still is.
-fn check(p: &Process, others: &[u64], reserves: bool) {
+fn check(p: &Process, others: &[u64], keeps: bool) {
     let memory = p.kernel.memory().expect("it has one");
     let mut owned: BTreeSet<u64> = others.iter().copied().collect();
-    for unit in p.units(0, 128) {
+    let own = |unit: &Superpage| !p.kernel.table().is_foreign(unit.first);
+    for unit in p.units(0, 128).into_iter().filter(own) {
         let first = p.kernel.frame_of(unit.first).expect("a backed page has a frame");
         assert_eq!(first.0 % unit.len(), 0, "{unit:?} is not aligned");
         for (page, frame) in unit.pages().zip(first.0..) {
@@ -277,7 +310,7 @@ fn check(p: &Process, others: &[u64], reserves: bool) {
         let (block, state) = memory.block_of(first).expect("it exists");
         assert!(state == BlockState::Movable && block.order >= u32::from(unit.order), "{unit:?}: {block:?}");
     }
-    assert!(reserves || memory.used_frames() == owned.len() as u64, "frames are lost");
+    assert!(keeps || memory.used_frames() == owned.len() as u64, "frames are lost");
     let (mut frames, mut free) = (0, 0);
     for (block, state) in memory.blocks() {
         frames += block.frames();
@@ -295,6 +328,8 @@ proptest! {
         frames in 4..80u64,
         others in 0..4u64,
         compact in any::<bool>(),
+        // Whether pages are shared with files and children, and whether files are read first.
+        (shares, cold) in any::<(bool, bool)>(),
         ops in prop::collection::vec(op(), 1..200),
     ) {
         let mut memory = Buddy::new(frames, 4);
@@ -306,6 +341,11 @@ proptest! {
             memory.pin(Frame(frame), 0);
         }
         let mut p = Process::new(policy(number)).with_memory(memory, compact);
+        if shares {
+            let files = FileRules { cold, around: 4, read_ahead: 8, read_cycles: 5 };
+            let fork = ForkRules { child_instructions: 5, ..ForkRules::default() };
+            p.kernel = p.kernel.with_sharing(Some(files), fork);
+        }
         for op in ops {
             match op {
                 Op::Map(first, pages, file) => p.map(first, pages, if file { File } else { Anonymous }),
@@ -313,12 +353,22 @@ proptest! {
                 Op::Protect(first, pages, write) => p.protect(first, pages, write),
                 Op::Discard(first, pages) => p.advise(first, pages, DONTNEED),
                 Op::Touch(page) => p.touch(page),
+                Op::Load(page) => p.load(page),
+                Op::Fork => p.kernel.forked(&p.space, &mut p.remaps),
                 Op::Walk(page) => p.kernel.walked(page),
-                Op::Wait(time) => p.wait(time),
+                Op::Wait(time) => {
+                    p.wait(time);
+                    p.kernel.reached(p.now);
+                }
             }
-            check(&p, others, matches!(number, 3 | 4));
+            check(&p, others, shares || matches!(number, 3 | 4));
         }
         p.kernel.gone(0..128, &p.space, &mut p.remaps);
+        // Children have ended.
+        p.kernel.reached(1 << 40);
+        if shares && cold {
+            return Ok(());
+        }
         let used = p.kernel.memory().map(Buddy::used_frames);
         prop_assert_eq!(used, Some(others.len() as u64), "all is given back");
     }

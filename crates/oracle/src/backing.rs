@@ -182,6 +182,20 @@ impl Memory {
         }
     }
 
+    /// The next of the units named from `names` on: the first that nothing walked to since it was passed over, else the
+    /// first.
+    pub fn cached_victim(&mut self, names: u64) -> Option<u64> {
+        let cached: Vec<Block> = self.clock.iter().copied().filter(|unit| unit.0 >= names).collect();
+        let found = cached.iter().find(|unit| !self.accessed.remove(unit));
+        found.or(cached.first()).map(|unit| unit.0)
+    }
+
+    /// A page's frame goes by a name that is never swapped out.
+    pub fn lend(&mut self, page: u64, name: u64) {
+        let frame = self.forget((page, 0));
+        self.frame.insert(name, frame);
+    }
+
     /// Checks that nobody else owns what backs pages, and that all else is free or was never this process's.
     pub fn check(&self, others: u64) {
         let owned: BTreeSet<u64> = self.frame.values().copied().collect();

@@ -13,6 +13,7 @@ mod memory;
 mod nested;
 pub mod promotion;
 mod replacement;
+pub mod sharing;
 mod stack;
 mod table;
 pub mod watching;

@@ -205,6 +205,9 @@ impl<O: WalkObserver> Pass<O> {
 
     /// Looks up the next of so many fetches that follow in the row.
     fn look_up_row(&mut self, batch: &Batch<'_>, page: u32, fetches: u64, block: BlockId, instruction: u32) {
+        // What is brought back for it, it finds itself.
+        self.store.running.fetches = fetches;
+        self.backed(FETCH, page, &[]);
         // Should its walk have the page remapped, only those after it are made at the new size.
         self.store.running.fetches = fetches - 1;
         let at = At::Instruction(instruction);

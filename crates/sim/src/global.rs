@@ -86,7 +86,7 @@ impl<O: WalkObserver> Pass<O> {
         let runs = self.store.asid;
         for user in bits(users) {
             self.enter(Asid::new(user as u32).expect("a bit each"));
-            self.add_page(vpn, &[]);
+            self.add_page(vpn, false, &[]);
         }
         self.enter(runs);
         self.retire(page);
@@ -103,7 +103,7 @@ impl<O: WalkObserver> Pass<O> {
             self.retire(page);
         }
         if !gone && self.share(vpn).is_none() {
-            self.add_page(vpn, &[]);
+            self.add_page(vpn, false, &[]);
         }
     }
 }

@@ -11,9 +11,9 @@
 
 use crate::attribution::{WalkObserver, add_references, add_tally};
 use crate::pass::Pass;
-use crate::store::{Unit, bits};
+use crate::store::{STORE, Unit, bits};
 use pagewalk_mm::{AddressSpace, Change, Fault, MappingId, PageSizePolicy, Remap, Vma};
-use pagewalk_trace::Ref;
+use pagewalk_trace::{Event, Ref};
 use pagewalk_units::{Kind, PAGE_BYTES, PageSize, Paging, VirtAddr};
 use std::ops::Range;
 use std::sync::Arc;
@@ -47,18 +47,18 @@ impl Follower {
 
 impl<O: WalkObserver> Pass<O> {
     /// First touch of a page: the policies decide.
-    pub(crate) fn fault(&mut self, vpn: u64, ahead: &[Ref]) -> u32 {
+    pub(crate) fn fault(&mut self, vpn: u64, stores: bool, ahead: &[Ref]) -> u32 {
         self.pages_touched += 1;
         if let Some(page) = self.share(vpn) {
             return page;
         }
-        let page = self.add_page(vpn, ahead);
+        let page = self.add_page(vpn, stores, ahead);
         self.counts_of(self.store.pages[page as usize].mapping).pages_touched += 1;
         page
     }
 
     /// A page of its own for the space that runs.
-    pub(crate) fn add_page(&mut self, vpn: u64, ahead: &[Ref]) -> u32 {
+    pub(crate) fn add_page(&mut self, vpn: u64, stores: bool, ahead: &[Ref]) -> u32 {
         let named = self.space.mapping_of(self.store.bytes_of(vpn));
         let mapping = self.kernel_huge_page_at(vpn).unwrap_or(named);
         let page = self.store.add_page(self.store.asid, vpn, mapping, self.instructions);
@@ -71,10 +71,10 @@ impl<O: WalkObserver> Pass<O> {
         let huge = self.store.paging.huge();
         for design in bits(self.kernels & self.active) {
             self.designs[design].os_reached(self.instructions);
-            let remaps = self.designs[design].os_touched(&self.space, vpn);
+            let remaps = self.designs[design].os_touched(&self.space, vpn, stores);
             self.remap(design, remaps, None, ahead);
             if self.designs[design].os_killed() {
-                self.kill(design, ahead);
+                self.kill(design, 1, ahead);
             }
         }
         let block = self.store.block_number(vpn);
@@ -91,9 +91,49 @@ impl<O: WalkObserver> Pass<O> {
         page
     }
 
-    /// The process ends in a design, at the first touch of a page: the design counts what came before that reference,
-    /// and instructions to the end of its block.
-    fn kill(&mut self, design: usize, ahead: &[Ref]) {
+    /// A store to a page that all designs know. Kernels are told of it where the page is protected.
+    pub(crate) fn stored(&mut self, page: u32) {
+        let vpn = self.store.pages[page as usize].vpn;
+        for design in bits(self.kernels & self.active) {
+            if self.designs[design].os_protects(vpn) {
+                self.designs[design].os_reached(self.instructions);
+                let remaps = self.designs[design].os_stored(&self.space, vpn);
+                self.remap(design, remaps, None, &[]);
+                if self.designs[design].os_killed() {
+                    self.kill(design, 0, &[]);
+                }
+            }
+        }
+    }
+
+    /// Says, before anything else, that the process began with a fork: kernels that share pages take what is mapped
+    /// when it starts for its parent's.
+    pub fn begin_as_child(&mut self) {
+        for os in self.designs.iter_mut().filter_map(|design| design.os.as_mut()) {
+            os.kernel.begin_as_child();
+        }
+    }
+
+    /// The program's first instruction is executed.
+    pub(crate) fn start(&mut self) {
+        self.space.start_running();
+        for os in self.designs.iter_mut().filter_map(|design| design.os.as_mut()) {
+            os.kernel.started(&self.space);
+        }
+    }
+
+    /// The process has forked.
+    pub(crate) fn forked(&mut self) {
+        for design in bits(self.kernels & self.active) {
+            self.designs[design].os_reached(self.instructions);
+            let remaps = self.designs[design].os_forked(&self.space);
+            self.remap(design, remaps, None, &[]);
+        }
+    }
+
+    /// The process ends in a design, at the first touch of a page or a store: the design counts what came before that
+    /// reference, and instructions to the end of its block. `new_pages`: pages that were counted as touched by it.
+    fn kill(&mut self, design: usize, new_pages: u64, ahead: &[Ref]) {
         self.disturbed = true;
         self.give_back(ahead, 0);
         self.settle();
@@ -103,7 +143,7 @@ impl<O: WalkObserver> Pass<O> {
         let mut counts = self.design_counts(design, None);
         counts.translations[0] -= fetches;
         counts.data_references -= (self.left + ahead.len()) as u64;
-        counts.pages_touched -= 1;
+        counts.pages_touched -= new_pages;
         self.killed.push((design, counts));
         self.active &= !self.designs[design].mask();
     }
@@ -136,8 +176,11 @@ impl<O: WalkObserver> Pass<O> {
             for design in bits(self.kernels & self.active & !self.store.held(page, class)) {
                 if self.designs[design].os_lacks(vpn) {
                     self.designs[design].os_reached(self.instructions);
-                    let remaps = self.designs[design].os_touched(&self.space, vpn);
+                    let remaps = self.designs[design].os_touched(&self.space, vpn, class == STORE);
                     self.remap(design, remaps, None, ahead);
+                    if self.designs[design].os_killed() {
+                        self.kill(design, 0, ahead);
+                    }
                 }
             }
         }
@@ -349,6 +392,20 @@ impl<O: WalkObserver> Pass<O> {
             self.retired.push(life);
         }
     }
+}
+
+/// The bytes that an event adds to the address space.
+pub(crate) fn added(event: &Event) -> Option<Range<u64>> {
+    let (start, end) = match event {
+        Event::Map(mapping) => (mapping.start.0, mapping.start.0.saturating_add(mapping.bytes)),
+        Event::Break { old_end, new_end } => (old_end.0, new_end.0),
+        Event::Remap { old_start, old_bytes, new_start, new_bytes } => {
+            let kept = if old_start == new_start { *old_bytes } else { 0 };
+            (new_start.0.saturating_add(kept), new_start.0.saturating_add(*new_bytes))
+        }
+        _ => return None,
+    };
+    (start < end).then_some(start..end)
 }
 
 /// Base pages of a block that hold some of `mapping`.

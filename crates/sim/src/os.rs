@@ -154,10 +154,31 @@ impl Design {
     }
 
     /// First touch of a page: what the kernel remaps then.
-    pub fn os_touched(&mut self, space: &AddressSpace, vpn: u64) -> Vec<Remap> {
+    pub fn os_touched(&mut self, space: &AddressSpace, vpn: u64, stores: bool) -> Vec<Remap> {
         let Some(os) = &mut self.os else { return Vec::new() };
         let mut remaps = std::mem::take(&mut os.remaps);
-        os.kernel.touched(vpn, space, &mut remaps);
+        os.kernel.touched(vpn, stores, space, &mut remaps);
+        remaps
+    }
+
+    /// Whether the next store to a page is a fault.
+    pub fn os_protects(&self, vpn: u64) -> bool {
+        self.os.as_ref().is_some_and(|os| os.kernel.table().is_protected(vpn))
+    }
+
+    /// A store to such a page: what the kernel remaps then.
+    pub fn os_stored(&mut self, space: &AddressSpace, vpn: u64) -> Vec<Remap> {
+        let Some(os) = &mut self.os else { return Vec::new() };
+        let mut remaps = std::mem::take(&mut os.remaps);
+        os.kernel.stored(vpn, space, &mut remaps);
+        remaps
+    }
+
+    /// The process has forked: what the kernel remaps then.
+    pub fn os_forked(&mut self, space: &AddressSpace) -> Vec<Remap> {
+        let Some(os) = &mut self.os else { return Vec::new() };
+        let mut remaps = std::mem::take(&mut os.remaps);
+        os.kernel.forked(space, &mut remaps);
         remaps
     }
 
@@ -210,9 +231,10 @@ impl Design {
         remaps
     }
 
-    /// Whether a page was touched and is swapped out.
+    /// Whether a page was touched and has been swapped out or dropped since. Something may map it again already, as one
+    /// of a file that lies near another.
     pub fn os_lacks(&self, vpn: u64) -> bool {
-        self.os.as_ref().is_some_and(|os| os.kernel.swaps() && os.kernel.table().mapped(vpn).is_none())
+        self.os.as_ref().is_some_and(|os| os.kernel.swaps() && !os.kernel.table().is_touched(vpn))
     }
 
     /// A walk is due for a reference to the page, and nothing is filled yet.

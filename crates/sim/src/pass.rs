@@ -7,10 +7,10 @@ use crate::design::{Design, DesignSpec, share_huge, splits_data};
 use crate::fetch::FetchTable;
 use crate::fit::KernelError;
 use crate::front::Told;
-use crate::kernel::{Follower, Untouched};
+use crate::kernel::{Follower, Untouched, added};
 use crate::siblings::alike;
 use crate::spaces::{Accounts, Parked};
-use crate::store::{FETCH, PageStore, bits, class_of};
+use crate::store::{FETCH, PageStore, STORE, bits, class_of};
 use pagewalk_mm::{AddressSpace, Change, Kernel, MappingId, PageSizePolicy, Scope};
 use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Ref, Span};
 use pagewalk_translate::Asid;
@@ -156,7 +156,9 @@ impl<O: WalkObserver> Pass<O> {
                 others: other.paging,
             });
         }
-        let split = specs.iter().any(|spec| splits_data(&spec.machine));
+        // Kernels that share pages are told of stores.
+        let shares = |spec: &DesignSpec| spec.kernel.as_ref().is_some_and(Kernel::shares);
+        let split = specs.iter().any(|spec| splits_data(&spec.machine) || shares(spec));
         let mut pass = Pass {
             space: AddressSpace::default(),
             parked: FxHashMap::default(),
@@ -314,7 +316,7 @@ impl<O: WalkObserver> Pass<O> {
             return;
         }
         if self.fetches.heads.is_empty() {
-            self.space.start_running();
+            self.start();
         }
         self.fetches.learn(batch.blocks.since(self.fetches.heads.len()));
         let first = batch.spans[spans.start].first as usize;
@@ -360,8 +362,11 @@ impl<O: WalkObserver> Pass<O> {
         }
         let page = match self.store.find(vpn) {
             Some(page) => self.backed(class, page, place.ahead),
-            None => self.fault(vpn, place.ahead),
+            None => self.fault(vpn, class == STORE, place.ahead),
         };
+        if class == STORE && self.kernels != 0 {
+            self.stored(page);
+        }
         let done = if crosses { self.note_crossing(class, vpn, page) } else { 0 };
         // What misses may be mapped otherwise afterwards: the first of them counts for what it found.
         self.store.credit(page, class, 1);
@@ -458,20 +463,6 @@ impl<O: WalkObserver> Pass<O> {
     }
 }
 
-/// The bytes that an event adds to the address space.
-fn added(event: &Event) -> Option<std::ops::Range<u64>> {
-    let (start, end) = match event {
-        Event::Map(mapping) => (mapping.start.0, mapping.start.0.saturating_add(mapping.bytes)),
-        Event::Break { old_end, new_end } => (old_end.0, new_end.0),
-        Event::Remap { old_start, old_bytes, new_start, new_bytes } => {
-            let kept = if old_start == new_start { *old_bytes } else { 0 };
-            (new_start.0.saturating_add(kept), new_start.0.saturating_add(*new_bytes))
-        }
-        _ => return None,
-    };
-    (start < end).then_some(start..end)
-}
-
 impl<O: WalkObserver> Analysis for Pass<O> {
     fn on_batch(&mut self, batch: &Batch<'_>) {
         if self.cores.all.len() > 1 {
@@ -488,6 +479,9 @@ impl<O: WalkObserver> Analysis for Pass<O> {
             self.apply(change);
         }
         self.changes = changes;
+        if let (Event::Fork { .. }, true) = (event, self.kernels != 0) {
+            self.forked();
+        }
         if let (Event::Advise { start, bytes, advice }, true) = (event, self.kernels != 0) {
             self.advise(*start, *bytes, *advice);
         }

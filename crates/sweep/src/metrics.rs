@@ -70,6 +70,12 @@ fn of_kernel(kernel: &KernelTotals, mut count: impl FnMut(String, u64) -> Option
         ("trimmed_bytes", counts.trimmed_bytes),
         ("backed_bytes_peak", counts.backed_bytes_peak),
         ("untouched_bytes_peak", counts.untouched_bytes_peak),
+        ("foreign_bytes_peak", counts.foreign_bytes_peak),
+        ("file_faults", counts.file_faults),
+        ("file_reads", counts.file_reads),
+        ("copies_on_write", counts.copies_on_write),
+        ("reused", counts.reused),
+        ("write_notices", counts.write_notices),
     ];
     for (name, value) in events {
         count(format!("kernel.{name}"), value);

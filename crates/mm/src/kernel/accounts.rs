@@ -5,11 +5,11 @@ use std::fmt;
 /// What a cycle was spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Account {
-    /// Page faults at first touches.
+    /// Page faults at first touches, and at stores to what is shared.
     Fault,
     /// Clearing memory that is newly backed.
     Zero,
-    /// Copying pages to where a superpage is built.
+    /// Copying pages to where a superpage is built, or when what is shared is stored to.
     Copy,
     /// Changing page tables where pages stay in their frames.
     Map,
@@ -23,11 +23,13 @@ pub enum Account {
     Compaction,
     /// Writing pages to swap and reading them back.
     Swap,
+    /// Reading pages of files.
+    File,
 }
 
 impl Account {
     /// All of them.
-    pub const ALL: [Account; 9] = [
+    pub const ALL: [Account; 10] = [
         Account::Fault,
         Account::Zero,
         Account::Copy,
@@ -37,6 +39,7 @@ impl Account {
         Account::Flush,
         Account::Compaction,
         Account::Swap,
+        Account::File,
     ];
 
     /// Its name in results.
@@ -51,6 +54,7 @@ impl Account {
             Account::Flush => "flush",
             Account::Compaction => "compaction",
             Account::Swap => "swap",
+            Account::File => "file",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Frames for pages: at faults, for promotions, and what gives way when there are none.
 
-use super::memory::{Killed, Physical, WhenFull};
+use super::memory::{CACHED, Killed, LENT, Physical, WhenFull};
 use super::{Account, Kernel, MemoryTotals, Remap};
 use crate::frames::{Buddy, Frame};
 use crate::promotion::{AtMap, Reserve};
@@ -36,8 +36,8 @@ impl Kernel {
         Some(Frame(first.0 + (page - unit.first)))
     }
 
-    /// Whether [`Kernel::walked`] is to be called, and [`Kernel::touched`] whenever something misses a TLB that nothing
-    /// backs any more: pages may be swapped out.
+    /// Whether [`Kernel::walked`] is to be called, and [`Kernel::touched`] whenever something misses a TLB that is
+    /// not touched any more: pages may be swapped out.
     pub fn swaps(&self) -> bool {
         self.memory.is_some()
     }
@@ -45,7 +45,8 @@ impl Kernel {
     /// A walk to a page, which sets its accessed bit.
     pub fn walked(&mut self, page: u64) {
         if let (Some(memory), Some(unit)) = (&mut self.memory, self.table.mapped(page)) {
-            memory.walked(unit.first);
+            let cached = self.sharing.as_ref().and_then(|sharing| sharing.cache.mapped(page));
+            memory.walked(cached.unwrap_or(unit.first));
         }
     }
 
@@ -60,6 +61,9 @@ impl Kernel {
 
     /// Pages were added to an area of memory, and `space` knows it already.
     pub fn mapped(&mut self, pages: Range<u64>, space: &AddressSpace, remaps: &mut Vec<Remap>) {
+        if self.is_inheriting() {
+            return;
+        }
         let area = self.area(Superpage::around(pages.start, 0), space);
         let (Some(area), Some(memory), false) = (area, &mut self.memory, pages.is_empty()) else { return };
         self.policy.sees(memory.buddy());
@@ -109,8 +113,10 @@ impl Kernel {
 
     /// A frame for a base page: in its place in a reservation, or any. If none is free, reservations are broken, and
     /// units swapped out, or the process killed.
-    fn find_frame(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
-        if let Some(Reserve { order, .. }) = self.policy.reserves() {
+    ///
+    /// `page`: or the name of a page of the page cache.
+    pub(super) fn find_frame(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
+        if let Some(Reserve { order, .. }) = self.policy.reserves().filter(|_| page < CACHED) {
             let region = Superpage::around(page, order);
             self.reserve(region, space);
             if self.memory.as_mut().is_some_and(|memory| memory.populate(page, region)) {
@@ -126,6 +132,10 @@ impl Kernel {
                     self.policy.refused(region);
                 }
                 None if memory.rules.when_full == WhenFull::Oom => {
+                    if let Some(name) = memory.cached_victim() {
+                        self.drop_cached(name, remaps);
+                        continue;
+                    }
                     self.killed = Some(Killed { instructions: self.now, bytes: self.base.bytes() });
                     return;
                 }
@@ -152,6 +162,9 @@ impl Kernel {
     fn evict(&mut self, remaps: &mut Vec<Remap>) {
         let memory = self.memory.as_mut().expect("only a memory is full");
         let first = memory.victim().expect("a frame was free at the start");
+        if first >= CACHED {
+            return self.drop_cached(first, remaps);
+        }
         let unit = self.table.mapped(first).expect("units are backed");
         remaps.push(Remap::Evicted(unit));
         if unit.order > 0 {
@@ -172,6 +185,19 @@ impl Kernel {
         self.accounts.charge(Account::Flush, self.costs.flush);
     }
 
+    /// Drops a page of the page cache, wherever it is mapped.
+    fn drop_cached(&mut self, name: u64, remaps: &mut Vec<Remap>) {
+        let Some(sharing) = &mut self.sharing else { return };
+        for page in sharing.cache.remove(name) {
+            remaps.push(Remap::Evicted(Superpage::around(page, 0)));
+            if self.table.unmap(page) {
+                self.policy.gone(page);
+            }
+            self.accounts.charge(Account::Flush, self.costs.flush);
+        }
+        self.release(Superpage::around(name, 0));
+    }
+
     /// The frames of a unit are free.
     pub(super) fn release(&mut self, unit: Superpage) {
         let rule = self.policy.reserves();
@@ -182,7 +208,8 @@ impl Kernel {
 
     /// A superpage was taken apart: its frames are those of the parts.
     pub(super) fn split(&mut self, unit: Superpage, parts: &[Superpage]) {
-        if let Some(memory) = &mut self.memory {
+        let is_own = !self.table.is_foreign(unit.first);
+        if let Some(memory) = self.memory.as_mut().filter(|_| is_own) {
             memory.split(unit, parts);
         }
     }
@@ -224,6 +251,15 @@ impl Kernel {
         self.counts.compactions += 1;
         self.counts.frames_moved += frames;
         self.accounts.charge(Account::Compaction, memory.rules.migration_cycles.saturating_mul(frames));
+        let cache = self.sharing.as_ref().map(|sharing| &sharing.cache);
+        let mapped = |unit: Superpage| match (unit.first, cache) {
+            (LENT.., _) => Vec::new(),
+            (CACHED.., Some(cache)) => {
+                cache.users(unit.first).iter().map(|&page| Superpage::around(page, 0)).collect()
+            }
+            _ => vec![unit],
+        };
+        let moved: Vec<Superpage> = moved.into_iter().flat_map(mapped).collect();
         let flushes = self.costs.flush.saturating_mul(moved.len() as u64);
         self.accounts.charge(Account::Flush, flushes);
         // What becomes part of the block is dropped when that is built.

@@ -36,7 +36,8 @@ impl MemoryTotals {
 /// What the kernel did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelCounts {
-    /// Page faults: first touches of pages that nothing backed, and touches of pages that were swapped out.
+    /// Page faults: first touches of pages that nothing mapped, touches of pages that were swapped out, and stores to
+    /// pages that may be shared.
     pub faults: u64,
     /// Faults that took a smaller page than they could have had, as there was no block of frames for it.
     pub faults_fallen_back: u64,
@@ -80,4 +81,16 @@ pub struct KernelCounts {
     pub swap_outs: u64,
     /// Base pages read back.
     pub swap_ins: u64,
+    /// Base pages copied at the first store to them, as they were the page cache's, the parent's, or also a child's.
+    pub copies_on_write: u64,
+    /// Pages that no child shared any more at the first store after a fork.
+    pub reused: u64,
+    /// First stores to pages of shared mappings of files that a load had mapped.
+    pub write_notices: u64,
+    /// Faults that mapped pages of files.
+    pub file_faults: u64,
+    /// Reads of files, for faults on pages that were not in memory.
+    pub file_reads: u64,
+    /// Most bytes that were mapped at one time in frames of the page cache or of the parent.
+    pub foreign_bytes_peak: u64,
 }

@@ -58,6 +58,11 @@ impl MemoryRules {
     pub const SWAP_CYCLES: u64 = 300_000;
 }
 
+/// Pages of the page cache own frames under names from here on, beyond all addresses.
+pub(super) const CACHED: u64 = 1 << 62;
+/// Pages that a child has kept while this process has got copies: the same.
+pub(super) const LENT: u64 = 1 << 63;
+
 #[derive(Clone, Copy, Debug)]
 struct Owned {
     frame: Frame,
@@ -83,6 +88,8 @@ pub(super) struct Physical {
     clock: VecDeque<(u64, u64)>,
     next: u64,
     swapped: BTreeSet<u64>,
+    /// Pages lent so far.
+    lent: u64,
 }
 
 impl Physical {
@@ -97,7 +104,43 @@ impl Physical {
             clock: VecDeque::new(),
             next: 0,
             swapped: BTreeSet::new(),
+            lent: 0,
         }
+    }
+
+    /// The frame of a base page is a child's from now on. Returns the name that it goes by.
+    pub fn lend(&mut self, page: u64, reserved_order: Option<u8>) -> Option<u64> {
+        let Owned { frame, .. } = *self.owned.get(&page)?;
+        if !self.owners.contains_key(&frame) {
+            let region = Superpage::around(page, reserved_order.expect("a page of a reservation"));
+            let broken = self.reservations.break_up(&mut self.buddy, region).expect("it is of one");
+            self.futile = None;
+            self.leave(&broken);
+        }
+        let owned = self.owned.remove(&page)?;
+        let name = LENT + self.lent;
+        self.lent += 1;
+        // Not in the clock: nobody but the child can give it up.
+        self.owned.insert(name, owned);
+        self.owners.insert(frame, Superpage::around(name, 0));
+        Some(name)
+    }
+
+    /// First page of the unit of the page cache that goes next, if there is one: what can be dropped where nothing can
+    /// be swapped.
+    pub fn cached_victim(&mut self) -> Option<u64> {
+        for spares_used in [true, false] {
+            for at in 0..self.clock.len() {
+                let (first, since) = self.clock[at];
+                let owned = self.owned.get_mut(&first).filter(|owned| owned.since == since);
+                let Some(owned) = owned.filter(|_| first & CACHED != 0) else { continue };
+                if !(std::mem::take(&mut owned.accessed) && spares_used) {
+                    self.clock.remove(at);
+                    return Some(first);
+                }
+            }
+        }
+        None
     }
 
     pub fn buddy(&self) -> &Buddy {

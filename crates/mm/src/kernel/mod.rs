@@ -8,18 +8,23 @@
 mod accounts;
 mod backing;
 mod counts;
+mod files;
 mod memory;
+mod sharing;
 mod table;
 pub(crate) mod tree;
 mod usage;
 
 pub use accounts::{Account, Accounts, KernelCosts};
 pub use counts::{KernelCounts, MemoryTotals};
+pub use files::FileRules;
 pub use memory::{Killed, MemoryRules, WhenFull};
+pub use sharing::ForkRules;
 pub use table::PageTable;
 pub use usage::MemorySample;
 
 use memory::Physical;
+use sharing::Sharing;
 use usage::Usage;
 
 use crate::promotion::{LastUse, Miss, Policy, Request, View};
@@ -60,6 +65,8 @@ pub struct Kernel {
     /// Instructions executed, as far as it was told.
     now: u64,
     killed: Option<Killed>,
+    /// Pages that are not the process's alone, if some may be.
+    sharing: Option<Box<Sharing>>,
 }
 
 impl Kernel {
@@ -79,6 +86,7 @@ impl Kernel {
             wishes: Vec::new(),
             now: 0,
             killed: None,
+            sharing: None,
         }
     }
 
@@ -128,10 +136,17 @@ impl Kernel {
         self.policy.watch(entries);
     }
 
-    /// First touch of a base page since the program has it, or since it was swapped out.
-    pub fn touched(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
-        if self.table.mapped(page).is_none() {
+    /// First touch of a base page since the program has it, or since it was swapped out. `stores`: by a store, which
+    /// only kernels that [share](Kernel::shares) pages tell apart.
+    pub fn touched(&mut self, page: u64, stores: bool, space: &AddressSpace, remaps: &mut Vec<Remap>) {
+        if self.table.mapped(page).is_none()
+            && !self.inherit(page, space, remaps)
+            && !self.file_fault(page, stores, space, remaps)
+        {
             self.fault(page, space, remaps);
+        }
+        if stores && self.killed.is_none() {
+            self.stored(page, space, remaps);
         }
         if self.killed.is_some() {
             return;
@@ -156,7 +171,11 @@ impl Kernel {
         let orders = self.policy.fault_orders(page, area) | 1;
         let is_possible = |block: &Superpage| {
             let inside = self.policy.ignores_areas() || area.is_some_and(|area| self.covers(area, *block));
-            let is_free = || self.table.backed_in(*block) == 0 && !self.is_partly_swapped(*block);
+            let is_free = || {
+                self.table.backed_in(*block) == 0
+                    && !self.is_partly_swapped(*block)
+                    && self.is_not_inherited(*block)
+            };
             block.order == 0 || inside && is_free()
         };
         let orders = (0..ORDERS as u8).rev().filter(|order| orders >> order & 1 == 1);
@@ -231,8 +250,14 @@ impl Kernel {
                 if self.table.unmap(page) {
                     self.policy.gone(page);
                 }
+                if let Some(sharing) = &mut self.sharing {
+                    sharing.cache.unmap(page);
+                }
             }
             self.release(unit);
+        }
+        if let Some(sharing) = &mut self.sharing {
+            sharing.disinherit(&pages);
         }
         if let Some(memory) = &mut self.memory {
             memory.forget_swapped(pages.clone());
@@ -261,7 +286,7 @@ impl Kernel {
             let keeps = self.policy.part_orders() | 1;
             let part = parts.filter(|part| keeps >> part.order & 1 == 1 && part.first == at).find(one_side);
             let part = part.expect("a base page lies on one side");
-            self.table.map(part);
+            self.table.resize(part);
             remaps.extend((part.order > 0).then_some(Remap::Mapped(part)));
             of_it.push(part);
             at = part.pages().end;
@@ -325,7 +350,8 @@ impl Kernel {
 
     /// Takes a superpage apart and gives back what was never touched.
     fn trim(&mut self, unit: Superpage, remaps: &mut Vec<Remap>) {
-        if unit.order == 0 || self.table.mapped(unit.first) != Some(unit) {
+        let is_one = unit.order > 0 && self.table.mapped(unit.first) == Some(unit);
+        if !is_one || self.table.is_foreign(unit.first) {
             return;
         }
         self.policy.demoted(unit);
@@ -336,7 +362,7 @@ impl Kernel {
         self.split(unit, &pages);
         for page in unit.pages() {
             if self.table.is_touched(page) {
-                self.table.map(Superpage::around(page, 0));
+                self.table.resize(Superpage::around(page, 0));
             } else {
                 self.table.unmap(page);
                 self.release(Superpage::around(page, 0));
@@ -355,11 +381,20 @@ impl Kernel {
             self.counts.refused_area += 1;
             return;
         }
+        self.take_over_all(block);
         let in_place = self.policy.in_place(block);
+        if in_place && self.table.foreign_in(block) > 0 {
+            self.counts.refused_memory += 1;
+            self.policy.refused(block);
+            return;
+        }
         if !self.find_block(block, in_place, remaps) {
             return;
         }
         let new = self.table.map(block);
+        if let Some(sharing) = &mut self.sharing {
+            block.pages().for_each(|page| sharing.cache.unmap(page));
+        }
         if in_place {
             self.counts.promotions_in_place += 1;
             self.accounts.charge(Account::Map, self.costs.map);
@@ -395,14 +430,17 @@ impl Kernel {
         let bytes = |pages: u64| pages << self.base.shift();
         let (backed, touched) = (self.table.backed(), self.table.touched());
         self.counts.backed_bytes_peak = self.counts.backed_bytes_peak.max(bytes(backed));
+        let foreign = bytes(self.table.foreign());
+        self.counts.foreign_bytes_peak = self.counts.foreign_bytes_peak.max(foreign);
         self.counts.untouched_bytes_peak = self.counts.untouched_bytes_peak.max(bytes(backed - touched));
     }
 
     /// So many instructions have been executed: to be called before anything else that happens then, for samples of
     /// memory over time.
     pub fn reached(&mut self, now: u64) {
-        let bytes = |pages: u64| pages << self.base.shift();
         self.now = now;
+        self.children_end();
+        let bytes = |pages: u64| pages << self.base.shift();
         self.usage.note(now, bytes(self.table.backed()), bytes(self.table.touched()));
     }
 

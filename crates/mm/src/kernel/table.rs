@@ -7,9 +7,13 @@ use std::ops::Range;
 /// log2 of the base pages of a region: pages whose entries lie together.
 const REGION: u8 = 11;
 
-const ORDER: u8 = 0x1f;
+const ORDER: u8 = 0x0f;
+/// It lies in frames that are not the process's own: of the page cache, or of the parent.
+const FOREIGN: u8 = 0x10;
 const BACKED: u8 = 0x20;
 const TOUCHED: u8 = 0x40;
+/// The next store to it is a fault.
+const PROTECTED: u8 = 0x80;
 
 /// Which superpage, or base page, maps each page.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +22,7 @@ pub struct PageTable {
     entries: Vec<[u8; 1 << REGION]>,
     backed: u64,
     touched: u64,
+    foreign: u64,
 }
 
 impl PageTable {
@@ -46,7 +51,27 @@ impl PageTable {
         self.entry(page) & TOUCHED != 0
     }
 
-    /// Pages of a block that are backed.
+    /// Whether the next store to it is a fault, as its frame may be someone else's too.
+    pub fn is_protected(&self, page: u64) -> bool {
+        self.entry(page) & PROTECTED != 0
+    }
+
+    /// Whether it lies in a frame that is not the process's own: of the page cache, or of the parent.
+    pub fn is_foreign(&self, page: u64) -> bool {
+        self.entry(page) & FOREIGN != 0
+    }
+
+    /// Pages of a block in frames that are not the process's own.
+    pub fn foreign_in(&self, block: Superpage) -> u64 {
+        self.count(block, FOREIGN)
+    }
+
+    /// Pages of a block to which the next store is a fault.
+    pub fn protected_in(&self, block: Superpage) -> u64 {
+        self.count(block, PROTECTED)
+    }
+
+    /// Pages of a block that are backed, by whosever frames.
     pub fn backed_in(&self, block: Superpage) -> u64 {
         self.count(block, BACKED)
     }
@@ -74,7 +99,7 @@ impl PageTable {
         count
     }
 
-    /// Base pages backed.
+    /// Base pages backed by frames of the process's own.
     pub fn backed(&self) -> u64 {
         self.backed
     }
@@ -82,6 +107,25 @@ impl PageTable {
     /// Base pages touched, of those.
     pub fn touched(&self) -> u64 {
         self.touched
+    }
+
+    /// Base pages mapped that lie in others' frames.
+    pub fn foreign(&self) -> u64 {
+        self.foreign
+    }
+
+    /// All superpages and backed base pages, by ascending address.
+    pub fn units(&self) -> Vec<Superpage> {
+        let mut regions: Vec<u64> = self.regions.keys().copied().collect();
+        regions.sort_unstable();
+        let mut units = Vec::new();
+        for region in regions {
+            let pages = region << REGION..(region + 1) << REGION;
+            // One that reaches in from the region before is there already.
+            let reached = units.last().map_or(0, |unit: &Superpage| unit.pages().end);
+            units.extend(self.units_in(pages.start.max(reached)..pages.end));
+        }
+        units
     }
 
     /// The distinct superpages and backed base pages of a range, by ascending address. Those that reach out of the
@@ -105,22 +149,52 @@ impl PageTable {
         units
     }
 
-    /// Backs all of a block by one page of its size. Returns the base pages that nothing backed before.
+    /// Backs all of a block by one page of its size, in frames of the process's own. Returns the base pages that
+    /// nothing backed before.
     pub(crate) fn map(&mut self, block: Superpage) -> u64 {
-        let mut new = 0;
+        let (mut new, mut taken, mut touched) = (0, 0, 0);
         for page in block.pages() {
             let entry = self.entry_mut(page);
             new += u64::from(*entry & BACKED == 0);
+            if *entry & FOREIGN != 0 {
+                taken += 1;
+                touched += u64::from(*entry & TOUCHED != 0);
+            }
             *entry = *entry & TOUCHED | BACKED | block.order;
         }
-        self.backed += new;
+        self.backed += new + taken;
+        self.touched += touched;
+        self.foreign -= taken;
         new
+    }
+
+    /// Maps a block of which nothing is mapped by one page of its size, in frames of others.
+    pub(crate) fn map_foreign(&mut self, block: Superpage, protected: bool) {
+        let protected = if protected { PROTECTED } else { 0 };
+        block.pages().for_each(|page| *self.entry_mut(page) = BACKED | FOREIGN | protected | block.order);
+        self.foreign += block.len();
+    }
+
+    /// Maps a block by one page of its size, where larger ones did. Whose its frames are stays as it is.
+    pub(crate) fn resize(&mut self, block: Superpage) {
+        for page in block.pages() {
+            let entry = self.entry_mut(page);
+            *entry = *entry & !ORDER | block.order;
+        }
+    }
+
+    /// Has the next store to a block be a fault, or no longer.
+    pub(crate) fn protect(&mut self, block: Superpage, protected: bool) {
+        for page in block.pages() {
+            let entry = self.entry_mut(page);
+            *entry = if protected { *entry | PROTECTED } else { *entry & !PROTECTED };
+        }
     }
 
     /// Notes that the program has touched a backed page.
     pub(crate) fn touch(&mut self, page: u64) {
         let entry = self.entry_mut(page);
-        let new = *entry & TOUCHED == 0;
+        let new = *entry & (TOUCHED | FOREIGN) == 0;
         *entry |= TOUCHED;
         self.touched += u64::from(new);
     }
@@ -128,8 +202,10 @@ impl PageTable {
     /// Takes a page's backing away; says whether it had been touched.
     pub(crate) fn unmap(&mut self, page: u64) -> bool {
         let entry = std::mem::take(self.entry_mut(page));
-        self.backed -= u64::from(entry & BACKED != 0);
-        self.touched -= u64::from(entry & TOUCHED != 0);
+        let is_own = entry & FOREIGN == 0;
+        self.backed -= u64::from(is_own && entry & BACKED != 0);
+        self.touched -= u64::from(is_own && entry & TOUCHED != 0);
+        self.foreign -= u64::from(!is_own);
         entry & TOUCHED != 0
     }
 }

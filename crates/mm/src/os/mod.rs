@@ -4,6 +4,7 @@ mod keys;
 mod memory;
 mod offline;
 mod policies;
+mod sharing;
 
 use crate::promotion::OfflineSettings;
 use crate::{Kernel, KernelCosts};
@@ -156,12 +157,15 @@ impl OsSpec {
         let policy = (entry.make)(&mut keys)?;
         let costs = costs(&mut keys, entry)?;
         let memory = memory::memory(&mut keys)?;
+        let mut kernel = Kernel::new(paging.base(), policy, costs);
+        if let Some(around) = entry.around {
+            kernel = sharing::sharing(&mut keys, around, kernel)?;
+        }
         keys.finish()?;
-        if policy.backs_areas() && memory.is_none() {
+        if kernel.policy().backs_areas() && memory.is_none() {
             let why = format!("os.memory: `{name}` backs areas when they are mapped: give memory.size");
             return Err(OsError::Memory(why));
         }
-        let kernel = Kernel::new(paging.base(), policy, costs);
         Ok(match memory {
             Some((memory, rules)) => kernel.with_memory(memory, rules),
             None => kernel,
@@ -273,6 +277,28 @@ mod tests {
             os.kernel(Paging::FOUR_KIB, u32::MAX).unwrap().memory().unwrap().free_frames(),
             1 + 4 + 12
         );
+    }
+
+    #[test]
+    fn pages_are_shared_under_kernels_of_today() {
+        let shares = |text: &str| {
+            OsSpec::from_text(text).unwrap().kernel(Paging::FOUR_KIB, u32::MAX).unwrap().shares()
+        };
+        let all = "files.cache=cold,files.around=16K,files.read_ahead=1M,files.read_cycles=9,\
+                   fork.inherited=none,fork.protects=false,fork.child_instructions=7";
+        assert!(shares("linux") && shares(&format!("hawkeye:{all}")) && shares("linux:fork=false"));
+        assert!(!shares("asap") && !shares("linux:files=false,fork=false"));
+        assert!(refusal("asap:files.cache=cold").starts_with("unknown key `os.files`: known are policy"));
+        assert_eq!(refusal("linux:files.cache=hot"), "os.files.cache is \"hot\": expected one of warm, cold");
+        assert_eq!(
+            refusal("linux:fork.inherited=some"),
+            "os.fork.inherited is \"some\": expected one of all, none"
+        );
+        assert!(
+            refusal("linux:files.around=3K").starts_with("os.files.around is \"3K\": expected a page size")
+        );
+        assert!(refusal("linux:files.read_cycles=3").starts_with("os.files: read_cycles with a warm cache"));
+        assert!(refusal("linux:files.arround=4K").contains("known are cache, around, read_ahead"));
     }
 
     #[test]

@@ -18,27 +18,37 @@ pub(super) struct Entry {
     pub title: &'static str,
     pub costs: KernelCosts,
     pub make: fn(&mut Keys) -> Made,
+    /// Where pages of files and of parents are not the process's own: usual bytes around a load of a file's page that
+    /// are mapped with it.
+    pub around: Option<&'static str>,
 }
 
-const ROMER: KernelCosts = KernelCosts::ROMER;
-const TODAY: KernelCosts = KernelCosts::TODAY;
+/// A policy of Romer's: all pages are the process's own.
+const fn romer(name: &'static str, title: &'static str, make: fn(&mut Keys) -> Made) -> Entry {
+    Entry { name, title, costs: KernelCosts::ROMER, make, around: None }
+}
+
+/// One of today's.
+const fn today(
+    name: &'static str,
+    title: &'static str,
+    make: fn(&mut Keys) -> Made,
+    around: &'static str,
+) -> Entry {
+    Entry { name, title, costs: KernelCosts::TODAY, make, around: Some(around) }
+}
 
 pub(super) const POLICIES: &[Entry] = &[
-    Entry { name: "fixed", title: "pages of one size (Romer 1998)", costs: ROMER, make: fixed },
-    Entry { name: "asap", title: "as soon as all parts are in use (Romer 1998)", costs: ROMER, make: asap },
-    Entry { name: "asap-4-64", title: "at half populated (Romer 1998)", costs: ROMER, make: asap_4_64 },
-    Entry {
-        name: "approx-online",
-        title: "prefetch charges (Romer 1998)",
-        costs: ROMER,
-        make: approx_online,
-    },
-    Entry { name: "online", title: "prefetch and capacity charges (Romer 1998)", costs: ROMER, make: online },
-    Entry { name: "linux", title: "THP at faults, khugepaged, mTHP", costs: TODAY, make: linux },
-    Entry { name: "freebsd", title: "reservations (Navarro et al. 2002)", costs: TODAY, make: freebsd },
-    Entry { name: "ingens", title: "by utilisation (Kwon et al. 2016)", costs: TODAY, make: ingens },
-    Entry { name: "eager", title: "areas when they are mapped (Karakostas 2016)", costs: TODAY, make: eager },
-    Entry { name: "hawkeye", title: "by access coverage (Panwar et al. 2019)", costs: TODAY, make: hawkeye },
+    romer("fixed", "pages of one size (Romer 1998)", fixed),
+    romer("asap", "as soon as all parts are in use (Romer 1998)", asap),
+    romer("asap-4-64", "at half populated (Romer 1998)", asap_4_64),
+    romer("approx-online", "prefetch charges (Romer 1998)", approx_online),
+    romer("online", "prefetch and capacity charges (Romer 1998)", online),
+    today("linux", "THP at faults, khugepaged, mTHP", linux, "64K"),
+    today("freebsd", "reservations (Navarro et al. 2002)", freebsd, "4K"),
+    today("ingens", "by utilisation (Kwon et al. 2016)", ingens, "64K"),
+    today("eager", "areas when they are mapped (Karakostas 2016)", eager, "64K"),
+    today("hawkeye", "by access coverage (Panwar et al. 2019)", hawkeye, "64K"),
 ];
 
 fn fixed(keys: &mut Keys) -> Made {
@@ -134,6 +144,11 @@ fn linux(keys: &mut Keys) -> Made {
                     0..=u64::MAX,
                 )?,
                 max_ptes_none: of.count("max_ptes_none", usual.max_ptes_none, 0..=usual.max_ptes_none)?,
+                max_ptes_shared: of.count(
+                    "max_ptes_shared",
+                    usual.max_ptes_shared,
+                    0..=usual.max_ptes_none + 1,
+                )?,
                 instructions_per_millisecond: clock(&mut of, usual.instructions_per_millisecond)?,
                 cycles_per_page: of.count("cycles_per_page", usual.cycles_per_page, 0..=u64::MAX)?,
             };
@@ -197,6 +212,9 @@ fn hawkeye(keys: &mut Keys) -> Made {
         )?,
         instructions_per_millisecond: clock(keys, usual.instructions_per_millisecond)?,
         cycles_per_page: keys.count("cycles_per_page", usual.cycles_per_page, 0..=u64::MAX)?,
+        high_watermark: keys.count("high_watermark", usual.high_watermark, 1..=100)?,
+        low_watermark: keys.count("low_watermark", usual.low_watermark, 1..=100)?,
+        wasted_pages: keys.count("wasted_pages", usual.wasted_pages, 1..=1 << usual.order)?,
         ..usual
     };
     Ok(Box::new(HawkEye::new(settings).map_err(|error| OsError::Policy(error.to_string()))?))

@@ -14,6 +14,7 @@
 use super::khugepaged::is_collapsible;
 use super::setting::{SettingError, Settings};
 use super::{Policy, Request, View, is_anonymous};
+use crate::frames::Buddy;
 use crate::{HugeAdvice, Superpage, Vma};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -40,7 +41,8 @@ pub struct HawkEyeSettings {
     pub promote_sleep_millisecs: u64,
     /// Huge pages made in one run: 8, khugepaged's, as in the authors' kernel.
     pub promotions: usize,
-    /// Bytes that the process may back, for the watermarks; `None` for no limit.
+    /// Bytes that the process may back, for the watermarks. `None`: those of the physical memory, where the kernel has
+    /// one, of which others' frames are used too; otherwise there is no limit.
     pub memory: Option<u64>,
     /// Percent of it above which wasted memory is taken back: 85.
     pub high_watermark: u64,
@@ -109,6 +111,8 @@ pub struct HawkEye {
     buckets: Vec<VecDeque<u64>>,
     /// Whether memory is being taken back.
     recovers: bool,
+    /// Frames of the physical memory that are used, and all of them.
+    physical: Option<[u64; 2]>,
 }
 
 impl HawkEye {
@@ -123,6 +127,7 @@ impl HawkEye {
             coverage: FxHashMap::default(),
             buckets: vec![VecDeque::new(); settings.buckets],
             recovers: false,
+            physical: None,
         })
     }
 
@@ -198,8 +203,12 @@ impl HawkEye {
 
     /// Takes wasted memory back, if too much is backed, by ascending address. Says whether it is at that.
     fn recover(&mut self, view: &View<'_>, requests: &mut Vec<Request>, cycles: &mut u64) -> bool {
-        let Some(memory) = self.settings.memory else { return false };
-        let mut backed = view.table.backed() << view.base.shift();
+        let bytes = |pages: u64| pages << view.base.shift();
+        let (mut backed, memory) = match (self.settings.memory, self.physical) {
+            (Some(memory), _) => (bytes(view.table.backed()), memory),
+            (None, Some([used, frames])) => (bytes(used), bytes(frames)),
+            (None, None) => return false,
+        };
         let above =
             |backed: u64, percent: u64| u128::from(backed) * 100 > u128::from(memory) * u128::from(percent);
         let watermark =
@@ -210,7 +219,9 @@ impl HawkEye {
         }
         let pages = |area: &Vma| area.start >> view.base.shift()..area.end.div_ceil(view.base.bytes());
         let units = view.space.areas().flat_map(|area| view.table.units_in(pages(area)));
-        for unit in units.filter(|unit| unit.order == self.settings.order) {
+        let is_huge =
+            |unit: &Superpage| unit.order == self.settings.order && !view.table.is_foreign(unit.first);
+        for unit in units.filter(is_huge) {
             if !above(backed, self.settings.low_watermark) {
                 break;
             }
@@ -218,7 +229,7 @@ impl HawkEye {
             let wasted = unit.len() - view.table.touched_in(unit);
             if wasted >= self.settings.wasted_pages {
                 requests.push(Request::Trim(unit));
-                backed -= wasted << view.base.shift();
+                backed -= bytes(wasted);
             }
         }
         true
@@ -245,6 +256,10 @@ impl Policy for HawkEye {
 
     fn part_orders(&self) -> u32 {
         1
+    }
+
+    fn sees(&mut self, memory: &Buddy) {
+        self.physical = Some([memory.used_frames(), memory.frames()]);
     }
 
     fn wakes(&self) -> Option<u64> {

@@ -24,6 +24,8 @@ pub struct Khugepaged {
     pub alloc_sleep_millisecs: u64,
     /// Base pages of a block that nothing need back: 511, all but one of a huge page.
     pub max_ptes_none: u64,
+    /// Base pages of a block that may be shared with a parent or a child: 256, half of a huge page.
+    pub max_ptes_shared: u64,
     /// Instructions that the program executes in a millisecond: 1,000,000, chosen.
     pub instructions_per_millisecond: u64,
     /// Cycles to look at a base page's entry: 10, chosen.
@@ -38,6 +40,7 @@ impl Khugepaged {
             scan_sleep_millisecs: 10_000,
             alloc_sleep_millisecs: 60_000,
             max_ptes_none: (1 << huge) - 1,
+            max_ptes_shared: (1 << huge) / 2,
             instructions_per_millisecond: 1_000_000,
             cycles_per_page: 10,
         }
@@ -143,7 +146,9 @@ impl Scan {
                 *progress += block.len();
                 self.position = Some(at);
                 let missing = block.len() - view.table.backed_in(block);
-                if collapsible && missing <= self.settings.max_ptes_none {
+                let shared = view.table.protected_in(block);
+                let few = missing <= self.settings.max_ptes_none && shared <= self.settings.max_ptes_shared;
+                if collapsible && few {
                     requests.push(Request::Promote(block));
                     return cycles;
                 }

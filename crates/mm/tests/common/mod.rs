@@ -6,7 +6,7 @@
 use pagewalk_mm::frames::Buddy;
 use pagewalk_mm::promotion::{LastUse, Policy};
 use pagewalk_mm::{AddressSpace, Change, Kernel, KernelCosts, MemoryRules, Remap, Superpage, WhenFull};
-use pagewalk_trace::{Event, Mapping, MappingKind, Protection};
+use pagewalk_trace::{Event, FileIdentity, Mapping, MappingKind, Protection};
 use pagewalk_units::{PageSize, VirtAddr};
 use std::collections::BTreeMap;
 
@@ -88,9 +88,14 @@ impl Process {
 
     /// Maps base pages.
     pub fn map(&mut self, first: u64, pages: u64, kind: MappingKind) {
+        self.map_of(first, pages, kind, None);
+    }
+
+    /// Maps base pages of a file.
+    pub fn map_of(&mut self, first: u64, pages: u64, kind: MappingKind, file: Option<FileIdentity>) {
         let protection = Protection { read: true, write: true, execute: false };
         let (start, bytes) = (VirtAddr(first * PAGE), pages * PAGE);
-        self.event(&Event::Map(Mapping { start, bytes, protection, kind, file: None }));
+        self.event(&Event::Map(Mapping { start, bytes, protection, kind, file }));
     }
 
     pub fn unmap(&mut self, first: u64, pages: u64) {
@@ -106,11 +111,23 @@ impl Process {
         self.event(&Event::Advise { start: VirtAddr(first * PAGE), bytes: pages * PAGE, advice });
     }
 
-    /// Uses a page, for the first time or again.
+    /// Stores to a page, for the first time or again.
     pub fn touch(&mut self, page: u64) {
+        self.use_page(page, true);
+    }
+
+    /// Loads from a page, for the first time or again.
+    pub fn load(&mut self, page: u64) {
+        self.use_page(page, false);
+    }
+
+    /// Loads from a page, or stores to it.
+    pub fn use_page(&mut self, page: u64, stores: bool) {
         self.uses.0.insert(page, self.now);
         if !self.kernel.table().is_touched(page) {
-            self.kernel.touched(page, &self.space, &mut self.remaps);
+            self.kernel.touched(page, stores, &self.space, &mut self.remaps);
+        } else if stores && self.kernel.table().is_protected(page) {
+            self.kernel.stored(page, &self.space, &mut self.remaps);
         }
     }
 

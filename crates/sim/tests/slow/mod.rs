@@ -88,7 +88,7 @@ impl Slow {
     }
 
     /// A reference: each page of it in ascending order, one lookup per page at the size it is mapped.
-    fn reference(&mut self, kind: Kind, address: u64, bytes: u64) {
+    pub fn reference(&mut self, kind: Kind, address: u64, bytes: u64) {
         let mut seen = None;
         let base = self.kernel.shifts[0];
         for vpn in address >> base..=(address + bytes - 1) >> base {

@@ -17,7 +17,7 @@ use pagewalk_sim::{
     DesignCounts, DesignSpec, HostKernel, NoObserver, OfflineError, Pass, check_offline, held_orders, offline,
 };
 use pagewalk_sweep::metrics;
-use pagewalk_trace::{Source, StreamHeader};
+use pagewalk_trace::{Origin, Source, StreamHeader};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::PageSize;
 use std::path::{Path, PathBuf};
@@ -156,6 +156,9 @@ fn first_pass<S: Source + Send>(
     let header = source.header().clone();
     let thp = machine::thp(study.model.thp, &header.thp);
     let mut pass = pass(study, kernels, thp).expect("the study was checked");
+    if header.origin == Origin::Fork {
+        pass.begin_as_child();
+    }
     let ending = follow_ahead(source, &study.region, &mut pass);
     (header, pass.finish(), ending)
 }

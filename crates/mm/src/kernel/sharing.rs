@@ -1,0 +1,388 @@
+//! Pages that are not this process's alone: those of files, and those that `fork` leaves to parent and child.
+//!
+//! Sources: Linux 6.18, `mm/memory.c` (`do_read_fault`, `do_cow_fault`, `do_shared_fault`, `do_fault_around`,
+//! `do_wp_page`, `copy_page_range`), `mm/filemap.c` (`do_sync_mmap_readahead`), `mm/huge_memory.c`
+//! (`do_huge_pmd_wp_page`).
+
+use super::files::{Cache, FileRules, place_of};
+use super::{Account, Kernel, ORDERS, Remap};
+use crate::{AddressSpace, Superpage, Vma};
+use pagewalk_trace::MappingKind;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What `fork` leaves to both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForkRules {
+    /// Whether a child that begins with a fork has all pages of its parent's private memory, copied at the first store;
+    /// else that memory is as if it were new.
+    pub inherits: bool,
+    /// Whether private pages are protected against stores when the process forks.
+    pub protects: bool,
+    /// Instructions that the process executes until the child has ended, or become another program.
+    pub child_instructions: u64,
+}
+
+impl ForkRules {
+    /// Nothing is shared.
+    pub const NONE: ForkRules = ForkRules { inherits: false, protects: false, child_instructions: 0 };
+}
+
+impl Default for ForkRules {
+    /// All chosen: a child lives for a millisecond, until it becomes another program.
+    fn default() -> ForkRules {
+        ForkRules { inherits: true, protects: true, child_instructions: 1_000_000 }
+    }
+}
+
+/// How pages are shared.
+#[derive(Clone, Debug)]
+pub(super) struct Sharing {
+    /// Where files have a page cache.
+    files: Option<FileRules>,
+    fork: ForkRules,
+    pub cache: Cache,
+    /// Whether the process began with a fork.
+    is_child: bool,
+    started: bool,
+    /// Pages of the parent that were not used yet: beginnings and ends.
+    inherited: BTreeMap<u64, u64>,
+    /// Until when the last child lives.
+    child_until: u64,
+    /// What children own in the memory, and until when.
+    lent: Vec<(u64, u64)>,
+}
+
+impl Sharing {
+    fn is_cold(&self) -> bool {
+        self.files.is_some_and(|rules| rules.cold)
+    }
+
+    /// Whether all of a range came from the parent and was not used yet.
+    fn inherits_all(&self, pages: &Range<u64>) -> bool {
+        self.inherited.range(..=pages.start).next_back().is_some_and(|(_, &end)| pages.end <= end)
+    }
+
+    /// Whether some of it did.
+    pub fn inherits_some(&self, pages: &Range<u64>) -> bool {
+        self.inherited.range(..pages.end).next_back().is_some_and(|(_, &end)| pages.start < end)
+    }
+
+    /// Takes a range out of what was inherited.
+    pub fn disinherit(&mut self, pages: &Range<u64>) {
+        let before = self.inherited.range(..pages.end).filter(|&(_, &end)| pages.start < end);
+        let met: Vec<Range<u64>> = before.map(|(&start, &end)| start..end).collect();
+        for part in met {
+            self.inherited.remove(&part.start);
+            if part.start < pages.start {
+                self.inherited.insert(part.start, pages.start);
+            }
+            if pages.end < part.end {
+                self.inherited.insert(pages.end, part.end);
+            }
+        }
+    }
+}
+
+fn is_file(area: &Vma) -> bool {
+    matches!(area.kind, MappingKind::File | MappingKind::SharedFile)
+}
+
+/// Whether stores to an area are seen by nobody else.
+fn is_private(area: &Vma) -> bool {
+    use MappingKind::{Anonymous, File, Heap, Stack};
+    matches!(area.kind, Anonymous | File | Heap | Stack)
+}
+
+impl Kernel {
+    /// The same kernel, with pages of files in a page cache, if there are rules for it, and pages that parent and child
+    /// share after a fork. Without this, all pages are alike and the process's own.
+    pub fn with_sharing(mut self, files: Option<FileRules>, fork: ForkRules) -> Kernel {
+        self.sharing = Some(Box::new(Sharing {
+            files,
+            fork,
+            cache: Cache::default(),
+            is_child: false,
+            started: false,
+            inherited: BTreeMap::new(),
+            child_until: 0,
+            lent: Vec::new(),
+        }));
+        self
+    }
+
+    /// Whether [`Kernel::stored`], [`Kernel::forked`] and [`Kernel::started`] are to be called.
+    pub fn shares(&self) -> bool {
+        self.sharing.is_some()
+    }
+
+    /// Says, before anything else, that the process began with a fork: what is mapped when it starts is its parent's.
+    pub fn begin_as_child(&mut self) {
+        if let Some(sharing) = &mut self.sharing {
+            sharing.is_child = sharing.fork.inherits;
+        }
+    }
+
+    /// Whether areas that are mapped now were the parent's.
+    pub(super) fn is_inheriting(&self) -> bool {
+        self.sharing.as_ref().is_some_and(|sharing| sharing.is_child && !sharing.started)
+    }
+
+    /// The program executes its first instruction.
+    pub fn started(&mut self, space: &AddressSpace) {
+        let Some(sharing) = self.sharing.as_mut().filter(|sharing| !sharing.started) else { return };
+        sharing.started = true;
+        if !sharing.is_child {
+            return;
+        }
+        // Page tables are copied where some page may be the parent's own: not of files that it could not write to.
+        let has_pages = |area: &&Vma| {
+            let rights = area.protection;
+            is_private(area) && if is_file(area) { rights.write } else { rights.read || rights.write }
+        };
+        for area in space.areas().filter(has_pages) {
+            let (start, end) = (area.start >> self.base.shift(), area.end.div_ceil(self.base.bytes()));
+            let start = match sharing.inherited.last_key_value() {
+                Some((_, &before)) => start.max(before),
+                None => start,
+            };
+            if start < end {
+                sharing.inherited.insert(start, end);
+            }
+        }
+    }
+
+    /// Whether nothing of a block is the parent's still.
+    pub(super) fn is_not_inherited(&self, block: Superpage) -> bool {
+        self.sharing.as_ref().is_none_or(|sharing| !sharing.inherits_some(&block.pages()))
+    }
+
+    /// Maps a page that the parent had, if it did: by the largest page that a fault of the policy could have taken.
+    pub(super) fn inherit(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) -> bool {
+        let Some(sharing) = &self.sharing else { return false };
+        if !sharing.inherits_some(&(page..page + 1)) {
+            return false;
+        }
+        let area = self.area(Superpage::around(page, 0), space);
+        let orders = self.policy.fault_orders(page, area) | 1;
+        let fits = |block: &Superpage| {
+            let inside = area.is_some_and(|area| !is_file(area) && self.covers(area, *block));
+            inside && sharing.inherits_all(&block.pages())
+        };
+        let orders = (1..ORDERS as u8).rev().filter(|order| orders >> order & 1 == 1);
+        let block = orders.map(|order| Superpage::around(page, order)).find(fits);
+        let block = block.unwrap_or(Superpage::around(page, 0));
+        self.take_over(block);
+        remaps.extend((block.order > 0).then_some(Remap::Mapped(block)));
+        true
+    }
+
+    fn take_over(&mut self, block: Superpage) {
+        if let Some(sharing) = &mut self.sharing {
+            sharing.disinherit(&block.pages());
+            self.table.map_foreign(block, true);
+        }
+    }
+
+    /// Maps all that a block has of the parent's.
+    pub(super) fn take_over_all(&mut self, block: Superpage) {
+        for page in block.pages() {
+            let unused = |sharing: &Sharing| sharing.inherits_some(&(page..page + 1));
+            if self.sharing.as_deref().is_some_and(unused) {
+                self.take_over(Superpage::around(page, 0));
+            }
+        }
+    }
+
+    /// A first touch of a page of a file, if it is one.
+    pub(super) fn file_fault(
+        &mut self,
+        page: u64,
+        stores: bool,
+        space: &AddressSpace,
+        remaps: &mut Vec<Remap>,
+    ) -> bool {
+        let is_swapped = self.is_partly_swapped(Superpage::around(page, 0));
+        let area = self.area(Superpage::around(page, 0), space).filter(|area| is_file(area) && !is_swapped);
+        let (Some(sharing), Some(area)) = (&self.sharing, area) else { return false };
+        let Some(rules) = sharing.files else { return false };
+        self.counts.faults += 1;
+        self.counts.file_faults += 1;
+        self.accounts.charge(Account::Fault, self.costs.fault);
+        if rules.cold && !self.read(rules, page, area, space, remaps) {
+            return true;
+        }
+        if stores && is_private(area) {
+            // One fault reads and copies.
+            self.copy(page, space, remaps);
+        } else if stores {
+            self.map_file(page, area, false);
+        } else {
+            for near in self.around(page, area, rules.around) {
+                if near == page || self.table.mapped(near).is_none() && self.may_map_ahead(near, area) {
+                    self.map_file(near, area, true);
+                }
+            }
+        }
+        true
+    }
+
+    /// Whether a page near one that faults can be mapped with it: it is in memory, and not this process's in swap.
+    fn may_map_ahead(&self, page: u64, area: &Vma) -> bool {
+        let Some(sharing) = &self.sharing else { return false };
+        let is_there =
+            !sharing.is_cold() || sharing.cache.get(place_of(area, page << self.base.shift())).is_some();
+        let block = Superpage::around(page, 0);
+        is_there && !self.is_partly_swapped(block) && self.is_not_inherited(block)
+    }
+
+    fn map_file(&mut self, page: u64, area: &Vma, protected: bool) {
+        self.table.map_foreign(Superpage::around(page, 0), protected);
+        if let Some(sharing) = self.sharing.as_mut().filter(|sharing| sharing.is_cold()) {
+            let name = sharing.cache.get(place_of(area, page << self.base.shift())).expect("it was read");
+            sharing.cache.map(page, name);
+        }
+    }
+
+    /// `do_fault_around`: so many pages from the multiple of that below the page, or from the area's beginning; inside
+    /// the area and the lowest page table.
+    fn around(&self, page: u64, area: &Vma, pages: u64) -> Range<u64> {
+        let shift = self.base.shift();
+        // 8-byte entries: a table is a base page.
+        let table = self.base.bytes() / 8;
+        // A page that areas share in part is that of the lower one, and of no other.
+        let first = area.start.div_ceil(1 << shift).min(page);
+        let start = (page - page % pages).max(page - page % table).max(first);
+        let end = (start + pages).min(page - page % table + table).min(area.end.div_ceil(1 << shift));
+        start..end.max(page + 1)
+    }
+
+    /// Reads a page that is not in memory, and those near it as far as frames are free. Says whether it is there.
+    fn read(
+        &mut self,
+        rules: FileRules,
+        page: u64,
+        area: &Vma,
+        space: &AddressSpace,
+        remaps: &mut Vec<Remap>,
+    ) -> bool {
+        let shift = self.base.shift();
+        let Some(sharing) = &mut self.sharing else { return false };
+        if sharing.cache.get(place_of(area, page << shift)).is_some() {
+            return true;
+        }
+        let name = sharing.cache.new_name();
+        self.counts.file_reads += 1;
+        self.accounts.charge(Account::File, rules.read_cycles);
+        self.find_frame(name, space, remaps);
+        if self.killed.is_some() {
+            return false;
+        }
+        let first =
+            (page.saturating_sub(rules.read_ahead / 2)).max(area.start.div_ceil(1 << shift)).min(page);
+        let end = (first + rules.read_ahead).min(area.end.div_ceil(1 << shift)).max(page + 1);
+        let Some(sharing) = &mut self.sharing else { return false };
+        sharing.cache.insert(name, place_of(area, page << shift));
+        for near in (first..end).filter(|&near| near != page) {
+            let place = place_of(area, near << shift);
+            if sharing.cache.get(place).is_some() {
+                continue;
+            }
+            let name = sharing.cache.new_name();
+            let has_frame = self.memory.as_mut().is_none_or(|memory| memory.take(Superpage::around(name, 0)));
+            if has_frame {
+                sharing.cache.insert(name, place);
+            }
+        }
+        true
+    }
+
+    /// A copy of a page, in a frame of the process's own. What it had before is given up.
+    fn copy(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
+        let block = Superpage::around(page, 0);
+        // What it is copied from is held until then, though its frame may be the one that gives way.
+        if let Some(sharing) = &mut self.sharing {
+            sharing.cache.unmap(page);
+        }
+        self.find_frame(page, space, remaps);
+        if self.killed.is_some() {
+            return;
+        }
+        self.table.map(block);
+        self.counts.copies_on_write += 1;
+        self.accounts.charge(Account::Copy, self.cycles(self.costs.copy_backed_per_kib, 1));
+    }
+
+    /// A store to a page that is protected: see [`PageTable::is_protected`](super::PageTable::is_protected).
+    pub fn stored(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
+        let Some(unit) = self.table.mapped(page).filter(|_| self.table.is_protected(page)) else { return };
+        let Some(sharing) = &self.sharing else { return };
+        let child_lives = self.now < sharing.child_until;
+        let is_own = !self.table.is_foreign(page);
+        let notified = self.area(Superpage::around(page, 0), space).is_some_and(|area| !is_private(area));
+        self.counts.faults += 1;
+        self.accounts.charge(Account::Fault, self.costs.fault);
+        if notified || is_own && !child_lives {
+            self.counts.write_notices += u64::from(notified);
+            self.counts.reused += u64::from(!notified);
+            self.table.protect(unit, false);
+            remaps.push(Remap::Moved(unit));
+            return;
+        }
+        if unit.order > 0 {
+            self.take_apart(unit, remaps);
+        }
+        if is_own {
+            self.lend(page);
+        }
+        self.copy(page, space, remaps);
+        remaps.push(Remap::Moved(Superpage::around(page, 0)));
+        self.note_peaks();
+    }
+
+    /// A superpage that is shared falls into base pages, which are shared.
+    fn take_apart(&mut self, unit: Superpage, remaps: &mut Vec<Remap>) {
+        self.policy.demoted(unit);
+        self.counts.demotions += 1;
+        remaps.push(Remap::Demoted(unit));
+        let pages: Vec<Superpage> = unit.pages().map(|page| Superpage::around(page, 0)).collect();
+        pages.iter().for_each(|&page| self.table.resize(page));
+        self.split(unit, &pages);
+    }
+
+    /// The page's frame is the child's from now on, until that ends. A reservation is broken for it.
+    fn lend(&mut self, page: u64) {
+        let order = self.policy.reserves().map(|rule| rule.order);
+        let Some(memory) = &mut self.memory else { return };
+        let region = order.map(|order| Superpage::around(page, order));
+        let broken = region.filter(|&region| memory.is_reserved(region));
+        if let (Some(name), Some(sharing)) = (memory.lend(page, order), &mut self.sharing) {
+            sharing.lent.push((sharing.child_until, name));
+        }
+        broken.into_iter().for_each(|region| self.policy.refused(region));
+    }
+
+    /// The process has forked: its private pages are its child's as well.
+    pub fn forked(&mut self, space: &AddressSpace, remaps: &mut Vec<Remap>) {
+        let Some(sharing) = self.sharing.as_mut().filter(|sharing| sharing.fork.protects) else { return };
+        sharing.child_until = self.now.saturating_add(sharing.fork.child_instructions);
+        for unit in self.table.units() {
+            let is_shared = self.area(unit, space).is_some_and(|area| !is_private(area));
+            if !is_shared && !self.table.is_protected(unit.first) {
+                self.table.protect(unit, true);
+                remaps.push(Remap::Moved(unit));
+            }
+        }
+        self.accounts.charge(Account::Flush, self.costs.flush);
+    }
+
+    /// Children that have ended give back what they had.
+    pub(super) fn children_end(&mut self) {
+        let Some(sharing) = self.sharing.as_mut().filter(|sharing| !sharing.lent.is_empty()) else { return };
+        let now = self.now;
+        let ended: Vec<u64> =
+            sharing.lent.iter().filter(|&&(until, _)| until <= now).map(|&(_, name)| name).collect();
+        sharing.lent.retain(|&(until, _)| until > now);
+        ended.into_iter().for_each(|name| self.release(Superpage::around(name, 0)));
+    }
+}

@@ -1,0 +1,60 @@
+//! The `files` and `fork` tables of a kernel: pages that are not one process's alone.
+
+use super::OsError;
+use super::keys::Keys;
+use crate::{FileRules, ForkRules, Kernel};
+
+/// The kernel with pages shared as it is asked for. `around`: usual bytes around a load of a file's page that are
+/// mapped with it.
+pub(super) fn sharing(keys: &mut Keys, around: &str, kernel: Kernel) -> Result<Kernel, OsError> {
+    let files = files(keys, around)?;
+    let fork = fork(keys)?;
+    Ok(match (files, fork) {
+        (None, None) => kernel,
+        (files, fork) => kernel.with_sharing(files, fork.unwrap_or(ForkRules::NONE)),
+    })
+}
+
+fn files(keys: &mut Keys, around: &str) -> Result<Option<FileRules>, OsError> {
+    let Some(mut of) = keys.table("files", true)? else { return Ok(None) };
+    let base = of.paging.base();
+    let is_cold = |name: &str| match name {
+        "warm" => Some(false),
+        "cold" => Some(true),
+        _ => None,
+    };
+    let cold = of.name("cache", false, is_cold, "warm, cold")?;
+    let usual = FileRules::linux(base);
+    let at_least = |bytes: &str| match bytes.parse::<pagewalk_units::PageSize>() {
+        Ok(size) if size.bytes() > base.bytes() => bytes.to_owned(),
+        _ => base.to_string(),
+    };
+    let around = 1 << of.order("around", &at_least(around), 0)?;
+    for key in ["read_ahead", "read_cycles"] {
+        if !cold && of.has(key) {
+            let why = format!("os.files: {key} with a warm cache, which reads nothing: add cache = \"cold\"");
+            return Err(OsError::Memory(why));
+        }
+    }
+    let read_ahead = 1 << of.order("read_ahead", &at_least("128K"), 0)?;
+    let read_cycles = of.count("read_cycles", usual.read_cycles, 0..=u64::MAX)?;
+    of.finish()?;
+    Ok(Some(FileRules { cold, around, read_ahead, read_cycles }))
+}
+
+fn fork(keys: &mut Keys) -> Result<Option<ForkRules>, OsError> {
+    let Some(mut of) = keys.table("fork", true)? else { return Ok(None) };
+    let usual = ForkRules::default();
+    let all = |name: &str| match name {
+        "all" => Some(true),
+        "none" => Some(false),
+        _ => None,
+    };
+    let rules = ForkRules {
+        inherits: of.name("inherited", usual.inherits, all, "all, none")?,
+        protects: of.flag("protects", usual.protects)?,
+        child_instructions: of.count("child_instructions", usual.child_instructions, 0..=u64::MAX)?,
+    };
+    of.finish()?;
+    Ok(Some(rules))
+}

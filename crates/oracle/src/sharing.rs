@@ -1,0 +1,421 @@
+//! A process whose pages are not its alone: of files, of a parent, of children. Every page on its own, in maps that are
+//! searched.
+
+use crate::backing::Memory;
+use crate::watching::{Block, around};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// Names of pages of files that are in memory, above all addresses.
+pub const CACHED: u64 = 1 << 40;
+/// Names of pages that children keep.
+pub const LENT: u64 = 1 << 41;
+
+/// What an area is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Private, of no file.
+    Anonymous,
+    /// Shared, of no file.
+    Shared,
+    /// Private, of a file.
+    File,
+    /// Shared, of a file.
+    SharedFile,
+}
+
+/// The area of a page.
+#[derive(Clone, Copy, Debug)]
+pub struct Area {
+    /// What it is made of.
+    pub kind: Kind,
+    /// Neighbours with the same number are one area.
+    pub number: u64,
+    /// File, and page of it.
+    pub place: (u64, u64),
+}
+
+/// What maps a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// The order of its superpage.
+    pub order: u8,
+    /// Whether its frame is the process's own.
+    pub own: bool,
+    /// Whether the next store faults.
+    pub protected: bool,
+    /// Whether it was touched.
+    pub touched: bool,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Events {
+    /// Faults of all kinds.
+    pub faults: u64,
+    /// Of those, for pages of files.
+    pub file_faults: u64,
+    /// Reads of files.
+    pub file_reads: u64,
+    /// Pages copied at stores.
+    pub copies: u64,
+    /// Stores to what no child shared any more.
+    pub reused: u64,
+    /// Stores to shared mappings of files.
+    pub notices: u64,
+    /// Superpages taken apart.
+    pub demotions: u64,
+    /// Pages cleared.
+    pub cleared: u64,
+}
+
+/// The process.
+#[derive(Clone, Debug)]
+pub struct Sharing {
+    /// Superpages that faults of private memory of no file take.
+    pub order: u8,
+    /// Whether files are read before they are mapped.
+    pub cold: bool,
+    /// Pages mapped around a load, and read together.
+    pub windows: [u64; 2],
+    /// How long children live.
+    pub child_instructions: u64,
+    /// Instructions executed.
+    pub now: u64,
+    /// Mapped pages.
+    pub areas: BTreeMap<u64, Area>,
+    /// The page table.
+    pub table: BTreeMap<u64, Slot>,
+    /// The parent's pages that were not used yet.
+    pub inherited: BTreeSet<u64>,
+    /// Names of what is in memory, by file and page.
+    pub cache: BTreeMap<(u64, u64), u64>,
+    /// Which of those each page maps.
+    pub maps: BTreeMap<u64, u64>,
+    /// Names given so far, to pages of files and to lent ones.
+    pub names: [u64; 2],
+    /// Until when the last child lives.
+    pub child_until: u64,
+    /// What children keep, and until when.
+    pub lent: Vec<(u64, u64)>,
+    /// Physical memory.
+    pub memory: Option<Memory>,
+    /// What happened.
+    pub events: Events,
+}
+
+fn pages((first, order): Block) -> Range<u64> {
+    first..first + (1 << order)
+}
+
+impl Sharing {
+    /// Nothing mapped.
+    pub fn new(order: u8, cold: bool, windows: [u64; 2], child_instructions: u64) -> Sharing {
+        Sharing {
+            order,
+            cold,
+            windows,
+            child_instructions,
+            now: 0,
+            areas: BTreeMap::new(),
+            table: BTreeMap::new(),
+            inherited: BTreeSet::new(),
+            cache: BTreeMap::new(),
+            maps: BTreeMap::new(),
+            names: [0; 2],
+            child_until: 0,
+            lent: Vec::new(),
+            memory: None,
+            events: Events::default(),
+        }
+    }
+
+    /// Whether the process was killed.
+    pub fn is_killed(&self) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.killed)
+    }
+
+    fn swapped(&self, page: u64) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.swapped.contains(&page))
+    }
+
+    fn kind(&self, page: u64) -> Option<Kind> {
+        self.areas.get(&page).map(|area| area.kind)
+    }
+
+    fn is_private(&self, page: u64) -> bool {
+        !matches!(self.kind(page), Some(Kind::Shared | Kind::SharedFile))
+    }
+
+    fn unit(&self, page: u64) -> Block {
+        around(page, self.table[&page].order)
+    }
+
+    /// The block of a fault in private memory of no file, where all of it is one area and `all` holds for its pages.
+    fn block(&self, page: u64, all: impl Fn(&Sharing, u64) -> bool) -> Block {
+        let block = around(page, self.order);
+        let number = |page: u64| {
+            self.areas.get(&page).filter(|area| area.kind == Kind::Anonymous).map(|area| area.number)
+        };
+        let fits = number(page).is_some() && pages(block).all(|other| number(other) == number(page));
+        if fits && pages(block).all(|page| all(self, page)) { block } else { (page, 0) }
+    }
+
+    /// What was mapped before the first instruction of a child is its parent's.
+    pub fn start_as_child(&mut self) {
+        let is_parents = |area: &Area| matches!(area.kind, Kind::Anonymous | Kind::File);
+        self.inherited =
+            self.areas.iter().filter(|(_, area)| is_parents(area)).map(|(&page, _)| page).collect();
+    }
+
+    /// Until `now`, nothing happened.
+    pub fn reach(&mut self, now: u64) {
+        self.now = now;
+        for (until, name) in std::mem::take(&mut self.lent) {
+            match &mut self.memory {
+                Some(memory) if until <= now => memory.release((name, 0)),
+                _ => self.lent.push((until, name)),
+            }
+        }
+    }
+
+    /// A load or a store.
+    pub fn touch(&mut self, page: u64, stores: bool) {
+        if !self.table.contains_key(&page) {
+            let is_file = matches!(self.kind(page), Some(Kind::File | Kind::SharedFile));
+            if self.inherited.contains(&page) {
+                let block = self.block(page, |of, page| of.inherited.contains(&page));
+                pages(block).for_each(|page| _ = self.inherited.remove(&page));
+                self.map(block, false, true);
+            } else if is_file && !self.swapped(page) {
+                self.file_fault(page, stores);
+            } else {
+                self.fault(page);
+            }
+        }
+        if !self.is_killed() && stores && self.table[&page].protected {
+            self.stored(page);
+        }
+        if !self.is_killed() {
+            self.table.get_mut(&page).unwrap().touched = true;
+        }
+    }
+
+    fn map(&mut self, block: Block, own: bool, protected: bool) {
+        for page in pages(block) {
+            let touched = self.table.get(&page).is_some_and(|slot| slot.touched);
+            self.table.insert(page, Slot { order: block.1, own, protected, touched });
+        }
+    }
+
+    fn fault(&mut self, page: u64) {
+        self.events.faults += 1;
+        let is_free = |of: &Sharing, page: u64| {
+            !of.table.contains_key(&page) && !of.swapped(page) && !of.inherited.contains(&page)
+        };
+        let mut block = self.block(page, is_free);
+        if let Some(memory) = &mut self.memory
+            && (block.1 == 0 || !memory.take(block))
+        {
+            memory.fallen_back += u64::from(block.1 > 0);
+            block = (page, 0);
+            self.find_frame(page);
+        }
+        if self.is_killed() {
+            return;
+        }
+        self.map(block, true, false);
+        if let Some(memory) = &mut self.memory
+            && memory.swapped.remove(&page)
+        {
+            memory.swaps[1] += 1;
+        } else {
+            self.events.cleared += 1 << block.1;
+        }
+    }
+
+    /// A frame for a base page, or for a page of a file.
+    fn find_frame(&mut self, name: u64) {
+        while let Some(memory) = &mut self.memory
+            && !memory.take((name, 0))
+        {
+            let unit = if memory.kills {
+                let Some(name) = memory.cached_victim(CACHED) else {
+                    memory.killed = true;
+                    return;
+                };
+                (name, 0)
+            } else {
+                memory.victim()
+            };
+            memory.release(unit);
+            if unit.0 >= CACHED {
+                self.cache.retain(|_, &mut name| name != unit.0);
+                let users: Vec<u64> =
+                    self.maps.iter().filter(|&(_, &name)| name == unit.0).map(|(&page, _)| page).collect();
+                for page in users {
+                    self.maps.remove(&page);
+                    self.table.remove(&page);
+                }
+                continue;
+            }
+            for page in pages(unit) {
+                if self.table.remove(&page).is_some_and(|slot| slot.touched) {
+                    memory.swapped.insert(page);
+                    memory.swaps[0] += 1;
+                }
+            }
+        }
+    }
+
+    /// Pages of the area of a page, from one number on, so many.
+    fn window(&self, page: u64, from: u64, count: u64) -> Vec<u64> {
+        let number = self.areas[&page].number;
+        let inside = |other: &u64| {
+            let between = if *other < page { *other..page } else { page..*other + 1 };
+            between.clone().all(|page| self.areas.get(&page).is_some_and(|area| area.number == number))
+        };
+        let mut first = from;
+        while !inside(&first) {
+            first += 1;
+        }
+        (first..first + count).filter(inside).collect()
+    }
+
+    fn file_fault(&mut self, page: u64, stores: bool) {
+        self.events.faults += 1;
+        self.events.file_faults += 1;
+        let place = self.areas[&page].place;
+        if self.cold && !self.cache.contains_key(&place) {
+            self.events.file_reads += 1;
+            self.names[0] += 1;
+            let name = CACHED + self.names[0];
+            self.find_frame(name);
+            if self.is_killed() {
+                return;
+            }
+            self.cache.insert(place, name);
+            for near in self.window(page, page.saturating_sub(self.windows[1] / 2), self.windows[1]) {
+                let place = self.areas[&near].place;
+                if self.cache.contains_key(&place) {
+                    continue;
+                }
+                self.names[0] += 1;
+                let name = CACHED + self.names[0];
+                if self.memory.as_mut().is_none_or(|memory| memory.take((name, 0))) {
+                    self.cache.insert(place, name);
+                }
+            }
+        }
+        if stores && self.is_private(page) {
+            return self.copy(page);
+        }
+        // A lowest table has 512 entries.
+        let from = page / self.windows[0] * self.windows[0];
+        let mut near = self.window(page, from, self.windows[0]);
+        near.retain(|near| near / 512 == page / 512 && !stores);
+        near.retain(|near| !self.table.contains_key(near) && !self.swapped(*near));
+        near.retain(|near| !self.inherited.contains(near));
+        near.retain(|near| !self.cold || self.cache.contains_key(&self.areas[near].place));
+        if stores {
+            near.push(page);
+        }
+        for page in near {
+            self.map((page, 0), false, !stores);
+            if let Some(&name) = self.cache.get(&self.areas[&page].place) {
+                self.maps.insert(page, name);
+            }
+        }
+    }
+
+    fn copy(&mut self, page: u64) {
+        self.maps.remove(&page);
+        self.find_frame(page);
+        if self.is_killed() {
+            return;
+        }
+        self.map((page, 0), true, false);
+        self.events.copies += 1;
+    }
+
+    fn stored(&mut self, page: u64) {
+        self.events.faults += 1;
+        let (unit, own) = (self.unit(page), self.table[&page].own);
+        if !self.is_private(page) || own && self.now >= self.child_until {
+            if self.is_private(page) {
+                self.events.reused += 1;
+            } else {
+                self.events.notices += 1;
+            }
+            pages(unit).for_each(|page| self.table.get_mut(&page).unwrap().protected = false);
+            return;
+        }
+        self.part(unit);
+        if own && let Some(memory) = &mut self.memory {
+            let name = LENT + self.names[1];
+            self.names[1] += 1;
+            memory.lend(page, name);
+            self.lent.push((self.child_until, name));
+        }
+        self.copy(page);
+    }
+
+    /// Base pages of a superpage.
+    fn part(&mut self, unit: Block) {
+        if unit.1 == 0 {
+            return;
+        }
+        self.events.demotions += 1;
+        let parts: Vec<Block> = pages(unit).map(|page| (page, 0)).collect();
+        pages(unit).for_each(|page| self.table.get_mut(&page).unwrap().order = 0);
+        if let (Some(memory), true) = (&mut self.memory, self.table[&unit.0].own) {
+            memory.split(unit, &parts);
+        }
+    }
+
+    /// The process forks. Returns the pages that are protected now and were not.
+    pub fn fork(&mut self) -> Vec<u64> {
+        self.child_until = self.now + self.child_instructions;
+        let unprotected = self.table.iter().filter(|(_, slot)| !slot.protected).map(|(&page, _)| page);
+        let new: Vec<u64> = unprotected.filter(|&page| self.is_private(page)).collect();
+        new.iter().for_each(|page| self.table.get_mut(page).unwrap().protected = true);
+        new
+    }
+
+    /// Nothing backs a range any more.
+    pub fn gone(&mut self, range: Range<u64>) {
+        for end in [range.start, range.end - 1] {
+            if self.table.contains_key(&end) && !pages(self.unit(end)).all(|page| range.contains(&page)) {
+                self.part(self.unit(end));
+            }
+        }
+        let mut units: Vec<Block> =
+            self.table.range(range.clone()).map(|(&page, _)| self.unit(page)).collect();
+        units.dedup();
+        for unit in units {
+            if let (Some(memory), true) = (&mut self.memory, self.table[&unit.0].own) {
+                memory.release(unit);
+            }
+        }
+        for page in range {
+            self.table.remove(&page);
+            self.maps.remove(&page);
+            self.inherited.remove(&page);
+            if let Some(memory) = &mut self.memory {
+                memory.swapped.remove(&page);
+            }
+        }
+    }
+
+    /// Something walked to a page.
+    pub fn walk(&mut self, page: u64) {
+        let Some(slot) = self.table.get(&page) else { return };
+        let unit = match self.maps.get(&page) {
+            Some(&name) => Some((name, 0)),
+            None => slot.own.then(|| self.unit(page)),
+        };
+        if let (Some(memory), Some(unit)) = (&mut self.memory, unit) {
+            memory.accessed.insert(unit);
+        }
+    }
+}
