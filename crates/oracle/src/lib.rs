@@ -1,9 +1,9 @@
 //! Slow reference models, written to be read. A dev-dependency only; shares no code with what it checks.
 //!
 //! [`Machine`] translates one reference at a time through lists kept in order of use; [`Kernel`] keeps one
-//! entry per mapped page, [`promotion`] one per page under each policy that builds superpages, [`watching`] looks at
-//! all that a TLB holds, [`Frames`] keeps one entry per frame of memory. [`Replacing`] and [`LruSets`] are single
-//! arrays, [`History`] remembers every reference.
+//! entry per mapped page, [`promotion`] one per page under each policy that builds superpages, [`watching`] and
+//! [`prefetch`] look at all that a TLB holds, [`Frames`] keeps one entry per frame of memory. [`Replacing`] and
+//! [`LruSets`] are single arrays, [`History`] remembers every reference.
 
 pub mod backing;
 mod frames;
@@ -11,6 +11,7 @@ mod kernel;
 mod machine;
 mod memory;
 mod nested;
+pub mod prefetch;
 pub mod promotion;
 mod replacement;
 pub mod sharing;

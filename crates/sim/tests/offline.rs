@@ -57,7 +57,8 @@ fn program(random: &mut Random) -> Stream {
             });
         }
     }
-    Stream::new(pages)
+    let growth = random.of(&[0, 0, 5, 33, 64]);
+    Stream { growth, ..Stream::new(pages) }
 }
 
 /// Why `better` is better than what OFFLINE chose.

@@ -77,6 +77,57 @@ fn programs() -> Vec<(&'static str, Stream)> {
     ]
 }
 
+/// A TLB of one entry for each of code and data, and superpages of 8 KiB.
+fn one_entry() -> MachineSpec {
+    let tlb = |name, serves| {
+        let sizes = r#"["4K", "8K"]"#;
+        format!(
+            "[[tlb]]\nname = \"{name}\"\nlevel = 1\nserves = [{serves}]\npage_sizes = {sizes}\nentries = 1\n"
+        )
+    };
+    let (code, data) = (tlb("itlb", "\"fetch\""), tlb("dtlb", "\"load\", \"store\""));
+    let walker = "[walker]\nkind = \"software\"\nrefill_cycles = 30\n[cost]\nl2_hit = 0\n";
+    let paging = "[paging]\nbase = \"4K\"\nhuge = \"8K\"\n";
+    let text = format!("schema = 1\nname = \"one\"\n{code}{data}{walker}{paging}");
+    MachineSpec::from_toml("one.toml", &text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Section 3.3.3: one superpage that is built after so many charges, against whoever knows how long the program will
+/// run. The source's 2 + o/b is 5.33 with bookkeeping at 100 cycles and a miss at 30; it builds at an eighth of
+/// break-even all the same, where the bound is 12.3, as what is charged once is mostly charged again.
+#[test]
+fn u5_the_worst_case_is_least_where_a_superpage_is_built_at_break_even() {
+    let (miss, bookkeeping, build) = (30.0, 100.0, 8.0 * 3000.0);
+    let machine = one_entry();
+    let even = prices().even(1);
+    let worst = |share: f64| {
+        let due = (even * share) as u64;
+        let ratio = |loads: u64| {
+            // The pages of one block in turn, which both miss every time.
+            let stream = Stream::new((0..loads).map(|n| n % 2).collect());
+            let policy = Box::new(ApproxOnline::new(1, &prices(), share, 100));
+            let online = overhead(&stream.under(&machine, policy, KernelCosts::ROMER));
+            let open = || Ok::<_, Infallible>(stream.open());
+            let best = offline(open, &machine, &OfflineSettings::default(), |_| {}).unwrap();
+            online as f64 / overhead(&best.counts) as f64
+        };
+        // Programs that end before it is built, when it has just been, and long afterwards.
+        [due / 2, due, due + 1, due + 2, 2 * due, 20 * due].map(ratio).into_iter().fold(0.0, f64::max)
+    };
+    let bound = |share: f64| {
+        let due = even * share;
+        let early = 1.0 + bookkeeping / miss + build / (miss * due);
+        early.max(1.0 + (miss + bookkeeping) * due / build)
+    };
+    let least = worst(1.0);
+    assert!((least / (2.0 + bookkeeping / miss) - 1.0).abs() < 0.01, "{least}");
+    for share in [0.125, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.5, 2.0, 4.0] {
+        let found = worst(share);
+        assert!((found / bound(share) - 1.0).abs() < 0.03, "{share}: {found}, {}", bound(share));
+        assert!(found >= least, "{share}: {found}");
+    }
+}
+
 #[test]
 fn u11_a_strided_sweep_over_32_mib_pays_four_large_superpages_and_then_misses_no_more() {
     let approx = |loads: u64| under(&strided_sweeps(32, loads), approx_online());

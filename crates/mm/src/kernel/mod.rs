@@ -236,6 +236,7 @@ impl Kernel {
     pub fn flushed(&mut self, pages: Range<u64>, remaps: &mut Vec<Remap>) {
         self.part_at(pages.start, &pages, remaps);
         self.part_at(pages.end.saturating_sub(1), &pages, remaps);
+        self.policy.flushed(pages);
         self.accounts.charge(Account::Flush, self.costs.flush);
     }
 

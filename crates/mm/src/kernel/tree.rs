@@ -3,12 +3,13 @@
 use crate::Superpage;
 use rustc_hash::FxHashMap;
 
-/// A value for every block of orders 0 to a top order, all `T::default()` at first.
+/// A value for every block of orders from a bottom to a top order, all `T::default()` at first.
 ///
 /// Blocks of the top order are *regions*, each with the values of all blocks inside it in one array: a binary tree in
 /// heap order, so that the blocks around one page lie a computation apart. Regions come with the first write.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree<T> {
+    bottom: u8,
     top: u8,
     regions: FxHashMap<u64, u32>,
     nodes: Vec<Box<[T]>>,
@@ -24,15 +25,25 @@ pub(crate) struct Place {
 impl<T: Copy + Default> Tree<T> {
     /// Values for orders up to `top`.
     pub fn new(top: u8) -> Tree<T> {
-        Tree { top, regions: FxHashMap::default(), nodes: Vec::new() }
+        Tree::from_order(0, top)
+    }
+
+    /// Values for orders from `bottom` to `top`, which is no smaller.
+    pub fn from_order(bottom: u8, top: u8) -> Tree<T> {
+        Tree { bottom, top, regions: FxHashMap::default(), nodes: Vec::new() }
+    }
+
+    /// How many values there are, of all regions.
+    pub fn len(&self) -> usize {
+        self.nodes.iter().map(|nodes| nodes.len()).sum()
     }
 
     /// Writes a value to every part of a block, but not to the block.
     pub fn fill_inside(&mut self, block: Superpage, value: T) {
-        let top = self.top;
+        let (bottom, top) = (self.bottom, self.top);
         let region = self.region(block.first);
         let inside = (block.first & ((1 << top) - 1)) as usize;
-        for order in 0..block.order {
+        for order in bottom..block.order {
             let at = (1 << (top - order)) | inside >> order;
             region[at..at + (1 << (block.order - order))].fill(value);
         }
@@ -43,8 +54,11 @@ impl<T: Copy + Default> Tree<T> {
         (1 << (self.top - block.order)) | (inside >> block.order) as usize
     }
 
-    /// The value of a block.
+    /// The value of a block; the default below the bottom.
     pub fn get(&self, block: Superpage) -> T {
+        if block.order < self.bottom {
+            return T::default();
+        }
         let region = self.regions.get(&(block.first >> self.top));
         region.map_or_else(T::default, |&region| self.nodes[region as usize][self.at(block)])
     }
@@ -74,7 +88,7 @@ impl<T: Copy + Default> Tree<T> {
         let mut regions: Vec<(u64, u32)> = self.regions.iter().map(|(&key, &at)| (key, at)).collect();
         regions.sort_unstable();
         for (key, region) in regions {
-            for order in 0..=self.top {
+            for order in self.bottom..=self.top {
                 let nodes = &self.nodes[region as usize][1 << (self.top - order)..2 << (self.top - order)];
                 for (number, &value) in (0u64..).zip(nodes).filter(|&(_, &value)| value != T::default()) {
                     each(Superpage { first: (key << self.top) + (number << order), order }, value);
@@ -86,10 +100,10 @@ impl<T: Copy + Default> Tree<T> {
     /// Calls `each` with the block of every order from `from` up that holds `page`, by ascending size, until it
     /// answers false.
     pub fn climb(&mut self, page: u64, from: u8, mut each: impl FnMut(u8, &mut T) -> bool) {
-        let top = self.top;
+        let (bottom, top) = (self.bottom, self.top);
         let leaf = (1 << top) | (page & ((1 << top) - 1)) as usize;
         let region = self.region(page);
-        for order in from..=top {
+        for order in from.max(bottom)..=top {
             if !each(order, &mut region[leaf >> order]) {
                 break;
             }
@@ -105,7 +119,7 @@ impl<T: Copy + Default> Tree<T> {
         let next = self.nodes.len() as u32;
         let region = *self.regions.entry(page >> self.top).or_insert(next);
         if region == next {
-            self.nodes.push(vec![T::default(); 2 << self.top].into_boxed_slice());
+            self.nodes.push(vec![T::default(); 2 << (self.top - self.bottom)].into_boxed_slice());
         }
         region
     }

@@ -231,6 +231,10 @@ mod tests {
     fn keys_of_tables_can_be_given() {
         let os = OsSpec::from_text("approx-online:threshold=0.25,max_page=64K,throttle.window=1000").unwrap();
         assert_eq!(os.kernel(Paging::FOUR_KIB, u32::MAX).unwrap().orders(), 0b11111);
+        for deferred in ["true", "{eager_page=\"64K\",batch=0.5}"] {
+            let os = OsSpec::from_text(&format!("approx-online:deferred={deferred}")).unwrap();
+            assert!(os.kernel(Paging::FOUR_KIB, u32::MAX).is_ok(), "{deferred}");
+        }
         let os = OsSpec::from_text("linux:thp=never,sizes.64K=always,khugepaged=false").unwrap();
         assert_eq!(os.kernel(Paging::FOUR_KIB, u32::MAX).unwrap().orders() & (1 << 4), 1 << 4);
     }
@@ -248,7 +252,6 @@ mod tests {
         assert_eq!(settings, OfflineSettings { orders, take, costs, replays: 3, ..usual });
         let running = os.kernel(Paging::FOUR_KIB, u32::MAX).map(|_| ()).unwrap_err().to_string();
         assert!(running.contains("replays the stream"), "{running}");
-        assert_eq!(refusal("offline:take=0"), "os.take is 0: expected a number above 0");
         assert_eq!(refusal("offline:take=2"), "os.take is 2: expected a number from 0 to 1");
         assert!(
             refusal("offline:memory.size=1G")
@@ -316,6 +319,11 @@ mod tests {
             refusal("approx-online:throttle.trip=2"),
             "os.throttle.trip is 2: expected a number from 0 to 1"
         );
+        assert_eq!(
+            refusal("approx-online:deferred.eager_page=4K"),
+            "os.deferred.eager_page is \"4K\": expected a page size, a power of two from 8K to 32M"
+        );
+        assert!(refusal("approx-online:deferred.batch=0").contains("above 0"));
         assert_eq!(
             refusal("linux:khugepaged.max_ptes_none=512"),
             "os.khugepaged.max_ptes_none is 512: expected a whole number, 0 to 511"

@@ -22,7 +22,7 @@ pub(super) fn settings(keys: &mut Keys) -> Result<OfflineSettings, OsError> {
         orders: Some(orders),
         miss_cycles: keys.count("miss_cycles", usual.miss_cycles, 1..=u64::MAX)?,
         take: match usual.take {
-            Take::Share(share) => Take::Share(keys.share("take", share)?),
+            Take::Share(share) => Take::Share(keys.number("take", share, 0.0..=1.0)?),
             Take::One => Take::One,
         },
         replays: keys.count("replays", usual.replays as u64, 1..=u64::MAX)?.try_into().unwrap_or(usize::MAX),

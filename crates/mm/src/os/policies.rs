@@ -4,8 +4,9 @@ use super::OsError;
 use super::keys::Keys;
 use crate::promotion::up_to;
 use crate::promotion::{
-    ApproxOnline, Asap, AsapShare, Break, Eager, EagerSettings, Fixed, FreeBsd, HawkEye, HawkEyeSettings,
-    Ingens, IngensSettings, Khugepaged, Limits, Linux, LinuxSettings, Online, Policy, SizeMode, Throttle,
+    ApproxOnline, Asap, AsapShare, Break, Deferral, Eager, EagerSettings, Fixed, FreeBsd, HawkEye,
+    HawkEyeSettings, Ingens, IngensSettings, Khugepaged, Limits, Linux, LinuxSettings, Online, Policy,
+    SizeMode, Throttle,
 };
 use crate::{KernelCosts, ThpMode};
 use pagewalk_units::PageSize;
@@ -71,7 +72,20 @@ fn approx_online(keys: &mut Keys) -> Made {
     let (top, prices) = (max_page(keys)?, prices(keys)?);
     let threshold = keys.number("threshold", 0.125, 0.0..=1000.0)?;
     let bookkeeping = keys.count("bookkeeping_cycles", 100, 0..=u64::MAX)?;
-    throttled(keys, Box::new(ApproxOnline::new(top, &prices, threshold, bookkeeping).only(keys.held)))
+    let policy = ApproxOnline::new(top, &prices, threshold, bookkeeping).only(keys.held);
+    let policy = match deferral(keys)? {
+        Some(deferral) => policy.deferring(deferral),
+        None => policy,
+    };
+    throttled(keys, Box::new(policy))
+}
+
+/// Charges are passed on at once unless an eager size is named.
+fn deferral(keys: &mut Keys) -> Result<Option<Deferral>, OsError> {
+    let Some(mut of) = keys.table("deferred", false)? else { return Ok(None) };
+    let deferral = Deferral { eager: of.order("eager_page", "64K", 1)?, batch: of.share("batch", 0.5)? };
+    of.finish()?;
+    Ok(Some(deferral))
 }
 
 fn online(keys: &mut Keys) -> Made {

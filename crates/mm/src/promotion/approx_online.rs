@@ -32,6 +32,28 @@ impl Break {
     }
 }
 
+/// Charges that are passed on to larger blocks many at a time (section 3.5.2): large superpages are rarely due, so that
+/// most misses need not touch their charges. What waits is counted when a superpage is built; until then, superpages
+/// above the eager size may be built late.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Deferral {
+    /// Order up to which every miss is charged at once: 64 KiB in the source.
+    pub eager: u8,
+    /// A block passes on what it has when that is this share of what a block of the next size is built for. The source
+    /// says no more than that such a block cannot be due before: 0.5, chosen, as the other half may have as much.
+    pub batch: f64,
+}
+
+/// What waits to be passed on.
+#[derive(Clone, Debug)]
+struct Deferred {
+    eager: u8,
+    /// By order: charges that are passed on together.
+    batches: Vec<u64>,
+    /// By block of the eager size and above.
+    charges: Tree<u64>,
+}
+
 /// Charges each miss to every block around the page of which something was in the TLB: as one page, it would have
 /// prevented the miss. Builds blocks whose charges reach the threshold.
 ///
@@ -45,16 +67,38 @@ pub struct ApproxOnline {
     thresholds: Vec<u64>,
     bookkeeping: u64,
     tlbs: Vec<TlbCounts>,
+    /// What is known of charges: all but what waits in blocks inside.
     prefetch: Tree<u64>,
+    deferred: Option<Deferred>,
 }
 
 impl ApproxOnline {
     /// Superpages of orders up to `top`, at the share `threshold` of break-even (0.125 in the source); a miss costs
     /// `bookkeeping` cycles (100).
     pub fn new(top: u8, prices: &Break, threshold: f64, bookkeeping: u64) -> ApproxOnline {
-        let thresholds = prices.thresholds(top, threshold);
-        let orders = up_to(top);
-        ApproxOnline { top, orders, thresholds, bookkeeping, tlbs: Vec::new(), prefetch: Tree::new(top) }
+        ApproxOnline {
+            top,
+            orders: up_to(top),
+            thresholds: prices.thresholds(top, threshold),
+            bookkeeping,
+            tlbs: Vec::new(),
+            prefetch: Tree::from_order(1, top),
+            deferred: None,
+        }
+    }
+
+    /// The same, with deferred charges.
+    pub fn deferring(self, Deferral { eager, batch }: Deferral) -> ApproxOnline {
+        let eager = eager.max(1);
+        let of_next = |order: usize| self.thresholds.get(order + 1).map_or(u64::MAX, |&of_next| of_next);
+        let batches = (0..=usize::from(self.top)).map(of_next);
+        let batches = batches.map(|of_next| ((of_next as f64 * batch) as u64).max(1)).collect();
+        let deferred = (eager < self.top).then(|| Deferred {
+            eager,
+            batches,
+            charges: Tree::from_order(eager, self.top),
+        });
+        ApproxOnline { deferred, ..self }
     }
 
     /// Only superpages of these orders: a bit each, none above the largest.
@@ -63,26 +107,70 @@ impl ApproxOnline {
         self
     }
 
-    /// One that charges blocks up to this order, and never builds any.
-    pub(super) fn charging(top: u8) -> ApproxOnline {
-        let thresholds = vec![u64::MAX; usize::from(top) + 1];
-        let orders = up_to(top);
-        ApproxOnline { top, orders, thresholds, bookkeeping: 0, tlbs: Vec::new(), prefetch: Tree::new(top) }
+    /// The charges of a block, those that wait included.
+    pub fn charges(&self, block: Superpage) -> u64 {
+        self.prefetch.get(block) + self.waiting(block)
     }
 
-    /// The charges of a block.
-    pub fn charges(&self, block: Superpage) -> u64 {
+    /// The charges of a block as far as they were passed on: what decides.
+    pub fn known_charges(&self, block: Superpage) -> u64 {
         self.prefetch.get(block)
+    }
+
+    /// Counters of all memory that had misses.
+    pub fn counters(&self) -> usize {
+        let deferred = self.deferred.as_ref().map_or(0, |deferred| deferred.charges.len());
+        self.prefetch.len() + deferred + self.tlbs.iter().map(TlbCounts::len).sum::<usize>()
+    }
+
+    /// Charges of a block that wait in blocks inside it.
+    fn waiting(&self, block: Superpage) -> u64 {
+        let Some(Deferred { eager, charges, .. }) = &self.deferred else { return 0 };
+        let of_order = |order: u8| {
+            let inside = block.pages().step_by(1 << order);
+            inside.map(|first| charges.get(Superpage { first, order })).sum::<u64>()
+        };
+        (*eager..block.order).map(of_order).sum()
     }
 
     /// Charges a miss. Returns the order of the smallest block that was charged: all around it were.
     pub(super) fn charge(&mut self, tlb: usize, unit: Superpage) -> Option<u8> {
         let first = self.tlbs[tlb].first_held(unit)?;
-        self.prefetch.climb(unit.first, first, |_, charges| {
+        // The smallest of the blocks that the charge is not passed on from.
+        let last = self.deferred.as_ref().map_or(self.top, |deferred| deferred.eager.max(first));
+        self.prefetch.climb(unit.first, first, |order, charges| {
             *charges += 1;
+            order < last
+        });
+        if let Some(Deferred { batches, charges, .. }) = &mut self.deferred {
+            let (top, prefetch, mut passed_on) = (self.top, &mut self.prefetch, 1);
+            charges.climb(unit.first, last, |order, waiting| {
+                *waiting += passed_on;
+                if order == top || *waiting < batches[usize::from(order)] {
+                    return false;
+                }
+                passed_on = std::mem::take(waiting);
+                *prefetch.get_mut(Superpage::around(unit.first, order + 1)) += passed_on;
+                true
+            });
+        }
+        Some(first)
+    }
+
+    /// Passes on all that waits in a block, to the blocks around it.
+    fn settle(&mut self, block: Superpage) {
+        let waiting = self.waiting(block);
+        let Some(deferred) = &mut self.deferred else { return };
+        *self.prefetch.get_mut(block) += waiting;
+        deferred.charges.fill_inside(block, 0);
+        let (prefetch, mut passed_on) = (&mut self.prefetch, waiting);
+        deferred.charges.climb(block.first, block.order, |order, waiting| {
+            if order > block.order {
+                *prefetch.get_mut(Superpage::around(block.first, order)) += passed_on;
+            }
+            passed_on += std::mem::take(waiting);
             true
         });
-        Some(first)
     }
 
     /// A superpage was built: translations of its parts have left all TLBs. Charges stay.
@@ -131,6 +219,7 @@ impl Policy for ApproxOnline {
     }
 
     fn promoted(&mut self, block: Superpage) {
+        self.settle(block);
         // The blocks around it were charged for the same misses: what is gained is no reason to build them.
         let gained = std::mem::take(self.prefetch.get_mut(block));
         self.prefetch.climb(block.first, block.order + 1, |_, charges| {

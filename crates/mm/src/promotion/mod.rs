@@ -17,7 +17,7 @@ mod setting;
 mod throttle;
 mod tlb_counts;
 
-pub use approx_online::{ApproxOnline, Break};
+pub use approx_online::{ApproxOnline, Break, Deferral};
 pub use asap::{Asap, AsapShare};
 pub use eager::{Eager, EagerSettings};
 pub use fixed::Fixed;
@@ -234,6 +234,10 @@ pub trait Policy: Send + Sync {
 
     /// A superpage was built. Translations of its parts have left all TLBs, and its own has not entered yet.
     fn promoted(&mut self, _block: Superpage) {}
+
+    /// Translations of a range were dropped, as its protection changed or nothing backs it any more: no superpage
+    /// reaches over its ends now.
+    fn flushed(&mut self, _pages: Range<u64>) {}
 
     /// A superpage was taken apart, or is no longer backed. Its translation has left all TLBs.
     fn demoted(&mut self, _block: Superpage) {}

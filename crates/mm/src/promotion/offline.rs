@@ -20,8 +20,9 @@ pub enum Take {
     /// The best one.
     One,
     /// The best one, then the best one of those that are left, and so on, down to this share of the first one's misses
-    /// for a cycle: above 0, and up to 1. What those chosen before prevent is no reason to choose another, as far as a
-    /// sample of the misses tells; blocks around them wait for the next replay, and may then replace them.
+    /// for a cycle, from 0 to 1: with 0, all that pay. What those chosen before prevent is no reason to choose another,
+    /// as far as a sample of the misses tells; blocks that overlap them wait for the next replay, and may then be built
+    /// in their place.
     Share(f64),
 }
 
@@ -49,7 +50,7 @@ impl Default for OfflineSettings {
             orders: None,
             miss_cycles: 30,
             costs: KernelCosts::ROMER,
-            take: Take::Share(0.02),
+            take: Take::Share(0.0),
             growth: Growth::Difference,
             replays: 1000,
         }

@@ -67,6 +67,11 @@ impl TlbCounts {
         self.counts.fill_inside(block, 0);
     }
 
+    /// How many counts there are.
+    pub fn len(&self) -> usize {
+        self.counts.len()
+    }
+
     #[cfg(test)]
     fn get(&self, block: Superpage) -> i8 {
         self.counts.get(block)

@@ -6,6 +6,7 @@ use pagewalk_units::PageSize;
 use rustc_hash::FxHashMap;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::ops::Range;
 
 /// A block that may be chosen.
 #[derive(Clone, Debug)]
@@ -48,14 +49,16 @@ impl PartialOrd for Worth {
 /// What is chosen so far, and what can be.
 pub(super) struct Choice<'a> {
     settings: &'a OfflineSettings,
+    base: PageSize,
+    charges: &'a Charges,
     candidates: Vec<Candidate>,
     by_block: FxHashMap<Superpage, usize>,
     /// Candidates that each sampled miss was charged to; emptied when something chosen prevents it.
     sample: Vec<Vec<usize>>,
-    /// Blocks chosen: their orders and prices by first page. They do not overlap.
-    chosen: BTreeMap<u64, (u8, u64)>,
-    /// First pages of those chosen now.
-    new: BTreeSet<u64>,
+    /// Blocks in force in the replay. Some may lie in others: those are built where the others do not fit.
+    chosen: BTreeSet<Superpage>,
+    /// Those chosen now, by first page. They do not overlap.
+    new: BTreeMap<u64, Superpage>,
 }
 
 impl<'a> Choice<'a> {
@@ -65,27 +68,22 @@ impl<'a> Choice<'a> {
         base: PageSize,
         orders: u32,
         blocks: &[Superpage],
-        charges: &Charges,
+        charges: &'a Charges,
     ) -> Choice<'a> {
-        let price = |block: Superpage, builds: u32| {
-            let kib = block.len() << base.shift() >> 10;
-            settings.costs.copy_per_kib.saturating_mul(kib).saturating_mul(builds.max(1).into())
-        };
-        let of_chosen =
-            |&block: &Superpage| (block.first, (block.order, price(block, charges.builds(block))));
-        let chosen: BTreeMap<u64, (u8, u64)> = blocks.iter().map(of_chosen).collect();
         let mut choice = Choice {
             settings,
+            base,
+            charges,
             candidates: Vec::new(),
             by_block: FxHashMap::default(),
             sample: Vec::new(),
-            chosen,
-            new: BTreeSet::new(),
+            chosen: blocks.iter().copied().collect(),
+            new: BTreeMap::new(),
         };
         charges.each(|block, charge| {
-            let price = price(block, charge.builds);
+            let price = choice.price(block, charge.builds);
             let misses = charge.prefetch + charge.capacity;
-            if block.order > 0 && orders >> block.order & 1 == 1 && !choice.is_inside_chosen(block) {
+            if orders >> block.order & 1 == 1 && !choice.chosen.contains(&block) {
                 choice.by_block.insert(block, choice.candidates.len());
                 choice.candidates.push(Candidate { block, misses, price, sampled: Vec::new(), left: 0 });
             }
@@ -123,26 +121,39 @@ impl<'a> Choice<'a> {
             }
             self.choose(now.candidate);
         }
-        let blocks = self.chosen.iter().map(|(&first, &(order, _))| Superpage { first, order }).collect();
-        (blocks, self.new.len())
+        let new = self.new.len();
+        self.chosen.extend(self.new.into_values());
+        (self.chosen.into_iter().collect(), new)
     }
 
-    fn is_inside_chosen(&self, block: Superpage) -> bool {
-        let before = self.chosen.range(..=block.first).next_back();
-        before.is_some_and(|(&first, &(order, _))| Superpage { first, order }.holds(block))
+    /// Cycles of building a block so often.
+    fn price(&self, block: Superpage, builds: u32) -> u64 {
+        let kib = block.len() << self.base.shift() >> 10;
+        self.settings.costs.copy_per_kib.saturating_mul(kib).saturating_mul(builds.into())
+    }
+
+    fn overlaps_new(&self, block: Superpage) -> bool {
+        let around = self.new.range(..=block.first).next_back();
+        let inside = self.new.range(block.pages()).next();
+        around.is_some_and(|(_, other)| other.holds(block)) || inside.is_some()
     }
 
     /// What a candidate is worth now; `None` if that is less than it costs. Around what was chosen now, misses change
     /// in ways that the charges do not tell: it makes room that lets more of the block stay in the TLB.
     fn worth(&self, candidate: usize) -> Option<Worth> {
         let of = &self.candidates[candidate];
-        let holds_new = self.new.range(of.block.pages()).next().is_some();
-        if holds_new || self.is_inside_chosen(of.block) {
+        if self.overlaps_new(of.block) {
             return None;
         }
-        let inside = || self.chosen.range(of.block.pages()).map(|(_, &(_, price))| price).sum();
+        // What it holds is not built where it is.
+        let first = |page: u64| Superpage { first: page, order: 0 };
+        let Range { start, end } = of.block.pages();
+        let inside = self.chosen.range(first(start)..first(end)).filter(|other| of.block.holds(**other));
         let saved = match self.settings.growth {
-            Growth::Difference => inside(),
+            Growth::Difference => {
+                let built = |other: &Superpage| self.charges.built_within(*other, of.block.order);
+                inside.map(|other| self.price(*other, built(other))).sum()
+            }
             Growth::Full => 0,
         };
         let cost = of.price.saturating_sub(saved);
@@ -155,11 +166,8 @@ impl<'a> Choice<'a> {
     }
 
     fn choose(&mut self, candidate: usize) {
-        let Candidate { block, price, .. } = self.candidates[candidate];
-        let inside: Vec<u64> = self.chosen.range(block.pages()).map(|(&first, _)| first).collect();
-        inside.iter().for_each(|first| _ = self.chosen.remove(first));
-        self.chosen.insert(block.first, (block.order, price));
-        self.new.insert(block.first);
+        let block = self.candidates[candidate].block;
+        self.new.insert(block.first, block);
         for miss in std::mem::take(&mut self.candidates[candidate].sampled) {
             for other in std::mem::take(&mut self.sample[miss as usize]) {
                 self.candidates[other].left -= 1;

@@ -60,7 +60,7 @@ pub enum OfflineError<E> {
     #[error(transparent)]
     Pass(#[from] PassError),
     /// A share that is none.
-    #[error("offline: take is {0}: expected a share above 0 and up to 1")]
+    #[error("offline: take is {0}: expected a share from 0 to 1")]
     Share(f64),
     /// A machine that holds no superpage of the orders asked for.
     #[error("offline: no TLB of `{0}` holds pages larger than its base page for all references")]
@@ -77,7 +77,7 @@ pub fn offline<S: Source, E>(
 ) -> Result<OfflineResult, OfflineError<E>> {
     let orders = orders(machine, settings);
     if let Take::Share(share) = settings.take
-        && !(share > 0.0 && share <= 1.0)
+        && !(0.0..=1.0).contains(&share)
     {
         return Err(OfflineError::Share(share));
     }
@@ -94,9 +94,11 @@ pub fn offline<S: Source, E>(
         let misses = counts.walks();
         let built = counts.kernel.map_or(0, |kernel| kernel.accounts.of(Account::Copy));
         let cycles = misses.saturating_mul(settings.miss_cycles).saturating_add(built);
+        let charges = pass.kernel(0).and_then(|kernel| kernel.policy().charges()).expect("it charges");
+        // Those in the place of which larger ones were built are of no use.
+        blocks.retain(|&block| charges.built_within(block, 0) > 0);
         let (mut next, mut chosen) = (blocks.clone(), 0);
         if replays.len() < settings.replays {
-            let charges = pass.kernel(0).and_then(|kernel| kernel.policy().charges()).expect("it charges");
             (next, chosen) = Choice::new(settings, machine.paging.base(), orders, &blocks, charges).made();
         }
         replays.push(Replay { superpages: blocks.len(), misses, cycles, chosen });

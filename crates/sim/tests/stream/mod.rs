@@ -20,6 +20,9 @@ pub struct Stream {
     pub pages: Vec<u64>,
     /// Pages of the area.
     pub area: Range<u64>,
+    /// The area grows over the pages as they are loaded from, by so many at a time; all of it is there from the
+    /// beginning where this is 0.
+    pub growth: u64,
     /// Instructions executed for each load.
     pub instructions: u64,
 }
@@ -28,7 +31,7 @@ impl Stream {
     /// Loads from pages of an area that holds them all, as a multiple of the largest superpage.
     pub fn new(pages: Vec<u64>) -> Stream {
         let end = pages.iter().max().map_or(1, |&last| last + 1).next_multiple_of(2048);
-        Stream { pages, area: 0..end, instructions: 1 }
+        Stream { pages, area: 0..end, growth: 0, instructions: 1 }
     }
 
     /// The stream from its beginning.
@@ -53,7 +56,8 @@ impl Stream {
             cpu: String::new(),
             kernel: String::new(),
         };
-        Reader { stream: self, blocks, block, header, at: None, buffer: BatchBuffer::default() }
+        let buffer = BatchBuffer::default();
+        Reader { stream: self, blocks, block, header, at: 0, mapped: self.area.start, buffer }
     }
 
     /// What a design with a kernel under `policy` makes of it.
@@ -105,7 +109,10 @@ pub struct Reader<'a> {
     blocks: Dictionary,
     block: BlockId,
     header: StreamHeader,
-    at: Option<usize>,
+    /// Loads made.
+    at: usize,
+    /// End of the area so far.
+    mapped: u64,
     buffer: BatchBuffer,
 }
 
@@ -115,25 +122,32 @@ impl Source for Reader<'_> {
     }
 
     fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
-        let Stream { pages, area, instructions } = self.stream;
-        let Some(at) = self.at else {
-            self.at = Some(0);
+        let Stream { pages, area, growth, instructions } = self.stream;
+        let at = self.at;
+        let wanted = match growth {
+            0 => area.end,
+            _ => pages.get(at).map_or(0, |page| (page + 1).next_multiple_of(*growth)).min(area.end),
+        };
+        if wanted > self.mapped {
             let mapping = Mapping {
-                start: VirtAddr((MEMORY + area.start) << 12),
-                bytes: (area.end - area.start) << 12,
+                start: VirtAddr((MEMORY + self.mapped) << 12),
+                bytes: (wanted - self.mapped) << 12,
                 protection: Protection { read: true, write: true, execute: false },
                 kind: MappingKind::Anonymous,
                 file: None,
             };
-            return Ok(Some(Item::Event { at: RefIndex(0), event: Event::Map(mapping) }));
-        };
-        let end = pages.len().min(at + Batch::TARGET_LEN);
+            self.mapped = wanted;
+            return Ok(Some(Item::Event { at: RefIndex(at as u64), event: Event::Map(mapping) }));
+        }
+        let there =
+            pages[at..].iter().take(Batch::TARGET_LEN).take_while(|page| **page < self.mapped).count();
+        let end = at + there;
         self.buffer.clear();
         for page in &pages[at..end] {
             self.buffer.spans.push(Span { block: self.block, first: self.buffer.refs.len() as u32 });
             self.buffer.refs.push(Ref::new(VirtAddr((MEMORY + page) << 12), access()));
         }
-        self.at = Some(end);
+        self.at = end;
         Ok((at < end).then_some(Item::Batch(Batch {
             space: SpaceId(0),
             thread: ThreadId(1),
