@@ -62,7 +62,7 @@ impl Memory {
         }
     }
 
-    fn own(&mut self, unit: Block, frame: u64) {
+    pub(crate) fn own(&mut self, unit: Block, frame: u64) {
         for (page, frame) in pages(unit).zip(frame..) {
             assert_eq!(self.frame.insert(page, frame), None, "backed twice");
         }
@@ -76,7 +76,7 @@ impl Memory {
         frame.is_some()
     }
 
-    fn forget(&mut self, unit: Block) -> u64 {
+    pub(crate) fn forget(&mut self, unit: Block) -> u64 {
         let frame = self.frame[&unit.0];
         for (page, frame) in pages(unit).zip(frame..) {
             assert_eq!(self.frame.remove(&page), Some(frame), "units lie in one block");

@@ -14,6 +14,7 @@ mod nested;
 pub mod prefetch;
 pub mod promotion;
 mod replacement;
+pub mod reserving;
 pub mod sharing;
 mod stack;
 mod table;

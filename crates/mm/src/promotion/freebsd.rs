@@ -5,7 +5,7 @@
 //!
 //! The first touch of an aligned block reserves a block of frames, and each page takes its own place there. When all
 //! are touched, the kernel maps them by one page, and copies nothing. Modelled of one size, for anonymous memory, be it
-//! shared; reservations are never broken for want of memory, and files have none. A superpage that a change of rights
+//! shared; on a physical memory they are broken for want of frames, and files have none. A superpage that a change of rights
 //! takes apart is not made again.
 
 use super::setting::{SettingError, Settings};
