@@ -5,8 +5,8 @@
 //!
 //! The first touch of an aligned block reserves a block of frames, and each page takes its own place there. When all
 //! are touched, the kernel maps them by one page, and copies nothing. Modelled of one size, for anonymous memory, be it
-//! shared; on a physical memory they are broken for want of frames, and files have none. A superpage that a change of rights
-//! takes apart is not made again.
+//! shared; on a physical memory they are broken for want of frames, and files have none. A superpage that a change of
+//! rights takes apart is not made again.
 
 use super::setting::{SettingError, Settings};
 use super::{Policy, Reserve, is_anonymous};
