@@ -354,7 +354,7 @@ proptest! {
                 Op::Discard(first, pages) => p.advise(first, pages, DONTNEED),
                 Op::Touch(page) => p.touch(page),
                 Op::Load(page) => p.load(page),
-                Op::Fork => p.kernel.forked(&p.space, &mut p.remaps),
+                Op::Fork => p.kernel.forked(1, &p.space, &mut p.remaps),
                 Op::Walk(page) => p.kernel.walked(page),
                 Op::Wait(time) => {
                     p.wait(time);

@@ -46,7 +46,8 @@ enum Op {
     Discard(u64, u64),
     Use(u64, bool),
     Walk(u64),
-    Fork,
+    Fork(u32),
+    Reap(u32),
     Wait(u64),
 }
 
@@ -68,7 +69,8 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (PAGES, 1..20u64).prop_map(|(first, pages)| Op::Discard(first, pages)),
         25 => (PAGES, any::<bool>()).prop_map(|(page, stores)| Op::Use(page, stores)),
         4 => PAGES.prop_map(Op::Walk),
-        2 => Just(Op::Fork),
+        2 => (0..3u32).prop_map(Op::Fork),
+        1 => (0..3u32).prop_map(Op::Reap),
         2 => (0..10u64).prop_map(Op::Wait),
     ]
 }
@@ -118,10 +120,14 @@ impl Both {
                 self.fast.kernel.walked(page);
                 self.slow.walk(page);
             }
-            Op::Fork => {
+            Op::Fork(child) => {
                 let Process { space, kernel, remaps, .. } = &mut self.fast;
-                kernel.forked(space, remaps);
-                self.slow.fork();
+                kernel.forked(child, space, remaps);
+                self.slow.fork(child);
+            }
+            Op::Reap(child) => {
+                self.fast.kernel.child_ended(child);
+                self.slow.reap(child);
             }
             Op::Wait(time) => {
                 self.fast.now += time;

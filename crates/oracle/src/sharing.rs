@@ -96,8 +96,12 @@ pub struct Sharing {
     pub names: [u64; 2],
     /// Until when the last child lives.
     pub child_until: u64,
+    /// The last child.
+    pub child: u32,
     /// What children keep, and until when.
     pub lent: Vec<(u64, u64)>,
+    /// Whose each of those is.
+    pub lent_to: BTreeMap<u64, u32>,
     /// Physical memory.
     pub memory: Option<Memory>,
     /// What happened.
@@ -124,7 +128,9 @@ impl Sharing {
             maps: BTreeMap::new(),
             names: [0; 2],
             child_until: 0,
+            child: 0,
             lent: Vec::new(),
+            lent_to: BTreeMap::new(),
             memory: None,
             events: Events::default(),
         }
@@ -356,6 +362,7 @@ impl Sharing {
             self.names[1] += 1;
             memory.lend(page, name);
             self.lent.push((self.child_until, name));
+            self.lent_to.insert(name, self.child);
         }
         self.copy(page);
     }
@@ -374,12 +381,26 @@ impl Sharing {
     }
 
     /// The process forks. Returns the pages that are protected now and were not.
-    pub fn fork(&mut self) -> Vec<u64> {
+    pub fn fork(&mut self, child: u32) -> Vec<u64> {
+        self.child = child;
         self.child_until = self.now + self.child_instructions;
         let unprotected = self.table.iter().filter(|(_, slot)| !slot.protected).map(|(&page, _)| page);
         let new: Vec<u64> = unprotected.filter(|&page| self.is_private(page)).collect();
         new.iter().for_each(|page| self.table.get_mut(page).unwrap().protected = true);
         new
+    }
+
+    /// A child has ended.
+    pub fn reap(&mut self, child: u32) {
+        if self.child == child && self.child_until > self.now {
+            self.child_until = self.now;
+        }
+        let lent_to = &self.lent_to;
+        for (until, name) in self.lent.iter_mut().filter(|(_, name)| lent_to[name] == child) {
+            assert!(*name >= LENT);
+            *until = self.now.min(*until);
+        }
+        self.reach(self.now);
     }
 
     /// Nothing backs a range any more.

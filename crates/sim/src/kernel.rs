@@ -122,11 +122,21 @@ impl<O: WalkObserver> Pass<O> {
         }
     }
 
-    /// The process has forked.
-    pub(crate) fn forked(&mut self) {
+    /// A child of the process has ended.
+    pub(crate) fn child_ended(&mut self, child: u32) {
         for design in bits(self.kernels & self.active) {
             self.designs[design].os_reached(self.instructions);
-            let remaps = self.designs[design].os_forked(&self.space);
+            if let Some(os) = &mut self.designs[design].os {
+                os.kernel.child_ended(child);
+            }
+        }
+    }
+
+    /// The process has forked.
+    pub(crate) fn forked(&mut self, child: u32) {
+        for design in bits(self.kernels & self.active) {
+            self.designs[design].os_reached(self.instructions);
+            let remaps = self.designs[design].os_forked(child, &self.space);
             self.remap(design, remaps, None, &[]);
         }
     }
@@ -406,6 +416,15 @@ pub(crate) fn added(event: &Event) -> Option<Range<u64>> {
         _ => return None,
     };
     (start < end).then_some(start..end)
+}
+
+/// The child that a system call of x86-64 Linux has seen the end of: `wait4`, by which `wait` and `waitpid` are made.
+pub(crate) fn reaped(event: &Event) -> Option<u32> {
+    const WAIT4: u32 = 61;
+    match *event {
+        Event::Syscall { number: WAIT4, result } => u32::try_from(result).ok().filter(|&child| child > 0),
+        _ => None,
+    }
 }
 
 /// Base pages of a block that hold some of `mapping`.

@@ -175,10 +175,10 @@ impl Design {
     }
 
     /// The process has forked: what the kernel remaps then.
-    pub fn os_forked(&mut self, space: &AddressSpace) -> Vec<Remap> {
+    pub fn os_forked(&mut self, child: u32, space: &AddressSpace) -> Vec<Remap> {
         let Some(os) = &mut self.os else { return Vec::new() };
         let mut remaps = std::mem::take(&mut os.remaps);
-        os.kernel.forked(space, &mut remaps);
+        os.kernel.forked(child, space, &mut remaps);
         remaps
     }
 

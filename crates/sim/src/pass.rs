@@ -7,7 +7,7 @@ use crate::design::{Design, DesignSpec, share_huge, splits_data};
 use crate::fetch::FetchTable;
 use crate::fit::KernelError;
 use crate::front::Told;
-use crate::kernel::{Follower, Untouched, added};
+use crate::kernel::{Follower, Untouched, added, reaped};
 use crate::siblings::alike;
 use crate::spaces::{Accounts, Parked};
 use crate::store::{FETCH, PageStore, STORE, bits, class_of};
@@ -479,8 +479,13 @@ impl<O: WalkObserver> Analysis for Pass<O> {
             self.apply(change);
         }
         self.changes = changes;
-        if let (Event::Fork { .. }, true) = (event, self.kernels != 0) {
-            self.forked();
+        if let (&Event::Fork { child }, true) = (event, self.kernels != 0) {
+            self.forked(child);
+        }
+        if self.kernels != 0
+            && let Some(child) = reaped(event)
+        {
+            self.child_ended(child);
         }
         if let (Event::Advise { start, bytes, advice }, true) = (event, self.kernels != 0) {
             self.advise(*start, *bytes, *advice);

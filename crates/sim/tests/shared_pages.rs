@@ -59,6 +59,11 @@ fn forks(pages: u64) -> bool {
     pages < 4
 }
 
+/// Whether the process waits for this child at once.
+fn is_waited_for(child: u32) -> bool {
+    child == 2
+}
+
 /// A pass that hears of private mappings of files, and of forks.
 struct Forking(Pass);
 
@@ -74,7 +79,11 @@ impl Analysis for Forking {
             }
             Event::Advise { bytes, .. } if forks(bytes >> 12) => {
                 self.0.on_event(at, event);
-                self.0.on_event(at, &Event::Fork { child: 1 });
+                let child = (bytes >> 12) as u32;
+                self.0.on_event(at, &Event::Fork { child });
+                if is_waited_for(child) {
+                    self.0.on_event(at, &Event::Syscall { number: 61, result: child.into() });
+                }
             }
             _ => self.0.on_event(at, event),
         }
@@ -198,8 +207,11 @@ impl SlowShared {
             Op::Discard { start, pages } => {
                 self.sharing.gone(start..start + pages);
                 if forks(pages) {
-                    let protected = self.sharing.fork();
+                    let protected = self.sharing.fork(pages as u32);
                     protected.into_iter().for_each(|page| self.slow.machine.drop_page(12, page));
+                    if is_waited_for(pages as u32) {
+                        self.sharing.reap(pages as u32);
+                    }
                 }
             }
             Op::Protect { start, pages, rights } => self.protect(start..start + pages, rights),

@@ -19,7 +19,8 @@ pub struct ForkRules {
     pub inherits: bool,
     /// Whether private pages are protected against stores when the process forks.
     pub protects: bool,
-    /// Instructions that the process executes until the child has ended, or become another program.
+    /// Instructions that the process executes until the child has become another program, or ended without being waited
+    /// for.
     pub child_instructions: u64,
 }
 
@@ -47,10 +48,11 @@ pub(super) struct Sharing {
     started: bool,
     /// Pages of the parent that were not used yet: beginnings and ends.
     inherited: BTreeMap<u64, u64>,
-    /// Until when the last child lives.
+    /// The last child, and until when it lives.
+    child: u32,
     child_until: u64,
-    /// What children own in the memory, and until when.
-    lent: Vec<(u64, u64)>,
+    /// What children own in the memory: which child, until when, and the name.
+    lent: Vec<(u32, u64, u64)>,
 }
 
 impl Sharing {
@@ -105,6 +107,7 @@ impl Kernel {
             is_child: false,
             started: false,
             inherited: BTreeMap::new(),
+            child: 0,
             child_until: 0,
             lent: Vec::new(),
         }));
@@ -357,14 +360,15 @@ impl Kernel {
         let region = order.map(|order| Superpage::around(page, order));
         let broken = region.filter(|&region| memory.is_reserved(region));
         if let (Some(name), Some(sharing)) = (memory.lend(page, order), &mut self.sharing) {
-            sharing.lent.push((sharing.child_until, name));
+            sharing.lent.push((sharing.child, sharing.child_until, name));
         }
         broken.into_iter().for_each(|region| self.policy.refused(region));
     }
 
     /// The process has forked: its private pages are its child's as well.
-    pub fn forked(&mut self, space: &AddressSpace, remaps: &mut Vec<Remap>) {
+    pub fn forked(&mut self, child: u32, space: &AddressSpace, remaps: &mut Vec<Remap>) {
         let Some(sharing) = self.sharing.as_mut().filter(|sharing| sharing.fork.protects) else { return };
+        sharing.child = child;
         sharing.child_until = self.now.saturating_add(sharing.fork.child_instructions);
         for unit in self.table.units() {
             let is_shared = self.area(unit, space).is_some_and(|area| !is_private(area));
@@ -376,13 +380,27 @@ impl Kernel {
         self.accounts.charge(Account::Flush, self.costs.flush);
     }
 
+    /// A child has ended, before its time perhaps.
+    pub fn child_ended(&mut self, child: u32) {
+        let Some(sharing) = &mut self.sharing else { return };
+        if sharing.child == child {
+            sharing.child_until = sharing.child_until.min(self.now);
+        }
+        for (of, until, _) in &mut sharing.lent {
+            if *of == child {
+                *until = self.now.min(*until);
+            }
+        }
+        self.children_end();
+    }
+
     /// Children that have ended give back what they had.
     pub(super) fn children_end(&mut self) {
         let Some(sharing) = self.sharing.as_mut().filter(|sharing| !sharing.lent.is_empty()) else { return };
         let now = self.now;
         let ended: Vec<u64> =
-            sharing.lent.iter().filter(|&&(until, _)| until <= now).map(|&(_, name)| name).collect();
-        sharing.lent.retain(|&(until, _)| until > now);
+            sharing.lent.iter().filter(|&&(_, until, _)| until <= now).map(|&(.., name)| name).collect();
+        sharing.lent.retain(|&(_, until, _)| until > now);
         ended.into_iter().for_each(|name| self.release(Superpage::around(name, 0)));
     }
 }
