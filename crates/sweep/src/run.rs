@@ -12,8 +12,8 @@ use pagewalk_report::sweep::schema::{
     CurveCell, FamilyCell, FamilySize, MachineCell, SWEEP_SCHEMA, SweepResult, SweepTrace,
 };
 use pagewalk_reuse::Family;
-use pagewalk_trace::Analysis;
 use pagewalk_trace::pwt::{Reader, info};
+use pagewalk_trace::{Analysis, Source};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 use std::fs::File;
@@ -165,10 +165,10 @@ impl<'a> Sweep<'a> {
             .collect();
         let (replayed, once): (Vec<_>, Vec<_>) =
             remaining.into_iter().partition(|(_, task)| task.offline().is_some());
-        let mut running =
-            Running::start(&once, *thp, self.options.threads).map_err(|e| wrong(e.to_string()))?;
         let file = File::open(path).map_err(|e| wrong(e.to_string()))?;
         let source = Reader::new(Counted { file, progress }).map_err(|e| wrong(e.to_string()))?;
+        let mut running = Running::start(&once, source.header().origin, *thp, self.options.threads)
+            .map_err(|e| wrong(e.to_string()))?;
         let mut analyses: Vec<&mut dyn Analysis> =
             running.iter_mut().map(|running| running as &mut dyn Analysis).collect();
         if !analyses.is_empty() {

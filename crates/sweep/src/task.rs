@@ -8,7 +8,7 @@ use pagewalk_report::schema::Metrics;
 use pagewalk_report::sweep::schema::Method;
 use pagewalk_reuse::{Family, SampledDistances, Sampling, Serves, StackDistances};
 use pagewalk_sim::{DesignSpec, HostKernel, NoObserver, Pass, PassError};
-use pagewalk_trace::{Analysis, Batch, Event};
+use pagewalk_trace::{Analysis, Batch, Event, Origin};
 use pagewalk_translate::{MachineSpec, TlbSpec};
 use pagewalk_units::{Paging, RefIndex};
 use serde::{Deserialize, Serialize};
@@ -245,9 +245,11 @@ pub enum Running {
 }
 
 impl Running {
-    /// Simulators for these tasks. Machines share passes, in enough of them to keep `threads` threads busy.
+    /// Simulators for these tasks, of a process that began so. Machines share passes, in enough of them to keep
+    /// `threads` threads busy.
     pub fn start(
         tasks: &[(usize, Task<'_>)],
+        origin: Origin,
         thp: ThpMode,
         threads: usize,
     ) -> Result<Vec<Running>, PassError> {
@@ -269,6 +271,13 @@ impl Running {
         let kernel = HostKernel::new(thp);
         for group in groups(machines, threads) {
             Running::add_passes(&mut running, &group, &kernel)?;
+        }
+        if origin == Origin::Fork {
+            for running in &mut running {
+                if let Running::Machines(_, pass) = running {
+                    pass.begin_as_child();
+                }
+            }
         }
         Ok(running)
     }
@@ -341,7 +350,7 @@ pub fn counters(variant: &MachineVariant, kernel: Option<&KernelVariant>) -> Res
         // Kernels of all kinds have the same counters.
         task = Task::Machine(variant, Some(&fixed));
     }
-    let mut running = Running::start(&[(0, task)], ThpMode::Never, 1)?;
+    let mut running = Running::start(&[(0, task)], Origin::Start, ThpMode::Never, 1)?;
     match running.pop().and_then(|running| running.finish().pop()) {
         Some((_, Outcome::Machine(metrics))) => Ok(metrics.into_keys().collect()),
         _ => unreachable!("a pass over one machine ends with its counters"),
