@@ -1,7 +1,7 @@
 //! The charges of APPROX-ONLINE against a scan of the TLBs at every miss, with promotions and demotions, whether they
 //! are passed on at once or deferred: targets U2, U3, U4 and U6 of Romer's thesis (1998).
 
-use pagewalk_mm::promotion::{ApproxOnline, Break, Deferral, Miss, Policy};
+use pagewalk_mm::promotion::{ApproxOnline, Break, Deferral, Miss, Online, Policy};
 use pagewalk_mm::{Accounts, Superpage};
 use pagewalk_oracle::prefetch::{Block, PrefetchCharges};
 use pagewalk_units::PageSize;
@@ -262,4 +262,18 @@ fn u6_there_are_three_and_an_eighth_counters_for_each_base_page() {
     assert_eq!(counters(1, Some(source)), 3.125);
     assert_eq!(counters(1, None), 3.0);
     assert_eq!(counters(2, Some(source)), 5.125);
+}
+
+/// Section 3.5.3.
+#[test]
+fn u6_capacity_charges_take_one_more() {
+    let prices = Break { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };
+    let mut policy = Online::new(11, &prices, 0.125, 0.625, 2570);
+    policy.watch(&[32]);
+    for page in [0, 1, 2048, 2049] {
+        let unit = Superpage::around(page, 0);
+        policy.missed(miss(0, unit), &Accounts::default());
+        policy.entered(0, unit);
+    }
+    assert_eq!(policy.counters().map(|counters| counters as f64 / 4096.0), [3.0, 1.0]);
 }

@@ -24,7 +24,7 @@ pub(super) struct Capacity {
 impl Capacity {
     /// For superpages of orders up to `top`.
     pub fn new(top: u8) -> Capacity {
-        Capacity { top, charges: Tree::new(top), tlbs: Vec::new() }
+        Capacity { top, charges: Tree::from_order(1, top), tlbs: Vec::new() }
     }
 
     pub fn watch(&mut self, entries: &[u64]) {
@@ -55,6 +55,11 @@ impl Capacity {
 
     pub fn of(&self, block: Superpage) -> u64 {
         self.charges.get(block)
+    }
+
+    /// Charges of all memory that may have some.
+    pub fn counters(&self) -> usize {
+        self.charges.len()
     }
 
     pub fn entered(&mut self, tlb: usize, unit: Superpage) {

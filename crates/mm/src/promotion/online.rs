@@ -53,6 +53,11 @@ impl Online {
         [self.inner.charges(block), self.capacity.of(block)]
     }
 
+    /// Counters of all memory that had misses: those of APPROX-ONLINE, and those of capacity charges.
+    pub fn counters(&self) -> [usize; 2] {
+        [self.inner.counters(), self.capacity.counters()]
+    }
+
     fn exceeds(&self, block: Superpage) -> bool {
         let legal = self.inner.orders() >> block.order & 1 == 1;
         legal && self.capacity.of(block) > self.thresholds[block.order as usize]
