@@ -3,8 +3,9 @@
 //!     offline_bench [--machine NAME|FILE.toml] [--take SHARE|one] T.pwt
 //!
 //! Reads the trace from its file each time, on one thread: with base pages under the host's kernel, with base pages
-//! under a kernel of its own, and as OFFLINE does. Prints every replay, then the quotient of the times. Seconds are
-//! those that the processor worked for it, so that other work on the machine counts for little.
+//! under a kernel of its own, and as OFFLINE does. Prints every replay, then the quotient of the times and the charges
+//! of what was left out. Seconds are those that the processor worked for it, so that other work on the machine counts
+//! for little.
 
 use pagewalk_mm::promotion::{OfflineSettings, Take};
 use pagewalk_mm::{OsSpec, ThpMode};
@@ -100,6 +101,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     )?;
     let all = worked()? - begun;
     println!("OFFLINE        {all:8.1} s, {} replays: {:.1} passes", found.replays.len(), all / seconds);
+    let left = found.left_out;
+    println!(
+        "left out       {:8} blocks: 99 of 100 have prefetch charges of {:.3} or less of what pays, capacity of {:.3}",
+        left.blocks, left.prefetch, left.capacity
+    );
     println!("in all         {:8} MB", peak_megabytes().unwrap_or(0));
     Ok(())
 }

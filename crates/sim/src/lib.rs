@@ -55,7 +55,7 @@ pub use design::DesignSpec;
 pub use fit::{KernelError, held_orders};
 pub use host::HostKernel;
 pub use library::{Library, LibraryError};
-pub use offline::{OfflineError, OfflineResult, Replay, check_offline, offline};
+pub use offline::{LeftOut, OfflineError, OfflineResult, Replay, check_offline, offline};
 pub use pass::{Pass, PassError};
 pub use profile::{
     Alternative, AlternativeKind, Findings, FunctionWalks, HeatMap, PageWalks, Profile, Reach,

@@ -157,10 +157,8 @@ impl OsSpec {
         let policy = (entry.make)(&mut keys)?;
         let costs = costs(&mut keys, entry)?;
         let memory = memory::memory(&mut keys)?;
-        let mut kernel = Kernel::new(paging.base(), policy, costs);
-        if let Some(around) = entry.around {
-            kernel = sharing::sharing(&mut keys, around, kernel)?;
-        }
+        let kernel = Kernel::new(paging.base(), policy, costs);
+        let kernel = sharing::sharing(&mut keys, entry.around, kernel)?;
         keys.finish()?;
         if kernel.policy().backs_areas() && memory.is_none() {
             let why = format!("os.memory: `{name}` backs areas when they are mapped: give memory.size");
@@ -291,7 +289,7 @@ mod tests {
                    fork.inherited=none,fork.protects=false,fork.child_instructions=7";
         assert!(shares("linux") && shares(&format!("hawkeye:{all}")) && shares("linux:fork=false"));
         assert!(!shares("asap") && !shares("linux:files=false,fork=false"));
-        assert!(refusal("asap:files.cache=cold").starts_with("unknown key `os.files`: known are policy"));
+        assert!(shares("asap:files=true") && shares("fixed:fork.protects=false"));
         assert_eq!(refusal("linux:files.cache=hot"), "os.files.cache is \"hot\": expected one of warm, cold");
         assert_eq!(
             refusal("linux:fork.inherited=some"),
@@ -309,7 +307,7 @@ mod tests {
         assert!(refusal("asop").starts_with("no kernel policy `asop`: choose from fixed, asap"));
         assert_eq!(
             refusal("fixed:pages=4K"),
-            "unknown key `os.pages`: known are policy, page, costs, memory"
+            "unknown key `os.pages`: known are policy, page, costs, memory, files, fork"
         );
         assert_eq!(
             refusal("asap:max_page=3K"),

@@ -2,6 +2,7 @@
 
 use super::OsError;
 use super::keys::Keys;
+use super::sharing::LINUX_AROUND;
 use crate::promotion::up_to;
 use crate::promotion::{
     ApproxOnline, Asap, AsapShare, Break, Deferral, Eager, EagerSettings, Fixed, FreeBsd, HawkEye,
@@ -19,7 +20,7 @@ pub(super) struct Entry {
     pub title: &'static str,
     pub costs: KernelCosts,
     pub make: fn(&mut Keys) -> Made,
-    /// Where pages of files and of parents are not the process's own: usual bytes around a load of a file's page that
+    /// Where pages of files and of parents are usually not the process's own: bytes around a load of a file's page that
     /// are mapped with it.
     pub around: Option<&'static str>,
 }
@@ -45,11 +46,12 @@ pub(super) const POLICIES: &[Entry] = &[
     romer("asap-4-64", "at half populated (Romer 1998)", asap_4_64),
     romer("approx-online", "prefetch charges (Romer 1998)", approx_online),
     romer("online", "prefetch and capacity charges (Romer 1998)", online),
-    today("linux", "THP at faults, khugepaged, mTHP", linux, "64K"),
-    today("freebsd", "reservations (Navarro et al. 2002)", freebsd, "4K"),
-    today("ingens", "by utilisation (Kwon et al. 2016)", ingens, "64K"),
-    today("eager", "areas when they are mapped (Karakostas 2016)", eager, "64K"),
-    today("hawkeye", "by access coverage (Panwar et al. 2019)", hawkeye, "64K"),
+    today("linux", "THP at faults, khugepaged, mTHP", linux, LINUX_AROUND),
+    // FreeBSD's prefault: four pages before and four after (`PFBAK`, `PFFOR` of vm_fault.c). The nearest block.
+    today("freebsd", "reservations (Navarro et al. 2002)", freebsd, "32K"),
+    today("ingens", "by utilisation (Kwon et al. 2016)", ingens, LINUX_AROUND),
+    today("eager", "areas when they are mapped (Karakostas 2016)", eager, LINUX_AROUND),
+    today("hawkeye", "by access coverage (Panwar et al. 2019)", hawkeye, LINUX_AROUND),
 ];
 
 fn fixed(keys: &mut Keys) -> Made {

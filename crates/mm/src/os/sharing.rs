@@ -4,20 +4,23 @@ use super::OsError;
 use super::keys::Keys;
 use crate::{FileRules, ForkRules, Kernel};
 
+/// Linux's `fault_around_bytes`.
+pub(super) const LINUX_AROUND: &str = "64K";
+
 /// The kernel with pages shared as it is asked for. `around`: usual bytes around a load of a file's page that are
-/// mapped with it.
-pub(super) fn sharing(keys: &mut Keys, around: &str, kernel: Kernel) -> Result<Kernel, OsError> {
+/// mapped with it, if pages are usually shared.
+pub(super) fn sharing(keys: &mut Keys, around: Option<&str>, kernel: Kernel) -> Result<Kernel, OsError> {
     let files = files(keys, around)?;
-    let fork = fork(keys)?;
+    let fork = fork(keys, around.is_some())?;
     Ok(match (files, fork) {
         (None, None) => kernel,
         (files, fork) => kernel.with_sharing(files, fork.unwrap_or(ForkRules::NONE)),
     })
 }
 
-fn files(keys: &mut Keys, around: &str) -> Result<Option<FileRules>, OsError> {
-    let Some(mut of) = keys.table("files", true)? else { return Ok(None) };
-    let base = of.paging.base();
+fn files(keys: &mut Keys, around: Option<&str>) -> Result<Option<FileRules>, OsError> {
+    let Some(mut of) = keys.table("files", around.is_some())? else { return Ok(None) };
+    let (base, around) = (of.paging.base(), around.unwrap_or(LINUX_AROUND));
     let is_cold = |name: &str| match name {
         "warm" => Some(false),
         "cold" => Some(true),
@@ -42,8 +45,8 @@ fn files(keys: &mut Keys, around: &str) -> Result<Option<FileRules>, OsError> {
     Ok(Some(FileRules { cold, around, read_ahead, read_cycles }))
 }
 
-fn fork(keys: &mut Keys) -> Result<Option<ForkRules>, OsError> {
-    let Some(mut of) = keys.table("fork", true)? else { return Ok(None) };
+fn fork(keys: &mut Keys, usual: bool) -> Result<Option<ForkRules>, OsError> {
+    let Some(mut of) = keys.table("fork", usual)? else { return Ok(None) };
     let usual = ForkRules::default();
     let all = |name: &str| match name {
         "all" => Some(true),

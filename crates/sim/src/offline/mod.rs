@@ -11,6 +11,9 @@
 //! cost least is the result.
 
 mod choice;
+mod left_out;
+
+pub use left_out::LeftOut;
 
 use crate::attribution::NoObserver;
 use crate::counts::DesignCounts;
@@ -45,6 +48,8 @@ pub struct OfflineResult {
     pub counts: DesignCounts,
     /// All replays, in order.
     pub replays: Vec<Replay>,
+    /// What was not chosen after the last of them.
+    pub left_out: LeftOut,
 }
 
 /// Why there is no result.
@@ -103,12 +108,14 @@ pub fn offline<S: Source, E>(
         }
         replays.push(Replay { superpages: blocks.len(), misses, cycles, chosen });
         progress(&replays[replays.len() - 1]);
+        let left_out =
+            (chosen == 0).then(|| LeftOut::new(settings, machine.paging.base(), orders, &blocks, charges));
         if best.as_ref().is_none_or(|&(least, ..)| cycles < least) {
             best = Some((cycles, blocks, counts));
         }
-        if chosen == 0 {
+        if let Some(left_out) = left_out {
             let (_, blocks, counts) = best.expect("this replay at least");
-            return Ok(OfflineResult { blocks, counts, replays });
+            return Ok(OfflineResult { blocks, counts, replays, left_out });
         }
         blocks = next;
     }

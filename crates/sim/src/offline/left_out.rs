@@ -1,0 +1,64 @@
+//! How near the blocks that were not chosen came to being worth their price.
+
+use pagewalk_mm::Superpage;
+use pagewalk_mm::promotion::{Charges, OfflineSettings};
+use pagewalk_units::PageSize;
+
+/// The misses that blocks which were not chosen would have prevented, as shares of those that pay for them. The source
+/// takes the thresholds of its online policies from these percentiles (Romer 1998, section 3.4.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LeftOut {
+    /// Blocks with charges that neither were chosen nor lie inside one that was.
+    pub blocks: usize,
+    /// 99th percentile of prefetch charges.
+    pub prefetch: f64,
+    /// 99th percentile of capacity charges.
+    pub capacity: f64,
+}
+
+impl LeftOut {
+    /// After a replay with `chosen` in force.
+    pub(super) fn new(
+        settings: &OfflineSettings,
+        base: PageSize,
+        orders: u32,
+        chosen: &[Superpage],
+        charges: &Charges,
+    ) -> LeftOut {
+        let (mut prefetch, mut capacity) = (Vec::new(), Vec::new());
+        charges.each(|block, charge| {
+            let is_legal = block.order > 0 && orders >> block.order & 1 == 1;
+            if is_legal && !chosen.iter().any(|unit| unit.holds(block)) {
+                let kib = block.len() << base.shift() >> 10;
+                let price = settings.costs.copy_per_kib.saturating_mul(kib);
+                let share = |misses: u64| misses as f64 * settings.miss_cycles as f64 / price.max(1) as f64;
+                prefetch.push(share(charge.prefetch));
+                capacity.push(share(charge.capacity));
+            }
+        });
+        LeftOut {
+            blocks: prefetch.len(),
+            prefetch: percentile_99(prefetch),
+            capacity: percentile_99(capacity),
+        }
+    }
+}
+
+/// The least value that 99 of 100 do not exceed; 0 of none.
+fn percentile_99(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let rank = (values.len() * 99).div_ceil(100);
+    rank.checked_sub(1).map_or(0.0, |at| values[at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percentile_99;
+
+    #[test]
+    fn the_percentile_is_the_least_value_that_so_many_do_not_exceed() {
+        assert_eq!(percentile_99(Vec::new()), 0.0);
+        assert_eq!(percentile_99(vec![3.0, 1.0]), 3.0);
+        assert_eq!(percentile_99((1..=200).rev().map(f64::from).collect()), 198.0);
+    }
+}
