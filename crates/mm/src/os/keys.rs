@@ -22,16 +22,25 @@ impl Keys {
         Keys { paging, held, place: place.to_owned(), table, known: Vec::new() }
     }
 
-    /// There is no superpage that a policy could build.
-    pub fn none_held(&self) -> OsError {
+    /// The order of the largest superpage, under `max_page`: one that TLBs hold. By default the largest of those up to
+    /// `usual`.
+    pub fn max_page(&mut self, usual: u8) -> Result<u8, OsError> {
+        let held = self.held;
+        let is_held = |&order: &u8| held >> order & 1 == 1;
+        let Some(given) = self.table.get("max_page").cloned() else {
+            self.known.push("max_page");
+            let largest = (1..=usual).rev().find(is_held);
+            return largest.ok_or_else(|| self.not_held(&"too small"));
+        };
+        Some(self.order("max_page", "", 1)?).filter(is_held).ok_or_else(|| self.not_held(&given))
+    }
+
+    fn not_held(&self, given: &dyn std::fmt::Display) -> OsError {
         let size = |order: u32| PageSize::from_shift(self.paging.base().shift() + order);
         let held = (0..ORDERS as u32).filter(|order| self.held >> order & 1 == 1).filter_map(size);
         let held: Vec<String> = held.map(|size| size.to_string()).collect();
-        self.error(
-            "max_page",
-            "too small",
-            format!("a superpage that the TLBs hold: they hold {}", held.join(" ")),
-        )
+        let expected = format!("a superpage that the TLBs hold: they hold {}", held.join(" "));
+        self.error("max_page", given, expected)
     }
 
     fn error(&self, key: &str, given: impl std::fmt::Display, expected: String) -> OsError {
@@ -65,6 +74,14 @@ impl Keys {
             };
             self.error(key, value, format!("a whole number, {} {end}", range.start()))
         })
+    }
+
+    /// A whole number that must be there.
+    pub fn whole(&mut self, key: &'static str) -> Result<u64, OsError> {
+        match self.has(key) {
+            true => self.count(key, 0, 0..=u64::MAX),
+            false => Err(self.error(key, "missing", "a whole number, 0 or more".to_owned())),
+        }
     }
 
     /// A number in a range.
@@ -137,6 +154,21 @@ impl Keys {
             None => Ok(usual.then(|| Keys::new(&place, Table::new(), self.paging, self.held))),
             Some(other) => Err(self.error(key, other, "true, false or a table".to_owned())),
         }
+    }
+
+    /// The tables under a key: one, a list of them, or none.
+    pub fn tables(&mut self, key: &'static str) -> Result<Vec<Keys>, OsError> {
+        let place = format!("{}.{key}", self.place);
+        let values = match self.take(key) {
+            None => Vec::new(),
+            Some(Value::Array(values)) => values,
+            Some(value) => vec![value],
+        };
+        let table = |value: Value| match value {
+            Value::Table(table) => Ok(Keys::new(&place, table, self.paging, self.held)),
+            other => Err(self.error(key, other, "a table, or a list of tables".to_owned())),
+        };
+        values.into_iter().map(table).collect()
     }
 
     /// What is left: keys that nobody knows, each with a value.

@@ -1,5 +1,6 @@
 //! Kernels as users describe them: an `[os]` table, or a policy's name with keys on the command line.
 
+mod collapse;
 mod keys;
 mod memory;
 mod offline;
@@ -240,7 +241,7 @@ mod tests {
     #[test]
     fn what_knows_the_future_is_asked_for_in_the_same_way() {
         let os =
-            OsSpec::from_text("offline:take=0.5,max_page=64K,build_cycles_per_kib=10,replays=3").unwrap();
+            OsSpec::from_text("offline:take=0.5,max_page=16K,build_cycles_per_kib=10,replays=3").unwrap();
         let OsKernel::Offline(settings) = os.build(Paging::FOUR_KIB, 0b1_0000_0101).unwrap() else {
             panic!("it replays the stream")
         };
@@ -331,6 +332,21 @@ mod tests {
             small.to_string(),
             "os.max_page is too small: expected a superpage that the TLBs hold: they hold 4K"
         );
+        let larger = OsSpec::from_text("online:max_page=16M").unwrap().kernel(Paging::FOUR_KIB, 0b1001);
+        assert_eq!(
+            larger.map(|_| ()).unwrap_err().to_string(),
+            "os.max_page is \"16M\": expected a superpage that the TLBs hold: they hold 4K 32K"
+        );
+        assert_eq!(
+            refusal("linux:collapse.start=0x10000"),
+            "os.collapse.bytes is missing: expected a whole number, 0 or more"
+        );
+        assert!(refusal("linux:collapse=7").ends_with("expected a table, or a list of tables"));
+        assert!(refusal("linux:collapse.from=7").starts_with("os.collapse.start is missing"));
+        let call = "{at=9,start=0x200000,bytes=0x200000}";
+        assert!(OsSpec::from_text(&format!("linux:collapse=[{call},{call}]")).is_ok_and(|os| {
+            os.kernel(Paging::FOUR_KIB, u32::MAX).is_ok_and(|kernel| kernel.wakes() == Some(9))
+        }));
         assert_eq!(refusal("eager"), "os.memory: `eager` backs areas when they are mapped: give memory.size");
         assert_eq!(refusal("linux:memory=true"), "os.memory: missing field `size`");
         assert!(

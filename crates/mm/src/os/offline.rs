@@ -4,7 +4,6 @@ use super::OsError;
 use super::keys::Keys;
 use crate::ORDERS;
 use crate::promotion::{OfflineSettings, Take, up_to};
-use pagewalk_units::PageSize;
 
 /// The policy's name.
 pub(super) const NAME: &str = "offline";
@@ -12,12 +11,7 @@ pub(super) const TITLE: &str = "knows the future: replays the stream until no su
 
 pub(super) fn settings(keys: &mut Keys) -> Result<OfflineSettings, OsError> {
     let usual = OfflineSettings::default();
-    let largest = PageSize::from_shift(keys.paging.base().shift() + ORDERS as u32 - 1);
-    let largest = largest.map_or_else(String::new, |size| size.to_string());
-    let orders = keys.held & up_to(keys.order("max_page", &largest, 1)?);
-    if orders == 0 {
-        return Err(keys.none_held());
-    }
+    let orders = up_to(keys.max_page(ORDERS as u8 - 1)?) & keys.held;
     let mut settings = OfflineSettings {
         orders: Some(orders),
         miss_cycles: keys.count("miss_cycles", usual.miss_cycles, 1..=u64::MAX)?,

@@ -1,6 +1,7 @@
 //! The policies by name: one line each.
 
 use super::OsError;
+use super::collapse::collapse;
 use super::keys::Keys;
 use super::sharing::LINUX_AROUND;
 use crate::promotion::up_to;
@@ -99,10 +100,10 @@ fn online(keys: &mut Keys) -> Made {
     throttled(keys, Box::new(policy))
 }
 
-/// The largest superpage; smaller ones are those that TLBs hold.
+/// The largest superpage: up to 8 MiB, the source's, if nothing is said.
 fn max_page(keys: &mut Keys) -> Result<u8, OsError> {
-    let held = (1..=keys.order("max_page", "8M", 1)?).filter(|order| keys.held >> order & 1 == 1).max();
-    held.ok_or_else(|| keys.none_held())
+    let usual = PageSize::from_shift(23).and_then(|size| keys.order_of(size));
+    keys.max_page(usual.unwrap_or_default())
 }
 
 fn prices(keys: &mut Keys) -> Result<Break, OsError> {
@@ -172,6 +173,7 @@ fn linux(keys: &mut Keys) -> Made {
             Some(khugepaged)
         }
     };
+    settings.collapse = collapse(keys)?;
     Ok(Box::new(Linux::new(settings).map_err(|error| OsError::Policy(error.to_string()))?))
 }
 

@@ -1,0 +1,17 @@
+//! The `collapse` key: calls of `MADV_COLLAPSE` beside those of the program.
+
+use super::OsError;
+use super::keys::Keys;
+use crate::promotion::Collapse;
+use pagewalk_units::VirtAddr;
+
+/// A table `{ at, start, bytes }`, or a list of them.
+pub(super) fn collapse(keys: &mut Keys) -> Result<Vec<Collapse>, OsError> {
+    let mut calls = Vec::new();
+    for mut of in keys.tables("collapse")? {
+        let start = VirtAddr(of.whole("start")?);
+        calls.push(Collapse { start, bytes: of.whole("bytes")?, at: of.count("at", 0, 0..=u64::MAX)? });
+        of.finish()?;
+    }
+    Ok(calls)
+}
