@@ -21,7 +21,7 @@ const COLUMNS: [(&str, &[(&str, &str)]); 5] = [
             ("together", "together"),
         ],
     ),
-    ("superpages", &[("", "superpages")]),
+    ("promotions", &[("", "promotions")]),
     ("memory", &[("peak", "memory"), ("for nothing", "for nothing"), ("price", "price")]),
 ];
 

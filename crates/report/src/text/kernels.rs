@@ -17,7 +17,7 @@ pub(super) fn write(page: &mut Page, process: &ProcessResult) {
         numbers("walk cyc/instr.", Narrow::Drop(2)),
         numbers("kernel cyc/instr.", Narrow::Drop(2)),
         numbers("together", Narrow::Keep),
-        numbers("superpages", Narrow::Drop(1)),
+        numbers("promotions", Narrow::Drop(1)),
         numbers("memory", Narrow::Keep),
         numbers("for nothing", Narrow::Drop(3)),
     ]);

@@ -74,7 +74,7 @@ const KERNEL_COLUMNS = [
   ["walks", [["", "walks"]]], ["change", [["", "change"]]],
   ["cycles per instruction", [["walks", "walk cycles"], ["hits", "hit cycles"], ["kernel", "kernel cycles"],
     ["together", "together"]]],
-  ["superpages", [["", "superpages"]]],
+  ["promotions", [["", "promotions"]]],
   ["memory", [["peak", "memory"], ["for nothing", "for nothing"], ["price", "price"]]],
 ];
 
