@@ -145,9 +145,15 @@ pub struct Simulate {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
           conflicts_with_all = ["what_if", "command"])]
     pub quantum: Option<u64>,
-    /// With --quantum: pages of files that are mapped without the right to write are global, one TLB entry for all
-    /// processes that map them alike
-    #[arg(long, requires = "quantum")]
+    /// Run all traces on one processor, in turns that end where a process makes one of these system calls, such as
+    /// read,poll or a number; a parent that waits for a child gets no turn before that has ended. With --quantum,
+    /// after N instructions too
+    #[arg(long, value_name = "CALL,…", value_delimiter = ',',
+          conflicts_with_all = ["what_if", "command", "cores", "kernels"])]
+    pub switch_at: Vec<String>,
+    /// With --quantum or --switch-at: pages of files that are mapped without the right to write are global, one TLB
+    /// entry for all processes that map them alike
+    #[arg(long)]
     pub global_files: bool,
     /// Write the result here: to a name that ends in .html the report, in .json the data; may be given
     /// several times

@@ -14,6 +14,7 @@
 
 mod batch;
 mod block;
+mod calls;
 pub mod check;
 mod event;
 mod interleave;
@@ -24,8 +25,9 @@ mod stretch;
 
 pub use batch::{Batch, BatchBuffer, Item, Span};
 pub use block::{Block, BlockEnd, Dictionary, Instruction, Site};
+pub use calls::{all_calls, call_number};
 pub use event::{Event, FileIdentity, Mapping, MappingKind, Origin, Protection, StreamHeader};
-pub use interleave::Interleave;
+pub use interleave::{Interleave, Turns};
 pub use record::Ref;
 pub use source::{Analysis, Source, SourceError};
 pub use stretch::Stretch;

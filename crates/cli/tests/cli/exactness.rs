@@ -1,6 +1,6 @@
 //! A trace gives exactly what `profile` gave online, and the same input always gives the same bytes.
 
-use crate::harness::{Place, joined, metric};
+use crate::harness::{Place, USAGE, joined, metric};
 use serde_json::Value;
 
 /// Touches 16 MiB at random in three parts, the middle one between marks 1 and 2, and prints.
@@ -206,6 +206,33 @@ fn processes_in_turns_cost_what_they_cost_alone_but_for_switches() {
     assert_eq!(walks("flush"), walks("baseline"));
     assert_eq!(walks("alone"), Some(metric(&apart, "walks")));
     assert!(walks("identifiers") < walks("flush"));
+}
+
+/// The ring's token is passed in the order of the traces: each visit is a turn, and so is what comes before the first.
+#[test]
+fn turns_end_where_processes_wait_for_the_token() {
+    let place = Place::new();
+    let ring = place.compile("ring", include_str!("../../../../workloads/ring.c"));
+    place.good(&["record", "-q", "-o", "ring.pwt", "--", &ring, "3", "4", "50"]);
+    let run = |options: &[&str]| {
+        let traces = ["ring.pwt", "ring.1.pwt", "ring.2.pwt", "ring.3.pwt"];
+        let command = ["simulate", "-q", "-m", "mips_r2000", "--switch-at", "read", "--json"];
+        place.good(&joined(&[&command, options, &traces])).json()
+    };
+    let result = run(&[]);
+    assert_eq!(result["processes"][0]["program"], "4 × ring");
+    // The parent starts, then three processes do; each is visited fifty times. The first one takes the token back and
+    // ends; then the parent goes on, and ends too.
+    assert_eq!(metric(&result, "switches"), 1 + 3 + 150 + 1 + 1 - 1);
+    let shorter = run(&["--quantum", "100"]);
+    assert!(metric(&shorter, "switches") > metric(&result, "switches"));
+    assert_eq!(metric(&shorter, "instructions"), metric(&result, "instructions"));
+    assert!(run(&["--switch-at", "0"])["processes"] == result["processes"], "by number too");
+    let bad = place.run(&["simulate", "--switch-at", "nonesuch", "ring.pwt"]);
+    assert_eq!(bad.code, USAGE);
+    assert!(bad.stderr.contains("--switch-at nonesuch"), "{}", bad.stderr);
+    let bad = place.run(&["simulate", "--global-files", "ring.pwt"]);
+    assert_eq!(bad.code, USAGE);
 }
 
 /// What the row says of global pages is what the option does, and the other way round.

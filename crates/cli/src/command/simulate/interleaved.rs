@@ -1,6 +1,7 @@
-//! `pagewalk simulate --quantum N A.pwt B.pwt`: several processes on one processor.
+//! `pagewalk simulate --quantum N A.pwt B.pwt`, or with `--switch-at`: several processes on one processor.
 
 use super::compared;
+use crate::arguments::Simulate;
 use crate::command::profile::Study;
 use crate::error::{CliError, Code};
 use crate::findings::short;
@@ -11,16 +12,44 @@ use pagewalk_mm::ThpMode;
 use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, Number, ProcessResult, WhatIf};
 use pagewalk_sim::{DesignCounts, HostKernel, NoObserver, Pass, SpaceCounts};
 use pagewalk_sweep::metrics;
-use pagewalk_trace::{Analysis, Interleave, Item, Source, StreamHeader};
+use pagewalk_trace::{Analysis, Interleave, Item, Source, StreamHeader, Turns, all_calls, call_number};
 use pagewalk_translate::{Asid, MachineSpec};
 
-/// How processes take turns.
-#[derive(Clone, Copy, Debug)]
-pub struct Turns {
-    /// Instructions of a turn.
-    pub quantum: u64,
+/// How processes share a processor.
+#[derive(Clone, Debug)]
+pub struct Sharing {
+    /// Where their turns end.
+    pub turns: Turns,
     /// Whether pages of files are global that are mapped without the right to write.
     pub global_files: bool,
+}
+
+/// What the command line says of turns; `None`: there are none.
+pub fn turns(arguments: &Simulate) -> Result<Option<Sharing>, CliError> {
+    let calls = arguments.switch_at.iter().map(|name| call(name)).collect::<Result<Vec<u32>, _>>()?;
+    let (quantum, global_files) = (arguments.quantum, arguments.global_files);
+    if quantum.is_none() && calls.is_empty() {
+        let why = "--global-files is for processes that take turns";
+        let way_out = "give --quantum N or --switch-at CALL, or leave it out";
+        return if global_files { Err(CliError::new(Code::Usage, why).or(way_out)) } else { Ok(None) };
+    }
+    Ok(Some(Sharing { turns: Turns { quantum, calls }, global_files }))
+}
+
+/// The number of a system call that is given by its name, or by its number.
+fn call(text: &str) -> Result<u32, CliError> {
+    call_number(text).or_else(|| text.parse().ok()).ok_or_else(|| {
+        let alike = |name: &&str| name.contains(text) || (name.len() > 2 && text.contains(name));
+        let names: Vec<&str> = all_calls().map(|(_, name)| name).filter(alike).take(8).collect();
+        let error = CliError::new(
+            Code::Usage,
+            format!("--switch-at {text}: no system call of x86-64 Linux has this name"),
+        );
+        match names.is_empty() || text.is_empty() {
+            true => error.or("give names such as read, poll or futex, or numbers"),
+            false => error.or(format!("did you mean {}? Numbers work too", names.join(", "))),
+        }
+    })
 }
 
 /// Several streams on the machines of a study, which all see the same turns.
@@ -29,7 +58,7 @@ pub struct Interleaved {
     shared: Pass,
     /// The first machine with global pages of files if the others are without, and the other way round.
     otherwise: Pass,
-    turns: Turns,
+    sharing: Sharing,
     /// Each process with the first machine for itself.
     alone: Vec<Pass>,
     switches: u64,
@@ -39,11 +68,11 @@ pub struct Interleaved {
 }
 
 impl Interleaved {
-    /// Follows `sources`, in turns of `quantum` instructions, to their ends.
+    /// Follows `sources` to their ends.
     pub fn follow<S: Source>(
         study: &Study,
         sources: Vec<S>,
-        turns: Turns,
+        sharing: Sharing,
         thp: ThpMode,
     ) -> Result<Interleaved, CliError> {
         if sources.len() > Asid::COUNT as usize {
@@ -56,16 +85,17 @@ impl Interleaved {
         let only = std::slice::from_ref(first);
         let alone = sources.iter().map(|_| pass(only, thp, false));
         let mut all = Interleaved {
-            shared: pass(&machines, thp, turns.global_files)?,
-            otherwise: pass(only, thp, !turns.global_files)?,
-            turns,
+            shared: pass(&machines, thp, sharing.global_files)?,
+            otherwise: pass(only, thp, !sharing.global_files)?,
+            sharing,
             alone: alone.collect::<Result<_, _>>()?,
             switches: 0,
             headers: sources.iter().map(|source| source.header().clone()).collect(),
             endings: sources.iter().map(|_| Ending::default()).collect(),
         };
         let windows = sources.into_iter().map(|source| Window::new(source, window(&study.region)));
-        all.take_turns(Interleave::new(windows.collect(), turns.quantum));
+        let turns = all.sharing.turns.clone();
+        all.take_turns(Interleave::new(windows.collect(), turns));
         Ok(all)
     }
 
@@ -115,7 +145,7 @@ impl Interleaved {
         let mut rows: Vec<MappingRow> = rows.collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
         let mut what_if = what_if(&counts, &alone, study.machines.len());
-        what_if.insert(3, global_row(&counts[0], self.turns, &otherwise));
+        what_if.insert(3, global_row(&counts[0], self.sharing.global_files, &otherwise));
         let names: Vec<&str> = self.headers.iter().map(|header| short(&header.program)).collect();
         ProcessResult {
             pid: 0,
@@ -203,8 +233,8 @@ fn what_if(counts: &[DesignCounts], alone: &[DesignCounts], machines: usize) -> 
 }
 
 /// The first machine with global pages if it has none, and without if it has.
-fn global_row(base: &DesignCounts, turns: Turns, otherwise: &DesignCounts) -> WhatIf {
-    let (id, title) = match turns.global_files {
+fn global_row(base: &DesignCounts, global_files: bool, otherwise: &DesignCounts) -> WhatIf {
+    let (id, title) = match global_files {
         true => ("no_global", "no global pages"),
         false => ("global", "read-only pages of files global"),
     };

@@ -14,7 +14,7 @@ use crate::output::{ResultFiles, publish, say};
 use crate::process::explain_empty_region;
 use crate::progress::{self, Counted};
 use indicatif::ProgressBar;
-use interleaved::{Interleaved, Turns, common_thp};
+use interleaved::{Interleaved, Sharing, common_thp};
 use pagewalk_report::schema::{Host, WhatIf};
 use pagewalk_sim::DesignCounts;
 use pagewalk_trace::Source;
@@ -25,6 +25,7 @@ use std::process::ExitCode;
 
 pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
     let machines = machine::chosen(&arguments.model, arguments.style.quiet)?;
+    let turns = interleaved::turns(&arguments)?;
     let study = Study {
         machines,
         model: arguments.model,
@@ -32,8 +33,8 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
         what_if: arguments.what_if,
         kernels: os::kernels(&arguments.kernels)?,
     };
-    if arguments.cores.is_some() || arguments.quantum.is_some() {
-        study.check_kernels_are_none("--cores or --quantum")?;
+    if arguments.cores.is_some() || turns.is_some() {
+        study.check_kernels_are_none("--cores, --quantum or --switch-at")?;
     }
     study.check()?;
     os::check_replays(&study, &arguments.traces)?;
@@ -43,8 +44,7 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
         publish(&result, arguments.style, files, true)?;
         return Ok(live::exit_code(status));
     }
-    if let Some(quantum) = arguments.quantum {
-        let turns = Turns { quantum, global_files: arguments.global_files };
+    if let Some(turns) = turns {
         return in_turns(&study, &arguments.traces, turns, arguments.style, files);
     }
     let namer = Namer::default();
@@ -83,7 +83,7 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
 fn in_turns(
     study: &Study,
     traces: &[PathBuf],
-    turns: Turns,
+    turns: Sharing,
     style: Style,
     files: ResultFiles,
 ) -> Result<ExitCode, CliError> {
