@@ -155,6 +155,10 @@ pub struct Simulate {
     /// entry for all processes that map them alike
     #[arg(long)]
     pub global_files: bool,
+    /// Put the programs into an operating system of this structure, whose kernel and servers touch pages of their own
+    /// at each system call: a name from the library (ultrix, osf1, mach3, mach3_afs_in, mach3_afs_out) or a .toml file
+    #[arg(long, value_name = "STRUCTURE", conflicts_with_all = ["what_if", "cores", "kernels"])]
+    pub structure: Option<String>,
     /// Write the result here: to a name that ends in .html the report, in .json the data; may be given
     /// several times
     #[arg(short, long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -56,6 +56,7 @@ impl Namer {
             command_line: header.arguments.clone(),
             ended: String::new(),
             losses: Vec::new(),
+            structure: None,
             machines: machines.iter().zip(findings.machines()).map(|(m, counts)| result(m, counts)).collect(),
             heat: if detail == Detail::Full { heat(findings) } else { Heat::default() },
             reach: reach(findings),

@@ -1,10 +1,11 @@
-//! Which machine: by name, by file, or the host's own.
+//! Which machine: by name, by file, or the host's own; and which operating system around the programs.
 
 use crate::arguments::{Model, Thp};
 use crate::error::{CliError, Code};
 use crate::output::say;
+use pagewalk_mm::structure::StructureSpec;
 use pagewalk_mm::{OsError, OsKernel, OsSpec, ThpMode};
-use pagewalk_sim::{Library, LibraryError, held_orders};
+use pagewalk_sim::{Library, LibraryError, Structures, held_orders};
 use pagewalk_translate::MachineSpec;
 use std::path::Path;
 
@@ -76,6 +77,17 @@ pub fn kernel(machine: &MachineSpec) -> Result<Option<(OsSpec, OsKernel)>, OsErr
     let os = OsSpec::from_table(table.clone())?;
     let kernel = os.build(machine.paging, held_orders(machine))?;
     Ok(Some((os, kernel)))
+}
+
+/// The structure of an operating system by name or by path.
+pub fn structure(name: &str) -> Result<StructureSpec, CliError> {
+    if !name.ends_with(".toml") && !name.contains('/') {
+        return Structures::get(name).map_err(|e| CliError::new(Code::Usage, e));
+    }
+    let text = std::fs::read_to_string(Path::new(name))
+        .map_err(|e| CliError::new(Code::BadInput, format!("structure file {name}: {e}")))?;
+    StructureSpec::from_toml(name, &text)
+        .map_err(|e| CliError::new(Code::BadInput, e).or("docs/os-structure.md explains every key"))
 }
 
 fn library(error: LibraryError) -> CliError {

@@ -2,7 +2,8 @@
 //!
 //! Design constraints: has never heard of a TLB. [`AddressSpace`] follows the stream's events as Linux
 //! would (splitting, merging and naming mappings) and says what each event took away; a
-//! [`PageSizePolicy`] is asked once per first touch of a block as large as a huge page. [`frames`] is physical memory.
+//! [`PageSizePolicy`] is asked once per first touch of a block as large as a huge page. [`frames`] is physical memory;
+//! [`structure`] is what the kernel and the servers of an operating system touch themselves.
 
 pub mod frames;
 mod kernel;
@@ -10,7 +11,9 @@ mod mapping;
 mod os;
 mod policy;
 pub mod promotion;
+mod random;
 mod space;
+pub mod structure;
 mod superpage;
 mod vma;
 

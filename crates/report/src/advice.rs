@@ -234,6 +234,7 @@ mod tests {
             command_line: vec![],
             ended: "exit 0".to_owned(),
             losses: vec![],
+            structure: None,
             machines: vec![MachineResult { name: "skylake".to_owned(), metrics }],
             attribution: Attribution {
                 mappings: vec![mapping("[heap]", "heap"), mapping("/lib/libx.so", "file")],

@@ -193,7 +193,7 @@ pub struct ProcessResult {
     /// Parent's process id.
     pub parent: u32,
     /// `start`, `fork`, `exec` or `import`; `interleaved`: several processes that take turns; `cores`: one
-    /// on several cores.
+    /// on several cores; `structure`: one in an operating system.
     pub origin: String,
     /// Path of the program.
     pub program: String,
@@ -203,6 +203,10 @@ pub struct ProcessResult {
     pub ended: String,
     /// What was lost or cut off, in plain words; empty when the stream is whole.
     pub losses: Vec<String>,
+    /// The structure of the operating system that it ran in, where one was asked for: counters of the machines are of
+    /// the kernel's and the servers' references too, which `kernel_references` and `server_references` count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structure: Option<String>,
     /// Counters per machine.
     pub machines: Vec<MachineResult>,
     /// Who pays, on the first machine.
@@ -239,7 +243,8 @@ pub struct MappingRow {
     /// `[heap]`, `[stack]`, `[anonymous 1.5G]`, a file's path …
     pub name: String,
     /// `heap`, `stack`, `anonymous`, `shared_anonymous`, `file`, `shared_file`, `kernel`, `unknown`; `process`
-    /// where whole processes take turns, `core` where threads run on several cores.
+    /// where whole processes take turns, or the kernel and its servers stand beside one; `core` where threads run on
+    /// several cores.
     pub kind: String,
     /// GNU build-id of the file, where it has one.
     pub build_id: Option<String>,

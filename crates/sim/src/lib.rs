@@ -47,6 +47,8 @@ mod recency;
 mod siblings;
 mod spaces;
 mod store;
+mod structured;
+mod structures;
 mod supers;
 
 pub use attribution::{MappingCounts, NoObserver, Walk, WalkObserver};
@@ -61,3 +63,5 @@ pub use profile::{
     Alternative, AlternativeKind, Findings, FunctionWalks, HeatMap, PageWalks, Profile, Reach,
 };
 pub use spaces::SpaceCounts;
+pub use structured::{StructureCounts, Structured};
+pub use structures::{Structures, UnknownStructure};

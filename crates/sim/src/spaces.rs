@@ -85,18 +85,28 @@ impl Pass<NoObserver> {
     }
 
     /// Charges what was counted since the last switch to the space that runs.
-    fn charge(&mut self) {
+    pub(crate) fn charge(&mut self) {
+        let now = self.counted();
+        let before = std::mem::replace(&mut self.accounts.settled, now);
+        self.accounts.of_space.entry(self.store.asid).or_default().add(&now, &before);
+    }
+
+    /// Counts on from what counters say now, as somebody has set them back.
+    pub(crate) fn recount(&mut self) {
+        self.accounts.settled = self.counted();
+    }
+
+    /// Counts of all spaces so far.
+    fn counted(&self) -> SpaceCounts {
         let counts = &self.designs[0].counts;
-        let now = SpaceCounts {
+        SpaceCounts {
             instructions: self.instructions,
             data_references: self.data_references,
             pages_touched: self.pages_touched,
             walks_fetch: counts.walks[0],
             walks_data: counts.walks[1],
             walk_cycles: counts.walk_cycles,
-        };
-        let before = std::mem::replace(&mut self.accounts.settled, now);
-        self.accounts.of_space.entry(self.store.asid).or_default().add(&now, &before);
+        }
     }
 }
 

@@ -24,7 +24,7 @@ mod task;
 mod vary;
 
 pub use error::SweepError;
-pub use metrics::{add_ratios, metrics};
+pub use metrics::{add_ratios, add_structure, metrics};
 pub use run::{Options, Progress, Remaining, Sweep};
 pub use store::{UNFINISHED, write_whole};
 pub use study::{

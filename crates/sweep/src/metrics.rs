@@ -2,7 +2,7 @@
 
 use pagewalk_mm::Account;
 use pagewalk_report::schema::{Metrics, Number};
-use pagewalk_sim::{DesignCounts, KernelTotals};
+use pagewalk_sim::{DesignCounts, KernelTotals, StructureCounts};
 
 /// The counts by name, as `docs/user-guide.md` lists them, with the ratios that follow from them.
 pub fn metrics(counts: &DesignCounts) -> Metrics {
@@ -55,6 +55,18 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
     metrics.insert("total_cycles".into(), Number::Real(counts.cycles.total));
     add_ratios(&mut metrics);
     metrics
+}
+
+/// Adds what the kernel and the servers of an operating system did beside the programs.
+pub fn add_structure(metrics: &mut Metrics, counts: &StructureCounts) {
+    let all = [
+        ("system_calls", counts.calls),
+        ("clock_ticks", counts.ticks),
+        ("server_visits", counts.server_visits),
+        ("kernel_references", counts.kernel_references),
+        ("server_references", counts.server_references),
+    ];
+    metrics.extend(all.map(|(name, count)| (name.to_owned(), Number::Count(count))));
 }
 
 /// What a kernel did, and its cycles by account.

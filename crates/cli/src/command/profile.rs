@@ -1,6 +1,6 @@
 //! `pagewalk profile`: run a program and say where its address translation costs.
 
-use super::simulate::os;
+use super::simulate::{os, structure};
 use crate::arguments::{Model, Profile, Region};
 use crate::error::{CliError, Code};
 use crate::findings::{Detail, Namer, description, totals};
@@ -10,6 +10,7 @@ use crate::output::{ResultFiles, publish};
 use crate::process::{Ending, explain_empty_region, follow_ahead};
 use pagewalk_capture::RingSource;
 use pagewalk_mm::OsSpec;
+use pagewalk_mm::structure::StructureSpec;
 use pagewalk_report::schema::{Host, ProcessResult, RESULT_SCHEMA, RunResult, Tool};
 use pagewalk_sim::Profile as Profiler;
 use pagewalk_trace::{Source, StreamHeader};
@@ -24,7 +25,7 @@ const FULL_DETAIL: u32 = 16;
 pub fn run(arguments: Profile) -> Result<ExitCode, CliError> {
     let machines = machine::chosen(&arguments.model, arguments.style.quiet)?;
     let (model, region) = (arguments.model, arguments.region);
-    let study = Study { machines, model, region, what_if: true, kernels: Vec::new() };
+    let study = Study { machines, model, region, what_if: true, kernels: Vec::new(), structure: None };
     study.check()?;
     let files = ResultFiles::open(&arguments.outputs)?;
     let live = Live::prepare(&arguments.command)?;
@@ -41,6 +42,8 @@ pub struct Study {
     pub what_if: bool,
     /// Kernels to simulate beside the host's, in the place of everything else that is asked of a stream.
     pub kernels: Vec<OsSpec>,
+    /// The operating system around the programs, in the place of the alternatives too.
+    pub structure: Option<StructureSpec>,
 }
 
 impl Study {
@@ -75,6 +78,9 @@ impl Study {
     ) -> (ProcessResult, Ending) {
         if self.has_kernels() {
             return os::once(self, source);
+        }
+        if let Some(structure) = &self.structure {
+            return structure::once(self, structure, source);
         }
         let header: StreamHeader = source.header().clone();
         let thp = machine::thp(self.model.thp, &header.thp);
@@ -121,6 +127,9 @@ impl Study {
     pub fn check(&self) -> Result<(), CliError> {
         if self.has_kernels() {
             return os::check(self);
+        }
+        if self.structure.is_some() {
+            return structure::check(self);
         }
         self.check_kernels_are_none("profile or --what-if")?;
         Profiler::new(&self.machines, pagewalk_mm::ThpMode::Never, self.what_if)

@@ -1,6 +1,6 @@
 //! A trace gives exactly what `profile` gave online, and the same input always gives the same bytes.
 
-use crate::harness::{Place, USAGE, joined, metric};
+use crate::harness::{BAD_INPUT, Place, USAGE, joined, metric};
 use serde_json::Value;
 
 /// Touches 16 MiB at random in three parts, the middle one between marks 1 and 2, and prints.
@@ -233,6 +233,54 @@ fn turns_end_where_processes_wait_for_the_token() {
     assert!(bad.stderr.contains("--switch-at nonesuch"), "{}", bad.stderr);
     let bad = place.run(&["simulate", "--global-files", "ring.pwt"]);
     assert_eq!(bad.code, USAGE);
+}
+
+/// A structure adds the kernel's and its servers' work, and leaves the program's counters as they are.
+#[test]
+fn structures_add_to_what_programs_do() {
+    let place = Place::new();
+    place.good(&["record", "-q", "-o", "ls.pwt", "--", "ls", "-l", "/usr/include"]);
+    let run = |options: &[&str]| {
+        place.good(&joined(&[&["simulate", "-q", "-m", "mips_r2000", "--json"], options])).json()
+    };
+    let alone = run(&["ls.pwt"]);
+    let under = |structure: &str| run(&["--structure", structure, "ls.pwt"]);
+    let (ultrix, osf1, mach3) = (under("ultrix"), under("osf1"), under("mach3"));
+    for (name, result) in [("ultrix", &ultrix), ("osf1", &osf1), ("mach3", &mach3)] {
+        assert_eq!(result["processes"][0]["structure"], name);
+        for count in ["instructions", "references", "pages_touched"] {
+            assert_eq!(metric(result, count), metric(&alone, count), "{name}, {count}");
+        }
+        let rows = result["processes"][0]["what_if"].as_array().expect("rows");
+        let program = rows.iter().find(|row| row["id"] == "program").expect("a row");
+        assert_eq!(program["walks"].as_u64(), Some(metric(&alone, "walks")));
+        assert_eq!(metric(result, "system_calls"), metric(&ultrix, "system_calls"));
+    }
+    let kernel = |result| metric(result, "kernel_references");
+    assert!(kernel(&osf1) > 5 * kernel(&ultrix));
+    assert!(metric(&alone, "walks") < metric(&ultrix, "walks"));
+    assert!(metric(&ultrix, "walks") < metric(&osf1, "walks"));
+    assert!(metric(&osf1, "walks") < metric(&mach3, "walks"));
+    assert_eq!(metric(&osf1, "server_references"), 0);
+    assert!(metric(&mach3, "server_references") > 0);
+    // The same in one turn, with another process after it that does nothing.
+    place.good(&["record", "-q", "-o", "empty.pwt", "--skip", "1000000000", "--", "/bin/true"]);
+    let turns = run(&["--structure", "mach3", "--switch-at", "wait4", "ls.pwt", "empty.pwt"]);
+    assert_eq!(turns["processes"][0]["structure"], "mach3");
+    assert!(metric(&turns, "walks") >= metric(&mach3, "walks"));
+    place.write("bad.toml", "schema = 1\nname = \"bad\"\n[kernel]\nstores = 2.0\n");
+    let cases: [(&str, i32, &[&str]); 3] = [
+        ("nonesuch", USAGE, &["nonesuch", "mach3_afs_out"]),
+        ("./bad.toml", BAD_INPUT, &["./bad.toml", "missing field", "docs/os-structure.md"]),
+        ("./absent.toml", BAD_INPUT, &["./absent.toml"]),
+    ];
+    for (structure, code, parts) in cases {
+        let bad = place.run(&["simulate", "--structure", structure, "ls.pwt"]);
+        assert_eq!(bad.code, code, "{}", bad.stderr);
+        parts.iter().for_each(|part| assert!(bad.stderr.contains(part), "{part}: {}", bad.stderr));
+    }
+    let clash = place.run(&["simulate", "--structure", "osf1", "--cores", "2", "ls.pwt"]);
+    assert_eq!(clash.code, USAGE);
 }
 
 /// What the row says of global pages is what the option does, and the other way round.

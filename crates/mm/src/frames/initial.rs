@@ -19,8 +19,8 @@
 //! Cost: linear in the number of blocks; up to 8 bytes per mixed node while it runs.
 
 use super::bitmap::Bitmap;
-use super::random::{Random, Sample};
 use super::{Buddy, MemoryError};
+use crate::random::{Random, Sample};
 use std::ops::Range;
 
 /// A memory of `frames` frames in which exactly `wanted[order]` blocks of each order are free, the last order being the

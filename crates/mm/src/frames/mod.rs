@@ -15,7 +15,6 @@ mod eager;
 mod error;
 mod file;
 mod initial;
-mod random;
 mod reservation;
 mod spec;
 

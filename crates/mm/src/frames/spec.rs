@@ -2,8 +2,8 @@
 
 use super::file::FileMemory;
 use super::initial::{pin_share, with_free_blocks};
-use super::random::Random;
 use super::{Buddy, BuddyInfo, MAX_FRAMES, MAX_ORDER, MemoryError};
+use crate::random::Random;
 use pagewalk_units::PageSize;
 use std::fmt;
 

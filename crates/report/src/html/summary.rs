@@ -15,7 +15,8 @@ const PROCESSES_LISTED: usize = 40;
 pub(super) fn command(_: &RunResult, process: &ProcessResult) -> String {
     let line = escape(&figures::command(process));
     let (origin, ended) = (escape(&process.origin), escape(&process.ended));
-    format!("<code>{line}</code> ({origin}, pid {}, {ended})", process.pid)
+    let structure = process.structure.iter().map(|name| format!(", under {}", escape(name)));
+    format!("<code>{line}</code> ({origin}, pid {}, {ended}{})", process.pid, structure.collect::<String>())
 }
 
 pub(super) fn headline(process: &ProcessResult) -> String {

@@ -15,7 +15,8 @@ use crate::schema::{MachineResult, ProcessResult, RunResult, WhatIf};
 const BAR_CELLS: usize = 16;
 
 pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult) {
-    let what = format!("pid {}, {}", process.pid, printable(&process.ended));
+    let structure = process.structure.iter().map(|name| format!(", under {}", printable(name)));
+    let what = format!("pid {}, {}{}", process.pid, printable(&process.ended), structure.collect::<String>());
     let command = Line::new(Style::Quiet, printable(&command(process)));
     let room = page.width.saturating_sub(what.chars().count() + 2);
     page.line(command.fit(room).and(Style::Quiet, format!("  {what}")));

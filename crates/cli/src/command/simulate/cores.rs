@@ -100,6 +100,7 @@ fn result(
         command_line: header.arguments.clone(),
         ended: ending.describe(),
         losses: ending.losses.clone(),
+        structure: None,
         machines: machines.collect(),
         advice: advice(&what_if, short(&header.program), cores, &machine.name),
         attribution: Attribution { mappings: by_core.collect(), ..Attribution::default() },

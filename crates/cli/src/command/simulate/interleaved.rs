@@ -1,6 +1,6 @@
 //! `pagewalk simulate --quantum N A.pwt B.pwt`, or with `--switch-at`: several processes on one processor.
 
-use super::compared;
+use super::{compared, structure};
 use crate::arguments::Simulate;
 use crate::command::profile::Study;
 use crate::error::{CliError, Code};
@@ -10,8 +10,8 @@ use crate::process::{Ending, note, window};
 use pagewalk_capture::Window;
 use pagewalk_mm::ThpMode;
 use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, Number, ProcessResult, WhatIf};
-use pagewalk_sim::{DesignCounts, HostKernel, NoObserver, Pass, SpaceCounts};
-use pagewalk_sweep::metrics;
+use pagewalk_sim::{DesignCounts, HostKernel, NoObserver, Pass, SpaceCounts, Structured};
+use pagewalk_sweep::{add_structure, metrics};
 use pagewalk_trace::{Analysis, Interleave, Item, Source, StreamHeader, Turns, all_calls, call_number};
 use pagewalk_translate::{Asid, MachineSpec};
 
@@ -55,12 +55,12 @@ fn call(text: &str) -> Result<u32, CliError> {
 /// Several streams on the machines of a study, which all see the same turns.
 pub struct Interleaved {
     /// The machines, and after them the first one without identifiers and with one for each process.
-    shared: Pass,
+    shared: Structured,
     /// The first machine with global pages of files if the others are without, and the other way round.
-    otherwise: Pass,
+    otherwise: Structured,
     sharing: Sharing,
     /// Each process with the first machine for itself.
-    alone: Vec<Pass>,
+    alone: Vec<Structured>,
     switches: u64,
     headers: Vec<StreamHeader>,
     /// How each stream ended.
@@ -75,18 +75,23 @@ impl Interleaved {
         sharing: Sharing,
         thp: ThpMode,
     ) -> Result<Interleaved, CliError> {
-        if sources.len() > Asid::COUNT as usize {
-            let why = format!("{} traces: at most {} can take turns", sources.len(), Asid::COUNT);
+        let structure = study.structure.as_ref();
+        let most = Structured::programs_max(structure);
+        if sources.len() > most {
+            let why = format!("{} traces: at most {most} can take turns", sources.len());
             return Err(CliError::new(Code::Usage, why));
         }
         let first = &study.machines[0];
         let mut machines = study.machines.clone();
         machines.extend([0, Asid::COUNT].map(|asids| MachineSpec { asids, ..first.clone() }));
         let only = std::slice::from_ref(first);
-        let alone = sources.iter().map(|_| pass(only, thp, false));
+        let pass = |machines: &[MachineSpec], global_files: bool| {
+            Ok::<_, CliError>(Structured::new(pass(machines, thp, global_files)?, structure.cloned()))
+        };
+        let alone = sources.iter().map(|_| pass(only, false));
         let mut all = Interleaved {
-            shared: pass(&machines, thp, sharing.global_files)?,
-            otherwise: pass(only, thp, !sharing.global_files)?,
+            shared: pass(&machines, sharing.global_files)?,
+            otherwise: pass(only, !sharing.global_files)?,
             sharing,
             alone: alone.collect::<Result<_, _>>()?,
             switches: 0,
@@ -135,14 +140,15 @@ impl Interleaved {
 
     /// All processes as one: counters of the machines, and the processes in the place of mappings.
     pub fn result(mut self, study: &Study) -> ProcessResult {
-        let spaces = self.shared.space_counts();
+        let spaces = self.shared.program_counts();
+        let system = study.structure.as_ref().map(|structure| structure::rows(structure, &mut self.shared));
         let counts = self.shared.finish();
         let alone: Vec<DesignCounts> =
             self.alone.iter_mut().flat_map(|pass| pass.finish().into_iter().take(1)).collect();
         let otherwise = self.otherwise.finish().swap_remove(0);
         let machine = &study.machines[0];
         let rows = spaces.iter().map(|&(asid, counts)| row(&self.headers[asid.index()], counts));
-        let mut rows: Vec<MappingRow> = rows.collect();
+        let mut rows: Vec<MappingRow> = rows.chain(system.into_iter().flatten()).collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
         let mut what_if = what_if(&counts, &alone, study.machines.len());
         what_if.insert(3, global_row(&counts[0], self.sharing.global_files, &otherwise));
@@ -155,6 +161,7 @@ impl Interleaved {
             command_line: self.headers.iter().flat_map(|header| header.arguments.clone()).collect(),
             ended: "interleaved".to_owned(),
             losses: self.endings.iter().flat_map(|ending| ending.losses.clone()).collect(),
+            structure: study.structure.as_ref().map(|structure| structure.name.clone()),
             machines: study
                 .machines
                 .iter()
@@ -162,6 +169,9 @@ impl Interleaved {
                 .map(|(machine, counts)| {
                     let mut metrics = metrics(counts);
                     metrics.insert("switches".into(), Number::Count(self.switches));
+                    if let Some(counts) = self.shared.counts() {
+                        add_structure(&mut metrics, &counts);
+                    }
                     MachineResult { name: machine.name.clone(), metrics }
                 })
                 .collect(),

@@ -3,6 +3,7 @@
 mod cores;
 mod interleaved;
 pub mod os;
+pub mod structure;
 
 use super::profile::Study;
 use crate::arguments::{Simulate, Style};
@@ -32,9 +33,13 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
         region: arguments.region,
         what_if: arguments.what_if,
         kernels: os::kernels(&arguments.kernels)?,
+        structure: arguments.structure.as_deref().map(machine::structure).transpose()?,
     };
     if arguments.cores.is_some() || turns.is_some() {
         study.check_kernels_are_none("--cores, --quantum or --switch-at")?;
+    }
+    if study.structure.is_some() {
+        study.check_kernels_are_none("--structure")?;
     }
     study.check()?;
     os::check_replays(&study, &arguments.traces)?;

@@ -237,6 +237,7 @@ fn result(
         command_line: header.arguments.clone(),
         ended: ending.describe(),
         losses: ending.losses.clone(),
+        structure: None,
         machines: machines.collect(),
         advice: advice(&kernels, &study.machines[0].name, short(&header.program)),
         attribution: Attribution::default(),

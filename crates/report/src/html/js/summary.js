@@ -124,7 +124,8 @@ const tlbTables = (process) => process.machines.map((machine) => [
   process.machines.length > 1 ? el("h3", {}, machine.name) : null, tlbTable(machine), walkerLine(machine)]).flat();
 
 function showSummary(process) {
-  const ended = `${process.origin}, pid ${process.pid}, ${process.ended}`;
+  const structure = process.structure ? `, under ${process.structure}` : "";
+  const ended = `${process.origin}, pid ${process.pid}, ${process.ended}${structure}`;
   replace("command", el("code", {}, commandOf(process)), ` (${ended})`);
   replace("headline", headline(process));
   replace("advice", withCode(process.advice));

@@ -1,4 +1,4 @@
-//! The generator behind initial states: SplitMix64.
+//! The generator behind initial states of memory and what kernels touch: SplitMix64.
 //!
 //! A state that begins as the seed; a draw adds 0x9e3779b97f4a7c15 to it and returns z after z = state, z = (z ^ (z >>
 //! 30)) × 0xbf58476d1ce4e5b9, z = (z ^ (z >> 27)) × 0x94d049bb133111eb, z = z ^ (z >> 31). A number below n is the
@@ -11,7 +11,7 @@
 
 /// A stream of numbers that its seed alone decides.
 #[derive(Clone, Debug)]
-pub(super) struct Random {
+pub(crate) struct Random {
     state: u64,
 }
 
@@ -32,6 +32,12 @@ impl Random {
         ((u128::from(self.draw()) * u128::from(n)) >> 64) as u64
     }
 
+    /// Whether something happens that happens in this share of all cases, from 0 to 1.
+    pub fn chance(&mut self, share: f64) -> bool {
+        // Whole numbers below 2^53 have their own f64 each.
+        ((self.draw() >> 11) as f64) < share * (1_u64 << 53) as f64
+    }
+
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for end in (1..items.len()).rev() {
             items.swap(end, self.below(end as u64 + 1) as usize);
@@ -40,7 +46,7 @@ impl Random {
 }
 
 /// Chooses exactly `wanted` of `from` items that are shown one by one, every such choice as likely.
-pub(super) struct Sample {
+pub(crate) struct Sample {
     pub wanted: u64,
     pub from: u64,
 }
@@ -65,6 +71,14 @@ mod tests {
         let mut random = Random::new(1_234_567);
         let known = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
         assert_eq!([(); 3].map(|()| random.draw()), known);
+    }
+
+    #[test]
+    fn chances_come_true_as_often_as_they_say() {
+        let mut random = Random::new(1);
+        let mut times = |share| (0..10_000).filter(|_| random.chance(share)).count();
+        assert_eq!((times(0.0), times(1.0)), (0, 10_000));
+        assert!((2_400..2_600).contains(&times(0.25)));
     }
 
     #[test]

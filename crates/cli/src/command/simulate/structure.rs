@@ -1,0 +1,147 @@
+//! `pagewalk simulate --structure STRUCTURE`: programs in an operating system whose kernel and servers touch pages of
+//! their own.
+
+use super::compared;
+use crate::command::profile::Study;
+use crate::error::{CliError, Code};
+use crate::findings::short;
+use crate::machine;
+use crate::process::{Ending, follow_ahead};
+use pagewalk_mm::ThpMode;
+use pagewalk_mm::structure::{StructureSpec, Who};
+use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, ProcessResult, WhatIf};
+use pagewalk_sim::{DesignCounts, HostKernel, NoObserver, Pass, SpaceCounts, Structured};
+use pagewalk_sweep::{add_structure, metrics};
+use pagewalk_trace::{Analysis, Batch, Event, Source};
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::RefIndex;
+
+/// All machines in the system, and the first one without it.
+struct Both {
+    system: Structured,
+    alone: Pass,
+}
+
+impl Analysis for Both {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.system.on_batch(batch);
+        self.alone.on_batch(batch);
+    }
+
+    fn on_event(&mut self, at: RefIndex, event: &Event) {
+        self.system.on_event(at, event);
+        self.alone.on_event(at, event);
+    }
+}
+
+fn pass(machines: &[MachineSpec], thp: ThpMode) -> Result<Pass, CliError> {
+    let kernel = HostKernel::new(thp);
+    let designs = machines.iter().map(|machine| kernel.design(machine)).collect();
+    Pass::new(designs, NoObserver).map_err(|e| {
+        CliError::new(Code::Usage, e).or("give machines with the same page sizes, or fewer of them, with -m")
+    })
+}
+
+/// Checks that the machines fit into one pass.
+pub fn check(study: &Study) -> Result<(), CliError> {
+    pass(&study.machines, ThpMode::Never).map(drop)
+}
+
+/// Follows `source` to its end.
+pub fn once<S: Source + Send>(
+    study: &Study,
+    structure: &StructureSpec,
+    source: S,
+) -> (ProcessResult, Ending) {
+    let header = source.header().clone();
+    let thp = machine::thp(study.model.thp, &header.thp);
+    let pass = |machines: &[MachineSpec]| pass(machines, thp).expect("the study was checked");
+    let system = Structured::new(pass(&study.machines), Some(structure.clone()));
+    let mut both = Both { system, alone: pass(&study.machines[..1]) };
+    let ending = follow_ahead(source, &study.region, &mut both);
+    let Both { mut system, mut alone } = both;
+    let programs = system.program_counts().into_iter().map(|(_, counts)| {
+        let name = format!("{} (pid {})", header.program, header.pid);
+        row(name, &counts)
+    });
+    let mut rows: Vec<MappingRow> = programs.collect();
+    rows.extend(self::rows(structure, &mut system));
+    rows.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
+    let counts = system.finish();
+    let did = system.counts().unwrap_or_default();
+    let machines = study.machines.iter().zip(&counts).map(|(machine, counts)| {
+        let mut metrics = metrics(counts);
+        add_structure(&mut metrics, &did);
+        MachineResult { name: machine.name.clone(), metrics }
+    });
+    let what_if = what_if(&counts[0], &alone.finish()[0]);
+    let process = ProcessResult {
+        pid: header.pid,
+        parent: header.parent,
+        origin: "structure".to_owned(),
+        program: header.program.clone(),
+        command_line: header.arguments.clone(),
+        ended: ending.describe(),
+        losses: ending.losses.clone(),
+        structure: Some(structure.name.clone()),
+        machines: machines.collect(),
+        advice: advice(&what_if, short(&header.program), structure, &study.machines[0].name),
+        attribution: Attribution { mappings: rows, ..Attribution::default() },
+        heat: Heat::default(),
+        reach: Vec::new(),
+        what_if,
+        kernels: Vec::new(),
+    };
+    (process, ending)
+}
+
+/// The kernel and the servers, to stand among processes.
+pub fn rows(structure: &StructureSpec, system: &mut Structured) -> Vec<MappingRow> {
+    let row = |(who, counts): (Who, SpaceCounts)| {
+        let name = match who {
+            Who::Kernel => format!("kernel of {}", structure.name),
+            Who::Server(index) => format!("server {}", structure.servers[index].name),
+        };
+        self::row(name, &counts)
+    };
+    system.visitor_counts().into_iter().map(row).collect()
+}
+
+fn row(name: String, counts: &SpaceCounts) -> MappingRow {
+    MappingRow {
+        name,
+        kind: "process".to_owned(),
+        build_id: None,
+        start: 0,
+        bytes: 0,
+        pages_touched: counts.pages_touched,
+        references_fetch: counts.instructions,
+        references_data: counts.data_references,
+        walks_fetch: counts.walks_fetch,
+        walks_data: counts.walks_data,
+        walk_cycles: counts.walk_cycles,
+    }
+}
+
+fn what_if(base: &DesignCounts, alone: &DesignCounts) -> Vec<WhatIf> {
+    let row = |id: &str, title: &str, class: &str, walks: u64, cycles: u64| {
+        compared(base, id, title, class, walks, cycles)
+    };
+    vec![
+        row("baseline", "as it is", "modelled", base.walks(), base.cycles.walk),
+        row("program", "the program's own references alone", "modelled", alone.walks(), alone.cycles.walk),
+        row("perfect_tlb", "a perfect TLB", "bound", 0, 0),
+    ]
+}
+
+fn advice(what_if: &[WhatIf], program: &str, structure: &StructureSpec, machine: &str) -> String {
+    let walks = |id: &str| what_if.iter().find(|row| row.id == id).map_or(0, |row| row.walks);
+    let (all, program_alone) = (walks("baseline"), walks("program"));
+    let more = all.saturating_sub(program_alone);
+    format!(
+        "In {} the kernel and {} servers cost {more} page walks more on {machine}: {all}, where {program} alone \
+         takes {program_alone}.",
+        structure.title,
+        structure.servers.len(),
+    )
+}

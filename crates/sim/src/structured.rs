@@ -1,0 +1,278 @@
+//! A pass with what the operating system touches of its own: see [`pagewalk_mm::structure`].
+//!
+//! At each system call of the stream, before the event that says that it has returned, and at each tick of the clock
+//! the generator's visits run through the designs. The kernel works in the address space of whoever runs: entering it
+//! changes no identifier, and its pages are those of all spaces. A server has a space of its own: to visit it is to
+//! switch to it and back. Both have their own pages and code here, so nothing mixes with the program's; they take
+//! the identifiers from the top of [`Asid`]'s range.
+//!
+//! Counters of the program stay what they are without: its instructions, references and touched pages. Misses, walks
+//! and their cycles are of everything, as are lookups of arrays; [`Structured::counts`] tells whose the references are.
+
+use crate::attribution::NoObserver;
+use crate::counts::DesignCounts;
+use crate::pass::Pass;
+use crate::spaces::SpaceCounts;
+use pagewalk_mm::structure::{Generator, Reference, StructureSpec, Visits, Who};
+use pagewalk_trace::{Analysis, Batch, Block, BlockEnd, Dictionary, Event, Instruction, Ref, Site, Span};
+use pagewalk_translate::Asid;
+use pagewalk_units::{Access, BlockId, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
+use rustc_hash::FxHashMap;
+
+/// What the kernel and the servers did beside the programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StructureCounts {
+    /// System calls that the programs made.
+    pub calls: u64,
+    /// Ticks of the clock.
+    pub ticks: u64,
+    /// Times that a server was switched to.
+    pub server_visits: u64,
+    /// References of the kernel to its mapped data.
+    pub kernel_references: u64,
+    /// References of servers, fetches included.
+    pub server_references: u64,
+}
+
+/// A pass, and the operating system around its programs, if one is described.
+pub struct Structured {
+    pass: Pass,
+    system: Option<System>,
+}
+
+/// What is around the programs.
+struct System {
+    generator: Generator,
+    visits: Visits,
+    visitors: Vec<Visitor>,
+    counts: StructureCounts,
+    /// Instructions of the programs until the clock ticks.
+    to_tick: u64,
+    stream: VisitStream,
+}
+
+/// The kernel, which comes first, or a server.
+#[derive(Clone, Copy)]
+struct Visitor {
+    who: Who,
+    asid: Asid,
+}
+
+impl System {
+    fn asid(&self, who: Who) -> Asid {
+        match who {
+            Who::Kernel => self.visitors[0].asid,
+            Who::Server(index) => self.visitors[1 + index].asid,
+        }
+    }
+}
+
+impl Structured {
+    /// `pass` in a system with this structure; with `None` as it is. The kernels of its designs must be the host's.
+    pub fn new(pass: Pass, structure: Option<StructureSpec>) -> Structured {
+        assert!(
+            structure.is_none() || pass.kernels == 0,
+            "a kernel that builds superpages manages one address space"
+        );
+        let system = structure.map(|spec| {
+            let all = std::iter::once(Who::Kernel).chain((0..spec.servers.len()).map(Who::Server));
+            let visitors = (1..).zip(all).map(|(from_top, who)| Visitor {
+                who,
+                asid: Asid::new(Asid::COUNT - from_top).expect("there are fewer servers"),
+            });
+            System {
+                visitors: visitors.collect(),
+                to_tick: spec.kernel.tick_instructions,
+                generator: Generator::new(spec),
+                visits: Visits::default(),
+                counts: StructureCounts::default(),
+                stream: VisitStream::default(),
+            }
+        });
+        Structured { pass, system }
+    }
+
+    /// So many address spaces are left for programs under a structure: identifiers from 0 on.
+    pub fn programs_max(structure: Option<&StructureSpec>) -> usize {
+        let visitors = structure.map_or(0, |spec| 1 + spec.servers.len());
+        Asid::COUNT as usize - visitors
+    }
+
+    /// From now on the stream is that of another program: see [`Pass::switch_to`].
+    pub fn switch_to(&mut self, asid: Asid) {
+        self.pass.switch_to(asid);
+    }
+
+    /// The process began as a child: see [`Pass::begin_as_child`].
+    pub fn begin_as_child(&mut self) {
+        self.pass.begin_as_child();
+    }
+
+    /// What the kernel and the servers did so far; `None` where no structure is described.
+    pub fn counts(&self) -> Option<StructureCounts> {
+        self.system.as_ref().map(|system| system.counts)
+    }
+
+    /// What each program has done and cost so far on the first machine, in order.
+    pub fn program_counts(&mut self) -> Vec<(Asid, SpaceCounts)> {
+        let visitors: Vec<Asid> =
+            self.system.iter().flat_map(|system| &system.visitors).map(|visitor| visitor.asid).collect();
+        let mut counts = self.pass.space_counts();
+        counts.retain(|(asid, _)| !visitors.contains(asid));
+        counts
+    }
+
+    /// The same of the kernel and the servers; each fetch of theirs counts as an instruction here.
+    pub fn visitor_counts(&mut self) -> Vec<(Who, SpaceCounts)> {
+        let counts: FxHashMap<Asid, SpaceCounts> = self.pass.space_counts().into_iter().collect();
+        let visitors = self.system.iter().flat_map(|system| &system.visitors);
+        visitors.map(|one| (one.who, counts.get(&one.asid).copied().unwrap_or_default())).collect()
+    }
+
+    /// Ends the pass and returns the counts of every specification, in the order given.
+    pub fn finish(&mut self) -> Vec<DesignCounts> {
+        self.pass.finish()
+    }
+
+    /// Runs the visits that were drawn.
+    fn visit(&mut self) {
+        let Some(system) = &mut self.system else { return };
+        let visits = std::mem::take(&mut system.visits);
+        let program = self.pass.store.asid;
+        for (who, references) in visits.iter() {
+            let asid = system.asid(who);
+            let many = references.len() as u64;
+            match who {
+                Who::Kernel => system.counts.kernel_references += many,
+                Who::Server(_) => {
+                    system.counts.server_references += many;
+                    system.counts.server_visits += 1;
+                    self.pass.switch_to(asid);
+                }
+            }
+            let of_whom = self.pass.store.asid;
+            let batch = system.stream.batch(asid, references);
+            self.pass.visited(asid, &batch);
+            // The kernel answers where it was called.
+            debug_assert!(self.pass.store.asid == of_whom);
+            if who != Who::Kernel {
+                self.pass.switch_to(program);
+            }
+        }
+        system.visits = visits;
+        system.visits.clear();
+    }
+
+    /// Executions of a batch from `first` on until the clock ticks, or all: the index after the last of them, and
+    /// whether it ticks there.
+    fn until_tick(&mut self, batch: &Batch<'_>, first: usize) -> (usize, bool) {
+        let end = batch.spans.len();
+        let Some(system) = &mut self.system else { return (end, false) };
+        let period = system.generator.spec().kernel.tick_instructions;
+        if period == 0 {
+            return (end, false);
+        }
+        for (index, span) in batch.spans.iter().enumerate().skip(first) {
+            let instructions = batch.blocks.get(span.block).instructions.len() as u64;
+            if instructions >= system.to_tick {
+                // A block that is longer than the time between two ticks sees one.
+                system.to_tick = period;
+                return (index + 1, true);
+            }
+            system.to_tick -= instructions;
+        }
+        (end, false)
+    }
+}
+
+impl Analysis for Structured {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        let mut first = 0;
+        while first < batch.spans.len() {
+            let (end, ticks) = self.until_tick(batch, first);
+            self.pass.run(batch, first..end);
+            first = end;
+            if let (true, Some(system)) = (ticks, &mut self.system) {
+                system.counts.ticks += 1;
+                system.generator.tick(&mut system.visits);
+                self.visit();
+            }
+        }
+    }
+
+    fn on_event(&mut self, at: RefIndex, event: &Event) {
+        if let (Event::Syscall { number, .. }, Some(system)) = (event, &mut self.system) {
+            system.counts.calls += 1;
+            system.generator.call(*number, &mut system.visits);
+            self.visit();
+        }
+        self.pass.on_event(at, event);
+    }
+}
+
+impl Pass<NoObserver> {
+    /// References of a visitor with pages and blocks of its own, of which the counters of programs take no notice.
+    ///
+    /// What the front holds may stay there while the kernel runs, as its page numbers are nobody else's.
+    fn visited(&mut self, asid: Asid, batch: &Batch<'_>) {
+        self.charge();
+        let runs = self.store.asid;
+        let programs = (self.instructions, self.data_references, self.pages_touched);
+        self.enter(asid);
+        self.run(batch, 0..batch.spans.len());
+        self.charge();
+        self.enter(runs);
+        (self.instructions, self.data_references, self.pages_touched) = programs;
+        self.recount();
+    }
+}
+
+/// References as a stream: a fetch is an execution of an instruction on its page.
+#[derive(Default)]
+struct VisitStream {
+    blocks: Dictionary,
+    refs: Vec<Ref>,
+    spans: Vec<Span>,
+    /// Blocks by page and what is done there.
+    known: FxHashMap<(VirtAddr, u8), BlockId>,
+}
+
+/// A word, as wide as the narrowest machine's.
+const WORD: Size = Size::from_code(2);
+
+impl VisitStream {
+    fn batch(&mut self, asid: Asid, references: &[Reference]) -> Batch<'_> {
+        self.refs.clear();
+        self.spans.clear();
+        for &Reference { address, kind } in references {
+            let access = Access { kind, size: WORD };
+            let is_fetch = kind == Kind::Fetch;
+            // Data references of a kind look alike, wherever they go.
+            let key = (if is_fetch { address } else { VirtAddr(0) }, kind as u8);
+            let block = *self.known.entry(key).or_insert_with(|| {
+                let instruction = Instruction { address, length: WORD.bytes() as u8 };
+                let site = Site { instruction: 0, access };
+                self.blocks.intern(Block {
+                    instructions: is_fetch.then_some(instruction).into_iter().collect(),
+                    sites: (!is_fetch).then_some(site).into_iter().collect(),
+                    code: Box::default(),
+                    end: BlockEnd::Jump,
+                })
+            });
+            self.spans.push(Span { block, first: self.refs.len() as u32 });
+            if !is_fetch {
+                self.refs.push(Ref::new(address, access));
+            }
+        }
+        Batch {
+            space: SpaceId(asid.index() as u32),
+            thread: ThreadId(0),
+            first: RefIndex(0),
+            first_instruction: 0,
+            refs: &self.refs,
+            spans: &self.spans,
+            wide: false,
+            blocks: &self.blocks,
+        }
+    }
+}

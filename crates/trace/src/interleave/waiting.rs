@@ -1,0 +1,48 @@
+//! Which processes can run: what a process waits for that its parent, its child or its earlier image is yet to do.
+//!
+//! - A process that waits for a child (`wait4`) goes on when the child's streams have ended: a parent that only waits
+//!   is not in the others' way.
+//! - A child begins when its parent has forked it.
+//! - A process image begins when the one before it in the same process has ended.
+//!
+//! Each holds only where the stream that is waited for is among those that take turns, by the process ids of their
+//! headers. Where all streams wait for each other, as those of several recordings may seem to do, the next one goes on.
+
+use super::{Interleave, Stream};
+use crate::{Event, Origin, Source};
+
+/// `wait4` on x86-64.
+pub(super) const WAIT4: u32 = 61;
+
+impl<S: Source> Interleave<S> {
+    /// Whose turn comes after this one: the next stream that has not ended and waits for no other.
+    pub(super) fn next_turn(&self) -> Option<usize> {
+        let order = (1..=self.streams.len()).map(|step| (self.turn + step) % self.streams.len());
+        let mut alive = order.filter(|&next| !self.streams[next].ended);
+        let first = alive.clone().next()?;
+        if self.turns.calls.is_empty() {
+            return Some(first);
+        }
+        Some(alive.find(|&next| !self.waits(next)).unwrap_or(first))
+    }
+
+    fn waits(&self, stream: usize) -> bool {
+        let waiting = &self.streams[stream];
+        let header = waiting.source.header();
+        let alive = |pid: u32, streams: &[Stream<S>]| {
+            let is_it = |other: &Stream<S>| !other.ended && other.source.header().pid == pid;
+            pid != 0 && streams.iter().any(is_it)
+        };
+        let (before, others) = self.streams.split_at(stream);
+        let others = &others[1..];
+        match (&waiting.held, header.origin) {
+            (Some((_, Event::Syscall { number: WAIT4, result })), _) => u32::try_from(*result)
+                .is_ok_and(|child| child != header.pid && (alive(child, before) || alive(child, others))),
+            (None, Origin::Fork) if !waiting.begun && !self.forked.contains(&header.pid) => {
+                header.parent != header.pid && (alive(header.parent, before) || alive(header.parent, others))
+            }
+            (None, Origin::Exec) if !waiting.begun => alive(header.pid, before),
+            _ => false,
+        }
+    }
+}
