@@ -30,7 +30,14 @@ fn machine(trace: usize, entries: i64, replacement: &str, walks: u64) -> Machine
         ("walks_per_kilo_instruction".to_owned(), Number::Real(walks as f64 / 1000.0)),
         ("walk_cycle_share".to_owned(), Number::Real(0.25)),
     ]);
-    MachineCell { trace, machine: "k8".to_owned(), os: None, parameters: parameters.into(), metrics }
+    MachineCell {
+        trace,
+        machine: "k8".to_owned(),
+        os: None,
+        structure: None,
+        parameters: parameters.into(),
+        metrics,
+    }
 }
 
 fn family(trace: usize) -> FamilyCell {
@@ -224,6 +231,7 @@ fn under_kernels() -> SweepResult {
             trace,
             machine: "m".to_owned(),
             os: Some(os.to_owned()),
+            structure: None,
             parameters: Parameters::new(),
             metrics,
         }

@@ -1,6 +1,6 @@
 //! What was found beside what sources found: quotients of two figures on each trace.
 
-use crate::study::{Cell, Compare, KernelVariant, MachineVariant, On, Study, serves_name};
+use crate::study::{Cell, Compare, MachineVariant, On, Study, Under, serves_name};
 use crate::task;
 use pagewalk_report::schema::Number;
 use pagewalk_report::sweep::schema::{Comparison, Found, Parameters, SweepResult};
@@ -35,9 +35,10 @@ impl Cell {
                 if has { Ok(()) } else { Err(format!("[family] leaves {array} out")) }
             }
             Cell::Number(_) => Ok(()),
-            Cell::Machine { machine, os, parameters, metric } => {
-                let (variant, kernel) = machine_of(study, machine, os.as_deref(), parameters)?;
-                has_counter(variant, kernel, metric)
+            Cell::Machine { machine, os, structure, parameters, metric } => {
+                let (variant, under) =
+                    machine_of(study, machine, os.as_deref(), structure.as_deref(), parameters)?;
+                has_counter(variant, under, metric)
             }
         }
     }
@@ -52,11 +53,12 @@ impl Cell {
                 size.misses_of(*sets, *ways).map(|misses| misses as f64)
             }
             Cell::Number(number) => Some(*number),
-            Cell::Machine { machine, os, parameters, metric } => {
+            Cell::Machine { machine, os, structure, parameters, metric } => {
                 let cell = result.machines.iter().find(|cell| {
                     cell.trace == trace
                         && cell.machine == *machine
                         && (os.is_none() || cell.os == *os)
+                        && (structure.is_none() || cell.structure == *structure)
                         && fits(parameters, &cell.parameters)
                 })?;
                 cell.metrics.get(metric).copied().map(Number::as_f64)
@@ -65,13 +67,14 @@ impl Cell {
     }
 }
 
-/// The one machine under the one kernel that is meant.
+/// The one machine under the one kernel, in the one operating system that is meant.
 fn machine_of<'a>(
     study: &'a Study,
     machine: &str,
     os: Option<&str>,
+    structure: Option<&str>,
     parameters: &Parameters,
-) -> Result<(&'a MachineVariant, Option<&'a KernelVariant>), String> {
+) -> Result<(&'a MachineVariant, Under<'a>), String> {
     if study.machines.iter().all(|variant| variant.machine.name != machine) {
         let mut names: Vec<&str> =
             study.machines.iter().map(|variant| variant.machine.name.as_str()).collect();
@@ -79,7 +82,7 @@ fn machine_of<'a>(
         return Err(format!("machine = \"{machine}\": choose from {}", names.join(", ")));
     }
     let mut fitting: Vec<_> = study
-        .machines_by_kernel()
+        .cells()
         .filter(|(variant, _)| variant.machine.name == machine && fits(parameters, &variant.parameters))
         .collect();
     if fitting.is_empty() {
@@ -87,22 +90,33 @@ fn machine_of<'a>(
     }
     if let Some(os) = os {
         let names: Vec<&str> =
-            fitting.iter().filter_map(|(_, kernel)| Some(kernel.as_ref()?.name.as_str())).collect();
+            fitting.iter().filter_map(|(_, (kernel, _))| Some(kernel.as_ref()?.name.as_str())).collect();
         if !names.contains(&os) {
             let choices = if names.is_empty() { "none: see [[os]]".to_owned() } else { names.join(", ") };
             return Err(format!("os = \"{os}\": choose from {choices}"));
         }
-        fitting.retain(|(_, kernel)| kernel.is_some_and(|kernel| kernel.name == os));
+        fitting.retain(|(_, (kernel, _))| kernel.is_some_and(|kernel| kernel.name == os));
+    }
+    if let Some(structure) = structure {
+        fitting.retain(|(_, (_, variant))| variant.is_some_and(|variant| variant.name == structure));
+        if fitting.is_empty() {
+            let names: Vec<&str> = study.structures.iter().map(|variant| variant.name.as_str()).collect();
+            let choices = if names.is_empty() { "none: see structures".to_owned() } else { names.join(", ") };
+            return Err(format!("structure = \"{structure}\": choose from {choices}"));
+        }
     }
     match fitting[..] {
         [only] => Ok(only),
-        _ => Err(format!("{} variants of `{machine}` fit: give more parameters, or os", fitting.len())),
+        _ => Err(format!(
+            "{} variants of `{machine}` fit: give more parameters, os or structure",
+            fitting.len()
+        )),
     }
 }
 
 /// Whether the machine has a counter of this name: looked up in the counters of an empty stream.
-fn has_counter(variant: &MachineVariant, kernel: Option<&KernelVariant>, metric: &str) -> Result<(), String> {
-    let names = task::counters(variant, kernel).map_err(|e| e.to_string())?;
+fn has_counter(variant: &MachineVariant, under: Under<'_>, metric: &str) -> Result<(), String> {
+    let names = task::counters(variant, under).map_err(|e| e.to_string())?;
     if names.iter().any(|name| name == metric) {
         return Ok(());
     }

@@ -4,6 +4,7 @@ use crate::error::SweepError;
 use crate::kernels;
 use crate::machines;
 use crate::selection::{self, Numbers};
+use crate::structures;
 use crate::study::{Cell, Compare, CurveSpec, FamilySpec, GivenFile, On, SERVES, Study, TraceSpec, Workload};
 use pagewalk_mm::ThpMode;
 use pagewalk_report::sweep::schema::{Published, PublishedRow};
@@ -28,6 +29,8 @@ struct File {
     thp: Option<String>,
     #[serde(default)]
     os: Vec<Table>,
+    #[serde(default)]
+    structures: Vec<String>,
     #[serde(default)]
     vary: Table,
     family: Option<FileFamily>,
@@ -108,6 +111,7 @@ struct FileCell {
     ways: Option<u32>,
     machine: Option<String>,
     os: Option<String>,
+    structure: Option<String>,
     number: Option<f64>,
     #[serde(default)]
     parameters: Table,
@@ -140,8 +144,10 @@ impl Study {
         }
         name_is_plain(&parsed.name).map_err(wrong)?;
         let machines = machines::variants(file, folder, &parsed.machines, &parsed.vary)?;
+        let kernels = kernels::variants(file, parsed.os, &machines)?;
         let study = Study {
-            kernels: kernels::variants(file, parsed.os, &machines)?,
+            structures: structures::variants(file, folder, &parsed.structures, &machines, &kernels)?,
+            kernels,
             machines,
             file: file.to_owned(),
             title: parsed.title.unwrap_or_else(|| parsed.name.clone()),
@@ -314,7 +320,10 @@ impl FileCell {
         let need = |value: Option<u32>, key: &str| {
             value.ok_or_else(|| format!("an array of the family needs {key}"))
         };
-        let is_of_machine = self.metric.is_some() || self.os.is_some() || !self.parameters.is_empty();
+        let is_of_machine = self.metric.is_some()
+            || self.os.is_some()
+            || self.structure.is_some()
+            || !self.parameters.is_empty();
         let is_of_family = self.page_size.is_some() || self.sets.is_some() || self.ways.is_some();
         match (self.family, self.machine, self.number) {
             (None, None, Some(number)) => {
@@ -324,7 +333,8 @@ impl FileCell {
             (Some(family), None, None) => {
                 let page_size = self.page_size.as_deref().unwrap_or("4K");
                 if is_of_machine {
-                    return Err("metric, os and parameters are for machines; a family has misses".to_owned());
+                    return Err("metric, os, structure and parameters are for machines; a family has misses"
+                        .to_owned());
                 }
                 Ok(Cell::Family {
                     serves: selection::one("family", &family, &SERVES)?,
@@ -340,7 +350,7 @@ impl FileCell {
                 let parameters: Vec<_> = self.parameters.into_iter().collect();
                 let metric = self.metric.unwrap_or_else(|| "walks".to_owned());
                 let parameters = crate::vary::parameters(&parameters);
-                Ok(Cell::Machine { machine, os: self.os, parameters, metric })
+                Ok(Cell::Machine { machine, os: self.os, structure: self.structure, parameters, metric })
             }
             _ => Err("name a family (data, fetches or everything), a machine or a number".to_owned()),
         }

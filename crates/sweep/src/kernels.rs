@@ -106,7 +106,7 @@ fn works_on(kernel: &KernelVariant, variant: &MachineVariant, advice: &str) -> R
     let wrong = |e: PassError| format!("{e}{advice}");
     match built {
         Some(OsKernel::Offline(settings)) => check_offline(&variant.machine, &settings).map_err(wrong),
-        _ => task::counters(variant, Some(kernel)).map(drop).map_err(wrong),
+        _ => task::counters(variant, (Some(kernel), None)).map(drop).map_err(wrong),
     }
 }
 

@@ -11,6 +11,7 @@
 mod compare;
 mod error;
 mod file;
+mod groups;
 mod kernels;
 mod machines;
 mod metrics;
@@ -19,6 +20,7 @@ mod rounds;
 mod run;
 mod selection;
 mod store;
+mod structures;
 mod study;
 mod task;
 mod vary;
@@ -28,6 +30,6 @@ pub use metrics::{add_ratios, add_structure, metrics};
 pub use run::{Options, Progress, Remaining, Sweep};
 pub use store::{UNFINISHED, write_whole};
 pub use study::{
-    Compare, CurveSpec, FamilySpec, GivenFile, KernelKind, KernelVariant, MachineVariant, Study, TraceSpec,
-    Workload,
+    Compare, CurveSpec, FamilySpec, GivenFile, KernelKind, KernelVariant, MachineVariant, StructureVariant,
+    Study, TraceSpec, Workload,
 };

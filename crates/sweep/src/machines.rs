@@ -49,7 +49,7 @@ pub fn variants(
             let mut variant = MachineVariant { machine, parameters, text, own: None };
             // Whether it can be simulated shows now, before any work.
             let inside = |why: String| wrong(format!("machines: {name} with{label}: {why}"));
-            task::counters(&variant, None).map_err(|e| inside(e.to_string()))?;
+            task::counters(&variant, (None, None)).map_err(|e| inside(e.to_string()))?;
             variant.own = kernels::own(&variant).map_err(inside)?;
             variants.push(variant);
         }

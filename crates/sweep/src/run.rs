@@ -194,15 +194,15 @@ impl<'a> Sweep<'a> {
         for (trace, outcomes) in self.outcomes.into_iter().enumerate() {
             for (task, outcome) in self.tasks.iter().zip(outcomes) {
                 match (task, outcome.expect("all tasks ended")) {
-                    (Task::Machine(variant, kernel), Outcome::Machine(metrics)) => {
-                        machines.push(MachineCell {
+                    (Task::Machine(variant, (kernel, structure)), Outcome::Machine(metrics)) => machines
+                        .push(MachineCell {
                             trace,
                             machine: variant.machine.name.clone(),
                             os: kernel.map(|kernel| kernel.name.clone()),
+                            structure: structure.map(|structure| structure.name.clone()),
                             parameters: variant.parameters.clone(),
                             metrics,
-                        })
-                    }
+                        }),
                     (Task::Family(serves), Outcome::Family(counts)) => {
                         let spec = self.study.family.as_ref().expect("the study has this task");
                         families.push(family_cell(trace, serves_name(*serves), spec, &counts));

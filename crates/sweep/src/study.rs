@@ -1,5 +1,6 @@
 //! A study: what to simulate over which streams.
 
+use pagewalk_mm::structure::StructureSpec;
 use pagewalk_mm::{OsError, OsKernel, OsSpec, ThpMode};
 use pagewalk_report::sweep::schema::{Parameters, Published};
 use pagewalk_reuse::Serves;
@@ -24,6 +25,8 @@ pub struct Study {
     /// The kernels under which each machine runs, in order; where there are none, its own, or that of the recording
     /// host.
     pub kernels: Vec<KernelVariant>,
+    /// The operating systems around the programs, in order, each with every machine; none where there are none.
+    pub structures: Vec<StructureVariant>,
     /// Transparent huge page mode of the machines; that of each recording host where none is given.
     pub thp: Option<ThpMode>,
     /// The family of arrays.
@@ -129,6 +132,20 @@ pub enum KernelKind {
     Policy(OsSpec),
 }
 
+/// An operating system around the programs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StructureVariant {
+    /// Its name in the study.
+    pub name: String,
+    /// Its description; `None`: the programs are alone.
+    pub spec: Option<StructureSpec>,
+    /// Its file's text in one form whatever the original's layout: what it is known by.
+    pub text: String,
+}
+
+/// What a machine is simulated under: which of its kernels, and in which operating system.
+pub type Under<'a> = (Option<&'a KernelVariant>, Option<&'a StructureVariant>);
+
 impl KernelVariant {
     /// Built for a machine; `None` for the kernel of the recording host.
     pub fn build(&self, machine: &MachineSpec) -> Result<Option<OsKernel>, OsError> {
@@ -152,6 +169,15 @@ impl Study {
             let kernels = self.kernels.iter().filter(|kernel| kernel.is_for(&variant.machine));
             let own = self.kernels.is_empty().then_some(variant.own.as_ref());
             kernels.map(Some).chain(own).map(move |kernel| (variant, kernel))
+        })
+    }
+
+    /// The same, each in every operating system in their order.
+    pub fn cells(&self) -> impl Iterator<Item = (&MachineVariant, Under<'_>)> {
+        self.machines_by_kernel().flat_map(|(variant, kernel)| {
+            let alone = self.structures.is_empty().then_some(None);
+            let structures = self.structures.iter().map(Some).chain(alone);
+            structures.map(move |structure| (variant, (kernel, structure)))
         })
     }
 }
@@ -246,6 +272,8 @@ pub enum Cell {
         machine: String,
         /// The kernel's name; may be left out where the machine has one.
         os: Option<String>,
+        /// The operating system's name; may be left out where the study has one at most.
+        structure: Option<String>,
         /// The varied keys with their values; may leave out those that do not matter because they have one.
         parameters: Parameters,
         /// The counter.

@@ -1,23 +1,24 @@
 //! Units of work: one kind of simulation of one stream.
 
-use crate::metrics::metrics;
-use crate::study::{KernelKind, KernelVariant, MachineVariant, Study, serves_name};
+use crate::groups::{Numbered, groups};
+use crate::metrics::{add_structure, metrics};
+use crate::study::{KernelKind, KernelVariant, MachineVariant, Study, Under, serves_name};
 use pagewalk_mm::promotion::OfflineSettings;
 use pagewalk_mm::{OsKernel, OsSpec, ThpMode};
 use pagewalk_report::schema::Metrics;
 use pagewalk_report::sweep::schema::Method;
 use pagewalk_reuse::{Family, SampledDistances, Sampling, Serves, StackDistances};
-use pagewalk_sim::{DesignSpec, HostKernel, NoObserver, Pass, PassError};
+use pagewalk_sim::{HostKernel, NoObserver, Pass, PassError, Structured};
 use pagewalk_trace::{Analysis, Batch, Event, Origin};
-use pagewalk_translate::{MachineSpec, TlbSpec};
-use pagewalk_units::{Paging, RefIndex};
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::RefIndex;
 use serde::{Deserialize, Serialize};
 
 /// What to do over a stream.
 #[derive(Clone, Copy, Debug)]
 pub enum Task<'a> {
-    /// Simulate a machine, under a kernel or that of the recording host.
-    Machine(&'a MachineVariant, Option<&'a KernelVariant>),
+    /// Simulate a machine, under a kernel or that of the recording host, in an operating system or alone.
+    Machine(&'a MachineVariant, Under<'a>),
     /// Simulate the family.
     Family(Serves),
     /// Take a miss-ratio curve.
@@ -171,9 +172,8 @@ impl CurveCounts {
 impl<'a> Task<'a> {
     /// Everything that a study does over each stream, in the order of its results.
     pub fn all(study: &'a Study) -> Vec<Task<'a>> {
-        let machines = study.machines_by_kernel();
         let mut tasks: Vec<Task<'a>> =
-            machines.map(|(variant, kernel)| Task::Machine(variant, kernel)).collect();
+            study.cells().map(|(variant, under)| Task::Machine(variant, under)).collect();
         if let Some(family) = &study.family {
             tasks.extend(family.serves.iter().map(|&serves| Task::Family(serves)));
         }
@@ -190,10 +190,15 @@ impl<'a> Task<'a> {
     /// All that the outcome depends on besides the stream and the program, as text.
     pub fn identity(&self, thp: &str) -> String {
         match self {
-            Task::Machine(variant, kernel) => match kernel.filter(|kernel| kernel.kind != KernelKind::Host) {
-                Some(kernel) => format!("machine, kernel\n{}\n{}", kernel.text, variant.text),
-                None => format!("machine, thp {thp}\n{}", variant.text),
-            },
+            Task::Machine(variant, (kernel, structure)) => {
+                let system = structure.filter(|structure| structure.spec.is_some());
+                let system = system.map(|structure| format!("structure\n{}\n", structure.text));
+                let system = system.unwrap_or_default();
+                match kernel.filter(|kernel| kernel.kind != KernelKind::Host) {
+                    Some(kernel) => format!("{system}machine, kernel\n{}\n{}", kernel.text, variant.text),
+                    None => format!("{system}machine, thp {thp}\n{}", variant.text),
+                }
+            }
             Task::Family(serves) => format!("family, {}", serves_name(*serves)),
             Task::Curve(serves) => format!("curve, {}", serves_name(*serves)),
             Task::Sampled(serves, sampling) => format!("curve, {}, {sampling:?}", serves_name(*serves)),
@@ -202,7 +207,7 @@ impl<'a> Task<'a> {
 
     /// What chooses its superpages in replays of the stream, if it is of that kind: its machine, and how it chooses.
     pub fn offline(&self) -> Option<(&'a MachineSpec, OfflineSettings)> {
-        let Task::Machine(variant, Some(kernel)) = self else { return None };
+        let Task::Machine(variant, (Some(kernel), _)) = self else { return None };
         if !matches!(&kernel.kind, KernelKind::Policy(spec) if spec.replays()) {
             return None;
         }
@@ -215,10 +220,11 @@ impl<'a> Task<'a> {
     /// For people.
     pub fn title(&self) -> String {
         match self {
-            Task::Machine(variant, kernel) => {
+            Task::Machine(variant, (kernel, structure)) => {
                 let parameters = variant.parameters.iter().map(|(key, value)| format!(", {key} = {value}"));
                 let kernel = kernel.map_or(String::new(), |kernel| format!(", os {}", kernel.name));
-                format!("machine {}{}{kernel}", variant.machine.name, parameters.collect::<String>())
+                let system = structure.map_or(String::new(), |system| format!(", structure {}", system.name));
+                format!("machine {}{}{kernel}{system}", variant.machine.name, parameters.collect::<String>())
             }
             Task::Family(serves) => format!("family of {} arrays, {}", FAMILY_ARRAYS, serves_name(*serves)),
             Task::Curve(serves) => format!("miss-ratio curve, {}", serves_name(*serves)),
@@ -238,7 +244,7 @@ const FAMILY_ARRAYS: usize =
 
 /// Simulators at work: of one task, or of several machines that share a pass. The numbers say which tasks.
 pub enum Running {
-    Machines(Vec<usize>, Box<Pass<NoObserver>>),
+    Machines(Vec<usize>, Box<Structured>),
     Family(usize, Box<Family>),
     Curve(usize, Box<StackDistances>),
     Sampled(usize, Box<SampledDistances>, Sampling),
@@ -257,7 +263,9 @@ impl Running {
         let mut machines = Vec::new();
         for &(number, task) in tasks {
             match task {
-                Task::Machine(machine, kernel) => machines.push(Numbered { number, machine, kernel }),
+                Task::Machine(machine, (kernel, structure)) => {
+                    machines.push(Numbered { number, machine, kernel, structure });
+                }
                 Task::Family(serves) => running.push(Running::Family(number, Box::new(Family::new(serves)))),
                 Task::Curve(serves) => {
                     running.push(Running::Curve(number, Box::new(StackDistances::new(serves))));
@@ -291,6 +299,8 @@ impl Running {
         let designs = group.iter().map(|one| one.design(kernel));
         match Pass::new(designs.collect(), NoObserver) {
             Ok(pass) => {
+                let system = group.first().and_then(|one| one.structure?.spec.clone());
+                let pass = Structured::new(pass, system);
                 let numbers = group.iter().map(|one| one.number).collect();
                 running.push(Running::Machines(numbers, Box::new(pass)));
                 Ok(())
@@ -317,7 +327,15 @@ impl Running {
     pub fn finish(self) -> Vec<(usize, Outcome)> {
         match self {
             Running::Machines(numbers, mut pass) => {
-                let outcomes = pass.finish().into_iter().map(|counts| Outcome::Machine(metrics(&counts)));
+                let system = pass.counts();
+                let outcome = |counts| {
+                    let mut metrics = metrics(&counts);
+                    if let Some(counts) = &system {
+                        add_structure(&mut metrics, counts);
+                    }
+                    Outcome::Machine(metrics)
+                };
+                let outcomes = pass.finish().into_iter().map(outcome);
                 numbers.into_iter().zip(outcomes).collect()
             }
             Running::Family(number, family) => vec![(number, Outcome::Family(FamilyCounts::of(&family)))],
@@ -343,12 +361,12 @@ fn fixed() -> KernelVariant {
 }
 
 /// Names of a machine's counters.
-pub fn counters(variant: &MachineVariant, kernel: Option<&KernelVariant>) -> Result<Vec<String>, PassError> {
-    let mut task = Task::Machine(variant, kernel);
+pub fn counters(variant: &MachineVariant, under: Under<'_>) -> Result<Vec<String>, PassError> {
+    let mut task = Task::Machine(variant, under);
     let fixed = fixed();
     if task.offline().is_some() {
         // Kernels of all kinds have the same counters.
-        task = Task::Machine(variant, Some(&fixed));
+        task = Task::Machine(variant, (Some(&fixed), None));
     }
     let mut running = Running::start(&[(0, task)], Origin::Start, ThpMode::Never, 1)?;
     match running.pop().and_then(|running| running.finish().pop()) {
@@ -357,76 +375,18 @@ pub fn counters(variant: &MachineVariant, kernel: Option<&KernelVariant>) -> Res
     }
 }
 
-/// With fewer first levels a pass mostly repeats what the other passes do too.
-const FIRST_LEVELS_LEAST: usize = 2;
-
-/// A machine, its kernel, and the number of their task.
-#[derive(Clone, Copy)]
-struct Numbered<'a> {
-    number: usize,
-    machine: &'a MachineVariant,
-    kernel: Option<&'a KernelVariant>,
-}
-
-impl Numbered<'_> {
-    fn design(&self, host: &HostKernel) -> DesignSpec {
-        let machine = &self.machine.machine;
-        let built = self
-            .kernel
-            .and_then(|kernel| kernel.build(machine).expect("the study was checked when it was read"));
-        match built {
-            Some(OsKernel::Running(kernel)) => {
-                DesignSpec::with_kernel(machine.name.clone(), machine, *kernel)
-            }
-            Some(OsKernel::Offline(_)) => unreachable!("the stream is replayed for it"),
-            None => host.design(machine),
-        }
-    }
-}
-
 /// How many parts of a round there are at the most: so many threads are busy with one stream.
 pub fn work(tasks: &[Task<'_>], threads: usize) -> usize {
     let (mut machines, mut others) = (Vec::new(), 0);
     for (number, task) in tasks.iter().enumerate().filter(|(_, task)| task.offline().is_none()) {
         match *task {
-            Task::Machine(machine, kernel) => machines.push(Numbered { number, machine, kernel }),
+            Task::Machine(machine, (kernel, structure)) => {
+                machines.push(Numbered { number, machine, kernel, structure });
+            }
             _ => others += 1,
         }
     }
     (others + groups(machines, threads).len()).max(1)
-}
-
-/// Machines with one page format and one first level.
-struct Alike<'a> {
-    paging: Paging,
-    first_level: Vec<&'a TlbSpec>,
-    members: Vec<Numbered<'a>>,
-}
-
-/// Machines that are best simulated together: those with one first level share its simulation, so they stay
-/// together; others are dealt out to keep `threads` threads busy. A group has one page format.
-fn groups<'a>(machines: Vec<Numbered<'a>>, threads: usize) -> Vec<Vec<Numbered<'a>>> {
-    let mut all: Vec<Alike<'a>> = Vec::new();
-    for one in machines {
-        let paging = one.machine.machine.paging;
-        let first_level: Vec<&TlbSpec> = one.machine.machine.level(1).map(|(_, tlb)| tlb).collect();
-        match all.iter_mut().find(|alike| alike.paging == paging && alike.first_level == first_level) {
-            Some(alike) => alike.members.push(one),
-            None => all.push(Alike { paging, first_level, members: vec![one] }),
-        }
-    }
-    let mut groups = Vec::new();
-    while let Some(paging) = all.first().map(|alike| alike.paging) {
-        let (of_format, others): (Vec<Alike<'a>>, _) =
-            all.into_iter().partition(|alike| alike.paging == paging);
-        all = others;
-        let passes = threads.min(of_format.len() / FIRST_LEVELS_LEAST).max(1);
-        let chunks = of_format.chunks(of_format.len().div_ceil(passes));
-        groups.extend(
-            chunks.map(|chunk| chunk.iter().flat_map(|alike| alike.members.iter().copied()).collect()),
-        );
-    }
-    groups
 }
 
 impl Analysis for Running {

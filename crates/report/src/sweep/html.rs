@@ -185,6 +185,8 @@ fn machines(result: &SweepResult) -> String {
     // A machine's own kernel may be the only one.
     let has_kernels = result.machines.iter().any(|cell| cell.os.is_some());
     titles.extend(has_kernels.then_some(("kernel", false)));
+    let has_structures = result.machines.iter().any(|cell| cell.structure.is_some());
+    titles.extend(has_structures.then_some(("structure", false)));
     titles.extend(first.parameters.keys().map(|key| (key.as_str(), false)));
     titles.extend([
         ("level-1 misses", true),
@@ -194,7 +196,7 @@ fn machines(result: &SweepResult) -> String {
     ]);
     for (index, trace) in result.traces.iter().enumerate() {
         let cells = result.machines.iter().filter(|cell| cell.trace == index);
-        let rows: String = cells.map(|cell| machine(cell, has_kernels)).collect();
+        let rows: String = cells.map(|cell| machine(cell, has_kernels, has_structures)).collect();
         let _ = write!(
             out,
             "<h3>{}</h3><div class=\"scroll\"><table>{}<tbody>{rows}</tbody></table></div>",
@@ -205,19 +207,21 @@ fn machines(result: &SweepResult) -> String {
     out
 }
 
-fn machine(cell: &MachineCell, has_kernels: bool) -> String {
+fn machine(cell: &MachineCell, has_kernels: bool, has_structures: bool) -> String {
     let whole = |name: &str| match cell.metrics.get(name) {
         Some(Number::Count(n)) => number(&count(*n)),
         _ => number("–"),
     };
     let real = |name: &str| cell.metrics.get(name).map_or(0.0, |n| n.as_f64());
     let parameters = cell.parameters.values().map(|value| format!("<td>{}</td>", escape(&value.to_string())));
-    let kernel = format!("<td>{}</td>", escape(cell.os.as_deref().unwrap_or("–")));
-    let kernel = if has_kernels { kernel } else { String::new() };
+    let named = |name: &Option<String>| format!("<td>{}</td>", escape(name.as_deref().unwrap_or("–")));
+    let kernel = if has_kernels { named(&cell.os) } else { String::new() };
+    let structure = if has_structures { named(&cell.structure) } else { String::new() };
     format!(
-        "<tr><td>{}</td>{}{}{}{}{}{}</tr>",
+        "<tr><td>{}</td>{}{}{}{}{}{}{}</tr>",
         escape(&cell.machine),
         kernel,
+        structure,
         parameters.collect::<String>(),
         whole("tlb.level1.misses"),
         whole("walks"),

@@ -23,6 +23,7 @@ struct Row<'a> {
     kind: &'static str,
     machine: Option<&'a str>,
     os: Option<&'a str>,
+    structure: Option<&'a str>,
     parameters: Option<&'a Parameters>,
     serves: Option<&'a str>,
     page_bytes: Option<u64>,
@@ -79,6 +80,7 @@ fn rows(result: &SweepResult) -> Vec<Row<'_>> {
             kind: "machine",
             machine: Some(&cell.machine),
             os: cell.os.as_deref(),
+            structure: cell.structure.as_deref(),
             parameters: Some(&cell.parameters),
             metric,
             count: match number {
@@ -149,6 +151,7 @@ fn columns<'a>(rows: &[Row<'a>]) -> Vec<(String, Column<'a>)> {
         ("kind".to_owned(), text(&|row| Some(row.kind))),
         ("machine".to_owned(), text(&|row| row.machine)),
         ("os".to_owned(), text(&|row| row.os)),
+        ("structure".to_owned(), text(&|row| row.structure)),
     ];
     let keys: BTreeSet<&str> =
         rows.iter().filter_map(|row| row.parameters).flat_map(|p| p.keys().map(String::as_str)).collect();

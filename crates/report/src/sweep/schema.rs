@@ -112,6 +112,10 @@ pub struct MachineCell {
     /// The kernel's name, where the study names kernels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub os: Option<String>,
+    /// The structure of the operating system around the program, where the study names structures: counters are of the
+    /// kernel's and the servers' references too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structure: Option<String>,
     /// What the study changed of it.
     #[serde(default, skip_serializing_if = "Parameters::is_empty")]
     pub parameters: Parameters,

@@ -51,6 +51,8 @@ fn machines(page: &mut Page, cells: &[&MachineCell]) {
     let mut columns = vec![names("machine")];
     let has_kernels = cells.iter().any(|cell| cell.os.is_some());
     columns.extend(has_kernels.then(|| texts("kernel", Narrow::Keep)));
+    let has_structures = cells.iter().any(|cell| cell.structure.is_some());
+    columns.extend(has_structures.then(|| texts("structure", Narrow::Keep)));
     columns.extend(keys.iter().map(|key| texts(key, Narrow::Keep)));
     columns.extend([
         numbers("L1 misses", Narrow::Drop(2)),
@@ -73,6 +75,9 @@ fn machines(page: &mut Page, cells: &[&MachineCell]) {
         let mut row = vec![plain(printable(&cell.machine))];
         if has_kernels {
             row.push(plain(printable(cell.os.as_deref().unwrap_or("–"))));
+        }
+        if has_structures {
+            row.push(plain(printable(cell.structure.as_deref().unwrap_or("–"))));
         }
         row.extend(cell.parameters.values().map(|value| plain(printable(&value.to_string()))));
         row.extend([

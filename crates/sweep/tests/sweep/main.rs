@@ -3,6 +3,7 @@
 
 mod common;
 mod kernels;
+mod structures;
 
 use common::{Program, Random, Silent, Step, program, study, sweep};
 use pagewalk_mm::{PageSizePolicy, Small, Thp, ThpMode};

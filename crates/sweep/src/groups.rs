@@ -1,0 +1,79 @@
+//! Which machines are simulated together.
+
+use crate::study::{KernelVariant, MachineVariant, StructureVariant};
+use pagewalk_mm::OsKernel;
+use pagewalk_sim::{DesignSpec, HostKernel};
+use pagewalk_translate::TlbSpec;
+use pagewalk_units::Paging;
+
+/// With fewer first levels a pass mostly repeats what the other passes do too.
+const FIRST_LEVELS_LEAST: usize = 2;
+
+/// A machine, its kernel, and the number of their task.
+#[derive(Clone, Copy)]
+pub struct Numbered<'a> {
+    pub number: usize,
+    pub machine: &'a MachineVariant,
+    pub kernel: Option<&'a KernelVariant>,
+    pub structure: Option<&'a StructureVariant>,
+}
+
+impl Numbered<'_> {
+    /// The machine under its kernel.
+    pub fn design(&self, host: &HostKernel) -> DesignSpec {
+        let machine = &self.machine.machine;
+        let built = self
+            .kernel
+            .and_then(|kernel| kernel.build(machine).expect("the study was checked when it was read"));
+        match built {
+            Some(OsKernel::Running(kernel)) => {
+                DesignSpec::with_kernel(machine.name.clone(), machine, *kernel)
+            }
+            Some(OsKernel::Offline(_)) => unreachable!("the stream is replayed for it"),
+            None => host.design(machine),
+        }
+    }
+}
+
+/// Machines with one page format and one first level, in one operating system.
+struct Alike<'a> {
+    structure: Option<&'a str>,
+    paging: Paging,
+    first_level: Vec<&'a TlbSpec>,
+    members: Vec<Numbered<'a>>,
+}
+
+impl<'a> Alike<'a> {
+    /// Whether it can be in a pass with this page format and operating system.
+    fn is_of(&self, pass: (Paging, Option<&'a str>)) -> bool {
+        (self.paging, self.structure) == pass
+    }
+}
+
+/// Machines that are best simulated together: those with one first level share its simulation, so they stay
+/// together; others are dealt out to keep `threads` threads busy. A group has one page format and one operating system.
+pub fn groups<'a>(machines: Vec<Numbered<'a>>, threads: usize) -> Vec<Vec<Numbered<'a>>> {
+    let mut all: Vec<Alike<'a>> = Vec::new();
+    for one in machines {
+        let paging = one.machine.machine.paging;
+        let first_level: Vec<&TlbSpec> = one.machine.machine.level(1).map(|(_, tlb)| tlb).collect();
+        let structure = one.structure.map(|structure| structure.name.as_str());
+        let same =
+            all.iter_mut().find(|alike| alike.is_of((paging, structure)) && alike.first_level == first_level);
+        match same {
+            Some(alike) => alike.members.push(one),
+            None => all.push(Alike { structure, paging, first_level, members: vec![one] }),
+        }
+    }
+    let mut groups = Vec::new();
+    while let Some(pass) = all.first().map(|alike| (alike.paging, alike.structure)) {
+        let (of_format, others): (Vec<Alike<'a>>, _) = all.into_iter().partition(|alike| alike.is_of(pass));
+        all = others;
+        let passes = threads.min(of_format.len() / FIRST_LEVELS_LEAST).max(1);
+        let chunks = of_format.chunks(of_format.len().div_ceil(passes));
+        groups.extend(
+            chunks.map(|chunk| chunk.iter().flat_map(|alike| alike.members.iter().copied()).collect()),
+        );
+    }
+    groups
+}
