@@ -14,11 +14,26 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 /// Where the trace of a workload is kept in `folder`: its name says what was run, so that another command under
-/// the same name is another trace.
+/// the same name is another trace. It is a file, or a folder of files where processes take turns.
 pub fn trace_path(workload: &Workload, folder: &Path) -> PathBuf {
     let identity = serde_json::to_vec(workload).expect("workloads are plain");
     let hash = blake3::hash(&identity).to_hex();
-    folder.join(format!("{}-{}.pwt", workload.name, &hash[..16]))
+    let ending = if workload.turns.is_some() { "" } else { ".pwt" };
+    folder.join(format!("{}-{}{ending}", workload.name, &hash[..16]))
+}
+
+/// The trace files of a workload that was recorded to `path`, in order of start.
+pub fn files(workload: &Workload, path: &Path) -> Result<Vec<PathBuf>, CliError> {
+    if workload.turns.is_none() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let entries = std::fs::read_dir(path).map_err(|e| {
+        CliError::new(Code::Failed, format!("workload `{}`: {}: {e}", workload.name, path.display()))
+    })?;
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    // Their names are numbers, all of one length.
+    files.sort();
+    Ok(files)
 }
 
 /// Records `workload` to `path`. The program runs in a folder of its own, which has the files given to it and where it
@@ -38,6 +53,15 @@ pub fn record(workload: &Workload, study: &Path, path: &Path) -> Result<(), CliE
     let mut input = tempfile::tempfile_in(scratch.path()).map_err(failed)?;
     input.write_all(workload.input.as_bytes()).and_then(|()| input.rewind()).map_err(failed)?;
     let written = run(workload, study, &scratch, run_in, input)?;
+    if workload.turns.is_some() {
+        let all = scratch.path().join("all");
+        std::fs::create_dir(&all).map_err(failed)?;
+        for (number, one) in written.iter().enumerate() {
+            whole(workload, one)?;
+            std::fs::rename(&one.path, all.join(format!("{number:04}.pwt"))).map_err(failed)?;
+        }
+        return std::fs::rename(&all, path).map_err(failed);
+    }
     let chosen = choose(workload, &written)?;
     std::fs::rename(&chosen.path, path).map_err(failed)
 }
@@ -107,8 +131,13 @@ fn choose<'a>(workload: &Workload, written: &'a [Written]) -> Result<&'a Written
         let why = format!("workload `{}`: image = \"{image}\" never ran", workload.name);
         CliError::new(Code::BadInput, why).or(format!("choose from {}", programs.join(", ")))
     })?;
-    match &chosen.outcome {
-        Ok(_) => Ok(chosen),
+    whole(workload, chosen).map(|()| chosen)
+}
+
+/// Whether an image could be written to its end.
+fn whole(workload: &Workload, one: &Written) -> Result<(), CliError> {
+    match &one.outcome {
+        Ok(_) => Ok(()),
         Err(error) => {
             Err(CliError::new(Code::Failed, format!("workload `{}`: its trace: {error}", workload.name)))
         }

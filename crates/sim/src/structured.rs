@@ -208,6 +208,11 @@ impl Analysis for Structured {
         }
         self.pass.on_event(at, event);
     }
+
+    /// Streams are programs in address spaces with their numbers.
+    fn on_turn(&mut self, space: SpaceId) {
+        self.pass.switch_to(Asid::new(space.0).expect("there are not more programs"));
+    }
 }
 
 impl Pass<NoObserver> {

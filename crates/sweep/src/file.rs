@@ -6,6 +6,7 @@ use crate::machines;
 use crate::selection::{self, Numbers};
 use crate::structures;
 use crate::study::{Cell, Compare, CurveSpec, FamilySpec, GivenFile, On, SERVES, Study, TraceSpec, Workload};
+use crate::together::{self, FileTogether};
 use pagewalk_mm::ThpMode;
 use pagewalk_report::sweep::schema::{Published, PublishedRow};
 use pagewalk_reuse::Family;
@@ -22,6 +23,8 @@ struct File {
     title: Option<String>,
     #[serde(default)]
     traces: Vec<String>,
+    #[serde(default)]
+    together: Vec<FileTogether>,
     #[serde(default)]
     workload: Vec<FileWorkload>,
     #[serde(default)]
@@ -64,6 +67,9 @@ struct FileWorkload {
     input: String,
     image: Option<String>,
     max_instructions: Option<u64>,
+    quantum: Option<u64>,
+    #[serde(default)]
+    switch_at: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -152,7 +158,7 @@ impl Study {
             file: file.to_owned(),
             title: parsed.title.unwrap_or_else(|| parsed.name.clone()),
             name: parsed.name,
-            traces: traces(parsed.traces, parsed.workload, folder).map_err(wrong)?,
+            traces: traces(parsed.traces, parsed.together, parsed.workload, folder).map_err(wrong)?,
             thp: parsed.thp.as_deref().map(thp).transpose().map_err(wrong)?,
             family: parsed.family.map(FileFamily::check).transpose().map_err(wrong)?,
             curve: parsed.curve.map(FileCurve::check).transpose().map_err(wrong)?,
@@ -172,6 +178,7 @@ impl Study {
         if study.machines.is_empty() && study.family.is_none() && study.curve.is_none() {
             return Err(wrong("nothing to simulate: give machines, [family] or [curve]".to_owned()));
         }
+        together::check(&study).map_err(wrong)?;
         study.compare.iter().try_for_each(|compare| compare.check(&study)).map_err(wrong)?;
         Ok(study)
     }
@@ -185,13 +192,21 @@ fn name_is_plain(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn traces(paths: Vec<String>, workloads: Vec<FileWorkload>, folder: &Path) -> Result<Vec<TraceSpec>, String> {
+fn traces(
+    paths: Vec<String>,
+    together: Vec<FileTogether>,
+    workloads: Vec<FileWorkload>,
+    folder: &Path,
+) -> Result<Vec<TraceSpec>, String> {
     let file = |path: String| {
         let stem = Path::new(&path).file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let name = stem.ok_or_else(|| format!("traces: \"{path}\" is no file's path"))?;
         Ok(TraceSpec::File { name, path: folder.join(path) })
     };
     let mut traces = paths.into_iter().map(file).collect::<Result<Vec<_>, String>>()?;
+    for together in together {
+        traces.push(together.check(folder)?);
+    }
     for workload in workloads {
         name_is_plain(&workload.name).map_err(|why| format!("workload: {why}"))?;
         if workload.command.is_empty() {
@@ -200,13 +215,26 @@ fn traces(paths: Vec<String>, workloads: Vec<FileWorkload>, folder: &Path) -> Re
                 workload.name
             ));
         }
-        let FileWorkload { name, files, prepare, command, input, image, max_instructions } = workload;
-        let files = given(&files, folder).map_err(|why| format!("workload `{name}`: {why}"))?;
-        let workload = Workload { name, files, prepare, command, input, image, max_instructions };
-        traces.push(TraceSpec::Workload(workload));
+        let FileWorkload { name, files, prepare, command, input, image, max_instructions, .. } = &workload;
+        let inside = |why: String| format!("workload `{name}`: {why}");
+        let turns = together::turns(workload.quantum, &workload.switch_at).map_err(inside)?;
+        if turns.is_some() && image.is_some() {
+            let why = "image: all process images take turns where quantum or switch_at is given";
+            return Err(inside(why.to_owned()));
+        }
+        traces.push(TraceSpec::Workload(Workload {
+            files: given(files, folder).map_err(inside)?,
+            name: name.clone(),
+            prepare: prepare.clone(),
+            command: command.clone(),
+            input: input.clone(),
+            image: image.clone(),
+            max_instructions: *max_instructions,
+            turns,
+        }));
     }
     if traces.is_empty() {
-        return Err("no trace: give traces = [\"a.pwt\"] or a [[workload]]".to_owned());
+        return Err("no trace: give traces = [\"a.pwt\"], a [[together]] or a [[workload]]".to_owned());
     }
     let mut names = BTreeSet::new();
     match traces.iter().find(|trace| !names.insert(trace.name())) {

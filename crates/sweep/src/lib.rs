@@ -23,6 +23,7 @@ mod store;
 mod structures;
 mod study;
 mod task;
+mod together;
 mod vary;
 
 pub use error::SweepError;

@@ -5,15 +5,16 @@ use crate::error::SweepError;
 use crate::offline;
 use crate::rounds;
 use crate::store::{Key, Store};
-use crate::study::{FamilySpec, Study, serves_name};
+use crate::study::{FamilySpec, Study, TraceSpec, serves_name};
 use crate::task::{self, CurveCounts, FamilyCounts, Outcome, Running, Task};
+use crate::together;
 use pagewalk_mm::ThpMode;
 use pagewalk_report::sweep::schema::{
     CurveCell, FamilyCell, FamilySize, MachineCell, SWEEP_SCHEMA, SweepResult, SweepTrace,
 };
 use pagewalk_reuse::Family;
 use pagewalk_trace::pwt::{Reader, info};
-use pagewalk_trace::{Analysis, Source};
+use pagewalk_trace::{Analysis, Interleave, Source, Stretch, Turns};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 use std::fs::File;
@@ -41,9 +42,11 @@ pub struct Options<'a> {
     pub units: PathBuf,
 }
 
-/// A stream, and what is known of it.
+/// A stream, or several that take turns, and what is known of it.
 struct Stream {
-    path: PathBuf,
+    /// Its files; one where there are no turns.
+    files: Vec<PathBuf>,
+    turns: Option<Turns>,
     bytes: u64,
     thp: ThpMode,
     about: SweepTrace,
@@ -74,15 +77,19 @@ pub struct Sweep<'a> {
 }
 
 impl<'a> Sweep<'a> {
-    /// Looks at the streams, one for each trace of the study in its order, and at what was kept of earlier runs. Cost:
-    /// reads every trace once, for its hash.
-    pub fn new(study: &'a Study, traces: &[PathBuf], options: Options<'a>) -> Result<Sweep<'a>, SweepError> {
-        assert_eq!(traces.len(), study.traces.len(), "a file for each trace of the study");
+    /// Looks at the streams, one for each trace of the study in its order, and at what was kept of earlier runs. A
+    /// trace has one file, or several where processes take turns. Cost: reads every file once, for its hash.
+    pub fn new(
+        study: &'a Study,
+        traces: &[Vec<PathBuf>],
+        options: Options<'a>,
+    ) -> Result<Sweep<'a>, SweepError> {
+        assert_eq!(traces.len(), study.traces.len(), "files for each trace of the study");
         let store = Store::new(options.units.clone());
         let tasks = Task::all(study);
         let named = study.traces.iter().zip(traces);
         let streams = named
-            .map(|(spec, path)| stream(spec.name(), path, study.thp))
+            .map(|(spec, files)| Stream::of(study, spec, files))
             .collect::<Result<Vec<_>, SweepError>>()?;
         let mut sweep = Sweep { study, options, store, streams, tasks, outcomes: Vec::new() };
         sweep.outcomes = (0..sweep.streams.len())
@@ -157,22 +164,38 @@ impl<'a> Sweep<'a> {
         pool: &ThreadPool,
         progress: &dyn Progress,
     ) -> Result<Vec<(usize, Outcome)>, SweepError> {
-        let Stream { path, thp, .. } = &self.streams[stream];
-        let wrong = |why: String| SweepError::Trace { path: path.clone(), why };
+        let Stream { files, turns, thp, .. } = &self.streams[stream];
+        let wrong = |file: usize, why: String| SweepError::Trace { path: files[file].clone(), why };
         let remaining: Vec<(usize, Task<'_>)> = (0..self.tasks.len())
             .filter(|&task| self.outcomes[stream][task].is_none())
             .map(|task| (task, self.tasks[task]))
             .collect();
         let (replayed, once): (Vec<_>, Vec<_>) =
             remaining.into_iter().partition(|(_, task)| task.offline().is_some());
-        let file = File::open(path).map_err(|e| wrong(e.to_string()))?;
-        let source = Reader::new(Counted { file, progress }).map_err(|e| wrong(e.to_string()))?;
-        let mut running = Running::start(&once, source.header().origin, *thp, self.options.threads)
-            .map_err(|e| wrong(e.to_string()))?;
+        let open = |file: usize| {
+            let opened = File::open(&files[file]).map_err(|e| wrong(file, e.to_string()))?;
+            Reader::new(Counted { file: opened, progress }).map_err(|e| wrong(file, e.to_string()))
+        };
+        let mut sources = (0..files.len()).map(open).collect::<Result<Vec<_>, SweepError>>()?;
+        let origin = sources[0].header().origin;
+        let mut running =
+            Running::start(&once, origin, *thp, self.options.threads).map_err(|e| wrong(0, e.to_string()))?;
         let mut analyses: Vec<&mut dyn Analysis> =
             running.iter_mut().map(|running| running as &mut dyn Analysis).collect();
         if !analyses.is_empty() {
-            pool.install(|| rounds::run(source, &mut analyses)).map_err(|e| wrong(e.to_string()))?;
+            let played = match turns {
+                None => {
+                    let source = &mut sources[0];
+                    let read = |stretch: &mut Stretch, most| stretch.read(source, most).map_err(|e| (0, e));
+                    pool.install(|| rounds::run(read, &mut analyses))
+                }
+                Some(turns) => {
+                    let mut all = Interleave::new(sources, turns.clone());
+                    let read = |stretch: &mut Stretch, most| stretch.read_turns(&mut all, most);
+                    pool.install(|| rounds::run(read, &mut analyses))
+                }
+            };
+            played.map_err(|(file, error)| wrong(file, error.to_string()))?;
         }
         let mut outcomes: Vec<(usize, Outcome)> = running.into_iter().flat_map(Running::finish).collect();
         for (task, outcome) in &outcomes {
@@ -180,7 +203,7 @@ impl<'a> Sweep<'a> {
         }
         let replay = |(number, task): &(usize, Task<'_>)| {
             let (machine, settings) = task.offline().expect("it is replayed");
-            let outcome = Outcome::Machine(offline::run(path, machine, &settings)?);
+            let outcome = Outcome::Machine(offline::run(&files[0], machine, &settings)?);
             self.store.put(self.key(stream, *number), &outcome)?;
             Ok((*number, outcome))
         };
@@ -257,6 +280,31 @@ fn curve_cell(trace: usize, serves: &str, counts: CurveCounts) -> CurveCell {
     CurveCell { trace, serves: serves.to_owned(), references, method, entries, misses, standard_errors }
 }
 
+impl Stream {
+    /// Looks at the files of a trace.
+    fn of(study: &Study, spec: &TraceSpec, files: &[PathBuf]) -> Result<Stream, SweepError> {
+        let looks = files.iter().map(|path| stream(spec.name(), path, study.thp));
+        let mut looks = looks.collect::<Result<Vec<Stream>, SweepError>>()?.into_iter();
+        let mut all = looks.next().expect("a trace has a file");
+        let Some(turns) = spec.turns() else { return Ok(all) };
+        let most = together::most(study);
+        if files.len() > most {
+            let why = format!("{} traces: at most {most} can take turns here", files.len());
+            return Err(SweepError::Trace { path: files[0].clone(), why });
+        }
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(format!("{turns:?}").as_bytes()).update(all.about.fingerprint.as_bytes());
+        for one in looks {
+            hasher.update(one.about.fingerprint.as_bytes());
+            all.bytes += one.bytes;
+            all.about.instructions += one.about.instructions;
+            all.about.references_data += one.about.references_data;
+        }
+        all.about.fingerprint = hasher.finalize().to_hex().to_string();
+        Ok(Stream { files: files.to_vec(), turns: Some(turns.clone()), ..all })
+    }
+}
+
 /// Looks at a trace: its hash, its header, and that it is whole.
 fn stream(name: &str, path: &Path, thp: Option<ThpMode>) -> Result<Stream, SweepError> {
     let wrong = |why: String| SweepError::Trace { path: path.to_owned(), why };
@@ -271,7 +319,8 @@ fn stream(name: &str, path: &Path, thp: Option<ThpMode>) -> Result<Stream, Sweep
     std::io::Seek::rewind(&mut file).map_err(|e| wrong(e.to_string()))?;
     hasher.update_reader(&file).map_err(|e| wrong(e.to_string()))?;
     Ok(Stream {
-        path: path.to_owned(),
+        files: vec![path.to_owned()],
+        turns: None,
         bytes: about.bytes,
         thp,
         about: SweepTrace {

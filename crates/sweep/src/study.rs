@@ -5,6 +5,7 @@ use pagewalk_mm::{OsError, OsKernel, OsSpec, ThpMode};
 use pagewalk_report::sweep::schema::{Parameters, Published};
 use pagewalk_reuse::Serves;
 use pagewalk_sim::held_orders;
+use pagewalk_trace::Turns;
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::PageSize;
 use std::path::PathBuf;
@@ -49,6 +50,15 @@ pub enum TraceSpec {
         /// Where it is.
         path: PathBuf,
     },
+    /// Several trace files that take turns on one processor.
+    Together {
+        /// Their name in the study.
+        name: String,
+        /// Where they are, in order.
+        paths: Vec<PathBuf>,
+        /// Where turns end.
+        turns: Turns,
+    },
     /// A program to record.
     Workload(Workload),
 }
@@ -57,8 +67,17 @@ impl TraceSpec {
     /// Its name in the study.
     pub fn name(&self) -> &str {
         match self {
-            TraceSpec::File { name, .. } => name,
+            TraceSpec::File { name, .. } | TraceSpec::Together { name, .. } => name,
             TraceSpec::Workload(workload) => &workload.name,
+        }
+    }
+
+    /// Where turns end, if it is several processes that take turns.
+    pub fn turns(&self) -> Option<&Turns> {
+        match self {
+            TraceSpec::File { .. } => None,
+            TraceSpec::Together { turns, .. } => Some(turns),
+            TraceSpec::Workload(workload) => workload.turns.as_ref(),
         }
     }
 }
@@ -83,6 +102,14 @@ pub struct Workload {
     pub image: Option<String>,
     /// Record no more than about so many instructions of each image.
     pub max_instructions: Option<u64>,
+    /// Where turns end, if all process images are meant and take turns on one processor.
+    #[serde(serialize_with = "is_together", skip_serializing_if = "Option::is_none")]
+    pub turns: Option<Turns>,
+}
+
+/// What is recorded does not depend on where turns end.
+fn is_together<S: serde::Serializer>(turns: &Option<Turns>, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_bool(turns.is_some())
 }
 
 /// A file that a workload's folder has before it runs. Results depend on its name and content, not on where it was.

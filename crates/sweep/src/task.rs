@@ -11,7 +11,7 @@ use pagewalk_reuse::{Family, SampledDistances, Sampling, Serves, StackDistances}
 use pagewalk_sim::{HostKernel, NoObserver, Pass, PassError, Structured};
 use pagewalk_trace::{Analysis, Batch, Event, Origin};
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::RefIndex;
+use pagewalk_units::{RefIndex, SpaceId};
 use serde::{Deserialize, Serialize};
 
 /// What to do over a stream.
@@ -396,6 +396,10 @@ impl Analysis for Running {
 
     fn on_event(&mut self, at: RefIndex, event: &Event) {
         self.analysis().on_event(at, event);
+    }
+
+    fn on_turn(&mut self, space: SpaceId) {
+        self.analysis().on_turn(space);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Both ends of the pass: what yields items, and what consumes them.
 
 use crate::{Batch, Event, Item, StreamHeader};
-use pagewalk_units::RefIndex;
+use pagewalk_units::{RefIndex, SpaceId};
 
 /// Why a source cannot go on. The text names the thing, the place and what was expected.
 #[derive(Debug, thiserror::Error)]
@@ -33,4 +33,7 @@ pub trait Analysis: Send {
 
     /// Takes an event at its place.
     fn on_event(&mut self, _at: RefIndex, _event: &Event) {}
+
+    /// Where several streams take turns: from here on items are of the stream with this number. Told before each turn.
+    fn on_turn(&mut self, _space: SpaceId) {}
 }

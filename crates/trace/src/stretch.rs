@@ -1,24 +1,28 @@
 //! Stretches of a stream, held in memory while everything that wants the stream takes them in turn.
 
-use crate::{Analysis, Batch, Dictionary, Event, Item, Ref, Source, SourceError, Span};
+use crate::{Analysis, Batch, Dictionary, Event, Interleave, Item, Ref, Source, SourceError, Span};
 use pagewalk_units::{RefIndex, SpaceId, ThreadId};
 
-/// A stretch of a stream: its items, and the blocks of the stream up to its end.
+/// A stretch of a stream, or of several that take turns: its items, and the blocks of the streams up to its end.
 #[derive(Default)]
 pub struct Stretch {
     refs: Vec<Ref>,
     spans: Vec<Span>,
-    blocks: Dictionary,
+    /// Of each stream.
+    blocks: Vec<Dictionary>,
     items: Vec<HeldItem>,
 }
 
 enum HeldItem {
     Batch(HeldBatch),
     Event { at: RefIndex, event: Event },
+    Turn(SpaceId),
 }
 
 /// A batch whose references end at `refs_end` and whose spans end at `spans_end` of the stretch.
 struct HeldBatch {
+    /// Index of its stream.
+    stream: usize,
     space: SpaceId,
     thread: ThreadId,
     first: RefIndex,
@@ -32,17 +36,43 @@ impl Stretch {
     /// Takes items from `source`, in the place of those held, until about `most` records (or as many events) are held;
     /// says whether there were any. To be fed from one source only, whose blocks it keeps.
     pub fn read<S: Source>(&mut self, source: &mut S, most: usize) -> Result<bool, SourceError> {
-        self.refs.clear();
-        self.spans.clear();
-        self.items.clear();
-        while self.records() < most && self.items.len() < most {
+        self.clear();
+        while self.has_room(most) {
             match source.next_item()? {
-                Some(Item::Batch(batch)) => self.hold(&batch),
-                Some(Item::Event { at, event }) => self.items.push(HeldItem::Event { at, event }),
+                Some(item) => self.hold(0, item),
                 None => break,
             }
         }
         Ok(!self.items.is_empty())
+    }
+
+    /// The same from several streams that take turns. What fails is told with the stream's index.
+    pub fn read_turns<S: Source>(
+        &mut self,
+        streams: &mut Interleave<S>,
+        most: usize,
+    ) -> Result<bool, (usize, SourceError)> {
+        self.clear();
+        let mut runs = None;
+        while self.has_room(most) {
+            let Some((stream, item)) = streams.next_item()? else { break };
+            if runs != Some(stream) {
+                runs = Some(stream);
+                self.items.push(HeldItem::Turn(SpaceId(stream as u32)));
+            }
+            self.hold(stream, item);
+        }
+        Ok(!self.items.is_empty())
+    }
+
+    fn clear(&mut self) {
+        self.refs.clear();
+        self.spans.clear();
+        self.items.clear();
+    }
+
+    fn has_room(&self, most: usize) -> bool {
+        self.records() < most && self.items.len() < most
     }
 
     /// Data references and block executions held.
@@ -50,13 +80,25 @@ impl Stretch {
         self.refs.len() + self.spans.len()
     }
 
-    fn hold(&mut self, batch: &Batch<'_>) {
+    fn hold(&mut self, stream: usize, item: Item<'_>) {
+        match item {
+            Item::Batch(batch) => self.hold_batch(stream, &batch),
+            Item::Event { at, event } => self.items.push(HeldItem::Event { at, event }),
+        }
+    }
+
+    fn hold_batch(&mut self, stream: usize, batch: &Batch<'_>) {
         self.refs.extend_from_slice(batch.refs);
         self.spans.extend_from_slice(batch.spans);
-        for block in batch.blocks.since(self.blocks.len()) {
-            self.blocks.intern(block.clone());
+        if self.blocks.len() <= stream {
+            self.blocks.resize_with(stream + 1, Dictionary::default);
+        }
+        let blocks = &mut self.blocks[stream];
+        for block in batch.blocks.since(blocks.len()) {
+            blocks.intern(block.clone());
         }
         self.items.push(HeldItem::Batch(HeldBatch {
+            stream,
             space: batch.space,
             thread: batch.thread,
             first: batch.first,
@@ -73,6 +115,7 @@ impl Stretch {
         for item in &self.items {
             match item {
                 HeldItem::Event { at, event } => analysis.on_event(*at, event),
+                HeldItem::Turn(space) => analysis.on_turn(*space),
                 HeldItem::Batch(held) => {
                     analysis.on_batch(&Batch {
                         space: held.space,
@@ -82,7 +125,7 @@ impl Stretch {
                         refs: &self.refs[refs_start..held.refs_end],
                         spans: &self.spans[spans_start..held.spans_end],
                         wide: held.wide,
-                        blocks: &self.blocks,
+                        blocks: &self.blocks[held.stream],
                     });
                     (refs_start, spans_start) = (held.refs_end, held.spans_end);
                 }

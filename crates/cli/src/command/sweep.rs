@@ -91,9 +91,10 @@ fn options(arguments: &Arguments, folder: &Path) -> Result<Options<'static>, Cli
 }
 
 /// The trace files, in the study's order; programs that have none yet are recorded now.
-fn traces(arguments: &Arguments, study: &Study, folder: &Path) -> Result<Vec<PathBuf>, CliError> {
+fn traces(arguments: &Arguments, study: &Study, folder: &Path) -> Result<Vec<Vec<PathBuf>>, CliError> {
     let trace = |spec: &TraceSpec| match spec {
-        TraceSpec::File { path, .. } => Ok(path.clone()),
+        TraceSpec::File { path, .. } => Ok(vec![path.clone()]),
+        TraceSpec::Together { paths, .. } => Ok(paths.clone()),
         TraceSpec::Workload(workload) => {
             let path = workload::trace_path(workload, &folder.join("traces"));
             if !path.exists() {
@@ -103,7 +104,7 @@ fn traces(arguments: &Arguments, study: &Study, folder: &Path) -> Result<Vec<Pat
                 let study = std::path::absolute(&arguments.study).unwrap_or_default();
                 workload::record(workload, study.parent().unwrap_or(Path::new("/")), &path)?;
             }
-            Ok(path)
+            workload::files(workload, &path)
         }
     };
     study.traces.iter().map(trace).collect()
@@ -119,16 +120,24 @@ fn dry_run(arguments: &Arguments, study: &Study, folder: &Path) -> Result<ExitCo
     let mut out = String::new();
     let mut kept = study.clone();
     let mut files = Vec::new();
+    let mut failed = None;
     kept.traces.retain(|spec| match spec {
         TraceSpec::File { path, .. } => {
-            files.push(path.clone());
+            files.push(vec![path.clone()]);
+            true
+        }
+        TraceSpec::Together { paths, .. } => {
+            files.push(paths.clone());
             true
         }
         TraceSpec::Workload(workload) => {
             let path = workload::trace_path(workload, &folder.join("traces"));
             let is_there = path.exists();
             if is_there {
-                files.push(path);
+                match workload::files(workload, &path) {
+                    Ok(found) => files.push(found),
+                    Err(error) => failed = Some(error),
+                }
             } else {
                 let line = command_line(&workload.command);
                 let _ =
@@ -137,6 +146,9 @@ fn dry_run(arguments: &Arguments, study: &Study, folder: &Path) -> Result<ExitCo
             is_there
         }
     });
+    if let Some(error) = failed {
+        return Err(error);
+    }
     let sweep = Sweep::new(&kept, &files, options(arguments, folder)?).map_err(told)?;
     for one in sweep.remaining() {
         let of = one.done + one.tasks.len();

@@ -1,6 +1,6 @@
 //! Studies: results, what an interrupted run leaves, and what is refused.
 
-use crate::harness::{Outcome, Place, metric};
+use crate::harness::{Outcome, Place, joined, metric};
 use serde_json::Value;
 use std::process::Stdio;
 use std::time::Duration;
@@ -239,4 +239,42 @@ fn workloads_that_fail_are_named() {
     study("[\"false\"]", "").refuses(1, &["workload `w`", "exit 1"]);
     study("[\"true\"]", "image = \"cat\"").refuses(3, &["workload `w`", "cat", "choose from true"]);
     assert_eq!(std::fs::read_dir(place.path("s.sweep/traces")).unwrap().count(), 0);
+}
+
+/// The ring's processes, recorded as one workload, take turns as they do in `simulate`.
+#[test]
+fn processes_of_a_workload_take_turns() {
+    let place = Place::new();
+    place.write("ring.c", include_str!("../../../../workloads/ring.c"));
+    let study = r#"schema = 1
+name = "ring"
+machines = ["mips_r2000"]
+structures = ["none", "mach3"]
+
+[[workload]]
+name = "ring"
+files = ["ring.c"]
+prepare = ["gcc", "-O1", "-static", "-o", "ring", "ring.c"]
+command = ["sh", "-c", "exec ./ring 3 4 50"]
+switch_at = ["read"]
+"#;
+    place.write("ring.toml", study);
+    let dry = place.good(&["sweep", "--dry-run", "-o", "out", "ring.toml"]);
+    assert!(dry.stdout.contains("record `ring`"), "{}", dry.stdout);
+    let result = place.good(&["sweep", "-q", "--json", "-o", "out", "ring.toml"]).json();
+    let folder = std::fs::read_dir(place.path("out/traces")).unwrap().flatten().next().unwrap().path();
+    // The shell, what it becomes, and the three that this starts.
+    let traces: Vec<String> =
+        (0..5).map(|number| format!("{}/{number:04}.pwt", folder.to_str().unwrap())).collect();
+    let walks = |options: &[&str]| {
+        let command = ["simulate", "-q", "-m", "mips_r2000", "--switch-at", "read", "--json"];
+        let traces: Vec<&str> = traces.iter().map(String::as_str).collect();
+        let result = place.good(&joined(&[&command, options, &traces])).json();
+        result["machines"][0]["metrics"]["walks"].clone()
+    };
+    assert_eq!(result["machines"][0]["metrics"]["walks"], walks(&[]));
+    assert_eq!(result["machines"][1]["metrics"]["walks"], walks(&["--structure", "mach3"]));
+    assert_eq!(result["machines"][1]["structure"], "mach3");
+    let dry = place.good(&["sweep", "--dry-run", "-o", "out", "ring.toml"]);
+    assert!(dry.stdout.contains("2 of 2 done before"), "{}", dry.stdout);
 }

@@ -70,7 +70,8 @@ pub struct SweepTrace {
     pub program: String,
     /// Its command line.
     pub command_line: Vec<String>,
-    /// BLAKE3 hash of the trace file, in hex: which bytes the figures are of.
+    /// BLAKE3 hash of the trace file, in hex: which bytes the figures are of. Where several traces take turns, of their
+    /// hashes and of where turns end; then the program is the first of them.
     pub fingerprint: String,
     /// Transparent huge page mode in which the machines ran: `always`, `madvise` or `never`.
     pub thp: String,

@@ -160,10 +160,11 @@ pub fn study(folder: &Path, text: &str) -> Study {
 /// The study's sweep, with units in `folder`.
 pub fn sweep<'a>(study: &'a Study, folder: &Path, threads: usize, tool: &str) -> Sweep<'a> {
     let path = |spec: &pagewalk_sweep::TraceSpec| match spec {
-        pagewalk_sweep::TraceSpec::File { path, .. } => path.clone(),
+        pagewalk_sweep::TraceSpec::File { path, .. } => vec![path.clone()],
+        pagewalk_sweep::TraceSpec::Together { paths, .. } => paths.clone(),
         pagewalk_sweep::TraceSpec::Workload(_) => unreachable!("tests have files"),
     };
-    let traces: Vec<PathBuf> = study.traces.iter().map(path).collect();
+    let traces: Vec<Vec<PathBuf>> = study.traces.iter().map(path).collect();
     let options = Options { version: "0", tool: tool.to_owned(), threads, units: folder.join("units") };
     Sweep::new(study, &traces, options).unwrap()
 }

@@ -4,6 +4,7 @@
 mod common;
 mod kernels;
 mod structures;
+mod together;
 
 use common::{Program, Random, Silent, Step, program, study, sweep};
 use pagewalk_mm::{PageSizePolicy, Small, Thp, ThpMode};

@@ -1,0 +1,99 @@
+//! Traces that take turns: cells equal direct simulation, and mistakes are named.
+
+use crate::common::{Silent, program, study, sweep};
+use pagewalk_mm::ThpMode;
+use pagewalk_report::sweep::to_json;
+use pagewalk_sim::{HostKernel, Library, NoObserver, Pass, Structured, Structures};
+use pagewalk_sweep::{Study, add_structure, metrics};
+use pagewalk_trace::pwt::Reader;
+use pagewalk_trace::{Analysis, Interleave, Item, Turns};
+use pagewalk_translate::Asid;
+use std::fs::File;
+
+const STUDY: &str = r#"
+thp = "never"
+machines = ["mips_r2000", "k8"]
+structures = ["none", "mach3"]
+
+[[together]]
+name = "both"
+traces = ["a.pwt", "b.pwt"]
+quantum = 500
+
+[[together]]
+name = "the other way round"
+traces = ["b.pwt", "a.pwt"]
+quantum = 700
+switch_at = ["read", "61"]
+"#;
+
+#[test]
+fn cells_are_what_direct_simulation_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    for (seed, name) in [(1, "a.pwt"), (2, "b.pwt")] {
+        program(seed, 3000).write(&folder.path().join(name));
+    }
+    let study = study(folder.path(), STUDY);
+    let result = sweep(&study, folder.path(), 2, "t").run(&Silent).unwrap();
+    assert_eq!(result.machines.len(), 2 * 2 * 2);
+    let one = sweep(&study, &folder.path().join("again"), 1, "t").run(&Silent).unwrap();
+    assert_eq!(to_json(&one), to_json(&result), "on one thread");
+    let all = [
+        (["a.pwt", "b.pwt"], Turns::of(500)),
+        (["b.pwt", "a.pwt"], Turns { quantum: Some(700), calls: vec![0, 61] }),
+    ];
+    for cell in &result.machines {
+        let (files, turns) = &all[cell.trace];
+        let machine = Library::get(&cell.machine).unwrap();
+        let structure = cell.structure.as_deref().filter(|name| *name != "none");
+        let pass = Pass::new(vec![HostKernel::new(ThpMode::Never).design(&machine)], NoObserver).unwrap();
+        let mut system = Structured::new(pass, structure.map(|name| Structures::get(name).unwrap()));
+        let open = |name| Reader::new(File::open(folder.path().join(name)).unwrap()).unwrap();
+        let mut streams = Interleave::new(files.iter().map(open).collect(), turns.clone());
+        while let Some((stream, item)) = streams.next_item().map_err(|(_, error)| error).unwrap() {
+            system.switch_to(Asid::new(stream as u32).unwrap());
+            match item {
+                Item::Batch(batch) => system.on_batch(&batch),
+                Item::Event { at, event } => system.on_event(at, &event),
+            }
+        }
+        let mut expected = metrics(&system.finish().remove(0));
+        if let Some(counts) = system.counts() {
+            add_structure(&mut expected, &counts);
+        }
+        assert_eq!(cell.metrics, expected, "{} in {:?}, {:?}", cell.machine, cell.structure, turns);
+    }
+    let [both, other] = &result.traces[..] else { panic!("two traces") };
+    assert_eq!(both.instructions, other.instructions);
+    assert_ne!(both.fingerprint, other.fingerprint);
+}
+
+#[test]
+fn mistakes_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let read = |keys: &str, more: &str| {
+        let text = format!(
+            "schema = 1\nname = \"s\"\nmachines = [\"k8\"]\n{more}\n[[together]]\nname = \"two\"\n{keys}\n"
+        );
+        Study::from_toml("s.toml", &text, folder.path()).unwrap_err().to_string()
+    };
+    let traces = "traces = [\"a.pwt\", \"b.pwt\"]\n";
+    let with = |keys: &str| read(&format!("{traces}{keys}"), "");
+    let workload = "[[workload]]\nname = \"w\"\ncommand = [\"true\"]\nimage = \"x\"\nquantum = 1\n";
+    let cases = [
+        (with(""), ["together `two`", "quantum, switch_at or both"]),
+        (with("quantum = 0"), ["together `two`: quantum = 0", "1 instruction"]),
+        (with("switch_at = [\"nonesuch\"]"), ["together `two`: switch_at: \"nonesuch\"", "such as read"]),
+        (read("traces = []\nquantum = 1", ""), ["together `two`: traces = []", "a.pwt"]),
+        (read(&format!("{traces}quantum = 1\n[curve]"), ""), ["trace `two`", "[curve]"]),
+        (
+            read(&format!("{traces}quantum = 1\n[[os]]\npolicy = \"asap\""), ""),
+            ["trace `two`", "one process"],
+        ),
+        (read(&format!("{traces}quantum = 1"), workload), ["workload `w`: image", "quantum"]),
+    ];
+    for (why, parts) in cases {
+        assert!(why.starts_with("s.toml: "), "{why}");
+        parts.iter().for_each(|part| assert!(why.contains(part), "{part}: {why}"));
+    }
+}
