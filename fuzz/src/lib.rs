@@ -3,6 +3,7 @@
 //! Any input may be refused; none may panic, and what is yielded keeps the promises of its type.
 
 use pagewalk_capture::LackeySource;
+use pagewalk_mm::structure::{Generator, KERNEL_START, StructureSpec, Visits, Who};
 use pagewalk_trace::{Batch, Item, Source, pwt};
 use pagewalk_translate::MachineSpec;
 use std::io::Cursor;
@@ -30,6 +31,28 @@ pub fn machine_file(data: &[u8]) {
         assert!(machine.last_level() >= 1);
         assert!(machine.tlbs.iter().all(|tlb| tlb.geometry.sets().is_power_of_two()));
         assert_eq!(machine.doubled().tlbs.len(), machine.tlbs.len());
+    }
+}
+
+/// A description of an operating system's structure, and what is drawn from it.
+pub fn structure_file(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(structure) = StructureSpec::from_toml("fuzzed.toml", text) else { return };
+    let servers = structure.servers.len();
+    let mut generator = Generator::new(structure);
+    let mut visits = Visits::default();
+    // A call of each class: read, brk, wait4, getuid.
+    [0, 12, 61, 102].into_iter().for_each(|number| generator.call(number, &mut visits));
+    generator.tick(&mut visits);
+    for (who, references) in visits.iter() {
+        assert!(!references.is_empty());
+        match who {
+            Who::Kernel => assert!(references.iter().all(|one| one.address >= KERNEL_START)),
+            Who::Server(index) => {
+                assert!(index < servers);
+                assert!(references.iter().all(|one| one.address < KERNEL_START));
+            }
+        }
     }
 }
 

@@ -48,13 +48,22 @@ fn fuzz(name: &str, seeds: &[Vec<u8>], target: fn(&[u8])) {
 
 #[test]
 fn machine_file() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines");
+    fuzz("machine_file", &library("machines"), harness::machine_file);
+}
+
+#[test]
+fn structure_file() {
+    fuzz("structure_file", &library("structures"), harness::structure_file);
+}
+
+/// The files of a library.
+fn library(name: &str) -> Vec<Vec<u8>> {
+    let folder = &format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"));
     let mut paths: Vec<_> =
         std::fs::read_dir(folder).expect(folder).map(|entry| entry.expect(folder).path()).collect();
     paths.sort();
-    let seeds: Vec<Vec<u8>> = paths.iter().map(|path| std::fs::read(path).expect("readable")).collect();
-    assert!(!seeds.is_empty());
-    fuzz("machine_file", &seeds, harness::machine_file);
+    assert!(!paths.is_empty());
+    paths.iter().map(|path| std::fs::read(path).expect("readable")).collect()
 }
 
 #[test]
