@@ -2,9 +2,10 @@
    for Software-Managed TLBs", 1994, section 5.2.1: each waits for the token, touches pages of its own and passes it on.
 
    ring PROCESSES PAGES ROUNDS [APART]: at each visit of the token, a process touches PAGES pages of each of its three
-   segments: text (it executes a function on each page), data, and stack. The segments lie far apart: text in the program's
-   file, the stack where the kernel puts stacks, data at a multiple of APART MiB (4 where none is given: what a
-   page of a linear page table maps with entries of 4 bytes). Link it with -static: libraries would be further segments. */
+   segments: text (it executes a function on each page), data, and stack. They lie far apart, where a Unix process has
+   them: in the program's file, from the program break on, and on the stack; so each is in 4 MiB of its own, what a page
+   of a linear page table maps with entries of 4 bytes. With APART, data lie in a mapping at a multiple of APART MiB.
+   Link it with -static: libraries would be further segments. */
 #define _DEFAULT_SOURCE
 #include <alloca.h>
 #include <stdint.h>
@@ -14,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, PAGES_MAX = 64, PROCESSES_MAX = 60 };
+enum { PAGE = 4096, REGION = 4 << 20, PAGES_MAX = 64, PROCESSES_MAX = 60 };
 
 static volatile unsigned calls;
 
@@ -43,9 +44,15 @@ static unsigned long number(const char *text, const char *name, unsigned long mo
     return value;
 }
 
-/* `pages` pages that begin at a multiple of `apart` bytes. */
+/* `pages` pages: from the program break on, where the C library has its own data too, or at a multiple of `apart`. */
 static volatile char *segment(size_t pages, size_t apart) {
-    char *room = mmap(NULL, pages * PAGE + apart, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (apart == 0) {
+        char *room = sbrk((intptr_t)((pages + 1) * PAGE));
+        if (room == (void *)-1) die("ring: sbrk");
+        return room + (PAGE - (uintptr_t)room % PAGE) % PAGE;
+    }
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    char *room = mmap(NULL, pages * PAGE + apart, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (room == MAP_FAILED) die("ring: mmap");
     return room + (apart - (uintptr_t)room % apart) % apart;
 }
@@ -76,6 +83,26 @@ static void await(int from) {
     }
 }
 
+/* What a process of the ring does. */
+static __attribute__((noinline)) void serve(int from, int to, size_t pages, unsigned long rounds, size_t apart) {
+    volatile char *data = segment(pages, apart);
+    for (unsigned long round = 0; round < rounds; round++) {
+        await(from);
+        visit(data, pages);
+        pass(to);
+    }
+}
+
+/* The same with all of its stack in one region: if there is too little left of this one, in the next one below. */
+static __attribute__((noinline)) void
+serve_in_region(int from, int to, size_t pages, unsigned long rounds, size_t apart) {
+    size_t left = (uintptr_t)__builtin_frame_address(0) % REGION;
+    size_t needed = (pages + 4) * PAGE;
+    volatile char *gap = alloca(left < needed ? left + PAGE : 1);
+    *gap = 0;
+    serve(from, to, pages, rounds, apart);
+}
+
 int main(int count, char **arguments) {
     if (count != 4 && count != 5) {
         fprintf(stderr, "usage: ring PROCESSES PAGES ROUNDS [APART]\n");
@@ -84,7 +111,7 @@ int main(int count, char **arguments) {
     size_t processes = number(arguments[1], "PROCESSES", PROCESSES_MAX);
     size_t pages = number(arguments[2], "PAGES", PAGES_MAX);
     unsigned long rounds = number(arguments[3], "ROUNDS", 1000000000);
-    size_t apart = (count == 5 ? number(arguments[4], "APART", 1 << 16) : 4) << 20;
+    size_t apart = (count == 5 ? number(arguments[4], "APART", 1 << 16) : 0) << 20;
     /* Process i reads from the pipe i and writes to the next. */
     int pipes[PROCESSES_MAX][2];
     for (size_t i = 0; i < processes; i++) {
@@ -101,12 +128,7 @@ int main(int count, char **arguments) {
             if (pipes[other][0] != from) close(pipes[other][0]);
             if (pipes[other][1] != to) close(pipes[other][1]);
         }
-        volatile char *data = segment(pages, apart);
-        for (unsigned long round = 0; round < rounds; round++) {
-            await(from);
-            visit(data, pages);
-            pass(to);
-        }
+        serve_in_region(from, to, pages, rounds, apart);
         /* The last process writes to a pipe that is still open. */
         if (i == 0) await(from);
         return 0;
