@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 const AFTER_HELP: &str = "Exit codes: 0 done, 1 failed, 2 usage, 3 bad input file, 4 this host cannot. \
-`profile` and `record` end with the program's own exit code when they did their work.";
+`profile`, `record` and `trap` end with the program's own exit code when they did their work.";
 
 /// See where a program's address translation costs time, and what would change it.
 #[derive(Debug, Parser)]
@@ -27,6 +27,8 @@ pub enum Command {
     Simulate(Simulate),
     /// Run a study: many machines, families of TLBs and miss-ratio curves over many streams
     Sweep(Sweep),
+    /// Run a program at its own speed and count a TLB's misses by page faults
+    Trap(Trap),
     /// Look at, check and convert traces
     Trace(Trace),
     /// The library of machines
@@ -197,6 +199,51 @@ pub struct Sweep {
     /// The study
     #[arg(value_name = "STUDY.toml", value_hint = ValueHint::FilePath)]
     pub study: PathBuf,
+}
+
+/// Replacement that needs no hits.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum BlindReplacement {
+    Fifo,
+    Random,
+}
+
+/// `--verbose` of a run under faults.
+const TRAP_VERBOSE: &str = "Print every process image, and its mappings";
+
+#[derive(Debug, Args)]
+#[command(mut_arg("verbose", |verbose| verbose.help(TRAP_VERBOSE)))]
+pub struct Trap {
+    /// Machine whose first-level TLB for data is simulated: a name from `pagewalk machines list` or a .toml file. Its
+    /// replacement must be fifo or random
+    #[arg(short, long, value_name = "MACHINE", default_value = "mips_r2000")]
+    pub machine: String,
+    /// Entries, instead of the machine's
+    #[arg(long, value_name = "N")]
+    pub entries: Option<u32>,
+    /// Entries of a set, instead of the machine's
+    #[arg(long, value_name = "N")]
+    pub ways: Option<u32>,
+    /// Replacement, instead of the machine's
+    #[arg(long, value_enum)]
+    pub replacement: Option<BlindReplacement>,
+    /// Where random replacement begins
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "replacement")]
+    pub seed: u64,
+    /// Run the program once without us before, to tell the slowdown; its output of that run goes nowhere
+    #[arg(long)]
+    pub native: bool,
+    /// Replay every decision through the simulator's own array and compare
+    #[arg(long)]
+    pub check: bool,
+    /// Write the result as JSON here
+    #[arg(short, long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub style: Style,
+    /// The program and its arguments, after `--`
+    #[arg(last = true, required = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

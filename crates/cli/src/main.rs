@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         Command::Record(arguments) => command::record::run(arguments),
         Command::Simulate(arguments) => command::simulate::run(arguments),
         Command::Sweep(arguments) => command::sweep::run(arguments),
+        Command::Trap(arguments) => command::trap::run(arguments),
         Command::Trace(arguments) => command::trace::run(arguments),
         Command::Machines(arguments) => command::machines::run(arguments),
         Command::Report(arguments) => command::report::run(arguments),

@@ -28,7 +28,7 @@ struct Finding {
 
 pub fn run(arguments: Doctor) -> Result<ExitCode, CliError> {
     let engine = Engine::prepare(&Options::default());
-    let findings = [capture(&engine), machine(), thp(), memory(), cores()];
+    let findings = [capture(&engine), machine(), faults(), thp(), memory(), cores()];
     if arguments.json {
         let all = serde_json::json!({
             "schema": "pagewalk.doctor/1",
@@ -95,6 +95,21 @@ fn machine() -> Finding {
             cpu.vendor, cpu.family, cpu.model
         ),
         for_commands: "profile without -m",
+        required: false,
+    }
+}
+
+fn faults() -> Finding {
+    let host = pagewalk_live::trap::check_host();
+    Finding {
+        name: "faults of programs",
+        able: host.is_ok(),
+        found: match &host {
+            Ok(()) => "userfaultfd with minor faults of shared memory, of system calls too".to_owned(),
+            Err(error) => error.to_string(),
+        },
+        enable: host.err().map_or("", |error| error.enable()).to_owned(),
+        for_commands: "trap",
         required: false,
     }
 }

@@ -9,3 +9,4 @@ pub mod report;
 pub mod simulate;
 pub mod sweep;
 pub mod trace;
+pub mod trap;

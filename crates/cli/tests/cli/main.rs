@@ -12,3 +12,4 @@ mod harness;
 mod offline;
 mod surface;
 mod sweeps;
+mod trapping;

@@ -3,8 +3,18 @@
 use crate::harness::{Outcome, Place, metric};
 use std::process::{Command, Stdio};
 
-const COMMANDS: [&str; 9] =
-    ["profile", "record", "simulate", "sweep", "trace", "machines", "report", "doctor", "completions"];
+const COMMANDS: [&str; 10] = [
+    "profile",
+    "record",
+    "simulate",
+    "sweep",
+    "trap",
+    "trace",
+    "machines",
+    "report",
+    "doctor",
+    "completions",
+];
 
 /// The program's output stays the program's: text goes to stderr, JSON to stdout after it, or to a file of its own.
 #[test]

@@ -1,0 +1,167 @@
+//! `pagewalk trap`: run a program at its own speed and count a TLB's misses by page faults.
+
+mod json;
+mod text;
+
+use crate::arguments::{BlindReplacement, Trap};
+use crate::error::{CliError, Code};
+use crate::machine::load;
+use crate::output::{Output, print, say, write_to_stderr};
+use pagewalk_capture::check_program;
+use pagewalk_live::trap::{
+    self, Changes, End, HostError, Interrupt, LaunchError, Options, Run, TrapArray, TrapError,
+};
+use pagewalk_setassoc::Replacement;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::ffi::OsString;
+use std::io::{Seek, SeekFrom};
+use std::os::fd::AsFd;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A run and what it is told with.
+struct Outcome {
+    machine: String,
+    array: TrapArray,
+    command: Vec<OsString>,
+    run: Run,
+    /// From the start of the program to its end, with us.
+    run_seconds: f64,
+    /// The same without us, if that was asked for.
+    native_seconds: Option<f64>,
+}
+
+impl Outcome {
+    fn slowdown(&self) -> Option<f64> {
+        self.native_seconds.map(|native| self.run_seconds / native)
+    }
+
+    fn misses(&self) -> u64 {
+        self.run.images.iter().map(|image| image.misses).sum()
+    }
+
+    /// What a miss cost the program, as its run time shows it; needs misses enough to stand out of it.
+    fn microseconds_per_miss(&self) -> Option<f64> {
+        const MISSES_MIN: u64 = 1000;
+        let native = self.native_seconds.filter(|_| self.misses() >= MISSES_MIN)?;
+        Some((self.run_seconds - native) * 1e6 / self.misses() as f64)
+    }
+}
+
+pub fn run(arguments: Trap) -> Result<ExitCode, CliError> {
+    let machine = load(&arguments.machine)?;
+    let array = TrapArray::of(&machine, changes(&arguments)).map_err(|error| {
+        CliError::new(Code::Usage, error)
+            .or("`-m mips_r2000` is such a machine; --entries, --ways and --replacement change it")
+    })?;
+    check_program(&arguments.command[0]).map_err(|error| CliError::new(Code::Usage, error))?;
+    trap::check_host().map_err(host_cannot)?;
+    let file = arguments.output.as_deref().map(Output::open).transpose()?;
+    let native_seconds = arguments.native.then(|| run_native(&arguments.command)).transpose()?;
+    let begun = Instant::now();
+    let run = run_trapped(&arguments, &array)?;
+    let run_seconds = begun.elapsed().as_secs_f64();
+    let command = arguments.command.clone();
+    let outcome = Outcome { machine: machine.name, array, command, run, run_seconds, native_seconds };
+    publish(&arguments, &outcome, file)?;
+    for image in &outcome.run.images {
+        let difference = image.checked.as_ref().and_then(|checked| checked.first_difference.as_ref());
+        if let Some(difference) = difference {
+            let place = format!("image {} ({}): {difference}", image.number, image.program);
+            return Err(CliError::new(Code::Failed, format!("the check found a difference: {place}"))
+                .or("this is a fault of pagewalk's: its counts of this run are wrong"));
+        }
+    }
+    Ok(exit_code(outcome.run.end))
+}
+
+fn changes(arguments: &Trap) -> Changes {
+    let replacement = arguments.replacement.map(|replacement| match replacement {
+        BlindReplacement::Fifo => Replacement::Fifo,
+        BlindReplacement::Random => Replacement::Random { seed: arguments.seed },
+    });
+    Changes { entries: arguments.entries, ways: arguments.ways, replacement }
+}
+
+fn host_cannot(error: HostError) -> CliError {
+    let enable = format!("to enable: {}; `pagewalk doctor` lists all that this host lacks", error.enable());
+    CliError::new(Code::HostCannot, error).or(enable)
+}
+
+/// The program by itself: its time. What it reads, it reads again later.
+fn run_native(words: &[OsString]) -> Result<f64, CliError> {
+    let failed = |what: &str, error: std::io::Error| CliError::new(Code::Failed, format!("{what}: {error}"));
+    let input = std::io::stdin().as_fd().try_clone_to_owned().map_err(|e| failed("its input", e))?;
+    let mut input = std::fs::File::from(input);
+    let is_file = input.metadata().is_ok_and(|metadata| metadata.is_file());
+    let position = if is_file { input.stream_position().map_err(|e| failed("its input", e))? } else { 0 };
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).stdout(Stdio::null()).stderr(Stdio::null());
+    if !is_file {
+        // A pipe or a terminal cannot be read twice; the run that counts gets it.
+        command.stdin(Stdio::null());
+    }
+    let begun = Instant::now();
+    command.status().map_err(|e| failed("running the program natively", e))?;
+    let seconds = begun.elapsed().as_secs_f64();
+    if is_file {
+        input.seek(SeekFrom::Start(position)).map_err(|e| failed("its input", e))?;
+    }
+    Ok(seconds)
+}
+
+fn run_trapped(arguments: &Trap, array: &TrapArray) -> Result<Run, CliError> {
+    let interrupt = Arc::new(Interrupt::new());
+    let signals = watch_signals(Arc::clone(&interrupt))?;
+    let run = trap::run(&arguments.command, array, Options { check: arguments.check }, &interrupt);
+    signals.close();
+    run.map_err(|error| match error {
+        TrapError::Host(error) => host_cannot(error),
+        TrapError::Launch(error @ (LaunchError::Trace(_) | LaunchError::Filter(_))) => {
+            CliError::new(Code::HostCannot, error)
+                .or("in a container: allow ptrace and seccomp; a debugger's child cannot be traced")
+        }
+        TrapError::Launch(error) => CliError::new(Code::Failed, error),
+        error => CliError::new(Code::Failed, error),
+    })
+}
+
+/// The terminal sends Ctrl-C to the program as well, which decides how to end; a second one kills it. SIGTERM and
+/// SIGHUP came to us alone, so they end the program at once.
+fn watch_signals(interrupt: Arc<Interrupt>) -> Result<signal_hook::iterator::Handle, CliError> {
+    let watched = Signals::new([SIGINT, SIGTERM, SIGHUP]);
+    let mut signals = watched.map_err(|e| CliError::new(Code::Failed, format!("watching signals: {e}")))?;
+    let handle = signals.handle();
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            if signal == SIGINT { interrupt.interrupt() } else { interrupt.kill() }
+        }
+    });
+    Ok(handle)
+}
+
+fn publish(arguments: &Trap, outcome: &Outcome, file: Option<Output>) -> Result<(), CliError> {
+    let json = || format!("{:#}\n", json::document(outcome));
+    if arguments.style.json {
+        print(&json())?;
+    } else {
+        write_to_stderr(&text::render(outcome, arguments.style.verbose));
+    }
+    if let Some(file) = file {
+        let path = file.write(json().as_bytes())?;
+        if !arguments.style.quiet {
+            say(format!("result written to {}", path.display()));
+        }
+    }
+    Ok(())
+}
+
+/// The program's own end as our exit code: its status, or 128 and the signal's number.
+fn exit_code(end: End) -> ExitCode {
+    ExitCode::from(match end {
+        End::Exit(status) => status as u8,
+        End::Signal(signal) => 128 + signal as u8,
+    })
+}

@@ -1,0 +1,255 @@
+//! Which array of a machine is simulated, and whether it can be.
+
+use super::shared::Start;
+use pagewalk_setassoc::{Geometry, GeometryError, Replacement, SetArray, SetIndex};
+use pagewalk_translate::{MachineSpec, TlbSpec};
+use pagewalk_units::Kind;
+use std::fmt;
+
+/// Bytes of the host's base page, which faults are about.
+const BASE_PAGE_BYTES: u64 = 4096;
+/// The largest array that is searched way by way at every miss without becoming the cost of the miss.
+const WAYS_MAX: usize = 4096;
+
+/// The array that loads and stores of base pages meet first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrapArray {
+    /// Its name in the machine's file.
+    pub name: String,
+    /// Sets and ways; entries that no miss fills are left out.
+    pub geometry: Geometry,
+    /// FIFO or random.
+    pub replacement: Replacement,
+    /// How the page number chooses the set.
+    pub index: SetIndex,
+}
+
+/// What is to be otherwise than the machine's file says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Entries; with no ways given, the array is as associative as it was: fully, or of as many ways.
+    pub entries: Option<u32>,
+    /// Entries of a set.
+    pub ways: Option<u32>,
+    /// What leaves a full set.
+    pub replacement: Option<Replacement>,
+}
+
+/// Why a machine's first level cannot be simulated by faults.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArrayError {
+    /// Its pages are not the host's.
+    #[error("machine {machine} has base pages of {page}; this host's pages of 4K are what faults")]
+    Page {
+        /// The machine.
+        machine: String,
+        /// Its base page.
+        page: String,
+    },
+    /// No array, or several.
+    #[error(
+        "machine {machine} has no single first-level array that serves both loads and stores of 4K pages: a fault \
+         fills one array, and the hits that would fill the other do not fault"
+    )]
+    NoArray {
+        /// The machine.
+        machine: String,
+    },
+    /// What leaves depends on hits.
+    #[error(
+        "array {array} of machine {machine} replaces by {replacement}, which looks at hits; hits run at full speed \
+         and are not seen: only fifo and random can be simulated"
+    )]
+    SeesHits {
+        /// The machine.
+        machine: String,
+        /// The array.
+        array: String,
+        /// Its policy.
+        replacement: &'static str,
+    },
+    /// Filled otherwise than by misses.
+    #[error("array {array} of machine {machine} prefetches: what it is given ahead of misses does not fault")]
+    Prefetches {
+        /// The machine.
+        machine: String,
+        /// The array.
+        array: String,
+    },
+    /// The changes do not make an array.
+    #[error("array {array} of machine {machine}, changed: {error}")]
+    Geometry {
+        /// The machine.
+        machine: String,
+        /// The array.
+        array: String,
+        /// Why not.
+        error: GeometryError,
+    },
+    /// Too many ways.
+    #[error("array {array} of machine {machine} has {ways} ways; at most {WAYS_MAX} can be simulated")]
+    Ways {
+        /// The machine.
+        machine: String,
+        /// The array.
+        array: String,
+        /// Ways of its sets.
+        ways: usize,
+    },
+}
+
+impl TrapArray {
+    /// The array of `machine`, with these changes.
+    ///
+    /// # Errors
+    /// If it cannot be simulated by faults: says why.
+    pub fn of(machine: &MachineSpec, changes: Changes) -> Result<TrapArray, ArrayError> {
+        let base = machine.paging.base();
+        let name = || machine.name.clone();
+        if base.bytes() != BASE_PAGE_BYTES {
+            return Err(ArrayError::Page { machine: name(), page: base.to_string() });
+        }
+        let serves = |tlb: &TlbSpec| [Kind::Load, Kind::Store].map(|kind| tlb.takes(kind, base));
+        let mut serving = machine.level(1).filter(|(_, tlb)| serves(tlb) != [false; 2]);
+        let (Some((_, tlb)), None) = (serving.next(), serving.next()) else {
+            return Err(ArrayError::NoArray { machine: name() });
+        };
+        if serves(tlb) != [true; 2] {
+            return Err(ArrayError::NoArray { machine: name() });
+        }
+        let array = tlb.name.clone();
+        let replacement = changes.replacement.unwrap_or(tlb.replacement);
+        if !matches!(replacement, Replacement::Fifo | Replacement::Random { .. }) {
+            let replacement = replacement.name();
+            return Err(ArrayError::SeesHits { machine: name(), array, replacement });
+        }
+        if !tlb.filled_by_misses() {
+            return Err(ArrayError::Prefetches { machine: name(), array });
+        }
+        let geometry = changed(tlb.geometry, changes).map_err(|error| ArrayError::Geometry {
+            machine: name(),
+            array: array.clone(),
+            error,
+        })?;
+        let ways = geometry.ways();
+        if ways > WAYS_MAX {
+            return Err(ArrayError::Ways { machine: name(), array, ways });
+        }
+        Ok(TrapArray { name: array, geometry, replacement, index: tlb.index })
+    }
+
+    /// What the agent has to know of it.
+    pub(super) fn start(&self, log_entries: u64) -> Start {
+        let (replacement, seed) = match self.replacement {
+            Replacement::Random { seed } => (1, seed),
+            _ => (0, 0),
+        };
+        let (index, index_bits) = match self.index {
+            SetIndex::Modulo => (0, 0),
+            SetIndex::XorFold => (1, 0),
+            SetIndex::Xor(bits) => (2, bits.get().into()),
+        };
+        Start {
+            sets: self.geometry.sets() as u64,
+            ways: self.geometry.ways() as u64,
+            replacement,
+            seed,
+            index,
+            index_bits,
+            log_entries,
+            ..Start::default()
+        }
+    }
+
+    /// The same array in Rust: its slow twin.
+    pub(super) fn twin(&self) -> SetArray {
+        let array = SetArray::new(self.geometry, self.replacement).expect("fifo and random take any shape");
+        array.indexed_by(self.index)
+    }
+}
+
+fn changed(geometry: Geometry, changes: Changes) -> Result<Geometry, GeometryError> {
+    let entries = changes.entries.unwrap_or(geometry.entries() as u32);
+    // One set stays one set.
+    let ways = changes.ways.or((geometry.sets() > 1).then_some(geometry.ways() as u32));
+    Geometry::new(entries, ways)
+}
+
+/// Such as `tlb: 56 entries, fully associative, random`.
+impl fmt::Display for TrapArray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}, {}", self.name, self.geometry, self.replacement.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MACHINE: &str = r#"
+schema = 1
+name = "example"
+
+[[tlb]]
+name = "l1d"
+level = 1
+serves = ["load", "store"]
+page_sizes = ["4K"]
+entries = 64
+ways = 4
+replacement = "fifo"
+
+[[tlb]]
+name = "l1i"
+level = 1
+serves = ["fetch"]
+page_sizes = ["4K"]
+entries = 32
+
+[walker]
+kind = "software"
+refill_cycles = 20
+
+[cost]
+cycles_per_instruction = 1.0
+"#;
+
+    fn of(text: &str, changes: Changes) -> Result<TrapArray, String> {
+        let machine = MachineSpec::from_toml("example.toml", text).unwrap();
+        TrapArray::of(&machine, changes).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_array_of_loads_and_stores_is_taken() {
+        let array = of(MACHINE, Changes::default()).unwrap();
+        assert_eq!(array.to_string(), "l1d: 64 entries, 4 ways, fifo");
+        let larger = of(MACHINE, Changes { entries: Some(128), ..Changes::default() }).unwrap();
+        assert_eq!((larger.geometry.entries(), larger.geometry.ways()), (128, 4));
+        let odd = of(MACHINE, Changes { entries: Some(24), ..Changes::default() }).unwrap_err();
+        assert!(odd.contains("6 sets"), "{odd}");
+    }
+
+    #[test]
+    fn who_cannot_be_simulated_is_told_why() {
+        let lru = MACHINE.replace("\"fifo\"", "\"lru\"");
+        let error = of(&lru, Changes::default()).unwrap_err();
+        assert!(
+            error.contains("l1d of machine example replaces by lru") && error.contains("fifo and random"),
+            "{error}"
+        );
+        let fifo = Changes { replacement: Some(Replacement::Fifo), ..Changes::default() };
+        assert!(of(&lru, fifo).is_ok());
+        // Stores to the array of fetches.
+        let split =
+            MACHINE.replace("\"load\", \"store\"", "\"load\"").replace("\"fetch\"", "\"fetch\", \"store\"");
+        let error = of(&split, Changes::default()).unwrap_err();
+        assert!(error.contains("both loads and stores"), "{error}");
+        let ahead =
+            MACHINE.replace("ways = 4", "ways = 4\nprefetch = { kind = \"next-page\", entries = 16 }");
+        let error = of(&ahead, Changes::default()).unwrap_err();
+        assert!(error.contains("prefetches"), "{error}");
+        let huge = Changes { entries: Some(8192), ways: Some(8192), ..Changes::default() };
+        assert!(of(MACHINE, huge).unwrap_err().contains("at most 4096"));
+    }
+}

@@ -1,0 +1,207 @@
+//! System calls that the filter stops: what becomes of them where memory is taken over.
+//!
+//! Most are made by the agent in the program's place, and the program only gets the result. So one stop does, and what
+//! pagewalk knows of the memory changes in the order in which the memory does, whichever threads are at it.
+
+use super::filter::advice;
+use super::image::{COPY_BYTES_MAX, Image};
+use super::maps::{self, Mapping};
+use super::remap;
+use super::shared::descriptor;
+use super::space::{PAGE, whole_pages};
+use super::sys::{Pid, Registers, map, number};
+use std::io;
+
+/// What a stopped system call does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is made by the program, as if nothing were.
+    Native,
+    /// It is made by the program; then something is to be done.
+    NativeThen(After),
+    /// It has been made: this is the result.
+    Done(i64),
+}
+
+/// What is to be done when a call has been made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// Take over the mapping of a file that it made.
+    TakeOver {
+        /// Its length.
+        bytes: u64,
+        /// Its rights.
+        protection: u64,
+        /// Whether it may have replaced what was taken over.
+        fixed: bool,
+    },
+    /// Give up what it replaced.
+    Replaced {
+        /// The length of what is there now.
+        bytes: u64,
+    },
+    /// Choose the processor again.
+    Pin,
+}
+
+/// What to do with a stopped call in an image that has an agent.
+pub fn judge(image: &mut Image, pid: Pid, registers: &Registers) -> io::Result<Verdict> {
+    let arguments = registers.arguments();
+    match registers.orig_rax {
+        number::MMAP => mmap(image, arguments),
+        number::MUNMAP => munmap(image, arguments),
+        number::BRK => brk(image, arguments[0]),
+        number::MREMAP => remap::mremap(image, arguments),
+        number::MADVISE => madvise(image, arguments),
+        number::IOCTL => {
+            // What cannot be read, the kernel refuses too.
+            let word = |image: &Image, at| image.word(pid, arguments[2].wrapping_add(at)).ok();
+            if let Some((start, bytes)) = word(image, 0).zip(word(image, 8)) {
+                remap::give_back(image, start, whole_pages(bytes))?;
+            }
+            Ok(Verdict::Native)
+        }
+        _ => Ok(Verdict::Native),
+    }
+}
+
+fn mmap(image: &mut Image, arguments: [u64; 6]) -> io::Result<Verdict> {
+    let [address, bytes, protection, flags, ..] = arguments;
+    let length = whole_pages(bytes);
+    let fixed = flags & map::FIXED != 0;
+    let is_private = flags & map::TYPE == map::PRIVATE;
+    let odd = flags & (map::GROWSDOWN | map::HUGETLB) != 0;
+    let native = if fixed { Verdict::NativeThen(After::Replaced { bytes: length }) } else { Verdict::Native };
+    if bytes == 0 || !is_private {
+        return Ok(native);
+    }
+    if odd {
+        image.left_alone.push(format!("{} KiB: huge pages, or a stack that grows", length / 1024));
+        return Ok(native);
+    }
+    if flags & map::ANONYMOUS != 0 {
+        let placing = flags & (map::FIXED | map::FIXED_NOREPLACE | map::BIT32);
+        let Some(place) = image.space.allot(length) else { return Ok(native) };
+        let memory = descriptor::MEMORY.into();
+        let flags = map::SHARED | map::NORESERVE | placing;
+        let at = image.agent_call(number::MMAP, [address, bytes, protection, flags, memory, place])?;
+        if at < 0 {
+            return Ok(Verdict::Done(at));
+        }
+        image.give_up(at as u64, length)?;
+        image.space.insert(at as u64, length, place);
+        register(image, at as u64, length)?;
+        return Ok(Verdict::Done(at));
+    }
+    if protection & map::WRITE == 0 {
+        return Ok(native);
+    }
+    if length > COPY_BYTES_MAX {
+        image.left_alone.push(format!("{} KiB: a large file mapped to be changed in memory", length / 1024));
+        return Ok(native);
+    }
+    Ok(Verdict::NativeThen(After::TakeOver { bytes: length, protection, fixed }))
+}
+
+/// Makes new memory fault. Memory that cannot (the kernel refuses) works all the same and is not seen.
+pub fn register(image: &mut Image, start: u64, bytes: u64) -> io::Result<()> {
+    let Some(agent) = &mut image.agent else { return Ok(()) };
+    let result = agent.register(start, bytes)?;
+    if result < 0 {
+        let error = io::Error::from_raw_os_error(-result as i32);
+        image.left_alone.push(format!("{} KiB cannot be made to fault: {error}", bytes / 1024));
+    }
+    Ok(())
+}
+
+/// After a call that the program made itself.
+pub fn after(image: &mut Image, after: After, result: i64) -> io::Result<()> {
+    const ERRORS: std::ops::Range<i64> = -4095..0;
+    if ERRORS.contains(&result) {
+        return Ok(());
+    }
+    let start = result as u64;
+    match after {
+        After::Replaced { bytes } => image.give_up(start, bytes),
+        After::TakeOver { bytes, protection, fixed } => {
+            if fixed {
+                image.give_up(start, bytes)?;
+            }
+            image.take_over(start, bytes, protection)
+        }
+        After::Pin => Ok(()),
+    }
+}
+
+fn munmap(image: &mut Image, arguments: [u64; 6]) -> io::Result<Verdict> {
+    let [start, bytes, ..] = arguments;
+    let length = whole_pages(bytes);
+    if !start.is_multiple_of(PAGE) || bytes == 0 || !image.space.touches(start, length) {
+        return Ok(Verdict::Native);
+    }
+    let result = image.agent_call(number::MUNMAP, arguments)?;
+    if result == 0 {
+        image.give_up(start, length)?;
+    }
+    Ok(Verdict::Done(result))
+}
+
+fn brk(image: &mut Image, wanted: u64) -> io::Result<Verdict> {
+    let before = image.heap_end;
+    let now = image.agent_call(number::BRK, [wanted, 0, 0, 0, 0, 0])? as u64;
+    image.heap_end = now;
+    let (old, new) = (whole_pages(before), whole_pages(now));
+    if new > old {
+        image.take_over_heap(old, new)?;
+    } else if new < old {
+        image.give_up(new, old - new)?;
+    }
+    Ok(Verdict::Done(now as i64))
+}
+
+/// Advice that private and shared memory take in different ways.
+fn madvise(image: &mut Image, arguments: [u64; 6]) -> io::Result<Verdict> {
+    let [start, bytes, asked, ..] = arguments;
+    let length = whole_pages(bytes);
+    let pieces = image.space.within(start, length);
+    if !start.is_multiple_of(PAGE) || pieces.is_empty() {
+        return Ok(Verdict::Native);
+    }
+    let gaps = image.space.gaps(start, length);
+    match asked {
+        // Private memory would read as zeros from now on.
+        advice::DONTNEED | advice::DONTNEED_LOCKED => image.empty(&pieces)?,
+        // It may keep its contents, and does; nothing is short.
+        advice::FREE => {}
+        advice::WIPE_ON_FORK => {
+            remap::give_back(image, start, length)?;
+            return Ok(Verdict::Native);
+        }
+        _ => return Ok(Verdict::Native),
+    }
+    let mut result = 0;
+    for (from, length) in gaps {
+        match image.agent_call(number::MADVISE, [from, length, asked, 0, 0, 0])? {
+            0 => {}
+            error => result = error,
+        }
+    }
+    Ok(Verdict::Done(result))
+}
+
+/// The parts of `[start, start + bytes)` as the kernel has them, each with rights of its own.
+pub fn parts(image: &Image, start: u64, bytes: u64) -> io::Result<Vec<Mapping>> {
+    let Some(agent) = &image.agent else { return Ok(Vec::new()) };
+    let mut parts = maps::mappings(agent.pid())?;
+    parts.retain(|part| part.end > start && part.start < start + bytes);
+    for part in &mut parts {
+        part.start = part.start.max(start);
+        part.end = part.end.min(start + bytes);
+    }
+    Ok(parts)
+}
+
+/// An error number as a call's result.
+pub const fn refused(error: i64) -> Verdict {
+    Verdict::Done(-error)
+}

@@ -1,0 +1,297 @@
+//! One process image: an address space from its exec or fork to its end, and what of it is taken over.
+
+use super::agent::{Agent, AgentError, Begin};
+use super::array::TrapArray;
+use super::check::Checker;
+use super::maps::{self, Mapping};
+use super::report::{Began, ImageReport, MappingReport};
+use super::shared::{AGENT_END, Counters, TEXT_BASE, descriptor};
+use super::space::{PAGE, Piece, Space, whole_pages};
+use super::stack;
+use super::sys::{self, Pid, errno, map, number};
+use super::tracee;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::time::Instant;
+
+/// Private writable mappings of files that are larger are left alone, as taking over copies all of them at once.
+pub const COPY_BYTES_MAX: u64 = 256 << 20;
+/// How far the first thread's stack may grow if its limit is lower: programs raise their own. What Linux keeps free
+/// below the stack is more.
+const STACK_BYTES_MIN: u64 = 112 << 20;
+/// The most that is set aside for it.
+const STACK_BYTES_MAX: u64 = 16 << 30;
+
+/// One process image.
+pub struct Image {
+    number: u32,
+    process: Pid,
+    program: String,
+    began: Began,
+    started: Instant,
+    /// Threads, and processes that share the memory.
+    pub tasks: usize,
+    /// None if the image runs by itself.
+    pub agent: Option<Agent>,
+    /// Why it does.
+    why_not: Option<String>,
+    /// What is taken over.
+    pub space: Space,
+    /// Where the heap ends.
+    pub heap_end: u64,
+    /// Bytes of mappings that were left alone, with the reason, as they were made.
+    pub left_alone: Vec<String>,
+    checker: Option<Checker>,
+}
+
+/// What an image needs from its run.
+#[derive(Clone, Copy)]
+pub struct Setting<'a> {
+    /// The simulated array.
+    pub array: &'a TrapArray,
+    /// Whether decisions are replayed.
+    pub check: bool,
+    /// Seccomp filters on a program that has none of its own.
+    pub filters: u64,
+}
+
+/// Decisions that the log holds.
+const LOG_ENTRIES: u64 = 1 << 16;
+
+impl Image {
+    /// An image that nothing is known of yet.
+    pub fn new(number: u32, process: Pid, began: Began) -> Image {
+        Image {
+            number,
+            process,
+            program: maps::program(process),
+            began,
+            started: Instant::now(),
+            tasks: 1,
+            agent: None,
+            why_not: None,
+            space: Space::new(),
+            heap_end: 0,
+            left_alone: Vec::new(),
+            checker: None,
+        }
+    }
+
+    /// Leaves the image alone.
+    pub fn leave(&mut self, why: impl ToString) {
+        self.why_not = Some(why.to_string());
+    }
+
+    /// Starts its agent, by a thread that is alone there.
+    pub fn begin(&mut self, pid: Pid, begin: Begin, setting: Setting<'_>) -> Result<(), AgentError> {
+        let log_entries = if setting.check { LOG_ENTRIES } else { 0 };
+        let agent = Agent::start(pid, begin, setting.array, log_entries)?;
+        if setting.check {
+            self.checker = Some(Checker::begin(agent.another_control()?, log_entries, setting.array.twin()));
+        }
+        self.agent = Some(agent);
+        Ok(())
+    }
+
+    /// Whether an image stopped at its exec can be followed at all.
+    pub fn obstacle(&self, pid: Pid, setting: Setting<'_>) -> Option<String> {
+        const CODE_SEGMENT_64: u64 = 0x33;
+        match (maps::filters(pid), sys::registers(pid)) {
+            (Ok(filters), _) if filters > setting.filters => {
+                Some("it has a seccomp filter of its own, which might not let the agent start".to_owned())
+            }
+            (_, Ok(registers)) if registers.cs != CODE_SEGMENT_64 => {
+                Some("it is a 32-bit program".to_owned())
+            }
+            (Err(error), _) | (_, Err(error)) => Some(error.to_string()),
+            _ => None,
+        }
+    }
+
+    /// Takes over all private writable memory of a program that has not begun.
+    pub fn take_over_all(&mut self, pid: Pid) -> io::Result<()> {
+        let registers = sys::registers(pid)?;
+        for mapping in maps::mappings(pid)? {
+            let ours = mapping.start >= TEXT_BASE && mapping.end <= AGENT_END;
+            if mapping.shared || !mapping.is_writable() || ours {
+                continue;
+            }
+            if mapping.start <= registers.rsp && registers.rsp < mapping.end {
+                self.take_over_stack(pid, &mapping)?;
+            } else if mapping.inode != 0 {
+                self.take_over(mapping.start, mapping.bytes(), mapping.protection)?;
+            } else {
+                let held = maps::present(pid, mapping.start, mapping.end)?;
+                self.take_over_part(mapping.start, mapping.bytes(), mapping.protection, &held)?;
+            }
+        }
+        self.heap_end = self.agent_call(number::BRK, [0; 6])? as u64;
+        Ok(())
+    }
+
+    /// The stack, with room to grow into: memory of a file cannot grow downwards by itself.
+    fn take_over_stack(&mut self, pid: Pid, mapping: &Mapping) -> io::Result<()> {
+        let (pointer, end) = stack::move_down(pid)?;
+        let begin = pointer / PAGE * PAGE;
+        let (soft, hard) = sys::stack_limit(pid)?;
+        let wanted = soft.max(hard.min(STACK_BYTES_MIN)).min(STACK_BYTES_MAX);
+        let below =
+            maps::mappings(pid)?.iter().map(|other| other.end).filter(|&end| end <= mapping.start).max();
+        // As far from what lies below as the kernel keeps a growing stack.
+        let lowest = below.unwrap_or(0) + (1 << 20);
+        let start = whole_pages(end.saturating_sub(wanted)).max(lowest).min(mapping.start).min(begin);
+        self.take_over_part(start, end - start, mapping.protection, &[(begin, end - begin)])
+    }
+
+    /// Takes over private memory, all of which is copied; what lies behind the end of its file stays as it is.
+    pub fn take_over(&mut self, start: u64, bytes: u64, protection: u64) -> io::Result<()> {
+        let Some(offset) = self.space.allot(bytes) else { return Ok(()) };
+        let copied = self.copy_to_file(start, bytes, offset)?;
+        let bytes = whole_pages(copied);
+        if bytes > 0 { self.replace(start, bytes, protection, offset) } else { Ok(()) }
+    }
+
+    /// Takes over private memory, of which only `held` is copied: the rest is zeros.
+    fn take_over_part(
+        &mut self,
+        start: u64,
+        bytes: u64,
+        protection: u64,
+        held: &[(u64, u64)],
+    ) -> io::Result<()> {
+        let Some(offset) = self.space.allot(bytes) else { return Ok(()) };
+        for &(from, length) in held {
+            self.copy_to_file(from, length, offset + (from - start))?;
+        }
+        self.replace(start, bytes, protection, offset)
+    }
+
+    /// Bytes copied.
+    fn copy_to_file(&mut self, start: u64, bytes: u64, offset: u64) -> io::Result<u64> {
+        let mut copied = 0;
+        while copied < bytes {
+            let rest = [descriptor::MEMORY.into(), start + copied, bytes - copied, offset + copied, 0, 0];
+            match self.agent_call(number::PWRITE64, rest)? {
+                more @ 1.. => copied += more as u64,
+                _ => break,
+            }
+        }
+        Ok(copied)
+    }
+
+    /// Puts the file in the place of a range. That is noted whatever comes of it, as from here on it may be shared.
+    fn replace(&mut self, start: u64, bytes: u64, protection: u64, offset: u64) -> io::Result<()> {
+        let Some(agent) = &mut self.agent else { return Ok(()) };
+        let result = agent.map(start, bytes, protection, offset)?;
+        if result == -errno::ENOMEM {
+            self.left_alone.push(format!("{} KiB: no room for a mapping", bytes / 1024));
+            return Ok(());
+        }
+        self.space.insert(start, bytes, offset);
+        if result < 0 {
+            let error = io::Error::from_raw_os_error(-result as i32);
+            self.left_alone.push(format!("{} KiB cannot be made to fault: {error}", bytes / 1024));
+        }
+        Ok(())
+    }
+
+    /// Takes over a range of the heap that has just been made.
+    pub fn take_over_heap(&mut self, start: u64, end: u64) -> io::Result<()> {
+        self.replace(start, end - start, map::READ | map::WRITE, Space::heap_offset(start))
+    }
+
+    /// Makes a system call in the image's memory; its result.
+    pub fn agent_call(&mut self, number: u64, arguments: [u64; 6]) -> io::Result<i64> {
+        match &mut self.agent {
+            Some(agent) => agent.call(number, arguments),
+            None => Err(io::Error::other("no agent")),
+        }
+    }
+
+    /// A range is no longer taken over: its memory is gone, or something else is there.
+    pub fn give_up(&mut self, start: u64, bytes: u64) -> io::Result<()> {
+        let removed = self.space.remove(start, bytes);
+        let Some(agent) = &mut self.agent else { return Ok(()) };
+        if !removed.is_empty() {
+            agent.forget(start, bytes)?;
+        }
+        removed.iter().try_for_each(|piece| sys::punch(&agent.memory, piece.offset, piece.bytes()))
+    }
+
+    /// The contents of a range read as zeros from now on; it stays taken over.
+    pub fn empty(&mut self, pieces: &[Piece]) -> io::Result<()> {
+        let Some(agent) = &mut self.agent else { return Ok(()) };
+        for piece in pieces {
+            sys::punch(&agent.memory, piece.offset, piece.bytes())?;
+            agent.forget(piece.start, piece.bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Reads the image's memory, also where it is absent.
+    pub fn read(&self, pid: Pid, address: u64, bytes: &mut [u8]) -> io::Result<()> {
+        match (&self.agent, self.space.within(address, bytes.len() as u64).as_slice()) {
+            (Some(agent), [piece]) if piece.bytes() == bytes.len() as u64 => {
+                agent.memory.read_exact_at(bytes, piece.offset)
+            }
+            _ => tracee::memory(pid)?.read_exact_at(bytes, address),
+        }
+    }
+
+    /// One word of it.
+    pub fn word(&self, pid: Pid, address: u64) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        self.read(pid, address, &mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// The number by which its mappings of the memory file are known.
+    pub fn memory_inode(&self) -> io::Result<u64> {
+        self.agent.as_ref().map_or(Ok(0), |agent| Ok(agent.memory.metadata()?.ino()))
+    }
+
+    /// Ends the image when its last thread has left; says how it went.
+    pub fn end(self) -> ImageReport {
+        let run_seconds = self.started.elapsed().as_secs_f64();
+        let inode = self.memory_inode().unwrap_or(0);
+        let mut counters = Counters::default();
+        let mut mappings = Vec::new();
+        let mut taken_over_bytes = 0;
+        let mut touched_pages = 0;
+        let mut agent_seconds = 0.0;
+        let mut checked = None;
+        if let Some(mut agent) = self.agent {
+            // The agent keeps the address space alive until now.
+            mappings = maps::mappings_with_resident(agent.pid()).unwrap_or_default();
+            taken_over_bytes = self.space.bytes();
+            touched_pages = agent.memory.metadata().map_or(0, |metadata| metadata.blocks() * 512 / PAGE);
+            // It may still be at a fault of a thread that was killed. A lost agent counts no more.
+            let _ = agent.freeze();
+            counters = agent.control().counters();
+            agent_seconds = agent.processor_seconds();
+            agent.end();
+        }
+        if let Some(checker) = self.checker {
+            checked = Some(checker.end());
+        }
+        ImageReport {
+            number: self.number,
+            process: self.process,
+            program: self.program,
+            began: self.began,
+            run_seconds,
+            not_followed: self.why_not,
+            misses: counters.misses,
+            evictions: counters.evictions,
+            refills: counters.refills,
+            first_touches: counters.zeroed,
+            forgotten: counters.forgotten,
+            agent_seconds,
+            taken_over_bytes,
+            touched_pages,
+            mappings: mappings.iter().filter_map(|mapping| MappingReport::of(mapping, inode)).collect(),
+            left_alone: self.left_alone,
+            checked,
+        }
+    }
+}

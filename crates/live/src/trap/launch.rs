@@ -1,0 +1,112 @@
+//! Starting the program: stopped before its first instruction, traced, and under the filter.
+
+use super::filter::Filter;
+use super::sys::{self, Event, Go, Pid, Status};
+use std::ffi::{CString, OsString, c_char, c_int};
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+
+unsafe extern "C" {
+    fn fork() -> c_int;
+    fn execvp(file: *const c_char, arguments: *const *const c_char) -> c_int;
+    fn _exit(status: c_int) -> !;
+}
+
+/// Why the program could not be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// A name with a zero byte.
+    #[error("{0:?} has a zero byte in it")]
+    ZeroByte(OsString),
+    /// Not allowed to trace.
+    #[error("may not trace the program that it starts: {0}")]
+    Trace(io::Error),
+    /// Not allowed to filter.
+    #[error("cannot put a seccomp filter on the program: {0}")]
+    Filter(io::Error),
+    /// No such program, or it is none.
+    #[error("cannot start {program:?}: {error}")]
+    Exec {
+        /// Its name.
+        program: OsString,
+        /// The reason.
+        error: io::Error,
+    },
+    /// The rest.
+    #[error("starting the program: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Steps in which the child fails, with their marks in the pipe.
+const AT_FILTER: u8 = b'f';
+const AT_EXEC: u8 = b'e';
+
+/// Starts `command`; it is stopped at the end of its exec.
+pub fn launch(command: &[OsString]) -> Result<Pid, LaunchError> {
+    let zero_byte = |word: &OsString| LaunchError::ZeroByte(word.clone());
+    let words: Vec<CString> = command
+        .iter()
+        .map(|word| CString::new(word.as_bytes()).map_err(|_| zero_byte(word)))
+        .collect::<Result<_, _>>()?;
+    let mut pointers: Vec<*const c_char> = words.iter().map(|word| word.as_ptr()).collect();
+    pointers.push(std::ptr::null());
+    let filter = Filter::new();
+    let (may_go, let_go) = io::pipe()?;
+    let (failure, failed) = io::pipe()?;
+    // SAFETY: the child below makes system calls only: nothing that other threads could have locked.
+    let child = unsafe { fork() };
+    if child < 0 {
+        return Err(io::Error::last_os_error().into());
+    }
+    if child == 0 {
+        in_child(may_go, failed, &filter, &pointers);
+    }
+    drop((may_go, failed));
+    if let Err(error) = sys::seize(child) {
+        let _ = sys::kill(child, sys::SIGKILL);
+        let _ = sys::wait(child);
+        return Err(LaunchError::Trace(error));
+    }
+    (&let_go).write_all(&[1])?;
+    to_exec(child, failure, &command[0])
+}
+
+/// What the new process does: waits until it is traced, and becomes the program.
+fn in_child(mut may_go: PipeReader, failed: PipeWriter, filter: &Filter, arguments: &[*const c_char]) -> ! {
+    let mut word = [0];
+    let outcome = may_go.read_exact(&mut word).and_then(|()| filter.install());
+    let (mark, error) = match outcome {
+        Err(error) => (AT_FILTER, error),
+        Ok(()) => {
+            // SAFETY: a list of C strings that ends with a null pointer.
+            unsafe { execvp(arguments[0], arguments.as_ptr()) };
+            (AT_EXEC, io::Error::last_os_error())
+        }
+    };
+    let number = error.raw_os_error().unwrap_or(0).to_le_bytes();
+    // Nobody is left to be told if this fails.
+    let _ = (&failed).write_all(&[mark, number[0], number[1], number[2], number[3]]);
+    // SAFETY: ends the process at once.
+    unsafe { _exit(127) }
+}
+
+fn to_exec(child: Pid, mut failure: PipeReader, program: &OsString) -> Result<Pid, LaunchError> {
+    loop {
+        match sys::wait(child)?.1 {
+            Status::Event(Event::Exec, _) => return Ok(child),
+            Status::Exited(_) | Status::Killed(_) => {
+                let mut said = [0; 5];
+                failure.read_exact(&mut said)?;
+                let number = i32::from_le_bytes([said[1], said[2], said[3], said[4]]);
+                let error = io::Error::from_raw_os_error(number);
+                return Err(match said[0] {
+                    AT_FILTER => LaunchError::Filter(error),
+                    _ => LaunchError::Exec { program: program.clone(), error },
+                });
+            }
+            Status::Signal(signal) => sys::go(child, Go::On, signal)?,
+            Status::Call | Status::Event(..) => sys::go(child, Go::On, 0)?,
+        }
+    }
+}

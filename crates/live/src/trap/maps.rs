@@ -1,0 +1,174 @@
+//! The mappings of a process, as `/proc` tells them.
+
+use super::space::PAGE;
+use super::sys::{Pid, map};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// One mapping.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// Its first address.
+    pub start: u64,
+    /// Behind its last.
+    pub end: u64,
+    /// What may be done with it: bits of [`map`].
+    pub protection: u64,
+    /// Whether stores are seen by others that map the same.
+    pub shared: bool,
+    /// Where in its file it begins.
+    pub offset: u64,
+    /// The file's number; 0 if there is no file.
+    pub inode: u64,
+    /// The file's path or the kernel's name for it; empty for plain memory.
+    pub name: String,
+    /// Bytes that the page table maps, where `smaps` was read.
+    pub resident_bytes: u64,
+    /// Whether the kernel lets it grow downwards or its pages are no plain memory, where `smaps` was read.
+    pub special: bool,
+}
+
+impl Mapping {
+    /// Its length.
+    pub fn bytes(&self) -> u64 {
+        self.end - self.start
+    }
+
+    /// Whether it may be written now.
+    pub fn is_writable(&self) -> bool {
+        self.protection & map::WRITE != 0
+    }
+}
+
+/// The mappings of a process, in order.
+pub fn mappings(pid: Pid) -> io::Result<Vec<Mapping>> {
+    Ok(parsed(&fs::read_to_string(format!("/proc/{pid}/maps"))?))
+}
+
+/// The same with resident bytes: dear, as the kernel counts pages.
+pub fn mappings_with_resident(pid: Pid) -> io::Result<Vec<Mapping>> {
+    Ok(parsed(&fs::read_to_string(format!("/proc/{pid}/smaps"))?))
+}
+
+/// Reads `maps` or `smaps`; lines of other shapes are of no interest.
+fn parsed(text: &str) -> Vec<Mapping> {
+    let mut mappings: Vec<Mapping> = Vec::new();
+    for line in text.lines() {
+        if let Some(mapping) = head(line) {
+            mappings.push(mapping);
+        } else if let Some((mapping, (key, value))) = mappings.last_mut().zip(line.split_once(':')) {
+            let mut words = value.split_whitespace();
+            match key {
+                "Rss" => {
+                    let kib: u64 = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+                    mapping.resident_bytes = kib * 1024;
+                }
+                // Grows downwards; pure page frames; mapped by a driver; huge pages of a file system.
+                "VmFlags" => mapping.special = words.any(|flag| ["gd", "pf", "io", "ht"].contains(&flag)),
+                _ => {}
+            }
+        }
+    }
+    mappings
+}
+
+fn head(line: &str) -> Option<Mapping> {
+    let (range, rest) = line.split_once(' ')?;
+    let (start, end) = range.split_once('-')?;
+    let hexadecimal = |text| u64::from_str_radix(text, 16).ok();
+    let mut words = rest.splitn(5, ' ');
+    let rights = words.next()?.as_bytes();
+    let [read, write, execute, sharing] = *rights else { return None };
+    let bit = |held, wanted, value| if held == wanted { value } else { 0 };
+    let offset = hexadecimal(words.next()?)?;
+    let _device = words.next()?;
+    let inode = words.next()?.parse().ok()?;
+    Some(Mapping {
+        start: hexadecimal(start)?,
+        end: hexadecimal(end)?,
+        protection: bit(read, b'r', map::READ) | bit(write, b'w', map::WRITE) | bit(execute, b'x', map::EXEC),
+        shared: sharing == b's',
+        offset,
+        inode,
+        name: words.next().unwrap_or_default().trim_start().to_owned(),
+        resident_bytes: 0,
+        special: false,
+    })
+}
+
+/// The ranges of pages in `[start, end)` that hold anything, as starts and lengths.
+pub fn present(pid: Pid, start: u64, end: u64) -> io::Result<Vec<(u64, u64)>> {
+    const PRESENT_OR_SWAPPED: u64 = 3 << 62;
+    let file = File::open(format!("/proc/{pid}/pagemap"))?;
+    let mut entries = vec![0u8; ((end - start) / PAGE * 8) as usize];
+    file.read_exact_at(&mut entries, start / PAGE * 8)?;
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for (page, entry) in entries.as_chunks::<8>().0.iter().enumerate() {
+        let address = start + page as u64 * PAGE;
+        if u64::from_le_bytes(*entry) & PRESENT_OR_SWAPPED != 0 {
+            match ranges.last_mut() {
+                Some((first, bytes)) if *first + *bytes == address => *bytes += PAGE,
+                _ => ranges.push((address, PAGE)),
+            }
+        }
+    }
+    Ok(ranges)
+}
+
+/// Where the texts of the program's arguments and environment begin, which `/proc` lets others read.
+pub fn arguments_start(pid: Pid) -> io::Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name in parentheses may hold anything; field 3 follows it, and this is field 48.
+    let after_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let field = after_name.split_whitespace().nth(45).and_then(|word| word.parse().ok());
+    field.ok_or_else(|| io::Error::other("/proc/PID/stat has no field 48"))
+}
+
+/// How many seccomp filters are on a process.
+pub fn filters(pid: Pid) -> io::Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Seccomp_filters:"));
+    Ok(line.and_then(|value| value.trim().parse().ok()).unwrap_or(0))
+}
+
+/// The program that a process runs.
+pub fn program(pid: Pid) -> String {
+    fs::read_link(format!("/proc/{pid}/exe"))
+        .map_or_else(|_| "unknown".to_owned(), |path| path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mappings_are_read_with_what_follows_them() {
+        let text = "55d0c000-55d0d000 rw-p 00002000 fe:00 1234      /usr/bin/a program\n\
+                    Size:                  4 kB\n\
+                    Rss:                   8 kB\n\
+                    VmFlags: rd wr mr mw me ac sd \n\
+                    7ffc0000-7ffe1000 rw-p 00000000 00:00 0                          [stack]\n\
+                    VmFlags: rd wr mr mw me gd ac \n\
+                    7ffe2000-7ffe3000 r--s 00000000 00:00 0 \n";
+        let found = parsed(text);
+        assert_eq!(found.len(), 3);
+        assert_eq!(found[0].name, "/usr/bin/a program");
+        assert_eq!((found[0].start, found[0].end, found[0].offset), (0x55d0c000, 0x55d0d000, 0x2000));
+        assert_eq!((found[0].inode, found[0].resident_bytes, found[0].special), (1234, 8192, false));
+        assert!(found[0].is_writable() && !found[0].shared);
+        assert!(found[1].special && found[1].name == "[stack]");
+        assert!(found[2].shared && found[2].name.is_empty() && !found[2].is_writable());
+    }
+
+    #[test]
+    fn this_process_has_a_stack_and_arguments() {
+        let pid = std::process::id() as Pid;
+        let mappings = mappings(pid).unwrap();
+        let stack = mappings.iter().find(|mapping| mapping.name == "[stack]").unwrap();
+        let arguments = arguments_start(pid).unwrap();
+        assert!((stack.start..stack.end).contains(&arguments));
+        let page = arguments / PAGE * PAGE;
+        assert_eq!(present(pid, page, page + PAGE).unwrap(), [(page, PAGE)]);
+    }
+}

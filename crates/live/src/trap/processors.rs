@@ -1,0 +1,62 @@
+//! Which processor a program runs on.
+//!
+//! The program and its agent wait for each other at every miss. On one processor that is a switch of tasks; on two,
+//! each wakes the other from sleep by an interrupt, which in a virtual machine costs ten times as much. Linux puts them
+//! apart by itself, so a program of one thread is kept on one processor with its agent. A program of several threads is
+//! left alone: there its own parallelism is worth more.
+
+use super::sys::{Pid, Processors};
+
+/// How many images stand on each processor.
+pub struct Balance {
+    all: Processors,
+    images: Vec<(usize, usize)>,
+}
+
+impl Balance {
+    /// Over the processors that this process may use; none if the kernel does not say.
+    pub fn new() -> Option<Balance> {
+        let all = Processors::of(0).ok()?;
+        let images = all.iter().map(|processor| (processor, 0)).collect();
+        Some(Balance { all, images })
+    }
+
+    /// The processor with the fewest images among `allowed`, which then has one more.
+    pub fn take(&mut self, allowed: &Processors) -> Option<usize> {
+        let allowed: Vec<usize> = allowed.iter().collect();
+        let mut free = self.images.iter_mut().filter(|(processor, _)| allowed.contains(processor));
+        let first = free.next()?;
+        let least = free.fold(first, |least, other| if other.1 < least.1 { other } else { least });
+        least.1 += 1;
+        Some(least.0)
+    }
+
+    /// An image has left its processor.
+    pub fn leave(&mut self, processor: usize) {
+        if let Some((_, images)) = self.images.iter_mut().find(|(number, _)| *number == processor) {
+            *images = images.saturating_sub(1);
+        }
+    }
+
+    /// Lets a thread run on all.
+    pub fn spread(&self, pid: Pid, own: Option<&Processors>) {
+        // A thread that has just ended needs no processor.
+        let _ = own.unwrap_or(&self.all).set(pid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_emptiest_processor_is_taken() {
+        let mut balance = Balance { all: Processors::one(0), images: vec![(0, 1), (3, 0)] };
+        assert_eq!(balance.take(&Processors::one(0)), Some(0));
+        assert_eq!(balance.take(&Processors::one(3)), Some(3));
+        assert_eq!(balance.take(&Processors::one(5)), None);
+        balance.leave(0);
+        balance.leave(0);
+        assert_eq!(balance.images, [(0, 0), (3, 1)]);
+    }
+}

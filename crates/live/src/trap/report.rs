@@ -1,0 +1,165 @@
+//! What a run found.
+
+use super::check::Checked;
+use super::maps::Mapping;
+use super::shared::{AGENT_END, TEXT_BASE};
+use super::space::PAGE;
+use super::sys::{Pid, map};
+
+/// How an image came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Began {
+    /// By exec.
+    Exec,
+    /// By fork, as a copy.
+    Fork,
+}
+
+/// One process image.
+#[derive(Clone, Debug)]
+pub struct ImageReport {
+    /// In order of start, from 0.
+    pub number: u32,
+    /// Its process.
+    pub process: Pid,
+    /// Path of its program.
+    pub program: String,
+    /// How it came to be.
+    pub began: Began,
+    /// From its start to its end.
+    pub run_seconds: f64,
+    /// Why it ran by itself, if it did: then nothing below was counted.
+    pub not_followed: Option<String>,
+    /// References that missed the simulated array.
+    pub misses: u64,
+    /// Misses for which another page left the array.
+    pub evictions: u64,
+    /// Faults on pages that the array holds, as when several threads wait for one page: no misses.
+    pub refills: u64,
+    /// Misses that touched their page for the first time.
+    pub first_touches: u64,
+    /// Pages that left the array as their memory was given back.
+    pub forgotten: u64,
+    /// Processor time of the agent: for serving faults, and for commands.
+    pub agent_seconds: f64,
+    /// Bytes of address space that were taken over at the end.
+    pub taken_over_bytes: u64,
+    /// Pages of them that hold anything, at the end.
+    pub touched_pages: u64,
+    /// Mappings at the end.
+    pub mappings: Vec<MappingReport>,
+    /// What was left alone when it was made, and why.
+    pub left_alone: Vec<String>,
+    /// With a check: what the replay found.
+    pub checked: Option<Checked>,
+}
+
+impl ImageReport {
+    /// Misses per second of run time.
+    pub fn misses_per_second(&self) -> f64 {
+        if self.run_seconds > 0.0 { self.misses as f64 / self.run_seconds } else { 0.0 }
+    }
+
+    /// Resident pages of a kind of memory at the end; of what is taken over, those that hold anything.
+    pub fn pages(&self, kind: Kind) -> u64 {
+        if kind == Kind::TakenOver {
+            return self.touched_pages;
+        }
+        self.mappings
+            .iter()
+            .filter(|mapping| mapping.kind == kind)
+            .map(|mapping| mapping.resident_pages)
+            .sum()
+    }
+
+    /// Pages taken over as a share of all that are resident or hold anything; none if the image was not followed. It is
+    /// a share of pages: what share of references goes to them cannot be known.
+    pub fn seen_page_share(&self) -> Option<f64> {
+        let all: u64 = Kind::ALL.into_iter().map(|kind| self.pages(kind)).sum();
+        (all > 0).then(|| self.touched_pages as f64 / all as f64)
+    }
+
+    /// Microseconds of the agent's processor time for each fault; none without faults. What a fault costs the program
+    /// itself, and the switch of tasks, come on top.
+    pub fn agent_microseconds(&self) -> Option<f64> {
+        let faults = self.misses + self.refills;
+        (faults > 0).then(|| self.agent_seconds * 1e6 / faults as f64)
+    }
+}
+
+/// What a mapping is, as far as what is seen of it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Taken over: every first reference is seen.
+    TakenOver,
+    /// Code: fetches, and data among the code.
+    Code,
+    /// Files mapped for reading.
+    ReadOnly,
+    /// Shared with others or with a file.
+    Shared,
+    /// Private and writable, and left alone all the same.
+    Private,
+    /// Not to be touched.
+    Inaccessible,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Kind; 6] =
+        [Kind::TakenOver, Kind::Code, Kind::ReadOnly, Kind::Shared, Kind::Private, Kind::Inaccessible];
+
+    /// For people, and in JSON with underscores.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::TakenOver => "taken over",
+            Kind::Code => "code",
+            Kind::ReadOnly => "read-only",
+            Kind::Shared => "shared",
+            Kind::Private => "private",
+            Kind::Inaccessible => "inaccessible",
+        }
+    }
+}
+
+/// One mapping at the end of an image.
+#[derive(Clone, Debug)]
+pub struct MappingReport {
+    /// What it is.
+    pub kind: Kind,
+    /// Its first address.
+    pub start: u64,
+    /// Its length.
+    pub bytes: u64,
+    /// Pages that the page table mapped at the end; of what is taken over, those in the simulated array.
+    pub resident_pages: u64,
+    /// Its file, or the kernel's name for it.
+    pub name: String,
+}
+
+impl MappingReport {
+    /// None for the agent's own.
+    pub(super) fn of(mapping: &Mapping, memory_inode: u64) -> Option<MappingReport> {
+        let ours = mapping.start >= TEXT_BASE && mapping.end <= AGENT_END;
+        let kind = if mapping.inode == memory_inode && mapping.name.starts_with("/memfd:pagewalk") {
+            Kind::TakenOver
+        } else if mapping.protection == 0 {
+            Kind::Inaccessible
+        } else if mapping.protection & map::EXEC != 0 {
+            Kind::Code
+        } else if mapping.shared {
+            Kind::Shared
+        } else if mapping.is_writable() {
+            Kind::Private
+        } else {
+            Kind::ReadOnly
+        };
+        (!ours).then(|| MappingReport {
+            kind,
+            start: mapping.start,
+            bytes: mapping.bytes(),
+            resident_pages: mapping.resident_bytes / PAGE,
+            name: mapping.name.clone(),
+        })
+    }
+}

@@ -1,0 +1,158 @@
+//! A fork: parent and child must not go on sharing what was taken over.
+//!
+//! The child inherits mappings of the parent's memory file, where private memory would have been copied on writes. So
+//! while the child stands at its first stop and the parent's thread in its fork, the file is copied for the child. All
+//! of the parent's memory is absent meanwhile: its other threads wait at their next reference, so the copy is of one
+//! moment.
+
+use super::agent::{Agent, Begin};
+use super::image::{Image, Setting};
+use super::maps::{self, Mapping};
+use super::space::Piece;
+use super::sys::{Pid, map, number};
+use super::tracee::{self, Injection, Site};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+
+/// A word of the parent that the kernel overwrites in what it takes for the child's memory (`CLONE_CHILD_SETTID`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word {
+    /// Where it is in the file.
+    pub offset: u64,
+    /// What it was.
+    pub bytes: [u8; 4],
+}
+
+/// Bytes that are copied at one time.
+const BLOCK: usize = 1 << 20;
+
+/// Gives the child of a fork memory of its own, and its own agent.
+pub fn separate(
+    parent: &mut Image,
+    child: &mut Image,
+    child_pid: Pid,
+    word: Option<Word>,
+    setting: Setting<'_>,
+) -> io::Result<()> {
+    let inode = parent.memory_inode()?;
+    let Some(agent) = &mut parent.agent else { return Ok(()) };
+    // An agent that has ended cannot hold anyone up; the copy is made all the same.
+    let frozen = agent.freeze().is_ok();
+    let separated = copy(agent, &parent.space, child, child_pid, inode, setting);
+    if let Some(Word { offset, bytes }) = word {
+        agent.memory.write_all_at(&bytes, offset)?;
+    }
+    if frozen {
+        agent.thaw()?;
+    }
+    separated
+}
+
+fn copy(
+    parent: &mut Agent,
+    space: &super::space::Space,
+    child: &mut Image,
+    child_pid: Pid,
+    inode: u64,
+    setting: Setting<'_>,
+) -> io::Result<()> {
+    let mut inherited = maps::mappings(child_pid)?;
+    inherited.retain(|mapping| mapping.inode == inode && mapping.name.starts_with("/memfd:pagewalk ("));
+    let own_filter = maps::filters(child_pid)? > setting.filters;
+    let begun = if own_filter {
+        child.leave("it has a seccomp filter of its own, which might not let the agent start");
+        false
+    } else {
+        child.begin(child_pid, Begin::Fork, setting).map_err(|error| child.leave(error)).is_ok()
+    };
+    if !begun {
+        return make_private(&parent.memory, child_pid, &inherited);
+    }
+    let Some(agent) = &mut child.agent else { return Ok(()) };
+    for piece in space.pieces() {
+        copy_held(&parent.memory, &agent.memory, piece)?;
+    }
+    for mapping in &inherited {
+        let (start, bytes) = (mapping.start, mapping.bytes());
+        let result = agent.map(start, bytes, mapping.protection, mapping.offset)?;
+        if result < 0 {
+            let error = io::Error::from_raw_os_error(-result as i32);
+            child.left_alone.push(format!("{} KiB cannot be made to fault: {error}", bytes / 1024));
+        }
+        child.space.insert(start, bytes, mapping.offset);
+    }
+    Ok(())
+}
+
+/// Copies what a piece of the file holds to the same place of another file.
+fn copy_held(from: &File, to: &File, piece: Piece) -> io::Result<()> {
+    let end = piece.offset + piece.bytes();
+    let mut position = piece.offset;
+    while let Some((data, hole)) = held(from, position, end)? {
+        copy_range(from, data, hole, |bytes, at| to.write_all_at(bytes, at))?;
+        position = hole;
+    }
+    Ok(())
+}
+
+/// The next stretch of the file in `[from, end)` that is no hole.
+fn held(file: &File, from: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
+    const LSEEK: u64 = 8;
+    const DATA: u64 = 3;
+    const HOLE: u64 = 4;
+    const ENXIO: i32 = 6;
+    let seek = |offset, what| {
+        // SAFETY: no pointers.
+        unsafe { super::sys::call(LSEEK, [file.as_raw_fd() as u64, offset, what, 0, 0, 0]) }
+    };
+    if from >= end {
+        return Ok(None);
+    }
+    match seek(from, DATA) {
+        Ok(data) if data < end => Ok(Some((data, seek(data, HOLE)?.min(end)))),
+        Ok(_) => Ok(None),
+        Err(error) if error.raw_os_error() == Some(ENXIO) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn copy_range(
+    from: &File,
+    start: u64,
+    end: u64,
+    mut to: impl FnMut(&[u8], u64) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut block = vec![0; BLOCK.min((end - start) as usize)];
+    let mut at = start;
+    while at < end {
+        let length = block.len().min((end - at) as usize);
+        from.read_exact_at(&mut block[..length], at)?;
+        to(&block[..length], at)?;
+        at += length as u64;
+    }
+    Ok(())
+}
+
+/// Makes plain private memory of all that the child inherited, by its own system calls.
+fn make_private(parent: &File, child: Pid, inherited: &[Mapping]) -> io::Result<()> {
+    let memory = tracee::memory(child)?;
+    let mut injection = Injection::begin(child, Site::Agent)?;
+    for mapping in inherited {
+        let (start, bytes) = (mapping.start, mapping.bytes());
+        let flags = map::PRIVATE | map::ANONYMOUS | map::FIXED | map::NORESERVE;
+        let at = injection.call(number::MMAP, [start, bytes, mapping.protection, flags, u64::MAX, 0])?;
+        if at != start as i64 {
+            injection.end()?;
+            return Err(io::Error::from_raw_os_error(-at as i32));
+        }
+        let (mut position, end) = (mapping.offset, mapping.offset + bytes);
+        while let Some((data, hole)) = held(parent, position, end)? {
+            let place = |offset| start + (offset - mapping.offset);
+            copy_range(parent, data, hole, |bytes, at| memory.write_all_at(bytes, place(at)))?;
+            position = hole;
+        }
+    }
+    injection.end()
+}

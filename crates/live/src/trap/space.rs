@@ -1,0 +1,184 @@
+//! Which ranges of a program's memory are taken over, and where in the file they stand.
+
+use std::collections::BTreeMap;
+
+/// Bytes of a page.
+pub const PAGE: u64 = 4096;
+
+/// `bytes` up to whole pages; a length near 2^64 stays one that nothing can have.
+pub fn whole_pages(bytes: u64) -> u64 {
+    bytes.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX - PAGE + 1)
+}
+
+/// A range that is taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Its first address.
+    pub start: u64,
+    /// Behind its last.
+    pub end: u64,
+    /// Where in the file it begins.
+    pub offset: u64,
+}
+
+impl Piece {
+    /// Its length.
+    pub fn bytes(self) -> u64 {
+        self.end - self.start
+    }
+
+    fn cut(self, start: u64, end: u64) -> Option<Piece> {
+        let (from, to) = (self.start.max(start), self.end.min(end));
+        (from < to).then(|| Piece { start: from, end: to, offset: self.offset + (from - self.start) })
+    }
+}
+
+/// The ranges, and the unused part of the file.
+#[derive(Clone, Debug)]
+pub struct Space {
+    /// By their first address.
+    pieces: BTreeMap<u64, Piece>,
+    /// All offsets from here on have been given out.
+    unused_end: u64,
+}
+
+/// The file's length: far more than addresses, so that no offset is used twice.
+pub const FILE_BYTES: u64 = 1 << 62;
+/// Offsets of the heap, which grows where it is.
+const HEAP: u64 = FILE_BYTES - (1 << 48);
+
+impl Space {
+    /// Nothing is taken over.
+    pub fn new() -> Space {
+        Space { pieces: BTreeMap::new(), unused_end: HEAP }
+    }
+
+    /// An offset for a new range; none when the file is used up. Offsets fall, as addresses of new mappings do, so
+    /// that neighbours are neighbours in the file too and the kernel merges them.
+    pub fn allot(&mut self, bytes: u64) -> Option<u64> {
+        self.unused_end = self.unused_end.checked_sub(bytes)?;
+        Some(self.unused_end)
+    }
+
+    /// The offset of an address of the heap.
+    pub fn heap_offset(address: u64) -> u64 {
+        HEAP + address
+    }
+
+    /// Takes a range over. What was there before must have been removed.
+    pub fn insert(&mut self, start: u64, bytes: u64, offset: u64) {
+        debug_assert!(!self.touches(start, bytes));
+        self.pieces.insert(start, Piece { start, end: start + bytes, offset });
+    }
+
+    /// The parts of `[start, start + bytes)` that are taken over, in order.
+    pub fn within(&self, start: u64, bytes: u64) -> Vec<Piece> {
+        let end = start.saturating_add(bytes);
+        let before = self.pieces.range(..start).next_back().map(|(_, piece)| *piece);
+        let after = self.pieces.range(start..end).map(|(_, piece)| *piece);
+        before.into_iter().chain(after).filter_map(|piece| piece.cut(start, end)).collect()
+    }
+
+    /// The parts of `[start, start + bytes)` that are not taken over, as starts and lengths.
+    pub fn gaps(&self, start: u64, bytes: u64) -> Vec<(u64, u64)> {
+        let mut gaps = Vec::new();
+        let mut from = start;
+        for piece in self.within(start, bytes) {
+            if from < piece.start {
+                gaps.push((from, piece.start - from));
+            }
+            from = piece.end;
+        }
+        let end = start.saturating_add(bytes);
+        if from < end {
+            gaps.push((from, end - from));
+        }
+        gaps
+    }
+
+    /// Whether any of it is taken over.
+    pub fn touches(&self, start: u64, bytes: u64) -> bool {
+        !self.within(start, bytes).is_empty()
+    }
+
+    /// Gives a range up; returns what of it was taken over.
+    pub fn remove(&mut self, start: u64, bytes: u64) -> Vec<Piece> {
+        let removed = self.within(start, bytes);
+        let end = start.saturating_add(bytes);
+        for piece in &removed {
+            let before = self.pieces.range(..=piece.start).next_back().map(|(_, piece)| *piece);
+            let whole = before.expect("a part of a piece begins in it");
+            self.pieces.remove(&whole.start);
+            for rest in [whole.cut(0, start), whole.cut(end, u64::MAX)].into_iter().flatten() {
+                self.pieces.insert(rest.start, rest);
+            }
+        }
+        removed
+    }
+
+    /// Where in the file an address stands.
+    pub fn offset_of(&self, address: u64) -> Option<u64> {
+        self.within(address, 1).first().map(|piece| piece.offset)
+    }
+
+    /// All ranges, in order.
+    pub fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
+        self.pieces.values().copied()
+    }
+
+    /// Bytes taken over.
+    pub fn bytes(&self) -> u64 {
+        self.pieces().map(Piece::bytes).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn space() -> Space {
+        let mut space = Space::new();
+        space.insert(0x10000, 0x4000, 0x100000);
+        space.insert(0x14000, 0x2000, 0x300000);
+        space.insert(0x20000, 0x1000, 0x200000);
+        space
+    }
+
+    #[test]
+    fn parts_know_their_place_in_the_file() {
+        let parts = space().within(0x12000, 0x10000);
+        assert_eq!(
+            parts,
+            [
+                Piece { start: 0x12000, end: 0x14000, offset: 0x102000 },
+                Piece { start: 0x14000, end: 0x16000, offset: 0x300000 },
+                Piece { start: 0x20000, end: 0x21000, offset: 0x200000 },
+            ]
+        );
+        assert_eq!(space().offset_of(0x14abc), Some(0x300abc));
+        assert_eq!(space().offset_of(0x16000), None);
+        assert_eq!(space().gaps(0xf000, 0x8000), [(0xf000, 0x1000), (0x16000, 0x1000)]);
+    }
+
+    #[test]
+    fn a_hole_leaves_both_ends() {
+        let mut space = space();
+        assert_eq!(space.remove(0x11000, 0x1000), [Piece { start: 0x11000, end: 0x12000, offset: 0x101000 }]);
+        let left: Vec<Piece> = space.pieces().collect();
+        assert_eq!(left[0], Piece { start: 0x10000, end: 0x11000, offset: 0x100000 });
+        assert_eq!(left[1], Piece { start: 0x12000, end: 0x14000, offset: 0x102000 });
+        assert_eq!(space.bytes(), 0x6000);
+        assert_eq!(space.remove(0, u64::MAX).len(), 4);
+        assert_eq!(space.bytes(), 0);
+    }
+
+    #[test]
+    fn offsets_are_given_out_once() {
+        let mut space = Space::new();
+        let first = space.allot(0x1000).unwrap();
+        assert_eq!(space.allot(0x3000).unwrap() + 0x3000, first);
+        assert_eq!(space.allot(u64::MAX), None);
+        assert_eq!(whole_pages(1), PAGE);
+        assert_eq!(whole_pages(u64::MAX) % PAGE, 0);
+    }
+}

@@ -1,0 +1,410 @@
+//! System calls that the standard library does not offer: ptrace and its surroundings.
+
+use std::ffi::{c_int, c_long};
+use std::io;
+
+unsafe extern "C" {
+    fn syscall(number: c_long, ...) -> c_long;
+}
+
+/// A process or thread id.
+pub type Pid = i32;
+
+/// Numbers of system calls on x86-64.
+#[allow(missing_docs)]
+pub mod number {
+    pub const MMAP: u64 = 9;
+    pub const MPROTECT: u64 = 10;
+    pub const MUNMAP: u64 = 11;
+    pub const BRK: u64 = 12;
+    pub const IOCTL: u64 = 16;
+    pub const PREAD64: u64 = 17;
+    pub const PWRITE64: u64 = 18;
+    pub const MREMAP: u64 = 25;
+    pub const MADVISE: u64 = 28;
+    pub const CLONE: u64 = 56;
+    pub const FORK: u64 = 57;
+    pub const WAIT4: u64 = 61;
+    pub const KILL: u64 = 62;
+    pub const PTRACE: u64 = 101;
+    pub const PRCTL: u64 = 157;
+    pub const TKILL: u64 = 200;
+    pub const SCHED_SETAFFINITY: u64 = 203;
+    pub const SCHED_GETAFFINITY: u64 = 204;
+    pub const SET_TID_ADDRESS: u64 = 218;
+    pub const GET_ROBUST_LIST: u64 = 274;
+    pub const FALLOCATE: u64 = 285;
+    pub const PRLIMIT64: u64 = 302;
+    pub const SECCOMP: u64 = 317;
+    pub const USERFAULTFD: u64 = 323;
+    pub const RSEQ: u64 = 334;
+    pub const CLONE3: u64 = 435;
+}
+
+/// Flags of `mmap` and of protections.
+#[allow(missing_docs)]
+pub mod map {
+    pub const READ: u64 = 1;
+    pub const WRITE: u64 = 2;
+    pub const EXEC: u64 = 4;
+    pub const SHARED: u64 = 0x1;
+    pub const PRIVATE: u64 = 0x2;
+    pub const TYPE: u64 = 0xf;
+    pub const FIXED: u64 = 0x10;
+    pub const ANONYMOUS: u64 = 0x20;
+    pub const BIT32: u64 = 0x40;
+    pub const GROWSDOWN: u64 = 0x100;
+    pub const NORESERVE: u64 = 0x4000;
+    pub const HUGETLB: u64 = 0x40000;
+    pub const FIXED_NOREPLACE: u64 = 0x10_0000;
+}
+
+/// Error numbers.
+#[allow(missing_docs)]
+pub mod errno {
+    pub const ENOMEM: i64 = 12;
+    pub const EFAULT: i64 = 14;
+    pub const EINVAL: i64 = 22;
+}
+
+/// Makes a system call.
+///
+/// # Safety
+/// As the system call asks: pointers among the arguments are valid for what it does with them.
+pub unsafe fn call(number: u64, arguments: [u64; 6]) -> io::Result<u64> {
+    let [a, b, c, d, e, f] = arguments;
+    // SAFETY: the caller's promise; the C library passes seven words through.
+    let result = unsafe { syscall(number as c_long, a, b, c, d, e, f) };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result as u64) }
+}
+
+/// A call without pointers.
+fn plain(number: u64, arguments: [u64; 6]) -> io::Result<u64> {
+    // SAFETY: no argument is a pointer.
+    unsafe { call(number, arguments) }
+}
+
+/// The registers of a stopped thread, as the kernel lays them out.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)]
+pub struct Registers {
+    pub r15: u64,
+    pub r14: u64,
+    pub r13: u64,
+    pub r12: u64,
+    pub rbp: u64,
+    pub rbx: u64,
+    pub r11: u64,
+    pub r10: u64,
+    pub r9: u64,
+    pub r8: u64,
+    pub rax: u64,
+    pub rcx: u64,
+    pub rdx: u64,
+    pub rsi: u64,
+    pub rdi: u64,
+    pub orig_rax: u64,
+    pub rip: u64,
+    pub cs: u64,
+    pub eflags: u64,
+    pub rsp: u64,
+    pub ss: u64,
+    pub fs_base: u64,
+    pub gs_base: u64,
+    pub ds: u64,
+    pub es: u64,
+    pub fs: u64,
+    pub gs: u64,
+}
+
+impl Registers {
+    /// The arguments of the system call that the thread is in.
+    pub fn arguments(&self) -> [u64; 6] {
+        [self.rdi, self.rsi, self.rdx, self.r10, self.r8, self.r9]
+    }
+}
+
+/// How a stopped thread goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Go {
+    /// To the next event.
+    On = 7,
+    /// To the next event or the next end of a system call.
+    ToCall = 24,
+    /// Stays stopped with its group, until that is continued.
+    Listen = 0x4208,
+}
+
+const SEIZE: u64 = 0x4206;
+const GETREGS: u64 = 12;
+const SETREGS: u64 = 13;
+const GETEVENTMSG: u64 = 0x4201;
+const GETSIGMASK: u64 = 0x420a;
+const SETSIGMASK: u64 = 0x420b;
+/// TRACESYSGOOD, TRACEFORK, TRACEVFORK, TRACECLONE, TRACEEXEC, TRACEEXIT, TRACESECCOMP, EXITKILL.
+const OPTIONS: u64 = 0x1 | 0x2 | 0x4 | 0x8 | 0x10 | 0x40 | 0x80 | 0x10_0000;
+
+fn ptrace(request: u64, pid: Pid, address: u64, data: u64) -> io::Result<u64> {
+    // SAFETY: the callers below give addresses of their own locals, of the size that the request writes or reads.
+    unsafe { call(number::PTRACE, [request, pid as u64, address, data, 0, 0]) }
+}
+
+/// Begins to trace a process and all that it will start.
+pub fn seize(pid: Pid) -> io::Result<()> {
+    ptrace(SEIZE, pid, 0, OPTIONS).map(drop)
+}
+
+/// Lets a stopped thread go on, with this signal if not 0.
+pub fn go(pid: Pid, how: Go, signal: i32) -> io::Result<()> {
+    ptrace(how as u64, pid, 0, signal as u64).map(drop)
+}
+
+/// Its registers.
+pub fn registers(pid: Pid) -> io::Result<Registers> {
+    let mut registers = Registers::default();
+    ptrace(GETREGS, pid, 0, &raw mut registers as u64)?;
+    Ok(registers)
+}
+
+/// Sets them.
+pub fn set_registers(pid: Pid, registers: &Registers) -> io::Result<()> {
+    ptrace(SETREGS, pid, 0, &raw const *registers as u64).map(drop)
+}
+
+/// What came with the event that stopped it: the new child's id, the former thread id.
+pub fn event_message(pid: Pid) -> io::Result<u64> {
+    let mut message = 0u64;
+    ptrace(GETEVENTMSG, pid, 0, &raw mut message as u64)?;
+    Ok(message)
+}
+
+/// The signals that it blocks.
+pub fn signal_mask(pid: Pid) -> io::Result<u64> {
+    let mut mask = 0u64;
+    ptrace(GETSIGMASK, pid, 8, &raw mut mask as u64)?;
+    Ok(mask)
+}
+
+/// Sets them.
+pub fn set_signal_mask(pid: Pid, mask: u64) -> io::Result<()> {
+    ptrace(SETSIGMASK, pid, 8, &raw const mask as u64).map(drop)
+}
+
+/// What a wait found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Ended with this exit status.
+    Exited(i32),
+    /// Ended by this signal.
+    Killed(i32),
+    /// Stopped by a signal that it has not got yet.
+    Signal(i32),
+    /// Stopped at the beginning or end of a system call.
+    Call,
+    /// Stopped at an event, with the signal of a group's stop.
+    Event(Event, i32),
+}
+
+/// Why a thread stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Event {
+    Fork,
+    Vfork,
+    Clone,
+    Exec,
+    Exit,
+    Seccomp,
+    /// First stop of a new thread, or stop with its group.
+    Stop,
+    Other,
+}
+
+const SIGTRAP: i32 = 5;
+
+fn decoded(status: i32) -> Status {
+    let (low, signal) = (status & 0x7f, status >> 8 & 0xff);
+    match (low, signal, status >> 16) {
+        (0, _, _) => Status::Exited(signal),
+        (0x7f, _, 0) if signal == SIGTRAP | 0x80 => Status::Call,
+        (0x7f, _, 0) => Status::Signal(signal),
+        (0x7f, _, event) => {
+            let event = match event {
+                1 => Event::Fork,
+                2 => Event::Vfork,
+                3 => Event::Clone,
+                4 => Event::Exec,
+                6 => Event::Exit,
+                7 => Event::Seccomp,
+                128 => Event::Stop,
+                _ => Event::Other,
+            };
+            Status::Event(event, signal)
+        }
+        (killed, _, _) => Status::Killed(killed),
+    }
+}
+
+/// Waits for a thread that this thread traces, or for any of them with -1.
+pub fn wait(pid: Pid) -> io::Result<(Pid, Status)> {
+    const NO_THREAD: u64 = 0x2000_0000;
+    wait_with(pid, ALL | NO_THREAD)
+}
+
+/// Waits for the end of a child of this process, whichever thread's.
+pub fn wait_for_child(pid: Pid) -> io::Result<(Pid, Status)> {
+    wait_with(pid, ALL)
+}
+
+/// `__WALL`: whatever signal they end with.
+const ALL: u64 = 0x4000_0000;
+
+fn wait_with(pid: Pid, options: u64) -> io::Result<(Pid, Status)> {
+    loop {
+        let mut status = 0i32;
+        // SAFETY: the status is written to a local.
+        match unsafe { call(number::WAIT4, [pid as u64, &raw mut status as u64, options, 0, 0, 0]) } {
+            Ok(found) => return Ok((found as Pid, decoded(status))),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Sends a signal to a process.
+pub fn kill(pid: Pid, signal: i32) -> io::Result<()> {
+    plain(number::KILL, [pid as u64, signal as u64, 0, 0, 0, 0]).map(drop)
+}
+
+/// Sends a signal to a thread.
+pub fn kill_thread(pid: Pid, signal: i32) -> io::Result<()> {
+    plain(number::TKILL, [pid as u64, signal as u64, 0, 0, 0, 0]).map(drop)
+}
+
+/// Ends a process at once.
+pub const SIGKILL: i32 = 9;
+/// Stops a process.
+pub const SIGSTOP: i32 = 19;
+
+/// Address of the list of robust mutexes that a thread holds; 0 if it has none.
+pub fn robust_list(pid: Pid) -> io::Result<u64> {
+    let (mut head, mut bytes) = (0u64, 0u64);
+    let pointers = [pid as u64, &raw mut head as u64, &raw mut bytes as u64];
+    // SAFETY: both are written to locals.
+    unsafe { call(number::GET_ROBUST_LIST, [pointers[0], pointers[1], pointers[2], 0, 0, 0]) }?;
+    Ok(head)
+}
+
+/// Soft and hard limit of a process's stack, in bytes; `u64::MAX` is none.
+pub fn stack_limit(pid: Pid) -> io::Result<(u64, u64)> {
+    const STACK: u64 = 3;
+    let mut limits = [0u64; 2];
+    // SAFETY: the limits are written to a local.
+    unsafe { call(number::PRLIMIT64, [pid as u64, STACK, 0, &raw mut limits as u64, 0, 0]) }?;
+    Ok((limits[0], limits[1]))
+}
+
+/// Processor time that a process has used, in seconds.
+pub fn processor_seconds(pid: Pid) -> io::Result<f64> {
+    const CLOCK_GETTIME: u64 = 228;
+    /// `CPUCLOCK_SCHED`: by the scheduler's own count.
+    const EXACT: i32 = 2;
+    let mut time = [0u64; 2];
+    let clock = (!pid << 3 | EXACT) as u64;
+    // SAFETY: the time is written to a local.
+    unsafe { call(CLOCK_GETTIME, [clock, &raw mut time as u64, 0, 0, 0, 0]) }?;
+    Ok(time[0] as f64 + time[1] as f64 * 1e-9)
+}
+
+/// Frees a range of a file's memory: it reads as zeros from then on.
+pub fn punch(file: &impl std::os::fd::AsRawFd, offset: u64, bytes: u64) -> io::Result<()> {
+    const KEEP_SIZE_AND_PUNCH: u64 = 3;
+    plain(number::FALLOCATE, [file.as_raw_fd() as u64, KEEP_SIZE_AND_PUNCH, offset, bytes, 0, 0]).map(drop)
+}
+
+/// Makes this process the new parent of all orphans among its descendants.
+pub fn adopt_orphans() -> io::Result<()> {
+    const SET_CHILD_SUBREAPER: u64 = 36;
+    plain(number::PRCTL, [SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0]).map(drop)
+}
+
+/// A set of processors, of up to 8,192.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Processors([u64; 128]);
+
+impl Processors {
+    /// One processor.
+    pub fn one(processor: usize) -> Processors {
+        let mut words = [0; 128];
+        words[processor / 64] = 1 << (processor % 64);
+        Processors(words)
+    }
+
+    /// Those that a thread may run on.
+    pub fn of(pid: Pid) -> io::Result<Processors> {
+        let mut words = [0u64; 128];
+        let bytes = size_of_val(&words) as u64;
+        // SAFETY: up to `bytes` bytes are written to a local of that size.
+        unsafe { call(number::SCHED_GETAFFINITY, [pid as u64, bytes, words.as_mut_ptr() as u64, 0, 0, 0]) }?;
+        Ok(Processors(words))
+    }
+
+    /// Lets a thread run on these only.
+    pub fn set(&self, pid: Pid) -> io::Result<()> {
+        let bytes = size_of_val(&self.0) as u64;
+        // SAFETY: `bytes` bytes are read from an array of that size.
+        unsafe { call(number::SCHED_SETAFFINITY, [pid as u64, bytes, self.0.as_ptr() as u64, 0, 0, 0]) }
+            .map(drop)
+    }
+
+    /// Their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..64 * self.0.len()).filter(|&cpu| self.0[cpu / 64] >> (cpu % 64) & 1 == 1)
+    }
+}
+
+/// Whether a userfaultfd that also serves the kernel's faults can be had, or the error number.
+pub fn try_userfaultfd(flags: c_int) -> io::Result<std::os::fd::OwnedFd> {
+    use std::os::fd::FromRawFd;
+    let file = plain(number::USERFAULTFD, [flags as u64, 0, 0, 0, 0, 0])?;
+    // SAFETY: the kernel has just made it for us.
+    Ok(unsafe { std::os::fd::OwnedFd::from_raw_fd(file as c_int) })
+}
+
+/// The same from the device.
+pub fn new_userfaultfd(device: &impl std::os::fd::AsRawFd, flags: c_int) -> io::Result<std::os::fd::OwnedFd> {
+    use std::os::fd::FromRawFd;
+    const USERFAULTFD_IOC_NEW: u64 = 0xaa00;
+    let file = plain(number::IOCTL, [device.as_raw_fd() as u64, USERFAULTFD_IOC_NEW, flags as u64, 0, 0, 0])?;
+    // SAFETY: the kernel has just made it for us.
+    Ok(unsafe { std::os::fd::OwnedFd::from_raw_fd(file as c_int) })
+}
+
+/// `ioctl` with a pointer to `argument`.
+pub fn ioctl<T>(file: &impl std::os::fd::AsRawFd, request: u64, argument: &mut T) -> io::Result<u64> {
+    // SAFETY: the argument is what the request reads and writes: the callers take both from one place of the
+    // kernel's headers.
+    unsafe { call(number::IOCTL, [file.as_raw_fd() as u64, request, &raw mut *argument as u64, 0, 0, 0]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_are_told_apart() {
+        assert_eq!(decoded(3 << 8), Status::Exited(3));
+        assert_eq!(decoded(9), Status::Killed(9));
+        assert_eq!(decoded(0x80 | 11), Status::Killed(11), "with a core file");
+        assert_eq!(decoded(0x7f | 10 << 8), Status::Signal(10));
+        assert_eq!(decoded(0x7f | 0x85 << 8), Status::Call);
+        assert_eq!(decoded(0x7f | 5 << 8 | 4 << 16), Status::Event(Event::Exec, 5));
+        assert_eq!(decoded(0x7f | 19 << 8 | 128 << 16), Status::Event(Event::Stop, 19));
+    }
+
+    #[test]
+    fn processors_are_numbered() {
+        assert_eq!(Processors::one(70).iter().collect::<Vec<_>>(), [70]);
+    }
+}

@@ -1,0 +1,130 @@
+//! A stopped thread: reading and writing its memory, and letting it make a system call of ours.
+
+use super::shared::TEXT_BASE;
+use super::sys::{self, Event, Go, Pid, Registers, Status};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// The memory of a process, by address. Absent pages of taken-over memory cannot be read this way: the kernel does not
+/// wait for a fault on another's behalf.
+pub fn memory(pid: Pid) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))
+}
+
+/// Where a stopped thread is to find the instruction `syscall`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Site {
+    /// Where it stands: the instruction is put there for the time of the call. For a thread that is alone.
+    Here,
+    /// In the agent's code.
+    Agent,
+}
+
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
+/// Lets a stopped thread make system calls, with its signals held back meanwhile.
+pub struct Injection {
+    pid: Pid,
+    saved: Registers,
+    saved_mask: u64,
+    /// The bytes under the instruction, where it was put.
+    covered: Option<[u8; 2]>,
+    site: u64,
+    /// A stop that came meanwhile, to be sent again.
+    stop_signal: bool,
+}
+
+impl Injection {
+    /// Begins at a stop outside a system call.
+    pub fn begin(pid: Pid, site: Site) -> io::Result<Injection> {
+        let saved = sys::registers(pid)?;
+        let saved_mask = sys::signal_mask(pid)?;
+        let mut injection =
+            Injection { pid, saved, saved_mask, covered: None, site: TEXT_BASE, stop_signal: false };
+        if site == Site::Here {
+            let memory = memory(pid)?;
+            let mut covered = SYSCALL;
+            memory.read_exact_at(&mut covered, saved.rip)?;
+            memory.write_all_at(&SYSCALL, saved.rip)?;
+            injection.covered = Some(covered);
+            injection.site = saved.rip;
+        }
+        sys::set_signal_mask(pid, u64::MAX)?;
+        Ok(injection)
+    }
+
+    /// From now on the agent's code has the instruction.
+    pub fn move_to_agent(&mut self) -> io::Result<()> {
+        self.site = TEXT_BASE;
+        self.uncover()
+    }
+
+    /// Makes a system call; its result, an error number below 0.
+    pub fn call(&mut self, number: u64, [a, b, c, d, e, f]: [u64; 6]) -> io::Result<i64> {
+        let registers = Registers {
+            rip: self.site,
+            rax: number,
+            // No system call is to be restarted.
+            orig_rax: u64::MAX,
+            rdi: a,
+            rsi: b,
+            rdx: c,
+            r10: d,
+            r8: e,
+            r9: f,
+            ..self.saved
+        };
+        sys::set_registers(self.pid, &registers)?;
+        self.run_to_call()?; // its beginning
+        self.run_to_call()?; // its end
+        Ok(sys::registers(self.pid)?.rax as i64)
+    }
+
+    fn run_to_call(&mut self) -> io::Result<()> {
+        loop {
+            sys::go(self.pid, Go::ToCall, 0)?;
+            match sys::wait(self.pid)?.1 {
+                Status::Call => return Ok(()),
+                Status::Event(Event::Seccomp, _) => {}
+                // All signals that can be are held back; what is left is a stop.
+                Status::Event(Event::Stop, _) | Status::Signal(_) => self.stop_signal = true,
+                Status::Exited(_) | Status::Killed(_) | Status::Event(..) => {
+                    return Err(io::Error::other("it ended while a system call was made for it"));
+                }
+            }
+        }
+    }
+
+    fn uncover(&mut self) -> io::Result<()> {
+        match self.covered.take() {
+            Some(bytes) => memory(self.pid)?.write_all_at(&bytes, self.saved.rip),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts everything back.
+    pub fn end(mut self) -> io::Result<()> {
+        self.uncover()?;
+        sys::set_registers(self.pid, &Registers { orig_rax: u64::MAX, ..self.saved })?;
+        sys::set_signal_mask(self.pid, self.saved_mask)?;
+        if self.stop_signal {
+            sys::kill_thread(self.pid, sys::SIGSTOP)?;
+        }
+        Ok(())
+    }
+}
+
+/// Goes from the stop of an exec to the end of that system call, where others can be made.
+pub fn finish_exec(pid: Pid) -> io::Result<()> {
+    loop {
+        sys::go(pid, Go::ToCall, 0)?;
+        match sys::wait(pid)?.1 {
+            Status::Call => return Ok(()),
+            Status::Signal(_) | Status::Event(..) => {}
+            Status::Exited(_) | Status::Killed(_) => {
+                return Err(io::Error::other("it ended while it started"));
+            }
+        }
+    }
+}

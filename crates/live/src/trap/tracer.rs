@@ -1,0 +1,434 @@
+//! The loop: every stop of every thread of the program, and what it means for the images.
+
+use super::agent::Begin;
+use super::array::TrapArray;
+use super::calls::{self, After, Verdict};
+use super::ending;
+use super::filter::CLONE_VM;
+use super::image::{Image, Setting};
+use super::launch::{self, LaunchError};
+use super::processors::Balance;
+use super::report::{Began, ImageReport};
+use super::separate::{Word, separate};
+use super::sys::{self, Event, Go, Pid, Processors, Registers, Status, number};
+use super::tracee;
+use super::{Interrupt, Options, maps};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io;
+
+/// A thread of the program.
+struct Task {
+    /// Its image, by number.
+    image: u32,
+    /// What is to be done at the end of its system call.
+    after: Option<After>,
+    /// What a fork that it is about to make must leave as it is.
+    fork_word: Option<Word>,
+    /// Where the kernel writes a zero when it ends; 0 for nowhere.
+    ending_word: u64,
+    /// Pages that are kept present while it ends.
+    kept: Vec<u64>,
+    /// Its own processors, where it was put on one of them.
+    pinned_from: Option<Processors>,
+}
+
+impl Task {
+    fn new(image: u32) -> Task {
+        Task { image, after: None, fork_word: None, ending_word: 0, kept: Vec::new(), pinned_from: None }
+    }
+}
+
+/// Follows one program and all that it starts.
+pub struct Tracer<'a> {
+    setting: Setting<'a>,
+    interrupt: &'a Interrupt,
+    tasks: HashMap<Pid, Task>,
+    /// First stops that came before the event that tells whose child it is.
+    early: HashMap<Pid, Status>,
+    images: HashMap<u32, Image>,
+    /// Images on one processor, by number.
+    pinned: HashMap<u32, usize>,
+    balance: Option<Balance>,
+    next_image: u32,
+    ended: Vec<ImageReport>,
+}
+
+/// How the program ended, and what was seen of it.
+pub struct Traced {
+    /// The end of the first process.
+    pub status: Status,
+    /// All images, in order of start.
+    pub images: Vec<ImageReport>,
+}
+
+/// Runs a program to its end, and all that it starts.
+pub fn trace(
+    command: &[OsString],
+    array: &TrapArray,
+    options: Options,
+    interrupt: &Interrupt,
+) -> Result<Traced, LaunchError> {
+    sys::adopt_orphans()?;
+    let root = launch::launch(command)?;
+    let setting = Setting { array, check: options.check, filters: maps::filters(root)? };
+    let mut tracer = Tracer {
+        setting,
+        interrupt,
+        tasks: HashMap::new(),
+        early: HashMap::new(),
+        images: HashMap::new(),
+        pinned: HashMap::new(),
+        balance: Balance::new(),
+        next_image: 0,
+        ended: Vec::new(),
+    };
+    tracer.on_exec(root);
+    let status = tracer.run(root)?;
+    tracer.ended.sort_by_key(|image| image.number);
+    Ok(Traced { status, images: tracer.ended })
+}
+
+impl Tracer<'_> {
+    fn run(&mut self, root: Pid) -> io::Result<Status> {
+        let mut root_status = None;
+        while !self.tasks.is_empty() {
+            let (pid, status) = sys::wait(-1)?;
+            if let Status::Exited(_) | Status::Killed(_) = status {
+                self.on_end(pid);
+                if pid == root {
+                    root_status = Some(status);
+                }
+            } else if self.tasks.contains_key(&pid) {
+                self.on_stop(pid, status);
+            } else {
+                // A child whose parent has not told of it yet.
+                self.early.insert(pid, status);
+            }
+        }
+        root_status.ok_or_else(|| io::Error::other("the program's end was not seen"))
+    }
+
+    fn on_stop(&mut self, pid: Pid, status: Status) {
+        match status {
+            Status::Signal(signal) => resume(pid, Go::On, signal),
+            Status::Call => self.on_call_end(pid),
+            Status::Event(Event::Seccomp, _) => self.on_call(pid),
+            Status::Event(Event::Exec, _) => self.on_exec(pid),
+            Status::Event(Event::Fork | Event::Vfork | Event::Clone, _) => self.on_child(pid),
+            Status::Event(Event::Exit, _) => self.on_exit(pid),
+            Status::Event(Event::Stop, signal) if is_group_stop(signal) => resume(pid, Go::Listen, 0),
+            Status::Event(..) | Status::Exited(_) | Status::Killed(_) => resume(pid, Go::On, 0),
+        }
+    }
+
+    // --- system calls -----------------------------------------------------------------------------------
+
+    fn on_call(&mut self, pid: Pid) {
+        let Ok(mut registers) = sys::registers(pid) else { return resume(pid, Go::On, 0) };
+        let verdict = match registers.orig_rax {
+            number::SCHED_GETAFFINITY => self.before_affinity(pid, &registers, false),
+            number::SCHED_SETAFFINITY => self.before_affinity(pid, &registers, true),
+            number::SET_TID_ADDRESS => {
+                self.task(pid).ending_word = registers.rdi;
+                Verdict::Native
+            }
+            number::FORK | number::CLONE | number::CLONE3 => {
+                self.before_fork(pid, &registers);
+                Verdict::Native
+            }
+            _ => self.judge(pid, &registers),
+        };
+        match verdict {
+            Verdict::Native => resume(pid, Go::On, 0),
+            Verdict::NativeThen(after) => {
+                self.task(pid).after = Some(after);
+                resume(pid, Go::ToCall, 0);
+            }
+            Verdict::Done(result) => {
+                registers.rax = result as u64;
+                registers.orig_rax = u64::MAX;
+                // If this fails the thread has just been killed.
+                let _ = sys::set_registers(pid, &registers);
+                resume(pid, Go::On, 0);
+            }
+        }
+    }
+
+    fn judge(&mut self, pid: Pid, registers: &Registers) -> Verdict {
+        let Some(image) = self.image_of(pid).filter(|image| image.agent.is_some()) else {
+            return Verdict::Native;
+        };
+        calls::judge(image, pid, registers).unwrap_or_else(|error| {
+            image.leave(format!("its agent was lost: {error}"));
+            Verdict::Native
+        })
+    }
+
+    fn on_call_end(&mut self, pid: Pid) {
+        match self.task(pid).after.take() {
+            Some(After::Pin) => self.pin_again(pid),
+            Some(after) => {
+                if let (Ok(registers), Some(image)) = (sys::registers(pid), self.image_of(pid))
+                    && let Err(error) = calls::after(image, after, registers.rax as i64)
+                {
+                    image.leave(format!("its agent was lost: {error}"));
+                }
+            }
+            None => {}
+        }
+        resume(pid, Go::On, 0);
+    }
+
+    /// A program that asks for its processors is told those that it had; one that chooses gets its choice.
+    fn before_affinity(&mut self, pid: Pid, registers: &Registers, chooses: bool) -> Verdict {
+        let image = self.task(pid).image;
+        let about = if registers.rdi == 0 { pid } else { registers.rdi as Pid };
+        if about != pid || self.task(pid).pinned_from.is_none() {
+            return Verdict::Native;
+        }
+        if chooses {
+            self.unpin(image);
+            return Verdict::Native;
+        }
+        if let Some(own) = &self.task(pid).pinned_from {
+            let _ = own.set(pid);
+        }
+        Verdict::NativeThen(After::Pin)
+    }
+
+    // --- children and threads -----------------------------------------------------------------------------
+
+    /// The kernel will write the child's number to a place in memory that parent and child still share.
+    fn before_fork(&mut self, pid: Pid, registers: &Registers) {
+        const CHILD_SETTID: u64 = 0x0100_0000;
+        let Some((flags, child_word)) = self.clone_arguments(pid, registers) else { return };
+        let word = self.image_of(pid).and_then(|image| {
+            let wanted = flags & CHILD_SETTID != 0 && flags & u64::from(CLONE_VM) == 0;
+            let offset = image.space.offset_of(child_word).filter(|_| wanted)?;
+            let mut bytes = [0; 4];
+            image.read(pid, child_word, &mut bytes).ok()?;
+            Some(Word { offset, bytes })
+        });
+        self.task(pid).fork_word = word;
+    }
+
+    /// Flags of a clone, and where its child's number goes.
+    fn clone_arguments(&mut self, pid: Pid, registers: &Registers) -> Option<(u64, u64)> {
+        const CLONE_VFORK_VM: u64 = 0x4100;
+        match registers.orig_rax {
+            number::FORK => Some((0, 0)),
+            number::CLONE => Some((registers.rdi, registers.r10)),
+            number::CLONE3 => {
+                let image = self.image_of(pid)?;
+                // struct clone_args: flags, pidfd, child_tid.
+                let word = |position: u64| image.word(pid, registers.rdi + 8 * position).ok();
+                Some((word(0)?, word(2)?))
+            }
+            _ => Some((CLONE_VFORK_VM, 0)),
+        }
+    }
+
+    fn on_child(&mut self, parent: Pid) {
+        const CHILD_CLEARTID: u64 = 0x0020_0000;
+        const VFORK: u64 = 0x4000;
+        let arguments =
+            sys::registers(parent).ok().and_then(|registers| self.clone_arguments(parent, &registers));
+        let (Ok(child), Some((flags, child_word))) = (sys::event_message(parent), arguments) else {
+            return resume(parent, Go::On, 0);
+        };
+        let child = child as Pid;
+        if self.early.remove(&child).is_none() && !matches!(sys::wait(child), Ok((_, Status::Event(..)))) {
+            // It was killed before its first stop.
+            return resume(parent, Go::On, 0);
+        }
+        let word = self.task(parent).fork_word.take();
+        let shares = flags & u64::from(CLONE_VM) != 0;
+        let image = if shares { self.join_image(parent) } else { self.fork_image(parent, child, word) };
+        let mut task = Task::new(image);
+        if flags & CHILD_CLEARTID != 0 {
+            task.ending_word = child_word;
+        }
+        task.pinned_from = self.task(parent).pinned_from.clone();
+        self.begin_task(child, task);
+        if !shares {
+            self.pin(image, child);
+        } else if flags & VFORK == 0 {
+            self.unpin(image);
+        }
+        resume(child, Go::On, 0);
+        resume(parent, Go::On, 0);
+    }
+
+    fn join_image(&mut self, parent: Pid) -> u32 {
+        let number = self.task(parent).image;
+        if let Some(image) = self.images.get_mut(&number) {
+            image.tasks += 1;
+        }
+        number
+    }
+
+    fn fork_image(&mut self, parent: Pid, child: Pid, word: Option<Word>) -> u32 {
+        let number = self.new_number();
+        let mut image = Image::new(number, child, Began::Fork);
+        let setting = self.setting;
+        if let Some(parent) = self.image_of(parent) {
+            if parent.agent.is_none() {
+                image.leave("its parent ran by itself");
+            } else if let Err(error) = separate(parent, &mut image, child, word, setting) {
+                image.leave(error);
+            }
+        }
+        if let (Some(from), Some(_)) = (self.image_of(parent), &image.agent) {
+            image.heap_end = from.heap_end;
+        }
+        self.images.insert(number, image);
+        number
+    }
+
+    // --- programs ----------------------------------------------------------------------------------------
+
+    fn on_exec(&mut self, pid: Pid) {
+        let number = self.new_number();
+        let own = self.leave_image(pid);
+        let mut image = Image::new(number, pid, Began::Exec);
+        let setting = self.setting;
+        if let Some(obstacle) = image.obstacle(pid, setting) {
+            image.leave(obstacle);
+        } else if tracee::finish_exec(pid).is_ok()
+            && let Err(error) = image.begin(pid, Begin::Exec, setting)
+        {
+            image.leave(error);
+        } else if let Err(error) = image.take_over_all(pid) {
+            image.leave(error);
+        }
+        self.images.insert(number, image);
+        let mut task = Task::new(number);
+        task.pinned_from = own;
+        self.begin_task(pid, task);
+        self.pin(number, pid);
+        resume(pid, Go::On, 0);
+    }
+
+    /// The thread that called exec is the only one left, under its process's number. Its own processors.
+    fn leave_image(&mut self, pid: Pid) -> Option<Processors> {
+        let former = sys::event_message(pid).map_or(pid, |former| former as Pid);
+        let mut own = None;
+        for gone in [former, pid] {
+            if let Some(task) = self.tasks.get_mut(&gone) {
+                own = own.or_else(|| task.pinned_from.clone());
+                self.on_end(gone);
+            }
+        }
+        own
+    }
+
+    /// A thread begins to end: what the kernel will write for it must be present, as it does not wait for faults of
+    /// a thread that ends.
+    fn on_exit(&mut self, pid: Pid) {
+        let ending_word = self.task(pid).ending_word;
+        if let Some(image) = self.image_of(pid).filter(|image| image.tasks > 1 && image.agent.is_some()) {
+            // A lost agent lets all go on.
+            let kept = ending::keep(image, pid, ending_word).unwrap_or_default();
+            self.task(pid).kept = kept;
+        }
+        resume(pid, Go::On, 0);
+    }
+
+    fn on_end(&mut self, pid: Pid) {
+        self.early.remove(&pid);
+        let Some(task) = self.tasks.remove(&pid) else { return };
+        self.interrupt.ended(pid);
+        let Some(image) = self.images.get_mut(&task.image) else { return };
+        image.tasks -= 1;
+        if image.tasks > 0 {
+            ending::release(image, &task.kept);
+            return;
+        }
+        if let Some(image) = self.images.remove(&task.image) {
+            self.ended.push(image.end());
+        }
+        if let (Some(processor), Some(balance)) = (self.pinned.remove(&task.image), &mut self.balance) {
+            balance.leave(processor);
+        }
+    }
+
+    // --- processors ----------------------------------------------------------------------------------------
+
+    /// Puts a thread that is alone in its image on one processor, with its agent.
+    fn pin(&mut self, image: u32, pid: Pid) {
+        let Some(agent) = self.images.get(&image).and_then(|image| image.agent.as_ref()) else {
+            return self.spread_one(pid);
+        };
+        let agent = agent.pid();
+        let own = self.task(pid).pinned_from.clone().or_else(|| Processors::of(pid).ok());
+        let Some((own, balance)) = own.zip(self.balance.as_mut()) else { return };
+        if let Some(processor) = balance.take(&own) {
+            let one = Processors::one(processor);
+            if one.set(pid).and_then(|()| one.set(agent)).is_ok() {
+                self.task(pid).pinned_from = Some(own);
+            }
+            self.pinned.insert(image, processor);
+        }
+    }
+
+    fn pin_again(&mut self, pid: Pid) {
+        let image = self.task(pid).image;
+        if let Some(&processor) = self.pinned.get(&image) {
+            let _ = Processors::one(processor).set(pid);
+        }
+    }
+
+    fn spread_one(&mut self, pid: Pid) {
+        if let Some(own) = self.task(pid).pinned_from.take()
+            && let Some(balance) = &self.balance
+        {
+            balance.spread(pid, Some(&own));
+        }
+    }
+
+    /// Lets all threads of an image, and its agent, run where they may.
+    fn unpin(&mut self, image: u32) {
+        let Some(processor) = self.pinned.remove(&image) else { return };
+        let of_image: Vec<Pid> =
+            self.tasks.iter().filter(|(_, task)| task.image == image).map(|(&pid, _)| pid).collect();
+        of_image.into_iter().for_each(|pid| self.spread_one(pid));
+        if let Some(balance) = &mut self.balance {
+            balance.leave(processor);
+            if let Some(agent) = self.images.get(&image).and_then(|image| image.agent.as_ref()) {
+                balance.spread(agent.pid(), None);
+            }
+        }
+    }
+
+    // --- small ---------------------------------------------------------------------------------------------
+
+    fn begin_task(&mut self, pid: Pid, task: Task) {
+        self.tasks.insert(pid, task);
+        self.interrupt.began(pid);
+    }
+
+    fn task(&mut self, pid: Pid) -> &mut Task {
+        self.tasks.get_mut(&pid).expect("stops of unknown threads are kept apart")
+    }
+
+    fn image_of(&mut self, pid: Pid) -> Option<&mut Image> {
+        let number = self.tasks.get(&pid)?.image;
+        self.images.get_mut(&number)
+    }
+
+    fn new_number(&mut self) -> u32 {
+        self.next_image += 1;
+        self.next_image - 1
+    }
+}
+
+/// Lets a thread go on; one that was killed meanwhile is past it.
+fn resume(pid: Pid, how: Go, signal: i32) {
+    let _ = sys::go(pid, how, signal);
+}
+
+fn is_group_stop(signal: i32) -> bool {
+    const STOPPING: [i32; 4] = [19, 20, 21, 22];
+    STOPPING.contains(&signal)
+}

@@ -1,0 +1,157 @@
+//! Programs under faults do what they do without, and every decision is that of the slow twin.
+
+use pagewalk_live::trap::{End, Interrupt, Options, Run, TrapArray, check_host, run};
+use pagewalk_setassoc::{Geometry, Replacement, SetIndex};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Whether programs can run so here. Where they cannot, the refusal has to name what would help, and that is all that
+/// can be tested.
+fn host_can() -> bool {
+    match check_host() {
+        Ok(()) => true,
+        Err(error) => {
+            assert!(!error.enable().is_empty(), "{error}");
+            eprintln!("not tested, as this host cannot: {error}; to enable: {}", error.enable());
+            false
+        }
+    }
+}
+
+fn compiled(folder: &Path, name: &str, flags: &[&str]) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name).with_extension("c");
+    let program = folder.join(name);
+    let output = Command::new("cc")
+        .args(["-O1", "-g", "-pthread", "-w"])
+        .args(flags)
+        .arg("-o")
+        .arg(&program)
+        .arg(source)
+        .output()
+        .expect("cc is here");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    program
+}
+
+fn array(entries: u32, ways: Option<u32>, replacement: Replacement, index: &str) -> TrapArray {
+    TrapArray {
+        name: "dtlb".to_owned(),
+        geometry: Geometry::new(entries, ways).unwrap(),
+        replacement,
+        index: SetIndex::from_name(index).unwrap(),
+    }
+}
+
+/// From so small that little more than one instruction's pages fit, to one that holds everything.
+fn arrays() -> [TrapArray; 4] {
+    [
+        array(8, None, Replacement::Fifo, "modulo"),
+        array(64, None, Replacement::Random { seed: 3 }, "modulo"),
+        array(64, Some(4), Replacement::Fifo, "xor-4"),
+        array(1024, Some(8), Replacement::Random { seed: 1 }, "xor-fold"),
+    ]
+}
+
+fn trapped(words: &[&str], array: &TrapArray) -> Run {
+    let command: Vec<OsString> = words.iter().map(OsString::from).collect();
+    run(&command, array, Options { check: true }, &Interrupt::new()).expect("the program starts")
+}
+
+/// The program ended well, everything was followed, and the twin agreed.
+fn assert_good(run: &Run, what: &str) {
+    assert_eq!(run.end, End::Exit(0), "{what}: {:#?}", run.images);
+    for image in &run.images {
+        assert_eq!(image.not_followed, None, "{what}: {}", image.program);
+        let checked = image.checked.as_ref().expect("asked for");
+        assert_eq!(checked.first_difference, None, "{what}: {}", image.program);
+        assert_eq!(checked.decisions, image.misses + image.forgotten, "{what}: {}", image.program);
+    }
+}
+
+#[test]
+fn memory_is_what_linux_promises() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "memory", &[]);
+    assert!(Command::new(&program).status().unwrap().success(), "it holds without us");
+    if !host_can() {
+        return;
+    }
+    for array in arrays() {
+        let run = trapped(&[program.to_str().unwrap()], &array);
+        assert_good(&run, &array.to_string());
+        assert!(run.images[0].misses > 1000);
+    }
+}
+
+#[test]
+fn processes_and_threads_keep_apart_and_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "tasks", &[]);
+    assert!(Command::new(&program).status().unwrap().success(), "it holds without us");
+    if !host_can() {
+        return;
+    }
+    for array in arrays() {
+        assert_good(&trapped(&[program.to_str().unwrap()], &array), &array.to_string());
+    }
+}
+
+#[test]
+fn programs_without_shared_libraries_run_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "memory", &["-static"]);
+    if host_can() {
+        let [array, ..] = arrays();
+        assert_good(&trapped(&[program.to_str().unwrap()], &array), "static");
+    }
+}
+
+#[test]
+fn the_end_of_the_program_is_told() {
+    if !host_can() {
+        return;
+    }
+    let [array, ..] = arrays();
+    assert_eq!(trapped(&["sh", "-c", "exit 5"], &array).end, End::Exit(5));
+    assert_eq!(trapped(&["sh", "-c", "kill -TERM $$"], &array).end, End::Signal(15));
+    let piped = trapped(&["sh", "-c", "seq 1000 | sort -n | tail -n 1 | grep -qx 1000"], &array);
+    assert_good(&piped, "a pipeline");
+    assert!(piped.images.iter().any(|image| image.program.ends_with("/sort")));
+}
+
+#[test]
+fn a_larger_array_has_fewer_misses() {
+    if !host_can() {
+        return;
+    }
+    let misses = |entries| {
+        let run = trapped(
+            &["sh", "-c", "exec seq 20000 >/dev/null"],
+            &array(entries, None, Replacement::Fifo, "modulo"),
+        );
+        run.images.last().expect("one image").misses
+    };
+    let (small, large) = (misses(4), misses(512));
+    assert!(small > 10 * large, "{small} and {large}");
+}
+
+#[test]
+fn an_interrupted_run_ends_with_all_its_processes() {
+    if !host_can() {
+        return;
+    }
+    let [array, ..] = arrays();
+    let interrupt = Interrupt::new();
+    let command = ["sh", "-c", "sleep 100 & sleep 100 | sleep 100"].map(OsString::from);
+    let run = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(std::time::Duration::from_millis(500));
+            interrupt.interrupt();
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            interrupt.interrupt();
+        });
+        run(&command, &array, Options::default(), &interrupt).expect("the program starts")
+    });
+    assert_eq!(run.end, End::Signal(9));
+}
