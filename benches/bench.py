@@ -117,6 +117,8 @@ def measure(tools, program, options):
         for way in WAYS if repetition % 2 == 0 else reversed(WAYS):
             outcome.runs[way].append(tools.run(way, program))
             check_output(program, way, outcome.runs["native"][0], outcome.runs[way][-1])
+    say(f"{program.name}: counting misses by page faults")
+    outcome.traps = tools.trap(program, options.repetitions)
     outcome.trace = tools.trace_sizes()
     for machine in tools.machines:
         say(f"{program.name}: simulating {outcome.trace['records'] / 1e6:.0f} M records on {machine}")

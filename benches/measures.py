@@ -6,6 +6,12 @@ import statistics
 import typing
 
 
+# Misses by page faults from which on their cost can be told from the noise of run times.
+MISSES_MIN = 10_000
+# Below so many misses per second of run time a program under page faults is to be nearly as fast as natively.
+RARE_MISSES_PER_SECOND = 1_000
+
+
 @dataclasses.dataclass
 class Outcome:
     """Everything that was measured on one program."""
@@ -17,6 +23,7 @@ class Outcome:
     from_memory: dict = dataclasses.field(default_factory=dict)  # by machine
     designs: dict = dataclasses.field(default_factory=dict)  # as `from_memory`, by what was simulated
     families: dict = dataclasses.field(default_factory=dict)  # by way: records, data references, seconds
+    traps: dict = dataclasses.field(default_factory=dict)  # by size of the array: misses and seconds a repetition
     sweeps: dict = dataclasses.field(default_factory=dict)  # of a short and a long trace, where there are both
 
     def ratios(self, way, other, seconds="wall_seconds"):
@@ -44,6 +51,17 @@ class Outcome:
     def family_rates(self, way, counted):
         """Million `counted` a second, from memory: `records`, or the `data_references` among them."""
         return _rates(self.families[way][counted], self.families[way]["seconds"])
+
+    def trap_microseconds(self):
+        """What a miss by page fault costs the program, where there are so many that they make its run time."""
+        traps = [trap for trap in self.traps.get("small", []) if trap["misses"] >= MISSES_MIN]
+        return [(trap["run_seconds"] - trap["native_seconds"]) / trap["misses"] * 1e6 for trap in traps]
+
+    def trap_slowdowns(self):
+        """Run time under page faults in the native one, where misses are rare."""
+        traps = self.traps.get("large", [])
+        rare = [trap for trap in traps if trap["misses"] / trap["run_seconds"] < RARE_MISSES_PER_SECOND]
+        return [trap["run_seconds"] / trap["native_seconds"] for trap in rare]
 
     def sweep_megabytes(self, length):
         """Peak memory of a sweep over a trace of this length; nothing where none was made."""
@@ -137,7 +155,7 @@ def all_measures(machines):
     ]
     for machine in machines:
         measures += _simulation(machine)
-    return measures + _designs() + _families() + [_memory("profile"), _memory("record")] + _sweeps()
+    return measures + _designs() + _families() + [_memory("profile"), _memory("record")] + _sweeps() + _traps()
 
 
 def _ratio(key, name, way, other, seconds="wall_seconds", **limits):
@@ -204,6 +222,13 @@ def _sweeps():
 
     growth = Measure("memory.sweep_long_over_short", "  long / short", Outcome.sweep_growth, each=1.1)
     return [megabytes("short"), megabytes("long"), growth]
+
+
+def _traps():
+    return [
+        Measure("trap.microseconds_per_miss", "a miss by page fault", Outcome.trap_microseconds, unit=" us", each=10),
+        Measure("trap.slowdown_of_rare_misses", "trap / native, few misses", Outcome.trap_slowdowns, each=1.5),
+    ]
 
 
 def _memory(way):

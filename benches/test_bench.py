@@ -110,6 +110,25 @@ class Verdicts(unittest.TestCase):
         self.assertEqual([(row.program, row.value, row.held) for row in rows], [("q", 1.2, False)])
         self.assertEqual(rows_of("memory.sweep_long_megabytes", {"p": an_outcome()}), [])
 
+    def test_a_miss_by_page_fault_costs_the_difference_of_run_times(self):
+        trapped = an_outcome()
+        trapped.traps = {
+            "small": [{"misses": 100_000, "run_seconds": 1.75, "native_seconds": 0.5}],
+            "large": [{"misses": 900, "run_seconds": 1.0, "native_seconds": 0.8}],
+        }
+        cost = rows_of("trap.microseconds_per_miss", {"p": trapped, "q": an_outcome()})
+        self.assertEqual([(row.program, row.value, row.held) for row in cost if row.program in "pq"], [("p", 12.5, False)])
+        self.assertEqual(rows_of("trap.slowdown_of_rare_misses", {"p": trapped})[0].value, 1.25)
+
+    def test_neither_few_misses_have_a_cost_nor_many_a_slowdown(self):
+        trapped = an_outcome()
+        trapped.traps = {
+            "small": [{"misses": 9_999, "run_seconds": 2.0, "native_seconds": 0.5}],
+            "large": [{"misses": 1_000, "run_seconds": 1.0, "native_seconds": 0.5}],
+        }
+        for key in ("trap.microseconds_per_miss", "trap.slowdown_of_rare_misses"):
+            self.assertEqual(rows_of(key, {"p": trapped}), [])
+
     def test_memory_is_what_pagewalk_takes_and_what_valgrind_takes_more(self):
         outcome = an_outcome()
         outcome.runs["none"] = [a_run(root=99_000_000, tree=80_000_000)]

@@ -45,6 +45,9 @@ serves = ["data"]
 rate = 0.1
 """
 
+# Arrays whose misses are counted by page faults: one that a program misses often, and one that it hardly misses.
+_TRAPS = {"small": ["--entries", "64"], "large": ["--entries", "4096"]}
+
 # How a program is run, in the order of the first repetition.
 WAYS = ("native", "none", "engine", "record", "cachegrind", "profile")
 
@@ -59,6 +62,7 @@ class Tools:
     environment: dict
     engine: dict  # `launcher` and `folder` of the built engine, `version` of its Valgrind
     machines: list  # names of those to simulate: a common one, and the default on this host
+    can_trap: bool  # whether this host lets faults be served
 
     @classmethod
     def find(cls, pagewalk, examples, folder):
@@ -71,7 +75,8 @@ class Tools:
         machines = _answer([str(pagewalk), "machines", "list", "--json"], environment)["machines"]
         hosts_own = [machine["name"] for machine in machines if machine["is_host"]]
         names = ["skylake_sp"] + [name for name in hosts_own or ["golden_cove"] if name != "skylake_sp"]
-        return cls(pagewalk, examples, folder, environment, doctor["engine"], names)
+        can_trap = any(found["for_commands"] == "trap" and found["able"] for found in doctor["findings"])
+        return cls(pagewalk, examples, folder, environment, doctor["engine"], names, can_trap)
 
     def command(self, way, program):
         """The words that run `program` in this way."""
@@ -145,6 +150,19 @@ class Tools:
         command = [str(self.examples / "family_bench"), *options]
         timed = [_answer([*command, str(trace)], self.environment, _last_processor()) for trace in self.traces()]
         return {way: sum_of([of_trace[way] for of_trace in timed]) for way in FAMILY_WAYS}
+
+    def trap(self, program, repetitions):
+        """By size of the array: what each run under page faults found, with a native run right before it; nothing where
+        this host does not let faults be served."""
+        return {size: [self._trap(program, size) for _ in range(repetitions)] for size in _TRAPS if self.can_trap}
+
+    def _trap(self, program, size):
+        found = self.folder / "trap.json"
+        array = ["-m", "mips_r2000", "--replacement", "fifo", *_TRAPS[size]]
+        command = [str(self.pagewalk), "trap", "-q", "--native", *array, "-o", str(found), "--", *program.command]
+        run(command, stdin=program.input, environment=self.environment)
+        result = json.loads(found.read_text())
+        return {key: result[key] for key in ("misses", "run_seconds", "native_seconds")}
 
     def sweep_short_and_long(self, program):
         """Records, and peak bytes of a sweep over them: of the program's short run, and of what was recorded last."""
