@@ -19,7 +19,9 @@ pub struct Cycles {
     pub walk: u64,
     /// In first-level misses that hit a lower level.
     pub lower_hit: u64,
-    /// In all: instructions, lower-level hits and walks.
+    /// In page faults and first stores, where a software-managed TLB's handlers are priced.
+    pub traps: u64,
+    /// In all: instructions, lower-level hits, walks and traps.
     pub total: f64,
 }
 
@@ -30,11 +32,12 @@ impl Cycles {
     }
 }
 
-/// Prices the counts of one design, whose walks took `walk` cycles.
-pub fn price(prices: &Prices, instructions: u64, lower_hits: u64, walk: u64) -> Cycles {
+/// Prices the counts of one design, whose walks took `walk` cycles and whose traps `traps`.
+pub fn price(prices: &Prices, instructions: u64, lower_hits: u64, walk: u64, traps: u64) -> Cycles {
     let lower_hit = lower_hits.saturating_mul(prices.lower_hit);
-    let total = instructions as f64 * prices.instruction + lower_hit as f64 + walk as f64;
-    Cycles { walk, lower_hit, total }
+    let translation = lower_hit as f64 + walk as f64 + traps as f64;
+    let total = instructions as f64 * prices.instruction + translation;
+    Cycles { walk, lower_hit, traps, total }
 }
 
 #[cfg(test)]
@@ -42,11 +45,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_cycles_are_instructions_hits_and_walks() {
+    fn all_cycles_are_instructions_hits_walks_and_traps() {
         let prices = Prices { lower_hit: 7, instruction: 0.5 };
-        let cycles = price(&prices, 1000, 10, 60);
-        assert_eq!(cycles, Cycles { walk: 60, lower_hit: 70, total: 630.0 });
-        assert_eq!(cycles.walk_share(), 60.0 / 630.0);
+        let cycles = price(&prices, 1000, 10, 60, 40);
+        assert_eq!(cycles, Cycles { walk: 60, lower_hit: 70, traps: 40, total: 670.0 });
+        assert_eq!(cycles.walk_share(), 60.0 / 670.0);
         assert_eq!(Cycles::default().walk_share(), 0.0);
     }
 }

@@ -16,6 +16,7 @@ pub mod promotion;
 mod replacement;
 pub mod reserving;
 pub mod sharing;
+pub mod software;
 mod stack;
 mod table;
 pub mod watching;

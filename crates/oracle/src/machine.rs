@@ -1,5 +1,6 @@
 //! A machine, one reference at a time.
 
+use crate::software::Software;
 use crate::{Memories, Nested, Replacing, Table};
 use pagewalk_units::Kind;
 use std::collections::{BTreeMap, BTreeSet};
@@ -142,6 +143,8 @@ pub struct Machine {
     pub caches: Vec<Cache>,
     /// The host, in a virtual machine.
     pub nested: Option<Nested>,
+    /// Handlers whose tables are mapped, in the place of the first array's content and of walks.
+    pub software: Option<Software>,
     /// Caches of memory, if it has some.
     pub memories: Option<Memories>,
     /// Addresses of tables, by address space, log2 of the bytes that an entry maps, and prefix.
@@ -176,6 +179,11 @@ pub(crate) const SPACE: u32 = 57;
 /// Instead of a space, in keys of global pages.
 const GLOBAL: u64 = 64;
 
+/// Whether an address lies in the kernel's half.
+fn is_kernel(address: u64) -> bool {
+    address >= 1 << 56
+}
+
 /// A page's number and log2 of its size.
 fn page_of(key: u64) -> (u64, u32) {
     (key % (1 << SPACE) / 64, (key % 64) as u32)
@@ -184,7 +192,8 @@ fn page_of(key: u64) -> (u64, u32) {
 impl Machine {
     /// What arrays call a page of the space that runs: 64 times its number plus log2 of its size, and the space.
     pub fn key(&self, shift: u32, number: u64) -> u64 {
-        let global = shift == self.globals.shift && self.global(number).is_some();
+        let global =
+            shift == self.globals.shift && self.global(number).is_some() || is_kernel(number << shift);
         let space = if global { GLOBAL } else { self.space };
         (space << SPACE) + number * 64 + u64::from(shift)
     }
@@ -222,6 +231,9 @@ impl Machine {
 
     /// Drops everything of a space.
     pub fn flush(&mut self, space: u64) {
+        if let Some(software) = &mut self.software {
+            software.flush(space);
+        }
         let gone = |key: u64| key >> SPACE == space;
         for array in &mut self.arrays {
             array.held.remove_where(gone);
@@ -247,6 +259,16 @@ impl Machine {
         };
         let number = address >> shift;
         let key = self.key(shift, number);
+        if let Some(software) = &mut self.software {
+            let (ran, cycles) = software.translate(key >> SPACE, number, is_kernel(address));
+            self.arrays[0].lookups += 1;
+            self.arrays[0].hits += u64::from(ran == 0);
+            self.counts.walks_fetch += u64::from(ran > 0 && kind == Kind::Fetch);
+            self.counts.walks_data += u64::from(ran > 0 && kind != Kind::Fetch);
+            self.counts.walk_references += ran;
+            self.counts.walk_cycles += cycles;
+            return;
+        }
         let last = self.arrays.iter().map(|array| array.level).max().unwrap();
         let mut found = None;
         for level in 1..=last {
@@ -419,6 +441,9 @@ impl Machine {
     }
 
     fn drop_key(&mut self, number: u64, key: u64) {
+        if let Some(software) = &mut self.software {
+            software.drop_page(key >> SPACE, number);
+        }
         for array in &mut self.arrays {
             array.remove(key);
             if let Some(prefetch) = &mut array.prefetch {

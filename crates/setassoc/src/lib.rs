@@ -10,6 +10,7 @@
 mod array;
 mod bit_plru;
 mod directory;
+mod draws;
 mod fifo;
 mod geometry;
 mod lru;
@@ -20,6 +21,7 @@ mod tree_plru;
 
 pub use array::{Array, ReplacementPolicy};
 pub use bit_plru::BitPlru;
+pub use draws::Draws;
 pub use fifo::Fifo;
 pub use geometry::{Geometry, GeometryError};
 pub use lru::{Lru, LruArray};

@@ -6,6 +6,7 @@ use crate::design::{Design, HUGE, MissCounts, SIZES, SMALL};
 use crate::kernel::Untouched;
 use crate::memory::Memory;
 use crate::pass::Pass;
+use crate::software::SoftwareTotals;
 use crate::store::{CLASSES, FETCH, KINDS, LOAD, STORE};
 use pagewalk_cache::{CacheCounts, CacheSpec, Requester};
 use pagewalk_cost::{Cycles, Prices, price};
@@ -86,6 +87,8 @@ pub struct DesignCounts {
     pub untouched_bytes: u64,
     /// Of a kernel of its own.
     pub kernel: Option<KernelTotals>,
+    /// Of a software-managed TLB whose page tables are mapped.
+    pub software: Option<SoftwareTotals>,
     /// Memory over time, under a kernel of its own.
     pub memory_samples: Vec<MemorySample>,
     /// Modelled cycles, but for the kernel's.
@@ -214,6 +217,7 @@ impl<O: WalkObserver> Pass<O> {
             name: design.machine.tlbs[prefetcher.array].name.clone(),
             counts: prefetcher.counts(),
         });
+        let software = design.software_totals();
         DesignCounts {
             name: below.name.to_owned(),
             instructions: self.instructions,
@@ -247,7 +251,9 @@ impl<O: WalkObserver> Pass<O> {
                 self.instructions,
                 below.lower_hits,
                 counts.walk_cycles,
+                software.as_ref().map_or(0, SoftwareTotals::trap_cycles),
             ),
+            software,
             arrays,
         }
     }

@@ -146,7 +146,7 @@ impl Design {
                     array[class][size] = Some(first.len());
                 }
             }
-            first.push(FirstLevel::new(index, tlb, serves));
+            first.push(FirstLevel::new(index, tlb, spec.machine.software(), serves));
         }
         let last = spec.machine.last_level();
         let in_pieces = in_pieces(&spec.machine);
@@ -245,6 +245,12 @@ impl Design {
         page: u32,
         instructions: u64,
     ) -> Option<WalkCost> {
+        if let Some(refill) = self.first[0].refill(store, self.bit, page, instructions) {
+            self.counts.first_level[class][SMALL] += 1;
+            let cost = WalkCost { references: refill.references, cycles: refill.cycles };
+            self.counts.charge(class, cost);
+            return Some(cost);
+        }
         let (held, number, size) = self.mapped(store, page);
         let asid = store.asid_of(held);
         let mapped = self.page_size(store, page);

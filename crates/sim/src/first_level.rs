@@ -7,7 +7,7 @@ use crate::held::{Held, Packed};
 use crate::recency::Recency;
 use crate::store::{CLASSES, PageStore};
 use pagewalk_setassoc::{Replacement, SetArray, SetIndex};
-use pagewalk_translate::TlbSpec;
+use pagewalk_translate::{Refill, SoftwareMmu, SoftwareSpec, TlbSpec, Wanted};
 
 /// One first-level array of one design.
 #[derive(Clone, Debug)]
@@ -27,13 +27,22 @@ enum Entries {
     Lru(Recency),
     /// Replaced by a policy of their own. Keys are [`Packed`] words.
     Other(SetArray),
+    /// Refilled by handlers whose own misses take part. Keys are [`Packed`] words.
+    Software(Box<SoftwareMmu>),
 }
 
 impl FirstLevel {
-    pub fn new(index: usize, spec: &TlbSpec, classes: [bool; CLASSES]) -> FirstLevel {
-        let entries = match spec.replacement {
-            Replacement::Lru => Entries::Lru(Recency::new(spec.geometry, spec.index, classes)),
-            _ => Entries::Other(spec.array()),
+    /// An empty array; `software`: what refills it, where its tables are mapped.
+    pub fn new(
+        index: usize,
+        spec: &TlbSpec,
+        software: Option<&SoftwareSpec>,
+        classes: [bool; CLASSES],
+    ) -> FirstLevel {
+        let entries = match (software, spec.replacement) {
+            (Some(software), _) => Entries::Software(Box::new(SoftwareMmu::new(software))),
+            (None, Replacement::Lru) => Entries::Lru(Recency::new(spec.geometry, spec.index, classes)),
+            (None, _) => Entries::Other(spec.array()),
         };
         let minds_hits = matches!(spec.replacement, Replacement::TreePlru | Replacement::BitPlru);
         FirstLevel { index, classes, entries, minds_hits }
@@ -52,7 +61,44 @@ impl FirstLevel {
 
     /// Whether references that hit change nothing of what leaves later.
     pub fn passes_over_hits(&self) -> bool {
-        matches!(self.entries, Entries::Other(_)) && !self.minds_hits
+        !matches!(self.entries, Entries::Lru(_)) && !self.minds_hits
+    }
+
+    /// What refills it, where its tables are mapped.
+    pub fn software(&mut self) -> Option<&mut SoftwareMmu> {
+        if let Entries::Software(mmu) = &mut self.entries { Some(mmu) } else { None }
+    }
+
+    /// The same, to look at.
+    pub fn as_software(&self) -> Option<&SoftwareMmu> {
+        if let Entries::Software(mmu) = &self.entries { Some(mmu) } else { None }
+    }
+
+    /// Serves the miss of a page where tables are mapped; `None` where they are not.
+    pub fn refill(
+        &mut self,
+        store: &mut PageStore,
+        design: usize,
+        page: u32,
+        instructions: u64,
+    ) -> Option<Refill> {
+        let held = Held::Page(page);
+        let number = store.pages[page as usize].vpn;
+        let wanted = Wanted {
+            key: Packed::new(held).key(),
+            asid: store.asid_of(held),
+            number,
+            kernel: store.address(number).is_kernel(),
+        };
+        let mut evicted = Vec::new();
+        let refill = self.software()?.refill(wanted, instructions, &mut evicted);
+        for class in self.served() {
+            *residency(store, held, class) |= 1 << design;
+        }
+        for key in evicted {
+            self.clear_residency(store, design, Packed::from_key(key).get());
+        }
+        Some(refill)
     }
 
     fn served(&self) -> impl Iterator<Item = usize> + use<> {
@@ -67,6 +113,7 @@ impl FirstLevel {
         let victim = match &mut self.entries {
             Entries::Lru(recency) => recency.fill(store, packed, number),
             Entries::Other(array) => array.insert(number, packed.key()).map(Packed::from_key),
+            Entries::Software(_) => unreachable!("see `refill`"),
         };
         let victim = victim.map(Packed::get);
         if let Some(victim) = victim {
@@ -92,6 +139,7 @@ impl FirstLevel {
         let was_here = match &mut self.entries {
             Entries::Lru(recency) => recency.remove(packed, number),
             Entries::Other(array) => array.remove(number, packed.key()),
+            Entries::Software(mmu) => mmu.remove(packed.key()),
         };
         if was_here {
             self.clear_residency(store, design, held);
@@ -112,6 +160,7 @@ impl FirstLevel {
         match &self.entries {
             Entries::Lru(recency) => recency.held().map(Packed::get).collect(),
             Entries::Other(array) => array.keys().map(|key| Packed::from_key(key).get()).collect(),
+            Entries::Software(mmu) => mmu.pages().map(|key| Packed::from_key(key).get()).collect(),
         }
     }
 

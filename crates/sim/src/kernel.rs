@@ -61,7 +61,7 @@ impl<O: WalkObserver> Pass<O> {
     pub(crate) fn add_page(&mut self, vpn: u64, stores: bool, ahead: &[Ref]) -> u32 {
         let named = self.space.mapping_of(self.store.bytes_of(vpn));
         let mapping = self.kernel_huge_page_at(vpn).unwrap_or(named);
-        let page = self.store.add_page(self.store.asid, vpn, mapping, self.instructions);
+        let page = self.store.add_page(self.store.asid_at(vpn), vpn, mapping, self.instructions);
         let id = self.store.pages[page as usize].unit;
         if self.store.units[id as usize].pages_peak == 1 {
             self.store.units[id as usize].extent =
@@ -122,8 +122,23 @@ impl<O: WalkObserver> Pass<O> {
         }
     }
 
+    /// Tells kernels of what the program asked for.
+    pub(crate) fn tell_kernels(&mut self, event: &Event) {
+        match event {
+            &Event::Fork { child } => self.forked(child),
+            Event::Advise { start, bytes, advice } => self.advise(*start, *bytes, *advice),
+            _ => {}
+        }
+        if let Some(child) = reaped(event) {
+            self.child_ended(child);
+        }
+        if let Some(bytes) = added(event) {
+            self.map(bytes);
+        }
+    }
+
     /// A child of the process has ended.
-    pub(crate) fn child_ended(&mut self, child: u32) {
+    fn child_ended(&mut self, child: u32) {
         for design in bits(self.kernels & self.active) {
             self.designs[design].os_reached(self.instructions);
             if let Some(os) = &mut self.designs[design].os {
@@ -133,7 +148,7 @@ impl<O: WalkObserver> Pass<O> {
     }
 
     /// The process has forked.
-    pub(crate) fn forked(&mut self, child: u32) {
+    fn forked(&mut self, child: u32) {
         for design in bits(self.kernels & self.active) {
             self.designs[design].os_reached(self.instructions);
             let remaps = self.designs[design].os_forked(child, &self.space);
@@ -198,7 +213,7 @@ impl<O: WalkObserver> Pass<O> {
     }
 
     /// The program has advised on a range of bytes.
-    pub(crate) fn advise(&mut self, start: VirtAddr, bytes: u64, advice: i32) {
+    fn advise(&mut self, start: VirtAddr, bytes: u64, advice: i32) {
         let base = self.store.paging.base();
         let last = start.0.saturating_add(bytes.max(1) - 1);
         let pages = base.number(start)..base.number(VirtAddr(last)) + 1;
@@ -210,7 +225,7 @@ impl<O: WalkObserver> Pass<O> {
     }
 
     /// Bytes were added to the address space.
-    pub(crate) fn map(&mut self, bytes: Range<u64>) {
+    fn map(&mut self, bytes: Range<u64>) {
         let base = self.store.paging.base();
         let pages = bytes.start.div_ceil(base.bytes())..bytes.end >> base.shift();
         for design in bits(self.kernels & self.active) {
@@ -405,7 +420,7 @@ impl<O: WalkObserver> Pass<O> {
 }
 
 /// The bytes that an event adds to the address space.
-pub(crate) fn added(event: &Event) -> Option<Range<u64>> {
+fn added(event: &Event) -> Option<Range<u64>> {
     let (start, end) = match event {
         Event::Map(mapping) => (mapping.start.0, mapping.start.0.saturating_add(mapping.bytes)),
         Event::Break { old_end, new_end } => (old_end.0, new_end.0),
@@ -419,7 +434,7 @@ pub(crate) fn added(event: &Event) -> Option<Range<u64>> {
 }
 
 /// The child that a system call of x86-64 Linux has seen the end of: `wait4`, by which `wait` and `waitpid` are made.
-pub(crate) fn reaped(event: &Event) -> Option<u32> {
+fn reaped(event: &Event) -> Option<u32> {
     const WAIT4: u32 = 61;
     match *event {
         Event::Syscall { number: WAIT4, result } => u32::try_from(result).ok().filter(|&child| child > 0),

@@ -45,6 +45,7 @@ mod profile;
 mod reach;
 mod recency;
 mod siblings;
+mod software;
 mod spaces;
 mod store;
 mod structured;
@@ -62,6 +63,7 @@ pub use pass::{Pass, PassError};
 pub use profile::{
     Alternative, AlternativeKind, Findings, FunctionWalks, HeatMap, PageWalks, Profile, Reach,
 };
+pub use software::SoftwareTotals;
 pub use spaces::SpaceCounts;
 pub use structured::{StructureCounts, Structured};
 pub use structures::{Structures, UnknownStructure};

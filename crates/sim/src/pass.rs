@@ -7,7 +7,7 @@ use crate::design::{Design, DesignSpec, share_huge, splits_data};
 use crate::fetch::FetchTable;
 use crate::fit::KernelError;
 use crate::front::Told;
-use crate::kernel::{Follower, Untouched, added, reaped};
+use crate::kernel::{Follower, Untouched};
 use crate::siblings::alike;
 use crate::spaces::{Accounts, Parked};
 use crate::store::{FETCH, PageStore, STORE, bits, class_of};
@@ -29,7 +29,7 @@ pub enum PassError {
     DesignCount(usize),
     /// Machines that can have one core only.
     #[error(
-        "machine `{0}` has tables or caches in memory (hashed, nested, [[cache]]): it can have one core only"
+        "machine `{0}` has tables or caches in memory (hashed, nested, mapped, [[cache]]): it can have one core only"
     )]
     OneCore(String),
     /// A design whose policy leaves no base page that could be global.
@@ -43,6 +43,11 @@ pub enum PassError {
         /// Why.
         error: KernelError,
     },
+    /// A policy of page sizes on a machine with mapped page tables, which hold base pages alone.
+    #[error(
+        "{0}: page tables that are mapped ([walker.mapped]) hold base pages: no kernel can give it larger ones"
+    )]
+    Mapped(String),
     /// A kernel manages one process on one core.
     #[error("{0}: a kernel that builds superpages manages one process on one core")]
     KernelOfMany(String),
@@ -111,6 +116,8 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     pub(crate) kernels: u64,
     /// Designs with arrays that serve fetches and data.
     pub(crate) unified: u64,
+    /// Designs whose page tables are mapped.
+    pub(crate) mapped: u64,
     /// Whether a data reference may have dropped what is being fetched from: see [`Pass::refetch`].
     pub(crate) disturbed: bool,
     /// If data references that were taken ahead have been given back, how many were not: see [`Pass::give_back`].
@@ -158,7 +165,9 @@ impl<O: WalkObserver> Pass<O> {
         }
         // Kernels that share pages are told of stores.
         let shares = |spec: &DesignSpec| spec.kernel.as_ref().is_some_and(Kernel::shares);
-        let split = specs.iter().any(|spec| splits_data(&spec.machine) || shares(spec));
+        let traps =
+            |spec: &DesignSpec| spec.machine.software().is_some_and(|software| software.system.modify);
+        let split = specs.iter().any(|spec| splits_data(&spec.machine) || shares(spec) || traps(spec));
         let mut pass = Pass {
             space: AddressSpace::default(),
             parked: FxHashMap::default(),
@@ -173,6 +182,7 @@ impl<O: WalkObserver> Pass<O> {
             in_pieces: 0,
             kernels: 0,
             unified: 0,
+            mapped: 0,
             disturbed: false,
             rewound: None,
             observer,
@@ -205,6 +215,11 @@ impl<O: WalkObserver> Pass<O> {
         }
         if let Some(spec) = specs.iter().find(|spec| spec.kernel.is_some() && cores > 1) {
             return Err(PassError::KernelOfMany(spec.name.clone()));
+        }
+        let mapped = |spec: &&DesignSpec| spec.machine.software().is_some();
+        let large = |spec: &&DesignSpec| spec.kernel.is_some() || spec.policy.may_be_huge();
+        if let Some(spec) = specs.iter().filter(mapped).find(large) {
+            return Err(PassError::Mapped(spec.name.clone()));
         }
         pass.cores = Cores::new(cores, distinct.len());
         for group in (0..cores).flat_map(|_| &distinct) {
@@ -241,6 +256,9 @@ impl<O: WalkObserver> Pass<O> {
         }
         if design.os.is_some() {
             self.kernels |= design.mask();
+        }
+        if design.machine.software().is_some() {
+            self.mapped |= design.mask();
         }
         if design.is_unified() {
             self.unified |= design.mask();
@@ -360,10 +378,14 @@ impl<O: WalkObserver> Pass<O> {
             }
             return;
         }
-        let page = match self.store.find(vpn) {
+        let known = self.store.find(vpn);
+        let page = match known {
             Some(page) => self.backed(class, page, place.ahead),
             None => self.fault(vpn, class == STORE, place.ahead),
         };
+        if self.mapped != 0 {
+            self.trap(class == STORE, page, known.is_none());
+        }
         if class == STORE && self.kernels != 0 {
             self.stored(page);
         }
@@ -479,21 +501,8 @@ impl<O: WalkObserver> Analysis for Pass<O> {
             self.apply(change);
         }
         self.changes = changes;
-        if let (&Event::Fork { child }, true) = (event, self.kernels != 0) {
-            self.forked(child);
-        }
-        if self.kernels != 0
-            && let Some(child) = reaped(event)
-        {
-            self.child_ended(child);
-        }
-        if let (Event::Advise { start, bytes, advice }, true) = (event, self.kernels != 0) {
-            self.advise(*start, *bytes, *advice);
-        }
-        if self.kernels != 0
-            && let Some(bytes) = added(event)
-        {
-            self.map(bytes);
+        if self.kernels != 0 {
+            self.tell_kernels(event);
         }
     }
 }

@@ -68,6 +68,7 @@ pub(crate) fn alike(first: &DesignSpec, other: &DesignSpec) -> bool {
         && in_pieces(&first.machine) == in_pieces(&other.machine)
         && first.machine.asids == other.machine.asids
         && [first, other].iter().all(|spec| spec.machine.tlbs.iter().all(TlbSpec::filled_by_misses))
+        && [first, other].iter().all(|spec| spec.machine.software().is_none())
         && level(first) == level(other)
 }
 

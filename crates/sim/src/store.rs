@@ -107,6 +107,8 @@ pub(crate) struct PageStore {
     pub blocks: Vec<Block>,
     /// By page.
     pub tallies: Vec<Tally>,
+    /// By page: whether a store has come to it, where page tables are mapped.
+    pub written: Vec<bool>,
     /// The same of units: see [`PageStore::unit_stamp`].
     pub unit_stamps: [Vec<u64>; CLASSES],
     pub now: u64,
@@ -165,6 +167,7 @@ impl PageStore {
             units: Vec::new(),
             blocks: Vec::new(),
             tallies: Vec::new(),
+            written: Vec::new(),
             unit_stamps: Default::default(),
             now: 0,
             front: Front::new(),
@@ -199,8 +202,13 @@ impl PageStore {
         self.address(vpn).0..self.address(vpn + 1).0
     }
 
+    /// The address space of a page: the one that runs, or, in the kernel's half, that of all.
+    pub fn asid_at(&self, vpn: u64) -> Asid {
+        if self.address(vpn).is_kernel() { Asid::GLOBAL } else { self.asid }
+    }
+
     pub fn find(&self, vpn: u64) -> Option<u32> {
-        self.page_ids.get(&Key::new(self.asid, vpn)).copied()
+        self.page_ids.get(&Key::new(self.asid_at(vpn), vpn)).copied()
     }
 
     /// The address space of what an array holds.
@@ -233,7 +241,8 @@ impl PageStore {
 
     /// The id of a block that something was touched in.
     pub fn block_at(&self, number: u64) -> Option<u32> {
-        self.block_ids.get(&Key::new(self.asid, number)).copied()
+        let asid = self.asid_at(number << self.paging.huge_order());
+        self.block_ids.get(&Key::new(asid, number)).copied()
     }
 
     /// The units of a block.
@@ -345,6 +354,7 @@ impl PageStore {
         let page = Page { vpn, unit, mapping, resident: [0; CLASSES], stamps: [0; CLASSES] };
         let id = place(&mut self.pages, &mut self.free_pages, page);
         self.tallies.resize(self.pages.len(), Tally::default());
+        self.written.resize(self.pages.len(), false);
         self.tallies[id as usize] = Tally::default();
         self.name(asid, vpn, id);
         self.supers.add_page(id, vpn);

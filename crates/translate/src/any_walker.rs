@@ -26,7 +26,8 @@ impl Walker {
             WalkerSpec::Radix(spec) => Walker::Radix(RadixWalker::new(spec)),
             WalkerSpec::Hashed(spec) => Walker::Hashed(HashedWalker::new(spec)),
             WalkerSpec::Nested(spec) => Walker::Nested(Box::new(NestedWalker::new(spec))),
-            WalkerSpec::Software => Walker::Software,
+            // Mapped tables are those of the TLB: see `crate::SoftwareMmu`.
+            WalkerSpec::Software | WalkerSpec::Mapped(_) => Walker::Software,
         }
     }
 

@@ -1,13 +1,14 @@
 //! Machine descriptions in TOML. `docs/adding-a-machine.md` explains every key.
 
 mod cache;
+mod software;
 mod tlb;
 mod walker;
 
-use crate::{Asid, CostSpec, MachineError, MachineSpec, Match};
+use crate::{Asid, CostSpec, MachineError, MachineSpec, Match, TlbSpec, WalkerSpec};
 use cache::FileCacheOfMemory;
 use pagewalk_setassoc::{Geometry, Replacement, SetArray, SetIndex};
-use pagewalk_units::{PageSize, Paging};
+use pagewalk_units::{Kind, PageSize, Paging};
 use serde::Deserialize;
 use tlb::FileTlb;
 use walker::FileWalker;
@@ -104,13 +105,19 @@ impl MachineSpec {
             return Err(rule(format!("asids = {}: from 0 to {} are possible", parsed.asids, Asid::COUNT)));
         }
         let paging = parsed.paging.map(FilePaging::check).transpose().map_err(rule)?;
-        let (walker, paging, refill_cycles) = parsed.walker.check(file, paging)?;
+        let mut walker = parsed.walker;
+        let mapped = walker.take_mapped().map_err(rule)?;
+        let (mut walker, paging, refill_cycles) = walker.check(file, paging, mapped.is_some())?;
         let caches =
             parsed.cache.into_iter().map(|cache| cache.check(file)).collect::<Result<Vec<_>, _>>()?;
         if !caches.is_empty() {
             pagewalk_cache::check(&caches).map_err(|why| rule(why.to_string()))?;
         }
         let tlbs = parsed.tlb.into_iter().map(|tlb| tlb.check(file)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(mapped) = mapped {
+            let tlb = only_tlb(&tlbs, paging).map_err(rule)?;
+            walker = WalkerSpec::Mapped(mapped.check(tlb, paging.base()).map_err(rule)?.into());
+        }
         let machine = MachineSpec {
             title: parsed.title.unwrap_or_else(|| parsed.name.clone()),
             name: parsed.name,
@@ -125,6 +132,26 @@ impl MachineSpec {
         };
         machine.check().map_err(rule)?;
         Ok(machine)
+    }
+}
+
+/// The TLB of a machine whose tables are mapped.
+fn only_tlb(tlbs: &[TlbSpec], paging: Paging) -> Result<&TlbSpec, String> {
+    let all = [Kind::Fetch, Kind::Load, Kind::Store];
+    match tlbs {
+        [tlb]
+            if tlb.page_sizes == [paging.base()]
+                && all.iter().all(|&kind| tlb.serves.has(kind))
+                && tlb.reserved == 0
+                && tlb.filled_by_misses() =>
+        {
+            Ok(tlb)
+        }
+        _ => Err(format!(
+            "[walker.mapped] needs one [[tlb]] of level 1, for fetch, load and store, with page_sizes = [\"{}\"] alone, \
+             without `reserved` (that is `walker.mapped.lower`) and without `prefetch`",
+            paging.base()
+        )),
     }
 }
 

@@ -15,6 +15,7 @@ mod nested;
 mod prefetch;
 mod radix_format;
 mod rules;
+mod software;
 mod spec;
 mod tables;
 mod walker;
@@ -27,6 +28,10 @@ pub use lower::{ArrayCounts, Filled, LowerLevels, page_key};
 pub use nested::{NestedCounts, NestedWalker};
 pub use prefetch::{PrefetchCounts, Prefetcher};
 pub use radix_format::RadixFormat;
+pub use software::{
+    MissClass, NestedMisses, Objective, Placement, Refill, SoftwareCounts, SoftwareMmu, SoftwareSpec, System,
+    TrapDriven, TrapError, TuningSpec, Wanted,
+};
 pub use spec::{
     CostSpec, Fills, HashedSpec, KindSet, MachineSpec, Match, NestedSpec, NestedTlbSpec, RadixSpec, TlbSpec,
     WalkCacheSpec, WalkerSpec,

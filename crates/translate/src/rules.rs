@@ -59,7 +59,7 @@ impl MachineSpec {
                             )
                         })
                     }
-                    WalkerSpec::Hashed(_) | WalkerSpec::Software => (size < base)
+                    WalkerSpec::Hashed(_) | WalkerSpec::Software | WalkerSpec::Mapped(_) => (size < base)
                         .then(|| format!("smaller than the base page: choose from {base} upwards")),
                 };
                 if let Some(why) = why {

@@ -1,6 +1,6 @@
 //! What a machine is. `docs/adding-a-machine.md` explains every key of its file.
 
-use crate::{RadixFormat, WalkLevel};
+use crate::{RadixFormat, SoftwareSpec, WalkLevel};
 use pagewalk_cache::CacheSpec;
 use pagewalk_setassoc::{Geometry, Replacement, SetArray, SetIndex};
 use pagewalk_units::{Kind, PageSize, Paging};
@@ -156,6 +156,8 @@ pub enum WalkerSpec {
     /// The kernel's handler refills the TLB at a fixed price, which counts as that of one page-table entry
     /// ([`CostSpec::walk_reference`]). Misses of the handler itself are not modelled.
     Software,
+    /// The same, through page tables that are mapped themselves, so that its misses miss: see [`crate::SoftwareMmu`].
+    Mapped(Box<SoftwareSpec>),
 }
 
 impl WalkerSpec {
@@ -167,7 +169,7 @@ impl WalkerSpec {
                 radix.caches().map(|(name, cache)| (name.to_owned(), cache)).collect()
             }
             WalkerSpec::Nested(nested) => nested.caches().collect(),
-            WalkerSpec::Hashed(_) | WalkerSpec::Software => Vec::new(),
+            WalkerSpec::Hashed(_) | WalkerSpec::Software | WalkerSpec::Mapped(_) => Vec::new(),
         }
     }
 
@@ -189,6 +191,7 @@ impl fmt::Display for WalkerSpec {
                 write!(f, "hashed, {} buckets of {entries_per_bucket} entries, index {index}", buckets.sets())
             }
             WalkerSpec::Software => f.write_str("software"),
+            WalkerSpec::Mapped(software) => software.fmt(f),
         }
     }
 }
@@ -324,7 +327,15 @@ impl MachineSpec {
         for tlb in &mut machine.tlbs {
             tlb.geometry = tlb.geometry.scaled(1);
         }
+        if let WalkerSpec::Mapped(software) = &mut machine.walker {
+            software.resize(machine.tlbs[0].geometry);
+        }
         machine
+    }
+
+    /// Its software-managed TLB, if its page tables are mapped.
+    pub fn software(&self) -> Option<&SoftwareSpec> {
+        if let WalkerSpec::Mapped(software) = &self.walker { Some(software) } else { None }
     }
 
     /// Whether its kernel can give a program huge pages: the TLBs hold them for every kind of reference.

@@ -17,6 +17,16 @@ impl VirtAddr {
     pub const fn vpn(self) -> Vpn {
         Vpn(self.0 >> PAGE_SHIFT)
     }
+
+    /// Whether it lies in the kernel's half of an address space: records hold the low 57 bits of an address, the
+    /// highest of which says which half.
+    #[inline]
+    pub const fn is_kernel(self) -> bool {
+        self.0 >> (VirtAddr::BITS - 1) & 1 == 1
+    }
+
+    /// Bits of an address that records hold.
+    pub const BITS: u32 = 57;
 }
 
 impl fmt::Display for VirtAddr {

@@ -4,13 +4,15 @@ use crate::random::{self, Op, Program, Random};
 use pagewalk_cache::{CacheSpec, Requester};
 use pagewalk_oracle::{
     Array, Cache, Counts, Globals, Hashed, Kernel, Machine, Memories, Memory, Nested, Paging, Prefetch,
-    Replacing, Table,
+    Replacing, Table, software,
 };
 use pagewalk_setassoc::{Geometry, Replacement};
 use pagewalk_trace::{Analysis, Batch, BatchBuffer, Ref, Span};
-use pagewalk_translate::{Fills, MachineSpec, NestedSpec, RadixSpec, WalkCacheSpec, WalkerSpec};
+use pagewalk_translate::{
+    Fills, MachineSpec, MissClass, NestedSpec, Objective, RadixSpec, SoftwareSpec, WalkCacheSpec, WalkerSpec,
+};
 use pagewalk_units::{Access, Kind, RefIndex, SpaceId, VirtAddr};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A slow machine and kernel fed reference by reference.
 pub struct Slow {
@@ -23,6 +25,8 @@ pub struct Slow {
     pub parked: Vec<Kernel>,
     /// Whether pages of files are global that never could be written.
     pub global_files: bool,
+    /// Pages that stores have come to, by address space.
+    pub stored: BTreeSet<(u64, u64)>,
 }
 
 impl Slow {
@@ -62,7 +66,7 @@ impl Slow {
                 hashed.entries_per_bucket as usize,
                 &hashed.index.to_string(),
             )),
-            WalkerSpec::Software => Table::Software,
+            WalkerSpec::Software | WalkerSpec::Mapped(_) => Table::Software,
         };
         let arrays = arrays.collect();
         let memories = (!spec.caches.is_empty()).then(|| slow_memories(spec));
@@ -75,6 +79,7 @@ impl Slow {
             table,
             caches,
             nested,
+            software: spec.software().map(slow_software),
             memories,
             tables,
             price,
@@ -84,7 +89,8 @@ impl Slow {
             leaves,
         };
         let kernel = Kernel::new(paging, [base, huge]);
-        Slow { machine, others: Vec::new(), kernel, parked: Vec::new(), global_files: false }
+        let (others, parked, stored) = (Vec::new(), Vec::new(), BTreeSet::new());
+        Slow { machine, others, kernel, parked, global_files: false, stored }
     }
 
     /// A reference: each page of it in ascending order, one lookup per page at the size it is mapped.
@@ -93,6 +99,12 @@ impl Slow {
         let base = self.kernel.shifts[0];
         for vpn in address >> base..=(address + bytes - 1) >> base {
             let new = !self.kernel.touched.contains(&vpn);
+            if address < 1 << 56 {
+                self.trap(kind, vpn, new);
+            } else if new {
+                // The kernel's pages are those of all spaces.
+                self.parked.iter_mut().for_each(|kernel| _ = kernel.touched.insert(vpn));
+            }
             let shift = self.kernel.touch(vpn);
             if new {
                 self.share(vpn);
@@ -121,10 +133,27 @@ impl Slow {
         }
     }
 
+    /// First touches, and first stores after others.
+    fn trap(&mut self, kind: Kind, page: u64, new: bool) {
+        let key = (self.machine.space, page);
+        let stores = matches!(kind, Kind::Store | Kind::Modify);
+        if new {
+            self.stored.remove(&key);
+        }
+        let first_store = stores && self.stored.insert(key);
+        if let Some(software) = &mut self.machine.software {
+            software.misses[software::INVALID] += u64::from(new);
+            software.misses[software::MODIFY] += u64::from(first_store && !new);
+        }
+    }
+
     pub fn op(&mut self, program: &Program, op: &Op) {
         match op {
             Op::Run { block, addresses } => {
                 let block = program.blocks.get(*block);
+                if let Some(software) = &mut self.machine.software {
+                    software.instructions += block.instructions.len() as u64;
+                }
                 let mut sites = block.sites.iter().zip(addresses).peekable();
                 for (i, instruction) in block.instructions.iter().enumerate() {
                     self.reference(Kind::Fetch, instruction.address.0, instruction.length.into());
@@ -237,6 +266,46 @@ impl Slow {
             }
         }
         pieces
+    }
+}
+
+fn slow_software(spec: &SoftwareSpec) -> software::Software {
+    let seed = |replacement: Replacement| match replacement {
+        Replacement::Random { seed } => Some(seed),
+        _ => None,
+    };
+    let below = match spec.placement.to_string().as_str() {
+        "A" => vec![software::L2],
+        "B" => vec![software::L2, software::L3],
+        "C" => vec![software::L2, software::L3, software::L1K],
+        _ => vec![],
+    };
+    let tuning = spec.tuning.map(|tuning| software::Tuning {
+        period: tuning.period,
+        step: tuning.step.into(),
+        threshold: tuning.threshold,
+        bounds: (tuning.lower_min.into(), tuning.lower_max.into()),
+        by_instruction: tuning.objective == Objective::Instructions,
+        probe_after: tuning.probe_after.into(),
+        up: true,
+        window: (0, 0, 0),
+        before: None,
+        quiet: 0,
+    });
+    software::Software {
+        slots: vec![None; spec.slots as usize],
+        lower: spec.lower as usize,
+        ways: spec.ways as usize,
+        random: [spec.lower_replacement, spec.upper_replacement].map(seed),
+        draws: [0; 2],
+        below,
+        entries: 1 << spec.entries_shift,
+        tables: spec.system.tables.into(),
+        cycles: MissClass::ALL.map(|class| spec.system.cycles[class as usize].unwrap_or(0)),
+        misses: [0; 6],
+        arrivals: 0,
+        tuning,
+        instructions: 0,
     }
 }
 

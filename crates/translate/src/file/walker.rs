@@ -1,5 +1,6 @@
 //! The `[walker]` of a machine file.
 
+use super::software::FileSoftware;
 use super::{FileReplacement, replacement, set_index};
 use crate::{
     HashedSpec, MachineError, NestedSpec, NestedTlbSpec, RadixFormat, RadixSpec, WalkCacheSpec, WalkLevel,
@@ -25,6 +26,7 @@ pub(super) struct FileWalker {
     entries_per_bucket: Option<u32>,
     index: Option<String>,
     refill_cycles: Option<u64>,
+    mapped: Option<FileSoftware>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -118,14 +120,26 @@ impl FileHost {
 }
 
 impl FileWalker {
-    /// The walker, the machine's page sizes, and the cycles of a refill by software.
+    /// Takes the tables that are mapped themselves, if it has some: the TLB must be known to check them.
+    pub(super) fn take_mapped(&mut self) -> Result<Option<FileSoftware>, String> {
+        self.check_keys()?;
+        if self.mapped.is_some() && self.refill_cycles.is_some() {
+            return Err("walker: `refill_cycles` is one price for all refills, [walker.mapped] has one for each class: \
+                        give one of them"
+                .to_owned());
+        }
+        Ok(self.mapped.take())
+    }
+
+    /// The walker, the machine's page sizes, and the cycles of a refill by software. Where tables are `mapped` each
+    /// class of refills has its own, and none is needed here.
     pub(super) fn check(
         self,
         file: &str,
         paging: Option<Paging>,
+        mapped: bool,
     ) -> Result<(WalkerSpec, Paging, Option<u64>), MachineError> {
         let rule = |why: String| MachineError::Rule { file: file.to_owned(), why };
-        self.check_keys().map_err(rule)?;
         let pages = paging.unwrap_or(Paging::FOUR_KIB);
         match self.kind {
             FileWalkerKind::Radix => {
@@ -150,10 +164,11 @@ impl FileWalker {
                     .map_err(|why| rule(format!("walker: {why}")))?;
                 Ok((WalkerSpec::Hashed(HashedSpec { buckets, entries_per_bucket, index }), pages, None))
             }
+            FileWalkerKind::Software if mapped => Ok((WalkerSpec::Software, pages, Some(0))),
             FileWalkerKind::Software => {
                 let Some(cycles) = self.refill_cycles else {
                     return Err(rule(
-                        "walker: kind = \"software\" needs `refill_cycles`, the price of a refill".to_owned(),
+                        "walker: kind = \"software\" needs `refill_cycles`, the price of a refill, or [walker.mapped]".to_owned(),
                     ));
                 };
                 Ok((WalkerSpec::Software, pages, Some(cycles)))
@@ -208,7 +223,7 @@ impl FileWalker {
                 ("nested", &["format", "levels", "caches", "host", "nested_tlb", "entry_cache"])
             }
             FileWalkerKind::Hashed => ("hashed", &["buckets", "entries_per_bucket", "index"]),
-            FileWalkerKind::Software => ("software", &["refill_cycles"]),
+            FileWalkerKind::Software => ("software", &["refill_cycles", "mapped"]),
         };
         let given = [
             ("format", self.format.is_some()),
@@ -221,6 +236,7 @@ impl FileWalker {
             ("entries_per_bucket", self.entries_per_bucket.is_some()),
             ("index", self.index.is_some()),
             ("refill_cycles", self.refill_cycles.is_some()),
+            ("mapped", self.mapped.is_some()),
         ];
         match given.into_iter().find(|(key, given)| *given && !own.contains(key)) {
             Some((key, _)) => {

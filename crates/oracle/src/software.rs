@@ -1,0 +1,207 @@
+//! A TLB that handlers refill through page tables that are mapped themselves, entry by entry.
+
+/// What an entry translates. A space is a number; pages of the kernel and their tables have one of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Thing {
+    /// A page, by space and number.
+    Page(u64, u64),
+    /// The table page with the entries of so many neighbouring pages.
+    Table(u64, u64),
+    /// The table page with the entries of so many table pages.
+    TableOfTables(u64, u64),
+}
+
+/// Classes in the order that counts have.
+pub const L1U: usize = 0;
+/// A page of the kernel.
+pub const L1K: usize = 1;
+/// A table page.
+pub const L2: usize = 2;
+/// A table page of table pages, or of the kernel's pages.
+pub const L3: usize = 3;
+/// The first store.
+pub const MODIFY: usize = 4;
+/// The first touch.
+pub const INVALID: usize = 5;
+
+/// A partition that moves.
+#[derive(Clone, Debug)]
+pub struct Tuning {
+    /// Misses of a window.
+    pub period: u64,
+    /// Slots of a move.
+    pub step: u64,
+    /// The share that counts as a change.
+    pub threshold: f64,
+    /// Fewest and most slots below the partition.
+    pub bounds: (u64, u64),
+    /// Whether the cost is by instruction; else it is by miss.
+    pub by_instruction: bool,
+    /// Windows without a move until one is tried.
+    pub probe_after: u64,
+    /// Whether moves go up.
+    pub up: bool,
+    /// Of this window: misses, cycles, instructions at its beginning.
+    pub window: (u64, u64, u64),
+    /// The cost of the window before.
+    pub before: Option<f64>,
+    /// Windows without a move.
+    pub quiet: u64,
+}
+
+/// The TLB and its handlers.
+#[derive(Clone, Debug)]
+pub struct Software {
+    /// What each slot holds, and when that came.
+    pub slots: Vec<Option<(Thing, u64)>>,
+    /// Slots below the partition.
+    pub lower: usize,
+    /// Slots of a set.
+    pub ways: usize,
+    /// Below and above: the seed of random replacement; else the first in is the first out.
+    pub random: [Option<u64>; 2],
+    /// Draws of each.
+    pub draws: [u64; 2],
+    /// Classes that go below.
+    pub below: Vec<usize>,
+    /// Page-table entries of a table page.
+    pub entries: u64,
+    /// Levels of tables.
+    pub tables: u64,
+    /// Cycles by class.
+    pub cycles: [u64; 6],
+    /// Misses by class.
+    pub misses: [u64; 6],
+    /// Entries that came.
+    pub arrivals: u64,
+    /// How the partition moves, if it does.
+    pub tuning: Option<Tuning>,
+    /// Instructions up to now.
+    pub instructions: u64,
+}
+
+impl Software {
+    /// Whether something is held.
+    pub fn holds(&self, thing: Thing) -> bool {
+        self.slots.iter().flatten().any(|&(held, _)| held == thing)
+    }
+
+    /// Translates a page; returns the handlers that ran and their cycles: none where it hits.
+    pub fn translate(&mut self, space: u64, page: u64, kernel: bool) -> (u64, u64) {
+        let thing = Thing::Page(space, page);
+        if self.holds(thing) {
+            return (0, 0);
+        }
+        let before = self.misses;
+        self.miss(thing, if kernel { L1K } else { L1U });
+        let ran: [u64; 6] = std::array::from_fn(|class| self.misses[class] - before[class]);
+        let cycles = (0..6).map(|class| ran[class] * self.cycles[class]).sum();
+        self.tune(ran.iter().sum(), cycles);
+        (ran.iter().sum(), cycles)
+    }
+
+    fn miss(&mut self, thing: Thing, class: usize) {
+        self.misses[class] += 1;
+        let entries = self.entries;
+        let (table, its_class) = match thing {
+            Thing::Page(space, page) if class == L1U => (Thing::Table(space, page / entries), L2),
+            Thing::Page(space, page) => (Thing::TableOfTables(space, page / entries), L3),
+            Thing::Table(space, number) => (Thing::TableOfTables(space, number / entries), L3),
+            Thing::TableOfTables(..) => (thing, class),
+        };
+        let mapped = self.tables > if its_class == L2 { 1 } else { 2 };
+        if table != thing && mapped && !self.holds(table) {
+            self.miss(table, its_class);
+        }
+        self.put(thing, class);
+    }
+
+    fn put(&mut self, thing: Thing, class: usize) {
+        let (Thing::Page(_, number) | Thing::Table(_, number) | Thing::TableOfTables(_, number)) = thing;
+        let above = !self.below.contains(&class);
+        let (start, end) = if above { (self.lower, self.slots.len()) } else { (0, self.lower) };
+        let set: Vec<usize> = match self.ways {
+            ways if ways >= self.slots.len() => (start..end).collect(),
+            ways => {
+                let sets = ((end - start) / ways) as u64;
+                (0..ways).map(|way| start + (number % sets) as usize * ways + way).collect()
+            }
+        };
+        let since = |&slot: &usize| self.slots[slot].map_or(0, |(_, since)| since);
+        let slot = match (set.iter().find(|&&slot| self.slots[slot].is_none()), self.random[above as usize]) {
+            (Some(&empty), _) => empty,
+            (None, None) => *set.iter().min_by_key(|slot| since(slot)).unwrap(),
+            (None, Some(seed)) => {
+                self.draws[above as usize] += 1;
+                set[below(seed, self.draws[above as usize], set.len() as u64) as usize]
+            }
+        };
+        self.arrivals += 1;
+        self.slots[slot] = Some((thing, self.arrivals));
+    }
+
+    fn tune(&mut self, misses: u64, cycles: u64) {
+        let now = self.instructions;
+        let Some(tuning) = &mut self.tuning else { return };
+        tuning.window.0 += misses;
+        tuning.window.1 += cycles;
+        if tuning.window.0 < tuning.period {
+            return;
+        }
+        let by = if tuning.by_instruction { (now - tuning.window.2).max(1) } else { tuning.window.0 };
+        let cost = tuning.window.1 as f64 / by as f64;
+        tuning.window = (0, 0, now);
+        let change = tuning.before.map_or(-1.0, |before| {
+            if cost > before * (1.0 + tuning.threshold) {
+                1.0
+            } else if cost < before * (1.0 - tuning.threshold) {
+                -1.0
+            } else {
+                0.0
+            }
+        });
+        tuning.before = Some(cost);
+        let (least, most) = tuning.bounds;
+        if change > 0.0 {
+            tuning.up = !tuning.up;
+        } else if change == 0.0 {
+            tuning.quiet += 1;
+            if tuning.quiet != tuning.probe_after {
+                return;
+            }
+            let at_end = if tuning.up { most } else { least };
+            if self.lower as u64 == at_end {
+                tuning.up = !tuning.up;
+            }
+        }
+        tuning.quiet = 0;
+        let lower = self.lower as u64;
+        let next = if tuning.up { lower + tuning.step } else { lower.saturating_sub(tuning.step) };
+        self.lower = next.clamp(least, most) as usize;
+    }
+
+    /// Drops a page.
+    pub fn drop_page(&mut self, space: u64, page: u64) {
+        let gone = Thing::Page(space, page);
+        for slot in &mut self.slots {
+            *slot = slot.filter(|&(held, _)| held != gone);
+        }
+    }
+
+    /// Drops the pages of a space.
+    pub fn flush(&mut self, space: u64) {
+        for slot in &mut self.slots {
+            *slot = slot.filter(|&(held, _)| !matches!(held, Thing::Page(of, _) if of == space));
+        }
+    }
+}
+
+/// Draw number `draw`, from 1, of SplitMix64 as a fraction of 2^64, times `n`.
+fn below(seed: u64, draw: u64, n: u64) -> u64 {
+    let mut z = u128::from(seed) + u128::from(draw) * 0x9e37_79b9_7f4a_7c15;
+    for (shift, factor) in [(30, 0xbf58_476d_1ce4_e5b9), (27, 0x94d0_49bb_1331_11eb), (31, 1)] {
+        z %= 1 << 64;
+        z = (z ^ (z >> shift)) * factor;
+    }
+    (z * u128::from(n) / (1 << 64)) as u64
+}

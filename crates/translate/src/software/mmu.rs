@@ -1,0 +1,210 @@
+//! The TLB with its handlers: what a miss leads to.
+
+use super::slots::{Part, Slots};
+use super::spec::{MissClass, SoftwareSpec};
+use super::tuner::Tuner;
+use crate::Asid;
+
+/// Marks the keys of table pages; callers' own keys are below.
+const TABLE: u64 = 1 << 63;
+/// Marks table pages of level 2.
+const LEVEL_2: u64 = 1 << 62;
+/// Where keys of table pages carry the address space.
+const ASID_SHIFT: u32 = 54;
+
+/// A page that the TLB does not hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// What the caller calls it: unique among pages that are held at one time, below [`SoftwareMmu::KEYS`].
+    pub key: u64,
+    /// Its address space; of a page of the kernel [`Asid::GLOBAL`].
+    pub asid: Asid,
+    /// Its page number.
+    pub number: u64,
+    /// Whether it is a page of the kernel.
+    pub kernel: bool,
+}
+
+/// An entry on its way into the TLB.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub class: MissClass,
+    pub key: u64,
+    /// Chooses the set.
+    pub number: u64,
+    pub asid: Asid,
+}
+
+impl From<Wanted> for Entry {
+    fn from(page: Wanted) -> Entry {
+        let class = if page.kernel { MissClass::L1k } else { MissClass::L1u };
+        Entry { class, key: page.key, number: page.number, asid: page.asid }
+    }
+}
+
+impl Entry {
+    /// The table page that holds its PTE, if that is mapped where tables have so many levels.
+    pub fn table(self, spec: &SoftwareSpec) -> Option<Entry> {
+        let number = self.number >> spec.entries_shift;
+        let (class, level, levels) = match self.class {
+            MissClass::L1u => (MissClass::L2, 0, 2),
+            MissClass::L1k | MissClass::L2 => (MissClass::L3, LEVEL_2, 3),
+            _ => return None,
+        };
+        let key = TABLE | level | (self.asid.index() as u64) << ASID_SHIFT | number;
+        (spec.system.tables >= levels).then_some(Entry { class, key, number, asid: self.asid })
+    }
+
+    /// Where it goes.
+    pub fn part(self, spec: &SoftwareSpec) -> Part {
+        if spec.placement.is_below(self.class) { Part::Lower } else { Part::Upper }
+    }
+
+    /// Whether the caller named it.
+    pub fn is_page(key: u64) -> bool {
+        key < SoftwareMmu::KEYS
+    }
+}
+
+/// What a miss cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refill {
+    /// PTEs loaded: one for each handler that ran.
+    pub references: u32,
+    /// Cycles of all handlers that ran.
+    pub cycles: u64,
+}
+
+/// Counts and cycles by class, in the order of [`MissClass::ALL`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SoftwareCounts {
+    /// Events.
+    pub misses: [u64; MissClass::COUNT],
+    /// Their cycles; of a class without a price none.
+    pub cycles: [u64; MissClass::COUNT],
+}
+
+impl SoftwareCounts {
+    /// Events of one class.
+    pub fn of(&self, class: MissClass) -> u64 {
+        self.misses[class as usize]
+    }
+
+    /// Cycles of all classes.
+    pub fn total_cycles(&self) -> u64 {
+        self.cycles.iter().fold(0, |sum, &cycles| sum.saturating_add(cycles))
+    }
+
+    /// Counts events of a class at its price; returns their cycles.
+    pub fn charge(&mut self, spec: &SoftwareSpec, class: MissClass, events: u64) -> u64 {
+        let cycles = spec.system.cycles[class as usize].unwrap_or(0).saturating_mul(events);
+        self.misses[class as usize] += events;
+        self.cycles[class as usize] = self.cycles[class as usize].saturating_add(cycles);
+        cycles
+    }
+
+    /// The first class that occurred and has no price.
+    pub fn unpriced(&self, spec: &SoftwareSpec) -> Option<MissClass> {
+        let is = |&class: &MissClass| {
+            self.misses[class as usize] > 0 && spec.system.cycles[class as usize].is_none()
+        };
+        MissClass::ALL.into_iter().find(is)
+    }
+}
+
+/// The TLB, its handlers, and what they counted.
+#[derive(Clone, Debug)]
+pub struct SoftwareMmu {
+    spec: SoftwareSpec,
+    slots: Slots,
+    counts: SoftwareCounts,
+    tuner: Option<Tuner>,
+}
+
+impl SoftwareMmu {
+    /// Callers' keys are below this.
+    pub const KEYS: u64 = TABLE;
+
+    /// An empty TLB.
+    pub fn new(spec: &SoftwareSpec) -> SoftwareMmu {
+        SoftwareMmu {
+            slots: spec.slots(),
+            counts: SoftwareCounts::default(),
+            tuner: spec.tuning.map(|tuning| Tuner::new(tuning, spec.lower)),
+            spec: spec.clone(),
+        }
+    }
+
+    /// Whether a page is held.
+    pub fn contains(&self, key: u64) -> bool {
+        self.slots.contains(key)
+    }
+
+    /// The pages held, table pages left out, slot by slot.
+    pub fn pages(&self) -> impl Iterator<Item = u64> + '_ {
+        self.slots.keys().filter(|&key| Entry::is_page(key))
+    }
+
+    /// Serves the miss of a page at so many instructions, and all that its handlers lead to. Appends the pages that it
+    /// replaces to `evicted`.
+    pub fn refill(&mut self, page: Wanted, instructions: u64, evicted: &mut Vec<u64>) -> Refill {
+        let mut done = Refill::default();
+        self.serve(page.into(), &mut done, evicted);
+        if let Some(tuner) = &mut self.tuner {
+            let misses = u64::from(done.references);
+            if let Some(border) = tuner.note(misses, done.cycles, instructions) {
+                self.slots.set_border(border as usize);
+            }
+        }
+        done
+    }
+
+    fn serve(&mut self, entry: Entry, done: &mut Refill, evicted: &mut Vec<u64>) {
+        done.references += 1;
+        done.cycles = done.cycles.saturating_add(self.counts.charge(&self.spec, entry.class, 1));
+        if let Some(table) = entry.table(&self.spec).filter(|table| !self.slots.contains(table.key)) {
+            self.serve(table, done, evicted);
+        }
+        let gone = self.slots.insert(entry.part(&self.spec), entry.number, entry.key);
+        evicted.extend(gone.filter(|&key| Entry::is_page(key)));
+    }
+
+    /// Counts a class that depends on no TLB.
+    pub fn count(&mut self, class: MissClass) {
+        self.counts.charge(&self.spec, class, 1);
+    }
+
+    /// Drops a page; says whether it was held.
+    pub fn remove(&mut self, key: u64) -> bool {
+        self.slots.remove(key)
+    }
+
+    /// What was counted.
+    pub fn counts(&self) -> &SoftwareCounts {
+        &self.counts
+    }
+
+    /// What it was made of.
+    pub fn spec(&self) -> &SoftwareSpec {
+        &self.spec
+    }
+
+    /// Slots below the partition now.
+    pub fn lower(&self) -> u32 {
+        self.slots.border() as u32
+    }
+
+    /// Instructions at which the partition moved, and the slots below it from then on; empty where it does not move.
+    pub fn moves(&self) -> &[(u64, u32)] {
+        self.tuner.as_ref().map_or(&[], Tuner::moves)
+    }
+}
+
+impl SoftwareSpec {
+    /// Its slots, empty.
+    pub(super) fn slots(&self) -> Slots {
+        let ways = (self.ways < self.slots).then_some(self.ways as usize);
+        let replacement = [self.lower_replacement, self.upper_replacement];
+        Slots::new(self.slots as usize, self.lower as usize, ways, replacement)
+    }
+}
