@@ -10,7 +10,7 @@ use pagewalk_sim::{Alternative, AlternativeKind, DesignCounts, Findings, Functio
 use pagewalk_sweep::{add_ratios, metrics};
 use pagewalk_symbols::{FileOffset, JitSymbols, Symbolizer};
 use pagewalk_trace::{MappingKind, Origin, StreamHeader};
-use pagewalk_translate::{MachineSpec, WalkerSpec};
+use pagewalk_translate::{MachineSpec, MissClass, WalkerSpec};
 use pagewalk_units::Kind;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -274,13 +274,18 @@ pub fn totals(processes: &[ProcessResult]) -> Vec<MachineResult> {
     totals
 }
 
-/// The key under which the machine file prices walks.
-pub fn walk_price(machine: &MachineSpec) -> &'static str {
-    match machine.walker {
+/// What the machine file prices walks by, and the cycles: a key, or classes of misses.
+pub fn walk_prices(machine: &MachineSpec) -> Vec<(&'static str, u64)> {
+    let key = match &machine.walker {
+        WalkerSpec::Mapped(software) => {
+            let price = |class: MissClass| Some((class.name(), software.system.cycles[class as usize]?));
+            return MissClass::ALL.into_iter().filter_map(price).collect();
+        }
         WalkerSpec::Software => "refill_cycles",
         _ if !machine.caches.is_empty() => "memory",
         _ => "walk_reference",
-    }
+    };
+    vec![(key, machine.cost.walk_reference)]
 }
 
 /// How a machine is built, for the report.
@@ -308,9 +313,9 @@ pub fn description(machine: &MachineSpec) -> MachineDescription {
         entries: cache.geometry.entries() as u64,
         ways: cache.geometry.ways() as u64,
     });
+    let walks = walk_prices(machine).into_iter().map(|(key, cycles)| (key, Number::Count(cycles)));
     let cost = [
         ("l2_hit", Number::Count(machine.cost.l2_hit)),
-        (walk_price(machine), Number::Count(machine.cost.walk_reference)),
         ("cycles_per_instruction", Number::Real(machine.cost.cycles_per_instruction)),
     ];
     MachineDescription {
@@ -321,6 +326,6 @@ pub fn description(machine: &MachineSpec) -> MachineDescription {
         walker: machine.walker.to_string(),
         walk_levels: if let WalkerSpec::Radix(radix) = &machine.walker { radix.levels.into() } else { 0 },
         walk_caches: caches.collect(),
-        cost: cost.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        cost: cost.into_iter().chain(walks).map(|(name, value)| (name.to_owned(), value)).collect(),
     }
 }

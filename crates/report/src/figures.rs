@@ -32,6 +32,34 @@ pub(crate) fn whole(machine: &MachineResult, name: &str) -> Option<u64> {
     }
 }
 
+/// One class of a software-managed TLB's misses.
+pub(crate) struct MissClassFigures {
+    pub name: &'static str,
+    /// What misses, for people.
+    pub what: &'static str,
+    pub misses: u64,
+    /// Modelled cycles.
+    pub cycles: u64,
+}
+
+/// The classes of a machine with such a TLB, in the order of Uhlig et al. 1994, Table V; of others none.
+pub(crate) fn miss_classes(machine: &MachineResult) -> Vec<MissClassFigures> {
+    let classes = [
+        ("l1u", "a page of the program"),
+        ("l1k", "a mapped page of the kernel"),
+        ("l2", "page-table entries of the program"),
+        ("l3", "entries of those, and of the kernel"),
+        ("invalid", "first touch of a page"),
+        ("modify", "first store to a page"),
+    ];
+    let figures = |(name, what): (&'static str, &'static str)| {
+        let misses = whole(machine, &format!("misses.{name}"))?;
+        let cycles = whole(machine, &format!("miss_cycles.{name}"))?;
+        Some(MissClassFigures { name, what, misses, cycles })
+    };
+    classes.into_iter().filter_map(figures).collect()
+}
+
 /// Share of all modelled cycles that page walks take.
 pub(crate) fn walk_cycle_share(machine: &MachineResult) -> Option<f64> {
     Some(machine.metrics.get("walk_cycle_share")?.as_f64())

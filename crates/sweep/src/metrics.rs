@@ -2,7 +2,8 @@
 
 use pagewalk_mm::Account;
 use pagewalk_report::schema::{Metrics, Number};
-use pagewalk_sim::{DesignCounts, KernelTotals, StructureCounts};
+use pagewalk_sim::{DesignCounts, KernelTotals, SoftwareTotals, StructureCounts};
+use pagewalk_translate::{MachineSpec, MissClass};
 
 /// The counts by name, as `docs/user-guide.md` lists them, with the ratios that follow from them.
 pub fn metrics(counts: &DesignCounts) -> Metrics {
@@ -50,7 +51,12 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
     count("walk_cycles".into(), counts.cycles.walk);
     count("l2_hit_cycles".into(), counts.cycles.lower_hit);
     if let Some(kernel) = &counts.kernel {
-        of_kernel(kernel, count);
+        of_kernel(kernel, &mut count);
+    }
+    if let Some(software) = &counts.software {
+        of_software(software, &mut count);
+        let mean = software.mean_lower(counts.instructions);
+        metrics.insert("partition.lower_mean".into(), Number::Real(mean));
     }
     metrics.insert("total_cycles".into(), Number::Real(counts.cycles.total));
     add_ratios(&mut metrics);
@@ -67,6 +73,38 @@ pub fn add_structure(metrics: &mut Metrics, counts: &StructureCounts) {
         ("server_references", counts.server_references),
     ];
     metrics.extend(all.map(|(name, count)| (name.to_owned(), Number::Count(count))));
+}
+
+/// Misses of a software-managed TLB by class, with their cycles, and where its partition went.
+fn of_software(software: &SoftwareTotals, mut count: impl FnMut(String, u64) -> Option<Number>) {
+    for class in MissClass::ALL {
+        count(format!("misses.{}", class.name()), software.counts.of(class));
+        count(format!("miss_cycles.{}", class.name()), software.counts.cycles[class as usize]);
+    }
+    count("misses.all".into(), software.counts.misses.iter().sum());
+    count("miss_cycles.all".into(), software.counts.total_cycles());
+    count("partition.lower".into(), software.lower.into());
+    count("partition.moves".into(), software.moves.len().saturating_sub(1) as u64);
+}
+
+/// Says which misses of a software-managed TLB have no price, if some have none: their cycles are missing from all sums.
+pub fn unpriced(machine: &MachineSpec, metrics: &Metrics) -> Option<String> {
+    let system = &machine.software()?.system;
+    let occurred =
+        |class: MissClass| metrics.get(&format!("misses.{}", class.name())).map_or(0.0, |n| n.as_f64());
+    let class = MissClass::ALL
+        .into_iter()
+        .find(|&class| system.cycles[class as usize].is_none() && occurred(class) > 0.0)?;
+    let priced = MissClass::ALL.into_iter().filter(|&class| system.cycles[class as usize].is_some());
+    let priced: Vec<&str> = priced.map(MissClass::name).collect();
+    Some(format!(
+        "machine `{}`: {} misses of class {} occurred, and [walker.mapped.systems.{}] has no cycles for them (it has {})",
+        machine.name,
+        occurred(class),
+        class.name(),
+        system.name,
+        priced.join(", ")
+    ))
 }
 
 /// What a kernel did, and its cycles by account.

@@ -2,6 +2,7 @@
 
 use crate::compare;
 use crate::error::SweepError;
+use crate::metrics::unpriced;
 use crate::offline;
 use crate::rounds;
 use crate::store::{Key, Store};
@@ -199,6 +200,11 @@ impl<'a> Sweep<'a> {
         }
         let mut outcomes: Vec<(usize, Outcome)> = running.into_iter().flat_map(Running::finish).collect();
         for (task, outcome) in &outcomes {
+            if let (Task::Machine(variant, _), Outcome::Machine(metrics)) = (&self.tasks[*task], outcome)
+                && let Some(why) = unpriced(&variant.machine, metrics)
+            {
+                return Err(SweepError::Study { file: self.study.file.clone(), why });
+            }
             self.store.put(self.key(stream, *task), outcome)?;
         }
         let replay = |(number, task): &(usize, Task<'_>)| {

@@ -2,7 +2,7 @@
 
 use crate::arguments::{Machines, MachinesCommand};
 use crate::error::{CliError, Code};
-use crate::findings::{description, walk_price};
+use crate::findings::{description, walk_prices};
 use crate::machine::{HostCpu, load};
 use crate::output::{print, say};
 use pagewalk_sim::Library;
@@ -123,11 +123,12 @@ fn show(machine: &MachineSpec) -> String {
         ));
     }
     let cost = &machine.cost;
+    let walks =
+        walk_prices(machine).into_iter().map(|(key, cycles)| format!("{} {cycles}", key.replace('_', " ")));
     line(format!(
-        "cost (modelled cycles): level-2 hit {}, {} {}, instruction {}",
+        "cost (modelled cycles): level-2 hit {}, {}, instruction {}",
         cost.l2_hit,
-        walk_price(machine).replace('_', " "),
-        cost.walk_reference,
+        walks.collect::<Vec<_>>().join(", "),
         cost.cycles_per_instruction
     ));
     out

@@ -1,7 +1,7 @@
 //! `pagewalk profile`: run a program and say where its address translation costs.
 
 use super::simulate::{os, structure};
-use crate::arguments::{Model, Profile, Region};
+use crate::arguments::{Model, Profile, Region, Style};
 use crate::error::{CliError, Code};
 use crate::findings::{Detail, Namer, description, totals};
 use crate::live::{self, Live};
@@ -13,6 +13,7 @@ use pagewalk_mm::OsSpec;
 use pagewalk_mm::structure::StructureSpec;
 use pagewalk_report::schema::{Host, ProcessResult, RESULT_SCHEMA, RunResult, Tool};
 use pagewalk_sim::Profile as Profiler;
+use pagewalk_sweep::unpriced;
 use pagewalk_trace::{Source, StreamHeader};
 use pagewalk_translate::MachineSpec;
 use std::process::{ExitCode, ExitStatus};
@@ -30,7 +31,7 @@ pub fn run(arguments: Profile) -> Result<ExitCode, CliError> {
     let files = ResultFiles::open(&arguments.outputs)?;
     let live = Live::prepare(&arguments.command)?;
     let (result, status) = study.run_live(&live)?;
-    publish(&result, arguments.style, files, true)?;
+    study.publish(&result, arguments.style, files, true)?;
     Ok(live::exit_code(status))
 }
 
@@ -108,6 +109,24 @@ impl Study {
             machines: totals(&processes),
             processes,
         }
+    }
+
+    /// Writes the result. That some misses have no price is said after that, as an error of the machine's file.
+    pub fn publish(
+        &self,
+        result: &RunResult,
+        style: Style,
+        files: ResultFiles,
+        live: bool,
+    ) -> Result<(), CliError> {
+        publish(result, style, files, live)?;
+        let of = |machine: &MachineSpec| result.machines.iter().find(|found| found.name == machine.name);
+        let why = self.machines.iter().find_map(|machine| unpriced(machine, &of(machine)?.metrics));
+        why.map_or(Ok(()), |why| {
+            let why = CliError::new(Code::BadInput, why);
+            Err(why
+                .or("the results above are without those cycles: add the class's price to the machine file"))
+        })
     }
 
     /// Whether some machine is to run under another kernel than the host's.

@@ -1,5 +1,6 @@
 //! What `pagewalk profile` prints on the terminal: the costliest process image in full, all others condensed.
 
+mod classes;
 mod family;
 mod kernels;
 mod paint;

@@ -27,6 +27,7 @@ pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult
     key_figures(page, machine, page_bytes(description(result, &machine.name)));
     page.blank();
     tlb_table(page, result, machine);
+    super::classes::write(page, machine);
     if process.machines.len() > 1 {
         page.blank();
         other_machines(page, &process.machines);

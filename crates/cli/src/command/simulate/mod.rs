@@ -11,7 +11,7 @@ use crate::error::{CliError, Code};
 use crate::findings::{Detail, Namer};
 use crate::live::{self, Live};
 use crate::machine;
-use crate::output::{ResultFiles, publish, say};
+use crate::output::{ResultFiles, say};
 use crate::process::explain_empty_region;
 use crate::progress::{self, Counted};
 use indicatif::ProgressBar;
@@ -46,7 +46,7 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
     let files = ResultFiles::open(&arguments.outputs)?;
     if !arguments.command.is_empty() {
         let (result, status) = study.run_live(&Live::prepare(&arguments.command)?)?;
-        publish(&result, arguments.style, files, true)?;
+        study.publish(&result, arguments.style, files, true)?;
         return Ok(live::exit_code(status));
     }
     if let Some(turns) = turns {
@@ -80,7 +80,7 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
     }
     explain_empty_region(&study.region, any_begun);
     let (engine, host) = about.expect("clap requires a trace");
-    publish(&study.result(engine, host, processes), arguments.style, files, false)?;
+    study.publish(&study.result(engine, host, processes), arguments.style, files, false)?;
     Ok(code)
 }
 
@@ -106,7 +106,7 @@ fn in_turns(
     }
     explain_empty_region(&study.region, all.endings.iter().any(|ending| ending.region_begun));
     let host = Host { cpu: recorded.cpu, kernel: recorded.kernel, thp: recorded.thp };
-    publish(&study.result(recorded.engine, host, vec![all.result(study)]), style, files, false)?;
+    study.publish(&study.result(recorded.engine, host, vec![all.result(study)]), style, files, false)?;
     Ok(code)
 }
 
