@@ -82,6 +82,7 @@ impl FirstLevel {
         page: u32,
         instructions: u64,
     ) -> Option<Refill> {
+        let mmu = self.software()?;
         let held = Held::Page(page);
         let number = store.pages[page as usize].vpn;
         let wanted = Wanted {
@@ -90,12 +91,11 @@ impl FirstLevel {
             number,
             kernel: store.address(number).is_kernel(),
         };
-        let mut evicted = Vec::new();
-        let refill = self.software()?.refill(wanted, instructions, &mut evicted);
+        let refill = mmu.refill(wanted, instructions);
         for class in self.served() {
             *residency(store, held, class) |= 1 << design;
         }
-        for key in evicted {
+        for key in refill.evicted() {
             self.clear_residency(store, design, Packed::from_key(key).get());
         }
         Some(refill)

@@ -66,13 +66,22 @@ impl Entry {
     }
 }
 
-/// What a miss cost.
+/// What a miss cost, and what it replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refill {
     /// PTEs loaded: one for each handler that ran.
     pub references: u32,
     /// Cycles of all handlers that ran.
     pub cycles: u64,
+    /// Pages that it replaced: at most one for each entry that came.
+    evicted: [Option<u64>; 3],
+}
+
+impl Refill {
+    /// The pages that it replaced, table pages left out.
+    pub fn evicted(&self) -> impl Iterator<Item = u64> + use<> {
+        self.evicted.into_iter().flatten()
+    }
 }
 
 /// Counts and cycles by class, in the order of [`MissClass::ALL`].
@@ -145,11 +154,10 @@ impl SoftwareMmu {
         self.slots.keys().filter(|&key| Entry::is_page(key))
     }
 
-    /// Serves the miss of a page at so many instructions, and all that its handlers lead to. Appends the pages that it
-    /// replaces to `evicted`.
-    pub fn refill(&mut self, page: Wanted, instructions: u64, evicted: &mut Vec<u64>) -> Refill {
+    /// Serves the miss of a page at so many instructions, and all that its handlers lead to.
+    pub fn refill(&mut self, page: Wanted, instructions: u64) -> Refill {
         let mut done = Refill::default();
-        self.serve(page.into(), &mut done, evicted);
+        self.serve(page.into(), &mut done);
         if let Some(tuner) = &mut self.tuner {
             let misses = u64::from(done.references);
             if let Some(border) = tuner.note(misses, done.cycles, instructions) {
@@ -159,14 +167,15 @@ impl SoftwareMmu {
         done
     }
 
-    fn serve(&mut self, entry: Entry, done: &mut Refill, evicted: &mut Vec<u64>) {
+    fn serve(&mut self, entry: Entry, done: &mut Refill) {
+        let place = done.references as usize;
         done.references += 1;
         done.cycles = done.cycles.saturating_add(self.counts.charge(&self.spec, entry.class, 1));
         if let Some(table) = entry.table(&self.spec).filter(|table| !self.slots.contains(table.key)) {
-            self.serve(table, done, evicted);
+            self.serve(table, done);
         }
         let gone = self.slots.insert(entry.part(&self.spec), entry.number, entry.key);
-        evicted.extend(gone.filter(|&key| Entry::is_page(key)));
+        done.evicted[place] = gone.filter(|&key| Entry::is_page(key));
     }
 
     /// Counts a class that depends on no TLB.
