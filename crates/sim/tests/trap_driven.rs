@@ -1,0 +1,130 @@
+//! Trap-driven simulation against full simulation, count for count: random machines on random hosts, streams of several
+//! address spaces with pages of the kernel and unmaps.
+
+use pagewalk_translate::{
+    Asid, MachineSpec, MissClass, NestedMisses, SoftwareCounts, SoftwareMmu, SoftwareSpec, TrapDriven, Wanted,
+};
+use proptest::prelude::*;
+
+/// A page of a space; the kernel's belong to all.
+fn page(space: u32, number: u64, kernel: bool) -> Wanted {
+    let asid = if kernel { Asid::GLOBAL } else { Asid::new(space).unwrap() };
+    Wanted { key: (asid.index() as u64) << 40 | number, asid, number, kernel }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Reference { space: u32, number: u64, kernel: bool },
+    Unmap { space: u32, number: u64 },
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let number = prop_oneof![3 => 0..12u64, 2 => 0..150u64, 1 => (0..40u64).prop_map(|n| n * 700)];
+    let reference = (0..3u32, number.clone(), prop::bool::weighted(0.2))
+        .prop_map(|(space, number, kernel)| Op::Reference { space, number, kernel });
+    let unmap = (0..3u32, number).prop_map(|(space, number)| Op::Unmap { space, number });
+    prop::collection::vec(prop_oneof![40 => reference, 1 => unmap], 0..1500)
+}
+
+/// A TLB and its tables: few entries in a table page, so that tables compete.
+fn simulated(tables: impl Strategy<Value = u8>) -> impl Strategy<Value = SoftwareSpec> {
+    let shape = (prop::sample::select(vec![4u32, 8, 16, 64]), prop::sample::select(vec![0u32, 1, 2, 4]));
+    let choices = (prop::sample::select(vec!["a", "b", "c", "d"]), any::<bool>(), any::<bool>(), 0..100u32);
+    (shape, choices, tables, 0..9u64).prop_map(
+        |((slots, ways), (placement, lower, upper, part), tables, seed)| {
+            let ways = ways.min(slots);
+            let unit = ways.max(1);
+            let most = (slots / unit - 1).max(1);
+            let placement = if slots / unit < 2 { "d" } else { placement };
+            let below = if placement == "d" { 0 } else { (1 + part % most) * unit };
+            let name = |random: bool| if random { "random" } else { "fifo" };
+            let seeded =
+                |key: &str, random: bool| if random { format!("{key} = {seed}\n") } else { String::new() };
+            let text = format!(
+                "schema = 1\nname = \"m\"\n[paging]\nbase = \"4K\"\n[[tlb]]\nname = \"tlb\"\nlevel = 1\n\
+             serves = [\"fetch\", \"load\", \"store\"]\npage_sizes = [\"4K\"]\nentries = {slots}\n{}\
+             replacement = \"{}\"\n{}[walker]\nkind = \"software\"\n[walker.mapped]\nlower = {below}\n\
+             placement = \"{placement}\"\nentry_bytes = 256\nlower_replacement = \"{}\"\n{}\
+             [walker.mapped.systems.one]\ntables = {tables}\n[cost]\n",
+                if ways == 0 { String::new() } else { format!("ways = {ways}\n") },
+                name(upper),
+                seeded("seed", upper),
+                name(lower),
+                seeded("lower_seed", lower),
+            );
+            let machine = MachineSpec::from_toml("m", &text).unwrap_or_else(|why| panic!("{why}\n{text}"));
+            machine.software().unwrap().clone()
+        },
+    )
+}
+
+fn full(spec: &SoftwareSpec, ops: &[Op]) -> SoftwareCounts {
+    let mut mmu = SoftwareMmu::new(spec);
+    for &op in ops {
+        match op {
+            Op::Reference { space, number, kernel } => {
+                let page = page(space, number, kernel);
+                if !mmu.contains(page.key) {
+                    mmu.refill(page, 0);
+                }
+            }
+            Op::Unmap { space, number } => _ = mmu.remove(page(space, number, false).key),
+        }
+    }
+    *mmu.counts()
+}
+
+fn by_traps(spec: &SoftwareSpec, host: u32, nested: NestedMisses, ops: &[Op]) -> SoftwareCounts {
+    let mut trapped = TrapDriven::new(spec, host, nested).unwrap();
+    for &op in ops {
+        match op {
+            Op::Reference { space, number, kernel } => trapped.reference(page(space, number, kernel)),
+            Op::Unmap { space, number } => trapped.remove(page(space, number, false).key),
+        }
+        assert!(trapped.is_included());
+    }
+    *trapped.counts()
+}
+
+fn config() -> ProptestConfig {
+    let cases = std::env::var("PAGEWALK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(1000);
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// Uhlig 1994, target 22: without nested references nothing else is needed.
+    #[test]
+    fn uhlig_1994_flat_streams_count_alike(spec in simulated(Just(1)), host in 1..80u32, ops in ops()) {
+        let expected = full(&spec, &ops);
+        for nested in [NestedMisses::WithParent, NestedMisses::Counted] {
+            prop_assert_eq!(by_traps(&spec, host, nested, &ops), expected);
+        }
+    }
+
+    /// With them, nested misses share their parents' fate.
+    #[test]
+    fn nested_misses_with_their_parents_count_alike(spec in simulated(2..4u8), host in 1..80u32, ops in ops()) {
+        prop_assert_eq!(by_traps(&spec, host, NestedMisses::WithParent, &ops), full(&spec, &ops));
+    }
+}
+
+/// A host smaller than what is simulated takes nested misses that nobody else would.
+#[test]
+fn counting_every_nested_miss_overstates_them() {
+    let machine = "schema = 1\nname = \"m\"\n[[tlb]]\nname = \"tlb\"\nlevel = 1\nserves = [\"fetch\", \"load\", \"store\"]\n\
+                   page_sizes = [\"4K\"]\nentries = 128\nreplacement = \"fifo\"\n[walker]\nkind = \"software\"\n\
+                   [walker.mapped]\nlower = 8\nentry_bytes = 4\n[walker.mapped.systems.one]\ntables = 3\n[cost]\n";
+    let machine = MachineSpec::from_toml("m", machine).unwrap();
+    let spec = machine.software().unwrap();
+    // Twelve pages, each in a table of its own, again and again: eight table pages are held, and all the pages.
+    let ops: Vec<Op> =
+        (0..600).map(|i| Op::Reference { space: 0, number: (i % 12) << 10, kernel: false }).collect();
+    let expected = full(spec, &ops);
+    assert_eq!((expected.of(MissClass::L1u), expected.of(MissClass::L2)), (12, 12));
+    assert_eq!(by_traps(spec, 8, NestedMisses::WithParent, &ops), expected);
+    let biased = by_traps(spec, 8, NestedMisses::Counted, &ops);
+    assert_eq!(biased.of(MissClass::L1u), 12);
+    assert!(biased.of(MissClass::L2) > 100, "{biased:?}");
+}
