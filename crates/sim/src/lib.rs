@@ -20,6 +20,7 @@
 //! References are never dropped, so counts need no correction, and models that count hits can.
 
 mod attribution;
+mod by_traps;
 mod cores;
 mod counts;
 mod design;
@@ -53,6 +54,7 @@ mod structures;
 mod supers;
 
 pub use attribution::{MappingCounts, NoObserver, Walk, WalkObserver};
+pub use by_traps::ByTraps;
 pub use counts::{CacheTotals, ClassCounts, DesignCounts, KernelTotals, PrefetchTotals};
 pub use design::DesignSpec;
 pub use fit::{KernelError, held_orders};

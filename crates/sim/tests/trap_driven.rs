@@ -78,7 +78,9 @@ fn by_traps(spec: &SoftwareSpec, host: u32, nested: NestedMisses, ops: &[Op]) ->
     let mut trapped = TrapDriven::new(spec, host, nested).unwrap();
     for &op in ops {
         match op {
-            Op::Reference { space, number, kernel } => trapped.reference(page(space, number, kernel)),
+            Op::Reference { space, number, kernel } => {
+                trapped.reference(page(space, number, kernel));
+            }
             Op::Unmap { space, number } => trapped.remove(page(space, number, false).key),
         }
         assert!(trapped.is_included());

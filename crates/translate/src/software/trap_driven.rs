@@ -77,11 +77,14 @@ impl TrapDriven {
         })
     }
 
-    /// The program references a page: most often the host's TLB has it, and nobody hears of it.
-    pub fn reference(&mut self, page: Wanted) {
-        if !self.host.contains(page.key) {
+    /// The program references a page: most often the host's TLB has it, and nobody hears of it. Says whether it
+    /// trapped.
+    pub fn reference(&mut self, page: Wanted) -> bool {
+        let traps = !self.host.contains(page.key);
+        if traps {
             self.trap(page.into(), true);
         }
+        traps
     }
 
     /// The host missed an entry. `heard`: whether its parent, if it has one, was a simulated miss.

@@ -1,5 +1,6 @@
 //! `pagewalk simulate`: recorded streams, or a program's, through machines.
 
+mod by_traps;
 mod cores;
 mod interleaved;
 pub mod os;
@@ -65,10 +66,11 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
                 Host { cpu: header.cpu.clone(), kernel: header.kernel.clone(), thp: header.thp.clone() };
             (header.engine.clone(), host)
         });
-        let (process, ending) = match arguments.cores {
-            Some(cores) => cores::stream(&study, reader, cores.into())?,
-            None if study.has_kernels() => os::trace(&study, reader, trace, arguments.style.quiet)?,
-            None => study.stream(reader, &namer, Detail::Full),
+        let (process, ending) = match (arguments.cores, arguments.by_traps) {
+            (Some(cores), _) => cores::stream(&study, reader, cores.into())?,
+            (None, Some(host)) => by_traps::stream(&study, reader, host)?,
+            _ if study.has_kernels() => os::trace(&study, reader, trace, arguments.style.quiet)?,
+            _ => study.stream(reader, &namer, Detail::Full),
         };
         any_begun |= ending.region_begun;
         if ending.cut {

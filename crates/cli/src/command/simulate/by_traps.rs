@@ -1,0 +1,129 @@
+//! `pagewalk simulate --by-traps N T.pwt`: a software-managed TLB, simulated in full and by the misses of a host's alone.
+
+use crate::command::profile::Study;
+use crate::error::{CliError, Code};
+use crate::process::{Ending, follow};
+use pagewalk_mm::Small;
+use pagewalk_report::schema::{Attribution, Heat, MachineResult, Metrics, Number, ProcessResult};
+use pagewalk_sim::{ByTraps, DesignSpec, NoObserver, Pass};
+use pagewalk_sweep::metrics;
+use pagewalk_trace::{Analysis, Batch, Event, Source};
+use pagewalk_translate::{MachineSpec, MissClass, NestedMisses, SoftwareCounts};
+use pagewalk_units::RefIndex;
+use std::sync::Arc;
+
+/// The classes that a TLB has a part in.
+const CLASSES: [MissClass; 4] = [MissClass::L1u, MissClass::L1k, MissClass::L2, MissClass::L3];
+
+/// The same stream in all ways.
+struct Ways {
+    full: Pass,
+    by_traps: ByTraps,
+    /// Every nested miss for its own.
+    counted: ByTraps,
+}
+
+impl Analysis for Ways {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.full.on_batch(batch);
+        self.by_traps.on_batch(batch);
+        self.counted.on_batch(batch);
+    }
+
+    fn on_event(&mut self, at: RefIndex, event: &Event) {
+        self.full.on_event(at, event);
+        self.by_traps.on_event(at, event);
+        self.counted.on_event(at, event);
+    }
+}
+
+/// Follows `source` to its end on the first machine, with a host of `host` slots.
+pub fn stream<S: Source>(study: &Study, source: S, host: u32) -> Result<(ProcessResult, Ending), CliError> {
+    let header = source.header().clone();
+    let machine = &study.machines[0];
+    let pass = Pass::new(vec![DesignSpec::new(machine, Arc::new(Small))], NoObserver);
+    let mut ways = Ways {
+        full: pass.map_err(|error| CliError::new(Code::Usage, error))?,
+        by_traps: engine(machine, host, NestedMisses::WithParent)?,
+        counted: engine(machine, host, NestedMisses::Counted)?,
+    };
+    let ending = follow(source, &study.region, &mut ways);
+    let counts = ways.full.finish().swap_remove(0);
+    let full = counts.software.as_ref().map(|software| software.counts).unwrap_or_default();
+    let result = |name: &str, metrics: Metrics| MachineResult { name: name.to_owned(), metrics };
+    let name = &machine.name;
+    let process = ProcessResult {
+        pid: header.pid,
+        parent: header.parent,
+        origin: "by traps".to_owned(),
+        program: header.program.clone(),
+        command_line: header.arguments.clone(),
+        ended: ending.describe(),
+        losses: ending.losses.clone(),
+        machines: vec![
+            result(name, metrics(&counts)),
+            result(&format!("{name} by traps"), trapped(&ways.by_traps)),
+            result(&format!("{name} by traps, nested misses counted"), trapped(&ways.counted)),
+        ],
+        advice: said(&full, &ways, host),
+        attribution: Attribution::default(),
+        heat: Heat::default(),
+        reach: Vec::new(),
+        what_if: Vec::new(),
+        kernels: Vec::new(),
+    };
+    Ok((process, ending))
+}
+
+fn engine(machine: &MachineSpec, host: u32, nested: NestedMisses) -> Result<ByTraps, CliError> {
+    let name = &machine.name;
+    match ByTraps::new(machine, host, nested) {
+        Some(engine) => {
+            engine.map_err(|error| CliError::new(Code::BadInput, format!("machine `{name}`: {error}")))
+        }
+        None => {
+            let why =
+                format!("machine `{name}`: --by-traps is for software-managed TLBs with [walker.mapped]");
+            Err(CliError::new(Code::Usage, why).or("give one with -m, such as mips_r2000"))
+        }
+    }
+}
+
+fn trapped(engine: &ByTraps) -> Metrics {
+    let counts = engine.counts();
+    let of = |class: MissClass| (format!("misses.{}", class.name()), Number::Count(counts.of(class)));
+    let walks = counts.of(MissClass::L1u) + counts.of(MissClass::L1k);
+    let references = CLASSES.iter().map(|&class| counts.of(class)).sum();
+    let others = [
+        ("walks", walks),
+        ("walk_references", references),
+        ("walk_cycles", counts.total_cycles()),
+        ("host_misses", engine.host_misses()),
+    ];
+    let others = others.map(|(name, count)| (name.to_owned(), Number::Count(count)));
+    CLASSES.into_iter().map(of).chain(others).collect()
+}
+
+/// Whether the engines agree, and what the rule for nested misses is worth.
+fn said(full: &SoftwareCounts, ways: &Ways, host: u32) -> String {
+    let (traps, counted) = (ways.by_traps.counts(), ways.counted.counts());
+    let differs: Vec<&str> =
+        CLASSES.into_iter().filter(|&class| traps.of(class) != full.of(class)).map(MissClass::name).collect();
+    let equal = match differs[..] {
+        [] => "count what full simulation counts, in every class".to_owned(),
+        _ => format!("differ from full simulation in {}", differs.join(", ")),
+    };
+    let bias = |class: MissClass| {
+        let (is, would) = (full.of(class), counted.of(class));
+        (is != would).then(|| format!("{} as {would} instead of {is}", class.name()))
+    };
+    let biases: Vec<String> = CLASSES.into_iter().filter_map(bias).collect();
+    let bias = match biases[..] {
+        [] => "nothing else".to_owned(),
+        _ => biases.join(", "),
+    };
+    format!(
+        "{} traps of a host of {host} slots {equal}. Counting every nested miss would give {bias}.",
+        ways.by_traps.host_misses()
+    )
+}

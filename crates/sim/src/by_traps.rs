@@ -1,0 +1,89 @@
+//! A stream through the trap-driven engine, in the order of its references.
+
+use pagewalk_mm::{AddressSpace, Change};
+use pagewalk_trace::{Analysis, Batch, Event};
+use pagewalk_translate::{Asid, MachineSpec, NestedMisses, SoftwareCounts, TrapDriven, TrapError, Wanted};
+use pagewalk_units::{PageSize, RefIndex, VirtAddr};
+use std::collections::BTreeSet;
+
+/// One process on one machine, simulated by the misses of a host's TLB.
+pub struct ByTraps {
+    base: PageSize,
+    space: AddressSpace,
+    touched: BTreeSet<u64>,
+    changes: Vec<Change>,
+    engine: TrapDriven,
+}
+
+impl ByTraps {
+    /// On a fully associative host of `host` slots with random replacement. `None` for machines without mapped page
+    /// tables.
+    pub fn new(machine: &MachineSpec, host: u32, nested: NestedMisses) -> Option<Result<ByTraps, TrapError>> {
+        let engine = TrapDriven::new(machine.software()?, host, nested);
+        Some(engine.map(|engine| ByTraps {
+            base: machine.paging.base(),
+            space: AddressSpace::default(),
+            touched: BTreeSet::new(),
+            changes: Vec::new(),
+            engine,
+        }))
+    }
+
+    /// Misses of the simulated TLB; classes that depend on no TLB are left out.
+    pub fn counts(&self) -> &SoftwareCounts {
+        self.engine.counts()
+    }
+
+    /// Misses of the host's TLB, each a trap.
+    pub fn host_misses(&self) -> u64 {
+        self.engine.host_misses()
+    }
+
+    fn reference(&mut self, address: VirtAddr, bytes: u64) {
+        let last = VirtAddr(address.0.saturating_add(bytes.max(1) - 1));
+        for number in self.base.number(address)..=self.base.number(last) {
+            let kernel = VirtAddr(number << self.base.shift()).is_kernel();
+            let asid = if kernel { Asid::GLOBAL } else { Asid::default() };
+            if self.engine.reference(Wanted { key: number, asid, number, kernel }) {
+                self.touched.insert(number);
+            }
+        }
+    }
+}
+
+impl Analysis for ByTraps {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        for (at, span) in batch.spans.iter().enumerate() {
+            let block = batch.blocks.get(span.block);
+            let refs = &batch.refs[span.first as usize..batch.span_end(at)];
+            let mut sites = block.sites.iter().zip(refs).peekable();
+            for (index, instruction) in block.instructions.iter().enumerate() {
+                self.reference(instruction.address, instruction.length.into());
+                while let Some((_, record)) =
+                    sites.next_if(|(site, _)| usize::from(site.instruction) == index)
+                {
+                    self.reference(record.address(), record.size().bytes().into());
+                }
+            }
+            // References without code.
+            for record in refs.iter().skip(block.sites.len()) {
+                self.reference(record.address(), record.size().bytes().into());
+            }
+        }
+    }
+
+    fn on_event(&mut self, _at: RefIndex, event: &Event) {
+        let mut changes = std::mem::take(&mut self.changes);
+        changes.clear();
+        self.space.apply(event, &mut changes);
+        for &change in &changes {
+            let (Change::Gone { start, bytes } | Change::Flushed { start, bytes }) = change;
+            let first = self.base.number(start);
+            let last = self.base.number(VirtAddr(start.0 + (bytes - 1)));
+            for &page in self.touched.range(first..=last) {
+                self.engine.remove(page);
+            }
+        }
+        self.changes = changes;
+    }
+}
