@@ -7,7 +7,8 @@
 use crate::attribution::{NoObserver, WalkObserver};
 use crate::counts::DesignCounts;
 use crate::design::{Design, DesignSpec};
-use crate::pass::{Pass, PassError};
+use crate::error::PassError;
+use crate::pass::Pass;
 use crate::store::{CLASSES, PageStore};
 use pagewalk_translate::{MachineSpec, WalkerSpec};
 use pagewalk_units::ThreadId;

@@ -22,7 +22,8 @@
 //! it). Skarlatos et al., "BabelFish", ISCA 2020: entries that the processes of a container group share.
 
 use crate::attribution::{NoObserver, WalkObserver};
-use crate::pass::{Pass, PassError};
+use crate::error::PassError;
+use crate::pass::Pass;
 use crate::store::{PageStore, bits};
 use pagewalk_mm::{FilePage, MappingId};
 use pagewalk_translate::Asid;

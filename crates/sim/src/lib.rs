@@ -24,6 +24,7 @@ mod by_traps;
 mod cores;
 mod counts;
 mod design;
+mod error;
 mod expand;
 mod fetch;
 mod first_level;
@@ -57,11 +58,12 @@ pub use attribution::{MappingCounts, NoObserver, Walk, WalkObserver};
 pub use by_traps::ByTraps;
 pub use counts::{CacheTotals, ClassCounts, DesignCounts, KernelTotals, PrefetchTotals};
 pub use design::DesignSpec;
+pub use error::PassError;
 pub use fit::{KernelError, held_orders};
 pub use host::HostKernel;
 pub use library::{Library, LibraryError};
 pub use offline::{LeftOut, OfflineError, OfflineResult, Replay, check_offline, offline};
-pub use pass::{Pass, PassError};
+pub use pass::Pass;
 pub use profile::{
     Alternative, AlternativeKind, Findings, FunctionWalks, HeatMap, PageWalks, Profile, Reach,
 };

@@ -4,8 +4,8 @@ use crate::attribution::{MappingCounts, NoObserver, WalkObserver};
 use crate::cores::Cores;
 use crate::counts::DesignCounts;
 use crate::design::{Design, DesignSpec, share_huge, splits_data};
+use crate::error::PassError;
 use crate::fetch::FetchTable;
-use crate::fit::KernelError;
 use crate::front::Told;
 use crate::kernel::{Follower, Untouched};
 use crate::siblings::alike;
@@ -17,53 +17,6 @@ use pagewalk_translate::Asid;
 use pagewalk_units::{BlockId, Kind, Paging, RefIndex, VirtAddr};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-
-/// See [`Pass::DESIGNS_MAX`].
-const DESIGNS_MAX: usize = 64;
-
-/// Why a pass cannot be set up.
-#[derive(Debug, thiserror::Error)]
-pub enum PassError {
-    /// No design, or more than one word of residency bits holds.
-    #[error("{0} different first levels in one pass: from 1 to {DESIGNS_MAX} are possible")]
-    DesignCount(usize),
-    /// Machines that can have one core only.
-    #[error(
-        "machine `{0}` has tables or caches in memory (hashed, nested, mapped, [[cache]]): it can have one core only"
-    )]
-    OneCore(String),
-    /// A design whose policy leaves no base page that could be global.
-    #[error("`{0}` maps everything by huge pages: global pages are base pages")]
-    HugeGlobals(String),
-    /// A kernel that cannot work on its machine.
-    #[error("{design}: {error}")]
-    Kernel {
-        /// The design.
-        design: String,
-        /// Why.
-        error: KernelError,
-    },
-    /// A policy of page sizes on a machine with mapped page tables, which hold base pages alone.
-    #[error(
-        "{0}: page tables that are mapped ([walker.mapped]) hold base pages: no kernel can give it larger ones"
-    )]
-    Mapped(String),
-    /// A kernel manages one process on one core.
-    #[error("{0}: a kernel that builds superpages manages one process on one core")]
-    KernelOfMany(String),
-    /// Machines with different pages: each kind needs a pass of its own.
-    #[error("machine `{machine}` has pages of {its}, `{other}` of {others}: one pass can have one kind")]
-    Paging {
-        /// The first machine.
-        machine: String,
-        /// Its pages.
-        its: Paging,
-        /// One that differs.
-        other: String,
-        /// Its pages.
-        others: Paging,
-    },
-}
 
 /// Where in the code a reference stands.
 #[derive(Clone, Copy)]
@@ -143,7 +96,7 @@ pub struct Pass<O: WalkObserver = NoObserver> {
 
 impl<O: WalkObserver> Pass<O> {
     /// Most different first levels in one pass: a residency word holds so many bits.
-    pub const DESIGNS_MAX: usize = DESIGNS_MAX;
+    pub const DESIGNS_MAX: usize = crate::error::DESIGNS_MAX;
 
     /// A pass over `specs`; the first one is observed. Those that share their policy (the same `Arc`) and have equal
     /// first levels count as one design, and cost little more.

@@ -1,8 +1,8 @@
 //! Software-managed TLBs whose page tables are mapped: what of them depends on pages alone, and their counts.
 //!
 //! The first level of such a design is a [`SoftwareMmu`](pagewalk_translate::SoftwareMmu), asked at misses as any other
-//! is. Page faults and first stores trap whatever it holds. A page's first store always comes to the pass: the front takes
-//! stores only to pages that one has come to before.
+//! is. Page faults and first stores trap whatever it holds. A page's first store always comes to the pass: the front
+//! takes stores only to pages that one has come to before.
 
 use crate::attribution::WalkObserver;
 use crate::design::Design;

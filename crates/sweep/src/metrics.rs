@@ -87,7 +87,7 @@ fn of_software(software: &SoftwareTotals, mut count: impl FnMut(String, u64) -> 
     count("partition.moves".into(), software.moves.len().saturating_sub(1) as u64);
 }
 
-/// Says which misses of a software-managed TLB have no price, if some have none: their cycles are missing from all sums.
+/// Says which misses of a software-managed TLB have no price, if some have none: all sums are without their cycles.
 pub fn unpriced(machine: &MachineSpec, metrics: &Metrics) -> Option<String> {
     let system = &machine.software()?.system;
     let occurred =
@@ -98,7 +98,8 @@ pub fn unpriced(machine: &MachineSpec, metrics: &Metrics) -> Option<String> {
     let priced = MissClass::ALL.into_iter().filter(|&class| system.cycles[class as usize].is_some());
     let priced: Vec<&str> = priced.map(MissClass::name).collect();
     Some(format!(
-        "machine `{}`: {} misses of class {} occurred, and [walker.mapped.systems.{}] has no cycles for them (it has {})",
+        "machine `{}`: {} misses of class {} occurred, and [walker.mapped.systems.{}] has no cycles for them (it has \
+         {})",
         machine.name,
         occurred(class),
         class.name(),

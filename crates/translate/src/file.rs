@@ -148,8 +148,8 @@ fn only_tlb(tlbs: &[TlbSpec], paging: Paging) -> Result<&TlbSpec, String> {
             Ok(tlb)
         }
         _ => Err(format!(
-            "[walker.mapped] needs one [[tlb]] of level 1, for fetch, load and store, with page_sizes = [\"{}\"] alone, \
-             without `reserved` (that is `walker.mapped.lower`) and without `prefetch`",
+            "[walker.mapped] needs one [[tlb]] of level 1, for fetch, load and store, with page_sizes = [\"{}\"] \
+             alone, without `reserved` (that is `walker.mapped.lower`) and without `prefetch`",
             paging.base()
         )),
     }

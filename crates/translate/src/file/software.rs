@@ -62,8 +62,8 @@ impl FileSoftware {
         let bytes = self.entry_bytes;
         if !bytes.is_power_of_two() || bytes > base.bytes() / 2 {
             return Err(format!(
-                "walker.mapped.entry_bytes = {bytes}: a page-table entry has a power of two of bytes, at most half a page of \
-                 {base}"
+                "walker.mapped.entry_bytes = {bytes}: a page-table entry has a power of two of bytes, at most half a \
+                 page of {base}"
             ));
         }
         let lower_replacement = self.lower_replacement.unwrap_or(FileReplacement::Fifo);

@@ -168,7 +168,8 @@ impl FileWalker {
             FileWalkerKind::Software => {
                 let Some(cycles) = self.refill_cycles else {
                     return Err(rule(
-                        "walker: kind = \"software\" needs `refill_cycles`, the price of a refill, or [walker.mapped]".to_owned(),
+                        "walker: kind = \"software\" needs `refill_cycles`, the price of a refill, or [walker.mapped]"
+                            .to_owned(),
                     ));
                 };
                 Ok((WalkerSpec::Software, pages, Some(cycles)))

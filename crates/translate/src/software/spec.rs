@@ -167,13 +167,15 @@ impl SoftwareSpec {
             ));
         }
         if self.placement == Placement::D && (lower > 0 || self.tuning.is_some()) {
-            return Err("walker.mapped.placement = \"d\" has no partition: set walker.mapped.lower = 0 and leave out `tuning`".into());
+            let why =
+                "walker.mapped.placement = \"d\" has no partition: walker.mapped.lower = 0, no `tuning`";
+            return Err(why.into());
         }
         if self.placement != Placement::D && lower == 0 {
             let placement = self.placement.to_string().to_lowercase();
             return Err(format!(
-                "walker.mapped.lower = 0: placement \"{placement}\" needs slots below the partition: choose from 1 to {}, or \
-                 placement = \"d\"",
+                "walker.mapped.lower = 0: placement \"{placement}\" needs slots below the partition: choose from 1 to \
+                 {}, or placement = \"d\"",
                 slots - 1
             ));
         }
@@ -181,8 +183,8 @@ impl SoftwareSpec {
             let full = ways >= slots;
             if !full && !count.is_multiple_of(ways) {
                 return Err(format!(
-                    "walker.mapped.lower = {lower}: the {part} partition's {count} slots do not divide into sets of {ways} \
-                     ways: choose a multiple of {ways}"
+                    "walker.mapped.lower = {lower}: the {part} partition's {count} slots do not divide into sets of \
+                     {ways} ways: choose a multiple of {ways}"
                 ));
             }
         }
@@ -204,7 +206,8 @@ impl SoftwareSpec {
         let most = self.slots - 1;
         let TuningSpec { period, step, threshold, lower_min, lower_max, .. } = *tuning;
         if self.ways < self.slots {
-            return Err("walker.mapped.tuning: only a fully associative TLB can move its partition: leave out tlb.ways".into());
+            let why = "walker.mapped.tuning: only a fully associative TLB can move its partition: leave out tlb.ways";
+            return Err(why.into());
         }
         if period == 0 || step == 0 {
             return Err("walker.mapped.tuning: period and step must be at least 1".into());
@@ -214,8 +217,8 @@ impl SoftwareSpec {
         }
         if lower_min == 0 || lower_min > self.lower || self.lower > lower_max || lower_max > most {
             return Err(format!(
-                "walker.mapped.tuning: 1 <= lower_min ({lower_min}) <= walker.mapped.lower ({}) <= lower_max ({lower_max}) <= {most} \
-                 must hold",
+                "walker.mapped.tuning: 1 <= lower_min ({lower_min}) <= walker.mapped.lower ({}) <= lower_max \
+                 ({lower_max}) <= {most} must hold",
                 self.lower
             ));
         }

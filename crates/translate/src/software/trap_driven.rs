@@ -2,7 +2,7 @@
 //! the TLB that the program really runs on (the *host's*), and keeps a simulated TLB beside it.
 //!
 //! The host's TLB holds only what the simulated one holds too. So whatever misses there misses here, and the simulator
-//! hears of it. At a host miss it looks the entry up: what the simulated TLB has is refilled in silence; what it has not
+//! hears of it. At a host miss it looks the entry up: what the simulated TLB has is refilled in silence; what it lacks
 //! is a simulated miss, is counted and put into the simulated TLB, and what it replaces there is dropped from the
 //! host's too. The simulated TLB may be larger, smaller or less associative than the host's.
 //!
@@ -21,7 +21,7 @@ use pagewalk_setassoc::Replacement;
 /// What becomes of a nested miss whose parent only the host's TLB missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NestedMisses {
-    /// It shares its parent's fate: neither counted nor filled anywhere. Then the counts are those of the simulated TLB.
+    /// It shares its parent's fate: neither counted nor filled anywhere. Then counts are those of the simulated TLB.
     #[default]
     WithParent,
     /// It is taken for a miss of its own: what a simulator does that does not know of it.

@@ -1,4 +1,4 @@
-//! `pagewalk simulate --by-traps N T.pwt`: a software-managed TLB, simulated in full and by the misses of a host's alone.
+//! `pagewalk simulate --by-traps N T.pwt`: a software-managed TLB, simulated in full and by a host's misses alone.
 
 use crate::command::profile::Study;
 use crate::error::{CliError, Code};

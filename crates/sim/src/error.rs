@@ -1,0 +1,51 @@
+//! Why a pass cannot be set up.
+
+use crate::fit::KernelError;
+use pagewalk_units::Paging;
+
+/// See [`crate::Pass::DESIGNS_MAX`].
+pub(crate) const DESIGNS_MAX: usize = 64;
+
+/// Why a pass cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum PassError {
+    /// No design, or more than one word of residency bits holds.
+    #[error("{0} different first levels in one pass: from 1 to {DESIGNS_MAX} are possible")]
+    DesignCount(usize),
+    /// Machines that can have one core only.
+    #[error(
+        "machine `{0}` has tables or caches in memory (hashed, nested, mapped, [[cache]]): it can have one core only"
+    )]
+    OneCore(String),
+    /// A design whose policy leaves no base page that could be global.
+    #[error("`{0}` maps everything by huge pages: global pages are base pages")]
+    HugeGlobals(String),
+    /// A kernel that cannot work on its machine.
+    #[error("{design}: {error}")]
+    Kernel {
+        /// The design.
+        design: String,
+        /// Why.
+        error: KernelError,
+    },
+    /// A policy of page sizes on a machine with mapped page tables, which hold base pages alone.
+    #[error(
+        "{0}: page tables that are mapped ([walker.mapped]) hold base pages: no kernel can give it larger ones"
+    )]
+    Mapped(String),
+    /// A kernel manages one process on one core.
+    #[error("{0}: a kernel that builds superpages manages one process on one core")]
+    KernelOfMany(String),
+    /// Machines with different pages: each kind needs a pass of its own.
+    #[error("machine `{machine}` has pages of {its}, `{other}` of {others}: one pass can have one kind")]
+    Paging {
+        /// The first machine.
+        machine: String,
+        /// Its pages.
+        its: Paging,
+        /// One that differs.
+        other: String,
+        /// Its pages.
+        others: Paging,
+    },
+}
