@@ -14,7 +14,7 @@ use crate::store::{FETCH, PageStore, STORE, bits, class_of};
 use pagewalk_mm::{AddressSpace, Change, Kernel, MappingId, PageSizePolicy, Scope};
 use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Ref, Span};
 use pagewalk_translate::Asid;
-use pagewalk_units::{BlockId, Kind, Paging, RefIndex, VirtAddr};
+use pagewalk_units::{BlockId, Kind, RefIndex, VirtAddr};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 

@@ -115,10 +115,10 @@ proptest! {
 /// A host smaller than what is simulated takes nested misses that nobody else would.
 #[test]
 fn counting_every_nested_miss_overstates_them() {
-    let machine = "schema = 1\nname = \"m\"\n[[tlb]]\nname = \"tlb\"\n\
-                   level = 1\nserves = [\"fetch\", \"load\", \
-                   \"store\"]\npage_sizes = [\"4K\"]\nentries = 128\nreplacement = \"fifo\"\n[walker]\nkind = \"software\"\n\
-                   [walker.mapped]\nlower = 8\nentry_bytes = 4\n[walker.mapped.systems.one]\ntables = 3\n[cost]\n";
+    let machine = "schema = 1\nname = \"m\"\n[[tlb]]\nname = \"tlb\"\nlevel = 1\n\
+                   serves = [\"fetch\", \"load\", \"store\"]\npage_sizes = [\"4K\"]\nentries = 128\n\
+                   replacement = \"fifo\"\n[walker]\nkind = \"software\"\n[walker.mapped]\nlower = 8\n\
+                   entry_bytes = 4\n[walker.mapped.systems.one]\ntables = 3\n[cost]\n";
     let machine = MachineSpec::from_toml("m", machine).unwrap();
     let spec = machine.software().unwrap();
     // Twelve pages, each in a table of its own, again and again: eight table pages are held, and all the pages.

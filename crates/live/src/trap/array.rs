@@ -127,7 +127,10 @@ impl TrapArray {
         if !tlb.filled_by_misses() {
             return Err(ArrayError::Prefetches { machine: name(), array });
         }
-        let geometry = changed(tlb.geometry, changes).map_err(|error| ArrayError::Geometry {
+        // Pages of programs go above the partition, if there is one.
+        let above = machine.software().map(|software| software.slots - software.lower);
+        let above = Changes { entries: changes.entries.or(above), ..changes };
+        let geometry = changed(tlb.geometry, above).map_err(|error| ArrayError::Geometry {
             machine: name(),
             array: array.clone(),
             error,

@@ -25,6 +25,7 @@ pub(super) struct FileSoftware {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileSystem {
+    structure: Option<String>,
     tables: u8,
     #[serde(default = "yes")]
     modify: bool,
@@ -70,16 +71,17 @@ impl FileSoftware {
         let whole = Geometry::new(1, None).map_err(|why| why.to_string())?;
         let lower_replacement = replacement(lower_replacement, self.lower_seed, whole)
             .map_err(|why| format!("walker.mapped.lower_replacement: {why}"))?;
+        let has_partition = self.placement != Placement::D;
         let spec = SoftwareSpec {
             slots,
             ways: tlb.geometry.ways() as u32,
-            lower: self.lower,
+            lower: if has_partition { self.lower } else { 0 },
             lower_replacement,
             upper_replacement: tlb.replacement,
             placement: self.placement,
             entries_shift: base.shift() - bytes.ilog2(),
             system: system(self.system, self.systems)?,
-            tuning: self.tuning.map(|tuning| tuning.with_defaults(slots)),
+            tuning: self.tuning.filter(|_| has_partition).map(|tuning| tuning.with_defaults(slots)),
         };
         spec.check()?;
         Ok(spec)
@@ -94,7 +96,7 @@ fn system(name: Option<String>, mut systems: BTreeMap<String, FileSystem>) -> Re
         None if systems.len() == 1 => choices.clone(),
         None => return Err(format!("walker.mapped: missing key `system`: choose from {choices}")),
     };
-    let Some(FileSystem { tables, modify, cycles }) = systems.remove(&name) else {
+    let Some(FileSystem { structure, tables, modify, cycles }) = systems.remove(&name) else {
         return Err(format!("walker.mapped.system = \"{name}\": choose from {choices}"));
     };
     if !(1..=3).contains(&tables) {
@@ -108,7 +110,7 @@ fn system(name: Option<String>, mut systems: BTreeMap<String, FileSystem>) -> Re
         ));
     }
     let cycles = MissClass::ALL.map(|class| cycles.get(class.name()).copied());
-    Ok(System { name, tables, cycles, modify })
+    Ok(System { structure: structure.unwrap_or_else(|| name.clone()), name, tables, cycles, modify })
 }
 
 impl FileTuning {

@@ -89,6 +89,8 @@ impl fmt::Display for Placement {
 pub struct System {
     /// Name, such as `mach3`.
     pub name: String,
+    /// The structure of an operating system that it belongs to, by name.
+    pub structure: String,
     /// Levels of page tables, the last of which is not mapped: 1 to 3.
     pub tables: u8,
     /// Cycles of a miss by class, without those of other classes that its handler takes; `None`: not known.
@@ -165,11 +167,6 @@ impl SoftwareSpec {
                 "walker.mapped.lower = {lower}: the TLB has {slots} entries: choose from 0 to {}",
                 slots - 1
             ));
-        }
-        if self.placement == Placement::D && (lower > 0 || self.tuning.is_some()) {
-            let why =
-                "walker.mapped.placement = \"d\" has no partition: walker.mapped.lower = 0, no `tuning`";
-            return Err(why.into());
         }
         if self.placement != Placement::D && lower == 0 {
             let placement = self.placement.to_string().to_lowercase();
