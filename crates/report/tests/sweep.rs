@@ -98,6 +98,7 @@ fn result() -> SweepResult {
             agrees: true,
         }],
         published: Vec::new(),
+        plots: Vec::new(),
     }
 }
 

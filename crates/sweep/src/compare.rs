@@ -1,9 +1,8 @@
 //! What was found beside what sources found: quotients of two figures on each trace.
 
-use crate::study::{Cell, Compare, MachineVariant, On, Study, Under, serves_name};
+use crate::study::{Best, Cell, Compare, MachineVariant, On, Study, Under, serves_name};
 use crate::task;
-use pagewalk_report::schema::Number;
-use pagewalk_report::sweep::schema::{Comparison, Found, Parameters, SweepResult};
+use pagewalk_report::sweep::schema::{Comparison, Found, MachineCell, Parameters, SweepResult, Value};
 
 impl Compare {
     /// Checks that the study has what is compared.
@@ -35,9 +34,19 @@ impl Cell {
                 if has { Ok(()) } else { Err(format!("[family] leaves {array} out")) }
             }
             Cell::Number(_) => Ok(()),
-            Cell::Machine { machine, os, structure, parameters, metric } => {
-                let (variant, under) =
-                    machine_of(study, machine, os.as_deref(), structure.as_deref(), parameters)?;
+            Cell::Machine { machine, os, structure, parameters, metric, best } => {
+                let all = machines_of(study, machine, os.as_deref(), structure.as_deref(), parameters)?;
+                let (variant, under) = all[0];
+                match best {
+                    None if all.len() > 1 => {
+                        return Err(format!(
+                            "{} variants of `{machine}` fit: give more parameters, os or structure",
+                            all.len()
+                        ));
+                    }
+                    None => {}
+                    Some(Best { key, .. }) => differ_by(key, &all)?,
+                }
                 has_counter(variant, under, metric)
             }
         }
@@ -53,28 +62,59 @@ impl Cell {
                 size.misses_of(*sets, *ways).map(|misses| misses as f64)
             }
             Cell::Number(number) => Some(*number),
-            Cell::Machine { machine, os, structure, parameters, metric } => {
-                let cell = result.machines.iter().find(|cell| {
+            Cell::Machine { machine, os, structure, parameters, metric, best } => {
+                let cells = result.machines.iter().filter(|cell| {
                     cell.trace == trace
                         && cell.machine == *machine
                         && (os.is_none() || cell.os == *os)
                         && (structure.is_none() || cell.structure == *structure)
                         && fits(parameters, &cell.parameters)
-                })?;
-                cell.metrics.get(metric).copied().map(Number::as_f64)
+                });
+                let figure = |cell: &MachineCell| Some(cell.metrics.get(metric)?.as_f64());
+                let figures = cells.filter_map(|cell| Some((cell, figure(cell)?)));
+                let (cell, figure) = figures.min_by(|a, b| a.1.total_cmp(&b.1))?;
+                match best {
+                    Some(Best { key, place: true }) => match cell.parameters.get(key)? {
+                        Value::Integer(value) => Some(*value as f64),
+                        Value::Text(_) => None,
+                    },
+                    _ => Some(figure),
+                }
             }
         }
     }
 }
 
-/// The one machine under the one kernel, in the one operating system that is meant.
-fn machine_of<'a>(
+/// Whether the variants differ by this key alone, and by numbers.
+fn differ_by(key: &str, all: &[(&MachineVariant, Under<'_>)]) -> Result<(), String> {
+    let without = |parameters: &Parameters| {
+        let mut others = parameters.clone();
+        (others.remove(key), others)
+    };
+    let first = without(&all[0].0.parameters).1;
+    for (variant, _) in all {
+        let (value, others) = without(&variant.parameters);
+        if !matches!(value, Some(Value::Integer(_))) {
+            return Err(format!("best = \"{key}\": [vary] gives it no whole numbers"));
+        }
+        if others != first {
+            return Err(format!("best = \"{key}\": other keys vary too: give them as parameters"));
+        }
+    }
+    let mut values: Vec<_> = all.iter().map(|(variant, _)| &variant.parameters[key]).collect();
+    values.dedup();
+    let once = values.len() == all.len();
+    once.then_some(()).ok_or_else(|| format!("best = \"{key}\": several kernels fit: give os or structure"))
+}
+
+/// The machines under the kernels, in the operating systems that are meant; one at least.
+fn machines_of<'a>(
     study: &'a Study,
     machine: &str,
     os: Option<&str>,
     structure: Option<&str>,
     parameters: &Parameters,
-) -> Result<(&'a MachineVariant, Under<'a>), String> {
+) -> Result<Vec<(&'a MachineVariant, Under<'a>)>, String> {
     if study.machines.iter().all(|variant| variant.machine.name != machine) {
         let mut names: Vec<&str> =
             study.machines.iter().map(|variant| variant.machine.name.as_str()).collect();
@@ -105,13 +145,7 @@ fn machine_of<'a>(
             return Err(format!("structure = \"{structure}\": choose from {choices}"));
         }
     }
-    match fitting[..] {
-        [only] => Ok(only),
-        _ => Err(format!(
-            "{} variants of `{machine}` fit: give more parameters, os or structure",
-            fitting.len()
-        )),
-    }
+    Ok(fitting)
 }
 
 /// Whether the machine has a counter of this name: looked up in the counters of an empty stream.

@@ -3,12 +3,15 @@
 use crate::error::SweepError;
 use crate::kernels;
 use crate::machines;
+use crate::plots;
 use crate::selection::{self, Numbers};
 use crate::structures;
-use crate::study::{Cell, Compare, CurveSpec, FamilySpec, GivenFile, On, SERVES, Study, TraceSpec, Workload};
+use crate::study::{
+    Best, Cell, Compare, CurveSpec, FamilySpec, GivenFile, On, SERVES, Study, TraceSpec, Workload,
+};
 use crate::together::{self, FileTogether};
 use pagewalk_mm::ThpMode;
-use pagewalk_report::sweep::schema::{Published, PublishedRow};
+use pagewalk_report::sweep::schema::{Plot, Published, PublishedRow};
 use pagewalk_reuse::Family;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -42,6 +45,23 @@ struct File {
     compare: Vec<FileCompare>,
     #[serde(default)]
     published: Vec<FilePublished>,
+    #[serde(default)]
+    plot: Vec<FilePlot>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FilePlot {
+    title: String,
+    #[serde(default)]
+    source: String,
+    x: String,
+    y: Vec<String>,
+    lines: Option<String>,
+    #[serde(default)]
+    at: Table,
+    #[serde(default)]
+    logarithmic: bool,
 }
 
 #[derive(Deserialize)]
@@ -122,6 +142,9 @@ struct FileCell {
     #[serde(default)]
     parameters: Table,
     metric: Option<String>,
+    best: Option<String>,
+    #[serde(default)]
+    place: bool,
 }
 
 fn data() -> Vec<String> {
@@ -174,7 +197,9 @@ impl Study {
                 .map(FilePublished::check)
                 .collect::<Result<_, _>>()
                 .map_err(wrong)?,
+            plots: parsed.plot.into_iter().map(Plot::from).collect(),
         };
+        study.plots.iter().try_for_each(|plot| plots::check(plot, &study)).map_err(wrong)?;
         if study.machines.is_empty() && study.family.is_none() && study.curve.is_none() {
             return Err(wrong("nothing to simulate: give machines, [family] or [curve]".to_owned()));
         }
@@ -325,6 +350,14 @@ impl FilePublished {
     }
 }
 
+impl From<FilePlot> for Plot {
+    fn from(file: FilePlot) -> Plot {
+        let FilePlot { title, source, x, y, lines, at, logarithmic } = file;
+        let at: Vec<_> = at.into_iter().collect();
+        Plot { title, source, x, y, lines, at: crate::vary::parameters(&at), logarithmic }
+    }
+}
+
 impl FileCompare {
     fn check(self) -> Result<Compare, String> {
         let title = self.title;
@@ -351,6 +384,7 @@ impl FileCell {
         let is_of_machine = self.metric.is_some()
             || self.os.is_some()
             || self.structure.is_some()
+            || self.best.is_some()
             || !self.parameters.is_empty();
         let is_of_family = self.page_size.is_some() || self.sets.is_some() || self.ways.is_some();
         match (self.family, self.machine, self.number) {
@@ -378,7 +412,18 @@ impl FileCell {
                 let parameters: Vec<_> = self.parameters.into_iter().collect();
                 let metric = self.metric.unwrap_or_else(|| "walks".to_owned());
                 let parameters = crate::vary::parameters(&parameters);
-                Ok(Cell::Machine { machine, os: self.os, structure: self.structure, parameters, metric })
+                if self.place && self.best.is_none() {
+                    return Err("place: of which key? Name it as best".to_owned());
+                }
+                let best = self.best.map(|key| Best { key, place: self.place });
+                Ok(Cell::Machine {
+                    machine,
+                    os: self.os,
+                    structure: self.structure,
+                    parameters,
+                    metric,
+                    best,
+                })
             }
             _ => Err("name a family (data, fetches or everything), a machine or a number".to_owned()),
         }

@@ -16,6 +16,7 @@ mod kernels;
 mod machines;
 mod metrics;
 mod offline;
+mod plots;
 mod rounds;
 mod run;
 mod selection;

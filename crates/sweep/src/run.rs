@@ -254,6 +254,7 @@ impl<'a> Sweep<'a> {
             curves,
             comparisons: Vec::new(),
             published: self.study.published.clone(),
+            plots: self.study.plots.clone(),
         };
         result.comparisons =
             self.study.compare.iter().map(|compare| compare::found(compare, &result)).collect();

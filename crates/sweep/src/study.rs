@@ -2,7 +2,7 @@
 
 use pagewalk_mm::structure::StructureSpec;
 use pagewalk_mm::{OsError, OsKernel, OsSpec, ThpMode};
-use pagewalk_report::sweep::schema::{Parameters, Published};
+use pagewalk_report::sweep::schema::{Parameters, Plot, Published};
 use pagewalk_reuse::Serves;
 use pagewalk_sim::held_orders;
 use pagewalk_trace::Turns;
@@ -38,6 +38,8 @@ pub struct Study {
     pub compare: Vec<Compare>,
     /// Tables that sources printed.
     pub published: Vec<Published>,
+    /// Pictures of machines to draw.
+    pub plots: Vec<Plot>,
 }
 
 /// Where a stream comes from.
@@ -199,11 +201,15 @@ impl Study {
         })
     }
 
-    /// The same, each in every operating system in their order.
+    /// The same, each in every operating system in their order. A machine whose handlers belong to one of them runs in
+    /// that one alone.
     pub fn cells(&self) -> impl Iterator<Item = (&MachineVariant, Under<'_>)> {
         self.machines_by_kernel().flat_map(|(variant, kernel)| {
             let alone = self.structures.is_empty().then_some(None);
-            let structures = self.structures.iter().map(Some).chain(alone);
+            let handlers = variant.machine.software().map(|software| software.system.structure.as_str());
+            let own = handlers.filter(|own| self.structures.iter().any(|structure| structure.name == *own));
+            let is_its = move |structure: &&StructureVariant| own.is_none_or(|own| structure.name == own);
+            let structures = self.structures.iter().filter(is_its).map(Some).chain(alone);
             structures.map(move |structure| (variant, (kernel, structure)))
         })
     }
@@ -279,6 +285,15 @@ impl On {
     }
 }
 
+/// The least figure over all values of a varied key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Best {
+    /// The key.
+    pub key: String,
+    /// Whether the key's value is meant for which the figure is least (the first of several), not the figure.
+    pub place: bool,
+}
+
 /// A figure of the result, on any trace.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
@@ -305,6 +320,8 @@ pub enum Cell {
         parameters: Parameters,
         /// The counter.
         metric: String,
+        /// A varied key of which all values are meant, and what of them.
+        best: Option<Best>,
     },
     /// A figure that is the same on every trace.
     Number(f64),

@@ -4,8 +4,9 @@
 use super::curve::curves;
 use super::heat::{Scale, heat_map};
 use super::kernels;
+use super::lines;
 use super::picture;
-use super::schema::{Comparison, CurveCell, FamilyCell, MachineCell, SweepResult, SweepTrace};
+use super::schema::{Comparison, CurveCell, FamilyCell, MachineCell, Plot, SweepResult, SweepTrace};
 use super::to_json;
 use crate::figures::base_name;
 use crate::html::{STYLE, escape, escape_json, fill};
@@ -31,6 +32,9 @@ const FAMILIES: &str = "<h2>Families of LRU arrays</h2>\
 logarithmic: arrays of one size lie on a line, of which some are drawn. Colours mean the same for all page sizes of a \
 trace.</p>";
 
+const PLOTS: &str = "<h2>Plots</h2><p class=\"lead\">Counters of machines against a key that the study varies. A \
+square marks the least of a line.</p>";
+
 const CURVES: &str = "<h2>Miss-ratio curves</h2>\
 <p class=\"lead\">Misses of fully associative LRU arrays of 4K pages against their entries. Sampled curves are \
 estimates, with twice their standard error on both sides; they begin where the sample tells anything.</p>";
@@ -48,6 +52,7 @@ pub fn render_html(result: &SweepResult) -> String {
     let sections = [
         ("comparisons", "Sources", comparisons(result)),
         ("kernels", "Kernels", kernels::section(result)),
+        ("plots", "Plots", plots(result)),
         ("machines", "Machines", machines(result)),
         ("families", "Families", families(result)),
         ("curves", "Curves", all_curves(result)),
@@ -83,6 +88,12 @@ pub fn pictures(result: &SweepResult) -> Vec<PictureFile> {
             });
         }
     }
+    for (number, plot) in (1..).zip(&result.plots) {
+        for panel in lines::panels(plot, result) {
+            let name = format!("plot-{number}-{}.svg", file_name(&panel.title));
+            files.push(PictureFile { name, svg: panel.picture.file(&plot_label(plot, &panel)) });
+        }
+    }
     for (trace, cells) in curves_by_trace(result) {
         let name = format!("curve-{}.svg", file_name(&trace.name));
         files.push(PictureFile { name, svg: curves(&cells).file(&curve_label(trace)) });
@@ -98,6 +109,10 @@ pub(super) fn file_name(name: &str) -> String {
 
 fn family_label(trace: &SweepTrace, family: &FamilyCell, page_size: &str) -> String {
     format!("Misses of LRU arrays of {page_size} pages by sets and ways, {} of {}", family.serves, trace.name)
+}
+
+fn plot_label(plot: &Plot, panel: &lines::Panel) -> String {
+    format!("{}: {}", plot.title, panel.title)
 }
 
 fn curve_label(trace: &SweepTrace) -> String {
@@ -228,6 +243,25 @@ fn machine(cell: &MachineCell, has_kernels: bool, has_structures: bool) -> Strin
         number(&ratio(real("walks_per_kilo_instruction"))),
         number(&percent(real("walk_cycle_share")))
     )
+}
+
+fn plots(result: &SweepResult) -> String {
+    if result.plots.is_empty() {
+        return String::new();
+    }
+    let mut out = PLOTS.to_owned();
+    for plot in &result.plots {
+        let panels = lines::panels(plot, result);
+        let pictures = panels.iter().map(|panel| panel.picture.element(&plot_label(plot, panel)));
+        let _ = write!(
+            out,
+            "<h3>{}<span class=\"sub\">{}</span></h3><div class=\"pictures\">{}</div>",
+            escape(&plot.title),
+            escape(&plot.source),
+            pictures.collect::<String>()
+        );
+    }
+    out
 }
 
 fn families(result: &SweepResult) -> String {

@@ -9,6 +9,7 @@ mod curve;
 mod heat;
 mod html;
 mod kernels;
+mod lines;
 mod parquet;
 mod picture;
 mod plane;

@@ -39,6 +39,18 @@ const COLORS: [(&str, &str, [&str; 2]); 16] = [
     ("svg.picture .ground", "fill", ["#fbfbfa", "#101216"]),
 ];
 
+/// Lines of plots, light and dark.
+const LINES: [[&str; 2]; 8] = [
+    ["#2f66d0", "#78a5fb"],
+    ["#a8690a", "#f2bd5c"],
+    ["#0d8273", "#4cc7b4"],
+    ["#a63a22", "#f2957e"],
+    ["#7a4fb5", "#c0a2f0"],
+    ["#4d7a1c", "#a5d16b"],
+    ["#b0387f", "#f08fc4"],
+    ["#565b66", "#a3aab7"],
+];
+
 /// What does not differ.
 const SHAPES: &str = "svg.picture text{font:12px system-ui,\"Segoe UI\",\"DejaVu Sans\",sans-serif;\
 font-variant-numeric:tabular-nums}
@@ -58,6 +70,13 @@ pub(super) fn style() -> String {
         let mut rules = String::new();
         for (selector, property, colors) in COLORS {
             let _ = writeln!(rules, "{selector}{{{property}:{}}}", colors[which]);
+        }
+        for (number, colors) in LINES.iter().enumerate() {
+            let color = colors[which];
+            let _ = writeln!(
+                rules,
+                "svg.picture .s{number}{{stroke:{color}}}svg.picture .f{number}{{fill:{color}}}"
+            );
         }
         for level in 0..LEVELS {
             let _ = writeln!(rules, "svg.picture .l{level}{{fill:{}}}", mixed(level, which));

@@ -35,6 +35,31 @@ pub struct SweepResult {
     /// Tables that sources printed, to be read beside what was found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Published>,
+    /// Pictures of machines that the study asks for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub plots: Vec<Plot>,
+}
+
+/// A picture of metrics against a varied key, for each trace and each choice of the keys that it does not name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plot {
+    /// What it shows.
+    pub title: String,
+    /// Whose figure it is to be held against, and what that shows; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source: String,
+    /// The varied key of its axis, with whole numbers.
+    pub x: String,
+    /// Metrics of machines: a line for each.
+    pub y: Vec<String>,
+    /// A key, or `trace`, `machine`, `os` or `structure`, with a line for each of its values.
+    pub lines: Option<String>,
+    /// Keys, or those, of which one value alone is shown.
+    #[serde(default, skip_serializing_if = "Parameters::is_empty")]
+    pub at: Parameters,
+    /// Whether the axis is logarithmic.
+    #[serde(default)]
+    pub logarithmic: bool,
 }
 
 /// A table that a source printed.

@@ -1,0 +1,192 @@
+//! Plots of a study: a metric of machines against a varied key, a line for each value of another.
+
+use super::picture::Picture;
+use super::schema::{MachineCell, Plot, SweepResult, Value};
+use crate::numbers::{count, exact};
+use std::collections::BTreeMap;
+
+const WIDTH: f64 = 420.0;
+const HEIGHT: f64 = 240.0;
+const LEFT: f64 = 70.0;
+const TOP: f64 = 46.0;
+/// Room for the lines' names.
+const RIGHT: f64 = 170.0;
+const LINE: f64 = 15.0;
+/// Colours; more lines than that share them.
+const COLORS: usize = 8;
+
+/// One picture of a plot, and what it is of.
+pub(super) struct Panel {
+    /// The trace, and what else tells it from the plot's other panels.
+    pub title: String,
+    /// The picture.
+    pub picture: Picture,
+}
+
+/// A line: its name, and its points by the value of the varied key.
+type Line = (String, Vec<(i64, f64)>);
+
+/// The pictures of a plot: one for each choice of what tells its machines apart beside the axis and the lines.
+pub(super) fn panels(plot: &Plot, result: &SweepResult) -> Vec<Panel> {
+    let cells: Vec<&MachineCell> = result.machines.iter().filter(|cell| is_meant(plot, cell)).collect();
+    let apart = apart(plot, &cells, result);
+    let mut panels: Vec<(String, Vec<&MachineCell>)> = Vec::new();
+    for cell in cells {
+        let title = panel_of(cell, &apart, result);
+        match panels.iter_mut().find(|(known, _)| *known == title) {
+            Some((_, cells)) => cells.push(cell),
+            None => panels.push((title, vec![cell])),
+        }
+    }
+    let drawn = |(title, cells): (String, Vec<&MachineCell>)| {
+        let lines = lines(plot, &cells, result);
+        Panel { picture: picture(plot, &title, &lines), title }
+    };
+    panels.into_iter().map(drawn).collect()
+}
+
+/// Keys of which each panel has one value: those that vary, but not with the lines.
+fn apart<'a>(plot: &Plot, cells: &[&'a MachineCell], result: &SweepResult) -> Vec<&'a str> {
+    let Some(first) = cells.first() else { return Vec::new() };
+    let names = ["trace", "machine", "structure", "os"].into_iter();
+    let all = names.chain(first.parameters.keys().map(String::as_str));
+    let named = |key: &str| key == plot.x || plot.lines.as_deref() == Some(key) || plot.at.contains_key(key);
+    let line = |cell: &MachineCell| plot.lines.as_deref().and_then(|key| name_of(cell, key, Some(result)));
+    let varies = |key: &&str| {
+        let mut by_line: BTreeMap<Option<String>, Option<String>> = BTreeMap::new();
+        cells.iter().any(|cell| {
+            let value = name_of(cell, key, Some(result));
+            *by_line.entry(line(cell)).or_insert_with(|| value.clone()) != value
+        })
+    };
+    all.filter(|key| !named(key)).filter(varies).collect()
+}
+
+fn is_meant(plot: &Plot, cell: &MachineCell) -> bool {
+    plot.at.iter().all(|(key, value)| name_of(cell, key, None).as_ref() == Some(&value.to_string()))
+        && cell.parameters.contains_key(&plot.x)
+}
+
+/// The value of a key as text: of `trace`, `machine`, `os` and `structure` the name.
+fn name_of(cell: &MachineCell, key: &str, result: Option<&SweepResult>) -> Option<String> {
+    match key {
+        "trace" => Some(result?.traces[cell.trace].name.clone()),
+        "machine" => Some(cell.machine.clone()),
+        "os" => cell.os.clone(),
+        "structure" => cell.structure.clone(),
+        key => cell.parameters.get(key).map(Value::to_string),
+    }
+}
+
+fn panel_of(cell: &MachineCell, apart: &[&str], result: &SweepResult) -> String {
+    let named = apart.iter().filter_map(|&key| {
+        let value = name_of(cell, key, Some(result))?;
+        match key.rsplit_once('.') {
+            Some((_, last)) => Some(format!("{last} {value}")),
+            None => Some(value),
+        }
+    });
+    named.collect::<Vec<_>>().join(", ")
+}
+
+fn lines(plot: &Plot, cells: &[&MachineCell], result: &SweepResult) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for cell in cells {
+        let Some(&Value::Integer(x)) = cell.parameters.get(&plot.x) else { continue };
+        let named = plot.lines.as_deref().and_then(|key| name_of(cell, key, Some(result)));
+        for metric in &plot.y {
+            let Some(value) = cell.metrics.get(metric) else { continue };
+            let name = match (&named, plot.y.len()) {
+                (Some(name), 1) => name.clone(),
+                (Some(name), _) => format!("{name}, {metric}"),
+                (None, _) => metric.clone(),
+            };
+            let at = *seen.entry(name.clone()).or_insert_with(|| {
+                lines.push((name, Vec::new()));
+                lines.len() - 1
+            });
+            lines[at].1.push((x, value.as_f64()));
+        }
+    }
+    lines.iter_mut().for_each(|(_, points)| points.sort_by_key(|&(x, _)| x));
+    lines
+}
+
+fn picture(plot: &Plot, title: &str, lines: &[Line]) -> Picture {
+    let points = || lines.iter().flat_map(|(_, points)| points.iter().copied());
+    let (least, most) = points().fold((i64::MAX, i64::MIN), |(a, b), (x, _)| (a.min(x), b.max(x)));
+    let highest = points().fold(0.0, |high: f64, (_, y)| high.max(y));
+    let place = |x: i64| if plot.logarithmic { (x.max(1) as f64).log2() } else { x as f64 };
+    let span = (place(most) - place(least)).max(1e-9);
+    let x = |value: i64| LEFT + (place(value) - place(least)) / span * WIDTH;
+    let step = nice(highest / 4.0);
+    let top = (highest / step).ceil().max(1.0) * step;
+    let y = |value: f64| TOP + (1.0 - value / top) * HEIGHT;
+    let mut picture = Picture::new(LEFT + WIDTH + RIGHT, TOP + HEIGHT + 46.0);
+    picture.text("strong", [0.0, 13.0], "start", title);
+    picture.text("", [0.0, 31.0], "start", &plot.y.join(", "));
+    for tick in 0..=(top / step).round() as u32 {
+        let value = f64::from(tick) * step;
+        picture.line("grid", [LEFT, y(value)], [LEFT + WIDTH, y(value)]);
+        picture.text("", [LEFT - 6.0, y(value) + 4.0], "end", &short(value));
+    }
+    let mut values: Vec<i64> = points().map(|(x, _)| x).collect();
+    values.sort_unstable();
+    values.dedup();
+    let mut last = f64::MIN;
+    for &value in &values {
+        if x(value) - last >= 30.0 {
+            last = x(value);
+            picture.line("grid", [last, TOP], [last, TOP + HEIGHT]);
+            picture.text("", [last, TOP + HEIGHT + 17.0], "middle", &value.to_string());
+        }
+    }
+    picture.line("axis", [LEFT, TOP + HEIGHT], [LEFT + WIDTH, TOP + HEIGHT]);
+    picture.text("", [LEFT + WIDTH, TOP + HEIGHT + 36.0], "end", &plot.x);
+    for (index, (name, points)) in lines.iter().enumerate() {
+        let class = format!("curve s{}", index % COLORS);
+        let at: Vec<[f64; 2]> = points.iter().map(|&(value, figure)| [x(value), y(figure)]).collect();
+        picture.polyline(&class, &at);
+        // The least, by which the best choice is seen.
+        if let Some(&(value, figure)) = points.iter().min_by(|a, b| a.1.total_cmp(&b.1)) {
+            let about = format!("{name}: least {} at {value}", exact(figure.round() as u64));
+            let class = format!("f{}", index % COLORS);
+            picture.cell(&class, [x(value) - 3.5, y(figure) - 3.5, 7.0, 7.0], &about);
+        }
+        let label = TOP + 8.0 + index as f64 * LINE;
+        picture.line(&class, [LEFT + WIDTH + 12.0, label - 4.0], [LEFT + WIDTH + 30.0, label - 4.0]);
+        picture.text("", [LEFT + WIDTH + 36.0, label], "start", name);
+    }
+    picture
+}
+
+/// 1, 2 or 5 times a power of ten, at least `step`.
+fn nice(step: f64) -> f64 {
+    if step <= 0.0 {
+        return 1.0;
+    }
+    let power = 10_f64.powf(step.log10().floor());
+    [1.0, 2.0, 5.0, 10.0].into_iter().map(|n| n * power).find(|&n| n >= step * 0.999).unwrap_or(10.0 * power)
+}
+
+fn short(value: f64) -> String {
+    if value >= 10.0 {
+        count(value.round() as u64)
+    } else {
+        format!("{:.3}", value).trim_end_matches('0').trim_end_matches('.').to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_ones_twos_and_fives() {
+        for (step, expected) in [(0.7, 1.0), (1.2, 2.0), (23.0, 50.0), (180.0, 200.0), (0.0, 1.0), (7e6, 1e7)]
+        {
+            assert!((nice(step) - expected).abs() < 1e-9 * expected, "{step}: {}", nice(step));
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Checking the pictures that a study asks for.
+
+use crate::study::Study;
+use crate::task;
+use pagewalk_report::sweep::schema::{Plot, Value};
+
+/// What tells machines apart besides varied keys.
+const NAMES: [&str; 4] = ["trace", "machine", "os", "structure"];
+
+/// Whether the study has what is drawn.
+pub fn check(plot: &Plot, study: &Study) -> Result<(), String> {
+    let inside = |why: String| format!("plot \"{}\": {why}", plot.title);
+    let Some((variant, under)) = study.cells().next() else {
+        return Err(inside("the study has no machines".to_owned()));
+    };
+    let varied: Vec<&str> = variant.parameters.keys().map(String::as_str).collect();
+    if !matches!(variant.parameters.get(&plot.x), Some(Value::Integer(_))) {
+        let x = &plot.x;
+        return Err(inside(format!(
+            "x = \"{x}\": choose a key of [vary] with whole numbers; varied are {}",
+            listed(&varied)
+        )));
+    }
+    for key in plot.lines.iter().chain(plot.at.keys()) {
+        if !varied.contains(&key.as_str()) && !NAMES.contains(&key.as_str()) {
+            let choices = listed(&[&varied[..], &NAMES].concat());
+            return Err(inside(format!("\"{key}\": choose from {choices}")));
+        }
+    }
+    let counters = task::counters(variant, under).map_err(|e| inside(e.to_string()))?;
+    match plot.y.iter().find(|metric| !counters.contains(metric)) {
+        Some(metric) => Err(inside(format!("y: \"{metric}\": choose from {}", counters.join(", ")))),
+        None if plot.y.is_empty() => Err(inside("y = []: name a counter, such as \"walks\"".to_owned())),
+        None => Ok(()),
+    }
+}
+
+fn listed(names: &[&str]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
