@@ -240,11 +240,15 @@ impl<O: WalkObserver> Pass<O> {
     /// references from the first on that hits no more.
     pub(crate) fn give_back_evicted(&mut self, ahead: &[Ref]) {
         let base = self.store.paging.base();
-        let is_held = |record: &Ref| {
+        // They were hits of the front: only what has left it since can be held no more.
+        let is_lost = |record: &Ref| {
+            let vpn = base.number(record.address());
             let class = class_of(record.kind(), self.split);
-            self.store.front_page(class, base.number(record.address())).is_some()
+            self.store.may_be_lost(vpn) && self.store.front_page(class, vpn).is_none()
         };
-        if let Some(keep) = ahead.iter().position(|record| !is_held(record)) {
+        if self.store.has_lost()
+            && let Some(keep) = ahead.iter().position(is_lost)
+        {
             self.give_back(ahead, keep);
         }
     }
@@ -282,6 +286,11 @@ impl<O: WalkObserver> Pass<O> {
     /// reference `next` is of the same instruction and so comes before.
     fn refetch(&mut self, batch: &Batch<'_>, next: usize) {
         let Running { vpn, fetches, span, instruction, .. } = self.store.running;
+        if self.store.front_page(FETCH, vpn).is_some() {
+            // Held everywhere: the row goes on.
+            self.disturbed = false;
+            return;
+        }
         let Span { block: id, first } = batch.spans[span];
         let site =
             (next < batch.span_end(span)).then(|| batch.blocks.get(id).sites.get(next - first as usize));

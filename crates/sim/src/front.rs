@@ -53,7 +53,13 @@ pub(crate) struct Front {
     latest: Option<Latest>,
     /// Entries that were hit and are to be told of, in order.
     told: Vec<Told>,
+    /// Pages whose entries for data have left since [`PageStore::forget_lost`], the first few, and how many they are.
+    lost: [u64; LOST],
+    lost_count: usize,
 }
+
+/// So many are known by number.
+const LOST: usize = 8;
 
 impl Front {
     pub fn new() -> Front {
@@ -63,6 +69,8 @@ impl Front {
             room: ROOM,
             latest: None,
             told: Vec::new(),
+            lost: [EMPTY; LOST],
+            lost_count: 0,
         }
     }
 
@@ -381,6 +389,23 @@ impl PageStore {
         }
     }
 
+    /// From now on counts anew which entries for data leave.
+    pub fn forget_lost(&mut self) {
+        self.front.lost_count = 0;
+    }
+
+    /// Whether an entry for data of this page may have left since.
+    #[inline]
+    pub fn may_be_lost(&self, vpn: u64) -> bool {
+        let Front { lost, lost_count, .. } = &self.front;
+        lost.get(..*lost_count).is_none_or(|lost| lost.contains(&vpn))
+    }
+
+    /// Whether any entry for data has.
+    pub fn has_lost(&self) -> bool {
+        self.front.lost_count > 0
+    }
+
     /// Empties the front and counts what it still held.
     pub fn front_clear(&mut self) {
         self.front.room = ROOM;
@@ -395,6 +420,12 @@ impl PageStore {
         let Entry { vpn, stamp, hits } = std::mem::replace(&mut self.front.entries[at], VACANT);
         if vpn == EMPTY {
             return;
+        }
+        if class != FETCH {
+            if let Some(lost) = self.front.lost.get_mut(self.front.lost_count) {
+                *lost = vpn;
+            }
+            self.front.lost_count += 1;
         }
         let id = self.front.pages[at];
         let page = &mut self.pages[id as usize];

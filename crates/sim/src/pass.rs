@@ -379,6 +379,7 @@ impl<O: WalkObserver> Pass<O> {
             bits(due & !held & self.kernels).for_each(|design| self.wake(design));
             self.disturbed |= due & !held & self.unified != 0;
         }
+        self.store.forget_lost();
         let mut walked_by = 0;
         for design in bits(due & !held) {
             let walked = self.designs[design].miss(&mut self.store, &self.space, class, kind, page, now);
