@@ -202,13 +202,15 @@ impl Study {
     }
 
     /// The same, each in every operating system in their order. A machine whose handlers belong to one of them runs in
-    /// that one alone.
+    /// no other.
     pub fn cells(&self) -> impl Iterator<Item = (&MachineVariant, Under<'_>)> {
         self.machines_by_kernel().flat_map(|(variant, kernel)| {
             let alone = self.structures.is_empty().then_some(None);
             let handlers = variant.machine.software().map(|software| software.system.structure.as_str());
             let own = handlers.filter(|own| self.structures.iter().any(|structure| structure.name == *own));
-            let is_its = move |structure: &&StructureVariant| own.is_none_or(|own| structure.name == own);
+            let is_its = move |structure: &&StructureVariant| {
+                own.is_none_or(|own| [own, "none"].contains(&structure.name.as_str()))
+            };
             let structures = self.structures.iter().filter(is_its).map(Some).chain(alone);
             structures.map(move |structure| (variant, (kernel, structure)))
         })

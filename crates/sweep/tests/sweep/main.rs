@@ -3,6 +3,7 @@
 
 mod common;
 mod kernels;
+mod plots;
 mod structures;
 mod together;
 
