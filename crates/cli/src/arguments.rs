@@ -156,7 +156,7 @@ pub struct Simulate {
     /// Beside full simulation, simulate the TLB by the misses of a host's of N slots alone, as Tapeworm did, and say
     /// what counting every nested miss would overstate
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536),
-          conflicts_with_all = ["what_if", "command", "quantum", "cores", "switch_at", "kernels"])]
+          conflicts_with_all = ["what_if", "command", "quantum", "cores", "switch_at", "kernels", "structure"])]
     pub by_traps: Option<u32>,
     /// With --quantum or --switch-at: pages of files that are mapped without the right to write are global, one TLB
     /// entry for all processes that map them alike

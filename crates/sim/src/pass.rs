@@ -331,6 +331,8 @@ impl<O: WalkObserver> Pass<O> {
             }
             return;
         }
+        // A first touch may have all of the front forgotten: what leaves it counts from here on.
+        self.store.forget_lost();
         let known = self.store.find(vpn);
         let page = match known {
             Some(page) => self.backed(class, page, place.ahead),
@@ -379,7 +381,6 @@ impl<O: WalkObserver> Pass<O> {
             bits(due & !held & self.kernels).for_each(|design| self.wake(design));
             self.disturbed |= due & !held & self.unified != 0;
         }
-        self.store.forget_lost();
         let mut walked_by = 0;
         for design in bits(due & !held) {
             let walked = self.designs[design].miss(&mut self.store, &self.space, class, kind, page, now);

@@ -10,6 +10,7 @@ mod exactness;
 mod goldens;
 mod harness;
 mod offline;
+mod software_tlbs;
 mod surface;
 mod sweeps;
 mod trapping;

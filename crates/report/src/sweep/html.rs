@@ -90,7 +90,9 @@ pub fn pictures(result: &SweepResult) -> Vec<PictureFile> {
     }
     for (number, plot) in (1..).zip(&result.plots) {
         for panel in lines::panels(plot, result) {
-            let name = format!("plot-{number}-{}.svg", file_name(&panel.title));
+            // The only panel of a plot has no title of its own.
+            let of = if panel.title.is_empty() { "" } else { "-" };
+            let name = format!("plot-{number}{of}{}.svg", file_name(&panel.title));
             files.push(PictureFile { name, svg: panel.picture.file(&plot_label(plot, &panel)) });
         }
     }

@@ -19,7 +19,7 @@
 //! dropped.
 //!
 //! The slots of the TLB are split at a *partition*: which classes of entries go below it is the [`Placement`]. Below
-//! and above, each entry replaces what the part's own replacement chooses. [`Tuner`] moves the partition as the program
+//! and above, each entry replaces what the part's own replacement chooses. `Tuner` moves the partition as the program
 //! runs.
 //!
 //! Two classes depend on no TLB: `invalid`, the first touch of a page, and `modify`, the first store to a page that was

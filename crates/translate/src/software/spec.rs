@@ -111,7 +111,7 @@ pub enum Objective {
     Misses,
 }
 
-/// A partition that moves as the program runs; [`super::tuner::Tuner`] says how.
+/// A partition that moves as the program runs; `software::tuner` says how.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TuningSpec {
     /// Misses of classes l1u, l1k, l2 and l3 from one decision to the next.

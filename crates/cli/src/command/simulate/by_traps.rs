@@ -37,7 +37,16 @@ impl Analysis for Ways {
     }
 }
 
-/// Follows `source` to its end on the first machine, with a host of `host` slots.
+/// Refuses what traps cannot simulate.
+pub fn check(study: &Study) -> Result<(), CliError> {
+    study.check_kernels_are_none("--by-traps")?;
+    match study.machines[..] {
+        [_] => Ok(()),
+        _ => Err(CliError::new(Code::Usage, "--by-traps simulates one machine: give one -m")),
+    }
+}
+
+/// Follows `source` to its end on the study's machine, with a host of `host` slots.
 pub fn stream<S: Source>(study: &Study, source: S, host: u32) -> Result<(ProcessResult, Ending), CliError> {
     let header = source.header().clone();
     let machine = &study.machines[0];

@@ -10,7 +10,7 @@ use crate::process::{Ending, note, window};
 use pagewalk_capture::Window;
 use pagewalk_mm::ThpMode;
 use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, Number, ProcessResult, WhatIf};
-use pagewalk_sim::{DesignCounts, HostKernel, NoObserver, Pass, SpaceCounts, Structured};
+use pagewalk_sim::{DesignCounts, HostKernel, NoObserver, Pass, Structured};
 use pagewalk_sweep::{add_structure, metrics};
 use pagewalk_trace::{Analysis, Interleave, Item, Source, StreamHeader, Turns, all_calls, call_number};
 use pagewalk_translate::{Asid, MachineSpec};
@@ -147,7 +147,10 @@ impl Interleaved {
             self.alone.iter_mut().flat_map(|pass| pass.finish().into_iter().take(1)).collect();
         let otherwise = self.otherwise.finish().swap_remove(0);
         let machine = &study.machines[0];
-        let rows = spaces.iter().map(|&(asid, counts)| row(&self.headers[asid.index()], counts));
+        let rows = spaces.iter().map(|(asid, counts)| {
+            let header = &self.headers[asid.index()];
+            structure::row(structure::program(header), counts)
+        });
         let mut rows: Vec<MappingRow> = rows.chain(system.into_iter().flatten()).collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
         let mut what_if = what_if(&counts, &alone, study.machines.len());
@@ -207,22 +210,6 @@ fn together(programs: &[&str]) -> String {
         _ => format!("{times} × {program}"),
     };
     counted.into_iter().map(name).collect::<Vec<_>>().join(" + ")
-}
-
-fn row(header: &StreamHeader, counts: SpaceCounts) -> MappingRow {
-    MappingRow {
-        name: format!("{} (pid {})", header.program, header.pid),
-        kind: "process".to_owned(),
-        build_id: None,
-        start: 0,
-        bytes: 0,
-        pages_touched: counts.pages_touched,
-        references_fetch: counts.instructions,
-        references_data: counts.data_references,
-        walks_fetch: counts.walks_fetch,
-        walks_data: counts.walks_data,
-        walk_cycles: counts.walk_cycles,
-    }
 }
 
 /// The first machine as it is, with other numbers of identifiers, and with each process alone on it.

@@ -42,6 +42,9 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
     if study.structure.is_some() {
         study.check_kernels_are_none("--structure")?;
     }
+    if arguments.by_traps.is_some() {
+        by_traps::check(&study)?;
+    }
     study.check()?;
     os::check_replays(&study, &arguments.traces)?;
     let files = ResultFiles::open(&arguments.outputs)?;

@@ -12,7 +12,7 @@ use pagewalk_mm::structure::{StructureSpec, Who};
 use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, ProcessResult, WhatIf};
 use pagewalk_sim::{DesignCounts, HostKernel, NoObserver, Pass, SpaceCounts, Structured};
 use pagewalk_sweep::{add_structure, metrics};
-use pagewalk_trace::{Analysis, Batch, Event, Source};
+use pagewalk_trace::{Analysis, Batch, Event, Source, StreamHeader};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::RefIndex;
 
@@ -60,11 +60,9 @@ pub fn once<S: Source + Send>(
     let mut both = Both { system, alone: pass(&study.machines[..1]) };
     let ending = follow_ahead(source, &study.region, &mut both);
     let Both { mut system, mut alone } = both;
-    let programs = system.program_counts().into_iter().map(|(_, counts)| {
-        let name = format!("{} (pid {})", header.program, header.pid);
-        row(name, &counts)
-    });
-    let mut rows: Vec<MappingRow> = programs.collect();
+    let programs = system.program_counts();
+    let mut rows: Vec<MappingRow> =
+        programs.iter().map(|(_, counts)| row(program(&header), counts)).collect();
     rows.extend(self::rows(structure, &mut system));
     rows.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
     let counts = system.finish();
@@ -107,7 +105,13 @@ pub fn rows(structure: &StructureSpec, system: &mut Structured) -> Vec<MappingRo
     system.visitor_counts().into_iter().map(row).collect()
 }
 
-fn row(name: String, counts: &SpaceCounts) -> MappingRow {
+/// The name of a stream's program among processes.
+pub(super) fn program(header: &StreamHeader) -> String {
+    format!("{} (pid {})", header.program, header.pid)
+}
+
+/// One program, server or kernel.
+pub(super) fn row(name: String, counts: &SpaceCounts) -> MappingRow {
     MappingRow {
         name,
         kind: "process".to_owned(),

@@ -1,0 +1,72 @@
+//! Software-managed TLBs: what is wrong in their files or on the command line, and misses without a price.
+
+use crate::harness::{BAD_INPUT, Place, USAGE};
+
+const R2000: &str = include_str!("../../../../machines/mips_r2000.toml");
+
+/// A place with a recording, and the R2000 under Ultrix with one thing changed.
+fn changed(place: &Place, from: &str, to: &str) {
+    assert!(R2000.contains(from), "{from}");
+    place.write("m.toml", R2000.replacen(from, to, 1));
+}
+
+#[test]
+fn a_wrong_mapped_walker_is_named_with_key_and_choices() {
+    let place = Place::new();
+    let lower = "lower = 8 ";
+    for (from, to, parts) in [
+        (lower, "lower = 64 ", &["walker.mapped.lower = 64", "64 entries", "0 to 63"][..]),
+        (lower, "lower = 0 ", &["lower = 0", "placement \"a\"", "1 to 63"]),
+        ("\"ultrix\" ", "\"vms\" ", &["walker.mapped.system = \"vms\"", "mach3, mach3_afs_in", "ultrix"]),
+        (
+            "\"fifo\"",
+            "\"lru\"",
+            &["walker.mapped.lower_replacement", "lru", "misses alone", "fifo or random"],
+        ),
+        (
+            "replacement = \"random\"\nseed = 2000 ",
+            "replacement = \"lru\" ",
+            &["tlb.replacement", "fifo or random"],
+        ),
+        (
+            "kind = \"software\"",
+            "kind = \"software\"\nrefill_cycles = 20",
+            &["`refill_cycles`", "[walker.mapped]"],
+        ),
+        ("entry_bytes = 4 ", "entry_bytes = 3 ", &["entry_bytes = 3", "power of two"]),
+        ("tables = 2 ", "tables = 4 ", &["systems.ultrix.tables = 4", "1, 2 or 3"]),
+        ("l2 = 494", "l4 = 494", &["systems.ultrix.cycles", "`l4`", "l1u, l1k, l2, l3"]),
+        ("entries = 64 ", "entries = 64\nways = 3 ", &["64 entries", "3 ways"]),
+        ("entries = 64 ", "entries = 64\nways = 16 ", &["lower = 8", "multiple of 16"]),
+        ("entry_bytes = 4 ", "entry_bytes = 4\ntuning = { lower_min = 9 } ", &["lower_min (9)", "lower (8)"]),
+    ] {
+        changed(&place, from, to);
+        place.run(&["machines", "check", "./m.toml"]).refuses(BAD_INPUT, parts);
+    }
+}
+
+/// The cycles of a class that occurred and has no price are in no sum: the results are printed, and then it is said.
+#[test]
+fn misses_without_a_price_are_an_error_after_the_results() {
+    let place = Place::new();
+    place.good(&["record", "-q", "-o", "t.pwt", "--", "true"]);
+    changed(&place, "l2 = 494, ", "");
+    let parts = ["machine `mips_r2000`", "misses of class l2", "systems.ultrix", "l1u, l1k, modify, invalid"];
+    let outcome = place.run(&["simulate", "--json", "-m", "./m.toml", "t.pwt"]);
+    outcome.refuses(BAD_INPUT, &parts);
+    let result = outcome.json();
+    assert_eq!(result["machines"][0]["metrics"]["miss_cycles.l2"], 0);
+    assert_ne!(result["machines"][0]["metrics"]["misses.l2"], 0);
+    place.write("s.toml", "schema = 1\nname = \"s\"\ntraces = [\"t.pwt\"]\nmachines = [\"./m.toml\"]\n");
+    place.run(&["sweep", "-q", "s.toml"]).refuses(BAD_INPUT, &parts);
+}
+
+#[test]
+fn by_traps_takes_one_software_managed_tlb() {
+    let place = Place::new();
+    place.good(&["record", "-q", "-o", "t.pwt", "--", "true"]);
+    let by_traps = |more: &[&str]| place.run(&[&["simulate", "--by-traps", "16"], more, &["t.pwt"]].concat());
+    by_traps(&["-m", "zen4"]).refuses(USAGE, &["`zen4`", "[walker.mapped]", "mips_r2000"]);
+    by_traps(&["-m", "mips_r2000", "-m", "zen4"]).refuses(USAGE, &["one machine"]);
+    by_traps(&["-m", "mips_r2000", "--structure", "osf1"]).refuses(USAGE, &["--by-traps", "--structure"]);
+}
