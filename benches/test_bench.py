@@ -34,6 +34,7 @@ def an_outcome(**walls):
             "fifo": {"records": 3_000_000, "pass": [0.03], "plain": [0.1]},
             "random": {"records": 3_000_000, "pass": [0.02], "plain": [0.1]},
             "tree-plru": {"records": 3_000_000, "pass": [0.01], "plain": [0.1]},
+            "software": {"records": 3_000_000, "pass": [0.025], "walks": 29_000},
             "kernel": {"records": 3_000_000, "pass": [0.01, 0.02], "kernel": [0.012, 0.028]},
         },
         families={
@@ -89,6 +90,17 @@ class Verdicts(unittest.TestCase):
         self.assertAlmostEqual(row("hundred_plain").value, 0.5)
         held = [row(key).held for key in ("fifo", "random", "tree_plru", "fifo_plain")]
         self.assertEqual(held, [False, True, True, None])
+
+    def test_a_software_managed_machine_has_a_target_where_misses_are_rare(self):
+        outcome = an_outcome()
+        key = "designs.software_rare_records_per_microsecond"
+        rare = rows_of(key, {"p": outcome})[0]
+        self.assertAlmostEqual(rare.value, 120.0)
+        self.assertTrue(rare.held)
+        outcome.designs["software"]["walks"] = 31_000
+        self.assertEqual(rows_of(key, {"p": outcome}), [])
+        row = rows_of("designs.software_records_per_microsecond", {"p": outcome})[0]
+        self.assertIsNone(row.held)
 
     def test_a_kernel_is_paced_by_the_machine_without_it_in_the_same_repetition(self):
         row = rows_of("designs.kernel_over_pass", {"p": an_outcome()})[0]

@@ -24,6 +24,8 @@ _DESIGNS = {
         replacement: (["--ways", "pass,plain", "--machine", "haswell", "--replacement", replacement], None)
         for replacement in ("fifo", "random", "tree-plru")
     },
+    # Refilled from page tables that are mapped themselves.
+    "software": (["--ways", "pass", "--machine", "mips_r2000"], None),
     # The machine that its policies were made for: small TLBs, which miss often.
     "kernel": (["--ways", "pass,kernel", "--machine", "romer_1998", "--os", "approx-online"], None),
 }

@@ -15,6 +15,8 @@ use pagewalk_units::{BlockId, Kind, VirtAddr};
 
 /// Data references that are taken ahead at most where each fetch that misses has to look through them.
 const MOST_AHEAD: usize = 128;
+/// How many of them at a time.
+const LOOKED_THROUGH: usize = 16;
 
 /// How far fetches have been followed in a batch.
 struct FetchCursor {
@@ -52,6 +54,7 @@ impl<O: WalkObserver> Pass<O> {
         end: usize,
     ) {
         self.disturbed = false;
+        self.noted = None;
         let mut cursor = FetchCursor { span: spans.start, run: 0, end: spans.end };
         let most_ahead = if self.unified == 0 { usize::MAX } else { MOST_AHEAD };
         let mut next = first;
@@ -82,7 +85,7 @@ impl<O: WalkObserver> Pass<O> {
             }
             let span = cursor.current();
             if self.fetches_may_miss() {
-                self.note_running(batch, span, next);
+                self.note_data(batch, span, next);
             }
             self.data(batch, span, next);
             next += 1;
@@ -239,18 +242,49 @@ impl<O: WalkObserver> Pass<O> {
     /// What was fetched has taken the place of something else in an array that serves data too: the same for data
     /// references from the first on that hits no more.
     pub(crate) fn give_back_evicted(&mut self, ahead: &[Ref]) {
-        let base = self.store.paging.base();
-        // They were hits of the front: only what has left it since can be held no more.
-        let is_lost = |record: &Ref| {
-            let vpn = base.number(record.address());
-            let class = class_of(record.kind(), self.split);
-            self.store.may_be_lost(vpn) && self.store.front_page(class, vpn).is_none()
-        };
-        if self.store.has_lost()
-            && let Some(keep) = ahead.iter().position(is_lost)
-        {
+        if let Some(keep) = self.first_evicted(ahead) {
             self.give_back(ahead, keep);
         }
+    }
+
+    /// The first of these hits of the front that would hit it no more.
+    fn first_evicted(&self, ahead: &[Ref]) -> Option<usize> {
+        let base = self.store.paging.base();
+        let is_gone = |record: &Ref| {
+            let class = class_of(record.kind(), self.split);
+            self.store.front_page(class, base.number(record.address())).is_none()
+        };
+        match self.store.lost() {
+            Some([]) => None,
+            Some(&[only]) => {
+                let is_of = |record: &Ref| base.number(record.address()) == only;
+                // Most fetches displace nothing that was taken ahead: many at a time are looked through for it.
+                let of_any = |chunk: &[Ref]| chunk.iter().fold(false, |any, record| any | is_of(record));
+                let mut chunks = ahead.chunks(LOOKED_THROUGH).enumerate().filter(|(_, chunk)| of_any(chunk));
+                chunks.find_map(|(number, chunk)| {
+                    let at = chunk.iter().position(|record| is_of(record) && is_gone(record))?;
+                    Some(number * LOOKED_THROUGH + at)
+                })
+            }
+            Some(lost) => ahead
+                .iter()
+                .position(|record| lost.contains(&base.number(record.address())) && is_gone(record)),
+            None => ahead.iter().position(is_gone),
+        }
+    }
+
+    /// Notes where a data reference stands that may disturb fetches. Only kernels look what is executed there whatever
+    /// comes of it.
+    fn note_data(&mut self, batch: &Batch<'_>, span: usize, index: usize) {
+        if self.kernels == 0 && !self.disturbed {
+            self.noted = Some((span, index));
+            return;
+        }
+        let before = self.store.running;
+        self.note_running(batch, span, index);
+        // What an earlier reference of the same instruction has disturbed is still to be looked up.
+        let Running { instruction, .. } = self.store.running;
+        self.disturbed &= (span, instruction) == (before.span, before.instruction);
     }
 
     /// Notes what is executed at a data reference.
@@ -258,7 +292,7 @@ impl<O: WalkObserver> Pass<O> {
         let Span { block, first } = batch.spans[span];
         let block = batch.blocks.get(block);
         let base = self.store.paging.base();
-        let before = std::mem::take(&mut self.store.running);
+        self.store.running = Running::default();
         let Some(site) = block.sites.get(index - first as usize) else { return };
         let mut following = block.instructions.iter().skip(site.instruction.into());
         let Some(at) = following.next() else { return };
@@ -276,8 +310,6 @@ impl<O: WalkObserver> Pass<O> {
                 break;
             }
         }
-        // What an earlier reference of the same instruction has disturbed is still to be looked up.
-        self.disturbed &= (span, site.instruction) == (before.span, before.instruction);
         self.store.running = Running { vpn, fetches, span, instruction: site.instruction, open: false };
     }
 
@@ -285,6 +317,14 @@ impl<O: WalkObserver> Pass<O> {
     /// The fetches that follow in the row were counted as hits when it began: looks up the next of them, unless data
     /// reference `next` is of the same instruction and so comes before.
     fn refetch(&mut self, batch: &Batch<'_>, next: usize) {
+        if let Some((span, index)) = self.noted.take() {
+            let head = self.fetches.heads[batch.spans[span].block.index()];
+            if !head.is_several() && self.store.front_page(FETCH, head.vpn).is_some() {
+                self.disturbed = false;
+                return;
+            }
+            self.note_running(batch, span, index);
+        }
         let Running { vpn, fetches, span, instruction, .. } = self.store.running;
         if self.store.front_page(FETCH, vpn).is_some() {
             // Held everywhere: the row goes on.

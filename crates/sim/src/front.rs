@@ -79,6 +79,18 @@ impl Front {
         self.find(class, vpn).filter(|&at| self.pages[at] == page)
     }
 
+    /// Notes that an entry for data of this page leaves. Those for loads and for stores leave together.
+    #[inline]
+    fn lose(&mut self, vpn: u64) {
+        let before = self.lost_count.checked_sub(1).and_then(|last| self.lost.get(last));
+        if before != Some(&vpn) {
+            if let Some(lost) = self.lost.get_mut(self.lost_count) {
+                *lost = vpn;
+            }
+            self.lost_count += 1;
+        }
+    }
+
     /// The page's place for `class`: the index of its entry, if it has one.
     #[inline]
     fn find(&self, class: usize, vpn: u64) -> Option<usize> {
@@ -394,16 +406,10 @@ impl PageStore {
         self.front.lost_count = 0;
     }
 
-    /// Whether an entry for data of this page may have left since.
+    /// The pages whose entries for data have left since, if they are few.
     #[inline]
-    pub fn may_be_lost(&self, vpn: u64) -> bool {
-        let Front { lost, lost_count, .. } = &self.front;
-        lost.get(..*lost_count).is_none_or(|lost| lost.contains(&vpn))
-    }
-
-    /// Whether any entry for data has.
-    pub fn has_lost(&self) -> bool {
-        self.front.lost_count > 0
+    pub fn lost(&self) -> Option<&[u64]> {
+        self.front.lost.get(..self.front.lost_count)
     }
 
     /// Empties the front and counts what it still held.
@@ -422,10 +428,7 @@ impl PageStore {
             return;
         }
         if class != FETCH {
-            if let Some(lost) = self.front.lost.get_mut(self.front.lost_count) {
-                *lost = vpn;
-            }
-            self.front.lost_count += 1;
+            self.front.lose(vpn);
         }
         let id = self.front.pages[at];
         let page = &mut self.pages[id as usize];

@@ -73,6 +73,8 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     pub(crate) mapped: u64,
     /// Whether a data reference may have dropped what is being fetched from: see [`Pass::refetch`].
     pub(crate) disturbed: bool,
+    /// Where it stands, while what is executed there has not been looked up: its span of the batch, and its number.
+    pub(crate) noted: Option<(usize, usize)>,
     /// If data references that were taken ahead have been given back, how many were not: see [`Pass::give_back`].
     pub(crate) rewound: Option<usize>,
     pub(crate) observer: O,
@@ -137,6 +139,7 @@ impl<O: WalkObserver> Pass<O> {
             unified: 0,
             mapped: 0,
             disturbed: false,
+            noted: None,
             rewound: None,
             observer,
             split,
