@@ -1,5 +1,7 @@
-//! This Linux host: what of a machine can be simulated on it while a program runs at its own speed.
+//! This Linux host: what can be seen of a program while it runs at its own speed.
 //!
 //! [`trap`] is Tapeworm on Linux: pages that the simulated TLB does not hold are absent, so that only misses cost time.
+//! [`pagemap`] reads a live process's page map: what designs of TLBs would make of its memory.
 
+pub mod pagemap;
 pub mod trap;

@@ -1,4 +1,4 @@
-//! Starting the program: stopped before its first instruction, traced, and under the filter.
+//! Starting a program: stopped before its first instruction, traced, and under a filter if there is one.
 
 use super::filter::Filter;
 use super::sys::{self, Event, Go, Pid, Status};
@@ -42,8 +42,9 @@ pub enum LaunchError {
 const AT_FILTER: u8 = b'f';
 const AT_EXEC: u8 = b'e';
 
-/// Starts `command`; it is stopped at the end of its exec.
-pub fn launch(command: &[OsString]) -> Result<Pid, LaunchError> {
+/// Starts `command`, traced with these options (of [`sys::option`], `EXEC` among them); it is stopped at the end of
+/// its exec.
+pub fn launch(command: &[OsString], filter: Option<&Filter>, options: u64) -> Result<Pid, LaunchError> {
     let zero_byte = |word: &OsString| LaunchError::ZeroByte(word.clone());
     let words: Vec<CString> = command
         .iter()
@@ -51,7 +52,6 @@ pub fn launch(command: &[OsString]) -> Result<Pid, LaunchError> {
         .collect::<Result<_, _>>()?;
     let mut pointers: Vec<*const c_char> = words.iter().map(|word| word.as_ptr()).collect();
     pointers.push(std::ptr::null());
-    let filter = Filter::new();
     let (may_go, let_go) = io::pipe()?;
     let (failure, failed) = io::pipe()?;
     // SAFETY: the child below makes system calls only: nothing that other threads could have locked.
@@ -60,10 +60,10 @@ pub fn launch(command: &[OsString]) -> Result<Pid, LaunchError> {
         return Err(io::Error::last_os_error().into());
     }
     if child == 0 {
-        in_child(may_go, failed, &filter, &pointers);
+        in_child(may_go, failed, filter, &pointers);
     }
     drop((may_go, failed));
-    if let Err(error) = sys::seize(child) {
+    if let Err(error) = sys::seize(child, options) {
         let _ = sys::kill(child, sys::SIGKILL);
         let _ = sys::wait(child);
         return Err(LaunchError::Trace(error));
@@ -73,9 +73,14 @@ pub fn launch(command: &[OsString]) -> Result<Pid, LaunchError> {
 }
 
 /// What the new process does: waits until it is traced, and becomes the program.
-fn in_child(mut may_go: PipeReader, failed: PipeWriter, filter: &Filter, arguments: &[*const c_char]) -> ! {
+fn in_child(
+    mut may_go: PipeReader,
+    failed: PipeWriter,
+    filter: Option<&Filter>,
+    arguments: &[*const c_char],
+) -> ! {
     let mut word = [0];
-    let outcome = may_go.read_exact(&mut word).and_then(|()| filter.install());
+    let outcome = may_go.read_exact(&mut word).and_then(|()| filter.map_or(Ok(()), Filter::install));
     let (mark, error) = match outcome {
         Err(error) => (AT_FILTER, error),
         Ok(()) => {

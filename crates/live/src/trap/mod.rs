@@ -21,8 +21,8 @@ mod ending;
 mod filter;
 mod host;
 mod image;
-mod launch;
-mod maps;
+pub(crate) mod launch;
+pub(crate) mod maps;
 mod processors;
 mod remap;
 mod report;
@@ -30,7 +30,7 @@ mod separate;
 mod shared;
 mod space;
 mod stack;
-mod sys;
+pub(crate) mod sys;
 mod tracee;
 mod tracer;
 
@@ -117,7 +117,7 @@ impl Interrupt {
         self.state().kill();
     }
 
-    fn began(&self, thread: sys::Pid) {
+    pub(crate) fn began(&self, thread: sys::Pid) {
         let mut state = self.state();
         state.threads.insert(thread);
         if state.killed {
@@ -125,7 +125,7 @@ impl Interrupt {
         }
     }
 
-    fn ended(&self, thread: sys::Pid) {
+    pub(crate) fn ended(&self, thread: sys::Pid) {
         self.state().threads.remove(&thread);
     }
 

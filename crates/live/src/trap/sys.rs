@@ -134,6 +134,8 @@ pub enum Go {
     ToCall = 24,
     /// Stays stopped with its group, until that is continued.
     Listen = 0x4208,
+    /// No longer traced.
+    Alone = 17,
 }
 
 const SEIZE: u64 = 0x4206;
@@ -142,17 +144,27 @@ const SETREGS: u64 = 13;
 const GETEVENTMSG: u64 = 0x4201;
 const GETSIGMASK: u64 = 0x420a;
 const SETSIGMASK: u64 = 0x420b;
-/// TRACESYSGOOD, TRACEFORK, TRACEVFORK, TRACECLONE, TRACEEXEC, TRACEEXIT, TRACESECCOMP, EXITKILL.
-const OPTIONS: u64 = 0x1 | 0x2 | 0x4 | 0x8 | 0x10 | 0x40 | 0x80 | 0x10_0000;
+
+/// What a tracer wants to be told.
+pub mod option {
+    /// New threads, and children made by `clone` with another signal than theirs.
+    pub const CLONE: u64 = 0x8;
+    /// New programs.
+    pub const EXEC: u64 = 0x10;
+    /// Threads that begin to end.
+    pub const EXIT: u64 = 0x40;
+    /// All: TRACESYSGOOD, TRACEFORK, TRACEVFORK, TRACESECCOMP too; and EXITKILL.
+    pub const ALL: u64 = CLONE | EXEC | EXIT | 0x1 | 0x2 | 0x4 | 0x80 | 0x10_0000;
+}
 
 fn ptrace(request: u64, pid: Pid, address: u64, data: u64) -> io::Result<u64> {
     // SAFETY: the callers below give addresses of their own locals, of the size that the request writes or reads.
     unsafe { call(number::PTRACE, [request, pid as u64, address, data, 0, 0]) }
 }
 
-/// Begins to trace a process and all that it will start.
-pub fn seize(pid: Pid) -> io::Result<()> {
-    ptrace(SEIZE, pid, 0, OPTIONS).map(drop)
+/// Begins to trace a process, and what it will start as far as [`option`]s say.
+pub fn seize(pid: Pid, options: u64) -> io::Result<()> {
+    ptrace(SEIZE, pid, 0, options).map(drop)
 }
 
 /// Lets a stopped thread go on, with this signal if not 0.
@@ -219,6 +231,12 @@ pub enum Event {
     /// First stop of a new thread, or stop with its group.
     Stop,
     Other,
+}
+
+/// Whether a stop with this signal is one of the whole group.
+pub fn is_group_stop(signal: i32) -> bool {
+    const STOPPING: [i32; 4] = [19, 20, 21, 22];
+    STOPPING.contains(&signal)
 }
 
 const SIGTRAP: i32 = 5;

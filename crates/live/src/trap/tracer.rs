@@ -4,7 +4,7 @@ use super::agent::Begin;
 use super::array::TrapArray;
 use super::calls::{self, After, Verdict};
 use super::ending;
-use super::filter::CLONE_VM;
+use super::filter::{CLONE_VM, Filter};
 use super::image::{Image, Setting};
 use super::launch::{self, LaunchError};
 use super::processors::Balance;
@@ -70,7 +70,7 @@ pub fn trace(
     interrupt: &Interrupt,
 ) -> Result<Traced, LaunchError> {
     sys::adopt_orphans()?;
-    let root = launch::launch(command)?;
+    let root = launch::launch(command, Some(&Filter::new()), sys::option::ALL)?;
     let setting = Setting { array, check: options.check, filters: maps::filters(root)? };
     let mut tracer = Tracer {
         setting,
@@ -117,7 +117,7 @@ impl Tracer<'_> {
             Status::Event(Event::Exec, _) => self.on_exec(pid),
             Status::Event(Event::Fork | Event::Vfork | Event::Clone, _) => self.on_child(pid),
             Status::Event(Event::Exit, _) => self.on_exit(pid),
-            Status::Event(Event::Stop, signal) if is_group_stop(signal) => resume(pid, Go::Listen, 0),
+            Status::Event(Event::Stop, signal) if sys::is_group_stop(signal) => resume(pid, Go::Listen, 0),
             Status::Event(..) | Status::Exited(_) | Status::Killed(_) => resume(pid, Go::On, 0),
         }
     }
@@ -426,9 +426,4 @@ impl Tracer<'_> {
 /// Lets a thread go on; one that was killed meanwhile is past it.
 fn resume(pid: Pid, how: Go, signal: i32) {
     let _ = sys::go(pid, how, signal);
-}
-
-fn is_group_stop(signal: i32) -> bool {
-    const STOPPING: [i32; 4] = [19, 20, 21, 22];
-    STOPPING.contains(&signal)
 }

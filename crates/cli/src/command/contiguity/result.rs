@@ -1,0 +1,110 @@
+//! A reading as a result.
+
+use super::Reading;
+use pagewalk_capture::Host;
+use pagewalk_live::pagemap::{ENABLE_FRAMES, HUGE_PAGES, MappingPages, Moment, PAGE_BYTES, Sizes, Snapshot};
+use pagewalk_report::contiguity::advise;
+use pagewalk_report::contiguity::schema::{
+    self, CONTIGUITY_SCHEMA, ContiguityResult, Covering, Design, Mapping, Missing, PERCENTS, Subject, name,
+};
+
+/// The whole result.
+pub fn of(reading: &Reading) -> ContiguityResult {
+    let Host { cpu, kernel, thp } = Host::detect();
+    let snapshot = &reading.snapshot;
+    let ranges = snapshot.designs.ranges.as_ref();
+    let mut result = ContiguityResult {
+        schema: CONTIGUITY_SCHEMA.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        host: pagewalk_report::schema::Host { cpu, kernel, thp },
+        process: subject(reading),
+        page_bytes: PAGE_BYTES,
+        huge_page_pages: HUGE_PAGES,
+        present_pages: snapshot.pages,
+        huge_mapped_pages: snapshot.huge_pages,
+        swapped_pages: snapshot.swapped_pages,
+        peak_resident_bytes: reading.peak_resident_bytes,
+        frame_numbers: snapshot.frames,
+        designs: designs(snapshot),
+        largest_virtual_run_pages: snapshot.designs.virtual_runs.largest(),
+        largest_range_pages: ranges.map(Sizes::largest),
+        mappings: snapshot.mappings.iter().map(|pages| mapping(pages, snapshot)).collect(),
+        advice: String::new(),
+    };
+    result.advice = advise(&result);
+    result
+}
+
+fn subject(reading: &Reading) -> Subject {
+    let (read, at_seconds) = match reading.moment {
+        None => (schema::Moment::OnRequest, None),
+        Some(Moment::Exit) => (schema::Moment::AtExit, None),
+        Some(Moment::Running { seconds }) => (schema::Moment::WhileRunning, Some(seconds)),
+    };
+    Subject {
+        pid: reading.pid,
+        program: reading.program.clone(),
+        command_line: reading.command_line.clone(),
+        read,
+        at_seconds,
+        reading_seconds: reading.seconds,
+    }
+}
+
+const MEASURED: &str = "measured";
+const BOUND: &str = "bound";
+
+/// Designs as memory lies, from the least to the most that an entry maps, then bounds.
+fn designs(snapshot: &Snapshot) -> Vec<Design> {
+    let found = &snapshot.designs;
+    let rows = [
+        (name::BASE_PAGES, "a 4 KB page", MEASURED, Some(&found.base_pages)),
+        (name::AS_MAPPED, "a page as mapped, 4 KB or 2 MB", MEASURED, Some(&found.as_mapped)),
+        (name::COALESCED, "up to 4 pages in a row (16 KB, CoLT)", MEASURED, found.coalesced.as_ref()),
+        (name::CLUSTERED, "a cluster of up to 8 (32 KB)", MEASURED, found.clustered.as_ref()),
+        (name::HINTED, "a block of 16 (64 KB, Arm's hint)", MEASURED, found.hinted.as_ref()),
+        (name::RANGES, "a range of any length", MEASURED, found.ranges.as_ref()),
+        (name::HUGE_EVERYWHERE, "2 MB pages everywhere", BOUND, Some(&found.huge_everywhere)),
+        (name::VIRTUAL_RUNS, "a range, frames laid out for it", BOUND, Some(&found.virtual_runs)),
+    ];
+    rows.into_iter().map(|(name, title, class, sizes)| design(name, title, class, sizes, snapshot)).collect()
+}
+
+fn design(name: &str, title: &str, class: &str, sizes: Option<&Sizes>, snapshot: &Snapshot) -> Design {
+    let (pages, entries) = sizes.into_iter().flat_map(Sizes::iter).unzip();
+    let covering = |sizes: &Sizes| {
+        PERCENTS.map(|percent| Covering { percent, entries: sizes.covering(percent) }).to_vec()
+    };
+    Design {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        class: class.to_owned(),
+        missing: sizes.is_none().then(|| why_missing(snapshot)),
+        entries: sizes.map(Sizes::entries),
+        covering: sizes.map_or(Vec::new(), covering),
+        sizes: schema::Sizes { pages, entries },
+    }
+}
+
+fn why_missing(snapshot: &Snapshot) -> Missing {
+    let (reason, enable) = if snapshot.frames {
+        ("this kernel does not tell where huge pages are (PAGEMAP_SCAN)", "Linux 6.7 or later")
+    } else {
+        ("this user may not read frame numbers: the kernel shows zeros without CAP_SYS_ADMIN", ENABLE_FRAMES)
+    };
+    Missing { reason: reason.to_owned(), enable: enable.to_owned() }
+}
+
+fn mapping(pages: &MappingPages, snapshot: &Snapshot) -> Mapping {
+    let letter = |bit: u8, letter| if pages.rights & bit != 0 { letter } else { '-' };
+    Mapping {
+        start: format!("{:#x}", pages.start),
+        bytes: pages.end - pages.start,
+        rights: [letter(1, 'r'), letter(2, 'w'), letter(4, 'x')].iter().collect(),
+        name: pages.name.clone(),
+        present_pages: pages.pages,
+        huge_mapped_pages: snapshot.huge_places.then_some(pages.huge_pages),
+        virtual_runs: pages.virtual_runs,
+        ranges: pages.ranges,
+    }
+}

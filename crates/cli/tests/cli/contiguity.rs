@@ -1,0 +1,219 @@
+//! `pagewalk contiguity`: what it prints of programs that run and that are started, with and without the right to read
+//! frame numbers; refusals.
+
+use crate::harness::{Outcome, PAGEWALK, Place, USAGE};
+use serde_json::Value;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+const DESIGNS: [&str; 8] = [
+    "base_pages",
+    "as_mapped",
+    "coalesced_4",
+    "clustered_8",
+    "contiguous_hint_16",
+    "ranges",
+    "huge_everywhere",
+    "virtual_runs",
+];
+/// Those that need frame numbers.
+const WITH_FRAMES: [&str; 4] = ["coalesced_4", "clustered_8", "contiguous_hint_16", "ranges"];
+/// A user without rights.
+const NOBODY: u32 = 65534;
+
+/// 40 MB, of which the second half has a page touched in every two.
+const HOLES: &str = r#"
+    #include <sys/mman.h>
+    #include <stdio.h>
+    int main(int count, char **arguments) {
+        char *at = mmap(0, 40 << 20, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        madvise(at, 40 << 20, MADV_NOHUGEPAGE);
+        for (long page = 0; page < 5120; page++) at[page << 12] = 1;
+        for (long page = 5120; page < 10240; page += 2) at[page << 12] = 1;
+        puts("ready");
+        fflush(stdout);
+        if (count > 1) getchar();
+        return 3;
+    }"#;
+
+fn frames_readable(place: &Place) -> bool {
+    let findings = place.good(&["doctor", "--json"]).json();
+    let all = findings["findings"].as_array().expect("a list");
+    let frames = all.iter().find(|finding| finding["name"] == "frame numbers").expect("doctor speaks of it");
+    frames["able"] == true
+}
+
+/// Checks all that holds of any result.
+fn check(result: &Value, frames: bool) {
+    assert_eq!(result["schema"], "pagewalk.contiguity/1");
+    assert_eq!(result["frame_numbers"], frames);
+    let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{value} is no count"));
+    let list = |value: &Value| value.as_array().expect("a list").iter().map(number).collect::<Vec<_>>();
+    let present = number(&result["present_pages"]);
+    let designs = result["designs"].as_array().unwrap();
+    assert_eq!(designs.iter().map(|design| design["name"].as_str().unwrap()).collect::<Vec<_>>(), DESIGNS);
+    for design in designs {
+        let name = design["name"].as_str().unwrap();
+        if !frames && WITH_FRAMES.contains(&name) {
+            assert!(design["missing"]["reason"].as_str().unwrap().contains("frame numbers"), "{name}");
+            assert!(design["missing"]["enable"].as_str().unwrap().contains("CAP_SYS_ADMIN"), "{name}");
+            assert_eq!((&design["entries"], &design["covering"]), (&Value::Null, &serde_json::json!([])));
+            continue;
+        }
+        assert_eq!(design["missing"], Value::Null, "{name}");
+        let (pages, entries) = (list(&design["sizes"]["pages"]), list(&design["sizes"]["entries"]));
+        assert_eq!(
+            pages.iter().zip(&entries).map(|(pages, entries)| pages * entries).sum::<u64>(),
+            present,
+            "{name}"
+        );
+        assert_eq!(entries.iter().sum::<u64>(), number(&design["entries"]), "{name}");
+        let shares = design["covering"].as_array().unwrap();
+        let asked = [80, 90, 95, 99].map(|percent| serde_json::json!(percent));
+        assert!(shares.iter().map(|share| &share["percent"]).eq(&asked), "{name}");
+        for share in shares {
+            let mapped = |count: u64| mapped_by(&pages, &entries, count) * 100 / present.max(1);
+            let (percent, count) = (number(&share["percent"]), number(&share["entries"]));
+            let enough = mapped_by(&pages, &entries, count) * 100 >= present * percent;
+            let one_less = mapped_by(&pages, &entries, count - 1) * 100 < present * percent;
+            assert!(enough && one_less, "{name}: {percent} %: {count} map {} %", mapped(count));
+        }
+    }
+    assert_eq!(result["largest_range_pages"].is_u64(), frames);
+}
+
+/// Pages that the largest so many entries map, one entry after the other.
+fn mapped_by(pages: &[u64], entries: &[u64], count: u64) -> u64 {
+    let each =
+        pages.iter().zip(entries).rev().flat_map(|(&pages, &entries)| (0..entries).map(move |_| pages));
+    each.take(count as usize).sum()
+}
+
+/// `HOLES`, waiting.
+fn waiting(place: &Place) -> Child {
+    let program = place.compile("holes", HOLES);
+    let mut command = Command::new(place.path(&program));
+    let mut child =
+        command.arg("wait").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it was compiled");
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.as_mut().unwrap()), &mut line)
+        .unwrap();
+    assert_eq!(line, "ready\n");
+    child
+}
+
+#[test]
+fn a_process_that_runs_is_read() {
+    let place = Place::new();
+    let frames = frames_readable(&place);
+    let mut child = waiting(&place);
+    let pid = child.id().to_string();
+    let outcome =
+        place.good(&["contiguity", "--json", "-o", "r.html", "-o", "r.svg", "-o", "r.json", "--pid", &pid]);
+    let result = outcome.json();
+    check(&result, frames);
+    assert_eq!(result["process"]["read"], "on_request");
+    assert!(result["process"]["program"].as_str().unwrap().ends_with("/holes"));
+    // 5,120 pages in one run, and 2,560 of one page each, less one that touches the run's end.
+    let sizes = &result["designs"][7]["sizes"];
+    let ones = sizes["pages"].as_array().unwrap().iter().position(|pages| pages == 1).unwrap();
+    assert!(sizes["entries"][ones].as_u64().unwrap() >= 2559, "{sizes}");
+    assert!(result["largest_virtual_run_pages"].as_u64().unwrap() >= 5120);
+    for part in ["report written to r.html", "picture written to r.svg", "result written to r.json"] {
+        assert!(outcome.stderr.contains(part), "{}", outcome.stderr);
+    }
+    assert_eq!(place.json("r.json")["designs"][0]["class"], "measured");
+    assert!(String::from_utf8(place.read("r.svg")).unwrap().starts_with("<svg class=\"picture\""));
+    // The page can be made again from the data.
+    place.good(&["report", "-o", "again.html", "r.json"]);
+    assert!(place.read("again.html") == place.read("r.html"));
+    let text = place.good(&["contiguity", "-p", &pid]).stdout;
+    for part in ["entries that map", "a 4 KB page", "a range of any length", "One direct segment", "mapping"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(text.contains("to enable: run pagewalk as root"), !frames, "{text}");
+    drop(child.stdin.take());
+    child.wait().unwrap();
+}
+
+/// Its output and exit code stay its own.
+#[test]
+fn a_program_that_is_started_is_read_at_its_exit() {
+    let place = Place::new();
+    let frames = frames_readable(&place);
+    let program = place.compile("holes", HOLES);
+    let outcome = place.run(&["contiguity", "-o", "r.json", "--", &program]);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (3, "ready\n"));
+    assert!(outcome.stderr.starts_with("holes: "), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains(" at its exit; it had "), "{}", outcome.stderr);
+    let result = place.json("r.json");
+    check(&result, frames);
+    assert_eq!(result["process"]["read"], "at_exit");
+    assert!(result["present_pages"].as_u64().unwrap() >= 5120 + 2560);
+    assert!(result["advice"].as_str().unwrap().contains("uge pages would help"), "{}", result["advice"]);
+    // Quiet, with JSON: nothing but the program's and the result.
+    let outcome = place.run(&["contiguity", "-q", "--json", "--", &program]);
+    assert_eq!(outcome.stderr, "");
+    check(&serde_json::from_str(outcome.stdout.strip_prefix("ready\n").unwrap()).unwrap(), frames);
+    let killed = place.run(&["contiguity", "-q", "--", "sh", "-c", "kill -TERM $$"]);
+    assert_eq!(killed.code, 128 + 15);
+}
+
+/// Somebody without rights gets what needs none, is told the rest, and may not look at others' programs.
+#[test]
+fn who_may_not_read_frames_is_told_what_is_missing() {
+    let place = Place::new();
+    // Nobody cannot enter the folders of others.
+    let copy = tempfile::Builder::new().prefix("pagewalk").tempfile().unwrap().into_temp_path();
+    std::fs::copy(PAGEWALK, &copy).unwrap();
+    let allow = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
+    std::fs::set_permissions(&copy, allow).unwrap();
+    let as_nobody = |arguments: &[&str]| {
+        let mut command = Command::new(&copy);
+        command.args(arguments).uid(NOBODY).gid(NOBODY).current_dir("/").stdin(Stdio::null());
+        command.output().map(Outcome::of)
+    };
+    let own = std::process::id().to_string();
+    match as_nobody(&["contiguity", "-q", "--json", "--", "true"]) {
+        Ok(outcome) => {
+            assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+            check(&outcome.json(), false);
+            as_nobody(&["contiguity", "--pid", &own])
+                .unwrap()
+                .refuses(4, &[&own, "CAP_SYS_PTRACE", "own user"]);
+        }
+        // Then this is somebody without rights already, and the other tests say what such get.
+        Err(error) => {
+            assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied, "{error}");
+            assert!(!frames_readable(&place));
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_with_the_choices() {
+    let place = Place::with_witness();
+    place.run(&["contiguity", "--pid", "2147483647"]).refuses(USAGE, &["no process 2147483647", "ps -e"]);
+    place.run(&["contiguity", "--pid", "0"]).refuses(USAGE, &["0"]);
+    place.run(&["contiguity"]).refuses(USAGE, &["--pid"]);
+    place
+        .run(&["contiguity", "--pid", "1", "--", "./witness"])
+        .refuses(USAGE, &["--pid", "cannot be used with"]);
+    place
+        .run(&["contiguity", "-o", "r.txt", "--", "./witness"])
+        .refuses(USAGE, &["r.txt", ".html", ".svg", ".json"]);
+    place.run(&["contiguity", "-o", "no/r.json", "--", "./witness"]).refuses(1, &["no/r.json", "-o"]);
+    place.run(&["contiguity", "--", "no-such-program"]).refuses(USAGE, &["not found in PATH"]);
+    assert!(!place.has("ran"));
+    // An ended process that nobody waited for.
+    let mut child = Command::new("true").spawn().unwrap();
+    let pid = child.id().to_string();
+    while !std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") Z ") {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    place
+        .run(&["contiguity", "--pid", &pid])
+        .refuses(USAGE, &["has no memory", "choose a program that runs"]);
+    child.wait().unwrap();
+}

@@ -1,0 +1,283 @@
+//! What a live process's memory looks like to TLB designs: its pages, where their frames lie, and how few entries of
+//! each design would map them.
+//!
+//! `/proc/PID/maps` has the mappings, the ioctl `PAGEMAP_SCAN` says where they have pages and which are huge,
+//! `/proc/PID/pagemap` in which frames. Memory is read in blocks and only counted, so what this takes does not grow
+//! with the process. The process is not stopped: what it changes meanwhile may be seen before or after.
+//!
+//! Sources of the designs: Pham, Vaidyanathan, Jaleel, Bhattacharjee, "CoLT: Coalesced Large-Reach TLBs", MICRO 2012;
+//! Pham, Bhattacharjee, Eckert, Loh, "Increasing TLB Reach by Exploiting Clustering in Page Translations", HPCA 2014;
+//! Basu, Gandhi, Chang, Hill, Swift, "Efficient Virtual Memory for Big Memory Servers", ISCA 2013 (direct segments);
+//! Karakostas et al., "Redundant Memory Mappings for Fast Access to Large Memories", ISCA 2015 (ranges).
+
+mod exit;
+mod scan;
+mod sizes;
+mod smaps;
+mod tally;
+mod walk;
+
+pub use exit::{Exit, Kept, Moment, run_to_exit};
+pub use sizes::Sizes;
+pub use tally::{Designs, HUGE_PAGES, Run, Tally};
+
+use crate::trap::maps::{self, Mapping};
+use crate::trap::sys::Pid;
+use scan::Scanner;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use walk::{Walked, walk};
+
+/// Bytes of a base page.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// Error numbers.
+mod errno {
+    pub const ESRCH: i32 = 3;
+    pub const ENOTTY: i32 = 25;
+}
+
+/// Why a process's page map could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PagemapError {
+    /// No such process.
+    #[error("there is no process {0}")]
+    NoProcess(Pid),
+    /// Another user's, or one that gained rights.
+    #[error("this user may not read the page map of process {pid}: {error}")]
+    Forbidden {
+        /// The process.
+        pid: Pid,
+        /// The reason.
+        error: io::Error,
+    },
+    /// Nothing to read.
+    #[error("process {0} has no memory: it is a thread of the kernel, or has ended and nobody waited for it")]
+    NoMemory(Pid),
+    /// Gone in the middle.
+    #[error("process {0} ended, or became another program, while its page map was read")]
+    Ended(Pid),
+    /// Not in this kernel.
+    #[error("this kernel has no /proc/PID/pagemap")]
+    NoPagemap,
+    /// The rest.
+    #[error("reading the page map of process {pid}: {error}")]
+    Read {
+        /// The process.
+        pid: Pid,
+        /// The reason.
+        error: io::Error,
+    },
+}
+
+impl PagemapError {
+    /// What would make it possible.
+    pub fn enable(&self) -> &'static str {
+        match self {
+            PagemapError::NoProcess(_) => "`ps -e` lists the processes; in a container only its own",
+            PagemapError::Forbidden { .. } => {
+                "be root or have the capability CAP_SYS_PTRACE, or be the process's own user, if it has not gained \
+                 rights (set-user-ID)"
+            }
+            PagemapError::NoMemory(_) => "choose a program that runs",
+            PagemapError::Ended(_) => "read it again while it runs, or start it: pagewalk contiguity -- CMD",
+            PagemapError::NoPagemap => "a kernel with CONFIG_PROC_PAGE_MONITOR, and /proc mounted",
+            PagemapError::Read { .. } => "read it again",
+        }
+    }
+}
+
+/// What would let this user read frame numbers.
+pub const ENABLE_FRAMES: &str = "run pagewalk as root (sudo), or with the capability CAP_SYS_ADMIN; in a container, \
+                                 one that has it (--privileged), without user namespaces";
+
+/// A mapping that has pages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MappingPages {
+    /// Its first address.
+    pub start: u64,
+    /// Behind its last.
+    pub end: u64,
+    /// Read 1, write 2, execute 4.
+    pub rights: u8,
+    /// The file, or the kernel's name for it; empty for plain memory.
+    pub name: String,
+    /// Pages that are present.
+    pub pages: u64,
+    /// Those that huge pages map; 0 where their places are unknown.
+    pub huge_pages: u64,
+    /// Runs of pages that begin in it.
+    pub virtual_runs: u64,
+    /// Runs of pages with consecutive frames that begin in it, where frame numbers can be read.
+    pub ranges: Option<u64>,
+}
+
+/// What a process has in memory.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// Base pages that page tables map.
+    pub pages: u64,
+    /// Those that huge pages map.
+    pub huge_pages: u64,
+    /// Whether the kernel says where huge pages are; if not, designs that keep to page sizes are `None` where there
+    /// are any.
+    pub huge_places: bool,
+    /// Pages that are swapped out.
+    pub swapped_pages: u64,
+    /// Whether frame numbers could be read; if not, designs that need them are `None`.
+    pub frames: bool,
+    /// Entries of each design.
+    pub designs: Designs,
+    /// Mappings that have pages, in order.
+    pub mappings: Vec<MappingPages>,
+}
+
+/// Reads the page map of a process or thread.
+///
+/// # Errors
+/// If it does not exist, is another user's, has no memory, or ends meanwhile.
+pub fn snapshot(pid: Pid) -> Result<Snapshot, PagemapError> {
+    let pagemap = open(pid)?;
+    // The file belongs to the memory of now: were the mappings another program's, it would read as ended.
+    let mappings = user_mappings(pid)?;
+    let scans = mappings.first().is_none_or(|mapping| can_scan(&pagemap, mapping));
+    snapshot_with(pid, &pagemap, mappings, scans)
+}
+
+fn snapshot_with(
+    pid: Pid,
+    pagemap: &File,
+    mappings: Vec<Mapping>,
+    scans: bool,
+) -> Result<Snapshot, PagemapError> {
+    let frames = tells_frames(pagemap, &mappings);
+    let walked = walk(pid, pagemap, mappings, frames, scans)?;
+    let (pages, mut huge_pages) = (walked.tally.pages, walked.tally.huge_pages);
+    let mut designs = walked.tally.finish();
+    let mut huge_places = true;
+    if !scans {
+        // By their bytes; the process may have changed since.
+        let told = smaps::huge_pages(pid).map_err(|error| PagemapError::Read { pid, error })?;
+        huge_pages = told.min(pages / HUGE_PAGES * HUGE_PAGES);
+        if huge_pages > 0 {
+            huge_places = false;
+            designs.as_mapped = Sizes::new();
+            designs.as_mapped.add(HUGE_PAGES, huge_pages / HUGE_PAGES);
+            designs.as_mapped.add(1, pages - huge_pages);
+            (designs.coalesced, designs.clustered, designs.hinted) = (None, None, None);
+        }
+    }
+    let Walked { swapped_pages, mappings, .. } = walked;
+    Ok(Snapshot { pages, huge_pages, huge_places, swapped_pages, frames, designs, mappings })
+}
+
+fn open(pid: Pid) -> Result<File, PagemapError> {
+    File::open(format!("/proc/{pid}/pagemap")).map_err(|error| match error.kind() {
+        // What has no memory belongs to root.
+        io::ErrorKind::PermissionDenied if has_no_memory(pid) => PagemapError::NoMemory(pid),
+        io::ErrorKind::PermissionDenied => PagemapError::Forbidden { pid, error },
+        io::ErrorKind::NotFound if File::open("/proc/self/pagemap").is_err() => PagemapError::NoPagemap,
+        io::ErrorKind::NotFound => PagemapError::NoProcess(pid),
+        _ if error.raw_os_error() == Some(errno::ESRCH) => PagemapError::NoMemory(pid),
+        _ => PagemapError::Read { pid, error },
+    })
+}
+
+fn has_no_memory(pid: Pid) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/statm")).is_ok_and(|text| text.starts_with("0 "))
+}
+
+/// The mappings of the process's own half of addresses that may be touched.
+fn user_mappings(pid: Pid) -> Result<Vec<Mapping>, PagemapError> {
+    let mut mappings = maps::mappings(pid).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => PagemapError::Forbidden { pid, error },
+        io::ErrorKind::NotFound => PagemapError::Ended(pid),
+        _ if error.raw_os_error() == Some(errno::ESRCH) => PagemapError::Ended(pid),
+        _ => PagemapError::Read { pid, error },
+    })?;
+    // The kernel lists a page of its own, [vsyscall]; and of memory without rights no TLB holds anything.
+    mappings.retain(|mapping| mapping.start < 1 << 63 && mapping.protection != 0);
+    if mappings.is_empty() { Err(PagemapError::NoMemory(pid)) } else { Ok(mappings) }
+}
+
+/// Whether the kernel has `PAGEMAP_SCAN`. Other failures are told where they come again.
+fn can_scan(pagemap: &File, mapping: &Mapping) -> bool {
+    let tried = Scanner::new().scan(pagemap, mapping.start, mapping.start + PAGE_BYTES).map(drop);
+    tried.err().is_none_or(|error| error.raw_os_error() != Some(errno::ENOTTY))
+}
+
+/// Whether this process may read frame numbers: the kernel shows zeros to those without `CAP_SYS_ADMIN`.
+///
+/// # Errors
+/// If this process cannot even read its own page map.
+pub fn frames_readable() -> Result<bool, PagemapError> {
+    let own = std::process::id() as Pid;
+    Ok(tells_frames(&open(own)?, &user_mappings(own)?))
+}
+
+/// Whether the first present page that is found has a frame: no program gets frame 0 of a PC.
+fn tells_frames(pagemap: &File, mappings: &[Mapping]) -> bool {
+    let mut words = vec![0; HUGE_PAGES as usize * 8];
+    let first = mappings.iter().find_map(|mapping| {
+        let wanted = (mapping.bytes() / PAGE_BYTES).min(HUGE_PAGES) as usize * 8;
+        // What cannot be read here will be told by the walk.
+        let read = pagemap.read_at(&mut words[..wanted], mapping.start / PAGE_BYTES * 8).unwrap_or(0);
+        let mut words = words[..read].as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
+        words.find(|word| word & walk::PRESENT != 0)
+    });
+    first.is_some_and(|word| word & walk::FRAME != 0)
+}
+
+/// The most memory that a process has had at one time, in bytes, as the kernel counted it.
+pub fn peak_resident_bytes(pid: Pid) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let value = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = value.split_whitespace().next()?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// The program that a process runs, or `unknown`.
+pub fn program(pid: Pid) -> String {
+    maps::program(pid)
+}
+
+/// The command line of a process; empty where it cannot be read.
+pub fn command_line(pid: Pid) -> Vec<String> {
+    let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
+    if words.is_empty() {
+        return Vec::new();
+    }
+    words.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    /// Where the kernel cannot scan, all is read, with the same result for a program without huge pages.
+    #[test]
+    fn reading_everything_finds_what_scanning_does() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let pid = child.id() as Pid;
+        let state = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        while !(program(pid).ends_with("/cat") && state().contains(") S ")) {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let read = |scans| {
+            let mappings = user_mappings(pid).unwrap();
+            snapshot_with(pid, &open(pid).unwrap(), mappings, scans).unwrap()
+        };
+        let all = read(false);
+        assert!(all.pages > 50 && all.huge_places);
+        if can_scan(&open(pid).unwrap(), &user_mappings(pid).unwrap()[0]) {
+            let scanned = read(true);
+            assert_eq!((all.designs, all.mappings), (scanned.designs, scanned.mappings));
+        }
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+}

@@ -1,0 +1,37 @@
+//! Huge pages by their bytes, as `/proc/PID/smaps` tells them, where the kernel does not tell their places.
+
+use super::HUGE_PAGES;
+use super::PAGE_BYTES;
+use crate::trap::sys::Pid;
+use std::fs;
+use std::io;
+
+/// Bytes that huge pages map; those of anonymous memory, of shared memory, of files, and of pools.
+const KEYS: [&str; 5] =
+    ["AnonHugePages", "ShmemPmdMapped", "FilePmdMapped", "Shared_Hugetlb", "Private_Hugetlb"];
+
+/// Base pages that huge pages map in the whole process.
+pub fn huge_pages(pid: Pid) -> io::Result<u64> {
+    fs::read_to_string(format!("/proc/{pid}/smaps")).map(|text| total(&text))
+}
+
+fn total(text: &str) -> u64 {
+    let bytes = text.lines().filter_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        let kib: u64 = KEYS.contains(&key).then(|| value.split_whitespace().next()?.parse().ok())??;
+        Some(kib * 1024)
+    });
+    bytes.sum::<u64>() / (HUGE_PAGES * PAGE_BYTES) * HUGE_PAGES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_kinds_of_huge_pages_count() {
+        let text = "7f00-7f10 rw-p 00000000 00:00 0 \nRss: 9000 kB\nAnonHugePages: 4096 kB\nShmemPmdMapped: 0 kB\n\
+                    7f20-7f30 rw-p 00000000 00:00 0 /a:b\nFilePmdMapped: 2048 kB\nPrivate_Hugetlb: 2048 kB\n";
+        assert_eq!(total(text), 4 * 512);
+    }
+}

@@ -1,0 +1,156 @@
+//! Reading a process's page map from its first mapping to its last, in blocks, into a [`Tally`].
+
+use super::scan::Scanner;
+use super::tally::{Run, Tally};
+use super::{MappingPages, PAGE_BYTES, PagemapError, errno};
+use crate::trap::maps::Mapping;
+use crate::trap::sys::Pid;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// Words of the page map that are read at once: 512 KB for 256 MB of memory.
+const BLOCK: usize = 1 << 16;
+/// A page that some page table maps.
+pub const PRESENT: u64 = 1 << 63;
+const SWAPPED: u64 = 1 << 62;
+/// Where a word holds the frame's number, which is 0 without the right to know it.
+pub const FRAME: u64 = (1 << 55) - 1;
+
+/// A walk.
+pub struct Walk<'a> {
+    pid: Pid,
+    pagemap: &'a File,
+    /// None where the kernel cannot scan: then all of each mapping is read.
+    scanner: Option<Scanner>,
+    frames: bool,
+    words: Vec<u8>,
+    tally: Tally,
+    swapped_pages: u64,
+}
+
+/// What a walk found.
+pub struct Walked {
+    /// All runs.
+    pub tally: Tally,
+    /// Pages that are swapped out.
+    pub swapped_pages: u64,
+    /// Mappings that have pages, in order.
+    pub mappings: Vec<MappingPages>,
+}
+
+/// Walks through `mappings`, which are in order.
+pub fn walk(
+    pid: Pid,
+    pagemap: &File,
+    mappings: Vec<Mapping>,
+    frames: bool,
+    scans: bool,
+) -> Result<Walked, PagemapError> {
+    let scanner = scans.then(Scanner::new);
+    let words = vec![0; BLOCK * 8];
+    let tally = Tally::new(frames);
+    let mut walk = Walk { pid, pagemap, scanner, frames, words, tally, swapped_pages: 0 };
+    let mut found = Vec::new();
+    for mapping in mappings {
+        if let Some(pages) = walk.mapping(mapping)? {
+            found.push(pages);
+        }
+    }
+    Ok(Walked { tally: walk.tally, swapped_pages: walk.swapped_pages, mappings: found })
+}
+
+impl Walk<'_> {
+    fn mapping(&mut self, mapping: Mapping) -> Result<Option<MappingPages>, PagemapError> {
+        let (pages, huge_pages) = (self.tally.pages, self.tally.huge_pages);
+        let (virtual_runs, ranges) = self.tally.begun();
+        let rights = mapping.protection as u8;
+        if self.scanner.is_some() {
+            self.scan(&mapping, rights)?;
+        } else {
+            self.read(mapping.start, mapping.end, rights, false)?;
+        }
+        let pages = self.tally.pages - pages;
+        let begun = self.tally.begun();
+        let of_mapping = || MappingPages {
+            start: mapping.start,
+            end: mapping.end,
+            rights,
+            name: mapping.name,
+            pages,
+            huge_pages: self.tally.huge_pages - huge_pages,
+            virtual_runs: begun.0 - virtual_runs,
+            ranges: self.frames.then_some(begun.1 - ranges),
+        };
+        Ok((pages > 0).then(of_mapping))
+    }
+
+    /// What is present is asked of the kernel; frames are read there only.
+    fn scan(&mut self, mapping: &Mapping, rights: u8) -> Result<(), PagemapError> {
+        let mut scanner = self.scanner.take().expect("asked for by the caller");
+        let mut start = mapping.start;
+        while start < mapping.end {
+            let (regions, next) = scanner.scan(self.pagemap, start, mapping.end).map_err(|error| {
+                if error.raw_os_error() == Some(errno::ESRCH) {
+                    PagemapError::Ended(self.pid)
+                } else {
+                    PagemapError::Read { pid: self.pid, error }
+                }
+            })?;
+            for region in regions {
+                if !region.present() {
+                    self.swapped_pages += region.pages();
+                } else if self.frames {
+                    self.read(region.start, region.end, rights, region.huge())?;
+                } else {
+                    let (first, pages) = (region.start / PAGE_BYTES, region.pages());
+                    self.tally.add(Run { first, frame: None, pages, rights, huge: region.huge() });
+                }
+            }
+            start = next;
+        }
+        self.scanner = Some(scanner);
+        Ok(())
+    }
+
+    /// Reads `[start, end)` word by word.
+    fn read(&mut self, start: u64, end: u64, rights: u8, huge: bool) -> Result<(), PagemapError> {
+        let (mut page, end) = (start / PAGE_BYTES, end / PAGE_BYTES);
+        while page < end {
+            let wanted = ((end - page) as usize).min(BLOCK) * 8;
+            let read = self.pagemap.read_at(&mut self.words[..wanted], page * 8);
+            let read = read.map_err(|error| PagemapError::Read { pid: self.pid, error })? / 8;
+            if read == 0 {
+                return Err(PagemapError::Ended(self.pid));
+            }
+            self.take(page, read, rights, huge);
+            page += read as u64;
+        }
+        Ok(())
+    }
+
+    /// Makes runs of the words that were read.
+    fn take(&mut self, first: u64, count: usize, rights: u8, huge: bool) {
+        let Walk { words, tally, frames, swapped_pages, .. } = self;
+        let mut run: Option<Run> = None;
+        for (page, word) in (first..).zip(words[..count * 8].as_chunks::<8>().0) {
+            let word = u64::from_ne_bytes(*word);
+            if word & PRESENT == 0 {
+                *swapped_pages += u64::from(word & SWAPPED != 0);
+                continue;
+            }
+            let frame = frames.then_some(word & FRAME);
+            match &mut run {
+                Some(run)
+                    if run.first + run.pages == page && run.frame.map(|frame| frame + run.pages) == frame =>
+                {
+                    run.pages += 1;
+                }
+                _ => {
+                    let next = Run { first: page, frame, pages: 1, rights, huge };
+                    run.replace(next).into_iter().for_each(|ended| tally.add(ended));
+                }
+            }
+        }
+        run.into_iter().for_each(|ended| tally.add(ended));
+    }
+}

@@ -1,0 +1,53 @@
+//! Programs that end in many ways, with 32 MB that have to be seen.
+
+use crate::compiled;
+use pagewalk_live::pagemap::{Exit, Moment, run_to_exit};
+use pagewalk_live::trap::{End, Interrupt};
+use std::ffi::OsString;
+
+/// Pages of the memory that it fills.
+const FILLED: u64 = 32 << 20 >> 12;
+
+fn run(how: &str) -> Exit {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "ending");
+    let command = [program.into_os_string(), OsString::from(how)];
+    run_to_exit(&command, &Interrupt::new()).expect("one's own program may be traced")
+}
+
+#[test]
+fn memory_is_whole_at_the_exit() {
+    for (how, end) in [
+        ("exit", End::Exit(7)),
+        ("last_thread", End::Exit(0)),
+        ("threads", End::Exit(0)),
+        ("signal", End::Signal(15)),
+        ("stop", End::Exit(0)),
+    ] {
+        let exit = run(how);
+        let kept = exit.kept.unwrap_or_else(|| panic!("{how}: nothing was read"));
+        assert_eq!(exit.end, end, "{how}");
+        assert_eq!(kept.moment, Moment::Exit, "{how}");
+        assert!(kept.snapshot.pages > FILLED, "{how}: {}", kept.snapshot.pages);
+        assert!(kept.program.ends_with("/ending"), "{how}: {}", kept.program);
+        assert!(exit.peak_resident_bytes.unwrap() > FILLED * 4096, "{how}");
+    }
+}
+
+/// What is given back before the exit is seen while the program runs.
+#[test]
+fn a_larger_reading_from_before_is_kept() {
+    let exit = run("frees");
+    let kept = exit.kept.unwrap();
+    assert!(kept.snapshot.pages > FILLED, "{}", kept.snapshot.pages);
+    assert!(matches!(kept.moment, Moment::Running { seconds } if seconds > 0.05), "{:?}", kept.moment);
+}
+
+/// A new program is read anew, however small it is.
+#[test]
+fn an_exec_begins_anew() {
+    let exit = run("exec");
+    let kept = exit.kept.unwrap();
+    assert!(kept.snapshot.pages < FILLED, "{}", kept.snapshot.pages);
+    assert_eq!(kept.command_line.last().map(String::as_str), Some("small"));
+}

@@ -1,0 +1,48 @@
+//! What designs of TLBs would make of a live process's memory, and its renderers.
+//!
+//! [`schema`] is the result; [`render_text`] prints it on a terminal, [`to_json`] writes it as JSON, [`render_html`]
+//! as a page, [`run_lengths_file`] the picture of run lengths; [`advise`] says in one sentence what to do about it.
+
+mod advice;
+mod html;
+mod picture;
+pub mod schema;
+
+pub use crate::text::render_contiguity_text as render_text;
+pub use advice::advise;
+pub use html::render_html;
+pub use schema::ContiguityResult;
+
+use schema::CONTIGUITY_SCHEMA;
+
+/// The result as JSON, with a newline at its end.
+pub fn to_json(result: &ContiguityResult) -> String {
+    crate::json::written(result)
+}
+
+/// Reads what [`to_json`] wrote.
+///
+/// # Errors
+/// When the text is not JSON, names another schema, lacks fields of this one, or contradicts itself.
+pub fn from_json(text: &str) -> Result<ContiguityResult, crate::ReadError> {
+    let result: ContiguityResult = crate::json::read(text, CONTIGUITY_SCHEMA)?;
+    let odd = result.designs.iter().find(|design| {
+        let sizes = &design.sizes;
+        sizes.pages.len() != sizes.entries.len() || sizes.pages.contains(&0)
+    });
+    match odd {
+        Some(design) => Err(crate::ReadError::Shape {
+            expected: CONTIGUITY_SCHEMA,
+            error: serde::de::Error::custom(format!(
+                "design {:?}: sizes.pages and sizes.entries are as long as each other, and no size is 0",
+                design.name
+            )),
+        }),
+        None => Ok(result),
+    }
+}
+
+/// The picture of run lengths as a file of its own.
+pub fn run_lengths_file(result: &ContiguityResult) -> String {
+    picture::run_lengths(result).file(&picture::run_lengths_label(result))
+}
