@@ -127,7 +127,7 @@ fn curves_by_trace(result: &SweepResult) -> Vec<(&SweepTrace, Vec<&CurveCell>)> 
     all.filter(|(_, cells)| !cells.is_empty()).collect()
 }
 
-pub(super) fn head(titles: &[(&str, bool)]) -> String {
+pub(crate) fn head(titles: &[(&str, bool)]) -> String {
     let cell = |(title, is_number): &(&str, bool)| {
         let class = if *is_number { " class=\"number\"" } else { "" };
         format!("<th{class} scope=\"col\">{}</th>", escape(title))
@@ -135,7 +135,7 @@ pub(super) fn head(titles: &[(&str, bool)]) -> String {
     format!("<thead><tr>{}</tr></thead>", titles.iter().map(cell).collect::<String>())
 }
 
-pub(super) fn number(text: &str) -> String {
+pub(crate) fn number(text: &str) -> String {
     format!("<td class=\"number\">{text}</td>")
 }
 

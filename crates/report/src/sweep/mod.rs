@@ -7,11 +7,11 @@ pub(crate) mod against;
 mod bars;
 mod curve;
 mod heat;
-mod html;
+pub(crate) mod html;
 mod kernels;
 mod lines;
 mod parquet;
-mod picture;
+pub(crate) mod picture;
 mod plane;
 pub mod schema;
 

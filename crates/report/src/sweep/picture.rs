@@ -1,4 +1,4 @@
-//! What both kinds of pictures share: SVG elements as text, colours in a light and a dark scheme, logarithmic axes.
+//! What all kinds of pictures share: SVG elements as text, colours in a light and a dark scheme, logarithmic axes.
 //!
 //! A picture is drawn with classes only; [`style`] gives them colours. A file of its own carries that style
 //! inside, a page once for all its pictures. Nothing but names from the study comes from outside, and those are
@@ -65,7 +65,7 @@ svg.picture rect{shape-rendering:crispEdges}
 ";
 
 /// The style sheet of all pictures.
-pub(super) fn style() -> String {
+pub(crate) fn style() -> String {
     let scheme = |which: usize| {
         let mut rules = String::new();
         for (selector, property, colors) in COLORS {
@@ -101,7 +101,7 @@ fn mixed(level: usize, scheme: usize) -> String {
 }
 
 /// An SVG picture under construction.
-pub(super) struct Picture {
+pub(crate) struct Picture {
     width: f64,
     height: f64,
     body: String,

@@ -1,6 +1,7 @@
 //! What `pagewalk profile` prints on the terminal: the costliest process image in full, all others condensed.
 
 mod classes;
+mod contiguity;
 mod family;
 mod kernels;
 mod paint;
@@ -8,6 +9,8 @@ mod process;
 mod sweep;
 mod table;
 
+pub use contiguity::render_contiguity_text;
+pub(crate) use contiguity::{contiguity_moment, contiguity_segment};
 pub use sweep::render_sweep_text;
 pub(crate) use sweep::{sweep_bounds, sweep_quotient};
 
