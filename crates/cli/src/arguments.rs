@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 const AFTER_HELP: &str = "Exit codes: 0 done, 1 failed, 2 usage, 3 bad input file, 4 this host cannot. \
-`profile`, `record` and `trap` end with the program's own exit code when they did their work.";
+`profile`, `record`, `trap` and `contiguity -- CMD` end with the program's own exit code when they did their work.";
 
 /// See where a program's address translation costs time, and what would change it.
 #[derive(Debug, Parser)]
@@ -29,6 +29,8 @@ pub enum Command {
     Sweep(Sweep),
     /// Run a program at its own speed and count a TLB's misses by page faults
     Trap(Trap),
+    /// Say how many entries TLBs of several designs would need for a live process's memory
+    Contiguity(Contiguity),
     /// Look at, check and convert traces
     Trace(Trace),
     /// The library of machines
@@ -248,6 +250,28 @@ pub struct Trap {
     pub style: Style,
     /// The program and its arguments, after `--`
     #[arg(last = true, required = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+/// `--verbose` of a memory.
+const CONTIGUITY_VERBOSE: &str = "Print every mapping";
+
+#[derive(Debug, Args)]
+#[command(mut_arg("verbose", |verbose| verbose.help(CONTIGUITY_VERBOSE)))]
+pub struct Contiguity {
+    /// The process to read
+    #[arg(short, long, value_name = "PID", required_unless_present = "command",
+          value_parser = clap::value_parser!(i32).range(1..))]
+    pub pid: Option<i32>,
+    /// Write the result here: to a name that ends in .html a page with pictures, in .svg the picture of run lengths, in
+    /// .json the data; may be given several times
+    #[arg(short, long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub outputs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub style: Style,
+    /// Or a program to run, after `--`: it is read as it grows and at its exit, and what counts is when it had most
+    #[arg(last = true, value_name = "CMD", conflicts_with = "pid",
+          value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }
 

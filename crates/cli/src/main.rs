@@ -6,6 +6,7 @@ mod error;
 mod findings;
 mod live;
 mod machine;
+mod native;
 mod output;
 mod process;
 mod progress;
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
         Command::Simulate(arguments) => command::simulate::run(arguments),
         Command::Sweep(arguments) => command::sweep::run(arguments),
         Command::Trap(arguments) => command::trap::run(arguments),
+        Command::Contiguity(arguments) => command::contiguity::run(arguments),
         Command::Trace(arguments) => command::trace::run(arguments),
         Command::Machines(arguments) => command::machines::run(arguments),
         Command::Report(arguments) => command::report::run(arguments),

@@ -6,6 +6,7 @@ use crate::machine::HostCpu;
 use crate::output::print;
 use pagewalk_capture::Host;
 use pagewalk_capture::engine::{Engine, EngineError, Options};
+use pagewalk_live::pagemap;
 use serde::Serialize;
 use std::process::ExitCode;
 
@@ -28,7 +29,7 @@ struct Finding {
 
 pub fn run(arguments: Doctor) -> Result<ExitCode, CliError> {
     let engine = Engine::prepare(&Options::default());
-    let findings = [capture(&engine), machine(), faults(), thp(), memory(), cores()];
+    let findings = [capture(&engine), machine(), faults(), frames(), thp(), memory(), cores()];
     if arguments.json {
         let all = serde_json::json!({
             "schema": "pagewalk.doctor/1",
@@ -110,6 +111,22 @@ fn faults() -> Finding {
         },
         enable: host.err().map_or("", |error| error.enable()).to_owned(),
         for_commands: "trap",
+        required: false,
+    }
+}
+
+fn frames() -> Finding {
+    let readable = pagemap::frames_readable();
+    Finding {
+        name: "frame numbers",
+        able: matches!(readable, Ok(true)),
+        found: match &readable {
+            Ok(true) => "page maps tell where pages lie in physical memory".to_owned(),
+            Ok(false) => "page maps show zeros to this user: no CAP_SYS_ADMIN".to_owned(),
+            Err(error) => error.to_string(),
+        },
+        enable: readable.as_ref().err().map_or(pagemap::ENABLE_FRAMES, |error| error.enable()).to_owned(),
+        for_commands: "contiguity: designs that look at frames; the others need nothing",
         required: false,
     }
 }

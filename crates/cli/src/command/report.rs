@@ -1,10 +1,11 @@
-//! `pagewalk report`: the HTML report from a saved result, of a run or of a study.
+//! `pagewalk report`: the HTML report from a saved result, of a run, a study or a memory.
 
 use crate::arguments::Report;
 use crate::error::{CliError, Code};
 use crate::output::{Output, say};
+use pagewalk_report::contiguity::schema::CONTIGUITY_SCHEMA;
 use pagewalk_report::sweep::schema::SWEEP_SCHEMA;
-use pagewalk_report::{ReadError, from_json, render_html, sweep};
+use pagewalk_report::{ReadError, contiguity, from_json, render_html, sweep};
 use std::process::ExitCode;
 
 pub fn run(arguments: Report) -> Result<ExitCode, CliError> {
@@ -15,6 +16,9 @@ pub fn run(arguments: Report) -> Result<ExitCode, CliError> {
         Ok(result) => Ok(render_html(&result)),
         Err(ReadError::OtherSchema { found, .. }) if found == SWEEP_SCHEMA => {
             sweep::from_json(&text).map(|result| sweep::render_html(&result))
+        }
+        Err(ReadError::OtherSchema { found, .. }) if found == CONTIGUITY_SCHEMA => {
+            contiguity::from_json(&text).map(|result| contiguity::render_html(&result))
         }
         Err(error) => Err(error),
     };

@@ -6,14 +6,13 @@ mod text;
 use crate::arguments::{BlindReplacement, Trap};
 use crate::error::{CliError, Code};
 use crate::machine::load;
+use crate::native::{exit_code, watch_signals};
 use crate::output::{Output, print, say, write_to_stderr};
 use pagewalk_capture::check_program;
 use pagewalk_live::trap::{
-    self, Changes, End, HostError, Interrupt, LaunchError, Options, Run, TrapArray, TrapError,
+    self, Changes, HostError, Interrupt, LaunchError, Options, Run, TrapArray, TrapError,
 };
 use pagewalk_setassoc::Replacement;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use std::ffi::OsString;
 use std::io::{Seek, SeekFrom};
 use std::os::fd::AsFd;
@@ -128,20 +127,6 @@ fn run_trapped(arguments: &Trap, array: &TrapArray) -> Result<Run, CliError> {
     })
 }
 
-/// The terminal sends Ctrl-C to the program as well, which decides how to end; a second one kills it. SIGTERM and
-/// SIGHUP came to us alone, so they end the program at once.
-fn watch_signals(interrupt: Arc<Interrupt>) -> Result<signal_hook::iterator::Handle, CliError> {
-    let watched = Signals::new([SIGINT, SIGTERM, SIGHUP]);
-    let mut signals = watched.map_err(|e| CliError::new(Code::Failed, format!("watching signals: {e}")))?;
-    let handle = signals.handle();
-    std::thread::spawn(move || {
-        for signal in signals.forever() {
-            if signal == SIGINT { interrupt.interrupt() } else { interrupt.kill() }
-        }
-    });
-    Ok(handle)
-}
-
 fn publish(arguments: &Trap, outcome: &Outcome, file: Option<Output>) -> Result<(), CliError> {
     let json = || format!("{:#}\n", json::document(outcome));
     if arguments.style.json {
@@ -156,12 +141,4 @@ fn publish(arguments: &Trap, outcome: &Outcome, file: Option<Output>) -> Result<
         }
     }
     Ok(())
-}
-
-/// The program's own end as our exit code: its status, or 128 and the signal's number.
-fn exit_code(end: End) -> ExitCode {
-    ExitCode::from(match end {
-        End::Exit(status) => status as u8,
-        End::Signal(signal) => 128 + signal as u8,
-    })
 }

@@ -6,6 +6,7 @@ mod bad_machines;
 mod bad_outputs;
 mod bad_runs;
 mod bad_traces;
+mod contiguity;
 mod exactness;
 mod goldens;
 mod harness;

@@ -3,12 +3,13 @@
 use crate::harness::{Outcome, Place, metric};
 use std::process::{Command, Stdio};
 
-const COMMANDS: [&str; 10] = [
+const COMMANDS: [&str; 11] = [
     "profile",
     "record",
     "simulate",
     "sweep",
     "trap",
+    "contiguity",
     "trace",
     "machines",
     "report",
