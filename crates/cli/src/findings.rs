@@ -7,7 +7,7 @@ use pagewalk_report::schema::{
     ProcessResult, ReachPoint, TlbDescription, WalkCacheDescription, WhatIf,
 };
 use pagewalk_sim::{Alternative, AlternativeKind, DesignCounts, Findings, FunctionWalks};
-use pagewalk_sweep::{add_ratios, metrics};
+use pagewalk_sweep::{add_ratios, metrics, partition};
 use pagewalk_symbols::{FileOffset, JitSymbols, Symbolizer};
 use pagewalk_trace::{MappingKind, Origin, StreamHeader};
 use pagewalk_translate::{MachineSpec, MissClass, WalkerSpec};
@@ -252,13 +252,18 @@ fn what_if(alternative: &Alternative, space: &AddressSpace, machine: &MachineSpe
 }
 
 fn result(machine: &MachineSpec, counts: &DesignCounts) -> MachineResult {
-    MachineResult { name: machine.name.clone(), metrics: metrics(counts) }
+    let partition = partition(counts);
+    MachineResult { name: machine.name.clone(), metrics: metrics(counts), partition }
 }
 
 /// Sums over all processes.
 pub fn totals(processes: &[ProcessResult]) -> Vec<MachineResult> {
     let Some(first) = processes.first() else { return Vec::new() };
-    let mut totals = first.machines.clone();
+    let mut totals: Vec<MachineResult> = first
+        .machines
+        .iter()
+        .map(|machine| MachineResult::new(&machine.name, machine.metrics.clone()))
+        .collect();
     for process in &processes[1..] {
         for (total, machine) in totals.iter_mut().zip(&process.machines) {
             for (name, &value) in &machine.metrics {

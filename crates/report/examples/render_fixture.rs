@@ -12,8 +12,11 @@ fn main() -> std::process::ExitCode {
         Some("many-processes") => fixtures::many_processes(),
         Some("hostile") => fixtures::hostile(),
         Some("kernels") => fixtures::kernels(),
+        Some("software") => fixtures::software(),
         _ => {
-            eprintln!("which fixture: cpython, random-access, no-walks, many-processes, hostile or kernels");
+            eprintln!(
+                "which fixture: cpython, random-access, no-walks, many-processes, hostile, kernels or software"
+            );
             return std::process::ExitCode::from(2);
         }
     };

@@ -235,7 +235,7 @@ mod tests {
             ended: "exit 0".to_owned(),
             losses: vec![],
             structure: None,
-            machines: vec![MachineResult { name: "skylake".to_owned(), metrics }],
+            machines: vec![MachineResult::new("skylake", metrics)],
             attribution: Attribution {
                 mappings: vec![mapping("[heap]", "heap"), mapping("/lib/libx.so", "file")],
                 ..Attribution::default()

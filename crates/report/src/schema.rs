@@ -183,6 +183,26 @@ pub struct MachineResult {
     /// Its counters, such as `instructions`, `references`, `tlb.l1d.lookups`, `tlb.l1d.misses`,
     /// `walks`, `walk_references`, `walk_cycles`, `walk_cycle_share`.
     pub metrics: Metrics,
+    /// Where the partition of a software-managed TLB went, its start first; empty where it does not move, and in sums
+    /// over processes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partition: Vec<PartitionMove>,
+}
+
+impl MachineResult {
+    /// Counters without a partition that moves.
+    pub fn new(name: impl Into<String>, metrics: Metrics) -> MachineResult {
+        MachineResult { name: name.into(), metrics, partition: Vec::new() }
+    }
+}
+
+/// The partition of a software-managed TLB from one move to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartitionMove {
+    /// Instructions executed when it came there; 0 at the start.
+    pub instructions: u64,
+    /// Slots below it from then on.
+    pub lower: u32,
 }
 
 /// One process image.

@@ -3,10 +3,10 @@
 
 mod fixtures;
 
-use pagewalk_report::schema::RunResult;
+use pagewalk_report::schema::{Number, RunResult};
 use pagewalk_report::{from_json, render_html, to_json};
 
-fn fixtures() -> [RunResult; 6] {
+fn fixtures() -> [RunResult; 7] {
     [
         fixtures::cpython(),
         fixtures::random_access(),
@@ -14,6 +14,7 @@ fn fixtures() -> [RunResult; 6] {
         fixtures::many_processes(),
         fixtures::hostile(),
         fixtures::kernels(),
+        fixtures::software(),
     ]
 }
 
@@ -145,6 +146,32 @@ fn kernels_stand_in_the_place_of_alternatives() {
     assert_eq!(shown.matches("<div class=\"bar cut\">").count(), 2, "ONLINE on each machine is cut");
     let without = without_scripts(&render_html(&fixtures::cpython()));
     assert!(without.contains("id=\"what-if-lead\">") && without.contains("id=\"kernels-lead\" hidden>"));
+}
+
+#[test]
+fn classes_of_misses_stand_below_the_tlb() {
+    let shown = without_scripts(&render_html(&fixtures::software()));
+    for text in [
+        "<table class=\"classes\">",
+        "<td class=\"mono\">l1k</td><td>a mapped page of the kernel</td><td class=\"picture\"><div class=\"bar\">\
+         <i style=\"width:42.10%\"></i></div></td><td class=\"number\">42.1 %</td><td class=\"number\">4.72 M</td>\
+         <td class=\"number\">294</td><td class=\"number\">16.1 k</td>",
+        "<td class=\"mono\">modify</td><td>first store to a page</td><td class=\"picture\"><div class=\"bar\">\
+         <i style=\"width:0.00%\"></i></div></td><td class=\"number\">0 %</td><td class=\"number\">0</td>\
+         <td class=\"number\">–</td>",
+        "<tr class=\"emphasis\"><td class=\"mono\">all</td>",
+        "<div class=\"scripted\" id=\"partition\" hidden></div>",
+    ] {
+        assert!(shown.contains(text), "missing: {text}");
+    }
+    assert!(!without_scripts(&render_html(&fixtures::cpython())).contains("class=\"classes\""));
+    let mut without_misses = fixtures::software();
+    for name in ["l1u", "l1k", "l2", "l3", "invalid", "modify"] {
+        let metrics = &mut without_misses.processes[0].machines[0].metrics;
+        metrics.insert(format!("misses.{name}"), Number::Count(0));
+        metrics.insert(format!("miss_cycles.{name}"), Number::Count(0));
+    }
+    assert!(!without_scripts(&render_html(&without_misses)).contains("class=\"classes\""));
 }
 
 #[test]

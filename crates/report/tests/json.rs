@@ -14,6 +14,7 @@ fn what_is_written_reads_back_the_same() {
         fixtures::many_processes(),
         fixtures::hostile(),
         fixtures::kernels(),
+        fixtures::software(),
     ];
     for result in results {
         let json = to_json(&result);

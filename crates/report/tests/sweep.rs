@@ -37,6 +37,7 @@ fn machine(trace: usize, entries: i64, replacement: &str, walks: u64) -> Machine
         structure: None,
         parameters: parameters.into(),
         metrics,
+        partition: Vec::new(),
     }
 }
 
@@ -235,6 +236,7 @@ fn under_kernels() -> SweepResult {
             structure: None,
             parameters: Parameters::new(),
             metrics,
+            partition: Vec::new(),
         }
     };
     let row =

@@ -30,6 +30,7 @@ fn goldens() {
     check_golden("cpython-narrow.txt", &text(&fixtures::cpython(), 72, false));
     check_golden("random-access.txt", &text(&fixtures::random_access(), 100, false));
     check_golden("no-walks.txt", &text(&fixtures::no_walks(), 100, false));
+    check_golden("software.txt", &text(&fixtures::software(), 120, false));
     check_golden("kernels.txt", &text(&fixtures::kernels(), 120, false));
     check_golden("many-processes.txt", &text(&fixtures::many_processes(), 100, false));
 }
@@ -51,6 +52,7 @@ fn no_line_is_wider_than_the_terminal_or_ends_in_a_space() {
         fixtures::many_processes(),
         fixtures::hostile(),
         fixtures::kernels(),
+        fixtures::software(),
     ];
     for result in &results {
         for (width, verbose) in [(72, false), (80, false), (80, true), (100, false), (200, true)] {

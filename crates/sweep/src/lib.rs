@@ -28,7 +28,7 @@ mod together;
 mod vary;
 
 pub use error::SweepError;
-pub use metrics::{add_ratios, add_structure, metrics, unpriced};
+pub use metrics::{add_ratios, add_structure, metrics, partition, unpriced};
 pub use run::{Options, Progress, Remaining, Sweep};
 pub use store::{UNFINISHED, write_whole};
 pub use study::{

@@ -1,7 +1,7 @@
 //! A design's counts under their long names.
 
 use pagewalk_mm::Account;
-use pagewalk_report::schema::{Metrics, Number};
+use pagewalk_report::schema::{Metrics, Number, PartitionMove};
 use pagewalk_sim::{DesignCounts, KernelTotals, SoftwareTotals, StructureCounts};
 use pagewalk_translate::{MachineSpec, MissClass};
 
@@ -61,6 +61,12 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
     metrics.insert("total_cycles".into(), Number::Real(counts.cycles.total));
     add_ratios(&mut metrics);
     metrics
+}
+
+/// Where a partition that moves was, its start first; empty where none does.
+pub fn partition(counts: &DesignCounts) -> Vec<PartitionMove> {
+    let moves = counts.software.iter().flat_map(|software| &software.moves);
+    moves.map(|&(instructions, lower)| PartitionMove { instructions, lower }).collect()
 }
 
 /// Adds what the kernel and the servers of an operating system did beside the programs.

@@ -3,6 +3,7 @@
 use crate::study::Study;
 use crate::task;
 use pagewalk_report::sweep::schema::{Plot, Value};
+use pagewalk_translate::SoftwareSpec;
 
 /// What tells machines apart besides varied keys.
 const NAMES: [&str; 4] = ["trace", "machine", "os", "structure"];
@@ -14,10 +15,11 @@ pub fn check(plot: &Plot, study: &Study) -> Result<(), String> {
         return Err(inside("the study has no machines".to_owned()));
     };
     let varied: Vec<&str> = variant.parameters.keys().map(String::as_str).collect();
-    if !matches!(variant.parameters.get(&plot.x), Some(Value::Integer(_))) {
+    if !plot.is_over_time() && !matches!(variant.parameters.get(&plot.x), Some(Value::Integer(_))) {
         let x = &plot.x;
         return Err(inside(format!(
-            "x = \"{x}\": choose a key of [vary] with whole numbers; varied are {}",
+            "x = \"{x}\": choose a key of [vary] with whole numbers, or {:?}; varied are {}",
+            Plot::TIME,
             listed(&varied)
         )));
     }
@@ -27,12 +29,28 @@ pub fn check(plot: &Plot, study: &Study) -> Result<(), String> {
             return Err(inside(format!("\"{key}\": choose from {choices}")));
         }
     }
+    if plot.is_over_time() {
+        return check_over_time(plot, study).map_err(inside);
+    }
     let counters = task::counters(variant, under).map_err(|e| inside(e.to_string()))?;
     match plot.y.iter().find(|metric| !counters.contains(metric)) {
         Some(metric) => Err(inside(format!("y: \"{metric}\": choose from {}", counters.join(", ")))),
         None if plot.y.is_empty() => Err(inside("y = []: name a counter, such as \"walks\"".to_owned())),
         None => Ok(()),
     }
+}
+
+/// Over time only partitions that move are known.
+fn check_over_time(plot: &Plot, study: &Study) -> Result<(), String> {
+    let (time, partition) = (Plot::TIME, Plot::PARTITION);
+    if plot.y != [partition] || plot.logarithmic {
+        return Err(format!("x = {time:?} shows y = [{partition:?}], and is not logarithmic"));
+    }
+    let moves = |software: &SoftwareSpec| software.tuning.is_some();
+    if !study.cells().any(|(variant, _)| variant.machine.software().is_some_and(moves)) {
+        return Err(format!("x = {time:?}: no machine has a partition that moves ([walker.mapped.tuning])"));
+    }
+    Ok(())
 }
 
 fn listed(names: &[&str]) -> String {

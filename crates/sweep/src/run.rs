@@ -200,7 +200,7 @@ impl<'a> Sweep<'a> {
         }
         let mut outcomes: Vec<(usize, Outcome)> = running.into_iter().flat_map(Running::finish).collect();
         for (task, outcome) in &outcomes {
-            if let (Task::Machine(variant, _), Outcome::Machine(metrics)) = (&self.tasks[*task], outcome)
+            if let (Task::Machine(variant, _), Outcome::Machine(metrics, _)) = (&self.tasks[*task], outcome)
                 && let Some(why) = unpriced(&variant.machine, metrics)
             {
                 return Err(SweepError::Study { file: self.study.file.clone(), why });
@@ -209,7 +209,7 @@ impl<'a> Sweep<'a> {
         }
         let replay = |(number, task): &(usize, Task<'_>)| {
             let (machine, settings) = task.offline().expect("it is replayed");
-            let outcome = Outcome::Machine(offline::run(&files[0], machine, &settings)?);
+            let outcome = Outcome::Machine(offline::run(&files[0], machine, &settings)?, Vec::new());
             self.store.put(self.key(stream, *number), &outcome)?;
             Ok((*number, outcome))
         };
@@ -223,15 +223,17 @@ impl<'a> Sweep<'a> {
         for (trace, outcomes) in self.outcomes.into_iter().enumerate() {
             for (task, outcome) in self.tasks.iter().zip(outcomes) {
                 match (task, outcome.expect("all tasks ended")) {
-                    (Task::Machine(variant, (kernel, structure)), Outcome::Machine(metrics)) => machines
-                        .push(MachineCell {
+                    (Task::Machine(variant, (kernel, structure)), Outcome::Machine(metrics, partition)) => {
+                        machines.push(MachineCell {
                             trace,
                             machine: variant.machine.name.clone(),
                             os: kernel.map(|kernel| kernel.name.clone()),
                             structure: structure.map(|structure| structure.name.clone()),
                             parameters: variant.parameters.clone(),
                             metrics,
-                        }),
+                            partition,
+                        })
+                    }
                     (Task::Family(serves), Outcome::Family(counts)) => {
                         let spec = self.study.family.as_ref().expect("the study has this task");
                         families.push(family_cell(trace, serves_name(*serves), spec, &counts));

@@ -103,10 +103,11 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), SweepError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagewalk_report::schema::{Metrics, Number};
+    use pagewalk_report::schema::{Metrics, Number, PartitionMove};
 
     fn outcome() -> Outcome {
-        Outcome::Machine(Metrics::from([("walks".to_owned(), Number::Count(7))]))
+        let moved = PartitionMove { instructions: 5, lower: 9 };
+        Outcome::Machine(Metrics::from([("walks".to_owned(), Number::Count(7))]), vec![moved])
     }
 
     #[test]

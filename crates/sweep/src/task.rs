@@ -1,11 +1,11 @@
 //! Units of work: one kind of simulation of one stream.
 
 use crate::groups::{Numbered, groups};
-use crate::metrics::{add_structure, metrics};
+use crate::metrics::{add_structure, metrics, partition};
 use crate::study::{KernelKind, KernelVariant, MachineVariant, Study, Under, serves_name};
 use pagewalk_mm::promotion::OfflineSettings;
 use pagewalk_mm::{OsKernel, OsSpec, ThpMode};
-use pagewalk_report::schema::Metrics;
+use pagewalk_report::schema::{Metrics, PartitionMove};
 use pagewalk_report::sweep::schema::Method;
 use pagewalk_reuse::{Family, SampledDistances, Sampling, Serves, StackDistances};
 use pagewalk_sim::{HostKernel, NoObserver, Pass, PassError, Structured};
@@ -31,8 +31,8 @@ pub enum Task<'a> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// A machine's counters.
-    Machine(Metrics),
+    /// A machine's counters, and where its partition went if it moves.
+    Machine(Metrics, Vec<PartitionMove>),
     /// Every array's misses.
     Family(FamilyCounts),
     /// A curve.
@@ -43,7 +43,7 @@ impl Outcome {
     /// Whether it is one of `task`, and has all that results take from it.
     pub fn fits(&self, task: &Task<'_>) -> bool {
         match (task, self) {
-            (Task::Machine(..), Outcome::Machine(_)) => true,
+            (Task::Machine(..), Outcome::Machine(..)) => true,
             (Task::Family(_), Outcome::Family(counts)) => counts.is_whole(),
             (Task::Curve(_), Outcome::Curve(counts)) => counts.method == Method::Exact && counts.is_whole(0),
             (Task::Sampled(_, sampling), Outcome::Curve(counts)) => {
@@ -333,7 +333,7 @@ impl Running {
                     if let Some(counts) = &system {
                         add_structure(&mut metrics, counts);
                     }
-                    Outcome::Machine(metrics)
+                    Outcome::Machine(metrics, partition(&counts))
                 };
                 let outcomes = pass.finish().into_iter().map(outcome);
                 numbers.into_iter().zip(outcomes).collect()
@@ -370,7 +370,7 @@ pub fn counters(variant: &MachineVariant, under: Under<'_>) -> Result<Vec<String
     }
     let mut running = Running::start(&[(0, task)], Origin::Start, ThpMode::Never, 1)?;
     match running.pop().and_then(|running| running.finish().pop()) {
-        Some((_, Outcome::Machine(metrics))) => Ok(metrics.into_keys().collect()),
+        Some((_, Outcome::Machine(metrics, _))) => Ok(metrics.into_keys().collect()),
         _ => unreachable!("a pass over one machine ends with its counters"),
     }
 }

@@ -70,3 +70,20 @@ fn by_traps_takes_one_software_managed_tlb() {
     by_traps(&["-m", "mips_r2000", "-m", "zen4"]).refuses(USAGE, &["one machine"]);
     by_traps(&["-m", "mips_r2000", "--structure", "osf1"]).refuses(USAGE, &["--by-traps", "--structure"]);
 }
+
+#[test]
+fn where_a_partition_went_is_in_results_and_reports() {
+    let place = Place::new();
+    place.good(&["record", "-q", "-o", "t.pwt", "--", "true"]);
+    let tuning = "[walker.mapped.tuning]\nperiod = 20\nprobe_after = 1\n\n[walker.mapped.systems.ultrix]";
+    changed(&place, "[walker.mapped.systems.ultrix]", tuning);
+    let result = place.good(&["simulate", "--json", "-o", "r.html", "-m", "./m.toml", "t.pwt"]).json();
+    let machine = &result["processes"][0]["machines"][0];
+    let moves = machine["partition"].as_array().expect("the partition moves");
+    assert_eq!((&moves[0]["instructions"], &moves[0]["lower"]), (&0.into(), &8.into()));
+    assert_eq!(machine["metrics"]["partition.moves"], moves.len() - 1);
+    assert!(moves.len() > 2, "{moves:?}");
+    assert!(result["machines"][0].get("partition").is_none(), "a sum over processes has no partition");
+    let page = std::fs::read_to_string(place.path("r.html")).unwrap();
+    assert!(page.contains("<table class=\"classes\">") && page.contains("showPartition(process)"));
+}

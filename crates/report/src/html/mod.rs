@@ -6,6 +6,7 @@
 //! the other processes; they read nothing but the JSON island, which is the `--json` text with `<` written as
 //! an escape.
 
+mod classes;
 mod escape;
 mod kernels;
 mod summary;
@@ -20,11 +21,12 @@ pub(crate) const STYLE: &str = include_str!("style.css");
 const GLOSSARY: &str = include_str!("glossary.html");
 
 /// In this order: each may use what the ones before it define.
-const SCRIPTS: [&str; 11] = [
+const SCRIPTS: [&str; 12] = [
     include_str!("js/numbers.js"),
     include_str!("js/dom.js"),
     include_str!("js/figures.js"),
     include_str!("js/kernels.js"),
+    include_str!("js/classes.js"),
     include_str!("js/summary.js"),
     include_str!("js/tables.js"),
     include_str!("js/heat.js"),

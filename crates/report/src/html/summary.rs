@@ -1,5 +1,6 @@
 //! What the page shows without scripts. `js/summary.js` writes the same for whichever process is chosen.
 
+use super::classes;
 use super::escape::escape;
 use crate::figures::{
     self, array, base_name, description, level_misses, page_bytes, per_kilo_instruction, total_cycles,
@@ -180,7 +181,12 @@ pub(super) fn tlbs(result: &RunResult, process: &ProcessResult) -> String {
     let several = process.machines.len() > 1;
     let machine = |machine: &MachineResult| {
         let title = if several { format!("<h3>{}</h3>", escape(&machine.name)) } else { String::new() };
-        format!("{title}{}{}", tlb_table(result, machine), walker_line(result, machine))
+        format!(
+            "{title}{}{}{}",
+            tlb_table(result, machine),
+            classes::table(machine),
+            walker_line(result, machine)
+        )
     };
     process.machines.iter().map(machine).collect()
 }

@@ -1,4 +1,5 @@
-//! Plots of a study: a metric of machines against a varied key, a line for each value of another.
+//! Plots of a study: a metric of machines against a varied key, or where partitions went over time; a line for each
+//! value of another key.
 
 use super::picture::Picture;
 use super::schema::{MachineCell, Plot, SweepResult, Value};
@@ -64,7 +65,10 @@ fn apart<'a>(plot: &Plot, cells: &[&'a MachineCell], result: &SweepResult) -> Ve
 
 fn is_meant(plot: &Plot, cell: &MachineCell) -> bool {
     plot.at.iter().all(|(key, value)| name_of(cell, key, None).as_ref() == Some(&value.to_string()))
-        && cell.parameters.contains_key(&plot.x)
+        && match plot.is_over_time() {
+            true => !cell.partition.is_empty(),
+            false => cell.parameters.contains_key(&plot.x),
+        }
 }
 
 /// The value of a key as text: of `trace`, `machine`, `os` and `structure` the name.
@@ -93,10 +97,12 @@ fn lines(plot: &Plot, cells: &[&MachineCell], result: &SweepResult) -> Vec<Line>
     let mut lines: Vec<Line> = Vec::new();
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for cell in cells {
-        let Some(&Value::Integer(x)) = cell.parameters.get(&plot.x) else { continue };
         let named = plot.lines.as_deref().and_then(|key| name_of(cell, key, Some(result)));
         for metric in &plot.y {
-            let Some(value) = cell.metrics.get(metric) else { continue };
+            let points = points(plot, cell, metric);
+            if points.is_empty() {
+                continue;
+            }
             let name = match (&named, plot.y.len()) {
                 (Some(name), 1) => name.clone(),
                 (Some(name), _) => format!("{name}, {metric}"),
@@ -106,11 +112,41 @@ fn lines(plot: &Plot, cells: &[&MachineCell], result: &SweepResult) -> Vec<Line>
                 lines.push((name, Vec::new()));
                 lines.len() - 1
             });
-            lines[at].1.push((x, value.as_f64()));
+            lines[at].1.extend(points);
         }
     }
+    // Stable: where a partition moves, it has the old place and then the new one.
     lines.iter_mut().for_each(|(_, points)| points.sort_by_key(|&(x, _)| x));
     lines
+}
+
+/// What a machine adds to a line.
+fn points(plot: &Plot, cell: &MachineCell, metric: &str) -> Vec<(i64, f64)> {
+    if plot.is_over_time() {
+        return steps(cell);
+    }
+    match (cell.parameters.get(&plot.x), cell.metrics.get(metric)) {
+        (Some(&Value::Integer(x)), Some(value)) => vec![(x, value.as_f64())],
+        _ => Vec::new(),
+    }
+}
+
+/// Where the partition was, both before and after each move, to the end of the program.
+fn steps(cell: &MachineCell) -> Vec<(i64, f64)> {
+    let Some(last) = cell.partition.last() else { return Vec::new() };
+    let mut steps = Vec::with_capacity(2 * cell.partition.len());
+    let mut lower = None;
+    for moved in &cell.partition {
+        let at = i64::try_from(moved.instructions).unwrap_or(i64::MAX);
+        steps.extend(lower.map(|before| (at, before)));
+        steps.push((at, f64::from(moved.lower)));
+        lower = Some(f64::from(moved.lower));
+    }
+    let end = cell.metrics.get("instructions").map_or(0.0, |n| n.as_f64()) as i64;
+    if end > steps[steps.len() - 1].0 {
+        steps.push((end, f64::from(last.lower)));
+    }
+    steps
 }
 
 fn picture(plot: &Plot, title: &str, lines: &[Line]) -> Picture {
@@ -131,15 +167,12 @@ fn picture(plot: &Plot, title: &str, lines: &[Line]) -> Picture {
         picture.line("grid", [LEFT, y(value)], [LEFT + WIDTH, y(value)]);
         picture.text("", [LEFT - 6.0, y(value) + 4.0], "end", &short(value));
     }
-    let mut values: Vec<i64> = points().map(|(x, _)| x).collect();
-    values.sort_unstable();
-    values.dedup();
     let mut last = f64::MIN;
-    for &value in &values {
+    for (value, label) in marks(plot, lines) {
         if x(value) - last >= 30.0 {
             last = x(value);
             picture.line("grid", [last, TOP], [last, TOP + HEIGHT]);
-            picture.text("", [last, TOP + HEIGHT + 17.0], "middle", &value.to_string());
+            picture.text("", [last, TOP + HEIGHT + 17.0], "middle", &label);
         }
     }
     picture.line("axis", [LEFT, TOP + HEIGHT], [LEFT + WIDTH, TOP + HEIGHT]);
@@ -149,7 +182,8 @@ fn picture(plot: &Plot, title: &str, lines: &[Line]) -> Picture {
         let at: Vec<[f64; 2]> = points.iter().map(|&(value, figure)| [x(value), y(figure)]).collect();
         picture.polyline(&class, &at);
         // The least, by which the best choice is seen.
-        if let Some(&(value, figure)) = points.iter().min_by(|a, b| a.1.total_cmp(&b.1)) {
+        let least = points.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+        if let Some(&(value, figure)) = least.filter(|_| !plot.is_over_time()) {
             let about = format!("{name}: least {} at {value}", exact(figure.round() as u64));
             let class = format!("f{}", index % COLORS);
             picture.cell(&class, [x(value) - 3.5, y(figure) - 3.5, 7.0, 7.0], &about);
@@ -159,6 +193,19 @@ fn picture(plot: &Plot, title: &str, lines: &[Line]) -> Picture {
         picture.text("", [LEFT + WIDTH + 36.0, label], "start", name);
     }
     picture
+}
+
+/// Where the axis is marked, and with what: at the key's values, or at round numbers of instructions.
+fn marks(plot: &Plot, lines: &[Line]) -> Vec<(i64, String)> {
+    let mut values: Vec<i64> = lines.iter().flat_map(|(_, points)| points).map(|&(x, _)| x).collect();
+    values.sort_unstable();
+    values.dedup();
+    if plot.is_over_time() {
+        let end = values.last().copied().unwrap_or(0);
+        let step = (nice(end as f64 / 5.0) as i64).max(1);
+        return (0..=end / step).map(|n| (n * step, count((n * step) as u64))).collect();
+    }
+    values.into_iter().map(|value| (value, value.to_string())).collect()
 }
 
 /// 1, 2 or 5 times a power of ten, at least `step`.

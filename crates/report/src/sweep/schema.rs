@@ -1,6 +1,6 @@
 //! The result of a sweep, as data. `--json` writes exactly this; Parquet, tables and pictures are made from it.
 
-use crate::schema::Metrics;
+use crate::schema::{Metrics, PartitionMove};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ pub struct Plot {
     /// Whose figure it is to be held against, and what that shows; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
-    /// The varied key of its axis, with whole numbers.
+    /// The varied key of its axis, with whole numbers; or [`Plot::TIME`], and then `y` is [`Plot::PARTITION`] alone.
     pub x: String,
     /// Metrics of machines: a line for each.
     pub y: Vec<String>,
@@ -60,6 +60,18 @@ pub struct Plot {
     /// Whether the axis is logarithmic.
     #[serde(default)]
     pub logarithmic: bool,
+}
+
+impl Plot {
+    /// The axis of what changes while a program runs.
+    pub const TIME: &str = "instructions";
+    /// The one metric that is known over time: slots below a partition that moves.
+    pub const PARTITION: &str = "partition.lower";
+
+    /// Whether it shows what changes while a program runs.
+    pub fn is_over_time(&self) -> bool {
+        self.x == Plot::TIME
+    }
 }
 
 /// A table that a source printed.
@@ -147,6 +159,9 @@ pub struct MachineCell {
     pub parameters: Parameters,
     /// Its counters: those of `pagewalk simulate`.
     pub metrics: Metrics,
+    /// Where the partition of a software-managed TLB went, its start first; empty where it does not move.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partition: Vec<PartitionMove>,
 }
 
 /// A family of LRU arrays on one trace.

@@ -40,7 +40,7 @@ impl Family<'_> {
         {
             metrics.insert("walk_cycle_share".to_owned(), Number::Real(walk_cycles / total));
         }
-        MachineResult { name: String::new(), metrics }
+        MachineResult::new("", metrics)
     }
 
     /// What went wrong in it, if anything did.

@@ -2,6 +2,7 @@
 
 use crate::common::{Silent, program, study, sweep};
 use pagewalk_report::schema::Number;
+use pagewalk_report::sweep::schema::Value;
 use pagewalk_report::sweep::{from_json, pictures, render_html, to_json};
 use pagewalk_sweep::Study;
 
@@ -55,6 +56,81 @@ fn the_best_of_a_key_is_found_and_drawn() {
     assert!(plots[0].svg.contains(">mach3<") && plots[0].svg.contains(">60<"), "{}", plots[0].svg);
     assert!(render_html(&result).contains("The split"));
     assert_eq!(from_json(&to_json(&result)).unwrap(), result);
+}
+
+/// The tuned R2000 with a short period, so that its partition moves.
+const OVER_TIME: &str = r#"
+thp = "never"
+traces = ["a.pwt"]
+machines = ["tuned.toml", "mips_r2000"]
+
+[vary]
+"walker.mapped.lower" = [8, 12]
+
+[[plot]]
+title = "The partition"
+x = "instructions"
+y = ["partition.lower"]
+lines = "walker.mapped.lower"
+"#;
+
+fn write_tuned(folder: &std::path::Path) {
+    let machine = include_str!("../../../../machines/mips_r2000.toml").replacen(
+        "name = \"mips_r2000\"",
+        "name = \"tuned\"",
+        1,
+    );
+    let tuning = "[walker.mapped.tuning]\nperiod = 20\nprobe_after = 1\n\n[walker.mapped.systems.ultrix]";
+    let machine = machine.replacen("[walker.mapped.systems.ultrix]", tuning, 1);
+    assert!(machine.contains("period = 20"));
+    std::fs::write(folder.join("tuned.toml"), machine).unwrap();
+}
+
+#[test]
+fn where_a_partition_went_is_told_and_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    program(7, 20_000).write(&folder.path().join("a.pwt"));
+    write_tuned(folder.path());
+    let result = sweep(&study(folder.path(), OVER_TIME), folder.path(), 2, "t").run(&Silent).unwrap();
+    for cell in &result.machines {
+        if cell.machine != "tuned" {
+            assert!(cell.partition.is_empty());
+            continue;
+        }
+        let (first, last) = (cell.partition[0], cell.partition[cell.partition.len() - 1]);
+        assert_eq!(first.instructions, 0);
+        assert_eq!(Value::Integer(first.lower.into()), cell.parameters["walker.mapped.lower"]);
+        assert_eq!(cell.metrics["partition.lower"], Number::Count(last.lower.into()));
+        assert_eq!(cell.metrics["partition.moves"], Number::Count(cell.partition.len() as u64 - 1));
+        assert!(cell.partition.len() > 2 && cell.partition.is_sorted_by_key(|moved| moved.instructions));
+    }
+    assert_eq!(from_json(&to_json(&result)).unwrap(), result);
+    let files = pictures(&result);
+    assert_eq!(files.len(), 1);
+    assert_eq!(files[0].svg.matches("<polyline").count(), 2, "a line for each start, none for what stays");
+    assert!(!files[0].svg.contains("<title>"), "no square marks a least");
+    // A step is level or upright.
+    let points = files[0].svg.split("<polyline").nth(1).unwrap().split('"').nth(3).unwrap();
+    let points: Vec<(&str, &str)> = points.split(' ').map(|point| point.split_once(',').unwrap()).collect();
+    assert!(points.windows(2).all(|pair| pair[0].0 == pair[1].0 || pair[0].1 == pair[1].1), "{points:?}");
+    // A unit that is kept has it too.
+    let again = sweep(&study(folder.path(), OVER_TIME), folder.path(), 1, "t").run(&Silent).unwrap();
+    assert_eq!(again, result);
+}
+
+#[test]
+fn mistakes_over_time_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    program(7, 100).write(&folder.path().join("a.pwt"));
+    write_tuned(folder.path());
+    for (from, to, parts) in [
+        ("y = [\"partition.lower\"]", "y = [\"walks\"]", ["instructions", "partition.lower"]),
+        ("\"tuned.toml\", ", "", ["no machine", "[walker.mapped.tuning]"]),
+    ] {
+        let text = format!("schema = 1\nname = \"s\"\n{}", OVER_TIME.replacen(from, to, 1));
+        let why = Study::from_toml("s.toml", &text, folder.path()).unwrap_err().to_string();
+        assert!(parts.iter().all(|part| why.contains(part)), "{why}");
+    }
 }
 
 #[test]

@@ -59,7 +59,6 @@ pub fn stream<S: Source>(study: &Study, source: S, host: u32) -> Result<(Process
     let ending = follow(source, &study.region, &mut ways);
     let counts = ways.full.finish().swap_remove(0);
     let full = counts.software.as_ref().map(|software| software.counts).unwrap_or_default();
-    let result = |name: &str, metrics: Metrics| MachineResult { name: name.to_owned(), metrics };
     let name = &machine.name;
     let process = ProcessResult {
         pid: header.pid,
@@ -71,9 +70,9 @@ pub fn stream<S: Source>(study: &Study, source: S, host: u32) -> Result<(Process
         ended: ending.describe(),
         losses: ending.losses.clone(),
         machines: vec![
-            result(name, metrics(&counts)),
-            result(&format!("{name} by traps"), trapped(&ways.by_traps)),
-            result(&format!("{name} by traps, nested misses counted"), trapped(&ways.counted)),
+            MachineResult::new(name, metrics(&counts)),
+            MachineResult::new(format!("{name} by traps"), trapped(&ways.by_traps)),
+            MachineResult::new(format!("{name} by traps, nested misses counted"), trapped(&ways.counted)),
         ],
         advice: said(&full, &ways, host),
         attribution: Attribution::default(),

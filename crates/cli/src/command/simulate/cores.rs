@@ -8,7 +8,7 @@ use crate::machine;
 use crate::process::{Ending, follow};
 use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, Number, ProcessResult, WhatIf};
 use pagewalk_sim::{DesignCounts, HostKernel, Pass};
-use pagewalk_sweep::metrics;
+use pagewalk_sweep::{metrics, partition};
 use pagewalk_trace::{Analysis, Batch, Event, Source, StreamHeader};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::RefIndex;
@@ -78,7 +78,7 @@ fn result(
     let machines = study.machines.iter().zip(&counts).map(|(machine, counts)| {
         let mut metrics = metrics(counts);
         metrics.insert("cores".into(), Number::Count(cores as u64));
-        MachineResult { name: machine.name.clone(), metrics }
+        MachineResult { name: machine.name.clone(), metrics, partition: partition(counts) }
     });
     let [base, private, shared] =
         [&counts[0], &counts[study.machines.len()], &counts[study.machines.len() + 1]];

@@ -11,7 +11,7 @@ use pagewalk_capture::Window;
 use pagewalk_mm::ThpMode;
 use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, Number, ProcessResult, WhatIf};
 use pagewalk_sim::{DesignCounts, HostKernel, NoObserver, Pass, Structured};
-use pagewalk_sweep::{add_structure, metrics};
+use pagewalk_sweep::{add_structure, metrics, partition};
 use pagewalk_trace::{Analysis, Interleave, Item, Source, StreamHeader, Turns, all_calls, call_number};
 use pagewalk_translate::{Asid, MachineSpec};
 
@@ -175,7 +175,7 @@ impl Interleaved {
                     if let Some(counts) = self.shared.counts() {
                         add_structure(&mut metrics, &counts);
                     }
-                    MachineResult { name: machine.name.clone(), metrics }
+                    MachineResult { name: machine.name.clone(), metrics, partition: partition(counts) }
                 })
                 .collect(),
             advice: advice(&what_if, self.switches, &machine.name),

@@ -16,7 +16,7 @@ use pagewalk_report::schema::{
 use pagewalk_sim::{
     DesignCounts, DesignSpec, HostKernel, NoObserver, OfflineError, Pass, check_offline, held_orders, offline,
 };
-use pagewalk_sweep::metrics;
+use pagewalk_sweep::{metrics, partition};
 use pagewalk_trace::{Origin, Source, StreamHeader};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::PageSize;
@@ -204,8 +204,11 @@ fn result(
 ) -> ProcessResult {
     let (bases, under) = counts.split_at(study.machines.len());
     let machines = study.machines.iter().zip(bases);
-    let machines = machines
-        .map(|(machine, counts)| MachineResult { name: machine.name.clone(), metrics: metrics(counts) });
+    let machines = machines.map(|(machine, counts)| MachineResult {
+        name: machine.name.clone(),
+        metrics: metrics(counts),
+        partition: partition(counts),
+    });
     let mut kernels = Vec::new();
     let base = &bases[0];
     let mut what_if = vec![row(base, "baseline", "as the host's kernel has it", "modelled", base)];

@@ -11,7 +11,7 @@ use pagewalk_mm::ThpMode;
 use pagewalk_mm::structure::{StructureSpec, Who};
 use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, ProcessResult, WhatIf};
 use pagewalk_sim::{DesignCounts, HostKernel, NoObserver, Pass, SpaceCounts, Structured};
-use pagewalk_sweep::{add_structure, metrics};
+use pagewalk_sweep::{add_structure, metrics, partition};
 use pagewalk_trace::{Analysis, Batch, Event, Source, StreamHeader};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::RefIndex;
@@ -70,7 +70,7 @@ pub fn once<S: Source + Send>(
     let machines = study.machines.iter().zip(&counts).map(|(machine, counts)| {
         let mut metrics = metrics(counts);
         add_structure(&mut metrics, &did);
-        MachineResult { name: machine.name.clone(), metrics }
+        MachineResult { name: machine.name.clone(), metrics, partition: partition(counts) }
     });
     let what_if = what_if(&counts[0], &alone.finish()[0]);
     let process = ProcessResult {

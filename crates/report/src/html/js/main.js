@@ -24,6 +24,7 @@ function showPictures() {
   showReach(process);
   showTradeoff(process);
   showMemory(process);
+  showPartition(process);
 }
 
 function showProcess() {

@@ -121,7 +121,7 @@ function walkerLine(machine) {
 }
 
 const tlbTables = (process) => process.machines.map((machine) => [
-  process.machines.length > 1 ? el("h3", {}, machine.name) : null, tlbTable(machine), walkerLine(machine)]).flat();
+  process.machines.length > 1 ? el("h3", {}, machine.name) : null, tlbTable(machine), classTable(machine), walkerLine(machine)]).flat();
 
 function showSummary(process) {
   const structure = process.structure ? `, under ${process.structure}` : "";
