@@ -281,6 +281,9 @@ pub fn totals(processes: &[ProcessResult]) -> Vec<MachineResult> {
 
 /// What the machine file prices walks by, and the cycles: a key, or classes of misses.
 pub fn walk_prices(machine: &MachineSpec) -> Vec<(&'static str, u64)> {
+    if let Some(side) = &machine.data_side {
+        return vec![("walk", side.walk_cycles)];
+    }
     let key = match &machine.walker {
         WalkerSpec::Mapped(software) => {
             let price = |class: MissClass| Some((class.name(), software.system.cycles[class as usize]?));

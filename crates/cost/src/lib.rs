@@ -1,7 +1,11 @@
-//! Counts to cycles. Pure functions: nothing here can change a count.
+//! Counts to cycles and picojoules. Pure functions: nothing here can change a count.
 //!
 //! All cycles are modelled: flat prices per event, so that they can be recomputed from a saved result. Walks come
 //! priced: flat by page-table entry, or by the caches that their entries were found in.
+
+mod energy;
+
+pub use energy::{Energy, EnergyError, EnergyTable, Structure, StructureEnergy, Use};
 
 /// Prices, in cycles, from the machine file.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -6,6 +6,7 @@
 //! [`LruSets`] are single arrays, [`History`] remembers every reference.
 
 pub mod backing;
+pub mod data_side;
 mod frames;
 mod kernel;
 mod machine;

@@ -33,6 +33,11 @@ pub enum PassError {
         "{0}: page tables that are mapped ([walker.mapped]) hold base pages: no kernel can give it larger ones"
     )]
     Mapped(String),
+    /// A machine that only [`DataSides`](crate::DataSides) simulates.
+    #[error(
+        "machine `{0}` is a data side (side = \"data\"): only `simulate` and studies take it, beside others of its kind"
+    )]
+    DataSide(String),
     /// A kernel manages one process on one core.
     #[error("{0}: a kernel that builds superpages manages one process on one core")]
     KernelOfMany(String),

@@ -109,6 +109,9 @@ impl<O: WalkObserver> Pass<O> {
     /// A pass with the same machines for each of `cores` cores, the first of which runs.
     pub(crate) fn build(specs: Vec<DesignSpec>, cores: usize, observer: O) -> Result<Pass<O>, PassError> {
         let Some(DesignSpec { machine, .. }) = specs.first() else { return Err(PassError::DesignCount(0)) };
+        if let Some(spec) = specs.iter().find(|spec| spec.machine.data_side.is_some()) {
+            return Err(PassError::DataSide(spec.machine.name.clone()));
+        }
         let paging = machine.paging;
         if let Some(other) = specs.iter().map(|spec| &spec.machine).find(|other| other.paging != paging) {
             return Err(PassError::Paging {

@@ -1,5 +1,6 @@
 //! Reading a study file.
 
+use crate::data_side;
 use crate::error::SweepError;
 use crate::kernels;
 use crate::machines;
@@ -204,6 +205,7 @@ impl Study {
             return Err(wrong("nothing to simulate: give machines, [family] or [curve]".to_owned()));
         }
         together::check(&study).map_err(wrong)?;
+        data_side::check_alone(&study).map_err(wrong)?;
         study.compare.iter().try_for_each(|compare| compare.check(&study)).map_err(wrong)?;
         Ok(study)
     }

@@ -19,6 +19,11 @@ pub struct Numbered<'a> {
 }
 
 impl Numbered<'_> {
+    /// Whether it is simulated operation by operation.
+    pub fn is_data_side(&self) -> bool {
+        self.machine.machine.data_side.is_some()
+    }
+
     /// The machine under its kernel.
     pub fn design(&self, host: &HostKernel) -> DesignSpec {
         let machine = &self.machine.machine;

@@ -9,6 +9,7 @@
 //! of stream, machine and program that it was made from.
 
 mod compare;
+mod data_side;
 mod error;
 mod file;
 mod groups;
@@ -27,6 +28,7 @@ mod task;
 mod together;
 mod vary;
 
+pub use data_side::{check_energy, data_side_metrics, uses};
 pub use error::SweepError;
 pub use metrics::{add_ratios, add_structure, metrics, partition, unpriced};
 pub use run::{Options, Progress, Remaining, Sweep};

@@ -1,18 +1,20 @@
 //! Units of work: one kind of simulation of one stream.
 
+use crate::data_side::data_side_metrics;
 use crate::groups::{Numbered, groups};
 use crate::metrics::{add_structure, metrics, partition};
 use crate::study::{KernelKind, KernelVariant, MachineVariant, Study, Under, serves_name};
 use pagewalk_mm::promotion::OfflineSettings;
-use pagewalk_mm::{OsKernel, OsSpec, ThpMode};
+use pagewalk_mm::{OsKernel, OsSpec, Thp, ThpMode};
 use pagewalk_report::schema::{Metrics, PartitionMove};
 use pagewalk_report::sweep::schema::Method;
 use pagewalk_reuse::{Family, SampledDistances, Sampling, Serves, StackDistances};
-use pagewalk_sim::{HostKernel, NoObserver, Pass, PassError, Structured};
+use pagewalk_sim::{DataSides, HostKernel, NoObserver, Pass, PassError, Structured};
 use pagewalk_trace::{Analysis, Batch, Event, Origin};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{RefIndex, SpaceId};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// What to do over a stream.
 #[derive(Clone, Copy, Debug)]
@@ -245,6 +247,7 @@ const FAMILY_ARRAYS: usize =
 /// Simulators at work: of one task, or of several machines that share a pass. The numbers say which tasks.
 pub enum Running {
     Machines(Vec<usize>, Box<Structured>),
+    DataSides(Vec<usize>, Vec<MachineSpec>, Box<DataSides>),
     Family(usize, Box<Family>),
     Curve(usize, Box<StackDistances>),
     Sampled(usize, Box<SampledDistances>, Sampling),
@@ -276,6 +279,9 @@ impl Running {
                 }
             }
         }
+        let (sides, machines): (Vec<Numbered<'_>>, _) =
+            machines.into_iter().partition(Numbered::is_data_side);
+        running.extend(Running::data_sides(&sides, thp));
         let kernel = HostKernel::new(thp);
         for group in groups(machines, threads) {
             Running::add_passes(&mut running, &group, &kernel)?;
@@ -314,9 +320,22 @@ impl Running {
         }
     }
 
+    /// A pass over these data sides for each kind of pages.
+    fn data_sides(sides: &[Numbered<'_>], thp: ThpMode) -> Vec<Running> {
+        let of_one_kind = sides.chunk_by(|a, b| a.machine.machine.paging == b.machine.machine.paging);
+        let pass = |chunk: &[Numbered<'_>]| {
+            let machines: Vec<MachineSpec> = chunk.iter().map(|one| one.machine.machine.clone()).collect();
+            let pass = DataSides::new(&machines, Arc::new(Thp { mode: thp }))
+                .expect("they are data sides of one kind");
+            Running::DataSides(chunk.iter().map(|one| one.number).collect(), machines, Box::new(pass))
+        };
+        of_one_kind.map(pass).collect()
+    }
+
     fn analysis(&mut self) -> &mut dyn Analysis {
         match self {
             Running::Machines(_, pass) => pass.as_mut(),
+            Running::DataSides(_, _, pass) => pass.as_mut(),
             Running::Family(_, family) => family.as_mut(),
             Running::Curve(_, distances) => distances.as_mut(),
             Running::Sampled(_, sampled, _) => sampled.as_mut(),
@@ -336,6 +355,15 @@ impl Running {
                     Outcome::Machine(metrics, partition(&counts))
                 };
                 let outcomes = pass.finish().into_iter().map(outcome);
+                numbers.into_iter().zip(outcomes).collect()
+            }
+            Running::DataSides(numbers, machines, mut pass) => {
+                let outcome = |(machine, totals)| {
+                    let metrics = data_side_metrics(machine, &totals);
+                    let metrics = metrics.expect("energy was checked when the study was read");
+                    Outcome::Machine(metrics, Vec::new())
+                };
+                let outcomes: Vec<Outcome> = machines.iter().zip(pass.finish()).map(outcome).collect();
                 numbers.into_iter().zip(outcomes).collect()
             }
             Running::Family(number, family) => vec![(number, Outcome::Family(FamilyCounts::of(&family)))],
@@ -386,7 +414,8 @@ pub fn work(tasks: &[Task<'_>], threads: usize) -> usize {
             _ => others += 1,
         }
     }
-    (others + groups(machines, threads).len()).max(1)
+    let (sides, machines): (Vec<Numbered<'_>>, _) = machines.into_iter().partition(Numbered::is_data_side);
+    (others + usize::from(!sides.is_empty()) + groups(machines, threads).len()).max(1)
 }
 
 impl Analysis for Running {

@@ -1,12 +1,14 @@
 //! Machine descriptions in TOML. `docs/adding-a-machine.md` explains every key.
 
 mod cache;
+mod data_side;
 mod software;
 mod tlb;
 mod walker;
 
 use crate::{Asid, CostSpec, MachineError, MachineSpec, Match, TlbSpec, WalkerSpec};
 use cache::FileCacheOfMemory;
+use data_side::{FileDataSide, FileLite, FileRangeTlb, FileRanges, FileSegment, FileSide};
 use pagewalk_setassoc::{Geometry, Replacement, SetArray, SetIndex};
 use pagewalk_units::{Kind, PageSize, Paging};
 use serde::Deserialize;
@@ -31,6 +33,13 @@ struct File {
     #[serde(rename = "match")]
     matches: Option<Match>,
     os: Option<toml::Table>,
+    side: Option<FileSide>,
+    #[serde(default)]
+    range_tlb: Vec<FileRangeTlb>,
+    ranges: Option<FileRanges>,
+    lite: Option<FileLite>,
+    segment: Option<FileSegment>,
+    energy: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -47,6 +56,7 @@ struct FileCost {
     l2_hit: u64,
     walk_reference: Option<u64>,
     memory: Option<u64>,
+    walk: Option<u64>,
     #[serde(default = "default_cycles_per_instruction")]
     cycles_per_instruction: f64,
 }
@@ -118,6 +128,16 @@ impl MachineSpec {
             let tlb = only_tlb(&tlbs, paging).map_err(rule)?;
             walker = WalkerSpec::Mapped(mapped.check(tlb, paging.base()).map_err(rule)?.into());
         }
+        let data_side = FileDataSide {
+            side: parsed.side,
+            range_tlb: parsed.range_tlb,
+            ranges: parsed.ranges,
+            lite: parsed.lite,
+            segment: parsed.segment,
+            energy: parsed.energy,
+            walk: parsed.cost.walk,
+        };
+        let data_side = data_side.check(&tlbs).map_err(rule)?;
         let machine = MachineSpec {
             title: parsed.title.unwrap_or_else(|| parsed.name.clone()),
             name: parsed.name,
@@ -129,6 +149,7 @@ impl MachineSpec {
             caches,
             matches: parsed.matches,
             os: parsed.os,
+            data_side,
         };
         machine.check().map_err(rule)?;
         Ok(machine)
@@ -176,7 +197,15 @@ impl FilePaging {
 impl FileCost {
     /// Software refills are priced where they are described, walks here, flat or by the latencies of caches and memory.
     fn check(self, refill_cycles: Option<u64>, cached: bool) -> Result<CostSpec, String> {
-        let FileCost { l2_hit, cycles_per_instruction, walk_reference, memory } = self;
+        let FileCost { l2_hit, cycles_per_instruction, walk_reference, memory, walk } = self;
+        if walk.is_some() {
+            return match (walk_reference, refill_cycles, memory) {
+                // No entry has a price of its own.
+                (None, None, None) => Ok(CostSpec { l2_hit, walk_reference: 0, cycles_per_instruction }),
+                _ => Err("cost.walk is the price of a whole walk: leave out `walk_reference` and `memory`"
+                    .to_owned()),
+            };
+        }
         if cached {
             let why = match (walk_reference, refill_cycles, memory) {
                 (None, None, Some(walk_reference)) => {

@@ -7,6 +7,7 @@
 
 mod any_walker;
 mod asid;
+mod data_side;
 mod error;
 mod file;
 mod hashed;
@@ -22,6 +23,10 @@ mod walker;
 
 pub use any_walker::Walker;
 pub use asid::Asid;
+pub use data_side::{
+    ArrayUse, Coalesce, DataSide, DataSideCounts, DataSideSpec, History, LiteSpec, Memory, Operations, Range,
+    RangeFill, RangeTable, RangeTlbSpec, RangeUse, RangeWalk,
+};
 pub use error::MachineError;
 pub use hashed::HashedWalker;
 pub use lower::{ArrayCounts, Filled, LowerLevels, page_key};

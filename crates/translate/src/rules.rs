@@ -1,6 +1,7 @@
 //! The rules between several keys of a machine.
 
-use crate::{Fills, MachineSpec, NestedSpec, TlbSpec, WalkerSpec};
+use crate::{Coalesce, Fills, MachineSpec, NestedSpec, TlbSpec, WalkerSpec};
+use pagewalk_setassoc::Replacement;
 use pagewalk_units::{Kind, PageSize};
 use std::collections::BTreeSet;
 
@@ -39,7 +40,8 @@ impl MachineSpec {
         self.check_pages_per_entry()?;
         self.check_victims()?;
         self.check_prefetching()?;
-        self.check_overlaps()
+        self.check_overlaps()?;
+        self.check_data_side()
     }
 
     /// No array may name a page that the walker cannot map.
@@ -80,7 +82,7 @@ impl MachineSpec {
             }
         }
         let base = self.paging.base();
-        for kind in [Kind::Fetch, Kind::Load, Kind::Store] {
+        for &kind in self.kinds() {
             if !self.tlbs.iter().any(|tlb| tlb.serves.has(kind) && tlb.holds(base)) {
                 let kind = format!("{kind:?}").to_lowercase();
                 return Err(format!(
@@ -146,6 +148,55 @@ impl MachineSpec {
             )),
             None => Ok(()),
         }
+    }
+
+    /// What the model of data sides simulates, and what only it does.
+    fn check_data_side(&self) -> Result<(), String> {
+        let Some(side) = &self.data_side else {
+            return match self.tlbs.iter().find(|tlb| tlb.coalesce.is_some()) {
+                Some(tlb) => {
+                    Err(format!("tlb `{}`: coalesce is for machines with side = \"data\"", tlb.name))
+                }
+                None => Ok(()),
+            };
+        };
+        for tlb in &self.tlbs {
+            let wrong = |why: &str| Err(format!("tlb `{}`: with side = \"data\" {why}", tlb.name));
+            if tlb.level > 2 {
+                return wrong("level is 1 or 2");
+            }
+            if tlb.serves.has(Kind::Fetch) || !tlb.serves.has(Kind::Load) || !tlb.serves.has(Kind::Store) {
+                return wrong("serves = [\"load\", \"store\"]");
+            }
+            if tlb.replacement != Replacement::Lru || !tlb.filled_by_misses() {
+                return wrong("arrays have replacement = \"lru\", fills = \"walks\" and no `prefetch`");
+            }
+            if tlb.pages_per_entry != 1 || tlb.reserved != 0 || tlb.shared {
+                return wrong("leave out `pages_per_entry` (there is `coalesce`), `reserved` and `shared`");
+            }
+            if let Some(rule) = tlb.coalesce {
+                let pages = rule.pages();
+                if !pages.is_power_of_two() || !(2..=64).contains(&pages) {
+                    return wrong(&format!("coalesce.pages = {pages}: choose a power of two from 2 to 64"));
+                }
+                if !matches!(rule, Coalesce::Aligned(_)) {
+                    if tlb.level == 1 {
+                        return wrong("level 1 coalesces by rule = \"aligned\" alone");
+                    }
+                    if tlb.page_sizes != [self.paging.base()] {
+                        let name = rule.name();
+                        return wrong(&format!("an array that coalesces by \"{name}\" has base pages alone"));
+                    }
+                }
+            }
+        }
+        if !matches!(self.walker, WalkerSpec::Radix(_)) {
+            return Err("side = \"data\": the walker has kind = \"radix\"".to_owned());
+        }
+        if !self.caches.is_empty() || self.os.is_some() || self.asids != 0 {
+            return Err("side = \"data\": leave out [[cache]], [os] and `asids`".to_owned());
+        }
+        side.check(&self.tlbs, self.last_level())
     }
 
     fn check_overlaps(&self) -> Result<(), String> {

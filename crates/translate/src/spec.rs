@@ -1,6 +1,6 @@
 //! What a machine is. `docs/adding-a-machine.md` explains every key of its file.
 
-use crate::{RadixFormat, SoftwareSpec, WalkLevel};
+use crate::{Coalesce, DataSideSpec, RadixFormat, SoftwareSpec, WalkLevel};
 use pagewalk_cache::CacheSpec;
 use pagewalk_setassoc::{Geometry, Replacement, SetArray, SetIndex};
 use pagewalk_units::{Kind, PageSize, Paging};
@@ -50,6 +50,8 @@ pub struct MachineSpec {
     pub matches: Option<Match>,
     /// The kernel that it runs, as its file describes it: what that means, the kernel's side knows.
     pub os: Option<toml::Table>,
+    /// What it has besides, where it is the data side of a machine alone.
+    pub data_side: Option<Box<DataSideSpec>>,
 }
 
 /// One TLB array.
@@ -80,6 +82,8 @@ pub struct TlbSpec {
     pub shared: bool,
     /// The buffer of its prefetcher of next pages, if it has one.
     pub prefetch: Option<WalkCacheSpec>,
+    /// Which neighbouring base pages share an entry where they lie together in memory.
+    pub coalesce: Option<Coalesce>,
 }
 
 /// What puts translations into a TLB array.
@@ -341,7 +345,16 @@ impl MachineSpec {
     /// Whether its kernel can give a program huge pages: the TLBs hold them for every kind of reference.
     pub fn has_huge_pages(&self) -> bool {
         let held = |kind| self.tlbs.iter().any(|tlb| tlb.serves.has(kind) && tlb.holds(self.paging.huge()));
-        [Kind::Fetch, Kind::Load, Kind::Store].into_iter().all(held)
+        self.kinds().iter().all(|&kind| held(kind))
+    }
+
+    /// The kinds of references that it translates.
+    pub fn kinds(&self) -> &'static [Kind] {
+        if self.data_side.is_some() {
+            &[Kind::Load, Kind::Store]
+        } else {
+            &[Kind::Fetch, Kind::Load, Kind::Store]
+        }
     }
 
     /// The number of the last TLB level.

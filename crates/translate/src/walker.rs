@@ -44,6 +44,8 @@ pub struct WalkCacheCounts {
     pub lookups: u64,
     /// Walks that found their entry.
     pub hits: u64,
+    /// Entries written.
+    pub fills: u64,
 }
 
 /// A cache of one level's entries.
@@ -139,6 +141,7 @@ impl RadixWalker {
                 read = read.min(height - leaf);
             } else {
                 array.fill(prefix, key);
+                counts.fills += 1;
             }
         }
         read

@@ -19,7 +19,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("live", &["units", "setassoc", "translate"]),
     ("symbols", &["units"]),
     ("report", &[]),
-    ("sweep", &["units", "trace", "mm", "translate", "sim", "reuse", "report"]),
+    ("sweep", &["units", "trace", "mm", "translate", "cost", "sim", "reuse", "report"]),
     (
         "cli",
         &[

@@ -1,6 +1,6 @@
 //! `pagewalk profile`: run a program and say where its address translation costs.
 
-use super::simulate::{os, structure};
+use super::simulate::{data_side, os, structure};
 use crate::arguments::{Model, Profile, Region, Style};
 use crate::error::{CliError, Code};
 use crate::findings::{Detail, Namer, description, totals};
@@ -77,6 +77,9 @@ impl Study {
         namer: &Namer,
         detail: Detail,
     ) -> (ProcessResult, Ending) {
+        if data_side::is_meant(self) {
+            return data_side::once(self, source);
+        }
         if self.has_kernels() {
             return os::once(self, source);
         }
@@ -144,6 +147,9 @@ impl Study {
 
     /// Checks that the machines fit into one pass.
     pub fn check(&self) -> Result<(), CliError> {
+        if data_side::is_meant(self) {
+            return data_side::check(self);
+        }
         if self.has_kernels() {
             return os::check(self);
         }

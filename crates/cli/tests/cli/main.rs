@@ -7,6 +7,7 @@ mod bad_outputs;
 mod bad_runs;
 mod bad_traces;
 mod contiguity;
+mod data_sides;
 mod exactness;
 mod goldens;
 mod harness;

@@ -10,6 +10,8 @@
 //! - `what_if`: that with every alternative that `pagewalk profile` tries;
 //! - `hundred`: a hundred two-level machines on 4 KiB pages together, counts only;
 //! - `kernel`: the machine of `pass` under a kernel that builds superpages, by default `approx-online`;
+//! - `rivals`: the data sides of Karakostas 2016 together, under transparent huge pages everywhere: every operation of
+//!   every array is counted;
 //! - `plain`: a straightforward loop that looks every reference up. Its walks must equal those of `pass`.
 //!
 //! - `plain_hundred`: that loop for each of the hundred, one after the other. It must count the same walks.
@@ -20,9 +22,9 @@
 mod hundred;
 mod plain;
 
-use pagewalk_mm::{OsSpec, PageSizePolicy, Small, ThpMode};
+use pagewalk_mm::{OsSpec, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_setassoc::Replacement;
-use pagewalk_sim::{DesignCounts, DesignSpec, Library, NoObserver, Pass, Profile, held_orders};
+use pagewalk_sim::{DataSides, DesignCounts, DesignSpec, Library, NoObserver, Pass, Profile, held_orders};
 use pagewalk_trace::pwt::Reader;
 use pagewalk_trace::{Analysis, Batch, Event, Source, Stretch};
 use pagewalk_translate::MachineSpec;
@@ -41,7 +43,20 @@ const USAGE: &str = "usage: from_memory [--machine NAME|FILE.toml] [--replacemen
                      [--repetitions N] [--ways WAY,…] [--os POLICY] T.pwt…";
 
 /// The ways of simulating.
-const WAYS: [&str; 7] = ["pass", "profile", "what_if", "plain", "hundred", "plain_hundred", "kernel"];
+const WAYS: [&str; 8] =
+    ["pass", "profile", "what_if", "plain", "hundred", "plain_hundred", "kernel", "rivals"];
+
+/// Those of the comparison; its perfect TLB is a price, not a simulation.
+const RIVALS: [&str; 8] = [
+    "karakostas_4k",
+    "karakostas_thp",
+    "karakostas_ctlb",
+    "karakostas_segment",
+    "karakostas_tlb_lite",
+    "karakostas_rmm",
+    "karakostas_rmm_lite",
+    "karakostas_tlb_pp",
+];
 
 struct Options {
     machine: String,
@@ -171,15 +186,17 @@ fn time(
     let mut hundreds = several(counts[4], || counting_all(&machines))?;
     let mut plain_hundreds = several(counts[5], || Ok(Hundred(machines.iter().map(Plain::new).collect())))?;
     let mut kernels = several(counts[6], || under_kernel(machine, os))?;
+    let mut rivals = several(counts[7], rivals)?;
     let mut stretch = Stretch::default();
     let mut records = 0;
     while records < most && stretch.read(&mut source, STRETCH.min(most - records))? {
         records += stretch.records();
-        let [of_pass, of_profile, of_what_if, of_plain, of_hundred, of_plain_hundred, of_kernel] =
+        let [of_pass, of_profile, of_what_if, of_plain, of_hundred, of_plain_hundred, of_kernel, of_rivals] =
             &mut measured.seconds;
         for repetition in 0..counts.into_iter().max().unwrap_or(0) {
             play(&stretch, of_pass, &mut passes, repetition);
             play(&stretch, of_kernel, &mut kernels, repetition);
+            play(&stretch, of_rivals, &mut rivals, repetition);
             play(&stretch, of_profile, &mut profiles, repetition);
             play(&stretch, of_what_if, &mut what_ifs, repetition);
             play(&stretch, of_plain, &mut loops, repetition);
@@ -210,6 +227,11 @@ fn under_kernel(machine: &MachineSpec, os: &str) -> Result<Pass, Box<dyn Error>>
     let kernel = OsSpec::from_text(os)?.kernel(machine.paging, held_orders(machine))?;
     let design = DesignSpec::with_kernel(os.to_owned(), machine, kernel);
     Ok(Pass::new(vec![design], NoObserver)?)
+}
+
+fn rivals() -> Result<DataSides, Box<dyn Error>> {
+    let machines = RIVALS.iter().map(|name| Library::get(name)).collect::<Result<Vec<_>, _>>()?;
+    Ok(DataSides::new(&machines, Arc::new(Thp { mode: ThpMode::Always }))?)
 }
 
 fn counting(machine: &MachineSpec) -> Result<Pass, Box<dyn Error>> {

@@ -1,5 +1,6 @@
 //! One `[[tlb]]` of a machine file.
 
+use super::data_side::FileCoalesce;
 use super::{FileReplacement, replacement, set_index};
 use crate::{Fills, KindSet, MachineError, TlbSpec, WalkCacheSpec};
 use pagewalk_setassoc::{Geometry, SetIndex};
@@ -27,6 +28,7 @@ pub(super) struct FileTlb {
     #[serde(default)]
     shared: bool,
     prefetch: Option<FilePrefetch>,
+    coalesce: Option<FileCoalesce>,
 }
 
 #[derive(Deserialize)]
@@ -141,6 +143,7 @@ impl FileTlb {
             fills: self.fills,
             shared: self.shared,
             prefetch,
+            coalesce: self.coalesce.map(FileCoalesce::rule),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 mod by_traps;
 mod cores;
+pub mod data_side;
 mod interleaved;
 pub mod os;
 pub mod structure;
@@ -36,6 +37,15 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
         kernels: os::kernels(&arguments.kernels)?,
         structure: arguments.structure.as_deref().map(machine::structure).transpose()?,
     };
+    let alone = arguments.cores.is_none() && turns.is_none() && arguments.by_traps.is_none();
+    if let Some(machine) = study.machines.iter().find(|machine| machine.data_side.is_some() && !alone) {
+        let why = format!(
+            "machine `{}` is a data side (side = \"data\"): one process on one core, without --cores, --quantum, \
+             --switch-at and --by-traps",
+            machine.name
+        );
+        return Err(CliError::new(Code::Usage, why));
+    }
     if arguments.cores.is_some() || turns.is_some() {
         study.check_kernels_are_none("--cores, --quantum or --switch-at")?;
     }

@@ -1,0 +1,462 @@
+//! A data side with ranges, coalescing and ways that are switched off, reference by reference.
+//!
+//! Every array is a list of sets, every set a list of what it holds in order of use.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// Which neighbours share an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// Those whose frames lie in one aligned group.
+    Clustered,
+    /// Those next to each other whose frames are next to each other.
+    Contiguous,
+}
+
+/// What an entry holds: so many doublings of a page, or some of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A page's number at its size, and the doublings.
+    Page(u64, u32),
+    /// A group, and which pages of it.
+    Group(u64, BTreeSet<u64>),
+}
+
+/// A page TLB.
+#[derive(Clone, Debug)]
+pub struct PageTlb {
+    /// Number of sets.
+    pub sets: usize,
+    /// Ways in all, and those that are on.
+    pub ways: (usize, usize),
+    /// Doublings of a page that it holds.
+    pub shifts: Vec<u32>,
+    /// Pages of a group that shares an entry, and how.
+    pub group: Option<(Rule, u64)>,
+    /// The sets, the latest first.
+    pub held: Vec<Vec<Entry>>,
+    /// Hits that count for it.
+    pub hits: u64,
+    /// By ways that were on: searches and writes.
+    pub operations: BTreeMap<usize, (u64, u64)>,
+    /// Hits since the last decision, by how many ways would have been needed.
+    pub needed: Vec<u64>,
+    /// Whether anything was ever put into it.
+    pub used: bool,
+}
+
+impl PageTlb {
+    /// An empty one.
+    pub fn new(sets: usize, ways: usize, shifts: Vec<u32>, group: Option<(Rule, u64)>) -> PageTlb {
+        PageTlb {
+            sets,
+            ways: (ways, ways),
+            shifts,
+            group,
+            held: vec![Vec::new(); sets],
+            hits: 0,
+            operations: BTreeMap::new(),
+            needed: vec![0; ways],
+            used: false,
+        }
+    }
+
+    fn search(&mut self) {
+        if self.used {
+            self.operations.entry(self.ways.1).or_default().0 += 1;
+        }
+    }
+
+    /// The doublings of what holds the page, the first in this order, which becomes the latest; and its rank.
+    fn find(&mut self, page: u64, order: &[u32]) -> Option<(u32, usize)> {
+        if let Some((_, pages)) = self.group {
+            let set = &mut self.held[(page / pages) as usize % self.sets];
+            let holds = |entry: &Entry| match entry {
+                Entry::Group(group, held) => *group == page / pages && held.contains(&page),
+                Entry::Page(..) => false,
+            };
+            let rank = set.iter().position(holds)?;
+            let entry = set.remove(rank);
+            set.insert(0, entry);
+            return Some((0, rank));
+        }
+        for &shift in order {
+            let set = &mut self.held[(page >> shift) as usize % self.sets];
+            if let Some(rank) = set.iter().position(|entry| *entry == Entry::Page(page >> shift, shift)) {
+                let entry = set.remove(rank);
+                set.insert(0, entry);
+                return Some((shift, rank));
+            }
+        }
+        None
+    }
+
+    fn put(&mut self, number: u64, entry: Entry) {
+        let set = &mut self.held[number as usize % self.sets];
+        if let Entry::Group(new, _) = &entry {
+            set.retain(|held| !matches!(held, Entry::Group(group, _) if group == new));
+        }
+        set.insert(0, entry);
+        set.truncate(self.ways.1);
+        self.used = true;
+        self.operations.entry(self.ways.1).or_default().1 += 1;
+    }
+}
+
+/// A range TLB.
+#[derive(Clone, Debug, Default)]
+pub struct RangeTlb {
+    /// Its size.
+    pub entries: usize,
+    /// The latest first.
+    pub held: Vec<Range<u64>>,
+    /// Lookups, hits, hits of the latest, writes.
+    pub counts: [u64; 4],
+}
+
+impl RangeTlb {
+    fn find(&mut self, page: u64) -> Option<Range<u64>> {
+        self.counts[0] += 1;
+        let at = self.held.iter().position(|range| range.contains(&page))?;
+        self.counts[1] += 1;
+        self.counts[2] += u64::from(at == 0);
+        let range = self.held.remove(at);
+        self.held.insert(0, range.clone());
+        Some(range)
+    }
+
+    fn put(&mut self, range: Range<u64>) {
+        self.held.retain(|held| held.end <= range.start || range.end <= held.start);
+        self.held.insert(0, range);
+        self.held.truncate(self.entries);
+        self.counts[3] += 1;
+    }
+}
+
+/// A page-walk cache of the level so far above base pages.
+#[derive(Clone, Debug)]
+pub struct WalkCache {
+    /// 1 for the entries that point to tables of base pages.
+    pub height: u32,
+    /// Sets and ways.
+    pub shape: (usize, usize),
+    /// The sets, the latest first.
+    pub held: Vec<Vec<u64>>,
+    /// Hits and writes.
+    pub counts: [u64; 2],
+}
+
+/// Ways that are switched off.
+#[derive(Clone, Debug)]
+pub struct Lite {
+    /// Of these arrays.
+    pub tlbs: Vec<usize>,
+    /// The threshold, and whether it is a share, which never counts for less than a floor.
+    pub threshold: (f64, bool, f64),
+    /// Instructions of an interval.
+    pub interval: u64,
+    /// Whether the least of all intervals is compared with; else the last.
+    pub minimum: bool,
+    /// Decisions by chance: true where all ways are switched on, in order.
+    pub chances: Vec<bool>,
+    /// What is compared with.
+    pub previous: Option<f64>,
+    /// Misses since the last decision, and instructions at it.
+    pub since: (u64, u64),
+    /// Decisions, and those that switched all on: by chance, by growth.
+    pub counts: [u64; 3],
+}
+
+/// An area of memory.
+#[derive(Clone, Debug)]
+pub struct Area {
+    /// Its pages.
+    pub pages: Range<u64>,
+    /// Its rights.
+    pub rights: u8,
+    /// Whether it may have huge pages.
+    pub anonymous: bool,
+    /// Its name.
+    pub mapping: u32,
+}
+
+/// The whole.
+#[derive(Clone, Debug)]
+pub struct DataSide {
+    /// Page TLBs of level 1.
+    pub first: Vec<PageTlb>,
+    /// Page TLBs of level 2.
+    pub second: Vec<PageTlb>,
+    /// Range TLBs by level.
+    pub ranges: [Option<RangeTlb>; 2],
+    /// Whether a hit of a range of level 2 puts the page into level 1 at its size.
+    pub fills_mapped: bool,
+    /// Aligned groups that coalesce as a whole, as doublings.
+    pub aligned: Vec<u32>,
+    /// Page-walk caches.
+    pub caches: Vec<WalkCache>,
+    /// Levels of the page table.
+    pub levels: u32,
+    /// Fewest pages of a range.
+    pub threshold: u64,
+    /// Whether blocks of 512 pages may be huge.
+    pub huge: bool,
+    /// If ways are switched off.
+    pub lite: Option<Lite>,
+    /// Memory by ascending page.
+    pub areas: Vec<Area>,
+    /// Blocks that were walked for, by number and mapping: whether they are huge.
+    pub blocks: BTreeMap<(u64, u32), bool>,
+    /// Instructions executed.
+    pub instructions: u64,
+    /// Translations, misses of level 1, walks, entries read, range walks.
+    pub counts: [u64; 5],
+}
+
+/// Pages of a block.
+const BLOCK: u64 = 512;
+
+impl DataSide {
+    /// So many instructions begin a block of code.
+    pub fn execute(&mut self, instructions: u64) {
+        let due = self.lite.as_ref().is_some_and(|lite| self.instructions - lite.since.1 >= lite.interval);
+        if due {
+            self.decide();
+        }
+        self.instructions += instructions;
+    }
+
+    /// One reference to one page.
+    pub fn reference(&mut self, page: u64) {
+        self.counts[0] += 1;
+        self.first.iter_mut().for_each(PageTlb::search);
+        // Smallest pages first, in the order of the arrays.
+        let mut found = None;
+        for (index, tlb) in self.first.iter_mut().enumerate() {
+            if found.is_none() {
+                let order = tlb.shifts.clone();
+                found = tlb.find(page, &order).map(|(_, rank)| (index, rank));
+            }
+        }
+        if self.ranges[0].as_mut().is_some_and(|ranges| ranges.find(page).is_some()) {
+            return;
+        }
+        match found {
+            Some((index, rank)) => {
+                self.first[index].hits += 1;
+                self.first[index].needed[rank] += 1;
+            }
+            None => self.miss(page),
+        }
+    }
+
+    fn miss(&mut self, page: u64) {
+        self.counts[1] += 1;
+        if let Some(lite) = &mut self.lite {
+            lite.since.0 += 1;
+        }
+        let mut found = None;
+        for tlb in &mut self.second {
+            tlb.operations.entry(tlb.ways.1).or_default().0 += 1;
+            if found.is_none() {
+                let order: Vec<u32> = tlb.shifts.iter().rev().copied().collect();
+                found = tlb.find(page, &order).map(|(shift, _)| shift);
+                tlb.hits += u64::from(found.is_some());
+            }
+        }
+        let range = self.ranges[1].as_mut().and_then(|ranges| ranges.find(page));
+        if let (Some(range), Some(first)) = (&range, &mut self.ranges[0]) {
+            first.put(range.clone());
+        }
+        match (found, range) {
+            (Some(shift), _) => self.put_first(page, shift),
+            (None, Some(_)) => {
+                let shift = if self.fills_mapped && self.is_huge(page) { 9 } else { 0 };
+                self.put_first(page, shift);
+            }
+            (None, None) => self.walk(page),
+        }
+    }
+
+    fn put_first(&mut self, page: u64, known: u32) {
+        let shifts = self
+            .first
+            .iter()
+            .enumerate()
+            .flat_map(|(at, tlb)| tlb.shifts.iter().map(move |&shift| (shift, at)));
+        let best = shifts.filter(|&(shift, _)| shift <= known).max_by_key(|&(shift, _)| shift);
+        if let Some((shift, at)) = best {
+            self.first[at].put(page >> shift, Entry::Page(page >> shift, shift));
+        }
+    }
+
+    fn walk(&mut self, page: u64) {
+        self.counts[2] += 1;
+        let huge = self.is_huge(page);
+        let leaf = u32::from(huge);
+        let mut from = self.levels;
+        for cache in &mut self.caches {
+            if cache.height <= leaf {
+                continue;
+            }
+            let key = page >> (9 * cache.height);
+            let set = &mut cache.held[key as usize % cache.shape.0];
+            if let Some(at) = set.iter().position(|&held| held == key) {
+                set.remove(at);
+                cache.counts[0] += 1;
+                from = from.min(cache.height);
+            } else {
+                cache.counts[1] += 1;
+            }
+            set.insert(0, key);
+            set.truncate(cache.shape.1);
+        }
+        self.counts[3] += u64::from(from - leaf);
+        let mapped = if huge { 9 } else { 0 };
+        let whole = |&&shift: &&u32| {
+            let first = page >> shift << shift;
+            mapped == 0 && (first..first + (1 << shift)).all(|page| self.frame(page).is_some())
+        };
+        let largest = self.aligned.iter().filter(whole).max().copied().unwrap_or(mapped);
+        self.put_first(page, largest);
+        let frames: BTreeSet<u64> =
+            (page / 64 * 64..page / 64 * 64 + 64).filter(|&page| self.frame(page).is_some()).collect();
+        for tlb in &mut self.second {
+            if let Some((rule, pages)) = tlb.group {
+                if mapped == 0 {
+                    let group = page / pages * pages..page / pages * pages + pages;
+                    let inside = |other: &u64| match rule {
+                        Rule::Clustered => frames.contains(&page) && frames.contains(other),
+                        Rule::Contiguous => {
+                            (*other.min(&page)..=*other.max(&page)).all(|between| frames.contains(&between))
+                        }
+                    };
+                    let mut held: BTreeSet<u64> = group.filter(inside).collect();
+                    held.insert(page);
+                    tlb.put(page / pages, Entry::Group(page / pages, held));
+                }
+                continue;
+            }
+            let fits = |&&shift: &&u32| if mapped > 0 { shift == mapped } else { shift <= largest };
+            if let Some(&shift) = tlb.shifts.iter().rev().find(fits) {
+                tlb.put(page >> shift, Entry::Page(page >> shift, shift));
+            }
+        }
+        if self.ranges.iter().any(Option::is_some)
+            && let Some(range) = self.range(page)
+        {
+            self.counts[4] += 1;
+            self.ranges.iter_mut().flatten().for_each(|ranges| ranges.put(range.clone()));
+        }
+    }
+
+    /// The frame of a page has the page's number.
+    fn frame(&self, page: u64) -> Option<u64> {
+        self.areas.iter().any(|area| area.pages.contains(&page)).then_some(page)
+    }
+
+    fn is_huge(&mut self, page: u64) -> bool {
+        if !self.huge {
+            return false;
+        }
+        let block = page / BLOCK;
+        let area = self.areas.iter().find(|area| area.pages.contains(&page));
+        let mapping = area.map_or(0, |area| area.mapping);
+        let populated = self.blocks.iter().any(|(&(of, _), &huge)| of == block && !huge);
+        let whole = area.is_some_and(|area| {
+            area.anonymous && area.pages.start <= block * BLOCK && (block + 1) * BLOCK <= area.pages.end
+        });
+        *self.blocks.entry((block, mapping)).or_insert(whole && !populated)
+    }
+
+    fn range(&self, page: u64) -> Option<Range<u64>> {
+        let area = self.areas.iter().find(|area| area.pages.contains(&page))?;
+        let mut range = area.pages.clone();
+        while let Some(next) =
+            self.areas.iter().find(|next| next.pages.start == range.end && next.rights == area.rights)
+        {
+            range.end = next.pages.end;
+        }
+        while let Some(before) =
+            self.areas.iter().find(|next| next.pages.end == range.start && next.rights == area.rights)
+        {
+            range.start = before.pages.start;
+        }
+        (range.end - range.start >= self.threshold).then_some(range)
+    }
+
+    /// Pages are gone, or only their translations are.
+    pub fn change(&mut self, pages: Range<u64>, gone: bool) {
+        let meets = |of: Range<u64>| of.start < pages.end && pages.start < of.end;
+        for tlb in self.first.iter_mut().chain(&mut self.second) {
+            let group = tlb.group.map_or(1, |(_, pages)| pages);
+            for set in &mut tlb.held {
+                set.retain(|entry| {
+                    !meets(match entry {
+                        Entry::Page(number, shift) => number << shift..(number + 1) << shift,
+                        Entry::Group(number, _) => number * group..(number + 1) * group,
+                    })
+                });
+            }
+        }
+        for cache in &mut self.caches {
+            let pages_of = 1 << (9 * cache.height);
+            cache
+                .held
+                .iter_mut()
+                .for_each(|set| set.retain(|key| !meets(key * pages_of..(key + 1) * pages_of)));
+        }
+        for ranges in self.ranges.iter_mut().flatten() {
+            ranges.held.retain(|range| !meets(range.clone()));
+        }
+        let whole = |block: u64| pages.start <= block * BLOCK && (block + 1) * BLOCK <= pages.end;
+        self.blocks.retain(|&(block, _), _| !(gone && whole(block)));
+        for (&(block, _), huge) in &mut self.blocks {
+            *huge &= !meets(block * BLOCK..(block + 1) * BLOCK) || whole(block);
+        }
+    }
+
+    fn decide(&mut self) {
+        let Some(mut lite) = self.lite.take() else { return };
+        let rate = |misses: u64| misses as f64 * 1000.0 / (self.instructions - lite.since.1) as f64;
+        let actual = rate(lite.since.0);
+        let (threshold, relative, floor) = lite.threshold;
+        let exceeds = |misses: f64, reference: f64| {
+            misses - reference >= if relative { (threshold * reference).max(floor) } else { threshold }
+        };
+        let by_chance = lite.chances[lite.counts[0] as usize];
+        let grown = lite.previous.is_some_and(|previous| exceeds(actual, previous));
+        lite.counts[0] += 1;
+        let mut expected = lite.since.0;
+        for &at in &lite.tlbs {
+            let tlb = &mut self.first[at];
+            if by_chance || grown {
+                tlb.ways.1 = tlb.ways.0;
+                continue;
+            }
+            while tlb.ways.1 > 1 {
+                let half = tlb.ways.1 / 2;
+                let lost: u64 = tlb.needed[half..tlb.ways.1].iter().sum();
+                if exceeds(rate(expected + lost), actual) {
+                    break;
+                }
+                expected += lost;
+                tlb.ways.1 = half;
+                tlb.held.iter_mut().for_each(|set| set.truncate(half));
+            }
+        }
+        if by_chance {
+            lite.counts[1] += 1;
+        } else if grown {
+            lite.counts[2] += 1;
+        }
+        lite.previous = match lite.previous {
+            Some(previous) if lite.minimum => Some(previous.min(actual)),
+            _ => Some(actual),
+        };
+        self.first.iter_mut().for_each(|tlb| tlb.needed.fill(0));
+        lite.since = (0, self.instructions);
+        self.lite = Some(lite);
+    }
+}

@@ -1,0 +1,202 @@
+//! One stream through many data sides at once, in the order of its data references.
+//!
+//! Designs that count every operation by the state an array was in see every reference, unlike those of
+//! [`Pass`](crate::Pass). What makes that fast: references that repeat the page before are one step for all designs, as
+//! repeating changes no order of use, of pages or of ranges; and each design takes a batch as a whole.
+//!
+//! Lite decides where a block begins, at the first one with as many instructions before it as an interval has.
+
+mod memory;
+mod segment;
+
+use memory::DesignMemory;
+use pagewalk_mm::{AddressSpace, Change, PageSizePolicy};
+use pagewalk_trace::{Analysis, Batch, Event};
+use pagewalk_translate::{DataSide, DataSideCounts, MachineSpec};
+use pagewalk_units::{PageSize, RefIndex, VirtAddr};
+use segment::Segments;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// References in a row to one base page.
+#[derive(Clone, Copy)]
+struct Run {
+    page: u64,
+    count: u64,
+}
+
+/// A data side with its part of the kernel.
+struct Design {
+    side: DataSide,
+    memory: DesignMemory,
+}
+
+impl Design {
+    fn take(&mut self, runs: &[Run], space: &AddressSpace, segments: &Segments) {
+        let mut memory = self.memory.of(space, segments);
+        for run in runs {
+            self.side.reference(run.page, run.count, &mut memory);
+        }
+    }
+}
+
+/// All counts of a data side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DataSideTotals {
+    /// Of the hardware.
+    pub counts: DataSideCounts,
+    /// Instructions executed.
+    pub instructions: u64,
+    /// Data references; those that lie on two pages are two translations.
+    pub data_references: u64,
+    /// Walks that an ideal direct segment would have served, where the machine has one: they are no longer among the
+    /// walks.
+    pub segment_hits: Option<u64>,
+    /// Ranges in the range table at the end, and the nodes that they take, where the machine has range TLBs.
+    pub range_table: Option<(u64, u64)>,
+}
+
+/// The pass.
+pub struct DataSides {
+    base: PageSize,
+    space: AddressSpace,
+    designs: Vec<Design>,
+    segments: Segments,
+    instructions: u64,
+    data_references: u64,
+    runs: Vec<Run>,
+    changes: Vec<Change>,
+}
+
+/// Why data sides cannot be simulated.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DataSideError {
+    /// One is none.
+    #[error("machine `{0}` has no side = \"data\"")]
+    Whole(String),
+    /// Two have other pages.
+    #[error("machines `{0}` and `{1}` have pages of other sizes")]
+    Paging(String, String),
+    /// There are none.
+    #[error("no machine is given")]
+    None,
+}
+
+impl DataSides {
+    /// A pass over machines with `side = "data"`, whose kernel chooses page sizes by `policy` where they hold huge
+    /// pages.
+    pub fn new(
+        machines: &[MachineSpec],
+        policy: Arc<dyn PageSizePolicy>,
+    ) -> Result<DataSides, DataSideError> {
+        let first = machines.first().ok_or(DataSideError::None)?;
+        if let Some(other) = machines.iter().find(|other| other.paging != first.paging) {
+            return Err(DataSideError::Paging(first.name.clone(), other.name.clone()));
+        }
+        let design = |machine: &MachineSpec| {
+            let side = DataSide::new(machine).ok_or_else(|| DataSideError::Whole(machine.name.clone()))?;
+            Ok(Design { side, memory: DesignMemory::new(machine, Arc::clone(&policy)) })
+        };
+        Ok(DataSides {
+            base: first.paging.base(),
+            space: AddressSpace::default(),
+            designs: machines.iter().map(design).collect::<Result<_, _>>()?,
+            segments: Segments::default(),
+            instructions: 0,
+            data_references: 0,
+            runs: Vec::new(),
+            changes: Vec::new(),
+        })
+    }
+
+    /// Counts of every machine, in the order given.
+    pub fn finish(&mut self) -> Vec<DataSideTotals> {
+        let (instructions, data_references) = (self.instructions, self.data_references);
+        let segments = &self.segments;
+        let of = |design: &mut Design| {
+            let mut counts = design.side.counts();
+            let side = design.side.machine().data_side.as_deref().expect("checked when the pass was made");
+            let served = |alive: f64| segments.served(design.memory.walks(), alive, instructions);
+            let segment_hits = side.segment.map(served);
+            counts.walks -= segment_hits.unwrap_or(0);
+            let range_table = (!side.range_tlbs.is_empty()).then(|| design.memory.range_table(&self.space));
+            DataSideTotals { counts, instructions, data_references, segment_hits, range_table }
+        };
+        self.designs.iter_mut().map(of).collect()
+    }
+
+    /// References `range` of a batch.
+    fn references(&mut self, batch: &Batch<'_>, range: Range<usize>) {
+        self.runs.clear();
+        self.data_references += range.len() as u64;
+        for record in &batch.refs[range] {
+            let (first, last) = (self.base.number(record.address()), self.base.number(record.last_byte()));
+            for page in first..=last {
+                match self.runs.last_mut() {
+                    Some(run) if run.page == page => run.count += 1,
+                    _ => self.runs.push(Run { page, count: 1 }),
+                }
+            }
+        }
+        for design in &mut self.designs {
+            design.take(&self.runs, &self.space, &self.segments);
+        }
+    }
+
+    fn due(&self) -> u64 {
+        self.designs.iter().filter_map(|design| design.side.due()).min().unwrap_or(u64::MAX)
+    }
+
+    /// Decisions that are due by now.
+    fn decide(&mut self) {
+        for design in &mut self.designs {
+            if design.side.due().is_some_and(|due| due <= self.instructions) {
+                design.side.decide(self.instructions);
+            }
+        }
+    }
+
+    fn apply(&mut self, change: Change) {
+        let (Change::Gone { start, bytes } | Change::Flushed { start, bytes }) = change;
+        let last = VirtAddr(start.0 + (bytes - 1));
+        let pages = self.base.number(start)..self.base.number(last) + 1;
+        for design in &mut self.designs {
+            design.side.invalidate(&pages);
+            design.memory.changed(&pages, matches!(change, Change::Gone { .. }));
+        }
+    }
+}
+
+impl Analysis for DataSides {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        if self.instructions == 0 {
+            self.space.start_running();
+        }
+        let end = self.instructions + batch.instructions();
+        let mut first = 0;
+        if self.due() <= end {
+            for span in batch.spans {
+                if self.due() <= self.instructions {
+                    self.references(batch, first..span.first as usize);
+                    first = span.first as usize;
+                    self.decide();
+                }
+                self.instructions += batch.blocks.get(span.block).instructions.len() as u64;
+            }
+        }
+        self.instructions = end;
+        self.references(batch, first..batch.refs.len());
+    }
+
+    fn on_event(&mut self, _at: RefIndex, event: &Event) {
+        let mut changes = std::mem::take(&mut self.changes);
+        changes.clear();
+        self.space.apply(event, &mut changes);
+        for &change in &changes {
+            self.apply(change);
+        }
+        self.changes = changes;
+        self.segments.note(event, self.instructions);
+        self.designs.iter_mut().for_each(|design| design.memory.remapped());
+    }
+}

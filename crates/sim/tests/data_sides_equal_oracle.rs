@@ -1,0 +1,274 @@
+//! Data sides with ranges, coalescing and ways that are switched off, against the slow model of `oracle`: every
+//! counter, on random machines together, and streams with maps, unmaps and changes of rights.
+
+#[expect(dead_code, reason = "its machines are of another kind")]
+mod random;
+
+use pagewalk_mm::{AddressSpace, Change, Thp, ThpMode};
+use pagewalk_oracle::data_side as slow;
+use pagewalk_setassoc::Draws;
+use pagewalk_sim::{DataSideTotals, DataSides};
+use pagewalk_trace::{Analysis, Batch, BatchBuffer, MappingKind, Ref, Span};
+use pagewalk_translate::{Coalesce, DataSideCounts, History, MachineSpec, RangeFill, TlbSpec, WalkerSpec};
+use pagewalk_units::{RefIndex, SpaceId, VirtAddr};
+use proptest::prelude::*;
+use random::{ALL, Op, Program, Random, cases};
+use std::sync::Arc;
+
+/// A machine; small, so that a short stream fills it.
+fn machine(random: &mut Random, index: usize) -> MachineSpec {
+    let tlb = |random: &mut Random, name: &str, level: u32, sizes: &str, coalesce: &str| {
+        let ways = random.of(&[1, 2, 4, 8]);
+        let entries = ways * random.of(&[1, 2, 4]);
+        format!(
+            "[[tlb]]\nname = \"{name}\"\nlevel = {level}\nserves = [\"load\", \"store\"]\npage_sizes = [{sizes}]\n\
+             entries = {entries}\nways = {ways}\n{coalesce}"
+        )
+    };
+    let aligned = |random: &mut Random| match random.below(3) {
+        0 => format!("coalesce = {{ rule = \"aligned\", pages = {} }}\n", random.of(&[2, 4, 16])),
+        _ => String::new(),
+    };
+    let mut text = format!("schema = 1\nname = \"m{index}\"\nside = \"data\"\n");
+    let (huge, whole) = (random.below(3), aligned(random));
+    text += &match huge {
+        0 => tlb(random, "a", 1, "\"4K\"", &whole),
+        1 => tlb(random, "a", 1, "\"4K\", \"2M\"", &whole),
+        _ => tlb(random, "a", 1, "\"4K\"", &whole) + &tlb(random, "b", 1, "\"2M\"", ""),
+    };
+    let group = match random.below(3) {
+        0 => aligned(random),
+        at => {
+            let rule = ["clustered", "contiguous"][at as usize - 1];
+            format!("coalesce = {{ rule = \"{rule}\", pages = {} }}\n", random.of(&[4, 8]))
+        }
+    };
+    text += &match random.below(3) {
+        0 => tlb(random, "c", 2, "\"4K\"", &group) + &tlb(random, "d", 2, "\"2M\"", ""),
+        1 => tlb(random, "c", 2, "\"4K\"", &group),
+        _ => tlb(random, "c", 2, "\"4K\", \"2M\"", &whole),
+    };
+    for (name, level) in [("r1", 1), ("r2", 2)] {
+        if random.below(2) == 0 {
+            let (entries, mru) = (1 + random.below(4), random.below(2) == 0);
+            text += &format!(
+                "[[range_tlb]]\nname = \"{name}\"\nlevel = {level}\nentries = {entries}\nmru = {mru}\n"
+            );
+        }
+    }
+    let (threshold, fill) = (random.of(&[1, 8, 300]), random.of(&["base", "mapped"]));
+    text += &format!("[ranges]\nthreshold = {threshold}\nfill = \"{fill}\"\n");
+    if random.below(2) == 0 {
+        let tlbs = if huge == 2 { random.of(&["\"a\"", "\"b\", \"a\"", "\"a\", \"b\""]) } else { "\"a\"" };
+        text += &format!(
+            "[lite]\ntlbs = [{tlbs}]\nthreshold = {}\nrelative = {}\nfloor = {}\ninterval = {}\nreactivation = {}\n\
+             seed = {}\nhistory = \"{}\"\n",
+            random.of(&[0.1, 0.5, 20.0, 100.0]),
+            random.below(2) == 0,
+            random.of(&[0.0, 0.01, 30.0]),
+            random.of(&[50, 200, 1000]),
+            random.of(&[0.0, 0.1]),
+            random.below(5),
+            random.of(&["previous", "minimum"])
+        );
+    }
+    let caches = random.of(&[
+        "",
+        "caches = { pde = { entries = 4, ways = 2 }, pdpte = { entries = 2 } }\n",
+        "caches = { pde = { entries = 2 }, pml4 = { entries = 1 } }\n",
+    ]);
+    let levels = random.of(&[4, 5]);
+    text +=
+        &format!("[walker]\nkind = \"radix\"\nlevels = {levels}\n{caches}[cost]\nl2_hit = 7\nwalk = 50\n");
+    MachineSpec::from_toml("test", &text).unwrap_or_else(|why| panic!("{why}\n{text}"))
+}
+
+/// What the slow model makes of the machine.
+fn slow_side(machine: &MachineSpec, huge: bool) -> slow::DataSide {
+    let side = machine.data_side.as_deref().unwrap();
+    let of = |tlb: &TlbSpec| {
+        let mut shifts: Vec<u32> = tlb.page_sizes.iter().map(|size| size.shift() - 12).collect();
+        let group = match tlb.coalesce {
+            Some(Coalesce::Clustered(pages)) => Some((slow::Rule::Clustered, u64::from(pages))),
+            Some(Coalesce::Contiguous(pages)) => Some((slow::Rule::Contiguous, u64::from(pages))),
+            Some(Coalesce::Aligned(pages)) => {
+                shifts.push(pages.ilog2());
+                None
+            }
+            None => None,
+        };
+        shifts.sort_unstable();
+        slow::PageTlb::new(tlb.geometry.sets(), tlb.geometry.ways(), shifts, group)
+    };
+    let level = |level: u8| machine.level(level).map(|(_, tlb)| of(tlb)).collect();
+    let aligned = |tlb: &TlbSpec| match tlb.coalesce {
+        Some(Coalesce::Aligned(pages)) => Some(pages.ilog2()),
+        _ => None,
+    };
+    let ranges = |level: u8| {
+        let spec = side.range_tlbs.iter().find(|ranges| ranges.level == level)?;
+        Some(slow::RangeTlb { entries: spec.entries as usize, ..slow::RangeTlb::default() })
+    };
+    let WalkerSpec::Radix(radix) = &machine.walker else { unreachable!() };
+    let caches = radix.caches.iter().map(|(level, cache)| {
+        let shape = (cache.geometry.sets(), cache.geometry.ways());
+        slow::WalkCache {
+            height: level.height() as u32,
+            shape,
+            held: vec![Vec::new(); shape.0],
+            counts: [0; 2],
+        }
+    });
+    let lite = side.lite.as_ref().map(|lite| {
+        let mut draws = Draws::new(lite.seed);
+        let chance = |_| (draws.below(1 << 32) as f64) < lite.reactivation * 2f64.powi(32);
+        slow::Lite {
+            tlbs: lite.tlbs.clone(),
+            threshold: (lite.threshold, lite.relative, lite.floor),
+            interval: lite.interval,
+            minimum: lite.history == History::Minimum,
+            chances: (0..1000).map(chance).collect(),
+            previous: None,
+            since: (0, 0),
+            counts: [0; 3],
+        }
+    });
+    slow::DataSide {
+        first: level(1),
+        second: level(2),
+        ranges: [ranges(1), ranges(2)],
+        fills_mapped: side.range_fill == RangeFill::Mapped,
+        aligned: machine.tlbs.iter().filter_map(aligned).collect(),
+        caches: caches.collect(),
+        levels: radix.levels.into(),
+        threshold: side.range_threshold,
+        huge: huge && machine.has_huge_pages(),
+        lite,
+        areas: Vec::new(),
+        blocks: Default::default(),
+        instructions: 0,
+        counts: [0; 5],
+    }
+}
+
+/// Feeds the slow model, operation by operation.
+fn feed_slow(side: &mut slow::DataSide, program: &Program) {
+    let mut space = AddressSpace::default();
+    for op in &program.ops {
+        if let Op::Run { block, addresses } = op {
+            let block = program.blocks.get(*block);
+            side.execute(block.instructions.len() as u64);
+            for (site, &address) in block.sites.iter().zip(addresses) {
+                let last = address + u64::from(site.access.size.bytes()) - 1;
+                (address >> 12..=last >> 12).for_each(|page| side.reference(page));
+            }
+            continue;
+        }
+        let mut changes = Vec::new();
+        space.apply(&op.event(), &mut changes);
+        for change in changes {
+            let (Change::Gone { start, bytes } | Change::Flushed { start, bytes }) = change;
+            let pages = start.0 >> 12..(start.0 + bytes) >> 12;
+            side.change(pages, matches!(change, Change::Gone { .. }));
+        }
+        let area = |vma: &pagewalk_mm::Vma| slow::Area {
+            pages: vma.start >> 12..vma.end >> 12,
+            rights: u8::from(vma.protection.write) << 1 | u8::from(vma.protection.execute),
+            anonymous: vma.kind == MappingKind::Anonymous,
+            mapping: vma.mapping.0,
+        };
+        side.areas = space.areas().map(area).collect();
+    }
+}
+
+/// Feeds the pass, in batches cut at random places.
+fn feed(pass: &mut DataSides, program: &Program, random: &mut Random) {
+    let mut buffer = BatchBuffer::default();
+    let flush = |pass: &mut DataSides, buffer: &mut BatchBuffer| {
+        pass.on_batch(&Batch {
+            space: SpaceId(0),
+            thread: program.thread,
+            first: RefIndex(0),
+            first_instruction: 0,
+            refs: &buffer.refs,
+            spans: &buffer.spans,
+            wide: true,
+            blocks: &program.blocks,
+        });
+        buffer.clear();
+    };
+    for op in &program.ops {
+        if let Op::Run { block, addresses } = op {
+            buffer.spans.push(Span { block: *block, first: buffer.refs.len() as u32 });
+            let sites = program.blocks.get(*block).sites.iter();
+            let records =
+                sites.zip(addresses).map(|(site, &address)| Ref::new(VirtAddr(address), site.access));
+            buffer.refs.extend(records);
+            if random.below(50) == 0 {
+                flush(pass, &mut buffer);
+            }
+        } else {
+            flush(pass, &mut buffer);
+            pass.on_event(RefIndex(0), &op.event());
+        }
+    }
+    flush(pass, &mut buffer);
+}
+
+/// Everything that the slow model counts, as the fast one tells it.
+fn compare(fast: &DataSideTotals, slow: &slow::DataSide, machine: &MachineSpec) {
+    let DataSideCounts { references, level1_misses, walks, walk_references, range_walks, .. } = fast.counts;
+    assert_eq!([references, level1_misses, walks, walk_references, range_walks], slow.counts);
+    let (mut first, mut second) = (slow.first.iter(), slow.second.iter());
+    let mut arrays = fast.counts.arrays.iter();
+    for tlb in &machine.tlbs {
+        let slow = if tlb.level == 1 { first.next() } else { second.next() }.unwrap();
+        let fast = arrays.next().unwrap();
+        let operations: Vec<_> =
+            fast.operations.iter().map(|of| (of.ways as usize, (of.reads, of.writes))).collect();
+        let expected: Vec<_> =
+            slow.operations.iter().map(|(&ways, &of)| (ways, of)).filter(|(_, of)| *of != (0, 0)).collect();
+        let operations: Vec<_> = operations.into_iter().filter(|(_, of)| *of != (0, 0)).collect();
+        assert_eq!((fast.hits, operations), (slow.hits, expected), "{}", tlb.name);
+    }
+    for (cache, fast) in slow.caches.iter().zip(arrays) {
+        assert_eq!([fast.hits, fast.writes(), fast.reads()], [cache.counts[0], cache.counts[1], walks]);
+    }
+    for fast in &fast.counts.ranges {
+        let slow = slow.ranges[usize::from(fast.level) - 1].as_ref().unwrap();
+        assert_eq!([fast.lookups, fast.hits, fast.mru_hits, fast.writes], slow.counts, "{}", fast.name);
+    }
+    if let Some(lite) = &slow.lite {
+        let [chance, growth] = fast.counts.reactivations;
+        assert_eq!([fast.counts.intervals, chance, growth], lite.counts);
+    }
+}
+
+fn check(seed: u64) {
+    let mut random = Random::new(seed);
+    let mut program = random::program(&mut random, true, &[]);
+    for op in &mut program.ops {
+        if let Op::Protect { rights, .. } = op {
+            *rights = random.of(&[ALL, 2, 1]);
+        }
+    }
+    let machines: Vec<MachineSpec> =
+        (0..1 + random.below(4) as usize).map(|at| machine(&mut random, at)).collect();
+    let mode = random.of(&[ThpMode::Always, ThpMode::Always, ThpMode::Never]);
+    let mut pass = DataSides::new(&machines, Arc::new(Thp { mode })).unwrap();
+    feed(&mut pass, &program, &mut random);
+    for (machine, fast) in machines.iter().zip(pass.finish()) {
+        let mut side = slow_side(machine, mode == ThpMode::Always);
+        feed_slow(&mut side, &program);
+        compare(&fast, &side, machine);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(400), ..ProptestConfig::default() })]
+
+    #[test]
+    fn data_sides_count_what_the_slow_model_counts(seed in any::<u64>()) {
+        check(seed);
+    }
+}

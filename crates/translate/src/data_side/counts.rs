@@ -1,0 +1,85 @@
+//! What a data side counts.
+
+/// Operations of one array with so many ways on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Operations {
+    /// Ways that were on.
+    pub ways: u32,
+    /// Times that it was searched.
+    pub reads: u64,
+    /// Times that an entry was written.
+    pub writes: u64,
+}
+
+/// One page TLB or page-walk cache.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ArrayUse {
+    /// Its name in the machine file.
+    pub name: String,
+    /// TLB level; 0 for page-walk caches.
+    pub level: u8,
+    /// Sets.
+    pub sets: u32,
+    /// References that hit it. Those that hit a range TLB of its level too count there.
+    pub hits: u64,
+    /// By the ways that were on, fewest first.
+    pub operations: Vec<Operations>,
+}
+
+impl ArrayUse {
+    /// Times that it was searched, whatever its ways.
+    pub fn reads(&self) -> u64 {
+        self.operations.iter().map(|of| of.reads).sum()
+    }
+
+    /// Entries written, whatever its ways.
+    pub fn writes(&self) -> u64 {
+        self.operations.iter().map(|of| of.writes).sum()
+    }
+}
+
+/// One range TLB.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RangeUse {
+    /// Its name in the machine file.
+    pub name: String,
+    /// TLB level.
+    pub level: u8,
+    /// Its size.
+    pub entries: u32,
+    /// References that probed it.
+    pub lookups: u64,
+    /// Those that hit.
+    pub hits: u64,
+    /// Hits by the range used last.
+    pub mru_hits: u64,
+    /// Times that all its entries were searched.
+    pub reads: u64,
+    /// Entries written.
+    pub writes: u64,
+}
+
+/// All counts of one design.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DataSideCounts {
+    /// Translations of data references.
+    pub references: u64,
+    /// Those that no array of level 1 served.
+    pub level1_misses: u64,
+    /// Page walks.
+    pub walks: u64,
+    /// Page-table entries that they read.
+    pub walk_references: u64,
+    /// Walks of the range table.
+    pub range_walks: u64,
+    /// Nodes of it that they read.
+    pub range_nodes: u64,
+    /// Page TLBs in the machine's order, then page-walk caches.
+    pub arrays: Vec<ArrayUse>,
+    /// Range TLBs in the machine's order.
+    pub ranges: Vec<RangeUse>,
+    /// Decisions of Lite.
+    pub intervals: u64,
+    /// Those that switched all ways on: by chance, and as misses had grown.
+    pub reactivations: [u64; 2],
+}

@@ -1,0 +1,374 @@
+//! One design's data side, reference by reference.
+
+use super::coalesced::Coalesced;
+use super::counts::{ArrayUse, DataSideCounts, Operations};
+use super::lite::Lite;
+use super::range::RangeTlb;
+use super::range_table::RangeWalk;
+use super::spec::{Coalesce, DataSideSpec, RangeFill, RangeTlbSpec};
+use super::way_array::WayArray;
+use crate::{MachineSpec, RadixWalker, TlbSpec, WalkerSpec};
+use pagewalk_setassoc::SetArray;
+use pagewalk_units::{PageSize, Paging};
+use std::ops::Range;
+
+/// What the kernel has made of the pages: asked on misses alone.
+pub trait Memory {
+    /// The size of the page that maps a base page. The first walk of one decides.
+    fn size(&mut self, page: u64) -> PageSize;
+    /// The frame of a base page, if it has one.
+    fn frame(&self, page: u64) -> Option<u64>;
+    /// Walks the range table for a page.
+    fn range(&mut self, page: u64) -> Option<RangeWalk>;
+    /// A walk for this page is made.
+    fn walked(&mut self, page: u64);
+}
+
+/// A way to look a page up: in an array, as part of a page of 2^shift base pages.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    array: usize,
+    shift: u32,
+}
+
+/// A page TLB of level 2.
+#[derive(Clone, Debug)]
+struct Second {
+    index: usize,
+    entries: Entries,
+    /// What it holds, as doublings of a base page.
+    shifts: Vec<u32>,
+    hits: u64,
+    writes: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Entries {
+    Pages(SetArray),
+    Coalesced(Coalesced),
+}
+
+/// The arrays, the walker, and their counts.
+#[derive(Clone, Debug)]
+pub struct DataSide {
+    machine: MachineSpec,
+    spec: DataSideSpec,
+    paging: Paging,
+    first: Vec<WayArray>,
+    probes: Vec<Probe>,
+    second: Vec<Second>,
+    /// By level, 1 first.
+    ranges: [Option<RangeTlb>; 2],
+    walker: RadixWalker,
+    lite: Option<Lite>,
+    counts: DataSideCounts,
+}
+
+/// What an array holds, as doublings of a base page, smallest first.
+fn shifts(tlb: &TlbSpec, paging: Paging) -> Vec<u32> {
+    let base = paging.base().shift();
+    let mut shifts: Vec<u32> = tlb.page_sizes.iter().map(|size| size.shift() - base).collect();
+    if let Some(Coalesce::Aligned(pages)) = tlb.coalesce {
+        shifts.push(pages.ilog2());
+    }
+    shifts.sort_unstable();
+    shifts
+}
+
+/// What is found for a page in an array that mixes sizes.
+#[inline(always)]
+fn tag(page: u64, shift: u32) -> u64 {
+    (page >> shift) << 6 | u64::from(shift)
+}
+
+/// Whether what has this tag lies in pages of the range in part.
+fn lies_in(tag: u64, pages: &Range<u64>) -> bool {
+    let (number, shift) = (tag >> 6, tag & 63);
+    number << shift < pages.end && pages.start < (number + 1) << shift
+}
+
+impl DataSide {
+    /// Empty arrays. `None` for machines that are not described as a data side.
+    pub fn new(machine: &MachineSpec) -> Option<DataSide> {
+        let spec = machine.data_side.as_deref()?.clone();
+        let WalkerSpec::Radix(radix) = &machine.walker else {
+            unreachable!("the walker was checked when the machine was read")
+        };
+        let paging = machine.paging;
+        let (mut first, mut probes, mut second) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, tlb) in machine.tlbs.iter().enumerate() {
+            let shifts = shifts(tlb, paging);
+            if tlb.level == 1 {
+                probes.extend(shifts.iter().map(|&shift| Probe { array: first.len(), shift }));
+                first.push(WayArray::new(tlb.geometry));
+                continue;
+            }
+            let entries = match tlb.coalesce {
+                Some(rule @ (Coalesce::Clustered(_) | Coalesce::Contiguous(_))) => {
+                    Entries::Coalesced(Coalesced::new(rule, tlb.geometry))
+                }
+                _ => Entries::Pages(tlb.array()),
+            };
+            second.push(Second { index, entries, shifts, hits: 0, writes: 0 });
+        }
+        let of_level = |level: u8| {
+            let ranges = |spec: &&RangeTlbSpec| spec.level == level;
+            spec.range_tlbs.iter().find(ranges).map(RangeTlb::new)
+        };
+        Some(DataSide {
+            first,
+            probes,
+            second,
+            ranges: [of_level(1), of_level(2)],
+            walker: RadixWalker::new(radix),
+            lite: spec.lite.as_ref().map(Lite::new),
+            counts: DataSideCounts::default(),
+            paging,
+            spec,
+            machine: machine.clone(),
+        })
+    }
+
+    /// What it was made of.
+    pub fn machine(&self) -> &MachineSpec {
+        &self.machine
+    }
+
+    /// `n` references in a row to one base page.
+    #[inline]
+    pub fn reference(&mut self, page: u64, n: u64, memory: &mut impl Memory) {
+        if !self.hit(page, n) {
+            self.miss(page, memory);
+            self.counts.references += 1;
+            if n > 1 {
+                self.hit(page, n - 1);
+                self.counts.references += n - 1;
+            }
+            return;
+        }
+        self.counts.references += n;
+    }
+
+    /// Whether level 1 serves `n` references in a row; if it does, they are counted there.
+    #[inline(always)]
+    fn hit(&mut self, page: u64, n: u64) -> bool {
+        let mut found = None;
+        for probe in &self.probes {
+            if let Some(rank) = self.first[probe.array].touch(page >> probe.shift, tag(page, probe.shift)) {
+                found = Some((probe.array, rank));
+                break;
+            }
+        }
+        if let [Some(ranges), _] = &mut self.ranges {
+            // One lookup more may miss: it is one reference then, and the rest comes again.
+            if ranges.holds(page) {
+                ranges.look_up(page, n);
+                return true;
+            }
+            let probed = if found.is_some() { n } else { 1 };
+            ranges.look_up(page, probed);
+        }
+        let Some((array, rank)) = found else { return false };
+        self.first[array].count(rank, n);
+        true
+    }
+
+    /// No array of level 1 has the page.
+    #[inline(never)]
+    fn miss(&mut self, page: u64, memory: &mut impl Memory) {
+        self.counts.level1_misses += 1;
+        if let Some(lite) = &mut self.lite {
+            lite.misses += 1;
+        }
+        let mut held = None;
+        for second in &mut self.second {
+            if let (None, Some(shift)) = (held, second.touch(page)) {
+                held = Some(shift);
+                second.hits += 1;
+            }
+        }
+        let range = self.ranges[1].as_mut().and_then(|ranges| ranges.look_up(page, 1));
+        if let (Some(range), Some(first)) = (range, &mut self.ranges[0]) {
+            first.insert(range);
+        }
+        match (held, range) {
+            (Some(shift), _) => self.fill_first(page, shift),
+            (None, Some(_)) => {
+                let shift = match self.spec.range_fill {
+                    RangeFill::Base => 0,
+                    RangeFill::Mapped => self.mapped(page, memory),
+                };
+                self.fill_first(page, shift);
+            }
+            (None, None) => self.walk(page, memory),
+        }
+    }
+
+    /// Doublings of a base page that map it.
+    fn mapped(&self, page: u64, memory: &mut impl Memory) -> u32 {
+        memory.size(page).shift() - self.paging.base().shift()
+    }
+
+    fn walk(&mut self, page: u64, memory: &mut impl Memory) {
+        memory.walked(page);
+        let size = memory.size(page);
+        let address = pagewalk_units::VirtAddr(page << self.paging.base().shift());
+        self.counts.walks += 1;
+        self.counts.walk_references += u64::from(self.walker.walk(address, size));
+        let mapped = self.mapped(page, memory);
+        let coalesced = coalesced_shifts(&self.machine, page, mapped, memory);
+        let largest = coalesced.last().copied().unwrap_or(mapped);
+        self.fill_first(page, largest);
+        for second in &mut self.second {
+            second.fill(page, mapped, largest, memory);
+        }
+        if self.ranges.iter().any(Option::is_some)
+            && let Some(RangeWalk { range, nodes }) = memory.range(page)
+        {
+            self.counts.range_walks += 1;
+            self.counts.range_nodes += u64::from(nodes);
+            self.ranges.iter_mut().flatten().for_each(|ranges| ranges.insert(range));
+        }
+    }
+
+    /// Puts a page into level 1: as large as an array holds, and as is known of it.
+    fn fill_first(&mut self, page: u64, known: u32) {
+        let fits = self.probes.iter().filter(|probe| probe.shift <= known);
+        if let Some(&Probe { array, shift }) = fits.max_by_key(|probe| probe.shift) {
+            self.first[array].fill(page >> shift, tag(page, shift), self.counts.references);
+        }
+    }
+
+    /// Instructions at which Lite's next decision is due; `None` without Lite.
+    pub fn due(&self) -> Option<u64> {
+        self.lite.as_ref().map(Lite::due)
+    }
+
+    /// Has Lite decide, after so many instructions.
+    pub fn decide(&mut self, instructions: u64) {
+        if let Some(lite) = &mut self.lite {
+            lite.decide(&mut self.first, instructions, self.counts.references);
+        }
+    }
+
+    /// Drops what is known of these base pages.
+    pub fn invalidate(&mut self, pages: &Range<u64>) {
+        self.first.iter_mut().for_each(|array| array.remove_where(|tag| lies_in(tag, pages)));
+        for second in &mut self.second {
+            match &mut second.entries {
+                Entries::Pages(array) => array.remove_where(|tag| lies_in(tag, pages)),
+                Entries::Coalesced(array) => array.remove(pages),
+            }
+        }
+        self.ranges.iter_mut().flatten().for_each(|ranges| ranges.remove(pages));
+        let base = self.paging.base().shift();
+        let bytes = (pages.end - pages.start) << base;
+        self.walker.invalidate(pagewalk_units::VirtAddr(pages.start << base), bytes);
+    }
+
+    /// What was counted so far.
+    pub fn counts(&mut self) -> DataSideCounts {
+        let (references, misses) = (self.counts.references, self.counts.level1_misses);
+        let mut arrays = Vec::new();
+        let mut first = self.first.iter_mut();
+        let mut second = self.second.iter();
+        for tlb in &self.machine.tlbs {
+            let sets = tlb.geometry.sets() as u32;
+            let of = |hits: u64, operations: Vec<Operations>| ArrayUse {
+                name: tlb.name.clone(),
+                level: tlb.level,
+                sets,
+                hits,
+                operations,
+            };
+            let ways = tlb.geometry.ways() as u32;
+            if tlb.level == 1 {
+                let array = first.next().expect("one for each array of level 1");
+                arrays.push(of(array.hits(), array.operations(references)));
+            } else {
+                let array = second.next().expect("one for each other array");
+                let operations = Operations { ways, reads: misses, writes: array.writes };
+                debug_assert_eq!(self.machine.tlbs[array.index].name, tlb.name);
+                arrays.push(of(array.hits, vec![operations]));
+            }
+        }
+        let WalkerSpec::Radix(radix) = &self.machine.walker else { unreachable!("checked in `new`") };
+        for ((name, cache), (_, counts)) in radix.caches().zip(self.walker.counts()) {
+            // All are searched by every walk at once, also those that cannot have what it needs.
+            let operations = Operations {
+                ways: cache.geometry.ways() as u32,
+                reads: self.counts.walks,
+                writes: counts.fills,
+            };
+            let sets = cache.geometry.sets() as u32;
+            let hits = counts.hits;
+            arrays.push(ArrayUse {
+                name: name.to_owned(),
+                level: 0,
+                sets,
+                hits,
+                operations: vec![operations],
+            });
+        }
+        let of_spec = |spec: &RangeTlbSpec| {
+            self.ranges[usize::from(spec.level) - 1]
+                .as_ref()
+                .expect("one for each level that has one")
+                .counts()
+        };
+        let lite = self.lite.as_ref();
+        DataSideCounts {
+            arrays,
+            ranges: self.spec.range_tlbs.iter().map(of_spec).collect(),
+            intervals: lite.map_or(0, |lite| lite.intervals),
+            reactivations: lite.map_or([0; 2], |lite| lite.reactivations),
+            ..self.counts.clone()
+        }
+    }
+}
+
+/// The groups of base pages around one, as doublings, whose frames are neighbours and aligned, smallest first; of a
+/// larger page none.
+fn coalesced_shifts(machine: &MachineSpec, page: u64, mapped: u32, memory: &impl Memory) -> Vec<u32> {
+    let aligned = |tlb: &TlbSpec| match tlb.coalesce {
+        Some(Coalesce::Aligned(pages)) if mapped == 0 => Some(pages.ilog2()),
+        _ => None,
+    };
+    let mut shifts: Vec<u32> = machine.tlbs.iter().filter_map(aligned).collect();
+    shifts.sort_unstable();
+    shifts.dedup();
+    shifts.retain(|&shift| {
+        let first = page >> shift << shift;
+        let Some(frame) = memory.frame(first).filter(|frame| frame.trailing_zeros() >= shift) else {
+            return false;
+        };
+        (1..1 << shift).all(|i| memory.frame(first + i) == Some(frame + i))
+    });
+    shifts
+}
+
+impl Second {
+    /// The largest page that it has around this one, which is then used.
+    fn touch(&mut self, page: u64) -> Option<u32> {
+        match &mut self.entries {
+            Entries::Coalesced(array) => array.touch(page).then_some(0),
+            Entries::Pages(array) => {
+                self.shifts.iter().rev().copied().find(|&shift| array.touch(page >> shift, tag(page, shift)))
+            }
+        }
+    }
+
+    /// Takes what a walk found: pages of their size, base pages together where it coalesces.
+    fn fill(&mut self, page: u64, mapped: u32, largest: u32, memory: &impl Memory) {
+        match &mut self.entries {
+            Entries::Coalesced(array) if mapped == 0 => array.fill(page, memory),
+            Entries::Coalesced(_) => return,
+            Entries::Pages(array) => {
+                let fits = |&&shift: &&u32| if mapped > 0 { shift == mapped } else { shift <= largest };
+                let Some(&shift) = self.shifts.iter().rev().find(fits) else { return };
+                array.fill(page >> shift, tag(page, shift));
+            }
+        }
+        self.writes += 1;
+    }
+}

@@ -1,0 +1,171 @@
+//! Lite: how many ways of each first-level array stay on.
+//!
+//! At the end of each interval, counters of the ranks at which hits were found tell how many more misses half of an
+//! array's ways would have meant. Arrays are halved, one after the other, as long as the misses that all of it would
+//! have meant together stay within a threshold of those there were. All ways come back when misses have grown by the
+//! threshold, and once in a while by chance: what is off counts nothing.
+//!
+//! Source: Karakostas 2016, section 5.4.2 and algorithm 5.1, whose test of growth and whose prose differ: see
+//! [`History`].
+
+use super::spec::{History, LiteSpec};
+use super::way_array::WayArray;
+use pagewalk_setassoc::Draws;
+
+/// Draws that a chance is told by.
+const CHANCES: u64 = 1 << 32;
+
+#[derive(Clone, Debug)]
+pub(super) struct Lite {
+    spec: LiteSpec,
+    draws: Draws,
+    /// Misses in 1000 instructions that an interval is compared with; none before the first.
+    previous: Option<f64>,
+    /// Misses of level 1 since the last decision.
+    pub misses: u64,
+    /// Instructions at the last decision.
+    from: u64,
+    pub intervals: u64,
+    pub reactivations: [u64; 2],
+}
+
+impl Lite {
+    pub fn new(spec: &LiteSpec) -> Lite {
+        Lite {
+            draws: Draws::new(spec.seed),
+            spec: spec.clone(),
+            previous: None,
+            misses: 0,
+            from: 0,
+            intervals: 0,
+            reactivations: [0; 2],
+        }
+    }
+
+    /// Instructions at which the next decision is due.
+    pub fn due(&self) -> u64 {
+        self.from.saturating_add(self.spec.interval)
+    }
+
+    fn exceeds(&self, misses: f64, reference: f64) -> bool {
+        let borne = match self.spec.relative {
+            true => (self.spec.threshold * reference).max(self.spec.floor),
+            false => self.spec.threshold,
+        };
+        misses - reference >= borne
+    }
+
+    /// Decides, after so many instructions; `references`: of the design so far.
+    pub fn decide(&mut self, arrays: &mut [WayArray], instructions: u64, references: u64) {
+        let executed = (instructions - self.from).max(1) as f64;
+        let rate = |misses: u64| misses as f64 * 1000.0 / executed;
+        let actual = rate(self.misses);
+        self.intervals += 1;
+        let by_chance = (self.draws.below(CHANCES) as f64) < self.spec.reactivation * CHANCES as f64;
+        let grown = self.previous.is_some_and(|previous| self.exceeds(actual, previous));
+        let chosen = self.spec.tlbs.clone();
+        if by_chance || grown {
+            self.reactivations[usize::from(!by_chance)] += 1;
+            for &at in &chosen {
+                let all = arrays[at].geometry().ways();
+                arrays[at].set_active(all, references);
+            }
+        } else {
+            let mut potential = self.misses;
+            for &at in &chosen {
+                potential = self.shrink(&mut arrays[at], potential, rate, actual, references);
+            }
+        }
+        let keeps = self.spec.history == History::Minimum;
+        self.previous = Some(self.previous.filter(|&previous| keeps && previous <= actual).unwrap_or(actual));
+        arrays.iter_mut().for_each(|array| array.ranks.fill(0));
+        (self.misses, self.from) = (0, instructions);
+    }
+
+    /// Halves an array's ways while that is borne; returns the misses that are then to be expected.
+    fn shrink(
+        &self,
+        array: &mut WayArray,
+        mut potential: u64,
+        rate: impl Fn(u64) -> f64,
+        actual: f64,
+        references: u64,
+    ) -> u64 {
+        let mut ways = array.active();
+        while ways > 1 {
+            let lost = array.ranks[ways.ilog2() as usize];
+            if self.exceeds(rate(potential + lost), actual) {
+                break;
+            }
+            potential += lost;
+            ways /= 2;
+        }
+        if ways < array.active() {
+            array.set_active(ways, references);
+        }
+        potential
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewalk_setassoc::Geometry;
+
+    fn spec(threshold: f64, relative: bool, tlbs: usize, history: History) -> LiteSpec {
+        let tlbs = (0..tlbs).collect();
+        LiteSpec {
+            tlbs,
+            threshold,
+            relative,
+            floor: 0.0,
+            interval: 1000,
+            reactivation: 0.0,
+            seed: 1,
+            history,
+        }
+    }
+
+    fn arrays(count: usize) -> Vec<WayArray> {
+        (0..count).map(|_| WayArray::new(Geometry::new(64, Some(4)).unwrap())).collect()
+    }
+
+    /// Algorithm 5.1: what one array is expected to lose is carried over to the next.
+    #[test]
+    fn losses_add_up_over_the_arrays() {
+        let mut arrays = arrays(2);
+        let mut lite = Lite::new(&spec(1.0, false, 2, History::Previous));
+        lite.misses = 10;
+        // Each of them alone would be borne: 0.7 more misses in 1000 instructions.
+        (arrays[0].ranks[2], arrays[1].ranks[2]) = (7, 7);
+        (arrays[0].ranks[1], arrays[1].ranks[1]) = (50, 50);
+        lite.decide(&mut arrays, 10_000, 0);
+        assert_eq!([arrays[0].active(), arrays[1].active()], [2, 4]);
+    }
+
+    #[test]
+    fn several_halvings_in_one_decision_end_at_one_way() {
+        let mut arrays = arrays(1);
+        let mut lite = Lite::new(&spec(0.1, false, 1, History::Previous));
+        lite.decide(&mut arrays, 1000, 0);
+        assert_eq!(arrays[0].active(), 1);
+        lite.misses = 5;
+        lite.decide(&mut arrays, 2000, 0);
+        assert_eq!((arrays[0].active(), lite.reactivations), (4, [0, 1]), "misses have grown");
+    }
+
+    /// With the algorithm's running minimum a program whose misses rise for good keeps all ways on; with the prose's
+    /// previous interval it does not.
+    #[test]
+    fn the_two_histories_differ_when_misses_rise_for_good() {
+        for (history, active) in [(History::Previous, 1), (History::Minimum, 4)] {
+            let mut arrays = arrays(1);
+            let mut lite = Lite::new(&spec(0.1, false, 1, history));
+            for (interval, misses) in [0, 50, 50, 50].into_iter().enumerate() {
+                lite.misses = misses;
+                lite.decide(&mut arrays, (interval as u64 + 1) * 1000, 0);
+            }
+            assert_eq!(arrays[0].active(), active, "{history:?}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What the keys of a data side say. `docs/ranges-and-energy.md` explains them.
+
+use crate::TlbSpec;
+use serde::Deserialize;
+
+/// Neighbouring base pages that share an entry, where they lie together in memory too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Coalesce {
+    /// Any of an aligned group of so many pages whose frames lie in one aligned group of as many: Pham et al., HPCA
+    /// 2014.
+    Clustered(u32),
+    /// The neighbours in an aligned group that have neighbouring frames: CoLT-SA of Pham et al., MICRO 2012.
+    Contiguous(u32),
+    /// All of an aligned group, with neighbouring, aligned frames, or none: AMD's 16 KB, Arm's contiguous hint.
+    Aligned(u32),
+}
+
+impl Coalesce {
+    /// Pages of a group.
+    pub fn pages(self) -> u32 {
+        let (Coalesce::Clustered(pages) | Coalesce::Contiguous(pages) | Coalesce::Aligned(pages)) = self;
+        pages
+    }
+
+    /// The rule's name in machine files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Coalesce::Clustered(_) => "clustered",
+            Coalesce::Contiguous(_) => "contiguous",
+            Coalesce::Aligned(_) => "aligned",
+        }
+    }
+}
+
+/// A fully associative, least-recently-used TLB of ranges.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RangeTlbSpec {
+    /// Name, used in metric names: `range_tlb.NAME.misses`.
+    pub name: String,
+    /// 1 or 2.
+    pub level: u8,
+    /// Number of ranges.
+    pub entries: u32,
+    /// Whether the range used last is compared before all are searched.
+    pub mru: bool,
+}
+
+/// What a hit in the range TLB of level 2 puts into the page TLBs of level 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RangeFill {
+    /// A base page (Karakostas 2016, section 4.3).
+    #[default]
+    Base,
+    /// A page of the size that the page table has.
+    Mapped,
+}
+
+/// With which interval Lite compares one, to see that misses have grown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum History {
+    /// The one before: the thesis's prose.
+    #[default]
+    Previous,
+    /// The best so far: its algorithm 5.1, which keeps all ways on for good once a program's misses have grown.
+    Minimum,
+}
+
+impl History {
+    /// The name in machine files.
+    pub fn name(self) -> &'static str {
+        match self {
+            History::Previous => "previous",
+            History::Minimum => "minimum",
+        }
+    }
+}
+
+/// Lite: ways of first-level arrays that hardly add hits are switched off.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LiteSpec {
+    /// Which arrays of the machine, by index.
+    pub tlbs: Vec<usize>,
+    /// How many more misses are borne: in 1000 instructions, or as a share of those there are.
+    pub threshold: f64,
+    /// Whether it is a share.
+    pub relative: bool,
+    /// Misses in 1000 instructions that a relative threshold never goes below: a share of none would be none.
+    pub floor: f64,
+    /// Instructions from one decision to the next.
+    pub interval: u64,
+    /// Chance, at each decision, that all ways are switched on.
+    pub reactivation: f64,
+    /// Seed of that chance.
+    pub seed: u64,
+    /// What an interval is compared with.
+    pub history: History,
+}
+
+/// What a data side has besides page TLBs and the walker.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DataSideSpec {
+    /// At most one for each level.
+    pub range_tlbs: Vec<RangeTlbSpec>,
+    /// Fewest base pages of a range.
+    pub range_threshold: u64,
+    /// What hits of ranges put into level 1.
+    pub range_fill: RangeFill,
+    /// Ways that are switched off.
+    pub lite: Option<LiteSpec>,
+    /// An ideal direct segment: areas of fixed size that live for more than this share of the run translate for
+    /// nothing.
+    pub segment: Option<f64>,
+    /// Cycles of a walk, however many entries it reads.
+    pub walk_cycles: u64,
+    /// The table that prices its operations, by name.
+    pub energy: Option<String>,
+}
+
+impl DataSideSpec {
+    /// What breaks a rule, with the choices.
+    pub(crate) fn check(&self, tlbs: &[TlbSpec], last_level: u8) -> Result<(), String> {
+        for (at, ranges) in self.range_tlbs.iter().enumerate() {
+            let RangeTlbSpec { name, level, entries, .. } = ranges;
+            if !(1..=2).contains(level) || *level > last_level {
+                return Err(format!(
+                    "range_tlb `{name}`: level = {level}: choose 1, or 2 where there are TLBs of level 2"
+                ));
+            }
+            if !(1..=1024).contains(entries) {
+                return Err(format!("range_tlb `{name}`: entries = {entries}: choose from 1 to 1024"));
+            }
+            if self.range_tlbs[..at].iter().any(|other| other.level == *level) {
+                return Err(format!(
+                    "range_tlb `{name}`: there is another one of level {level}: one of a level must do"
+                ));
+            }
+            let taken =
+                tlbs.iter().map(|tlb| &tlb.name).chain(self.range_tlbs[..at].iter().map(|other| &other.name));
+            if taken.into_iter().any(|taken| taken == name) {
+                return Err(format!("two arrays are named `{name}`: names must differ"));
+            }
+        }
+        if self.range_threshold == 0 {
+            return Err("ranges.threshold = 0: a range has at least 1 page".to_owned());
+        }
+        if let Some(alive) = self.segment.filter(|alive| !(0.0..1.0).contains(alive)) {
+            return Err(format!("segment.alive = {alive}: choose a share from 0 up to, but not, 1"));
+        }
+        if self.segment.is_some() && (self.energy.is_some() || !self.range_tlbs.is_empty()) {
+            return Err(
+                "[segment] is an ideal that counts walks alone: leave out `energy` and [[range_tlb]]"
+                    .to_owned(),
+            );
+        }
+        self.lite.as_ref().map_or(Ok(()), |lite| lite.check(tlbs))
+    }
+}
+
+impl LiteSpec {
+    fn check(&self, tlbs: &[TlbSpec]) -> Result<(), String> {
+        for &at in &self.tlbs {
+            let TlbSpec { name, level, geometry, .. } = &tlbs[at];
+            if *level != 1 || !geometry.ways().is_power_of_two() {
+                return Err(format!(
+                    "lite.tlbs: `{name}`: choose arrays of level 1 whose ways are a power of two"
+                ));
+            }
+        }
+        let LiteSpec { threshold, floor, interval, reactivation, .. } = *self;
+        if !(threshold > 0.0 && threshold <= 1e6 && (0.0..=1e6).contains(&floor)) {
+            return Err(format!(
+                "lite: threshold = {threshold}, floor = {floor}: the first is above 0, the second not below"
+            ));
+        }
+        if interval == 0 || !(0.0..=1.0).contains(&reactivation) {
+            return Err(format!(
+                "lite: interval = {interval}, reactivation = {reactivation}: the first is at least 1 instruction, \
+                 the second a chance from 0 to 1"
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! The keys of a machine that is a data side: `side`, `[[range_tlb]]`, `[ranges]`, `[lite]`, `[segment]`, `energy`.
+
+use crate::{Coalesce, DataSideSpec, History, LiteSpec, RangeFill, RangeTlbSpec, TlbSpec};
+use serde::Deserialize;
+
+/// The side that a machine is.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum FileSide {
+    Data,
+}
+
+/// The keys at the top of the file.
+#[derive(Default)]
+pub(super) struct FileDataSide {
+    pub side: Option<FileSide>,
+    pub range_tlb: Vec<FileRangeTlb>,
+    pub ranges: Option<FileRanges>,
+    pub lite: Option<FileLite>,
+    pub segment: Option<FileSegment>,
+    pub energy: Option<String>,
+    /// Of `[cost]`.
+    pub walk: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileRangeTlb {
+    name: String,
+    level: u8,
+    entries: u32,
+    #[serde(default)]
+    mru: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileRanges {
+    threshold: Option<u64>,
+    #[serde(default)]
+    fill: RangeFill,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileLite {
+    tlbs: Vec<String>,
+    threshold: f64,
+    relative: bool,
+    floor: Option<f64>,
+    interval: Option<u64>,
+    reactivation: Option<f64>,
+    seed: Option<u64>,
+    #[serde(default)]
+    history: History,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileSegment {
+    alive: Option<f64>,
+}
+
+/// `coalesce` of a `[[tlb]]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileCoalesce {
+    rule: FileRule,
+    pages: u32,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum FileRule {
+    Clustered,
+    Contiguous,
+    Aligned,
+}
+
+impl FileCoalesce {
+    pub(super) fn rule(self) -> Coalesce {
+        match self.rule {
+            FileRule::Clustered => Coalesce::Clustered(self.pages),
+            FileRule::Contiguous => Coalesce::Contiguous(self.pages),
+            FileRule::Aligned => Coalesce::Aligned(self.pages),
+        }
+    }
+}
+
+impl FileDataSide {
+    pub(super) fn check(self, tlbs: &[TlbSpec]) -> Result<Option<Box<DataSideSpec>>, String> {
+        let FileDataSide { side, range_tlb, ranges, lite, segment, energy, walk } = self;
+        if side.is_none() {
+            let keys = [
+                ("[[range_tlb]]", !range_tlb.is_empty()),
+                ("[ranges]", ranges.is_some()),
+                ("[lite]", lite.is_some()),
+                ("[segment]", segment.is_some()),
+                ("energy", energy.is_some()),
+                ("cost.walk", walk.is_some()),
+            ];
+            return match keys.iter().find(|(_, given)| *given) {
+                Some((key, _)) => Err(format!("{key} is for machines with side = \"data\"")),
+                None => Ok(None),
+            };
+        }
+        let Some(walk_cycles) = walk else {
+            return Err("cost: missing key `walk`: cycles of a walk, with side = \"data\"".to_owned());
+        };
+        let range_tlbs = range_tlb.into_iter().map(FileRangeTlb::spec).collect();
+        let (range_threshold, range_fill) = match ranges {
+            Some(FileRanges { threshold, fill }) => (threshold, fill),
+            None => (None, RangeFill::default()),
+        };
+        Ok(Some(Box::new(DataSideSpec {
+            range_tlbs,
+            range_threshold: range_threshold.unwrap_or(8),
+            range_fill,
+            lite: lite.map(|lite| lite.spec(tlbs)).transpose()?,
+            segment: segment.map(|segment| segment.alive.unwrap_or(0.8)),
+            walk_cycles,
+            energy,
+        })))
+    }
+}
+
+impl FileRangeTlb {
+    fn spec(self) -> RangeTlbSpec {
+        let FileRangeTlb { name, level, entries, mru } = self;
+        RangeTlbSpec { name, level, entries, mru }
+    }
+}
+
+impl FileLite {
+    /// With defaults for what the source leaves open: `docs/ranges-and-energy.md`.
+    fn spec(self, tlbs: &[TlbSpec]) -> Result<LiteSpec, String> {
+        let index = |name: &String| {
+            tlbs.iter().position(|tlb| tlb.name == *name).ok_or_else(|| {
+                let names: Vec<&str> = tlbs.iter().map(|tlb| tlb.name.as_str()).collect();
+                format!("lite.tlbs: no array is named `{name}`: choose from {}", names.join(", "))
+            })
+        };
+        Ok(LiteSpec {
+            tlbs: self.tlbs.iter().map(index).collect::<Result<_, _>>()?,
+            threshold: self.threshold,
+            relative: self.relative,
+            floor: self.floor.unwrap_or(0.01),
+            interval: self.interval.unwrap_or(1_000_000),
+            reactivation: self.reactivation.unwrap_or(1.0 / 128.0),
+            seed: self.seed.unwrap_or(0),
+            history: self.history,
+        })
+    }
+}
