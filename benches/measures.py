@@ -215,6 +215,7 @@ def _designs():
         rate("software", "  however many", "software", "pass"),
         Measure("designs.software_misses", "  misses in 100 records", Outcome.software_misses),
     ]
+    measures.append(rate("rivals", "Karakostas 2016, all designs together", "rivals", "rivals", 20, digits=1))
     name = "under APPROX-ONLINE / without"
     return [*measures, Measure("designs.kernel_over_pass", name, Outcome.kernel_ratios, each=1.3)]
 

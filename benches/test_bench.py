@@ -35,6 +35,7 @@ def an_outcome(**walls):
             "random": {"records": 3_000_000, "pass": [0.02], "plain": [0.1]},
             "tree-plru": {"records": 3_000_000, "pass": [0.01], "plain": [0.1]},
             "software": {"records": 3_000_000, "pass": [0.025], "walks": 29_000},
+            "rivals": {"records": 3_000_000, "rivals": [0.1]},
             "kernel": {"records": 3_000_000, "pass": [0.01, 0.02], "kernel": [0.012, 0.028]},
         },
         families={
@@ -88,8 +89,8 @@ class Verdicts(unittest.TestCase):
 
         self.assertAlmostEqual(row("hundred").value, 60.0)
         self.assertAlmostEqual(row("hundred_plain").value, 0.5)
-        held = [row(key).held for key in ("fifo", "random", "tree_plru", "fifo_plain")]
-        self.assertEqual(held, [False, True, True, None])
+        held = [row(key).held for key in ("fifo", "random", "tree_plru", "fifo_plain", "rivals")]
+        self.assertEqual(held, [False, True, True, None, True])
 
     def test_a_software_managed_machine_has_a_target_where_misses_are_rare(self):
         outcome = an_outcome()

@@ -26,6 +26,8 @@ _DESIGNS = {
     },
     # Refilled from page tables that are mapped themselves.
     "software": (["--ways", "pass", "--machine", "mips_r2000"], None),
+    # Every operation of every array counted.
+    "rivals": (["--ways", "rivals"], None),
     # The machine that its policies were made for: small TLBs, which miss often.
     "kernel": (["--ways", "pass,kernel", "--machine", "romer_1998", "--os", "approx-online"], None),
 }

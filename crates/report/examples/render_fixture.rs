@@ -12,10 +12,12 @@ fn main() -> std::process::ExitCode {
         Some("many-processes") => fixtures::many_processes(),
         Some("hostile") => fixtures::hostile(),
         Some("kernels") => fixtures::kernels(),
+        Some("sides") => fixtures::sides(),
         Some("software") => fixtures::software(),
         _ => {
             eprintln!(
-                "which fixture: cpython, random-access, no-walks, many-processes, hostile, kernels or software"
+                "which fixture: cpython, random-access, no-walks, many-processes, hostile, kernels, sides or \
+                 software"
             );
             return std::process::ExitCode::from(2);
         }

@@ -302,3 +302,38 @@ pub(crate) fn kernels(process: &ProcessResult) -> impl Iterator<Item = KernelFig
         }
     })
 }
+
+/// A design whose every operation is counted, against the first of the process.
+pub(crate) struct SideFigures<'a> {
+    pub name: &'a str,
+    /// Misses of level 1 in 1000 instructions.
+    pub level1: Option<f64>,
+    /// Walks in 1000 instructions.
+    pub walks: Option<f64>,
+    /// Cycles of misses, and those of the first design.
+    pub cycles: (u64, u64),
+    /// Picojoules a reference, and those of the first design that has any.
+    pub energy: Option<(f64, f64)>,
+}
+
+/// The designs of a process whose every operation is counted; empty where they are not.
+pub(crate) fn sides(process: &ProcessResult) -> Vec<SideFigures<'_>> {
+    let energy = |machine: &MachineResult| {
+        let all = machine.metrics.get("energy_pj.all")?.as_f64();
+        let references = whole(machine, "translations").filter(|&references| references > 0)?;
+        Some(all / references as f64)
+    };
+    let first = process.machines.first().and_then(|machine| whole(machine, "miss_cycles")).unwrap_or(0);
+    let dearest = process.machines.iter().find_map(energy);
+    let side = |machine| {
+        let per_kilo = |name| per_kilo_instruction(machine, whole(machine, name)?);
+        Some(SideFigures {
+            name: &machine.name,
+            level1: per_kilo("tlb.level1.misses"),
+            walks: per_kilo("walks"),
+            cycles: (whole(machine, "translations").and(whole(machine, "miss_cycles"))?, first),
+            energy: energy(machine).zip(dearest),
+        })
+    };
+    process.machines.iter().filter_map(side).collect()
+}

@@ -75,6 +75,12 @@ pub(crate) fn change(before: u64, after: u64) -> String {
     format!("{sign}{}", percent(after.abs_diff(before) as f64 / before as f64))
 }
 
+/// A relative change that is a fraction of one: `−93.1 %`, `+12.0 %`, `0 %`.
+pub(crate) fn signed(fraction: f64) -> String {
+    let sign = if fraction < 0.0 { "−" } else { "+" };
+    if fraction == 0.0 { "0 %".to_owned() } else { format!("{sign}{}", percent(fraction.abs())) }
+}
+
 /// A ratio: `0`, `0.004`, `1.94`, `12.3`, `512`.
 pub(crate) fn ratio(x: f64) -> String {
     if x == 0.0 {

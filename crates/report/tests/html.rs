@@ -6,7 +6,7 @@ mod fixtures;
 use pagewalk_report::schema::{Number, RunResult};
 use pagewalk_report::{from_json, render_html, to_json};
 
-fn fixtures() -> [RunResult; 7] {
+fn fixtures() -> [RunResult; 8] {
     [
         fixtures::cpython(),
         fixtures::random_access(),
@@ -15,6 +15,7 @@ fn fixtures() -> [RunResult; 7] {
         fixtures::hostile(),
         fixtures::kernels(),
         fixtures::software(),
+        fixtures::sides(),
     ]
 }
 
@@ -172,6 +173,22 @@ fn classes_of_misses_stand_below_the_tlb() {
         metrics.insert(format!("miss_cycles.{name}"), Number::Count(0));
     }
     assert!(!without_scripts(&render_html(&without_misses)).contains("class=\"classes\""));
+}
+
+#[test]
+fn designs_stand_side_by_side_with_cycles_and_energy() {
+    let shown = without_scripts(&render_html(&fixtures::sides()));
+    for text in [
+        "<table class=\"sides\">",
+        "<tr class=\"emphasis\"><td class=\"mono\">karakostas_4k</td><td class=\"picture\"><div class=\"bar\">\
+         <i class=\"\" style=\"width:100.00%\"></i></div></td><td class=\"number\">644 M</td>\
+         <td class=\"number\">–</td>",
+        "<td class=\"number\">−99.8 %</td><td class=\"picture\"><div class=\"bar\"><i class=\"memory\" \
+         style=\"width:28.69%\"></i></div></td><td class=\"number\">3.22</td><td class=\"number\">−64.3 %</td>",
+    ] {
+        assert!(shown.contains(text), "missing: {text}");
+    }
+    assert!(!without_scripts(&render_html(&fixtures::cpython())).contains("class=\"sides\""));
 }
 
 #[test]

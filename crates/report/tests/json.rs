@@ -15,6 +15,7 @@ fn what_is_written_reads_back_the_same() {
         fixtures::hostile(),
         fixtures::kernels(),
         fixtures::software(),
+        fixtures::sides(),
     ];
     for result in results {
         let json = to_json(&result);

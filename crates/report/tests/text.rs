@@ -31,6 +31,7 @@ fn goldens() {
     check_golden("random-access.txt", &text(&fixtures::random_access(), 100, false));
     check_golden("no-walks.txt", &text(&fixtures::no_walks(), 100, false));
     check_golden("software.txt", &text(&fixtures::software(), 120, false));
+    check_golden("sides.txt", &text(&fixtures::sides(), 120, false));
     check_golden("kernels.txt", &text(&fixtures::kernels(), 120, false));
     check_golden("many-processes.txt", &text(&fixtures::many_processes(), 100, false));
 }
@@ -53,6 +54,7 @@ fn no_line_is_wider_than_the_terminal_or_ends_in_a_space() {
         fixtures::hostile(),
         fixtures::kernels(),
         fixtures::software(),
+        fixtures::sides(),
     ];
     for result in &results {
         for (width, verbose) in [(72, false), (80, false), (80, true), (100, false), (200, true)] {

@@ -36,6 +36,7 @@ pub fn data_side_metrics(machine: &MachineSpec, totals: &DataSideTotals) -> Resu
     let mut count = |name: String, value: u64| metrics.insert(name, Number::Count(value));
     let counts = &totals.counts;
     count("instructions".into(), totals.instructions);
+    count("references".into(), totals.data_references);
     count("references_data".into(), totals.data_references);
     count("translations".into(), counts.references);
     for array in &counts.arrays {
@@ -59,6 +60,9 @@ pub fn data_side_metrics(machine: &MachineSpec, totals: &DataSideTotals) -> Resu
         count(format!("range_tlb.{name}.writes"), ranges.writes);
     }
     count("tlb.level1.misses".into(), counts.level1_misses);
+    if machine.last_level() == 2 {
+        count("tlb.level2.misses".into(), counts.walks);
+    }
     count("walks".into(), counts.walks);
     count("walks_data".into(), counts.walks);
     count("walk_references".into(), counts.walk_references);

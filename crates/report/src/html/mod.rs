@@ -9,6 +9,7 @@
 mod classes;
 mod escape;
 mod kernels;
+mod sides;
 mod summary;
 
 use crate::figures::{base_name, costliest};
@@ -21,12 +22,13 @@ pub(crate) const STYLE: &str = include_str!("style.css");
 const GLOSSARY: &str = include_str!("glossary.html");
 
 /// In this order: each may use what the ones before it define.
-const SCRIPTS: [&str; 12] = [
+const SCRIPTS: [&str; 13] = [
     include_str!("js/numbers.js"),
     include_str!("js/dom.js"),
     include_str!("js/figures.js"),
     include_str!("js/kernels.js"),
     include_str!("js/classes.js"),
+    include_str!("js/sides.js"),
     include_str!("js/summary.js"),
     include_str!("js/tables.js"),
     include_str!("js/heat.js"),

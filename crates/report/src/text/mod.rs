@@ -6,6 +6,7 @@ mod family;
 mod kernels;
 mod paint;
 mod process;
+mod sides;
 mod sweep;
 mod table;
 

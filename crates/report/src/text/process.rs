@@ -30,7 +30,9 @@ pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult
     super::classes::write(page, machine);
     if process.machines.len() > 1 {
         page.blank();
-        other_machines(page, &process.machines);
+        if !super::sides::write(page, process) {
+            other_machines(page, &process.machines);
+        }
     }
     who_pays(page, process, whole(machine, "walks").unwrap_or(0));
     if !process.kernels.is_empty() {

@@ -117,12 +117,19 @@ fn advice(machines: &[MachineResult]) -> String {
     };
     let told = |name: &str, what: &str| {
         let machine = best(name).filter(|_| first.metrics.contains_key(name))?;
-        Some(match machine.name == first.name {
-            true => format!("{} spends the least {what}", machine.name),
-            false => format!("{} spends {:+.1} % {what}", machine.name, against(machine, name)),
+        let less = -against(machine, name);
+        Some(match less > 0.0 {
+            true => format!("{} spends {less:.1} % less {what}", machine.name),
+            false => format!("none of them spends less {what}"),
         })
     };
-    let all = [told("miss_cycles", "cycles of misses"), told("energy_pj.all", "energy of translation")];
+    let all = [told("miss_cycles", "time on misses"), told("energy_pj.all", "energy on translation")];
     let all: Vec<String> = all.into_iter().flatten().collect();
-    format!("Against {}: {}.", first.name, all.join("; "))
+    match machines.len() {
+        1 => format!(
+            "Name other machines with -m to compare {} with, such as karakostas_rmm_lite.",
+            first.name
+        ),
+        _ => format!("Against {}: {}.", first.name, all.join("; ")),
+    }
 }

@@ -120,8 +120,8 @@ function walkerLine(machine) {
     `${caches.join(", ") || "none"}. Prices in cycles: ${cost.join(", ") || "none"}.`);
 }
 
-const tlbTables = (process) => process.machines.map((machine) => [
-  process.machines.length > 1 ? el("h3", {}, machine.name) : null, tlbTable(machine), classTable(machine), walkerLine(machine)]).flat();
+const tlbTables = (process) => [sideTable(process), ...process.machines.flatMap((machine) => [
+  process.machines.length > 1 ? el("h3", {}, machine.name) : null, tlbTable(machine), classTable(machine), walkerLine(machine)])];
 
 function showSummary(process) {
   const structure = process.structure ? `, under ${process.structure}` : "";
