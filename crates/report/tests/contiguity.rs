@@ -1,12 +1,14 @@
 //! The result of `contiguity` as text, JSON, page and picture.
 
+mod golden;
+
+use golden::check_golden;
 use pagewalk_report::TextOptions;
 use pagewalk_report::contiguity::schema::*;
 use pagewalk_report::contiguity::{
     ContiguityResult, advise, from_json, render_html, render_text, run_lengths_file, to_json,
 };
 use pagewalk_report::schema::Host;
-use std::path::Path;
 
 /// A design whose entries are these, the fewest for each share worked out entry by entry.
 fn design(name: &str, title: &str, class: &str, sizes: &[(u64, u64)]) -> Design {
@@ -97,16 +99,6 @@ fn result(frames: bool) -> ContiguityResult {
 
 fn text(result: &ContiguityResult, width: usize, verbose: bool) -> String {
     render_text(result, &TextOptions { width, color: false, verbose })
-}
-
-fn check_golden(name: &str, actual: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, actual).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path)
-        .unwrap_or_else(|error| panic!("golden {}: {error}; UPDATE_GOLDEN=1 writes it", path.display()));
-    assert_eq!(actual, expected, "{name} differs; UPDATE_GOLDEN=1 rewrites it");
 }
 
 #[test]

@@ -4,23 +4,14 @@
 //! it.
 
 mod fixtures;
+mod golden;
 
+use golden::check_golden;
 use pagewalk_report::schema::{Number, RunResult};
 use pagewalk_report::{TextOptions, render_text};
-use std::path::Path;
 
 fn text(result: &RunResult, width: usize, verbose: bool) -> String {
     render_text(result, &TextOptions { width, color: false, verbose })
-}
-
-fn check_golden(name: &str, actual: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, actual).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path)
-        .unwrap_or_else(|error| panic!("golden {}: {error}; UPDATE_GOLDEN=1 writes it", path.display()));
-    assert_eq!(actual, expected, "{name} differs; UPDATE_GOLDEN=1 rewrites it");
 }
 
 #[test]

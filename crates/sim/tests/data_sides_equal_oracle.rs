@@ -3,16 +3,18 @@
 
 #[expect(dead_code, reason = "its machines are of another kind")]
 mod random;
+#[expect(dead_code, reason = "its machines are of another kind")]
+mod slow;
 
 use pagewalk_mm::{AddressSpace, Change, Thp, ThpMode};
-use pagewalk_oracle::data_side as slow;
+use pagewalk_oracle::data_side as oracle;
 use pagewalk_setassoc::Draws;
 use pagewalk_sim::{DataSideTotals, DataSides};
-use pagewalk_trace::{Analysis, Batch, BatchBuffer, MappingKind, Ref, Span};
+use pagewalk_trace::MappingKind;
 use pagewalk_translate::{Coalesce, DataSideCounts, History, MachineSpec, RangeFill, TlbSpec, WalkerSpec};
-use pagewalk_units::{RefIndex, SpaceId, VirtAddr};
 use proptest::prelude::*;
 use random::{ALL, Op, Program, Random, cases};
+use slow::feed;
 use std::sync::Arc;
 
 /// A machine; small, so that a short stream fills it.
@@ -84,13 +86,13 @@ fn machine(random: &mut Random, index: usize) -> MachineSpec {
 }
 
 /// What the slow model makes of the machine.
-fn slow_side(machine: &MachineSpec, huge: bool) -> slow::DataSide {
+fn slow_side(machine: &MachineSpec, huge: bool) -> oracle::DataSide {
     let side = machine.data_side.as_deref().unwrap();
     let of = |tlb: &TlbSpec| {
         let mut shifts: Vec<u32> = tlb.page_sizes.iter().map(|size| size.shift() - 12).collect();
         let group = match tlb.coalesce {
-            Some(Coalesce::Clustered(pages)) => Some((slow::Rule::Clustered, u64::from(pages))),
-            Some(Coalesce::Contiguous(pages)) => Some((slow::Rule::Contiguous, u64::from(pages))),
+            Some(Coalesce::Clustered(pages)) => Some((oracle::Rule::Clustered, u64::from(pages))),
+            Some(Coalesce::Contiguous(pages)) => Some((oracle::Rule::Contiguous, u64::from(pages))),
             Some(Coalesce::Aligned(pages)) => {
                 shifts.push(pages.ilog2());
                 None
@@ -98,7 +100,7 @@ fn slow_side(machine: &MachineSpec, huge: bool) -> slow::DataSide {
             None => None,
         };
         shifts.sort_unstable();
-        slow::PageTlb::new(tlb.geometry.sets(), tlb.geometry.ways(), shifts, group)
+        oracle::PageTlb::new(tlb.geometry.sets(), tlb.geometry.ways(), shifts, group)
     };
     let level = |level: u8| machine.level(level).map(|(_, tlb)| of(tlb)).collect();
     let aligned = |tlb: &TlbSpec| match tlb.coalesce {
@@ -107,12 +109,12 @@ fn slow_side(machine: &MachineSpec, huge: bool) -> slow::DataSide {
     };
     let ranges = |level: u8| {
         let spec = side.range_tlbs.iter().find(|ranges| ranges.level == level)?;
-        Some(slow::RangeTlb { entries: spec.entries as usize, ..slow::RangeTlb::default() })
+        Some(oracle::RangeTlb { entries: spec.entries as usize, ..oracle::RangeTlb::default() })
     };
     let WalkerSpec::Radix(radix) = &machine.walker else { unreachable!() };
     let caches = radix.caches.iter().map(|(level, cache)| {
         let shape = (cache.geometry.sets(), cache.geometry.ways());
-        slow::WalkCache {
+        oracle::WalkCache {
             height: level.height() as u32,
             shape,
             held: vec![Vec::new(); shape.0],
@@ -122,7 +124,7 @@ fn slow_side(machine: &MachineSpec, huge: bool) -> slow::DataSide {
     let lite = side.lite.as_ref().map(|lite| {
         let mut draws = Draws::new(lite.seed);
         let chance = |_| (draws.below(1 << 32) as f64) < lite.reactivation * 2f64.powi(32);
-        slow::Lite {
+        oracle::Lite {
             tlbs: lite.tlbs.clone(),
             threshold: (lite.threshold, lite.relative, lite.floor),
             interval: lite.interval,
@@ -133,7 +135,7 @@ fn slow_side(machine: &MachineSpec, huge: bool) -> slow::DataSide {
             counts: [0; 3],
         }
     });
-    slow::DataSide {
+    oracle::DataSide {
         first: level(1),
         second: level(2),
         ranges: [ranges(1), ranges(2)],
@@ -152,7 +154,7 @@ fn slow_side(machine: &MachineSpec, huge: bool) -> slow::DataSide {
 }
 
 /// Feeds the slow model, operation by operation.
-fn feed_slow(side: &mut slow::DataSide, program: &Program) {
+fn feed_slow(side: &mut oracle::DataSide, program: &Program) {
     let mut space = AddressSpace::default();
     for op in &program.ops {
         if let Op::Run { block, addresses } = op {
@@ -171,7 +173,7 @@ fn feed_slow(side: &mut slow::DataSide, program: &Program) {
             let pages = start.0 >> 12..(start.0 + bytes) >> 12;
             side.change(pages, matches!(change, Change::Gone { .. }));
         }
-        let area = |vma: &pagewalk_mm::Vma| slow::Area {
+        let area = |vma: &pagewalk_mm::Vma| oracle::Area {
             pages: vma.start >> 12..vma.end >> 12,
             rights: u8::from(vma.protection.write) << 1 | u8::from(vma.protection.execute),
             anonymous: vma.kind == MappingKind::Anonymous,
@@ -181,42 +183,8 @@ fn feed_slow(side: &mut slow::DataSide, program: &Program) {
     }
 }
 
-/// Feeds the pass, in batches cut at random places.
-fn feed(pass: &mut DataSides, program: &Program, random: &mut Random) {
-    let mut buffer = BatchBuffer::default();
-    let flush = |pass: &mut DataSides, buffer: &mut BatchBuffer| {
-        pass.on_batch(&Batch {
-            space: SpaceId(0),
-            thread: program.thread,
-            first: RefIndex(0),
-            first_instruction: 0,
-            refs: &buffer.refs,
-            spans: &buffer.spans,
-            wide: true,
-            blocks: &program.blocks,
-        });
-        buffer.clear();
-    };
-    for op in &program.ops {
-        if let Op::Run { block, addresses } = op {
-            buffer.spans.push(Span { block: *block, first: buffer.refs.len() as u32 });
-            let sites = program.blocks.get(*block).sites.iter();
-            let records =
-                sites.zip(addresses).map(|(site, &address)| Ref::new(VirtAddr(address), site.access));
-            buffer.refs.extend(records);
-            if random.below(50) == 0 {
-                flush(pass, &mut buffer);
-            }
-        } else {
-            flush(pass, &mut buffer);
-            pass.on_event(RefIndex(0), &op.event());
-        }
-    }
-    flush(pass, &mut buffer);
-}
-
 /// Everything that the slow model counts, as the fast one tells it.
-fn compare(fast: &DataSideTotals, slow: &slow::DataSide, machine: &MachineSpec) {
+fn compare(fast: &DataSideTotals, slow: &oracle::DataSide, machine: &MachineSpec) {
     let DataSideCounts { references, level1_misses, walks, walk_references, range_walks, .. } = fast.counts;
     assert_eq!([references, level1_misses, walks, walk_references, range_walks], slow.counts);
     let (mut first, mut second) = (slow.first.iter(), slow.second.iter());

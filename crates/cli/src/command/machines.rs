@@ -6,7 +6,7 @@ use crate::findings::{description, walk_prices};
 use crate::machine::{HostCpu, load};
 use crate::output::{print, say};
 use pagewalk_sim::Library;
-use pagewalk_translate::MachineSpec;
+use pagewalk_translate::{DataSideSpec, MachineSpec, RangeTlbSpec};
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -74,6 +74,7 @@ fn show(machine: &MachineSpec) -> String {
         ));
     }
     line(match machine.asids {
+        _ if machine.data_side.is_some() => "data references of one process alone".to_owned(),
         0 => "a switch of address spaces flushes the TLBs and what walkers cache".to_owned(),
         n => format!("entries of {n} address spaces at one time"),
     });
@@ -91,6 +92,9 @@ fn show(machine: &MachineSpec) -> String {
             let (shape, policy) = (buffer.geometry, buffer.replacement.name());
             line(format!("{}: prefetches the next page; buffer of {shape}, {policy}", tlb.name));
         }
+    }
+    if let Some(side) = &machine.data_side {
+        data_side(machine, side).into_iter().for_each(&mut line);
     }
     line(String::new());
     let pages = if machine.has_huge_pages() {
@@ -132,6 +136,41 @@ fn show(machine: &MachineSpec) -> String {
         cost.cycles_per_instruction
     ));
     out
+}
+
+/// What a data side has besides, a line each.
+fn data_side(machine: &MachineSpec, side: &DataSideSpec) -> Vec<String> {
+    let coalesce = machine.tlbs.iter().filter_map(|tlb| {
+        let rule = tlb.coalesce?;
+        let (pages, name) = (rule.pages(), rule.name());
+        Some(format!("{}: up to {pages} neighbouring base pages in an entry, {name}", tlb.name))
+    });
+    let ranges = side.range_tlbs.iter().map(|ranges| {
+        let latest = if ranges.mru { ", the range used last compared first" } else { "" };
+        let RangeTlbSpec { name, level, entries, .. } = ranges;
+        format!(
+            "{name}: level {level}, {entries} ranges of {} base pages or more{latest}",
+            side.range_threshold
+        )
+    });
+    let lite = side.lite.iter().map(|lite| {
+        let names: Vec<&str> = lite.tlbs.iter().map(|&at| machine.tlbs[at].name.as_str()).collect();
+        let borne = match lite.relative {
+            true => format!("{} of the misses there are", lite.threshold),
+            false => format!("{} misses in 1000 instructions", lite.threshold),
+        };
+        format!(
+            "{}: ways are switched off where that adds less than {borne}, every {} instructions (history: {})",
+            names.join(", "),
+            lite.interval,
+            lite.history.name()
+        )
+    });
+    let segment = side.segment.iter().map(|alive| {
+        format!("an ideal direct segment of areas of fixed size that live for more than {alive} of the run")
+    });
+    let energy = side.energy.iter().map(|table| format!("energy by the table {table}"));
+    coalesce.chain(ranges).chain(lite).chain(segment).chain(energy).collect()
 }
 
 fn bytes(bytes: u64) -> String {

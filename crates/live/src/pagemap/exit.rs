@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often the program's size is looked at.
-const PERIOD: Duration = Duration::from_millis(100);
+const PERIOD: Duration = Duration::from_millis(10);
 
 /// When a snapshot was taken.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,6 +1,7 @@
 //! `pagewalk simulate -m MACHINE` for machines with `side = "data"`: designs whose every operation is counted, with
 //! their energy.
 
+use super::beside;
 use crate::command::profile::Study;
 use crate::error::{CliError, Code};
 use crate::machine;
@@ -16,10 +17,10 @@ use std::sync::Arc;
 /// What a walk costs at the least when it reads one entry, by where that is found, and what a third-level TLB that has
 /// everything would take: cycles measured on a Xeon E3-1230 (Karakostas 2016, section 3.5, equations 3.2 to 3.5).
 const LIMITS: [(&str, &str, u64); 4] = [
-    ("perfect_walk_llc", "one read a walk, in the last-level cache", 43),
-    ("perfect_walk_l2", "one read a walk, in the second-level cache", 20),
-    ("perfect_walk_l1", "one read a walk, in the first-level cache", 12),
-    ("perfect_third_level", "a third-level TLB that has everything", 7),
+    ("perfect_walk_llc", "each walk one read of the LLC", 43),
+    ("perfect_walk_l2", "each walk one read of L2", 20),
+    ("perfect_walk_l1", "each walk one read of L1", 12),
+    ("perfect_third_level", "a full third-level TLB", 7),
 ];
 
 /// Whether the study is of such machines.
@@ -86,19 +87,8 @@ fn limits(machine: &MachineResult) -> Vec<WhatIf> {
         _ => 0,
     };
     let (walks, cycles) = (count("walks"), count("walk_cycles"));
-    let row = |id: &str, title: &str, class: &str, walk_cycles: u64| WhatIf {
-        id: id.to_owned(),
-        title: title.to_owned(),
-        class: class.to_owned(),
-        mapping: None,
-        page_size: None,
-        from_instruction: 0,
-        to_instruction: None,
-        walks,
-        walk_cycles,
-        baseline_walks: walks,
-        baseline_walk_cycles: cycles,
-        memory_price_mib: 0.0,
+    let row = |id: &str, title: &str, class: &str, walk_cycles: u64| {
+        beside((walks, cycles), id, title, class, (walks, walk_cycles))
     };
     let limits = LIMITS.iter().map(|&(id, title, each)| row(id, title, "bound", walks.saturating_mul(each)));
     std::iter::once(row("baseline", "as it is", "modelled", cycles)).chain(limits).collect()

@@ -168,6 +168,11 @@ fn bad(trace: &Path, error: &dyn std::fmt::Display) -> CliError {
 
 /// Walks and their cycles beside those of `base`, over the whole run.
 fn compared(base: &DesignCounts, id: &str, title: &str, class: &str, walks: u64, walk_cycles: u64) -> WhatIf {
+    beside((base.walks(), base.cycles.walk), id, title, class, (walks, walk_cycles))
+}
+
+/// Walks and their cycles beside others, over the whole run.
+fn beside(base: (u64, u64), id: &str, title: &str, class: &str, (walks, walk_cycles): (u64, u64)) -> WhatIf {
     WhatIf {
         id: id.to_owned(),
         title: title.to_owned(),
@@ -178,8 +183,8 @@ fn compared(base: &DesignCounts, id: &str, title: &str, class: &str, walks: u64,
         to_instruction: None,
         walks,
         walk_cycles,
-        baseline_walks: base.walks(),
-        baseline_walk_cycles: base.cycles.walk,
+        baseline_walks: base.0,
+        baseline_walk_cycles: base.1,
         memory_price_mib: 0.0,
     }
 }
