@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Compares with the file of this name in `tests/golden`; `UPDATE_GOLDEN=1` writes it.
+/// Compares with the file of this name in this folder; `UPDATE_GOLDEN=1` writes it.
 pub fn check_golden(name: &str, actual: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
