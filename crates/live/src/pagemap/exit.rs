@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 /// How often the program's size is looked at.
 const PERIOD: Duration = Duration::from_millis(10);
+/// How long after a reading it is read again where it has grown by a little.
+const RESTING: Duration = Duration::from_millis(50);
 
 /// When a snapshot was taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,7 +87,12 @@ impl Watched {
         let seconds = begun.elapsed().as_secs_f64();
         let (program, command_line) = (program(thread), command_line(thread));
         let mut state = self.state();
-        let is_new = state.kept.as_ref().is_none_or(|kept| kept.snapshot.pages <= snapshot.pages);
+        // A reading that began before the exit may end after the one at the exit.
+        let rank = |snapshot: &Snapshot, moment: Moment| (snapshot.pages, moment == Moment::Exit);
+        let is_new = state
+            .kept
+            .as_ref()
+            .is_none_or(|kept| rank(&kept.snapshot, kept.moment) <= rank(&snapshot, moment));
         if is_new && state.execs == execs {
             state.kept = Some(Kept { snapshot, moment, seconds, program, command_line });
         }
@@ -128,9 +135,10 @@ pub fn run_to_exit(command: &[OsString], interrupt: &Interrupt) -> Result<Exit, 
 }
 
 /// Reads the page map each time that the program has grown by a tenth, which together costs some ten times what the
-/// last reading does, beside the program.
+/// last reading does, beside the program; and, now and then, when it has grown by less and rests.
 fn watch_size(watched: &Watched) {
-    let (mut last, mut execs) = (0, 0);
+    let (mut last, mut before, mut execs) = (0, 0, 0);
+    let mut read = watched.begun;
     loop {
         std::thread::park_timeout(PERIOD);
         let state = watched.state();
@@ -142,8 +150,9 @@ fn watch_size(watched: &Watched) {
         }
         drop(state);
         let resident = resident_pages(watched.pid);
-        if resident > last + last / 10 {
-            last = resident;
+        let rests = resident == std::mem::replace(&mut before, resident) && read.elapsed() > RESTING;
+        if resident > last + last / 10 || resident > last && rests {
+            (last, read) = (resident, Instant::now());
             // If it has just ended there is the reading at its exit.
             let _ =
                 watched.read(watched.pid, Moment::Running { seconds: watched.begun.elapsed().as_secs_f64() });
