@@ -176,6 +176,12 @@ fn add_energy(
     let energy =
         table.energy(&uses(totals), counts.walk_references, counts.range_nodes * RangeTable::NODE_LINES)?;
     let mut add = |name: String, value: f64| metrics.insert(name, Number::Real(value));
+    // What did nothing has figures too.
+    let arrays = counts.arrays.iter().map(|array| &array.name);
+    for name in arrays.chain(counts.ranges.iter().map(|ranges| &ranges.name)) {
+        add(format!("energy_pj.{name}.searches"), 0.0);
+        add(format!("energy_pj.{name}.writes"), 0.0);
+    }
     for (name, reads, writes) in &energy.structures {
         add(format!("energy_pj.{name}.searches"), *reads);
         add(format!("energy_pj.{name}.writes"), *writes);

@@ -2,6 +2,7 @@
 //! nothing stale is reused.
 
 mod common;
+mod energy;
 mod kernels;
 mod plots;
 mod structures;
