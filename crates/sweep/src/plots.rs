@@ -15,10 +15,14 @@ pub fn check(plot: &Plot, study: &Study) -> Result<(), String> {
         return Err(inside("the study has no machines".to_owned()));
     };
     let varied: Vec<&str> = variant.parameters.keys().map(String::as_str).collect();
-    if !plot.is_over_time() && !matches!(variant.parameters.get(&plot.x), Some(Value::Integer(_))) {
+    if !plot.is_over_time()
+        && !plot.is_by_machine()
+        && !matches!(variant.parameters.get(&plot.x), Some(Value::Integer(_)))
+    {
         let x = &plot.x;
         return Err(inside(format!(
-            "x = \"{x}\": choose a key of [vary] with whole numbers, or {:?}; varied are {}",
+            "x = \"{x}\": choose a key of [vary] with whole numbers, {:?} or {:?}; varied are {}",
+            Plot::MACHINE,
             Plot::TIME,
             listed(&varied)
         )));
@@ -32,12 +36,31 @@ pub fn check(plot: &Plot, study: &Study) -> Result<(), String> {
     if plot.is_over_time() {
         return check_over_time(plot, study).map_err(inside);
     }
-    let counters = task::counters(variant, under).map_err(|e| inside(e.to_string()))?;
+    let counters = match plot.is_by_machine() {
+        true => counters_of_all(plot, study),
+        false => task::counters(variant, under).map_err(|e| e.to_string()),
+    };
+    let counters = counters.map_err(inside)?;
     match plot.y.iter().find(|metric| !counters.contains(metric)) {
         Some(metric) => Err(inside(format!("y: \"{metric}\": choose from {}", counters.join(", ")))),
         None if plot.y.is_empty() => Err(inside("y = []: name a counter, such as \"walks\"".to_owned())),
         None => Ok(()),
     }
+}
+
+/// Counters that some machine has. Bars have no lines, and no logarithms: their parts add up.
+fn counters_of_all(plot: &Plot, study: &Study) -> Result<Vec<String>, String> {
+    let machine = Plot::MACHINE;
+    if plot.lines.is_some() || plot.logarithmic {
+        return Err(format!("x = {machine:?} draws bars: leave out lines and logarithmic"));
+    }
+    let mut all = Vec::new();
+    for (variant, under) in study.cells() {
+        all.extend(task::counters(variant, under).map_err(|e| e.to_string())?);
+    }
+    all.sort_unstable();
+    all.dedup();
+    Ok(all)
 }
 
 /// Over time only partitions that move are known.

@@ -32,8 +32,8 @@ const FAMILIES: &str = "<h2>Families of LRU arrays</h2>\
 logarithmic: arrays of one size lie on a line, of which some are drawn. Colours mean the same for all page sizes of a \
 trace.</p>";
 
-const PLOTS: &str = "<h2>Plots</h2><p class=\"lead\">Counters of machines against a key that the study varies, or \
-over the instructions of the program. A square marks the least of a line against a key.</p>";
+const PLOTS: &str = "<h2>Plots</h2><p class=\"lead\">Counters of machines against a key that the study varies, \
+over the instructions of the program, or machine by machine. A square marks the least of a line against a key.</p>";
 
 const CURVES: &str = "<h2>Miss-ratio curves</h2>\
 <p class=\"lead\">Misses of fully associative LRU arrays of 4K pages against their entries. Sampled curves are \

@@ -1,6 +1,7 @@
 //! Plots of a study: a metric of machines against a varied key, or where partitions went over time; a line for each
-//! value of another key.
+//! value of another key. Machines side by side are drawn by [`super::parts`].
 
+use super::parts;
 use super::picture::Picture;
 use super::schema::{MachineCell, Plot, SweepResult, Value};
 use crate::numbers::{count, exact};
@@ -14,7 +15,7 @@ const TOP: f64 = 46.0;
 const RIGHT: f64 = 170.0;
 const LINE: f64 = 15.0;
 /// Colours; more lines than that share them.
-const COLORS: usize = 8;
+pub(super) const COLORS: usize = 8;
 
 /// One picture of a plot, and what it is of.
 pub(super) struct Panel {
@@ -40,8 +41,11 @@ pub(super) fn panels(plot: &Plot, result: &SweepResult) -> Vec<Panel> {
         }
     }
     let drawn = |(title, cells): (String, Vec<&MachineCell>)| {
-        let lines = lines(plot, &cells, result);
-        Panel { picture: picture(plot, &title, &lines), title }
+        let picture = match plot.is_by_machine() {
+            true => parts::bars(plot, &title, &cells),
+            false => picture(plot, &title, &lines(plot, &cells, result)),
+        };
+        Panel { picture, title }
     };
     panels.into_iter().map(drawn).collect()
 }
@@ -65,9 +69,12 @@ fn apart<'a>(plot: &Plot, cells: &[&'a MachineCell], result: &SweepResult) -> Ve
 
 fn is_meant(plot: &Plot, cell: &MachineCell) -> bool {
     plot.at.iter().all(|(key, value)| name_of(cell, key, None).as_ref() == Some(&value.to_string()))
-        && match plot.is_over_time() {
-            true => !cell.partition.is_empty(),
-            false => cell.parameters.contains_key(&plot.x),
+        && if plot.is_over_time() {
+            !cell.partition.is_empty()
+        } else if plot.is_by_machine() {
+            plot.y.iter().any(|metric| cell.metrics.contains_key(metric))
+        } else {
+            cell.parameters.contains_key(&plot.x)
         }
 }
 
@@ -217,7 +224,8 @@ fn nice(step: f64) -> f64 {
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|n| n * power).find(|&n| n >= step * 0.999).unwrap_or(10.0 * power)
 }
 
-fn short(value: f64) -> String {
+/// A figure in few characters.
+pub(super) fn short(value: f64) -> String {
     if value >= 10.0 {
         count(value.round() as u64)
     } else {

@@ -11,6 +11,7 @@ pub(crate) mod html;
 mod kernels;
 mod lines;
 mod parquet;
+mod parts;
 pub(crate) mod picture;
 mod plane;
 pub mod schema;

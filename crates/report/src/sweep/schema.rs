@@ -48,7 +48,8 @@ pub struct Plot {
     /// Whose figure it is to be held against, and what that shows; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
-    /// The varied key of its axis, with whole numbers; or [`Plot::TIME`], and then `y` is [`Plot::PARTITION`] alone.
+    /// The varied key of its axis, with whole numbers; or [`Plot::TIME`], and then `y` is [`Plot::PARTITION`] alone; or
+    /// [`Plot::MACHINE`], and then each machine has a bar whose parts are `y`.
     pub x: String,
     /// Metrics of machines: a line for each.
     pub y: Vec<String>,
@@ -67,10 +68,17 @@ impl Plot {
     pub const TIME: &str = "instructions";
     /// The one metric that is known over time: slots below a partition that moves.
     pub const PARTITION: &str = "partition.lower";
+    /// The axis of machines side by side.
+    pub const MACHINE: &str = "machine";
 
     /// Whether it shows what changes while a program runs.
     pub fn is_over_time(&self) -> bool {
         self.x == Plot::TIME
+    }
+
+    /// Whether it shows machines side by side, as bars.
+    pub fn is_by_machine(&self) -> bool {
+        self.x == Plot::MACHINE
     }
 }
 

@@ -118,6 +118,43 @@ fn where_a_partition_went_is_told_and_drawn() {
     assert_eq!(again, result);
 }
 
+/// Machines with and without what a bar has parts for.
+const BARS: &str = r#"
+thp = "always"
+traces = ["a.pwt"]
+machines = ["karakostas_4k", "karakostas_rmm_lite", "karakostas_segment"]
+
+[[plot]]
+title = "Energy"
+x = "machine"
+y = ["energy_pj.l1_4k.searches", "energy_pj.l1_range.searches"]
+"#;
+
+#[test]
+fn machines_stand_side_by_side() {
+    let folder = tempfile::tempdir().unwrap();
+    program(7, 2000).write(&folder.path().join("a.pwt"));
+    let result = sweep(&study(folder.path(), BARS), folder.path(), 2, "t").run(&Silent).unwrap();
+    let files = pictures(&result);
+    let plots: Vec<_> = files.iter().filter(|file| file.name.starts_with("plot-")).collect();
+    assert_eq!(plots.len(), 1, "one trace, a bar for each machine");
+    let svg = &plots[0].svg;
+    let bars = |class: &str| svg.matches(&format!("<rect class=\"{class}\"")).count();
+    // Two bars and a place in the legend, one and a place.
+    assert_eq!((bars("f0"), bars("f1")), (3, 2), "{svg}");
+    // A machine without prices has no energy, and no bar.
+    assert!(svg.contains(">karakostas_rmm_lite<") && !svg.contains("karakostas_segment"), "{svg}");
+    assert_eq!(from_json(&to_json(&result)).unwrap(), result);
+    for (from, to, parts) in [
+        ("x = \"machine\"", "x = \"machine\"\nlines = \"trace\"", ["machine", "leave out lines"]),
+        ("l1_range.searches\"", "l1_range.walks\"", ["l1_range.walks", "energy_pj.l1_range.searches"]),
+    ] {
+        let text = format!("schema = 1\nname = \"s\"\n{}", BARS.replacen(from, to, 1));
+        let why = Study::from_toml("s.toml", &text, folder.path()).unwrap_err().to_string();
+        assert!(parts.iter().all(|part| why.contains(part)), "{why}");
+    }
+}
+
 #[test]
 fn mistakes_over_time_are_named() {
     let folder = tempfile::tempdir().unwrap();
