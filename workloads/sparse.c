@@ -1,9 +1,14 @@
 /* Conjugate gradients on a sparse symmetric matrix whose columns lie anywhere: gathers from a vector of 1.2 MB and
-   streams through 18 MB of matrix. Stands for the source's programs with scattered data, and for sparse solvers. */
+   streams through 18 MB of matrix, or as ROWS says to the compiler. Stands for the source's programs with scattered data, and for
+   sparse solvers. */
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { N = 150000, PER_ROW = 9, ITERATIONS = 4 };
+#ifndef ROWS
+#define ROWS 150000
+#endif
+
+enum { N = ROWS, PER_ROW = 9, ITERATIONS = 4 };
 
 static unsigned random_state = 1;
 
