@@ -420,7 +420,7 @@ impl<O: WalkObserver> Pass<O> {
 }
 
 /// The bytes that an event adds to the address space.
-fn added(event: &Event) -> Option<Range<u64>> {
+pub(crate) fn added(event: &Event) -> Option<Range<u64>> {
     let (start, end) = match event {
         Event::Map(mapping) => (mapping.start.0, mapping.start.0.saturating_add(mapping.bytes)),
         Event::Break { old_end, new_end } => (old_end.0, new_end.0),

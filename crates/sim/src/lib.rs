@@ -58,7 +58,7 @@ mod supers;
 pub use attribution::{MappingCounts, NoObserver, Walk, WalkObserver};
 pub use by_traps::ByTraps;
 pub use counts::{CacheTotals, ClassCounts, DesignCounts, KernelTotals, PrefetchTotals};
-pub use data_side::{DataSideError, DataSideTotals, DataSides};
+pub use data_side::{DataSideError, DataSideTotals, DataSides, RangeTotals};
 pub use design::DesignSpec;
 pub use error::PassError;
 pub use fit::{KernelError, held_orders};

@@ -6,12 +6,15 @@ mod random;
 #[expect(dead_code, reason = "its machines are of another kind")]
 mod slow;
 
+use pagewalk_mm::frames::MAX_ORDER;
 use pagewalk_mm::{AddressSpace, Change, Thp, ThpMode};
-use pagewalk_oracle::data_side as oracle;
+use pagewalk_oracle::{Frames, data_side as oracle};
 use pagewalk_setassoc::Draws;
 use pagewalk_sim::{DataSideTotals, DataSides};
 use pagewalk_trace::MappingKind;
-use pagewalk_translate::{Coalesce, DataSideCounts, History, MachineSpec, RangeFill, TlbSpec, WalkerSpec};
+use pagewalk_translate::{
+    Backing, Coalesce, DataSideCounts, History, MachineSpec, RangeFill, TlbSpec, WalkerSpec,
+};
 use proptest::prelude::*;
 use random::{ALL, Op, Program, Random, cases};
 use slow::feed;
@@ -60,6 +63,10 @@ fn machine(random: &mut Random, index: usize) -> MachineSpec {
     }
     let (threshold, fill) = (random.of(&[1, 8, 300]), random.of(&["base", "mapped"]));
     text += &format!("[ranges]\nthreshold = {threshold}\nfill = \"{fill}\"\n");
+    if random.below(2) == 0 {
+        let (backing, size) = (random.of(&["eager", "demand"]), random.of(&["1M", "4M", "32M"]));
+        text += &format!("backing = \"{backing}\"\nmemory = {{ size = \"{size}\" }}\n");
+    }
     if random.below(2) == 0 {
         let tlbs = if huge == 2 { random.of(&["\"a\"", "\"b\", \"a\"", "\"a\", \"b\""]) } else { "\"a\"" };
         text += &format!(
@@ -135,7 +142,16 @@ fn slow_side(machine: &MachineSpec, huge: bool) -> oracle::DataSide {
             counts: [0; 3],
         }
     });
+    let backing = side.memory.as_ref().map(|memory| {
+        let size: u64 = memory["size"].as_str().unwrap().trim_end_matches('M').parse().unwrap();
+        oracle::Backing {
+            memory: Frames::new(size << 20 >> 12, MAX_ORDER),
+            eager: side.backing == Backing::Eager,
+            frames: Default::default(),
+        }
+    });
     oracle::DataSide {
+        backing,
         first: level(1),
         second: level(2),
         ranges: [ranges(1), ranges(2)],
@@ -180,6 +196,9 @@ fn feed_slow(side: &mut oracle::DataSide, program: &Program) {
             mapping: vma.mapping.0,
         };
         side.areas = space.areas().map(area).collect();
+        if let Op::Map { start, pages, .. } | Op::MapFile { start, pages, .. } = *op {
+            side.map(start..start + pages);
+        }
     }
 }
 
@@ -233,7 +252,7 @@ fn check(seed: u64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(400), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(200), ..ProptestConfig::default() })]
 
     #[test]
     fn data_sides_count_what_the_slow_model_counts(seed in any::<u64>()) {

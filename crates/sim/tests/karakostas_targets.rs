@@ -103,7 +103,7 @@ fn as_many_entries_as_ranges_miss_once_a_range() {
     let with = |entries: u32| changed("karakostas_rmm_4k", move |side| side.range_tlbs[0].entries = entries);
     let found = simulated(&[with(9), with(8)], &areas, &pages);
     assert_eq!((found[0].counts.walks, found[0].counts.range_walks), (9, 9));
-    assert_eq!(found[0].range_table.map(|(ranges, _)| ranges), Some(9));
+    assert_eq!(found[0].ranges.map(|ranges| ranges.ranges), Some(9));
     assert!(found[1].counts.walks > 9);
 }
 

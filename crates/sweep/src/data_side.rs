@@ -66,9 +66,14 @@ pub fn data_side_metrics(machine: &MachineSpec, totals: &DataSideTotals) -> Resu
     count("walks".into(), counts.walks);
     count("walks_data".into(), counts.walks);
     count("walk_references".into(), counts.walk_references);
-    if let Some((ranges, nodes)) = totals.range_table {
-        count("range_table.ranges".into(), ranges);
-        count("range_table.nodes".into(), nodes);
+    if let Some(ranges) = totals.ranges {
+        count("range_table.ranges".into(), ranges.ranges);
+        count("range_table.nodes".into(), ranges.nodes);
+        count("range_table.pages".into(), ranges.covered);
+        count("range_table.pages_of_all".into(), ranges.pages);
+        for (share, needed) in ["90", "95", "99"].into_iter().zip(ranges.for_share) {
+            count(format!("range_table.ranges_for_{share}_percent"), needed);
+        }
         count("range_walks".into(), counts.range_walks);
         count("range_walk_nodes".into(), counts.range_nodes);
     }

@@ -22,6 +22,9 @@ fn a_wrong_data_side_is_named_with_key_and_choices() {
         ("level = 2\nentries = 32", "level = 1\nentries = 32", &["`l2_range`", "another one of level 1"]),
         ("level = 2\nentries = 32", "level = 3\nentries = 32", &["`l2_range`", "level = 3"]),
         ("threshold = 8 ", "threshold = 0 ", &["ranges.threshold = 0"]),
+        ("threshold = 8 ", "backing = \"eager\"\n", &["ranges", "`memory`", "size = \"4G\""]),
+        ("threshold = 8 ", "memory = { size = \"4G\" }\n", &["ranges.memory", "leave it out"]),
+        ("threshold = 8 ", "backing = \"lazy\"\n", &["`lazy`", "`perfect`, `eager`, `demand`"]),
         ("tlbs = [\"l1_4k\"]", "tlbs = [\"l1\"]", &["lite.tlbs", "`l1`", "l1_4k, l2_4k"]),
         ("tlbs = [\"l1_4k\"]", "tlbs = [\"l2_4k\"]", &["lite.tlbs", "`l2_4k`", "level 1"]),
         ("threshold = 0.1 ", "threshold = -1.0 ", &["lite: threshold = -1", "above 0"]),
@@ -82,6 +85,10 @@ fn an_energy_table_without_a_structure_is_named_before_anything_runs() {
     place.run(&["simulate", "-m", "./m.toml", "good.pwt"]).refuses(BAD_INPUT, &parts);
     place.write("s.toml", "schema = 1\nname = \"s\"\ntraces = [\"good.pwt\"]\nmachines = [\"./m.toml\"]\n");
     place.run(&["sweep", "-q", "s.toml"]).refuses(BAD_INPUT, &parts);
+    let memory = "threshold = 8\nbacking = \"demand\"\nmemory = { size = \"lots\" }\n";
+    place.write("m.toml", RMM_LITE.replacen("threshold = 8 ", memory, 1));
+    let parts = ["karakostas_rmm_lite", "ranges.memory", "\"lots\"", "8G"];
+    place.run(&["simulate", "-m", "./m.toml", "good.pwt"]).refuses(USAGE, &parts);
     place.write("m.toml", larger.replacen("karakostas_32nm", "mine", 1));
     place.run(&["simulate", "-m", "./m.toml", "good.pwt"]).refuses(BAD_INPUT, &["`mine`", "karakostas_32nm"]);
 }

@@ -5,6 +5,9 @@ use super::{BuddyInfoError, MAX_FRAMES, MAX_ORDER};
 /// Why a description is no memory. Each message names the key, what is wrong, and the choices.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum MemoryError {
+    /// Its table has wrong keys or values.
+    #[error("{0}")]
+    Table(String),
     /// `size` is no number of bytes.
     #[error("memory: size = \"{0}\": expected bytes, or a number with K, M, G or T, such as 8G")]
     Size(String),

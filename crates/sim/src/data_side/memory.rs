@@ -1,14 +1,17 @@
 //! What the kernel has made of a process's pages, for one data side.
 //!
 //! - A block gets a huge page or small ones when one of its pages is first walked for, by the policy.
-//! - Ranges are those of the thesis's *perfect eager paging*: neighbouring areas under the same rights are one range,
-//!   backed from the moment they are mapped on, in frames whose numbers are aligned as the pages' are.
+//! - With *perfect* backing, ranges are those of the thesis's perfect eager paging: neighbouring areas under the same
+//!   rights are one range, backed from the moment they are mapped on, in frames whose numbers are aligned as the pages'
+//!   are. Otherwise frames come from a memory: see [`super::backing`].
 //!
 //! Source: Karakostas 2016, sections 4.5 and 5.5.
 
+use super::backing::Backing;
 use super::segment::Segments;
+use pagewalk_mm::frames::{MemoryError, MemorySpec};
 use pagewalk_mm::{AddressSpace, Fault, MappingId, PageSizePolicy};
-use pagewalk_translate::{MachineSpec, Memory, RangeTable, RangeWalk};
+use pagewalk_translate::{self as translate, MachineSpec, Memory, RangeTable, RangeWalk};
 use pagewalk_units::{PageSize, Paging, VirtAddr};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -27,7 +30,27 @@ pub(super) struct DesignMemory {
     table: Option<RangeTable>,
     /// By region, where a segment is to be told of.
     walks: Option<Vec<u64>>,
+    /// Frames, where backing is not perfect.
+    backing: Option<Backing>,
 }
+
+/// The ranges of a memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RangeTotals {
+    /// How many there are.
+    pub ranges: u64,
+    /// Nodes of the range table that they take.
+    pub nodes: u64,
+    /// Pages that have frames.
+    pub pages: u64,
+    /// Those of them that lie in ranges.
+    pub covered: u64,
+    /// The longest ranges that have 90, 95 and 99 % of those pages; 0 where all of them have not.
+    pub for_share: [u64; 3],
+}
+
+/// Shares of [`RangeTotals::for_share`], in per cent.
+pub(super) const SHARES: [u64; 3] = [90, 95, 99];
 
 /// It, in an address space.
 pub(super) struct InSpace<'a> {
@@ -37,30 +60,43 @@ pub(super) struct InSpace<'a> {
 }
 
 impl DesignMemory {
-    pub fn new(machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>) -> DesignMemory {
+    pub fn new(machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>) -> Result<DesignMemory, MemoryError> {
         let side = machine.data_side.as_deref();
+        let eager = side.is_some_and(|side| side.backing == translate::Backing::Eager);
+        let memory =
+            side.and_then(|side| side.memory.as_ref()).map(|table| memory_of(table, machine.paging.base()));
+        let backing =
+            memory.transpose()?.map(|buddy| Backing::new(buddy, eager, machine.paging.huge_order()));
         let policy = (policy.may_be_huge() && machine.has_huge_pages()).then_some(policy);
-        DesignMemory {
+        Ok(DesignMemory {
+            backing,
             paging: machine.paging,
             policy,
             blocks: BTreeMap::new(),
             threshold: side.map_or(1, |side| side.range_threshold),
             table: None,
             walks: side.and_then(|side| side.segment).map(|_| Vec::new()),
-        }
+        })
     }
 
     pub fn of<'a>(&'a mut self, space: &'a AddressSpace, segments: &'a Segments) -> InSpace<'a> {
         InSpace { memory: self, space, segments }
     }
 
-    /// Mappings may have changed.
-    pub fn remapped(&mut self) {
+    /// Mappings may have changed; `added`: bytes that were mapped.
+    pub fn remapped(&mut self, added: Option<Range<u64>>) {
         self.table = None;
+        if let (Some(backing), Some(bytes)) = (&mut self.backing, added) {
+            let base = self.paging.base();
+            backing.mapped(bytes.start.div_ceil(base.bytes())..bytes.end >> base.shift(), self.threshold);
+        }
     }
 
     /// These pages are gone, or their translations are.
     pub fn changed(&mut self, pages: &Range<u64>, gone: bool) {
+        if let (Some(backing), true) = (&mut self.backing, gone) {
+            backing.gone(pages);
+        }
         let Some(policy) = &self.policy else { return };
         let order = self.paging.huge_order();
         let (first, last) = (pages.start >> order, (pages.end - 1) >> order);
@@ -77,15 +113,63 @@ impl DesignMemory {
         }
     }
 
-    /// Ranges in the table, and its nodes.
-    pub fn range_table(&mut self, space: &AddressSpace) -> (u64, u64) {
-        let table = self.table(space);
-        (table.len() as u64, table.nodes() as u64)
+    /// What ranges there are now.
+    pub fn range_totals(&mut self, space: &AddressSpace) -> RangeTotals {
+        let base = self.paging.base();
+        let (all, pages) = match &self.backing {
+            None => {
+                let all = ranges(space, base, 1);
+                let pages = all.iter().map(|range| range.limit - range.base).sum();
+                (all, pages)
+            }
+            Some(backing) => {
+                let pages = backing.extents().map(|(pages, _)| pages.end - pages.start).sum();
+                let areas = ranges(space, base, 1);
+                (areas.iter().flat_map(|area| within(backing, area)).collect(), pages)
+            }
+        };
+        let long = |range: &&translate::Range| range.limit - range.base >= self.threshold;
+        let long: Vec<translate::Range> = all.iter().filter(long).copied().collect();
+        let mut lengths: Vec<u64> = long.iter().map(|range| range.limit - range.base).collect();
+        lengths.sort_unstable_by_key(|&length| std::cmp::Reverse(length));
+        let needed = |share: u64| {
+            let mut covered = 0;
+            let at = lengths.iter().position(|length| {
+                covered += length;
+                covered * 100 >= pages * share
+            });
+            at.map_or(0, |at| at as u64 + 1)
+        };
+        RangeTotals {
+            ranges: long.len() as u64,
+            nodes: RangeTable::new(&long).nodes() as u64,
+            pages,
+            covered: lengths.iter().sum(),
+            for_share: SHARES.map(needed),
+        }
     }
 
     /// Walks by region.
     pub fn walks(&self) -> &[u64] {
         self.walks.as_deref().unwrap_or_default()
+    }
+
+    /// The pages of neighbouring areas under the same rights, around one.
+    fn area_of(&self, space: &AddressSpace, page: u64) -> Option<Range<u64>> {
+        let base = self.paging.base();
+        let vma = space.vma(VirtAddr(page << base.shift()))?;
+        let (mut start, mut end) = (vma.start, vma.end);
+        while let Some(before) = start.checked_sub(1).and_then(|byte| space.vma(VirtAddr(byte)))
+            && before.protection == vma.protection
+        {
+            start = before.start;
+        }
+        while let Some(next) = space.vma(VirtAddr(end))
+            && next.protection == vma.protection
+        {
+            end = next.end;
+        }
+        Some(start.div_ceil(base.bytes())..end >> base.shift())
     }
 
     fn table(&mut self, space: &AddressSpace) -> &RangeTable {
@@ -111,6 +195,26 @@ fn ranges(space: &AddressSpace, base: PageSize, threshold: u64) -> Vec<pagewalk_
     long.map(|pages| pagewalk_translate::Range { base: pages.start, limit: pages.end, offset: 0 }).collect()
 }
 
+/// The memory that a table describes.
+fn memory_of(table: &toml::Table, frame: PageSize) -> Result<pagewalk_mm::frames::Buddy, MemoryError> {
+    let spec: MemorySpec =
+        table.clone().try_into().map_err(|why: toml::de::Error| MemoryError::Table(why.to_string()))?;
+    spec.build(frame, |path| std::fs::read_to_string(path))
+}
+
+/// What has frames of one range of areas, in ranges of frames.
+fn within<'a>(
+    backing: &'a Backing,
+    area: &'a translate::Range,
+) -> impl Iterator<Item = translate::Range> + 'a {
+    let extents = backing.extents_of(area.base..area.limit);
+    extents.map(|(pages, frame)| {
+        let base = pages.start.max(area.base);
+        let offset = frame.wrapping_sub(pages.start);
+        translate::Range { base, limit: pages.end.min(area.limit), offset }
+    })
+}
+
 impl InSpace<'_> {
     fn bytes(&self, page: u64) -> Range<u64> {
         let shift = self.memory.paging.base().shift();
@@ -127,22 +231,43 @@ impl Memory for InSpace<'_> {
         let mapping = self.space.mapping_of(bytes.clone());
         let of_block = (block, MappingId(0))..=(block, MappingId(u32::MAX));
         let populated = self.memory.blocks.range(of_block).any(|(_, &huge)| !huge);
+        let backing = &mut self.memory.backing;
         let huge = *self.memory.blocks.entry((block, mapping)).or_insert_with(|| {
             let vma = self.space.vma_within(bytes);
             policy.wants_huge(&Fault::new(block, paging.huge(), mapping, vma, populated))
+                && backing.as_mut().is_none_or(|backing| backing.back_block(block))
         });
         if huge { paging.huge() } else { paging.base() }
     }
 
     fn frame(&self, page: u64) -> Option<u64> {
+        if let Some(backing) = &self.memory.backing {
+            return backing.frame(page);
+        }
         self.space.vma(VirtAddr(self.bytes(page).start)).map(|_| page)
     }
 
     fn range(&mut self, page: u64) -> Option<RangeWalk> {
-        self.memory.table(self.space).walk(page)
+        let Some(backing) = &self.memory.backing else {
+            return self.memory.table(self.space).walk(page);
+        };
+        let area = self.memory.area_of(self.space, page)?;
+        let (pages, frame) = backing.extent(page)?;
+        let (base, limit) = (pages.start.max(area.start), pages.end.min(area.end));
+        let range = translate::Range { base, limit, offset: frame.wrapping_sub(pages.start) };
+        // Built anew at each frame that is given out, the table would cost more than all else: one node of each level.
+        let nodes = RangeTable::levels_of(backing.len());
+        (limit - base >= self.memory.threshold).then_some(RangeWalk { range, nodes })
     }
 
     fn walked(&mut self, page: u64) {
+        let is_mapped = self.space.vma(VirtAddr(self.bytes(page).start)).is_some();
+        if is_mapped
+            && self.size(page) == self.memory.paging.base()
+            && let Some(backing) = &mut self.memory.backing
+        {
+            backing.touched(page);
+        }
         let address = self.bytes(page).start;
         if let (Some(walks), Some(region)) = (&mut self.memory.walks, self.segments.region(address)) {
             if walks.len() <= region {

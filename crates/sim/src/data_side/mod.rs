@@ -6,10 +6,14 @@
 //!
 //! Lite decides where a block begins, at the first one with as many instructions before it as an interval has.
 
+mod backing;
 mod memory;
 mod segment;
 
+use crate::kernel::added;
 use memory::DesignMemory;
+pub use memory::RangeTotals;
+use pagewalk_mm::frames::MemoryError;
 use pagewalk_mm::{AddressSpace, Change, PageSizePolicy};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::{DataSide, DataSideCounts, MachineSpec};
@@ -52,8 +56,8 @@ pub struct DataSideTotals {
     /// Walks that an ideal direct segment would have served, where the machine has one: they are no longer among the
     /// walks.
     pub segment_hits: Option<u64>,
-    /// Ranges in the range table at the end, and the nodes that they take, where the machine has range TLBs.
-    pub range_table: Option<(u64, u64)>,
+    /// The ranges at the end, where the machine has range TLBs.
+    pub ranges: Option<RangeTotals>,
 }
 
 /// The pass.
@@ -69,7 +73,7 @@ pub struct DataSides {
 }
 
 /// Why data sides cannot be simulated.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum DataSideError {
     /// One is none.
     #[error("machine `{0}` has no side = \"data\"")]
@@ -77,6 +81,9 @@ pub enum DataSideError {
     /// Two have other pages.
     #[error("machines `{0}` and `{1}` have pages of other sizes")]
     Paging(String, String),
+    /// The memory of one cannot be made.
+    #[error("machine `{0}`: ranges.memory: {1}")]
+    Memory(String, MemoryError),
     /// There are none.
     #[error("no machine is given")]
     None,
@@ -95,7 +102,9 @@ impl DataSides {
         }
         let design = |machine: &MachineSpec| {
             let side = DataSide::new(machine).ok_or_else(|| DataSideError::Whole(machine.name.clone()))?;
-            Ok(Design { side, memory: DesignMemory::new(machine, Arc::clone(&policy)) })
+            let memory = DesignMemory::new(machine, Arc::clone(&policy));
+            let memory = memory.map_err(|why| DataSideError::Memory(machine.name.clone(), why))?;
+            Ok(Design { side, memory })
         };
         Ok(DataSides {
             base: first.paging.base(),
@@ -119,8 +128,8 @@ impl DataSides {
             let served = |alive: f64| segments.served(design.memory.walks(), alive, instructions);
             let segment_hits = side.segment.map(served);
             counts.walks -= segment_hits.unwrap_or(0);
-            let range_table = (!side.range_tlbs.is_empty()).then(|| design.memory.range_table(&self.space));
-            DataSideTotals { counts, instructions, data_references, segment_hits, range_table }
+            let ranges = (!side.range_tlbs.is_empty()).then(|| design.memory.range_totals(&self.space));
+            DataSideTotals { counts, instructions, data_references, segment_hits, ranges }
         };
         self.designs.iter_mut().map(of).collect()
     }
@@ -197,6 +206,7 @@ impl Analysis for DataSides {
         }
         self.changes = changes;
         self.segments.note(event, self.instructions);
-        self.designs.iter_mut().for_each(|design| design.memory.remapped());
+        let added = added(event);
+        self.designs.iter_mut().for_each(|design| design.memory.remapped(added.clone()));
     }
 }

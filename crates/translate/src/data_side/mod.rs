@@ -26,4 +26,4 @@ pub use counts::{ArrayUse, DataSideCounts, Operations, RangeUse};
 pub use hierarchy::{DataSide, Memory};
 pub use range::Range;
 pub use range_table::{RangeTable, RangeWalk};
-pub use spec::{Coalesce, DataSideSpec, History, LiteSpec, RangeFill, RangeTlbSpec};
+pub use spec::{Backing, Coalesce, DataSideSpec, History, LiteSpec, RangeFill, RangeTlbSpec};

@@ -46,10 +46,8 @@ impl RangeTable {
     /// If they do not ascend, or overlap.
     pub fn new(ranges: &[Range]) -> RangeTable {
         assert!(ranges.is_sorted_by(|a, b| a.limit <= b.base), "ranges ascend and do not overlap");
-        let mut table = RangeTable { ranges: ranges.len(), ..RangeTable::default() };
-        while capacity(table.levels) < ranges.len() {
-            table.levels += 1;
-        }
+        let levels = RangeTable::levels_of(ranges.len());
+        let mut table = RangeTable { ranges: ranges.len(), levels, ..RangeTable::default() };
         if table.levels > 0 {
             table.root = Some(table.build(ranges, table.levels));
         }
@@ -77,6 +75,11 @@ impl RangeTable {
         }
         self.nodes.push(node);
         self.nodes.len() as u32 - 1
+    }
+
+    /// Levels of a table of so many ranges.
+    pub fn levels_of(ranges: usize) -> u32 {
+        (0..).find(|&levels| capacity(levels) >= ranges).unwrap_or(0)
     }
 
     /// Walks the table for a page.

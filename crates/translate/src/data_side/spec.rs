@@ -98,6 +98,19 @@ pub struct LiteSpec {
     pub history: History,
 }
 
+/// What lies behind pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Backing {
+    /// All that is mapped, in frames numbered as the pages are: the thesis's perfect eager paging.
+    #[default]
+    Perfect,
+    /// Frames of a memory, for what is mapped when it is.
+    Eager,
+    /// Frames of a memory, for a page when it is walked for.
+    Demand,
+}
+
 /// What a data side has besides page TLBs and the walker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataSideSpec {
@@ -107,6 +120,10 @@ pub struct DataSideSpec {
     pub range_threshold: u64,
     /// What hits of ranges put into level 1.
     pub range_fill: RangeFill,
+    /// What lies behind pages.
+    pub backing: Backing,
+    /// The memory that frames are of, as its table describes it: what that means, the kernel's side knows.
+    pub memory: Option<toml::Table>,
     /// Ways that are switched off.
     pub lite: Option<LiteSpec>,
     /// An ideal direct segment: areas of fixed size that live for more than this share of the run translate for
@@ -144,6 +161,20 @@ impl DataSideSpec {
         }
         if self.range_threshold == 0 {
             return Err("ranges.threshold = 0: a range has at least 1 page".to_owned());
+        }
+        match (self.backing, &self.memory) {
+            (Backing::Perfect, Some(_)) => {
+                return Err(
+                    "ranges.memory is for backing = \"eager\" and \"demand\": leave it out".to_owned()
+                );
+            }
+            (Backing::Eager | Backing::Demand, None) => {
+                return Err(
+                    "ranges: missing key `memory`, such as { size = \"4G\" }: backing takes frames of it"
+                        .to_owned(),
+                );
+            }
+            _ => {}
         }
         if let Some(alive) = self.segment.filter(|alive| !(0.0..1.0).contains(alive)) {
             return Err(format!("segment.alive = {alive}: choose a share from 0 up to, but not, 1"));

@@ -1,6 +1,6 @@
 //! The keys of a machine that is a data side: `side`, `[[range_tlb]]`, `[ranges]`, `[lite]`, `[segment]`, `energy`.
 
-use crate::{Coalesce, DataSideSpec, History, LiteSpec, RangeFill, RangeTlbSpec, TlbSpec};
+use crate::{Backing, Coalesce, DataSideSpec, History, LiteSpec, RangeFill, RangeTlbSpec, TlbSpec};
 use serde::Deserialize;
 
 /// The side that a machine is.
@@ -33,12 +33,15 @@ pub(super) struct FileRangeTlb {
     mru: bool,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FileRanges {
     threshold: Option<u64>,
     #[serde(default)]
     fill: RangeFill,
+    #[serde(default)]
+    backing: Backing,
+    memory: Option<toml::Table>,
 }
 
 #[derive(Deserialize)]
@@ -108,14 +111,13 @@ impl FileDataSide {
             return Err("cost: missing key `walk`: cycles of a walk, with side = \"data\"".to_owned());
         };
         let range_tlbs = range_tlb.into_iter().map(FileRangeTlb::spec).collect();
-        let (range_threshold, range_fill) = match ranges {
-            Some(FileRanges { threshold, fill }) => (threshold, fill),
-            None => (None, RangeFill::default()),
-        };
+        let FileRanges { threshold, fill, backing, memory } = ranges.unwrap_or_default();
         Ok(Some(Box::new(DataSideSpec {
             range_tlbs,
-            range_threshold: range_threshold.unwrap_or(8),
-            range_fill,
+            range_threshold: threshold.unwrap_or(8),
+            range_fill: fill,
+            backing,
+            memory,
             lite: lite.map(|lite| lite.spec(tlbs)).transpose()?,
             segment: segment.map(|segment| segment.alive.unwrap_or(0.8)),
             walk_cycles,

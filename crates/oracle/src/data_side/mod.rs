@@ -2,137 +2,13 @@
 //!
 //! Every array is a list of sets, every set a list of what it holds in order of use.
 
+mod arrays;
+
+pub use arrays::{Entry, PageTlb, RangeTlb, Rule};
+
+use crate::Frames;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-
-/// Which neighbours share an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// Those whose frames lie in one aligned group.
-    Clustered,
-    /// Those next to each other whose frames are next to each other.
-    Contiguous,
-}
-
-/// What an entry holds: so many doublings of a page, or some of a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
-    /// A page's number at its size, and the doublings.
-    Page(u64, u32),
-    /// A group, and which pages of it.
-    Group(u64, BTreeSet<u64>),
-}
-
-/// A page TLB.
-#[derive(Clone, Debug)]
-pub struct PageTlb {
-    /// Number of sets.
-    pub sets: usize,
-    /// Ways in all, and those that are on.
-    pub ways: (usize, usize),
-    /// Doublings of a page that it holds.
-    pub shifts: Vec<u32>,
-    /// Pages of a group that shares an entry, and how.
-    pub group: Option<(Rule, u64)>,
-    /// The sets, the latest first.
-    pub held: Vec<Vec<Entry>>,
-    /// Hits that count for it.
-    pub hits: u64,
-    /// By ways that were on: searches and writes.
-    pub operations: BTreeMap<usize, (u64, u64)>,
-    /// Hits since the last decision, by how many ways would have been needed.
-    pub needed: Vec<u64>,
-    /// Whether anything was ever put into it.
-    pub used: bool,
-}
-
-impl PageTlb {
-    /// An empty one.
-    pub fn new(sets: usize, ways: usize, shifts: Vec<u32>, group: Option<(Rule, u64)>) -> PageTlb {
-        PageTlb {
-            sets,
-            ways: (ways, ways),
-            shifts,
-            group,
-            held: vec![Vec::new(); sets],
-            hits: 0,
-            operations: BTreeMap::new(),
-            needed: vec![0; ways],
-            used: false,
-        }
-    }
-
-    fn search(&mut self) {
-        if self.used {
-            self.operations.entry(self.ways.1).or_default().0 += 1;
-        }
-    }
-
-    /// The doublings of what holds the page, the first in this order, which becomes the latest; and its rank.
-    fn find(&mut self, page: u64, order: &[u32]) -> Option<(u32, usize)> {
-        if let Some((_, pages)) = self.group {
-            let set = &mut self.held[(page / pages) as usize % self.sets];
-            let holds = |entry: &Entry| match entry {
-                Entry::Group(group, held) => *group == page / pages && held.contains(&page),
-                Entry::Page(..) => false,
-            };
-            let rank = set.iter().position(holds)?;
-            let entry = set.remove(rank);
-            set.insert(0, entry);
-            return Some((0, rank));
-        }
-        for &shift in order {
-            let set = &mut self.held[(page >> shift) as usize % self.sets];
-            if let Some(rank) = set.iter().position(|entry| *entry == Entry::Page(page >> shift, shift)) {
-                let entry = set.remove(rank);
-                set.insert(0, entry);
-                return Some((shift, rank));
-            }
-        }
-        None
-    }
-
-    fn put(&mut self, number: u64, entry: Entry) {
-        let set = &mut self.held[number as usize % self.sets];
-        if let Entry::Group(new, _) = &entry {
-            set.retain(|held| !matches!(held, Entry::Group(group, _) if group == new));
-        }
-        set.insert(0, entry);
-        set.truncate(self.ways.1);
-        self.used = true;
-        self.operations.entry(self.ways.1).or_default().1 += 1;
-    }
-}
-
-/// A range TLB.
-#[derive(Clone, Debug, Default)]
-pub struct RangeTlb {
-    /// Its size.
-    pub entries: usize,
-    /// The latest first.
-    pub held: Vec<Range<u64>>,
-    /// Lookups, hits, hits of the latest, writes.
-    pub counts: [u64; 4],
-}
-
-impl RangeTlb {
-    fn find(&mut self, page: u64) -> Option<Range<u64>> {
-        self.counts[0] += 1;
-        let at = self.held.iter().position(|range| range.contains(&page))?;
-        self.counts[1] += 1;
-        self.counts[2] += u64::from(at == 0);
-        let range = self.held.remove(at);
-        self.held.insert(0, range.clone());
-        Some(range)
-    }
-
-    fn put(&mut self, range: Range<u64>) {
-        self.held.retain(|held| held.end <= range.start || range.end <= held.start);
-        self.held.insert(0, range);
-        self.held.truncate(self.entries);
-        self.counts[3] += 1;
-    }
-}
 
 /// A page-walk cache of the level so far above base pages.
 #[derive(Clone, Debug)]
@@ -181,9 +57,22 @@ pub struct Area {
     pub mapping: u32,
 }
 
+/// Frames behind pages.
+#[derive(Clone, Debug)]
+pub struct Backing {
+    /// The memory that they are of.
+    pub memory: Frames,
+    /// Whether what is mapped has them at once; else a page when it is walked for.
+    pub eager: bool,
+    /// By page.
+    pub frames: BTreeMap<u64, u64>,
+}
+
 /// The whole.
 #[derive(Clone, Debug)]
 pub struct DataSide {
+    /// Frames; without, a page that is mapped lies in the frame of its own number.
+    pub backing: Option<Backing>,
     /// Page TLBs of level 1.
     pub first: Vec<PageTlb>,
     /// Page TLBs of level 2.
@@ -216,6 +105,21 @@ pub struct DataSide {
 
 /// Pages of a block.
 const BLOCK: u64 = 512;
+
+impl Backing {
+    fn back_block(&mut self, block: u64) -> bool {
+        let pages = block * BLOCK..(block + 1) * BLOCK;
+        let there: Vec<Option<u64>> = pages.clone().map(|page| self.frames.get(&page).copied()).collect();
+        if there.iter().all(Option::is_none) {
+            let Some(first) = self.memory.allocate(9) else { return false };
+            self.memory.split((first, 9), 0);
+            self.frames.extend(pages.zip(first..));
+            return true;
+        }
+        let Some(first) = there[0].filter(|frame| frame % BLOCK == 0) else { return false };
+        there.iter().zip(first..).all(|(&frame, expected)| frame == Some(expected))
+    }
+}
 
 impl DataSide {
     /// So many instructions begin a block of code.
@@ -294,6 +198,13 @@ impl DataSide {
     fn walk(&mut self, page: u64) {
         self.counts[2] += 1;
         let huge = self.is_huge(page);
+        let is_mapped = self.areas.iter().any(|area| area.pages.contains(&page));
+        if let (true, false, Some(backing)) = (is_mapped, huge, &mut self.backing)
+            && !backing.frames.contains_key(&page)
+            && let Some(frame) = backing.memory.allocate(0)
+        {
+            backing.frames.insert(page, frame);
+        }
         let leaf = u32::from(huge);
         let mut from = self.levels;
         for cache in &mut self.caches {
@@ -316,21 +227,27 @@ impl DataSide {
         let mapped = if huge { 9 } else { 0 };
         let whole = |&&shift: &&u32| {
             let first = page >> shift << shift;
-            mapped == 0 && (first..first + (1 << shift)).all(|page| self.frame(page).is_some())
+            let frame = self.frame(first).filter(|frame| frame % (1 << shift) == 0);
+            mapped == 0
+                && frame
+                    .is_some_and(|frame| (0..1 << shift).all(|i| self.frame(first + i) == Some(frame + i)))
         };
         let largest = self.aligned.iter().filter(whole).max().copied().unwrap_or(mapped);
         self.put_first(page, largest);
-        let frames: BTreeSet<u64> =
-            (page / 64 * 64..page / 64 * 64 + 64).filter(|&page| self.frame(page).is_some()).collect();
+        let near = page / 64 * 64..page / 64 * 64 + 64;
+        let frames: BTreeMap<u64, u64> = near.filter_map(|page| Some((page, self.frame(page)?))).collect();
         for tlb in &mut self.second {
             if let Some((rule, pages)) = tlb.group {
                 if mapped == 0 {
                     let group = page / pages * pages..page / pages * pages + pages;
-                    let inside = |other: &u64| match rule {
-                        Rule::Clustered => frames.contains(&page) && frames.contains(other),
-                        Rule::Contiguous => {
-                            (*other.min(&page)..=*other.max(&page)).all(|between| frames.contains(&between))
+                    let of = |other: u64| frames.get(&other).copied();
+                    let inside = |other: &u64| match (rule, of(page)) {
+                        (_, None) => false,
+                        (Rule::Clustered, Some(frame)) => {
+                            of(*other).is_some_and(|its| its / pages == frame / pages)
                         }
+                        (Rule::Contiguous, Some(frame)) => (*other.min(&page)..=*other.max(&page))
+                            .all(|between| of(between).is_some_and(|its| its + page == frame + between)),
                     };
                     let mut held: BTreeSet<u64> = group.filter(inside).collect();
                     held.insert(page);
@@ -351,8 +268,10 @@ impl DataSide {
         }
     }
 
-    /// The frame of a page has the page's number.
     fn frame(&self, page: u64) -> Option<u64> {
+        if let Some(backing) = &self.backing {
+            return backing.frames.get(&page).copied();
+        }
         self.areas.iter().any(|area| area.pages.contains(&page)).then_some(page)
     }
 
@@ -367,7 +286,29 @@ impl DataSide {
         let whole = area.is_some_and(|area| {
             area.anonymous && area.pages.start <= block * BLOCK && (block + 1) * BLOCK <= area.pages.end
         });
-        *self.blocks.entry((block, mapping)).or_insert(whole && !populated)
+        if let Some(&huge) = self.blocks.get(&(block, mapping)) {
+            return huge;
+        }
+        let huge =
+            whole && !populated && self.backing.as_mut().is_none_or(|backing| backing.back_block(block));
+        self.blocks.insert((block, mapping), huge);
+        huge
+    }
+
+    /// Pages are mapped.
+    pub fn map(&mut self, pages: Range<u64>) {
+        let Some(backing) = &mut self.backing else { return };
+        let count = pages.end - pages.start;
+        if backing.eager && count >= self.threshold && backing.memory.unusable_index(9) <= 0.5 {
+            let mut page = pages.start;
+            for (first, order) in backing.memory.allocate_eager(count).unwrap_or_default() {
+                backing.memory.split((first, order), 0);
+                for frame in first..first + (1 << order) {
+                    backing.frames.insert(page, frame);
+                    page += 1;
+                }
+            }
+        }
     }
 
     fn range(&self, page: u64) -> Option<Range<u64>> {
@@ -382,6 +323,19 @@ impl DataSide {
             self.areas.iter().find(|next| next.pages.end == range.start && next.rights == area.rights)
         {
             range.start = before.pages.start;
+        }
+        if let Some(backing) = &self.backing {
+            let frame = backing.frames.get(&page)?;
+            let together =
+                |other: &u64| backing.frames.get(other).is_some_and(|its| its + page == frame + other);
+            let (all, mut start, mut end) = (range, page, page + 1);
+            while start > all.start && together(&(start - 1)) {
+                start -= 1;
+            }
+            while end < all.end && together(&end) {
+                end += 1;
+            }
+            range = start..end;
         }
         (range.end - range.start >= self.threshold).then_some(range)
     }
@@ -409,6 +363,13 @@ impl DataSide {
         }
         for ranges in self.ranges.iter_mut().flatten() {
             ranges.held.retain(|range| !meets(range.clone()));
+        }
+        if let (Some(backing), true) = (&mut self.backing, gone) {
+            for page in pages.clone() {
+                if let Some(frame) = backing.frames.remove(&page) {
+                    backing.memory.free((frame, 0));
+                }
+            }
         }
         let whole = |block: u64| pages.start <= block * BLOCK && (block + 1) * BLOCK <= pages.end;
         self.blocks.retain(|&(block, _), _| !(gone && whole(block)));

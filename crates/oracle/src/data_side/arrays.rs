@@ -1,0 +1,133 @@
+//! The arrays: a list of sets, every set a list of what it holds in order of use.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// Which neighbours share an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// Those whose frames lie in one aligned group.
+    Clustered,
+    /// Those next to each other whose frames are next to each other.
+    Contiguous,
+}
+
+/// What an entry holds: so many doublings of a page, or some of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A page's number at its size, and the doublings.
+    Page(u64, u32),
+    /// A group, and which pages of it.
+    Group(u64, BTreeSet<u64>),
+}
+
+/// A page TLB.
+#[derive(Clone, Debug)]
+pub struct PageTlb {
+    /// Number of sets.
+    pub sets: usize,
+    /// Ways in all, and those that are on.
+    pub ways: (usize, usize),
+    /// Doublings of a page that it holds.
+    pub shifts: Vec<u32>,
+    /// Pages of a group that shares an entry, and how.
+    pub group: Option<(Rule, u64)>,
+    /// The sets, the latest first.
+    pub held: Vec<Vec<Entry>>,
+    /// Hits that count for it.
+    pub hits: u64,
+    /// By ways that were on: searches and writes.
+    pub operations: BTreeMap<usize, (u64, u64)>,
+    /// Hits since the last decision, by how many ways would have been needed.
+    pub needed: Vec<u64>,
+    /// Whether anything was ever put into it.
+    pub used: bool,
+}
+
+impl PageTlb {
+    /// An empty one.
+    pub fn new(sets: usize, ways: usize, shifts: Vec<u32>, group: Option<(Rule, u64)>) -> PageTlb {
+        PageTlb {
+            sets,
+            ways: (ways, ways),
+            shifts,
+            group,
+            held: vec![Vec::new(); sets],
+            hits: 0,
+            operations: BTreeMap::new(),
+            needed: vec![0; ways],
+            used: false,
+        }
+    }
+
+    pub(super) fn search(&mut self) {
+        if self.used {
+            self.operations.entry(self.ways.1).or_default().0 += 1;
+        }
+    }
+
+    /// The doublings of what holds the page, the first in this order, which becomes the latest; and its rank.
+    pub(super) fn find(&mut self, page: u64, order: &[u32]) -> Option<(u32, usize)> {
+        if let Some((_, pages)) = self.group {
+            let set = &mut self.held[(page / pages) as usize % self.sets];
+            let holds = |entry: &Entry| match entry {
+                Entry::Group(group, held) => *group == page / pages && held.contains(&page),
+                Entry::Page(..) => false,
+            };
+            let rank = set.iter().position(holds)?;
+            let entry = set.remove(rank);
+            set.insert(0, entry);
+            return Some((0, rank));
+        }
+        for &shift in order {
+            let set = &mut self.held[(page >> shift) as usize % self.sets];
+            if let Some(rank) = set.iter().position(|entry| *entry == Entry::Page(page >> shift, shift)) {
+                let entry = set.remove(rank);
+                set.insert(0, entry);
+                return Some((shift, rank));
+            }
+        }
+        None
+    }
+
+    pub(super) fn put(&mut self, number: u64, entry: Entry) {
+        let set = &mut self.held[number as usize % self.sets];
+        if let Entry::Group(new, _) = &entry {
+            set.retain(|held| !matches!(held, Entry::Group(group, _) if group == new));
+        }
+        set.insert(0, entry);
+        set.truncate(self.ways.1);
+        self.used = true;
+        self.operations.entry(self.ways.1).or_default().1 += 1;
+    }
+}
+
+/// A range TLB.
+#[derive(Clone, Debug, Default)]
+pub struct RangeTlb {
+    /// Its size.
+    pub entries: usize,
+    /// The latest first.
+    pub held: Vec<Range<u64>>,
+    /// Lookups, hits, hits of the latest, writes.
+    pub counts: [u64; 4],
+}
+
+impl RangeTlb {
+    pub(super) fn find(&mut self, page: u64) -> Option<Range<u64>> {
+        self.counts[0] += 1;
+        let at = self.held.iter().position(|range| range.contains(&page))?;
+        self.counts[1] += 1;
+        self.counts[2] += u64::from(at == 0);
+        let range = self.held.remove(at);
+        self.held.insert(0, range.clone());
+        Some(range)
+    }
+
+    pub(super) fn put(&mut self, range: Range<u64>) {
+        self.held.retain(|held| held.end <= range.start || range.end <= held.start);
+        self.held.insert(0, range);
+        self.held.truncate(self.entries);
+        self.counts[3] += 1;
+    }
+}
