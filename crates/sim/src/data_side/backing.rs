@@ -1,9 +1,10 @@
 //! Which frames of a physical memory lie behind pages, and which ranges that makes.
 //!
 //! - *Demand*: a page gets a frame, or its block 512 that are aligned, when it is first walked for.
-//! - *Eager*: memory that is mapped gets its frames at once, in the largest blocks ([`Buddy::allocate_eager`]); where it
-//!   is smaller than a range may be, or memory has too little free or is fragmented, on demand. As the measure of
-//!   fragmentation, which the source leaves open, the unusable index of huge pages is taken, with the bound of one half.
+//! - *Eager*: memory that is mapped gets its frames at once, in the largest blocks ([`Buddy::allocate_eager`]); where
+//!   it is smaller than a range may be, or memory has too little free or is fragmented, on demand. As the measure of
+//!   fragmentation, which the source leaves open, the unusable index of huge pages is taken, with the bound of one
+//!   half.
 //!
 //! A range is pages that follow each other, in frames that do, under the same rights.
 //!
