@@ -24,6 +24,7 @@ fn sandy_bridge() -> slow::DataSide {
         counts: [0; 2],
     };
     slow::DataSide {
+        backing: None,
         first: vec![slow::PageTlb::new(16, 4, vec![0], None)],
         second: vec![slow::PageTlb::new(128, 4, vec![0], None)],
         ranges: [None, None],
