@@ -30,6 +30,7 @@ machines! {
     "mips_r4000",
     "neoverse_n1",
     "neoverse_v2",
+    "neoverse_v2_contiguous",
     "p550",
     "pentium_4",
     "pentium_m",
@@ -39,6 +40,7 @@ machines! {
     "zen2",
     "zen3",
     "zen4",
+    "zen4_coalescing",
     "zen5",
 }
 
