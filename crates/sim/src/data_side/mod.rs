@@ -206,7 +206,21 @@ impl Analysis for DataSides {
         }
         self.changes = changes;
         self.segments.note(event, self.instructions);
-        let added = added(event);
-        self.designs.iter_mut().for_each(|design| design.memory.remapped(added.clone()));
+        if changes_areas(event) {
+            let added = added(event);
+            self.designs.iter_mut().for_each(|design| design.memory.remapped(added.clone()));
+        }
     }
+}
+
+/// Whether areas, or their rights, may be others afterwards.
+fn changes_areas(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Map(_)
+            | Event::Unmap { .. }
+            | Event::Remap { .. }
+            | Event::Break { .. }
+            | Event::Protect { .. }
+    )
 }
