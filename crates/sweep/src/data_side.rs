@@ -3,9 +3,11 @@
 use crate::metrics::add_ratios;
 use crate::study::{KernelKind, Study};
 use pagewalk_cost::{EnergyError, EnergyTable, Structure, Use};
+use pagewalk_mm::Small;
 use pagewalk_report::schema::{Metrics, Number};
-use pagewalk_sim::DataSideTotals;
+use pagewalk_sim::{DataSideTotals, DataSides};
 use pagewalk_translate::{ArrayUse, MachineSpec, RangeTable, TlbSpec};
+use std::sync::Arc;
 
 /// Checks that data sides run under the host's kernel alone, in no operating system, one process at a time.
 pub fn check_alone(study: &Study) -> Result<(), String> {
@@ -98,6 +100,15 @@ pub fn data_side_metrics(machine: &MachineSpec, totals: &DataSideTotals) -> Resu
         add_energy(&EnergyTable::named(table)?, totals, &mut metrics)?;
     }
     Ok(metrics)
+}
+
+/// Fails if a machine is a data side that cannot be simulated, or priced.
+pub(crate) fn check(machine: &MachineSpec) -> Result<(), String> {
+    if machine.data_side.is_some() {
+        let one = std::slice::from_ref(machine);
+        DataSides::new(one, Arc::new(Small)).map_err(|why| why.to_string())?;
+    }
+    check_energy(machine).map_err(|why| why.to_string())
 }
 
 /// Fails if a machine names an energy table that lacks something it needs: before anything is simulated.

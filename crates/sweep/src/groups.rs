@@ -82,3 +82,12 @@ pub fn groups<'a>(machines: Vec<Numbered<'a>>, threads: usize) -> Vec<Vec<Number
     }
     groups
 }
+
+/// Data sides that share a pass: of one page format, dealt out to keep `threads` threads busy.
+pub fn side_groups<'a, 'b>(
+    sides: &'b [Numbered<'a>],
+    threads: usize,
+) -> impl Iterator<Item = &'b [Numbered<'a>]> {
+    let of_one_format = sides.chunk_by(|a, b| a.machine.machine.paging == b.machine.machine.paging);
+    of_one_format.flat_map(move |alike| alike.chunks(alike.len().div_ceil(threads.max(1))))
+}

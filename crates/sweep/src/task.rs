@@ -1,7 +1,7 @@
 //! Units of work: one kind of simulation of one stream.
 
 use crate::data_side::data_side_metrics;
-use crate::groups::{Numbered, groups};
+use crate::groups::{Numbered, groups, side_groups};
 use crate::metrics::{add_structure, metrics, partition};
 use crate::study::{KernelKind, KernelVariant, MachineVariant, Study, Under, serves_name};
 use pagewalk_mm::promotion::OfflineSettings;
@@ -281,7 +281,7 @@ impl Running {
         }
         let (sides, machines): (Vec<Numbered<'_>>, _) =
             machines.into_iter().partition(Numbered::is_data_side);
-        running.extend(Running::data_sides(&sides, thp));
+        running.extend(Running::data_sides(&sides, thp, threads));
         let kernel = HostKernel::new(thp);
         for group in groups(machines, threads) {
             Running::add_passes(&mut running, &group, &kernel)?;
@@ -320,16 +320,16 @@ impl Running {
         }
     }
 
-    /// A pass over these data sides for each kind of pages.
-    fn data_sides(sides: &[Numbered<'_>], thp: ThpMode) -> Vec<Running> {
-        let of_one_kind = sides.chunk_by(|a, b| a.machine.machine.paging == b.machine.machine.paging);
+    /// Passes over these data sides: for each kind of pages as many as keep `threads` threads busy.
+    fn data_sides(sides: &[Numbered<'_>], thp: ThpMode, threads: usize) -> Vec<Running> {
         let pass = |chunk: &[Numbered<'_>]| {
             let machines: Vec<MachineSpec> = chunk.iter().map(|one| one.machine.machine.clone()).collect();
-            let pass = DataSides::new(&machines, Arc::new(Thp { mode: thp }))
-                .expect("they are data sides of one kind");
-            Running::DataSides(chunk.iter().map(|one| one.number).collect(), machines, Box::new(pass))
+            let pass = DataSides::new(&machines, Arc::new(Thp { mode: thp }));
+            let pass = pass.expect("each was simulated when the study was read, and they are of one kind");
+            let numbers = chunk.iter().map(|one| one.number).collect();
+            Running::DataSides(numbers, machines, Box::new(pass))
         };
-        of_one_kind.map(pass).collect()
+        side_groups(sides, threads).map(pass).collect()
     }
 
     fn analysis(&mut self) -> &mut dyn Analysis {
@@ -415,7 +415,7 @@ pub fn work(tasks: &[Task<'_>], threads: usize) -> usize {
         }
     }
     let (sides, machines): (Vec<Numbered<'_>>, _) = machines.into_iter().partition(Numbered::is_data_side);
-    (others + usize::from(!sides.is_empty()) + groups(machines, threads).len()).max(1)
+    (others + side_groups(&sides, threads).count() + groups(machines, threads).len()).max(1)
 }
 
 impl Analysis for Running {

@@ -88,7 +88,8 @@ fn an_energy_table_without_a_structure_is_named_before_anything_runs() {
     let memory = "threshold = 8\nbacking = \"demand\"\nmemory = { size = \"lots\" }\n";
     place.write("m.toml", RMM_LITE.replacen("threshold = 8 ", memory, 1));
     let parts = ["karakostas_rmm_lite", "ranges.memory", "\"lots\"", "8G"];
-    place.run(&["simulate", "-m", "./m.toml", "good.pwt"]).refuses(USAGE, &parts);
+    place.run(&["simulate", "-m", "./m.toml", "good.pwt"]).refuses(BAD_INPUT, &parts);
+    place.run(&["sweep", "-q", "s.toml"]).refuses(BAD_INPUT, &parts);
     place.write("m.toml", larger.replacen("karakostas_32nm", "mine", 1));
     place.run(&["simulate", "-m", "./m.toml", "good.pwt"]).refuses(BAD_INPUT, &["`mine`", "karakostas_32nm"]);
 }

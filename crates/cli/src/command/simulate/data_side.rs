@@ -8,7 +8,7 @@ use crate::machine;
 use crate::process::{Ending, follow_ahead};
 use pagewalk_mm::Thp;
 use pagewalk_report::schema::{Attribution, Heat, MachineResult, Metrics, Number, ProcessResult, WhatIf};
-use pagewalk_sim::{DataSideTotals, DataSides};
+use pagewalk_sim::{DataSideError, DataSideTotals, DataSides};
 use pagewalk_sweep::{check_energy, data_side_metrics};
 use pagewalk_trace::Source;
 use pagewalk_translate::MachineSpec;
@@ -36,8 +36,10 @@ pub fn check(study: &Study) -> Result<(), CliError> {
         return Err(CliError::new(Code::Usage, why).or(way_out));
     }
     let policy = Arc::new(Thp { mode: pagewalk_mm::ThpMode::Never });
-    DataSides::new(&study.machines, policy).map_err(|why| {
-        CliError::new(Code::Usage, why).or("machines with side = \"data\" go together, and with no others")
+    DataSides::new(&study.machines, policy).map_err(|why| match why {
+        DataSideError::Memory(..) => CliError::new(Code::BadInput, why),
+        _ => CliError::new(Code::Usage, why)
+            .or("machines with side = \"data\" go together, and with no others"),
     })?;
     let energies = study.machines.iter().try_for_each(check_energy);
     energies.map_err(|why| CliError::new(Code::BadInput, why))
