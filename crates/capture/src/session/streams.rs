@@ -43,8 +43,6 @@ struct State {
     live: HashMap<u32, u32>,
     /// Processes of which a stream said that they will connect.
     expected: HashSet<u32>,
-    /// Whether a program start has been seen: any later one is an exec.
-    started: bool,
     refused: Vec<CaptureError>,
 }
 
@@ -151,7 +149,7 @@ impl Streams {
         let header = StreamHeader {
             pid: pid as u32,
             parent: parent as u32,
-            origin: if origin == 1 { Origin::Fork } else { self.start_or_exec() },
+            origin: if origin == 1 { Origin::Fork } else { registration.start_or_exec() },
             program: String::new(),
             arguments: Vec::new(),
             engine: self.engine.clone(),
@@ -161,10 +159,6 @@ impl Streams {
         };
         self.state().opened += 1;
         Ok(RingSource::open(header, ring, Arc::clone(&self.build_ids), registration))
-    }
-
-    fn start_or_exec(&self) -> Origin {
-        if std::mem::replace(&mut self.state().started, true) { Origin::Exec } else { Origin::Start }
     }
 }
 
@@ -178,6 +172,11 @@ pub(crate) struct Registration {
 impl Registration {
     pub fn number(&self) -> u32 {
         self.number
+    }
+
+    /// The first to connect is the program that was started, however late it is opened.
+    fn start_or_exec(&self) -> Origin {
+        if self.number == 0 { Origin::Start } else { Origin::Exec }
     }
 
     /// Says that process `pid` is about to connect, so that the session does not end before.
