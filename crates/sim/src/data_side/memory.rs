@@ -26,7 +26,7 @@ pub(super) struct DesignMemory {
     blocks: BTreeMap<(u64, MappingId), bool>,
     /// Fewest pages of a range.
     threshold: u64,
-    /// None when mappings have changed since it was built.
+    /// Of areas, which are ranges with perfect backing; none when mappings have changed since it was built.
     table: Option<RangeTable>,
     /// By region, where a segment is to be told of.
     walks: Option<Vec<u64>>,
@@ -154,26 +154,10 @@ impl DesignMemory {
         self.walks.as_deref().unwrap_or_default()
     }
 
-    /// The pages of neighbouring areas under the same rights, around one.
-    fn area_of(&self, space: &AddressSpace, page: u64) -> Option<Range<u64>> {
-        let base = self.paging.base();
-        let vma = space.vma(VirtAddr(page << base.shift()))?;
-        let (mut start, mut end) = (vma.start, vma.end);
-        while let Some(before) = start.checked_sub(1).and_then(|byte| space.vma(VirtAddr(byte)))
-            && before.protection == vma.protection
-        {
-            start = before.start;
-        }
-        while let Some(next) = space.vma(VirtAddr(end))
-            && next.protection == vma.protection
-        {
-            end = next.end;
-        }
-        Some(start.div_ceil(base.bytes())..end >> base.shift())
-    }
-
     fn table(&mut self, space: &AddressSpace) -> &RangeTable {
-        let (base, threshold) = (self.paging.base(), self.threshold);
+        // Where frames make ranges, areas of any length are cut by them.
+        let threshold = if self.backing.is_some() { 1 } else { self.threshold };
+        let base = self.paging.base();
         self.table.get_or_insert_with(|| RangeTable::new(&ranges(space, base, threshold)))
     }
 }
@@ -248,32 +232,31 @@ impl Memory for InSpace<'_> {
     }
 
     fn range(&mut self, page: u64) -> Option<RangeWalk> {
-        let Some(backing) = &self.memory.backing else {
-            return self.memory.table(self.space).walk(page);
-        };
-        let area = self.memory.area_of(self.space, page)?;
+        let area = self.memory.table(self.space).walk(page)?;
+        let Some(backing) = &self.memory.backing else { return Some(area) };
         let (pages, frame) = backing.extent(page)?;
-        let (base, limit) = (pages.start.max(area.start), pages.end.min(area.end));
+        let (base, limit) = (pages.start.max(area.range.base), pages.end.min(area.range.limit));
         let range = translate::Range { base, limit, offset: frame.wrapping_sub(pages.start) };
         // Built anew at each frame that is given out, the table would cost more than all else: one node of each level.
         let nodes = RangeTable::levels_of(backing.len());
         (limit - base >= self.memory.threshold).then_some(RangeWalk { range, nodes })
     }
 
-    fn walked(&mut self, page: u64) {
-        let is_mapped = self.space.vma(VirtAddr(self.bytes(page).start)).is_some();
-        if is_mapped
-            && self.size(page) == self.memory.paging.base()
-            && let Some(backing) = &mut self.memory.backing
+    fn walked(&mut self, page: u64) -> PageSize {
+        let size = self.size(page);
+        let address = self.bytes(page).start;
+        if let Some(backing) = &mut self.memory.backing
+            && size == self.memory.paging.base()
+            && self.space.vma(VirtAddr(address)).is_some()
         {
             backing.touched(page);
         }
-        let address = self.bytes(page).start;
         if let (Some(walks), Some(region)) = (&mut self.memory.walks, self.segments.region(address)) {
             if walks.len() <= region {
                 walks.resize(region + 1, 0);
             }
             walks[region] += 1;
         }
+        size
     }
 }

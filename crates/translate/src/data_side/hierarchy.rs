@@ -9,7 +9,7 @@ use super::spec::{Coalesce, DataSideSpec, RangeFill, RangeTlbSpec};
 use super::way_array::WayArray;
 use crate::{MachineSpec, RadixWalker, TlbSpec, WalkerSpec};
 use pagewalk_setassoc::SetArray;
-use pagewalk_units::{PageSize, Paging};
+use pagewalk_units::{PageSize, Paging, VirtAddr};
 use std::ops::Range;
 
 /// What the kernel has made of the pages: asked on misses alone.
@@ -20,8 +20,8 @@ pub trait Memory {
     fn frame(&self, page: u64) -> Option<u64>;
     /// Walks the range table for a page.
     fn range(&mut self, page: u64) -> Option<RangeWalk>;
-    /// A walk for this page is made.
-    fn walked(&mut self, page: u64);
+    /// A walk for this page is made: the size of the page that maps it.
+    fn walked(&mut self, page: u64) -> PageSize;
 }
 
 /// A way to look a page up: in an array, as part of a page of 2^shift base pages.
@@ -34,7 +34,6 @@ struct Probe {
 /// A page TLB of level 2.
 #[derive(Clone, Debug)]
 struct Second {
-    index: usize,
     entries: Entries,
     /// What it holds, as doublings of a base page.
     shifts: Vec<u32>,
@@ -57,6 +56,8 @@ pub struct DataSide {
     first: Vec<WayArray>,
     probes: Vec<Probe>,
     second: Vec<Second>,
+    /// Groups that coalesce as a whole in some array, as doublings, largest first.
+    aligned: Vec<u32>,
     /// By level, 1 first.
     ranges: [Option<RangeTlb>; 2],
     walker: RadixWalker,
@@ -68,11 +69,17 @@ pub struct DataSide {
 fn shifts(tlb: &TlbSpec, paging: Paging) -> Vec<u32> {
     let base = paging.base().shift();
     let mut shifts: Vec<u32> = tlb.page_sizes.iter().map(|size| size.shift() - base).collect();
-    if let Some(Coalesce::Aligned(pages)) = tlb.coalesce {
-        shifts.push(pages.ilog2());
-    }
+    shifts.extend(aligned_shift(tlb));
     shifts.sort_unstable();
     shifts
+}
+
+/// The group that coalesces as a whole, as doublings of a base page.
+fn aligned_shift(tlb: &TlbSpec) -> Option<u32> {
+    match tlb.coalesce {
+        Some(Coalesce::Aligned(pages)) => Some(pages.ilog2()),
+        _ => None,
+    }
 }
 
 /// What is found for a page in an array that mixes sizes.
@@ -96,7 +103,7 @@ impl DataSide {
         };
         let paging = machine.paging;
         let (mut first, mut probes, mut second) = (Vec::new(), Vec::new(), Vec::new());
-        for (index, tlb) in machine.tlbs.iter().enumerate() {
+        for tlb in &machine.tlbs {
             let shifts = shifts(tlb, paging);
             if tlb.level == 1 {
                 probes.extend(shifts.iter().map(|&shift| Probe { array: first.len(), shift }));
@@ -109,8 +116,10 @@ impl DataSide {
                 }
                 _ => Entries::Pages(tlb.array()),
             };
-            second.push(Second { index, entries, shifts, hits: 0, writes: 0 });
+            second.push(Second { entries, shifts, hits: 0, writes: 0 });
         }
+        let mut aligned: Vec<u32> = machine.tlbs.iter().filter_map(aligned_shift).collect();
+        aligned.sort_unstable_by_key(|&shift| std::cmp::Reverse(shift));
         let of_level = |level: u8| {
             let ranges = |spec: &&RangeTlbSpec| spec.level == level;
             spec.range_tlbs.iter().find(ranges).map(RangeTlb::new)
@@ -119,6 +128,7 @@ impl DataSide {
             first,
             probes,
             second,
+            aligned,
             ranges: [of_level(1), of_level(2)],
             walker: RadixWalker::new(radix),
             lite: spec.lite.as_ref().map(Lite::new),
@@ -160,13 +170,11 @@ impl DataSide {
             }
         }
         if let [Some(ranges), _] = &mut self.ranges {
-            // One lookup more may miss: it is one reference then, and the rest comes again.
-            if ranges.holds(page) {
-                ranges.look_up(page, n);
+            // Of references that miss everything one is made: the others come again.
+            let missing = if found.is_some() { n } else { 1 };
+            if ranges.look_up(page, n, missing).is_some() {
                 return true;
             }
-            let probed = if found.is_some() { n } else { 1 };
-            ranges.look_up(page, probed);
         }
         let Some((array, rank)) = found else { return false };
         self.first[array].count(rank, n);
@@ -187,7 +195,7 @@ impl DataSide {
                 second.hits += 1;
             }
         }
-        let range = self.ranges[1].as_mut().and_then(|ranges| ranges.look_up(page, 1));
+        let range = self.ranges[1].as_mut().and_then(|ranges| ranges.look_up(page, 1, 1));
         if let (Some(range), Some(first)) = (range, &mut self.ranges[0]) {
             first.insert(range);
         }
@@ -196,7 +204,7 @@ impl DataSide {
             (None, Some(_)) => {
                 let shift = match self.spec.range_fill {
                     RangeFill::Base => 0,
-                    RangeFill::Mapped => self.mapped(page, memory),
+                    RangeFill::Mapped => self.doublings(memory.size(page)),
                 };
                 self.fill_first(page, shift);
             }
@@ -204,20 +212,19 @@ impl DataSide {
         }
     }
 
-    /// Doublings of a base page that map it.
-    fn mapped(&self, page: u64, memory: &mut impl Memory) -> u32 {
-        memory.size(page).shift() - self.paging.base().shift()
+    /// A page of this size, as doublings of a base page.
+    fn doublings(&self, size: PageSize) -> u32 {
+        size.shift() - self.paging.base().shift()
     }
 
     fn walk(&mut self, page: u64, memory: &mut impl Memory) {
-        memory.walked(page);
-        let size = memory.size(page);
-        let address = pagewalk_units::VirtAddr(page << self.paging.base().shift());
+        let size = memory.walked(page);
+        let address = VirtAddr(page << self.paging.base().shift());
         self.counts.walks += 1;
         self.counts.walk_references += u64::from(self.walker.walk(address, size));
-        let mapped = self.mapped(page, memory);
-        let coalesced = coalesced_shifts(&self.machine, page, mapped, memory);
-        let largest = coalesced.last().copied().unwrap_or(mapped);
+        let mapped = self.doublings(size);
+        let together = |&&shift: &&u32| mapped == 0 && lie_together(page, shift, memory);
+        let largest = self.aligned.iter().find(together).copied().unwrap_or(mapped);
         self.fill_first(page, largest);
         for second in &mut self.second {
             second.fill(page, mapped, largest, memory);
@@ -263,7 +270,7 @@ impl DataSide {
         self.ranges.iter_mut().flatten().for_each(|ranges| ranges.remove(pages));
         let base = self.paging.base().shift();
         let bytes = (pages.end - pages.start) << base;
-        self.walker.invalidate(pagewalk_units::VirtAddr(pages.start << base), bytes);
+        self.walker.invalidate(VirtAddr(pages.start << base), bytes);
     }
 
     /// What was counted so far.
@@ -288,7 +295,6 @@ impl DataSide {
             } else {
                 let array = second.next().expect("one for each other array");
                 let operations = Operations { ways, reads: misses, writes: array.writes };
-                debug_assert_eq!(self.machine.tlbs[array.index].name, tlb.name);
                 arrays.push(of(array.hits, vec![operations]));
             }
         }
@@ -327,24 +333,11 @@ impl DataSide {
     }
 }
 
-/// The groups of base pages around one, as doublings, whose frames are neighbours and aligned, smallest first; of a
-/// larger page none.
-fn coalesced_shifts(machine: &MachineSpec, page: u64, mapped: u32, memory: &impl Memory) -> Vec<u32> {
-    let aligned = |tlb: &TlbSpec| match tlb.coalesce {
-        Some(Coalesce::Aligned(pages)) if mapped == 0 => Some(pages.ilog2()),
-        _ => None,
-    };
-    let mut shifts: Vec<u32> = machine.tlbs.iter().filter_map(aligned).collect();
-    shifts.sort_unstable();
-    shifts.dedup();
-    shifts.retain(|&shift| {
-        let first = page >> shift << shift;
-        let Some(frame) = memory.frame(first).filter(|frame| frame.trailing_zeros() >= shift) else {
-            return false;
-        };
-        (1..1 << shift).all(|i| memory.frame(first + i) == Some(frame + i))
-    });
-    shifts
+/// Whether the aligned group of so many doublings around a base page lies in aligned frames that follow each other.
+fn lie_together(page: u64, shift: u32, memory: &impl Memory) -> bool {
+    let first = page >> shift << shift;
+    let frame = memory.frame(first).filter(|frame| frame.trailing_zeros() >= shift);
+    frame.is_some_and(|frame| (1..1 << shift).all(|i| memory.frame(first + i) == Some(frame + i)))
 }
 
 impl Second {
