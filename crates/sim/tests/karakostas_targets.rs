@@ -6,7 +6,7 @@ use pagewalk_trace::{
     Analysis, Batch, Block, BlockEnd, Dictionary, Event, Instruction, Mapping, MappingKind, Protection, Ref,
     Site, Span,
 };
-use pagewalk_translate::{DataSideSpec, MachineSpec};
+use pagewalk_translate::{Backing, DataSideSpec, MachineSpec};
 use pagewalk_units::{Access, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
 use std::ops::Range;
 use std::sync::Arc;
@@ -163,4 +163,22 @@ fn base_pages_miss_as_in_the_whole_pass() {
     assert_eq!((side.walks, side.level1_misses), (walks_data, arrays[1].lookups - arrays[1].hits));
     assert_eq!(side.arrays[1].hits, arrays[2].hits);
     assert!(walks_data > 1000 && arrays[2].hits > 1000);
+}
+
+/// A memory of 256 frames cannot back 5 areas of 700 pages: that is told, and nothing else hides it.
+#[test]
+fn a_memory_that_is_too_small_is_told() {
+    let (areas, pages) = program(5, 700);
+    let of = |size: &str| {
+        let memory = toml::Table::from_iter([("size".to_owned(), toml::Value::from(size))]);
+        changed("karakostas_rmm_4k", |side| {
+            (side.backing, side.memory) = (Backing::Demand, Some(memory.clone()));
+        })
+    };
+    let found = simulated(&[of("1M"), of("64M"), machine("karakostas_rmm_4k")], &areas, &pages);
+    let without = [0, 1, 2].map(|at| found[at].unbacked_walks);
+    assert!(without[0].is_some_and(|walks| walks > 1000), "{without:?}");
+    assert_eq!(without[1..], [Some(0), None]);
+    assert_eq!(found[0].ranges.map(|ranges| ranges.pages), Some(256));
+    assert_eq!(found[1].ranges.map(|ranges| ranges.pages), Some(5 * 700));
 }

@@ -79,6 +79,9 @@ pub fn data_side_metrics(machine: &MachineSpec, totals: &DataSideTotals) -> Resu
         count("range_walks".into(), counts.range_walks);
         count("range_walk_nodes".into(), counts.range_nodes);
     }
+    if let Some(walks) = totals.unbacked_walks {
+        count("walks_without_frame".into(), walks);
+    }
     if let Some(hits) = totals.segment_hits {
         count("segment_hits".into(), hits);
     }

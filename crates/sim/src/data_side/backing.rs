@@ -26,7 +26,7 @@ pub(super) struct Backing {
     huge: u32,
     /// By first page: pages that follow each other in frames that do, and the first frame.
     extents: BTreeMap<u64, (u64, u64)>,
-    /// Pages that found no frame.
+    /// Walks for pages that found no frame.
     pub unbacked: u64,
 }
 

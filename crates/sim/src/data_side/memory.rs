@@ -149,6 +149,11 @@ impl DesignMemory {
         }
     }
 
+    /// Walks for pages that found no frame; none with perfect backing.
+    pub fn unbacked_walks(&self) -> Option<u64> {
+        self.backing.as_ref().map(|backing| backing.unbacked)
+    }
+
     /// Walks by region.
     pub fn walks(&self) -> &[u64] {
         self.walks.as_deref().unwrap_or_default()

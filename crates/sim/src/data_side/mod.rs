@@ -56,6 +56,8 @@ pub struct DataSideTotals {
     /// Walks that an ideal direct segment would have served, where the machine has one: they are no longer among the
     /// walks.
     pub segment_hits: Option<u64>,
+    /// Walks for pages that found no frame, where frames come from a memory.
+    pub unbacked_walks: Option<u64>,
     /// The ranges at the end, where the machine has range TLBs.
     pub ranges: Option<RangeTotals>,
 }
@@ -129,7 +131,8 @@ impl DataSides {
             let segment_hits = side.segment.map(served);
             counts.walks -= segment_hits.unwrap_or(0);
             let ranges = (!side.range_tlbs.is_empty()).then(|| design.memory.range_totals(&self.space));
-            DataSideTotals { counts, instructions, data_references, segment_hits, ranges }
+            let unbacked_walks = design.memory.unbacked_walks();
+            DataSideTotals { counts, instructions, data_references, segment_hits, unbacked_walks, ranges }
         };
         self.designs.iter_mut().map(of).collect()
     }
