@@ -1,13 +1,18 @@
 //! The command line.
 
+mod layout;
+
+pub use layout::{Layout, LayoutCommand, LayoutRun};
+
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-const AFTER_HELP: &str = "Exit codes: 0 done, 1 failed, 2 usage, 3 bad input file, 4 this host cannot. \
-`profile`, `record`, `trap` and `contiguity -- CMD` end with the program's own exit code when they did their work.";
+const AFTER_HELP: &str = "Exit codes: 0 done, 1 failed, 2 usage, 3 bad input file, 4 this host cannot, \
+5 a plan did not take effect. `profile`, `record`, `trap`, `contiguity -- CMD` and `layout run` end with the program's \
+own exit code when they did their work.";
 
 /// See where a program's address translation costs time, and what would change it.
 #[derive(Debug, Parser)]
@@ -31,6 +36,8 @@ pub enum Command {
     Trap(Trap),
     /// Say how many entries TLBs of several designs would need for a live process's memory
     Contiguity(Contiguity),
+    /// Run programs with their libraries where a plan wants them
+    Layout(Layout),
     /// Look at, check and convert traces
     Trace(Trace),
     /// The library of machines

@@ -13,6 +13,8 @@ pub enum Code {
     BadInput = 3,
     /// This host cannot do it.
     HostCannot = 4,
+    /// A plan did not take effect.
+    NotInEffect = 5,
 }
 
 /// A message for the user: what went wrong, what to do next, and the exit code.

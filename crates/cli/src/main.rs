@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Command::Sweep(arguments) => command::sweep::run(arguments),
         Command::Trap(arguments) => command::trap::run(arguments),
         Command::Contiguity(arguments) => command::contiguity::run(arguments),
+        Command::Layout(arguments) => command::layout::run(arguments),
         Command::Trace(arguments) => command::trace::run(arguments),
         Command::Machines(arguments) => command::machines::run(arguments),
         Command::Report(arguments) => command::report::run(arguments),

@@ -1,7 +1,7 @@
 //! Programs that run at their own speed, traced by ptrace: signals meanwhile, and their end as ours.
 
 use crate::error::{CliError, Code};
-use pagewalk_live::trap::{End, Interrupt};
+use pagewalk_live::tracing::{End, Interrupt};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use std::process::ExitCode;

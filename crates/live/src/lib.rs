@@ -1,7 +1,10 @@
 //! This Linux host: what can be seen of a program while it runs at its own speed.
 //!
 //! [`trap`] is Tapeworm on Linux: pages that the simulated TLB does not hold are absent, so that only misses cost time.
+//! [`layout`] runs a program with its libraries where a plan wants them.
 //! [`pagemap`] reads a live process's page map: what designs of TLBs would make of its memory.
 
+pub mod layout;
 pub mod pagemap;
+pub mod tracing;
 pub mod trap;

@@ -1,6 +1,7 @@
 //! Programs under faults do what they do without, and every decision is that of the slow twin.
 
-use pagewalk_live::trap::{End, Interrupt, Options, Run, TrapArray, check_host, run};
+use pagewalk_live::tracing::{End, Interrupt};
+use pagewalk_live::trap::{Options, Run, TrapArray, check_host, run};
 use pagewalk_setassoc::{Geometry, Replacement, SetIndex};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@ use crate::native::{exit_code, watch_signals};
 use crate::output::{Output, print, say, text_options, write_to_stderr};
 use pagewalk_capture::check_program;
 use pagewalk_live::pagemap::{self, Kept, Moment, PagemapError, Snapshot};
-use pagewalk_live::trap::{Interrupt, LaunchError};
+use pagewalk_live::tracing::{Interrupt, LaunchError};
 use pagewalk_report::contiguity::{ContiguityResult, render_html, render_text, run_lengths_file, to_json};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};

@@ -29,7 +29,7 @@ struct Finding {
 
 pub fn run(arguments: Doctor) -> Result<ExitCode, CliError> {
     let engine = Engine::prepare(&Options::default());
-    let findings = [capture(&engine), machine(), faults(), frames(), thp(), memory(), cores()];
+    let findings = [capture(&engine), machine(), faults(), layouts(), frames(), thp(), memory(), cores()];
     if arguments.json {
         let all = serde_json::json!({
             "schema": "pagewalk.doctor/1",
@@ -111,6 +111,21 @@ fn faults() -> Finding {
         },
         enable: host.err().map_or("", |error| error.enable()).to_owned(),
         for_commands: "trap",
+        required: false,
+    }
+}
+
+fn layouts() -> Finding {
+    let host = pagewalk_live::layout::check_host();
+    Finding {
+        name: "placing libraries",
+        able: host.is_ok(),
+        found: match &host {
+            Ok(()) => "a program's code can be changed before it begins".to_owned(),
+            Err(error) => error.to_string(),
+        },
+        enable: host.err().map_or("", |error| error.enable()).to_owned(),
+        for_commands: "layout run",
         required: false,
     }
 }

@@ -3,6 +3,7 @@
 pub mod contiguity;
 pub mod doctor;
 pub mod generate;
+pub mod layout;
 pub mod machines;
 pub mod profile;
 pub mod record;

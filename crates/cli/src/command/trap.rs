@@ -9,9 +9,8 @@ use crate::machine::load;
 use crate::native::{exit_code, watch_signals};
 use crate::output::{Output, print, say, write_to_stderr};
 use pagewalk_capture::check_program;
-use pagewalk_live::trap::{
-    self, Changes, HostError, Interrupt, LaunchError, Options, Run, TrapArray, TrapError,
-};
+use pagewalk_live::tracing::{Interrupt, LaunchError};
+use pagewalk_live::trap::{self, Changes, HostError, Options, Run, TrapArray, TrapError};
 use pagewalk_setassoc::Replacement;
 use std::ffi::OsString;
 use std::io::{Seek, SeekFrom};

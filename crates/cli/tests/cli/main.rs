@@ -12,6 +12,7 @@ mod exactness;
 mod goldens;
 mod harness;
 mod offline;
+mod placing;
 mod software_tlbs;
 mod surface;
 mod sweeps;

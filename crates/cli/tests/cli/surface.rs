@@ -3,13 +3,14 @@
 use crate::harness::{Outcome, Place, metric};
 use std::process::{Command, Stdio};
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "profile",
     "record",
     "simulate",
     "sweep",
     "trap",
     "contiguity",
+    "layout",
     "trace",
     "machines",
     "report",

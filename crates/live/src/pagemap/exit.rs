@@ -2,9 +2,9 @@
 //! stopped with all its memory.
 
 use super::{PagemapError, Snapshot, command_line, peak_resident_bytes, program, snapshot};
-use crate::trap::launch::{LaunchError, launch};
-use crate::trap::sys::{self, Event, Go, Pid, Status, option};
-use crate::trap::{End, Interrupt};
+use crate::tracing::launch::{LaunchError, launch};
+use crate::tracing::sys::{self, Event, Go, Pid, Status, option};
+use crate::tracing::{End, Interrupt};
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
@@ -116,19 +116,14 @@ pub fn run_to_exit(command: &[OsString], interrupt: &Interrupt) -> Result<Exit, 
     let pid = launch(command, None, option::CLONE | option::EXEC | option::EXIT)?;
     interrupt.began(pid);
     let watched = Watched { pid, begun: Instant::now(), state: Mutex::default() };
-    let status = std::thread::scope(|scope| {
+    let end = std::thread::scope(|scope| {
         let size = scope.spawn(|| watch_size(&watched));
-        let status = sys::go(pid, Go::On, 0).and_then(|()| follow(&watched));
+        let end = sys::go(pid, Go::On, 0).and_then(|()| follow(&watched));
         watched.state().ended = true;
         size.thread().unpark();
-        status
+        end
     })?;
     interrupt.ended(pid);
-    let end = match status {
-        Status::Killed(signal) => End::Signal(signal),
-        Status::Exited(status) => End::Exit(status),
-        _ => unreachable!("it is followed until it has ended"),
-    };
     let State { kept, peak_resident_bytes, .. } =
         watched.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(Exit { pid, end, kept, peak_resident_bytes })
@@ -167,7 +162,7 @@ fn resident_pages(pid: Pid) -> u64 {
 }
 
 /// Follows every thread; the last one to exit still has the memory.
-fn follow(watched: &Watched) -> io::Result<Status> {
+fn follow(watched: &Watched) -> io::Result<End> {
     let root = watched.pid;
     let is_thread = |pid: Pid| Path::new(&format!("/proc/{root}/task/{pid}")).exists();
     let mut alive = HashSet::from([root]);
@@ -175,13 +170,14 @@ fn follow(watched: &Watched) -> io::Result<Status> {
         let (pid, status) = sys::wait(-1)?;
         // A thread that was killed in the meantime does not go on; its end comes next.
         let resume = |how, signal| _ = sys::go(pid, how, signal);
-        match status {
-            Status::Exited(_) | Status::Killed(_) => {
-                alive.remove(&pid);
-                if pid == root {
-                    return Ok(status);
-                }
+        if let Some(end) = End::of(status) {
+            alive.remove(&pid);
+            if pid == root {
+                return Ok(end);
             }
+            continue;
+        }
+        match status {
             // A child that was made by clone with a signal of its own: no thread, and not ours to follow.
             _ if !is_thread(pid) => _ = sys::go(pid, Go::Alone, 0),
             Status::Event(Event::Exec, _) => {
@@ -211,7 +207,7 @@ fn follow(watched: &Watched) -> io::Result<Status> {
                 resume(Go::On, 0);
             }
             Status::Signal(signal) => resume(Go::On, signal),
-            Status::Call | Status::Event(..) => resume(Go::On, 0),
+            _ => resume(Go::On, 0),
         }
     }
 }

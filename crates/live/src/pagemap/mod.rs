@@ -21,8 +21,8 @@ pub use exit::{Exit, Kept, Moment, run_to_exit};
 pub use sizes::Sizes;
 pub use tally::{Designs, HUGE_PAGES, Run, Tally};
 
-use crate::trap::maps::{self, Mapping};
-use crate::trap::sys::Pid;
+use crate::tracing::maps::{self, Mapping};
+use crate::tracing::sys::Pid;
 use scan::Scanner;
 use std::fs::{self, File};
 use std::io;

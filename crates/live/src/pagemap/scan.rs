@@ -1,6 +1,6 @@
 //! `PAGEMAP_SCAN` (Linux 6.7): where a process has pages and which of them are huge, without reading holes.
 
-use crate::trap::sys;
+use crate::tracing::sys;
 use std::fs::File;
 use std::io;
 

@@ -2,7 +2,7 @@
 
 use super::HUGE_PAGES;
 use super::PAGE_BYTES;
-use crate::trap::sys::Pid;
+use crate::tracing::sys::Pid;
 use std::fs;
 use std::io;
 

@@ -3,8 +3,8 @@
 use super::scan::Scanner;
 use super::tally::{Run, Tally};
 use super::{MappingPages, PAGE_BYTES, PagemapError, errno};
-use crate::trap::maps::Mapping;
-use crate::trap::sys::Pid;
+use crate::tracing::maps::Mapping;
+use crate::tracing::sys::Pid;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 

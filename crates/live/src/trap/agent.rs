@@ -6,8 +6,9 @@ use super::shared::{
     Start, TEXT_BASE, TEXT_BYTES, descriptor, order, step_name,
 };
 use super::space::FILE_BYTES;
-use super::sys::{self, Pid, map, number};
-use super::tracee::{self, Injection, Site};
+use super::tracee::{Injection, Site};
+use crate::tracing::maps;
+use crate::tracing::sys::{self, Pid, map, number};
 use memmap2::MmapRaw;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -245,7 +246,7 @@ fn launch(
     /// `CLONE_UNTRACED`, `CLONE_VM`; no signal at its end.
     const STARTER: u64 = 0x0080_0100;
     const WALL: u64 = 0x4000_0000;
-    let memory = tracee::memory(pid)?;
+    let memory = maps::memory(pid)?;
     if begin == Begin::Exec {
         for (start, bytes, protection) in [
             (TEXT_BASE, TEXT_BYTES, map::READ | map::EXEC),

@@ -5,11 +5,11 @@
 
 use super::filter::advice;
 use super::image::{COPY_BYTES_MAX, Image};
-use super::maps::{self, Mapping};
 use super::remap;
 use super::shared::descriptor;
 use super::space::{PAGE, whole_pages};
-use super::sys::{Pid, Registers, map, number};
+use crate::tracing::maps::{self, Mapping};
+use crate::tracing::sys::{Pid, Registers, map, number};
 use std::io;
 
 /// What a stopped system call does next.

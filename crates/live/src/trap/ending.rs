@@ -7,7 +7,7 @@
 
 use super::image::Image;
 use super::space::PAGE;
-use super::sys::{self, Pid};
+use crate::tracing::sys::{self, Pid};
 use std::io;
 
 /// Robust mutexes of one thread that are looked at; the kernel's own limit is 2,048.

@@ -4,7 +4,7 @@
 //! choose the processors, which pagewalk has chosen. The agent's own calls pass: its code lies where nothing else does.
 
 use super::shared::{TEXT_BASE, TEXT_BYTES};
-use super::sys::{self, map, number};
+use crate::tracing::sys::{self, map, number};
 use std::io;
 
 /// One instruction of the classic packet filter.

@@ -1,6 +1,6 @@
 //! Whether this host lets a program's faults be served, and which setting would.
 
-use super::sys;
+use crate::tracing::sys;
 use std::io;
 use std::path::Path;
 

@@ -3,13 +3,12 @@
 use super::agent::{Agent, AgentError, Begin};
 use super::array::TrapArray;
 use super::check::Checker;
-use super::maps::{self, Mapping};
 use super::report::{Began, ImageReport, MappingReport};
 use super::shared::{AGENT_END, Counters, TEXT_BASE, descriptor};
 use super::space::{PAGE, Piece, Space, whole_pages};
 use super::stack;
-use super::sys::{self, Pid, errno, map, number};
-use super::tracee;
+use crate::tracing::maps::{self, Mapping};
+use crate::tracing::sys::{self, Pid, errno, map, number};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::Instant;
@@ -234,7 +233,7 @@ impl Image {
             (Some(agent), [piece]) if piece.bytes() == bytes.len() as u64 => {
                 agent.memory.read_exact_at(bytes, piece.offset)
             }
-            _ => tracee::memory(pid)?.read_exact_at(bytes, address),
+            _ => maps::memory(pid)?.read_exact_at(bytes, address),
         }
     }
 

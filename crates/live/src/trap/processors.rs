@@ -5,7 +5,7 @@
 //! apart by itself, so a program of one thread is kept on one processor with its agent. A program of several threads is
 //! left alone: there its own parallelism is worth more.
 
-use super::sys::{Pid, Processors};
+use crate::tracing::sys::{Pid, Processors};
 
 /// How many images stand on each processor.
 pub struct Balance {

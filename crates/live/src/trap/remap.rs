@@ -4,7 +4,7 @@ use super::calls::{Verdict, parts, refused, register};
 use super::image::Image;
 use super::shared::descriptor;
 use super::space::{PAGE, whole_pages};
-use super::sys::{errno, map, number};
+use crate::tracing::sys::{errno, map, number};
 use std::io;
 
 const MAYMOVE: u64 = 1;

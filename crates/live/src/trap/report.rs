@@ -1,10 +1,10 @@
 //! What a run found.
 
 use super::check::Checked;
-use super::maps::Mapping;
 use super::shared::{AGENT_END, TEXT_BASE};
 use super::space::PAGE;
-use super::sys::{Pid, map};
+use crate::tracing::maps::Mapping;
+use crate::tracing::sys::{Pid, map};
 
 /// How an image came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

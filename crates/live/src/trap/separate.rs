@@ -7,10 +7,10 @@
 
 use super::agent::{Agent, Begin};
 use super::image::{Image, Setting};
-use super::maps::{self, Mapping};
 use super::space::Piece;
-use super::sys::{Pid, map, number};
-use super::tracee::{self, Injection, Site};
+use super::tracee::{Injection, Site};
+use crate::tracing::maps::{self, Mapping};
+use crate::tracing::sys::{Pid, map, number};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -105,7 +105,7 @@ fn held(file: &File, from: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
     const ENXIO: i32 = 6;
     let seek = |offset, what| {
         // SAFETY: no pointers.
-        unsafe { super::sys::call(LSEEK, [file.as_raw_fd() as u64, offset, what, 0, 0, 0]) }
+        unsafe { crate::tracing::sys::call(LSEEK, [file.as_raw_fd() as u64, offset, what, 0, 0, 0]) }
     };
     if from >= end {
         return Ok(None);
@@ -137,7 +137,7 @@ fn copy_range(
 
 /// Makes plain private memory of all that the child inherited, by its own system calls.
 fn make_private(parent: &File, child: Pid, inherited: &[Mapping]) -> io::Result<()> {
-    let memory = tracee::memory(child)?;
+    let memory = maps::memory(child)?;
     let mut injection = Injection::begin(child, Site::Agent)?;
     for mapping in inherited {
         let (start, bytes) = (mapping.start, mapping.bytes());

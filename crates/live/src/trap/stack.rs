@@ -4,10 +4,9 @@
 //! the same page as a rule. The texts must stay memory that needs no fault: others read them through `/proc`, which
 //! does not wait for one. So the table moves down to pages of its own, where the program's frames follow it.
 
-use super::maps;
 use super::space::PAGE;
-use super::sys::{self, Pid, Registers};
-use super::tracee;
+use crate::tracing::maps;
+use crate::tracing::sys::{self, Pid, Registers};
 use std::io;
 use std::os::unix::fs::FileExt;
 
@@ -19,7 +18,7 @@ const WORDS_MAX: u64 = 1 << 21;
 pub fn move_down(pid: Pid) -> io::Result<(u64, u64)> {
     let registers = sys::registers(pid)?;
     let texts = maps::arguments_start(pid)? / PAGE * PAGE;
-    let memory = tracee::memory(pid)?;
+    let memory = maps::memory(pid)?;
     let word = |position: u64| {
         let mut bytes = [0; 8];
         memory.read_exact_at(&mut bytes, registers.rsp + 8 * position).map(|()| u64::from_le_bytes(bytes))

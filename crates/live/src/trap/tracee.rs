@@ -1,16 +1,10 @@
-//! A stopped thread: reading and writing its memory, and letting it make a system call of ours.
+//! A stopped thread: letting it make a system call of ours.
 
 use super::shared::TEXT_BASE;
-use super::sys::{self, Event, Go, Pid, Registers, Status};
-use std::fs::{File, OpenOptions};
+use crate::tracing::maps;
+use crate::tracing::sys::{self, Event, Go, Pid, Registers, Status};
 use std::io;
 use std::os::unix::fs::FileExt;
-
-/// The memory of a process, by address. Absent pages of taken-over memory cannot be read this way: the kernel does not
-/// wait for a fault on another's behalf.
-pub fn memory(pid: Pid) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))
-}
 
 /// Where a stopped thread is to find the instruction `syscall`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +37,7 @@ impl Injection {
         let mut injection =
             Injection { pid, saved, saved_mask, covered: None, site: TEXT_BASE, stop_signal: false };
         if site == Site::Here {
-            let memory = memory(pid)?;
+            let memory = maps::memory(pid)?;
             let mut covered = SYSCALL;
             memory.read_exact_at(&mut covered, saved.rip)?;
             memory.write_all_at(&SYSCALL, saved.rip)?;
@@ -98,7 +92,7 @@ impl Injection {
 
     fn uncover(&mut self) -> io::Result<()> {
         match self.covered.take() {
-            Some(bytes) => memory(self.pid)?.write_all_at(&bytes, self.saved.rip),
+            Some(bytes) => maps::memory(self.pid)?.write_all_at(&bytes, self.saved.rip),
             None => Ok(()),
         }
     }

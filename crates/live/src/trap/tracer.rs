@@ -1,18 +1,19 @@
 //! The loop: every stop of every thread of the program, and what it means for the images.
 
+use super::Options;
 use super::agent::Begin;
 use super::array::TrapArray;
 use super::calls::{self, After, Verdict};
 use super::ending;
 use super::filter::{CLONE_VM, Filter};
 use super::image::{Image, Setting};
-use super::launch::{self, LaunchError};
 use super::processors::Balance;
 use super::report::{Began, ImageReport};
 use super::separate::{Word, separate};
-use super::sys::{self, Event, Go, Pid, Processors, Registers, Status, number};
 use super::tracee;
-use super::{Interrupt, Options, maps};
+use crate::tracing::launch::{self, BeforeExec, LaunchError};
+use crate::tracing::sys::{self, Event, Go, Pid, Processors, Registers, Status, number};
+use crate::tracing::{End, Interrupt, maps};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
@@ -57,7 +58,7 @@ pub struct Tracer<'a> {
 /// How the program ended, and what was seen of it.
 pub struct Traced {
     /// The end of the first process.
-    pub status: Status,
+    pub end: End,
     /// All images, in order of start.
     pub images: Vec<ImageReport>,
 }
@@ -70,7 +71,10 @@ pub fn trace(
     interrupt: &Interrupt,
 ) -> Result<Traced, LaunchError> {
     sys::adopt_orphans()?;
-    let root = launch::launch(command, Some(&Filter::new()), sys::option::ALL)?;
+    let filter = Filter::new();
+    let install = || filter.install();
+    let before = Some(BeforeExec { does: &install, failed: LaunchError::Filter });
+    let root = launch::launch(command, before, sys::option::ALL)?;
     let setting = Setting { array, check: options.check, filters: maps::filters(root)? };
     let mut tracer = Tracer {
         setting,
@@ -84,20 +88,20 @@ pub fn trace(
         ended: Vec::new(),
     };
     tracer.on_exec(root);
-    let status = tracer.run(root)?;
+    let end = tracer.run(root)?;
     tracer.ended.sort_by_key(|image| image.number);
-    Ok(Traced { status, images: tracer.ended })
+    Ok(Traced { end, images: tracer.ended })
 }
 
 impl Tracer<'_> {
-    fn run(&mut self, root: Pid) -> io::Result<Status> {
-        let mut root_status = None;
+    fn run(&mut self, root: Pid) -> io::Result<End> {
+        let mut root_end = None;
         while !self.tasks.is_empty() {
             let (pid, status) = sys::wait(-1)?;
-            if let Status::Exited(_) | Status::Killed(_) = status {
+            if let Some(end) = End::of(status) {
                 self.on_end(pid);
                 if pid == root {
-                    root_status = Some(status);
+                    root_end = Some(end);
                 }
             } else if self.tasks.contains_key(&pid) {
                 self.on_stop(pid, status);
@@ -106,7 +110,7 @@ impl Tracer<'_> {
                 self.early.insert(pid, status);
             }
         }
-        root_status.ok_or_else(|| io::Error::other("the program's end was not seen"))
+        root_end.ok_or_else(|| io::Error::other("the program's end was not seen"))
     }
 
     fn on_stop(&mut self, pid: Pid, status: Status) {

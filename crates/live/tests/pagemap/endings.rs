@@ -2,7 +2,7 @@
 
 use crate::compiled;
 use pagewalk_live::pagemap::{Exit, Moment, run_to_exit};
-use pagewalk_live::trap::{End, Interrupt};
+use pagewalk_live::tracing::{End, Interrupt};
 use std::ffi::OsString;
 
 /// Pages of the memory that it fills.

@@ -1,7 +1,8 @@
 //! The result of `trap` as data.
 
 use super::Outcome;
-use pagewalk_live::trap::{Began, End, ImageReport, Kind};
+use pagewalk_live::tracing::End;
+use pagewalk_live::trap::{Began, ImageReport, Kind};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! The mappings of a process, as `/proc` tells them.
+//! The memory of a process and its mappings, as `/proc` tells them.
 
-use super::space::PAGE;
 use super::sys::{Pid, map};
-use std::fs::{self, File};
+use pagewalk_units::PAGE_BYTES;
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 
@@ -19,6 +19,8 @@ pub struct Mapping {
     pub shared: bool,
     /// Where in its file it begins.
     pub offset: u64,
+    /// The file's device as `/proc` gives it, which some file systems do not give in `stat`.
+    pub device: u64,
     /// The file's number; 0 if there is no file.
     pub inode: u64,
     /// The file's path or the kernel's name for it; empty for plain memory.
@@ -39,6 +41,12 @@ impl Mapping {
     pub fn is_writable(&self) -> bool {
         self.protection & map::WRITE != 0
     }
+}
+
+/// The memory of a process, by address. Pages that wait for someone's userfaultfd cannot be read this way: the kernel
+/// does not wait for a fault on another's behalf.
+pub fn memory(pid: Pid) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))
 }
 
 /// The mappings of a process, in order.
@@ -82,7 +90,7 @@ fn head(line: &str) -> Option<Mapping> {
     let [read, write, execute, sharing] = *rights else { return None };
     let bit = |held, wanted, value| if held == wanted { value } else { 0 };
     let offset = hexadecimal(words.next()?)?;
-    let _device = words.next()?;
+    let (major, minor) = words.next()?.split_once(':')?;
     let inode = words.next()?.parse().ok()?;
     Some(Mapping {
         start: hexadecimal(start)?,
@@ -90,6 +98,7 @@ fn head(line: &str) -> Option<Mapping> {
         protection: bit(read, b'r', map::READ) | bit(write, b'w', map::WRITE) | bit(execute, b'x', map::EXEC),
         shared: sharing == b's',
         offset,
+        device: hexadecimal(major)? << 32 | hexadecimal(minor)?,
         inode,
         name: words.next().unwrap_or_default().trim_start().to_owned(),
         resident_bytes: 0,
@@ -101,15 +110,15 @@ fn head(line: &str) -> Option<Mapping> {
 pub fn present(pid: Pid, start: u64, end: u64) -> io::Result<Vec<(u64, u64)>> {
     const PRESENT_OR_SWAPPED: u64 = 3 << 62;
     let file = File::open(format!("/proc/{pid}/pagemap"))?;
-    let mut entries = vec![0u8; ((end - start) / PAGE * 8) as usize];
-    file.read_exact_at(&mut entries, start / PAGE * 8)?;
+    let mut entries = vec![0u8; ((end - start) / PAGE_BYTES * 8) as usize];
+    file.read_exact_at(&mut entries, start / PAGE_BYTES * 8)?;
     let mut ranges: Vec<(u64, u64)> = Vec::new();
     for (page, entry) in entries.as_chunks::<8>().0.iter().enumerate() {
-        let address = start + page as u64 * PAGE;
+        let address = start + page as u64 * PAGE_BYTES;
         if u64::from_le_bytes(*entry) & PRESENT_OR_SWAPPED != 0 {
             match ranges.last_mut() {
-                Some((first, bytes)) if *first + *bytes == address => *bytes += PAGE,
-                _ => ranges.push((address, PAGE)),
+                Some((first, bytes)) if *first + *bytes == address => *bytes += PAGE_BYTES,
+                _ => ranges.push((address, PAGE_BYTES)),
             }
         }
     }
@@ -155,6 +164,7 @@ mod tests {
         assert_eq!(found.len(), 3);
         assert_eq!(found[0].name, "/usr/bin/a program");
         assert_eq!((found[0].start, found[0].end, found[0].offset), (0x55d0c000, 0x55d0d000, 0x2000));
+        assert_eq!(found[0].device, 0xfe << 32);
         assert_eq!((found[0].inode, found[0].resident_bytes, found[0].special), (1234, 8192, false));
         assert!(found[0].is_writable() && !found[0].shared);
         assert!(found[1].special && found[1].name == "[stack]");
@@ -168,7 +178,7 @@ mod tests {
         let stack = mappings.iter().find(|mapping| mapping.name == "[stack]").unwrap();
         let arguments = arguments_start(pid).unwrap();
         assert!((stack.start..stack.end).contains(&arguments));
-        let page = arguments / PAGE * PAGE;
-        assert_eq!(present(pid, page, page + PAGE).unwrap(), [(page, PAGE)]);
+        let page = arguments / PAGE_BYTES * PAGE_BYTES;
+        assert_eq!(present(pid, page, page + PAGE_BYTES).unwrap(), [(page, PAGE_BYTES)]);
     }
 }

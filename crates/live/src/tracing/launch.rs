@@ -1,6 +1,5 @@
-//! Starting a program: stopped before its first instruction, traced, and under a filter if there is one.
+//! Starting a program: traced, and stopped before its first instruction.
 
-use super::filter::Filter;
 use super::sys::{self, Event, Go, Pid, Status};
 use std::ffi::{CString, OsString, c_char, c_int};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -25,6 +24,9 @@ pub enum LaunchError {
     /// Not allowed to filter.
     #[error("cannot put a seccomp filter on the program: {0}")]
     Filter(io::Error),
+    /// Not allowed to switch off randomisation.
+    #[error("cannot switch off the randomisation of addresses: {0}")]
+    Randomisation(io::Error),
     /// No such program, or it is none.
     #[error("cannot start {program:?}: {error}")]
     Exec {
@@ -38,13 +40,26 @@ pub enum LaunchError {
     Io(#[from] io::Error),
 }
 
+/// What the new process does to itself before it becomes the program.
+#[derive(Clone, Copy)]
+pub struct BeforeExec<'a> {
+    /// Makes system calls only: other threads of the former process may have left locks behind.
+    pub does: &'a dyn Fn() -> io::Result<()>,
+    /// The error if that fails.
+    pub failed: fn(io::Error) -> LaunchError,
+}
+
 /// Steps in which the child fails, with their marks in the pipe.
-const AT_FILTER: u8 = b'f';
+const BEFORE_EXEC: u8 = b'b';
 const AT_EXEC: u8 = b'e';
 
 /// Starts `command`, traced with these options (of [`sys::option`], `EXEC` among them); it is stopped at the end of
 /// its exec.
-pub fn launch(command: &[OsString], filter: Option<&Filter>, options: u64) -> Result<Pid, LaunchError> {
+pub fn launch(
+    command: &[OsString],
+    before: Option<BeforeExec<'_>>,
+    options: u64,
+) -> Result<Pid, LaunchError> {
     let zero_byte = |word: &OsString| LaunchError::ZeroByte(word.clone());
     let words: Vec<CString> = command
         .iter()
@@ -60,7 +75,7 @@ pub fn launch(command: &[OsString], filter: Option<&Filter>, options: u64) -> Re
         return Err(io::Error::last_os_error().into());
     }
     if child == 0 {
-        in_child(may_go, failed, filter, &pointers);
+        in_child(may_go, failed, before, &pointers);
     }
     drop((may_go, failed));
     if let Err(error) = sys::seize(child, options) {
@@ -69,20 +84,20 @@ pub fn launch(command: &[OsString], filter: Option<&Filter>, options: u64) -> Re
         return Err(LaunchError::Trace(error));
     }
     (&let_go).write_all(&[1])?;
-    to_exec(child, failure, &command[0])
+    to_exec(child, failure, &command[0], before)
 }
 
 /// What the new process does: waits until it is traced, and becomes the program.
 fn in_child(
     mut may_go: PipeReader,
     failed: PipeWriter,
-    filter: Option<&Filter>,
+    before: Option<BeforeExec<'_>>,
     arguments: &[*const c_char],
 ) -> ! {
     let mut word = [0];
-    let outcome = may_go.read_exact(&mut word).and_then(|()| filter.map_or(Ok(()), Filter::install));
+    let outcome = may_go.read_exact(&mut word).and_then(|()| before.map_or(Ok(()), |before| (before.does)()));
     let (mark, error) = match outcome {
-        Err(error) => (AT_FILTER, error),
+        Err(error) => (BEFORE_EXEC, error),
         Ok(()) => {
             // SAFETY: a list of C strings that ends with a null pointer.
             unsafe { execvp(arguments[0], arguments.as_ptr()) };
@@ -96,7 +111,12 @@ fn in_child(
     unsafe { _exit(127) }
 }
 
-fn to_exec(child: Pid, mut failure: PipeReader, program: &OsString) -> Result<Pid, LaunchError> {
+fn to_exec(
+    child: Pid,
+    mut failure: PipeReader,
+    program: &OsString,
+    before: Option<BeforeExec<'_>>,
+) -> Result<Pid, LaunchError> {
     loop {
         match sys::wait(child)?.1 {
             Status::Event(Event::Exec, _) => return Ok(child),
@@ -105,8 +125,9 @@ fn to_exec(child: Pid, mut failure: PipeReader, program: &OsString) -> Result<Pi
                 failure.read_exact(&mut said)?;
                 let number = i32::from_le_bytes([said[1], said[2], said[3], said[4]]);
                 let error = io::Error::from_raw_os_error(number);
-                return Err(match said[0] {
-                    AT_FILTER => LaunchError::Filter(error),
+                return Err(match (said[0], before) {
+                    (BEFORE_EXEC, Some(before)) => (before.failed)(error),
+                    (BEFORE_EXEC, None) => LaunchError::Io(error),
                     _ => LaunchError::Exec { program: program.clone(), error },
                 });
             }

@@ -27,6 +27,7 @@ pub mod number {
     pub const WAIT4: u64 = 61;
     pub const KILL: u64 = 62;
     pub const PTRACE: u64 = 101;
+    pub const PERSONALITY: u64 = 135;
     pub const PRCTL: u64 = 157;
     pub const TKILL: u64 = 200;
     pub const SCHED_SETAFFINITY: u64 = 203;
@@ -139,6 +140,7 @@ pub enum Go {
 }
 
 const SEIZE: u64 = 0x4206;
+const INTERRUPT: u64 = 0x4207;
 const GETREGS: u64 = 12;
 const SETREGS: u64 = 13;
 const GETEVENTMSG: u64 = 0x4201;
@@ -147,14 +149,20 @@ const SETSIGMASK: u64 = 0x420b;
 
 /// What a tracer wants to be told.
 pub mod option {
+    /// Ends of system calls are told apart from signals.
+    pub const CALLS_APART: u64 = 0x1;
+    /// Children made by `fork`.
+    pub const FORK: u64 = 0x2;
+    /// Children made by `vfork`.
+    pub const VFORK: u64 = 0x4;
     /// New threads, and children made by `clone` with another signal than theirs.
     pub const CLONE: u64 = 0x8;
     /// New programs.
     pub const EXEC: u64 = 0x10;
     /// Threads that begin to end.
     pub const EXIT: u64 = 0x40;
-    /// All: TRACESYSGOOD, TRACEFORK, TRACEVFORK, TRACESECCOMP too; and EXITKILL.
-    pub const ALL: u64 = CLONE | EXEC | EXIT | 0x1 | 0x2 | 0x4 | 0x80 | 0x10_0000;
+    /// All: TRACESECCOMP too; and EXITKILL.
+    pub const ALL: u64 = CALLS_APART | FORK | VFORK | CLONE | EXEC | EXIT | 0x80 | 0x10_0000;
 }
 
 fn ptrace(request: u64, pid: Pid, address: u64, data: u64) -> io::Result<u64> {
@@ -165,6 +173,11 @@ fn ptrace(request: u64, pid: Pid, address: u64, data: u64) -> io::Result<u64> {
 /// Begins to trace a process, and what it will start as far as [`option`]s say.
 pub fn seize(pid: Pid, options: u64) -> io::Result<()> {
     ptrace(SEIZE, pid, 0, options).map(drop)
+}
+
+/// Lets a thread that runs stop.
+pub fn interrupt(pid: Pid) -> io::Result<()> {
+    ptrace(INTERRUPT, pid, 0, 0).map(drop)
 }
 
 /// Lets a stopped thread go on, with this signal if not 0.
@@ -345,6 +358,14 @@ pub fn punch(file: &impl std::os::fd::AsRawFd, offset: u64, bytes: u64) -> io::R
 pub fn adopt_orphans() -> io::Result<()> {
     const SET_CHILD_SUBREAPER: u64 = 36;
     plain(number::PRCTL, [SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0]).map(drop)
+}
+
+/// Lets this process, and what it becomes, have the same addresses each time. Allocates nothing.
+pub fn switch_off_randomisation() -> io::Result<()> {
+    const ADDR_NO_RANDOMIZE: u64 = 0x004_0000;
+    const ASK: u64 = 0xffff_ffff;
+    let now = plain(number::PERSONALITY, [ASK, 0, 0, 0, 0, 0])?;
+    plain(number::PERSONALITY, [now | ADDR_NO_RANDOMIZE, 0, 0, 0, 0, 0]).map(drop)
 }
 
 /// A set of processors, of up to 8,192.

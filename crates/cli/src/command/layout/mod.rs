@@ -1,0 +1,13 @@
+//! `pagewalk layout`: where libraries lie, and where they should.
+
+mod run;
+
+use crate::arguments::{Layout, LayoutCommand};
+use crate::error::CliError;
+use std::process::ExitCode;
+
+pub fn run(arguments: Layout) -> Result<ExitCode, CliError> {
+    match arguments.command {
+        LayoutCommand::Run(arguments) => run::run(arguments),
+    }
+}

@@ -1,0 +1,149 @@
+//! `pagewalk layout run`: run a program with its libraries where a plan wants them.
+
+mod result;
+
+use crate::arguments::LayoutRun;
+use crate::error::{CliError, Code};
+use crate::native::exit_code;
+use crate::output::{Output, print, say, write_to_stderr};
+use pagewalk_capture::{CaptureError, check_program};
+use pagewalk_layout::Plan;
+use pagewalk_layout::files::{self, Object};
+use pagewalk_live::layout::{self, Image, LayoutError, Options, Relay, Run};
+use pagewalk_live::tracing::LaunchError;
+use result::Outcome;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::iterator::Signals;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+pub fn run(arguments: LayoutRun) -> Result<ExitCode, CliError> {
+    let file = arguments.output.as_deref().map(Output::open).transpose()?;
+    let prepared = prepare(&arguments).and_then(|(plan, objects)| {
+        let run = run_placed(&arguments, &objects)?;
+        Ok(Outcome { plan, objects, run })
+    });
+    let outcome = match prepared {
+        Err(error) if arguments.or_default && error.code != Code::Usage && error.code != Code::Failed => {
+            return run_without(&arguments, &error);
+        }
+        other => other?,
+    };
+    publish(&arguments, &outcome, file)?;
+    if let Some(missed) = outcome.missed() {
+        if !arguments.or_default {
+            return Err(CliError::new(Code::NotInEffect, missed)
+                .or("--or-default ends with the program's own exit code all the same"));
+        }
+        tell(&arguments, missed);
+    }
+    Ok(exit_code(outcome.run.end))
+}
+
+/// The plan, and its objects as they are on this host.
+fn prepare(arguments: &LayoutRun) -> Result<(Plan, Vec<Object>), CliError> {
+    let plan = Plan::read(&arguments.plan).map_err(|error| CliError::new(Code::BadInput, error))?;
+    let program = check_program(&arguments.command[0]).map_err(|error| match error {
+        CaptureError::Privileged { path } => does_not_fit(format!(
+            "{} gains privileges when it starts, which a program that is traced does not",
+            path.display()
+        )),
+        CaptureError::OtherArchitecture { path, found } => {
+            does_not_fit(format!("{} is a {found} program; plans are for x86-64", path.display()))
+        }
+        error => CliError::new(Code::Usage, error),
+    })?;
+    let is_planned = fs::canonicalize(&plan.program.path)
+        .is_ok_and(|planned| fs::canonicalize(&program).is_ok_and(|program| program == planned));
+    if is_planned && !files::is_planned_build(&plan, &program) {
+        return Err(does_not_fit(format!(
+            "{} is another build than the plan's: its build-id is not {}",
+            program.display(),
+            plan.program.build_id.as_deref().unwrap_or_default()
+        )));
+    }
+    let objects = files::objects(&plan).map_err(does_not_fit)?;
+    Ok((plan, objects))
+}
+
+fn does_not_fit(error: impl std::fmt::Display) -> CliError {
+    CliError::new(Code::NotInEffect, error).or("make a new plan, or start it without: --or-default")
+}
+
+fn host_cannot(error: impl std::fmt::Display, enable: impl std::fmt::Display) -> CliError {
+    CliError::new(Code::HostCannot, error)
+        .or(format!("to enable: {enable}; or start it without: --or-default"))
+}
+
+fn run_placed(arguments: &LayoutRun, objects: &[Object]) -> Result<Run, CliError> {
+    static RELAY: Relay = Relay::new();
+    let watched = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]);
+    let mut signals = watched.map_err(|e| CliError::new(Code::Failed, format!("watching signals: {e}")))?;
+    let handle = signals.handle();
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            // The terminal sends these two to the program as well, which decides what to do.
+            if signal != SIGINT && signal != SIGQUIT {
+                RELAY.send(signal);
+            }
+        }
+    });
+    let options = Options {
+        verify: arguments.verify,
+        no_randomise: arguments.no_randomize,
+        or_default: arguments.or_default,
+    };
+    let mut loaded = |image: &Image| {
+        if let Some(landings) = &image.at_start {
+            write_to_stderr(&result::table(image, objects, landings, "loader done"));
+        }
+    };
+    let run = layout::run(&arguments.command, objects, options, &RELAY, &mut loaded);
+    handle.close();
+    run.map_err(|error| match error {
+        LayoutError::Launch(error @ LaunchError::Trace(_)) => host_cannot(
+            error,
+            "sysctl kernel.yama.ptrace_scope=1; in a container, a seccomp profile that allows ptrace; no debugger \
+             around pagewalk",
+        ),
+        LayoutError::Program { .. } => does_not_fit(error),
+        error => CliError::new(Code::Failed, error),
+    })
+}
+
+/// The program in our place, as if we had never been there.
+fn run_without(arguments: &LayoutRun, error: &CliError) -> Result<ExitCode, CliError> {
+    tell(arguments, format!("{error}\n  it runs without the plan"));
+    let failed = Command::new(&arguments.command[0]).args(&arguments.command[1..]).exec();
+    Err(CliError::new(Code::Failed, format!("cannot start {:?}: {failed}", arguments.command[0])))
+}
+
+fn tell(arguments: &LayoutRun, message: impl std::fmt::Display) {
+    if !arguments.quiet {
+        say(message);
+    }
+}
+
+fn publish(arguments: &LayoutRun, outcome: &Outcome, file: Option<Output>) -> Result<(), CliError> {
+    if arguments.verify {
+        for image in &outcome.run.images {
+            if let Some(landings) = &image.at_end {
+                write_to_stderr(&result::table(image, &outcome.objects, landings, "at the end"));
+            }
+        }
+    }
+    outcome.notes().into_iter().for_each(|note| tell(arguments, note));
+    if !arguments.json && file.is_none() {
+        return Ok(());
+    }
+    let json = format!("{:#}\n", outcome.document(&arguments.plan, &arguments.command));
+    let printed = if arguments.json { print(&json) } else { Ok(()) };
+    // Whatever became of the printing.
+    let written = file.map_or(Ok(()), |file| {
+        let path = file.write(json.as_bytes())?;
+        tell(arguments, format!("result written to {}", path.display()));
+        Ok(())
+    });
+    printed.and(written)
+}

@@ -1,0 +1,165 @@
+//! What a run with a plan is told as: a table, notes, JSON.
+
+use pagewalk_layout::Plan;
+use pagewalk_layout::files::Object;
+use pagewalk_live::layout::{Image, Landing, Run, State};
+use pagewalk_live::tracing::End;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Misses that are told one by one.
+const MISSES_TOLD: usize = 10;
+
+/// A run and its plan.
+pub struct Outcome {
+    pub plan: Plan,
+    pub objects: Vec<Object>,
+    pub run: Run,
+}
+
+/// Where an image's libraries lay last.
+fn latest(image: &Image) -> Option<&[Landing]> {
+    image.at_end.as_deref().or(image.at_start.as_deref())
+}
+
+impl Outcome {
+    /// The libraries that were loaded and did not land; none if all did.
+    pub fn missed(&self) -> Option<String> {
+        let mut lines = Vec::new();
+        for image in &self.run.images {
+            let landings = latest(image).unwrap_or_default();
+            for (object, landing) in self.objects.iter().zip(landings) {
+                let State::Elsewhere(reason) = &landing.state else { continue };
+                let reason = image.obstacle.as_ref().unwrap_or(reason);
+                let of = format!("process {} ({})", image.process, image.program);
+                lines.push(format!(
+                    "{} did not land at {:#x} in {of}: {reason}",
+                    object.file, landing.planned
+                ));
+            }
+        }
+        let rest = lines.len().saturating_sub(MISSES_TOLD);
+        lines.truncate(MISSES_TOLD);
+        if rest > 0 {
+            lines.push(format!("and {rest} more"));
+        }
+        (!lines.is_empty()).then(|| lines.join("\n  "))
+    }
+
+    /// What is no fault, and should be known.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = BTreeSet::new();
+        for image in &self.run.images {
+            if let Some(obstacle) = &image.obstacle {
+                notes.insert(format!("{} ran without the plan: {obstacle}", image.program));
+            }
+            if image.slid_bytes > 0 {
+                let gib = image.slid_bytes >> 30;
+                notes.insert(format!("{}: the plan was moved up by {gib} GiB", image.program));
+            }
+        }
+        let unopened = self.unopened();
+        if !unopened.is_empty() {
+            let (few, all) = (unopened.len(), self.objects.len());
+            let named = unopened[..few.min(MISSES_TOLD)].join(", ");
+            let more = if few > MISSES_TOLD { ", …" } else { "" };
+            notes.insert(format!("{few} of {all} planned libraries were not seen loaded: {named}{more}"));
+        }
+        notes.into_iter().collect()
+    }
+
+    /// Planned libraries that no image had when it was looked at.
+    fn unopened(&self) -> Vec<&str> {
+        let is_loaded = |position: usize| {
+            let images = self.run.images.iter().flat_map(|image| [&image.at_start, &image.at_end]);
+            images.flatten().any(|landings| landings[position].actual.is_some())
+        };
+        let objects = self.objects.iter().enumerate();
+        objects
+            .filter(|&(position, _)| !is_loaded(position))
+            .map(|(_, object)| object.file.as_str())
+            .collect()
+    }
+
+    /// All as data.
+    pub fn document(&self, plan: &Path, command: &[OsString]) -> Value {
+        let command: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+        let end = match self.run.end {
+            End::Exit(status) => json!({ "exit": status }),
+            End::Signal(signal) => json!({ "signal": signal }),
+        };
+        json!({
+            "schema": "pagewalk.layout-run/1",
+            "plan": {
+                "file": plan.to_string_lossy(),
+                "planner": self.plan.planner,
+                "machines": self.plan.machines,
+                "program": self.plan.program.path,
+                "arena": format!("{:#x}", self.plan.arena),
+                "libraries": self.objects.len(),
+            },
+            "command": command,
+            "end": end,
+            "in_effect": self.missed().is_none(),
+            "not_loaded": self.unopened(),
+            "images": self.run.images.iter().map(|image| self.image(image)).collect::<Vec<_>>(),
+        })
+    }
+
+    fn image(&self, image: &Image) -> Value {
+        let at = |landings: &Option<Vec<Landing>>| {
+            landings.as_ref().map(|landings| {
+                let rows = self.objects.iter().zip(landings);
+                rows.map(|(object, landing)| library(object, landing)).collect::<Vec<_>>()
+            })
+        };
+        json!({
+            "process": image.process,
+            "program": image.program,
+            "obstacle": image.obstacle,
+            "slid_bytes": image.slid_bytes,
+            "at_start": at(&image.at_start),
+            "at_end": at(&image.at_end),
+        })
+    }
+}
+
+fn library(object: &Object, landing: &Landing) -> Value {
+    let reason = if let State::Elsewhere(reason) = &landing.state { Some(reason) } else { None };
+    json!({
+        "file": object.file,
+        "planned": format!("{:#x}", landing.planned),
+        "actual": landing.actual.map(|actual| format!("{actual:#x}")),
+        "bytes": object.bytes,
+        "state": landing.state.name().replace(' ', "_"),
+        "reason": reason,
+    })
+}
+
+/// Where an image's libraries lie, for people; those that are not loaded are counted.
+pub fn table(image: &Image, objects: &[Object], landings: &[Landing], when: &str) -> String {
+    let mut text = format!("process {} ({}), {when}:\n", image.process, image.program);
+    if let Some(obstacle) = &image.obstacle {
+        let _ = writeln!(text, "  without the plan: {obstacle}");
+    }
+    let loaded: Vec<_> =
+        objects.iter().zip(landings).filter(|(_, landing)| landing.actual.is_some()).collect();
+    let width = loaded.iter().map(|(object, _)| object.file.len()).max().unwrap_or(0).max(4);
+    if !loaded.is_empty() {
+        let _ = writeln!(text, "  {:width$}  {:>14}  {:>14}  state", "file", "planned", "actual");
+    }
+    for (object, landing) in &loaded {
+        let (planned, actual) = (landing.planned, landing.actual.unwrap_or_default());
+        let reason =
+            if let State::Elsewhere(reason) = &landing.state { format!(": {reason}") } else { String::new() };
+        let state = landing.state.name();
+        let _ = writeln!(text, "  {:width$}  {planned:>#14x}  {actual:>#14x}  {state}{reason}", object.file);
+    }
+    if loaded.len() < objects.len() {
+        let _ = writeln!(text, "  {} of {} are not loaded", objects.len() - loaded.len(), objects.len());
+    }
+    text
+}

@@ -1,0 +1,228 @@
+//! `pagewalk layout run`: what it prints, how it ends, what it refuses.
+
+use crate::harness::{BAD_INPUT, Outcome, Place, USAGE};
+use pagewalk_layout::files;
+use pagewalk_layout::plan::{DEFAULT_ARENA, Plan, Program};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+const HOST_CANNOT: i32 = 4;
+const NOT_IN_EFFECT: i32 = 5;
+
+/// A program that loads a library when it is told so: at once, or after something else has taken its place.
+const PROGRAM: &str = r#"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+int main(int count, char **words) {
+    if (count > 2)
+        mmap((void *)strtoul(words[2], 0, 16), 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    void *library = count > 1 ? dlopen(words[1], RTLD_NOW) : 0;
+    puts("the program's own");
+    return library ? ((int (*)(void))dlsym(library, "seven"))() : 9;
+}"#;
+
+/// A folder with a library, a program that uses it, and a plan for it.
+struct Lab {
+    place: Place,
+    library: String,
+    plan: Plan,
+}
+
+impl Lab {
+    fn new() -> Lab {
+        let place = Place::new();
+        let link = |name: &str, flags: &[&str]| {
+            let mut command = Command::new("gcc");
+            let source = place.path(&format!("{name}.c"));
+            place.settle(command.args(flags).args(["-w", "-o", name]).arg(source));
+            assert!(command.status().expect("gcc is here").success());
+        };
+        place.write("seven.so.c", "int seven(void) { return 7; }");
+        place.write("p.c", PROGRAM);
+        link("seven.so", &["-shared", "-fPIC", "-Wl,--build-id=0xBEEF"]);
+        link("p", &["-Wl,--build-id=0xCAFE"]);
+        let path = |name| place.path(name).canonicalize().unwrap().to_str().unwrap().to_owned();
+        let library = path("seven.so");
+        let places = vec![files::place(&library, 0x40_0000).unwrap()];
+        let program = Program { path: path("p"), build_id: Some("cafe".into()) };
+        let (planner, machines) = ("hand".into(), vec!["amd_k8".into()]);
+        let plan = Plan { planner, machines, arena: DEFAULT_ARENA, program, places };
+        let lab = Lab { place, library, plan };
+        lab.write(|_| {});
+        lab
+    }
+
+    /// Writes the plan with a change.
+    fn write(&self, change: impl FnOnce(&mut Plan)) {
+        let mut plan = self.plan.clone();
+        change(&mut plan);
+        self.place.write("plan.toml", plan.to_toml());
+    }
+
+    fn base(&self) -> u64 {
+        self.plan.base(&self.plan.places[0])
+    }
+
+    fn run(&self, options: &[&str], program: &[&str]) -> Outcome {
+        self.place.run(&[&["layout", "run", "plan.toml"], options, &["--"], program].concat())
+    }
+}
+
+/// Whether this host lets libraries be placed. Where it does not, that is what is tested: the refusal.
+fn host_can(lab: &Lab) -> bool {
+    let findings = lab.place.good(&["doctor", "--json"]).json();
+    let all = findings["findings"].as_array().expect("a list");
+    let able =
+        all.iter().find(|finding| finding["for_commands"] == "layout run").expect("doctor speaks of it");
+    if able["able"] == true {
+        return true;
+    }
+    lab.run(&[], &["./p"]).refuses(HOST_CANNOT, &["to enable: "]);
+    eprintln!("this host cannot: {}; to enable: {}", able["found"], able["enable"]);
+    false
+}
+
+#[test]
+fn the_program_is_itself_and_the_table_says_where_its_libraries_lie() {
+    let lab = Lab::new();
+    if !host_can(&lab) {
+        return;
+    }
+    let quiet = lab.run(&[], &["./p", &lab.library]);
+    assert_eq!((quiet.code, &*quiet.stdout, &*quiet.stderr), (7, "the program's own\n", ""));
+    let told = lab.run(&["--verify"], &["./p", &lab.library]);
+    assert_eq!((told.code, &*told.stdout), (7, "the program's own\n"));
+    let row = format!("  {}  {1:>#14x}  {1:>#14x}  landed\n", lab.library, lab.base());
+    for part in ["loader done:\n  1 of 1 are not loaded\n", "at the end:\n", "planned", &row] {
+        assert!(told.stderr.contains(part), "no `{part}` in: {}", told.stderr);
+    }
+    let unopened = lab.run(&[], &["./p"]);
+    assert_eq!(unopened.code, 9);
+    assert_eq!(
+        unopened.stderr,
+        format!("pagewalk: 1 of 1 planned libraries were not seen loaded: {}\n", lab.library)
+    );
+    assert_eq!(lab.run(&["-q"], &["./p"]).stderr, "");
+    let child = lab.run(&["--no-randomize"], &["sh", "-c", &format!("cat; ./p {}; kill -9 $$", lab.library)]);
+    assert_eq!((child.code, &*child.stdout), (128 + 9, "the program's own\n"));
+}
+
+#[test]
+fn the_result_is_there_as_data() {
+    let lab = Lab::new();
+    if !host_can(&lab) {
+        return;
+    }
+    let outcome = lab.run(&["--json", "--verify", "-o", "r.json"], &["./p", &lab.library]);
+    let ours = outcome.stdout.strip_prefix("the program's own\n").expect("the program's line comes first");
+    let document: Value = serde_json::from_str(ours).expect("JSON and nothing else follows");
+    assert_eq!(document, lab.place.json("r.json"));
+    assert_eq!(document["schema"], "pagewalk.layout-run/1");
+    assert_eq!((&document["end"]["exit"], &document["in_effect"]), (&7.into(), &true.into()));
+    assert_eq!(document["plan"]["machines"][0], "amd_k8");
+    let image = &document["images"][0];
+    assert_eq!((&image["slid_bytes"], &image["obstacle"]), (&0.into(), &Value::Null));
+    let (before, after) = (&image["at_start"][0], &image["at_end"][0]);
+    assert_eq!((&before["state"], &before["actual"]), (&"not_loaded".into(), &Value::Null));
+    let base = format!("{:#x}", lab.base());
+    assert_eq!((&after["state"], &after["actual"]), (&"landed".into(), &base.into()));
+}
+
+#[test]
+fn a_library_that_does_not_land_is_an_error_unless_that_is_allowed() {
+    let lab = Lab::new();
+    if !host_can(&lab) {
+        return;
+    }
+    let taken = format!("{:x}", lab.base());
+    let program = ["./p", &lab.library, &taken];
+    let outcome = lab.run(&[], &program);
+    assert_eq!(outcome.stdout, "the program's own\n");
+    outcome.refuses(
+        NOT_IN_EFFECT,
+        &[&lab.library, "did not land", "taken by memory of its own", "--or-default"],
+    );
+    let allowed = lab.run(&["--or-default"], &program);
+    assert_eq!(allowed.code, 7);
+    assert!(allowed.stderr.contains("did not land"), "{}", allowed.stderr);
+    assert_eq!(lab.run(&["--or-default", "-q"], &program).stderr, "");
+    let document = lab.run(&["--json", "-q"], &program);
+    assert_eq!(document.code, NOT_IN_EFFECT);
+    assert!(document.stdout.contains("\"in_effect\": false"), "{}", document.stdout);
+}
+
+/// Each is refused before the program begins, and the program runs by itself if it may.
+#[test]
+fn plans_that_do_not_fit_are_refused_by_name() {
+    let lab = Lab::new();
+    let refused = |code, parts: &[&str], program: &[&str], own_code| {
+        let outcome = lab.run(&[], program);
+        assert_eq!(outcome.stdout, "", "it has not begun");
+        outcome.refuses(code, parts);
+        let allowed = lab.run(&["--or-default"], program);
+        assert_eq!(allowed.code, own_code, "{}", allowed.stderr);
+        assert!(allowed.stderr.contains("it runs without the plan"), "{}", allowed.stderr);
+    };
+    lab.write(|plan| plan.places[0].build_id = Some("beee".into()));
+    refused(NOT_IN_EFFECT, &[&lab.library, "another build", "beee", "beef", "--or-default"], &["./p"], 9);
+    lab.write(|plan| plan.places[0].size += 4096);
+    refused(NOT_IN_EFFECT, &[&lab.library, "another build"], &["./p"], 9);
+    lab.write(|plan| plan.places[0].file += ".gone");
+    refused(NOT_IN_EFFECT, &["seven.so.gone", "No such file"], &["./p"], 9);
+    lab.write(|plan| plan.program.build_id = Some("0123".into()));
+    refused(NOT_IN_EFFECT, &["/p is another build", "0123"], &["./p"], 9);
+    lab.write(|plan| plan.places.push(plan.places[0].clone()));
+    refused(BAD_INPUT, &["plan.toml", "two places"], &["./p"], 9);
+    lab.write(|plan| {
+        let mut other = plan.places[0].clone();
+        other.file += ".other";
+        plan.places.push(other);
+    });
+    refused(BAD_INPUT, &["plan.toml", "overlap", "seven.so.other"], &["./p"], 9);
+    lab.write(|plan| plan.places[0].offset = 0x8_0000_0000);
+    refused(BAD_INPUT, &["plan.toml", "limit", "0x1000000000"], &["./p"], 9);
+    lab.write(|_| {});
+    let statically = lab.place.compile("static", "int main(void) { return 3; }");
+    if host_can(&lab) {
+        let outcome = lab.run(&[], &[&statically]);
+        outcome.refuses(NOT_IN_EFFECT, &["static", "--or-default"]);
+        assert_eq!(lab.run(&["--or-default"], &[&statically]).code, 3);
+    }
+    lab.run(&[], &["./none"]).refuses(USAGE, &["./none"]);
+    lab.run(&["--or-default"], &["./none"]).refuses(USAGE, &["./none"]);
+    lab.place.run(&["layout", "run", "none.toml", "--", "./p"]).refuses(BAD_INPUT, &["none.toml"]);
+    assert_eq!(lab.place.run(&["layout", "run", "plan.toml"]).code, USAGE);
+    assert_eq!(lab.place.run(&["layout"]).code, USAGE);
+}
+
+#[test]
+fn programs_that_gain_privileges_are_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let lab = Lab::new();
+    std::fs::set_permissions(lab.place.path("p"), std::fs::Permissions::from_mode(0o4755)).unwrap();
+    lab.run(&[], &["./p"]).refuses(NOT_IN_EFFECT, &["/p gains privileges", "--or-default"]);
+    assert_eq!(lab.run(&["--or-default"], &["./p"]).code, 9);
+}
+
+/// Signals that came to us alone are the program's.
+#[test]
+fn signals_are_handed_on() {
+    let lab = Lab::new();
+    if !host_can(&lab) {
+        return;
+    }
+    let script = "trap 'exit 11' TERM; trap 'echo usr' USR1; echo ready; while :; do sleep 0.01; done";
+    let mut command = lab.place.command(&["layout", "run", "-q", "plan.toml", "--", "sh", "-c", script]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let pid = child.id().to_string();
+    let send = |signal: &str| assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    send("-USR1");
+    assert_eq!(lines.next().unwrap().unwrap(), "usr");
+    send("-TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(11));
+}

@@ -1,0 +1,148 @@
+//! An unmodified program with each of its libraries where a plan wants it.
+//!
+//! At each exec, before the first instruction, a few instructions are put in front of the call of `mmap` in the
+//! program's loader (`loader`, `stub`): a file that the plan has is asked for at its place, everything else as
+//! before. From then on nothing stops for it, neither at start nor when a library is opened later, and a copy that
+//! fork makes has it too.
+//!
+//! Nothing needs us once it is there, and at no moment before would the program fare worse if we were killed: each
+//! change is whole when it is visible (`install`). A filter that stops `mmap` for a tracer would not do: when the
+//! tracer dies the filter stays, and every later `mmap` of a file fails. The tracer only waits for new programs
+//! (`tracer`).
+
+mod host;
+mod install;
+mod landing;
+mod loader;
+mod stub;
+mod tracer;
+
+pub use host::{HostError, check_host};
+pub use landing::{Landing, State};
+
+use crate::tracing::sys::{self, Pid};
+use crate::tracing::{End, LaunchError};
+use pagewalk_layout::files::Object;
+use std::ffi::OsString;
+use std::io;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// How a program is run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Whether each process image is looked at when its loader is done, for which its system calls stop until then.
+    pub verify: bool,
+    /// Whether everything that the plan does not place has the same addresses each time.
+    pub no_randomise: bool,
+    /// Whether a program that cannot have the plan runs without.
+    pub or_default: bool,
+}
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The end of the first process.
+    pub end: End,
+    /// All process images that began by exec, in order of start; copies that fork made belong to the one they are of.
+    pub images: Vec<Image>,
+}
+
+/// A process image, from its exec on.
+#[derive(Clone, Debug)]
+pub struct Image {
+    /// Its process.
+    pub process: Pid,
+    /// Path of its program.
+    pub program: String,
+    /// Why it runs without the plan, if it does.
+    pub obstacle: Option<String>,
+    /// How far the plan was moved up for it, in bytes, as something was in the way.
+    pub slid_bytes: u64,
+    /// Where the plan's objects lay when the loader was done, in the plan's order; none if nobody looked.
+    pub at_start: Option<Vec<Landing>>,
+    /// The same at its end; of several processes, the first that misses a place, else the last. None if it became
+    /// another program, was killed, or still runs.
+    pub at_end: Option<Vec<Landing>>,
+}
+
+/// Why a process image cannot have the plan.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Obstacle {
+    /// Not x86-64.
+    #[error("it is no 64-bit program")]
+    Not64Bit,
+    /// Nothing loads libraries.
+    #[error("it is linked statically: nothing loads libraries")]
+    Static,
+    /// Not the code that is known.
+    #[error("its loader {0} does not map files in the way that is known of glibc's")]
+    UnknownLoader(String),
+    /// No bytes free.
+    #[error("neither its loader nor it has {} unused bytes behind its code", loader::ROOM_BYTES)]
+    NoRoom,
+    /// The plan's addresses are taken, however far it slides.
+    #[error("the plan's places are taken by {0}")]
+    Taken(String),
+    /// Something else.
+    #[error("its memory cannot be changed: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Why a run failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LayoutError {
+    /// Not on this host.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The program did not start.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// The program cannot have the plan. It did not begin.
+    #[error("{program} cannot have its libraries placed: {obstacle}")]
+    Program {
+        /// Its path.
+        program: String,
+        /// Why.
+        obstacle: Obstacle,
+    },
+}
+
+/// Hands signals on to the program while it runs.
+#[derive(Debug, Default)]
+pub struct Relay(AtomicI32);
+
+impl Relay {
+    /// Nothing runs yet.
+    pub const fn new() -> Relay {
+        Relay(AtomicI32::new(0))
+    }
+
+    /// Sends the program this signal.
+    pub fn send(&self, signal: i32) {
+        match self.0.load(Ordering::Relaxed) {
+            0 => {}
+            // It may be about to end by itself.
+            process => _ = sys::kill(process, signal),
+        }
+    }
+}
+
+/// Runs a program to its end with the objects of a plan at their places, and the programs that it starts too.
+/// `loaded` is told of each image whose loader is done, if [`Options::verify`] is set.
+///
+/// Must be called on the thread that is to trace them; it waits for them there. Processes that outlive the first one
+/// run on, no longer traced.
+///
+/// # Errors
+/// If this host does not permit it, or the program cannot be started or placed.
+pub fn run(
+    command: &[OsString],
+    objects: &[Object],
+    options: Options,
+    relay: &Relay,
+    loaded: &mut dyn FnMut(&Image),
+) -> Result<Run, LayoutError> {
+    tracer::trace(command, objects, options, relay, loaded)
+}

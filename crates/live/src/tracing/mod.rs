@@ -1,0 +1,93 @@
+//! Programs that run at their own speed under ptrace: starting them, their stops, their mappings, their end.
+
+pub(crate) mod launch;
+pub(crate) mod maps;
+pub(crate) mod sys;
+
+pub use launch::LaunchError;
+
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// With this exit status.
+    Exit(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl End {
+    /// None of a status that is not the end.
+    pub(crate) fn of(status: sys::Status) -> Option<End> {
+        match status {
+            sys::Status::Exited(status) => Some(End::Exit(status)),
+            sys::Status::Killed(signal) => Some(End::Signal(signal)),
+            _ => None,
+        }
+    }
+}
+
+/// Ends a run from another thread, as when the user presses Ctrl-C.
+#[derive(Debug, Default)]
+pub struct Interrupt {
+    state: Mutex<Interrupted>,
+}
+
+#[derive(Debug, Default)]
+struct Interrupted {
+    /// Every thread that is traced now.
+    threads: HashSet<sys::Pid>,
+    times: u32,
+    /// Whether all are to end, those that start from now on too.
+    killed: bool,
+}
+
+impl Interrupt {
+    /// Nothing runs yet.
+    pub fn new() -> Interrupt {
+        Interrupt::default()
+    }
+
+    /// The first time nothing happens: the terminal has sent the signal to the program as well, which decides how to
+    /// end. The second time the program and all that it started is killed.
+    pub fn interrupt(&self) {
+        let mut state = self.state();
+        state.times += 1;
+        if state.times > 1 {
+            state.kill();
+        }
+    }
+
+    /// Kills the program and all that it started.
+    pub fn kill(&self) {
+        self.state().kill();
+    }
+
+    pub(crate) fn began(&self, thread: sys::Pid) {
+        let mut state = self.state();
+        state.threads.insert(thread);
+        if state.killed {
+            state.kill();
+        }
+    }
+
+    pub(crate) fn ended(&self, thread: sys::Pid) {
+        self.state().threads.remove(&thread);
+    }
+
+    fn state(&self) -> MutexGuard<'_, Interrupted> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Interrupted {
+    fn kill(&mut self) {
+        self.killed = true;
+        for &thread in &self.threads {
+            // It may be about to end by itself.
+            let _ = sys::kill_thread(thread, sys::SIGKILL);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What the tests share: a folder with libraries and programs, plans for them, and runs.
+
+use pagewalk_layout::files::{self, Object};
+use pagewalk_layout::plan::{DEFAULT_ARENA, Plan, Program};
+use pagewalk_live::layout::{Image, LayoutError, Options, Relay, Run, State, check_host, run};
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Whether libraries can be placed here. Where they cannot, the refusal has to name what would help, and that is all
+/// that can be tested.
+pub fn host_can() -> bool {
+    match check_host() {
+        Ok(()) => true,
+        Err(error) => {
+            assert!(!error.enable().is_empty(), "{error}");
+            eprintln!("not tested, as this host cannot: {error}; to enable: {}", error.enable());
+            false
+        }
+    }
+}
+
+pub struct Lab(tempfile::TempDir);
+
+impl Lab {
+    pub fn new() -> Lab {
+        Lab(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Compiles C; libraries are found in this folder.
+    pub fn compile(&self, name: &str, source: &str, flags: &[&str]) -> String {
+        let file = self.path(&format!("{name}.c"));
+        fs::write(&file, source).unwrap();
+        let here = format!("-Wl,-rpath,{0}", self.path(""));
+        let mut command = Command::new("gcc");
+        command.args(["-O1", "-w", "-pthread", "-Wl,--no-as-needed", "-o"]).args([&self.path(name), &file]);
+        let output =
+            command.args(["-L", &self.path("")]).args(flags).arg(here).output().expect("gcc is here");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        self.path(name)
+    }
+
+    /// A library with a function of its own name that returns `value`, and what else `source` has.
+    pub fn library(&self, name: &str, value: u32, source: &str, flags: &[&str]) -> String {
+        let source = format!("{source}\nint {name}(void) {{ return {value}; }}\n");
+        self.compile(&format!("lib{name}.so"), &source, &[&["-shared", "-fPIC"], flags].concat())
+    }
+}
+
+/// The objects of a plan that puts these files one behind the other, in this order.
+pub fn packed(files: &[String]) -> Vec<Object> {
+    files::objects(&packed_plan(files)).unwrap()
+}
+
+pub fn packed_plan(files: &[String]) -> Plan {
+    let mut offset = 0;
+    let mut places = Vec::new();
+    for file in files {
+        let place = files::place(file, offset).unwrap();
+        offset += place.size;
+        places.push(place);
+    }
+    let program = Program { path: "/bin/true".into(), build_id: None };
+    let plan = Plan { planner: "hand".into(), machines: vec![], arena: DEFAULT_ARENA, program, places };
+    plan.check().unwrap();
+    plan
+}
+
+pub const VERIFY: Options = Options { verify: true, no_randomise: false, or_default: false };
+
+pub fn placed(words: &[&str], objects: &[Object], options: Options) -> Result<Run, LayoutError> {
+    let command: Vec<OsString> = words.iter().map(OsString::from).collect();
+    run(&command, objects, options, &Relay::new(), &mut |_| {})
+}
+
+/// All the plan's objects are where they should be when the loader is done, and at the end.
+#[track_caller]
+pub fn assert_landed(image: &Image) {
+    assert_eq!(image.obstacle, None);
+    for landings in [&image.at_start, &image.at_end] {
+        let landings = landings.as_ref().expect("looked at");
+        assert!(landings.iter().all(|landing| landing.state == State::Landed), "{landings:#x?}");
+        assert!(landings.iter().all(|landing| landing.actual == Some(landing.planned)));
+    }
+}
+
+/// The shared objects that a process has mapped, as its own copy of `/proc/self/maps` tells.
+pub fn mapped_libraries(maps: &str) -> Vec<String> {
+    let paths = maps.lines().filter_map(|line| line.find('/').map(|at| line[at..].to_owned()));
+    let mut files: Vec<String> =
+        paths.filter(|path| path.contains(".so") && !path.contains("/ld-linux")).collect();
+    files.sort();
+    files.dedup();
+    files
+}
