@@ -56,6 +56,8 @@ pub struct EnergyTable {
     /// By kind, entries and ways.
     structures: BTreeMap<(Structure, u32, u32), StructureEnergy>,
     cache: StructureEnergy,
+    /// A read of the second-level cache, in picojoules, where it is known.
+    second_cache: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -64,6 +66,7 @@ struct File {
     schema: u32,
     name: String,
     title: String,
+    second_cache_read: Option<f64>,
     structure: Vec<FileStructure>,
 }
 
@@ -144,6 +147,9 @@ pub struct Energy {
     pub walks: f64,
     /// Reads of range tables.
     pub range_walks: f64,
+    /// What reads of page tables would take besides if none of them hit the level-1 data cache and all the second; not
+    /// part of the total. None where the table does not price that.
+    pub walks_beyond: Option<f64>,
 }
 
 impl Energy {
@@ -196,7 +202,11 @@ impl EnergyTable {
                 "one [[structure]] has kind = \"cache\": the level-1 data cache, which walks read".to_owned(),
             ));
         };
-        Ok(EnergyTable { name: parsed.name, title: parsed.title, structures, cache })
+        let second_cache = parsed.second_cache_read;
+        if second_cache.is_some_and(|price| !(0.0..=1e9).contains(&price)) {
+            return Err(wrong("second_cache_read: prices are from 0 to 1e9".to_owned()));
+        }
+        Ok(EnergyTable { name: parsed.name, title: parsed.title, structures, cache, second_cache })
     }
 
     /// The prices of a structure.
@@ -233,6 +243,7 @@ impl EnergyTable {
         let mut energy = Energy {
             walks: walk_references as f64 * self.cache.read,
             range_walks: range_lines as f64 * self.cache.read,
+            walks_beyond: self.second_cache.map(|read| walk_references as f64 * read),
             ..Energy::default()
         };
         for used in uses {

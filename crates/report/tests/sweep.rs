@@ -95,6 +95,7 @@ fn result() -> SweepResult {
             least: Some(3.0),
             most: Some(5.0),
             on: "some".to_owned(),
+            strict: false,
             found: vec![found(0, 4000.0, true), found(1, 1500.0, false)],
             agrees: true,
         }],

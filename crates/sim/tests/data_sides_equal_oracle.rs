@@ -35,7 +35,11 @@ fn machine(random: &mut Random, index: usize) -> MachineSpec {
         _ => String::new(),
     };
     let mut text = format!("schema = 1\nname = \"m{index}\"\nside = \"data\"\n");
-    let (huge, whole) = (random.below(3), aligned(random));
+    let predicts = random.below(6) == 0;
+    let (huge, whole) = match predicts {
+        true => (1, String::new()),
+        false => (random.below(3), aligned(random)),
+    };
     text += &match huge {
         0 => tlb(random, "a", 1, "\"4K\"", &whole),
         1 => tlb(random, "a", 1, "\"4K\", \"2M\"", &whole),
@@ -48,11 +52,29 @@ fn machine(random: &mut Random, index: usize) -> MachineSpec {
             format!("coalesce = {{ rule = \"{rule}\", pages = {} }}\n", random.of(&[4, 8]))
         }
     };
-    text += &match random.below(3) {
+    let second = if predicts { 2 } else { random.below(5) };
+    text += &match second {
         0 => tlb(random, "c", 2, "\"4K\"", &group) + &tlb(random, "d", 2, "\"2M\"", ""),
         1 => tlb(random, "c", 2, "\"4K\"", &group),
-        _ => tlb(random, "c", 2, "\"4K\", \"2M\"", &whole),
+        2 => tlb(random, "c", 2, "\"4K\", \"2M\"", &whole),
+        _ => {
+            let distance = random.of(&[2, 8, 64, 1024]);
+            let anchor = format!("coalesce = {{ rule = \"anchor\", pages = {distance} }}\n");
+            let sizes = random.of(&["\"4K\"", "\"4K\", \"2M\""]);
+            tlb(random, "c", 2, sizes, &anchor)
+        }
     };
+    if predicts {
+        text += &format!("[predictor]\nentries = {}\n", random.of(&[1, 2, 16]));
+    }
+    if second > 2 && random.below(2) == 0 {
+        text += &format!("[anchors]\ninterval = {}\n", random.of(&[100, 400]));
+    }
+    if random.below(2) == 0 {
+        let (interval, blocks) = (random.of(&[30, 200, 900]), random.of(&[1, 2, 8]));
+        let pages = random.of(&[1, 2, 6]);
+        text += &format!("[collapse]\ninterval = {interval}\nblocks = {blocks}\npages = {pages}\n");
+    }
     for (name, level) in [("r1", 1), ("r2", 2)] {
         if random.below(2) == 0 {
             let (entries, mru) = (1 + random.below(4), random.below(2) == 0);
@@ -104,10 +126,14 @@ fn slow_side(machine: &MachineSpec, huge: bool) -> oracle::DataSide {
                 shifts.push(pages.ilog2());
                 None
             }
-            None => None,
+            Some(Coalesce::Anchor(_)) | None => None,
         };
         shifts.sort_unstable();
-        oracle::PageTlb::new(tlb.geometry.sets(), tlb.geometry.ways(), shifts, group)
+        let mut slow = oracle::PageTlb::new(tlb.geometry.sets(), tlb.geometry.ways(), shifts, group);
+        if let Some(Coalesce::Anchor(pages)) = tlb.coalesce {
+            slow.anchors = Some(oracle::Anchors { distance: pages.into(), counts: [0; 3] });
+        }
+        slow
     };
     let level = |level: u8| machine.level(level).map(|(_, tlb)| of(tlb)).collect();
     let aligned = |tlb: &TlbSpec| match tlb.coalesce {
@@ -142,6 +168,19 @@ fn slow_side(machine: &MachineSpec, huge: bool) -> oracle::DataSide {
             counts: [0; 3],
         }
     });
+    let collapse = side.collapse.map(|spec| oracle::Collapse {
+        interval: spec.interval,
+        least: (spec.blocks as usize, spec.pages as usize),
+        from: 0,
+        last: None,
+        walked: Default::default(),
+        done: 0,
+    });
+    let predictor = side.predictor.map(|entries| oracle::Predictor {
+        entries: entries.into(),
+        huge: Default::default(),
+        again: [0; 2],
+    });
     let backing = side.memory.as_ref().map(|memory| {
         let size: u64 = memory["size"].as_str().unwrap().trim_end_matches('M').parse().unwrap();
         oracle::Backing {
@@ -152,6 +191,9 @@ fn slow_side(machine: &MachineSpec, huge: bool) -> oracle::DataSide {
     });
     oracle::DataSide {
         backing,
+        collapse,
+        predictor,
+        anchors: side.anchor_interval.map(|interval| (interval, 0)),
         first: level(1),
         second: level(2),
         ranges: [ranges(1), ranges(2)],
@@ -225,6 +267,11 @@ fn compare(fast: &DataSideTotals, slow: &oracle::DataSide, machine: &MachineSpec
         let slow = slow.ranges[usize::from(fast.level) - 1].as_ref().unwrap();
         assert_eq!([fast.lookups, fast.hits, fast.mru_hits, fast.writes], slow.counts, "{}", fast.name);
     }
+    assert_eq!(fast.collapses, slow.collapse.as_ref().map(|collapse| collapse.done));
+    assert_eq!(fast.counts.searched_again, slow.predictor.as_ref().map(|predictor| predictor.again));
+    let anchors = slow.second.iter().find_map(|tlb| tlb.anchors);
+    let told = fast.counts.anchors.map(|of| (of.distance, [of.lookups, of.hits, of.changes]));
+    assert_eq!(told, anchors.map(|of| (of.distance, of.counts)));
     if let Some(lite) = &slow.lite {
         let [chance, growth] = fast.counts.reactivations;
         assert_eq!([fast.counts.intervals, chance, growth], lite.counts);

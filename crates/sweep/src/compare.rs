@@ -8,7 +8,8 @@ impl Compare {
     /// Checks that the study has what is compared.
     pub(crate) fn check(&self, study: &Study) -> Result<(), String> {
         let inside = |why: String| format!("compare \"{}\": {why}", self.title);
-        for (part, cell) in [("upper", &self.upper), ("lower", &self.lower)] {
+        let base = self.base.iter().map(|base| ("base", base));
+        for (part, cell) in [("upper", &self.upper), ("lower", &self.lower)].into_iter().chain(base) {
             cell.check(study).map_err(|why| inside(format!("{part}: {why}")))?;
         }
         let known: Vec<&str> = study.traces.iter().map(|trace| trace.name()).collect();
@@ -34,7 +35,7 @@ impl Cell {
                 if has { Ok(()) } else { Err(format!("[family] leaves {array} out")) }
             }
             Cell::Number(_) => Ok(()),
-            Cell::Machine { machine, os, structure, parameters, metric, best } => {
+            Cell::Machine { machine, os, structure, parameters, metrics, times: _, best } => {
                 let all = machines_of(study, machine, os.as_deref(), structure.as_deref(), parameters)?;
                 let (variant, under) = all[0];
                 match best {
@@ -47,7 +48,7 @@ impl Cell {
                     None => {}
                     Some(Best { key, .. }) => differ_by(key, &all)?,
                 }
-                has_counter(variant, under, metric)
+                metrics.iter().try_for_each(|metric| has_counter(variant, under, metric))
             }
         }
     }
@@ -62,7 +63,7 @@ impl Cell {
                 size.misses_of(*sets, *ways).map(|misses| misses as f64)
             }
             Cell::Number(number) => Some(*number),
-            Cell::Machine { machine, os, structure, parameters, metric, best } => {
+            Cell::Machine { machine, os, structure, parameters, metrics, times, best } => {
                 let cells = result.machines.iter().filter(|cell| {
                     cell.trace == trace
                         && cell.machine == *machine
@@ -70,7 +71,10 @@ impl Cell {
                         && (structure.is_none() || cell.structure == *structure)
                         && fits(parameters, &cell.parameters)
                 });
-                let figure = |cell: &MachineCell| Some(cell.metrics.get(metric)?.as_f64());
+                let figure = |cell: &MachineCell| {
+                    let each = metrics.iter().map(|metric| Some(cell.metrics.get(metric)?.as_f64()));
+                    Some(each.sum::<Option<f64>>()? * times)
+                };
                 let figures = cells.filter_map(|cell| Some((cell, figure(cell)?)));
                 let (cell, figure) = figures.min_by(|a, b| a.1.total_cmp(&b.1))?;
                 match best {
@@ -166,17 +170,19 @@ fn fits(asked: &Parameters, chosen: &Parameters) -> bool {
 pub fn found(compare: &Compare, result: &SweepResult) -> Comparison {
     let wanted = |name: &String| compare.traces.is_empty() || compare.traces.contains(name);
     let traces = result.traces.iter().enumerate().filter(|(_, trace)| wanted(&trace.name));
+    let within = |quotient: f64| {
+        compare.least.is_none_or(|least| quotient >= least)
+            && compare.most.is_none_or(|most| quotient <= most)
+    };
     let quotient = |(trace, _)| {
-        let upper = compare.upper.value(result, trace)?;
-        let lower = compare.lower.value(result, trace)?;
+        let base = compare.base.as_ref().map_or(Some(1.0), |base| base.value(result, trace))?;
+        let upper = compare.upper.value(result, trace)? / base;
+        let lower = compare.lower.value(result, trace)? / base;
         let quotient = (lower != 0.0).then(|| upper / lower);
-        let within = |quotient: f64| {
-            compare.least.is_none_or(|least| quotient >= least)
-                && compare.most.is_none_or(|most| quotient <= most)
-        };
         Some(Found { trace, upper, lower, agrees: quotient.is_some_and(within) })
     };
-    let found: Vec<Found> = traces.filter_map(quotient).collect();
+    let finite = |found: &Found| found.upper.is_finite() && found.lower.is_finite();
+    let found: Vec<Found> = traces.filter_map(quotient).filter(finite).collect();
     let agreeing = found.iter().filter(|found| found.agrees).count();
     Comparison {
         title: compare.title.clone(),
@@ -185,10 +191,12 @@ pub fn found(compare: &Compare, result: &SweepResult) -> Comparison {
         least: compare.least,
         most: compare.most,
         on: compare.on.name().to_owned(),
+        strict: compare.strict,
         agrees: match compare.on {
             On::All => agreeing == found.len() && agreeing > 0,
             On::Most => agreeing * 2 > found.len(),
             On::Some => agreeing > 0,
+            On::Average => Comparison::mean(&found).is_some_and(within),
         },
         found,
     }

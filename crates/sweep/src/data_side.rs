@@ -5,7 +5,7 @@ use crate::study::{KernelKind, Study};
 use pagewalk_cost::{EnergyError, EnergyTable, Structure, Use};
 use pagewalk_mm::Small;
 use pagewalk_report::schema::{Metrics, Number};
-use pagewalk_sim::{DataSideTotals, DataSides};
+use pagewalk_sim::{DataSideTotals, DataSides, RangeTotals};
 use pagewalk_translate::{ArrayUse, MachineSpec, RangeTable, TlbSpec};
 use std::sync::Arc;
 
@@ -73,7 +73,9 @@ pub fn data_side_metrics(machine: &MachineSpec, totals: &DataSideTotals) -> Resu
         count("range_table.nodes".into(), ranges.nodes);
         count("range_table.pages".into(), ranges.covered);
         count("range_table.pages_of_all".into(), ranges.pages);
-        for (share, needed) in ["90", "95", "99"].into_iter().zip(ranges.for_share) {
+        count("range_table.median_pages".into(), ranges.median);
+        count("range_table.largest_pages".into(), ranges.largest);
+        for (share, needed) in RangeTotals::SHARES.into_iter().zip(ranges.for_share) {
             count(format!("range_table.ranges_for_{share}_percent"), needed);
         }
         count("range_walks".into(), counts.range_walks);
@@ -84,6 +86,19 @@ pub fn data_side_metrics(machine: &MachineSpec, totals: &DataSideTotals) -> Resu
     }
     if let Some(hits) = totals.segment_hits {
         count("segment_hits".into(), hits);
+    }
+    if let Some(collapses) = totals.collapses {
+        count("collapses".into(), collapses);
+    }
+    if let Some(anchors) = counts.anchors {
+        count("anchors.lookups".into(), anchors.lookups);
+        count("anchors.hits".into(), anchors.hits);
+        count("anchors.distance".into(), anchors.distance);
+        count("anchors.distance_changes".into(), anchors.changes);
+    }
+    if let Some([first, second]) = counts.searched_again {
+        count("predictor.second_searches_level1".into(), first);
+        count("predictor.second_searches_level2".into(), second);
     }
     let side = machine.data_side.as_deref();
     if side.is_some_and(|side| side.lite.is_some()) {
@@ -208,5 +223,8 @@ fn add_energy(
     add("energy_pj.walks".into(), energy.walks);
     add("energy_pj.range_walks".into(), energy.range_walks);
     add("energy_pj.all".into(), energy.total());
+    if let Some(beyond) = energy.walks_beyond {
+        add("energy_pj.all_if_walks_miss_l1".into(), energy.total() + beyond);
+    }
     Ok(())
 }

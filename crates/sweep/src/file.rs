@@ -7,10 +7,9 @@ use crate::machines;
 use crate::plots;
 use crate::selection::{self, Numbers};
 use crate::structures;
-use crate::study::{
-    Best, Cell, Compare, CurveSpec, FamilySpec, GivenFile, On, SERVES, Study, TraceSpec, Workload,
-};
+use crate::study::{Best, Cell, Compare, CurveSpec, FamilySpec, On, SERVES, Study, TraceSpec};
 use crate::together::{self, FileTogether};
+use crate::workloads::{FileWorkload, shared_workloads, workloads};
 use pagewalk_mm::ThpMode;
 use pagewalk_report::sweep::schema::{Plot, Published, PublishedRow};
 use pagewalk_reuse::Family;
@@ -29,6 +28,7 @@ struct File {
     traces: Vec<String>,
     #[serde(default)]
     together: Vec<FileTogether>,
+    workloads: Option<String>,
     #[serde(default)]
     workload: Vec<FileWorkload>,
     #[serde(default)]
@@ -77,24 +77,6 @@ struct FilePublished {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FileWorkload {
-    name: String,
-    #[serde(default)]
-    files: Vec<String>,
-    #[serde(default)]
-    prepare: Vec<String>,
-    command: Vec<String>,
-    #[serde(default)]
-    input: String,
-    image: Option<String>,
-    max_instructions: Option<u64>,
-    quantum: Option<u64>,
-    #[serde(default)]
-    switch_at: Vec<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct FileFamily {
     #[serde(default = "data")]
     serves: Vec<String>,
@@ -122,11 +104,22 @@ struct FileCompare {
     said: String,
     upper: FileCell,
     lower: FileCell,
+    base: Option<FileCell>,
     least: Option<f64>,
     most: Option<f64>,
     on: String,
     #[serde(default)]
     traces: Vec<String>,
+    #[serde(default)]
+    strict: bool,
+}
+
+/// One counter, or several.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum FileMetric {
+    One(String),
+    Several(Vec<String>),
 }
 
 #[derive(Deserialize)]
@@ -142,7 +135,8 @@ struct FileCell {
     number: Option<f64>,
     #[serde(default)]
     parameters: Table,
-    metric: Option<String>,
+    metric: Option<FileMetric>,
+    times: Option<f64>,
     best: Option<String>,
     #[serde(default)]
     place: bool,
@@ -175,6 +169,14 @@ impl Study {
         name_is_plain(&parsed.name).map_err(wrong)?;
         let machines = machines::variants(file, folder, &parsed.machines, &parsed.vary)?;
         let kernels = kernels::variants(file, parsed.os, &machines)?;
+        let mut all = traces(parsed.traces, parsed.together, folder).map_err(wrong)?;
+        if let Some(path) = &parsed.workloads {
+            let inside = |why: String| wrong(format!("workloads = \"{path}\": {why}"));
+            let (shared, folder) = shared_workloads(&folder.join(path)).map_err(inside)?;
+            all.extend(workloads(shared, &folder).map_err(inside)?);
+        }
+        all.extend(workloads(parsed.workload, folder).map_err(wrong)?);
+        check_names(&all).map_err(wrong)?;
         let study = Study {
             structures: structures::variants(file, folder, &parsed.structures, &machines, &kernels)?,
             kernels,
@@ -182,7 +184,7 @@ impl Study {
             file: file.to_owned(),
             title: parsed.title.unwrap_or_else(|| parsed.name.clone()),
             name: parsed.name,
-            traces: traces(parsed.traces, parsed.together, parsed.workload, folder).map_err(wrong)?,
+            traces: all,
             thp: parsed.thp.as_deref().map(thp).transpose().map_err(wrong)?,
             family: parsed.family.map(FileFamily::check).transpose().map_err(wrong)?,
             curve: parsed.curve.map(FileCurve::check).transpose().map_err(wrong)?,
@@ -211,7 +213,7 @@ impl Study {
     }
 }
 
-fn name_is_plain(name: &str) -> Result<(), String> {
+pub(crate) fn name_is_plain(name: &str) -> Result<(), String> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'+');
     if name.is_empty() || name.starts_with('.') || !name.bytes().all(plain) {
         return Err(format!("name = \"{name}\": use letters, digits, `_`, `-`, `+` and `.`"));
@@ -219,12 +221,7 @@ fn name_is_plain(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn traces(
-    paths: Vec<String>,
-    together: Vec<FileTogether>,
-    workloads: Vec<FileWorkload>,
-    folder: &Path,
-) -> Result<Vec<TraceSpec>, String> {
+fn traces(paths: Vec<String>, together: Vec<FileTogether>, folder: &Path) -> Result<Vec<TraceSpec>, String> {
     let file = |path: String| {
         let stem = Path::new(&path).file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let name = stem.ok_or_else(|| format!("traces: \"{path}\" is no file's path"))?;
@@ -234,59 +231,20 @@ fn traces(
     for together in together {
         traces.push(together.check(folder)?);
     }
-    for workload in workloads {
-        name_is_plain(&workload.name).map_err(|why| format!("workload: {why}"))?;
-        if workload.command.is_empty() {
-            return Err(format!(
-                "workload `{}`: command = []: give the program and its arguments",
-                workload.name
-            ));
-        }
-        let FileWorkload { name, files, prepare, command, input, image, max_instructions, .. } = &workload;
-        let inside = |why: String| format!("workload `{name}`: {why}");
-        let turns = together::turns(workload.quantum, &workload.switch_at).map_err(inside)?;
-        if turns.is_some() && image.is_some() {
-            let why = "image: all process images take turns where quantum or switch_at is given";
-            return Err(inside(why.to_owned()));
-        }
-        traces.push(TraceSpec::Workload(Workload {
-            files: given(files, folder).map_err(inside)?,
-            name: name.clone(),
-            prepare: prepare.clone(),
-            command: command.clone(),
-            input: input.clone(),
-            image: image.clone(),
-            max_instructions: *max_instructions,
-            turns,
-        }));
-    }
+    Ok(traces)
+}
+
+fn check_names(traces: &[TraceSpec]) -> Result<(), String> {
     if traces.is_empty() {
-        return Err("no trace: give traces = [\"a.pwt\"], a [[together]] or a [[workload]]".to_owned());
+        return Err(
+            "no trace: give traces = [\"a.pwt\"], workloads = \"FILE\", a [[together]] or a [[workload]]"
+                .to_owned(),
+        );
     }
     let mut names = BTreeSet::new();
     match traces.iter().find(|trace| !names.insert(trace.name())) {
         Some(twice) => Err(format!("two traces are named `{}`: names must differ", twice.name())),
-        None => Ok(traces),
-    }
-}
-
-/// Files for a workload's folder, as they are now.
-fn given(paths: &[String], folder: &Path) -> Result<Vec<GivenFile>, String> {
-    let file = |path: &String| {
-        let wrong = |why: &dyn std::fmt::Display| format!("files: \"{path}\": {why}");
-        let name = Path::new(path).file_name().ok_or_else(|| wrong(&"is no file's path"))?;
-        let content = std::fs::read(folder.join(path)).map_err(|e| wrong(&e))?;
-        Ok(GivenFile {
-            name: name.to_string_lossy().into_owned(),
-            path: folder.join(path),
-            content: blake3::hash(&content).to_hex().to_string(),
-        })
-    };
-    let files = paths.iter().map(file).collect::<Result<Vec<GivenFile>, String>>()?;
-    let mut names = BTreeSet::new();
-    match files.iter().find(|file| !names.insert(&file.name)) {
-        Some(twice) => Err(format!("files: two are named `{}`: names must differ", twice.name)),
-        None => Ok(files),
+        None => Ok(()),
     }
 }
 
@@ -373,8 +331,21 @@ impl FileCompare {
         }
         let upper = self.upper.check().map_err(|why| inside(format!("upper: {why}")))?;
         let lower = self.lower.check().map_err(|why| inside(format!("lower: {why}")))?;
-        let (source, said, traces) = (self.source, self.said, self.traces);
-        Ok(Compare { source, said, upper, lower, least: self.least, most: self.most, on, traces, title })
+        let base =
+            self.base.map(FileCell::check).transpose().map_err(|why| inside(format!("base: {why}")))?;
+        Ok(Compare {
+            base,
+            source: self.source,
+            said: self.said,
+            upper,
+            lower,
+            least: self.least,
+            most: self.most,
+            on,
+            traces: self.traces,
+            strict: self.strict,
+            title,
+        })
     }
 }
 
@@ -384,6 +355,7 @@ impl FileCell {
             value.ok_or_else(|| format!("an array of the family needs {key}"))
         };
         let is_of_machine = self.metric.is_some()
+            || self.times.is_some()
             || self.os.is_some()
             || self.structure.is_some()
             || self.best.is_some()
@@ -412,7 +384,15 @@ impl FileCell {
                     return Err("page_size, sets and ways are for arrays of the family".to_owned());
                 }
                 let parameters: Vec<_> = self.parameters.into_iter().collect();
-                let metric = self.metric.unwrap_or_else(|| "walks".to_owned());
+                let metrics = match self.metric {
+                    None => vec!["walks".to_owned()],
+                    Some(FileMetric::One(metric)) => vec![metric],
+                    Some(FileMetric::Several(metrics)) => metrics,
+                };
+                let times = self.times.unwrap_or(1.0);
+                if metrics.is_empty() || !(times > 0.0 && times.is_finite()) {
+                    return Err(format!("times = {times}, {} counters: both are above 0", metrics.len()));
+                }
                 let parameters = crate::vary::parameters(&parameters);
                 if self.place && self.best.is_none() {
                     return Err("place: of which key? Name it as best".to_owned());
@@ -423,7 +403,8 @@ impl FileCell {
                     os: self.os,
                     structure: self.structure,
                     parameters,
-                    metric,
+                    metrics,
+                    times,
                     best,
                 })
             }

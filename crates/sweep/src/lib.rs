@@ -27,6 +27,7 @@ mod study;
 mod task;
 mod together;
 mod vary;
+mod workloads;
 
 pub use data_side::{check_energy, data_side_metrics, uses};
 pub use error::SweepError;

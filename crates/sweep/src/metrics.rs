@@ -44,6 +44,7 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
         let (name, requester) = (&cache.name, cache.requester.name());
         count(format!("cache.{name}.{requester}_lookups"), cache.counts.lookups);
         count(format!("cache.{name}.{requester}_hits"), cache.counts.hits);
+        count(format!("cache.{name}.{requester}_misses"), cache.counts.lookups - cache.counts.hits);
     }
     if let Some(read) = counts.walk_references_in_memory {
         count("memory.walk_references".into(), read);

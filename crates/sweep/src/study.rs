@@ -256,6 +256,8 @@ pub struct Compare {
     pub upper: Cell,
     /// The lower part.
     pub lower: Cell,
+    /// What both are divided by, so that all traces weigh the same in an average.
+    pub base: Option<Cell>,
     /// The least quotient that agrees.
     pub least: Option<f64>,
     /// The largest that does.
@@ -264,6 +266,8 @@ pub struct Compare {
     pub on: On,
     /// Names of the traces; all where there are none.
     pub traces: Vec<String>,
+    /// Whether the study fails where it does not agree.
+    pub strict: bool,
 }
 
 /// On how many traces a quotient must agree.
@@ -275,13 +279,16 @@ pub enum On {
     Most,
     /// On one at least.
     Some,
+    /// The mean of all upper parts to that of all lower parts.
+    Average,
 }
 
 impl On {
     /// The choices.
-    pub const NAMES: [(&'static str, On); 3] = [("all", On::All), ("most", On::Most), ("some", On::Some)];
+    pub const NAMES: [(&'static str, On); 4] =
+        [("all", On::All), ("most", On::Most), ("some", On::Some), ("average", On::Average)];
 
-    /// `all`, `most` or `some`.
+    /// `all`, `most`, `some` or `average`.
     pub fn name(self) -> &'static str {
         On::NAMES.iter().find(|(_, on)| *on == self).map_or("", |(name, _)| name)
     }
@@ -320,8 +327,10 @@ pub enum Cell {
         structure: Option<String>,
         /// The varied keys with their values; may leave out those that do not matter because they have one.
         parameters: Parameters,
-        /// The counter.
-        metric: String,
+        /// The counters, which are added up.
+        metrics: Vec<String>,
+        /// What their sum is multiplied by.
+        times: f64,
         /// A varied key of which all values are meant, and what of them.
         best: Option<Best>,
     },

@@ -6,9 +6,11 @@ mod software;
 mod tlb;
 mod walker;
 
-use crate::{Asid, CostSpec, MachineError, MachineSpec, Match, TlbSpec, WalkerSpec};
+use crate::{Asid, Collapse, CostSpec, MachineError, MachineSpec, Match, TlbSpec, WalkerSpec};
 use cache::FileCacheOfMemory;
-use data_side::{FileDataSide, FileLite, FileRangeTlb, FileRanges, FileSegment, FileSide};
+use data_side::{
+    FileAnchors, FileDataSide, FileLite, FilePredictor, FileRangeTlb, FileRanges, FileSegment, FileSide,
+};
 use pagewalk_setassoc::{Geometry, Replacement, SetArray, SetIndex};
 use pagewalk_units::{Kind, PageSize, Paging};
 use serde::Deserialize;
@@ -37,6 +39,9 @@ struct File {
     #[serde(default)]
     range_tlb: Vec<FileRangeTlb>,
     ranges: Option<FileRanges>,
+    collapse: Option<Collapse>,
+    anchors: Option<FileAnchors>,
+    predictor: Option<FilePredictor>,
     lite: Option<FileLite>,
     segment: Option<FileSegment>,
     energy: Option<String>,
@@ -132,6 +137,9 @@ impl MachineSpec {
             side: parsed.side,
             range_tlb: parsed.range_tlb,
             ranges: parsed.ranges,
+            collapse: parsed.collapse,
+            anchors: parsed.anchors,
+            predictor: parsed.predictor,
             lite: parsed.lite,
             segment: parsed.segment,
             energy: parsed.energy,

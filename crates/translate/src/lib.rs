@@ -24,8 +24,8 @@ mod walker;
 pub use any_walker::Walker;
 pub use asid::Asid;
 pub use data_side::{
-    ArrayUse, Backing, Coalesce, DataSide, DataSideCounts, DataSideSpec, History, LiteSpec, Memory,
-    Operations, Range, RangeFill, RangeTable, RangeTlbSpec, RangeUse, RangeWalk,
+    AnchorUse, ArrayUse, Backing, Coalesce, Collapse, DataSide, DataSideCounts, DataSideSpec, History,
+    LiteSpec, Memory, Operations, Range, RangeFill, RangeTable, RangeTlbSpec, RangeUse, RangeWalk,
 };
 pub use error::MachineError;
 pub use hashed::HashedWalker;

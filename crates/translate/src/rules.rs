@@ -176,14 +176,18 @@ impl MachineSpec {
             }
             if let Some(rule) = tlb.coalesce {
                 let pages = rule.pages();
-                if !pages.is_power_of_two() || !(2..=64).contains(&pages) {
-                    return wrong(&format!("coalesce.pages = {pages}: choose a power of two from 2 to 64"));
+                let most = rule.pages_max();
+                if !pages.is_power_of_two() || !(2..=most).contains(&pages) {
+                    return wrong(&format!(
+                        "coalesce.pages = {pages}: choose a power of two from 2 to {most}"
+                    ));
                 }
                 if !matches!(rule, Coalesce::Aligned(_)) {
                     if tlb.level == 1 {
                         return wrong("level 1 coalesces by rule = \"aligned\" alone");
                     }
-                    if tlb.page_sizes != [self.paging.base()] {
+                    let alone = !matches!(rule, Coalesce::Anchor(_));
+                    if alone && tlb.page_sizes != [self.paging.base()] {
                         let name = rule.name();
                         return wrong(&format!("an array that coalesces by \"{name}\" has base pages alone"));
                     }

@@ -36,7 +36,14 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
     let result = sweep.run(&bar).map_err(told)?;
     bar.0.finish_and_clear();
     publish(&arguments, &folder, &result)?;
-    Ok(ExitCode::SUCCESS)
+    let failing = result.comparisons.iter().filter(|comparison| comparison.strict && !comparison.agrees);
+    match failing.map(|comparison| format!("\"{}\"", comparison.title)).collect::<Vec<_>>() {
+        none if none.is_empty() => Ok(ExitCode::SUCCESS),
+        titles => Err(CliError::new(
+            Code::Failed,
+            format!("{} of the findings that must hold do not: {}", titles.len(), titles.join(", ")),
+        )),
+    }
 }
 
 /// Sees to it that no other run works in the folder at the same time.

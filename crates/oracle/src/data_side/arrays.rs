@@ -12,6 +12,15 @@ pub enum Rule {
     Contiguous,
 }
 
+/// Anchors of an array.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Anchors {
+    /// Pages from one to the next.
+    pub distance: u64,
+    /// Lookups, hits, changes of the distance.
+    pub counts: [u64; 3],
+}
+
 /// What an entry holds: so many doublings of a page, or some of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
@@ -19,6 +28,8 @@ pub enum Entry {
     Page(u64, u32),
     /// A group, and which pages of it.
     Group(u64, BTreeSet<u64>),
+    /// An anchor's page, and the pages from it on.
+    Anchor(u64, u64),
 }
 
 /// A page TLB.
@@ -32,6 +43,8 @@ pub struct PageTlb {
     pub shifts: Vec<u32>,
     /// Pages of a group that shares an entry, and how.
     pub group: Option<(Rule, u64)>,
+    /// If it has anchors.
+    pub anchors: Option<Anchors>,
     /// The sets, the latest first.
     pub held: Vec<Vec<Entry>>,
     /// Hits that count for it.
@@ -52,6 +65,7 @@ impl PageTlb {
             ways: (ways, ways),
             shifts,
             group,
+            anchors: None,
             held: vec![Vec::new(); sets],
             hits: 0,
             operations: BTreeMap::new(),
@@ -72,7 +86,7 @@ impl PageTlb {
             let set = &mut self.held[(page / pages) as usize % self.sets];
             let holds = |entry: &Entry| match entry {
                 Entry::Group(group, held) => *group == page / pages && held.contains(&page),
-                Entry::Page(..) => false,
+                _ => false,
             };
             let rank = set.iter().position(holds)?;
             let entry = set.remove(rank);
@@ -90,10 +104,52 @@ impl PageTlb {
         None
     }
 
+    /// The doublings of what an anchor has for the page, which becomes the latest.
+    pub(super) fn find_anchor(&mut self, page: u64) -> Option<u32> {
+        let anchors = self.anchors.as_mut()?;
+        anchors.counts[0] += 1;
+        self.operations.entry(self.ways.1).or_default().0 += 1;
+        let number = page / anchors.distance;
+        let set = &mut self.held[number as usize % self.sets];
+        let has = |entry: &Entry| {
+            matches!(entry, Entry::Anchor(first, reach)
+                if *first == number * anchors.distance && page < first + reach)
+        };
+        let rank = set.iter().position(has)?;
+        anchors.counts[1] += 1;
+        let entry = set.remove(rank);
+        set.insert(0, entry);
+        Some(0)
+    }
+
+    /// The distance at which runs of these lengths need the fewest entries.
+    pub(super) fn choose_distance(&mut self, runs: &[u64], huge: bool) {
+        let Some(anchors) = &mut self.anchors else { return };
+        let entries = |distance: u64| -> u64 {
+            let left =
+                |run: &u64| if huge { run % distance / 512 + run % distance % 512 } else { run % distance };
+            runs.iter().map(|run| run / distance + left(run)).sum()
+        };
+        let mut best = 2;
+        for doublings in 2..=16 {
+            if entries(1 << doublings) < entries(best) {
+                best = 1 << doublings;
+            }
+        }
+        if best != anchors.distance {
+            anchors.distance = best;
+            anchors.counts[2] += 1;
+            self.held.iter_mut().for_each(|set| set.retain(|entry| !matches!(entry, Entry::Anchor(..))));
+        }
+    }
+
     pub(super) fn put(&mut self, number: u64, entry: Entry) {
         let set = &mut self.held[number as usize % self.sets];
         if let Entry::Group(new, _) = &entry {
             set.retain(|held| !matches!(held, Entry::Group(group, _) if group == new));
+        }
+        if let Entry::Anchor(new, _) = &entry {
+            set.retain(|held| !matches!(held, Entry::Anchor(first, _) if first == new));
         }
         set.insert(0, entry);
         set.truncate(self.ways.1);

@@ -3,8 +3,9 @@
 //! Every array is a list of sets, every set a list of what it holds in order of use.
 
 mod arrays;
+mod memory;
 
-pub use arrays::{Entry, PageTlb, RangeTlb, Rule};
+pub use arrays::{Anchors, Entry, PageTlb, RangeTlb, Rule};
 
 use crate::Frames;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +43,34 @@ pub struct Lite {
     pub since: (u64, u64),
     /// Decisions, and those that switched all on: by chance, by growth.
     pub counts: [u64; 3],
+}
+
+/// Huge pages made in the background.
+#[derive(Clone, Debug)]
+pub struct Collapse {
+    /// Instructions from one scan to the next.
+    pub interval: u64,
+    /// Blocks of a scan, and fewest pages of each that were walked for.
+    pub least: (usize, usize),
+    /// Instructions at the last scan.
+    pub from: u64,
+    /// The block looked at last.
+    pub last: Option<(u64, u32)>,
+    /// Pages that were walked for.
+    pub walked: BTreeSet<u64>,
+    /// Blocks made huge.
+    pub done: u64,
+}
+
+/// Sizes of pages that are predicted.
+#[derive(Clone, Debug)]
+pub struct Predictor {
+    /// Entries of the table.
+    pub entries: u64,
+    /// By entry, where anything was learnt: whether pages are huge.
+    pub huge: BTreeMap<u64, bool>,
+    /// Searches made twice, by level.
+    pub again: [u64; 2],
 }
 
 /// An area of memory.
@@ -91,6 +120,12 @@ pub struct DataSide {
     pub threshold: u64,
     /// Whether blocks of 512 pages may be huge.
     pub huge: bool,
+    /// If huge pages are made in the background.
+    pub collapse: Option<Collapse>,
+    /// If page sizes are predicted.
+    pub predictor: Option<Predictor>,
+    /// If the distance of anchors is chosen: the interval, and instructions at the last choice.
+    pub anchors: Option<(u64, u64)>,
     /// If ways are switched off.
     pub lite: Option<Lite>,
     /// Memory by ascending page.
@@ -106,24 +141,18 @@ pub struct DataSide {
 /// Pages of a block.
 const BLOCK: u64 = 512;
 
-impl Backing {
-    fn back_block(&mut self, block: u64) -> bool {
-        let pages = block * BLOCK..(block + 1) * BLOCK;
-        let there: Vec<Option<u64>> = pages.clone().map(|page| self.frames.get(&page).copied()).collect();
-        if there.iter().all(Option::is_none) {
-            let Some(first) = self.memory.allocate(9) else { return false };
-            self.memory.split((first, 9), 0);
-            self.frames.extend(pages.zip(first..));
-            return true;
-        }
-        let Some(first) = there[0].filter(|frame| frame % BLOCK == 0) else { return false };
-        there.iter().zip(first..).all(|(&frame, expected)| frame == Some(expected))
-    }
-}
-
 impl DataSide {
     /// So many instructions begin a block of code.
     pub fn execute(&mut self, instructions: u64) {
+        self.scan();
+        if let Some((interval, from)) =
+            self.anchors.filter(|(interval, from)| self.instructions - from >= *interval)
+        {
+            let runs = self.runs();
+            let huge = self.second.iter().any(|tlb| tlb.anchors.is_some() && tlb.shifts.contains(&9));
+            self.second.iter_mut().for_each(|tlb| tlb.choose_distance(&runs, huge));
+            self.anchors = Some((interval, from.max(self.instructions)));
+        }
         let due = self.lite.as_ref().is_some_and(|lite| self.instructions - lite.since.1 >= lite.interval);
         if due {
             self.decide();
@@ -140,18 +169,40 @@ impl DataSide {
         for (index, tlb) in self.first.iter_mut().enumerate() {
             if found.is_none() {
                 let order = tlb.shifts.clone();
-                found = tlb.find(page, &order).map(|(_, rank)| (index, rank));
+                found = tlb.find(page, &order).map(|(shift, rank)| (index, rank, shift));
             }
+        }
+        if self.predict(0, page, found.map(|(_, _, shift)| shift)) {
+            self.first.iter_mut().for_each(PageTlb::search);
+        }
+        if let Some((_, _, shift)) = found {
+            self.learn(page, shift);
         }
         if self.ranges[0].as_mut().is_some_and(|ranges| ranges.find(page).is_some()) {
             return;
         }
         match found {
-            Some((index, rank)) => {
+            Some((index, rank, _)) => {
                 self.first[index].hits += 1;
                 self.first[index].needed[rank] += 1;
             }
             None => self.miss(page),
+        }
+    }
+
+    /// Whether a search is made twice.
+    fn predict(&mut self, level: usize, page: u64, found: Option<u32>) -> bool {
+        let Some(predictor) = &mut self.predictor else { return false };
+        let entry = page / BLOCK % predictor.entries;
+        let predicted = predictor.huge.get(&entry).copied().unwrap_or(false);
+        let twice = found.is_none_or(|shift| (shift > 0) != predicted);
+        predictor.again[level] += u64::from(twice);
+        twice
+    }
+
+    fn learn(&mut self, page: u64, shift: u32) {
+        if let Some(predictor) = &mut self.predictor {
+            predictor.huge.insert(page / BLOCK % predictor.entries, shift > 0);
         }
     }
 
@@ -166,8 +217,14 @@ impl DataSide {
             if found.is_none() {
                 let order: Vec<u32> = tlb.shifts.iter().rev().copied().collect();
                 found = tlb.find(page, &order).map(|(shift, _)| shift);
+                if found.is_none() {
+                    found = tlb.find_anchor(page);
+                }
                 tlb.hits += u64::from(found.is_some());
             }
+        }
+        if self.predict(1, page, found) {
+            self.second.iter_mut().for_each(|tlb| tlb.operations.entry(tlb.ways.1).or_default().0 += 1);
         }
         let range = self.ranges[1].as_mut().and_then(|ranges| ranges.find(page));
         if let (Some(range), Some(first)) = (&range, &mut self.ranges[0]) {
@@ -192,11 +249,15 @@ impl DataSide {
         let best = shifts.filter(|&(shift, _)| shift <= known).max_by_key(|&(shift, _)| shift);
         if let Some((shift, at)) = best {
             self.first[at].put(page >> shift, Entry::Page(page >> shift, shift));
+            self.learn(page, shift);
         }
     }
 
     fn walk(&mut self, page: u64) {
         self.counts[2] += 1;
+        if let Some(collapse) = &mut self.collapse {
+            collapse.walked.insert(page);
+        }
         let huge = self.is_huge(page);
         let is_mapped = self.areas.iter().any(|area| area.pages.contains(&page));
         if let (true, false, Some(backing)) = (is_mapped, huge, &mut self.backing)
@@ -236,7 +297,16 @@ impl DataSide {
         self.put_first(page, largest);
         let near = page / 64 * 64..page / 64 * 64 + 64;
         let frames: BTreeMap<u64, u64> = near.filter_map(|page| Some((page, self.frame(page)?))).collect();
-        for tlb in &mut self.second {
+        let reaches: Vec<u64> = self.second.iter().map(|tlb| self.reach(tlb, page)).collect();
+        for (tlb, reach) in self.second.iter_mut().zip(reaches) {
+            if let (Some(anchors), 0) = (tlb.anchors, mapped)
+                && reach > 1
+                && page % anchors.distance < reach
+            {
+                let number = page / anchors.distance;
+                tlb.put(number, Entry::Anchor(number * anchors.distance, reach));
+                continue;
+            }
             if let Some((rule, pages)) = tlb.group {
                 if mapped == 0 {
                     let group = page / pages * pages..page / pages * pages + pages;
@@ -268,80 +338,7 @@ impl DataSide {
         }
     }
 
-    fn frame(&self, page: u64) -> Option<u64> {
-        if let Some(backing) = &self.backing {
-            return backing.frames.get(&page).copied();
-        }
-        self.areas.iter().any(|area| area.pages.contains(&page)).then_some(page)
-    }
-
-    fn is_huge(&mut self, page: u64) -> bool {
-        if !self.huge {
-            return false;
-        }
-        let block = page / BLOCK;
-        let area = self.areas.iter().find(|area| area.pages.contains(&page));
-        let mapping = area.map_or(0, |area| area.mapping);
-        let populated = self.blocks.iter().any(|(&(of, _), &huge)| of == block && !huge);
-        let whole = area.is_some_and(|area| {
-            area.anonymous && area.pages.start <= block * BLOCK && (block + 1) * BLOCK <= area.pages.end
-        });
-        if let Some(&huge) = self.blocks.get(&(block, mapping)) {
-            return huge;
-        }
-        let huge =
-            whole && !populated && self.backing.as_mut().is_none_or(|backing| backing.back_block(block));
-        self.blocks.insert((block, mapping), huge);
-        huge
-    }
-
-    /// Pages are mapped.
-    pub fn map(&mut self, pages: Range<u64>) {
-        let Some(backing) = &mut self.backing else { return };
-        let count = pages.end - pages.start;
-        if backing.eager && count >= self.threshold && backing.memory.unusable_index(9) <= 0.5 {
-            let mut page = pages.start;
-            for (first, order) in backing.memory.allocate_eager(count).unwrap_or_default() {
-                backing.memory.split((first, order), 0);
-                for frame in first..first + (1 << order) {
-                    backing.frames.insert(page, frame);
-                    page += 1;
-                }
-            }
-        }
-    }
-
-    fn range(&self, page: u64) -> Option<Range<u64>> {
-        let area = self.areas.iter().find(|area| area.pages.contains(&page))?;
-        let mut range = area.pages.clone();
-        while let Some(next) =
-            self.areas.iter().find(|next| next.pages.start == range.end && next.rights == area.rights)
-        {
-            range.end = next.pages.end;
-        }
-        while let Some(before) =
-            self.areas.iter().find(|next| next.pages.end == range.start && next.rights == area.rights)
-        {
-            range.start = before.pages.start;
-        }
-        if let Some(backing) = &self.backing {
-            let frame = backing.frames.get(&page)?;
-            let together =
-                |other: &u64| backing.frames.get(other).is_some_and(|its| its + page == frame + other);
-            let (all, mut start, mut end) = (range, page, page + 1);
-            while start > all.start && together(&(start - 1)) {
-                start -= 1;
-            }
-            while end < all.end && together(&end) {
-                end += 1;
-            }
-            range = start..end;
-        }
-        (range.end - range.start >= self.threshold).then_some(range)
-    }
-
-    /// Pages are gone, or only their translations are.
-    pub fn change(&mut self, pages: Range<u64>, gone: bool) {
+    fn drop_translations(&mut self, pages: &Range<u64>) {
         let meets = |of: Range<u64>| of.start < pages.end && pages.start < of.end;
         for tlb in self.first.iter_mut().chain(&mut self.second) {
             let group = tlb.group.map_or(1, |(_, pages)| pages);
@@ -350,6 +347,7 @@ impl DataSide {
                     !meets(match entry {
                         Entry::Page(number, shift) => number << shift..(number + 1) << shift,
                         Entry::Group(number, _) => number * group..(number + 1) * group,
+                        Entry::Anchor(first, reach) => *first..first + reach,
                     })
                 });
             }
@@ -363,6 +361,15 @@ impl DataSide {
         }
         for ranges in self.ranges.iter_mut().flatten() {
             ranges.held.retain(|range| !meets(range.clone()));
+        }
+    }
+
+    /// Pages are gone, or only their translations are.
+    pub fn change(&mut self, pages: Range<u64>, gone: bool) {
+        self.drop_translations(&pages);
+        let meets = |of: Range<u64>| of.start < pages.end && pages.start < of.end;
+        if let (Some(collapse), true) = (&mut self.collapse, gone) {
+            collapse.walked.retain(|page| !pages.contains(page));
         }
         if let (Some(backing), true) = (&mut self.backing, gone) {
             for page in pages.clone() {

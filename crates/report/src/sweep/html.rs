@@ -12,7 +12,7 @@ use crate::figures::base_name;
 use crate::html::{STYLE, escape, escape_json, fill};
 use crate::numbers::{count, percent, ratio};
 use crate::schema::Number;
-use crate::text::{sweep_bounds, sweep_quotient};
+use crate::text::{sweep_bounds, sweep_mean, sweep_on, sweep_quotient};
 use std::fmt::Write;
 
 const PAGE: &str = include_str!("page.html");
@@ -174,15 +174,15 @@ fn comparisons(result: &SweepResult) -> String {
         let verdict = if comparison.agrees { "agrees" } else { "differs" };
         let quotient =
             |found| format!("<span class=\"unbroken\">{}</span>", escape(&sweep_quotient(result, found)));
-        let here: Vec<String> = comparison.found.iter().map(quotient).collect();
+        let here: Vec<String> = comparison.found.iter().map(quotient).chain(sweep_mean(comparison)).collect();
         format!(
             "<tr><td class=\"name\">{}<span class=\"sub\">{}</span></td><td>{}</td><td>{}</td>\
-             <td><span class=\"verdict {verdict}\">{verdict}</span><span class=\"sub\">on {}: {}</span></td></tr>",
+             <td><span class=\"verdict {verdict}\">{verdict}</span><span class=\"sub\">{}: {}</span></td></tr>",
             escape(&comparison.title),
             escape(&comparison.source),
             escape(&comparison.said),
             here.join("<br>"),
-            escape(&comparison.on),
+            escape(&sweep_on(comparison)),
             escape(&sweep_bounds(comparison))
         )
     };

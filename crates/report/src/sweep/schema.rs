@@ -273,12 +273,24 @@ pub struct Comparison {
     pub least: Option<f64>,
     /// The largest quotient that agrees.
     pub most: Option<f64>,
-    /// On how many traces it must be found: `all`, `some`, `most`.
+    /// On how many traces it must be found: `all`, `some`, `most`, or as their mean: `average`.
     pub on: String,
+    /// Whether the study fails where it is not found.
+    #[serde(default)]
+    pub strict: bool,
     /// The quotient found on each trace; none where its lower part is 0.
     pub found: Vec<Found>,
     /// Whether what was found agrees with the source.
     pub agrees: bool,
+}
+
+impl Comparison {
+    /// The mean of the upper parts to that of the lower parts; `None` where those are all 0.
+    pub fn mean(found: &[Found]) -> Option<f64> {
+        let sum = |part: fn(&Found) -> f64| found.iter().map(part).sum::<f64>();
+        let (upper, lower) = (sum(|found| found.upper), sum(|found| found.lower));
+        (lower != 0.0).then(|| upper / lower)
+    }
 }
 
 /// A quotient on one trace.

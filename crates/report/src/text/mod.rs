@@ -13,7 +13,7 @@ mod table;
 pub use contiguity::render_contiguity_text;
 pub(crate) use contiguity::{contiguity_moment, contiguity_segment};
 pub use sweep::render_sweep_text;
-pub(crate) use sweep::{sweep_bounds, sweep_quotient};
+pub(crate) use sweep::{sweep_bounds, sweep_mean, sweep_on, sweep_quotient};
 
 use crate::figures::costliest;
 use crate::printable::printable;

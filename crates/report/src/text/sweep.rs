@@ -187,14 +187,30 @@ fn comparisons(page: &mut Page, result: &SweepResult) {
             true => (Style::Accent, "agrees"),
             false => (Style::Warning, "differs"),
         };
-        let bounds = format!(", asked for on {} traces: {}", comparison.on, sweep_bounds(comparison));
+        let bounds = format!(", asked for {}: {}", sweep_on(comparison), sweep_bounds(comparison));
         page.line(plain("            ").and(style, verdict).and(Style::Quiet, bounds));
     }
 }
 
 /// The quotients found, trace by trace.
 fn here(result: &SweepResult, comparison: &Comparison) -> String {
-    comparison.found.iter().map(|found| sweep_quotient(result, found)).collect::<Vec<_>>().join(", ")
+    let all = comparison.found.iter().map(|found| sweep_quotient(result, found));
+    all.chain(sweep_mean(comparison)).collect::<Vec<_>>().join(", ")
+}
+
+/// The mean of all traces, where it is asked for.
+pub(crate) fn sweep_mean(comparison: &Comparison) -> Option<String> {
+    let mean = Comparison::mean(&comparison.found).filter(|_| comparison.on == "average")?;
+    Some(format!("on average {} ×", ratio(mean)))
+}
+
+/// Where a comparison is asked to hold, in words.
+pub(crate) fn sweep_on(comparison: &Comparison) -> String {
+    let must = if comparison.strict { ", and must hold" } else { "" };
+    match comparison.on.as_str() {
+        "average" => format!("on average{must}"),
+        on => format!("on {on} traces{must}"),
+    }
 }
 
 /// A trace with its quotient; in brackets if that is outside the bounds.

@@ -105,6 +105,20 @@ impl Backing {
         true
     }
 
+    /// Whether a huge page can lie behind a block of which some is backed: in frames as they are, or in others that are
+    /// found, which the block then moves to.
+    pub fn collapse(&mut self, block: u64) -> bool {
+        if self.back_block(block) {
+            return true;
+        }
+        let pages = block << self.huge..(block + 1) << self.huge;
+        let Some(frame) = self.memory.allocate(self.huge) else { return false };
+        self.gone(&pages);
+        self.memory.split(frame, self.huge, 0);
+        self.add(pages.start, 1 << self.huge, frame.0);
+        true
+    }
+
     fn add(&mut self, first: u64, pages: u64, frame: u64) {
         let (mut first, mut pages, mut frame) = (first, pages, frame);
         if let Some((&before, &(its, at))) = self.extents.range(..first).next_back()
@@ -182,5 +196,8 @@ mod tests {
         assert!(backing.back_block(1), "frames of an aligned block are free");
         assert_eq!(backing.frame(512), Some(512));
         assert!(!backing.back_block(0), "part of it has frames already");
+        assert!(backing.collapse(0));
+        assert_eq!((backing.frame(7), backing.frame(8)), (Some(1031), Some(1032)));
+        assert_eq!(backing.memory.free_frames(), (1 << 12) - 1024, "its old frame is free");
     }
 }

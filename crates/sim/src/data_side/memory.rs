@@ -8,6 +8,7 @@
 //! Source: Karakostas 2016, sections 4.5 and 5.5.
 
 use super::backing::Backing;
+use super::collapse::Collapser;
 use super::segment::Segments;
 use pagewalk_mm::frames::{MemoryError, MemorySpec};
 use pagewalk_mm::{AddressSpace, Fault, MappingId, PageSizePolicy};
@@ -19,11 +20,11 @@ use std::sync::Arc;
 
 /// The part of a kernel that one design needs.
 pub(super) struct DesignMemory {
-    paging: Paging,
+    pub(super) paging: Paging,
     /// None where no array holds huge pages.
-    policy: Option<Arc<dyn PageSizePolicy>>,
+    pub(super) policy: Option<Arc<dyn PageSizePolicy>>,
     /// By block and mapping, whether it is a huge page.
-    blocks: BTreeMap<(u64, MappingId), bool>,
+    pub(super) blocks: BTreeMap<(u64, MappingId), bool>,
     /// Fewest pages of a range.
     threshold: u64,
     /// Of areas, which are ranges with perfect backing; none when mappings have changed since it was built.
@@ -31,7 +32,9 @@ pub(super) struct DesignMemory {
     /// By region, where a segment is to be told of.
     walks: Option<Vec<u64>>,
     /// Frames, where backing is not perfect.
-    backing: Option<Backing>,
+    pub(super) backing: Option<Backing>,
+    /// Huge pages made in the background.
+    pub(super) collapser: Option<Collapser>,
 }
 
 /// The ranges of a memory.
@@ -45,12 +48,18 @@ pub struct RangeTotals {
     pub pages: u64,
     /// Those of them that lie in ranges.
     pub covered: u64,
-    /// The longest ranges that have 90, 95 and 99 % of those pages; 0 where all of them have not.
+    /// Pages of the range in the middle, by length (the longer of two); 0 where there is none.
+    pub median: u64,
+    /// Pages of the longest; 0 where there is none.
+    pub largest: u64,
+    /// How many of the longest ranges have [`RangeTotals::SHARES`] of those pages; 0 where all of them have not.
     pub for_share: [u64; 3],
 }
 
-/// Shares of [`RangeTotals::for_share`], in per cent.
-pub(super) const SHARES: [u64; 3] = [90, 95, 99];
+impl RangeTotals {
+    /// Shares of all pages, in per cent.
+    pub const SHARES: [u64; 3] = [90, 95, 99];
+}
 
 /// It, in an address space.
 pub(super) struct InSpace<'a> {
@@ -76,6 +85,7 @@ impl DesignMemory {
             threshold: side.map_or(1, |side| side.range_threshold),
             table: None,
             walks: side.and_then(|side| side.segment).map(|_| Vec::new()),
+            collapser: side.and_then(|side| side.collapse).map(Collapser::new),
         })
     }
 
@@ -97,6 +107,9 @@ impl DesignMemory {
         if let (Some(backing), true) = (&mut self.backing, gone) {
             backing.gone(pages);
         }
+        if let (Some(collapser), true) = (&mut self.collapser, gone) {
+            collapser.gone(pages);
+        }
         let Some(policy) = &self.policy else { return };
         let order = self.paging.huge_order();
         let (first, last) = (pages.start >> order, (pages.end - 1) >> order);
@@ -115,18 +128,10 @@ impl DesignMemory {
 
     /// What ranges there are now.
     pub fn range_totals(&mut self, space: &AddressSpace) -> RangeTotals {
-        let base = self.paging.base();
-        let (all, pages) = match &self.backing {
-            None => {
-                let all = ranges(space, base, 1);
-                let pages = all.iter().map(|range| range.limit - range.base).sum();
-                (all, pages)
-            }
-            Some(backing) => {
-                let pages = backing.extents().map(|(pages, _)| pages.end - pages.start).sum();
-                let areas = ranges(space, base, 1);
-                (areas.iter().flat_map(|area| within(backing, area)).collect(), pages)
-            }
+        let all = self.runs(space);
+        let pages = match &self.backing {
+            None => all.iter().map(|range| range.limit - range.base).sum(),
+            Some(backing) => backing.extents().map(|(pages, _)| pages.end - pages.start).sum(),
         };
         let long = |range: &&translate::Range| range.limit - range.base >= self.threshold;
         let long: Vec<translate::Range> = all.iter().filter(long).copied().collect();
@@ -145,7 +150,18 @@ impl DesignMemory {
             nodes: RangeTable::new(&long).nodes() as u64,
             pages,
             covered: lengths.iter().sum(),
-            for_share: SHARES.map(needed),
+            median: lengths.get(lengths.len().saturating_sub(1) / 2).copied().unwrap_or(0),
+            largest: lengths.first().copied().unwrap_or(0),
+            for_share: RangeTotals::SHARES.map(needed),
+        }
+    }
+
+    /// Pages that follow each other in frames that do, under the same rights.
+    fn runs(&self, space: &AddressSpace) -> Vec<translate::Range> {
+        let areas = ranges(space, self.paging.base(), 1);
+        match &self.backing {
+            None => areas,
+            Some(backing) => areas.iter().flat_map(|area| within(backing, area)).collect(),
         }
     }
 
@@ -236,6 +252,27 @@ impl Memory for InSpace<'_> {
         self.space.vma(VirtAddr(self.bytes(page).start)).map(|_| page)
     }
 
+    fn together(&mut self, page: u64, most: u64) -> u64 {
+        let base = self.memory.paging.base();
+        let (first, mut end, mut rights) = (page << base.shift(), page << base.shift(), None);
+        for area in self.space.areas_from(first) {
+            if area.start > end || rights.is_some_and(|rights| rights != area.protection) {
+                break;
+            }
+            (end, rights) = (area.end, Some(area.protection));
+            if (end - first) >> base.shift() >= most {
+                break;
+            }
+        }
+        let mapped = ((end - first) >> base.shift()).min(most);
+        let Some(backing) = &self.memory.backing else { return mapped };
+        backing.extent(page).map_or(0, |(pages, _)| mapped.min(pages.end - page))
+    }
+
+    fn runs(&mut self) -> Vec<u64> {
+        self.memory.runs(self.space).iter().map(|range| range.limit - range.base).collect()
+    }
+
     fn range(&mut self, page: u64) -> Option<RangeWalk> {
         let area = self.memory.table(self.space).walk(page)?;
         let Some(backing) = &self.memory.backing else { return Some(area) };
@@ -249,6 +286,9 @@ impl Memory for InSpace<'_> {
 
     fn walked(&mut self, page: u64) -> PageSize {
         let size = self.size(page);
+        if let Some(collapser) = &mut self.memory.collapser {
+            collapser.walked(page);
+        }
         let address = self.bytes(page).start;
         if let Some(backing) = &mut self.memory.backing
             && size == self.memory.paging.base()

@@ -4,9 +4,11 @@
 //! [`Pass`](crate::Pass). What makes that fast: references that repeat the page before are one step for all designs, as
 //! repeating changes no order of use, of pages or of ranges; and each design takes a batch as a whole.
 //!
-//! Lite decides where a block begins, at the first one with as many instructions before it as an interval has.
+//! What decides once in a while (Lite, the distance of anchors, huge pages in the background) does so where a block
+//! begins, at the first one with as many instructions before it as an interval has.
 
 mod backing;
+mod collapse;
 mod memory;
 mod segment;
 
@@ -42,6 +44,21 @@ impl Design {
             self.side.reference(run.page, run.count, &mut memory);
         }
     }
+
+    /// Instructions at which the next decision is due.
+    fn due(&self) -> Option<u64> {
+        self.side.due().into_iter().chain(self.memory.due()).min()
+    }
+
+    /// Decides what is due: the kernel before the hardware.
+    fn decide(&mut self, instructions: u64, space: &AddressSpace, segments: &Segments) {
+        if self.memory.due().is_some_and(|due| due <= instructions) {
+            for pages in self.memory.scan(space, instructions) {
+                self.side.invalidate(&pages);
+            }
+        }
+        self.side.decide(instructions, &mut self.memory.of(space, segments));
+    }
 }
 
 /// All counts of a data side.
@@ -58,6 +75,8 @@ pub struct DataSideTotals {
     pub segment_hits: Option<u64>,
     /// Walks for pages that found no frame, where frames come from a memory.
     pub unbacked_walks: Option<u64>,
+    /// Blocks that got a huge page in the background, where the kernel makes such.
+    pub collapses: Option<u64>,
     /// The ranges at the end, where the machine has range TLBs.
     pub ranges: Option<RangeTotals>,
 }
@@ -132,7 +151,16 @@ impl DataSides {
             counts.walks -= segment_hits.unwrap_or(0);
             let ranges = (!side.range_tlbs.is_empty()).then(|| design.memory.range_totals(&self.space));
             let unbacked_walks = design.memory.unbacked_walks();
-            DataSideTotals { counts, instructions, data_references, segment_hits, unbacked_walks, ranges }
+            let collapses = design.memory.collapser.as_ref().map(|collapser| collapser.done);
+            DataSideTotals {
+                counts,
+                instructions,
+                data_references,
+                segment_hits,
+                unbacked_walks,
+                collapses,
+                ranges,
+            }
         };
         self.designs.iter_mut().map(of).collect()
     }
@@ -156,14 +184,14 @@ impl DataSides {
     }
 
     fn due(&self) -> u64 {
-        self.designs.iter().filter_map(|design| design.side.due()).min().unwrap_or(u64::MAX)
+        self.designs.iter().filter_map(Design::due).min().unwrap_or(u64::MAX)
     }
 
     /// Decisions that are due by now.
     fn decide(&mut self) {
         for design in &mut self.designs {
-            if design.side.due().is_some_and(|due| due <= self.instructions) {
-                design.side.decide(self.instructions);
+            if design.due().is_some_and(|due| due <= self.instructions) {
+                design.decide(self.instructions, &self.space, &self.segments);
             }
         }
     }

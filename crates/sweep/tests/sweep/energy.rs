@@ -25,6 +25,9 @@ fn sandy_bridge() -> slow::DataSide {
     };
     slow::DataSide {
         backing: None,
+        collapse: None,
+        predictor: None,
+        anchors: None,
         first: vec![slow::PageTlb::new(16, 4, vec![0], None)],
         second: vec![slow::PageTlb::new(128, 4, vec![0], None)],
         ranges: [None, None],

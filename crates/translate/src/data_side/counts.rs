@@ -59,6 +59,19 @@ pub struct RangeUse {
     pub writes: u64,
 }
 
+/// An array with anchors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AnchorUse {
+    /// Lookups of anchors: what was not found as a page.
+    pub lookups: u64,
+    /// Those that hit.
+    pub hits: u64,
+    /// Pages from one anchor to the next, at the end.
+    pub distance: u64,
+    /// Times that it has changed.
+    pub changes: u64,
+}
+
 /// All counts of one design.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DataSideCounts {
@@ -78,6 +91,10 @@ pub struct DataSideCounts {
     pub arrays: Vec<ArrayUse>,
     /// Range TLBs in the machine's order.
     pub ranges: Vec<RangeUse>,
+    /// Where an array has anchors.
+    pub anchors: Option<AnchorUse>,
+    /// Where page sizes are predicted: references that were searched for at both sizes, at level 1 and at level 2.
+    pub searched_again: Option<[u64; 2]>,
     /// Decisions of Lite.
     pub intervals: u64,
     /// Those that switched all ways on: by chance, and as misses had grown.

@@ -1,8 +1,10 @@
 //! One design's data side, reference by reference.
 
+use super::anchored::Anchored;
 use super::coalesced::Coalesced;
-use super::counts::{ArrayUse, DataSideCounts, Operations};
+use super::counts::{AnchorUse, ArrayUse, DataSideCounts, Operations};
 use super::lite::Lite;
+use super::predictor::Predictor;
 use super::range::RangeTlb;
 use super::range_table::RangeWalk;
 use super::spec::{Coalesce, DataSideSpec, RangeFill, RangeTlbSpec};
@@ -18,6 +20,10 @@ pub trait Memory {
     fn size(&mut self, page: u64) -> PageSize;
     /// The frame of a base page, if it has one.
     fn frame(&self, page: u64) -> Option<u64>;
+    /// How many pages from a base page on, up to `most`, lie in frames that follow each other, under the same rights.
+    fn together(&mut self, page: u64, most: u64) -> u64;
+    /// The lengths of all runs of base pages that lie so.
+    fn runs(&mut self) -> Vec<u64>;
     /// Walks the range table for a page.
     fn range(&mut self, page: u64) -> Option<RangeWalk>;
     /// A walk for this page is made: the size of the page that maps it.
@@ -38,6 +44,8 @@ struct Second {
     /// What it holds, as doublings of a base page.
     shifts: Vec<u32>,
     hits: u64,
+    /// Searches beside the one of each miss of level 1.
+    again: u64,
     writes: u64,
 }
 
@@ -45,6 +53,7 @@ struct Second {
 enum Entries {
     Pages(SetArray),
     Coalesced(Coalesced),
+    Anchored(Anchored),
 }
 
 /// The arrays, the walker, and their counts.
@@ -62,6 +71,9 @@ pub struct DataSide {
     ranges: [Option<RangeTlb>; 2],
     walker: RadixWalker,
     lite: Option<Lite>,
+    predictor: Option<Predictor>,
+    /// Instructions at which the distance of anchors was last chosen.
+    anchors_chosen: u64,
     counts: DataSideCounts,
 }
 
@@ -84,12 +96,12 @@ fn aligned_shift(tlb: &TlbSpec) -> Option<u32> {
 
 /// What is found for a page in an array that mixes sizes.
 #[inline(always)]
-fn tag(page: u64, shift: u32) -> u64 {
+pub(super) fn tag(page: u64, shift: u32) -> u64 {
     (page >> shift) << 6 | u64::from(shift)
 }
 
 /// Whether what has this tag lies in pages of the range in part.
-fn lies_in(tag: u64, pages: &Range<u64>) -> bool {
+pub(super) fn lies_in(tag: u64, pages: &Range<u64>) -> bool {
     let (number, shift) = (tag >> 6, tag & 63);
     number << shift < pages.end && pages.start < (number + 1) << shift
 }
@@ -114,9 +126,12 @@ impl DataSide {
                 Some(rule @ (Coalesce::Clustered(_) | Coalesce::Contiguous(_))) => {
                     Entries::Coalesced(Coalesced::new(rule, tlb.geometry))
                 }
+                Some(Coalesce::Anchor(pages)) => {
+                    Entries::Anchored(Anchored::new(tlb.geometry, shifts.clone(), pages.ilog2()))
+                }
                 _ => Entries::Pages(tlb.array()),
             };
-            second.push(Second { entries, shifts, hits: 0, writes: 0 });
+            second.push(Second { entries, shifts, hits: 0, again: 0, writes: 0 });
         }
         let mut aligned: Vec<u32> = machine.tlbs.iter().filter_map(aligned_shift).collect();
         aligned.sort_unstable_by_key(|&shift| std::cmp::Reverse(shift));
@@ -132,6 +147,8 @@ impl DataSide {
             ranges: [of_level(1), of_level(2)],
             walker: RadixWalker::new(radix),
             lite: spec.lite.as_ref().map(Lite::new),
+            predictor: spec.predictor.map(|entries| Predictor::new(entries, paging.huge_order())),
+            anchors_chosen: 0,
             counts: DataSideCounts::default(),
             paging,
             spec,
@@ -165,20 +182,37 @@ impl DataSide {
         let mut found = None;
         for probe in &self.probes {
             if let Some(rank) = self.first[probe.array].touch(page >> probe.shift, tag(page, probe.shift)) {
-                found = Some((probe.array, rank));
+                found = Some((probe.array, rank, probe.shift));
                 break;
             }
         }
-        if let [Some(ranges), _] = &mut self.ranges {
-            // Of references that miss everything one is made: the others come again.
-            let missing = if found.is_some() { n } else { 1 };
-            if ranges.look_up(page, n, missing).is_some() {
-                return true;
-            }
+        // Of references that miss everything one is made: the others come again.
+        let missing = if found.is_some() { n } else { 1 };
+        let ranges = self.ranges[0].as_mut();
+        let in_range = ranges.is_some_and(|ranges| ranges.look_up(page, n, missing).is_some());
+        if self.predictor.is_some() {
+            let times = if found.is_none() && in_range { n } else { 1 };
+            self.predict(page, found.map(|(_, _, shift)| shift), times);
         }
-        let Some((array, rank)) = found else { return false };
+        if in_range {
+            return true;
+        }
+        let Some((array, rank, _)) = found else { return false };
         self.first[array].count(rank, n);
         true
+    }
+
+    /// What the prediction of a page's size meant for level 1, where so many references in a row found it at this size:
+    /// all but the first of them know it, unless there is none.
+    #[inline(never)]
+    fn predict(&mut self, page: u64, found: Option<u32>, times: u64) {
+        let Some(predictor) = &mut self.predictor else { return };
+        if predictor.searched_twice(0, page, found, times) {
+            self.first.iter_mut().for_each(|array| array.search_again(times));
+        }
+        if let Some(shift) = found {
+            predictor.learn(page, shift);
+        }
     }
 
     /// No array of level 1 has the page.
@@ -194,6 +228,11 @@ impl DataSide {
                 held = Some(shift);
                 second.hits += 1;
             }
+        }
+        if let Some(predictor) = &mut self.predictor
+            && predictor.searched_twice(1, page, held, 1)
+        {
+            self.second.iter_mut().for_each(|second| second.again += 1);
         }
         let range = self.ranges[1].as_mut().and_then(|ranges| ranges.look_up(page, 1, 1));
         if let (Some(range), Some(first)) = (range, &mut self.ranges[0]) {
@@ -243,17 +282,31 @@ impl DataSide {
         let fits = self.probes.iter().filter(|probe| probe.shift <= known);
         if let Some(&Probe { array, shift }) = fits.max_by_key(|probe| probe.shift) {
             self.first[array].fill(page >> shift, tag(page, shift), self.counts.references);
+            if let Some(predictor) = &mut self.predictor {
+                predictor.learn(page, shift);
+            }
         }
     }
 
-    /// Instructions at which Lite's next decision is due; `None` without Lite.
-    pub fn due(&self) -> Option<u64> {
-        self.lite.as_ref().map(Lite::due)
+    fn anchors_due(&self) -> Option<u64> {
+        self.spec.anchor_interval.map(|interval| self.anchors_chosen.saturating_add(interval))
     }
 
-    /// Has Lite decide, after so many instructions.
-    pub fn decide(&mut self, instructions: u64) {
-        if let Some(lite) = &mut self.lite {
+    /// Instructions at which the next decision is due, of Lite or of the distance of anchors; `None` where none is.
+    pub fn due(&self) -> Option<u64> {
+        self.lite.as_ref().map(Lite::due).into_iter().chain(self.anchors_due()).min()
+    }
+
+    /// Decides what is due after so many instructions.
+    pub fn decide(&mut self, instructions: u64, memory: &mut impl Memory) {
+        if self.anchors_due().is_some_and(|due| due <= instructions) {
+            let runs = memory.runs();
+            self.second.iter_mut().filter_map(Second::anchored).for_each(|array| array.choose(&runs));
+            self.anchors_chosen = instructions;
+        }
+        if let Some(lite) = &mut self.lite
+            && lite.due() <= instructions
+        {
             lite.decide(&mut self.first, instructions, self.counts.references);
         }
     }
@@ -265,6 +318,7 @@ impl DataSide {
             match &mut second.entries {
                 Entries::Pages(array) => array.remove_where(|tag| lies_in(tag, pages)),
                 Entries::Coalesced(array) => array.remove(pages),
+                Entries::Anchored(array) => array.remove(pages),
             }
         }
         self.ranges.iter_mut().flatten().for_each(|ranges| ranges.remove(pages));
@@ -294,7 +348,8 @@ impl DataSide {
                 arrays.push(of(array.hits(), array.operations(references)));
             } else {
                 let array = second.next().expect("one for each other array");
-                let operations = Operations { ways, reads: misses, writes: array.writes };
+                let reads = misses + array.again;
+                let operations = Operations { ways, reads, writes: array.writes };
                 arrays.push(of(array.hits, vec![operations]));
             }
         }
@@ -323,7 +378,15 @@ impl DataSide {
                 .counts()
         };
         let lite = self.lite.as_ref();
+        let anchors = self.second.iter_mut().find_map(Second::anchored).map(|array| AnchorUse {
+            lookups: array.lookups,
+            hits: array.hits,
+            distance: array.distance(),
+            changes: array.changes,
+        });
         DataSideCounts {
+            anchors,
+            searched_again: self.predictor.as_ref().map(|predictor| predictor.again),
             arrays,
             ranges: self.spec.range_tlbs.iter().map(of_spec).collect(),
             intervals: lite.map_or(0, |lite| lite.intervals),
@@ -341,10 +404,23 @@ fn lie_together(page: u64, shift: u32, memory: &impl Memory) -> bool {
 }
 
 impl Second {
+    fn anchored(&mut self) -> Option<&mut Anchored> {
+        match &mut self.entries {
+            Entries::Anchored(array) => Some(array),
+            _ => None,
+        }
+    }
+
     /// The largest page that it has around this one, which is then used.
     fn touch(&mut self, page: u64) -> Option<u32> {
         match &mut self.entries {
             Entries::Coalesced(array) => array.touch(page).then_some(0),
+            Entries::Anchored(array) => {
+                let before = array.lookups;
+                let found = array.touch(page);
+                self.again += array.lookups - before;
+                found
+            }
             Entries::Pages(array) => {
                 self.shifts.iter().rev().copied().find(|&shift| array.touch(page >> shift, tag(page, shift)))
             }
@@ -352,10 +428,12 @@ impl Second {
     }
 
     /// Takes what a walk found: pages of their size, base pages together where it coalesces.
-    fn fill(&mut self, page: u64, mapped: u32, largest: u32, memory: &impl Memory) {
+    fn fill(&mut self, page: u64, mapped: u32, largest: u32, memory: &mut impl Memory) {
         match &mut self.entries {
             Entries::Coalesced(array) if mapped == 0 => array.fill(page, memory),
             Entries::Coalesced(_) => return,
+            Entries::Anchored(array) if self.shifts.contains(&mapped) => array.fill(page, mapped, memory),
+            Entries::Anchored(_) => return,
             Entries::Pages(array) => {
                 let fits = |&&shift: &&u32| if mapped > 0 { shift == mapped } else { shift <= largest };
                 let Some(&shift) = self.shifts.iter().rev().find(fits) else { return };

@@ -13,17 +13,19 @@
 //! Source: Karakostas, "Improving the Performance and Energy-efficiency of Virtual Memory: A Range-based Approach", PhD
 //! thesis, UPC 2016, chapters 4 and 5. What it leaves open is named in `docs/ranges-and-energy.md`.
 
+mod anchored;
 mod coalesced;
 mod counts;
 mod hierarchy;
 mod lite;
+mod predictor;
 mod range;
 mod range_table;
 mod spec;
 mod way_array;
 
-pub use counts::{ArrayUse, DataSideCounts, Operations, RangeUse};
+pub use counts::{AnchorUse, ArrayUse, DataSideCounts, Operations, RangeUse};
 pub use hierarchy::{DataSide, Memory};
 pub use range::Range;
 pub use range_table::{RangeTable, RangeWalk};
-pub use spec::{Backing, Coalesce, DataSideSpec, History, LiteSpec, RangeFill, RangeTlbSpec};
+pub use spec::{Backing, Coalesce, Collapse, DataSideSpec, History, LiteSpec, RangeFill, RangeTlbSpec};

@@ -1,5 +1,6 @@
 //! What the keys of a data side say. `docs/ranges-and-energy.md` explains them.
 
+use super::anchored::DISTANCE_SHIFT_MAX;
 use crate::TlbSpec;
 use serde::Deserialize;
 
@@ -13,13 +14,24 @@ pub enum Coalesce {
     Contiguous(u32),
     /// All of an aligned group, with neighbouring, aligned frames, or none: AMD's 16 KB, Arm's contiguous hint.
     Aligned(u32),
+    /// Pages from an anchor on, one at every so many pages: Park et al., ISCA 2017.
+    Anchor(u32),
 }
 
 impl Coalesce {
-    /// Pages of a group.
+    /// Pages of a group; from one anchor to the next.
     pub fn pages(self) -> u32 {
-        let (Coalesce::Clustered(pages) | Coalesce::Contiguous(pages) | Coalesce::Aligned(pages)) = self;
-        pages
+        match self {
+            Coalesce::Clustered(pages)
+            | Coalesce::Contiguous(pages)
+            | Coalesce::Aligned(pages)
+            | Coalesce::Anchor(pages) => pages,
+        }
+    }
+
+    /// The most pages that there may be.
+    pub fn pages_max(self) -> u32 {
+        if matches!(self, Coalesce::Anchor(_)) { 1 << DISTANCE_SHIFT_MAX } else { 64 }
     }
 
     /// The rule's name in machine files.
@@ -28,6 +40,7 @@ impl Coalesce {
             Coalesce::Clustered(_) => "clustered",
             Coalesce::Contiguous(_) => "contiguous",
             Coalesce::Aligned(_) => "aligned",
+            Coalesce::Anchor(_) => "anchor",
         }
     }
 }
@@ -111,6 +124,25 @@ pub enum Backing {
     Demand,
 }
 
+/// Huge pages that the kernel makes of small ones in the background, as khugepaged does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Collapse {
+    /// Instructions from one scan to the next.
+    pub interval: u64,
+    /// Blocks that a scan looks at, going on where the last one ended.
+    pub blocks: u64,
+    /// Fewest pages of a block that were walked for.
+    pub pages: u64,
+}
+
+impl Default for Collapse {
+    /// Linux: 8 blocks every 10 seconds, of which one page is enough; here every 100 million instructions.
+    fn default() -> Collapse {
+        Collapse { interval: 100_000_000, blocks: 8, pages: 1 }
+    }
+}
+
 /// What a data side has besides page TLBs and the walker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataSideSpec {
@@ -124,6 +156,12 @@ pub struct DataSideSpec {
     pub backing: Backing,
     /// The memory that frames are of, as its table describes it: what that means, the kernel's side knows.
     pub memory: Option<toml::Table>,
+    /// Huge pages made in the background.
+    pub collapse: Option<Collapse>,
+    /// Instructions from one choice of the distance of anchors to the next; never without.
+    pub anchor_interval: Option<u64>,
+    /// Entries of the table that predicts page sizes; without, whoever mixes sizes knows them.
+    pub predictor: Option<u32>,
     /// Ways that are switched off.
     pub lite: Option<LiteSpec>,
     /// An ideal direct segment: areas of fixed size that live for more than this share of the run translate for
@@ -176,6 +214,15 @@ impl DataSideSpec {
             }
             _ => {}
         }
+        self.check_anchors(tlbs)?;
+        self.check_predictor(tlbs)?;
+        if let Some(Collapse { interval, blocks, pages }) = self.collapse
+            && (interval == 0 || blocks == 0 || pages == 0)
+        {
+            return Err(format!(
+                "collapse: interval = {interval}, blocks = {blocks}, pages = {pages}: each is at least 1"
+            ));
+        }
         if let Some(alive) = self.segment.filter(|alive| !(0.0..1.0).contains(alive)) {
             return Err(format!("segment.alive = {alive}: choose a share from 0 up to, but not, 1"));
         }
@@ -186,6 +233,30 @@ impl DataSideSpec {
             );
         }
         self.lite.as_ref().map_or(Ok(()), |lite| lite.check(tlbs))
+    }
+
+    fn check_anchors(&self, tlbs: &[TlbSpec]) -> Result<(), String> {
+        let anchored = |tlb: &&TlbSpec| matches!(tlb.coalesce, Some(Coalesce::Anchor(_)));
+        match (tlbs.iter().filter(anchored).count(), self.anchor_interval) {
+            (0, Some(_)) => Err("[anchors] is for an array with coalesce.rule = \"anchor\"".to_owned()),
+            (_, Some(0)) => Err("anchors.interval = 0: choose at least 1 instruction".to_owned()),
+            (0 | 1, _) => Ok(()),
+            _ => Err("two arrays have coalesce.rule = \"anchor\": one must do".to_owned()),
+        }
+    }
+
+    fn check_predictor(&self, tlbs: &[TlbSpec]) -> Result<(), String> {
+        let Some(entries) = self.predictor else { return Ok(()) };
+        if !entries.is_power_of_two() || entries > 1 << 20 {
+            return Err(format!("predictor.entries = {entries}: choose a power of two up to 1048576"));
+        }
+        match tlbs.iter().find(|tlb| tlb.page_sizes.len() != 2 || tlb.coalesce.is_some()) {
+            Some(TlbSpec { name, .. }) => Err(format!(
+                "[predictor] tells two page sizes apart, and tlb `{name}` has not two: mix them in every array, \
+                 without `coalesce`"
+            )),
+            None => Ok(()),
+        }
     }
 }
 

@@ -135,6 +135,13 @@ impl WayArray {
         all
     }
 
+    /// So many references search it a second time, if they search it at all.
+    pub fn search_again(&mut self, times: u64) {
+        if self.used {
+            self.now().reads += times;
+        }
+    }
+
     fn count_reads(&mut self, references: u64) {
         if self.used {
             let reads = references - std::mem::replace(&mut self.counted, references);

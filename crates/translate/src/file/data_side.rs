@@ -1,6 +1,7 @@
-//! The keys of a machine that is a data side: `side`, `[[range_tlb]]`, `[ranges]`, `[lite]`, `[segment]`, `energy`.
+//! The keys of a machine that is a data side: `side`, `[[range_tlb]]`, `[ranges]`, `[collapse]`, `[anchors]`,
+//! `[predictor]`, `[lite]`, `[segment]`, `energy`.
 
-use crate::{Backing, Coalesce, DataSideSpec, History, LiteSpec, RangeFill, RangeTlbSpec, TlbSpec};
+use crate::{Backing, Coalesce, Collapse, DataSideSpec, History, LiteSpec, RangeFill, RangeTlbSpec, TlbSpec};
 use serde::Deserialize;
 
 /// The side that a machine is.
@@ -16,6 +17,9 @@ pub(super) struct FileDataSide {
     pub side: Option<FileSide>,
     pub range_tlb: Vec<FileRangeTlb>,
     pub ranges: Option<FileRanges>,
+    pub collapse: Option<Collapse>,
+    pub anchors: Option<FileAnchors>,
+    pub predictor: Option<FilePredictor>,
     pub lite: Option<FileLite>,
     pub segment: Option<FileSegment>,
     pub energy: Option<String>,
@@ -60,6 +64,18 @@ pub(super) struct FileLite {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(super) struct FileAnchors {
+    interval: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FilePredictor {
+    entries: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct FileSegment {
     alive: Option<f64>,
 }
@@ -78,6 +94,7 @@ enum FileRule {
     Clustered,
     Contiguous,
     Aligned,
+    Anchor,
 }
 
 impl FileCoalesce {
@@ -86,17 +103,32 @@ impl FileCoalesce {
             FileRule::Clustered => Coalesce::Clustered(self.pages),
             FileRule::Contiguous => Coalesce::Contiguous(self.pages),
             FileRule::Aligned => Coalesce::Aligned(self.pages),
+            FileRule::Anchor => Coalesce::Anchor(self.pages),
         }
     }
 }
 
 impl FileDataSide {
     pub(super) fn check(self, tlbs: &[TlbSpec]) -> Result<Option<Box<DataSideSpec>>, String> {
-        let FileDataSide { side, range_tlb, ranges, lite, segment, energy, walk } = self;
+        let FileDataSide {
+            side,
+            range_tlb,
+            ranges,
+            collapse,
+            anchors,
+            predictor,
+            lite,
+            segment,
+            energy,
+            walk,
+        } = self;
         if side.is_none() {
             let keys = [
                 ("[[range_tlb]]", !range_tlb.is_empty()),
                 ("[ranges]", ranges.is_some()),
+                ("[collapse]", collapse.is_some()),
+                ("[anchors]", anchors.is_some()),
+                ("[predictor]", predictor.is_some()),
                 ("[lite]", lite.is_some()),
                 ("[segment]", segment.is_some()),
                 ("energy", energy.is_some()),
@@ -118,6 +150,9 @@ impl FileDataSide {
             range_fill: fill,
             backing,
             memory,
+            collapse,
+            anchor_interval: anchors.map(|anchors| anchors.interval),
+            predictor: predictor.map(|predictor| predictor.entries),
             lite: lite.map(|lite| lite.spec(tlbs)).transpose()?,
             segment: segment.map(|segment| segment.alive.unwrap_or(0.8)),
             walk_cycles,

@@ -1,0 +1,97 @@
+//! Workloads as studies write them down, in their own file or in one that several share.
+
+use crate::file::name_is_plain;
+use crate::study::{GivenFile, TraceSpec, Workload};
+use crate::together;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// One `[[workload]]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FileWorkload {
+    name: String,
+    #[serde(default)]
+    files: Vec<String>,
+    #[serde(default)]
+    prepare: Vec<String>,
+    command: Vec<String>,
+    #[serde(default)]
+    input: String,
+    image: Option<String>,
+    max_instructions: Option<u64>,
+    quantum: Option<u64>,
+    #[serde(default)]
+    switch_at: Vec<String>,
+}
+
+/// A file of nothing but workloads.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WorkloadFile {
+    schema: u32,
+    workload: Vec<FileWorkload>,
+}
+
+/// The workloads of a file, and the folder where their paths start.
+pub(crate) fn shared_workloads(path: &Path) -> Result<(Vec<FileWorkload>, PathBuf), String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let parsed: WorkloadFile = toml::from_str(&text).map_err(|e| e.to_string().trim_end().to_owned())?;
+    if parsed.schema != 1 {
+        return Err(format!("schema = {}: this version reads schema = 1", parsed.schema));
+    }
+    Ok((parsed.workload, path.parent().unwrap_or(Path::new("")).to_owned()))
+}
+
+/// The traces that they are.
+pub(crate) fn workloads(files: Vec<FileWorkload>, folder: &Path) -> Result<Vec<TraceSpec>, String> {
+    let mut traces = Vec::new();
+    for workload in files {
+        name_is_plain(&workload.name).map_err(|why| format!("workload: {why}"))?;
+        if workload.command.is_empty() {
+            return Err(format!(
+                "workload `{}`: command = []: give the program and its arguments",
+                workload.name
+            ));
+        }
+        let FileWorkload { name, files, prepare, command, input, image, max_instructions, .. } = &workload;
+        let inside = |why: String| format!("workload `{name}`: {why}");
+        let turns = together::turns(workload.quantum, &workload.switch_at).map_err(inside)?;
+        if turns.is_some() && image.is_some() {
+            let why = "image: all process images take turns where quantum or switch_at is given";
+            return Err(inside(why.to_owned()));
+        }
+        traces.push(TraceSpec::Workload(Workload {
+            files: given(files, folder).map_err(inside)?,
+            name: name.clone(),
+            prepare: prepare.clone(),
+            command: command.clone(),
+            input: input.clone(),
+            image: image.clone(),
+            max_instructions: *max_instructions,
+            turns,
+        }));
+    }
+    Ok(traces)
+}
+
+/// Files for a workload's folder, as they are now.
+fn given(paths: &[String], folder: &Path) -> Result<Vec<GivenFile>, String> {
+    let file = |path: &String| {
+        let wrong = |why: &dyn std::fmt::Display| format!("files: \"{path}\": {why}");
+        let name = Path::new(path).file_name().ok_or_else(|| wrong(&"is no file's path"))?;
+        let content = std::fs::read(folder.join(path)).map_err(|e| wrong(&e))?;
+        Ok(GivenFile {
+            name: name.to_string_lossy().into_owned(),
+            path: folder.join(path),
+            content: blake3::hash(&content).to_hex().to_string(),
+        })
+    };
+    let files = paths.iter().map(file).collect::<Result<Vec<GivenFile>, String>>()?;
+    let mut names = BTreeSet::new();
+    match files.iter().find(|file| !names.insert(&file.name)) {
+        Some(twice) => Err(format!("files: two are named `{}`: names must differ", twice.name)),
+        None => Ok(files),
+    }
+}

@@ -1,0 +1,144 @@
+//! A second-level array that holds pages, and anchors: pages at every 2^k-th place of the address space, whose entries
+//! say how many of the pages from them on lie together in memory.
+//!
+//! A page is looked up by itself first, then by its anchor. A walk for a base page fills the anchor's entry where that
+//! reaches the page, and the page's own otherwise; larger pages are as ever. The distance is a process's: the kernel
+//! may choose it anew once in a while, as the one that needs the fewest entries for all memory.
+//!
+//! Source: Park et al., "Hybrid TLB coalescing: improving TLB translation coverage under diverse fragmented memory
+//! allocations", ISCA 2017.
+
+use super::hierarchy::{Memory, lies_in, tag};
+use pagewalk_setassoc::{Geometry, Replacement, SetArray};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// Added to an anchor's doublings in its tag: no page has so many.
+const ANCHOR: u32 = 32;
+
+/// Doublings of the largest distance.
+pub(super) const DISTANCE_SHIFT_MAX: u32 = 16;
+
+#[derive(Clone, Debug)]
+pub(super) struct Anchored {
+    array: SetArray,
+    /// Sizes of pages that it holds, as doublings of a base page, smallest first.
+    shifts: Vec<u32>,
+    /// Doublings of the distance.
+    distance: u32,
+    /// By number of an anchor that is held: pages from it on that lie together.
+    reach: FxHashMap<u64, u64>,
+    /// Lookups of anchors, and those that hit.
+    pub lookups: u64,
+    pub hits: u64,
+    /// Times that the distance has changed.
+    pub changes: u64,
+}
+
+impl Anchored {
+    pub fn new(geometry: Geometry, shifts: Vec<u32>, distance: u32) -> Anchored {
+        let array = SetArray::new(geometry, Replacement::Lru)
+            .expect("the shape was checked when the machine was read");
+        let reach = FxHashMap::default();
+        Anchored { array, shifts, distance, reach, lookups: 0, hits: 0, changes: 0 }
+    }
+
+    /// Pages from one anchor to the next.
+    pub fn distance(&self) -> u64 {
+        1 << self.distance
+    }
+
+    fn anchor(&self, page: u64) -> (u64, u64) {
+        let number = page >> self.distance;
+        (number, tag(page, self.distance) + u64::from(ANCHOR))
+    }
+
+    /// The largest page that it has around this one, which is then used: of an anchor one base page.
+    pub fn touch(&mut self, page: u64) -> Option<u32> {
+        let own = self.shifts.iter().rev().find(|&&shift| self.array.touch(page >> shift, tag(page, shift)));
+        if own.is_some() {
+            return own.copied();
+        }
+        self.lookups += 1;
+        let (number, tag) = self.anchor(page);
+        let reaches = |&reach: &u64| page - (number << self.distance) < reach;
+        let found = self.reach.get(&number).is_some_and(reaches) && self.array.touch(number, tag);
+        self.hits += u64::from(found);
+        found.then_some(0)
+    }
+
+    /// Takes what a walk found for a page of a size that it holds.
+    pub fn fill(&mut self, page: u64, mapped: u32, memory: &mut impl Memory) {
+        let (number, of_anchor) = self.anchor(page);
+        let first = number << self.distance;
+        let reach = if mapped == 0 { memory.together(first, self.distance()) } else { 0 };
+        let gone = if reach > 1 && page - first < reach {
+            self.reach.insert(number, reach);
+            self.array.fill(number, of_anchor)
+        } else {
+            self.array.fill(page >> mapped, tag(page, mapped))
+        };
+        if let Some(gone) = gone.filter(|gone| gone & 63 >= u64::from(ANCHOR)) {
+            self.reach.remove(&(gone >> 6));
+        }
+    }
+
+    /// Drops the entries that have some of these pages.
+    pub fn remove(&mut self, pages: &Range<u64>) {
+        let (reach, distance) = (&mut self.reach, self.distance);
+        self.array.remove_where(|tag| {
+            if tag & 63 < u64::from(ANCHOR) {
+                return lies_in(tag, pages);
+            }
+            let (number, first) = (tag >> 6, tag >> 6 << distance);
+            let has = first < pages.end && pages.start < first + reach[&number];
+            if has {
+                reach.remove(&number);
+            }
+            has
+        });
+    }
+
+    /// Chooses the distance again, for pages that lie together in runs of these lengths. Anchors at another distance
+    /// are worth nothing any more.
+    pub fn choose(&mut self, runs: &[u64]) {
+        let distance = best_distance(runs, self.shifts.last().copied().filter(|&shift| shift > 0));
+        if distance != self.distance {
+            self.changes += 1;
+            self.distance = distance;
+            self.reach.clear();
+            self.array.remove_where(|tag| tag & 63 >= u64::from(ANCHOR));
+        }
+    }
+}
+
+/// The distance, as doublings, at which the fewest entries hold all runs, each taken to begin at an anchor; of several
+/// the least. `large`: doublings of a larger page, which holds what anchors leave over.
+fn best_distance(runs: &[u64], large: Option<u32>) -> u32 {
+    let entries = |shift: u32| -> u64 {
+        let of = |&run: &u64| {
+            let (anchors, rest) = (run >> shift, run & ((1 << shift) - 1));
+            let larger = large.map_or(0, |large| rest >> large);
+            anchors + larger + rest - large.map_or(0, |large| larger << large)
+        };
+        runs.iter().map(of).sum()
+    };
+    (1..=DISTANCE_SHIFT_MAX).min_by_key(|&shift| entries(shift)).expect("there are some")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::best_distance;
+
+    /// Two entries of 8 pages and two for what is left of 18 pages; long runs want long distances.
+    #[test]
+    fn the_distance_follows_the_runs() {
+        assert_eq!(best_distance(&[16; 100], None), 4);
+        assert_eq!(best_distance(&[18], None), 3);
+        assert_eq!(best_distance(&[1 << 20], None), 16);
+        assert_eq!(best_distance(&[1; 9], None), 1);
+        assert_eq!(best_distance(&[], None), 1);
+        // 600 pages: 1 anchor of 512 and 88 pages, or 1 large page and as many; 9 anchors of 64 and 24 pages are fewer.
+        assert_eq!(best_distance(&[600], Some(9)), 5);
+    }
+}
