@@ -1,11 +1,12 @@
 //! `pagewalk layout run`: what it prints, how it ends, what it refuses.
 
-use crate::harness::{BAD_INPUT, Outcome, Place, USAGE};
+use crate::harness::{BAD_INPUT, Outcome, PAGEWALK, Place, USAGE};
 use pagewalk_layout::files;
 use pagewalk_layout::plan::{DEFAULT_ARENA, Plan, Program};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 const HOST_CANNOT: i32 = 4;
 const NOT_IN_EFFECT: i32 = 5;
@@ -125,8 +126,8 @@ fn the_result_is_there_as_data() {
     assert_eq!(document["plan"]["machines"][0], "amd_k8");
     let image = &document["images"][0];
     assert_eq!((&image["slid_bytes"], &image["obstacle"]), (&0.into(), &Value::Null));
-    let (before, after) = (&image["at_start"][0], &image["at_end"][0]);
-    assert_eq!((&before["state"], &before["actual"]), (&"not_loaded".into(), &Value::Null));
+    assert_eq!(image["at_start"], Value::Array(vec![]), "not loaded yet");
+    let after = &image["at_end"][0];
     let base = format!("{:#x}", lab.base());
     assert_eq!((&after["state"], &after["actual"]), (&"landed".into(), &base.into()));
 }
@@ -225,4 +226,78 @@ fn signals_are_handed_on() {
     assert_eq!(lines.next().unwrap().unwrap(), "usr");
     send("-TERM");
     assert_eq!(child.wait().unwrap().code(), Some(11));
+}
+
+/// Runs a command and kills it at its Nth stop at the beginning or end of a system call; prints how many there were if
+/// it ended before.
+const KILLER: &str = r#"
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    long last = atol(words[1]), stops = 0;
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        ptrace(PTRACE_TRACEME, 0, 0, 0);
+        raise(SIGSTOP);
+        execvp(words[2], words + 2);
+        _exit(127);
+    }
+    waitpid(child, &status, 0);
+    ptrace(PTRACE_SETOPTIONS, child, 0, PTRACE_O_TRACESYSGOOD);
+    ptrace(PTRACE_SYSCALL, child, 0, 0);
+    while (waitpid(child, &status, 0) == child && WIFSTOPPED(status)) {
+        int signal = WSTOPSIG(status);
+        if (signal == (SIGTRAP | 0x80) && ++stops == last) {
+            kill(child, SIGKILL);
+            waitpid(child, &status, 0);
+            return 0;
+        }
+        ptrace(PTRACE_SYSCALL, child, 0, signal == SIGTRAP || signal & 0x80 ? 0 : signal);
+    }
+    printf("%ld\n", stops);
+    return 0;
+}"#;
+
+/// A shell, a child of it that is another program, and a library that is opened: whatever we have just done when we are
+/// killed, what has begun comes to its right end.
+#[test]
+fn the_program_outlives_us_at_every_step() {
+    const KILLS: usize = 60;
+    let lab = Lab::new();
+    let killer = lab.place.compile("killer", KILLER);
+    if !host_can(&lab) {
+        return;
+    }
+    let run = |last: usize| {
+        let _ = std::fs::remove_file(lab.place.path("log"));
+        let script = format!("echo began >>log; ./p {} >/dev/null; echo $? >>log", lab.library);
+        let last = last.to_string();
+        let words = [&*last, PAGEWALK, "layout", "run", "-q", "plan.toml", "--", "sh", "-c", &script];
+        let mut command = Command::new(&killer);
+        lab.place.settle(command.args(words).stdin(Stdio::null()));
+        Outcome::of(command.output().unwrap()).stdout
+    };
+    let log = || std::fs::read_to_string(lab.place.path("log")).unwrap_or_default();
+    let all: usize = run(usize::MAX >> 1).trim().parse().expect("it ended by itself");
+    assert_eq!(log(), "began\n7\n");
+    let mut begun = 0;
+    for kill in 0..KILLS {
+        // The first part is reading the plan.
+        run(all / 3 + kill * (all - all / 3) / KILLS);
+        let killed = Instant::now();
+        while log() != "began\n7\n" {
+            if log().is_empty() && killed.elapsed() > Duration::from_millis(300) {
+                break;
+            }
+            assert!(killed.elapsed() < Duration::from_secs(20), "kill {kill}: {:?}", log());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        begun += usize::from(!log().is_empty());
+    }
+    assert!(begun > KILLS / 4, "{begun} began");
 }

@@ -8,13 +8,15 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-/// An object of the plan in a process.
+/// An object of the plan that a process has loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Landing {
+    /// Its position in the plan.
+    pub object: usize,
     /// Where it was to lie, in this process.
     pub planned: u64,
-    /// Where it lies, if it is loaded.
-    pub actual: Option<u64>,
+    /// Where it lies.
+    pub actual: u64,
     /// What became of it.
     pub state: State,
 }
@@ -22,8 +24,6 @@ pub struct Landing {
 /// What became of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The process has not loaded it.
-    NotLoaded,
     /// It lies at its place.
     Landed,
     /// It lies elsewhere, for this reason.
@@ -34,31 +34,27 @@ impl State {
     /// One word for tables and JSON.
     pub fn name(&self) -> &'static str {
         match self {
-            State::NotLoaded => "not loaded",
             State::Landed => "landed",
             State::Elsewhere(_) => "elsewhere",
         }
     }
 }
 
-/// Where the objects lie in a process that has mappings; none if those cannot be read.
+/// Where the objects lie that a process has loaded; none if its mappings cannot be read, or it has no more.
 pub fn landings(pid: Pid, objects: &[Object], slid_bytes: u64) -> Option<Vec<Landing>> {
     let mappings = maps::mappings(pid).ok().filter(|mappings| !mappings.is_empty())?;
     let bases = bases(pid, &mappings);
-    let landing = |object: &Object| {
+    let landing = |(position, object): (usize, &Object)| {
+        let bases = bases.get(&(object.device, object.inode))?;
         let planned = object.base + slid_bytes;
-        let bases = bases.get(&(object.device, object.inode)).map_or(&[][..], Vec::as_slice);
-        let state = if bases.is_empty() {
-            State::NotLoaded
-        } else if bases.contains(&planned) {
-            State::Landed
+        let (actual, state) = if bases.contains(&planned) {
+            (planned, State::Landed)
         } else {
-            State::Elsewhere(reason(&mappings, object, planned))
+            (*bases.first()?, State::Elsewhere(reason(&mappings, object, planned)))
         };
-        let actual = bases.iter().find(|&&base| base == planned).or(bases.first()).copied();
-        Landing { planned, actual, state }
+        Some(Landing { object: position, planned, actual, state })
     };
-    Some(objects.iter().map(landing).collect())
+    Some(objects.iter().enumerate().filter_map(landing).collect())
 }
 
 /// The first addresses of all objects with code in a process, by device and number of their files.
@@ -126,39 +122,38 @@ mod tests {
         (Object { file, path, device, inode, base: start, bytes: 4096, alignment: 4096 }, start)
     }
 
-    fn state(object: &Object, slid_bytes: u64) -> Landing {
-        landings(std::process::id() as Pid, std::slice::from_ref(object), slid_bytes).unwrap().remove(0)
+    fn landing(object: &Object, slid_bytes: u64) -> Option<Landing> {
+        landings(std::process::id() as Pid, std::slice::from_ref(object), slid_bytes).unwrap().pop()
     }
 
     #[test]
     fn an_object_is_found_where_it_lies() {
         let (object, start) = this_program();
-        assert_eq!(state(&object, 0), Landing { planned: start, actual: Some(start), state: State::Landed });
-        let below = Object { base: start - 4096, ..object.clone() };
-        assert_eq!(state(&below, 4096).state, State::Landed, "moved up");
+        let landed = Landing { object: 0, planned: start, actual: start, state: State::Landed };
+        assert_eq!(landing(&object, 0), Some(landed.clone()));
+        let below = Object { base: start - 4096, ..object };
+        assert_eq!(landing(&below, 4096), Some(landed), "moved up");
     }
 
     #[test]
     fn an_object_elsewhere_has_a_reason() {
         let (object, start) = this_program();
-        let stack = maps::mappings(std::process::id() as Pid).unwrap();
-        let stack = stack.iter().find(|mapping| mapping.name == "[stack]").unwrap().start;
-        let taken = state(&Object { base: stack, ..object.clone() }, 0);
-        assert_eq!(taken.actual, Some(start));
-        assert!(
-            matches!(&taken.state, State::Elsewhere(why) if why.contains("taken by [stack]")),
-            "{taken:?}"
-        );
-        let aligned = state(&Object { base: 1 << 35, alignment: 1 << 21, ..object.clone() }, 0);
-        assert!(matches!(&aligned.state, State::Elsewhere(why) if why.contains("2048 KiB")), "{aligned:?}");
-        let free = state(&Object { base: 1 << 35, ..object }, 0);
-        assert!(matches!(&free.state, State::Elsewhere(why) if why.contains("free now")), "{free:?}");
+        let mappings = maps::mappings(std::process::id() as Pid).unwrap();
+        let stack = mappings.iter().find(|mapping| mapping.name == "[stack]").unwrap().start;
+        let reason = |base, alignment| {
+            let found = landing(&Object { base, alignment, ..object.clone() }, 0).unwrap();
+            assert_eq!((found.planned, found.actual), (base, start));
+            let State::Elsewhere(reason) = found.state else { panic!("{found:?}") };
+            reason
+        };
+        assert!(reason(stack, 4096).contains("taken by [stack]"));
+        assert!(reason(1 << 35, 1 << 21).contains("2048 KiB"));
+        assert!(reason(1 << 35, 4096).contains("free now"));
     }
 
     #[test]
     fn an_object_that_is_not_loaded_lies_nowhere() {
         let (object, _) = this_program();
-        let other = Object { inode: 0, path: PathBuf::new(), ..object };
-        assert_eq!((state(&other, 0).actual, state(&other, 0).state), (None, State::NotLoaded));
+        assert_eq!(landing(&Object { inode: 0, path: PathBuf::new(), ..object }, 0), None);
     }
 }

@@ -75,6 +75,8 @@ pub fn launch(
         return Err(io::Error::last_os_error().into());
     }
     if child == 0 {
+        // The last end for writing is to be ours: if we are killed, it reads the end of the pipe and does not wait on.
+        drop((let_go, failure));
         in_child(may_go, failed, before, &pointers);
     }
     drop((may_go, failed));

@@ -84,12 +84,15 @@ pub fn placed(words: &[&str], objects: &[Object], options: Options) -> Result<Ru
 
 /// All the plan's objects are where they should be when the loader is done, and at the end.
 #[track_caller]
-pub fn assert_landed(image: &Image) {
+pub fn assert_landed(image: &Image, objects: &[Object]) {
     assert_eq!(image.obstacle, None);
     for landings in [&image.at_start, &image.at_end] {
         let landings = landings.as_ref().expect("looked at");
-        assert!(landings.iter().all(|landing| landing.state == State::Landed), "{landings:#x?}");
-        assert!(landings.iter().all(|landing| landing.actual == Some(landing.planned)));
+        assert_eq!(landings.len(), objects.len());
+        for (landing, object) in landings.iter().zip(objects) {
+            assert_eq!(landing.state, State::Landed, "{landing:#x?}");
+            assert_eq!((landing.actual, landing.planned), (landing.planned, object.base + image.slid_bytes));
+        }
     }
 }
 

@@ -34,7 +34,7 @@ fn a_hundred_libraries_start_as_fast_as_ever() {
         return;
     }
     let objects = packed(&files);
-    assert_landed(&placed(&[&program], &objects, VERIFY).unwrap().images[0]);
+    assert_landed(&placed(&[&program], &objects, VERIFY).unwrap().images[0], &objects);
     let alone = shortest(20, || {
         assert_eq!(Command::new(&program).status().unwrap().code(), Some(LIBRARIES as i32));
     });

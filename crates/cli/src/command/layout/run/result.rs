@@ -30,9 +30,9 @@ impl Outcome {
     pub fn missed(&self) -> Option<String> {
         let mut lines = Vec::new();
         for image in &self.run.images {
-            let landings = latest(image).unwrap_or_default();
-            for (object, landing) in self.objects.iter().zip(landings) {
+            for landing in latest(image).unwrap_or_default() {
                 let State::Elsewhere(reason) = &landing.state else { continue };
+                let object = &self.objects[landing.object];
                 let reason = image.obstacle.as_ref().unwrap_or(reason);
                 let of = format!("process {} ({})", image.process, image.program);
                 lines.push(format!(
@@ -73,15 +73,10 @@ impl Outcome {
 
     /// Planned libraries that no image had when it was looked at.
     fn unopened(&self) -> Vec<&str> {
-        let is_loaded = |position: usize| {
-            let images = self.run.images.iter().flat_map(|image| [&image.at_start, &image.at_end]);
-            images.flatten().any(|landings| landings[position].actual.is_some())
-        };
-        let objects = self.objects.iter().enumerate();
-        objects
-            .filter(|&(position, _)| !is_loaded(position))
-            .map(|(_, object)| object.file.as_str())
-            .collect()
+        let images = self.run.images.iter().flat_map(|image| [&image.at_start, &image.at_end]);
+        let loaded: BTreeSet<usize> = images.flatten().flatten().map(|landing| landing.object).collect();
+        let unopened = (0..self.objects.len()).filter(|position| !loaded.contains(position));
+        unopened.map(|position| self.objects[position].file.as_str()).collect()
     }
 
     /// All as data.
@@ -112,8 +107,8 @@ impl Outcome {
     fn image(&self, image: &Image) -> Value {
         let at = |landings: &Option<Vec<Landing>>| {
             landings.as_ref().map(|landings| {
-                let rows = self.objects.iter().zip(landings);
-                rows.map(|(object, landing)| library(object, landing)).collect::<Vec<_>>()
+                let row = |landing: &Landing| library(&self.objects[landing.object], landing);
+                landings.iter().map(row).collect::<Vec<_>>()
             })
         };
         json!({
@@ -132,9 +127,9 @@ fn library(object: &Object, landing: &Landing) -> Value {
     json!({
         "file": object.file,
         "planned": format!("{:#x}", landing.planned),
-        "actual": landing.actual.map(|actual| format!("{actual:#x}")),
+        "actual": format!("{:#x}", landing.actual),
         "bytes": object.bytes,
-        "state": landing.state.name().replace(' ', "_"),
+        "state": landing.state.name(),
         "reason": reason,
     })
 }
@@ -145,21 +140,23 @@ pub fn table(image: &Image, objects: &[Object], landings: &[Landing], when: &str
     if let Some(obstacle) = &image.obstacle {
         let _ = writeln!(text, "  without the plan: {obstacle}");
     }
-    let loaded: Vec<_> =
-        objects.iter().zip(landings).filter(|(_, landing)| landing.actual.is_some()).collect();
-    let width = loaded.iter().map(|(object, _)| object.file.len()).max().unwrap_or(0).max(4);
-    if !loaded.is_empty() {
+    let file = |landing: &Landing| &objects[landing.object].file;
+    let width = landings.iter().map(|landing| file(landing).len()).max().unwrap_or(0).max(4);
+    if !landings.is_empty() {
         let _ = writeln!(text, "  {:width$}  {:>14}  {:>14}  state", "file", "planned", "actual");
     }
-    for (object, landing) in &loaded {
-        let (planned, actual) = (landing.planned, landing.actual.unwrap_or_default());
-        let reason =
-            if let State::Elsewhere(reason) = &landing.state { format!(": {reason}") } else { String::new() };
-        let state = landing.state.name();
-        let _ = writeln!(text, "  {:width$}  {planned:>#14x}  {actual:>#14x}  {state}{reason}", object.file);
+    for landing in landings {
+        let Landing { planned, actual, state, .. } = landing;
+        let reason = if let State::Elsewhere(reason) = state { format!(": {reason}") } else { String::new() };
+        let _ = writeln!(
+            text,
+            "  {:width$}  {planned:>#14x}  {actual:>#14x}  {}{reason}",
+            file(landing),
+            state.name()
+        );
     }
-    if loaded.len() < objects.len() {
-        let _ = writeln!(text, "  {} of {} are not loaded", objects.len() - loaded.len(), objects.len());
+    if landings.len() < objects.len() {
+        let _ = writeln!(text, "  {} of {} are not loaded", objects.len() - landings.len(), objects.len());
     }
     text
 }
