@@ -58,7 +58,8 @@ pub struct Image {
     pub obstacle: Option<String>,
     /// How far the plan was moved up for it, in bytes, as something was in the way.
     pub slid_bytes: u64,
-    /// Where the plan's objects lay that were loaded when the loader was done, in the plan's order; none if nobody looked.
+    /// Where the plan's objects lay that were loaded when the loader was done, in the plan's order; none if nobody
+    /// looked.
     pub at_start: Option<Vec<Landing>>,
     /// The same at its end; of several processes, the first that misses a place, else the last. None if it became
     /// another program, was killed, or still runs.
