@@ -2,7 +2,7 @@
 
 mod layout;
 
-pub use layout::{Layout, LayoutCommand, LayoutRun};
+pub use layout::{Layout, LayoutAnalyze, LayoutCommand, LayoutRun};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
@@ -36,7 +36,7 @@ pub enum Command {
     Trap(Trap),
     /// Say how many entries TLBs of several designs would need for a live process's memory
     Contiguity(Contiguity),
-    /// Run programs with their libraries where a plan wants them
+    /// Say who fights for the sets of a TLB, and run programs with their libraries where a plan wants them
     Layout(Layout),
     /// Look at, check and convert traces
     Trace(Trace),
@@ -171,6 +171,11 @@ pub struct Simulate {
     /// entry for all processes that map them alike
     #[arg(long)]
     pub global_files: bool,
+    /// As if each trace's shared objects lay where this plan says: what changes are the sets that their pages fall
+    /// into
+    #[arg(long, value_name = "PLAN.toml", value_hint = ValueHint::FilePath,
+          conflicts_with_all = ["command", "quantum", "switch_at"])]
+    pub layout: Option<PathBuf>,
     /// Put the programs into an operating system of this structure, whose kernel and servers touch pages of their own
     /// at each system call: a name from the library (ultrix, osf1, mach3, mach3_afs_in, mach3_afs_out) or a .toml file
     #[arg(long, value_name = "STRUCTURE", conflicts_with_all = ["what_if", "cores", "kernels"])]

@@ -2,10 +2,11 @@
 //!
 //! [`schema`] is the result; [`json`] writes and reads it; [`text`] prints it on a terminal; [`html`] makes
 //! the self-contained page; [`advice`] says in one sentence what to do about it; [`sweep`] does the same for the
-//! results of studies, [`contiguity`] for a live process's memory. A renderer only renders:
-//! every figure it shows stands in the result or is a quotient of two that do.
+//! results of studies, [`contiguity`] for a live process's memory, [`conflicts`] for a TLB's sets. A renderer only
+//! renders: every figure it shows stands in the result or is a quotient of two that do.
 
 pub mod advice;
+pub mod conflicts;
 pub mod contiguity;
 mod figures;
 pub mod html;

@@ -1,6 +1,8 @@
 //! The command line of `layout`.
 
+use super::{Region, Style};
 use clap::{Args, Subcommand, ValueHint};
+use pagewalk_layout::graph::Least;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -12,6 +14,8 @@ pub struct Layout {
 
 #[derive(Debug, Subcommand)]
 pub enum LayoutCommand {
+    /// Say who fights for the sets of a TLB: which pages evict which, whose they are, and what of it is the sets' fault
+    Analyze(LayoutAnalyze),
     /// Run an unmodified program with each library where a plan wants it
     Run(LayoutRun),
 }
@@ -43,4 +47,42 @@ pub struct LayoutRun {
     /// The program and its arguments, after `--`
     #[arg(last = true, required = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct LayoutAnalyze {
+    /// Machine whose last-level TLB for 4K pages is watched, alone and with LRU replacement: a name from `pagewalk
+    /// machines list` or a .toml file
+    #[arg(short, long, value_name = "MACHINE", default_value = "konireddygari_u512")]
+    pub machine: String,
+    /// Watch the machine's array of this name instead
+    #[arg(long, value_name = "ARRAY")]
+    pub tlb: Option<String>,
+    /// Tell this set first, and draw it with --dot. Default: the one with most misses
+    #[arg(long, value_name = "N")]
+    pub set: Option<usize>,
+    /// Leave out what is less: pages that evicted fewer than N times, or pairs that are less than P% of the evictions
+    /// of both their pages
+    #[arg(long, value_name = "N|P%", default_value = "1%")]
+    pub least: Least,
+    /// As if the trace's shared objects lay where this plan says
+    #[arg(long, value_name = "PLAN.toml", value_hint = ValueHint::FilePath)]
+    pub layout: Option<PathBuf>,
+    /// Write the graph of the set for Graphviz here
+    #[arg(long, value_name = "FILE.dot", value_hint = ValueHint::FilePath)]
+    pub dot: Option<PathBuf>,
+    /// Write the calls between pages and functions for callgrind_annotate and KCachegrind here
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub callgrind: Option<PathBuf>,
+    /// Write the result here: to a name that ends in .html a page with every set, in .json the data; may be given
+    /// several times
+    #[arg(short, long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub outputs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub region: Region,
+    #[command(flatten)]
+    pub style: Style,
+    /// The trace
+    #[arg(value_name = "T.pwt", value_hint = ValueHint::FilePath)]
+    pub trace: PathBuf,
 }

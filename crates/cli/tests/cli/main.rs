@@ -11,6 +11,7 @@ mod data_sides;
 mod exactness;
 mod goldens;
 mod harness;
+mod layouts;
 mod offline;
 mod placing;
 mod software_tlbs;

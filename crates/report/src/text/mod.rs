@@ -1,6 +1,7 @@
 //! What `pagewalk profile` prints on the terminal: the costliest process image in full, all others condensed.
 
 mod classes;
+mod conflicts;
 mod contiguity;
 mod family;
 mod kernels;
@@ -10,6 +11,7 @@ mod sides;
 mod sweep;
 mod table;
 
+pub use conflicts::render_conflicts_text;
 pub use contiguity::render_contiguity_text;
 pub(crate) use contiguity::{contiguity_moment, contiguity_segment};
 pub use sweep::render_sweep_text;

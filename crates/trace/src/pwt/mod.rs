@@ -6,17 +6,18 @@
 //! `docs/trace-format.md` states the bytes.
 //!
 //! - [`Writer`] is an [`Analysis`](crate::Analysis), [`Reader`] a [`Source`](crate::Source).
-//! - [`info`] summarises a file, from its index alone where that is whole.
+//! - [`info`] summarises a file, from its index alone where that is whole; [`events`] reads its events alone.
 //!
 //! Inside: `layout` (frames, limits), `blocks` (dictionary frames), `table` (the predictors both
 //! directions share), `vector` (its arithmetic), `encode` and `decode` (columns), `chunk` (columns as one
-//! frame), `file` (frames, written) and `sink` (on which thread), `index` and `info`.
+//! frame), `file` (frames, written) and `sink` (on which thread), `index`, `info` and `events`.
 
 mod blocks;
 mod bytes;
 mod chunk;
 mod decode;
 mod encode;
+mod events;
 mod file;
 mod index;
 mod info;
@@ -27,6 +28,7 @@ mod table;
 mod vector;
 mod writer;
 
+pub use events::{Events, events};
 pub use file::Summary;
 pub use info::{Info, info};
 pub use layout::VERSION;
@@ -40,4 +42,5 @@ pub fn fuzz_one(bytes: &[u8]) {
     }
     // Most inputs are no trace; only that this returns matters.
     let _ = info(std::io::Cursor::new(bytes));
+    let _ = events(bytes);
 }

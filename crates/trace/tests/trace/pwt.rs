@@ -1,7 +1,7 @@
 //! The `.pwt` format: everything comes back, and nothing that was not written ever does.
 
 use crate::common::{Disk, Step, Stream, block, header, map, read};
-use pagewalk_trace::pwt::{Writer, fuzz_one, info};
+use pagewalk_trace::pwt::{Writer, events, fuzz_one, info};
 use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Ref, SourceError, Span};
 use pagewalk_units::{BlockId, RefIndex, SpaceId, ThreadId, VirtAddr};
 use proptest::prelude::*;
@@ -110,6 +110,7 @@ proptest! {
         prop_assert_eq!(info.events.values().sum::<u64>(), (steps.len() - executions) as u64);
         let refs = steps.iter().map(|step| if let Step::Execution { refs, .. } = step { refs.len() } else { 0 });
         prop_assert_eq!(info.references, refs.sum::<usize>() as u64);
+        prop_assert_eq!(events(file.as_slice()).unwrap().events, events_of(&steps));
     }
 
     #[test]
@@ -137,6 +138,19 @@ proptest! {
 }
 
 /// A file of a few chunks, small enough to damage in every place.
+/// Events, each with the executions before it.
+fn events_of(steps: &[Step]) -> Vec<(u64, Event)> {
+    let mut executions = 0;
+    let mut found = Vec::new();
+    for step in steps {
+        match step {
+            Step::Execution { .. } => executions += 1,
+            Step::Event { event, .. } => found.push((executions, event.clone())),
+        }
+    }
+    found
+}
+
 fn small() -> (Stream, Vec<u8>) {
     let mut stream = Stream { thread: ThreadId(1), ..Stream::default() };
     let blocks: Vec<BlockId> = [&[13, 14, 13, 13, 13][..], &[], &[14]]
@@ -171,6 +185,9 @@ fn a_file_cut_anywhere_reads_up_to_its_last_whole_chunk() {
             Some(SourceError::Truncated(text)) => assert!(text.contains(&format!("at byte {cut}")), "{text}"),
             Some(error) => assert!(cut == 0, "cut at {cut}: {error}"),
             None => assert!(cut >= trailer, "cut at {cut}"),
+        }
+        if let Ok(found) = events(&file[..cut]) {
+            assert_eq!(found.events, events_of(&steps), "cut at {cut}");
         }
         if let Ok(info) = info(Cursor::new(&file[..cut])) {
             assert!(info.damage.is_some(), "cut at {cut}");

@@ -1,5 +1,6 @@
 //! `pagewalk layout`: where libraries lie, and where they should.
 
+mod analyze;
 mod run;
 
 use crate::arguments::{Layout, LayoutCommand};
@@ -8,6 +9,7 @@ use std::process::ExitCode;
 
 pub fn run(arguments: Layout) -> Result<ExitCode, CliError> {
     match arguments.command {
+        LayoutCommand::Analyze(arguments) => analyze::run(arguments),
         LayoutCommand::Run(arguments) => run::run(arguments),
     }
 }

@@ -4,6 +4,7 @@ mod by_traps;
 mod cores;
 pub mod data_side;
 mod interleaved;
+pub mod layout;
 pub mod os;
 pub mod structure;
 
@@ -14,11 +15,11 @@ use crate::findings::{Detail, Namer};
 use crate::live::{self, Live};
 use crate::machine;
 use crate::output::{ResultFiles, say};
-use crate::process::explain_empty_region;
+use crate::process::{Ending, explain_empty_region};
 use crate::progress::{self, Counted};
 use indicatif::ProgressBar;
 use interleaved::{Interleaved, Sharing, common_thp};
-use pagewalk_report::schema::{Host, WhatIf};
+use pagewalk_report::schema::{Host, ProcessResult, WhatIf};
 use pagewalk_sim::DesignCounts;
 use pagewalk_trace::Source;
 use pagewalk_trace::pwt::Reader;
@@ -57,6 +58,10 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
     }
     study.check()?;
     os::check_replays(&study, &arguments.traces)?;
+    let plan = arguments.layout.as_deref().map(layout::PlanFile::read).transpose()?;
+    if plan.is_some() {
+        os::check_no_replays(&study, "--layout")?;
+    }
     let files = ResultFiles::open(&arguments.outputs)?;
     if !arguments.command.is_empty() {
         let (result, status) = study.run_live(&Live::prepare(&arguments.command)?)?;
@@ -79,11 +84,15 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
                 Host { cpu: header.cpu.clone(), kernel: header.kernel.clone(), thp: header.thp.clone() };
             (header.engine.clone(), host)
         });
-        let (process, ending) = match (arguments.cores, arguments.by_traps) {
-            (Some(cores), _) => cores::stream(&study, reader, cores.into())?,
-            (None, Some(host)) => by_traps::stream(&study, reader, host)?,
-            _ if study.has_kernels() => os::trace(&study, reader, trace, arguments.style.quiet)?,
-            _ => study.stream(reader, &namer, Detail::Full),
+        let (process, ending) = match (&plan, arguments.cores, arguments.by_traps) {
+            (Some(plan), cores, host) => {
+                let moved = plan.move_objects(trace, reader)?;
+                one(&study, moved, &namer, cores, host)?
+            }
+            (None, None, None) if study.has_kernels() => {
+                os::trace(&study, reader, trace, arguments.style.quiet)?
+            }
+            (None, cores, host) => one(&study, reader, &namer, cores, host)?,
         };
         any_begun |= ending.region_begun;
         if ending.cut {
@@ -97,6 +106,21 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
     let (engine, host) = about.expect("clap requires a trace");
     study.publish(&study.result(engine, host, processes), arguments.style, files, false)?;
     Ok(code)
+}
+
+/// One stream, read once.
+fn one<S: Source + Send>(
+    study: &Study,
+    source: S,
+    namer: &Namer,
+    cores: Option<u8>,
+    host: Option<u32>,
+) -> Result<(ProcessResult, Ending), CliError> {
+    match (cores, host) {
+        (Some(cores), _) => cores::stream(study, source, cores.into()),
+        (None, Some(host)) => by_traps::stream(study, source, host),
+        (None, None) => Ok(study.stream(source, namer, Detail::Full)),
+    }
 }
 
 /// All traces on one processor.

@@ -113,6 +113,19 @@ pub fn check_replays(study: &Study, traces: &[PathBuf]) -> Result<(), CliError> 
     }
 }
 
+/// Refuses kernels that replay the stream, where `what` is asked for.
+pub fn check_no_replays(study: &Study, what: &str) -> Result<(), CliError> {
+    let kernels = if study.has_kernels() { all_kernels(study)? } else { Vec::new() };
+    match kernels.iter().find(|under| matches!(under.kernel, OsKernel::Offline(_))) {
+        None => Ok(()),
+        Some(under) => {
+            let why =
+                format!("policy `{}` replays the stream as it was recorded, without {what}", under.policy);
+            Err(CliError::new(Code::Usage, why).or("leave out one of the two"))
+        }
+    }
+}
+
 /// Follows `source` to its end, under kernels that decide while it runs.
 pub fn once<S: Source + Send>(study: &Study, source: S) -> (ProcessResult, Ending) {
     let all = all_kernels(study).expect("the study was checked");

@@ -1,0 +1,44 @@
+//! Names of pages and functions.
+
+use pagewalk_layout::evictions::{History, PageHistory, Row, Side};
+use pagewalk_layout::objects::Owners;
+use pagewalk_symbols::{FileOffset, Symbolizer};
+use pagewalk_units::PAGE_BYTES;
+use std::collections::HashMap;
+
+/// Functions by file and place in it, as the files of this host have them.
+#[derive(Default)]
+pub struct Names {
+    symbols: Symbolizer,
+    known: HashMap<(String, u64), Option<String>>,
+}
+
+impl Names {
+    /// The function of a byte of a file.
+    pub fn function(&mut self, file: &str, offset: u64) -> Option<String> {
+        let symbols = &mut self.symbols;
+        let known = self.known.entry((file.to_owned(), offset));
+        known.or_insert_with(|| symbols.lookup(file, FileOffset(offset)).function).clone()
+    }
+
+    /// What caused most of a row: a function, or the address of data.
+    pub fn cause(&mut self, row: &Row, history: &History, owners: &Owners) -> String {
+        let page = &history.pages[row.victimiser];
+        let file = owners.get(page.owner).file.as_deref();
+        let function = match (row.victimiser_side, file, page.file_offset) {
+            (Side::Fetch, Some(file), Some(offset)) => self.function(file, offset + row.cause.0 % PAGE_BYTES),
+            _ => None,
+        };
+        function.unwrap_or_else(|| row.cause.to_string())
+    }
+}
+
+/// Whose page it is, and where in its file.
+pub fn page(page: &PageHistory, owners: &Owners) -> String {
+    let owner = owners.get(page.owner).name();
+    let short = owner.rsplit('/').next().unwrap_or(&owner);
+    match page.file_offset {
+        Some(offset) => format!("{short}+{offset:#x}"),
+        None => format!("{short} {}", page.page.start()),
+    }
+}

@@ -1,0 +1,53 @@
+//! `pagewalk simulate --layout PLAN.toml T.pwt`: a recorded stream with its shared objects elsewhere.
+
+use crate::error::{CliError, Code};
+use crate::output::say;
+use pagewalk_layout::Plan;
+use pagewalk_layout::rebase::{Bound, Rebased};
+use pagewalk_trace::pwt::events;
+use pagewalk_trace::{Event, Source};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+/// A plan that was read.
+pub struct PlanFile {
+    path: PathBuf,
+    plan: Plan,
+}
+
+impl PlanFile {
+    /// Reads and checks the plan at `path`.
+    pub fn read(path: &Path) -> Result<PlanFile, CliError> {
+        let plan = Plan::read(path).map_err(|error| CliError::new(Code::BadInput, error))?;
+        Ok(PlanFile { path: path.to_owned(), plan })
+    }
+
+    /// `reader`, which reads `trace` from its beginning, with the trace's objects where the plan says.
+    pub fn move_objects<S: Source>(&self, trace: &Path, reader: S) -> Result<Rebased<S>, CliError> {
+        Ok(Rebased::new(reader, &self.bind(trace)?))
+    }
+
+    /// Looks through the trace's events first: what cannot be as planned is found before anything is simulated.
+    fn bind(&self, trace: &Path) -> Result<Bound, CliError> {
+        let bad = |error: &dyn std::fmt::Display| {
+            CliError::new(Code::BadInput, format!("{}: {error}", trace.display()))
+        };
+        let about = trace.metadata().map_err(|error| bad(&error))?;
+        if !about.is_file() {
+            let why = "--layout reads a trace twice, and this is no file";
+            return Err(bad(&why).or("write it to a file first"));
+        }
+        let file = File::open(trace).map_err(|error| bad(&error))?;
+        let recorded = events(BufReader::with_capacity(1 << 20, file)).map_err(|error| bad(&error))?;
+        let in_order = recorded.events.iter().map(|(before, event): &(u64, Event)| (*before > 0, event));
+        let bound = Bound::new(&self.plan, &recorded.header, in_order).map_err(|error| {
+            let why = format!("{} does not fit {}: {error}", self.path.display(), trace.display());
+            CliError::new(Code::BadInput, why).or("make a plan for this trace")
+        })?;
+        for file in bound.absent() {
+            say(format!("{}: {file} is no shared object of {}", self.path.display(), trace.display()));
+        }
+        Ok(bound)
+    }
+}

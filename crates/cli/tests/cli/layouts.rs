@@ -1,0 +1,186 @@
+//! Streams whose libraries lie elsewhere.
+
+use crate::harness::{BAD_INPUT, Place, USAGE, metric};
+use serde_json::Value;
+
+/// A place with `t.pwt`, of a program with libraries; the first mapping of its C library.
+fn with_library() -> (Place, Library) {
+    let place = Place::new();
+    place.good(&["record", "-q", "-o", "t.pwt", "--", "ls", "/usr"]);
+    let dump = place.good(&["trace", "dump", "t.pwt"]).stdout;
+    let events = dump.lines().filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("# ")?).ok());
+    let is_library = |map: &Value| {
+        let path = map["file"]["path"].as_str().unwrap_or_default();
+        path.contains("/libc.so") && map["file"]["offset"] == 0
+    };
+    let map = events.map(|event| event["map"].clone()).find(is_library).expect("ls has a C library");
+    let number = |key: &str| map[key].as_u64().unwrap();
+    let library = Library {
+        file: map["file"]["path"].as_str().unwrap().to_owned(),
+        base: number("start"),
+        size: number("bytes"),
+    };
+    (place, library)
+}
+
+struct Library {
+    file: String,
+    base: u64,
+    size: u64,
+}
+
+impl Library {
+    fn plan(&self, offset: u64, size: u64) -> String {
+        format!(
+            "schema = \"pagewalk.layout/1\"\nplanner = \"hand\"\n[program]\npath = \"/usr/bin/ls\"\n[[place]]\n\
+             file = \"{}\"\noffset = \"{offset:#x}\"\nsize = \"{size:#x}\"\n",
+            self.file
+        )
+    }
+}
+
+#[test]
+fn a_library_that_moves_by_gigabytes_keeps_its_sets() {
+    let (place, library) = with_library();
+    let of = |arguments: &[&str]| {
+        let run = [&["simulate", "--json", "--thp", "never", "-m", "k8"], arguments, &["t.pwt"]].concat();
+        place.good(&run).json()
+    };
+    let recorded = of(&[]);
+    place.write("same.toml", library.plan(library.base % (1 << 30), library.size));
+    let same = of(&["--layout", "same.toml"]);
+    place.write("other.toml", library.plan((library.base + 0x55_5000) % (1 << 30), library.size));
+    let other = of(&["--layout", "other.toml"]);
+    for name in ["instructions", "references", "tlb.l1i.misses", "tlb.l2i.misses", "tlb.l2d.misses"] {
+        assert_eq!(metric(&same, name), metric(&recorded, name), "{name}");
+    }
+    assert_eq!(metric(&other, "references"), metric(&recorded, "references"));
+    let by_set = |arguments: &[&str]| {
+        let found = place.good(&[&["layout", "analyze", "--json"], arguments, &["t.pwt"]].concat()).json();
+        found["arrays"][0]["misses_by_set"].clone()
+    };
+    assert_eq!(by_set(&["--layout", "same.toml"]), by_set(&[]));
+    assert_ne!(by_set(&["--layout", "other.toml"]), by_set(&[]));
+    let names = |result: &Value| {
+        let rows = result["processes"][0]["attribution"]["mappings"].as_array().unwrap().clone();
+        rows.into_iter().map(|row| (row["name"].to_string(), row["references_fetch"].as_u64())).collect()
+    };
+    let (mut before, mut after): (Vec<_>, Vec<_>) = (names(&recorded), names(&other));
+    before.sort();
+    after.sort();
+    assert_eq!(after, before, "each mapping has its references still");
+}
+
+#[test]
+fn plans_that_do_not_fit_are_refused() {
+    let (place, library) = with_library();
+    let simulate =
+        |more: &[&str]| place.run(&[&["simulate", "--layout", "plan.toml"], more, &["t.pwt"]].concat());
+    place.write("plan.toml", library.plan(0, library.size - 4096));
+    simulate(&[]).refuses(BAD_INPUT, &["plan.toml", "t.pwt", &library.file, "do not fit"]);
+    let other_build = library.plan(0, library.size) + "build_id = \"00\"\n";
+    place.write("plan.toml", other_build);
+    simulate(&[]).refuses(BAD_INPUT, &[&library.file, "build-id 00"]);
+    place.write("plan.toml", library.plan(0, 0));
+    simulate(&[]).refuses(BAD_INPUT, &["plan.toml", "at least one page"]);
+    place.write("plan.toml", library.plan(0, library.size));
+    simulate(&["--quantum", "1000"]).refuses(USAGE, &["--layout"]);
+    simulate(&["--os", "offline"]).refuses(USAGE, &["offline", "--layout"]);
+    let absent = library.plan(0, library.size).replace(&library.file, "/nowhere.so");
+    place.write("plan.toml", absent);
+    let told = simulate(&["--json"]);
+    assert!(told.stderr.contains("/nowhere.so is no shared object of t.pwt"), "{}", told.stderr);
+}
+
+#[test]
+fn watched_arrays_miss_as_simulated_ones_do() {
+    let (place, library) = with_library();
+    place.write("plan.toml", library.plan(0x5000, library.size));
+    for machine in ["konireddygari_u512", "konireddygari_split64"] {
+        for layout in [&[][..], &["--layout", "plan.toml"][..]] {
+            let analyze = [&["layout", "analyze", "--json", "-m", machine], layout, &["t.pwt"]].concat();
+            let found = place.good(&analyze).json();
+            let simulate = [&["simulate", "--json", "--thp", "never", "-m", machine], layout, &["t.pwt"]];
+            let simulated = place.good(&simulate.concat()).json();
+            assert_eq!(found["code"]["instructions"], metric(&simulated, "instructions"));
+            for array in found["arrays"].as_array().unwrap() {
+                let name = array["name"].as_str().unwrap();
+                let misses =
+                    array["misses"]["code"].as_u64().unwrap() + array["misses"]["data"].as_u64().unwrap();
+                assert_eq!(misses, metric(&simulated, &format!("tlb.{name}.misses")), "{name}");
+                let kinds = ["compulsory", "capacity", "conflict"].map(|kind| array[kind].as_u64().unwrap());
+                assert_eq!(kinds.iter().sum::<u64>(), misses);
+                assert!(array["owners"].to_string().contains(&library.file));
+            }
+        }
+    }
+}
+
+#[test]
+fn an_analysis_writes_page_data_graph_and_calls() {
+    let (place, library) = with_library();
+    let files = ["-o", "r.html", "-o", "r.json", "--dot", "r.dot", "--callgrind", "r.out"];
+    let analyze = ["layout", "analyze", "-m", "konireddygari_split64", "--set", "3", "--least", "0"];
+    let text = place.good(&[&analyze[..], &files, &["t.pwt"]].concat());
+    assert!(text.stdout.contains("dtlb, for data: 64 entries, 16 sets of 4 ways"), "{}", text.stdout);
+    let result = place.json("r.json");
+    let graph = &result["arrays"][1]["graphs"][0];
+    assert_eq!(graph["set"], 3, "the set asked for comes first");
+    let counted: u64 =
+        graph["edges"].as_array().unwrap().iter().map(|edge| edge["count"].as_u64().unwrap()).sum();
+    assert!(
+        counted > 0 && counted + graph["left_out"].as_u64().unwrap() <= graph["misses"].as_u64().unwrap()
+    );
+    place.good(&["report", "-o", "again.html", "r.json"]);
+    assert!(place.read("again.html") == place.read("r.html"));
+    let dot = String::from_utf8(place.read("r.dot")).unwrap();
+    assert!(dot.starts_with("digraph \"itlb set 3\" {") && dot.contains("digraph \"dtlb set 3\""), "{dot}");
+    let calls = result["code"]["calls"].as_array().unwrap();
+    assert!(calls.len() > 10);
+    let executed: u64 = result["code"]["pages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|page| page["instructions"].as_u64().unwrap())
+        .sum();
+    assert_eq!(result["code"]["instructions"], executed);
+    let annotate =
+        std::process::Command::new("callgrind_annotate").arg(place.path("r.out")).output().unwrap();
+    let report = String::from_utf8_lossy(&annotate.stdout);
+    assert!(
+        annotate.status.success() && annotate.stderr.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&annotate.stderr)
+    );
+    let totals = report.lines().find(|line| line.contains("PROGRAM TOTALS")).unwrap().replace(',', "");
+    assert_eq!(totals.split_whitespace().next().unwrap(), executed.to_string());
+    assert!(report.contains(&library.file), "{report}");
+}
+
+#[test]
+fn a_region_knows_what_was_mapped_before_it() {
+    let (place, library) = with_library();
+    let analyze =
+        |more: &[&str]| place.good(&[&["layout", "analyze", "--json"], more, &["t.pwt"]].concat()).json();
+    let all = analyze(&[])["code"]["instructions"].as_u64().unwrap();
+    let skipped = (all - 20_000).to_string();
+    let end = analyze(&["--skip", &skipped]);
+    assert!(end["code"]["instructions"].as_u64().unwrap() <= 20_000);
+    let owners = end["arrays"][0]["owners"].as_array().unwrap();
+    let of_library = owners.iter().find(|owner| owner["name"] == library.file.as_str());
+    assert_eq!(of_library.unwrap()["kind"], "object");
+}
+
+#[test]
+fn analyses_that_cannot_be_are_refused() {
+    let place = Place::with_trace();
+    let analyze = |more: &[&str]| place.run(&[&["layout", "analyze"], more, &["good.pwt"]].concat());
+    analyze(&["--tlb", "l9"]).refuses(USAGE, &["no array `l9`", "it has tlb"]);
+    analyze(&["-m", "mips_r4000"]).refuses(USAGE, &["jtlb", "--tlb"]);
+    analyze(&["--set", "128"]).refuses(USAGE, &["--set 128", "0 to 127"]);
+    analyze(&["--least", "150%"]).refuses(USAGE, &["150%"]);
+    analyze(&["-o", "r.txt"]).refuses(USAGE, &["r.txt", ".html"]);
+    let absent = ["layout", "analyze", "nothing.pwt"];
+    place.run(&absent).refuses(BAD_INPUT, &["nothing.pwt"]);
+    assert!(analyze(&[]).stdout.contains("konireddygari_u512"));
+}

@@ -1,0 +1,236 @@
+//! The call graph of a stream by pages: which page of code calls which, and how often.
+//!
+//! A call is what a block ends with that says so ([`BlockEnd::Call`]), from the page of its last instruction to that of
+//! the next block of its thread. A jump from one file's code to another's counts as a call too: so stubs of linkage
+//! tables call the functions that they stand for, as in Callgrind.
+//!
+//! Inclusive instructions come from a stack of each thread's calls. A return goes to the frame, among the innermost
+//! [`SEARCHED_FRAMES`], whose call it returns to, and ends those above it too; one that finds none is a jump. A call
+//! counts no instructions while the same blocks call each other further out, so that recursion counts once.
+//!
+//! Source: S. Konireddygari, MS thesis, NC State University 2008, section 3.3 and figure 3.4.
+
+mod callgrind;
+mod graph;
+
+pub use graph::{Call, CallGraph, CodePage, Node};
+
+use crate::objects::{OwnerId, Owners};
+use pagewalk_trace::{Analysis, Batch, Block, BlockEnd, Event, StreamHeader};
+use pagewalk_units::{RefIndex, ThreadId, VirtAddr};
+use rustc_hash::FxHashMap;
+
+/// How far out a return is looked for.
+pub const SEARCHED_FRAMES: usize = 64;
+/// Calls kept of a thread. Beyond them, the outer half counts as having returned.
+const MOST_FRAMES: usize = 1 << 16;
+/// No callee yet.
+const NONE: u32 = u32::MAX;
+
+/// What is known of a block.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    executions: u64,
+    start: u64,
+    /// Behind its last instruction.
+    end: u64,
+    instructions: u32,
+    leaves_by: BlockEnd,
+    /// Whose code it is, once it has run.
+    owner: Option<OwnerId>,
+    /// The block that it called last, and the edge.
+    called: u32,
+    edge: u32,
+}
+
+impl Known {
+    fn of(block: &Block) -> Known {
+        let end = block.instructions.last().map_or(0, |last| last.address.0 + u64::from(last.length));
+        Known {
+            executions: 0,
+            start: block.start().0,
+            end,
+            instructions: block.instructions.len() as u32,
+            leaves_by: block.end,
+            owner: None,
+            called: NONE,
+            edge: 0,
+        }
+    }
+}
+
+/// One block calls another.
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    caller: u32,
+    callee: u32,
+    calls: u64,
+    instructions: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    edge: u32,
+    /// Whether there is no call of the same edge further out.
+    is_outermost: bool,
+    /// Instructions of the thread before it.
+    at: u64,
+    /// Where its return goes; none of a jump, which returns with the call below it.
+    returns_to: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Thread {
+    /// The block that ran last.
+    last: Option<u32>,
+    frames: Vec<Frame>,
+    /// By edge, its calls among the frames.
+    open: Vec<u32>,
+    instructions: u64,
+}
+
+/// Code of a block on one page, where its first byte lies in its file, and whose it was.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    block: u32,
+    start: VirtAddr,
+    instructions: u32,
+    owner: OwnerId,
+    file_offset: Option<u64>,
+}
+
+/// Watches one stream's calls.
+pub struct Calls {
+    owners: Owners,
+    blocks: Vec<Known>,
+    parts: Vec<Part>,
+    edges: Vec<Edge>,
+    by_blocks: FxHashMap<(u32, u32), u32>,
+    threads: FxHashMap<ThreadId, Thread>,
+}
+
+impl Calls {
+    /// Of a stream with this header.
+    pub fn new(header: &StreamHeader) -> Calls {
+        Calls {
+            owners: Owners::new(header),
+            blocks: Vec::new(),
+            parts: Vec::new(),
+            edges: Vec::new(),
+            by_blocks: FxHashMap::default(),
+            threads: FxHashMap::default(),
+        }
+    }
+
+    /// The graph so far; calls that have not returned count up to here.
+    pub fn finish(mut self) -> CallGraph {
+        for (_, mut thread) in std::mem::take(&mut self.threads) {
+            self.close(&mut thread, 0);
+        }
+        CallGraph::new(self.owners, &self.blocks, &self.parts, &self.edges)
+    }
+
+    /// A block runs for the first time: whose it is.
+    #[cold]
+    fn meet(&mut self, id: u32, block: &Block) -> OwnerId {
+        let owner = self.owners.at(block.start().0);
+        self.blocks[id as usize].owner = Some(owner);
+        for instruction in &block.instructions {
+            let page = instruction.address.vpn();
+            match self.parts.last_mut() {
+                Some(part) if part.block == id && part.start.vpn() == page => part.instructions += 1,
+                _ => self.parts.push(Part {
+                    block: id,
+                    start: instruction.address,
+                    instructions: 1,
+                    owner: self.owners.at(instruction.address.0),
+                    file_offset: self.owners.file_offset(instruction.address.0),
+                }),
+            }
+        }
+        owner
+    }
+
+    /// The block `from` of a thread calls `to`.
+    fn call(&mut self, thread: &mut Thread, from: u32, to: u32, is_jump: bool) {
+        let caller = &mut self.blocks[from as usize];
+        if caller.called != to {
+            caller.called = to;
+            caller.edge = *self.by_blocks.entry((from, to)).or_insert_with(|| {
+                self.edges.push(Edge { caller: from, callee: to, calls: 0, instructions: 0 });
+                (self.edges.len() - 1) as u32
+            });
+        }
+        let (edge, end) = (caller.edge, caller.end);
+        self.edges[edge as usize].calls += 1;
+        if thread.frames.len() == MOST_FRAMES {
+            let inner = thread.frames.split_off(MOST_FRAMES / 2);
+            self.close(thread, 0);
+            thread.frames = inner;
+        }
+        if thread.open.len() < self.edges.len() {
+            thread.open.resize(self.edges.len(), 0);
+        }
+        let open = &mut thread.open[edge as usize];
+        let (is_outermost, at) = (*open == 0, thread.instructions);
+        *open += 1;
+        thread.frames.push(Frame { edge, is_outermost, at, returns_to: (!is_jump).then_some(end) });
+    }
+
+    /// A return of a thread came to `target`.
+    fn come_back(&mut self, thread: &mut Thread, target: u64) {
+        let from = thread.frames.len().saturating_sub(SEARCHED_FRAMES);
+        let found = thread.frames[from..].iter().rposition(|frame| frame.returns_to == Some(target));
+        if let Some(found) = found {
+            self.close(thread, from + found);
+        }
+    }
+
+    /// Ends the calls of a thread from number `first` on.
+    fn close(&mut self, thread: &mut Thread, first: usize) {
+        for frame in thread.frames.drain(first..) {
+            thread.open[frame.edge as usize] -= 1;
+            if frame.is_outermost {
+                self.edges[frame.edge as usize].instructions += thread.instructions - frame.at;
+            }
+        }
+    }
+}
+
+impl Analysis for Calls {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        // Also one of which a region of interest left nothing.
+        self.owners.start_running();
+        if batch.spans.is_empty() {
+            return;
+        }
+        self.blocks.extend(batch.blocks.since(self.blocks.len()).map(Known::of));
+        let mut thread = self.threads.remove(&batch.thread).unwrap_or_default();
+        for span in batch.spans {
+            let id = span.block.0;
+            let block = &mut self.blocks[id as usize];
+            block.executions += 1;
+            let (instructions, start, owner) = (block.instructions, block.start, block.owner);
+            let owner = owner.unwrap_or_else(|| self.meet(id, batch.blocks.get(span.block)));
+            if let Some(last) = thread.last {
+                let before = &self.blocks[last as usize];
+                match before.leaves_by {
+                    BlockEnd::Call => self.call(&mut thread, last, id, false),
+                    BlockEnd::Return => self.come_back(&mut thread, start),
+                    BlockEnd::Jump if before.owner != Some(owner) => self.call(&mut thread, last, id, true),
+                    BlockEnd::Jump | BlockEnd::Syscall | BlockEnd::Other => {}
+                }
+            }
+            // Blocks without code are references alone, which no control flow comes to.
+            if instructions > 0 {
+                thread.last = Some(id);
+                thread.instructions += u64::from(instructions);
+            }
+        }
+        self.threads.insert(batch.thread, thread);
+    }
+
+    fn on_event(&mut self, _at: RefIndex, event: &Event) {
+        self.owners.apply(event);
+    }
+}

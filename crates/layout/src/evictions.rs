@@ -1,0 +1,241 @@
+//! Who evicts whom in the sets of a TLB array.
+//!
+//! Each array is simulated alone: it sees every reference of the kinds that it serves, replaces the least recently
+//! used page of a set, and holds base pages only. Beside it runs a twin, a fully associative array of as many entries,
+//! which says what the sets cost. Each miss is of one kind:
+//!
+//! - *compulsory*: the first reference to a page, or the first after its mapping changed, which no array could hit;
+//! - *capacity*: the twin misses too;
+//! - *conflict*: the twin hits.
+//!
+//! References that hit while the twin misses have a count of their own ([`Misses::spared`]), so that the twin's misses
+//! are `compulsory + capacity + spared`.
+//!
+//! Speed: a reference to the page that was used last in its set costs a comparison and two stores; only misses do more
+//! than that and a search of one set.
+//!
+//! Memory is bounded: rows of victimisers and victims are as many as asked for. When they are full, those with the
+//! lowest counts go until at most half are left, and their counts are added up ([`History::dropped`]). A row that
+//! went and comes again counts anew. Everything but rows counts all of the stream.
+//!
+//! Source: S. Konireddygari, MS thesis, NC State University 2008, sections 2.1 and 3.2.1.
+
+mod array;
+mod fetches;
+mod rows;
+mod twin;
+
+pub use rows::Row;
+
+use crate::objects::{OwnerId, Owners};
+use array::Watched;
+use fetches::FetchTable;
+use pagewalk_mm::{AddressSpace, Change};
+use pagewalk_setassoc::{Geometry, SetIndex};
+use pagewalk_trace::{Analysis, Batch, Event, StreamHeader};
+use pagewalk_translate::TlbSpec;
+use pagewalk_units::{Kind, PAGE_SHIFT, RefIndex, Vpn};
+
+/// Rows kept of each array, where nobody asks for others.
+pub const DEFAULT_ROWS: usize = 1 << 18;
+
+/// An array to watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArraySpec {
+    /// Its name.
+    pub name: String,
+    /// Its sets and ways.
+    pub geometry: Geometry,
+    /// How a page's number chooses its set.
+    pub index: SetIndex,
+    /// Whether it serves fetches.
+    pub fetches: bool,
+    /// Whether it serves loads and stores.
+    pub data: bool,
+}
+
+impl ArraySpec {
+    /// A machine's array, with true LRU replacement whatever the machine's is.
+    pub fn of(tlb: &TlbSpec) -> ArraySpec {
+        ArraySpec {
+            name: tlb.name.clone(),
+            geometry: tlb.geometry,
+            index: tlb.index,
+            fetches: tlb.serves.has(Kind::Fetch),
+            data: tlb.serves.has(Kind::Load) || tlb.serves.has(Kind::Store),
+        }
+    }
+
+    /// The set of a page.
+    pub fn set_of(&self, page: Vpn) -> usize {
+        self.index.set_of(self.geometry, page.0)
+    }
+}
+
+/// Instructions or data: what a reference is, and what put a page into an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Side {
+    /// An instruction fetch.
+    Fetch = 0,
+    /// A load or a store.
+    Data = 1,
+}
+
+impl Side {
+    /// Both.
+    pub const ALL: [Side; 2] = [Side::Fetch, Side::Data];
+
+    /// For people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Side::Fetch => "code",
+            Side::Data => "data",
+        }
+    }
+}
+
+/// Misses by what they come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Misses {
+    /// First references.
+    pub compulsory: u64,
+    /// That the twin has too.
+    pub capacity: u64,
+    /// That the twin has not.
+    pub conflict: u64,
+    /// Not misses: references that hit, and miss in the twin.
+    pub spared: u64,
+}
+
+impl Misses {
+    /// All misses.
+    pub fn total(&self) -> u64 {
+        self.compulsory + self.capacity + self.conflict
+    }
+
+    /// Misses of the fully associative twin.
+    pub fn of_twin(&self) -> u64 {
+        self.compulsory + self.capacity + self.spared
+    }
+}
+
+/// A page, as long as it belonged to one owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageHistory {
+    /// The page.
+    pub page: Vpn,
+    /// Whose it was.
+    pub owner: OwnerId,
+    /// The place of its first byte in its owner's file, if it came from there.
+    pub file_offset: Option<u64>,
+    /// References by [`Side`]: instructions executed, loads and stores. One that lies on two pages counts for both.
+    pub references: [u64; 2],
+    /// Misses by [`Side`].
+    pub misses: [u64; 2],
+    /// How often it took the place of another page.
+    pub evicted: u64,
+    /// How often another page took its place.
+    pub was_evicted: u64,
+}
+
+impl PageHistory {
+    /// Evictions that it had a part in.
+    pub fn involved(&self) -> u64 {
+        self.evicted + self.was_evicted
+    }
+}
+
+/// What happened in one array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct History {
+    /// The array.
+    pub array: ArraySpec,
+    /// References by [`Side`].
+    pub references: [u64; 2],
+    /// Misses by [`Side`].
+    pub misses_by_side: [u64; 2],
+    /// Misses by what they come from.
+    pub misses: Misses,
+    /// Misses of each set.
+    pub misses_by_set: Vec<u64>,
+    /// Evictions by the victimiser's side, then by the victim's.
+    pub evictions: [[u64; 2]; 2],
+    /// Pages, in order of first reference.
+    pub pages: Vec<PageHistory>,
+    /// Who evicted whom, set by set, the most frequent first.
+    pub rows: Vec<Row>,
+    /// Evictions in rows that went.
+    pub dropped: u64,
+}
+
+impl History {
+    /// All evictions.
+    pub fn all_evictions(&self) -> u64 {
+        self.evictions.iter().flatten().sum()
+    }
+
+    /// Standard deviation of misses of sets over their mean; 0 without misses.
+    pub fn variation(&self) -> f64 {
+        let sets = self.misses_by_set.len() as f64;
+        let mean = self.misses.total() as f64 / sets;
+        if mean == 0.0 {
+            return 0.0;
+        }
+        let squares = self.misses_by_set.iter().map(|&misses| (misses as f64 - mean).powi(2));
+        (squares.sum::<f64>() / sets).sqrt() / mean
+    }
+}
+
+/// Watches arrays over one stream.
+pub struct Evictions {
+    arrays: Vec<Watched>,
+    fetches: FetchTable,
+    owners: Owners,
+    space: AddressSpace,
+    changes: Vec<Change>,
+}
+
+impl Evictions {
+    /// Watches `arrays` over a stream with this header, with at most `rows` rows of each.
+    pub fn new(header: &StreamHeader, arrays: &[ArraySpec], rows: usize) -> Evictions {
+        Evictions {
+            arrays: arrays.iter().map(|spec| Watched::new(spec.clone(), rows)).collect(),
+            fetches: FetchTable::default(),
+            owners: Owners::new(header),
+            space: AddressSpace::default(),
+            changes: Vec::new(),
+        }
+    }
+
+    /// What happened in each array, and whose pages are whose.
+    pub fn finish(self) -> (Vec<History>, Owners) {
+        (self.arrays.into_iter().map(Watched::finish).collect(), self.owners)
+    }
+}
+
+impl Analysis for Evictions {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        // Also one of which a region of interest left nothing.
+        self.owners.start_running();
+        self.space.start_running();
+        if batch.spans.is_empty() {
+            return;
+        }
+        self.fetches.learn(batch.blocks);
+        for array in &mut self.arrays {
+            array.batch(batch, &self.fetches, &self.owners);
+        }
+    }
+
+    fn on_event(&mut self, _at: RefIndex, event: &Event) {
+        self.owners.apply(event);
+        self.space.apply(event, &mut self.changes);
+        for change in self.changes.drain(..) {
+            let (Change::Gone { start, bytes } | Change::Flushed { start, bytes }) = change;
+            let last = start.0.saturating_add(bytes - 1);
+            let pages = start.0 >> PAGE_SHIFT..(last >> PAGE_SHIFT) + 1;
+            self.arrays.iter_mut().for_each(|array| array.invalidate(pages.clone()));
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! A fully associative LRU array, from its pages' side.
+//!
+//! Each page has a time of last use, which hits write without telling the twin. Whoever is to leave is the resident
+//! page with the earliest time: the least of a heap of times as they were when they were put in. A time in the heap is
+//! never later than its page's. So if the least of the heap is its page's present time, that page was used before all
+//! others; else it goes back with the present time, and the next is looked at.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What the twin knows of a page, beside what hits write.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Use {
+    /// Time of the last reference, if it is resident.
+    pub last: u64,
+    /// References by side.
+    pub references: [u64; 2],
+    /// Whether the twin holds it.
+    pub resident: bool,
+    /// Whether it is in the heap, perhaps from an earlier stay.
+    queued: bool,
+}
+
+/// The array.
+#[derive(Clone, Debug)]
+pub(super) struct Twin {
+    entries: usize,
+    residents: usize,
+    /// Times and pages.
+    oldest: BinaryHeap<Reverse<(u64, u32)>>,
+}
+
+impl Twin {
+    pub fn new(entries: usize) -> Twin {
+        Twin { entries, residents: 0, oldest: BinaryHeap::new() }
+    }
+
+    /// Takes in `page`, which is not resident and is used now, in the place of another if it is full.
+    pub fn take(&mut self, page: u32, uses: &mut [Use]) {
+        if self.residents == self.entries {
+            self.evict(uses);
+        }
+        self.residents += 1;
+        let taken = &mut uses[page as usize];
+        taken.resident = true;
+        if !std::mem::replace(&mut taken.queued, true) {
+            self.oldest.push(Reverse((taken.last, page)));
+        }
+    }
+
+    /// Lets `page` go, if it is resident.
+    pub fn remove(&mut self, page: u32, uses: &mut [Use]) {
+        self.residents -= usize::from(std::mem::take(&mut uses[page as usize].resident));
+    }
+
+    fn evict(&mut self, uses: &mut [Use]) {
+        while let Some(mut least) = self.oldest.peek_mut() {
+            let Reverse((time, page)) = *least;
+            let of = &mut uses[page as usize];
+            if of.resident && of.last != time {
+                *least = Reverse((of.last, page));
+                continue;
+            }
+            std::collections::binary_heap::PeekMut::pop(least);
+            of.queued = false;
+            if std::mem::take(&mut of.resident) {
+                self.residents -= 1;
+                return;
+            }
+        }
+    }
+}

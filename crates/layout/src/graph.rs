@@ -1,0 +1,191 @@
+//! Who fights for one set: its pages, and arrows from each victim to whom took its place.
+//!
+//! Source: S. Konireddygari, MS thesis, NC State University 2008, section 3.2.2; thresholds as a share of a node's
+//! weight, section 5.1.
+
+use crate::evictions::{History, Row};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// What is too little to be drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Least {
+    /// Pages that evicted fewer times than this, with their arrows.
+    Evictions(u64),
+    /// Arrows that are a smaller share than this of the weight of both their pages; from 0 to 1.
+    Share(f64),
+}
+
+/// Why a text is no [`Least`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is neither a number of evictions, such as 500, nor a share of a page's, such as 5%")]
+pub struct LeastError(String);
+
+impl std::str::FromStr for Least {
+    type Err = LeastError;
+
+    fn from_str(text: &str) -> Result<Least, LeastError> {
+        let least = match text.strip_suffix('%') {
+            Some(share) => share.trim().parse().ok().map(|share: f64| Least::Share(share / 100.0)),
+            None => text.parse().ok().map(Least::Evictions),
+        };
+        let in_range = |least: &Least| !matches!(least, Least::Share(share) if !(0.0..=1.0).contains(share));
+        least.filter(in_range).ok_or_else(|| LeastError(text.to_owned()))
+    }
+}
+
+impl std::fmt::Display for Least {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Least::Evictions(count) => write!(f, "{count}"),
+            Least::Share(share) => write!(f, "{}%", share * 100.0),
+        }
+    }
+}
+
+/// A page of the set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GraphNode {
+    /// Index into [`History::pages`].
+    pub page: usize,
+    /// Arrows that end here: how often it evicted others, as far as rows tell.
+    pub evicted: u64,
+    /// Arrows that start here.
+    pub was_evicted: u64,
+}
+
+impl GraphNode {
+    /// All its arrows.
+    pub fn weight(&self) -> u64 {
+        self.evicted + self.was_evicted
+    }
+}
+
+/// An arrow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GraphEdge {
+    /// Index of the node that was evicted.
+    pub victim: usize,
+    /// Index of the node that took its place.
+    pub victimiser: usize,
+    /// How often.
+    pub count: u64,
+    /// Of the rows that it stands for, the one with most evictions: its cause is told.
+    pub row: usize,
+}
+
+/// The graph of a set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EvictionGraph {
+    /// The set.
+    pub set: usize,
+    /// Its pages, those with most arrows first.
+    pub nodes: Vec<GraphNode>,
+    /// Its arrows, the most frequent first.
+    pub edges: Vec<GraphEdge>,
+    /// Evictions of arrows that are too little.
+    pub left_out: u64,
+}
+
+impl EvictionGraph {
+    /// The graph of a set of `history`, without what is less than `least`.
+    pub fn new(history: &History, set: usize, least: Least) -> EvictionGraph {
+        let start = history.rows.partition_point(|row| row.set < set);
+        let end = history.rows.partition_point(|row| row.set <= set);
+        let rows = &history.rows[start..end];
+        let all: u64 = rows.iter().map(|row| row.count).sum();
+        let weights = weights(rows);
+        let mut edges = joined(rows, start);
+        edges.retain(|edge| match least {
+            Least::Evictions(count) => {
+                [edge.victim, edge.victimiser].iter().all(|page| weights[page].evicted >= count)
+            }
+            Least::Share(share) => [edge.victim, edge.victimiser]
+                .iter()
+                .any(|page| edge.count as f64 >= share * weights[page].weight() as f64),
+        });
+        let drawn = |node: &&GraphNode| match least {
+            Least::Evictions(count) => node.evicted >= count,
+            Least::Share(_) => edges.iter().any(|edge| [edge.victim, edge.victimiser].contains(&node.page)),
+        };
+        let mut nodes: Vec<GraphNode> = weights.values().filter(drawn).copied().collect();
+        nodes.sort_by_key(|node| (std::cmp::Reverse(node.weight()), node.page));
+        let number: BTreeMap<usize, usize> = nodes.iter().map(|node| node.page).zip(0..).collect();
+        for edge in &mut edges {
+            (edge.victim, edge.victimiser) = (number[&edge.victim], number[&edge.victimiser]);
+        }
+        edges.sort_by_key(|edge| (std::cmp::Reverse(edge.count), edge.victim, edge.victimiser));
+        let left_out = all - edges.iter().map(|edge| edge.count).sum::<u64>();
+        EvictionGraph { set, nodes, edges, left_out }
+    }
+
+    /// Leaves out all but the `most` most frequent arrows, and pages that have none of these.
+    pub fn truncate(&mut self, most: usize) {
+        let kept = self.edges.len().min(most);
+        self.left_out += self.edges.drain(kept..).map(|edge| edge.count).sum::<u64>();
+        let has_arrow =
+            |node: usize| self.edges.iter().any(|edge| edge.victim == node || edge.victimiser == node);
+        let stay: Vec<usize> = (0..self.nodes.len()).filter(|&node| has_arrow(node)).collect();
+        let number: BTreeMap<usize, usize> = stay.iter().copied().zip(0..).collect();
+        self.nodes = stay.iter().map(|&node| self.nodes[node]).collect();
+        for edge in &mut self.edges {
+            (edge.victim, edge.victimiser) = (number[&edge.victim], number[&edge.victimiser]);
+        }
+    }
+
+    /// The graph in Graphviz's language. `page` names a page, `cause` what an arrow's row was caused by.
+    pub fn to_dot(
+        &self,
+        history: &History,
+        page: impl Fn(usize) -> String,
+        mut cause: impl FnMut(&Row) -> String,
+    ) -> String {
+        let mut out = format!("digraph \"{} set {}\" {{\n", escaped(&history.array.name), self.set);
+        out += "  node [shape=box, fontname=\"sans-serif\"];\n  edge [fontname=\"sans-serif\"];\n";
+        // Writing to a string cannot fail.
+        for (index, node) in self.nodes.iter().enumerate() {
+            let (label, evicted, was) = (escaped(&page(node.page)), node.evicted, node.was_evicted);
+            let _ = writeln!(out, "  p{index} [label=\"{label}\\nevicted {evicted}, was evicted {was}\"];");
+        }
+        for edge in &self.edges {
+            let cause = escaped(&cause(&history.rows[edge.row]));
+            let (victim, victimiser, count) = (edge.victim, edge.victimiser, edge.count);
+            let _ = writeln!(out, "  p{victim} -> p{victimiser} [label=\"{count}\\n{cause}\"];");
+        }
+        out + "}\n"
+    }
+}
+
+/// Weights of all pages of some rows.
+fn weights(rows: &[Row]) -> BTreeMap<usize, GraphNode> {
+    let mut weights: BTreeMap<usize, GraphNode> = BTreeMap::new();
+    for row in rows {
+        let mut add = |page: usize, evicted: u64, was_evicted: u64| {
+            let node = weights.entry(page).or_insert(GraphNode { page, evicted: 0, was_evicted: 0 });
+            node.evicted += evicted;
+            node.was_evicted += was_evicted;
+        };
+        add(row.victimiser, row.count, 0);
+        add(row.victim, 0, row.count);
+    }
+    weights
+}
+
+/// Rows of the same two pages made one, with pages in the place of nodes. `first` is the number of the first row.
+fn joined(rows: &[Row], first: usize) -> Vec<GraphEdge> {
+    let mut edges: BTreeMap<(usize, usize), GraphEdge> = BTreeMap::new();
+    // The most frequent row of two pages comes first.
+    for (row, of) in (first..).zip(rows) {
+        let (victim, victimiser) = (of.victim, of.victimiser);
+        let edge = edges.entry((victim, victimiser));
+        edge.or_insert(GraphEdge { victim, victimiser, count: 0, row }).count += of.count;
+    }
+    edges.into_values().collect()
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests;

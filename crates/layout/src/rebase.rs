@@ -1,0 +1,88 @@
+//! A recorded stream as it would have been with its shared objects elsewhere.
+//!
+//! Everything of an object moves with it, by its planned base less its recorded one: data references, instructions,
+//! and what events say of it. Nothing else moves, and nothing else changes: the program does not run again, so whatever
+//! depends on addresses (hash tables over pointers, the loader's own work) is as it was recorded.
+//!
+//! [`Bound::new`] looks at a stream's events first and refuses what cannot be; after that nothing can fail. [`Rebased`]
+//! moves what a source yields, [`RebasedAnalysis`] what an analysis is given.
+
+mod bound;
+mod mover;
+mod table;
+
+pub use bound::{Bound, RebaseError};
+pub use mover::Mover;
+
+use pagewalk_trace::{Analysis, Batch, Event, Item, Source, SourceError, StreamHeader};
+use pagewalk_units::RefIndex;
+use std::collections::VecDeque;
+
+/// A source whose objects lie as planned.
+pub struct Rebased<S> {
+    inner: S,
+    mover: Mover,
+    /// What one event of the inner source became.
+    pending: VecDeque<Event>,
+    at: RefIndex,
+}
+
+impl<S: Source> Rebased<S> {
+    /// `inner` from its beginning, which `bound` was made for.
+    pub fn new(inner: S, bound: &Bound) -> Rebased<S> {
+        let mover = Mover::new(bound, inner.header());
+        Rebased { inner, mover, pending: VecDeque::new(), at: RefIndex(0) }
+    }
+}
+
+impl<S: Source> Source for Rebased<S> {
+    fn header(&self) -> &StreamHeader {
+        self.inner.header()
+    }
+
+    fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
+        let Rebased { inner, mover, pending, at } = self;
+        loop {
+            if let Some(event) = pending.pop_front() {
+                return Ok(Some(Item::Event { at: *at, event }));
+            }
+            match inner.next_item()? {
+                Some(Item::Batch(batch)) => return Ok(Some(Item::Batch(mover.batch(&batch)))),
+                Some(Item::Event { at: place, event }) => {
+                    *at = place;
+                    mover.event(&event, |event| pending.push_back(event));
+                }
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+/// An analysis that is given one stream with its objects as planned.
+pub struct RebasedAnalysis<A> {
+    inner: A,
+    mover: Mover,
+}
+
+impl<A: Analysis> RebasedAnalysis<A> {
+    /// For a stream with this header, which `bound` was made for.
+    pub fn new(inner: A, bound: &Bound, header: &StreamHeader) -> RebasedAnalysis<A> {
+        RebasedAnalysis { inner, mover: Mover::new(bound, header) }
+    }
+
+    /// The analysis.
+    pub fn into_inner(self) -> A {
+        self.inner
+    }
+}
+
+impl<A: Analysis> Analysis for RebasedAnalysis<A> {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.inner.on_batch(&self.mover.batch(batch));
+    }
+
+    fn on_event(&mut self, at: RefIndex, event: &Event) {
+        let RebasedAnalysis { inner, mover } = self;
+        mover.event(event, |event| inner.on_event(at, &event));
+    }
+}

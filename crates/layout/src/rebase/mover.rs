@@ -1,0 +1,198 @@
+//! Moves batches and events.
+
+use super::bound::{Bound, follow};
+use super::table::Table;
+use crate::objects::Owners;
+use pagewalk_trace::StreamHeader;
+use pagewalk_trace::{Batch, Block, Dictionary, Event, FileIdentity, Instruction, Mapping, Ref, Span};
+use pagewalk_units::{BlockId, VirtAddr};
+use std::ops::Range;
+
+/// Moves what it is given of one stream, from its beginning.
+pub struct Mover {
+    bound: Bound,
+    owners: Owners,
+    running: bool,
+    /// Of this generation of owners.
+    table: Table,
+    generation: u64,
+    /// Blocks where they lie now.
+    blocks: Dictionary,
+    /// By a block's recorded id: what it became.
+    moved: Vec<Option<MovedBlock>>,
+    refs: Vec<Ref>,
+    spans: Vec<Span>,
+}
+
+/// A block that has run.
+#[derive(Clone, Copy)]
+struct MovedBlock {
+    id: BlockId,
+    /// How far its first instruction moved.
+    delta: u64,
+}
+
+/// A range and how far it moves.
+type Piece = (Range<u64>, u64);
+
+impl Mover {
+    /// For a stream with this header, which `bound` was made for.
+    pub fn new(bound: &Bound, header: &StreamHeader) -> Mover {
+        Mover {
+            bound: bound.clone(),
+            owners: Owners::new(header),
+            running: false,
+            table: Table::new(std::iter::empty()),
+            generation: 0,
+            blocks: Dictionary::default(),
+            moved: Vec::new(),
+            refs: Vec::new(),
+            spans: Vec::new(),
+        }
+    }
+
+    /// The batch with its references and blocks where they lie now.
+    pub fn batch(&mut self, batch: &Batch<'_>) -> Batch<'_> {
+        self.running |= !batch.spans.is_empty();
+        self.refs.clear();
+        let table = &mut self.table;
+        self.refs.extend(batch.refs.iter().map(|&record| {
+            let delta = table.delta(record.address().0);
+            let address = VirtAddr(record.address().0.wrapping_add(delta));
+            Ref::from_parts(address.0, record.bits() as u8)
+        }));
+        self.spans.clear();
+        if self.moved.len() < batch.blocks.len() {
+            self.moved.resize(batch.blocks.len(), None);
+        }
+        for &Span { block, first } in batch.spans {
+            let block = match self.moved[block.index()] {
+                Some(moved) => moved.id,
+                None => self.move_block(block, batch.blocks.get(block)),
+            };
+            self.spans.push(Span { block, first });
+        }
+        let &Batch { space, thread, first, first_instruction, wide, .. } = batch;
+        let (refs, spans, blocks) = (&self.refs, &self.spans, &self.blocks);
+        Batch { space, thread, first, first_instruction, refs, spans, wide, blocks }
+    }
+
+    #[cold]
+    fn move_block(&mut self, id: BlockId, block: &Block) -> BlockId {
+        let delta = self.table.delta(block.start().0);
+        let table = &mut self.table;
+        let instructions = block.instructions.iter().map(|instruction| {
+            let delta = table.delta(instruction.address.0);
+            Instruction { address: VirtAddr(instruction.address.0.wrapping_add(delta)), ..*instruction }
+        });
+        let moved = Block { instructions: instructions.collect(), ..block.clone() };
+        let new = self.blocks.intern(moved);
+        self.moved[id.index()] = Some(MovedBlock { id: new, delta });
+        new
+    }
+
+    /// Hands on what the event becomes: itself, moved, or several where it is of memory that moves apart.
+    pub fn event(&mut self, event: &Event, mut to: impl FnMut(Event)) {
+        match event {
+            Event::Map(mapping) => return self.map(event, mapping, to),
+            Event::Unmap { start, bytes } => self.split(start.0, *bytes, |start, bytes| {
+                to(Event::Unmap { start, bytes });
+            }),
+            Event::Protect { start, bytes, protection } => self.split(start.0, *bytes, |start, bytes| {
+                to(Event::Protect { start, bytes, protection: *protection });
+            }),
+            Event::Advise { start, bytes, advice } => self.split(start.0, *bytes, |start, bytes| {
+                to(Event::Advise { start, bytes, advice: *advice });
+            }),
+            Event::Remap { new_start, new_bytes, .. } => {
+                // What moves is not remapped, but may be in the way where it was.
+                for (range, delta) in self.mapped_pieces(new_start.0, *new_bytes) {
+                    if delta != 0 {
+                        to(unmap(&range, delta));
+                    }
+                }
+                to(event.clone());
+            }
+            _ => to(event.clone()),
+        }
+        self.apply(event);
+    }
+
+    /// A new mapping replaces what was there, which may lie elsewhere now.
+    fn map(&mut self, event: &Event, mapping: &Mapping, mut to: impl FnMut(Event)) {
+        let (start, bytes) = (mapping.start.0, mapping.bytes);
+        let before = self.mapped_pieces(start, bytes);
+        self.apply(event);
+        let mut after = Vec::new();
+        self.table.cut(start..start.saturating_add(bytes), &mut after);
+        for (new, new_delta) in &after {
+            for (old, old_delta) in before.iter().filter(|(_, delta)| delta != new_delta) {
+                let both = old.start.max(new.start)..old.end.min(new.end);
+                if both.start < both.end {
+                    to(unmap(&both, *old_delta));
+                }
+            }
+        }
+        for (range, delta) in after {
+            let into = range.start - start;
+            let file = mapping.file.clone();
+            to(Event::Map(Mapping {
+                start: VirtAddr(range.start.wrapping_add(delta)),
+                bytes: range.end - range.start,
+                file: file.map(|file| FileIdentity { offset: file.offset + into, ..file }),
+                ..mapping.clone()
+            }));
+        }
+    }
+
+    /// Hands on a range in pieces that move as one.
+    fn split(&self, start: u64, bytes: u64, mut to: impl FnMut(VirtAddr, u64)) {
+        if !self.table.concerns(&(start..start.saturating_add(bytes))) {
+            return to(VirtAddr(start), bytes);
+        }
+        for (range, delta) in self.mapped_pieces(start, bytes) {
+            to(VirtAddr(range.start.wrapping_add(delta)), range.end - range.start);
+        }
+    }
+
+    /// What of a range is mapped, in pieces that move as one.
+    fn mapped_pieces(&self, start: u64, bytes: u64) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        for (range, _) in self.owners.within(start..start.saturating_add(bytes)) {
+            self.table.cut(range, &mut pieces);
+        }
+        pieces
+    }
+
+    fn apply(&mut self, event: &Event) {
+        follow(&mut self.owners, self.running, event);
+        if self.owners.generation() == self.generation {
+            return;
+        }
+        self.generation = self.owners.generation();
+        let (owners, bound) = (&self.owners, &self.bound);
+        self.table = Table::new(owners.within(0..u64::MAX).filter_map(|(range, owner)| {
+            let (delta, all) = bound.delta(owners.get(owner))?;
+            let range = range.start.max(all.start)..range.end.min(all.end);
+            (range.start < range.end).then_some((range, delta))
+        }));
+        self.forget_blocks();
+    }
+
+    /// Forgets blocks that would move otherwise now.
+    fn forget_blocks(&mut self) {
+        let (table, blocks) = (&mut self.table, &self.blocks);
+        for entry in &mut self.moved {
+            if let Some(MovedBlock { id, delta }) = *entry {
+                let recorded = blocks.get(id).start().0.wrapping_sub(delta);
+                if table.delta(recorded) != delta {
+                    *entry = None;
+                }
+            }
+        }
+    }
+}
+
+fn unmap(range: &Range<u64>, delta: u64) -> Event {
+    Event::Unmap { start: VirtAddr(range.start.wrapping_add(delta)), bytes: range.end - range.start }
+}

@@ -1,0 +1,49 @@
+//! Who fights for the sets of a TLB, and its renderers.
+//!
+//! [`schema`] is the result; [`render_text`] prints it on a terminal, [`to_json`] writes it as JSON, [`render_html`] as
+//! a page with the sets to choose from.
+
+mod html;
+pub mod schema;
+mod words;
+
+pub use crate::text::render_conflicts_text as render_text;
+pub use html::render_html;
+pub use schema::ConflictsResult;
+pub(crate) use words::{array_title, headline, page_name, summary};
+
+use crate::ReadError;
+use schema::{ArrayResult, CONFLICTS_SCHEMA};
+
+/// The result as JSON, with a newline at its end.
+pub fn to_json(result: &ConflictsResult) -> String {
+    crate::json::written(result)
+}
+
+/// Reads what [`to_json`] wrote.
+///
+/// # Errors
+/// When the text is not JSON, names another schema, lacks fields of this one, or contradicts itself.
+pub fn from_json(text: &str) -> Result<ConflictsResult, ReadError> {
+    let result: ConflictsResult = crate::json::read(text, CONFLICTS_SCHEMA)?;
+    match result.arrays.iter().find(|array| !is_whole(array)) {
+        None => Ok(result),
+        Some(array) => Err(ReadError::Shape {
+            expected: CONFLICTS_SCHEMA,
+            error: serde::de::Error::custom(format!(
+                "array {:?}: misses_by_set has one figure a set, and graphs name pages, nodes and sets that there are",
+                array.name
+            )),
+        }),
+    }
+}
+
+fn is_whole(array: &ArrayResult) -> bool {
+    let known = |graph: &schema::SetGraph| {
+        let node = |node: usize| node < graph.nodes.len();
+        graph.set < array.sets
+            && graph.nodes.iter().all(|node| node.page < array.pages.len())
+            && graph.edges.iter().all(|edge| node(edge.victim) && node(edge.victimiser))
+    };
+    array.misses_by_set.len() as u64 == array.sets && array.graphs.iter().all(known)
+}

@@ -1,0 +1,116 @@
+// Sets as a strip of bars; the chosen one as a graph and a table. A set can be given in the address: #set=97.
+
+const result = JSON.parse(byId("pagewalk-conflicts").textContent);
+const LEVELS = 5;
+const NODES_DRAWN = 8;
+const ROWS_DRAWN = 14;
+
+const baseName = (path) => path.slice(path.lastIndexOf("/") + 1) || path;
+const pageName = (page) => page.file_offset === null
+  ? `${baseName(page.owner)} ${page.start}` : `${baseName(page.owner)}+${page.file_offset}`;
+
+// A page's place on the circle.
+function placeOf(index, nodes) {
+  const angle = 2 * Math.PI * index / nodes - Math.PI / 2;
+  return { x: 285 + 105 * Math.cos(angle), y: 150 + 105 * Math.sin(angle) };
+}
+
+// An arrow that bends to its left, so that two in opposite directions stay apart.
+function arrow(from, to, width) {
+  const [dx, dy] = [to.x - from.x, to.y - from.y];
+  const length = Math.hypot(dx, dy) || 1;
+  const bend = 16;
+  const middle = { x: (from.x + to.x) / 2 - bend * dy / length, y: (from.y + to.y) / 2 + bend * dx / length };
+  const [ex, ey] = [to.x - middle.x, to.y - middle.y];
+  const last = Math.hypot(ex, ey) || 1;
+  const size = 5 + width;
+  const tip = { x: to.x - 9 * ex / last, y: to.y - 9 * ey / last };
+  const back = { x: tip.x - size * ex / last, y: tip.y - size * ey / last };
+  const side = { x: -ey / last * size / 2, y: ex / last * size / 2 };
+  const points = [tip, { x: back.x + side.x, y: back.y + side.y }, { x: back.x - side.x, y: back.y - side.y }];
+  return [
+    svg("path", {
+      class: "arrow", "stroke-width": width,
+      d: `M${from.x.toFixed(1)},${from.y.toFixed(1)}Q${middle.x.toFixed(1)},${middle.y.toFixed(1)} ` +
+        `${back.x.toFixed(1)},${back.y.toFixed(1)}`,
+    }),
+    svg("polygon", { class: "head", points: points.map((p) => `${p.x.toFixed(1)},${p.y.toFixed(1)}`).join(" ") }),
+  ];
+}
+
+function picture(array, graph) {
+  const nodes = Math.min(graph.nodes.length, NODES_DRAWN);
+  const most = Math.max(1, ...graph.edges.map((edge) => edge.count));
+  const largest = Math.max(1, ...graph.nodes.map((node) => node.evicted + node.was_evicted));
+  const drawn = graph.edges.filter((edge) => edge.victim < nodes && edge.victimiser < nodes);
+  const arrows = [...drawn].reverse().map((edge) =>
+    arrow(placeOf(edge.victim, nodes), placeOf(edge.victimiser, nodes), 0.6 + 4.4 * edge.count / most));
+  const pages = graph.nodes.slice(0, nodes).map((node, index) => {
+    const at = placeOf(index, nodes);
+    const radius = 4 + 6 * Math.sqrt((node.evicted + node.was_evicted) / largest);
+    const name = shorten(pageName(array.pages[node.page]), 26);
+    // Beside it, or above and below at the top and the bottom.
+    const aside = Math.sign(Math.round((at.x - 285) / 20));
+    const anchor = ["end", "middle", "start"][aside + 1];
+    const y = aside ? at.y + 4 : at.y + (at.y < 150 ? -16 : 26);
+    return [
+      svg("circle", { class: "page", cx: at.x, cy: at.y, r: radius }),
+      svg("text", { x: at.x + 15 * aside, y, "text-anchor": anchor }, name),
+    ];
+  });
+  const label = `Set ${graph.set}: arrows from ${nodes} pages to those that took their places`;
+  return svg("svg", { viewBox: "0 0 570 300", role: "img", "aria-label": label }, arrows, pages);
+}
+
+function table(array, graph) {
+  const name = (index) => el("td", { class: "name" }, pageName(array.pages[graph.nodes[index].page]));
+  const cell = (text) => el("td", { class: "number" }, text);
+  const rows = graph.edges.slice(0, ROWS_DRAWN).map((edge) => el("tr", {},
+    name(edge.victimiser), name(edge.victim), cell(exact(edge.count)), el("td", { class: "name" }, edge.cause)));
+  const titles = [["Who", ""], ["evicts whom", ""], ["times", "number"], ["most by", ""]];
+  const head = titles.map(([title, kind]) => el("th", { class: kind, scope: "col" }, title));
+  return el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows)));
+}
+
+function showSet(array, panel, set) {
+  const graph = array.graphs.find((graph) => graph.set === set);
+  const misses = array.misses_by_set[set];
+  const title = el("h4", {}, `Set ${set}: ${exact(misses)} misses`);
+  if (!graph || !graph.edges.length) {
+    panel.replaceChildren(title, el("p", { class: "nothing" }, "No pair of pages is above the threshold here."));
+    return;
+  }
+  const rest = graph.left_out + graph.edges.slice(ROWS_DRAWN).reduce((sum, edge) => sum + edge.count, 0);
+  const more = rest ? el("p", { class: "lead" }, `${exact(rest)} evictions are not in the table.`) : null;
+  append(panel, (panel.replaceChildren(), [title, picture(array, graph), el("div", {}, table(array, graph), more)]));
+}
+
+function showArray(array, index) {
+  const most = Math.max(1, ...array.misses_by_set);
+  const panel = el("div", { class: "one", "aria-live": "polite" });
+  const bars = array.misses_by_set.map((misses, set) => {
+    const level = misses ? 1 + Math.min(LEVELS - 1, Math.floor(LEVELS * misses / most)) : 0;
+    const style = `height: ${(100 * misses / most).toFixed(1)}%; background: var(--heat-${level})`;
+    const label = `Set ${set}: ${exact(misses)} misses`;
+    return el("button", {
+      type: "button", title: label, "aria-label": label, "aria-pressed": "false", onclick: () => choose(set),
+    }, el("i", { style }));
+  });
+  const choose = (set) => {
+    bars.forEach((bar, other) => bar.setAttribute("aria-pressed", other === set));
+    showSet(array, panel, set);
+  };
+  const move = (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const to = bars[bars.indexOf(document.activeElement) + step];
+    if (step && to) to.focus();
+  };
+  const axis = el("div", { class: "axis" }, el("span", {}, "set 0"), el("span", {}, `at most ${exact(most)} misses`),
+    el("span", {}, `set ${bars.length - 1}`));
+  byId(`sets-${index}`).replaceChildren(el("div", { class: "strip", onkeydown: move }, bars), axis, panel);
+  const asked = Number(new URLSearchParams(location.hash.slice(1)).get("set") ?? NaN);
+  choose(bars[asked] ? asked : array.misses_by_set.indexOf(Math.max(...array.misses_by_set)));
+}
+
+document.documentElement.classList.add("scripts");
+result.arrays.forEach(showArray);
