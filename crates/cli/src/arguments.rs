@@ -2,7 +2,7 @@
 
 mod layout;
 
-pub use layout::{Layout, LayoutAnalyze, LayoutCommand, LayoutRun};
+pub use layout::{Layout, LayoutAnalyze, LayoutCommand, LayoutPlan, LayoutRun, Planner};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;

@@ -21,7 +21,7 @@
 //! Source: S. Konireddygari, MS thesis, NC State University 2008, sections 2.1 and 3.2.1.
 
 mod array;
-mod fetches;
+pub(crate) mod fetches;
 mod rows;
 mod twin;
 

@@ -12,6 +12,7 @@ pub mod files;
 pub mod graph;
 pub mod objects;
 pub mod plan;
+pub mod planner;
 pub mod rebase;
 
 pub use plan::{Place, Plan, PlanError, Program};

@@ -11,6 +11,7 @@ pub mod contiguity;
 mod figures;
 pub mod html;
 pub mod json;
+pub mod layout_plan;
 mod numbers;
 mod printable;
 pub mod schema;

@@ -1,7 +1,7 @@
 //! The command line of `layout`.
 
 use super::{Region, Style};
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use pagewalk_layout::graph::Least;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,6 +16,8 @@ pub struct Layout {
 pub enum LayoutCommand {
     /// Say who fights for the sets of a TLB: which pages evict which, whose they are, and what of it is the sets' fault
     Analyze(LayoutAnalyze),
+    /// Plan where the shared objects of a recorded program should lie
+    Plan(LayoutPlan),
     /// Run an unmodified program with each library where a plan wants it
     Run(LayoutRun),
 }
@@ -47,6 +49,61 @@ pub struct LayoutRun {
     /// The program and its arguments, after `--`
     #[arg(last = true, required = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
+}
+
+/// Who plans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Planner {
+    /// All objects, by the reuses of pages of code and data: the fewest misses on all machines
+    Search,
+    /// One object, by who evicts whom in the worst set (Konireddygari 2008, method 1)
+    Single,
+    /// All objects, by which page of code calls which (Konireddygari 2008, method 2)
+    Callgraph,
+    /// Hot objects side by side, in as few 2 MiB regions as they need
+    Pack,
+    /// At random, by --seed
+    Random,
+}
+
+#[derive(Debug, Args)]
+pub struct LayoutPlan {
+    /// Machine to plan for: a name from `pagewalk machines list` or a .toml file; several for a layout that is good on
+    /// all (`search` alone)
+    #[arg(short, long, value_name = "MACHINE", default_value = "konireddygari_u512")]
+    pub machine: Vec<String>,
+    /// Who plans
+    #[arg(long, value_enum, default_value_t = Planner::Search)]
+    pub planner: Planner,
+    /// Random layouts that `search` starts from, beside the recorded one
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub starts: u64,
+    /// `single`: take the set for which all pages of the object come to sets with few misses, not the one with the
+    /// fewest
+    #[arg(long)]
+    pub weighed: bool,
+    /// `callgraph`: share of the calls to a page that may come from pages of its set
+    #[arg(long, value_name = "SHARE", default_value_t = 0.01)]
+    pub calls: f64,
+    /// `callgraph`: let calls load sets, not instructions
+    #[arg(long)]
+    pub load_calls: bool,
+    /// Of what is drawn at random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Random layouts to compare with, by an estimate
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    pub random: u64,
+    /// Write the plan here
+    #[arg(short, long, value_name = "PLAN.toml", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub region: Region,
+    #[command(flatten)]
+    pub style: Style,
+    /// The trace
+    #[arg(value_name = "T.pwt", value_hint = ValueHint::FilePath)]
+    pub trace: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -7,7 +7,7 @@ use pagewalk_units::{PAGE_SHIFT, VirtAddr};
 
 /// Fetches of one page in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Step {
+pub(crate) struct Step {
     pub vpn: u64,
     /// The first byte fetched there.
     pub address: u64,
@@ -19,7 +19,7 @@ pub(super) struct Step {
 
 /// The steps of all blocks.
 #[derive(Debug, Default)]
-pub(super) struct FetchTable {
+pub(crate) struct FetchTable {
     steps: Vec<Step>,
     /// By block: where its steps end.
     ends: Vec<u32>,

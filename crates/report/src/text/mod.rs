@@ -5,6 +5,7 @@ mod conflicts;
 mod contiguity;
 mod family;
 mod kernels;
+mod layout_plan;
 mod paint;
 mod process;
 mod sides;
@@ -14,6 +15,7 @@ mod table;
 pub use conflicts::render_conflicts_text;
 pub use contiguity::render_contiguity_text;
 pub(crate) use contiguity::{contiguity_moment, contiguity_segment};
+pub use layout_plan::render_layout_plan_text;
 pub use sweep::render_sweep_text;
 pub(crate) use sweep::{sweep_bounds, sweep_mean, sweep_on, sweep_quotient};
 

@@ -1,6 +1,7 @@
 //! `pagewalk layout`: where libraries lie, and where they should.
 
 mod analyze;
+mod plan;
 mod run;
 
 use crate::arguments::{Layout, LayoutCommand};
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 pub fn run(arguments: Layout) -> Result<ExitCode, CliError> {
     match arguments.command {
         LayoutCommand::Analyze(arguments) => analyze::run(arguments),
+        LayoutCommand::Plan(arguments) => plan::run(arguments),
         LayoutCommand::Run(arguments) => run::run(arguments),
     }
 }

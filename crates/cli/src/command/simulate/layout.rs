@@ -23,6 +23,11 @@ impl PlanFile {
         Ok(PlanFile { path: path.to_owned(), plan })
     }
 
+    /// A plan that was just made.
+    pub fn made(plan: Plan) -> PlanFile {
+        PlanFile { path: "the plan".into(), plan }
+    }
+
     /// `reader`, which reads `trace` from its beginning, with the trace's objects where the plan says.
     pub fn move_objects<S: Source>(&self, trace: &Path, reader: S) -> Result<Rebased<S>, CliError> {
         Ok(Rebased::new(reader, &self.bind(trace)?))

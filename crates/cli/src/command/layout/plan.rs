@@ -1,0 +1,225 @@
+//! `pagewalk layout plan`: where the shared objects of a recorded program should lie.
+//!
+//! The trace is read twice: to plan, and to simulate every machine with objects where they were recorded and where they
+//! are planned.
+
+mod choose;
+
+use crate::arguments::LayoutPlan;
+use crate::command::simulate::layout::PlanFile;
+use crate::command::simulate::open;
+use crate::error::{CliError, Code};
+use crate::machine;
+use crate::output::{Output, print, say, text_options};
+use crate::process::{Ending, explain_empty_region, follow_ahead};
+use choose::{Chosen, Seen};
+use pagewalk_layout::Plan;
+use pagewalk_layout::plan::{DEFAULT_ARENA, PAGE_BYTES, Program};
+use pagewalk_layout::planner::{random, reuses, search};
+use pagewalk_mm::Small;
+use pagewalk_report::layout_plan::schema::{
+    LAYOUT_PLAN_SCHEMA, LayoutPlanResult, PlannedMachine, PlannedObject, RandomLayouts,
+};
+use pagewalk_report::layout_plan::{render_text, to_json};
+use pagewalk_setassoc::{Geometry, Replacement, SetIndex};
+use pagewalk_sim::{DesignSpec, NoObserver, Pass};
+use pagewalk_trace::{Analysis, Batch, Event, Source, StreamHeader};
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::{PageSize, RefIndex};
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+pub fn run(arguments: LayoutPlan) -> Result<ExitCode, CliError> {
+    let machines = machines(&arguments)?;
+    let output = arguments.output.as_deref().map(Output::open).transpose()?;
+    let reader = open(&arguments.trace, arguments.style.quiet)?;
+    let header = reader.header().clone();
+    let mut seen = Seen::new(&header, &machines, arguments.planner);
+    let ending = follow_ahead(reader, &arguments.region, &mut seen);
+    explain_empty_region(&arguments.region, ending.region_begun);
+    let chosen = seen.choose(&arguments)?;
+    let plan = Plan {
+        planner: chosen.planner.to_owned(),
+        machines: machines.iter().map(|machine| machine.name.clone()).collect(),
+        arena: DEFAULT_ARENA,
+        program: program(&header),
+        places: chosen.places.clone(),
+    };
+    let walks = verified(&arguments, &machines, &plan)?;
+    let result = result(&arguments, &header, &ending, &chosen, &plan, machines, &walks);
+    publish(&result, &arguments)?;
+    if let Some(output) = output {
+        plan.check().map_err(|error| CliError::new(Code::Failed, error))?;
+        let path = output.write(plan.to_toml().as_bytes())?;
+        if !arguments.style.quiet {
+            let path = path.display();
+            say(format!("plan written to {path}; next: pagewalk layout run {path} -- CMD"));
+        }
+    }
+    if !ending.cut {
+        return Ok(ExitCode::SUCCESS);
+    }
+    ending.losses.iter().for_each(|loss| say(format!("{}: {loss}", arguments.trace.display())));
+    Ok(ExitCode::from(Code::BadInput as u8))
+}
+
+/// The program, with the build-id of its file if that is still there.
+fn program(header: &StreamHeader) -> Program {
+    Program { path: header.program.clone(), build_id: pagewalk_symbols::build_id(&header.program) }
+}
+
+fn machines(arguments: &LayoutPlan) -> Result<Vec<MachineSpec>, CliError> {
+    let machines: Vec<MachineSpec> =
+        arguments.machine.iter().map(|name| machine::load(name)).collect::<Result<_, _>>()?;
+    for machine in &machines {
+        let wrong = |why: String| {
+            CliError::new(Code::Usage, format!("machine `{}`: {why}", machine.name))
+                .or("plan for another machine with -m")
+        };
+        if machine.data_side.is_some() || machine.paging.base() != PageSize::FOUR_KIB {
+            return Err(wrong("plans are made for whole machines with 4K pages".to_owned()));
+        }
+        reuses::is_supported(machine).map_err(wrong)?;
+    }
+    if arguments.machine.len() > 1 && !arguments.planner.takes_machines() {
+        let why = format!("{} machines: this planner plans for one", arguments.machine.len());
+        return Err(CliError::new(Code::Usage, why).or("give one -m, or --planner search"));
+    }
+    Ok(machines)
+}
+
+/// Walks of one machine.
+#[derive(Clone, Copy)]
+struct Walks {
+    recorded: u64,
+    full: u64,
+    planned: u64,
+}
+
+/// One stream to several passes.
+struct Passes(Vec<Pass>);
+
+impl Analysis for Passes {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.0.iter_mut().for_each(|pass| pass.on_batch(batch));
+    }
+
+    fn on_event(&mut self, at: RefIndex, event: &Event) {
+        self.0.iter_mut().for_each(|pass| pass.on_event(at, event));
+    }
+}
+
+/// Simulates every machine twice: on the stream as recorded, beside one whose last level is fully associative, and with
+/// the objects where they are planned.
+fn verified(arguments: &LayoutPlan, machines: &[MachineSpec], plan: &Plan) -> Result<Vec<Walks>, CliError> {
+    let reader = open(&arguments.trace, arguments.style.quiet)?;
+    let both = |machine: &MachineSpec| vec![machine.clone(), fully_associative(machine)];
+    let recorded = simulated(arguments, reader, machines.iter().map(both).collect())?;
+    let reader = open(&arguments.trace, arguments.style.quiet)?;
+    let moved = PlanFile::made(plan.clone()).move_objects(&arguments.trace, reader)?;
+    let planned =
+        simulated(arguments, moved, machines.iter().map(|machine| vec![machine.clone()]).collect())?;
+    let walks = |(recorded, planned): (&Vec<u64>, &Vec<u64>)| Walks {
+        recorded: recorded[0],
+        full: recorded[1],
+        planned: planned[0],
+    };
+    Ok(recorded.iter().zip(&planned).map(walks).collect())
+}
+
+/// Walks of each group's machines.
+fn simulated<S: Source + Send>(
+    arguments: &LayoutPlan,
+    source: S,
+    groups: Vec<Vec<MachineSpec>>,
+) -> Result<Vec<Vec<u64>>, CliError> {
+    let pass = |group: &Vec<MachineSpec>| {
+        let specs = group.iter().map(|machine| DesignSpec::new(machine, Arc::new(Small))).collect();
+        Pass::new(specs, NoObserver).map_err(|error| CliError::new(Code::Usage, error))
+    };
+    let mut passes = Passes(groups.iter().map(pass).collect::<Result<_, _>>()?);
+    follow_ahead(source, &arguments.region, &mut passes);
+    Ok(passes.0.iter_mut().map(|pass| pass.finish().iter().map(|counts| counts.walks()).collect()).collect())
+}
+
+/// The machine with sets of the last level for 4K pages made one.
+fn fully_associative(machine: &MachineSpec) -> MachineSpec {
+    let mut machine = machine.clone();
+    let names: Vec<String> = reuses::last_level(&machine).iter().map(|tlb| tlb.name.clone()).collect();
+    for tlb in machine.tlbs.iter_mut().filter(|tlb| names.contains(&tlb.name)) {
+        tlb.geometry = Geometry::new(tlb.geometry.entries() as u32, None).expect("as many entries as before");
+        (tlb.replacement, tlb.index) = (Replacement::Lru, SetIndex::Modulo);
+    }
+    machine
+}
+
+fn result(
+    arguments: &LayoutPlan,
+    header: &StreamHeader,
+    ending: &Ending,
+    chosen: &Chosen,
+    plan: &Plan,
+    machines: Vec<MachineSpec>,
+    walks: &[Walks],
+) -> LayoutPlanResult {
+    let found = &chosen.found;
+    let mut arrays = found.arrays.iter();
+    let planned = |(machine, walks): (MachineSpec, &Walks)| {
+        let own: Vec<_> = arrays.by_ref().take(reuses::last_level(&machine).len()).cloned().collect();
+        PlannedMachine {
+            sets: search::period(&own),
+            name: machine.name,
+            recorded: walks.recorded,
+            planned: walks.planned,
+            fully_associative: walks.full,
+            random: spread(&own, chosen, arguments),
+        }
+    };
+    let machines = machines.into_iter().zip(walks).map(planned).collect();
+    let objects = found.movables.all().iter().enumerate();
+    let object = |(number, object): (usize, &pagewalk_layout::planner::Movable)| {
+        let place = plan.places.iter().find(|place| place.file == object.file).expect("each has one");
+        let page = plan.base(place) / PAGE_BYTES;
+        PlannedObject {
+            file: object.file.clone(),
+            pages: object.pages,
+            references: found.references[number],
+            shift: page.wrapping_sub(object.first_page) % chosen.period,
+            base: format!("{:#x}", plan.base(place)),
+        }
+    };
+    LayoutPlanResult {
+        schema: LAYOUT_PLAN_SCHEMA.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        trace: arguments.trace.display().to_string(),
+        program: header.program.clone(),
+        planner: chosen.planner.to_owned(),
+        did: chosen.did.clone(),
+        losses: ending.losses.clone(),
+        machines,
+        objects: objects.map(object).collect(),
+        left: found.movables.left(&found.owners) as u64,
+    }
+}
+
+/// What random layouts of the objects would miss, by the kept reuses, of what is missed as recorded.
+fn spread(arrays: &[reuses::ArrayReuses], chosen: &Chosen, arguments: &LayoutPlan) -> RandomLayouts {
+    let (objects, pages) = (chosen.found.movables.all().len(), &chosen.found.pages);
+    let misses =
+        |shifts: &[u64]| arrays.iter().map(|array| search::misses(array, pages, shifts)).sum::<u64>() as f64;
+    let recorded = misses(&vec![0; objects]).max(1.0);
+    let layout =
+        |n: u64| misses(&random::shifts(objects, chosen.period, arguments.seed.wrapping_add(n))) / recorded;
+    let mut found: Vec<f64> = (0..arguments.random).map(layout).collect();
+    found.sort_by(f64::total_cmp);
+    let (Some(&least), Some(&most)) = (found.first(), found.last()) else { return RandomLayouts::default() };
+    RandomLayouts { count: arguments.random, least, median: found[found.len() / 2], most }
+}
+
+fn publish(result: &LayoutPlanResult, arguments: &LayoutPlan) -> Result<(), CliError> {
+    if arguments.style.json {
+        return print(&to_json(result));
+    }
+    print(&render_text(result, &text_options(arguments.style.verbose, io::stdout().is_terminal())))
+}

@@ -1,0 +1,149 @@
+//! The planners, each with what it has to see of the stream.
+
+use crate::arguments::{LayoutPlan, Planner};
+use crate::error::{CliError, Code};
+use pagewalk_layout::calls::{CallGraph, Calls};
+use pagewalk_layout::evictions::{ArraySpec, DEFAULT_ROWS, Evictions, History};
+use pagewalk_layout::plan::Place;
+use pagewalk_layout::planner::reuses::{Found, Reuses, last_level};
+use pagewalk_layout::planner::{arena, callgraph, pack, random, search, single};
+use pagewalk_trace::{Analysis, Batch, Event, StreamHeader};
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::RefIndex;
+
+impl Planner {
+    /// Whether it plans for several machines at once, or looks at none.
+    pub fn takes_machines(self) -> bool {
+        matches!(self, Planner::Search | Planner::Pack | Planner::Random)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Planner::Search => "search",
+            Planner::Single => "single",
+            Planner::Callgraph => "callgraph",
+            Planner::Pack => "pack",
+            Planner::Random => "random",
+        }
+    }
+}
+
+/// What planners see of a stream, in one pass.
+pub struct Seen {
+    reuses: Reuses,
+    evictions: Option<Evictions>,
+    calls: Option<Calls>,
+}
+
+/// A plan's places.
+pub struct Chosen {
+    pub planner: &'static str,
+    /// What it did, in a sentence.
+    pub did: String,
+    pub places: Vec<Place>,
+    /// Shifts are modulo it.
+    pub period: u64,
+    pub found: Found,
+}
+
+impl Seen {
+    pub fn new(header: &StreamHeader, machines: &[MachineSpec], planner: Planner) -> Seen {
+        let arrays: Vec<ArraySpec> = machines.iter().flat_map(last_level).map(ArraySpec::of).collect();
+        Seen {
+            reuses: Reuses::new(header, machines),
+            evictions: (planner == Planner::Single).then(|| Evictions::new(header, &arrays, DEFAULT_ROWS)),
+            calls: (planner == Planner::Callgraph).then(|| Calls::new(header)),
+        }
+    }
+
+    /// Has the planner plan.
+    pub fn choose(self, arguments: &LayoutPlan) -> Result<Chosen, CliError> {
+        let found = self.reuses.finish();
+        let objects = found.movables.all();
+        if objects.is_empty() {
+            let why =
+                format!("{}: the program has no shared object that can move", arguments.trace.display());
+            return Err(CliError::new(Code::BadInput, why).or("record a program that is linked dynamically"));
+        }
+        let period = search::period(&found.arrays);
+        let (shifts, did) = match (arguments.planner, self.evictions, self.calls) {
+            (Planner::Single, Some(evictions), _) => by_evictions(&evictions.finish().0, &found, arguments),
+            (Planner::Callgraph, _, Some(calls)) => by_calls(&calls.finish(), &found, period, arguments),
+            (Planner::Random, ..) => {
+                let did = format!("All {} objects lie at random, by seed {}.", objects.len(), arguments.seed);
+                (random::shifts(objects.len(), period, arguments.seed), did)
+            }
+            (Planner::Pack, ..) => {
+                let places = pack::places(objects, &found.references);
+                let did = format!("The {} objects lie side by side, the hottest first.", objects.len());
+                return Ok(Chosen { planner: arguments.planner.name(), did, places, period, found });
+            }
+            _ => by_reuses(&found, arguments),
+        };
+        let places = arena::places(objects, &shifts, period)
+            .map_err(|error| CliError::new(Code::Failed, error).or("plan for a program with less memory"))?;
+        Ok(Chosen { planner: arguments.planner.name(), did, places, period, found })
+    }
+}
+
+fn by_reuses(found: &Found, arguments: &LayoutPlan) -> (Vec<u64>, String) {
+    let best = search::best(found, arguments.starts, arguments.seed);
+    let moved = best.shifts.iter().filter(|&&shift| shift > 0).count();
+    let scale = found.arrays.iter().map(|array| array.scale()).max().unwrap_or(1);
+    let sample = if scale > 1 { format!(" (by one reuse of {scale})") } else { String::new() };
+    let did = format!(
+        "{moved} of {} objects come to other sets; {:.1} % of the misses recorded are expected{sample}.",
+        best.shifts.len(),
+        best.relative * 100.0
+    );
+    (best.shifts, did)
+}
+
+/// Of several arrays (code and data apart), the one with most misses decides, as one plan is made.
+fn by_evictions(histories: &[History], found: &Found, arguments: &LayoutPlan) -> (Vec<u64>, String) {
+    let mut shifts = vec![0; found.movables.all().len()];
+    let target = if arguments.weighed { single::Target::Weighed } else { single::Target::Fewest };
+    let worst = histories.iter().max_by_key(|history| history.misses.total());
+    let chosen = worst.and_then(|history| Some((history, single::choose(history, &found.movables, target)?)));
+    let Some((history, moved)) = chosen else {
+        return (
+            shifts,
+            "No page of an object that can move fights in the worst set: nothing moves.".to_owned(),
+        );
+    };
+    shifts[moved.object] = moved.shift;
+    let object = &found.movables.all()[moved.object];
+    let did = format!(
+        "{} moves: its page {:#x}, with a part in {:.2} % of all misses of `{}`, goes from set {} to set {}.",
+        object.file,
+        history.pages[moved.page].page.0,
+        moved.involvement * 100.0,
+        history.array.name,
+        moved.sets[0],
+        moved.sets[1]
+    );
+    (shifts, did)
+}
+
+fn by_calls(graph: &CallGraph, found: &Found, period: u64, arguments: &LayoutPlan) -> (Vec<u64>, String) {
+    let load = if arguments.load_calls { callgraph::Load::Calls } else { callgraph::Load::Instructions };
+    let options = callgraph::Options { calls: arguments.calls, load, fixed: true };
+    let shifts = callgraph::shifts(graph, &found.movables, period, options);
+    let moved = shifts.iter().filter(|&&shift| shift > 0).count();
+    let did = format!("{moved} of {} objects come to other sets, hottest page of code first.", shifts.len());
+    (shifts, did)
+}
+
+impl Analysis for Seen {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.reuses.on_batch(batch);
+        self.evictions.iter_mut().for_each(|evictions| evictions.on_batch(batch));
+        self.calls.iter_mut().for_each(|calls| calls.on_batch(batch));
+    }
+
+    fn on_event(&mut self, at: RefIndex, event: &Event) {
+        self.reuses.on_event(at, event);
+        self.evictions.iter_mut().for_each(|evictions| evictions.on_event(at, event));
+        self.calls.iter_mut().for_each(|calls| calls.on_event(at, event));
+    }
+}

@@ -1,0 +1,95 @@
+//! Planners: where the shared objects of a recorded stream should lie.
+//!
+//! Each gives every movable object a *shift*: by how many pages it moves, as far as sets of TLBs can see, which is
+//! modulo the largest number of sets. [`arena`] finds places for them.
+//!
+//! - [`single`]: one object, from who evicts whom in the worst set (Konireddygari 2008, section 3.2).
+//! - [`callgraph`]: all objects, from which page of code calls which (section 3.3).
+//! - [`search`]: all objects, from the reuses of pages themselves ([`reuses`]), for several machines at once.
+//! - [`random`]: what layouts are like that nobody planned.
+//! - [`pack`]: hot objects side by side, in as few 2 MiB regions as they need.
+
+pub mod arena;
+pub mod callgraph;
+pub mod pack;
+pub mod random;
+pub mod reuses;
+pub mod search;
+pub mod single;
+
+use crate::objects::{Owner, OwnerId, OwnerKind, Owners};
+use crate::plan::PAGE_BYTES;
+use rustc_hash::FxHashMap;
+
+/// What Valgrind loads into the programs that it runs: no part of them.
+const ENGINE_PREFIX: &str = "vgpreload_";
+
+/// A shared object that can be moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Movable {
+    /// Its file.
+    pub file: String,
+    /// The file's build-id.
+    pub build_id: Option<String>,
+    /// The page of its first byte, as recorded.
+    pub first_page: u64,
+    /// Its pages.
+    pub pages: u64,
+}
+
+/// The movable objects of a stream.
+#[derive(Clone, Debug, Default)]
+pub struct Movables {
+    all: Vec<Movable>,
+    by_owner: FxHashMap<OwnerId, usize>,
+}
+
+impl Movables {
+    /// Of whom memory belonged to in a stream: shared objects that the loader mapped once, and the program left where
+    /// they were.
+    pub fn new(owners: &Owners) -> Movables {
+        let mut movables = Movables::default();
+        let mut objects: Vec<(OwnerId, &Owner)> = owners.objects().collect();
+        objects.sort_by(|a, b| (&a.1.file, a.0).cmp(&(&b.1.file, b.0)));
+        for (id, owner) in &objects {
+            let name = owner.file.as_deref().unwrap_or_default().rsplit('/').next().unwrap_or_default();
+            if name.starts_with(ENGINE_PREFIX) {
+                continue;
+            }
+            let once = objects.iter().filter(|(_, other)| other.file == owner.file).count() == 1;
+            let Some(file) = owner.file.clone().filter(|_| once && !owner.remapped) else { continue };
+            let bytes = if owner.initial { owner.file_bytes } else { owner.bytes };
+            movables.by_owner.insert(*id, movables.all.len());
+            movables.all.push(Movable {
+                file,
+                build_id: owner.build_id.clone(),
+                first_page: owner.base / PAGE_BYTES,
+                pages: bytes.div_ceil(PAGE_BYTES),
+            });
+        }
+        movables
+    }
+
+    /// So many objects that nobody owns, for tests.
+    #[cfg(test)]
+    pub(crate) fn with_files(mut self, files: usize) -> Movables {
+        let object = |n| Movable { file: format!("/{n}.so"), build_id: None, first_page: 64 * n, pages: 1 };
+        self.all.extend((0..files as u64).map(object));
+        self
+    }
+
+    /// They, by file.
+    pub fn all(&self) -> &[Movable] {
+        &self.all
+    }
+
+    /// Which of them an owner is.
+    pub fn of(&self, owner: OwnerId) -> Option<usize> {
+        self.by_owner.get(&owner).copied()
+    }
+
+    /// How many objects stay, as they were mapped several times or moved by the program.
+    pub fn left(&self, owners: &Owners) -> usize {
+        owners.iter().filter(|(_, owner)| owner.kind == OwnerKind::Object).count() - self.all.len()
+    }
+}

@@ -1,0 +1,114 @@
+//! Method 2: every object, hottest page of code first, comes to the least loaded set that its callers do not use.
+//!
+//! Pages of code are taken by instructions executed, most first. A page whose object has no place yet decides for it:
+//! sets are tried by their load, least first, and the first is taken in which the pages that lie there already make no more
+//! calls to this page than a share of all calls to it ([`Options::calls`]). If every set has more, the one with the fewest
+//! is taken. All pages of the object then load the sets that they fall into.
+//!
+//! The source leaves open: the share (the suggestion of one per cent here); what is done when no set qualifies; whether
+//! load counts references or calls ([`Options::load`]); pages of the program, which cannot move: they lie in their sets
+//! from the beginning ([`Options::fixed`]). Callers whose object has no place yet do not count.
+//!
+//! Source: S. Konireddygari, MS thesis, NC State University 2008, section 3.3 and figure 3.4.
+
+use super::Movables;
+use crate::calls::CallGraph;
+use rustc_hash::FxHashMap;
+
+/// What a page adds to the load of its set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Load {
+    /// Instructions executed there.
+    #[default]
+    Instructions,
+    /// Calls that it receives.
+    Calls,
+}
+
+/// What the source leaves open.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// Share of the calls to a page that may come from its set.
+    pub calls: f64,
+    /// What loads sets.
+    pub load: Load,
+    /// Whether code that cannot move loads its sets.
+    pub fixed: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { calls: 0.01, load: Load::Instructions, fixed: true }
+    }
+}
+
+/// The sets while objects get their places.
+struct Sets {
+    load: Vec<u64>,
+    /// By page of the graph: its set, once it has one.
+    of: Vec<Option<usize>>,
+}
+
+impl Sets {
+    fn add(&mut self, page: usize, set: usize, load: u64) {
+        self.of[page] = Some(set);
+        self.load[set] += load;
+    }
+}
+
+/// A shift for each object, modulo `sets`; objects without code that ran keep their sets.
+pub fn shifts(graph: &CallGraph, movables: &Movables, sets: u64, options: Options) -> Vec<u64> {
+    let received = received(graph);
+    let load = |page: usize| match options.load {
+        Load::Instructions => graph.pages[page].instructions,
+        Load::Calls => received[page].iter().map(|(_, calls)| calls).sum(),
+    };
+    let object = |page: usize| movables.of(graph.pages[page].owner);
+    let set = |page: usize, shift: u64| ((graph.pages[page].page.0 + shift) % sets) as usize;
+    let mut state = Sets { load: vec![0; sets as usize], of: vec![None; graph.pages.len()] };
+    let mut of_object: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
+    for page in 0..graph.pages.len() {
+        match object(page) {
+            Some(object) => of_object.entry(object).or_default().push(page),
+            None if options.fixed => state.add(page, set(page, 0), load(page)),
+            None => {}
+        }
+    }
+    let mut order: Vec<usize> = (0..graph.pages.len()).collect();
+    order.sort_by_key(|&page| (std::cmp::Reverse(graph.pages[page].instructions), page));
+    let mut shifts = vec![0; movables.all().len()];
+    for page in order {
+        let Some(pages) = object(page).and_then(|object| of_object.remove(&object)) else { continue };
+        let chosen = choose(&received[page], &state, options.calls);
+        let shift = (chosen as u64 + sets - set(page, 0) as u64) % sets;
+        shifts[object(page).expect("it has one")] = shift;
+        for page in pages {
+            state.add(page, set(page, shift), load(page));
+        }
+    }
+    shifts
+}
+
+/// By page: the other pages that call it, and how often.
+fn received(graph: &CallGraph) -> Vec<Vec<(usize, u64)>> {
+    let mut received = vec![Vec::new(); graph.pages.len()];
+    for call in graph.calls.iter().filter(|call| call.caller != call.callee) {
+        received[call.callee].push((call.caller, call.calls));
+    }
+    received
+}
+
+/// The set for a page with these callers.
+fn choose(callers: &[(usize, u64)], state: &Sets, share: f64) -> usize {
+    let all: u64 = callers.iter().map(|(_, calls)| calls).sum();
+    let mut from = vec![0_u64; state.load.len()];
+    for &(caller, calls) in callers {
+        if let Some(set) = state.of[caller] {
+            from[set] += calls;
+        }
+    }
+    let borne = (all as f64 * share) as u64;
+    let sets = 0..state.load.len();
+    let qualifies = sets.clone().filter(|&set| from[set] <= borne).min_by_key(|&set| (state.load[set], set));
+    qualifies.or_else(|| sets.min_by_key(|&set| (from[set], state.load[set], set))).expect("there is a set")
+}

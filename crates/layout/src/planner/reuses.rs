@@ -1,0 +1,366 @@
+//! Reuses of pages: what a layout's misses depend on, kept so that any layout can be priced.
+//!
+//! A reference misses in a set of W ways that replaces the least recently used page exactly if, since the last reference
+//! to its page, W or more other pages of the same set were referenced. So a reuse is kept as its page with the pages in
+//! between; which of those share its set is a question of the layout alone. Reuses with fewer than W pages in between
+//! always hit, and are left out. Those with more than twice as many as the array has entries hardly ever do, and are
+//! only counted.
+//!
+//! An array of a lower level is given what misses the levels above, as they do where objects were recorded.
+//!
+//! Memory is bounded: when an array's reuses fill their room, every other one goes, by a hash of their numbers, and from
+//! then on as many are not kept. The rest stands for all ([`ArrayReuses::scale`]).
+//!
+//! References to a page that is the last of its side (code, data) are one with the one before, so the order of pages of
+//! different sides in an array for both is now and then another than the program's: what was planned is verified by
+//! simulation.
+
+use super::Movables;
+use crate::evictions::ArraySpec;
+use crate::evictions::fetches::FetchTable;
+use crate::objects::{OwnerId, Owners};
+use pagewalk_mm::{AddressSpace, Change};
+use pagewalk_setassoc::SetArray;
+use pagewalk_trace::{Analysis, Batch, Event, StreamHeader};
+use pagewalk_translate::{MachineSpec, TlbSpec};
+use pagewalk_units::{Kind, PAGE_SHIFT, PageSize, RefIndex, Vpn};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// Numbers of pages kept of each array.
+const ROOM: usize = 1 << 24;
+/// A page that no side has referenced.
+const NONE: u64 = u64::MAX;
+
+/// Reuses in one array.
+#[derive(Clone, Debug)]
+pub struct ArrayReuses {
+    /// The array.
+    pub array: ArraySpec,
+    /// Every reuse that is kept: how many pages lie between, then the page, then those.
+    words: Vec<u32>,
+    /// Bits of a reuse's hash that must be 0 for it to be kept.
+    mask: u64,
+    /// Reuses so far, kept or not.
+    count: u64,
+    /// References that miss wherever objects lie: first ones, and those with too many pages between.
+    pub beyond: u64,
+}
+
+impl ArrayReuses {
+    fn new(array: ArraySpec) -> ArrayReuses {
+        ArrayReuses { array, words: Vec::new(), mask: 0, count: 0, beyond: 0 }
+    }
+
+    /// Those of a stream of pages, so many pages apart at most.
+    #[cfg(test)]
+    pub(crate) fn of_stream(array: ArraySpec, stream: &[u32], depth: usize) -> ArrayReuses {
+        let reuses = ArrayReuses::new(array);
+        let mut watched = Watched { reuses, above: Vec::new(), stack: Vec::new(), depth };
+        stream.iter().for_each(|&page| watched.reuse(page));
+        watched.reuses
+    }
+
+    /// How many reuses each that is kept stands for.
+    pub fn scale(&self) -> u64 {
+        self.mask + 1
+    }
+
+    /// The reuses: of each its page, and the pages between.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &[u32])> {
+        let mut rest = &self.words[..];
+        std::iter::from_fn(move || {
+            let (&[between, _, page], _) = rest.split_first_chunk::<3>()?;
+            let (this, after) = rest[3..].split_at(between as usize);
+            rest = after;
+            Some((page, this))
+        })
+    }
+
+    fn keep(&mut self, page: u32, between: &[u32]) {
+        let hash = mixed(self.count);
+        self.count += 1;
+        if hash & self.mask != 0 {
+            return;
+        }
+        // The hash's low bits, of which the mask never has more.
+        self.words.extend([between.len() as u32, hash as u32, page]);
+        self.words.extend(between);
+        if self.words.len() > ROOM {
+            self.mask = self.mask << 1 | 1;
+            self.thin();
+        }
+    }
+
+    fn thin(&mut self) {
+        let (mut from, mut to) = (0, 0);
+        while from < self.words.len() {
+            let words = self.words[from] as usize + 3;
+            if u64::from(self.words[from + 1]) & self.mask == 0 {
+                self.words.copy_within(from..from + words, to);
+                to += words;
+            }
+            from += words;
+        }
+        self.words.truncate(to);
+    }
+}
+
+/// SplitMix64 (Steele, Lea and Flood 2014).
+fn mixed(number: u64) -> u64 {
+    let mut z = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+/// A page, as long as it belongs to one owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Its number, as recorded.
+    pub page: Vpn,
+    /// The movable object that it is of.
+    pub object: Option<usize>,
+}
+
+/// A last-level array with what lies above it.
+struct Watched {
+    reuses: ArrayReuses,
+    /// Arrays above, the first level first.
+    above: Vec<(ArraySpec, SetArray)>,
+    /// Pages by last use, the latest first.
+    stack: Vec<u32>,
+    depth: usize,
+}
+
+impl Watched {
+    fn new(machine: &MachineSpec, last: &TlbSpec) -> Watched {
+        let above = |tlb: &&TlbSpec| tlb.level < last.level && tlb.holds(PageSize::FOUR_KIB);
+        let mut above: Vec<&TlbSpec> = machine.tlbs.iter().filter(above).collect();
+        above.sort_by_key(|tlb| tlb.level);
+        Watched {
+            reuses: ArrayReuses::new(ArraySpec::of(last)),
+            above: above.iter().map(|tlb| (ArraySpec::of(tlb), tlb.array())).collect(),
+            stack: Vec::new(),
+            depth: 2 * last.geometry.entries(),
+        }
+    }
+
+    fn serves(array: &ArraySpec, fetch: bool) -> bool {
+        if fetch { array.fetches } else { array.data }
+    }
+
+    fn refer(&mut self, fetch: bool, vpn: u64, page: u32) {
+        if !Watched::serves(&self.reuses.array, fetch) {
+            return;
+        }
+        let mut hit = false;
+        for (spec, array) in &mut self.above {
+            if Watched::serves(spec, fetch) && !hit {
+                hit = array.touch(vpn, vpn);
+                if !hit {
+                    array.fill(vpn, vpn);
+                }
+            }
+        }
+        if !hit {
+            self.reuse(page);
+        }
+    }
+
+    fn reuse(&mut self, page: u32) {
+        match self.stack.iter().position(|&other| other == page) {
+            Some(0) => {}
+            Some(between) => {
+                if between >= self.reuses.array.geometry.ways() {
+                    self.reuses.keep(page, &self.stack[..between]);
+                }
+                self.stack[..=between].rotate_right(1);
+            }
+            None => {
+                self.reuses.beyond += 1;
+                self.stack.insert(0, page);
+                self.stack.truncate(self.depth);
+            }
+        }
+    }
+
+    fn invalidate(&mut self, pages: &Range<u64>, all: &[(Vpn, OwnerId)]) {
+        self.stack.retain(|&page| !pages.contains(&all[page as usize].0.0));
+        self.above.iter_mut().for_each(|(_, array)| array.remove_where(|vpn| pages.contains(&vpn)));
+    }
+}
+
+/// Collects the reuses of several machines' last levels over one stream.
+pub struct Reuses {
+    owners: Owners,
+    space: AddressSpace,
+    changes: Vec<Change>,
+    fetches: FetchTable,
+    watched: Vec<Watched>,
+    pages: Vec<(Vpn, OwnerId)>,
+    numbers: FxHashMap<(u64, OwnerId), u32>,
+    /// By page that belongs to whom it did at this generation of owners.
+    present: FxHashMap<u64, u32>,
+    generation: u64,
+    /// The last page of each side.
+    last: [u64; 2],
+    references: Vec<u64>,
+}
+
+impl Reuses {
+    /// Of the arrays of the last level that hold 4K pages, of each machine.
+    pub fn new(header: &StreamHeader, machines: &[MachineSpec]) -> Reuses {
+        let of_machine = |machine: &'_ MachineSpec| {
+            let last = last_level(machine);
+            last.iter().map(|tlb| Watched::new(machine, tlb)).collect::<Vec<_>>()
+        };
+        Reuses {
+            owners: Owners::new(header),
+            space: AddressSpace::default(),
+            changes: Vec::new(),
+            fetches: FetchTable::default(),
+            watched: machines.iter().flat_map(of_machine).collect(),
+            pages: Vec::new(),
+            numbers: FxHashMap::default(),
+            present: FxHashMap::default(),
+            generation: 0,
+            last: [NONE; 2],
+            references: Vec::new(),
+        }
+    }
+
+    /// The arrays, machine by machine, all pages, what can move, and whose memory was whose; and how often each movable
+    /// object's pages were come to from another page.
+    pub fn finish(self) -> Found {
+        let movables = Movables::new(&self.owners);
+        let mut references = vec![0; movables.all().len()];
+        let page = |(&(page, owner), &count): (&(Vpn, OwnerId), &u64)| {
+            let object = movables.of(owner);
+            if let Some(object) = object {
+                references[object] += count;
+            }
+            Page { page, object }
+        };
+        let pages = self.pages.iter().zip(&self.references).map(page).collect();
+        let arrays = self.watched.into_iter().map(|watched| watched.reuses).collect();
+        Found { arrays, pages, references, movables, owners: self.owners }
+    }
+
+    fn refer(&mut self, fetch: bool, vpn: u64) {
+        let side = usize::from(!fetch);
+        if self.last[side] == vpn {
+            return;
+        }
+        self.last[side] = vpn;
+        let page = match self.present.get(&vpn) {
+            Some(&page) => page,
+            None => self.meet(vpn),
+        };
+        self.references[page as usize] += 1;
+        for watched in &mut self.watched {
+            watched.refer(fetch, vpn, page);
+        }
+    }
+
+    /// A page that was not referenced since memory last changed hands.
+    fn meet(&mut self, vpn: u64) -> u32 {
+        let owner = self.owners.at(vpn << PAGE_SHIFT);
+        let next = u32::try_from(self.pages.len()).expect("fewer than 2^32 pages");
+        let page = *self.numbers.entry((vpn, owner)).or_insert(next);
+        if page == next {
+            self.pages.push((Vpn(vpn), owner));
+            self.references.push(0);
+        }
+        self.present.insert(vpn, page);
+        page
+    }
+}
+
+/// The arrays of the last level that hold 4K pages.
+pub fn last_level(machine: &MachineSpec) -> Vec<&TlbSpec> {
+    let base = PageSize::FOUR_KIB;
+    let last = machine.tlbs.iter().filter(|tlb| tlb.holds(base)).map(|tlb| tlb.level).max();
+    machine.tlbs.iter().filter(|tlb| Some(tlb.level) == last && tlb.holds(base)).collect()
+}
+
+/// What a stream's reuses are.
+pub struct Found {
+    /// By machine, then by array of its last level.
+    pub arrays: Vec<ArrayReuses>,
+    /// All pages.
+    pub pages: Vec<Page>,
+    /// By movable object: how often one of its pages was come to from another page.
+    pub references: Vec<u64>,
+    /// What can move.
+    pub movables: Movables,
+    /// Whose memory was whose.
+    pub owners: Owners,
+}
+
+impl Analysis for Reuses {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.owners.start_running();
+        self.space.start_running();
+        if self.generation != self.owners.generation() {
+            self.generation = self.owners.generation();
+            self.present.clear();
+        }
+        let mut fetches = std::mem::take(&mut self.fetches);
+        fetches.learn(batch.blocks);
+        for (index, span) in batch.spans.iter().enumerate() {
+            let mut next = span.first as usize;
+            for step in fetches.of(span.block.index()) {
+                let site = span.first as usize + step.site as usize;
+                self.data(batch, next..site);
+                next = site;
+                self.refer(true, step.vpn);
+            }
+            self.data(batch, next..batch.span_end(index));
+        }
+        self.fetches = fetches;
+    }
+
+    fn on_event(&mut self, _at: RefIndex, event: &Event) {
+        self.owners.apply(event);
+        self.space.apply(event, &mut self.changes);
+        for change in self.changes.drain(..) {
+            let (Change::Gone { start, bytes } | Change::Flushed { start, bytes }) = change;
+            let last = start.0.saturating_add(bytes - 1);
+            let pages = start.0 >> PAGE_SHIFT..(last >> PAGE_SHIFT) + 1;
+            self.watched.iter_mut().for_each(|watched| watched.invalidate(&pages, &self.pages));
+            self.last = [NONE; 2];
+        }
+    }
+}
+
+impl Reuses {
+    fn data(&mut self, batch: &Batch<'_>, range: Range<usize>) {
+        for record in &batch.refs[range] {
+            for vpn in record.address().vpn().0..=record.last_vpn().0 {
+                self.refer(false, vpn);
+            }
+        }
+    }
+}
+
+/// Whether loads and stores share the machine's arrays of 4K pages: all that reuses are collected for.
+pub fn is_supported(machine: &MachineSpec) -> Result<(), String> {
+    let arrays = machine.tlbs.iter().filter(|tlb| tlb.holds(PageSize::FOUR_KIB));
+    for tlb in arrays {
+        let name = &tlb.name;
+        if tlb.serves.has(Kind::Load) != tlb.serves.has(Kind::Store) {
+            return Err(format!("array `{name}` serves loads or stores alone"));
+        }
+        if tlb.pages_per_entry > 1 {
+            return Err(format!("array `{name}` has entries for several pages"));
+        }
+    }
+    match last_level(machine).iter().find(|tlb| tlb.index != pagewalk_setassoc::SetIndex::Modulo) {
+        Some(tlb) => Err(format!(
+            "array `{}` chooses sets by a hash: moving an object by pages does not rotate them",
+            tlb.name
+        )),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,131 @@
+use super::*;
+use crate::evictions::ArraySpec;
+use crate::objects::Owners;
+use crate::planner::Movables;
+use pagewalk_setassoc::{Array, Draws, Geometry, LruArray, SetIndex};
+use pagewalk_trace::{Origin, StreamHeader};
+use pagewalk_units::Vpn;
+
+const OBJECTS: usize = 4;
+
+/// Pages of some objects, and of none; a stream over them.
+fn program(draws: &mut Draws) -> (Vec<Page>, Vec<u32>) {
+    let pages: Vec<Page> = (0..40)
+        .map(|number| {
+            let object = draws.below(OBJECTS as u64 + 1) as usize;
+            Page {
+                page: Vpn(1000 + 7 * number + draws.below(5)),
+                object: (object < OBJECTS).then_some(object),
+            }
+        })
+        .collect();
+    let mut near = 0;
+    let stream = (0..3000)
+        .map(|_| {
+            near = if draws.below(4) == 0 { draws.below(40) } else { (near + draws.below(3)) % 40 };
+            near as u32
+        })
+        .collect();
+    (pages, stream)
+}
+
+fn reuses(stream: &[u32], geometry: Geometry) -> ArrayReuses {
+    let array = ArraySpec { name: "a".into(), geometry, index: SetIndex::Modulo, fetches: true, data: true };
+    ArrayReuses::of_stream(array, stream, 2 * geometry.entries())
+}
+
+/// Misses of an array on the stream with the objects shifted.
+fn simulated(stream: &[u32], pages: &[Page], shifts: &[u64], geometry: Geometry) -> u64 {
+    let mut array: LruArray = Array::new(geometry);
+    let place = |page: u32| {
+        let Page { page, object } = pages[page as usize];
+        // Apart from all others, as objects are.
+        page.0 + object.map_or(0, |object| (object as u64 + 1) * (1 << 20) + shifts[object])
+    };
+    let misses = stream.iter().filter(|&&page| {
+        let vpn = place(page);
+        let hit = array.touch(vpn, vpn);
+        if !hit {
+            array.fill(vpn, vpn);
+        }
+        !hit
+    });
+    misses.count() as u64
+}
+
+/// Reuses miss exactly as an array does, but for those left out as too far apart, which then all miss.
+#[test]
+fn misses_are_those_of_an_array() {
+    let mut draws = Draws::new(1);
+    for (sets, ways) in [(1, 4), (4, 1), (4, 2), (8, 4), (16, 4)] {
+        let geometry = Geometry::new(sets * ways, Some(ways)).unwrap();
+        let mut near = 0;
+        for _ in 0..20 {
+            let (pages, stream) = program(&mut draws);
+            let kept = reuses(&stream, geometry);
+            let shifts: Vec<u64> = (0..OBJECTS).map(|_| draws.below(sets.into())).collect();
+            let (priced, found) =
+                (misses(&kept, &pages, &shifts), simulated(&stream, &pages, &shifts, geometry));
+            assert!(priced >= found, "{priced} {found}");
+            assert!(priced - found <= kept.beyond, "{priced} {found}");
+            near += u64::from(priced == found);
+        }
+        assert!(sets < 8 || near == 20, "all 40 pages lie between at most: {near}");
+    }
+}
+
+/// What one walk prices for all shifts of an object is what each of them misses.
+#[test]
+fn costs_of_all_shifts_are_those_of_each() {
+    let mut draws = Draws::new(2);
+    for (sets, ways) in [(1, 2), (4, 1), (8, 2), (16, 4)] {
+        let geometry = Geometry::new(sets * ways, Some(ways)).unwrap();
+        for _ in 0..10 {
+            let (pages, stream) = program(&mut draws);
+            let kept = reuses(&stream, geometry);
+            let mut shifts: Vec<u64> = (0..OBJECTS).map(|_| draws.below(sets.into())).collect();
+            for object in 0..OBJECTS {
+                let costs = costs(&kept, &pages, &shifts, object);
+                for (shift, cost) in costs.iter().enumerate() {
+                    shifts[object] = shift as u64;
+                    assert_eq!(misses(&kept, &pages, &shifts), cost + kept.beyond);
+                }
+            }
+        }
+    }
+}
+
+fn header() -> StreamHeader {
+    let none = String::new;
+    StreamHeader {
+        pid: 1,
+        parent: 0,
+        origin: Origin::Start,
+        program: "/p".into(),
+        arguments: Vec::new(),
+        engine: none(),
+        thp: none(),
+        cpu: none(),
+        kernel: none(),
+    }
+}
+
+/// Objects that fight for one set part, whatever the start.
+#[test]
+fn objects_that_fight_part() {
+    let pages: Vec<Page> = (0..4).map(|n| Page { page: Vpn(64 * n), object: Some(n as usize) }).collect();
+    let stream: Vec<u32> = (0..4000).map(|n| n % 4).collect();
+    let geometry = Geometry::new(8, Some(1)).unwrap();
+    let array = reuses(&stream, geometry);
+    let found = Found {
+        arrays: vec![array],
+        pages,
+        references: vec![0; 4],
+        movables: Movables::default().with_files(4),
+        owners: Owners::new(&header()),
+    };
+    let best = best(&found, 2, 7);
+    assert_eq!(misses(&found.arrays[0], &found.pages, &[0; 4]), 4000);
+    assert_eq!(misses(&found.arrays[0], &found.pages, &best.shifts), 4, "{best:?}");
+    assert!((best.relative - 4.0 / 4000.0).abs() < 1e-12);
+}
