@@ -2,7 +2,7 @@ use super::*;
 use crate::evictions::ArraySpec;
 use crate::objects::Owners;
 use crate::planner::Movables;
-use pagewalk_setassoc::{Array, Draws, Geometry, LruArray, SetIndex};
+use pagewalk_setassoc::{Draws, Geometry, LruArray, SetIndex};
 use pagewalk_trace::{Origin, StreamHeader};
 use pagewalk_units::Vpn;
 
@@ -36,7 +36,7 @@ fn reuses(stream: &[u32], geometry: Geometry) -> ArrayReuses {
 
 /// Misses of an array on the stream with the objects shifted.
 fn simulated(stream: &[u32], pages: &[Page], shifts: &[u64], geometry: Geometry) -> u64 {
-    let mut array: LruArray = Array::new(geometry);
+    let mut array = LruArray::new(geometry);
     let place = |page: u32| {
         let Page { page, object } = pages[page as usize];
         // Apart from all others, as objects are.
