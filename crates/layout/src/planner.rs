@@ -17,12 +17,17 @@ pub mod reuses;
 pub mod search;
 pub mod single;
 
-use crate::objects::{Owner, OwnerId, OwnerKind, Owners};
+use crate::objects::{Owner, OwnerId, Owners};
 use crate::plan::PAGE_BYTES;
 use rustc_hash::FxHashMap;
 
 /// What Valgrind loads into the programs that it runs: no part of them.
 const ENGINE_PREFIX: &str = "vgpreload_";
+
+fn is_engine(owner: &Owner) -> bool {
+    let file = owner.file.as_deref().unwrap_or_default();
+    file.rsplit('/').next().is_some_and(|name| name.starts_with(ENGINE_PREFIX))
+}
 
 /// A shared object that can be moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,13 +54,10 @@ impl Movables {
     /// they were.
     pub fn new(owners: &Owners) -> Movables {
         let mut movables = Movables::default();
-        let mut objects: Vec<(OwnerId, &Owner)> = owners.objects().collect();
+        let own = |(_, owner): &(OwnerId, &Owner)| !is_engine(owner);
+        let mut objects: Vec<(OwnerId, &Owner)> = owners.objects().filter(own).collect();
         objects.sort_by(|a, b| (&a.1.file, a.0).cmp(&(&b.1.file, b.0)));
         for (id, owner) in &objects {
-            let name = owner.file.as_deref().unwrap_or_default().rsplit('/').next().unwrap_or_default();
-            if name.starts_with(ENGINE_PREFIX) {
-                continue;
-            }
             let once = objects.iter().filter(|(_, other)| other.file == owner.file).count() == 1;
             let Some(file) = owner.file.clone().filter(|_| once && !owner.remapped) else { continue };
             let bytes = if owner.initial { owner.file_bytes } else { owner.bytes };
@@ -90,6 +92,6 @@ impl Movables {
 
     /// How many objects stay, as they were mapped several times or moved by the program.
     pub fn left(&self, owners: &Owners) -> usize {
-        owners.iter().filter(|(_, owner)| owner.kind == OwnerKind::Object).count() - self.all.len()
+        owners.objects().filter(|(_, owner)| !is_engine(owner)).count() - self.all.len()
     }
 }

@@ -184,3 +184,64 @@ fn analyses_that_cannot_be_are_refused() {
     place.run(&absent).refuses(BAD_INPUT, &["nothing.pwt"]);
     assert!(analyze(&[]).stdout.contains("konireddygari_u512"));
 }
+
+/// The plan that is written, simulated by itself, walks as often as it said; nothing is worse than as recorded.
+#[test]
+fn planned_walks_are_those_that_simulation_finds() {
+    let (place, _) = with_library();
+    let machines = ["konireddygari_split64", "konireddygari_u256"];
+    let both = ["-m", machines[0], "-m", machines[1]];
+    let plan = |arguments: &[&str]| {
+        place
+            .good(&[&["layout", "plan", "-q", "--json", "-o", "plan.toml"], arguments, &["t.pwt"]].concat())
+            .json()
+    };
+    let found = plan(&both);
+    assert_eq!(found["schema"], "pagewalk.layout-plan/1");
+    for (number, machine) in machines.iter().enumerate() {
+        let told = &found["machines"][number];
+        let walks = |layout: &[&str]| {
+            let simulate =
+                [&["simulate", "--json", "--thp", "never", "-m", machine], layout, &["t.pwt"]].concat();
+            metric(&place.good(&simulate).json(), "walks")
+        };
+        assert_eq!(told["name"], *machine);
+        assert_eq!(told["recorded"], walks(&[]));
+        assert_eq!(told["planned"], walks(&["--layout", "plan.toml"]));
+        assert!(told["planned"].as_u64() <= told["recorded"].as_u64(), "{told}");
+        let random = &told["random"];
+        assert!(random["least"].as_f64() <= random["median"].as_f64() && random["count"] == 30);
+    }
+    let text = place.good(&["layout", "plan", "-q", "-v", "t.pwt"]).stdout;
+    assert!(text.contains("konireddygari_u512") && text.contains("/libc.so"), "{text}");
+    for planner in ["single", "callgraph", "pack", "random"] {
+        let found = plan(&["--planner", planner]);
+        assert_eq!(found["planner"], planner);
+        let objects = found["objects"].as_array().unwrap().len();
+        let moved = found["objects"].as_array().unwrap().iter().filter(|object| object["shift"] != 0).count();
+        assert!(objects > 1 && (planner != "single" || moved <= 1), "{found}");
+        let again = place.good(&[
+            "simulate",
+            "--json",
+            "--thp",
+            "never",
+            "-m",
+            "konireddygari_u512",
+            "--layout",
+            "plan.toml",
+            "t.pwt",
+        ]);
+        assert_eq!(found["machines"][0]["planned"], metric(&again.json(), "walks"), "{planner}");
+    }
+}
+
+#[test]
+fn plans_that_cannot_be_made_are_refused() {
+    let (place, _) = with_library();
+    let plan = |arguments: &[&str]| place.run(&[&["layout", "plan", "-q"], arguments, &["t.pwt"]].concat());
+    plan(&["-m", "karakostas_4k"]).refuses(USAGE, &["karakostas_4k", "whole machines"]);
+    plan(&["-m", "konireddygari_u256", "-m", "k8", "--planner", "single"])
+        .refuses(USAGE, &["2 machines", "--planner search"]);
+    plan(&["--planner", "best"]).refuses(USAGE, &["best", "search, single, callgraph, pack, random"]);
+    place.run(&["layout", "plan", "none.pwt"]).refuses(BAD_INPUT, &["none.pwt"]);
+}

@@ -1,9 +1,9 @@
 //! Method 2: every object, hottest page of code first, comes to the least loaded set that its callers do not use.
 //!
 //! Pages of code are taken by instructions executed, most first. A page whose object has no place yet decides for it:
-//! sets are tried by their load, least first, and the first is taken in which the pages that lie there already make no more
-//! calls to this page than a share of all calls to it ([`Options::calls`]). If every set has more, the one with the fewest
-//! is taken. All pages of the object then load the sets that they fall into.
+//! sets are tried by their load, least first, and the first is taken in which the pages that lie there already make no
+//! more calls to this page than a share of all calls to it ([`Options::calls`]). If every set has more, the one with
+//! the fewest is taken. All pages of the object then load the sets that they fall into.
 //!
 //! The source leaves open: the share (the suggestion of one per cent here); what is done when no set qualifies; whether
 //! load counts references or calls ([`Options::load`]); pages of the program, which cannot move: they lie in their sets

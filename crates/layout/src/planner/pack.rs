@@ -1,8 +1,8 @@
 //! Hot objects side by side.
 //!
 //! Objects lie one behind the other from the beginning of a 2 MiB region on, those with the most instructions and data
-//! references for each of their pages first. So what is used lies in the fewest 2 MiB regions: entries of page-walk caches
-//! reach it all, and so do a few huge pages where a kernel maps files by them. Sets of TLBs are not looked at.
+//! references for each of their pages first. So what is used lies in the fewest 2 MiB regions: entries of page-walk
+//! caches reach it all, and so do a few huge pages where a kernel maps files by them. Sets of TLBs are not looked at.
 
 use super::Movable;
 use crate::plan::{PAGE_BYTES, Place};

@@ -1,15 +1,15 @@
 //! Reuses of pages: what a layout's misses depend on, kept so that any layout can be priced.
 //!
-//! A reference misses in a set of W ways that replaces the least recently used page exactly if, since the last reference
-//! to its page, W or more other pages of the same set were referenced. So a reuse is kept as its page with the pages in
-//! between; which of those share its set is a question of the layout alone. Reuses with fewer than W pages in between
-//! always hit, and are left out. Those with more than twice as many as the array has entries hardly ever do, and are
-//! only counted.
+//! A reference misses in a set of W ways that replaces the least recently used page exactly if, since the last
+//! reference to its page, W or more other pages of the same set were referenced. So a reuse is kept as its page with
+//! the pages in between; which of those share its set is a question of the layout alone. Reuses with fewer than W pages
+//! in between always hit, and are left out. Those with more than twice as many as the array has entries hardly ever do,
+//! and are only counted.
 //!
 //! An array of a lower level is given what misses the levels above, as they do where objects were recorded.
 //!
-//! Memory is bounded: when an array's reuses fill their room, every other one goes, by a hash of their numbers, and from
-//! then on as many are not kept. The rest stands for all ([`ArrayReuses::scale`]).
+//! Memory is bounded: when an array's reuses fill their room, every other one goes, by a hash of their numbers, and
+//! from then on as many are not kept. The rest stands for all ([`ArrayReuses::scale`]).
 //!
 //! References to a page that is the last of its side (code, data) are one with the one before, so the order of pages of
 //! different sides in an array for both is now and then another than the program's: what was planned is verified by

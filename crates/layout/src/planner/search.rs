@@ -28,8 +28,8 @@ pub fn period(arrays: &[ArrayReuses]) -> u64 {
     arrays.iter().map(|reuses| reuses.array.geometry.sets() as u64).max().unwrap_or(1)
 }
 
-/// The best layout found from the recorded one and from `starts` random ones.
-pub fn best(found: &Found, starts: u64, seed: u64) -> Best {
+/// The layouts found from the recorded one and from `starts` random ones, the best first.
+pub fn best(found: &Found, starts: u64, seed: u64) -> Vec<Best> {
     let objects = found.movables.all().len();
     let period = period(&found.arrays);
     let recorded = vec![0; objects];
@@ -50,7 +50,9 @@ pub fn best(found: &Found, starts: u64, seed: u64) -> Best {
         let shifts = descend(found, &weights, start, period);
         Best { relative: relative(&shifts), shifts }
     });
-    ends.min_by(|a, b| a.relative.total_cmp(&b.relative)).expect("there is the recorded one")
+    let mut ends: Vec<Best> = ends.collect();
+    ends.sort_by(|a, b| a.relative.total_cmp(&b.relative));
+    ends
 }
 
 /// Misses of one array under a layout.

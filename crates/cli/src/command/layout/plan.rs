@@ -1,7 +1,7 @@
 //! `pagewalk layout plan`: where the shared objects of a recorded program should lie.
 //!
-//! The trace is read twice: to plan, and to simulate every machine with objects where they were recorded and where they
-//! are planned.
+//! The trace is read several times: to plan, and to simulate every machine with objects where they were recorded and
+//! where they are planned.
 
 mod choose;
 
@@ -12,7 +12,7 @@ use crate::error::{CliError, Code};
 use crate::machine;
 use crate::output::{Output, print, say, text_options};
 use crate::process::{Ending, explain_empty_region, follow_ahead};
-use choose::{Chosen, Seen};
+use choose::{Chosen, Layout, Seen};
 use pagewalk_layout::Plan;
 use pagewalk_layout::plan::{DEFAULT_ARENA, PAGE_BYTES, Program};
 use pagewalk_layout::planner::{random, reuses, search};
@@ -39,15 +39,29 @@ pub fn run(arguments: LayoutPlan) -> Result<ExitCode, CliError> {
     let ending = follow_ahead(reader, &arguments.region, &mut seen);
     explain_empty_region(&arguments.region, ending.region_begun);
     let chosen = seen.choose(&arguments)?;
-    let plan = Plan {
+    let mut plan = Plan {
         planner: chosen.planner.to_owned(),
         machines: machines.iter().map(|machine| machine.name.clone()).collect(),
         arena: DEFAULT_ARENA,
         program: program(&header),
-        places: chosen.places.clone(),
+        places: Vec::new(),
     };
-    let walks = verified(&arguments, &machines, &plan)?;
-    let result = result(&arguments, &header, &ending, &chosen, &plan, machines, &walks);
+    let recorded = recorded(&arguments, &machines)?;
+    let mut tried = None;
+    for layout in &chosen.layouts {
+        plan.places.clone_from(&layout.places);
+        let planned = planned(&arguments, &machines, &plan)?.into_iter().zip(&recorded);
+        let walks = planned.map(|(planned, &(recorded, full))| Walks { recorded, full, planned });
+        let walks: Vec<Walks> = walks.collect();
+        let pays = walks.iter().all(|walks| walks.planned <= walks.recorded);
+        tried = Some((layout, walks));
+        if pays || !layout.must_pay {
+            break;
+        }
+    }
+    let (layout, walks) = tried.expect("there is one layout at least");
+    let stream = Stream { header: &header, ending: &ending };
+    let result = result(&arguments, stream, &chosen, layout, &plan, machines.iter().zip(walks));
     publish(&result, &arguments)?;
     if let Some(output) = output {
         plan.check().map_err(|error| CliError::new(Code::Failed, error))?;
@@ -89,6 +103,13 @@ fn machines(arguments: &LayoutPlan) -> Result<Vec<MachineSpec>, CliError> {
     Ok(machines)
 }
 
+/// What was read.
+#[derive(Clone, Copy)]
+struct Stream<'a> {
+    header: &'a StreamHeader,
+    ending: &'a Ending,
+}
+
 /// Walks of one machine.
 #[derive(Clone, Copy)]
 struct Walks {
@@ -110,22 +131,21 @@ impl Analysis for Passes {
     }
 }
 
-/// Simulates every machine twice: on the stream as recorded, beside one whose last level is fully associative, and with
-/// the objects where they are planned.
-fn verified(arguments: &LayoutPlan, machines: &[MachineSpec], plan: &Plan) -> Result<Vec<Walks>, CliError> {
+/// Walks of every machine on the stream as recorded, and with its last level fully associative.
+fn recorded(arguments: &LayoutPlan, machines: &[MachineSpec]) -> Result<Vec<(u64, u64)>, CliError> {
     let reader = open(&arguments.trace, arguments.style.quiet)?;
     let both = |machine: &MachineSpec| vec![machine.clone(), fully_associative(machine)];
-    let recorded = simulated(arguments, reader, machines.iter().map(both).collect())?;
+    let walks = simulated(arguments, reader, machines.iter().map(both).collect())?;
+    Ok(walks.iter().map(|walks| (walks[0], walks[1])).collect())
+}
+
+/// Walks of every machine with the objects where they are planned.
+fn planned(arguments: &LayoutPlan, machines: &[MachineSpec], plan: &Plan) -> Result<Vec<u64>, CliError> {
     let reader = open(&arguments.trace, arguments.style.quiet)?;
     let moved = PlanFile::made(plan.clone()).move_objects(&arguments.trace, reader)?;
-    let planned =
-        simulated(arguments, moved, machines.iter().map(|machine| vec![machine.clone()]).collect())?;
-    let walks = |(recorded, planned): (&Vec<u64>, &Vec<u64>)| Walks {
-        recorded: recorded[0],
-        full: recorded[1],
-        planned: planned[0],
-    };
-    Ok(recorded.iter().zip(&planned).map(walks).collect())
+    let alone = |machine: &MachineSpec| vec![machine.clone()];
+    let walks = simulated(arguments, moved, machines.iter().map(alone).collect())?;
+    Ok(walks.iter().map(|walks| walks[0]).collect())
 }
 
 /// Walks of each group's machines.
@@ -154,29 +174,28 @@ fn fully_associative(machine: &MachineSpec) -> MachineSpec {
     machine
 }
 
-fn result(
+fn result<'a>(
     arguments: &LayoutPlan,
-    header: &StreamHeader,
-    ending: &Ending,
+    stream: Stream<'_>,
     chosen: &Chosen,
+    layout: &Layout,
     plan: &Plan,
-    machines: Vec<MachineSpec>,
-    walks: &[Walks],
+    walks: impl Iterator<Item = (&'a MachineSpec, Walks)>,
 ) -> LayoutPlanResult {
     let found = &chosen.found;
     let mut arrays = found.arrays.iter();
-    let planned = |(machine, walks): (MachineSpec, &Walks)| {
-        let own: Vec<_> = arrays.by_ref().take(reuses::last_level(&machine).len()).cloned().collect();
+    let planned = |(machine, walks): (&MachineSpec, Walks)| {
+        let own: Vec<_> = arrays.by_ref().take(reuses::last_level(machine).len()).cloned().collect();
         PlannedMachine {
             sets: search::period(&own),
-            name: machine.name,
+            name: machine.name.clone(),
             recorded: walks.recorded,
             planned: walks.planned,
             fully_associative: walks.full,
             random: spread(&own, chosen, arguments),
         }
     };
-    let machines = machines.into_iter().zip(walks).map(planned).collect();
+    let machines = walks.map(planned).collect();
     let objects = found.movables.all().iter().enumerate();
     let object = |(number, object): (usize, &pagewalk_layout::planner::Movable)| {
         let place = plan.places.iter().find(|place| place.file == object.file).expect("each has one");
@@ -193,10 +212,10 @@ fn result(
         schema: LAYOUT_PLAN_SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         trace: arguments.trace.display().to_string(),
-        program: header.program.clone(),
+        program: stream.header.program.clone(),
         planner: chosen.planner.to_owned(),
-        did: chosen.did.clone(),
-        losses: ending.losses.clone(),
+        did: layout.did.clone(),
+        losses: stream.ending.losses.clone(),
         machines,
         objects: objects.map(object).collect(),
         left: found.movables.left(&found.owners) as u64,

@@ -124,7 +124,7 @@ fn objects_that_fight_part() {
         movables: Movables::default().with_files(4),
         owners: Owners::new(&header()),
     };
-    let best = best(&found, 2, 7);
+    let best = best(&found, 2, 7).remove(0);
     assert_eq!(misses(&found.arrays[0], &found.pages, &[0; 4]), 4000);
     assert_eq!(misses(&found.arrays[0], &found.pages, &best.shifts), 4, "{best:?}");
     assert!((best.relative - 4.0 / 4000.0).abs() < 1e-12);

@@ -35,15 +35,24 @@ pub struct Seen {
     calls: Option<Calls>,
 }
 
-/// A plan's places.
+/// What a planner chose.
 pub struct Chosen {
     pub planner: &'static str,
-    /// What it did, in a sentence.
-    pub did: String,
-    pub places: Vec<Place>,
+    /// Layouts in the order in which they should be tried; one at least.
+    pub layouts: Vec<Layout>,
     /// Shifts are modulo it.
     pub period: u64,
     pub found: Found,
+}
+
+/// A layout.
+#[derive(Clone)]
+pub struct Layout {
+    pub places: Vec<Place>,
+    /// What was done, in a sentence.
+    pub did: String,
+    /// Whether the next one is tried if this one walks more often than the recorded one on some machine.
+    pub must_pay: bool,
 }
 
 impl Seen {
@@ -66,37 +75,57 @@ impl Seen {
             return Err(CliError::new(Code::BadInput, why).or("record a program that is linked dynamically"));
         }
         let period = search::period(&found.arrays);
-        let (shifts, did) = match (arguments.planner, self.evictions, self.calls) {
-            (Planner::Single, Some(evictions), _) => by_evictions(&evictions.finish().0, &found, arguments),
-            (Planner::Callgraph, _, Some(calls)) => by_calls(&calls.finish(), &found, period, arguments),
+        let planned = match (arguments.planner, self.evictions, self.calls) {
+            (Planner::Single, Some(evictions), _) => {
+                vec![by_evictions(&evictions.finish().0, &found, arguments)]
+            }
+            (Planner::Callgraph, _, Some(calls)) => {
+                vec![by_calls(&calls.finish(), &found, period, arguments)]
+            }
             (Planner::Random, ..) => {
                 let did = format!("All {} objects lie at random, by seed {}.", objects.len(), arguments.seed);
-                (random::shifts(objects.len(), period, arguments.seed), did)
+                vec![(random::shifts(objects.len(), period, arguments.seed), did)]
             }
             (Planner::Pack, ..) => {
                 let places = pack::places(objects, &found.references);
                 let did = format!("The {} objects lie side by side, the hottest first.", objects.len());
-                return Ok(Chosen { planner: arguments.planner.name(), did, places, period, found });
+                let layouts = vec![Layout { places, did, must_pay: false }];
+                return Ok(Chosen { planner: arguments.planner.name(), layouts, period, found });
             }
             _ => by_reuses(&found, arguments),
         };
-        let places = arena::places(objects, &shifts, period)
-            .map_err(|error| CliError::new(Code::Failed, error).or("plan for a program with less memory"))?;
-        Ok(Chosen { planner: arguments.planner.name(), did, places, period, found })
+        let last = planned.len() - 1;
+        let layout = |(number, (shifts, did)): (usize, (Vec<u64>, String))| {
+            let places = arena::places(objects, &shifts, period).map_err(|error| {
+                CliError::new(Code::Failed, error).or("plan for a program with less memory")
+            })?;
+            Ok(Layout { places, did, must_pay: number < last })
+        };
+        let layouts = planned.into_iter().enumerate().map(layout).collect::<Result<_, CliError>>()?;
+        Ok(Chosen { planner: arguments.planner.name(), layouts, period, found })
     }
 }
 
-fn by_reuses(found: &Found, arguments: &LayoutPlan) -> (Vec<u64>, String) {
-    let best = search::best(found, arguments.starts, arguments.seed);
-    let moved = best.shifts.iter().filter(|&&shift| shift > 0).count();
+fn by_reuses(found: &Found, arguments: &LayoutPlan) -> Vec<(Vec<u64>, String)> {
     let scale = found.arrays.iter().map(|array| array.scale()).max().unwrap_or(1);
     let sample = if scale > 1 { format!(" (by one reuse of {scale})") } else { String::new() };
-    let did = format!(
-        "{moved} of {} objects come to other sets; {:.1} % of the misses recorded are expected{sample}.",
-        best.shifts.len(),
-        best.relative * 100.0
-    );
-    (best.shifts, did)
+    let told = |best: search::Best| {
+        let moved = best.shifts.iter().filter(|&&shift| shift > 0).count();
+        let did = format!(
+            "{moved} of {} objects come to other sets; {:.1} % of the misses recorded are expected{sample}.",
+            best.shifts.len(),
+            best.relative * 100.0
+        );
+        (best.shifts, did)
+    };
+    let recorded = vec![0; found.movables.all().len()];
+    let nothing =
+        "No layout that was found is better on every machine: all objects keep their sets.".to_owned();
+    search::best(found, arguments.starts, arguments.seed)
+        .into_iter()
+        .map(told)
+        .chain([(recorded, nothing)])
+        .collect()
 }
 
 /// Of several arrays (code and data apart), the one with most misses decides, as one plan is made.
