@@ -5,7 +5,7 @@
 //! depends on addresses (hash tables over pointers, the loader's own work) is as it was recorded.
 //!
 //! [`Bound::new`] looks at a stream's events first and refuses what cannot be; after that nothing can fail. [`Rebased`]
-//! moves what a source yields, [`RebasedAnalysis`] what an analysis is given.
+//! moves what a source yields.
 
 mod bound;
 mod mover;
@@ -14,7 +14,7 @@ mod table;
 pub use bound::{Bound, RebaseError};
 pub use mover::Mover;
 
-use pagewalk_trace::{Analysis, Batch, Event, Item, Source, SourceError, StreamHeader};
+use pagewalk_trace::{Event, Item, Source, SourceError, StreamHeader};
 use pagewalk_units::RefIndex;
 use std::collections::VecDeque;
 
@@ -55,34 +55,5 @@ impl<S: Source> Source for Rebased<S> {
                 None => return Ok(None),
             }
         }
-    }
-}
-
-/// An analysis that is given one stream with its objects as planned.
-pub struct RebasedAnalysis<A> {
-    inner: A,
-    mover: Mover,
-}
-
-impl<A: Analysis> RebasedAnalysis<A> {
-    /// For a stream with this header, which `bound` was made for.
-    pub fn new(inner: A, bound: &Bound, header: &StreamHeader) -> RebasedAnalysis<A> {
-        RebasedAnalysis { inner, mover: Mover::new(bound, header) }
-    }
-
-    /// The analysis.
-    pub fn into_inner(self) -> A {
-        self.inner
-    }
-}
-
-impl<A: Analysis> Analysis for RebasedAnalysis<A> {
-    fn on_batch(&mut self, batch: &Batch<'_>) {
-        self.inner.on_batch(&self.mover.batch(batch));
-    }
-
-    fn on_event(&mut self, at: RefIndex, event: &Event) {
-        let RebasedAnalysis { inner, mover } = self;
-        mover.event(event, |event| inner.on_event(at, &event));
     }
 }

@@ -212,7 +212,7 @@ fn planned_walks_are_those_that_simulation_finds() {
         let random = &told["random"];
         assert!(random["least"].as_f64() <= random["median"].as_f64() && random["count"] == 30);
     }
-    let text = place.good(&["layout", "plan", "-q", "-v", "t.pwt"]).stdout;
+    let text = place.good(&["layout", "plan", "-v", "t.pwt"]).stdout;
     assert!(text.contains("konireddygari_u512") && text.contains("/libc.so"), "{text}");
     for planner in ["single", "callgraph", "pack", "random"] {
         let found = plan(&["--planner", planner]);

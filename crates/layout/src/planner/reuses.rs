@@ -8,8 +8,9 @@
 //!
 //! An array of a lower level is given what misses the levels above, as they do where objects were recorded.
 //!
-//! Memory is bounded: when an array's reuses fill their room, every other one goes, by a hash of their numbers, and
-//! from then on as many are not kept. The rest stands for all ([`ArrayReuses::scale`]).
+//! Reuses of the same page with the same pages between, in whatever order, are one that occurred several times. Memory
+//! is bounded: when an array's reuses fill their room, every other occurrence goes, and from then on as many are not
+//! kept. The rest stands for all ([`ArrayReuses::scale`]).
 //!
 //! References to a page that is the last of its side (code, data) are one with the one before, so the order of pages of
 //! different sides in an array for both is now and then another than the program's: what was planned is verified by
@@ -27,8 +28,10 @@ use pagewalk_units::{Kind, PAGE_SHIFT, PageSize, RefIndex, Vpn};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Numbers of pages kept of each array.
-const ROOM: usize = 1 << 24;
+/// Numbers kept of each array.
+const ROOM: usize = 1 << 25;
+/// Numbers of a reuse before its pages between.
+const HEAD: usize = 3;
 /// A page that no side has referenced.
 const NONE: u64 = u64::MAX;
 
@@ -37,9 +40,11 @@ const NONE: u64 = u64::MAX;
 pub struct ArrayReuses {
     /// The array.
     pub array: ArraySpec,
-    /// Every reuse that is kept: how many pages lie between, then the page, then those.
+    /// Every reuse that is kept: how many pages lie between, how often it occurred, the page, and those between.
     words: Vec<u32>,
-    /// Bits of a reuse's hash that must be 0 for it to be kept.
+    /// By hash of its pages: where a reuse's words begin.
+    known: FxHashMap<u64, u32>,
+    /// Bits of the hash of an occurrence's number that must be 0 for it to be kept.
     mask: u64,
     /// Reuses so far, kept or not.
     count: u64,
@@ -49,7 +54,7 @@ pub struct ArrayReuses {
 
 impl ArrayReuses {
     fn new(array: ArraySpec) -> ArrayReuses {
-        ArrayReuses { array, words: Vec::new(), mask: 0, count: 0, beyond: 0 }
+        ArrayReuses { array, words: Vec::new(), known: FxHashMap::default(), mask: 0, count: 0, beyond: 0 }
     }
 
     /// Those of a stream of pages, so many pages apart at most.
@@ -66,25 +71,32 @@ impl ArrayReuses {
         self.mask + 1
     }
 
-    /// The reuses: of each its page, and the pages between.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &[u32])> {
+    /// The reuses: of each how often it occurred, its page, and the pages between.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u32, &[u32])> {
         let mut rest = &self.words[..];
         std::iter::from_fn(move || {
-            let (&[between, _, page], _) = rest.split_first_chunk::<3>()?;
-            let (this, after) = rest[3..].split_at(between as usize);
+            let (&[between, times, page], after) = rest.split_first_chunk::<HEAD>()?;
+            let (this, after) = after.split_at(between as usize);
             rest = after;
-            Some((page, this))
+            Some((times.into(), page, this))
         })
     }
 
     fn keep(&mut self, page: u32, between: &[u32]) {
-        let hash = mixed(self.count);
+        let number = self.count;
         self.count += 1;
-        if hash & self.mask != 0 {
+        if mixed(number) & self.mask != 0 {
             return;
         }
-        // The hash's low bits, of which the mask never has more.
-        self.words.extend([between.len() as u32, hash as u32, page]);
+        // Of the pages between, in whatever order: equal hashes are taken for equal reuses.
+        let sum = |hash: u64, &other: &u32| hash.wrapping_add(mixed(other.into()));
+        let hash = between.iter().fold(mixed(u64::from(page) | 1 << 32), sum);
+        if let Some(&at) = self.known.get(&hash) {
+            self.words[at as usize + 1] = self.words[at as usize + 1].saturating_add(1);
+            return;
+        }
+        self.known.insert(hash, self.words.len() as u32);
+        self.words.extend([between.len() as u32, 1, page]);
         self.words.extend(between);
         if self.words.len() > ROOM {
             self.mask = self.mask << 1 | 1;
@@ -92,15 +104,22 @@ impl ArrayReuses {
         }
     }
 
+    /// Keeps every other occurrence; of an odd one that is left, by its reuse's hash.
     fn thin(&mut self) {
-        let (mut from, mut to) = (0, 0);
-        while from < self.words.len() {
-            let words = self.words[from] as usize + 3;
-            if u64::from(self.words[from + 1]) & self.mask == 0 {
+        let mut kept: Vec<(u32, u64)> = self.known.drain().map(|(hash, at)| (at, hash)).collect();
+        kept.sort_unstable();
+        let mut to = 0;
+        for (at, hash) in kept {
+            let from = at as usize;
+            let words = self.words[from] as usize + HEAD;
+            let times = self.words[from + 1];
+            let half = times / 2 + (times & 1 & (mixed(hash) >> 63) as u32);
+            if half > 0 {
                 self.words.copy_within(from..from + words, to);
+                self.words[to + 1] = half;
+                self.known.insert(hash, to as u32);
                 to += words;
             }
-            from += words;
         }
         self.words.truncate(to);
     }

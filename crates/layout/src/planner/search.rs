@@ -62,11 +62,12 @@ pub fn misses(reuses: &ArrayReuses, pages: &[Page], shifts: &[u64]) -> u64 {
         let Page { page, object } = pages[page as usize];
         page.0.wrapping_add(object.map_or(0, |object| shifts[object])) & mask
     };
-    let missing = |(page, between): &(u32, &[u32])| {
-        let own = set(*page);
-        between.iter().filter(|&&other| set(other) == own).count() >= ways
+    let missing = |(times, page, between): (u64, u32, &[u32])| {
+        let own = set(page);
+        let misses = between.iter().filter(|&&other| set(other) == own).count() >= ways;
+        if misses { times } else { 0 }
     };
-    reuses.beyond + reuses.scale() * reuses.iter().filter(missing).count() as u64
+    reuses.beyond + reuses.scale() * reuses.iter().map(missing).sum::<u64>()
 }
 
 fn shape(reuses: &ArrayReuses) -> (u64, usize) {
@@ -127,7 +128,7 @@ fn costs(reuses: &ArrayReuses, pages: &[Page], shifts: &[u64], object: usize) ->
             None => (page.0 & mask, false),
         }
     };
-    for (page, between) in reuses.iter() {
+    for (times, page, between) in reuses.iter() {
         let (own, moves) = place(page);
         let mut together = 0;
         for &other in between {
@@ -142,11 +143,11 @@ fn costs(reuses: &ArrayReuses, pages: &[Page], shifts: &[u64], object: usize) ->
             touched.push(shift as usize);
         }
         if together >= ways {
-            always += 1;
+            always += times;
         } else {
             for &shift in &touched {
                 if sharing[shift] + together >= ways {
-                    costs[shift] += 1;
+                    costs[shift] += times;
                     // Once for each shift.
                     sharing[shift] = 0;
                 }
