@@ -2,7 +2,7 @@
 //!
 //! One object after the other is tried at every shift while the others stay, and takes the best; again and again, until
 //! nothing gets better. That is done from where objects were recorded and from some random layouts; the best end wins.
-//! All shifts of one object are priced in one walk over the reuses ([`Costs`]).
+//! All shifts of one object are priced in one walk over the reuses (`costs`).
 //!
 //! Several machines count as their misses of those that there were: a layout is good if it is good on all of them.
 
