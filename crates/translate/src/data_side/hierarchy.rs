@@ -182,37 +182,56 @@ impl DataSide {
         let mut found = None;
         for probe in &self.probes {
             if let Some(rank) = self.first[probe.array].touch(page >> probe.shift, tag(page, probe.shift)) {
-                found = Some((probe.array, rank, probe.shift));
+                found = Some((probe.array, rank));
                 break;
             }
         }
-        // Of references that miss everything one is made: the others come again.
-        let missing = if found.is_some() { n } else { 1 };
-        let ranges = self.ranges[0].as_mut();
-        let in_range = ranges.is_some_and(|ranges| ranges.look_up(page, n, missing).is_some());
         if self.predictor.is_some() {
-            let times = if found.is_none() && in_range { n } else { 1 };
-            self.predict(page, found.map(|(_, _, shift)| shift), times);
+            return self.hit_predicted(page, n, found);
         }
-        if in_range {
-            return true;
-        }
-        let Some((array, rank, _)) = found else { return false };
+        self.in_range(page, n, found.is_some()) || self.count(found, n)
+    }
+
+    /// Whether the range TLB of level 1 serves `n` references in a row, which a page TLB serves too or does not.
+    #[inline(always)]
+    fn in_range(&mut self, page: u64, n: u64, found: bool) -> bool {
+        let Some(ranges) = &mut self.ranges[0] else { return false };
+        // Of references that miss everything one is made: the others come again.
+        let missing = if found { n } else { 1 };
+        ranges.look_up(page, n, missing).is_some()
+    }
+
+    /// Counts `n` references in a row where a page TLB found the first, if one did.
+    #[inline(always)]
+    fn count(&mut self, found: Option<(usize, usize)>, n: u64) -> bool {
+        let Some((array, rank)) = found else { return false };
         self.first[array].count(rank, n);
         true
     }
 
-    /// What the prediction of a page's size meant for level 1, where so many references in a row found it at this size:
-    /// all but the first of them know it, unless there is none.
+    /// [`DataSide::hit`] where page sizes are predicted: all references in a row but the first know the size that the
+    /// page was found at, unless it was found at none.
     #[inline(never)]
-    fn predict(&mut self, page: u64, found: Option<u32>, times: u64) {
-        let Some(predictor) = &mut self.predictor else { return };
-        if predictor.searched_twice(0, page, found, times) {
-            self.first.iter_mut().for_each(|array| array.search_again(times));
+    fn hit_predicted(&mut self, page: u64, n: u64, found: Option<(usize, usize)>) -> bool {
+        let in_range = self.in_range(page, n, found.is_some());
+        let shift = found.map(|(array, _)| self.held_shift(array, page));
+        let times = if found.is_none() && in_range { n } else { 1 };
+        if let Some(predictor) = &mut self.predictor {
+            if predictor.searched_twice(0, page, shift, times) {
+                self.first.iter_mut().for_each(|array| array.search_again(times));
+            }
+            if let Some(shift) = shift {
+                predictor.learn(page, shift);
+            }
         }
-        if let Some(shift) = found {
-            predictor.learn(page, shift);
-        }
+        in_range || self.count(found, n)
+    }
+
+    /// At which size an array of level 1 holds a page that it was just asked for: the page is the latest of its set.
+    fn held_shift(&self, array: usize, page: u64) -> u32 {
+        let of_array = self.probes.iter().filter(|probe| probe.array == array);
+        let holds = |probe: &&Probe| self.first[array].is_latest(page >> probe.shift, tag(page, probe.shift));
+        of_array.into_iter().find(holds).expect("it was found").shift
     }
 
     /// No array of level 1 has the page.
