@@ -34,7 +34,7 @@ use pagewalk_mm::{AddressSpace, Change};
 use pagewalk_setassoc::{Geometry, SetIndex};
 use pagewalk_trace::{Analysis, Batch, Event, StreamHeader};
 use pagewalk_translate::TlbSpec;
-use pagewalk_units::{Kind, PAGE_SHIFT, RefIndex, Vpn};
+use pagewalk_units::{Kind, PageSize, RefIndex, Vpn};
 
 /// Rows kept of each array, where nobody asks for others.
 pub const DEFAULT_ROWS: usize = 1 << 18;
@@ -232,9 +232,7 @@ impl Analysis for Evictions {
         self.owners.apply(event);
         self.space.apply(event, &mut self.changes);
         for change in self.changes.drain(..) {
-            let (Change::Gone { start, bytes } | Change::Flushed { start, bytes }) = change;
-            let last = start.0.saturating_add(bytes - 1);
-            let pages = start.0 >> PAGE_SHIFT..(last >> PAGE_SHIFT) + 1;
+            let pages = change.pages(PageSize::FOUR_KIB);
             self.arrays.iter_mut().for_each(|array| array.invalidate(pages.clone()));
         }
     }

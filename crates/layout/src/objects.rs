@@ -325,4 +325,4 @@ fn range(start: u64, bytes: u64) -> Range<u64> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

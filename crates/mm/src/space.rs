@@ -26,6 +26,14 @@ pub enum Change {
     },
 }
 
+impl Change {
+    /// The numbers of the pages of a size that have some byte of it.
+    pub fn pages(&self, size: PageSize) -> Range<u64> {
+        let (Change::Gone { start, bytes } | Change::Flushed { start, bytes }) = *self;
+        size.number(start)..size.number(VirtAddr(start.0.saturating_add(bytes - 1))) + 1
+    }
+}
+
 const MADV_DONTNEED: i32 = 4;
 const MADV_REMOVE: i32 = 9;
 const MADV_HUGEPAGE: i32 = 14;

@@ -77,10 +77,7 @@ impl Analysis for ByTraps {
         changes.clear();
         self.space.apply(event, &mut changes);
         for &change in &changes {
-            let (Change::Gone { start, bytes } | Change::Flushed { start, bytes }) = change;
-            let first = self.base.number(start);
-            let last = self.base.number(VirtAddr(start.0 + (bytes - 1)));
-            for &page in self.touched.range(first..=last) {
+            for &page in self.touched.range(change.pages(self.base)) {
                 self.engine.remove(page);
             }
         }

@@ -37,3 +37,51 @@ pub trait Analysis: Send {
     /// Where several streams take turns: from here on items are of the stream with this number. Told before each turn.
     fn on_turn(&mut self, _space: SpaceId) {}
 }
+
+/// Several analyses of one stream, each of which takes all of it.
+impl<A: Analysis> Analysis for Vec<A> {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.iter_mut().for_each(|analysis| analysis.on_batch(batch));
+    }
+
+    fn on_event(&mut self, at: RefIndex, event: &Event) {
+        self.iter_mut().for_each(|analysis| analysis.on_event(at, event));
+    }
+
+    fn on_turn(&mut self, space: SpaceId) {
+        self.iter_mut().for_each(|analysis| analysis.on_turn(space));
+    }
+}
+
+/// An analysis that may not be wanted.
+impl<A: Analysis> Analysis for Option<A> {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.iter_mut().for_each(|analysis| analysis.on_batch(batch));
+    }
+
+    fn on_event(&mut self, at: RefIndex, event: &Event) {
+        self.iter_mut().for_each(|analysis| analysis.on_event(at, event));
+    }
+
+    fn on_turn(&mut self, space: SpaceId) {
+        self.iter_mut().for_each(|analysis| analysis.on_turn(space));
+    }
+}
+
+/// Two analyses of different kinds.
+impl<A: Analysis, B: Analysis> Analysis for (A, B) {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.0.on_batch(batch);
+        self.1.on_batch(batch);
+    }
+
+    fn on_event(&mut self, at: RefIndex, event: &Event) {
+        self.0.on_event(at, event);
+        self.1.on_event(at, event);
+    }
+
+    fn on_turn(&mut self, space: SpaceId) {
+        self.0.on_turn(space);
+        self.1.on_turn(space);
+    }
+}

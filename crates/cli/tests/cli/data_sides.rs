@@ -112,3 +112,38 @@ fn studies_take_data_sides() {
         place.run(&["sweep", "-q", "s.toml"]).refuses(BAD_INPUT, &["side = \"data\"", parts]);
     }
 }
+
+/// What stands beside the arrays of a second-level page: anchors, predicted sizes, huge pages in the background.
+#[test]
+fn a_wrong_anchor_predictor_or_collapse_is_named() {
+    let place = Place::new();
+    const ANCHOR: &str = include_str!("../../../../machines/park_anchor.toml");
+    const PREDICTED: &str = include_str!("../../../../machines/karakostas_tlb_pred.toml");
+    let collapse = |keys: &str| format!("[collapse]\n{keys}\n[walker]\n");
+    let coalesced = "ways = 4\ncoalesce = { rule = \"anchor\", pages = 8 }\n";
+    for (machine, from, to, parts) in [
+        (ANCHOR, "pages = 8", "pages = 3", &["pages = 3", "2 to 65536"][..]),
+        (ANCHOR, "pages = 8", "pages = 131072", &["pages = 131072", "2 to 65536"]),
+        (
+            ANCHOR,
+            "\"anchor\", pages = 8",
+            "\"aligned\", pages = 8",
+            &["[anchors]", "coalesce.rule = \"anchor\""],
+        ),
+        (ANCHOR, "100_000_000", "0", &["anchors.interval = 0", "1 instruction"]),
+        (ANCHOR, "ways = 4\n", coalesced, &["`l1_4k`", "level 1", "aligned"]),
+        (ANCHOR, "[walker]\n", &collapse("interval = 0"), &["collapse", "interval = 0", "at least 1"]),
+        (ANCHOR, "[walker]\n", &collapse("every = 5"), &["unknown field `every`", "`interval`"]),
+        (ANCHOR, "side = \"data\"", "", &["[anchors]", "side = \"data\""]),
+        (PREDICTED, "entries = 128", "entries = 100", &["predictor.entries = 100", "power of two"]),
+        (PREDICTED, "\"4K\", \"2M\"", "\"4K\"", &["[predictor]", "`l1`", "two page sizes"]),
+    ] {
+        assert!(machine.contains(from), "{from}");
+        place.write("m.toml", machine.replacen(from, to, 1));
+        place.run(&["machines", "check", "./m.toml"]).refuses(BAD_INPUT, parts);
+    }
+    let second = "[[tlb]]\nname = \"other\"\nlevel = 2\nserves = [\"load\", \"store\"]\npage_sizes = [\"4K\"]\nentries = 64\n";
+    let two = ANCHOR.replacen("[anchors]", &format!("{second}{coalesced}[anchors]"), 1);
+    place.write("m.toml", two);
+    place.run(&["machines", "check", "./m.toml"]).refuses(BAD_INPUT, &["two arrays", "\"anchor\""]);
+}

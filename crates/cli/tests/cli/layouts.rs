@@ -244,4 +244,20 @@ fn plans_that_cannot_be_made_are_refused() {
         .refuses(USAGE, &["2 machines", "--planner search"]);
     plan(&["--planner", "best"]).refuses(USAGE, &["best", "search, single, callgraph, pack, random"]);
     place.run(&["layout", "plan", "none.pwt"]).refuses(BAD_INPUT, &["none.pwt"]);
+    place
+        .run(&["layout", "plan", "/dev/null"])
+        .refuses(BAD_INPUT, &["/dev/null", "layout plan reads a trace twice"]);
+    place.write("alone.c", "int main(void) { return 0; }");
+    let mut gcc = std::process::Command::new("gcc");
+    assert!(
+        gcc.args(["-static", "-o", "alone", "alone.c"])
+            .current_dir(place.path(""))
+            .status()
+            .unwrap()
+            .success()
+    );
+    place.good(&["record", "-q", "-o", "alone.pwt", "--", "./alone"]);
+    let why = ["alone.pwt", "no shared object that can move", "linked dynamically"];
+    place.run(&["layout", "plan", "-q", "-o", "plan.toml", "alone.pwt"]).refuses(BAD_INPUT, &why);
+    assert!(!place.has("plan.toml"), "nothing is left of a plan that was not made");
 }

@@ -2,7 +2,7 @@ use super::*;
 use pagewalk_trace::{FileIdentity, Protection};
 use pagewalk_units::VirtAddr;
 
-fn header(origin: Origin) -> StreamHeader {
+pub(crate) fn header(origin: Origin) -> StreamHeader {
     StreamHeader {
         pid: 1,
         parent: 0,

@@ -344,9 +344,7 @@ impl Analysis for Reuses {
         self.owners.apply(event);
         self.space.apply(event, &mut self.changes);
         for change in self.changes.drain(..) {
-            let (Change::Gone { start, bytes } | Change::Flushed { start, bytes }) = change;
-            let last = start.0.saturating_add(bytes - 1);
-            let pages = start.0 >> PAGE_SHIFT..(last >> PAGE_SHIFT) + 1;
+            let pages = change.pages(PageSize::FOUR_KIB);
             self.watched.iter_mut().for_each(|watched| watched.invalidate(&pages, &self.pages));
             self.last = [NONE; 2];
         }

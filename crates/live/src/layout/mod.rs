@@ -94,9 +94,6 @@ pub enum Obstacle {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayoutError {
-    /// Not on this host.
-    #[error(transparent)]
-    Host(#[from] HostError),
     /// The program did not start.
     #[error(transparent)]
     Launch(#[from] LaunchError),

@@ -51,11 +51,6 @@ pub struct PlannedMachine {
 }
 
 impl PlannedMachine {
-    /// Walks that sets cost where objects were recorded; negative where they save some.
-    pub fn conflicts(&self) -> i64 {
-        self.recorded as i64 - self.fully_associative as i64
-    }
-
     /// The change of walks, as a share.
     pub fn change(&self) -> f64 {
         (self.planned as f64 - self.recorded as f64) / (self.recorded as f64).max(1.0)

@@ -26,9 +26,8 @@ use pagewalk_mm::{OsSpec, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_setassoc::Replacement;
 use pagewalk_sim::{DataSides, DesignCounts, DesignSpec, Library, NoObserver, Pass, Profile, held_orders};
 use pagewalk_trace::pwt::Reader;
-use pagewalk_trace::{Analysis, Batch, Event, Source, Stretch};
+use pagewalk_trace::{Analysis, Source, Stretch};
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::RefIndex;
 use plain::Plain;
 use std::error::Error;
 use std::fs::File;
@@ -184,7 +183,7 @@ fn time(
     let mut loops = several(counts[3], || Ok(Plain::new(machine)))?;
     let machines = if counts[4] + counts[5] > 0 { hundred::machines(machine) } else { Vec::new() };
     let mut hundreds = several(counts[4], || counting_all(&machines))?;
-    let mut plain_hundreds = several(counts[5], || Ok(Hundred(machines.iter().map(Plain::new).collect())))?;
+    let mut plain_hundreds = several(counts[5], || Ok(machines.iter().map(Plain::new).collect::<Vec<_>>()))?;
     let mut kernels = several(counts[6], || under_kernel(machine, os))?;
     let mut rivals = several(counts[7], rivals)?;
     let mut stretch = Stretch::default();
@@ -208,7 +207,7 @@ fn time(
     measured.walks[3] += loops.first().map_or(0, |plain| plain.walks);
     let walks_of_all = |pass: &mut Pass| pass.finish().iter().map(DesignCounts::walks).sum::<u64>();
     measured.walks[4] += hundreds.first_mut().map_or(0, walks_of_all);
-    measured.walks[5] += plain_hundreds.first().map_or(0, |hundred| hundred.0.iter().map(|p| p.walks).sum());
+    measured.walks[5] += plain_hundreds.first().map_or(0, |hundred| hundred.iter().map(|p| p.walks).sum());
     measured.records += records;
     Ok(())
 }
@@ -243,19 +242,6 @@ fn counting_all(machines: &[MachineSpec]) -> Result<Pass, Box<dyn Error>> {
     let policy: Arc<dyn PageSizePolicy> = Arc::new(Small);
     let designs = machines.iter().map(|machine| DesignSpec::new(machine, Arc::clone(&policy)));
     Ok(Pass::new(designs.collect(), NoObserver)?)
-}
-
-/// Several analyses of one stream, each over a whole batch before the next.
-struct Hundred<A>(Vec<A>);
-
-impl<A: Analysis> Analysis for Hundred<A> {
-    fn on_batch(&mut self, batch: &Batch<'_>) {
-        self.0.iter_mut().for_each(|analysis| analysis.on_batch(batch));
-    }
-
-    fn on_event(&mut self, at: RefIndex, event: &Event) {
-        self.0.iter_mut().for_each(|analysis| analysis.on_event(at, event));
-    }
 }
 
 fn policy(name: &str) -> Result<Replacement, String> {

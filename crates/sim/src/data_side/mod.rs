@@ -19,7 +19,7 @@ use pagewalk_mm::frames::MemoryError;
 use pagewalk_mm::{AddressSpace, Change, PageSizePolicy};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::{DataSide, DataSideCounts, MachineSpec};
-use pagewalk_units::{PageSize, RefIndex, VirtAddr};
+use pagewalk_units::{PageSize, RefIndex};
 use segment::Segments;
 use std::ops::Range;
 use std::sync::Arc;
@@ -197,9 +197,7 @@ impl DataSides {
     }
 
     fn apply(&mut self, change: Change) {
-        let (Change::Gone { start, bytes } | Change::Flushed { start, bytes }) = change;
-        let last = VirtAddr(start.0 + (bytes - 1));
-        let pages = self.base.number(start)..self.base.number(last) + 1;
+        let pages = change.pages(self.base);
         for design in &mut self.designs {
             design.side.invalidate(&pages);
             design.memory.changed(&pages, matches!(change, Change::Gone { .. }));

@@ -44,8 +44,6 @@ struct Second {
     /// What it holds, as doublings of a base page.
     shifts: Vec<u32>,
     hits: u64,
-    /// Searches beside the one of each miss of level 1.
-    again: u64,
     writes: u64,
 }
 
@@ -131,7 +129,7 @@ impl DataSide {
                 }
                 _ => Entries::Pages(tlb.array()),
             };
-            second.push(Second { entries, shifts, hits: 0, again: 0, writes: 0 });
+            second.push(Second { entries, shifts, hits: 0, writes: 0 });
         }
         let mut aligned: Vec<u32> = machine.tlbs.iter().filter_map(aligned_shift).collect();
         aligned.sort_unstable_by_key(|&shift| std::cmp::Reverse(shift));
@@ -182,7 +180,7 @@ impl DataSide {
         let mut found = None;
         for probe in &self.probes {
             if let Some(rank) = self.first[probe.array].touch(page >> probe.shift, tag(page, probe.shift)) {
-                found = Some((probe.array, rank));
+                found = Some((*probe, rank));
                 break;
             }
         }
@@ -203,18 +201,18 @@ impl DataSide {
 
     /// Counts `n` references in a row where a page TLB found the first, if one did.
     #[inline(always)]
-    fn count(&mut self, found: Option<(usize, usize)>, n: u64) -> bool {
-        let Some((array, rank)) = found else { return false };
-        self.first[array].count(rank, n);
+    fn count(&mut self, found: Option<(Probe, usize)>, n: u64) -> bool {
+        let Some((probe, rank)) = found else { return false };
+        self.first[probe.array].count(rank, n);
         true
     }
 
     /// [`DataSide::hit`] where page sizes are predicted: all references in a row but the first know the size that the
     /// page was found at, unless it was found at none.
     #[inline(never)]
-    fn hit_predicted(&mut self, page: u64, n: u64, found: Option<(usize, usize)>) -> bool {
+    fn hit_predicted(&mut self, page: u64, n: u64, found: Option<(Probe, usize)>) -> bool {
         let in_range = self.in_range(page, n, found.is_some());
-        let shift = found.map(|(array, _)| self.held_shift(array, page));
+        let shift = found.map(|(probe, _)| probe.shift);
         let times = if found.is_none() && in_range { n } else { 1 };
         if let Some(predictor) = &mut self.predictor {
             if predictor.searched_twice(0, page, shift, times) {
@@ -225,13 +223,6 @@ impl DataSide {
             }
         }
         in_range || self.count(found, n)
-    }
-
-    /// At which size an array of level 1 holds a page that it was just asked for: the page is the latest of its set.
-    fn held_shift(&self, array: usize, page: u64) -> u32 {
-        let of_array = self.probes.iter().filter(|probe| probe.array == array);
-        let holds = |probe: &&Probe| self.first[array].is_latest(page >> probe.shift, tag(page, probe.shift));
-        of_array.into_iter().find(holds).expect("it was found").shift
     }
 
     /// No array of level 1 has the page.
@@ -248,10 +239,8 @@ impl DataSide {
                 second.hits += 1;
             }
         }
-        if let Some(predictor) = &mut self.predictor
-            && predictor.searched_twice(1, page, held, 1)
-        {
-            self.second.iter_mut().for_each(|second| second.again += 1);
+        if let Some(predictor) = &mut self.predictor {
+            predictor.searched_twice(1, page, held, 1);
         }
         let range = self.ranges[1].as_mut().and_then(|ranges| ranges.look_up(page, 1, 1));
         if let (Some(range), Some(first)) = (range, &mut self.ranges[0]) {
@@ -351,7 +340,8 @@ impl DataSide {
         let (references, misses) = (self.counts.references, self.counts.level1_misses);
         let mut arrays = Vec::new();
         let mut first = self.first.iter_mut();
-        let mut second = self.second.iter();
+        let mut second = self.second.iter_mut();
+        let again = self.predictor.as_ref().map_or(0, |predictor| predictor.again[1]);
         for tlb in &self.machine.tlbs {
             let sets = tlb.geometry.sets() as u32;
             let of = |hits: u64, operations: Vec<Operations>| ArrayUse {
@@ -367,7 +357,8 @@ impl DataSide {
                 arrays.push(of(array.hits(), array.operations(references)));
             } else {
                 let array = second.next().expect("one for each other array");
-                let reads = misses + array.again;
+                // By each miss of level 1, by those whose size was predicted wrong again, and for anchors.
+                let reads = misses + again + array.anchored().map_or(0, |array| array.lookups);
                 let operations = Operations { ways, reads, writes: array.writes };
                 arrays.push(of(array.hits, vec![operations]));
             }
@@ -434,12 +425,7 @@ impl Second {
     fn touch(&mut self, page: u64) -> Option<u32> {
         match &mut self.entries {
             Entries::Coalesced(array) => array.touch(page).then_some(0),
-            Entries::Anchored(array) => {
-                let before = array.lookups;
-                let found = array.touch(page);
-                self.again += array.lookups - before;
-                found
-            }
+            Entries::Anchored(array) => array.touch(page),
             Entries::Pages(array) => {
                 self.shifts.iter().rev().copied().find(|&shift| array.touch(page >> shift, tag(page, shift)))
             }

@@ -63,11 +63,6 @@ impl WayArray {
         self.touch_older(first, tag)
     }
 
-    /// Whether an entry is the latest of its set.
-    pub fn is_latest(&self, number: u64, tag: u64) -> bool {
-        self.tags[self.geometry.set_of(number) * self.geometry.ways()] == tag
-    }
-
     fn touch_older(&mut self, first: usize, tag: u64) -> Option<usize> {
         let set = &mut self.tags[first..first + self.active];
         let rank = set.iter().position(|&held| held == tag)?;

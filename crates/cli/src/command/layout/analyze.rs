@@ -16,9 +16,9 @@ use pagewalk_layout::evictions::{ArraySpec, DEFAULT_ROWS, Evictions, History};
 use pagewalk_layout::graph::EvictionGraph;
 use pagewalk_layout::objects::Owners;
 use pagewalk_report::conflicts::{ConflictsResult, render_html, render_text, to_json};
-use pagewalk_trace::{Analysis, Batch, Event, Source, StreamHeader};
+use pagewalk_trace::{Source, StreamHeader};
 use pagewalk_translate::{MachineSpec, TlbSpec};
-use pagewalk_units::{PageSize, RefIndex};
+use pagewalk_units::PageSize;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -57,32 +57,15 @@ struct Watched {
     ending: Ending,
 }
 
-/// Both analyses in one pass.
-struct Both {
-    evictions: Evictions,
-    calls: Calls,
-}
-
-impl Analysis for Both {
-    fn on_batch(&mut self, batch: &Batch<'_>) {
-        self.evictions.on_batch(batch);
-        self.calls.on_batch(batch);
-    }
-
-    fn on_event(&mut self, at: RefIndex, event: &Event) {
-        self.evictions.on_event(at, event);
-        self.calls.on_event(at, event);
-    }
-}
-
 fn watch<S: Source + Send>(source: S, arguments: &LayoutAnalyze, tlbs: &[&TlbSpec]) -> Watched {
     let header = source.header().clone();
     let specs: Vec<ArraySpec> = tlbs.iter().map(|tlb| ArraySpec::of(tlb)).collect();
     let evictions = Evictions::new(&header, &specs, DEFAULT_ROWS);
-    let mut both = Both { evictions, calls: Calls::new(&header) };
+    let mut both = (evictions, Calls::new(&header));
     let ending = follow_ahead(source, &arguments.region, &mut both);
-    let (histories, owners) = both.evictions.finish();
-    Watched { header, histories, owners, calls: both.calls.finish(), ending }
+    let (evictions, calls) = both;
+    let (histories, owners) = evictions.finish();
+    Watched { header, histories, owners, calls: calls.finish(), ending }
 }
 
 /// The machine's array of this name, or those of its last level that hold base pages.

@@ -1,18 +1,18 @@
 //! `pagewalk layout plan`: where the shared objects of a recorded program should lie.
 //!
-//! The trace is read several times: to plan, and to simulate every machine with objects where they were recorded and
-//! where they are planned.
+//! The trace is read twice at least: to plan and to simulate every machine with objects where they were recorded, and to
+//! simulate them with objects where they are planned.
 
 mod choose;
 
 use crate::arguments::LayoutPlan;
-use crate::command::simulate::layout::PlanFile;
+use crate::command::simulate::layout::{PlanFile, check_file};
 use crate::command::simulate::open;
 use crate::error::{CliError, Code};
 use crate::machine;
 use crate::output::{Output, print, say, text_options};
 use crate::process::{Ending, explain_empty_region, follow_ahead};
-use choose::{Chosen, Layout, Seen};
+use choose::{Chosen, Layout, to_see};
 use pagewalk_layout::Plan;
 use pagewalk_layout::plan::{DEFAULT_ARENA, PAGE_BYTES, Program};
 use pagewalk_layout::planner::{random, reuses, search};
@@ -23,22 +23,27 @@ use pagewalk_report::layout_plan::schema::{
 use pagewalk_report::layout_plan::{render_text, to_json};
 use pagewalk_setassoc::{Geometry, Replacement, SetIndex};
 use pagewalk_sim::{DesignSpec, NoObserver, Pass};
-use pagewalk_trace::{Analysis, Batch, Event, Source, StreamHeader};
+use pagewalk_trace::{Source, StreamHeader};
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::{PageSize, RefIndex};
+use pagewalk_units::PageSize;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 pub fn run(arguments: LayoutPlan) -> Result<ExitCode, CliError> {
     let machines = machines(&arguments)?;
+    check_file(&arguments.trace, "layout plan")?;
     let output = arguments.output.as_deref().map(Output::open).transpose()?;
     let reader = open(&arguments.trace, arguments.style.quiet)?;
     let header = reader.header().clone();
-    let mut seen = Seen::new(&header, &machines, arguments.planner);
-    let ending = follow_ahead(reader, &arguments.region, &mut seen);
+    let both = |machine: &MachineSpec| pass(&[machine.clone(), fully_associative(machine)]);
+    let passes = machines.iter().map(both).collect::<Result<Vec<Pass>, _>>()?;
+    let mut first = (to_see(&header, &machines, arguments.planner), passes);
+    let ending = follow_ahead(reader, &arguments.region, &mut first);
     explain_empty_region(&arguments.region, ending.region_begun);
-    let chosen = seen.choose(&arguments)?;
+    let (seen, passes) = first;
+    let recorded = walks(passes);
+    let chosen = Chosen::new(seen, &arguments)?;
     let mut plan = Plan {
         planner: chosen.planner.to_owned(),
         machines: machines.iter().map(|machine| machine.name.clone()).collect(),
@@ -46,12 +51,11 @@ pub fn run(arguments: LayoutPlan) -> Result<ExitCode, CliError> {
         program: program(&header),
         places: Vec::new(),
     };
-    let recorded = recorded(&arguments, &machines)?;
     let mut tried = None;
     for layout in &chosen.layouts {
         plan.places.clone_from(&layout.places);
         let planned = planned(&arguments, &machines, &plan)?.into_iter().zip(&recorded);
-        let walks = planned.map(|(planned, &(recorded, full))| Walks { recorded, full, planned });
+        let walks = planned.map(|(planned, of)| Walks { recorded: of[0], full: of[1], planned });
         let walks: Vec<Walks> = walks.collect();
         let pays = walks.iter().all(|walks| walks.planned <= walks.recorded);
         tried = Some((layout, walks));
@@ -118,49 +122,26 @@ struct Walks {
     planned: u64,
 }
 
-/// One stream to several passes.
-struct Passes(Vec<Pass>);
-
-impl Analysis for Passes {
-    fn on_batch(&mut self, batch: &Batch<'_>) {
-        self.0.iter_mut().for_each(|pass| pass.on_batch(batch));
-    }
-
-    fn on_event(&mut self, at: RefIndex, event: &Event) {
-        self.0.iter_mut().for_each(|pass| pass.on_event(at, event));
-    }
+/// Machines in one pass, with base pages alone.
+fn pass(machines: &[MachineSpec]) -> Result<Pass, CliError> {
+    let specs = machines.iter().map(|machine| DesignSpec::new(machine, Arc::new(Small))).collect();
+    Pass::new(specs, NoObserver).map_err(|error| CliError::new(Code::Usage, error))
 }
 
-/// Walks of every machine on the stream as recorded, and with its last level fully associative.
-fn recorded(arguments: &LayoutPlan, machines: &[MachineSpec]) -> Result<Vec<(u64, u64)>, CliError> {
-    let reader = open(&arguments.trace, arguments.style.quiet)?;
-    let both = |machine: &MachineSpec| vec![machine.clone(), fully_associative(machine)];
-    let walks = simulated(arguments, reader, machines.iter().map(both).collect())?;
-    Ok(walks.iter().map(|walks| (walks[0], walks[1])).collect())
+/// Walks of each pass's machines.
+fn walks(passes: Vec<Pass>) -> Vec<Vec<u64>> {
+    let of = |mut pass: Pass| pass.finish().iter().map(|counts| counts.walks()).collect();
+    passes.into_iter().map(of).collect()
 }
 
 /// Walks of every machine with the objects where they are planned.
 fn planned(arguments: &LayoutPlan, machines: &[MachineSpec], plan: &Plan) -> Result<Vec<u64>, CliError> {
     let reader = open(&arguments.trace, arguments.style.quiet)?;
     let moved = PlanFile::made(plan.clone()).move_objects(&arguments.trace, reader)?;
-    let alone = |machine: &MachineSpec| vec![machine.clone()];
-    let walks = simulated(arguments, moved, machines.iter().map(alone).collect())?;
-    Ok(walks.iter().map(|walks| walks[0]).collect())
-}
-
-/// Walks of each group's machines.
-fn simulated<S: Source + Send>(
-    arguments: &LayoutPlan,
-    source: S,
-    groups: Vec<Vec<MachineSpec>>,
-) -> Result<Vec<Vec<u64>>, CliError> {
-    let pass = |group: &Vec<MachineSpec>| {
-        let specs = group.iter().map(|machine| DesignSpec::new(machine, Arc::new(Small))).collect();
-        Pass::new(specs, NoObserver).map_err(|error| CliError::new(Code::Usage, error))
-    };
-    let mut passes = Passes(groups.iter().map(pass).collect::<Result<_, _>>()?);
-    follow_ahead(source, &arguments.region, &mut passes);
-    Ok(passes.0.iter_mut().map(|pass| pass.finish().iter().map(|counts| counts.walks()).collect()).collect())
+    let alone = |machine: &MachineSpec| pass(std::slice::from_ref(machine));
+    let mut passes = machines.iter().map(alone).collect::<Result<Vec<Pass>, _>>()?;
+    follow_ahead(moved, &arguments.region, &mut passes);
+    Ok(walks(passes).concat())
 }
 
 /// The machine with sets of the last level for 4K pages made one.
@@ -183,16 +164,17 @@ fn result<'a>(
     walks: impl Iterator<Item = (&'a MachineSpec, Walks)>,
 ) -> LayoutPlanResult {
     let found = &chosen.found;
-    let mut arrays = found.arrays.iter();
+    let mut arrays = &found.arrays[..];
     let planned = |(machine, walks): (&MachineSpec, Walks)| {
-        let own: Vec<_> = arrays.by_ref().take(reuses::last_level(machine).len()).cloned().collect();
+        let (own, others) = arrays.split_at(reuses::last_level(machine).len());
+        arrays = others;
         PlannedMachine {
-            sets: search::period(&own),
+            sets: search::period(own),
             name: machine.name.clone(),
             recorded: walks.recorded,
             planned: walks.planned,
             fully_associative: walks.full,
-            random: spread(&own, chosen, arguments),
+            random: spread(own, chosen, arguments),
         }
     };
     let machines = walks.map(planned).collect();

@@ -9,7 +9,7 @@ use crate::output::{Output, print, say, write_to_stderr};
 use pagewalk_capture::{CaptureError, check_program};
 use pagewalk_layout::Plan;
 use pagewalk_layout::files::{self, Object};
-use pagewalk_live::layout::{self, Image, LayoutError, Options, Relay, Run};
+use pagewalk_live::layout::{self, HostError, Image, LayoutError, Options, Relay, Run};
 use pagewalk_live::tracing::LaunchError;
 use result::Outcome;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -71,9 +71,9 @@ fn does_not_fit(error: impl std::fmt::Display) -> CliError {
     CliError::new(Code::NotInEffect, error).or("make a new plan, or start it without: --or-default")
 }
 
-fn host_cannot(error: impl std::fmt::Display, enable: impl std::fmt::Display) -> CliError {
+fn host_cannot(error: &HostError) -> CliError {
     CliError::new(Code::HostCannot, error)
-        .or(format!("to enable: {enable}; or start it without: --or-default"))
+        .or(format!("to enable: {}; or start it without: --or-default", error.enable()))
 }
 
 fn run_placed(arguments: &LayoutRun, objects: &[Object]) -> Result<Run, CliError> {
@@ -102,11 +102,7 @@ fn run_placed(arguments: &LayoutRun, objects: &[Object]) -> Result<Run, CliError
     let run = layout::run(&arguments.command, objects, options, &RELAY, &mut loaded);
     handle.close();
     run.map_err(|error| match error {
-        LayoutError::Launch(error @ LaunchError::Trace(_)) => host_cannot(
-            error,
-            "sysctl kernel.yama.ptrace_scope=1; in a container, a seccomp profile that allows ptrace; no debugger \
-             around pagewalk",
-        ),
+        LayoutError::Launch(error @ LaunchError::Trace(_)) => host_cannot(&HostError::NoPtrace(error)),
         LayoutError::Program { .. } => does_not_fit(error),
         error => CliError::new(Code::Failed, error),
     })

@@ -7,35 +7,12 @@ use pagewalk_mm::Small;
 use pagewalk_report::schema::{Attribution, Heat, MachineResult, Metrics, Number, ProcessResult};
 use pagewalk_sim::{ByTraps, DesignSpec, NoObserver, Pass};
 use pagewalk_sweep::metrics;
-use pagewalk_trace::{Analysis, Batch, Event, Source};
+use pagewalk_trace::Source;
 use pagewalk_translate::{MachineSpec, MissClass, NestedMisses, SoftwareCounts};
-use pagewalk_units::RefIndex;
 use std::sync::Arc;
 
 /// The classes that a TLB has a part in.
 const CLASSES: [MissClass; 4] = [MissClass::L1u, MissClass::L1k, MissClass::L2, MissClass::L3];
-
-/// The same stream in all ways.
-struct Ways {
-    full: Pass,
-    by_traps: ByTraps,
-    /// Every nested miss for its own.
-    counted: ByTraps,
-}
-
-impl Analysis for Ways {
-    fn on_batch(&mut self, batch: &Batch<'_>) {
-        self.full.on_batch(batch);
-        self.by_traps.on_batch(batch);
-        self.counted.on_batch(batch);
-    }
-
-    fn on_event(&mut self, at: RefIndex, event: &Event) {
-        self.full.on_event(at, event);
-        self.by_traps.on_event(at, event);
-        self.counted.on_event(at, event);
-    }
-}
 
 /// Refuses what traps cannot simulate.
 pub fn check(study: &Study) -> Result<(), CliError> {
@@ -51,13 +28,14 @@ pub fn stream<S: Source>(study: &Study, source: S, host: u32) -> Result<(Process
     let header = source.header().clone();
     let machine = &study.machines[0];
     let pass = Pass::new(vec![DesignSpec::new(machine, Arc::new(Small))], NoObserver);
-    let mut ways = Ways {
-        full: pass.map_err(|error| CliError::new(Code::Usage, error))?,
-        by_traps: engine(machine, host, NestedMisses::WithParent)?,
-        counted: engine(machine, host, NestedMisses::Counted)?,
-    };
+    let pass = pass.map_err(|error| CliError::new(Code::Usage, error))?;
+    let by_traps = engine(machine, host, NestedMisses::WithParent)?;
+    // Every nested miss for its own.
+    let counted = engine(machine, host, NestedMisses::Counted)?;
+    let mut ways = (pass, (by_traps, counted));
     let ending = follow(source, &study.region, &mut ways);
-    let counts = ways.full.finish().swap_remove(0);
+    let (mut pass, (by_traps, counted)) = ways;
+    let counts = pass.finish().swap_remove(0);
     let full = counts.software.as_ref().map(|software| software.counts).unwrap_or_default();
     let name = &machine.name;
     let process = ProcessResult {
@@ -71,10 +49,10 @@ pub fn stream<S: Source>(study: &Study, source: S, host: u32) -> Result<(Process
         losses: ending.losses.clone(),
         machines: vec![
             MachineResult::new(name, metrics(&counts)),
-            MachineResult::new(format!("{name} by traps"), trapped(&ways.by_traps)),
-            MachineResult::new(format!("{name} by traps, nested misses counted"), trapped(&ways.counted)),
+            MachineResult::new(format!("{name} by traps"), trapped(&by_traps)),
+            MachineResult::new(format!("{name} by traps, nested misses counted"), trapped(&counted)),
         ],
-        advice: said(&full, &ways, host),
+        advice: said(&full, &by_traps, &counted, host),
         attribution: Attribution::default(),
         heat: Heat::default(),
         reach: Vec::new(),
@@ -114,8 +92,8 @@ fn trapped(engine: &ByTraps) -> Metrics {
 }
 
 /// Whether the engines agree, and what the rule for nested misses is worth.
-fn said(full: &SoftwareCounts, ways: &Ways, host: u32) -> String {
-    let (traps, counted) = (ways.by_traps.counts(), ways.counted.counts());
+fn said(full: &SoftwareCounts, by_traps: &ByTraps, counted: &ByTraps, host: u32) -> String {
+    let (traps, counted) = (by_traps.counts(), counted.counts());
     let differs: Vec<&str> =
         CLASSES.into_iter().filter(|&class| traps.of(class) != full.of(class)).map(MissClass::name).collect();
     let equal = match differs[..] {
@@ -133,6 +111,6 @@ fn said(full: &SoftwareCounts, ways: &Ways, host: u32) -> String {
     };
     format!(
         "{} traps of a host of {host} slots {equal}. Counting every nested miss would give {bias}.",
-        ways.by_traps.host_misses()
+        by_traps.host_misses()
     )
 }

@@ -35,14 +35,8 @@ impl PlanFile {
 
     /// Looks through the trace's events first: what cannot be as planned is found before anything is simulated.
     fn bind(&self, trace: &Path) -> Result<Bound, CliError> {
-        let bad = |error: &dyn std::fmt::Display| {
-            CliError::new(Code::BadInput, format!("{}: {error}", trace.display()))
-        };
-        let about = trace.metadata().map_err(|error| bad(&error))?;
-        if !about.is_file() {
-            let why = "--layout reads a trace twice, and this is no file";
-            return Err(bad(&why).or("write it to a file first"));
-        }
+        check_file(trace, "--layout")?;
+        let bad = |error: &dyn std::fmt::Display| bad(trace, error);
         let file = File::open(trace).map_err(|error| bad(&error))?;
         let recorded = events(BufReader::with_capacity(1 << 20, file)).map_err(|error| bad(&error))?;
         let in_order = recorded.events.iter().map(|(before, event): &(u64, Event)| (*before > 0, event));
@@ -55,4 +49,18 @@ impl PlanFile {
         }
         Ok(bound)
     }
+}
+
+fn bad(trace: &Path, error: &dyn std::fmt::Display) -> CliError {
+    CliError::new(Code::BadInput, format!("{}: {error}", trace.display()))
+}
+
+/// Refuses a trace that can be read only once, for `what`.
+pub fn check_file(trace: &Path, what: &str) -> Result<(), CliError> {
+    let about = trace.metadata().map_err(|error| bad(trace, &error))?;
+    if !about.is_file() {
+        let why = format!("{what} reads a trace twice, and this is no file");
+        return Err(bad(trace, &why).or("write it to a file first"));
+    }
+    Ok(())
 }

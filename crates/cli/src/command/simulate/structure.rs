@@ -12,27 +12,8 @@ use pagewalk_mm::structure::{StructureSpec, Who};
 use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, ProcessResult, WhatIf};
 use pagewalk_sim::{DesignCounts, HostKernel, NoObserver, Pass, SpaceCounts, Structured};
 use pagewalk_sweep::{add_structure, metrics, partition};
-use pagewalk_trace::{Analysis, Batch, Event, Source, StreamHeader};
+use pagewalk_trace::{Source, StreamHeader};
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::RefIndex;
-
-/// All machines in the system, and the first one without it.
-struct Both {
-    system: Structured,
-    alone: Pass,
-}
-
-impl Analysis for Both {
-    fn on_batch(&mut self, batch: &Batch<'_>) {
-        self.system.on_batch(batch);
-        self.alone.on_batch(batch);
-    }
-
-    fn on_event(&mut self, at: RefIndex, event: &Event) {
-        self.system.on_event(at, event);
-        self.alone.on_event(at, event);
-    }
-}
 
 fn pass(machines: &[MachineSpec], thp: ThpMode) -> Result<Pass, CliError> {
     let kernel = HostKernel::new(thp);
@@ -57,9 +38,10 @@ pub fn once<S: Source + Send>(
     let thp = machine::thp(study.model.thp, &header.thp);
     let pass = |machines: &[MachineSpec]| pass(machines, thp).expect("the study was checked");
     let system = Structured::new(pass(&study.machines), Some(structure.clone()));
-    let mut both = Both { system, alone: pass(&study.machines[..1]) };
+    // All machines in the system, and the first one without it.
+    let mut both = (system, pass(&study.machines[..1]));
     let ending = follow_ahead(source, &study.region, &mut both);
-    let Both { mut system, mut alone } = both;
+    let (mut system, mut alone) = both;
     let programs = system.program_counts();
     let mut rows: Vec<MappingRow> =
         programs.iter().map(|(_, counts)| row(program(&header), counts)).collect();

@@ -1,9 +1,10 @@
 use super::*;
 use crate::evictions::ArraySpec;
 use crate::objects::Owners;
+use crate::objects::tests::header;
 use crate::planner::Movables;
 use pagewalk_setassoc::{Draws, Geometry, LruArray, SetIndex};
-use pagewalk_trace::{Origin, StreamHeader};
+use pagewalk_trace::Origin;
 use pagewalk_units::Vpn;
 
 const OBJECTS: usize = 4;
@@ -95,21 +96,6 @@ fn costs_of_all_shifts_are_those_of_each() {
     }
 }
 
-fn header() -> StreamHeader {
-    let none = String::new;
-    StreamHeader {
-        pid: 1,
-        parent: 0,
-        origin: Origin::Start,
-        program: "/p".into(),
-        arguments: Vec::new(),
-        engine: none(),
-        thp: none(),
-        cpu: none(),
-        kernel: none(),
-    }
-}
-
 /// Objects that fight for one set part, whatever the start.
 #[test]
 fn objects_that_fight_part() {
@@ -122,7 +108,7 @@ fn objects_that_fight_part() {
         pages,
         references: vec![0; 4],
         movables: Movables::default().with_files(4),
-        owners: Owners::new(&header()),
+        owners: Owners::new(&header(Origin::Start)),
     };
     let best = best(&found, 2, 7).remove(0);
     assert_eq!(misses(&found.arrays[0], &found.pages, &[0; 4]), 4000);

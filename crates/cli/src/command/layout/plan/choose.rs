@@ -7,9 +7,8 @@ use pagewalk_layout::evictions::{ArraySpec, DEFAULT_ROWS, Evictions, History};
 use pagewalk_layout::plan::Place;
 use pagewalk_layout::planner::reuses::{Found, Reuses, last_level};
 use pagewalk_layout::planner::{arena, callgraph, pack, random, search, single};
-use pagewalk_trace::{Analysis, Batch, Event, StreamHeader};
+use pagewalk_trace::StreamHeader;
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::RefIndex;
 
 impl Planner {
     /// Whether it plans for several machines at once, or looks at none.
@@ -28,12 +27,8 @@ impl Planner {
     }
 }
 
-/// What planners see of a stream, in one pass.
-pub struct Seen {
-    reuses: Reuses,
-    evictions: Option<Evictions>,
-    calls: Option<Calls>,
-}
+/// What planners see of a stream: reuses for all, and evictions or calls for those that want them.
+pub type Seen = (Reuses, (Option<Evictions>, Option<Calls>));
 
 /// What a planner chose.
 pub struct Chosen {
@@ -55,19 +50,18 @@ pub struct Layout {
     pub must_pay: bool,
 }
 
-impl Seen {
-    pub fn new(header: &StreamHeader, machines: &[MachineSpec], planner: Planner) -> Seen {
-        let arrays: Vec<ArraySpec> = machines.iter().flat_map(last_level).map(ArraySpec::of).collect();
-        Seen {
-            reuses: Reuses::new(header, machines),
-            evictions: (planner == Planner::Single).then(|| Evictions::new(header, &arrays, DEFAULT_ROWS)),
-            calls: (planner == Planner::Callgraph).then(|| Calls::new(header)),
-        }
-    }
+/// What the planner has to see of a stream with this header.
+pub fn to_see(header: &StreamHeader, machines: &[MachineSpec], planner: Planner) -> Seen {
+    let arrays: Vec<ArraySpec> = machines.iter().flat_map(last_level).map(ArraySpec::of).collect();
+    let evictions = (planner == Planner::Single).then(|| Evictions::new(header, &arrays, DEFAULT_ROWS));
+    let calls = (planner == Planner::Callgraph).then(|| Calls::new(header));
+    (Reuses::new(header, machines), (evictions, calls))
+}
 
+impl Chosen {
     /// Has the planner plan.
-    pub fn choose(self, arguments: &LayoutPlan) -> Result<Chosen, CliError> {
-        let found = self.reuses.finish();
+    pub fn new((reuses, (evictions, calls)): Seen, arguments: &LayoutPlan) -> Result<Chosen, CliError> {
+        let found = reuses.finish();
         let objects = found.movables.all();
         if objects.is_empty() {
             let why =
@@ -75,7 +69,7 @@ impl Seen {
             return Err(CliError::new(Code::BadInput, why).or("record a program that is linked dynamically"));
         }
         let period = search::period(&found.arrays);
-        let planned = match (arguments.planner, self.evictions, self.calls) {
+        let planned = match (arguments.planner, evictions, calls) {
             (Planner::Single, Some(evictions), _) => {
                 vec![by_evictions(&evictions.finish().0, &found, arguments)]
             }
@@ -161,18 +155,4 @@ fn by_calls(graph: &CallGraph, found: &Found, period: u64, arguments: &LayoutPla
     let moved = shifts.iter().filter(|&&shift| shift > 0).count();
     let did = format!("{moved} of {} objects come to other sets, hottest page of code first.", shifts.len());
     (shifts, did)
-}
-
-impl Analysis for Seen {
-    fn on_batch(&mut self, batch: &Batch<'_>) {
-        self.reuses.on_batch(batch);
-        self.evictions.iter_mut().for_each(|evictions| evictions.on_batch(batch));
-        self.calls.iter_mut().for_each(|calls| calls.on_batch(batch));
-    }
-
-    fn on_event(&mut self, at: RefIndex, event: &Event) {
-        self.reuses.on_event(at, event);
-        self.evictions.iter_mut().for_each(|evictions| evictions.on_event(at, event));
-        self.calls.iter_mut().for_each(|calls| calls.on_event(at, event));
-    }
 }
