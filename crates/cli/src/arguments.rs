@@ -116,6 +116,10 @@ pub struct Profile {
     pub region: Region,
     #[command(flatten)]
     pub style: Style,
+    /// Run it with each shared object where this plan says: as `layout run`, under the engine. All else lies where it
+    /// would have
+    #[arg(long, value_name = "PLAN.toml", value_hint = ValueHint::FilePath)]
+    pub layout: Option<PathBuf>,
     /// The program and its arguments, after `--`
     #[arg(last = true, required = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
@@ -128,6 +132,10 @@ pub struct Record {
     pub output: PathBuf,
     #[command(flatten)]
     pub region: Region,
+    /// Run it with each shared object where this plan says: as `layout run`, under the engine. All else lies where it
+    /// would have
+    #[arg(long, value_name = "PLAN.toml", value_hint = ValueHint::FilePath)]
+    pub layout: Option<PathBuf>,
     /// Print nothing but errors
     #[arg(short, long)]
     pub quiet: bool,
@@ -172,9 +180,9 @@ pub struct Simulate {
     #[arg(long)]
     pub global_files: bool,
     /// As if each trace's shared objects lay where this plan says: what changes are the sets that their pages fall
-    /// into
+    /// into. A program is run with them there
     #[arg(long, value_name = "PLAN.toml", value_hint = ValueHint::FilePath,
-          conflicts_with_all = ["command", "quantum", "switch_at"])]
+          conflicts_with_all = ["quantum", "switch_at"])]
     pub layout: Option<PathBuf>,
     /// Put the programs into an operating system of this structure, whose kernel and servers touch pages of their own
     /// at each system call: a name from the library (ultrix, osf1, mach3, mach3_afs_in, mach3_afs_out) or a .toml file

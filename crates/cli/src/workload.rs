@@ -91,7 +91,7 @@ fn run(
 ) -> Result<Vec<Written>, CliError> {
     let named = |what: &dyn std::fmt::Display| format!("workload `{}`: {what}", workload.name);
     let command: Vec<OsString> = workload.command.iter().map(OsString::from).collect();
-    let live = Live::prepare(&command).map_err(|error| {
+    let live = Live::prepare(&command, None).map_err(|error| {
         // A command that the study names is part of an input file.
         let code = if error.code == Code::Usage { Code::BadInput } else { error.code };
         CliError::new(code, named(&error))

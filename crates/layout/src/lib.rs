@@ -1,7 +1,7 @@
 //! Where libraries lie, and where they should.
 //!
 //! The address of a library decides which sets of a TLB its pages fall into. A [`Plan`] says where each library is to
-//! lie; [`plan`] reads, checks and writes it, [`files`] compares it with the files of this host. [`objects`] finds the
+//! lie; [`plan`] reads, checks and writes it, [`files`] compares it with the files of this host, [`landed`] with a run. [`objects`] finds the
 //! libraries of a recorded stream, [`rebase`] moves them there. [`evictions`] watches a TLB's sets, and whose pages
 //! evict whose, [`graph`] draws one of them; [`calls`] counts which pages of code call which.
 
@@ -10,6 +10,7 @@ pub mod elf;
 pub mod evictions;
 pub mod files;
 pub mod graph;
+pub mod landed;
 pub mod objects;
 pub mod plan;
 pub mod planner;

@@ -130,6 +130,19 @@ void blocks_replay(void);
    returns the new cursor. */
 ULong* blocks_cut_at_fault(ULong* cursor, Addr ip);
 
+/* ---- places.c: shared objects at planned addresses ---- */
+
+/* Option: the file that says what lies where. */
+extern const HChar* places_path;
+
+void places_read(void);
+
+/* Whether system calls of the code there may map an object that has a planned address. */
+Bool places_concern(Addr code);
+
+/* The address that `mmap` is to be asked for, with no address and these arguments; 0: what it comes to. */
+UWord places_address(UWord bytes, UWord flags, UWord fd, UWord offset);
+
 /* ---- instrument.c ---- */
 
 IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* layout,

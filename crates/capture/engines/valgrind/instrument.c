@@ -18,6 +18,7 @@
 #include "pub_tool_libcbase.h"
 #include "pub_tool_machine.h"
 #include "pub_tool_threadstate.h"
+#include "pub_tool_vkiscnums.h"
 
 #define NO_SLOT (-1)
 
@@ -235,6 +236,31 @@ static UInt block_end(IRJumpKind jump)
    }
 }
 
+/* ---- planned places ---- */
+
+static IRExpr* guest_register(UInt at)
+{
+   return compute(Ity_I64, IRExpr_Get(at, Ity_I64));
+}
+
+/* Before a system call: if it is an mmap at no address, it is made at the address that is planned. */
+static void add_placement(void)
+{
+#define REGISTER(name) guest_register(offsetof(VexGuestAMD64State, guest_##name))
+   IRExpr* is_mmap = compute(Ity_I1, IRExpr_Binop(Iop_CmpEQ64, REGISTER(RAX), constant(__NR_mmap)));
+   IRExpr* anywhere = compute(Ity_I1, IRExpr_Binop(Iop_CmpEQ64, REGISTER(RDI), constant(0)));
+   IRExpr* guard = compute(Ity_I1, IRExpr_Binop(Iop_And1, is_mmap, anywhere));
+   IRTemp address = newIRTemp(out->tyenv, Ity_I64);
+   IRExpr** arguments = mkIRExprVec_4(REGISTER(RSI), REGISTER(R10), REGISTER(R8), REGISTER(R9));
+   IRDirty* call =
+      unsafeIRDirty_1_N(address, 0, "places_address", VG_(fnptr_to_fnentry)(places_address), arguments);
+   call->guard = guard;
+   add(IRStmt_Dirty(call));
+   IRExpr* chosen = compute(Ity_I64, IRExpr_ITE(guard, IRExpr_RdTmp(address), REGISTER(RDI)));
+   add(IRStmt_Put(offsetof(VexGuestAMD64State, guest_RDI), chosen));
+#undef REGISTER
+}
+
 /* ---- the whole block ---- */
 
 static void add_references(const IRStmt* statement)
@@ -284,6 +310,8 @@ IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* lay
       add_references(in->stmts[i]);
       add(in->stmts[i]);
    }
+   if (in->jumpkind == Ijk_Sys_syscall && places_concern(closure->nraddr))
+      add_placement();
    add_exit();
    header->Ico.U64 = blocks_header(blocks_next_number(), draft.slot_count);
    blocks_define(closure->nraddr, &draft);

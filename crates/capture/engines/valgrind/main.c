@@ -72,6 +72,7 @@ static void announce(UInt origin)
 
 static void post_clo_init(void)
 {
+   places_read();
    announce(WIRE_ORIGIN_START);
 }
 
@@ -114,6 +115,7 @@ static Bool is_power_of_two(Long value)
 static Bool process_option(const HChar* option)
 {
    if VG_STR_CLO(option, "--socket", ring_socket_path) {}
+   else if VG_STR_CLO(option, "--places", places_path) {}
    else if VG_BINT_CLO(option, "--chunk-bytes", ring_chunk_bytes, 64 * 1024, 16 * 1024 * 1024) {}
    else if VG_BINT_CLO(option, "--chunks", ring_chunks, 2, WIRE_CHUNKS_MAX) {}
    else return False;
@@ -125,6 +127,7 @@ static Bool process_option(const HChar* option)
 static void print_usage(void)
 {
    VG_(printf)("    --socket=<path>         pagewalk's socket; without it nothing is kept\n"
+               "    --places=<path>         where the loader is to map which files [anywhere]\n"
                "    --chunk-bytes=<number>  bytes in a chunk of the ring [65536]\n"
                "    --chunks=<number>       chunks in the ring [64]\n");
 }

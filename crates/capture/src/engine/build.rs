@@ -15,6 +15,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("instrument.c", include_str!("../../engines/valgrind/instrument.c")),
     ("main.c", include_str!("../../engines/valgrind/main.c")),
     ("maps.c", include_str!("../../engines/valgrind/maps.c")),
+    ("places.c", include_str!("../../engines/valgrind/places.c")),
     ("ring.c", include_str!("../../engines/valgrind/ring.c")),
     ("sys.h", include_str!("../../engines/valgrind/sys.h")),
     ("syscalls.c", include_str!("../../engines/valgrind/syscalls.c")),

@@ -4,11 +4,10 @@ use super::simulate::{data_side, os, structure};
 use crate::arguments::{Model, Profile, Region, Style};
 use crate::error::{CliError, Code};
 use crate::findings::{Detail, Namer, description, totals};
-use crate::live::{self, Live};
+use crate::live::{self, Live, Stream};
 use crate::machine;
 use crate::output::{ResultFiles, publish};
 use crate::process::{Ending, explain_empty_region, follow_ahead};
-use pagewalk_capture::RingSource;
 use pagewalk_mm::OsSpec;
 use pagewalk_mm::structure::StructureSpec;
 use pagewalk_report::schema::{Host, ProcessResult, RESULT_SCHEMA, RunResult, Tool};
@@ -29,9 +28,10 @@ pub fn run(arguments: Profile) -> Result<ExitCode, CliError> {
     let study = Study { machines, model, region, what_if: true, kernels: Vec::new(), structure: None };
     study.check()?;
     let files = ResultFiles::open(&arguments.outputs)?;
-    let live = Live::prepare(&arguments.command)?;
+    let live = Live::prepare(&arguments.command, arguments.layout.as_deref())?;
     let (result, status) = study.run_live(&live)?;
     study.publish(&result, arguments.style, files, true)?;
+    live.check_landed()?;
     Ok(live::exit_code(status))
 }
 
@@ -53,8 +53,8 @@ impl Study {
         let namer = Namer::default();
         let done = Mutex::new(Vec::new());
         let any_begun = AtomicBool::new(false);
-        let status = live.run(|source: RingSource| {
-            let number = source.number();
+        let status = live.run(|source: Stream| {
+            let number = source.inner.number();
             let detail = if number < FULL_DETAIL { Detail::Full } else { Detail::Brief };
             let (process, ending) = self.stream(source, &namer, detail);
             any_begun.fetch_or(ending.region_begun, Ordering::Relaxed);

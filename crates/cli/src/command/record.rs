@@ -2,10 +2,9 @@
 
 use crate::arguments::{Record, Region};
 use crate::error::{CliError, Code};
-use crate::live::{self, Live};
+use crate::live::{self, Live, Stream};
 use crate::output::{Output, say};
 use crate::process::{Ending, explain_empty_region, follow_ahead};
-use pagewalk_capture::RingSource;
 use pagewalk_trace::Source;
 use pagewalk_trace::pwt::{Summary, Writer};
 use std::fs::File;
@@ -29,7 +28,7 @@ pub struct Written {
 
 pub fn run(arguments: Record) -> Result<ExitCode, CliError> {
     let first = Output::open(&arguments.output)?;
-    let live = Live::prepare(&arguments.command)?;
+    let live = Live::prepare(&arguments.command, arguments.layout.as_deref())?;
     let (written, status) = images(&live, &arguments.region, &arguments.output, first)?;
     explain_empty_region(&arguments.region, written.iter().any(|one| one.region_begun));
     let mut failed = false;
@@ -40,6 +39,7 @@ pub fn run(arguments: Record) -> Result<ExitCode, CliError> {
         return Err(CliError::new(Code::Failed, "not everything could be written")
             .or("what was written up to then is whole and can be read; the program itself ran to its end"));
     }
+    live.check_landed()?;
     Ok(live::exit_code(status))
 }
 
@@ -53,8 +53,8 @@ pub fn images(
 ) -> Result<(Vec<Written>, ExitStatus), CliError> {
     let first = Mutex::new(Some(first));
     let written = Mutex::new(Vec::new());
-    let status = live.run(|source: RingSource| {
-        let number = source.number();
+    let status = live.run(|source: Stream| {
+        let number = source.inner.number();
         let first = first.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| number == 0);
         let one = write(source, region, numbered(path, number), first);
         written.lock().unwrap_or_else(PoisonError::into_inner).push(one);
@@ -64,8 +64,8 @@ pub fn images(
     Ok((written, status))
 }
 
-fn write(source: RingSource, region: &Region, path: PathBuf, first: Option<Output>) -> Written {
-    let (number, program) = (source.number(), source.header().program.clone());
+fn write(source: Stream, region: &Region, path: PathBuf, first: Option<Output>) -> Written {
+    let (number, program) = (source.inner.number(), source.header().program.clone());
     // The first file is emptied only now, when there is something to put in its place.
     let file = first.map_or_else(|| File::create(&path), Output::begin);
     let mut ending = Ending::default();

@@ -1,6 +1,6 @@
 //! `pagewalk layout run`: what it prints, how it ends, what it refuses.
 
-use crate::harness::{BAD_INPUT, Outcome, PAGEWALK, Place, USAGE};
+use crate::harness::{BAD_INPUT, Outcome, PAGEWALK, Place, USAGE, metric};
 use pagewalk_layout::files;
 use pagewalk_layout::plan::{DEFAULT_ARENA, Plan, Program};
 use serde_json::Value;
@@ -300,4 +300,64 @@ fn the_program_outlives_us_at_every_step() {
         begun += usize::from(!log().is_empty());
     }
     assert!(begun > KILLS / 4, "{begun} began");
+}
+
+/// A program that is recorded with its libraries elsewhere does what its recording says that it would do there.
+#[test]
+fn a_recording_under_a_plan_is_the_recording_rebased() {
+    let place = Place::new();
+    let record = |more: &[&str]| {
+        place.good(&[&["record", "-q"], more, &["--", "ls", "-lR", "/usr/share/doc"]].concat());
+    };
+    record(&["-o", "before.pwt"]);
+    let plan =
+        ["layout", "plan", "-q", "--planner", "random", "--seed", "7", "-o", "plan.toml", "before.pwt"];
+    place.good(&plan);
+    record(&["--layout", "plan.toml", "-o", "placed.pwt"]);
+    for machine in ["konireddygari_u256", "konireddygari_split64"] {
+        let of = |arguments: &[&str]| {
+            let simulate = ["simulate", "--json", "--thp", "never", "-m", machine];
+            place.good(&[&simulate[..], arguments].concat()).json()
+        };
+        let rebased = of(&["--layout", "plan.toml", "before.pwt"]);
+        let placed = of(&["placed.pwt"]);
+        for (name, share) in [("instructions", 0.001), ("references", 0.001), ("walks", 0.01)] {
+            let [rebased, placed] = [&rebased, &placed].map(|result| metric(result, name) as f64);
+            assert!((rebased - placed).abs() <= share * rebased, "{machine} {name}: {rebased}, {placed}");
+        }
+        assert_ne!(
+            metric(&of(&["before.pwt"]), "walks"),
+            metric(&rebased, "walks"),
+            "the plan does something"
+        );
+    }
+}
+
+#[test]
+fn what_is_recorded_or_simulated_as_it_runs_can_be_placed() {
+    let lab = Lab::new();
+    let plan = ["--layout", "plan.toml"];
+    let run =
+        |command: &[&str], program: &[&str]| lab.place.run(&[command, &plan[..], &["--"], program].concat());
+    let record = ["record", "-q", "-o", "t.pwt"];
+    let loads = ["./p", &lab.library];
+    assert_eq!(run(&record, &loads).code, 7);
+    let dump = lab.place.good(&["trace", "dump", "t.pwt"]).stdout;
+    let mapped = format!("# {{\"map\":{{\"start\":{},", lab.base());
+    assert!(dump.lines().any(|line| line.starts_with(&mapped) && line.contains(&lab.library)));
+    for command in ["profile", "simulate"] {
+        let outcome = run(&[command, "-m", "konireddygari_u512", "-o", "r.json"], &loads);
+        assert_eq!(outcome.code, 7, "{}", outcome.stderr);
+    }
+    let unopened = run(&record, &["./p"]);
+    assert_eq!((unopened.code, unopened.stderr), (9, format!("pagewalk: {} was not loaded\n", lab.library)));
+
+    let taken = format!("{:x}", lab.base());
+    let outcome = run(&record, &["./p", &lab.library, &taken]);
+    assert_eq!(outcome.stdout, "the program's own\n");
+    outcome.refuses(NOT_IN_EFFECT, &[&lab.library, "did not land", &taken]);
+    lab.write(|plan| plan.places[0].size += 4096);
+    let refused = run(&record, &loads);
+    assert_eq!(refused.stdout, "", "it has not begun");
+    refused.refuses(NOT_IN_EFFECT, &[&lab.library, "another build", "leave out --layout"]);
 }

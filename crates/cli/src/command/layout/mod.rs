@@ -1,12 +1,15 @@
 //! `pagewalk layout`: where libraries lie, and where they should.
 
 mod analyze;
+mod fitting;
 mod plan;
 mod run;
 
 use crate::arguments::{Layout, LayoutCommand};
 use crate::error::CliError;
 use std::process::ExitCode;
+
+pub use fitting::Fitting;
 
 pub fn run(arguments: Layout) -> Result<ExitCode, CliError> {
     match arguments.command {

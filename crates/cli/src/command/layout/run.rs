@@ -2,25 +2,27 @@
 
 mod result;
 
+use super::fitting::{Fitting, does_not_fit};
 use crate::arguments::LayoutRun;
 use crate::error::{CliError, Code};
 use crate::native::exit_code;
 use crate::output::{Output, print, say, write_to_stderr};
-use pagewalk_capture::{CaptureError, check_program};
-use pagewalk_layout::Plan;
-use pagewalk_layout::files::{self, Object};
+use pagewalk_layout::files::Object;
 use pagewalk_live::layout::{self, HostError, Image, LayoutError, Options, Relay, Run};
 use pagewalk_live::tracing::LaunchError;
 use result::Outcome;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
-use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
+/// What to do with a plan that does not fit.
+const OTHERWISE: &str = "start it without: --or-default";
+
 pub fn run(arguments: LayoutRun) -> Result<ExitCode, CliError> {
     let file = arguments.output.as_deref().map(Output::open).transpose()?;
-    let prepared = prepare(&arguments).and_then(|(plan, objects)| {
+    let fitting = Fitting::new(&arguments.plan, &arguments.command[0], OTHERWISE);
+    let prepared = fitting.and_then(|Fitting { plan, objects }| {
         let run = run_placed(&arguments, &objects)?;
         Ok(Outcome { plan, objects, run })
     });
@@ -39,36 +41,6 @@ pub fn run(arguments: LayoutRun) -> Result<ExitCode, CliError> {
         tell(&arguments, missed);
     }
     Ok(exit_code(outcome.run.end))
-}
-
-/// The plan, and its objects as they are on this host.
-fn prepare(arguments: &LayoutRun) -> Result<(Plan, Vec<Object>), CliError> {
-    let plan = Plan::read(&arguments.plan).map_err(|error| CliError::new(Code::BadInput, error))?;
-    let program = check_program(&arguments.command[0]).map_err(|error| match error {
-        CaptureError::Privileged { path } => does_not_fit(format!(
-            "{} gains privileges when it starts, which a program that is traced does not",
-            path.display()
-        )),
-        CaptureError::OtherArchitecture { path, found } => {
-            does_not_fit(format!("{} is a {found} program; plans are for x86-64", path.display()))
-        }
-        error => CliError::new(Code::Usage, error),
-    })?;
-    let is_planned = fs::canonicalize(&plan.program.path)
-        .is_ok_and(|planned| fs::canonicalize(&program).is_ok_and(|program| program == planned));
-    if is_planned && !files::is_planned_build(&plan, &program) {
-        return Err(does_not_fit(format!(
-            "{} is another build than the plan's: its build-id is not {}",
-            program.display(),
-            plan.program.build_id.as_deref().unwrap_or_default()
-        )));
-    }
-    let objects = files::objects(&plan).map_err(does_not_fit)?;
-    Ok((plan, objects))
-}
-
-fn does_not_fit(error: impl std::fmt::Display) -> CliError {
-    CliError::new(Code::NotInEffect, error).or("make a new plan, or start it without: --or-default")
 }
 
 fn host_cannot(error: &HostError) -> CliError {
@@ -103,7 +75,7 @@ fn run_placed(arguments: &LayoutRun, objects: &[Object]) -> Result<Run, CliError
     handle.close();
     run.map_err(|error| match error {
         LayoutError::Launch(error @ LaunchError::Trace(_)) => host_cannot(&HostError::NoPtrace(error)),
-        LayoutError::Program { .. } => does_not_fit(error),
+        LayoutError::Program { .. } => does_not_fit(&error, OTHERWISE),
         error => CliError::new(Code::Failed, error),
     })
 }

@@ -58,16 +58,18 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
     }
     study.check()?;
     os::check_replays(&study, &arguments.traces)?;
-    let plan = arguments.layout.as_deref().map(layout::PlanFile::read).transpose()?;
-    if plan.is_some() {
+    if arguments.layout.is_some() {
         os::check_no_replays(&study, "--layout")?;
     }
     let files = ResultFiles::open(&arguments.outputs)?;
     if !arguments.command.is_empty() {
-        let (result, status) = study.run_live(&Live::prepare(&arguments.command)?)?;
+        let live = Live::prepare(&arguments.command, arguments.layout.as_deref())?;
+        let (result, status) = study.run_live(&live)?;
         study.publish(&result, arguments.style, files, true)?;
+        live.check_landed()?;
         return Ok(live::exit_code(status));
     }
+    let plan = arguments.layout.as_deref().map(layout::PlanFile::read).transpose()?;
     if let Some(turns) = turns {
         return in_turns(&study, &arguments.traces, turns, arguments.style, files);
     }

@@ -1,0 +1,102 @@
+//! Whether a program that was run with a plan has its objects where the plan says, by its own stream.
+
+use crate::files::Object;
+use pagewalk_trace::{Event, Item, MappingKind, Source, SourceError, StreamHeader};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// An object that a process has elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missed {
+    /// The object's file.
+    pub file: String,
+    /// Path of the process's program.
+    pub program: String,
+    /// Where it was to lie.
+    pub planned: u64,
+    /// Where it lies.
+    pub actual: u64,
+}
+
+/// What a plan's objects came to in all of a run's streams.
+#[derive(Clone, Debug, Default)]
+pub struct Landings {
+    planned: Arc<HashMap<String, Object>>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    loaded: HashSet<String>,
+    missed: Vec<Missed>,
+}
+
+impl Landings {
+    /// Of these objects. None: nothing is planned.
+    pub fn new(objects: &[Object]) -> Landings {
+        let by_path = |object: &Object| (object.path.to_string_lossy().into_owned(), object.clone());
+        Landings { planned: Arc::new(objects.iter().map(by_path).collect()), seen: Arc::default() }
+    }
+
+    /// `inner`, watched.
+    pub fn watch<S: Source>(&self, inner: S) -> Watched<S> {
+        let program = inner.header().program.clone();
+        Watched { inner, program, landings: self.clone() }
+    }
+
+    /// What was loaded elsewhere, in order.
+    pub fn missed(&self) -> Vec<Missed> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).missed.clone()
+    }
+
+    /// Planned files that no process loaded, in alphabetical order.
+    pub fn not_loaded(&self) -> Vec<String> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let absent = self.planned.iter().filter(|(path, _)| !seen.loaded.contains(*path));
+        let mut files: Vec<String> = absent.map(|(_, object)| object.file.clone()).collect();
+        files.sort();
+        files
+    }
+
+    /// Loaders map an object first as a whole, from its file's beginning.
+    fn note(&self, event: &Event, program: &str) {
+        let Event::Map(mapping) = event else { return };
+        let Some(file) = mapping.file.as_ref().filter(|file| file.offset == 0) else { return };
+        let Some(object) = self.planned.get(&file.path) else { return };
+        if mapping.kind != MappingKind::File || mapping.bytes != object.bytes {
+            return;
+        }
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.loaded.insert(file.path.clone());
+        if mapping.start.0 != object.base {
+            seen.missed.push(Missed {
+                file: object.file.clone(),
+                program: program.to_owned(),
+                planned: object.base,
+                actual: mapping.start.0,
+            });
+        }
+    }
+}
+
+/// A source whose mappings are looked at.
+pub struct Watched<S> {
+    /// What is watched.
+    pub inner: S,
+    program: String,
+    landings: Landings,
+}
+
+impl<S: Source> Source for Watched<S> {
+    fn header(&self) -> &StreamHeader {
+        self.inner.header()
+    }
+
+    fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
+        let item = self.inner.next_item()?;
+        if let Some(Item::Event { event, .. }) = &item {
+            self.landings.note(event, &self.program);
+        }
+        Ok(item)
+    }
+}
