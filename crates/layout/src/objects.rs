@@ -325,4 +325,6 @@ fn range(start: u64, bytes: u64) -> Range<u64> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
+#[cfg(test)]
+pub(crate) use tests::header as header_for_tests;

@@ -31,6 +31,10 @@ pub struct LayoutRun {
     /// until the loader is done
     #[arg(long)]
     pub verify: bool,
+    /// Let go of the program when its loader is done, so that a debugger can attach. Programs that it starts then have
+    /// their usual layout, and where libraries lie that it opens later is not looked at
+    #[arg(long)]
+    pub release: bool,
     /// Start the program without the plan if the plan does not fit, and end with its exit code in any case
     #[arg(long)]
     pub or_default: bool,

@@ -361,3 +361,34 @@ fn what_is_recorded_or_simulated_as_it_runs_can_be_placed() {
     assert_eq!(refused.stdout, "", "it has not begun");
     refused.refuses(NOT_IN_EFFECT, &[&lab.library, "another build", "leave out --layout"]);
 }
+
+/// What a debugger or a profiler needs: nobody else traces the program, and its mappings are a loader's.
+#[test]
+fn a_program_that_was_let_go_can_be_debugged() {
+    let lab = Lab::new();
+    if !host_can(&lab) {
+        return;
+    }
+    lab.write(|plan| plan.places.push(files::place(&c_library(), 0x80_0000).unwrap()));
+    let program = "grep TracerPid /proc/self/status; grep -m 1 libc.so /proc/self/maps; exit 3";
+    let outcome = lab.run(&["--release", "-q"], &["sh", "-c", program]);
+    let own = lab.run(&["--release"], &["cat", "/proc/self/status", "/proc/self/maps"]);
+    assert!(own.stdout.contains("TracerPid:\t0\n"), "{}", own.stdout);
+    let base = format!("{:x}-", lab.plan.arena + 0x80_0000);
+    assert!(
+        own.stdout.lines().any(|line| line.starts_with(&base) && line.contains("libc.so")),
+        "{}",
+        own.stdout
+    );
+    assert_eq!((own.code, outcome.code), (0, 3), "{}", own.stderr);
+    assert!(!outcome.stdout.contains(&base), "what it starts has its usual layout: {}", outcome.stdout);
+    let traced = lab.run(&["-q"], &["cat", "/proc/self/status"]);
+    assert!(!traced.stdout.contains("TracerPid:\t0\n"), "{}", traced.stdout);
+}
+
+/// The file of this host's C library.
+fn c_library() -> String {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let mut paths = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
+    paths.find(|path| path.contains("/libc.so")).expect("a C library").to_owned()
+}

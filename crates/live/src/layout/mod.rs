@@ -32,6 +32,9 @@ use std::sync::atomic::{AtomicI32, Ordering};
 pub struct Options {
     /// Whether each process image is looked at when its loader is done, for which its system calls stop until then.
     pub verify: bool,
+    /// Whether each process is let go when its loader is done, after that look: a debugger can attach then, and
+    /// programs that it starts have no plan.
+    pub release: bool,
     /// Whether everything that the plan does not place has the same addresses each time.
     pub no_randomise: bool,
     /// Whether a program that cannot have the plan runs without.

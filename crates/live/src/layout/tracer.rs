@@ -178,7 +178,9 @@ impl Tracer<'_> {
         task.stage = match stage {
             Stage::Installing(mut installing) => match installing.step(pid) {
                 Ok(Next::Step) => Stage::Installing(installing),
-                Ok(Next::Installed) if self.options.verify => Stage::Loading(installing),
+                Ok(Next::Installed) if self.options.verify || self.options.release => {
+                    Stage::Loading(installing)
+                }
                 Ok(Next::Installed) => Stage::Free,
                 Err(obstacle) => {
                     image.obstacle = Some(obstacle.to_string());
@@ -194,11 +196,21 @@ impl Tracer<'_> {
                 // The first call of the program's own, or of its libraries': all have been mapped.
                 image.at_start = landings(pid, self.objects, image.slid_bytes);
                 (self.loaded)(image);
+                if self.options.release {
+                    return self.let_go(pid);
+                }
                 Stage::Free
             }
             Stage::Free => Stage::Free,
         };
         self.resume(pid, 0);
+    }
+
+    /// From now on a process is seen only when it ends, if it is our own child.
+    fn let_go(&mut self, pid: Pid) {
+        let _ = sys::go(pid, Go::Alone, 0);
+        self.tasks.remove(&pid);
+        self.processes.remove(&pid);
     }
 
     fn on_child(&mut self, parent: Pid) {

@@ -1,7 +1,7 @@
 //! `pagewalk layout plan`: where the shared objects of a recorded program should lie.
 //!
-//! The trace is read twice at least: to plan and to simulate every machine with objects where they were recorded, and to
-//! simulate them with objects where they are planned.
+//! The trace is read twice at least: to plan and to simulate every machine with objects where they were recorded,
+//! and to simulate them with objects where they are planned.
 
 mod choose;
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::evictions::ArraySpec;
 use crate::objects::Owners;
-use crate::objects::tests::header;
+use crate::objects::header_for_tests as header;
 use crate::planner::Movables;
 use pagewalk_setassoc::{Draws, Geometry, LruArray, SetIndex};
 use pagewalk_trace::Origin;
