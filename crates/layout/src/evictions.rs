@@ -25,6 +25,7 @@ pub(crate) mod fetches;
 mod rows;
 mod twin;
 
+pub(crate) use array::may_cross;
 pub use rows::Row;
 
 use crate::objects::{OwnerId, Owners};
@@ -177,14 +178,19 @@ impl History {
 
     /// Standard deviation of misses of sets over their mean; 0 without misses.
     pub fn variation(&self) -> f64 {
-        let sets = self.misses_by_set.len() as f64;
-        let mean = self.misses.total() as f64 / sets;
-        if mean == 0.0 {
-            return 0.0;
-        }
-        let squares = self.misses_by_set.iter().map(|&misses| (misses as f64 - mean).powi(2));
-        (squares.sum::<f64>() / sets).sqrt() / mean
+        variation(&self.misses_by_set)
     }
+}
+
+/// Standard deviation over the mean; 0 without misses.
+pub(crate) fn variation(misses_by_set: &[u64]) -> f64 {
+    let sets = misses_by_set.len() as f64;
+    let mean = misses_by_set.iter().sum::<u64>() as f64 / sets;
+    if mean == 0.0 {
+        return 0.0;
+    }
+    let squares = misses_by_set.iter().map(|&misses| (misses as f64 - mean).powi(2));
+    (squares.sum::<f64>() / sets).sqrt() / mean
 }
 
 /// Watches arrays over one stream.

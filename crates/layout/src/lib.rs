@@ -3,7 +3,8 @@
 //! The address of a library decides which sets of a TLB its pages fall into. A [`Plan`] says where each library is to
 //! lie; [`plan`] reads, checks and writes it, [`files`] compares it with the files of this host, [`landed`] with a run.
 //! [`objects`] finds the libraries of a recorded stream, [`rebase`] moves them there. [`evictions`] watches a TLB's
-//! sets, and whose pages evict whose, [`graph`] draws one of them; [`calls`] counts which pages of code call which.
+//! sets, and whose pages evict whose, [`graph`] draws one of them; [`splits`] counts what sets cost under many layouts
+//! at once; [`calls`] counts which pages of code call which.
 
 pub mod calls;
 pub mod elf;
@@ -15,5 +16,6 @@ pub mod objects;
 pub mod plan;
 pub mod planner;
 pub mod rebase;
+pub mod splits;
 
 pub use plan::{Place, Plan, PlanError, Program};

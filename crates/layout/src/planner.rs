@@ -8,14 +8,21 @@
 //! - [`search`]: all objects, from the reuses of pages themselves ([`reuses`]), for several machines at once.
 //! - [`random`]: what layouts are like that nobody planned.
 //! - [`pack`]: hot objects side by side, in as few 2 MiB regions as they need.
+//!
+//! [`Views`] looks at a stream for any of them, [`Seen::choose`] has one plan.
 
 pub mod arena;
 pub mod callgraph;
+mod choose;
 pub mod pack;
 pub mod random;
 pub mod reuses;
 pub mod search;
 pub mod single;
+mod views;
+
+pub use choose::{Candidate, Chosen, Planner, PlannerError, PlannerOptions, at_random, period_of};
+pub use views::{Seen, Views};
 
 use crate::objects::{Owner, OwnerId, Owners};
 use crate::plan::PAGE_BYTES;

@@ -295,7 +295,7 @@ impl Watched {
 
 /// Whether a reference may lie on two pages; sure to say so if it does.
 #[inline(always)]
-fn may_cross(record: Ref, wide: bool) -> bool {
+pub(crate) fn may_cross(record: Ref, wide: bool) -> bool {
     let into = record.address().0 & (PAGE_BYTES - 1);
     wide || into > PAGE_BYTES - u64::from(Batch::WIDE_BYTES)
 }

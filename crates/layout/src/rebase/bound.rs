@@ -107,6 +107,11 @@ impl Bound {
         self.places.len()
     }
 
+    /// How far a byte of `owner` moves, as an addition that wraps; 0 for what stays.
+    pub fn delta_at(&self, owner: &Owner, address: u64) -> u64 {
+        self.delta(owner).filter(|(_, range)| range.contains(&address)).map_or(0, |(delta, _)| delta)
+    }
+
     /// How far memory of `owner` moves, as an addition that wraps, and which.
     pub(super) fn delta(&self, owner: &Owner) -> Option<(u64, Range<u64>)> {
         if owner.kind != OwnerKind::Object {

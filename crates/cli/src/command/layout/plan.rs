@@ -3,19 +3,20 @@
 //! The trace is read twice at least: to plan and to simulate every machine with objects where they were recorded,
 //! and to simulate them with objects where they are planned.
 
-mod choose;
-
-use crate::arguments::LayoutPlan;
+use crate::arguments::{self, LayoutPlan};
 use crate::command::simulate::layout::{PlanFile, check_file};
 use crate::command::simulate::open;
 use crate::error::{CliError, Code};
 use crate::machine;
 use crate::output::{Output, print, say, text_options};
 use crate::process::{Ending, explain_empty_region, follow_ahead};
-use choose::{Chosen, Layout, to_see};
 use pagewalk_layout::Plan;
 use pagewalk_layout::plan::{DEFAULT_ARENA, PAGE_BYTES, Program};
-use pagewalk_layout::planner::{random, reuses, search};
+use pagewalk_layout::planner::callgraph::{self, Load};
+use pagewalk_layout::planner::single::Target;
+use pagewalk_layout::planner::{
+    Candidate, Chosen, Planner, PlannerError, PlannerOptions, Seen, Views, random, reuses, search,
+};
 use pagewalk_mm::Small;
 use pagewalk_report::layout_plan::schema::{
     LAYOUT_PLAN_SCHEMA, LayoutPlanResult, PlannedMachine, PlannedObject, RandomLayouts,
@@ -38,34 +39,36 @@ pub fn run(arguments: LayoutPlan) -> Result<ExitCode, CliError> {
     let header = reader.header().clone();
     let both = |machine: &MachineSpec| pass(&[machine.clone(), fully_associative(machine)]);
     let passes = machines.iter().map(both).collect::<Result<Vec<Pass>, _>>()?;
-    let mut first = (to_see(&header, &machines, arguments.planner), passes);
+    let options = planner_options(&arguments);
+    let mut first = (Views::new(&header, &machines, &[options.planner]), passes);
     let ending = follow_ahead(reader, &arguments.region, &mut first);
     explain_empty_region(&arguments.region, ending.region_begun);
-    let (seen, passes) = first;
+    let (views, passes) = first;
     let recorded = walks(passes);
-    let chosen = Chosen::new(seen, &arguments)?;
+    let mut seen = views.finish();
+    let chosen = seen.choose(0..machines.len(), &options).map_err(|error| told(&arguments, &error))?;
     let mut plan = Plan {
-        planner: chosen.planner.to_owned(),
+        planner: options.planner.name().to_owned(),
         machines: machines.iter().map(|machine| machine.name.clone()).collect(),
         arena: DEFAULT_ARENA,
         program: program(&header),
         places: Vec::new(),
     };
     let mut tried = None;
-    for layout in &chosen.layouts {
-        plan.places.clone_from(&layout.places);
+    for candidate in &chosen.candidates {
+        plan.places.clone_from(&candidate.places);
         let planned = planned(&arguments, &machines, &plan)?.into_iter().zip(&recorded);
         let walks = planned.map(|(planned, of)| Walks { recorded: of[0], full: of[1], planned });
         let walks: Vec<Walks> = walks.collect();
         let pays = walks.iter().all(|walks| walks.planned <= walks.recorded);
-        tried = Some((layout, walks));
-        if pays || !layout.must_pay {
+        tried = Some((candidate, walks));
+        if pays || !candidate.must_pay {
             break;
         }
     }
-    let (layout, walks) = tried.expect("there is one layout at least");
-    let stream = Stream { header: &header, ending: &ending };
-    let result = result(&arguments, stream, &chosen, layout, &plan, machines.iter().zip(walks));
+    let (candidate, walks) = tried.expect("there is one candidate at least");
+    let stream = Stream { header: &header, ending: &ending, seen: &seen };
+    let result = result(&arguments, stream, &chosen, candidate, &plan, machines.iter().zip(walks));
     publish(&result, &arguments)?;
     if let Some(output) = output {
         plan.check().map_err(|error| CliError::new(Code::Failed, error))?;
@@ -80,6 +83,42 @@ pub fn run(arguments: LayoutPlan) -> Result<ExitCode, CliError> {
     }
     ending.losses.iter().for_each(|loss| say(format!("{}: {loss}", arguments.trace.display())));
     Ok(ExitCode::from(Code::BadInput as u8))
+}
+
+impl From<arguments::Planner> for Planner {
+    fn from(given: arguments::Planner) -> Planner {
+        match given {
+            arguments::Planner::Search => Planner::Search,
+            arguments::Planner::Single => Planner::Single,
+            arguments::Planner::Callgraph => Planner::Callgraph,
+            arguments::Planner::Pack => Planner::Pack,
+            arguments::Planner::Random => Planner::Random,
+        }
+    }
+}
+
+fn planner_options(arguments: &LayoutPlan) -> PlannerOptions {
+    PlannerOptions {
+        planner: arguments.planner.into(),
+        starts: arguments.starts,
+        seed: arguments.seed,
+        target: if arguments.weighed { Target::Weighed } else { Target::Fewest },
+        callgraph: callgraph::Options {
+            calls: arguments.calls,
+            load: if arguments.load_calls { Load::Calls } else { Load::Instructions },
+            fixed: true,
+        },
+    }
+}
+
+fn told(arguments: &LayoutPlan, error: &PlannerError) -> CliError {
+    match error {
+        PlannerError::NothingMoves => {
+            CliError::new(Code::BadInput, format!("{}: {error}", arguments.trace.display()))
+                .or("record a program that is linked dynamically")
+        }
+        _ => CliError::new(Code::Failed, error).or("plan for a program with less memory"),
+    }
 }
 
 /// The program, with the build-id of its file if that is still there.
@@ -100,7 +139,7 @@ fn machines(arguments: &LayoutPlan) -> Result<Vec<MachineSpec>, CliError> {
         }
         reuses::is_supported(machine).map_err(wrong)?;
     }
-    if arguments.machine.len() > 1 && !arguments.planner.takes_machines() {
+    if arguments.machine.len() > 1 && !Planner::from(arguments.planner).takes_machines() {
         let why = format!("{} machines: this planner plans for one", arguments.machine.len());
         return Err(CliError::new(Code::Usage, why).or("give one -m, or --planner search"));
     }
@@ -112,6 +151,7 @@ fn machines(arguments: &LayoutPlan) -> Result<Vec<MachineSpec>, CliError> {
 struct Stream<'a> {
     header: &'a StreamHeader,
     ending: &'a Ending,
+    seen: &'a Seen,
 }
 
 /// Walks of one machine.
@@ -159,11 +199,11 @@ fn result<'a>(
     arguments: &LayoutPlan,
     stream: Stream<'_>,
     chosen: &Chosen,
-    layout: &Layout,
+    candidate: &Candidate,
     plan: &Plan,
     walks: impl Iterator<Item = (&'a MachineSpec, Walks)>,
 ) -> LayoutPlanResult {
-    let found = &chosen.found;
+    let found = &stream.seen.found;
     let mut arrays = &found.arrays[..];
     let planned = |(machine, walks): (&MachineSpec, Walks)| {
         let (own, others) = arrays.split_at(reuses::last_level(machine).len());
@@ -174,7 +214,7 @@ fn result<'a>(
             recorded: walks.recorded,
             planned: walks.planned,
             fully_associative: walks.full,
-            random: spread(own, chosen, arguments),
+            random: spread(own, found, chosen.period, arguments),
         }
     };
     let machines = walks.map(planned).collect();
@@ -195,8 +235,8 @@ fn result<'a>(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         trace: arguments.trace.display().to_string(),
         program: stream.header.program.clone(),
-        planner: chosen.planner.to_owned(),
-        did: layout.did.clone(),
+        planner: plan.planner.clone(),
+        did: candidate.did.clone(),
         losses: stream.ending.losses.clone(),
         machines,
         objects: objects.map(object).collect(),
@@ -205,13 +245,17 @@ fn result<'a>(
 }
 
 /// What random layouts of the objects would miss, by the kept reuses, of what is missed as recorded.
-fn spread(arrays: &[reuses::ArrayReuses], chosen: &Chosen, arguments: &LayoutPlan) -> RandomLayouts {
-    let (objects, pages) = (chosen.found.movables.all().len(), &chosen.found.pages);
+fn spread(
+    arrays: &[reuses::ArrayReuses],
+    found: &reuses::Found,
+    period: u64,
+    arguments: &LayoutPlan,
+) -> RandomLayouts {
+    let (objects, pages) = (found.movables.all().len(), &found.pages);
     let misses =
         |shifts: &[u64]| arrays.iter().map(|array| search::misses(array, pages, shifts)).sum::<u64>() as f64;
     let recorded = misses(&vec![0; objects]).max(1.0);
-    let layout =
-        |n: u64| misses(&random::shifts(objects, chosen.period, arguments.seed.wrapping_add(n))) / recorded;
+    let layout = |n: u64| misses(&random::shifts(objects, period, arguments.seed.wrapping_add(n))) / recorded;
     let mut found: Vec<f64> = (0..arguments.random).map(layout).collect();
     found.sort_by(f64::total_cmp);
     let (Some(&least), Some(&most)) = (found.first(), found.last()) else { return RandomLayouts::default() };

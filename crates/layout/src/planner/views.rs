@@ -1,0 +1,103 @@
+//! What planners have to see of a stream: one reading of it for all planners and machines.
+
+use super::Planner;
+use super::reuses::{Found, Reuses, last_level};
+use crate::calls::{CallGraph, Calls};
+use crate::evictions::{ArraySpec, DEFAULT_ROWS, Evictions, History};
+use pagewalk_trace::{Analysis, Batch, Event, StreamHeader};
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::RefIndex;
+use std::ops::Range;
+
+/// Looks at a stream for planners: reuses for all, evictions and calls for those that want them.
+pub struct Views {
+    reuses: Reuses,
+    evictions: Option<Evictions>,
+    calls: Option<Calls>,
+    /// By machine: its arrays among all.
+    arrays: Vec<Range<usize>>,
+}
+
+impl Views {
+    /// For `planners` on `machines`, over a stream with this header.
+    pub fn new(header: &StreamHeader, machines: &[MachineSpec], planners: &[Planner]) -> Views {
+        let specs: Vec<ArraySpec> = machines.iter().flat_map(last_level).map(ArraySpec::of).collect();
+        let wants = |planner| planners.contains(&planner);
+        let mut next = 0;
+        let arrays = machines.iter().map(|machine| {
+            let first = next;
+            next += last_level(machine).len();
+            first..next
+        });
+        Views {
+            arrays: arrays.collect(),
+            reuses: Reuses::new(header, machines),
+            evictions: wants(Planner::Single).then(|| Evictions::new(header, &specs, DEFAULT_ROWS)),
+            calls: wants(Planner::Callgraph).then(|| Calls::new(header)),
+        }
+    }
+
+    /// What looks at the stream, for whoever has several threads: each has to be given all of it.
+    pub fn parts(&mut self) -> Vec<&mut dyn Analysis> {
+        let evictions = self.evictions.as_mut().map(|evictions| evictions as &mut dyn Analysis);
+        let calls = self.calls.as_mut().map(|calls| calls as &mut dyn Analysis);
+        std::iter::once(&mut self.reuses as &mut dyn Analysis).chain(evictions).chain(calls).collect()
+    }
+
+    /// What was seen.
+    pub fn finish(self) -> Seen {
+        Seen {
+            found: self.reuses.finish(),
+            histories: self.evictions.map(|evictions| evictions.finish().0),
+            calls: self.calls.map(Calls::finish),
+            arrays: self.arrays,
+        }
+    }
+}
+
+impl Analysis for Views {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.parts().into_iter().for_each(|part| part.on_batch(batch));
+    }
+
+    fn on_event(&mut self, at: RefIndex, event: &Event) {
+        self.parts().into_iter().for_each(|part| part.on_event(at, event));
+    }
+}
+
+/// What planners know of a stream.
+pub struct Seen {
+    /// Reuses, pages and objects.
+    pub found: Found,
+    /// By array, for [`Planner::Single`].
+    histories: Option<Vec<History>>,
+    /// For [`Planner::Callgraph`].
+    pub(super) calls: Option<CallGraph>,
+    arrays: Vec<Range<usize>>,
+}
+
+impl Seen {
+    /// The reuses as if there were no other machines than these neighbours.
+    pub(super) fn with_machines<R>(&mut self, machines: Range<usize>, see: impl FnOnce(&Found) -> R) -> R {
+        let arrays = self.arrays_of(machines);
+        let wanted: Vec<_> = self.found.arrays.drain(arrays.clone()).collect();
+        let others = std::mem::replace(&mut self.found.arrays, wanted);
+        let seen = see(&self.found);
+        let wanted = std::mem::replace(&mut self.found.arrays, others);
+        self.found.arrays.splice(arrays.start..arrays.start, wanted);
+        seen
+    }
+
+    /// Evictions in the arrays of these neighbours; none where nobody wanted them.
+    pub(super) fn histories(&self, machines: Range<usize>) -> &[History] {
+        let arrays = self.arrays_of(machines);
+        self.histories.as_ref().map_or(&[], |all| &all[arrays])
+    }
+
+    /// The arrays of machines that are neighbours.
+    pub fn arrays_of(&self, machines: Range<usize>) -> Range<usize> {
+        let first = self.arrays.get(machines.start).map_or(0, |arrays| arrays.start);
+        let end = machines.end.checked_sub(1).and_then(|last| self.arrays.get(last));
+        first..end.map_or(first, |arrays| arrays.end)
+    }
+}
