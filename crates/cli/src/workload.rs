@@ -71,7 +71,7 @@ fn prepare(workload: &Workload, study: &Path, run_in: &Path) -> Result<(), CliEr
     let Some((program, arguments)) = workload.prepare.split_first() else { return Ok(()) };
     let failed = |why: &dyn std::fmt::Display| {
         CliError::new(Code::Failed, format!("workload `{}`: prepare: {why}", workload.name))
-            .or(format!("run it by hand: {}", workload.prepare.join(" ")))
+            .or(by_hand(workload, &workload.prepare))
     };
     let mut command = Command::new(program);
     command.args(arguments).current_dir(run_in).env("PAGEWALK_STUDY", study);
@@ -94,7 +94,7 @@ fn run(
     let live = Live::prepare(&command, None).map_err(|error| {
         // A command that the study names is part of an input file.
         let code = if error.code == Code::Usage { Code::BadInput } else { error.code };
-        CliError::new(code, named(&error))
+        CliError::new(code, named(&error)).or(by_hand(workload, &workload.command))
     })?;
     let variable = ("PAGEWALK_STUDY", study.as_os_str().to_owned());
     let live = live.apart(Apart { folder: run_in, input, variable });
@@ -103,13 +103,21 @@ fn run(
     let (written, status) = images(&live, &region, &first, Output::open(&first)?)?;
     if !status.success() {
         let ended = format!("the program ended with {}", live::describe(status));
-        return Err(CliError::new(Code::Failed, named(&ended))
-            .or(format!("run it by hand: {}", workload.command.join(" "))));
+        return Err(CliError::new(Code::Failed, named(&ended)).or(by_hand(workload, &workload.command)));
     }
     for one in &written {
         one.losses.iter().for_each(|loss| say(named(loss)));
     }
     Ok(written)
+}
+
+/// What to do if a command of a workload fails.
+fn by_hand(workload: &Workload, command: &[String]) -> String {
+    let needs = match workload.needs.is_empty() {
+        true => String::new(),
+        false => format!("it needs {} (Debian's names); ", workload.needs.join(", ")),
+    };
+    format!("{needs}run it by hand: {}", command.join(" "))
 }
 
 /// The image that the study means: of the program it names, and of those the one that executed most.

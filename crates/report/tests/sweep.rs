@@ -35,6 +35,8 @@ fn machine(trace: usize, entries: i64, replacement: &str, walks: u64) -> Machine
         machine: "k8".to_owned(),
         os: None,
         structure: None,
+        layout: None,
+        layout_seed: None,
         parameters: parameters.into(),
         metrics,
         partition: Vec::new(),
@@ -70,13 +72,14 @@ fn curve(trace: usize, method: Method, errors: &[f64]) -> CurveCell {
 }
 
 fn result() -> SweepResult {
-    let found = |trace, upper, agrees| Found { trace, upper, lower: 1000.0, agrees };
+    let found = |trace, upper, agrees| Found { trace, machine: None, upper, lower: 1000.0, agrees };
     SweepResult {
         schema: SWEEP_SCHEMA.to_owned(),
         version: "0.1.0".to_owned(),
         name: "s".to_owned(),
         title: "A <study>".to_owned(),
         traces: vec![trace("one"), trace("two")],
+        plans: Vec::new(),
         machines: vec![
             machine(0, 512, "lru", 100),
             machine(0, 1024, "fifo", 50),
@@ -97,6 +100,7 @@ fn result() -> SweepResult {
             on: "some".to_owned(),
             strict: false,
             found: vec![found(0, 4000.0, true), found(1, 1500.0, false)],
+            left_out: Vec::new(),
             agrees: true,
         }],
         published: Vec::new(),
@@ -235,6 +239,8 @@ fn under_kernels() -> SweepResult {
             machine: "m".to_owned(),
             os: Some(os.to_owned()),
             structure: None,
+            layout: None,
+            layout_seed: None,
             parameters: Parameters::new(),
             metrics,
             partition: Vec::new(),

@@ -1,16 +1,25 @@
 //! What was found beside what sources found: quotients of two figures on each trace.
 
-use crate::study::{Best, Cell, Compare, MachineVariant, On, Study, Under, serves_name};
+use crate::layouts::RECORDED;
+use crate::study::{Best, Cell, Compare, MachineVariant, OfDraws, On, Provided, Study, Under, serves_name};
 use crate::task;
-use pagewalk_report::sweep::schema::{Comparison, Found, MachineCell, Parameters, SweepResult, Value};
+use pagewalk_report::sweep::schema::{
+    Comparison, Found, LeftOut, MachineCell, Parameters, SweepResult, Value,
+};
 
 impl Compare {
     /// Checks that the study has what is compared.
     pub(crate) fn check(&self, study: &Study) -> Result<(), String> {
         let inside = |why: String| format!("compare \"{}\": {why}", self.title);
         let base = self.base.iter().map(|base| ("base", base));
-        for (part, cell) in [("upper", &self.upper), ("lower", &self.lower)].into_iter().chain(base) {
-            cell.check(study).map_err(|why| inside(format!("{part}: {why}")))?;
+        let provided = self.provided.iter();
+        let provided =
+            provided.flat_map(|of| [("provided: upper", &of.upper), ("provided: lower", &of.lower)]);
+        let parts = [("upper", &self.upper), ("lower", &self.lower)].into_iter().chain(base).chain(provided);
+        for (part, cell) in parts {
+            for machine in self.cases() {
+                cell.check(study, machine).map_err(|why| inside(format!("{part}: {why}")))?;
+            }
         }
         let known: Vec<&str> = study.traces.iter().map(|trace| trace.name()).collect();
         match self.traces.iter().find(|name| !known.contains(&name.as_str())) {
@@ -18,10 +27,19 @@ impl Compare {
             None => Ok(()),
         }
     }
+
+    /// The machines on which it is asked; `None` where its cells name theirs.
+    fn cases(&self) -> Vec<Option<&str>> {
+        match self.machines.is_empty() {
+            true => vec![None],
+            false => self.machines.iter().map(|machine| Some(machine.as_str())).collect(),
+        }
+    }
 }
 
 impl Cell {
-    fn check(&self, study: &Study) -> Result<(), String> {
+    /// Checks a cell that may leave its machine to the comparison's.
+    fn check(&self, study: &Study, of: Option<&str>) -> Result<(), String> {
         match self {
             Cell::Family { serves, page_size, sets, ways } => {
                 let family = study.family.as_ref().ok_or("the study has no [family]")?;
@@ -35,7 +53,9 @@ impl Cell {
                 if has { Ok(()) } else { Err(format!("[family] leaves {array} out")) }
             }
             Cell::Number(_) => Ok(()),
-            Cell::Machine { machine, os, structure, parameters, metrics, times: _, best } => {
+            Cell::Machine { machine, os, structure, parameters, metrics, best, .. } => {
+                let machine =
+                    machine.as_deref().or(of).ok_or("name a machine, or machines of the comparison")?;
                 let all = machines_of(study, machine, os.as_deref(), structure.as_deref(), parameters)?;
                 let (variant, under) = all[0];
                 match best {
@@ -48,13 +68,37 @@ impl Cell {
                     None => {}
                     Some(Best { key, .. }) => differ_by(key, &all)?,
                 }
-                metrics.iter().try_for_each(|metric| has_counter(variant, under, metric))
+                self.check_layouts(study)?;
+                metrics.iter().try_for_each(|metric| has_counter(study, variant, under, metric))
             }
         }
     }
 
+    /// Checks the layouts of a machine's cell.
+    fn check_layouts(&self, study: &Study) -> Result<(), String> {
+        let Cell::Machine { layout, draws, reduction_from, .. } = self else { return Ok(()) };
+        let named = [("layout", layout), ("reduction_from", reduction_from)];
+        for (key, name) in named.iter().filter_map(|(key, name)| Some((key, name.as_ref()?))) {
+            if !study.layouts.iter().any(|layout| layout.name == *name) {
+                let names: Vec<&str> = study.layouts.iter().map(|layout| layout.name.as_str()).collect();
+                let choices =
+                    if names.is_empty() { "none: see [[layout]]".to_owned() } else { names.join(", ") };
+                return Err(format!("{key} = \"{name}\": choose from {choices}"));
+            }
+        }
+        let drawn = study.layouts.iter().find(|spec| spec.count > 1 && Some(&spec.name) == layout.as_ref());
+        match (drawn, draws) {
+            (Some(spec), None) => Err(format!(
+                "layout = \"{}\": {} are drawn: give draws = \"median\", \"least\" or \"most\"",
+                spec.name, spec.count
+            )),
+            (None, Some(_)) => Err("draws: the layout is one, and not drawn".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
     /// The figure on a trace; `None` if the machine has no such counter.
-    fn value(&self, result: &SweepResult, trace: usize) -> Option<f64> {
+    fn value(&self, result: &SweepResult, trace: usize, of: Option<&str>) -> Option<f64> {
         match self {
             Cell::Family { serves, page_size, sets, ways } => {
                 let family =
@@ -63,29 +107,61 @@ impl Cell {
                 size.misses_of(*sets, *ways).map(|misses| misses as f64)
             }
             Cell::Number(number) => Some(*number),
-            Cell::Machine { machine, os, structure, parameters, metrics, times, best } => {
-                let cells = result.machines.iter().filter(|cell| {
-                    cell.trace == trace
-                        && cell.machine == *machine
-                        && (os.is_none() || cell.os == *os)
-                        && (structure.is_none() || cell.structure == *structure)
-                        && fits(parameters, &cell.parameters)
-                });
-                let figure = |cell: &MachineCell| {
-                    let each = metrics.iter().map(|metric| Some(cell.metrics.get(metric)?.as_f64()));
-                    Some(each.sum::<Option<f64>>()? * times)
-                };
-                let figures = cells.filter_map(|cell| Some((cell, figure(cell)?)));
-                let (cell, figure) = figures.min_by(|a, b| a.1.total_cmp(&b.1))?;
-                match best {
-                    Some(Best { key, place: true }) => match cell.parameters.get(key)? {
-                        Value::Integer(value) => Some(*value as f64),
-                        Value::Text(_) => None,
-                    },
-                    _ => Some(figure),
+            Cell::Machine { layout, reduction_from, .. } => {
+                let value = self.under(result, (trace, of), layout.as_deref())?;
+                match reduction_from {
+                    None => Some(value),
+                    Some(other) => Some(self.under(result, (trace, of), Some(other))? - value),
                 }
             }
         }
+    }
+
+    /// A machine's figure under a layout; the recorded one where none is named.
+    fn under(
+        &self,
+        result: &SweepResult,
+        (trace, of): (usize, Option<&str>),
+        layout: Option<&str>,
+    ) -> Option<f64> {
+        let Cell::Machine { machine, os, structure, parameters, metrics, times, best, draws, .. } = self
+        else {
+            return None;
+        };
+        let machine = machine.as_deref().or(of);
+        let cells = result.machines.iter().filter(|cell| {
+            cell.trace == trace
+                && Some(cell.machine.as_str()) == machine
+                && (os.is_none() || cell.os == *os)
+                && (structure.is_none() || cell.structure == *structure)
+                && cell.layout.as_deref().is_none_or(|name| name == layout.unwrap_or(RECORDED))
+                && fits(parameters, &cell.parameters)
+        });
+        let figure = |cell: &MachineCell| {
+            let each = metrics.iter().map(|metric| Some(cell.metrics.get(metric)?.as_f64()));
+            Some(each.sum::<Option<f64>>()? * times)
+        };
+        let mut figures: Vec<_> = cells.filter_map(|cell| Some((cell, figure(cell)?))).collect();
+        figures.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let last = figures.len().checked_sub(1)?;
+        let place = match draws {
+            Some(OfDraws::Median) => last / 2,
+            Some(OfDraws::Most) => last,
+            Some(OfDraws::Least) | None => 0,
+        };
+        let (cell, figure) = figures[place];
+        match best {
+            Some(Best { key, place: true }) => match cell.parameters.get(key)? {
+                Value::Integer(value) => Some(*value as f64),
+                Value::Text(_) => None,
+            },
+            _ => Some(figure),
+        }
+    }
+
+    /// Whether it is by how much a figure is higher under another layout.
+    fn is_reduction(&self) -> bool {
+        matches!(self, Cell::Machine { reduction_from: Some(_), .. })
     }
 }
 
@@ -153,8 +229,13 @@ fn machines_of<'a>(
 }
 
 /// Whether the machine has a counter of this name: looked up in the counters of an empty stream.
-fn has_counter(variant: &MachineVariant, under: Under<'_>, metric: &str) -> Result<(), String> {
-    let names = task::counters(variant, under).map_err(|e| e.to_string())?;
+fn has_counter(
+    study: &Study,
+    variant: &MachineVariant,
+    under: Under<'_>,
+    metric: &str,
+) -> Result<(), String> {
+    let names = task::counters_in(study, variant, under).map_err(|e| e.to_string())?;
     if names.iter().any(|name| name == metric) {
         return Ok(());
     }
@@ -166,23 +247,43 @@ fn fits(asked: &Parameters, chosen: &Parameters) -> bool {
     asked.iter().all(|(key, value)| chosen.get(key) == Some(value))
 }
 
+/// Whether a quotient lies within bounds.
+fn within(quotient: f64, least: Option<f64>, most: Option<f64>) -> bool {
+    least.is_none_or(|least| quotient >= least) && most.is_none_or(|most| quotient <= most)
+}
+
+impl Provided {
+    fn holds(&self, result: &SweepResult, trace: usize, machine: Option<&str>) -> bool {
+        let part = |cell: &Cell| cell.value(result, trace, machine);
+        let (Some(upper), Some(lower)) = (part(&self.upper), part(&self.lower)) else { return false };
+        lower != 0.0 && within(upper / lower, self.least, self.most)
+    }
+}
+
 /// The quotients of `compare` in `result`.
 pub fn found(compare: &Compare, result: &SweepResult) -> Comparison {
     let wanted = |name: &String| compare.traces.is_empty() || compare.traces.contains(name);
     let traces = result.traces.iter().enumerate().filter(|(_, trace)| wanted(&trace.name));
-    let within = |quotient: f64| {
-        compare.least.is_none_or(|least| quotient >= least)
-            && compare.most.is_none_or(|most| quotient <= most)
+    let agrees = |upper: f64, lower: f64| match compare.lower.is_reduction() && lower <= 0.0 {
+        // Any reduction is more than any multiple of none.
+        true => compare.most.is_none() && upper > 0.0,
+        false => lower != 0.0 && within(upper / lower, compare.least, compare.most),
     };
-    let quotient = |(trace, _)| {
-        let base = compare.base.as_ref().map_or(Some(1.0), |base| base.value(result, trace))?;
-        let upper = compare.upper.value(result, trace)? / base;
-        let lower = compare.lower.value(result, trace)? / base;
-        let quotient = (lower != 0.0).then(|| upper / lower);
-        Some(Found { trace, upper, lower, agrees: quotient.is_some_and(within) })
-    };
-    let finite = |found: &Found| found.upper.is_finite() && found.lower.is_finite();
-    let found: Vec<Found> = traces.filter_map(quotient).filter(finite).collect();
+    let (mut found, mut left_out) = (Vec::new(), Vec::new());
+    for (trace, _) in traces {
+        for machine in compare.cases() {
+            let base = compare.base.as_ref().map_or(Some(1.0), |base| base.value(result, trace, machine));
+            let parts = [&compare.upper, &compare.lower].map(|cell| cell.value(result, trace, machine));
+            let (Some(base), [Some(upper), Some(lower)]) = (base, parts) else { continue };
+            let (upper, lower) = (upper / base, lower / base);
+            let name = machine.map(str::to_owned);
+            if compare.provided.as_ref().is_some_and(|provided| !provided.holds(result, trace, machine)) {
+                left_out.push(LeftOut { trace, machine: name });
+            } else if upper.is_finite() && lower.is_finite() {
+                found.push(Found { trace, machine: name, upper, lower, agrees: agrees(upper, lower) });
+            }
+        }
+    }
     let agreeing = found.iter().filter(|found| found.agrees).count();
     Comparison {
         title: compare.title.clone(),
@@ -196,8 +297,9 @@ pub fn found(compare: &Compare, result: &SweepResult) -> Comparison {
             On::All => agreeing == found.len() && agreeing > 0,
             On::Most => agreeing * 2 > found.len(),
             On::Some => agreeing > 0,
-            On::Average => Comparison::mean(&found).is_some_and(within),
+            On::Average => Comparison::means(&found).is_some_and(|(upper, lower)| agrees(upper, lower)),
         },
         found,
+        left_out,
     }
 }

@@ -3,11 +3,14 @@
 use crate::data_side;
 use crate::error::SweepError;
 use crate::kernels;
+use crate::layouts::{self, FileLayout};
 use crate::machines;
 use crate::plots;
 use crate::selection::{self, Numbers};
 use crate::structures;
-use crate::study::{Best, Cell, Compare, CurveSpec, FamilySpec, On, SERVES, Study, TraceSpec};
+use crate::study::{
+    Best, Cell, Compare, CurveSpec, FamilySpec, OfDraws, On, Provided, SERVES, Study, TraceSpec,
+};
 use crate::together::{self, FileTogether};
 use crate::workloads::{FileWorkload, shared_workloads, workloads};
 use pagewalk_mm::ThpMode;
@@ -38,6 +41,8 @@ struct File {
     os: Vec<Table>,
     #[serde(default)]
     structures: Vec<String>,
+    #[serde(default)]
+    layout: Vec<FileLayout>,
     #[serde(default)]
     vary: Table,
     family: Option<FileFamily>,
@@ -111,7 +116,19 @@ struct FileCompare {
     #[serde(default)]
     traces: Vec<String>,
     #[serde(default)]
+    machines: Vec<String>,
+    provided: Option<FileProvided>,
+    #[serde(default)]
     strict: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileProvided {
+    upper: FileCell,
+    lower: FileCell,
+    least: Option<f64>,
+    most: Option<f64>,
 }
 
 /// One counter, or several.
@@ -132,6 +149,9 @@ struct FileCell {
     machine: Option<String>,
     os: Option<String>,
     structure: Option<String>,
+    layout: Option<String>,
+    draws: Option<String>,
+    reduction_from: Option<String>,
     number: Option<f64>,
     #[serde(default)]
     parameters: Table,
@@ -179,6 +199,7 @@ impl Study {
         check_names(&all).map_err(wrong)?;
         let study = Study {
             structures: structures::variants(file, folder, &parsed.structures, &machines, &kernels)?,
+            layouts: layouts::variants(parsed.layout).map_err(wrong)?,
             kernels,
             machines,
             file: file.to_owned(),
@@ -207,6 +228,7 @@ impl Study {
             return Err(wrong("nothing to simulate: give machines, [family] or [curve]".to_owned()));
         }
         together::check(&study).map_err(wrong)?;
+        layouts::check(&study).map_err(wrong)?;
         data_side::check_alone(&study).map_err(wrong)?;
         study.compare.iter().try_for_each(|compare| compare.check(&study)).map_err(wrong)?;
         Ok(study)
@@ -293,7 +315,7 @@ impl FilePublished {
     fn check(self) -> Result<Published, String> {
         let FilePublished { title, source, beside, columns, rows } = self;
         let inside = |why: String| format!("published \"{title}\": {why}");
-        let tables = [("misses", ()), ("time", ()), ("memory", ())];
+        let tables = [("misses", ()), ("time", ()), ("memory", ()), ("layouts", ())];
         selection::one("beside", &beside, &tables).map_err(inside)?;
         let row = |row: Vec<String>| {
             let mut values = row.into_iter();
@@ -333,6 +355,8 @@ impl FileCompare {
         let lower = self.lower.check().map_err(|why| inside(format!("lower: {why}")))?;
         let base =
             self.base.map(FileCell::check).transpose().map_err(|why| inside(format!("base: {why}")))?;
+        let provided = self.provided.map(FileProvided::check).transpose();
+        let provided = provided.map_err(|why| inside(format!("provided: {why}")))?;
         Ok(Compare {
             base,
             source: self.source,
@@ -343,9 +367,23 @@ impl FileCompare {
             most: self.most,
             on,
             traces: self.traces,
+            machines: self.machines,
+            provided,
             strict: self.strict,
             title,
         })
+    }
+}
+
+impl FileProvided {
+    fn check(self) -> Result<Provided, String> {
+        let FileProvided { upper, lower, least, most } = self;
+        if least.is_none() && most.is_none() {
+            return Err("give least, most or both".to_owned());
+        }
+        let upper = upper.check().map_err(|why| format!("upper: {why}"))?;
+        let lower = lower.check().map_err(|why| format!("lower: {why}"))?;
+        Ok(Provided { upper, lower, least, most })
     }
 }
 
@@ -358,6 +396,9 @@ impl FileCell {
             || self.times.is_some()
             || self.os.is_some()
             || self.structure.is_some()
+            || self.layout.is_some()
+            || self.draws.is_some()
+            || self.reduction_from.is_some()
             || self.best.is_some()
             || !self.parameters.is_empty();
         let is_of_family = self.page_size.is_some() || self.sets.is_some() || self.ways.is_some();
@@ -379,7 +420,7 @@ impl FileCell {
                     ways: need(self.ways, "ways")?,
                 })
             }
-            (None, Some(machine), None) => {
+            (None, machine, None) if machine.is_some() || is_of_machine => {
                 if is_of_family {
                     return Err("page_size, sets and ways are for arrays of the family".to_owned());
                 }
@@ -397,11 +438,16 @@ impl FileCell {
                 if self.place && self.best.is_none() {
                     return Err("place: of which key? Name it as best".to_owned());
                 }
+                let draws = self.draws.as_deref().map(|name| selection::one("draws", name, &OfDraws::NAMES));
+                let draws = draws.transpose()?;
                 let best = self.best.map(|key| Best { key, place: self.place });
                 Ok(Cell::Machine {
                     machine,
                     os: self.os,
                     structure: self.structure,
+                    layout: self.layout,
+                    draws,
+                    reduction_from: self.reduction_from,
                     parameters,
                     metrics,
                     times,

@@ -9,14 +9,18 @@
 //! of stream, machine and program that it was made from.
 
 mod compare;
+mod counts;
 mod data_side;
 mod error;
 mod file;
 mod groups;
 mod kernels;
+mod laid;
+mod layouts;
 mod machines;
 mod metrics;
 mod offline;
+mod plans;
 mod plots;
 mod rounds;
 mod run;
@@ -31,10 +35,12 @@ mod workloads;
 
 pub use data_side::{check_energy, data_side_metrics, uses};
 pub use error::SweepError;
+pub use laid::add_splits;
+pub use layouts::LayoutSpec;
 pub use metrics::{add_ratios, add_structure, metrics, partition, unpriced};
 pub use run::{Options, Progress, Remaining, Sweep};
 pub use store::{UNFINISHED, write_whole};
 pub use study::{
-    Compare, CurveSpec, FamilySpec, GivenFile, KernelKind, KernelVariant, MachineVariant, StructureVariant,
-    Study, TraceSpec, Workload,
+    Compare, CurveSpec, FamilySpec, GivenFile, KernelKind, KernelVariant, MachineVariant, OfDraws, Provided,
+    StructureVariant, Study, TraceSpec, Workload,
 };

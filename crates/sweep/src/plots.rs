@@ -6,7 +6,7 @@ use pagewalk_report::sweep::schema::{Plot, Value};
 use pagewalk_translate::SoftwareSpec;
 
 /// What tells machines apart besides varied keys.
-const NAMES: [&str; 4] = ["trace", "machine", "os", "structure"];
+const NAMES: [&str; 5] = ["trace", "machine", "os", "structure", "layout"];
 
 /// Whether the study has what is drawn.
 pub fn check(plot: &Plot, study: &Study) -> Result<(), String> {
@@ -38,7 +38,7 @@ pub fn check(plot: &Plot, study: &Study) -> Result<(), String> {
     }
     let counters = match plot.is_by_machine() {
         true => counters_of_all(plot, study),
-        false => task::counters(variant, under).map_err(|e| e.to_string()),
+        false => task::counters_in(study, variant, under).map_err(|e| e.to_string()),
     };
     let counters = counters.map_err(inside)?;
     match plot.y.iter().find(|metric| !counters.contains(metric)) {
@@ -56,7 +56,7 @@ fn counters_of_all(plot: &Plot, study: &Study) -> Result<Vec<String>, String> {
     }
     let mut all = Vec::new();
     for (variant, under) in study.cells() {
-        all.extend(task::counters(variant, under).map_err(|e| e.to_string())?);
+        all.extend(task::counters_in(study, variant, under).map_err(|e| e.to_string())?);
     }
     all.sort_unstable();
     all.dedup();

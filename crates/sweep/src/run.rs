@@ -1,20 +1,23 @@
 //! Doing what a study asks for: finding out what is still to be done, doing it, and gathering the result.
 
 use crate::compare;
+use crate::counts::{CurveCounts, FamilyCounts};
 use crate::error::SweepError;
+use crate::laid::{Laid, LaidTask};
 use crate::metrics::unpriced;
 use crate::offline;
+use crate::plans::{From, Made, Wanted, label};
 use crate::rounds;
-use crate::store::{Key, Store};
+use crate::store::{Key, Store, write_whole};
 use crate::study::{FamilySpec, Study, TraceSpec, serves_name};
-use crate::task::{self, CurveCounts, FamilyCounts, Outcome, Running, Task};
+use crate::task::{self, Outcome, Running, Task};
 use crate::together;
 use pagewalk_mm::ThpMode;
 use pagewalk_report::sweep::schema::{
-    CurveCell, FamilyCell, FamilySize, MachineCell, SWEEP_SCHEMA, SweepResult, SweepTrace,
+    CurveCell, FamilyCell, FamilySize, MachineCell, MadePlan, SWEEP_SCHEMA, SweepResult, SweepTrace,
 };
 use pagewalk_reuse::Family;
-use pagewalk_trace::pwt::{Reader, info};
+use pagewalk_trace::pwt::{Events, Reader, events, info};
 use pagewalk_trace::{Analysis, Interleave, Source, Stretch, Turns};
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -41,6 +44,8 @@ pub struct Options<'a> {
     pub threads: usize,
     /// Where units of work that ended are kept.
     pub units: PathBuf,
+    /// Where plans of layouts are written.
+    pub plans: PathBuf,
 }
 
 /// A stream, or several that take turns, and what is known of it.
@@ -75,6 +80,8 @@ pub struct Sweep<'a> {
     tasks: Vec<Task<'a>>,
     /// By stream and task.
     outcomes: Vec<Vec<Option<Outcome>>>,
+    /// The plans that layouts need, each once it is made.
+    plans: Vec<(Wanted, Option<Made>)>,
 }
 
 impl<'a> Sweep<'a> {
@@ -92,38 +99,75 @@ impl<'a> Sweep<'a> {
         let streams = named
             .map(|(spec, files)| Stream::of(study, spec, files))
             .collect::<Result<Vec<_>, SweepError>>()?;
-        let mut sweep = Sweep { study, options, store, streams, tasks, outcomes: Vec::new() };
-        sweep.outcomes = (0..sweep.streams.len())
-            .map(|stream| (0..sweep.tasks.len()).map(|task| sweep.kept(stream, task)).collect())
-            .collect();
+        let mut sweep =
+            Sweep { study, options, store, streams, tasks, outcomes: Vec::new(), plans: Vec::new() };
+        sweep.plans =
+            Wanted::all(study).into_iter().map(|wanted| (wanted, sweep.kept_plan(&wanted))).collect();
+        sweep.look_up();
         Ok(sweep)
     }
 
-    fn key(&self, stream: usize, task: usize) -> Key {
+    /// Finds what earlier runs kept.
+    fn look_up(&mut self) {
+        let of_stream = |stream| (0..self.tasks.len()).map(|task| self.kept(stream, task)).collect();
+        self.outcomes = (0..self.streams.len()).map(of_stream).collect();
+    }
+
+    /// The key of a task over a stream; `None` while its plan is not made.
+    fn key(&self, stream: usize, task: usize) -> Option<Key> {
         let about = &self.streams[stream].about;
-        Key::new(&self.options.tool, &about.fingerprint, self.tasks[task].identity(&about.thp))
+        let plan = match self.plan_of(stream, &self.tasks[task]) {
+            None => None,
+            Some(made) => Some(made?.text.as_str()),
+        };
+        Some(Key::new(&self.options.tool, &about.fingerprint, self.tasks[task].identity(&about.thp, plan)))
+    }
+
+    /// The plan of a task over a stream, if it is made; `None` outside where it needs none.
+    fn plan_of(&self, stream: usize, task: &Task<'_>) -> Option<Option<&Made>> {
+        let Task::Laid(_, laying) = task else { return None };
+        let wanted = Wanted::of(self.study, stream, laying.layout, laying.draw, laying.machine)?;
+        let found = self.plans.iter().find(|(known, _)| *known == wanted);
+        Some(found.and_then(|(_, made)| made.as_ref()))
+    }
+
+    fn plan_key(&self, wanted: &Wanted) -> Key {
+        let about = &self.streams[wanted.trace].about;
+        Key::new(&self.options.tool, &about.fingerprint, wanted.identity(self.study))
+    }
+
+    fn kept_plan(&self, wanted: &Wanted) -> Option<Made> {
+        match self.store.get(&self.plan_key(wanted)) {
+            Some(Outcome::Plan(made)) => Some(made),
+            _ => None,
+        }
     }
 
     /// What an earlier run kept. A file that somebody changed may hold the outcome of another task: it is done again.
     fn kept(&self, stream: usize, task: usize) -> Option<Outcome> {
-        self.store.get(&self.key(stream, task)).filter(|outcome| outcome.fits(&self.tasks[task]))
+        self.store.get(&self.key(stream, task)?).filter(|outcome| outcome.fits(&self.tasks[task]))
+    }
+
+    /// What is to be done over a stream, by number.
+    fn waiting(&self, stream: usize) -> Vec<usize> {
+        let name = &self.streams[stream].about.name;
+        let is_waiting =
+            |task: &usize| self.outcomes[stream][*task].is_none() && self.tasks[*task].is_for(name);
+        (0..self.tasks.len()).filter(is_waiting).collect()
     }
 
     /// What is still to be done, by trace.
     pub fn remaining(&self) -> Vec<Remaining> {
-        let streams = self.streams.iter().zip(&self.outcomes);
-        streams
-            .map(|(stream, outcomes)| {
-                let tasks = self.tasks.iter().zip(outcomes).filter(|(_, outcome)| outcome.is_none());
-                let tasks: Vec<String> = tasks.map(|(task, _)| task.title()).collect();
-                Remaining {
-                    trace: stream.about.name.clone(),
-                    bytes: stream.bytes,
-                    done: self.tasks.len() - tasks.len(),
-                    tasks,
-                }
-            })
-            .collect()
+        let of_stream = |(number, stream): (usize, &Stream)| {
+            let name = &stream.about.name;
+            let plans: Vec<_> = self.plans.iter().filter(|(wanted, _)| wanted.trace == number).collect();
+            let of = plans.len() + self.tasks.iter().filter(|task| task.is_for(name)).count();
+            let unmade = plans.iter().filter(|(_, made)| made.is_none());
+            let mut tasks: Vec<String> = unmade.map(|(wanted, _)| wanted.title(self.study)).collect();
+            tasks.extend(self.waiting(number).into_iter().map(|task| self.tasks[task].title()));
+            Remaining { trace: name.clone(), bytes: stream.bytes, done: of - tasks.len(), tasks }
+        };
+        self.streams.iter().enumerate().map(of_stream).collect()
     }
 
     /// Does what is still to be done, and gathers the result. What ended is kept even if something else fails.
@@ -131,8 +175,14 @@ impl<'a> Sweep<'a> {
         let threads = self.options.threads.max(1);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let pool = pool.map_err(|e| SweepError::Threads(e.to_string()))?;
+        if self.plans.iter().any(|(_, made)| made.is_none()) {
+            (0..self.streams.len()).try_for_each(|stream| self.make_plans(stream, &pool, progress))?;
+            // Now that plans are known, what was done under them is too.
+            self.look_up();
+        }
+        self.write_plans()?;
         let waiting: Vec<usize> =
-            (0..self.streams.len()).filter(|&stream| self.outcomes[stream].contains(&None)).collect();
+            (0..self.streams.len()).filter(|&stream| !self.waiting(stream).is_empty()).collect();
         let lanes = threads.div_ceil(task::work(&self.tasks, threads)).min(waiting.len());
         let next = AtomicUsize::new(0);
         let ended = Mutex::new(Vec::new());
@@ -167,10 +217,9 @@ impl<'a> Sweep<'a> {
     ) -> Result<Vec<(usize, Outcome)>, SweepError> {
         let Stream { files, turns, thp, .. } = &self.streams[stream];
         let wrong = |file: usize, why: String| SweepError::Trace { path: files[file].clone(), why };
-        let remaining: Vec<(usize, Task<'_>)> = (0..self.tasks.len())
-            .filter(|&task| self.outcomes[stream][task].is_none())
-            .map(|task| (task, self.tasks[task]))
-            .collect();
+        let remaining = self.waiting(stream).into_iter().map(|task| (task, self.tasks[task]));
+        let (laid, remaining): (Vec<_>, Vec<_>) =
+            remaining.partition(|(_, task): &(usize, Task<'_>)| matches!(task, Task::Laid(..)));
         let (replayed, once): (Vec<_>, Vec<_>) =
             remaining.into_iter().partition(|(_, task)| task.offline().is_some());
         let open = |file: usize| {
@@ -181,8 +230,10 @@ impl<'a> Sweep<'a> {
         let origin = sources[0].header().origin;
         let mut running =
             Running::start(&once, origin, *thp, self.options.threads).map_err(|e| wrong(0, e.to_string()))?;
+        let mut laid = self.start_laid(stream, &laid)?;
         let mut analyses: Vec<&mut dyn Analysis> =
             running.iter_mut().map(|running| running as &mut dyn Analysis).collect();
+        analyses.extend(laid.iter_mut().flat_map(Laid::parts));
         if !analyses.is_empty() {
             let played = match turns {
                 None => {
@@ -199,18 +250,20 @@ impl<'a> Sweep<'a> {
             played.map_err(|(file, error)| wrong(file, error.to_string()))?;
         }
         let mut outcomes: Vec<(usize, Outcome)> = running.into_iter().flat_map(Running::finish).collect();
+        outcomes.extend(laid.into_iter().flat_map(Laid::finish));
         for (task, outcome) in &outcomes {
-            if let (Task::Machine(variant, _), Outcome::Machine(metrics, _)) = (&self.tasks[*task], outcome)
+            if let (Task::Machine(variant, _) | Task::Laid(variant, _), Outcome::Machine(metrics, _)) =
+                (&self.tasks[*task], outcome)
                 && let Some(why) = unpriced(&variant.machine, metrics)
             {
                 return Err(SweepError::Study { file: self.study.file.clone(), why });
             }
-            self.store.put(self.key(stream, *task), outcome)?;
+            self.store.put(self.key(stream, *task).expect("its plan is made"), outcome)?;
         }
         let replay = |(number, task): &(usize, Task<'_>)| {
             let (machine, settings) = task.offline().expect("it is replayed");
             let outcome = Outcome::Machine(offline::run(&files[0], machine, &settings)?, Vec::new());
-            self.store.put(self.key(stream, *number), &outcome)?;
+            self.store.put(self.key(stream, *number).expect("it has no plan"), &outcome)?;
             Ok((*number, outcome))
         };
         let found: Result<Vec<_>, SweepError> = pool.install(|| replayed.par_iter().map(replay).collect());
@@ -218,17 +271,93 @@ impl<'a> Sweep<'a> {
         Ok(outcomes)
     }
 
+    /// Makes the plans that come from one stream and were not kept.
+    fn make_plans(
+        &mut self,
+        stream: usize,
+        pool: &ThreadPool,
+        progress: &dyn Progress,
+    ) -> Result<(), SweepError> {
+        let of_stream = |(wanted, made): &(Wanted, Option<Made>)| wanted.trace == stream && made.is_none();
+        let wanted: Vec<Wanted> =
+            self.plans.iter().filter(|one| of_stream(one)).map(|(wanted, _)| *wanted).collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let path = &self.streams[stream].files[0];
+        let wrong = |why: String| SweepError::Trace { path: path.clone(), why };
+        let open = || {
+            let file = File::open(path).map_err(|e| wrong(e.to_string()))?;
+            Reader::new(Counted { file, progress }).map_err(|e| wrong(e.to_string()))
+        };
+        let from = From { study: self.study, events: &self.events(stream)?, pool };
+        for (wanted, made) in from.make(&wanted, open, wrong)? {
+            self.store.put(self.plan_key(&wanted), &Outcome::Plan(made.clone()))?;
+            let place = self.plans.iter_mut().find(|(known, _)| *known == wanted);
+            place.expect("it was asked for").1 = Some(made);
+        }
+        Ok(())
+    }
+
+    /// Writes all plans as files.
+    fn write_plans(&self) -> Result<(), SweepError> {
+        self.plans.iter().filter_map(|(wanted, made)| Some((wanted, made.as_ref()?))).try_for_each(
+            |(wanted, made)| {
+                write_whole(&self.options.plans.join(wanted.file(self.study)), made.text.as_bytes())
+            },
+        )
+    }
+
+    /// The events of a stream that is one process.
+    fn events(&self, stream: usize) -> Result<Events, SweepError> {
+        let path = &self.streams[stream].files[0];
+        let wrong = |why: String| SweepError::Trace { path: path.clone(), why };
+        let file = File::open(path).map_err(|e| wrong(e.to_string()))?;
+        events(BufReader::with_capacity(1 << 20, file)).map_err(|e| wrong(e.to_string()))
+    }
+
+    /// Machines under layouts; `None` where there are none.
+    fn start_laid(&self, stream: usize, tasks: &[(usize, Task<'a>)]) -> Result<Option<Laid>, SweepError> {
+        if tasks.is_empty() {
+            return Ok(None);
+        }
+        let laid = |(number, task): &(usize, Task<'a>)| {
+            let Task::Laid(machine, _) = task else { unreachable!("they were chosen so") };
+            let made = self.plan_of(stream, task).map(|made| made.expect("all plans were made"));
+            LaidTask { number: *number, machine, plan: made.map(|made| made.text.as_str()) }
+        };
+        let tasks: Vec<LaidTask<'_>> = tasks.iter().map(laid).collect();
+        let wrong = |why: String| SweepError::Trace { path: self.streams[stream].files[0].clone(), why };
+        Laid::start(&tasks, &self.events(stream)?, wrong).map(Some)
+    }
+
     fn result(self) -> SweepResult {
         let (mut machines, mut families, mut curves) = (Vec::new(), Vec::new(), Vec::new());
         for (trace, outcomes) in self.outcomes.into_iter().enumerate() {
-            for (task, outcome) in self.tasks.iter().zip(outcomes) {
+            let name = &self.streams[trace].about.name;
+            for (task, outcome) in self.tasks.iter().zip(outcomes).filter(|(task, _)| task.is_for(name)) {
                 match (task, outcome.expect("all tasks ended")) {
+                    (Task::Laid(variant, laying), Outcome::Machine(metrics, partition)) => {
+                        machines.push(MachineCell {
+                            trace,
+                            machine: variant.machine.name.clone(),
+                            os: None,
+                            structure: None,
+                            layout: Some(laying.spec.name.clone()),
+                            layout_seed: laying.spec.seed(laying.draw),
+                            parameters: variant.parameters.clone(),
+                            metrics,
+                            partition,
+                        })
+                    }
                     (Task::Machine(variant, (kernel, structure)), Outcome::Machine(metrics, partition)) => {
                         machines.push(MachineCell {
                             trace,
                             machine: variant.machine.name.clone(),
                             os: kernel.map(|kernel| kernel.name.clone()),
                             structure: structure.map(|structure| structure.name.clone()),
+                            layout: None,
+                            layout_seed: None,
                             parameters: variant.parameters.clone(),
                             metrics,
                             partition,
@@ -245,12 +374,22 @@ impl<'a> Sweep<'a> {
                 }
             }
         }
+        let plan = |(wanted, made): (Wanted, Option<Made>)| MadePlan {
+            trace: wanted.trace,
+            layout: self.study.layouts[wanted.layout].name.clone(),
+            layout_seed: self.study.layouts[wanted.layout].seed(wanted.draw),
+            machine: wanted.machine.map(|machine| label(&self.study.machines[machine])),
+            file: wanted.file(self.study),
+            did: made.expect("all plans were made").did,
+        };
+        let plans = self.plans.into_iter().map(plan).collect();
         let mut result = SweepResult {
             schema: SWEEP_SCHEMA.to_owned(),
             version: self.options.version.to_owned(),
             name: self.study.name.clone(),
             title: self.study.title.clone(),
             traces: self.streams.into_iter().map(|stream| stream.about).collect(),
+            plans,
             machines,
             families,
             curves,

@@ -1,5 +1,6 @@
 //! A study: what to simulate over which streams.
 
+use crate::layouts::LayoutSpec;
 use pagewalk_mm::structure::StructureSpec;
 use pagewalk_mm::{OsError, OsKernel, OsSpec, ThpMode};
 use pagewalk_report::sweep::schema::{Parameters, Plot, Published};
@@ -28,6 +29,8 @@ pub struct Study {
     pub kernels: Vec<KernelVariant>,
     /// The operating systems around the programs, in order, each with every machine; none where there are none.
     pub structures: Vec<StructureVariant>,
+    /// The layouts under which each machine runs, the recorded one among them; none where the study names none.
+    pub layouts: Vec<LayoutSpec>,
     /// Transparent huge page mode of the machines; that of each recording host where none is given.
     pub thp: Option<ThpMode>,
     /// The family of arrays.
@@ -89,6 +92,9 @@ impl TraceSpec {
 pub struct Workload {
     /// Its name in the study.
     pub name: String,
+    /// Debian packages that it needs, told where it cannot run.
+    #[serde(skip)]
+    pub needs: Vec<String>,
     /// Files that its folder has before it runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<GivenFile>,
@@ -266,8 +272,42 @@ pub struct Compare {
     pub on: On,
     /// Names of the traces; all where there are none.
     pub traces: Vec<String>,
+    /// The machines on each of which it is asked, for cells that name none.
+    pub machines: Vec<String>,
+    /// What else must be so where it is asked at all.
+    pub provided: Option<Provided>,
     /// Whether the study fails where it does not agree.
     pub strict: bool,
+}
+
+/// A quotient that decides whether something is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Provided {
+    /// The upper part.
+    pub upper: Cell,
+    /// The lower part.
+    pub lower: Cell,
+    /// The least quotient for which it is.
+    pub least: Option<f64>,
+    /// The largest for which it is.
+    pub most: Option<f64>,
+}
+
+/// Which figure of several layouts drawn at random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfDraws {
+    /// The lower of the two in the middle, where their number is even.
+    Median,
+    /// The least.
+    Least,
+    /// The most.
+    Most,
+}
+
+impl OfDraws {
+    /// The choices.
+    pub const NAMES: [(&'static str, OfDraws); 3] =
+        [("median", OfDraws::Median), ("least", OfDraws::Least), ("most", OfDraws::Most)];
 }
 
 /// On how many traces a quotient must agree.
@@ -319,12 +359,18 @@ pub enum Cell {
     },
     /// A counter of a machine.
     Machine {
-        /// The machine's name.
-        machine: String,
+        /// The machine's name; left out where the comparison names several.
+        machine: Option<String>,
         /// The kernel's name; may be left out where the machine has one.
         os: Option<String>,
         /// The operating system's name; may be left out where the study has one at most.
         structure: Option<String>,
+        /// The layout's name; the recorded one if left out.
+        layout: Option<String>,
+        /// Which figure of its draws, where several are drawn.
+        draws: Option<OfDraws>,
+        /// A layout: the figure is by how much that one's is higher.
+        reduction_from: Option<String>,
         /// The varied keys with their values; may leave out those that do not matter because they have one.
         parameters: Parameters,
         /// The counters, which are added up.

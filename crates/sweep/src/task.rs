@@ -1,8 +1,12 @@
 //! Units of work: one kind of simulation of one stream.
 
+use crate::counts::{CurveCounts, FAMILY_ARRAYS, FamilyCounts};
 use crate::data_side::data_side_metrics;
 use crate::groups::{Numbered, groups, side_groups};
+use crate::laid::split_names;
+use crate::layouts::{LayoutSpec, RECORDED};
 use crate::metrics::{add_structure, metrics, partition};
+use crate::plans::{Made, label};
 use crate::study::{KernelKind, KernelVariant, MachineVariant, Study, Under, serves_name};
 use pagewalk_mm::promotion::OfflineSettings;
 use pagewalk_mm::{OsKernel, OsSpec, Thp, ThpMode};
@@ -21,12 +25,26 @@ use std::sync::Arc;
 pub enum Task<'a> {
     /// Simulate a machine, under a kernel or that of the recording host, in an operating system or alone.
     Machine(&'a MachineVariant, Under<'a>),
+    /// Simulate a machine under a layout.
+    Laid(&'a MachineVariant, Laying<'a>),
     /// Simulate the family.
     Family(Serves),
     /// Take a miss-ratio curve.
     Curve(Serves),
     /// Take a sampled one.
     Sampled(Serves, Sampling),
+}
+
+/// A layout under which a machine runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Laying<'a> {
+    pub spec: &'a LayoutSpec,
+    /// Its place among the study's.
+    pub layout: usize,
+    /// Which draw, where several are drawn.
+    pub draw: u64,
+    /// The machine's place among the study's.
+    pub machine: usize,
 }
 
 /// What came of it.
@@ -39,13 +57,15 @@ pub enum Outcome {
     Family(FamilyCounts),
     /// A curve.
     Curve(CurveCounts),
+    /// A plan that machines run under.
+    Plan(Made),
 }
 
 impl Outcome {
     /// Whether it is one of `task`, and has all that results take from it.
     pub fn fits(&self, task: &Task<'_>) -> bool {
         match (task, self) {
-            (Task::Machine(..), Outcome::Machine(..)) => true,
+            (Task::Machine(..) | Task::Laid(..), Outcome::Machine(..)) => true,
             (Task::Family(_), Outcome::Family(counts)) => counts.is_whole(),
             (Task::Curve(_), Outcome::Curve(counts)) => counts.method == Method::Exact && counts.is_whole(0),
             (Task::Sampled(_, sampling), Outcome::Curve(counts)) => {
@@ -61,121 +81,13 @@ impl Outcome {
     }
 }
 
-/// The misses of the whole family.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FamilyCounts {
-    /// References.
-    pub references: u64,
-    /// Misses by page size, set count and ways, each in the order of [`Family`]; 64 ways for every set count.
-    pub misses: Vec<u64>,
-}
-
-impl FamilyCounts {
-    fn of(family: &Family) -> FamilyCounts {
-        let shapes = Family::PAGE_SIZES.into_iter().flat_map(|size| {
-            (0..=Family::SETS_MAX.ilog2())
-                .flat_map(move |bits| (1..=Family::WAYS_MAX).map(move |ways| (size, 1 << bits, ways)))
-        });
-        let misses = shapes.map(|(size, sets, ways)| family.misses(size, sets, ways).expect("of the family"));
-        FamilyCounts { references: family.references(), misses: misses.collect() }
-    }
-
-    /// Misses of one array: page size by its place in [`Family::PAGE_SIZES`].
-    pub fn misses_of(&self, size: usize, sets: u32, ways: u32) -> u64 {
-        let row = size * (Family::SETS_MAX.ilog2() as usize + 1) + sets.ilog2() as usize;
-        self.misses[row * Family::WAYS_MAX as usize + ways as usize - 1]
-    }
-
-    /// Whether there are as many as the family has arrays.
-    fn is_whole(&self) -> bool {
-        self.misses.len() == FAMILY_ARRAYS
-    }
-}
-
-/// Points of a curve.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CurveCounts {
-    /// References.
-    pub references: u64,
-    /// How it was taken.
-    pub method: Method,
-    /// Entries.
-    pub entries: Vec<u64>,
-    /// Misses.
-    pub misses: Vec<f64>,
-    /// Their standard errors; empty where exact.
-    pub standard_errors: Vec<f64>,
-}
-
-/// Points of a curve between one power of two and the next.
-const POINTS: u64 = 8;
-
-/// Sizes at which curves are told: eight from each power of two to the next.
-fn points() -> impl Iterator<Item = u64> {
-    let first = 1..POINTS;
-    first.chain((0..u64::BITS - 4).flat_map(|bits| (POINTS..2 * POINTS).map(move |eighths| eighths << bits)))
-}
-
-impl CurveCounts {
-    /// Whether every point has its misses, and so many of them a standard error.
-    fn is_whole(&self, with_errors: usize) -> bool {
-        self.misses.len() == self.entries.len() && self.standard_errors.len() == with_errors
-    }
-
-    fn exact(distances: &StackDistances) -> CurveCounts {
-        let histogram = distances.histogram();
-        let mut misses = distances.references();
-        let mut summed = 0;
-        let (mut entries, mut curve) = (Vec::new(), Vec::new());
-        for point in points() {
-            let end = histogram.len().min(usize::try_from(point).unwrap_or(usize::MAX));
-            misses -= histogram[summed..end].iter().sum::<u64>();
-            summed = end;
-            entries.push(point);
-            curve.push(misses as f64);
-            if end == histogram.len() {
-                break;
-            }
-        }
-        let references = distances.references();
-        CurveCounts { references, method: Method::Exact, entries, misses: curve, standard_errors: Vec::new() }
-    }
-
-    /// From the fewest entries that the sample tells of to where more no longer help.
-    fn sampled(sampled: &SampledDistances, sampling: Sampling) -> CurveCounts {
-        let rate = sampled.rate();
-        let method = match sampling {
-            Sampling::Rate(rate) => Method::FixedRate { rate },
-            Sampling::Pages(pages) => Method::FixedSize { pages: pages as u64, rate },
-        };
-        let least = sampled.misses_with(u64::MAX).value;
-        let mut counts = CurveCounts {
-            references: sampled.references(),
-            method,
-            entries: Vec::new(),
-            misses: Vec::new(),
-            standard_errors: Vec::new(),
-        };
-        // Without a page in it, the sample tells of no array at all.
-        let first = if least > 0.0 { sampled.resolution() } else { u64::MAX };
-        for point in points().skip_while(|&point| point < first) {
-            let estimate = sampled.misses_with(point);
-            counts.entries.push(point);
-            counts.misses.push(estimate.value);
-            counts.standard_errors.push(estimate.standard_error);
-            if estimate.value == least {
-                break;
-            }
-        }
-        counts
-    }
-}
-
 impl<'a> Task<'a> {
     /// Everything that a study does over each stream, in the order of its results.
     pub fn all(study: &'a Study) -> Vec<Task<'a>> {
-        let mut tasks: Vec<Task<'a>> =
-            study.cells().map(|(variant, under)| Task::Machine(variant, under)).collect();
+        let mut tasks: Vec<Task<'a>> = match study.layouts.is_empty() {
+            true => study.cells().map(|(variant, under)| Task::Machine(variant, under)).collect(),
+            false => Task::laid(study),
+        };
         if let Some(family) = &study.family {
             tasks.extend(family.serves.iter().map(|&serves| Task::Family(serves)));
         }
@@ -189,9 +101,32 @@ impl<'a> Task<'a> {
         tasks
     }
 
-    /// All that the outcome depends on besides the stream and the program, as text.
-    pub fn identity(&self, thp: &str) -> String {
+    /// Every machine under every layout and draw.
+    fn laid(study: &'a Study) -> Vec<Task<'a>> {
+        let of_machine = |(machine, variant): (usize, &'a MachineVariant)| {
+            let layouts = study.layouts.iter().enumerate();
+            layouts.flat_map(move |(layout, spec)| {
+                (0..spec.count).map(move |draw| Task::Laid(variant, Laying { spec, layout, draw, machine }))
+            })
+        };
+        study.machines.iter().enumerate().flat_map(of_machine).collect()
+    }
+
+    /// Whether it is done over a trace of this name.
+    pub fn is_for(&self, trace: &str) -> bool {
         match self {
+            Task::Laid(_, laying) => laying.spec.is_for(trace),
+            _ => true,
+        }
+    }
+
+    /// All that the outcome depends on besides the stream and the program, as text; `plan` is that of its layout,
+    /// unless it is the recorded one.
+    pub fn identity(&self, thp: &str, plan: Option<&str>) -> String {
+        match self {
+            Task::Laid(variant, _) => {
+                format!("layout\n{}\nmachine, thp {thp}\n{}", plan.unwrap_or(RECORDED), variant.text)
+            }
             Task::Machine(variant, (kernel, structure)) => {
                 let system = structure.filter(|structure| structure.spec.is_some());
                 let system = system.map(|structure| format!("structure\n{}\n", structure.text));
@@ -228,6 +163,10 @@ impl<'a> Task<'a> {
                 let system = structure.map_or(String::new(), |system| format!(", structure {}", system.name));
                 format!("machine {}{}{kernel}{system}", variant.machine.name, parameters.collect::<String>())
             }
+            Task::Laid(variant, Laying { spec, draw, .. }) => {
+                let seed = spec.seed(*draw).map_or(String::new(), |seed| format!(" by seed {seed}"));
+                format!("machine {}, layout {}{seed}", label(variant), spec.name)
+            }
             Task::Family(serves) => format!("family of {} arrays, {}", FAMILY_ARRAYS, serves_name(*serves)),
             Task::Curve(serves) => format!("miss-ratio curve, {}", serves_name(*serves)),
             Task::Sampled(serves, Sampling::Rate(rate)) => {
@@ -239,10 +178,6 @@ impl<'a> Task<'a> {
         }
     }
 }
-
-/// Arrays of the family.
-const FAMILY_ARRAYS: usize =
-    Family::PAGE_SIZES.len() * (Family::SETS_MAX.ilog2() as usize + 1) * Family::WAYS_MAX as usize;
 
 /// Simulators at work: of one task, or of several machines that share a pass. The numbers say which tasks.
 pub enum Running {
@@ -269,6 +204,7 @@ impl Running {
                 Task::Machine(machine, (kernel, structure)) => {
                     machines.push(Numbered { number, machine, kernel, structure });
                 }
+                Task::Laid(..) => unreachable!("machines under layouts are started as `Laid`"),
                 Task::Family(serves) => running.push(Running::Family(number, Box::new(Family::new(serves)))),
                 Task::Curve(serves) => {
                     running.push(Running::Curve(number, Box::new(StackDistances::new(serves))));
@@ -403,6 +339,20 @@ pub fn counters(variant: &MachineVariant, under: Under<'_>) -> Result<Vec<String
     }
 }
 
+/// The same in a study, whose layouts may add some.
+pub fn counters_in(
+    study: &Study,
+    variant: &MachineVariant,
+    under: Under<'_>,
+) -> Result<Vec<String>, PassError> {
+    let mut names = counters(variant, under)?;
+    if !study.layouts.is_empty() {
+        names.extend(split_names(variant));
+        names.sort_unstable();
+    }
+    Ok(names)
+}
+
 /// How many parts of a round there are at the most: so many threads are busy with one stream.
 pub fn work(tasks: &[Task<'_>], threads: usize) -> usize {
     let (mut machines, mut others) = (Vec::new(), 0);
@@ -429,42 +379,5 @@ impl Analysis for Running {
 
     fn on_turn(&mut self, space: SpaceId) {
         self.analysis().on_turn(space);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use pagewalk_units::Vpn;
-
-    #[test]
-    fn curves_have_eight_points_an_octave() {
-        let first: Vec<u64> = points().take(20).collect();
-        assert_eq!(first, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 22, 24]);
-        assert!(points().is_sorted_by(|a, b| a < b));
-    }
-
-    #[test]
-    fn a_sample_without_pages_tells_nothing() {
-        let sampling = Sampling::Rate(1e-12);
-        let mut sampled = SampledDistances::new(Serves::Data, sampling);
-        (0..100).for_each(|vpn| sampled.reference(Vpn(vpn)));
-        let curve = CurveCounts::sampled(&sampled, sampling);
-        assert_eq!((curve.references, curve.method), (100, Method::FixedRate { rate: 1e-12 }));
-        assert!(curve.entries.is_empty() && curve.misses.is_empty() && curve.standard_errors.is_empty());
-    }
-
-    #[test]
-    fn a_curve_ends_where_more_entries_no_longer_help() {
-        let mut distances = StackDistances::new(Serves::Data);
-        (0..3).for_each(|_| (0..100).for_each(|vpn| distances.reference(Vpn(vpn))));
-        let curve = CurveCounts::exact(&distances);
-        assert_eq!(curve.entries.last(), Some(&104));
-        let at = |entries| curve.misses[curve.entries.iter().position(|&e| e == entries).unwrap()];
-        assert_eq!((at(1), at(96), at(104)), (300.0, 300.0, 100.0));
-        for (&entries, &misses) in curve.entries.iter().zip(&curve.misses) {
-            assert_eq!(misses, distances.misses_with(entries as usize) as f64);
-        }
-        assert_eq!(CurveCounts::exact(&StackDistances::new(Serves::Data)).entries, [1]);
     }
 }

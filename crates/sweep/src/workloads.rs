@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 pub(crate) struct FileWorkload {
     name: String,
     #[serde(default)]
+    needs: Vec<String>,
+    #[serde(default)]
     files: Vec<String>,
     #[serde(default)]
     prepare: Vec<String>,
@@ -65,6 +67,7 @@ pub(crate) fn workloads(files: Vec<FileWorkload>, folder: &Path) -> Result<Vec<T
         traces.push(TraceSpec::Workload(Workload {
             files: given(files, folder).map_err(inside)?,
             name: name.clone(),
+            needs: workload.needs.clone(),
             prepare: prepare.clone(),
             command: command.clone(),
             input: input.clone(),

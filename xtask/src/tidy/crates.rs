@@ -20,7 +20,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
     ("layout", &["units", "trace", "setassoc", "translate", "mm", "sim", "symbols"]),
     ("live", &["units", "setassoc", "translate", "layout"]),
     ("report", &[]),
-    ("sweep", &["units", "trace", "mm", "translate", "cost", "sim", "reuse", "report"]),
+    ("sweep", &["units", "trace", "mm", "translate", "cost", "sim", "layout", "reuse", "report"]),
     (
         "cli",
         &[

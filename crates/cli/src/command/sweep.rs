@@ -94,6 +94,7 @@ fn options(arguments: &Arguments, folder: &Path) -> Result<Options<'static>, Cli
         tool: own.finalize().to_hex().to_string(),
         threads,
         units: folder.join("units"),
+        plans: folder.join("plans"),
     })
 }
 

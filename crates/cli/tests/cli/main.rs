@@ -11,6 +11,7 @@ mod data_sides;
 mod exactness;
 mod goldens;
 mod harness;
+mod layout_studies;
 mod layouts;
 mod offline;
 mod placing;

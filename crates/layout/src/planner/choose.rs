@@ -116,8 +116,8 @@ pub struct Candidate {
 type Shifts = (Vec<u64>, String);
 
 impl Seen {
-    /// Has a planner plan for machines that are neighbours in what was seen. It is one of those that the stream was seen
-    /// for.
+    /// Has a planner plan for machines that are neighbours in what was seen. It is one of those that the stream was
+    /// seen for.
     ///
     /// # Errors
     /// If nothing can move, or not all finds room.

@@ -4,6 +4,7 @@
 use super::curve::curves;
 use super::heat::{Scale, heat_map};
 use super::kernels;
+use super::layouts;
 use super::lines;
 use super::picture;
 use super::schema::{Comparison, CurveCell, FamilyCell, MachineCell, Plot, SweepResult, SweepTrace};
@@ -12,7 +13,7 @@ use crate::figures::base_name;
 use crate::html::{STYLE, escape, escape_json, fill};
 use crate::numbers::{count, percent, ratio};
 use crate::schema::Number;
-use crate::text::{sweep_bounds, sweep_mean, sweep_on, sweep_quotient};
+use crate::text::{sweep_bounds, sweep_left_out, sweep_mean, sweep_on, sweep_quotient};
 use std::fmt::Write;
 
 const PAGE: &str = include_str!("page.html");
@@ -52,6 +53,7 @@ pub fn render_html(result: &SweepResult) -> String {
     let sections = [
         ("comparisons", "Sources", comparisons(result)),
         ("kernels", "Kernels", kernels::section(result)),
+        ("layouts", "Layouts", layouts::section(result)),
         ("plots", "Plots", plots(result)),
         ("machines", "Machines", machines(result)),
         ("families", "Families", families(result)),
@@ -78,6 +80,7 @@ pub fn render_html(result: &SweepResult) -> String {
 /// Every picture of the page as a file.
 pub fn pictures(result: &SweepResult) -> Vec<PictureFile> {
     let mut files = kernels::pictures(result);
+    files.extend(layouts::pictures(result));
     for family in &result.families {
         let trace = &result.traces[family.trace];
         let scale = Scale::new(trace, family);
@@ -174,7 +177,9 @@ fn comparisons(result: &SweepResult) -> String {
         let verdict = if comparison.agrees { "agrees" } else { "differs" };
         let quotient =
             |found| format!("<span class=\"unbroken\">{}</span>", escape(&sweep_quotient(result, found)));
-        let here: Vec<String> = comparison.found.iter().map(quotient).chain(sweep_mean(comparison)).collect();
+        let left_out = sweep_left_out(result, comparison).map(|told| escape(&told));
+        let here = comparison.found.iter().map(quotient).chain(sweep_mean(comparison)).chain(left_out);
+        let here: Vec<String> = here.collect();
         format!(
             "<tr><td class=\"name\">{}<span class=\"sub\">{}</span></td><td>{}</td><td>{}</td>\
              <td><span class=\"verdict {verdict}\">{verdict}</span><span class=\"sub\">{}: {}</span></td></tr>",
@@ -196,7 +201,9 @@ fn comparisons(result: &SweepResult) -> String {
 }
 
 fn machines(result: &SweepResult) -> String {
-    let Some(first) = result.machines.first() else { return String::new() };
+    // Machines under layouts have a section of their own.
+    let first = result.machines.first().filter(|cell| cell.layout.is_none());
+    let Some(first) = first else { return String::new() };
     let mut out = "<h2>Machines</h2>".to_owned();
     let mut titles = vec![("machine", false)];
     // A machine's own kernel may be the only one.

@@ -129,7 +129,7 @@ fn table(group: &Group<'_>, figure: fn(&MachineCell, &MachineCell) -> String) ->
 }
 
 /// What a source printed.
-fn published(table: &Published) -> String {
+pub(super) fn published(table: &Published) -> String {
     let mut titles = vec![("the source", false)];
     titles.extend(table.columns.iter().map(|column| (column.as_str(), true)));
     let row = |row: &super::schema::PublishedRow| {

@@ -1,6 +1,7 @@
 //! Plots of a study: a metric of machines against a varied key, or where partitions went over time; a line for each
 //! value of another key. Machines side by side are drawn by [`super::parts`].
 
+use super::layouts::settled;
 use super::parts;
 use super::picture::Picture;
 use super::schema::{MachineCell, Plot, SweepResult, Value};
@@ -30,7 +31,9 @@ type Line = (String, Vec<(i64, f64)>);
 
 /// The pictures of a plot: one for each choice of what tells its machines apart beside the axis and the lines.
 pub(super) fn panels(plot: &Plot, result: &SweepResult) -> Vec<Panel> {
-    let cells: Vec<&MachineCell> = result.machines.iter().filter(|cell| is_meant(plot, cell)).collect();
+    let settled = settled(result);
+    let cells: Vec<&MachineCell> =
+        settled.iter().map(AsRef::as_ref).filter(|cell| is_meant(plot, cell)).collect();
     let apart = apart(plot, &cells, result);
     let mut panels: Vec<(String, Vec<&MachineCell>)> = Vec::new();
     for cell in cells {
@@ -53,7 +56,7 @@ pub(super) fn panels(plot: &Plot, result: &SweepResult) -> Vec<Panel> {
 /// Keys of which each panel has one value: those that vary, but not with the lines.
 fn apart<'a>(plot: &Plot, cells: &[&'a MachineCell], result: &SweepResult) -> Vec<&'a str> {
     let Some(first) = cells.first() else { return Vec::new() };
-    let names = ["trace", "machine", "structure", "os"].into_iter();
+    let names = ["trace", "machine", "structure", "os", "layout"].into_iter();
     let all = names.chain(first.parameters.keys().map(String::as_str));
     let named = |key: &str| key == plot.x || plot.lines.as_deref() == Some(key) || plot.at.contains_key(key);
     let line = |cell: &MachineCell| plot.lines.as_deref().and_then(|key| name_of(cell, key, Some(result)));
@@ -78,13 +81,14 @@ fn is_meant(plot: &Plot, cell: &MachineCell) -> bool {
         }
 }
 
-/// The value of a key as text: of `trace`, `machine`, `os` and `structure` the name.
+/// The value of a key as text: of `trace`, `machine`, `os`, `structure` and `layout` the name.
 fn name_of(cell: &MachineCell, key: &str, result: Option<&SweepResult>) -> Option<String> {
     match key {
         "trace" => Some(result?.traces[cell.trace].name.clone()),
         "machine" => Some(cell.machine.clone()),
         "os" => cell.os.clone(),
         "structure" => cell.structure.clone(),
+        "layout" => cell.layout.clone(),
         key => cell.parameters.get(key).map(Value::to_string),
     }
 }

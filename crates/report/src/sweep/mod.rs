@@ -9,6 +9,7 @@ mod curve;
 mod heat;
 pub(crate) mod html;
 mod kernels;
+pub(crate) mod layouts;
 mod lines;
 mod parquet;
 mod parts;
@@ -42,7 +43,11 @@ fn check(result: &SweepResult) -> Result<(), String> {
     let of_curves = result.curves.iter().map(|cell| ("curves", cell.trace));
     let found = result.comparisons.iter().flat_map(|comparison| &comparison.found);
     let of_comparisons = found.map(|found| ("comparisons", found.trace));
-    let mut named = of_machines.chain(of_families).chain(of_curves).chain(of_comparisons);
+    let left_out = result.comparisons.iter().flat_map(|comparison| &comparison.left_out);
+    let of_left_out = left_out.map(|left_out| ("comparisons", left_out.trace));
+    let of_plans = result.plans.iter().map(|plan| ("plans", plan.trace));
+    let of_machines = of_machines.chain(of_plans);
+    let mut named = of_machines.chain(of_families).chain(of_curves).chain(of_comparisons).chain(of_left_out);
     if let Some((list, trace)) = named.find(|&(_, trace)| trace >= traces) {
         return Err(format!("{list}: trace {trace} of {traces}, which count from 0"));
     }

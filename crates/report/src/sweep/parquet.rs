@@ -24,6 +24,8 @@ struct Row<'a> {
     machine: Option<&'a str>,
     os: Option<&'a str>,
     structure: Option<&'a str>,
+    layout: Option<&'a str>,
+    layout_seed: Option<u64>,
     parameters: Option<&'a Parameters>,
     serves: Option<&'a str>,
     page_bytes: Option<u64>,
@@ -81,6 +83,8 @@ fn rows(result: &SweepResult) -> Vec<Row<'_>> {
             machine: Some(&cell.machine),
             os: cell.os.as_deref(),
             structure: cell.structure.as_deref(),
+            layout: cell.layout.as_deref(),
+            layout_seed: cell.layout_seed,
             parameters: Some(&cell.parameters),
             metric,
             count: match number {
@@ -152,6 +156,8 @@ fn columns<'a>(rows: &[Row<'a>]) -> Vec<(String, Column<'a>)> {
         ("machine".to_owned(), text(&|row| row.machine)),
         ("os".to_owned(), text(&|row| row.os)),
         ("structure".to_owned(), text(&|row| row.structure)),
+        ("layout".to_owned(), text(&|row| row.layout)),
+        ("layout_seed".to_owned(), integer(&|row| row.layout_seed)),
     ];
     let keys: BTreeSet<&str> =
         rows.iter().filter_map(|row| row.parameters).flat_map(|p| p.keys().map(String::as_str)).collect();

@@ -20,6 +20,9 @@ pub struct SweepResult {
     pub title: String,
     /// The streams, in the study's order. Other lists name them by their place here.
     pub traces: Vec<SweepTrace>,
+    /// Plans of layouts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub plans: Vec<MadePlan>,
     /// Machines on traces: trace by trace, in each the machines in the study's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<MachineCell>,
@@ -89,7 +92,7 @@ pub struct Published {
     pub title: String,
     /// Who printed it, and where.
     pub source: String,
-    /// Which table of the result it is read beside: `misses`, `time` or `memory` of kernels.
+    /// Which table of the result it is read beside: `misses`, `time` or `memory` of kernels, or `layouts`.
     pub beside: String,
     /// Titles of its columns of figures.
     pub columns: Vec<String>,
@@ -162,6 +165,12 @@ pub struct MachineCell {
     /// kernel's and the servers' references too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structure: Option<String>,
+    /// The layout of shared objects, where the study names layouts; then there are counters of `last_level` too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<String>,
+    /// What the layout was drawn by, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout_seed: Option<u64>,
     /// What the study changed of it.
     #[serde(default, skip_serializing_if = "Parameters::is_empty")]
     pub parameters: Parameters,
@@ -170,6 +179,25 @@ pub struct MachineCell {
     /// Where the partition of a software-managed TLB went, its start first; empty where it does not move.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partition: Vec<PartitionMove>,
+}
+
+/// A plan of where shared objects are to lie.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MadePlan {
+    /// Place of the trace that it was made from in [`SweepResult::traces`].
+    pub trace: usize,
+    /// The layout's name.
+    pub layout: String,
+    /// What it was drawn by, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout_seed: Option<u64>,
+    /// The machine that it was made for, with the values that the study gave it; none: for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// Its file, in the study's folder of plans.
+    pub file: String,
+    /// What its planner did, in a sentence.
+    pub did: String,
 }
 
 /// A family of LRU arrays on one trace.
@@ -278,8 +306,11 @@ pub struct Comparison {
     /// Whether the study fails where it is not found.
     #[serde(default)]
     pub strict: bool,
-    /// The quotient found on each trace; none where its lower part is 0.
+    /// The quotient found on each trace, or on each trace and machine; none where its lower part is 0.
     pub found: Vec<Found>,
+    /// Where it was not asked, as what the study makes a condition is not so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
     /// Whether what was found agrees with the source.
     pub agrees: bool,
 }
@@ -291,6 +322,22 @@ impl Comparison {
         let (upper, lower) = (sum(|found| found.upper), sum(|found| found.lower));
         (lower != 0.0).then(|| upper / lower)
     }
+
+    /// The mean of the upper parts, and that of the lower ones; `None` where there are none.
+    pub fn means(found: &[Found]) -> Option<(f64, f64)> {
+        let mean = |part: fn(&Found) -> f64| found.iter().map(part).sum::<f64>() / found.len() as f64;
+        (!found.is_empty()).then(|| (mean(|found| found.upper), mean(|found| found.lower)))
+    }
+}
+
+/// Where something was not asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Place of the trace in [`SweepResult::traces`].
+    pub trace: usize,
+    /// The machine, where the comparison names several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
 }
 
 /// A quotient on one trace.
@@ -298,6 +345,9 @@ impl Comparison {
 pub struct Found {
     /// Place of the trace in [`SweepResult::traces`].
     pub trace: usize,
+    /// The machine, where the comparison names several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// The upper part.
     pub upper: f64,
     /// The lower part.

@@ -6,6 +6,7 @@ mod contiguity;
 mod family;
 mod kernels;
 mod layout_plan;
+mod layouts;
 mod paint;
 mod process;
 mod sides;
@@ -17,7 +18,7 @@ pub use contiguity::render_contiguity_text;
 pub(crate) use contiguity::{contiguity_moment, contiguity_segment};
 pub use layout_plan::render_layout_plan_text;
 pub use sweep::render_sweep_text;
-pub(crate) use sweep::{sweep_bounds, sweep_mean, sweep_on, sweep_quotient};
+pub(crate) use sweep::{sweep_bounds, sweep_left_out, sweep_mean, sweep_on, sweep_quotient};
 
 use crate::figures::costliest;
 use crate::printable::printable;

@@ -1,5 +1,6 @@
 //! A sweep's result on the terminal: machines, families and curves trace by trace, then what sources found.
 
+use super::layouts::layouts;
 use super::paint::{Line, Style};
 use super::table::{Narrow, Table, names, numbers, texts};
 use super::{Page, TextOptions};
@@ -8,8 +9,10 @@ use crate::numbers::{count, percent, ratio};
 use crate::printable::printable;
 use crate::schema::Number;
 use crate::sweep::against::{base_of, figure, mcpi, memory_added, signed, time_saved};
+use crate::sweep::layouts::laid;
 use crate::sweep::schema::{
-    Comparison, CurveCell, FamilyCell, FamilySize, Found, MachineCell, Method, SweepResult, SweepTrace,
+    Comparison, CurveCell, FamilyCell, FamilySize, Found, LeftOut, MachineCell, Method, SweepResult,
+    SweepTrace,
 };
 
 /// The result as text for a terminal.
@@ -21,7 +24,10 @@ pub fn render_sweep_text(result: &SweepResult, options: &TextOptions) -> String 
         let about = format!("  {}, {} instructions", base_name(&trace.program), count(trace.instructions));
         page.line(strong(printable(&trace.name)).and(Style::Quiet, printable(&about)));
         let cells: Vec<&MachineCell> = result.machines.iter().filter(|cell| cell.trace == index).collect();
-        if !cells.is_empty() {
+        let under_layouts = laid(result, index);
+        if !under_layouts.is_empty() {
+            layouts(&mut page, &under_layouts);
+        } else if !cells.is_empty() {
             machines(&mut page, &cells);
         }
         for family in result.families.iter().filter(|family| family.trace == index) {
@@ -195,7 +201,21 @@ fn comparisons(page: &mut Page, result: &SweepResult) {
 /// The quotients found, trace by trace.
 fn here(result: &SweepResult, comparison: &Comparison) -> String {
     let all = comparison.found.iter().map(|found| sweep_quotient(result, found));
-    all.chain(sweep_mean(comparison)).collect::<Vec<_>>().join(", ")
+    let told = all.chain(sweep_mean(comparison)).chain(sweep_left_out(result, comparison));
+    told.collect::<Vec<_>>().join(", ")
+}
+
+/// Where it was not asked, if anywhere.
+pub(crate) fn sweep_left_out(result: &SweepResult, comparison: &Comparison) -> Option<String> {
+    let place = |one: &LeftOut| case(result, one.trace, one.machine.as_deref());
+    let all: Vec<String> = comparison.left_out.iter().map(place).collect();
+    (!all.is_empty()).then(|| format!("left out: {}", all.join(", ")))
+}
+
+/// A trace, and a machine where several are compared.
+fn case(result: &SweepResult, trace: usize, machine: Option<&str>) -> String {
+    let name = &result.traces[trace].name;
+    machine.map_or(name.clone(), |machine| format!("{name} on {machine}"))
 }
 
 /// The mean of all traces, where it is asked for.
@@ -216,7 +236,7 @@ pub(crate) fn sweep_on(comparison: &Comparison) -> String {
 /// A trace with its quotient; in brackets if that is outside the bounds.
 pub(crate) fn sweep_quotient(result: &SweepResult, found: &Found) -> String {
     let quotient = found.quotient().map_or("–".to_owned(), |quotient| format!("{} ×", ratio(quotient)));
-    let name = &result.traces[found.trace].name;
+    let name = case(result, found.trace, found.machine.as_deref());
     if found.agrees { format!("{name} {quotient}") } else { format!("({name} {quotient})") }
 }
 

@@ -165,6 +165,7 @@ pub fn sweep<'a>(study: &'a Study, folder: &Path, threads: usize, tool: &str) ->
         pagewalk_sweep::TraceSpec::Workload(_) => unreachable!("tests have files"),
     };
     let traces: Vec<Vec<PathBuf>> = study.traces.iter().map(path).collect();
-    let options = Options { version: "0", tool: tool.to_owned(), threads, units: folder.join("units") };
+    let (units, plans) = (folder.join("units"), folder.join("plans"));
+    let options = Options { version: "0", tool: tool.to_owned(), threads, units, plans };
     Sweep::new(study, &traces, options).unwrap()
 }

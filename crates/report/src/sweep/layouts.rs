@@ -1,0 +1,276 @@
+//! Machines under layouts beside one another: what tables and pictures are made of, the section of the page, and its
+//! pictures.
+
+use super::html::{PictureFile, file_name, head, number};
+use super::kernels::published;
+use super::lines::{COLORS, short};
+use super::picture::Picture;
+use super::schema::{MachineCell, SweepResult};
+use crate::html::escape;
+use crate::numbers::{count, percent, ratio};
+use crate::schema::Number;
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// The layout that others are compared with.
+const RECORDED: &str = "recorded";
+
+/// The least, the lower one in the middle, and the most of some figures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Spread {
+    pub least: f64,
+    pub median: f64,
+    pub most: f64,
+}
+
+impl Spread {
+    fn of(mut figures: Vec<f64>) -> Option<Spread> {
+        figures.sort_by(f64::total_cmp);
+        let last = figures.len().checked_sub(1)?;
+        Some(Spread { least: figures[0], median: figures[last / 2], most: figures[last] })
+    }
+
+    /// One figure, or all three where they differ.
+    pub(crate) fn told(&self, one: impl Fn(f64) -> String) -> String {
+        match self.least == self.most {
+            true => one(self.median),
+            false => format!("{} {}…{}", one(self.median), one(self.least), one(self.most)),
+        }
+    }
+
+    /// As shares of `of`; `None` where that is 0.
+    pub(crate) fn to(&self, of: f64) -> Option<Spread> {
+        let share = |figure: f64| figure / of;
+        let Spread { least, median, most } = *self;
+        (of != 0.0).then(|| Spread { least: share(least), median: share(median), most: share(most) })
+    }
+}
+
+/// A machine under one layout, or several drawn alike.
+pub(crate) struct LaidRow<'a> {
+    pub layout: &'a str,
+    pub cells: Vec<&'a MachineCell>,
+}
+
+impl LaidRow<'_> {
+    /// A counter over the draws; `None` where the machine has none such.
+    pub(crate) fn spread(&self, metric: &str) -> Option<Spread> {
+        let figure = |cell: &&MachineCell| Some(cell.metrics.get(metric)?.as_f64());
+        Spread::of(self.cells.iter().map(figure).collect::<Option<Vec<f64>>>()?)
+    }
+
+    /// The layout's name, and of how many draws.
+    pub(crate) fn title(&self) -> String {
+        match self.cells.len() {
+            1 => self.layout.to_owned(),
+            draws => format!("{} ({draws})", self.layout),
+        }
+    }
+}
+
+/// A machine under all its layouts on one trace.
+pub(crate) struct LaidMachine<'a> {
+    pub title: String,
+    pub rows: Vec<LaidRow<'a>>,
+}
+
+impl LaidMachine<'_> {
+    /// A counter as recorded.
+    pub(crate) fn recorded(&self, metric: &str) -> f64 {
+        let row = self.rows.iter().find(|row| row.layout == RECORDED);
+        row.and_then(|row| row.spread(metric)).map_or(0.0, |spread| spread.median)
+    }
+}
+
+/// The machines of a trace under layouts; none where the study names no layouts.
+pub(crate) fn laid(result: &SweepResult, trace: usize) -> Vec<LaidMachine<'_>> {
+    let mut machines: Vec<LaidMachine<'_>> = Vec::new();
+    for cell in result.machines.iter().filter(|cell| cell.trace == trace) {
+        let Some(layout) = cell.layout.as_deref() else { continue };
+        let values = cell.parameters.iter().map(|(key, value)| format!(", {key} = {value}"));
+        let title = format!("{}{}", cell.machine, values.collect::<String>());
+        let place = machines.iter().position(|machine| machine.title == title).unwrap_or_else(|| {
+            machines.push(LaidMachine { title, rows: Vec::new() });
+            machines.len() - 1
+        });
+        let rows = &mut machines[place].rows;
+        match rows.iter_mut().find(|row| row.layout == layout) {
+            Some(row) => row.cells.push(cell),
+            None => rows.push(LaidRow { layout, cells: vec![cell] }),
+        }
+    }
+    machines
+}
+
+/// All machines, those under several draws of a layout as one with the counters in the middle.
+pub(super) fn settled(result: &SweepResult) -> Vec<Cow<'_, MachineCell>> {
+    let mut settled: Vec<Vec<&MachineCell>> = Vec::new();
+    for cell in &result.machines {
+        let alike = |other: &&MachineCell| {
+            cell.layout_seed.is_some()
+                && (cell.trace, &cell.machine, &cell.layout, &cell.parameters)
+                    == (other.trace, &other.machine, &other.layout, &other.parameters)
+        };
+        match settled.last_mut().filter(|draws| draws.first().is_some_and(alike)) {
+            Some(draws) => draws.push(cell),
+            None => settled.push(vec![cell]),
+        }
+    }
+    settled.into_iter().map(in_the_middle).collect()
+}
+
+fn in_the_middle(draws: Vec<&MachineCell>) -> Cow<'_, MachineCell> {
+    if let [cell] = draws[..] {
+        return Cow::Borrowed(cell);
+    }
+    let mut middle = draws[0].clone();
+    for (name, number) in &mut middle.metrics {
+        let mut all: Vec<Number> = draws.iter().filter_map(|cell| cell.metrics.get(name)).copied().collect();
+        all.sort_by(|a, b| a.as_f64().total_cmp(&b.as_f64()));
+        if let Some(found) = all.get(all.len().saturating_sub(1) / 2) {
+            *number = *found;
+        }
+    }
+    Cow::Owned(middle)
+}
+
+const ABOUT: &str = "<h2>Layouts</h2><p class=\"lead\">Walks of each machine with its shared objects where they were \
+recorded, and where they are planned; and what the sets of its last level cost, each array alone. Of layouts that are \
+drawn at random: the one in the middle, the least and the most.</p>";
+
+/// The section of the page; empty if the study names no layouts.
+pub(super) fn section(result: &SweepResult) -> String {
+    let mut out = String::new();
+    for (index, trace) in result.traces.iter().enumerate() {
+        let machines = laid(result, index);
+        if machines.is_empty() {
+            continue;
+        }
+        let titles = [
+            ("machine", false),
+            ("layout", false),
+            ("walks", true),
+            ("to recorded", true),
+            ("conflict misses", true),
+            ("to recorded", true),
+            ("fully associative misses", true),
+            ("variation over sets", true),
+            ("most involved page", true),
+        ];
+        let rows: String = machines.iter().map(rows).collect();
+        let _ = write!(
+            out,
+            "<h3>{}</h3><div class=\"pictures\">{}</div><div class=\"scroll\"><table>{}<tbody>{rows}</tbody></table>\
+             </div>",
+            escape(&trace.name),
+            picture(&machines).element(&label(&trace.name)),
+            head(&titles)
+        );
+    }
+    if out.is_empty() {
+        return out;
+    }
+    let tables = result.published.iter().filter(|table| table.beside == "layouts");
+    format!("{ABOUT}{out}{}", tables.map(published).collect::<String>())
+}
+
+/// Every picture of the section as a file.
+pub(super) fn pictures(result: &SweepResult) -> Vec<PictureFile> {
+    let of_trace = |(index, trace): (usize, &super::schema::SweepTrace)| {
+        let machines = laid(result, index);
+        let name = format!("layouts-{}.svg", file_name(&trace.name));
+        (!machines.is_empty())
+            .then(|| PictureFile { name, svg: picture(&machines).file(&label(&trace.name)) })
+    };
+    result.traces.iter().enumerate().filter_map(of_trace).collect()
+}
+
+fn label(trace: &str) -> String {
+    format!("Walks under each layout to those as recorded, by machine, {trace}")
+}
+
+fn rows(machine: &LaidMachine<'_>) -> String {
+    let row = |row: &LaidRow<'_>| {
+        let whole =
+            |metric: &str| row.spread(metric).map_or("–".to_owned(), |of| of.told(|n| count(n as u64)));
+        let share = |metric: &str| {
+            let to = row.spread(metric).and_then(|of| of.to(machine.recorded(metric)));
+            to.map_or("–".to_owned(), |to| to.told(ratio))
+        };
+        let of_arrays = |metric: &str, one: fn(f64) -> String| {
+            let names = row.cells[0]
+                .metrics
+                .keys()
+                .filter(|name| name.starts_with("last_level.") && name.rsplit('.').next() == Some(metric));
+            names.filter_map(|name| Some(row.spread(name)?.told(one))).collect::<Vec<_>>().join("; ")
+        };
+        format!(
+            "<tr><td>{}</td><td>{}</td>{}{}{}{}{}{}{}</tr>",
+            escape(&machine.title),
+            escape(&row.title()),
+            number(&whole("walks")),
+            number(&share("walks")),
+            number(&whole("last_level.conflict_misses")),
+            number(&share("last_level.conflict_misses")),
+            number(&whole("last_level.fully_associative_misses")),
+            number(&of_arrays("misses_per_set_variation", ratio)),
+            number(&of_arrays("most_involved_page_share", percent))
+        )
+    };
+    machine.rows.iter().map(row).collect()
+}
+
+const LEFT: f64 = 190.0;
+const WIDTH: f64 = 420.0;
+const RIGHT: f64 = 30.0;
+const TOP: f64 = 24.0;
+const ROW: f64 = 26.0;
+/// A line of the legend.
+const LINE: f64 = 15.0;
+
+/// A line for each machine: every layout at its walks to those as recorded; each draw is a thin stroke.
+fn picture(machines: &[LaidMachine<'_>]) -> Picture {
+    let shares = |machine: &LaidMachine<'_>, row: &LaidRow<'_>| -> Vec<f64> {
+        let recorded = machine.recorded("walks").max(1.0);
+        let walks = row.cells.iter().filter_map(|cell| cell.metrics.get("walks"));
+        walks.map(|walks| walks.as_f64() / recorded).collect()
+    };
+    let all =
+        || machines.iter().flat_map(|machine| machine.rows.iter().flat_map(move |row| shares(machine, row)));
+    let most = all().fold(1.1, f64::max);
+    let x = |share: f64| LEFT + share / most * WIDTH;
+    let bottom = TOP + ROW * machines.len() as f64;
+    let mut names: Vec<String> = Vec::new();
+    for row in machines.iter().flat_map(|machine| &machine.rows) {
+        if !names.contains(&row.title()) {
+            names.push(row.title());
+        }
+    }
+    let mut picture = Picture::new(LEFT + WIDTH + RIGHT, bottom + 30.0 + LINE * names.len() as f64);
+    for tick in [0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0].into_iter().filter(|tick| *tick <= most) {
+        picture.line("grid", [x(tick), TOP], [x(tick), bottom]);
+        picture.text("", [x(tick), bottom + 16.0], "middle", &short(tick));
+    }
+    for (place, machine) in machines.iter().enumerate() {
+        let y = TOP + ROW * place as f64;
+        picture.text("", [LEFT - 8.0, y + 17.0], "end", &machine.title);
+        for row in &machine.rows {
+            let color = names.iter().position(|name| *name == row.title()).unwrap_or(0) % COLORS;
+            for (share, cell) in shares(machine, row).into_iter().zip(&row.cells) {
+                let seed = cell.layout_seed.map_or(String::new(), |seed| format!(" by seed {seed}"));
+                let about = format!("{}{seed}: {}", row.layout, ratio(share));
+                let drawn = row.cells.len() > 1;
+                let (width, inset) = if drawn { (1.5, 3.0) } else { (7.0, 8.5) };
+                let at = [x(share) - width / 2.0, y + inset, width, ROW - 2.0 * inset];
+                picture.cell(&format!("f{color}"), at, &about);
+            }
+        }
+    }
+    picture.line("axis", [LEFT, bottom], [LEFT + WIDTH, bottom]);
+    for (index, name) in names.iter().enumerate() {
+        let y = bottom + 26.0 + LINE * index as f64;
+        picture.cell(&format!("f{}", index % COLORS), [LEFT, y, 10.0, 10.0], name);
+        picture.text("", [LEFT + 16.0, y + 9.5], "start", name);
+    }
+    picture
+}

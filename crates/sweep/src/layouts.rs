@@ -1,0 +1,198 @@
+//! The layouts of a study: where shared objects lie under its machines.
+
+use crate::selection;
+use crate::study::{MachineVariant, Study};
+use pagewalk_layout::planner::callgraph::{self, Load};
+use pagewalk_layout::planner::single::Target;
+use pagewalk_layout::planner::{Planner, PlannerOptions, reuses};
+use pagewalk_mm::ThpMode;
+use pagewalk_units::PageSize;
+use serde::Deserialize;
+
+/// The layout that every study of layouts has: nothing moves.
+pub const RECORDED: &str = "recorded";
+/// Most layouts drawn at random under one name.
+const COUNT_MAX: u64 = 1000;
+
+/// A layout of a study, or as many as are drawn at random.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayoutSpec {
+    /// Its name in results.
+    pub name: String,
+    /// Who plans; `None`: all objects lie where they were recorded.
+    pub planner: Option<PlannerOptions>,
+    /// How many are drawn, each with the next seed; 1 where nothing is drawn.
+    pub count: u64,
+    /// Whether one plan is made for all machines; otherwise each has its own.
+    pub for_all: bool,
+    /// The trace that it is planned on; otherwise each trace has its own.
+    pub from: Option<String>,
+    /// The traces that are simulated under it; all where there are none.
+    pub traces: Vec<String>,
+}
+
+impl LayoutSpec {
+    /// The layout that was recorded.
+    fn recorded(name: String, traces: Vec<String>) -> LayoutSpec {
+        LayoutSpec { name, planner: None, count: 1, for_all: true, from: None, traces }
+    }
+
+    /// Whether several are drawn.
+    pub fn is_drawn(&self) -> bool {
+        self.planner.is_some_and(|options| options.planner == Planner::Random)
+    }
+
+    /// The seed of a draw, where something is drawn.
+    pub fn seed(&self, draw: u64) -> Option<u64> {
+        let options = self.planner.filter(|_| self.is_drawn())?;
+        Some(options.seed.wrapping_add(draw))
+    }
+
+    /// Whether a trace is simulated under it.
+    pub fn is_for(&self, trace: &str) -> bool {
+        self.traces.is_empty() || self.traces.iter().any(|name| name == trace)
+    }
+}
+
+/// A `[[layout]]` table.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FileLayout {
+    name: String,
+    planner: String,
+    count: Option<u64>,
+    #[serde(rename = "for")]
+    whom: Option<String>,
+    from: Option<String>,
+    #[serde(default)]
+    traces: Vec<String>,
+    starts: Option<u64>,
+    seed: Option<u64>,
+    weighed: Option<bool>,
+    calls: Option<f64>,
+    load_calls: Option<bool>,
+}
+
+impl FileLayout {
+    fn check(self) -> Result<LayoutSpec, String> {
+        let mut known: Vec<(&str, Option<Planner>)> = vec![(RECORDED, None)];
+        known.extend(Planner::NAMES.map(|(name, planner)| (name, Some(planner))));
+        let planner = selection::one("planner", &self.planner, &known)?;
+        self.check_options(planner)?;
+        let Some(planner) = planner else { return Ok(LayoutSpec::recorded(self.name, self.traces)) };
+        let for_all = match self.whom.as_deref() {
+            None => planner.looks_at_no_machine(),
+            Some(whom) => selection::one("for", whom, &[("each", false), ("all", true)])?,
+        };
+        if for_all && !planner.takes_machines() {
+            return Err(format!("for = \"all\": `{}` plans for one machine: leave it out", planner.name()));
+        }
+        if !for_all && planner.looks_at_no_machine() {
+            return Err(format!("for = \"each\": `{}` looks at no machine: leave it out", planner.name()));
+        }
+        let count = self.count.unwrap_or(1);
+        if !(1..=COUNT_MAX).contains(&count) {
+            return Err(format!("count = {count}: give from 1 to {COUNT_MAX}"));
+        }
+        let calls = self.calls.unwrap_or(callgraph::Options::default().calls);
+        if !(0.0..=1.0).contains(&calls) {
+            return Err(format!("calls = {calls}: give a share from 0 to 1"));
+        }
+        let defaults = PlannerOptions::new(planner);
+        let load = if self.load_calls == Some(true) { Load::Calls } else { Load::Instructions };
+        let options = PlannerOptions {
+            starts: self.starts.unwrap_or(defaults.starts),
+            seed: self.seed.unwrap_or(defaults.seed),
+            target: if self.weighed == Some(true) { Target::Weighed } else { Target::Fewest },
+            callgraph: callgraph::Options { calls, load, ..defaults.callgraph },
+            ..defaults
+        };
+        let (name, from, traces) = (self.name, self.from, self.traces);
+        Ok(LayoutSpec { name, planner: Some(options), count, for_all, from, traces })
+    }
+
+    /// Refuses a key that the planner has not.
+    fn check_options(&self, planner: Option<Planner>) -> Result<(), String> {
+        let is = |those: &[Planner]| planner.is_some_and(|planner| those.contains(&planner));
+        let keys = [
+            ("starts", self.starts.is_some(), is(&[Planner::Search])),
+            ("seed", self.seed.is_some(), is(&[Planner::Search, Planner::Random])),
+            ("count", self.count.is_some(), is(&[Planner::Random])),
+            ("weighed", self.weighed.is_some(), is(&[Planner::Single])),
+            ("calls", self.calls.is_some(), is(&[Planner::Callgraph])),
+            ("load_calls", self.load_calls.is_some(), is(&[Planner::Callgraph])),
+            ("for", self.whom.is_some(), planner.is_some()),
+            ("from", self.from.is_some(), planner.is_some()),
+        ];
+        match keys.iter().find(|(_, given, has)| *given && !has) {
+            Some((key, ..)) => Err(format!("{key}: `{}` has no such key", self.planner)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The layouts of a study, the recorded one among them; none where the study names none.
+pub(crate) fn variants(files: Vec<FileLayout>) -> Result<Vec<LayoutSpec>, String> {
+    let mut layouts: Vec<LayoutSpec> = Vec::new();
+    for file in files {
+        let name = file.name.clone();
+        crate::file::name_is_plain(&name).map_err(|why| format!("layout: {why}"))?;
+        let layout = file.check().map_err(|why| format!("layout `{name}`: {why}"))?;
+        if (name == RECORDED) != layout.planner.is_none() {
+            return Err(format!(
+                "layout `{name}`: the name `{RECORDED}` is that of the planner, and of no other"
+            ));
+        }
+        if layouts.iter().any(|other| other.name == name) {
+            return Err(format!("two layouts are named `{name}`: names must differ"));
+        }
+        layouts.push(layout);
+    }
+    if !layouts.is_empty() && layouts.iter().all(|layout| layout.planner.is_some()) {
+        layouts.insert(0, LayoutSpec::recorded(RECORDED.to_owned(), Vec::new()));
+    }
+    Ok(layouts)
+}
+
+/// Checks that the study's machines can be planned for, and that nothing else is asked of them.
+pub(crate) fn check(study: &Study) -> Result<(), String> {
+    if study.layouts.is_empty() {
+        return Ok(());
+    }
+    let inside = |why: &str| Err(format!("layout: {why}"));
+    if study.machines.is_empty() {
+        return inside("there is no machine under it: name some with machines = [\"k8\"]");
+    }
+    if !study.kernels.is_empty() || !study.structures.is_empty() {
+        return inside(
+            "machines run under the kernel of the recording host, alone: leave out [[os]] and structures",
+        );
+    }
+    if study.thp != Some(ThpMode::Never) {
+        return inside("plans are of base pages: give thp = \"never\"");
+    }
+    if let Some(trace) = study.traces.iter().find(|trace| trace.turns().is_some()) {
+        return inside(&format!(
+            "plans are of one process, and trace `{}` is several that take turns",
+            trace.name()
+        ));
+    }
+    study.machines.iter().try_for_each(check_machine)?;
+    let names: Vec<&str> = study.traces.iter().map(|trace| trace.name()).collect();
+    for layout in &study.layouts {
+        let unknown = layout.from.iter().chain(&layout.traces).find(|name| !names.contains(&name.as_str()));
+        if let Some(name) = unknown {
+            return Err(format!("layout `{}`: \"{name}\": choose from {}", layout.name, names.join(", ")));
+        }
+    }
+    Ok(())
+}
+
+fn check_machine(variant: &MachineVariant) -> Result<(), String> {
+    let machine = &variant.machine;
+    let wrong = |why: &str| Err(format!("layout: machine `{}`: {why}", machine.name));
+    if machine.data_side.is_some() || machine.paging.base() != PageSize::FOUR_KIB || variant.own.is_some() {
+        return wrong("plans are made for whole machines with 4K pages, without [os]");
+    }
+    reuses::is_supported(machine).or_else(|why| wrong(&why))
+}

@@ -1,0 +1,298 @@
+//! The plans of a study's layouts: which are needed, and making those of one stream.
+//!
+//! All planners see the stream in one reading, in which the machines are also simulated as recorded. A plan that may
+//! walk more often than that is tried before it is taken, all of them in one reading; those that do not pay make room
+//! for the planner's next one. So a plan of `search` never walks more often on the stream that it was made from.
+
+use crate::error::SweepError;
+use crate::laid::Moved;
+use crate::layouts::LayoutSpec;
+use crate::rounds;
+use crate::study::{MachineVariant, Study};
+use pagewalk_layout::Plan;
+use pagewalk_layout::objects::Owners;
+use pagewalk_layout::plan::{DEFAULT_ARENA, Program};
+use pagewalk_layout::planner::{
+    Candidate, Movables, Planner, PlannerError, PlannerOptions, Seen, Views, at_random, period_of,
+};
+use pagewalk_layout::rebase::{Bound, Mover};
+use pagewalk_mm::Small;
+use pagewalk_sim::{DesignSpec, NoObserver, Pass};
+use pagewalk_trace::pwt::Events;
+use pagewalk_trace::{Analysis, Source, Stretch};
+use pagewalk_translate::MachineSpec;
+use rayon::ThreadPool;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A plan that is needed: of a layout, on a trace, for one machine or for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The trace that it is made from, by its place in the study.
+    pub trace: usize,
+    /// The layout, by its place.
+    pub layout: usize,
+    /// Which draw, where several are drawn.
+    pub draw: u64,
+    /// The machine, by its place; `None` for all.
+    pub machine: Option<usize>,
+}
+
+/// A plan that was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Made {
+    /// The plan's file.
+    pub text: String,
+    /// What the planner did, in a sentence.
+    pub did: String,
+}
+
+impl Wanted {
+    /// The plan under which `machine` runs on a trace; `None` as recorded.
+    pub fn of(study: &Study, trace: usize, layout: usize, draw: u64, machine: usize) -> Option<Wanted> {
+        let spec = &study.layouts[layout];
+        spec.planner?;
+        let named = spec.from.as_ref().and_then(|from| study.traces.iter().position(|t| t.name() == from));
+        let machine = (!spec.for_all).then_some(machine);
+        Some(Wanted { trace: named.unwrap_or(trace), layout, draw, machine })
+    }
+
+    /// All that a study needs, each once.
+    pub fn all(study: &Study) -> Vec<Wanted> {
+        let mut all: Vec<Wanted> = Vec::new();
+        for (number, layout) in study.layouts.iter().enumerate() {
+            let traces = study.traces.iter().enumerate().filter(|(_, trace)| layout.is_for(trace.name()));
+            for (trace, _) in traces {
+                for draw in 0..layout.count {
+                    let machines = 0..study.machines.len();
+                    let of = |machine| Wanted::of(study, trace, number, draw, machine);
+                    for wanted in machines.filter_map(of) {
+                        if !all.contains(&wanted) {
+                            all.push(wanted);
+                        }
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    fn machines(&self, study: &Study) -> Range<usize> {
+        self.machine.map_or(0..study.machines.len(), |machine| machine..machine + 1)
+    }
+
+    /// All that it depends on besides its stream and the program, as text.
+    pub fn identity(&self, study: &Study) -> String {
+        let layout = &study.layouts[self.layout];
+        let seed = layout.seed(self.draw);
+        let options =
+            layout.planner.map(|options| PlannerOptions { seed: seed.unwrap_or(options.seed), ..options });
+        let machines = study.machines[self.machines(study)].iter().map(|one| one.text.as_str());
+        format!("plan, {options:?}\n{}", machines.collect::<Vec<_>>().join("\n"))
+    }
+
+    /// For people.
+    pub fn title(&self, study: &Study) -> String {
+        let (layout, machine) = self.names(study);
+        machine.map_or(format!("plan {layout}"), |machine| format!("plan {layout} for {machine}"))
+    }
+
+    /// The plan's file below the folder of plans.
+    pub fn file(&self, study: &Study) -> String {
+        let (layout, machine) = self.names(study);
+        let machine = machine.map_or(String::new(), |machine| format!("-{}", plain(&machine)));
+        format!("{}/{}{machine}.toml", plain(study.traces[self.trace].name()), plain(&layout))
+    }
+
+    fn names(&self, study: &Study) -> (String, Option<String>) {
+        let layout = &study.layouts[self.layout];
+        let seed = layout.seed(self.draw).map_or(String::new(), |seed| format!("-{seed}"));
+        let machine = self.machine.map(|machine| label(&study.machines[machine]));
+        (format!("{}{seed}", layout.name), machine)
+    }
+}
+
+/// A machine with its values.
+pub fn label(variant: &MachineVariant) -> String {
+    let values = variant.parameters.iter().map(|(key, value)| format!(",{key}={value}"));
+    format!("{}{}", variant.machine.name, values.collect::<String>())
+}
+
+/// A name without what a file's name is better without.
+fn plain(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-+,=".contains(c) { c } else { '_' };
+    name.chars().map(plain).collect()
+}
+
+/// A stream that plans are made from.
+pub struct From<'a> {
+    /// The study.
+    pub study: &'a Study,
+    /// Its header and events.
+    pub events: &'a Events,
+    /// Where work is done.
+    pub pool: &'a ThreadPool,
+}
+
+/// A plan in the making.
+struct Making {
+    wanted: Wanted,
+    candidates: Vec<Candidate>,
+    /// The candidate that may be taken.
+    now: usize,
+    /// Whether that is decided.
+    taken: bool,
+}
+
+impl From<'_> {
+    /// Makes plans from the stream that `open` opens, again and again.
+    pub fn make<S: Source + Send>(
+        &self,
+        wanted: &[Wanted],
+        open: impl Fn() -> Result<S, SweepError>,
+        wrong: impl Fn(String) -> SweepError,
+    ) -> Result<Vec<(Wanted, Made)>, SweepError> {
+        let (drawn, planned): (Vec<Wanted>, Vec<Wanted>) =
+            wanted.iter().partition(|wanted| self.layout(wanted).is_drawn());
+        let failed = |error: PlannerError| wrong(error.to_string());
+        let mut made = Vec::new();
+        for wanted in drawn {
+            let candidate = self.drawn(&wanted).map_err(failed)?;
+            made.push((wanted, self.made(&wanted, candidate).1));
+        }
+        if planned.is_empty() {
+            return Ok(made);
+        }
+        let (mut seen, recorded) = self.see(&planned, open()?, &wrong)?;
+        let mut making = Vec::new();
+        for wanted in planned {
+            let options = self.layout(&wanted).planner.expect("it is planned");
+            let chosen = seen.choose(wanted.machines(self.study), &options).map_err(failed)?;
+            making.push(Making { wanted, candidates: chosen.candidates, now: 0, taken: false });
+        }
+        drop(seen);
+        while self.try_next(&mut making, &recorded, &open, &wrong)? {}
+        made.extend(making.into_iter().map(|mut making| {
+            let candidate = making.candidates.swap_remove(making.now);
+            self.made(&making.wanted, candidate)
+        }));
+        Ok(made)
+    }
+
+    fn layout(&self, wanted: &Wanted) -> &LayoutSpec {
+        &self.study.layouts[wanted.layout]
+    }
+
+    fn specs(&self) -> Vec<MachineSpec> {
+        self.study.machines.iter().map(|variant| variant.machine.clone()).collect()
+    }
+
+    fn drawn(&self, wanted: &Wanted) -> Result<Candidate, PlannerError> {
+        let mut owners = Owners::new(&self.events.header);
+        for (before, event) in &self.events.events {
+            if *before > 0 {
+                owners.start_running();
+            }
+            owners.apply(event);
+        }
+        let seed = self.layout(wanted).seed(wanted.draw).expect("it is drawn");
+        at_random(&Movables::new(&owners), period_of(&self.specs()), seed)
+    }
+
+    /// What planners see, and each machine's walks as recorded.
+    fn see<S: Source + Send>(
+        &self,
+        wanted: &[Wanted],
+        source: S,
+        wrong: &impl Fn(String) -> SweepError,
+    ) -> Result<(Seen, Vec<u64>), SweepError> {
+        let planner = |wanted: &Wanted| self.layout(wanted).planner.map(|options| options.planner);
+        let planners: Vec<Planner> = wanted.iter().filter_map(planner).collect();
+        let machines = self.specs();
+        let mut views = Views::new(&self.events.header, &machines, &planners);
+        let mut pass = pass(&machines).map_err(wrong)?;
+        let mut parts = views.parts();
+        parts.push(&mut pass);
+        self.play(source, &mut parts, wrong)?;
+        Ok((views.finish(), walks(&mut pass)))
+    }
+
+    /// Simulates plans that have to pay and were not tried yet; says whether there were any.
+    fn try_next<S: Source + Send>(
+        &self,
+        making: &mut [Making],
+        recorded: &[u64],
+        open: &impl Fn() -> Result<S, SweepError>,
+        wrong: &impl Fn(String) -> SweepError,
+    ) -> Result<bool, SweepError> {
+        let mut tried = Vec::new();
+        for one in making.iter_mut().filter(|one| !one.taken) {
+            if !one.candidates[one.now].must_pay {
+                one.taken = true;
+                continue;
+            }
+            let plan = self.plan(&one.wanted, one.candidates[one.now].clone());
+            let bound = bind(&plan, self.events).map_err(wrong)?;
+            let pass = pass(&self.specs()[one.wanted.machines(self.study)]).map_err(wrong)?;
+            tried.push((one, Moved::new(Some(Mover::new(&bound, &self.events.header)), pass)));
+        }
+        if tried.is_empty() {
+            return Ok(false);
+        }
+        let mut analyses: Vec<&mut dyn Analysis> =
+            tried.iter_mut().map(|(_, moved)| moved as &mut dyn Analysis).collect();
+        self.play(open()?, &mut analyses, wrong)?;
+        for (one, moved) in tried {
+            let walks = walks(&mut moved.into_inner());
+            let recorded = &recorded[one.wanted.machines(self.study)];
+            let pays = walks.iter().zip(recorded).all(|(planned, recorded)| planned <= recorded);
+            one.taken = pays;
+            one.now += usize::from(!pays);
+        }
+        Ok(true)
+    }
+
+    fn play<S: Source + Send>(
+        &self,
+        mut source: S,
+        analyses: &mut [&mut dyn Analysis],
+        wrong: &impl Fn(String) -> SweepError,
+    ) -> Result<(), SweepError> {
+        let read = |stretch: &mut Stretch, most| stretch.read(&mut source, most);
+        self.pool.install(|| rounds::run(read, analyses)).map_err(|error| wrong(error.to_string()))
+    }
+
+    fn plan(&self, wanted: &Wanted, candidate: Candidate) -> Plan {
+        let planner = self.layout(wanted).planner.map_or("", |options| options.planner.name());
+        let machines = &self.study.machines[wanted.machines(self.study)];
+        Plan {
+            planner: planner.to_owned(),
+            machines: machines.iter().map(|variant| variant.machine.name.clone()).collect(),
+            arena: DEFAULT_ARENA,
+            program: Program { path: self.events.header.program.clone(), build_id: None },
+            places: candidate.places,
+        }
+    }
+
+    fn made(&self, wanted: &Wanted, candidate: Candidate) -> (Wanted, Made) {
+        let did = candidate.did.clone();
+        (*wanted, Made { text: self.plan(wanted, candidate).to_toml(), did })
+    }
+}
+
+/// A plan with a stream's events.
+pub fn bind(plan: &Plan, events: &Events) -> Result<Bound, String> {
+    let in_order = events.events.iter().map(|(before, event)| (*before > 0, event));
+    Bound::new(plan, &events.header, in_order).map_err(|error| error.to_string())
+}
+
+/// Machines in one pass, with base pages alone.
+fn pass(machines: &[MachineSpec]) -> Result<Pass, String> {
+    let specs = machines.iter().map(|machine| DesignSpec::new(machine, Arc::new(Small))).collect();
+    Pass::new(specs, NoObserver).map_err(|error| error.to_string())
+}
+
+fn walks(pass: &mut Pass) -> Vec<u64> {
+    pass.finish().iter().map(|counts| counts.walks()).collect()
+}
