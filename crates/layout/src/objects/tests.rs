@@ -65,7 +65,7 @@ fn an_object_is_whole_from_its_first_mapping() {
     // Beside it, and over it but of another file.
     owners.apply(&map(0x3_6000, 0x1000, MappingKind::Anonymous, None));
     owners.apply(&map(0x3_3000, 0x1000, MappingKind::File, Some(("/tmp/data", 0))));
-    let (id, object) = owners.objects().next().unwrap();
+    let (id, object) = owners.objects().next().expect("one was mapped");
     assert_eq!((object.base, object.bytes, object.initial), (0x3_0000, 0x6000, false));
     for (address, expected) in [
         (0x3_0000, OwnerKind::Object),
@@ -105,7 +105,7 @@ fn a_child_has_its_parents_objects() {
     owners.apply(&map(0x3_0000, 0x1000, MappingKind::File, Some(("/lib/lib.so", 0))));
     owners.apply(&map(0x3_1000, 0x1000, MappingKind::File, Some(("/lib/lib.so", 0x1000))));
     owners.apply(&map(0x3_2000, 0x1000, MappingKind::Anonymous, None));
-    let (_, object) = owners.objects().next().unwrap();
+    let (_, object) = owners.objects().next().expect("one was mapped");
     assert_eq!((object.bytes, object.file_bytes, object.initial), (0x3000, 0x2000, true));
 }
 
