@@ -303,3 +303,6 @@ pub fn found(compare: &Compare, result: &SweepResult) -> Comparison {
         left_out,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,8 @@ use serde::Deserialize;
 pub const RECORDED: &str = "recorded";
 /// Most layouts drawn at random under one name.
 const COUNT_MAX: u64 = 1000;
+/// Fewest numbers kept of reuses: too few to plan by, and no trouble.
+const ROOM_MIN: usize = 1 << 16;
 
 /// A layout of a study, or as many as are drawn at random.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +23,8 @@ pub struct LayoutSpec {
     pub name: String,
     /// Who plans; `None`: all objects lie where they were recorded.
     pub planner: Option<PlannerOptions>,
+    /// Numbers that `search` keeps of each array's reuses.
+    pub room: usize,
     /// How many are drawn, each with the next seed; 1 where nothing is drawn.
     pub count: u64,
     /// Whether one plan is made for all machines; otherwise each has its own.
@@ -34,7 +38,7 @@ pub struct LayoutSpec {
 impl LayoutSpec {
     /// The layout that was recorded.
     fn recorded(name: String, traces: Vec<String>) -> LayoutSpec {
-        LayoutSpec { name, planner: None, count: 1, for_all: true, from: None, traces }
+        LayoutSpec { name, planner: None, room: 0, count: 1, for_all: true, from: None, traces }
     }
 
     /// Whether several are drawn.
@@ -67,6 +71,7 @@ pub(crate) struct FileLayout {
     #[serde(default)]
     traces: Vec<String>,
     starts: Option<u64>,
+    room: Option<usize>,
     seed: Option<u64>,
     weighed: Option<bool>,
     calls: Option<f64>,
@@ -94,6 +99,11 @@ impl FileLayout {
         if !(1..=COUNT_MAX).contains(&count) {
             return Err(format!("count = {count}: give from 1 to {COUNT_MAX}"));
         }
+        let room =
+            self.room.unwrap_or(if planner == Planner::Search { reuses::DEFAULT_ROOM } else { ROOM_MIN });
+        if !(ROOM_MIN..=reuses::DEFAULT_ROOM).contains(&room) {
+            return Err(format!("room = {room}: give from {ROOM_MIN} to {}", reuses::DEFAULT_ROOM));
+        }
         let calls = self.calls.unwrap_or(callgraph::Options::default().calls);
         if !(0.0..=1.0).contains(&calls) {
             return Err(format!("calls = {calls}: give a share from 0 to 1"));
@@ -108,7 +118,7 @@ impl FileLayout {
             ..defaults
         };
         let (name, from, traces) = (self.name, self.from, self.traces);
-        Ok(LayoutSpec { name, planner: Some(options), count, for_all, from, traces })
+        Ok(LayoutSpec { name, planner: Some(options), room, count, for_all, from, traces })
     }
 
     /// Refuses a key that the planner has not.
@@ -116,6 +126,7 @@ impl FileLayout {
         let is = |those: &[Planner]| planner.is_some_and(|planner| those.contains(&planner));
         let keys = [
             ("starts", self.starts.is_some(), is(&[Planner::Search])),
+            ("room", self.room.is_some(), is(&[Planner::Search])),
             ("seed", self.seed.is_some(), is(&[Planner::Search, Planner::Random])),
             ("count", self.count.is_some(), is(&[Planner::Random])),
             ("weighed", self.weighed.is_some(), is(&[Planner::Single])),

@@ -89,7 +89,8 @@ impl Wanted {
         let options =
             layout.planner.map(|options| PlannerOptions { seed: seed.unwrap_or(options.seed), ..options });
         let machines = study.machines[self.machines(study)].iter().map(|one| one.text.as_str());
-        format!("plan, {options:?}\n{}", machines.collect::<Vec<_>>().join("\n"))
+        let rooms = study.layouts.iter().map(|layout| layout.room).max();
+        format!("plan, {options:?}, room {rooms:?}\n{}", machines.collect::<Vec<_>>().join("\n"))
     }
 
     /// For people.
@@ -210,7 +211,9 @@ impl From<'_> {
         let planner = |wanted: &Wanted| self.layout(wanted).planner.map(|options| options.planner);
         let planners: Vec<Planner> = wanted.iter().filter_map(planner).collect();
         let machines = self.specs();
-        let mut views = Views::new(&self.events.header, &machines, &planners);
+        // One reading serves all: the most that one of them asks for.
+        let room = wanted.iter().map(|wanted| self.layout(wanted).room).max().unwrap_or(0);
+        let mut views = Views::new(&self.events.header, &machines, &planners, room);
         let mut pass = pass(&machines).map_err(wrong)?;
         let mut parts = views.parts();
         parts.push(&mut pass);

@@ -64,8 +64,10 @@ fn lock(folder: &Path) -> Result<File, CliError> {
 
 /// Removes what runs that were killed had begun to write: nobody else works here now.
 fn clear(folder: &Path) {
-    for place in ["", "units", "traces", "pictures"] {
-        let entries = std::fs::read_dir(folder.join(place)).into_iter().flatten().flatten();
+    let plans = std::fs::read_dir(folder.join("plans")).into_iter().flatten().flatten();
+    let places = ["", "units", "traces", "pictures"].map(|place| folder.join(place));
+    for place in places.into_iter().chain(plans.map(|of_trace| of_trace.path())) {
+        let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
         for path in entries.filter(|entry| is_unfinished(&entry.file_name())).map(|entry| entry.path()) {
             // What cannot be removed is only in the way of nobody.
             let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };

@@ -28,8 +28,8 @@ use pagewalk_units::{Kind, PAGE_SHIFT, PageSize, RefIndex, Vpn};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Numbers kept of each array.
-const ROOM: usize = 1 << 25;
+/// Numbers kept of each array, where nobody asks for others.
+pub const DEFAULT_ROOM: usize = 1 << 25;
 /// Numbers of a reuse before its pages between.
 const HEAD: usize = 3;
 /// A page that no side has referenced.
@@ -48,19 +48,22 @@ pub struct ArrayReuses {
     mask: u64,
     /// Reuses so far, kept or not.
     count: u64,
+    /// Numbers to keep at most.
+    room: usize,
     /// References that miss wherever objects lie: first ones, and those with too many pages between.
     pub beyond: u64,
 }
 
 impl ArrayReuses {
-    fn new(array: ArraySpec) -> ArrayReuses {
-        ArrayReuses { array, words: Vec::new(), known: FxHashMap::default(), mask: 0, count: 0, beyond: 0 }
+    fn new(array: ArraySpec, room: usize) -> ArrayReuses {
+        let (words, known) = (Vec::new(), FxHashMap::default());
+        ArrayReuses { array, words, known, mask: 0, count: 0, room, beyond: 0 }
     }
 
     /// Those of a stream of pages, so many pages apart at most.
     #[cfg(test)]
     pub(crate) fn of_stream(array: ArraySpec, stream: &[u32], depth: usize) -> ArrayReuses {
-        let reuses = ArrayReuses::new(array);
+        let reuses = ArrayReuses::new(array, DEFAULT_ROOM);
         let mut watched = Watched { reuses, above: Vec::new(), stack: Vec::new(), depth };
         stream.iter().for_each(|&page| watched.reuse(page));
         watched.reuses
@@ -98,7 +101,7 @@ impl ArrayReuses {
         self.known.insert(hash, self.words.len() as u32);
         self.words.extend([between.len() as u32, 1, page]);
         self.words.extend(between);
-        if self.words.len() > ROOM {
+        if self.words.len() > self.room {
             self.mask = self.mask << 1 | 1;
             self.thin();
         }
@@ -153,12 +156,12 @@ struct Watched {
 }
 
 impl Watched {
-    fn new(machine: &MachineSpec, last: &TlbSpec) -> Watched {
+    fn new(machine: &MachineSpec, last: &TlbSpec, room: usize) -> Watched {
         let above = |tlb: &&TlbSpec| tlb.level < last.level && tlb.holds(PageSize::FOUR_KIB);
         let mut above: Vec<&TlbSpec> = machine.tlbs.iter().filter(above).collect();
         above.sort_by_key(|tlb| tlb.level);
         Watched {
-            reuses: ArrayReuses::new(ArraySpec::of(last)),
+            reuses: ArrayReuses::new(ArraySpec::of(last), room),
             above: above.iter().map(|tlb| (ArraySpec::of(tlb), tlb.array())).collect(),
             stack: Vec::new(),
             depth: 2 * last.geometry.entries(),
@@ -228,11 +231,12 @@ pub struct Reuses {
 }
 
 impl Reuses {
-    /// Of the arrays of the last level that hold 4K pages, of each machine.
-    pub fn new(header: &StreamHeader, machines: &[MachineSpec]) -> Reuses {
+    /// Of the arrays of the last level that hold 4K pages, of each machine; of each array at most `room` numbers are
+    /// kept, four bytes each: those of a reuse are its pages and three more.
+    pub fn new(header: &StreamHeader, machines: &[MachineSpec], room: usize) -> Reuses {
         let of_machine = |machine: &'_ MachineSpec| {
             let last = last_level(machine);
-            last.iter().map(|tlb| Watched::new(machine, tlb)).collect::<Vec<_>>()
+            last.iter().map(|tlb| Watched::new(machine, tlb, room)).collect::<Vec<_>>()
         };
         Reuses {
             owners: Owners::new(header),

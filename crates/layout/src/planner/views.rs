@@ -19,8 +19,8 @@ pub struct Views {
 }
 
 impl Views {
-    /// For `planners` on `machines`, over a stream with this header.
-    pub fn new(header: &StreamHeader, machines: &[MachineSpec], planners: &[Planner]) -> Views {
+    /// For `planners` on `machines`, over a stream with this header, with `room` numbers for the reuses of each array.
+    pub fn new(header: &StreamHeader, machines: &[MachineSpec], planners: &[Planner], room: usize) -> Views {
         let specs: Vec<ArraySpec> = machines.iter().flat_map(last_level).map(ArraySpec::of).collect();
         let wants = |planner| planners.contains(&planner);
         let mut next = 0;
@@ -31,7 +31,7 @@ impl Views {
         });
         Views {
             arrays: arrays.collect(),
-            reuses: Reuses::new(header, machines),
+            reuses: Reuses::new(header, machines, room),
             evictions: wants(Planner::Single).then(|| Evictions::new(header, &specs, DEFAULT_ROWS)),
             calls: wants(Planner::Callgraph).then(|| Calls::new(header)),
         }

@@ -40,7 +40,7 @@ pub fn run(arguments: LayoutPlan) -> Result<ExitCode, CliError> {
     let both = |machine: &MachineSpec| pass(&[machine.clone(), fully_associative(machine)]);
     let passes = machines.iter().map(both).collect::<Result<Vec<Pass>, _>>()?;
     let options = planner_options(&arguments);
-    let mut first = (Views::new(&header, &machines, &[options.planner]), passes);
+    let mut first = (Views::new(&header, &machines, &[options.planner], reuses::DEFAULT_ROOM), passes);
     let ending = follow_ahead(reader, &arguments.region, &mut first);
     explain_empty_region(&arguments.region, ending.region_begun);
     let (views, passes) = first;

@@ -1,0 +1,120 @@
+use super::*;
+use pagewalk_report::schema::{Metrics, Number};
+use pagewalk_report::sweep::schema::SweepTrace;
+
+fn cell(trace: usize, machine: &str, layout: (&str, Option<u64>), conflicts: u64) -> MachineCell {
+    MachineCell {
+        trace,
+        machine: machine.to_owned(),
+        os: None,
+        structure: None,
+        layout: Some(layout.0.to_owned()),
+        layout_seed: layout.1,
+        parameters: Parameters::new(),
+        metrics: Metrics::from([("conflicts".to_owned(), Number::Count(conflicts))]),
+        partition: Vec::new(),
+    }
+}
+
+/// Of two machines on one trace, the conflicts as recorded, of a good layout, of a bad one, and of three draws.
+fn result(machines: &[(&str, [u64; 6])]) -> SweepResult {
+    let trace = SweepTrace {
+        name: "t".to_owned(),
+        program: String::new(),
+        command_line: Vec::new(),
+        fingerprint: String::new(),
+        thp: "never".to_owned(),
+        instructions: 0,
+        references_data: 0,
+    };
+    let layouts = [RECORDED, "good", "bad", "random", "random", "random"];
+    let of_machine = |(machine, conflicts): &(&str, [u64; 6])| {
+        let of = |(number, (layout, conflicts)): (usize, (&str, u64))| {
+            cell(0, machine, (layout, number.checked_sub(3).map(|draw| draw as u64)), conflicts)
+        };
+        layouts.into_iter().zip(*conflicts).enumerate().map(of).collect::<Vec<_>>()
+    };
+    SweepResult {
+        schema: String::new(),
+        version: String::new(),
+        name: String::new(),
+        title: String::new(),
+        traces: vec![trace],
+        plans: Vec::new(),
+        machines: machines.iter().flat_map(of_machine).collect(),
+        families: Vec::new(),
+        curves: Vec::new(),
+        comparisons: Vec::new(),
+        published: Vec::new(),
+        plots: Vec::new(),
+    }
+}
+
+fn part(layout: &str, draws: Option<OfDraws>, reduction_from: Option<&str>) -> Cell {
+    Cell::Machine {
+        machine: None,
+        os: None,
+        structure: None,
+        layout: Some(layout.to_owned()),
+        draws,
+        reduction_from: reduction_from.map(str::to_owned),
+        parameters: Parameters::new(),
+        metrics: vec!["conflicts".to_owned()],
+        times: 1.0,
+        best: None,
+    }
+}
+
+fn compare(upper: Cell, lower: Cell, least: f64) -> Compare {
+    Compare {
+        title: String::new(),
+        source: String::new(),
+        said: String::new(),
+        upper,
+        lower,
+        base: Some(part(RECORDED, None, None)),
+        least: Some(least),
+        most: None,
+        on: On::Average,
+        traces: Vec::new(),
+        machines: vec!["a".to_owned(), "b".to_owned()],
+        provided: Some(Provided {
+            upper: part(RECORDED, None, None),
+            lower: Cell::Number(1.0),
+            least: Some(50.0),
+            most: None,
+        }),
+        strict: true,
+    }
+}
+
+#[test]
+fn reductions_are_compared_machine_by_machine() {
+    let of = |layout: &str| part(layout, None, Some(RECORDED));
+    let both = result(&[("a", [100, 20, 80, 90, 70, 130]), ("b", [200, 100, 180, 1, 2, 3])]);
+    let found = found(&compare(of("good"), of("bad"), 4.3), &both);
+    let parts: Vec<_> =
+        found.found.iter().map(|one| (one.machine.as_deref(), one.upper, one.lower)).collect();
+    assert_eq!(parts, [(Some("a"), 0.8, 0.2), (Some("b"), 0.5, 0.1)]);
+    assert!(found.agrees && found.left_out.is_empty(), "0.65 to 0.15 on average");
+    assert!(!super::found(&compare(of("good"), of("bad"), 4.4), &both).agrees);
+}
+
+#[test]
+fn any_reduction_is_more_than_none() {
+    let of = |layout: &str| part(layout, None, Some(RECORDED));
+    let worse = result(&[("a", [100, 99, 130, 0, 0, 0]), ("b", [100, 100, 100, 0, 0, 0])]);
+    let agrees = |upper, lower| found(&compare(of(upper), of(lower), 2.0), &worse).agrees;
+    assert!(agrees("good", "bad") && !agrees("bad", "bad"));
+}
+
+#[test]
+fn draws_are_chosen_and_conditions_leave_out() {
+    let both = result(&[("a", [100, 0, 0, 90, 70, 130]), ("b", [49, 0, 0, 5, 6, 7])]);
+    for (draws, expected) in [(OfDraws::Least, 0.7), (OfDraws::Median, 0.9), (OfDraws::Most, 1.3)] {
+        let found =
+            found(&compare(part("random", Some(draws), None), part(RECORDED, None, None), 0.0), &both);
+        assert_eq!(found.found.iter().map(|one| one.upper).collect::<Vec<_>>(), [expected]);
+        assert_eq!(found.left_out, [LeftOut { trace: 0, machine: Some("b".to_owned()) }]);
+    }
+}
