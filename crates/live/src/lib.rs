@@ -2,9 +2,11 @@
 //!
 //! [`trap`] is Tapeworm on Linux: pages that the simulated TLB does not hold are absent, so that only misses cost time.
 //! [`layout`] runs a program with its libraries where a plan wants them.
+//! [`pages`] has plans of which ranges of a program's memory are to be on huge pages.
 //! [`pagemap`] reads a live process's page map: what designs of TLBs would make of its memory.
 
 pub mod layout;
 pub mod pagemap;
+pub mod pages;
 pub mod tracing;
 pub mod trap;

@@ -1,0 +1,3 @@
+//! Huge pages by range for an unmodified program.
+
+pub mod plan;

@@ -1,0 +1,248 @@
+//! A plan as TOML.
+
+use super::{Caller, Forecast, Gain, Host, PAGES, Part, Plan, PlanError, Program, Range, SCHEMA, What};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    schema: String,
+    program: TextProgram,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<TextHost>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forecast: Option<TextForecast>,
+    #[serde(default, rename = "range", skip_serializing_if = "Vec::is_empty")]
+    ranges: Vec<TextRange>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TextProgram {
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    build_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    arguments: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TextHost {
+    kernel: String,
+    thp: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TextForecast {
+    seconds_now: f64,
+    seconds: f64,
+    low: f64,
+    high: f64,
+    memory_mib: f64,
+}
+
+/// All keys that any range has.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TextRange {
+    what: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offset: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nth: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pages: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds_saved: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    low: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    high: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory_mib: Option<f64>,
+}
+
+pub fn parsed(text: &str) -> Result<Plan, PlanError> {
+    // The schema first: a plan of another version has other keys.
+    let table: toml::Table = text.parse().map_err(syntax)?;
+    if let Some(schema) = table.get("schema").and_then(toml::Value::as_str)
+        && schema != SCHEMA
+    {
+        return Err(PlanError::Schema(schema.to_owned()));
+    }
+    let Text { program, host, forecast, ranges, .. } = toml::from_str(text).map_err(syntax)?;
+    let TextProgram { path, build_id, arguments } = program;
+    let forecast = forecast.map(|TextForecast { seconds_now, seconds, low, high, memory_mib }| Forecast {
+        seconds_now,
+        seconds,
+        low,
+        high,
+        memory_mib,
+    });
+    let ranges = ranges.into_iter().zip(1..).map(|(text, number)| Reader { text, number }.range());
+    Ok(Plan {
+        program: Program { path, build_id, arguments },
+        host: host.map(|TextHost { kernel, thp }| Host { kernel, thp }),
+        forecast,
+        ranges: ranges.collect::<Result<_, _>>()?,
+    })
+}
+
+fn syntax(error: toml::de::Error) -> PlanError {
+    PlanError::Syntax(error.to_string().trim_end().to_owned())
+}
+
+/// A range's text and its number, for errors.
+struct Reader {
+    text: TextRange,
+    number: usize,
+}
+
+impl Reader {
+    fn range(self) -> Result<Range, PlanError> {
+        let text = &self.text;
+        if let Some(pages) = text.pages.as_ref().filter(|pages| !PAGES.contains(&pages.as_str())) {
+            return Err(PlanError::Pages { text: pages.clone(), range: self.number });
+        }
+        let what = match text.what.as_str() {
+            "heap" => self.heap()?,
+            "anonymous" => self.anonymous()?,
+            "file" => self.file()?,
+            other => return Err(PlanError::What { text: other.to_owned(), range: self.number }),
+        };
+        let TextRange { seconds_saved, low, high, memory_mib, .. } = self.text;
+        Ok(Range { what, gain: Gain { seconds_saved, low, high, memory_mib } })
+    }
+
+    fn heap(&self) -> Result<What, PlanError> {
+        let text = &self.text;
+        let others = [
+            ("file", text.file.is_some()),
+            ("offset", text.offset.is_some()),
+            ("bytes", text.bytes.is_some()),
+            ("nth", text.nth.is_some()),
+            ("by", text.by.is_some()),
+        ];
+        self.refuse(&others, "from and to")?;
+        let from = self.number("from", self.needed("from", text.from.as_deref())?)?;
+        let to = self.number("to", self.needed("to", text.to.as_deref())?)?;
+        Ok(What::Heap(Part { from, to }))
+    }
+
+    fn anonymous(&self) -> Result<What, PlanError> {
+        let text = &self.text;
+        let others = [("file", text.file.is_some()), ("offset", text.offset.is_some())];
+        self.refuse(&others, "bytes, nth, by, from and to")?;
+        let bytes = self.number("bytes", self.needed("bytes", text.bytes.as_deref())?)?;
+        let nth = self.needed("nth", text.nth)?;
+        let by = text.by.as_deref().map(|by| self.caller(by)).transpose()?;
+        let part = match (text.from.as_deref(), text.to.as_deref()) {
+            (None, None) => None,
+            (from, to) => Some(Part {
+                from: self.number("from", self.needed("from", from)?)?,
+                to: self.number("to", self.needed("to", to)?)?,
+            }),
+        };
+        Ok(What::Anonymous { bytes, nth, by, part })
+    }
+
+    fn file(&self) -> Result<What, PlanError> {
+        let text = &self.text;
+        let others = [
+            ("nth", text.nth.is_some()),
+            ("by", text.by.is_some()),
+            ("from", text.from.is_some()),
+            ("to", text.to.is_some()),
+        ];
+        self.refuse(&others, "file, offset and bytes")?;
+        let file = self.needed("file", text.file.clone())?;
+        let offset = self.number("offset", self.needed("offset", text.offset.as_deref())?)?;
+        let bytes = self.number("bytes", self.needed("bytes", text.bytes.as_deref())?)?;
+        Ok(What::File { file, offset, bytes })
+    }
+
+    fn refuse(&self, keys: &[(&'static str, bool)], has: &'static str) -> Result<(), PlanError> {
+        match keys.iter().find(|(_, is_given)| *is_given) {
+            Some(&(key, _)) => {
+                Err(PlanError::Needless { key, what: self.text.what.clone(), has, range: self.number })
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn needed<T>(&self, key: &'static str, value: Option<T>) -> Result<T, PlanError> {
+        let missing = || PlanError::Missing { key, what: self.text.what.clone(), range: self.number };
+        value.ok_or_else(missing)
+    }
+
+    fn number(&self, key: &'static str, text: &str) -> Result<u64, PlanError> {
+        hexadecimal(text).ok_or_else(|| PlanError::Number { key, text: text.to_owned(), range: self.number })
+    }
+
+    fn caller(&self, text: &str) -> Result<Caller, PlanError> {
+        text.rsplit_once('+')
+            .filter(|(file, _)| !file.is_empty() && !file.contains('/'))
+            .and_then(|(file, offset)| Some(Caller { file: file.to_owned(), offset: hexadecimal(offset)? }))
+            .ok_or_else(|| PlanError::Caller { text: text.to_owned(), range: self.number })
+    }
+}
+
+fn hexadecimal(text: &str) -> Option<u64> {
+    text.strip_prefix("0x")
+        .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+}
+
+pub fn written(plan: &Plan) -> String {
+    let Program { path, build_id, arguments } = plan.program.clone();
+    let forecast = plan.forecast.map(|Forecast { seconds_now, seconds, low, high, memory_mib }| {
+        TextForecast { seconds_now, seconds, low, high, memory_mib }
+    });
+    let text = Text {
+        schema: SCHEMA.to_owned(),
+        program: TextProgram { path, build_id, arguments },
+        host: plan.host.clone().map(|Host { kernel, thp }| TextHost { kernel, thp }),
+        forecast,
+        ranges: plan.ranges.iter().map(range_text).collect(),
+    };
+    toml::to_string(&text).expect("a plan's text is strings, numbers and tables, which TOML has")
+}
+
+fn range_text(range: &Range) -> TextRange {
+    let text = |number: u64| Some(format!("{number:#x}"));
+    let Gain { seconds_saved, low, high, memory_mib } = range.gain;
+    let rest = TextRange { seconds_saved, low, high, memory_mib, ..TextRange::default() };
+    match &range.what {
+        What::Heap(Part { from, to }) => {
+            TextRange { what: "heap".to_owned(), from: text(*from), to: text(*to), ..rest }
+        }
+        What::Anonymous { bytes, nth, by, part } => TextRange {
+            what: "anonymous".to_owned(),
+            bytes: text(*bytes),
+            nth: Some(*nth),
+            by: by.as_ref().map(|by| format!("{}+{:#x}", by.file, by.offset)),
+            from: part.and_then(|part| text(part.from)),
+            to: part.and_then(|part| text(part.to)),
+            ..rest
+        },
+        What::File { file, offset, bytes } => TextRange {
+            what: "file".to_owned(),
+            file: Some(file.clone()),
+            offset: text(*offset),
+            bytes: text(*bytes),
+            ..rest
+        },
+    }
+}
