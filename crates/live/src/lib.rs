@@ -8,5 +8,6 @@
 pub mod layout;
 pub mod pagemap;
 pub mod pages;
+pub mod probe;
 pub mod tracing;
 pub mod trap;

@@ -1,0 +1,280 @@
+//! Entries and ways of the arrays behind a curve's steps.
+//!
+//! How many ways: pages a large power of two apart fall into one set, whether its index is a few bits of the page's number or
+//! bits xored with others, so a cycle of as many pages as there are ways always hits and one more page misses. How many
+//! entries: ways times a power of two, of which the curve over neighbouring pages, which fill all sets evenly, allows one. Anything that
+//! contradicts such an array is refused: what is left then are the pages between which the cost rises.
+
+use super::figure::Samples;
+use super::steps::{Cost, Step, steps};
+
+/// Most pages of a chase that looks for ways: arrays with more are taken as fully associative.
+pub const MOST_WAYS: u64 = 40;
+/// Strides that must agree on the ways.
+const AGREEING: usize = 3;
+/// Part of what random replacement would miss that a cycle of one page more than ways has to.
+const LEAST_MISSES: f64 = 0.8;
+/// Part of the rise that one page more than a fully associative array has entries costs.
+const SHARP: f64 = 0.5;
+/// Levels that are looked for. What rises behind the second is the walk's own: entries of page tables leave the first
+/// cache.
+const LEVELS: usize = 2;
+
+/// A chase over pages in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Cycle {
+    /// How many pages.
+    pub pages: u64,
+    /// How many pages one lies after the other.
+    pub stride: u64,
+}
+
+/// What answers how much cycles cost.
+pub trait Prober {
+    /// Why it could not.
+    type Error;
+
+    /// Cost of an access of each cycle, once for each round; rounds go over all cycles before the next begins.
+    fn costs(&mut self, cycles: &[Cycle], rounds: usize) -> Result<Vec<Samples>, Self::Error>;
+}
+
+/// What to ask for.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Numbers of neighbouring pages, ascending.
+    pub pages: Vec<u64>,
+    /// Strides, ascending powers of two.
+    pub strides: Vec<u64>,
+    /// How often each is measured.
+    pub rounds: usize,
+}
+
+impl Plan {
+    /// Eight numbers of pages an octave from 4 to `most`, and strides of powers of two up to `longest`.
+    pub fn new(most: u64, longest: u64, rounds: usize) -> Plan {
+        let eighths = (16..).map(|eighth| 2f64.powf(f64::from(eighth) / 8.0).round() as u64);
+        let mut pages: Vec<u64> = eighths.take_while(|&pages| pages <= most).collect();
+        pages.dedup();
+        let strides = (2..u64::BITS).map(|bit| 1 << bit).take_while(|&stride| stride <= longest).collect();
+        Plan { pages, strides, rounds }
+    }
+}
+
+/// One level of a TLB, as found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Level {
+    /// The step behind which it misses.
+    pub step: Step,
+    /// Its entries; none if refused.
+    pub entries: Option<u64>,
+    /// Its ways, as many as entries where it is fully associative; none if refused.
+    pub ways: Option<u64>,
+    /// Why `entries` or `ways` are refused.
+    pub refused: Option<String>,
+    /// At each stride at which pages conflict: the fewest and the most ways that the cost allows.
+    pub conflicts: Vec<Conflict>,
+}
+
+/// At which numbers of pages a stride begins to conflict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// Pages that one lies after the other.
+    pub stride: u64,
+    /// Most pages in a cycle that all hit.
+    pub hits: u64,
+    /// Fewest pages of which most miss.
+    pub misses: u64,
+    /// Whether the cost rises at once behind `hits`, as it does in an array.
+    pub sharp: bool,
+}
+
+/// What was found, with what was measured for it.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Cost over neighbouring pages.
+    pub curve: Vec<(u64, Samples)>,
+    /// From the first level on.
+    pub levels: Vec<Level>,
+}
+
+/// Measures the curve and the strides, and says what the arrays are.
+///
+/// # Errors
+/// Of the prober.
+pub fn find<P: Prober>(prober: &mut P, plan: &Plan) -> Result<Found, P::Error> {
+    let cycles: Vec<Cycle> = plan.pages.iter().map(|&pages| Cycle { pages, stride: 1 }).collect();
+    let samples = prober.costs(&cycles, plan.rounds)?;
+    let curve: Vec<(u64, Samples)> = plan.pages.iter().copied().zip(samples).collect();
+    let costs: Vec<Cost> = curve.iter().map(|(pages, samples)| cost(*pages, samples)).collect();
+    let strided = strided(prober, plan)?;
+    let mut levels = Vec::new();
+    let found: Vec<Step> = steps(&costs).into_iter().take(LEVELS).collect();
+    for (index, &step) in found.iter().enumerate() {
+        let walks = index + 1 == found.len();
+        let conflicts: Vec<Conflict> =
+            strided.iter().filter_map(|(stride, costs)| conflict(&step, walks, *stride, costs)).collect();
+        // In a cycle of no more pages than the level before holds, this one is never asked.
+        let hidden = levels.last().map_or(0, |level: &Level| level.ways.unwrap_or(0));
+        levels.push(level(prober, plan, step, conflicts, hidden)?);
+    }
+    Ok(Found { curve, levels })
+}
+
+fn cost(pages: u64, samples: &Samples) -> Cost {
+    let noise = (samples.median() - samples.quantile(0.1)).max(0.0);
+    Cost { pages, cost: samples.low(), noise }
+}
+
+/// Costs of few pages at every stride.
+fn strided<P: Prober>(prober: &mut P, plan: &Plan) -> Result<Vec<(u64, Vec<Cost>)>, P::Error> {
+    let cycles: Vec<Cycle> = plan
+        .strides
+        .iter()
+        .flat_map(|&stride| (2..=MOST_WAYS).map(move |pages| Cycle { pages, stride }))
+        .collect();
+    let samples = prober.costs(&cycles, plan.rounds)?;
+    let costs: Vec<Cost> =
+        cycles.iter().zip(&samples).map(|(cycle, samples)| cost(cycle.pages, samples)).collect();
+    let each = costs.chunks(MOST_WAYS as usize - 1);
+    Ok(plan.strides.iter().copied().zip(each.map(<[Cost]>::to_vec)).collect())
+}
+
+/// Where pages of a stride begin to miss the level before this step; none if they do not. `walks`: what misses it walks.
+fn conflict(step: &Step, walks: bool, stride: u64, costs: &[Cost]) -> Option<Conflict> {
+    let most = costs.iter().rev().take(5).map(|cost| cost.cost).collect::<Samples>().median();
+    let rise = most - step.below;
+    if rise < step.rise() / 2.0 {
+        return None;
+    }
+    // Walks of pages far apart cost more than those of neighbours, so their height is the stride's own.
+    let rise = if walks { rise } else { rise.min(step.rise()) };
+    // A single point above is a disturbance, unless the next one is above too.
+    let left =
+        costs.windows(2).position(|pair| pair.iter().all(|cost| cost.cost > step.still_below(rise)))?;
+    let most_missed = costs.iter().find(|cost| cost.cost > step.below + 0.9 * rise)?;
+    let hits = costs[left.checked_sub(1)?].pages;
+    let least = LEAST_MISSES * random_misses(hits);
+    let sharp = costs[left].cost - step.below >= least * rise;
+    Some(Conflict { stride, hits, misses: most_missed.pages, sharp })
+}
+
+/// The ratio of misses of `ways` entries that are replaced at random, under a cycle of one page more. A page survives each
+/// of the misses until its turn comes again with probability 1 − 1/ways: m = 1 − (1 − 1/ways)^(m × (ways + 1)).
+fn random_misses(ways: u64) -> f64 {
+    let survives = 1.0 - 1.0 / ways as f64;
+    let mut misses: f64 = 1.0;
+    for _ in 0..200 {
+        misses = 1.0 - survives.powf(misses * (ways + 1) as f64);
+    }
+    misses
+}
+
+fn level<P: Prober>(
+    prober: &mut P,
+    plan: &Plan,
+    step: Step,
+    conflicts: Vec<Conflict>,
+    hidden: u64,
+) -> Result<Level, P::Error> {
+    let shape = match ways(&conflicts, hidden) {
+        Ok(Some(ways)) => sets(prober, plan, &step, ways)?.map(|sets| (ways * sets, ways)),
+        Ok(None) => bisect(prober, plan, &step)?.map(|entries| (entries, entries)),
+        Err(reason) => Err(reason),
+    };
+    let (shape, refused) = match shape {
+        Ok(shape) => (Some(shape), None),
+        Err(reason) => (None, Some(reason)),
+    };
+    let (entries, ways) = shape.unzip();
+    Ok(Level { step, entries, ways, refused, conflicts })
+}
+
+/// The ways that conflicts agree on; none where nothing conflicts. Cycles of up to `hidden` pages say nothing.
+fn ways(conflicts: &[Conflict], hidden: u64) -> Result<Option<u64>, String> {
+    let Some(last) = conflicts.last() else { return Ok(None) };
+    let sharp = || conflicts.iter().filter(|conflict| conflict.sharp);
+    let ways = sharp().map(|conflict| conflict.hits).min().unwrap_or(last.hits);
+    let agreeing = sharp().filter(|conflict| conflict.hits == ways).count();
+    let first = conflicts.iter().position(|conflict| conflict.hits == ways).unwrap_or(0);
+    let few = conflicts.iter().any(|conflict| conflict.hits < ways);
+    if agreeing < AGREEING || agreeing * 3 < (conflicts.len() - first) * 2 || few {
+        let (low, high) = range(conflicts);
+        return Err(format!(
+            "pages of one set begin to miss behind {low} and all miss at {high}: not sharp enough to tell the ways"
+        ));
+    }
+    if ways <= hidden {
+        return Err(format!(
+            "the level before hits in all cycles of up to {hidden} pages, which hides how many ways this one has"
+        ));
+    }
+    Ok(Some(ways))
+}
+
+/// The fewest pages that all hit and the most that do not, at the longest strides.
+pub(super) fn range(conflicts: &[Conflict]) -> (u64, u64) {
+    let longest = conflicts.iter().rev().take(AGREEING - 1);
+    longest.fold((u64::MAX, 0), |(low, high), conflict| (low.min(conflict.hits), high.max(conflict.misses)))
+}
+
+/// Costs of neighbouring pages, measured anew.
+fn neighbours<P: Prober>(prober: &mut P, plan: &Plan, pages: &[u64]) -> Result<Vec<Cost>, P::Error> {
+    let cycles: Vec<Cycle> = pages.iter().map(|&pages| Cycle { pages, stride: 1 }).collect();
+    let samples = prober.costs(&cycles, plan.rounds)?;
+    Ok(pages.iter().zip(&samples).map(|(&pages, samples)| cost(pages, samples)).collect())
+}
+
+/// How many sets of so many ways the step allows: that many pages hit, and one more for each set miss as often as they have to.
+fn sets<P: Prober>(
+    prober: &mut P,
+    plan: &Plan,
+    step: &Step,
+    ways: u64,
+) -> Result<Result<u64, String>, P::Error> {
+    let mut fitting = Vec::new();
+    let near = |entries: u64| entries * 2 >= step.onset && entries <= step.half * 2;
+    for sets in (0..32).map(|bit| 1u64 << bit).filter(|sets| near(sets * ways)) {
+        let entries = sets * ways;
+        let costs = neighbours(prober, plan, &[entries - entries / 16, entries, entries + sets])?;
+        let [fewer, full, over] = [costs[0], costs[1], costs[2]];
+        let still = step.still_below(step.rise());
+        let hits = fewer.cost <= still && full.cost <= still;
+        if hits && over.cost - step.below >= LEAST_MISSES * random_misses(ways) * step.rise() {
+            fitting.push(sets);
+        }
+    }
+    Ok(match fitting[..] {
+        [sets] => Ok(sets),
+        [] => Err(format!(
+            "pages of one set say {ways} ways, but no power of two of such sets begins to miss as neighbouring pages do"
+        )),
+        _ => {
+            Err(format!("pages of one set say {ways} ways, but {} numbers of sets would fit", fitting.len()))
+        }
+    })
+}
+
+/// Entries of a fully associative array: the most pages that hit, if one more is enough to miss.
+fn bisect<P: Prober>(prober: &mut P, plan: &Plan, step: &Step) -> Result<Result<u64, String>, P::Error> {
+    let (mut hits, mut misses) = (step.onset, step.half);
+    while hits + 1 < misses {
+        let middle = u64::midpoint(hits, misses);
+        let cost = neighbours(prober, plan, &[middle])?[0].cost;
+        if cost > step.still_below(step.rise()) { misses = middle } else { hits = middle }
+    }
+    let costs = neighbours(prober, plan, &[hits - hits / 16, hits, hits + 1])?;
+    let still = step.still_below(step.rise());
+    let sharp = costs[2].cost - step.below > SHARP * step.rise();
+    Ok(if costs[..2].iter().all(|cost| cost.cost <= still) && sharp {
+        Ok(hits)
+    } else {
+        Err(format!(
+            "nothing conflicts in cycles of up to {MOST_WAYS} pages, and behind {hits} pages the cost rises by less than {:.0} % \
+             of the step for one page more, as a fully associative array with least recently used replacement would not",
+            100.0 * SHARP
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! Hardware counters beside the timing, where the kernel and the processor offer them.
+
+use super::arrays::Cycle;
+use crate::tracing::sys;
+use rustix::fd::{FromRawFd, OwnedFd};
+use std::fs;
+use std::io;
+
+/// `perf_event_open`.
+const PERF_EVENT_OPEN: u64 = 298;
+/// Type of events of caches and TLBs.
+const HARDWARE_CACHE: u32 = 3;
+/// Misses of loads in the data TLB: cache 3, operation 0, result 1.
+const DATA_TLB_LOAD_MISSES: u64 = 3 | 1 << 16;
+/// Counted for this thread alone: not in the kernel, not in the hypervisor.
+const USER_ONLY: u64 = 1 << 5 | 1 << 6;
+/// Bytes of the description, of its first version.
+const SIZE: u32 = 64;
+
+/// The first version of what `perf_event_open` reads.
+#[repr(C)]
+struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup: u32,
+    breakpoint_kind: u32,
+    breakpoint: u64,
+}
+
+/// A counter of walks by loads of this thread: misses of the data TLB that no level served.
+#[derive(Debug)]
+pub struct Misses(OwnedFd);
+
+impl Misses {
+    /// Begins to count.
+    ///
+    /// # Errors
+    /// When the kernel does not permit it, or the processor (or its hypervisor) has no such counter.
+    pub fn open() -> io::Result<Misses> {
+        let attributes = Attributes {
+            kind: HARDWARE_CACHE,
+            size: SIZE,
+            config: DATA_TLB_LOAD_MISSES,
+            sample: 0,
+            sample_type: 0,
+            read_format: 0,
+            flags: USER_ONLY,
+            wakeup: 0,
+            breakpoint_kind: 0,
+            breakpoint: 0,
+        };
+        let every_cpu = u64::MAX;
+        let close_on_exec = 8;
+        let arguments = [(&raw const attributes).addr() as u64, 0, every_cpu, u64::MAX, close_on_exec, 0];
+        // SAFETY: the kernel reads `attributes`, as long as it says it is.
+        let descriptor = unsafe { sys::call(PERF_EVENT_OPEN, arguments) }?;
+        // SAFETY: the call made the descriptor for us.
+        Ok(Misses(unsafe { OwnedFd::from_raw_fd(descriptor as i32) }))
+    }
+
+    /// The count until now.
+    ///
+    /// # Errors
+    /// As the system call's.
+    pub fn read(&self) -> io::Result<u64> {
+        let mut count = [0; 8];
+        rustix::io::read(&self.0, &mut count)?;
+        Ok(u64::from_ne_bytes(count))
+    }
+}
+
+/// Walks per access of each cycle, counted while `run` follows it for the accesses that it returns.
+///
+/// # Errors
+/// When counters cannot be opened or read.
+pub fn walks_per_access<E>(
+    cycles: &[Cycle],
+    mut run: impl FnMut(Cycle) -> Result<u64, E>,
+) -> io::Result<Result<Vec<(u64, f64)>, E>> {
+    let misses = Misses::open()?;
+    let mut all = Vec::new();
+    for &cycle in cycles {
+        let before = misses.read()?;
+        let accesses = match run(cycle) {
+            Ok(accesses) => accesses,
+            Err(error) => return Ok(Err(error)),
+        };
+        all.push((cycle.pages, (misses.read()? - before) as f64 / accesses as f64));
+    }
+    Ok(Ok(all))
+}
+
+/// Why there are no counters, in one line.
+pub fn why_not(error: &io::Error) -> String {
+    let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    match error.raw_os_error() {
+        Some(1 | 13) => format!(
+            "no hardware counters beside the timing: not permitted (kernel.perf_event_paranoid is {})",
+            paranoid.trim()
+        ),
+        _ => format!("no hardware counters beside the timing: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_count_or_say_why_not() {
+        match Misses::open() {
+            Ok(misses) => assert!(misses.read().unwrap() <= misses.read().unwrap()),
+            Err(error) => assert!(why_not(&error).starts_with("no hardware counters"), "{error}"),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Levels of the data TLBs as results, and what a machine file takes where something was refused.
+
+use super::arrays::{Conflict, Found, Level};
+use super::figure::{Curve, Figure, Samples};
+use super::{ProbeError, Size, arrays};
+use serde::{Deserialize, Serialize};
+
+/// A level of the data TLBs for pages of one size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tlb {
+    /// The page size.
+    pub page: Size,
+    /// 1 or 2.
+    pub level: u32,
+    /// Its entries; none if refused.
+    pub entries: Option<u64>,
+    /// Its ways, as many as entries if fully associative; none if refused.
+    pub ways: Option<u64>,
+    /// Pages up to which it hits, and pages from which on most miss.
+    pub between: [u64; 2],
+    /// Why `entries` and `ways` are refused.
+    pub refused: Option<String>,
+    /// At each stride at which pages conflict: the most that all hit.
+    pub conflicts: Vec<StrideConflict>,
+    /// What a machine file takes where `entries` and `ways` are refused; as found where they are not.
+    pub assumed: Assumed,
+}
+
+/// Most pages at a stride that all hit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StrideConflict {
+    /// Pages that one lies after the other.
+    pub stride: u64,
+    /// Most pages in a cycle that all hit.
+    pub hits: u64,
+}
+
+/// An array to calculate with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assumed {
+    /// Its entries.
+    pub entries: u64,
+    /// Its ways.
+    pub ways: u64,
+}
+
+/// Ways where nothing was found of them.
+const USUAL_WAYS: u64 = 8;
+
+/// The levels found for a page size.
+pub(super) fn tlbs(page: Size, found: &Found) -> Vec<Tlb> {
+    let tlb = |(index, level): (usize, &Level)| Tlb {
+        page,
+        level: index as u32 + 1,
+        entries: level.entries,
+        ways: level.ways,
+        between: [level.step.onset, level.step.half],
+        refused: level.refused.clone(),
+        conflicts: level
+            .conflicts
+            .iter()
+            .map(|&Conflict { stride, hits, .. }| StrideConflict { stride, hits })
+            .collect(),
+        assumed: assumed(level),
+    };
+    found.levels.iter().enumerate().map(tlb).collect()
+}
+
+/// The array found; where it is refused, the power of two of entries nearest to the middle of the rise, on a logarithmic
+/// scale, and the power of two of ways between the pages of one set that hit and those that miss, if there is just one.
+fn assumed(level: &Level) -> Assumed {
+    if let (Some(entries), Some(ways)) = (level.entries, level.ways) {
+        return Assumed { entries, ways };
+    }
+    let middle = (level.step.onset.max(1) as f64 * level.step.half.max(1) as f64).sqrt();
+    let entries = 1u64 << middle.log2().round() as u32;
+    let (low, high) = arrays::range(&level.conflicts);
+    let powers: Vec<u64> = (0..7).map(|bit| 1 << bit).filter(|ways| (low..=high).contains(ways)).collect();
+    let ways = if let [ways] = powers[..] { ways } else { USUAL_WAYS };
+    Assumed { entries, ways: ways.min(entries) }
+}
+
+/// The curve of a page size, and what its levels cost: a hit of the first, and what a hit of the second and a walk take
+/// longer.
+pub(super) fn costs(page: Size, found: &Found) -> (Curve, Vec<Figure>) {
+    let (name, title) = (page.name(), page.title());
+    let curve = Curve::of(
+        [&format!("tlb.{name}"), &format!("an access, to so many {title} pages in turn")],
+        ["pages", "ns"],
+        found.curve.iter().map(|(pages, samples)| (*pages, samples)),
+    );
+    let at = |pages: u64| found.curve.iter().rfind(|(at, _)| *at <= pages).map(|(_, samples)| samples);
+    let first = found.curve.first().map(|(_, samples)| samples);
+    let [hit, second_hit, walk] = names(page);
+    let of = |[name, title]: &[String; 2], samples: Option<Samples>| match samples {
+        Some(samples) => Figure::of(name, title, "ns", &samples),
+        None => Figure::refused(name, title, "ns", "the curve does not show two steps"),
+    };
+    let steps: Vec<_> = found.levels.iter().map(|level| level.step).collect();
+    let second = steps.first().zip(steps.get(1));
+    // Half way between the two steps, on a logarithmic scale.
+    let between = second.and_then(|(one, two)| at((one.half as f64 * two.onset as f64).sqrt() as u64));
+    // Twice as many pages as begin to miss for the most part.
+    let behind = second.and_then(|(_, two)| at(two.half * 2));
+    let extra = |samples: Option<&Samples>| Some(samples?.less(first?));
+    let figures = vec![of(&hit, first.cloned()), of(&second_hit, extra(between)), of(&walk, extra(behind))];
+    (curve, figures)
+}
+
+/// Names and titles of a page size's figures.
+fn names(page: Size) -> [[String; 2]; 3] {
+    let (name, title) = (page.name(), page.title());
+    [
+        ("hit", "load: first-level TLB and cache hit"),
+        ("l2_hit_extra", "second-level TLB hit, extra"),
+        ("walk_extra", "walk with tables in caches, extra"),
+    ]
+    .map(|(part, what)| [format!("tlb.{name}.{part}"), format!("{what}, {title} pages")])
+}
+
+/// The figures of a page size that was not measured.
+pub(super) fn refused(page: Size, why: &ProbeError) -> Vec<Figure> {
+    names(page).iter().map(|[name, title]| Figure::refused(name, title, "ns", why)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::steps::Step;
+
+    #[test]
+    fn what_is_refused_is_taken_from_the_middle() {
+        let step = Step { below: 5.0, above: 12.0, onset: 1722, half: 2435, noise: 0.1 };
+        let conflict = |stride, hits, misses| Conflict { stride, hits, misses, sharp: false };
+        let mut level = Level {
+            step,
+            entries: None,
+            ways: None,
+            refused: Some("not sharp".to_owned()),
+            conflicts: vec![conflict(16384, 14, 20), conflict(32768, 14, 20)],
+        };
+        assert_eq!(assumed(&level), Assumed { entries: 2048, ways: 16 });
+        level.conflicts.clear();
+        assert_eq!(assumed(&level), Assumed { entries: 2048, ways: 8 });
+        (level.entries, level.ways) = (Some(1536), Some(12));
+        assert_eq!(assumed(&level), Assumed { entries: 1536, ways: 12 });
+    }
+}

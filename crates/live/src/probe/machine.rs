@@ -1,0 +1,228 @@
+//! A probe as a machine file: what was measured, and in comments what was assumed instead.
+
+use super::levels::{Assumed, Tlb};
+use super::{Figure, Probe, Size};
+use std::fmt::Write;
+
+/// Why a probe is no machine.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoMachine {
+    /// No first level was seen.
+    #[error("no first-level TLB for 4 KB pages was found, so there is no machine to describe")]
+    NoFirstLevel,
+}
+
+/// Entries of the arrays for fetches, which nothing here measures: Skylake's.
+const FETCH: Assumed = Assumed { entries: 128, ways: 8 };
+/// Cycles taken where none were measured, as in the library's files.
+const L2_HIT: f64 = 7.0;
+const WALK_REFERENCE: f64 = 20.0;
+
+/// The machine file's text: `pagewalk machines check` accepts it. `cpu` and `kernel` are the host's names.
+///
+/// # Errors
+/// When no first-level TLB for 4 KB pages was found.
+pub fn machine_file(probe: &Probe, cpu: &str, kernel: &str) -> Result<String, NoMachine> {
+    let first = probe.tlb(Size::Base, 1).ok_or(NoMachine::NoFirstLevel)?;
+    let mut out = head(probe, cpu, kernel);
+    array(&mut out, "l1i", 1, FETCH_ALONE, &["4K", "2M"], FETCH, "assumed: fetches are not measured");
+    level(&mut out, "l1d", DATA, first, probe.tlb(Size::Huge, 1));
+    if let Some(second) = probe.tlb(Size::Base, 2) {
+        level(&mut out, "l2", ALL, second, probe.tlb(Size::Huge, 2));
+    }
+    out += "\n[walker]\nkind = \"radix\"\nlevels = 4\n";
+    out += "# Not measured. Those of Sandy Bridge are taken, as for Intel's later cores.\n";
+    out += "caches = { pde = { entries = 32, ways = 2 }, pdpte = { entries = 4 }, pml4 = { entries = 2 } }\n";
+    costs(&mut out, probe);
+    Ok(out)
+}
+
+fn head(probe: &Probe, cpu: &str, kernel: &str) -> String {
+    let title = format!("{cpu}, probed").replace(['"', '\\'], "").replace(char::is_control, " ");
+    let around = if probe.surroundings.hypervisor {
+        "# in a virtual machine: walks go through two tables, and entries stand for the smaller of guest's and host's page\n"
+    } else {
+        ""
+    };
+    let quick = if probe.quick { "# a quick look: few repeats; do not rely on it\n" } else { "" };
+    format!(
+        "# Written by `pagewalk probe`: this host, by timing alone. docs/probe.md says how, and what is assumed.\n\
+         # {}, processor {}, Linux {}\n{around}{quick}schema = 1\nname = \"host\"\ntitle = \"{title}\"\n\
+         asids = 6 # assumed: PCIDs, of which Linux gives six to user processes of a processor\n",
+        cpu.replace(char::is_control, " "),
+        probe.surroundings.cpu,
+        kernel.replace(char::is_control, " "),
+    )
+}
+
+const FETCH_ALONE: &[&str] = &["fetch"];
+const DATA: &[&str] = &["load", "store"];
+const ALL: &[&str] = &["fetch", "load", "store"];
+
+/// The arrays of a level: one for both page sizes where these have the same, as it is shared then in all machines of the
+/// library, or where nothing is known of the larger pages; else one for each.
+fn level(out: &mut String, name: &str, serves: &[&str], base: &Tlb, huge: Option<&Tlb>) {
+    let number = base.level;
+    match huge {
+        Some(huge) if huge.assumed != base.assumed => {
+            array(out, name, number, serves, &["4K"], base.assumed, &basis(base));
+            array(out, &format!("{name}_2m"), number, serves, &["2M"], huge.assumed, &basis(huge));
+        }
+        Some(_) => {
+            let basis = format!("{}; 2 MB pages have the same, so both are assumed to share it", basis(base));
+            array(out, name, number, serves, &["4K", "2M"], base.assumed, &basis);
+        }
+        None => {
+            let basis = format!("{}; that 2 MB pages share it is assumed", basis(base));
+            array(out, name, number, serves, &["4K", "2M"], base.assumed, &basis);
+        }
+    }
+}
+
+fn basis(tlb: &Tlb) -> String {
+    match &tlb.refused {
+        None => "measured".to_owned(),
+        Some(why) => {
+            let [hits, misses] = tlb.between;
+            format!("assumed: the cost rises between {hits} and {misses} pages; {why}")
+        }
+    }
+}
+
+fn array(
+    out: &mut String,
+    name: &str,
+    level: u32,
+    serves: &[&str],
+    pages: &[&str],
+    array: Assumed,
+    basis: &str,
+) {
+    let quoted =
+        |words: &[&str]| words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
+    let Assumed { entries, ways } = array;
+    write!(
+        out,
+        "\n# {basis}\n[[tlb]]\nname = \"{name}\"\nlevel = {level}\nserves = [{}]\npage_sizes = [{}]\nentries = {entries}\n",
+        quoted(serves),
+        quoted(pages)
+    )
+    .expect("writing to a string");
+    if ways < entries {
+        writeln!(out, "ways = {ways}").expect("writing to a string");
+    }
+    out.push_str("replacement = \"lru\" # assumed\n");
+}
+
+fn costs(out: &mut String, probe: &Probe) {
+    out.push_str("\n[cost]\n");
+    let mut line = |key: &str, figure: Option<&Figure>, otherwise: f64, what: &str| {
+        let (cycles, basis) = match figure {
+            Some(Figure { cycles: Some(cycles), value: Some(ns), .. }) => {
+                (*cycles, format!("measured: {ns:.1} ns, {what}"))
+            }
+            Some(Figure { value: Some(ns), .. }) => (
+                ns * probe.surroundings.tsc_ghz,
+                format!("measured: {ns:.1} ns, {what}; in ticks of the TSC"),
+            ),
+            _ => (otherwise, format!("assumed: {what} was not measured")),
+        };
+        writeln!(out, "{key} = {} # {basis}", cycles.round().max(1.0)).expect("writing to a string");
+    };
+    line(
+        "l2_hit",
+        probe.figure("tlb.4k.l2_hit_extra"),
+        L2_HIT,
+        "what a hit in the second level takes longer",
+    );
+    line(
+        "walk_reference",
+        probe.figure("tlb.4k.walk_extra"),
+        WALK_REFERENCE,
+        "a walk of neighbouring pages, which reads one entry in a cache",
+    );
+    out.push_str("# An assumption, not a measurement; it only turns cycles into a share of all cycles.\n");
+    out.push_str("cycles_per_instruction = 1.0\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::figure::Samples;
+    use crate::probe::host::Surroundings;
+    use pagewalk_translate::MachineSpec;
+
+    fn tlb(page: Size, level: u32, entries: u64, ways: u64) -> Tlb {
+        Tlb {
+            page,
+            level,
+            entries: Some(entries),
+            ways: Some(ways),
+            between: [entries, entries + 1],
+            refused: None,
+            conflicts: Vec::new(),
+            assumed: Assumed { entries, ways },
+        }
+    }
+
+    fn probe(tlbs: Vec<Tlb>) -> Probe {
+        let surroundings = Surroundings {
+            cpu: 0,
+            cpus_allowed: vec![0],
+            hypervisor: true,
+            tsc_ghz: 2.0,
+            tsc_constant: true,
+            available_bytes: 0,
+            load: None,
+        };
+        let samples: Samples = [3.0; 9].into_iter().collect();
+        let mut hit = Figure::of("tlb.4k.l2_hit_extra", "", "ns", &samples);
+        hit.cycles = Some(7.4);
+        let walk = Figure::of("tlb.4k.walk_extra", "", "ns", &samples);
+        let (curves, notes) = (Vec::new(), Vec::new());
+        Probe { surroundings, quick: false, seconds: 1.0, tlbs, figures: vec![hit, walk], curves, notes }
+    }
+
+    fn read(probe: &Probe) -> MachineSpec {
+        let text = machine_file(probe, "A \"CPU\"\n", "6.1").unwrap();
+        MachineSpec::from_toml("host.toml", &text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    }
+
+    #[test]
+    fn what_was_found_stands_in_the_file() {
+        let levels = [
+            (Size::Base, 1, 96, 6),
+            (Size::Base, 2, 2048, 16),
+            (Size::Huge, 1, 32, 4),
+            (Size::Huge, 2, 1024, 8),
+        ];
+        let machine =
+            read(&probe(levels.map(|(page, level, entries, ways)| tlb(page, level, entries, ways)).to_vec()));
+        let shape = |name: &str| {
+            let tlb = machine.tlbs.iter().find(|tlb| tlb.name == name).expect(name);
+            (tlb.geometry.entries(), tlb.geometry.ways())
+        };
+        assert_eq!(["l1d", "l2", "l1d_2m", "l2_2m"].map(shape), [(96, 6), (2048, 16), (32, 4), (1024, 8)]);
+        // In cycles where they are known, else in ticks of the counter.
+        assert_eq!(machine.cost.l2_hit, 7);
+        assert!(
+            machine_file(&probe(vec![tlb(Size::Base, 1, 64, 4)]), "", "")
+                .unwrap()
+                .contains("walk_reference = 6 ")
+        );
+    }
+
+    #[test]
+    fn pages_that_have_the_same_share_an_array() {
+        let levels =
+            vec![tlb(Size::Base, 1, 72, 72), tlb(Size::Huge, 1, 72, 72), tlb(Size::Base, 2, 3072, 24)];
+        let machine = read(&probe(levels));
+        assert_eq!(machine.tlbs.len(), 3);
+        assert!(machine.has_huge_pages());
+    }
+
+    #[test]
+    fn nothing_found_is_no_machine() {
+        assert_eq!(machine_file(&probe(Vec::new()), "", ""), Err(NoMachine::NoFirstLevel));
+    }
+}

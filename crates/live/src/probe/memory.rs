@@ -1,0 +1,280 @@
+//! Mappings that chases go over: plain memory in 4 KB or 2 MB pages, and few frames mapped at very many pages.
+
+use crate::pagemap::HUGE_PAGES;
+use crate::probe::ProbeError;
+use crate::tracing::sys::{self, number};
+use rustix::fd::OwnedFd;
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::io::Errno;
+use rustix::mm::{
+    Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mmap_anonymous, mprotect, munmap,
+};
+use std::collections::HashSet;
+use std::ffi::c_void;
+use std::fs;
+use std::ptr::null_mut;
+
+/// Bytes of a base page.
+pub const BASE: usize = 4096;
+/// Bytes of a huge page.
+pub const HUGE: usize = HUGE_PAGES as usize * BASE;
+
+/// Frames behind [`Aliases`]: 64 KB. Nodes of 8 bytes fill the first-level cache with those of some thousand pages.
+const FRAMES: usize = 16;
+/// Nodes of a frame.
+const NODES: usize = BASE / 8;
+/// `MADV_COLLAPSE`, which rustix does not know.
+const COLLAPSE: u64 = 25;
+
+/// Pages of a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// Of 4 KB, huge pages forbidden.
+    Base,
+    /// Of 2 MB where the kernel gives them.
+    Huge,
+    /// As it comes; huge pages neither asked for nor forbidden.
+    Default,
+}
+
+/// A piece of address space of our own, unmapped when dropped.
+#[derive(Debug)]
+pub struct Space {
+    mapped: *mut u8,
+    mapped_bytes: usize,
+    start: *mut u8,
+    bytes: usize,
+}
+
+impl Space {
+    /// Addresses that nothing can be done with yet; the first is a multiple of `alignment`, a power of two of pages.
+    ///
+    /// # Errors
+    /// When the kernel has no such room.
+    pub fn reserve(bytes: usize, alignment: usize) -> Result<Space, ProbeError> {
+        let mapped_bytes = bytes + alignment;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: no address is asked for, so nothing of ours is replaced.
+        let mapped = unsafe { mmap_anonymous(null_mut(), mapped_bytes, ProtFlags::empty(), flags) };
+        let mapped = mapped.map_err(|error| ProbeError::map(bytes, error))?.cast::<u8>();
+        let start = mapped.wrapping_add(mapped.addr().wrapping_neg() & (alignment - 1));
+        Ok(Space { mapped, mapped_bytes, start, bytes })
+    }
+
+    /// Memory that may be read and written, not touched yet.
+    ///
+    /// # Errors
+    /// When the kernel has no such room, or refuses the pages.
+    pub fn memory(bytes: usize, pages: Pages) -> Result<Space, ProbeError> {
+        let space = Space::reserve(bytes, HUGE)?;
+        space.open(0, bytes, pages)?;
+        Ok(space)
+    }
+
+    /// Lets a part of the reserved addresses be read and written.
+    ///
+    /// # Errors
+    /// When the kernel refuses that, or the pages.
+    pub fn open(&self, offset: usize, bytes: usize, pages: Pages) -> Result<(), ProbeError> {
+        let part = self.part(offset, bytes);
+        // SAFETY: the part is of our mapping, and nothing refers to it yet.
+        unsafe { mprotect(part, bytes, MprotectFlags::READ | MprotectFlags::WRITE) }
+            .map_err(|error| ProbeError::map(bytes, error))?;
+        match pages {
+            Pages::Default => Ok(()),
+            // A kernel without huge pages knows neither, and has base pages alone.
+            Pages::Base => match self.advise(offset, bytes, Advice::LinuxNoHugepage) {
+                Err(Errno::INVAL) => Ok(()),
+                other => other.map_err(|error| ProbeError::map(bytes, error)),
+            },
+            Pages::Huge => self
+                .advise(offset, bytes, Advice::LinuxHugepage)
+                .map_err(|error| ProbeError::NoHugePages(format!("madvise(MADV_HUGEPAGE): {error}"))),
+        }
+    }
+
+    /// Where it begins.
+    pub fn start(&self) -> *mut u8 {
+        self.start
+    }
+
+    /// How long it is.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Writes a byte to every so many, as a program's first touch does. That part has to be open.
+    pub fn touch(&self, offset: usize, bytes: usize, every: usize) {
+        let start = self.part(offset, bytes).cast::<u8>();
+        for at in (0..bytes).step_by(every) {
+            // SAFETY: within the part, which may be written; nothing refers to it.
+            unsafe { start.add(at).write_volatile(1) };
+        }
+    }
+
+    /// Gives the memory back; the next touch is a first one again.
+    ///
+    /// # Errors
+    /// As the system call's.
+    pub fn forget(&self) -> Result<(), Errno> {
+        self.advise(0, self.bytes, Advice::LinuxDontNeed)
+    }
+
+    /// `madvise` on a part.
+    ///
+    /// # Errors
+    /// As the system call's.
+    pub fn advise(&self, offset: usize, bytes: usize, advice: Advice) -> Result<(), Errno> {
+        // SAFETY: the part is of our mapping, and nothing but raw pointers refers to it.
+        unsafe { madvise(self.part(offset, bytes), bytes, advice) }
+    }
+
+    /// Lets the kernel put a part onto huge pages at once.
+    ///
+    /// # Errors
+    /// As the system call's: `EINVAL` on kernels before 6.1.
+    pub fn collapse(&self, offset: usize, bytes: usize) -> Result<(), std::io::Error> {
+        let arguments = [self.part(offset, bytes).addr() as u64, bytes as u64, COLLAPSE, 0, 0, 0];
+        // SAFETY: changes which frames stand behind our own mapping, never what is in them.
+        unsafe { sys::call(number::MADVISE, arguments) }.map(drop)
+    }
+
+    fn part(&self, offset: usize, bytes: usize) -> *mut c_void {
+        assert!(offset + bytes <= self.bytes, "{bytes} bytes at {offset} of a space of {}", self.bytes);
+        self.start.wrapping_add(offset).cast()
+    }
+}
+
+impl Drop for Space {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and whoever used it borrowed this.
+        // An error would leave it mapped, which harms nothing.
+        let _ = unsafe { munmap(self.mapped.cast(), self.mapped_bytes) };
+    }
+}
+
+/// Bytes of huge pages that this process has.
+pub fn huge_bytes() -> u64 {
+    let text = fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("AnonHugePages:"));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+/// Bytes that can be had without swapping, as the kernel estimates them; within the limit of our control group.
+pub fn available_bytes() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let free = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024;
+    let read =
+        |name: &str| fs::read_to_string(format!("/sys/fs/cgroup/{name}")).ok()?.trim().parse::<u64>().ok();
+    match (read("memory.max"), read("memory.current")) {
+        (Some(most), Some(used)) => free.min(most.saturating_sub(used)),
+        _ => free,
+    }
+}
+
+/// Very many pages that share few frames: each node of a chase lies in a page of its own, all nodes together in the
+/// first-level cache. So what more pages cost is translation and nothing else. Neighbouring pages never have
+/// neighbouring frames, which some TLBs would hold in one entry.
+#[derive(Debug)]
+pub struct Aliases {
+    space: Space,
+    frames: Space,
+    file: OwnedFd,
+    mapped: HashSet<usize>,
+}
+
+impl Aliases {
+    /// Room for so many pages, none of them mapped yet.
+    ///
+    /// # Errors
+    /// When the kernel has no such room, or no files in memory.
+    pub fn reserve(pages: usize) -> Result<Aliases, ProbeError> {
+        let space = Space::reserve(pages * BASE, 1 << 30)?;
+        let frames = Space::reserve(FRAMES * BASE, BASE)?;
+        let no_file = |error: Errno| ProbeError::NoSharedMemory(error.into());
+        let file = memfd_create("pagewalk-probe", MemfdFlags::CLOEXEC).map_err(no_file)?;
+        ftruncate(&file, (FRAMES * BASE) as u64).map_err(no_file)?;
+        map_file(&frames, 0, FRAMES * BASE, &file, 0)?;
+        Ok(Aliases { space, frames, file, mapped: HashSet::new() })
+    }
+
+    /// Address of node `number` in a page, which is mapped if it was not.
+    ///
+    /// # Errors
+    /// When the kernel refuses another mapping.
+    pub fn node(&mut self, page: usize, number: usize) -> Result<*mut u8, ProbeError> {
+        if self.mapped.insert(page) {
+            map_file(&self.space, page * BASE, BASE, &self.file, frame(page) * BASE)?;
+        }
+        // Nodes of one frame differ in `number`; those of all frames spread over the cache's sets.
+        let slot = (number / FRAMES + number % FRAMES * (NODES / FRAMES)) % NODES;
+        Ok(self.space.start().wrapping_add(page * BASE + slot * 8))
+    }
+
+    /// How many pages there is room for.
+    pub fn pages(&self) -> usize {
+        self.space.bytes() / BASE
+    }
+
+    /// Bytes of the frames.
+    pub fn frame_bytes(&self) -> usize {
+        self.frames.bytes()
+    }
+}
+
+/// The frame of a page.
+fn frame(page: usize) -> usize {
+    (page * 5 + 3) % FRAMES
+}
+
+/// Maps a part of a file into a part of a space, its pages present.
+fn map_file(space: &Space, offset: usize, bytes: usize, file: &OwnedFd, at: usize) -> Result<(), ProbeError> {
+    let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::POPULATE;
+    let rights = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: replaces a part of our own mapping, which nothing refers to.
+    unsafe { mmap(space.part(offset, bytes), bytes, rights, flags, file, at as u64) }
+        .map(drop)
+        .map_err(|error| ProbeError::map(bytes, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn memory_is_aligned_and_zero_again_once_forgotten() {
+        let space = Space::memory(2 * HUGE, Pages::Base).unwrap();
+        assert_eq!(space.start().addr() % HUGE, 0);
+        space.touch(0, 2 * HUGE, BASE);
+        space.forget().unwrap();
+        // SAFETY: within the space, which may be read.
+        assert_eq!(unsafe { space.start().read_volatile() }, 0);
+    }
+
+    #[test]
+    fn nodes_of_all_pages_have_places_of_their_own() {
+        for (count, stride) in [(8192, 1), (40, 4), (40, 16), (40, 4096)] {
+            let mut aliases = Aliases::reserve(count * stride).unwrap();
+            let mut places = HashSet::new();
+            for number in 0..count {
+                let page = number * stride;
+                let node = aliases.node(page, number).unwrap();
+                assert!(places.insert((frame(page), node.addr() % BASE)), "{number} of {stride}");
+            }
+        }
+    }
+
+    #[test]
+    fn aliases_show_the_same_frame() {
+        let mut aliases = Aliases::reserve(64).unwrap();
+        let (one, other) = (aliases.node(1, 1).unwrap(), aliases.node(17, 1).unwrap());
+        // SAFETY: both are mapped and may be written; nothing else refers to them.
+        unsafe {
+            one.cast::<u64>().write_volatile(7);
+            assert_eq!(other.cast::<u64>().read_volatile(), 7);
+        }
+        assert_eq!((aliases.pages(), aliases.frame_bytes()), (64, FRAMES * BASE));
+    }
+}

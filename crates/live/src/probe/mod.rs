@@ -1,0 +1,180 @@
+//! This host's TLBs, walks, caches and kernel costs, by timing alone: no counter, no privilege.
+//!
+//! [`measure`] does it all and gives a [`Probe`]. Each part can be had alone: [`tlb`] times cycles over pages, of which
+//! [`arrays`] makes entries and ways, and [`steps`] the steps that these show as; [`walks`], [`caches`] and [`kernel`] give
+//! costs. Whatever a figure is, it is a median of repeats with its spread, or refused with a reason ([`figure`]).
+
+pub mod arrays;
+pub mod caches;
+pub mod chase;
+pub mod clock;
+mod counters;
+pub mod figure;
+pub mod host;
+pub mod kernel;
+mod levels;
+mod machine;
+pub mod memory;
+mod parts;
+pub mod steps;
+pub mod tlb;
+pub mod walks;
+
+pub use figure::{Curve, Figure, Point};
+pub use host::{PinError, Surroundings};
+pub use levels::{Assumed, StrideConflict, Tlb};
+pub use machine::{NoMachine, machine_file};
+
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::time::Instant;
+
+/// Why something could not be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// The kernel refused memory or addresses.
+    #[error("mapping {bytes} bytes: {error}")]
+    Map {
+        /// How many were asked for.
+        bytes: usize,
+        /// Its reason.
+        error: io::Error,
+    },
+    /// No files in memory.
+    #[error("a file in memory (memfd_create): {0}")]
+    NoSharedMemory(io::Error),
+    /// No huge pages.
+    #[error("no huge pages: {0}")]
+    NoHugePages(String),
+    /// No collapsing.
+    #[error("madvise(MADV_COLLAPSE), of Linux 6.1 and later: {0}")]
+    Collapse(io::Error),
+    /// A file could not be looked at.
+    #[error("our own program: {0}")]
+    File(io::Error),
+}
+
+impl ProbeError {
+    fn map(bytes: usize, error: Errno) -> ProbeError {
+        ProbeError::Map { bytes, error: error.into() }
+    }
+}
+
+/// A page size that is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Size {
+    /// 4 KB.
+    #[serde(rename = "4K")]
+    Base,
+    /// 2 MB.
+    #[serde(rename = "2M")]
+    Huge,
+}
+
+impl Size {
+    /// `4k` or `2m`, as in figures' names.
+    pub fn name(self) -> &'static str {
+        match self {
+            Size::Base => "4k",
+            Size::Huge => "2m",
+        }
+    }
+
+    /// `4 KB` or `2 MB`.
+    pub fn title(self) -> &'static str {
+        match self {
+            Size::Base => "4 KB",
+            Size::Huge => "2 MB",
+        }
+    }
+}
+
+/// How much to measure, and where.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// The processor to stay on; the one at hand if none.
+    pub cpu: Option<usize>,
+    /// Few repeats over small footprints: for a look, not for figures to rely on.
+    pub quick: bool,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Probe {
+    /// Where it ran.
+    pub surroundings: Surroundings,
+    /// Whether it was a quick look.
+    pub quick: bool,
+    /// Seconds that it took.
+    pub seconds: f64,
+    /// Levels of the data TLBs, those for 4 KB pages first.
+    pub tlbs: Vec<Tlb>,
+    /// All figures, by name.
+    pub figures: Vec<Figure>,
+    /// All curves, by name.
+    pub curves: Vec<Curve>,
+    /// What could not be done, and why.
+    pub notes: Vec<String>,
+}
+
+impl Probe {
+    /// A figure by its name, whether refused or not.
+    pub fn figure(&self, name: &str) -> Option<&Figure> {
+        self.figures.iter().find(|figure| figure.name == name)
+    }
+
+    /// The value of a figure, if it is there.
+    pub fn value(&self, name: &str) -> Option<f64> {
+        self.figure(name)?.value
+    }
+
+    /// A level for pages of a size.
+    pub fn tlb(&self, page: Size, level: u32) -> Option<&Tlb> {
+        self.tlbs.iter().find(|tlb| tlb.page == page && tlb.level == level)
+    }
+}
+
+/// Measures everything on one processor, telling `progress` what comes next and how much is done, from 0 to 1. The calling
+/// thread stays on that processor.
+///
+/// # Errors
+/// When the thread cannot be kept on the processor. What cannot be measured is refused in the result instead.
+pub fn measure(options: Options, mut progress: impl FnMut(&str, f64)) -> Result<Probe, PinError> {
+    let begun = Instant::now();
+    let place = host::pin(options.cpu)?;
+    let mut parts = parts::Parts::begin(options, place);
+    parts.all(&mut progress);
+    let mut probe = parts.finish();
+    probe.seconds = begun.elapsed().as_secs_f64();
+    Ok(probe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nothing here rests on how long anything took.
+    #[test]
+    fn a_quick_look_has_every_figure_or_says_why_not() {
+        let mut shares = Vec::new();
+        let probe = measure(Options { quick: true, cpu: None }, |_, share| shares.push(share)).unwrap();
+        assert!(shares.windows(2).all(|pair| pair[0] <= pair[1]), "{shares:?}");
+        for figure in &probe.figures {
+            assert_eq!(figure.value.is_none(), figure.refused.is_some(), "{figure:?}");
+            assert!(figure.low <= figure.high && figure.class == "measured", "{figure:?}");
+        }
+        let mut names: Vec<&str> = probe.figures.iter().map(|figure| figure.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), probe.figures.len(), "names are unique");
+        for name in
+            ["core.clock", "fault.anonymous_4k", "fault.anonymous_2m", "collapse.2m", "copy.cold_per_kib"]
+        {
+            assert!(probe.figure(name).is_some(), "{name}");
+        }
+        for curve in &probe.curves {
+            assert!(curve.points.windows(2).all(|pair| pair[0].at < pair[1].at), "{}", curve.name);
+        }
+    }
+}
