@@ -1,8 +1,10 @@
 //! The command line.
 
 mod layout;
+mod probe;
 
 pub use layout::{Layout, LayoutAnalyze, LayoutCommand, LayoutPlan, LayoutRun, Planner};
+pub use probe::Probe;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
@@ -38,6 +40,8 @@ pub enum Command {
     Contiguity(Contiguity),
     /// Say who fights for the sets of a TLB, and run programs with their libraries where a plan wants them
     Layout(Layout),
+    /// Measure this host's TLBs, walks, caches and kernel costs by timing, and write a machine file
+    Probe(Probe),
     /// Look at, check and convert traces
     Trace(Trace),
     /// The library of machines
@@ -95,7 +99,8 @@ pub enum Thp {
 /// Which machines and which kernel.
 #[derive(Clone, Debug, Args)]
 pub struct Model {
-    /// Machine to simulate: a name from `pagewalk machines list` or a .toml file; may be given several times.
+    /// Machine to simulate: a name from `pagewalk machines list`, a .toml file, or `host`, what `pagewalk probe --save`
+    /// found, else the library's machine of this CPU; may be given several times.
     /// Default: the host's CPU if the library has it, else golden_cove
     #[arg(short, long = "machine", value_name = "MACHINE")]
     pub machines: Vec<String>,

@@ -7,7 +7,7 @@ use pagewalk_mm::structure::StructureSpec;
 use pagewalk_mm::{OsError, OsKernel, OsSpec, ThpMode};
 use pagewalk_sim::{Library, LibraryError, Structures, held_orders};
 use pagewalk_translate::MachineSpec;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The CPU of this host as `/proc/cpuinfo` names it.
 pub struct HostCpu {
@@ -41,7 +41,7 @@ impl HostCpu {
 /// The machines that the user asked for, or the default one. Says so on stderr when that is not the host's.
 pub fn chosen(model: &Model, quiet: bool) -> Result<Vec<MachineSpec>, CliError> {
     if !model.machines.is_empty() {
-        return model.machines.iter().map(|name| load(name)).collect();
+        return model.machines.iter().map(|name| load_and_say(name, quiet)).collect();
     }
     let (machine, known) = HostCpu::detect().machine()?;
     if !known && !quiet {
@@ -54,8 +54,73 @@ pub fn chosen(model: &Model, quiet: bool) -> Result<Vec<MachineSpec>, CliError> 
     Ok(vec![machine])
 }
 
+/// How the host's own machine is called.
+pub const HOST: &str = "host";
+
+/// A machine; for the host's own says on stderr which that is.
+fn load_and_say(name: &str, quiet: bool) -> Result<MachineSpec, CliError> {
+    if name == HOST && !quiet {
+        let which = match &host()? {
+            HostMachine::Probed(path) => format!("what was probed ({path})"),
+            HostMachine::Known(machine) => format!("{machine}, which stands for this CPU"),
+        };
+        say(format!("machine host: {which}"));
+    }
+    load(name)
+}
+
+/// What `host` stands for.
+enum HostMachine {
+    /// The machine file of a probe.
+    Probed(String),
+    /// A machine of the library.
+    Known(String),
+}
+
+/// What `host` stands for here: what was probed and saved, else the library's machine of this CPU.
+fn host() -> Result<HostMachine, CliError> {
+    if let Some(path) = saved_probe().filter(|path| path.exists()) {
+        return Ok(HostMachine::Probed(path.display().to_string()));
+    }
+    match HostCpu::detect().machine()? {
+        (machine, true) => Ok(HostMachine::Known(machine.name)),
+        (_, false) => Err(CliError::new(
+            Code::Usage,
+            "no machine `host`: nothing was probed, and the library does not know this CPU",
+        )
+        .or("measure it with `pagewalk probe --save`, or choose a machine (`pagewalk machines list`)")),
+    }
+}
+
+/// Where `pagewalk probe --save` keeps the machine file; none where the environment does not say.
+pub fn saved_probe() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let settings = folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")))?;
+    Some(settings.join("pagewalk/machines/host.toml"))
+}
+
+/// The text of a machine's file, by name or by path.
+pub fn text(name: &str) -> Result<String, CliError> {
+    let file = match (name, Library::text(name)) {
+        (HOST, _) => match host()? {
+            HostMachine::Probed(path) => path,
+            HostMachine::Known(machine) => return text(&machine),
+        },
+        (_, Ok(text)) => return Ok(text.to_owned()),
+        (_, Err(_)) => name.to_owned(),
+    };
+    std::fs::read_to_string(&file)
+        .map_err(|e| CliError::new(Code::BadInput, format!("machine file {file}: {e}")))
+}
+
 /// A machine by name or by path.
 pub fn load(name: &str) -> Result<MachineSpec, CliError> {
+    if name == HOST {
+        return match host()? {
+            HostMachine::Probed(path) => load(&path),
+            HostMachine::Known(machine) => load(&machine),
+        };
+    }
     if !name.ends_with(".toml") && !name.contains('/') {
         return Library::get(name).map_err(library);
     }

@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         Command::Trap(arguments) => command::trap::run(arguments),
         Command::Contiguity(arguments) => command::contiguity::run(arguments),
         Command::Layout(arguments) => command::layout::run(arguments),
+        Command::Probe(arguments) => command::probe::run(arguments),
         Command::Trace(arguments) => command::trace::run(arguments),
         Command::Machines(arguments) => command::machines::run(arguments),
         Command::Report(arguments) => command::report::run(arguments),

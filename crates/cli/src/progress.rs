@@ -13,6 +13,16 @@ pub fn bytes(total: u64, what: &str, quiet: bool) -> ProgressBar {
     ProgressBar::new(total).with_style(style).with_message(what.to_owned())
 }
 
+/// A bar over work whose parts have names, in hundredths.
+pub fn shares(what: &str, quiet: bool) -> ProgressBar {
+    if quiet || !std::io::stderr().is_terminal() {
+        return ProgressBar::with_draw_target(Some(100), ProgressDrawTarget::hidden());
+    }
+    let style = ProgressStyle::with_template("{prefix} {wide_bar} {percent} %, {msg}")
+        .expect("the template is valid");
+    ProgressBar::new(100).with_style(style).with_prefix(what.to_owned())
+}
+
 /// A reader that moves a bar.
 pub struct Counted<R> {
     inner: R,

@@ -1,9 +1,9 @@
 //! `pagewalk machines`: list, show, check.
 
 use crate::arguments::{Machines, MachinesCommand};
-use crate::error::{CliError, Code};
+use crate::error::CliError;
 use crate::findings::{description, walk_prices};
-use crate::machine::{HostCpu, load};
+use crate::machine::{HostCpu, load, text};
 use crate::output::{print, say};
 use pagewalk_sim::Library;
 use pagewalk_translate::{DataSideSpec, MachineSpec, RangeTlbSpec};
@@ -13,7 +13,10 @@ use std::process::ExitCode;
 pub fn run(arguments: Machines) -> Result<ExitCode, CliError> {
     match arguments.command {
         MachinesCommand::List { json } => list(json)?,
-        MachinesCommand::Show { toml, machine } if toml => print(&text(&machine)?)?,
+        MachinesCommand::Show { toml, machine } if toml => {
+            load(&machine)?;
+            print(&text(&machine)?)?;
+        }
         MachinesCommand::Show { machine, .. } => print(&show(&load(&machine)?))?,
         MachinesCommand::Check { machines } => return check(&machines),
     }
@@ -36,16 +39,6 @@ fn list(json: bool) -> Result<(), CliError> {
         out = format!("{list:#}\n");
     }
     print(&out)
-}
-
-/// The machine file's text.
-fn text(machine: &str) -> Result<String, CliError> {
-    load(machine)?;
-    match Library::text(machine) {
-        Ok(text) => Ok(text.to_owned()),
-        Err(_) => std::fs::read_to_string(machine)
-            .map_err(|e| CliError::new(Code::BadInput, format!("machine file {machine}: {e}"))),
-    }
 }
 
 /// A machine as a table with its reach.

@@ -1,12 +1,13 @@
-//! `pagewalk report`: the HTML report from a saved result, of a run, a study, a memory or a TLB's sets.
+//! `pagewalk report`: the HTML report from a saved result, of a run, a study, a memory, a TLB's sets or a probe.
 
 use crate::arguments::Report;
 use crate::error::{CliError, Code};
 use crate::output::{Output, say};
 use pagewalk_report::conflicts::schema::CONFLICTS_SCHEMA;
 use pagewalk_report::contiguity::schema::CONTIGUITY_SCHEMA;
+use pagewalk_report::probe::schema::PROBE_SCHEMA;
 use pagewalk_report::sweep::schema::SWEEP_SCHEMA;
-use pagewalk_report::{ReadError, conflicts, contiguity, from_json, render_html, sweep};
+use pagewalk_report::{ReadError, conflicts, contiguity, from_json, probe, render_html, sweep};
 use std::process::ExitCode;
 
 pub fn run(arguments: Report) -> Result<ExitCode, CliError> {
@@ -23,6 +24,9 @@ pub fn run(arguments: Report) -> Result<ExitCode, CliError> {
         }
         Err(ReadError::OtherSchema { found, .. }) if found == CONFLICTS_SCHEMA => {
             conflicts::from_json(&text).map(|result| conflicts::render_html(&result))
+        }
+        Err(ReadError::OtherSchema { found, .. }) if found == PROBE_SCHEMA => {
+            probe::from_json(&text).map(|result| probe::render_html(&result))
         }
         Err(error) => Err(error),
     };

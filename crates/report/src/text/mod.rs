@@ -8,6 +8,7 @@ mod kernels;
 mod layout_plan;
 mod layouts;
 mod paint;
+mod probe;
 mod process;
 mod sides;
 mod sweep;
@@ -17,6 +18,7 @@ pub use conflicts::render_conflicts_text;
 pub use contiguity::render_contiguity_text;
 pub(crate) use contiguity::{contiguity_moment, contiguity_segment};
 pub use layout_plan::render_layout_plan_text;
+pub use probe::render_probe_text;
 pub use sweep::render_sweep_text;
 pub(crate) use sweep::{sweep_bounds, sweep_left_out, sweep_mean, sweep_on, sweep_quotient};
 

@@ -1,0 +1,98 @@
+//! A probe as a result.
+
+use pagewalk_capture::Host;
+use pagewalk_live::probe::{self, Probe, Size};
+use pagewalk_report::probe::schema::{
+    Assumed, Curve, Figure, PROBE_SCHEMA, Point, ProbeResult, StrideConflict, Surroundings, Tlb,
+};
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::{Kind, PageSize};
+
+/// The whole result, beside what `machine` has.
+pub fn of(probe: &Probe, host: &Host, machine: Option<&MachineSpec>) -> ProbeResult {
+    let Host { cpu, kernel, thp } = host.clone();
+    ProbeResult {
+        schema: PROBE_SCHEMA.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        host: pagewalk_report::schema::Host { cpu, kernel, thp },
+        surroundings: surroundings(&probe.surroundings),
+        quick: probe.quick,
+        seconds: probe.seconds,
+        tlbs: probe.tlbs.iter().map(|level| tlb(level, machine)).collect(),
+        figures: probe.figures.iter().map(figure).collect(),
+        curves: probe.curves.iter().map(curve).collect(),
+        notes: probe.notes.clone(),
+    }
+}
+
+fn surroundings(around: &probe::Surroundings) -> Surroundings {
+    Surroundings {
+        cpu: around.cpu,
+        cpus_allowed: around.cpus_allowed.clone(),
+        hypervisor: around.hypervisor,
+        tsc_ghz: around.tsc_ghz,
+        tsc_constant: around.tsc_constant,
+        available_bytes: around.available_bytes,
+        load: around.load,
+    }
+}
+
+fn tlb(level: &probe::Tlb, machine: Option<&MachineSpec>) -> Tlb {
+    let conflict =
+        |conflict: &probe::StrideConflict| StrideConflict { stride: conflict.stride, hits: conflict.hits };
+    Tlb {
+        page: match level.page {
+            Size::Base => "4K",
+            Size::Huge => "2M",
+        }
+        .to_owned(),
+        level: level.level,
+        entries: level.entries,
+        ways: level.ways,
+        between: level.between,
+        refused: level.refused.clone(),
+        conflicts: level.conflicts.iter().map(conflict).collect(),
+        assumed: Assumed { entries: level.assumed.entries, ways: level.assumed.ways },
+        machine_entries: machine.and_then(|machine| entries(machine, level)),
+    }
+}
+
+/// Entries of the machine's array that loads of such pages look up at this level.
+fn entries(machine: &MachineSpec, level: &probe::Tlb) -> Option<u64> {
+    let size = match level.page {
+        Size::Base => PageSize::FOUR_KIB,
+        Size::Huge => PageSize::TWO_MIB,
+    };
+    let array = machine
+        .tlbs
+        .iter()
+        .find(|tlb| u32::from(tlb.level) == level.level && tlb.holds(size) && tlb.serves.has(Kind::Load));
+    array.map(|tlb| tlb.geometry.entries() as u64)
+}
+
+fn figure(figure: &probe::Figure) -> Figure {
+    Figure {
+        name: figure.name.clone(),
+        title: figure.title.clone(),
+        unit: figure.unit.clone(),
+        class: figure.class.clone(),
+        repeats: figure.repeats,
+        value: figure.value,
+        low: figure.low,
+        high: figure.high,
+        cycles: figure.cycles,
+        refused: figure.refused.clone(),
+    }
+}
+
+fn curve(curve: &probe::Curve) -> Curve {
+    let point =
+        |point: &probe::Point| Point { at: point.at, value: point.value, low: point.low, high: point.high };
+    Curve {
+        name: curve.name.clone(),
+        title: curve.title.clone(),
+        at_unit: curve.at_unit.clone(),
+        unit: curve.unit.clone(),
+        points: curve.points.iter().map(point).collect(),
+    }
+}

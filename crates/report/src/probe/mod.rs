@@ -1,0 +1,77 @@
+//! What a host's translation and its kernel cost, as measured, and its renderers.
+//!
+//! [`schema`] is the result; [`render_text`] prints it on a terminal, [`to_json`] writes it as JSON, [`render_html`] as a
+//! page with pictures.
+
+mod html;
+mod picture;
+pub mod schema;
+
+pub use crate::text::render_probe_text as render_text;
+pub use html::render_html;
+pub use schema::ProbeResult;
+
+use schema::{PROBE_SCHEMA, Tlb};
+
+/// The result as JSON, with a newline at its end.
+pub fn to_json(result: &ProbeResult) -> String {
+    crate::json::written(result)
+}
+
+/// Reads what [`to_json`] wrote.
+///
+/// # Errors
+/// When the text is not JSON, names another schema, or lacks fields of this one.
+pub fn from_json(text: &str) -> Result<ProbeResult, crate::ReadError> {
+    crate::json::read(text, PROBE_SCHEMA)
+}
+
+/// The entries of a level in words: `96`, or `1,722 to 2,435` where they are refused.
+pub(crate) fn entries(tlb: &Tlb) -> String {
+    use crate::numbers::exact;
+    let [low, high] = tlb.between.map(exact);
+    tlb.entries.map_or(format!("{low} to {high}"), exact)
+}
+
+/// Its ways in words.
+pub(crate) fn ways(tlb: &Tlb) -> String {
+    match (tlb.ways, tlb.entries) {
+        (None, _) => "–".to_owned(),
+        (ways, entries) if ways == entries => "all".to_owned(),
+        (Some(ways), _) => ways.to_string(),
+    }
+}
+
+/// A time or a rate in words: three digits and its unit.
+pub(crate) fn quantity(value: f64, unit: &str) -> String {
+    let (value, unit) = match unit {
+        "ns" if value >= 1e6 => (value / 1e6, "ms"),
+        "ns" if value >= 1e4 => (value / 1e3, "µs"),
+        unit => (value, unit),
+    };
+    let digits = if value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.digits$} {unit}")
+}
+
+/// Where it was measured, in one line.
+pub(crate) fn where_measured(result: &ProbeResult) -> String {
+    let around = &result.surroundings;
+    let load = around.load.map_or(String::new(), |load| format!(", load {load:.1} before"));
+    format!(
+        "{}, processor {}{}, Linux {}, THP {}{load}",
+        result.host.cpu,
+        around.cpu,
+        if around.hypervisor { " of a virtual machine" } else { "" },
+        result.host.kernel,
+        result.host.thp
+    )
+}
+
+#[cfg(test)]
+mod tests;
