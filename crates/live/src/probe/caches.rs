@@ -12,7 +12,7 @@ use std::fs;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 /// Timed accesses of a repeat.
-const STEPS: usize = 8192;
+const STEPS: usize = 2048;
 /// Lines of a repeat that asks memory.
 const FLUSHED: usize = 2048;
 

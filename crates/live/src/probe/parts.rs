@@ -39,10 +39,10 @@ impl Amounts {
         let walked = (available_bytes() / PART_WALKED).min(MOST_WALKED);
         if quick {
             let tlb = Effort { rounds: 9, most_pages: 4096, longest_stride: 1 << 14 };
-            Amounts { tlb, walks: 9, walked: walked.min(32 << 20), caches: 9, cached: 4 << 20, kernel: 9 }
+            Amounts { tlb, walks: 33, walked: walked.min(32 << 20), caches: 33, cached: 4 << 20, kernel: 9 }
         } else {
             let tlb = Effort { rounds: 41, most_pages: u64::MAX, longest_stride: u64::MAX };
-            Amounts { tlb, walks: 41, walked, caches: 25, cached: MOST_CACHED, kernel: 41 }
+            Amounts { tlb, walks: 161, walked, caches: 101, cached: MOST_CACHED, kernel: 41 }
         }
     }
 }

@@ -10,7 +10,7 @@ use pagewalk_setassoc::Draws;
 /// How many chains go at once.
 pub const CHAINS: [usize; 4] = [1, 2, 4, 8];
 /// Timed accesses of a repeat: short, so that few are disturbed. The next goes on where it stopped.
-const STEPS: usize = 8192;
+const STEPS: usize = 2048;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
