@@ -4,6 +4,7 @@
 //! [`layout`] runs a program with its libraries where a plan wants them.
 //! [`pages`] has plans of which ranges of a program's memory are to be on huge pages.
 //! [`pagemap`] reads a live process's page map: what designs of TLBs would make of its memory.
+//! [`probe`] measures the host itself by timing: its TLBs, walks, caches, and what its kernel takes.
 
 pub mod layout;
 pub mod pagemap;

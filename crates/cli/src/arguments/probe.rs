@@ -10,11 +10,12 @@ const PROBE_VERBOSE: &str = "Print every figure, and why entries and ways are re
 #[derive(Debug, Args)]
 #[command(mut_arg("verbose", |verbose| verbose.help(PROBE_VERBOSE)))]
 pub struct Probe {
-    /// Write here: to a name that ends in .toml a machine file for -m, in .html a page with pictures, in .json the data;
-    /// may be given several times
+    /// Write here: to a name that ends in .toml a machine file for -m, in .html a page with pictures, in .json the
+    /// data; may be given several times
     #[arg(short, long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub outputs: Vec<PathBuf>,
-    /// Keep the machine file where `-m host` finds it: pagewalk/machines/host.toml in $XDG_CONFIG_HOME, or in ~/.config
+    /// Keep the machine file where `-m host` finds it: pagewalk/machines/host.toml in $XDG_CONFIG_HOME, or in
+    /// ~/.config
     #[arg(long)]
     pub save: bool,
     /// Processor to measure on. Default: the one at hand

@@ -1,9 +1,10 @@
 //! Entries and ways of the arrays behind a curve's steps.
 //!
-//! How many ways: pages a large power of two apart fall into one set, whether its index is a few bits of the page's number or
-//! bits xored with others, so a cycle of as many pages as there are ways always hits and one more page misses. How many
-//! entries: ways times a power of two, of which the curve over neighbouring pages, which fill all sets evenly, allows one. Anything that
-//! contradicts such an array is refused: what is left then are the pages between which the cost rises.
+//! How many ways: pages a large power of two apart fall into one set, whether its index is a few bits of the page's
+//! number or bits xored with others, so a cycle of as many pages as there are ways always hits and one more page
+//! misses. How many entries: ways times a power of two, of which the curve over neighbouring pages, which fill all
+//! sets evenly, allows one. Anything that contradicts such an array is refused: what is left then are the pages
+//! between which the cost rises.
 
 use super::figure::Samples;
 use super::steps::{Cost, Step, steps};
@@ -139,7 +140,8 @@ fn strided<P: Prober>(prober: &mut P, plan: &Plan) -> Result<Vec<(u64, Vec<Cost>
     Ok(plan.strides.iter().copied().zip(each.map(<[Cost]>::to_vec)).collect())
 }
 
-/// Where pages of a stride begin to miss the level before this step; none if they do not. `walks`: what misses it walks.
+/// Where pages of a stride begin to miss the level before this step; none if they do not. `walks`: what misses it
+/// walks.
 fn conflict(step: &Step, walks: bool, stride: u64, costs: &[Cost]) -> Option<Conflict> {
     let most = costs.iter().rev().take(5).map(|cost| cost.cost).collect::<Samples>().median();
     let rise = most - step.below;
@@ -158,8 +160,9 @@ fn conflict(step: &Step, walks: bool, stride: u64, costs: &[Cost]) -> Option<Con
     Some(Conflict { stride, hits, misses: most_missed.pages, sharp })
 }
 
-/// The ratio of misses of `ways` entries that are replaced at random, under a cycle of one page more. A page survives each
-/// of the misses until its turn comes again with probability 1 − 1/ways: m = 1 − (1 − 1/ways)^(m × (ways + 1)).
+/// The ratio of misses of `ways` entries that are replaced at random, under a cycle of one page more. A page
+/// survives each of the misses until its turn comes again with probability 1 − 1/ways: m = 1 − (1 − 1/ways)^(m ×
+/// (ways + 1)).
 fn random_misses(ways: u64) -> f64 {
     let survives = 1.0 - 1.0 / ways as f64;
     let mut misses: f64 = 1.0;
@@ -224,7 +227,8 @@ fn neighbours<P: Prober>(prober: &mut P, plan: &Plan, pages: &[u64]) -> Result<V
     Ok(pages.iter().zip(&samples).map(|(&pages, samples)| cost(pages, samples)).collect())
 }
 
-/// How many sets of so many ways the step allows: that many pages hit, and one more for each set miss as often as they have to.
+/// How many sets of so many ways the step allows: that many pages hit, and one more for each set miss as often as
+/// they have to.
 fn sets<P: Prober>(
     prober: &mut P,
     plan: &Plan,
@@ -269,8 +273,8 @@ fn bisect<P: Prober>(prober: &mut P, plan: &Plan, step: &Step) -> Result<Result<
         Ok(hits)
     } else {
         Err(format!(
-            "nothing conflicts in cycles of up to {MOST_WAYS} pages, and behind {hits} pages the cost rises by less than {:.0} % \
-             of the step for one page more, as a fully associative array with least recently used replacement would not",
+            "nothing conflicts in cycles of up to {MOST_WAYS} pages, yet behind {hits} pages one more costs less than \
+             {:.0} % of the step, unlike in a fully associative array with least recently used replacement",
             100.0 * SHARP
         ))
     })

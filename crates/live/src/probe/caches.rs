@@ -53,7 +53,8 @@ pub fn measure(clock: Clock, space: &Space, footprints: &[u64], rounds: usize) -
     let mut draws = Draws::new(4);
     for (samples, &bytes) in all.iter_mut().zip(footprints) {
         let nodes = (0..bytes as usize / LINE).map(|line| space.start().wrapping_add(line * LINE)).collect();
-        // SAFETY: lines of memory that may be written and that no other chain uses meanwhile; the chain does not outlive it.
+        // SAFETY: lines of memory that may be written and that no other chain uses meanwhile; the chain does not
+        // outlive it.
         let mut chain = unsafe { Chain::link(nodes, &mut draws) };
         chain.warm();
         *samples = (0..rounds).map(|_| chain.time(clock, 1, STEPS)).collect();
@@ -85,8 +86,8 @@ pub fn memory(clock: Clock, space: &Space, bytes: usize, rounds: usize) -> Sampl
 /// Footprint over which memory is asked, at most.
 const MOST_MEMORY: u64 = 1 << 30;
 
-/// The curve, and the latency of each cache that the kernel describes, over half of its bytes, and of memory. All in huge
-/// pages: without, translation would be part of it.
+/// The curve, and the latency of each cache that the kernel describes, over half of its bytes, and of memory. All
+/// in huge pages: without, translation would be part of it.
 pub(super) fn results(
     clock: Clock,
     cpu: usize,

@@ -15,8 +15,8 @@ impl Chain {
     /// Links nodes into one cycle in an order that `draws` chooses: each holds the address of the next.
     ///
     /// # Safety
-    /// Each node has 8 bytes that may be written and are no one else's, and its memory stays mapped as long as the chain
-    /// is used.
+    /// Each node has 8 bytes that may be written and are no one else's, and its memory stays mapped as long as the
+    /// chain is used.
     pub unsafe fn link(mut nodes: Vec<*mut u8>, draws: &mut Draws) -> Chain {
         for last in (1..nodes.len()).rev() {
             nodes.swap(last, draws.below(last as u64 + 1) as usize);
@@ -54,8 +54,9 @@ impl Chain {
         unsafe { std::arch::x86_64::_mm_mfence() };
     }
 
-    /// Nanoseconds of an access: of `steps` loads that wait for each other, beside so many chains less one that do the same
-    /// from other places of the cycle. It goes on where it stopped the last time. 1, 2, 4 and 8 chains are possible.
+    /// Nanoseconds of an access: of `steps` loads that wait for each other, beside so many chains less one that do
+    /// the same from other places of the cycle. It goes on where it stopped the last time. 1, 2, 4 and 8 chains are
+    /// possible.
     pub fn time(&mut self, clock: Clock, chains: usize, steps: usize) -> f64 {
         let steps = steps.next_multiple_of(64);
         let elapsed = match chains {

@@ -88,7 +88,8 @@ pub struct Figure {
     pub low: Option<f64>,
     /// The 90th percentile.
     pub high: Option<f64>,
-    /// The value in cycles of the core; none of other units than `ns`, and where the core's clock did not stay the same.
+    /// The value in cycles of the core; none of other units than `ns`, and where the core's clock did not stay the
+    /// same.
     pub cycles: Option<f64>,
     /// Why there is no value.
     pub refused: Option<String>,

@@ -66,8 +66,9 @@ pub(super) fn tlbs(page: Size, found: &Found) -> Vec<Tlb> {
     found.levels.iter().enumerate().map(tlb).collect()
 }
 
-/// The array found; where it is refused, the power of two of entries nearest to the middle of the rise, on a logarithmic
-/// scale, and the power of two of ways between the pages of one set that hit and those that miss, if there is just one.
+/// The array found; where it is refused, the power of two of entries nearest to the middle of the rise, on a
+/// logarithmic scale, and the power of two of ways between the pages of one set that hit and those that miss, if
+/// there is just one.
 fn assumed(level: &Level) -> Assumed {
     if let (Some(entries), Some(ways)) = (level.entries, level.ways) {
         return Assumed { entries, ways };
@@ -80,8 +81,8 @@ fn assumed(level: &Level) -> Assumed {
     Assumed { entries, ways: ways.min(entries) }
 }
 
-/// The curve of a page size, and what its levels cost: a hit of the first, and what a hit of the second and a walk take
-/// longer.
+/// The curve of a page size, and what its levels cost: a hit of the first, and what a hit of the second and a walk
+/// take longer.
 pub(super) fn costs(page: Size, found: &Found) -> (Curve, Vec<Figure>) {
     let (name, title) = (page.name(), page.title());
     let curve = Curve::of(

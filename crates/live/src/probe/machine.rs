@@ -40,7 +40,7 @@ pub fn machine_file(probe: &Probe, cpu: &str, kernel: &str) -> Result<String, No
 fn head(probe: &Probe, cpu: &str, kernel: &str) -> String {
     let title = format!("{cpu}, probed").replace(['"', '\\'], "").replace(char::is_control, " ");
     let around = if probe.surroundings.hypervisor {
-        "# in a virtual machine: walks go through two tables, and entries stand for the smaller of guest's and host's page\n"
+        "# in a virtual machine: walks go through two tables, an entry stands for the smaller of both tables' pages\n"
     } else {
         ""
     };
@@ -59,8 +59,8 @@ const FETCH_ALONE: &[&str] = &["fetch"];
 const DATA: &[&str] = &["load", "store"];
 const ALL: &[&str] = &["fetch", "load", "store"];
 
-/// The arrays of a level: one for both page sizes where these have the same, as it is shared then in all machines of the
-/// library, or where nothing is known of the larger pages; else one for each.
+/// The arrays of a level: one for both page sizes where these have the same, as it is shared then in all machines
+/// of the library, or where nothing is known of the larger pages; else one for each.
 fn level(out: &mut String, name: &str, serves: &[&str], base: &Tlb, huge: Option<&Tlb>) {
     let number = base.level;
     match huge {
@@ -103,7 +103,8 @@ fn array(
     let Assumed { entries, ways } = array;
     write!(
         out,
-        "\n# {basis}\n[[tlb]]\nname = \"{name}\"\nlevel = {level}\nserves = [{}]\npage_sizes = [{}]\nentries = {entries}\n",
+        "\n# {basis}\n[[tlb]]\nname = \"{name}\"\nlevel = {level}\nserves = [{}]\npage_sizes = [{}]\n\
+         entries = {entries}\n",
         quoted(serves),
         quoted(pages)
     )

@@ -1,8 +1,9 @@
 //! This host's TLBs, walks, caches and kernel costs, by timing alone: no counter, no privilege.
 //!
-//! [`measure`] does it all and gives a [`Probe`]. Each part can be had alone: [`tlb`] times cycles over pages, of which
-//! [`arrays`] makes entries and ways, and [`steps`] the steps that these show as; [`walks`], [`caches`] and [`kernel`] give
-//! costs. Whatever a figure is, it is a median of repeats with its spread, or refused with a reason ([`figure`]).
+//! [`measure`] does it all and gives a [`Probe`]. Each part can be had alone: [`tlb`] times cycles over pages, of
+//! which [`arrays`] makes entries and ways, and [`steps`] the steps that these show as; [`walks`], [`caches`] and
+//! [`kernel`] give costs. Whatever a figure is, it is a median of repeats with its spread, or refused with a reason
+//! ([`figure`]).
 
 pub mod arrays;
 pub mod caches;
@@ -135,8 +136,8 @@ impl Probe {
     }
 }
 
-/// Measures everything on one processor, telling `progress` what comes next and how much is done, from 0 to 1. The calling
-/// thread stays on that processor.
+/// Measures everything on one processor, telling `progress` what comes next and how much is done, from 0 to 1. The
+/// calling thread stays on that processor.
 ///
 /// # Errors
 /// When the thread cannot be kept on the processor. What cannot be measured is refused in the result instead.

@@ -1,8 +1,9 @@
 //! Steps of a curve: where the cost of an access rises from one level to the next.
 //!
-//! A *plateau* is a run of points that stays within [`FLAT`] of its lowest and spans [`SPAN`] or more. A *step* lies between
-//! two plateaus, or behind the last one if the curve goes on rising. Its *onset* is the last point before the cost leaves the lower
-//! plateau for good by more than [`CLEAR`] of the rise and the noise, its *half* where the cost passes the middle.
+//! A *plateau* is a run of points that stays within [`FLAT`] of its lowest and spans [`SPAN`] or more. A *step*
+//! lies between two plateaus, or behind the last one if the curve goes on rising. Its *onset* is the last point
+//! before the cost leaves the lower plateau for good by more than [`CLEAR`] of the rise and the noise, its *half*
+//! where the cost passes the middle.
 
 /// A plateau's points lie within this factor of its lowest.
 const FLAT: f64 = 1.08;
@@ -105,7 +106,8 @@ fn plateaus(curve: &[Cost]) -> Vec<Plateau> {
     found
 }
 
-/// The last point of the run that begins at `first`, and its median cost. One odd point between two that fit is no end.
+/// The last point of the run that begins at `first`, and its median cost. One odd point between two that fit is no
+/// end.
 fn run_from(curve: &[Cost], first: usize) -> (usize, f64) {
     let (mut lowest, mut highest, mut last) = (curve[first].cost, curve[first].cost, first);
     let mut costs = vec![curve[first].cost];

@@ -89,8 +89,8 @@ impl Prober for BasePages {
     }
 }
 
-/// Cycles of 2 MB pages. Each page has a line of its own, so a cycle over the same lines of one page is measured right
-/// after it, and what that takes beyond a first-level hit is taken away.
+/// Cycles of 2 MB pages. Each page has a line of its own, so a cycle over the same lines of one page is measured
+/// right after it, and what that takes beyond a first-level hit is taken away.
 pub struct HugePages {
     clock: Clock,
     space: Space,

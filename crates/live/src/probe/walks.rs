@@ -29,8 +29,8 @@ pub struct Walks {
 const NAMED: [(u64, &str); 3] = [(32 << 20, "32m"), (256 << 20, "256m"), (1 << 30, "1g")];
 
 impl Walks {
-    /// The curves, and what walks cost at some footprints: what an access in 4 KB pages takes longer than one to the same
-    /// lines in 2 MB pages. `missing` says why there are none.
+    /// The curves, and what walks cost at some footprints: what an access in 4 KB pages takes longer than one to
+    /// the same lines in 2 MB pages. `missing` says why there are none.
     pub(super) fn results(&self, missing: Option<&ProbeError>) -> (Vec<Curve>, Vec<Figure>) {
         let mut curves = Vec::new();
         for (number, chains) in CHAINS.iter().enumerate() {
@@ -92,7 +92,8 @@ pub fn measure(
         let mut on_huge = huge.map(|huge| chain(huge.space(), bytes as usize, &mut draws));
         on_base.warm();
         on_huge.iter().for_each(Chain::warm);
-        // Rounds of one number of chains follow each other, so that a page's turn comes when all others have had theirs.
+        // Rounds of one number of chains follow each other, so that a page's turn comes when all others have had
+        // theirs.
         for (number, &chains) in CHAINS.iter().enumerate() {
             for _ in 0..rounds {
                 base[number][place].push(on_base.time(clock, chains, STEPS));

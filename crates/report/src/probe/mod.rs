@@ -1,7 +1,7 @@
 //! What a host's translation and its kernel cost, as measured, and its renderers.
 //!
-//! [`schema`] is the result; [`render_text`] prints it on a terminal, [`to_json`] writes it as JSON, [`render_html`] as a
-//! page with pictures.
+//! [`schema`] is the result; [`render_text`] prints it on a terminal, [`to_json`] writes it as JSON,
+//! [`render_html`] as a page with pictures.
 
 mod html;
 mod picture;

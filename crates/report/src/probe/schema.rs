@@ -1,7 +1,7 @@
 //! The result of `pagewalk probe`, as data. `--json` writes exactly this; the page embeds exactly this.
 //!
-//! Every figure is *measured*, by timing alone: a median of repeats with its 10th and 90th percentile, or null with the
-//! reason. Times are in nanoseconds; cycles are those of the core.
+//! Every figure is *measured*, by timing alone: a median of repeats with its 10th and 90th percentile, or null with
+//! the reason. Times are in nanoseconds; cycles are those of the core.
 
 use crate::schema::Host;
 use serde::{Deserialize, Serialize};
