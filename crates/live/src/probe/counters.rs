@@ -103,6 +103,11 @@ pub fn why_not(error: &io::Error) -> String {
             "no hardware counters beside the timing: not permitted (kernel.perf_event_paranoid is {})",
             paranoid.trim()
         ),
+        // ENOENT, ENODEV, EOPNOTSUPP.
+        Some(2 | 19 | 95) => {
+            "no hardware counters beside the timing: this processor, or its hypervisor, offers none"
+                .to_owned()
+        }
         _ => format!("no hardware counters beside the timing: {error}"),
     }
 }
