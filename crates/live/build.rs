@@ -1,11 +1,11 @@
-//! Builds the agent that `pagewalk trap` puts into programs: C without a library, as plain bytes.
+//! Builds what pagewalk puts into programs: C without a library, as plain bytes. The agent of `pagewalk trap`, which
+//! lies at addresses of its own, and the code of `pagewalk apply`, which lies anywhere.
 
 use std::env;
 use std::path::PathBuf;
 use std::process::Command;
 
-const SOURCES: [&str; 5] = ["agent.c", "entry.S", "array.h", "shared.h", "sys.h"];
-const FLAGS: [&str; 16] = [
+const FLAGS: [&str; 14] = [
     "-std=gnu11",
     "-O2",
     "-Wall",
@@ -15,8 +15,6 @@ const FLAGS: [&str; 16] = [
     "-fno-stack-protector",
     "-fno-asynchronous-unwind-tables",
     "-fcf-protection=none",
-    "-fno-pic",
-    "-mcmodel=large",
     // Registers of the program's arithmetic are nobody's business here.
     "-mgeneral-regs-only",
     "-nostdlib",
@@ -25,21 +23,51 @@ const FLAGS: [&str; 16] = [
     "-Wl,--build-id=none,--oformat=binary,-z,noexecstack",
 ];
 
+/// A block of bytes.
+struct Binary {
+    name: &'static str,
+    flags: &'static [&'static str],
+    sources: &'static [&'static str],
+    script: &'static str,
+}
+
+const BINARIES: [Binary; 2] = [
+    Binary {
+        name: "agent.bin",
+        flags: &["-fno-pic", "-mcmodel=large"],
+        sources: &["agent/entry.S", "agent/agent.c"],
+        script: "agent/agent.ld",
+    },
+    Binary {
+        name: "pages.bin",
+        flags: &["-fPIE", "-fvisibility=hidden", "-fno-jump-tables", "-fno-tree-loop-distribute-patterns"],
+        sources: &["agent/pages_entry.S", "agent/pages.c"],
+        script: "agent/pages.ld",
+    },
+];
+
 fn main() {
-    for name in SOURCES.iter().chain(&["agent.ld"]) {
-        println!("cargo::rerun-if-changed=agent/{name}");
-    }
+    println!("cargo::rerun-if-changed=agent");
     println!("cargo::rerun-if-env-changed=CC");
     let target = |name| env::var(format!("CARGO_CFG_TARGET_{name}")).unwrap_or_default();
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo")).join("agent.bin");
-    if target("ARCH") != "x86_64" || target("OS") != "linux" {
-        // `trap` says that it cannot work there.
-        std::fs::write(&out, []).expect("OUT_DIR can be written");
-        return;
+    let folder = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
+    let can = target("ARCH") == "x86_64" && target("OS") == "linux";
+    for binary in BINARIES {
+        let out = folder.join(binary.name);
+        if can {
+            compile(&binary, &out);
+        } else {
+            // `trap` and `apply` say that they cannot work there.
+            std::fs::write(&out, []).expect("OUT_DIR can be written");
+        }
     }
+}
+
+fn compile(binary: &Binary, out: &std::path::Path) {
     let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
     let mut command = Command::new(&compiler);
-    command.args(FLAGS).args(["-Wl,-T,agent/agent.ld", "agent/entry.S", "agent/agent.c", "-o"]).arg(&out);
+    command.args(FLAGS).args(binary.flags).arg(format!("-Wl,-T,{}", binary.script));
+    command.args(binary.sources).arg("-o").arg(out);
     match command.status() {
         Ok(status) if status.success() => {}
         Ok(status) => panic!("{command:?}: {status}; its messages are above"),

@@ -2,7 +2,7 @@
 //!
 //! [`trap`] is Tapeworm on Linux: pages that the simulated TLB does not hold are absent, so that only misses cost time.
 //! [`layout`] runs a program with its libraries where a plan wants them.
-//! [`pages`] has plans of which ranges of a program's memory are to be on huge pages.
+//! [`pages`] runs a program with those ranges of its memory on huge pages that a plan wants there.
 //! [`pagemap`] reads a live process's page map: what designs of TLBs would make of its memory.
 //! [`probe`] measures the host itself by timing: its TLBs, walks, caches, and what its kernel takes.
 

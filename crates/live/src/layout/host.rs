@@ -1,8 +1,9 @@
 //! Whether this host lets a program's libraries be placed, and which setting would.
 
+use crate::tracing::follow::end_unbegun;
 use crate::tracing::launch::{LaunchError, launch};
-use crate::tracing::sys::{self, Go, Pid, option};
-use crate::tracing::{End, maps};
+use crate::tracing::maps;
+use crate::tracing::sys::{self, Pid, option};
 use std::io;
 use std::os::unix::fs::FileExt;
 
@@ -43,11 +44,7 @@ pub fn check_host() -> Result<(), HostError> {
     let options = option::CALLS_APART | option::EXEC;
     let pid = launch(&["/proc/self/exe".into()], None, options).map_err(HostError::NoPtrace)?;
     let changed = change_code(pid);
-    let _ = sys::kill(pid, sys::SIGKILL);
-    while sys::wait(pid).is_ok_and(|(_, status)| End::of(status).is_none()) {
-        // It ends by the signal whatever it stops at before; a stop of its end would need to be left.
-        let _ = sys::go(pid, Go::On, 0);
-    }
+    end_unbegun(pid);
     changed.map_err(HostError::NoChange)
 }
 

@@ -24,14 +24,14 @@ pub struct Installing {
     loader: Loader,
     entries: Vec<Entry>,
     memory: File,
-    at: Step,
+    at: Towards,
     /// Where the code lies, when it does.
     region: u64,
     /// How far the plan was moved up.
     pub slid_bytes: u64,
 }
 
-enum Step {
+enum Towards {
     /// Towards the end of the exec.
     Exec,
     /// Towards the beginning of the call for memory.
@@ -41,11 +41,11 @@ enum Step {
 }
 
 /// What comes of a step.
-pub enum Next {
+pub enum Step {
     /// Another.
-    Step,
+    Another,
     /// All is in place.
-    Installed,
+    Last,
 }
 
 impl Installing {
@@ -61,23 +61,23 @@ impl Installing {
             bytes: object.bytes,
         };
         let entries = objects.iter().map(entry).collect();
-        Ok(Installing { loader, entries, memory, at: Step::Exec, region: 0, slid_bytes })
+        Ok(Installing { loader, entries, memory, at: Towards::Exec, region: 0, slid_bytes })
     }
 
     /// Goes on at the beginning or the end of a system call.
-    pub fn step(&mut self, pid: Pid) -> Result<Next, Obstacle> {
+    pub fn step(&mut self, pid: Pid) -> Result<Step, Obstacle> {
         match self.at {
-            Step::Exec => {
+            Towards::Exec => {
                 self.ask(pid)?;
-                self.at = Step::Asking;
+                self.at = Towards::Asking;
             }
-            Step::Asking => self.at = Step::Asked,
-            Step::Asked => {
+            Towards::Asking => self.at = Towards::Asked,
+            Towards::Asked => {
                 self.fill(pid)?;
-                return Ok(Next::Installed);
+                return Ok(Step::Last);
             }
         }
-        Ok(Next::Step)
+        Ok(Step::Another)
     }
 
     /// Lets the process ask for memory, near its loader and out of the way of what the kernel will place.

@@ -2,20 +2,16 @@
 
 use super::Obstacle;
 use super::stub::{Asks, FSTAT, SITE};
+use crate::tracing::image::{CODE_64, Vector, code_segments, headers_at};
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::{self, Pid};
-use pagewalk_layout::elf::{
-    EXECUTABLE, FILE_HEADER_BYTES, FileHeader, HEADERS, LOAD, PROGRAM_HEADER_BYTES, PROGRAM_HEADERS_MAX,
-    ProgramHeader, span,
-};
+use pagewalk_layout::elf::{ProgramHeader, span};
 use pagewalk_units::PAGE_BYTES;
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Bytes of room for code of ours.
-pub const ROOM_BYTES: usize = 40;
 /// A loader's code that is searched; glibc's has 150 KiB.
 const CODE_BYTES_MAX: u64 = 16 << 20;
 /// Calls of `mmap` in a loader; glibc's has one.
@@ -31,7 +27,7 @@ pub struct Loader {
     pub base: u64,
     /// Behind its last page there.
     pub end: u64,
-    /// Where [`ROOM_BYTES`] of executable memory belong to nobody.
+    /// Where [`crate::tracing::image::ROOM_BYTES`] of executable memory belong to nobody.
     pub room: u64,
 }
 
@@ -54,8 +50,6 @@ impl Loader {
         mappings: &[Mapping],
         known: &mut Known,
     ) -> Result<Loader, Obstacle> {
-        /// The code segment of 64-bit programs.
-        const CODE_64: u64 = 0x33;
         if sys::registers(pid)?.cs != CODE_64 {
             return Err(Obstacle::Not64Bit);
         }
@@ -77,11 +71,7 @@ impl Loader {
                 found
             }
         };
-        let program = start.program_headers(memory);
-        let room = tails(&headers, start.loader)
-            .chain(program.iter().flat_map(|(bias, headers)| tails(headers, *bias)))
-            .find(|&tail| is_empty(memory, tail))
-            .ok_or(Obstacle::NoRoom)?;
+        let room = start.room(memory, &headers).ok_or(Obstacle::NoRoom)?;
         let sites = found.sites.iter().map(|site| start.loader + site).collect();
         let end = start.loader + span(&headers).map_or(0, |(_, bytes)| bytes);
         Ok(Loader { sites, asks: found.asks, base: start.loader, end, room })
@@ -115,75 +105,6 @@ impl Found {
             memory.read_exact_at(&mut bytes, base + site).is_ok() && bytes == SITE
         })
     }
-}
-
-/// What the kernel tells a new program.
-#[derive(Default)]
-struct Vector {
-    /// Where its loader lies; 0 if there is none.
-    loader: u64,
-    headers: u64,
-    count: u64,
-}
-
-impl Vector {
-    fn read(pid: Pid) -> io::Result<Vector> {
-        const HEADERS_AT: u64 = 3;
-        const COUNT: u64 = 5;
-        const LOADER: u64 = 7;
-        let bytes = fs::read(format!("/proc/{pid}/auxv"))?;
-        let mut vector = Vector::default();
-        for pair in bytes.as_chunks::<16>().0 {
-            let [key, value] =
-                [0, 8].map(|at| u64::from_le_bytes(*pair[at..].first_chunk().expect("16 bytes")));
-            match key {
-                HEADERS_AT => vector.headers = value,
-                COUNT => vector.count = value,
-                LOADER => vector.loader = value,
-                _ => {}
-            }
-        }
-        Ok(vector)
-    }
-
-    /// The program's own headers, and how far from their addresses they lie. None of a program that does not tell.
-    fn program_headers(&self, memory: &File) -> Option<(u64, Vec<ProgramHeader>)> {
-        let count = self.count.min(PROGRAM_HEADERS_MAX.into()) as usize;
-        let mut table = vec![0; count * PROGRAM_HEADER_BYTES];
-        memory.read_exact_at(&mut table, self.headers).ok()?;
-        let headers = ProgramHeader::parse_all(&table);
-        let own = headers.iter().find(|header| header.kind == HEADERS)?.address;
-        Some((self.headers.wrapping_sub(own), headers))
-    }
-}
-
-/// The program headers of the object that lies at `base`.
-fn headers_at(memory: &File, base: u64) -> Option<Vec<ProgramHeader>> {
-    let mut bytes = [0; FILE_HEADER_BYTES];
-    memory.read_exact_at(&mut bytes, base).ok()?;
-    let header = FileHeader::parse(&bytes)?;
-    let mut table = vec![0; header.program_headers_bytes()];
-    memory.read_exact_at(&mut table, base.wrapping_add(header.program_headers)).ok()?;
-    Some(ProgramHeader::parse_all(&table))
-}
-
-fn code_segments(headers: &[ProgramHeader]) -> impl Iterator<Item = &ProgramHeader> {
-    headers.iter().filter(|header| header.kind == LOAD && header.flags & EXECUTABLE != 0)
-}
-
-/// The ends of the last pages of an object's code that are too long for it by [`ROOM_BYTES`] at least.
-fn tails(headers: &[ProgramHeader], bias: u64) -> impl Iterator<Item = u64> + '_ {
-    code_segments(headers).filter_map(move |segment| {
-        let end = bias.wrapping_add(segment.end());
-        let room = end.checked_next_multiple_of(PAGE_BYTES)?.checked_sub(ROOM_BYTES as u64)?;
-        (room >= end).then_some(room)
-    })
-}
-
-/// What the linker left empty, nobody reads.
-fn is_empty(memory: &File, address: u64) -> bool {
-    let mut bytes = [0; ROOM_BYTES];
-    memory.read_exact_at(&mut bytes, address).is_ok() && bytes == [0; ROOM_BYTES]
 }
 
 /// Its memory for reading and writing, and its mappings.

@@ -20,12 +20,12 @@ mod tracer;
 pub use host::{HostError, check_host};
 pub use landing::{Landing, State};
 
-use crate::tracing::sys::{self, Pid};
+pub use crate::tracing::follow::Relay;
+use crate::tracing::sys::Pid;
 use crate::tracing::{End, LaunchError};
 use pagewalk_layout::files::Object;
 use std::ffi::OsString;
 use std::io;
-use std::sync::atomic::{AtomicI32, Ordering};
 
 /// How a program is run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,7 +83,10 @@ pub enum Obstacle {
     #[error("its loader {0} does not map files in the way that is known of glibc's")]
     UnknownLoader(String),
     /// No bytes free.
-    #[error("neither its loader nor it has {} unused bytes behind its code", loader::ROOM_BYTES)]
+    #[error(
+        "neither its loader nor it has {} unused bytes behind its code",
+        crate::tracing::image::ROOM_BYTES
+    )]
     NoRoom,
     /// The plan's addresses are taken, however far it slides.
     #[error("the plan's places are taken by {0}")]
@@ -108,26 +111,6 @@ pub enum LayoutError {
         /// Why.
         obstacle: Obstacle,
     },
-}
-
-/// Hands signals on to the program while it runs.
-#[derive(Debug, Default)]
-pub struct Relay(AtomicI32);
-
-impl Relay {
-    /// Nothing runs yet.
-    pub const fn new() -> Relay {
-        Relay(AtomicI32::new(0))
-    }
-
-    /// Sends the program this signal.
-    pub fn send(&self, signal: i32) {
-        match self.0.load(Ordering::Relaxed) {
-            0 => {}
-            // It may be about to end by itself.
-            process => _ = sys::kill(process, signal),
-        }
-    }
 }
 
 /// Runs a program to its end with the objects of a plan at their places, and the programs that it starts too.

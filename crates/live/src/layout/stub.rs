@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn the_bootstrap_is_short() {
         let code = bootstrap(0x1122_3344_5566_7788);
-        assert!(code.len() <= super::super::loader::ROOM_BYTES, "{}", code.len());
+        assert!(code.len() <= crate::tracing::image::ROOM_BYTES, "{}", code.len());
         assert!(code.ends_with(&0x1122_3344_5566_7788u64.to_le_bytes()));
     }
 }

@@ -11,7 +11,7 @@
 //! Karakostas et al., "Redundant Memory Mappings for Fast Access to Large Memories", ISCA 2015 (ranges).
 
 mod exit;
-mod scan;
+pub(crate) mod scan;
 mod sizes;
 mod smaps;
 mod tally;

@@ -1,9 +1,13 @@
 //! Programs that run at their own speed under ptrace: starting them, their stops, their mappings, their end.
 
+pub(crate) mod detour;
+pub(crate) mod follow;
+pub(crate) mod image;
 pub(crate) mod launch;
 pub(crate) mod maps;
 pub(crate) mod sys;
 
+pub use follow::Relay;
 pub use launch::LaunchError;
 
 use std::collections::HashSet;

@@ -1,0 +1,190 @@
+/* What a program does around its calls of mmap, munmap, mremap and brk under a plan of huge pages.
+ *
+ * Jumps from the program's own calls lead here (pages_entry.S). The call is made as it was meant; of memory that the
+ * plan has, the planned part is then marked for huge pages. It works on the caller's stack, takes no lock and keeps
+ * its state in the table, so threads, signal handlers and copies that fork makes may all be in it.
+ */
+#include "sys.h"
+
+enum { NR_fstat = 5, NR_munmap = 11, NR_brk = 12, NR_mremap = 25, NR_seccomp = 317 };
+enum { HEAP = 0, ANONYMOUS = 1, FILE_ = 2 };
+enum { MAP_ANONYMOUS_ = 0x20, HUGEPAGE = 14, PR_SET_SECCOMP_ = 22 };
+#define PAGE 4096ul
+#define HUGE (2ul << 20)
+/* Where the caller's own top of the stack is, from the saved words on: nine of them, and a red zone. */
+#define CALLER (9 + 128 / 8)
+
+struct size {
+    u64 bytes;
+    u64 seen;           /* mappings of this length until now */
+};
+
+/* One range of the plan. */
+struct part {
+    u64 kind;
+    u64 key;            /* anonymous: which size; file: its device */
+    u64 number;         /* anonymous: which mapping; file: its number */
+    u64 from, to;       /* bytes from the beginning of heap, mapping or file */
+    u64 start;          /* where that beginning is now; 0 if it never appeared */
+    u64 caller;         /* anonymous: the word on the caller's stack */
+    u64 failure;        /* the last error number of a mark */
+    u64 marked;         /* bytes, as far as they were marked */
+    u64 unmapped;       /* how often it went */
+};
+
+struct table {
+    u64 heap;           /* where the heap begins */
+    u64 shown;          /* the break that the program sees; 0 if it never asked */
+    u64 top;            /* the kernel's, which may be higher */
+    u64 quiet;          /* whether the program has put a filter on its system calls */
+    u64 sizes;
+    u64 parts;
+    struct size size[];
+};
+
+static struct part *parts_of(struct table *table) {
+    return (struct part *)(table->size + table->sizes);
+}
+
+static u64 up(u64 bytes, u64 to) {
+    return (bytes + to - 1) & -to;
+}
+
+static int failed(s64 result) {
+    return result < 0 && result >= -4095;
+}
+
+/* Marks what a part has of [start, end). */
+static void mark(struct table *table, struct part *part, u64 origin, u64 start, u64 end) {
+    u64 from = origin + part->from, to = origin + part->to;
+    if (from < start)
+        from = start;
+    if (to > end)
+        to = end;
+    if (from >= to || table->quiet)
+        return;
+    s64 result = call3(NR_madvise, from, to - from, HUGEPAGE);
+    if (failed(result))
+        part->failure = -result;
+    else
+        part->marked += to - from;
+}
+
+static void on_anonymous(struct table *table, u64 start, u64 bytes, u64 caller) {
+    struct part *part = parts_of(table);
+    for (u64 i = 0; i < table->sizes; i++) {
+        if (table->size[i].bytes != bytes)
+            continue;
+        u64 nth = __atomic_add_fetch(&table->size[i].seen, 1, __ATOMIC_RELAXED);
+        for (u64 k = 0; k < table->parts; k++, part++) {
+            if (part->kind == ANONYMOUS && part->key == i && part->number == nth) {
+                part->start = start;
+                part->caller = caller;
+                mark(table, part, start, start, start + bytes);
+            }
+        }
+        return;
+    }
+}
+
+static void on_file(struct table *table, u64 start, u64 bytes, u64 file, u64 offset) {
+    u64 stat[18]; /* struct stat: device and number come first */
+    struct part *part = parts_of(table);
+    int known = 0;
+    for (u64 k = 0; k < table->parts; k++, part++) {
+        if (part->kind != FILE_ || table->quiet)
+            continue;
+        if (!known && call2(NR_fstat, (int)file, stat) != 0)
+            return;
+        known = 1;
+        if (part->key == stat[0] && part->number == stat[1] && part->from < offset + bytes && part->to > offset) {
+            part->start = start - offset;
+            mark(table, part, start - offset, start, start + bytes);
+        }
+    }
+}
+
+static void on_moved(struct table *table, u64 from, u64 to) {
+    struct part *part = parts_of(table);
+    for (u64 k = 0; k < table->parts; k++, part++)
+        if (part->kind == ANONYMOUS && part->start == from)
+            part->start = to;
+}
+
+static void on_unmap(struct table *table, u64 start, u64 end) {
+    struct part *part = parts_of(table);
+    for (u64 k = 0; k < table->parts; k++, part++)
+        if (part->kind == ANONYMOUS && part->start && part->start + part->from >= start
+            && part->start + part->from < end) {
+            part->unmapped++;
+            part->start = 0;
+        }
+}
+
+/* Where the break is to go so that the program has at least `wanted`: within the plan, whole huge pages. A huge page
+ * is given only to memory that is there as a whole when it is first touched, and allocators move in small steps. */
+static u64 rounded(struct table *table, u64 wanted) {
+    struct part *part = parts_of(table);
+    u64 offset = wanted - table->heap;
+    for (u64 k = 0; k < table->parts; k++, part++) {
+        if (part->kind == HEAP && part->from < offset && offset <= part->to) {
+            u64 end = up(wanted, HUGE), limit = table->heap + part->to;
+            return end < limit ? end : limit > wanted ? limit : wanted;
+        }
+    }
+    return wanted;
+}
+
+static u64 on_brk(struct table *table, u64 wanted) {
+    if (!table->shown)
+        table->shown = table->top = call1(NR_brk, 0);
+    if (wanted < table->heap || wanted == table->shown)
+        return table->shown;
+    if (wanted < table->shown) {
+        /* What lies between what the program sees and the kernel's break was never touched, and goes with it. */
+        if ((u64)call1(NR_brk, wanted) == wanted)
+            table->shown = table->top = wanted;
+        return table->shown;
+    }
+    if (wanted > table->top) {
+        u64 old = table->top, end = table->quiet ? wanted : rounded(table, wanted);
+        if ((u64)call1(NR_brk, end) != end) {
+            end = wanted;
+            if ((u64)call1(NR_brk, end) != end)
+                return table->shown;
+        }
+        table->top = end;
+        struct part *part = parts_of(table);
+        for (u64 k = 0; k < table->parts; k++, part++)
+            if (part->kind == HEAP) {
+                part->start = table->heap;
+                mark(table, part, table->heap & -PAGE, up(old, PAGE), up(end, PAGE));
+            }
+    }
+    table->shown = wanted;
+    return wanted;
+}
+
+/* The call of this number with the saved registers of a system call: r9, r8, r10, rdx, rsi, rdi. */
+s64 pages_call(const u64 *saved, u64 number, struct table *table) {
+    u64 a = saved[5], b = saved[4], c = saved[3], d = saved[2], e = saved[1], f = saved[0];
+    if (number == NR_brk)
+        return on_brk(table, a);
+    /* From now on an unexpected call could be the end of it. A process that shares this memory is quiet, too. */
+    if (number == NR_seccomp || (number == NR_prctl && a == PR_SET_SECCOMP_))
+        table->quiet = 1;
+    if (number == NR_munmap)
+        on_unmap(table, a, a + up(b, PAGE));
+    s64 result = call6(number, a, b, c, d, e, f);
+    if (failed(result))
+        return result;
+    if (number == NR_mremap && (u64)result != a)
+        on_moved(table, a, result);
+    if (number == NR_mmap) {
+        if (d & MAP_ANONYMOUS_)
+            on_anonymous(table, result, up(b, PAGE), saved[CALLER]);
+        else
+            on_file(table, result, up(b, PAGE), e, f);
+    }
+    return result;
+}

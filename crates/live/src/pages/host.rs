@@ -1,0 +1,143 @@
+//! What of this host decides whether memory gets huge pages.
+
+use crate::tracing::sys::Pid;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Bytes of a huge page.
+pub const HUGE_BYTES: u64 = 2 << 20;
+/// A cgroup with less room than this gives no huge pages any more.
+const ROOM_BYTES_MIN: u64 = 2 * HUGE_BYTES;
+/// The first block of the buddy allocator that a huge page fits into, as a power of two of base pages.
+const HUGE_ORDER: usize = 9;
+/// The version that has `PR_THP_DISABLE_EXCEPT_ADVISED`.
+pub const EXCEPT_ADVISED_SINCE: (u32, u32) = (6, 18);
+
+/// To which memory the kernel gives huge pages by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// All.
+    Always,
+    /// Marked memory.
+    Madvise,
+    /// None.
+    Never,
+}
+
+impl Mode {
+    /// The setting's word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Always => "always",
+            Mode::Madvise => "madvise",
+            Mode::Never => "never",
+        }
+    }
+}
+
+/// The mode for anonymous memory of 2 MiB, by the general setting and that of the size. None of a kernel without huge
+/// pages.
+pub fn mode() -> Option<Mode> {
+    const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
+    let read = |name: &str| fs::read_to_string(format!("{FOLDER}/{name}")).ok();
+    let of_size = read("hugepages-2048kB/enabled").and_then(|text| chosen(&text).map(str::to_owned));
+    match of_size.as_deref() {
+        None | Some("inherit") => mode_of(chosen(&read("enabled")?)?),
+        Some(word) => mode_of(word),
+    }
+}
+
+fn mode_of(word: &str) -> Option<Mode> {
+    [Mode::Always, Mode::Madvise, Mode::Never].into_iter().find(|mode| mode.name() == word)
+}
+
+/// The word in brackets.
+fn chosen(text: &str) -> Option<&str> {
+    text.split_once('[')?.1.split_once(']').map(|(word, _)| word)
+}
+
+/// The kernel's release, as `6.18.44`.
+pub fn kernel() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease")
+        .map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
+}
+
+/// Whether a release is of this version or a later one.
+pub fn is_since(release: &str, version: (u32, u32)) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|word| word.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= version
+}
+
+/// What may keep memory on small pages, as it is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Circumstances {
+    /// The kernel's mode.
+    pub mode: Option<Mode>,
+    /// Whether the process has switched huge pages off by `prctl`.
+    pub disabled: bool,
+    /// Free blocks that a huge page fits into; none if the kernel does not tell.
+    pub free_blocks: Option<u64>,
+    /// Whether a memory limit of its cgroup is nearly reached.
+    pub limited: bool,
+}
+
+impl Circumstances {
+    /// Those of a process.
+    pub fn of(pid: Pid) -> Circumstances {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let buddies = fs::read_to_string("/proc/buddyinfo").ok();
+        Circumstances {
+            mode: mode(),
+            disabled: is_disabled(&status),
+            free_blocks: buddies.map(|text| free_blocks(&text)),
+            limited: is_limited(pid),
+        }
+    }
+}
+
+/// By `/proc/PID/status`.
+fn is_disabled(status: &str) -> bool {
+    let value = status.lines().find_map(|line| line.strip_prefix("THP_enabled:"));
+    value.is_some_and(|value| value.trim() == "0")
+}
+
+/// By `/proc/buddyinfo`: of each zone the free blocks of each order.
+fn free_blocks(text: &str) -> u64 {
+    let of_zone = |line: &str| -> u64 {
+        let counts = line.split_whitespace().skip(4).enumerate().skip(HUGE_ORDER);
+        counts.map(|(order, word)| word.parse().unwrap_or(0) << (order - HUGE_ORDER)).sum()
+    };
+    text.lines().map(of_zone).sum()
+}
+
+fn is_limited(pid: Pid) -> bool {
+    let Ok(text) = fs::read_to_string(format!("/proc/{pid}/cgroup")) else { return false };
+    let Some(path) = text.lines().find_map(|line| line.strip_prefix("0::/")) else { return false };
+    let folder = PathBuf::from("/sys/fs/cgroup").join(path);
+    let number = |folder: &Path, name: &str| -> Option<u64> {
+        fs::read_to_string(folder.join(name)).ok()?.trim().parse().ok()
+    };
+    // "max" is no number: no limit.
+    folder.ancestors().take_while(|folder| folder.starts_with("/sys/fs/cgroup")).any(|folder| {
+        number(folder, "memory.max")
+            .zip(number(folder, "memory.current"))
+            .is_some_and(|(most, now)| now + ROOM_BYTES_MIN > most)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_texts_are_read() {
+        assert_eq!(chosen("always [madvise] never\n").and_then(mode_of), Some(Mode::Madvise));
+        assert_eq!(chosen("always inherit\n"), None);
+        assert!(is_disabled("Name:\tx\nTHP_enabled:\t0\n") && !is_disabled("THP_enabled:\t1\n"));
+        let zones =
+            "Node 0, zone      DMA      0 0 0 0 0 0 0 0 1 1 3\nNode 0, zone   Normal 9 9 9 9 9 9 9 9 9 5 0\n";
+        assert_eq!(free_blocks(zones), 1 + 6 + 5);
+        assert!(is_since("6.18.44-x", (6, 18)) && is_since("7.0", (6, 18)) && !is_since("6.6.1", (6, 18)));
+        assert!(!is_since("strange", (6, 18)));
+    }
+}

@@ -1,0 +1,313 @@
+//! Putting the code into a process whose loader is done.
+//!
+//! In steps between which the process stops, each of which is a single act: whoever looks in between, and whenever we
+//! are killed, finds a process that runs its program to the right end. The process is on a detour from a system call
+//! of its own (`tracing/detour.rs`): it asks for memory for the table and for the code, which are written when nothing
+//! leads there yet; then one jump after the other replaces its calls; what is there already is marked.
+
+use super::Obstacle;
+use super::code::{self, Code};
+use super::plan::{PAGE_BYTES, Plan, What};
+use super::sites::{Known, SITE_BYTES, Site};
+use super::table::Table;
+use crate::tracing::detour::{Detour, Stop, failure};
+use crate::tracing::image::{CODE_64, Vector, headers_at};
+use crate::tracing::maps::{self, Mapping};
+use crate::tracing::sys::{self, Pid, map, number};
+use pagewalk_layout::elf::span;
+use std::fs::{self, File};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+/// Sites that one region serves lie within it: a jump reaches 2 GiB.
+const CLUSTER_BYTES: u64 = 512 << 20;
+const MADV_HUGEPAGE: u64 = 14;
+const PR_SET_THP_DISABLE: u64 = 41;
+const PR_THP_DISABLE_EXCEPT_ADVISED: u64 = 2;
+
+/// What is to be put in.
+pub struct Wanted<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The same as a table.
+    pub table: &'a Table,
+    /// Whether memory that is not planned is to stay on small pages, where the kernel would not leave it there.
+    pub keep_small: bool,
+}
+
+/// A process on its way.
+pub struct Installing {
+    memory: File,
+    vector: Vector,
+    /// Where the loader lies; empty if there is none.
+    loader: Range<u64>,
+    at: Towards,
+}
+
+enum Towards {
+    /// The end of the exec.
+    Exec,
+    /// The end of the loader.
+    Program,
+    /// The end of a call on the detour.
+    Call(Box<Work>),
+}
+
+/// What is under way on the detour.
+struct Work {
+    detour: Detour,
+    mappings: Vec<Mapping>,
+    clusters: Vec<Cluster>,
+    /// Where the table lies; 0 before.
+    table: u64,
+    /// Calls that are left when the jumps are in place, last first.
+    rest: Vec<(u64, [u64; 6])>,
+    jumps: bool,
+}
+
+/// Sites that lie near each other.
+struct Cluster {
+    sites: Vec<Site>,
+    /// Where the code for them lies; 0 before.
+    region: u64,
+}
+
+/// What comes of a step.
+pub enum Step {
+    /// Another.
+    Another,
+    /// All is in place; the table lies there.
+    Installed(u64),
+}
+
+impl Installing {
+    /// Begins at the stop of an exec; the process has to go on to the next end of a system call.
+    pub fn begin(pid: Pid) -> Result<Installing, Obstacle> {
+        if sys::registers(pid)?.cs != CODE_64 {
+            return Err(Obstacle::Not64Bit);
+        }
+        if maps::filters(pid)? > 0 {
+            return Err(Obstacle::Filtered);
+        }
+        let (memory, vector) = (maps::memory(pid)?, Vector::read(pid)?);
+        let headers = headers_at(&memory, vector.loader).unwrap_or_default();
+        let bytes = span(&headers).map_or(0, |(_, bytes)| bytes);
+        let loader = vector.loader..vector.loader + if vector.loader == 0 { 0 } else { bytes };
+        Ok(Installing { memory, vector, loader, at: Towards::Exec })
+    }
+
+    /// Goes on at the beginning or the end of a system call.
+    pub fn step(&mut self, pid: Pid, wanted: &Wanted<'_>, known: &mut Known) -> Result<Step, Obstacle> {
+        match &mut self.at {
+            Towards::Exec if self.vector.loader == 0 => self.depart(pid, wanted, known, true)?,
+            Towards::Exec => self.at = Towards::Program,
+            Towards::Program if self.loader.contains(&sys::registers(pid)?.rip) => {}
+            // The first call of the program's own, or of its libraries': all have been mapped.
+            Towards::Program => self.depart(pid, wanted, known, false)?,
+            Towards::Call(work) => {
+                let Some(result) = work.detour.result(pid)? else { return Ok(Step::Another) };
+                if !work.jumps
+                    && let Some(error) = failure(result)
+                {
+                    return Err(error.into());
+                }
+                if !work.advance(pid, result, wanted, &self.memory)? {
+                    return Ok(Step::Installed(work.table));
+                }
+            }
+        }
+        Ok(Step::Another)
+    }
+
+    /// Finds what has to be changed, and lets the process ask for the table.
+    fn depart(
+        &mut self,
+        pid: Pid,
+        wanted: &Wanted<'_>,
+        known: &mut Known,
+        at_exec: bool,
+    ) -> Result<(), Obstacle> {
+        let mappings = maps::mappings(pid)?;
+        let sites = known.sites(&self.memory, &mappings);
+        if !sites.iter().any(Site::maps) {
+            return Err(Obstacle::NoSites);
+        }
+        let headers = headers_at(&self.memory, self.vector.loader).unwrap_or_default();
+        let room = self.vector.room(&self.memory, &headers).ok_or(Obstacle::NoRoom)?;
+        let stop = if at_exec { Stop::End } else { Stop::Beginning(anew(pid, &sites)?) };
+        let mut detour = Detour::prepare(pid, &self.memory, room, stop)?;
+        let bytes = wanted.table.bytes().next_multiple_of(PAGE_BYTES);
+        detour.call(pid, number::MMAP, asking(0, bytes, map::READ | map::WRITE))?;
+        let rest = rest(pid, wanted, &mappings);
+        let clusters = clusters(sites);
+        let work = Work { detour, mappings, clusters, table: 0, rest, jumps: false };
+        self.at = Towards::Call(Box::new(work));
+        Ok(())
+    }
+}
+
+/// Where the system call that is about to begin has to be begun anew: with its first instruction if a jump will
+/// replace that.
+fn anew(pid: Pid, sites: &[Site]) -> io::Result<u64> {
+    let behind = sys::registers(pid)?.rip;
+    let from_site = sites.iter().find(|site| site.address + SITE_BYTES == behind);
+    Ok(from_site.map_or(behind - 2, |site| site.address))
+}
+
+/// Memory of one's own; at this address only, if it is not 0.
+fn asking(address: u64, bytes: u64, protection: u64) -> [u64; 6] {
+    let fixed = if address == 0 { 0 } else { map::FIXED_NOREPLACE };
+    [address, bytes, protection, map::PRIVATE | map::ANONYMOUS | fixed, u64::MAX, 0]
+}
+
+impl Work {
+    /// After a call with this result; whether there is another.
+    fn advance(
+        &mut self,
+        pid: Pid,
+        result: u64,
+        wanted: &Wanted<'_>,
+        memory: &File,
+    ) -> Result<bool, Obstacle> {
+        if self.table == 0 {
+            self.table = result;
+            memory.write_all_at(&wanted.table.initial(heap_start(pid)?), result)?;
+        } else if let Some(cluster) = self.clusters.iter_mut().find(|cluster| cluster.region == 0) {
+            cluster.region = result;
+        }
+        if let Some(next) = self.clusters.iter().find(|cluster| cluster.region == 0) {
+            let bytes = code::region_bytes(next.sites.len());
+            let place = place(&self.mappings, next, bytes).ok_or(Obstacle::NoPlace)?;
+            self.detour.call(pid, number::MMAP, asking(place, bytes, map::READ | map::EXEC))?;
+            return Ok(true);
+        }
+        if !self.jumps {
+            self.write_code(memory)?;
+            self.jumps = true;
+        }
+        let Some((number, arguments)) = self.rest.pop() else { return Ok(false) };
+        self.detour.call(pid, number, arguments)?;
+        Ok(true)
+    }
+
+    fn write_code(&self, memory: &File) -> Result<(), Obstacle> {
+        let build = |cluster: &Cluster| code::build(cluster.region, self.table, &cluster.sites);
+        let codes: Vec<Code> =
+            self.clusters.iter().map(build).collect::<Option<_>>().ok_or(Obstacle::NoPlace)?;
+        for (cluster, code) in self.clusters.iter().zip(&codes) {
+            memory.write_all_at(&code.bytes, cluster.region)?;
+        }
+        for (cluster, code) in self.clusters.iter().zip(&codes) {
+            for (site, jump) in cluster.sites.iter().zip(&code.jumps) {
+                memory.write_all_at(jump, site.address)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Groups of sites, each within reach of one region.
+fn clusters(mut sites: Vec<Site>) -> Vec<Cluster> {
+    sites.sort_by_key(|site| site.address);
+    let mut clusters: Vec<Cluster> = Vec::new();
+    for site in sites {
+        match clusters.last_mut() {
+            Some(cluster) if site.address - cluster.sites[0].address < CLUSTER_BYTES => {
+                cluster.sites.push(site)
+            }
+            _ => clusters.push(Cluster { sites: vec![site], region: 0 }),
+        }
+    }
+    clusters
+}
+
+/// A free place near a cluster: out of the way of what the kernel will place next to the libraries, and of the heap,
+/// which grows upwards.
+fn place(mappings: &[Mapping], cluster: &Cluster, bytes: u64) -> Option<u64> {
+    const BELOW: u64 = 1 << 30;
+    const STEP: u64 = 16 << 20;
+    const LOWEST: u64 = 0x1_0000;
+    let low = cluster.sites.first()?.address / PAGE_BYTES * PAGE_BYTES;
+    let below = (1..=BELOW / STEP).rev().filter_map(|steps| low.checked_sub(steps * STEP));
+    // A program at a low address has the first pages of memory below it.
+    let first = mappings.iter().map(|mapping| mapping.start).min().and_then(|first| first.checked_sub(bytes));
+    let above = (1..=BELOW / STEP).rev().map(|steps| low + CLUSTER_BYTES + steps * STEP);
+    let is_free = |&at: &u64| {
+        at >= LOWEST && !mappings.iter().any(|mapping| mapping.start < at + bytes && mapping.end > at)
+    };
+    below.chain(first).chain(above).find(is_free)
+}
+
+/// What is left when the code is in place: the mode of the process, and marks on what there is already.
+fn rest(pid: Pid, wanted: &Wanted<'_>, mappings: &[Mapping]) -> Vec<(u64, [u64; 6])> {
+    let mut calls = Vec::new();
+    for (start, bytes) in wanted.plan.ranges.iter().flat_map(|range| present(pid, &range.what, mappings)) {
+        calls.push((number::MADVISE, [start, bytes, MADV_HUGEPAGE, 0, 0, 0]));
+    }
+    if wanted.keep_small {
+        let arguments = [PR_SET_THP_DISABLE, 1, PR_THP_DISABLE_EXCEPT_ADVISED, 0, 0, 0];
+        calls.push((number::PRCTL, arguments));
+    }
+    calls
+}
+
+/// What of a range lies in these mappings: starts and lengths. Anonymous memory is not known by its mappings.
+pub fn present(pid: Pid, what: &What, mappings: &[Mapping]) -> Vec<(u64, u64)> {
+    let part = what.part();
+    let cut = |origin: u64, start: u64, end: u64| {
+        let from = origin.wrapping_add(part.from).max(start);
+        let to = origin.wrapping_add(part.to).min(end);
+        (from < to).then(|| (from, to - from))
+    };
+    match what {
+        What::Anonymous { .. } => Vec::new(),
+        What::Heap(_) => {
+            // Where a part of it is marked it is several mappings.
+            let heap: Vec<_> = mappings.iter().filter(|mapping| mapping.name == "[heap]").collect();
+            let origin = heap.first().map_or(0, |first| first.start);
+            heap.iter().filter_map(|mapping| cut(origin, mapping.start, mapping.end)).collect()
+        }
+        What::File { file, .. } => of_file(pid, file, mappings)
+            .into_iter()
+            .filter_map(|(origin, start, end)| cut(origin, start, end))
+            .collect(),
+    }
+}
+
+/// Where a file's first byte would lie, and the bounds, of each of its mappings; with memory of its own behind, which
+/// is the rest of a program's or library's data.
+fn of_file(pid: Pid, file: &str, mappings: &[Mapping]) -> Vec<(u64, u64, u64)> {
+    let number = |path: &str| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    let wanted = number(file);
+    let mut found: Vec<(u64, u64, u64)> = Vec::new();
+    let mut last = "";
+    let mut is_last = false;
+    for mapping in mappings {
+        if mapping.inode != 0 {
+            if mapping.name != last {
+                // By its name in the process's own file tree: some file systems give other numbers in `maps`.
+                is_last = wanted.is_some() && number(&format!("/proc/{pid}/root{}", mapping.name)) == wanted;
+                last = &mapping.name;
+            }
+            if is_last {
+                found.push((mapping.start.wrapping_sub(mapping.offset), mapping.start, mapping.end));
+            }
+        } else if mapping.name.is_empty()
+            && let Some(&(origin, _, end)) = found.last()
+            && end == mapping.start
+        {
+            found.push((origin, mapping.start, mapping.end));
+        }
+    }
+    found
+}
+
+/// Where a process's heap begins.
+fn heap_start(pid: Pid) -> io::Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name in parentheses may hold anything; field 3 follows it, and this is field 47.
+    let after_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let field = after_name.split_whitespace().nth(44).and_then(|word| word.parse().ok());
+    field.ok_or_else(|| io::Error::other("/proc/PID/stat has no field 47"))
+}

@@ -1,0 +1,236 @@
+//! Why a range is not on huge pages, from the facts alone.
+
+use super::host::{Circumstances, HUGE_BYTES, Mode};
+use super::look::Seen;
+use super::plan::What;
+use super::table::Entry;
+
+/// What is known of a range.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// Which range.
+    pub what: &'a What,
+    /// What the code in the program wrote of it.
+    pub entry: Entry,
+    /// How many mappings of its length there were.
+    pub mappings: u64,
+    /// Whether the program put a filter on its system calls.
+    pub quiet: bool,
+    /// The moment with most of it on huge pages; none if nobody looked while it was there.
+    pub best: Option<Seen>,
+    /// The last moment that it was looked at.
+    pub last: Option<Seen>,
+    /// What was around it at that moment.
+    pub around: Circumstances,
+}
+
+/// Why a range is not on huge pages, or not all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Reason {
+    /// Too few mappings of its length, or none of its file; no heap.
+    #[error("it never appeared: {0}")]
+    NeverAppeared(String),
+    /// Gone too soon.
+    #[error("it was gone before it was looked at")]
+    NotLookedAt,
+    /// Less than a huge page.
+    #[error("it is too short: {0} KiB, and a huge page has 2048")]
+    TooShort(u64),
+    /// No whole block.
+    #[error("it is not aligned: no 2 MiB block lies whole in it")]
+    NotAligned,
+    /// No pages at all.
+    #[error("it was never touched: none of its whole 2 MiB blocks has a page")]
+    NeverTouched,
+    /// It was huge before.
+    #[error("it was split since: {0} KiB were on huge pages and are no longer")]
+    Split(u64),
+    /// `MADV_NOHUGEPAGE`.
+    #[error("the program has marked it against huge pages (MADV_NOHUGEPAGE)")]
+    Refused,
+    /// `PR_SET_THP_DISABLE`.
+    #[error("the process has switched huge pages off (PR_SET_THP_DISABLE)")]
+    Disabled,
+    /// `never`.
+    #[error("huge pages are switched off: /sys/kernel/mm/transparent_hugepage/enabled is `never`")]
+    Never,
+    /// No such kernel.
+    #[error("this kernel has no transparent huge pages (CONFIG_TRANSPARENT_HUGEPAGE)")]
+    NoKernel,
+    /// A filter.
+    #[error("the program put a seccomp filter on its calls before it appeared, so nothing more was marked")]
+    Filtered,
+    /// The kernel refused the mark.
+    #[error("the kernel refused the mark: error {0}")]
+    MarkFailed(u64),
+    /// Not for such files.
+    #[error("its file system has no huge pages for it")]
+    FileSystem,
+    /// Nothing free.
+    #[error("no free block of 2 MiB is left (/proc/buddyinfo)")]
+    NoFreeBlock,
+    /// The limit.
+    #[error("the memory limit of its cgroup is nearly reached (memory.max)")]
+    Limited,
+    /// Small pages were there first.
+    #[error("its pages were there before it was marked, or the kernel had no huge page at that moment")]
+    Fallback,
+}
+
+/// None if nine tenths of what could be on huge pages are, and stayed there.
+pub fn reason(facts: &Facts<'_>) -> Option<Reason> {
+    let Facts { what, entry, quiet, around, .. } = *facts;
+    let Some((best, last)) = facts.best.zip(facts.last).filter(|(best, _)| best.mapped > 0) else {
+        let appeared = entry.start != 0 || entry.unmapped > 0;
+        return Some(if appeared { Reason::NotLookedAt } else { never_appeared(facts) });
+    };
+    if best.is_huge() {
+        let is_split = last.touched * 2 >= best.touched && last.huge * 2 < best.huge;
+        return is_split.then(|| Reason::Split((best.huge - last.huge) / 1024));
+    }
+    let bytes = what.part().bytes().min(best.mapped);
+    // There was more of it, as of a heap that was given back.
+    if bytes < HUGE_BYTES && entry.marked_bytes >= HUGE_BYTES {
+        return Some(Reason::NotLookedAt);
+    }
+    Some(if bytes < HUGE_BYTES {
+        Reason::TooShort(bytes / 1024)
+    } else if best.whole == 0 {
+        Reason::NotAligned
+    } else if best.touched == 0 {
+        Reason::NeverTouched
+    } else if best.refused * 2 > best.mapped {
+        Reason::Refused
+    } else {
+        not_given(&best, entry, quiet, around)
+    })
+}
+
+fn never_appeared(facts: &Facts<'_>) -> Reason {
+    Reason::NeverAppeared(match facts.what {
+        What::Heap(_) => "the program moved no break through its C library that far".to_owned(),
+        What::Anonymous { bytes, nth, .. } => {
+            format!(
+                "the program made {} mappings of {bytes:#x} bytes, and the plan wants number {nth}",
+                facts.mappings
+            )
+        }
+        What::File { file, .. } => format!("{file} was not mapped"),
+    })
+}
+
+/// Why the kernel gave small pages to memory that could have had huge ones.
+fn not_given(best: &Seen, entry: Entry, quiet: bool, around: Circumstances) -> Reason {
+    match around.mode {
+        None => return Reason::NoKernel,
+        Some(Mode::Never) => return Reason::Never,
+        Some(Mode::Always | Mode::Madvise) => {}
+    }
+    if around.disabled && best.eligible == 0 {
+        return Reason::Disabled;
+    }
+    if entry.failure != 0 && entry.marked_bytes == 0 {
+        return Reason::MarkFailed(entry.failure);
+    }
+    if quiet && best.marked == 0 {
+        return Reason::Filtered;
+    }
+    if best.of_files * 2 > best.mapped && best.eligible == 0 {
+        return Reason::FileSystem;
+    }
+    if around.free_blocks == Some(0) {
+        return Reason::NoFreeBlock;
+    }
+    if around.limited {
+        return Reason::Limited;
+    }
+    Reason::Fallback
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::plan::Part;
+
+    const MIB: u64 = 1 << 20;
+    const AROUND: Circumstances =
+        Circumstances { mode: Some(Mode::Madvise), disabled: false, free_blocks: Some(9), limited: false };
+    const HEAP: What = What::Heap(Part { from: 0, to: 8 * MIB });
+    const HUGE: Seen = Seen {
+        mapped: 8 * MIB,
+        whole: 6 * MIB,
+        touched: 6 * MIB,
+        resident: 8 * MIB,
+        huge: 6 * MIB,
+        marked: 8 * MIB,
+        refused: 0,
+        eligible: 8 * MIB,
+        of_files: 0,
+    };
+    const SMALL: Seen = Seen { huge: 0, ..HUGE };
+
+    fn facts(best: Seen) -> Facts<'static> {
+        let entry = Entry { start: 0x1000, marked_bytes: 8 * MIB, ..Entry::default() };
+        Facts {
+            what: &HEAP,
+            entry,
+            mappings: 0,
+            quiet: false,
+            best: Some(best),
+            last: Some(best),
+            around: AROUND,
+        }
+    }
+
+    #[test]
+    fn what_took_has_no_reason() {
+        assert_eq!(reason(&facts(HUGE)), None);
+        let freed = Seen { touched: 0, huge: 0, ..HUGE };
+        assert_eq!(reason(&Facts { last: Some(freed), ..facts(HUGE) }), None, "given back");
+        assert_eq!(reason(&facts(Seen { huge: 5 * MIB + MIB / 2, ..HUGE })), None, "nine tenths");
+    }
+
+    #[test]
+    fn what_was_not_there_is_told_apart() {
+        let gone = Facts { best: None, last: None, ..facts(HUGE) };
+        assert_eq!(reason(&gone), Some(Reason::NotLookedAt));
+        let never = Facts { entry: Entry::default(), ..gone };
+        assert!(matches!(reason(&never), Some(Reason::NeverAppeared(_))));
+        let unmapped = Facts { entry: Entry { unmapped: 1, ..Entry::default() }, ..gone };
+        assert_eq!(reason(&unmapped), Some(Reason::NotLookedAt));
+        let what = What::Anonymous { bytes: 4096, nth: 3, by: None, part: None };
+        let told = reason(&Facts { what: &what, mappings: 2, ..never }).unwrap().to_string();
+        assert!(told.contains("made 2 mappings of 0x1000 bytes") && told.contains("number 3"), "{told}");
+        let what = What::File { file: "/a".into(), offset: 0, bytes: 4096 };
+        assert!(reason(&Facts { what: &what, ..never }).unwrap().to_string().contains("/a was not mapped"));
+    }
+
+    #[test]
+    fn each_reason_follows_from_its_facts() {
+        let of = |seen: Seen| reason(&facts(seen)).unwrap();
+        let short = Seen { mapped: MIB, whole: 0, touched: 0, ..SMALL };
+        assert_eq!(of(short), Reason::NotLookedAt, "there was more");
+        let entry = Entry { start: 1, marked_bytes: MIB, ..Entry::default() };
+        assert_eq!(reason(&Facts { entry, ..facts(short) }), Some(Reason::TooShort(1024)));
+        assert_eq!(of(Seen { whole: 0, touched: 0, ..SMALL }), Reason::NotAligned);
+        assert_eq!(of(Seen { touched: 0, ..SMALL }), Reason::NeverTouched);
+        assert_eq!(of(Seen { refused: 8 * MIB, ..SMALL }), Reason::Refused);
+        assert_eq!(of(Seen { of_files: 8 * MIB, eligible: 0, ..SMALL }), Reason::FileSystem);
+        assert_eq!(of(SMALL), Reason::Fallback);
+        let split = Facts { last: Some(SMALL), ..facts(HUGE) };
+        assert_eq!(reason(&split), Some(Reason::Split(6 * 1024)));
+        let around = |around: Circumstances| reason(&Facts { around, ..facts(SMALL) }).unwrap();
+        assert_eq!(around(Circumstances { mode: Some(Mode::Never), ..AROUND }), Reason::Never);
+        assert_eq!(around(Circumstances { mode: None, ..AROUND }), Reason::NoKernel);
+        assert_eq!(around(Circumstances { free_blocks: Some(0), ..AROUND }), Reason::NoFreeBlock);
+        assert_eq!(around(Circumstances { limited: true, ..AROUND }), Reason::Limited);
+        let off = Seen { eligible: 0, ..SMALL };
+        let disabled = Circumstances { disabled: true, ..AROUND };
+        assert_eq!(reason(&Facts { around: disabled, ..facts(off) }), Some(Reason::Disabled));
+        let failed = Entry { start: 1, failure: 12, ..Entry::default() };
+        assert_eq!(reason(&Facts { entry: failed, ..facts(SMALL) }), Some(Reason::MarkFailed(12)));
+        let unmarked = Seen { marked: 0, ..SMALL };
+        assert_eq!(reason(&Facts { quiet: true, ..facts(unmarked) }), Some(Reason::Filtered));
+    }
+}

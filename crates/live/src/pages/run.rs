@@ -1,0 +1,130 @@
+//! A program under a plan, from its start to its end.
+
+use super::install::{Installing, Step, Wanted};
+use super::plan::Plan;
+use super::sites::Known;
+use super::table::Table;
+use super::watch::Watch;
+use super::{Image, Obstacle, Options, PagesError, Run};
+use crate::tracing::follow::{Follower, Next, Relay, STOPS, Work, end_unbegun};
+use crate::tracing::launch::{BeforeExec, LaunchError, launch};
+use crate::tracing::maps;
+use crate::tracing::sys::{self, Pid};
+use std::ffi::OsString;
+use std::fs;
+use std::time::Instant;
+
+struct Applying<'a> {
+    wanted: Wanted<'a>,
+    options: &'a Options,
+    watch: &'a Watch<'a>,
+    known: Known,
+    /// By number of the image: its position among the planned ones.
+    planned: Vec<Option<usize>>,
+    images: Vec<Image>,
+    others: Vec<String>,
+    /// Why the first program cannot have the plan.
+    refused: Option<Obstacle>,
+}
+
+/// Runs a program to its end with the ranges of a plan on huge pages, and the programs that it starts too if they are
+/// the planned one.
+///
+/// Must be called on the thread that is to trace them; it waits for them there. Processes that outlive the first one
+/// run on, no longer traced.
+///
+/// # Errors
+/// If this host does not permit it, or the program cannot be started or changed.
+pub fn run(command: &[OsString], plan: &Plan, options: &Options, relay: &Relay) -> Result<Run, PagesError> {
+    let table = Table::new(plan).map_err(|(file, error)| PagesError::File { file, error })?;
+    let watch = Watch::new(plan, &table);
+    let silent = BeforeExec { does: &sys::discard_output, failed: LaunchError::Io };
+    let root = launch(command, options.discard_output.then_some(silent), STOPS)?;
+    relay.to(root);
+    let work = Applying {
+        wanted: Wanted { plan, table: &table, keep_small: options.keep_small },
+        options,
+        watch: &watch,
+        known: Known::default(),
+        planned: Vec::new(),
+        images: Vec::new(),
+        others: Vec::new(),
+        refused: None,
+    };
+    let mut follower = Follower::begin(work, root);
+    if let Some(obstacle) = follower.work.refused.take().filter(|_| !options.or_default) {
+        let program = follower.work.images.swap_remove(0).program;
+        end_unbegun(root);
+        return Err(PagesError::Program { program, obstacle });
+    }
+    let begun = Instant::now();
+    let end = std::thread::scope(|scope| {
+        let looks = scope.spawn(|| watch.run());
+        let end = follower.run(root);
+        watch.end();
+        looks.thread().unpark();
+        end
+    });
+    let seconds = begun.elapsed().as_secs_f64();
+    relay.to(0);
+    let Applying { mut images, others, .. } = follower.work;
+    let end = end.map_err(LaunchError::Io)?;
+    watch.finish(&mut images);
+    Ok(Run { end, images, others, seconds })
+}
+
+impl Work for Applying<'_> {
+    type Job = Box<Installing>;
+
+    fn begin(&mut self, number: usize, pid: Pid) -> Option<Box<Installing>> {
+        let program = maps::program(pid);
+        let is_planned = fs::canonicalize(&program).is_ok_and(|program| program == self.options.program);
+        self.planned.push(is_planned.then_some(self.images.len()));
+        if !is_planned {
+            if !self.others.contains(&program) {
+                self.others.push(program);
+            }
+            return None;
+        }
+        self.images.push(Image { process: pid, program, obstacle: None, ranges: Vec::new() });
+        match Installing::begin(pid) {
+            Ok(installing) => Some(Box::new(installing)),
+            Err(obstacle) => {
+                self.fail(number, &obstacle);
+                self.refused = Some(obstacle).filter(|_| number == 0);
+                None
+            }
+        }
+    }
+
+    fn on_call(&mut self, number: usize, pid: Pid, mut job: Box<Installing>) -> Next<Box<Installing>> {
+        match job.step(pid, &self.wanted, &mut self.known) {
+            Ok(Step::Another) => Next::Job(job),
+            Ok(Step::Installed(table)) => {
+                let image = self.planned[number].unwrap_or(0);
+                if let Err(error) = self.watch.add(image, pid, table) {
+                    self.fail(number, &error.into());
+                }
+                if self.options.release { Next::LetGo } else { Next::Done }
+            }
+            Err(obstacle) => {
+                self.fail(number, &obstacle);
+                Next::Done
+            }
+        }
+    }
+
+    fn at_end(&mut self, number: usize, thread: Pid) {
+        if let Some(image) = self.planned[number] {
+            self.watch.at_end(image, thread);
+        }
+    }
+}
+
+impl Applying<'_> {
+    fn fail(&mut self, number: usize, obstacle: &Obstacle) {
+        if let Some(image) = self.planned[number] {
+            self.images[image].obstacle = Some(obstacle.to_string());
+        }
+    }
+}

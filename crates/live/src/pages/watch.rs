@@ -1,0 +1,221 @@
+//! Looking at planned ranges while programs run, and at their ends.
+
+use super::collapse::Handle;
+use super::host::{Circumstances, HUGE_BYTES, Mode};
+use super::install::present;
+use super::look::{self, Seen};
+use super::plan::{Caller, Plan, What};
+use super::reason::{Facts, reason};
+use super::table::{Contents, Table};
+use super::{Image, Outcome};
+use crate::tracing::maps::{self, Mapping};
+use crate::tracing::sys::{Pid, map};
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::park_timeout;
+use std::time::Duration;
+
+/// The first look comes so soon, each next one half as much later again, up to the last.
+const PERIOD: Duration = Duration::from_millis(20);
+const PERIOD_MAX: Duration = Duration::from_secs(1);
+
+/// All images of a run.
+pub struct Watch<'a> {
+    plan: &'a Plan,
+    table: &'a Table,
+    watched: Mutex<Vec<Watched>>,
+    ended: AtomicBool,
+}
+
+/// An image with its table.
+struct Watched {
+    /// Its position among the images.
+    image: usize,
+    process: Pid,
+    address: u64,
+    /// Of the memory of now: another program's is not taken for it.
+    memory: File,
+    pagemap: File,
+    handle: Option<Handle>,
+    ranges: Vec<Range>,
+    contents: Contents,
+    around: Option<Circumstances>,
+    gone: bool,
+}
+
+#[derive(Clone, Default)]
+struct Range {
+    start: Option<u64>,
+    caller: Option<Caller>,
+    collapsed_bytes: u64,
+    best: Option<Seen>,
+    last: Option<Seen>,
+}
+
+impl<'a> Watch<'a> {
+    /// Nothing runs yet.
+    pub fn new(plan: &'a Plan, table: &'a Table) -> Watch<'a> {
+        Watch { plan, table, watched: Mutex::default(), ended: AtomicBool::new(false) }
+    }
+
+    fn watched(&self) -> MutexGuard<'_, Vec<Watched>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on an image is looked at; its table lies at `address`.
+    pub fn add(&self, image: usize, process: Pid, address: u64) -> io::Result<()> {
+        let watched = Watched {
+            image,
+            process,
+            address,
+            memory: maps::memory(process)?,
+            pagemap: File::open(format!("/proc/{process}/pagemap"))?,
+            handle: Handle::open(process).ok(),
+            ranges: vec![Range::default(); self.plan.ranges.len()],
+            contents: Contents::default(),
+            around: None,
+            gone: false,
+        };
+        self.watched().push(watched);
+        Ok(())
+    }
+
+    /// Looks at an image that is about to end, by one of its threads.
+    pub fn at_end(&self, image: usize, thread: Pid) {
+        if let Some(watched) = self.watched().iter_mut().find(|watched| watched.image == image) {
+            // Of a copy that fork made, the memory is another.
+            let own = Path::new(&format!("/proc/{}/task/{thread}", watched.process)).exists();
+            if own && !watched.gone {
+                let _ = watched.look(thread, self.plan, self.table, false);
+                watched.gone = true;
+            }
+        }
+    }
+
+    /// Looks at all images, again and again until [`Watch::end`].
+    pub fn run(&self) {
+        let mut period = PERIOD;
+        loop {
+            park_timeout(period);
+            if self.ended.load(Ordering::Relaxed) {
+                return;
+            }
+            for watched in self.watched().iter_mut().filter(|watched| !watched.gone) {
+                let process = watched.process;
+                watched.gone = watched.look(process, self.plan, self.table, true).is_err();
+            }
+            period = (period + period / 2).min(PERIOD_MAX);
+        }
+    }
+
+    /// Nothing is looked at any more.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    /// What was found goes to the images.
+    pub fn finish(self, images: &mut [Image]) {
+        for watched in self.watched.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            let image = watched.image;
+            images[image].ranges = watched.outcomes(self.plan);
+        }
+    }
+}
+
+impl Watched {
+    fn look(&mut self, thread: Pid, plan: &Plan, table: &Table, runs: bool) -> io::Result<()> {
+        self.contents = table.read(&self.memory, self.address)?;
+        let (areas, mappings) = (look::areas(thread)?, maps::mappings(thread)?);
+        let around = Circumstances::of(thread);
+        for (position, range) in plan.ranges.iter().enumerate() {
+            let entry = self.contents.entries[position];
+            let found = &mut self.ranges[position];
+            if entry.start != 0 {
+                found.start = Some(entry.start);
+                found.caller = caller(entry.caller, &mappings);
+            }
+            let spans = match &range.what {
+                What::Anonymous { .. } if entry.start == 0 => continue,
+                What::Anonymous { .. } => {
+                    let part = range.what.part();
+                    vec![(entry.start + part.from, part.bytes())]
+                }
+                what => present(thread, what, &mappings),
+            };
+            let mut seen = look::look(&self.pagemap, &areas, &spans)?;
+            // Marks do not bring these onto huge pages.
+            let by_us = around.mode == Some(Mode::Never) || matches!(range.what, What::File { .. });
+            if by_us && runs && !seen.is_huge() {
+                found.collapsed_bytes += self.handle.as_ref().map_or(0, |handle| collapse(handle, &spans));
+                seen = look::look(&self.pagemap, &areas, &spans)?;
+            }
+            if seen.mapped > 0 {
+                found.last = Some(seen);
+                if found.best.is_none_or(|best| seen.is_more_than(&best)) {
+                    found.best = Some(seen);
+                }
+            }
+        }
+        let free = |around: Circumstances| around.free_blocks.unwrap_or(u64::MAX);
+        // The scarcest moment.
+        if self.around.is_none_or(|before| free(around) <= free(before)) {
+            self.around = Some(around);
+        }
+        Ok(())
+    }
+
+    fn outcomes(self, plan: &Plan) -> Vec<Outcome> {
+        let around = self.around.unwrap_or_else(|| Circumstances::of(self.process));
+        let contents = self.contents;
+        let outcome = |(position, found): (usize, Range)| {
+            let entry = contents.entries.get(position).copied().unwrap_or_default();
+            let facts = Facts {
+                what: &plan.ranges[position].what,
+                entry,
+                mappings: contents.seen.get(position).copied().unwrap_or(0),
+                quiet: contents.quiet,
+                best: found.best,
+                last: found.last,
+                around,
+            };
+            Outcome {
+                reason: reason(&facts),
+                start: found.start,
+                caller: found.caller,
+                marked_bytes: entry.marked_bytes,
+                collapsed_bytes: found.collapsed_bytes,
+                best: found.best,
+                last: found.last,
+            }
+        };
+        self.ranges.into_iter().enumerate().map(outcome).collect()
+    }
+}
+
+/// Bytes that came onto huge pages. What cannot is told with the reason.
+fn collapse(handle: &Handle, spans: &[(u64, u64)]) -> u64 {
+    let mut bytes = 0;
+    for &(start, length) in spans {
+        let mut at = start.next_multiple_of(HUGE_BYTES);
+        while at + HUGE_BYTES <= start + length {
+            bytes += handle.collapse(at, HUGE_BYTES).map_or(0, |()| HUGE_BYTES);
+            at += HUGE_BYTES;
+        }
+    }
+    bytes
+}
+
+/// The place in a file that an address is of, if it is code.
+fn caller(address: u64, mappings: &[Mapping]) -> Option<Caller> {
+    let of = mappings.iter().find(|mapping| (mapping.start..mapping.end).contains(&address))?;
+    if of.inode == 0 || of.protection & map::EXEC == 0 {
+        return None;
+    }
+    let base =
+        mappings.iter().filter(|mapping| mapping.name == of.name).map(|mapping| mapping.start).min()?;
+    let file = of.name.rsplit('/').next()?.to_owned();
+    Some(Caller { file, offset: address - base })
+}

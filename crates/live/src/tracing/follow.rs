@@ -1,0 +1,258 @@
+//! Programs whose images are worked on as they begin, and which otherwise run at their own speed: every process and
+//! thread is followed, and only those stop at system calls that something is being done to.
+
+use super::End;
+use super::sys::{self, Event, Go, Pid, Status, option};
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// What stops. No EXITKILL: if we are killed, the programs run on.
+pub const STOPS: u64 =
+    option::CALLS_APART | option::FORK | option::VFORK | option::CLONE | option::EXEC | option::EXIT;
+
+/// What is done to images. They are numbered by their execs, from 0 on; copies that fork makes belong to the one they
+/// are of.
+pub trait Work {
+    /// What is being done to a process; it stops at system calls meanwhile.
+    type Job;
+
+    /// A process has become another program. No job: it runs at its own speed.
+    fn begin(&mut self, image: usize, process: Pid) -> Option<Self::Job>;
+
+    /// The beginning or the end of a system call.
+    fn on_call(&mut self, image: usize, process: Pid, job: Self::Job) -> Next<Self::Job>;
+
+    /// The last thread of a process begins to end. The process still has its memory.
+    fn at_end(&mut self, image: usize, thread: Pid);
+}
+
+/// How a job goes on.
+pub enum Next<Job> {
+    /// At the next beginning or end of a system call.
+    Job(Job),
+    /// It is done.
+    Done,
+    /// The process is let go: it is seen again only when it ends, if it is our own child.
+    LetGo,
+}
+
+/// A thread.
+struct Task<Job> {
+    process: Pid,
+    job: Option<Job>,
+    /// Whether it has begun to end.
+    ends: bool,
+}
+
+struct Process {
+    image: usize,
+    /// Threads that have not begun to end.
+    threads: usize,
+}
+
+/// Follows processes. All is to happen on the thread that traces them.
+pub struct Follower<W: Work> {
+    /// What is done to them.
+    pub work: W,
+    tasks: HashMap<Pid, Task<W::Job>>,
+    processes: HashMap<Pid, Process>,
+    /// Children that stopped before the event that tells whose they are.
+    early: HashSet<Pid>,
+    images: usize,
+}
+
+impl<W: Work> Follower<W> {
+    /// Begins with a process that stands at the end of its exec; [`Follower::run`] lets it go on.
+    pub fn begin(work: W, root: Pid) -> Follower<W> {
+        let (tasks, processes, early) = (HashMap::new(), HashMap::new(), HashSet::new());
+        let mut follower = Follower { work, tasks, processes, early, images: 0 };
+        follower.begin_image(root);
+        follower
+    }
+
+    /// Until the first process ends; then lets go of all others, which run on as if we had never been there.
+    ///
+    /// # Errors
+    /// If processes cannot be waited for.
+    pub fn run(&mut self, root: Pid) -> io::Result<End> {
+        self.resume(root, 0);
+        let end = self.follow(root)?;
+        self.release();
+        Ok(end)
+    }
+
+    fn follow(&mut self, root: Pid) -> io::Result<End> {
+        loop {
+            let (pid, status) = sys::wait(-1)?;
+            match End::of(status) {
+                Some(end) => {
+                    self.on_end(pid);
+                    if pid == root {
+                        return Ok(end);
+                    }
+                }
+                None if self.tasks.contains_key(&pid) => self.on_stop(pid, status),
+                None => _ = self.early.insert(pid),
+            }
+        }
+    }
+
+    fn on_stop(&mut self, pid: Pid, status: Status) {
+        match status {
+            Status::Signal(signal) => self.resume(pid, signal),
+            Status::Call => self.on_call(pid),
+            Status::Event(Event::Exec, _) => {
+                self.begin_image(pid);
+                self.resume(pid, 0);
+            }
+            Status::Event(Event::Fork | Event::Vfork | Event::Clone, _) => self.on_child(pid),
+            Status::Event(Event::Exit, _) => {
+                self.on_exit(pid);
+                self.resume(pid, 0);
+            }
+            Status::Event(Event::Stop, signal) if sys::is_group_stop(signal) => {
+                _ = sys::go(pid, Go::Listen, 0)
+            }
+            Status::Event(..) | Status::Exited(_) | Status::Killed(_) => self.resume(pid, 0),
+        }
+    }
+
+    /// Lets a thread go on; one that was killed meanwhile is past it.
+    fn resume(&self, pid: Pid, signal: i32) {
+        let works = self.tasks.get(&pid).is_some_and(|task| task.job.is_some());
+        let _ = sys::go(pid, if works { Go::ToCall } else { Go::On }, signal);
+    }
+
+    /// A process has become another program.
+    fn begin_image(&mut self, pid: Pid) {
+        // The thread that called exec is the only one left, under its process's number.
+        self.tasks.retain(|_, task| task.process != pid);
+        let image = self.images;
+        self.images += 1;
+        self.processes.insert(pid, Process { image, threads: 1 });
+        let job = self.work.begin(image, pid);
+        self.tasks.insert(pid, Task { process: pid, job, ends: false });
+    }
+
+    /// The beginning or the end of a system call.
+    fn on_call(&mut self, pid: Pid) {
+        let Some(task) = self.tasks.get_mut(&pid) else { return };
+        if let Some(job) = task.job.take()
+            && let Some(process) = self.processes.get(&task.process)
+        {
+            task.job = match self.work.on_call(process.image, pid, job) {
+                Next::Job(job) => Some(job),
+                Next::Done => None,
+                Next::LetGo => return self.let_go(pid),
+            };
+        }
+        self.resume(pid, 0);
+    }
+
+    /// From now on a process is seen only when it ends, if it is our own child.
+    fn let_go(&mut self, pid: Pid) {
+        let _ = sys::go(pid, Go::Alone, 0);
+        self.tasks.remove(&pid);
+        self.processes.remove(&pid);
+    }
+
+    fn on_child(&mut self, parent: Pid) {
+        let child = sys::event_message(parent).map(|child| child as Pid);
+        let of = self.tasks.get(&parent).map(|task| task.process);
+        let image = of.and_then(|of| self.processes.get(&of)).map(|process| process.image);
+        if let (Ok(child), Some(of), Some(image)) = (child, of, image) {
+            let is_thread = Path::new(&format!("/proc/{of}/task/{child}")).exists();
+            let process = if is_thread { of } else { child };
+            self.processes.entry(process).or_insert(Process { image, threads: 0 }).threads += 1;
+            self.tasks.insert(child, Task { process, job: None, ends: false });
+            if self.early.remove(&child) {
+                self.resume(child, 0);
+            }
+        }
+        self.resume(parent, 0);
+    }
+
+    /// A thread begins to end; the last one of a process still has its memory.
+    fn on_exit(&mut self, pid: Pid) {
+        let Some(task) = self.tasks.get_mut(&pid) else { return };
+        task.ends = true;
+        let Some(process) = self.processes.get_mut(&task.process) else { return };
+        process.threads -= 1;
+        if process.threads == 0 {
+            self.work.at_end(process.image, pid);
+        }
+    }
+
+    fn on_end(&mut self, pid: Pid) {
+        self.early.remove(&pid);
+        let Some(task) = self.tasks.remove(&pid) else { return };
+        if !task.ends
+            && let Some(process) = self.processes.get_mut(&task.process)
+        {
+            process.threads -= 1;
+        }
+        if task.process == pid {
+            // The first thread's end is told last.
+            self.processes.remove(&pid);
+        }
+    }
+
+    /// Lets go of all that are left.
+    fn release(&mut self) {
+        for child in self.early.drain() {
+            let _ = sys::go(child, Go::Alone, 0);
+        }
+        let mut left: HashSet<Pid> = self.tasks.drain().map(|(pid, _)| pid).collect();
+        for &pid in &left {
+            // One that has stopped already is waited for all the same.
+            let _ = sys::interrupt(pid);
+        }
+        while !left.is_empty() {
+            let Ok((pid, status)) = sys::wait(-1) else { return };
+            if let Status::Event(Event::Fork | Event::Vfork | Event::Clone, _) = status {
+                left.extend(sys::event_message(pid).map(|child| child as Pid));
+            }
+            let signal = if let Status::Signal(signal) = status { signal } else { 0 };
+            let _ = sys::go(pid, Go::Alone, signal);
+            left.remove(&pid);
+        }
+    }
+}
+
+/// Ends a program that stands before its first instruction.
+pub fn end_unbegun(pid: Pid) {
+    let _ = sys::kill(pid, sys::SIGKILL);
+    while sys::wait(pid).is_ok_and(|(_, status)| End::of(status).is_none()) {
+        // It ends by the signal whatever it stops at before; a stop of its end would need to be left.
+        let _ = sys::go(pid, Go::On, 0);
+    }
+}
+
+/// Hands signals on to the program while it runs.
+#[derive(Debug, Default)]
+pub struct Relay(AtomicI32);
+
+impl Relay {
+    /// Nothing runs yet.
+    pub const fn new() -> Relay {
+        Relay(AtomicI32::new(0))
+    }
+
+    /// Sends the program this signal.
+    pub fn send(&self, signal: i32) {
+        match self.0.load(Ordering::Relaxed) {
+            0 => {}
+            // It may be about to end by itself.
+            process => _ = sys::kill(process, signal),
+        }
+    }
+}
+
+impl Relay {
+    /// From now on this process gets them; 0 is none.
+    pub(crate) fn to(&self, process: Pid) {
+        self.0.store(process, Ordering::Relaxed);
+    }
+}

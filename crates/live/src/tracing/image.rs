@@ -1,0 +1,100 @@
+//! A process that has just become a program: what the kernel told it, the headers of what lies in its memory, and
+//! room for a few bytes of code.
+
+use super::sys::Pid;
+use pagewalk_layout::elf::{
+    EXECUTABLE, FILE_HEADER_BYTES, FileHeader, HEADERS, LOAD, PROGRAM_HEADER_BYTES, PROGRAM_HEADERS_MAX,
+    ProgramHeader,
+};
+use pagewalk_units::PAGE_BYTES;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// Bytes of room for code of ours.
+pub const ROOM_BYTES: usize = 40;
+/// The code segment of 64-bit programs.
+pub const CODE_64: u64 = 0x33;
+
+/// What the kernel tells a new program.
+#[derive(Default)]
+pub struct Vector {
+    /// Where its loader lies; 0 if there is none.
+    pub loader: u64,
+    headers: u64,
+    count: u64,
+}
+
+impl Vector {
+    /// Reads it.
+    pub fn read(pid: Pid) -> io::Result<Vector> {
+        const HEADERS_AT: u64 = 3;
+        const COUNT: u64 = 5;
+        const LOADER: u64 = 7;
+        let bytes = fs::read(format!("/proc/{pid}/auxv"))?;
+        let mut vector = Vector::default();
+        for pair in bytes.as_chunks::<16>().0 {
+            let [key, value] =
+                [0, 8].map(|at| u64::from_le_bytes(*pair[at..].first_chunk().expect("16 bytes")));
+            match key {
+                HEADERS_AT => vector.headers = value,
+                COUNT => vector.count = value,
+                LOADER => vector.loader = value,
+                _ => {}
+            }
+        }
+        Ok(vector)
+    }
+
+    /// The program's own headers, and how far from their addresses they lie. None of a program that does not tell.
+    pub fn program_headers(&self, memory: &File) -> Option<(u64, Vec<ProgramHeader>)> {
+        let count = self.count.min(PROGRAM_HEADERS_MAX.into()) as usize;
+        let mut table = vec![0; count * PROGRAM_HEADER_BYTES];
+        memory.read_exact_at(&mut table, self.headers).ok()?;
+        let headers = ProgramHeader::parse_all(&table);
+        let told = headers.iter().find(|header| header.kind == HEADERS).map(|header| header.address);
+        // A static program has no header of the headers: they lie behind that of the file, in its first segment.
+        let first = headers.iter().find(|header| header.kind == LOAD && header.offset == 0);
+        let own = told.or(first.map(|first| first.address + FILE_HEADER_BYTES as u64))?;
+        Some((self.headers.wrapping_sub(own), headers))
+    }
+
+    /// Where [`ROOM_BYTES`] of executable memory belong to nobody: behind the code of the loader, of which these are
+    /// the headers, or of the program.
+    pub fn room(&self, memory: &File, loader: &[ProgramHeader]) -> Option<u64> {
+        let program = self.program_headers(memory);
+        tails(loader, self.loader)
+            .chain(program.iter().flat_map(|(bias, headers)| tails(headers, *bias)))
+            .find(|&tail| is_empty(memory, tail))
+    }
+}
+
+/// The program headers of the object that lies at `base`.
+pub fn headers_at(memory: &File, base: u64) -> Option<Vec<ProgramHeader>> {
+    let mut bytes = [0; FILE_HEADER_BYTES];
+    memory.read_exact_at(&mut bytes, base).ok()?;
+    let header = FileHeader::parse(&bytes)?;
+    let mut table = vec![0; header.program_headers_bytes()];
+    memory.read_exact_at(&mut table, base.wrapping_add(header.program_headers)).ok()?;
+    Some(ProgramHeader::parse_all(&table))
+}
+
+/// Those of code.
+pub fn code_segments(headers: &[ProgramHeader]) -> impl Iterator<Item = &ProgramHeader> {
+    headers.iter().filter(|header| header.kind == LOAD && header.flags & EXECUTABLE != 0)
+}
+
+/// The ends of the last pages of an object's code that are too long for it by [`ROOM_BYTES`] at least.
+fn tails(headers: &[ProgramHeader], bias: u64) -> impl Iterator<Item = u64> + '_ {
+    code_segments(headers).filter_map(move |segment| {
+        let end = bias.wrapping_add(segment.end());
+        let room = end.checked_next_multiple_of(PAGE_BYTES)?.checked_sub(ROOM_BYTES as u64)?;
+        (room >= end).then_some(room)
+    })
+}
+
+/// What the linker left empty, nobody reads.
+fn is_empty(memory: &File, address: u64) -> bool {
+    let mut bytes = [0; ROOM_BYTES];
+    memory.read_exact_at(&mut bytes, address).is_ok() && bytes == [0; ROOM_BYTES]
+}

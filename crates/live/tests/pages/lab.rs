@@ -1,0 +1,88 @@
+//! What the tests share: programs, plans for them, and runs.
+
+use pagewalk_live::layout::check_host;
+use pagewalk_live::pages::plan::{Gain, Part, Plan, Program, Range, What};
+use pagewalk_live::pages::{Image, Mode, Options, PagesError, Run, mode, run};
+use pagewalk_live::tracing::Relay;
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+pub const MIB: u64 = 1 << 20;
+
+/// Whether plans can be applied here, and marks have an effect.
+pub fn host_can() -> bool {
+    match (check_host(), mode()) {
+        (Ok(()), Some(Mode::Madvise | Mode::Always)) => true,
+        (host, mode) => {
+            eprintln!("not tested, as this host cannot: {host:?}, huge pages {mode:?}");
+            false
+        }
+    }
+}
+
+pub struct Lab(tempfile::TempDir);
+
+impl Lab {
+    pub fn new() -> Lab {
+        Lab(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// Compiles C.
+    pub fn compile(&self, name: &str, source: &str, flags: &[&str]) -> String {
+        let file = self.path(&format!("{name}.c"));
+        fs::write(&file, source).unwrap();
+        let mut command = Command::new("gcc");
+        command.args(["-O1", "-w", "-pthread", "-o"]).args([&self.path(name), &file]).args(flags);
+        let output = command.output().expect("gcc is here");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        self.path(name)
+    }
+}
+
+pub fn anonymous(bytes: u64, nth: u32) -> What {
+    What::Anonymous { bytes, nth, by: None, part: None }
+}
+
+pub fn heap(bytes: u64) -> What {
+    What::Heap(Part { from: 0, to: bytes })
+}
+
+pub fn plan(program: &str, whats: &[What]) -> Plan {
+    let range = |what: &What| Range { what: what.clone(), gain: Gain::default() };
+    let program = Program { path: program.to_owned(), build_id: None, arguments: Vec::new() };
+    let plan = Plan { program, host: None, forecast: None, ranges: whats.iter().map(range).collect() };
+    plan.check().unwrap();
+    plan
+}
+
+pub fn options(program: &str) -> Options {
+    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().unwrap().stdout;
+    let path = String::from_utf8(found).unwrap();
+    Options { program: fs::canonicalize(Path::new(path.trim())).unwrap(), ..Options::default() }
+}
+
+pub fn applied(words: &[&str], plan: &Plan, options: &Options) -> Result<Run, PagesError> {
+    let command: Vec<OsString> = words.iter().map(OsString::from).collect();
+    run(&command, plan, options, &Relay::new())
+}
+
+/// Runs the planned program itself.
+pub fn applied_to(words: &[&str], whats: &[What]) -> Run {
+    applied(words, &plan(words[0], whats), &options(words[0])).unwrap()
+}
+
+/// Every range of the image is on huge pages.
+#[track_caller]
+pub fn assert_huge(image: &Image) {
+    assert_eq!(image.obstacle, None);
+    assert!(!image.ranges.is_empty());
+    for range in &image.ranges {
+        assert_eq!(range.reason, None, "{range:#x?}");
+    }
+}
