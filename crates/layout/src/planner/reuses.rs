@@ -74,15 +74,28 @@ impl ArrayReuses {
         self.mask + 1
     }
 
-    /// The reuses: of each how often it occurred, its page, and the pages between.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, u32, &[u32])> {
-        let mut rest = &self.words[..];
+    /// Where each reuse is, for [`ArrayReuses::at`].
+    pub fn positions(&self) -> impl Iterator<Item = u32> {
+        let mut next = 0;
         std::iter::from_fn(move || {
-            let (&[between, times, page], after) = rest.split_first_chunk::<HEAD>()?;
-            let (this, after) = after.split_at(between as usize);
-            rest = after;
-            Some((times.into(), page, this))
+            let at = next;
+            next += *self.words.get(at)? as usize + HEAD;
+            Some(at as u32)
         })
+    }
+
+    /// The reuse at a position: how often it occurred, its page, and the pages between.
+    pub fn at(&self, position: u32) -> (u64, u32, &[u32]) {
+        let from = position as usize;
+        let [between, times, page] = self.words[from..][..HEAD] else {
+            unreachable!("a head has three numbers")
+        };
+        (times.into(), page, &self.words[from + HEAD..][..between as usize])
+    }
+
+    /// All reuses.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u32, &[u32])> {
+        self.positions().map(|position| self.at(position))
     }
 
     fn keep(&mut self, page: u32, between: &[u32]) {

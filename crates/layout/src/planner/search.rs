@@ -2,12 +2,15 @@
 //!
 //! One object after the other is tried at every shift while the others stay, and takes the best; again and again, until
 //! nothing gets better. That is done from where objects were recorded and from some random layouts; the best end wins.
-//! All shifts of one object are priced in one walk over the reuses (`costs`).
+//! All shifts of one object are priced in one walk over the reuses that it has a part in (`parts`).
 //!
 //! Several machines count as their misses of those that there were: a layout is good if it is good on all of them.
 
+mod parts;
+
 use super::random;
 use super::reuses::{ArrayReuses, Found, Page};
+use parts::Parts;
 
 /// Random layouts to start from, beside the recorded one.
 pub const DEFAULT_STARTS: u64 = 3;
@@ -45,9 +48,15 @@ pub fn best(found: &Found, starts: u64, seed: u64) -> Vec<Best> {
             |(reuses, weight): (&ArrayReuses, &f64)| misses(reuses, &found.pages, shifts) as f64 * weight;
         found.arrays.iter().zip(&weights).map(of).sum()
     };
+    let parts: Vec<(Parts<'_>, f64)> = found
+        .arrays
+        .iter()
+        .map(|reuses| Parts::new(reuses, &found.pages, objects))
+        .zip(weights.iter().copied())
+        .collect();
     let random = (1..=starts).map(|start| random::shifts(objects, period, seed.wrapping_add(start)));
     let ends = std::iter::once(recorded).chain(random).map(|start| {
-        let shifts = descend(found, &weights, start, period);
+        let shifts = descend(&parts, &found.pages, start, period);
         Best { relative: relative(&shifts), shifts }
     });
     let mut ends: Vec<Best> = ends.collect();
@@ -76,11 +85,11 @@ fn shape(reuses: &ArrayReuses) -> (u64, usize) {
 }
 
 /// Moves one object after the other until none gets better.
-fn descend(found: &Found, weights: &[f64], mut shifts: Vec<u64>, period: u64) -> Vec<u64> {
+fn descend(parts: &[(Parts<'_>, f64)], pages: &[Page], mut shifts: Vec<u64>, period: u64) -> Vec<u64> {
     for _ in 0..ROUNDS_MAX {
         let mut better = false;
         for object in 0..shifts.len() {
-            let total = priced(found, weights, &shifts, object, period);
+            let total = priced(parts, pages, &shifts, object, period);
             let now = shifts[object] as usize;
             let best = (0..total.len()).min_by(|&a, &b| total[a].total_cmp(&total[b])).unwrap_or(now);
             if total[best] < total[now] * (1.0 - 1e-9) {
@@ -98,65 +107,23 @@ fn descend(found: &Found, weights: &[f64], mut shifts: Vec<u64>, period: u64) ->
     shifts
 }
 
-/// What each shift of an object costs on all arrays together.
-fn priced(found: &Found, weights: &[f64], shifts: &[u64], object: usize, period: u64) -> Vec<f64> {
+/// What each shift of an object costs on all arrays together, by the reuses that the object has a part in.
+fn priced(
+    parts: &[(Parts<'_>, f64)],
+    pages: &[Page],
+    shifts: &[u64],
+    object: usize,
+    period: u64,
+) -> Vec<f64> {
     let mut total = vec![0.0; period as usize];
-    for (reuses, weight) in found.arrays.iter().zip(weights) {
-        let costs = costs(reuses, &found.pages, shifts, object);
-        let scale = reuses.scale() as f64 * weight;
+    for (parts, weight) in parts {
+        let costs = parts.costs(pages, shifts, object);
+        let scale = parts.scale() as f64 * weight;
         for (shift, sum) in total.iter_mut().enumerate() {
             *sum += costs[shift % costs.len()] as f64 * scale;
         }
     }
     total
-}
-
-/// Misses among the reuses that an object has a part in, by its shift modulo the sets.
-fn costs(reuses: &ArrayReuses, pages: &[Page], shifts: &[u64], object: usize) -> Vec<u64> {
-    let (mask, ways) = shape(reuses);
-    let mut costs = vec![0_u64; mask as usize + 1];
-    // Misses whatever the object's shift.
-    let mut always = 0;
-    let mut sharing = vec![0_usize; mask as usize + 1];
-    let mut touched = Vec::new();
-    // The set of a page that stays, or where the object's would be unshifted; and whether it is the object's.
-    let place = |page: u32| {
-        let Page { page, object: of } = pages[page as usize];
-        match of {
-            Some(of) if of == object => (page.0 & mask, true),
-            Some(of) => (page.0.wrapping_add(shifts[of]) & mask, false),
-            None => (page.0 & mask, false),
-        }
-    };
-    for (times, page, between) in reuses.iter() {
-        let (own, moves) = place(page);
-        let mut together = 0;
-        for &other in between {
-            let (set, its) = place(other);
-            if its == moves {
-                together += usize::from(set == own);
-                continue;
-            }
-            // The shift at which the two meet.
-            let shift = if moves { set.wrapping_sub(own) } else { own.wrapping_sub(set) } & mask;
-            sharing[shift as usize] += 1;
-            touched.push(shift as usize);
-        }
-        if together >= ways {
-            always += times;
-        } else {
-            for &shift in &touched {
-                if sharing[shift] + together >= ways {
-                    costs[shift] += times;
-                    // Once for each shift.
-                    sharing[shift] = 0;
-                }
-            }
-        }
-        touched.drain(..).for_each(|shift| sharing[shift] = 0);
-    }
-    costs.iter_mut().for_each(|cost| *cost += always);
-    costs
 }
 
 #[cfg(test)]

@@ -85,11 +85,15 @@ fn costs_of_all_shifts_are_those_of_each() {
             let (pages, stream) = program(&mut draws);
             let kept = reuses(&stream, geometry);
             let mut shifts: Vec<u64> = (0..OBJECTS).map(|_| draws.below(sets.into())).collect();
+            let parts = Parts::new(&kept, &pages, OBJECTS);
             for object in 0..OBJECTS {
-                let costs = costs(&kept, &pages, &shifts, object);
+                let costs = parts.costs(&pages, &shifts, object);
+                let missed = |shifts: &[u64]| misses(&kept, &pages, shifts);
+                // Reuses that it has no part in miss whatever its shift.
+                let others = missed(&shifts) - costs[shifts[object] as usize];
                 for (shift, cost) in costs.iter().enumerate() {
                     shifts[object] = shift as u64;
-                    assert_eq!(misses(&kept, &pages, &shifts), cost + kept.beyond);
+                    assert_eq!(missed(&shifts), cost + others);
                 }
             }
         }
