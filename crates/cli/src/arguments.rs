@@ -1,9 +1,11 @@
 //! The command line.
 
 mod layout;
+mod plans;
 mod probe;
 
 pub use layout::{Layout, LayoutAnalyze, LayoutCommand, LayoutPlan, LayoutRun, Planner};
+pub use plans::{Apply, Undo, Verify};
 pub use probe::Probe;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -13,8 +15,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 const AFTER_HELP: &str = "Exit codes: 0 done, 1 failed, 2 usage, 3 bad input file, 4 this host cannot, \
-5 a plan did not take effect. `profile`, `record`, `trap`, `contiguity -- CMD` and `layout run` end with the program's \
-own exit code when they did their work.";
+5 a plan did not take effect. `profile`, `record`, `trap`, `contiguity -- CMD`, `layout run` and `apply` end with the \
+program's own exit code when they did their work.";
 
 /// See where a program's address translation costs time, and what would change it.
 #[derive(Debug, Parser)]
@@ -42,6 +44,12 @@ pub enum Command {
     Layout(Layout),
     /// Measure this host's TLBs, walks, caches and kernel costs by timing, and write a machine file
     Probe(Probe),
+    /// Run an unmodified program with the ranges of a plan on huge pages, or act on one that runs
+    Apply(Apply),
+    /// Measure what a plan brings, beside its forecast, and say of each range whether it took and why not
+    Verify(Verify),
+    /// Bring the planned ranges of a running process back to small pages
+    Undo(Undo),
     /// Look at, check and convert traces
     Trace(Trace),
     /// The library of machines

@@ -1,8 +1,8 @@
 //! Programs that run at their own speed, traced by ptrace: signals meanwhile, and their end as ours.
 
 use crate::error::{CliError, Code};
-use pagewalk_live::tracing::{End, Interrupt};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use pagewalk_live::tracing::{End, Interrupt, Relay};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::{Handle, Signals};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,6 +16,22 @@ pub fn watch_signals(interrupt: Arc<Interrupt>) -> Result<Handle, CliError> {
     std::thread::spawn(move || {
         for signal in signals.forever() {
             if signal == SIGINT { interrupt.interrupt() } else { interrupt.kill() }
+        }
+    });
+    Ok(handle)
+}
+
+/// Hands signals on to the program. The terminal sends Ctrl-C and Ctrl-\ to the program as well, which decides what to
+/// do.
+pub fn relay_signals(relay: &'static Relay) -> Result<Handle, CliError> {
+    let watched = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]);
+    let mut signals = watched.map_err(|e| CliError::new(Code::Failed, format!("watching signals: {e}")))?;
+    let handle = signals.handle();
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            if signal != SIGINT && signal != SIGQUIT {
+                relay.send(signal);
+            }
         }
     });
     Ok(handle)

@@ -5,6 +5,7 @@ pub mod doctor;
 pub mod generate;
 pub mod layout;
 pub mod machines;
+pub mod plans;
 pub mod probe;
 pub mod profile;
 pub mod record;

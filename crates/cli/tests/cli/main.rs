@@ -15,6 +15,7 @@ mod layout_studies;
 mod layouts;
 mod offline;
 mod placing;
+mod planning;
 mod probing;
 mod software_tlbs;
 mod surface;

@@ -3,7 +3,7 @@
 use crate::harness::{Outcome, Place, metric};
 use std::process::{Command, Stdio};
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 15] = [
     "profile",
     "record",
     "simulate",
@@ -11,6 +11,9 @@ const COMMANDS: [&str; 12] = [
     "trap",
     "contiguity",
     "layout",
+    "apply",
+    "verify",
+    "undo",
     "trace",
     "machines",
     "report",

@@ -1,12 +1,19 @@
-//! Building huge pages in another process, at once: `process_madvise(MADV_COLLAPSE)`.
+//! Building and splitting huge pages in another process, at once: `process_madvise`.
 
+use super::plan::PAGE_BYTES;
 use crate::tracing::sys::{self, Pid};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::time::Duration;
 
 const PIDFD_OPEN: u64 = 434;
 const PROCESS_MADVISE: u64 = 440;
+/// How often a block is tried that the kernel cannot collapse at this moment.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(2);
+const EAGAIN: i32 = 11;
+const MADV_COLD: u64 = 20;
 const MADV_COLLAPSE: u64 = 25;
 
 /// A process, whatever becomes of its number.
@@ -30,8 +37,33 @@ impl Handle {
     /// The kernel's: `EINVAL` for memory that cannot have them, `EAGAIN` and `ENOMEM` if there is none now, `EPERM`
     /// without `CAP_SYS_NICE` or the right to read the process, `ENOSYS` before Linux 5.10.
     pub fn collapse(&self, start: u64, bytes: u64) -> io::Result<()> {
+        let mut tries = 0;
+        loop {
+            let outcome = self.advise(start, bytes, MADV_COLLAPSE);
+            tries += 1;
+            match outcome {
+                // Pages that the kernel holds for a moment, as when they are on their way to a list of its own.
+                Err(error) if error.raw_os_error() == Some(EAGAIN) && tries < TRIES => {
+                    std::thread::sleep(PAUSE)
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Splits the huge page at an address into small ones, with their contents where they are: the kernel splits what
+    /// it is asked to count as cold in part. Memory that is not on a huge page, or is shared with a copy that fork
+    /// made, stays as it is.
+    ///
+    /// # Errors
+    /// As [`Handle::collapse`].
+    pub fn split(&self, block: u64) -> io::Result<()> {
+        self.advise(block, PAGE_BYTES, MADV_COLD)
+    }
+
+    fn advise(&self, start: u64, bytes: u64, advice: u64) -> io::Result<()> {
         let vector = [start, bytes];
-        let arguments = [self.0.as_raw_fd() as u64, vector.as_ptr() as u64, 1, MADV_COLLAPSE, 0, 0];
+        let arguments = [self.0.as_raw_fd() as u64, vector.as_ptr() as u64, 1, advice, 0, 0];
         // SAFETY: the vector is one pair of address and length, which the kernel reads; the addresses are another
         // process's.
         unsafe { sys::call(PROCESS_MADVISE, arguments) }.map(drop)

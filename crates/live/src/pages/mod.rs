@@ -8,6 +8,7 @@
 //!
 //! Nothing needs us once the code is there, and at no moment before would the program fare worse if we were killed.
 
+mod attach;
 mod code;
 mod collapse;
 mod host;
@@ -20,6 +21,7 @@ mod sites;
 mod table;
 mod watch;
 
+pub use attach::{Act, AttachError, Attached, Process, attach};
 pub use host::{Circumstances, EXCEPT_ADVISED_SINCE, HUGE_BYTES, Mode, is_since, kernel, mode};
 pub use look::Seen;
 pub use reason::Reason;
@@ -45,8 +47,8 @@ pub struct Options {
     /// Whether each process is let go when the code is in place: its ranges are looked at while it runs, not at its
     /// end, and programs that it starts have no plan.
     pub release: bool,
-    /// Where the program's standard output goes to, if it does not go where ours does.
-    pub discard_output: bool,
+    /// Whether the program reads nothing, and its standard output goes nowhere.
+    pub silent: bool,
 }
 
 /// A run.

@@ -78,6 +78,14 @@ pub enum Reason {
     Fallback,
 }
 
+impl Reason {
+    /// Whether the memory was there, in use, and seen not to be on huge pages. What was not there is no fault of the
+    /// plan's: another input may bring it.
+    pub fn is_fault(&self) -> bool {
+        !matches!(self, Reason::NeverAppeared(_) | Reason::NotLookedAt | Reason::NeverTouched)
+    }
+}
+
 /// None if nine tenths of what could be on huge pages are, and stayed there.
 pub fn reason(facts: &Facts<'_>) -> Option<Reason> {
     let Facts { what, entry, quiet, around, .. } = *facts;

@@ -38,8 +38,8 @@ struct Applying<'a> {
 pub fn run(command: &[OsString], plan: &Plan, options: &Options, relay: &Relay) -> Result<Run, PagesError> {
     let table = Table::new(plan).map_err(|(file, error)| PagesError::File { file, error })?;
     let watch = Watch::new(plan, &table);
-    let silent = BeforeExec { does: &sys::discard_output, failed: LaunchError::Io };
-    let root = launch(command, options.discard_output.then_some(silent), STOPS)?;
+    let silent = BeforeExec { does: &sys::leave_streams, failed: LaunchError::Io };
+    let root = launch(command, options.silent.then_some(silent), STOPS)?;
     relay.to(root);
     let work = Applying {
         wanted: Wanted { plan, table: &table, keep_small: options.keep_small },

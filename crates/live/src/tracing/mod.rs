@@ -12,6 +12,7 @@ pub use launch::LaunchError;
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+pub use sys::children_seconds;
 
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,14 +5,12 @@ mod result;
 use super::fitting::{Fitting, does_not_fit};
 use crate::arguments::LayoutRun;
 use crate::error::{CliError, Code};
-use crate::native::exit_code;
+use crate::native::{exit_code, relay_signals};
 use crate::output::{Output, print, say, write_to_stderr};
 use pagewalk_layout::files::Object;
 use pagewalk_live::layout::{self, HostError, Image, LayoutError, Options, Relay, Run};
 use pagewalk_live::tracing::LaunchError;
 use result::Outcome;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
-use signal_hook::iterator::Signals;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
@@ -50,17 +48,7 @@ fn host_cannot(error: &HostError) -> CliError {
 
 fn run_placed(arguments: &LayoutRun, objects: &[Object]) -> Result<Run, CliError> {
     static RELAY: Relay = Relay::new();
-    let watched = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]);
-    let mut signals = watched.map_err(|e| CliError::new(Code::Failed, format!("watching signals: {e}")))?;
-    let handle = signals.handle();
-    std::thread::spawn(move || {
-        for signal in signals.forever() {
-            // The terminal sends these two to the program as well, which decides what to do.
-            if signal != SIGINT && signal != SIGQUIT {
-                RELAY.send(signal);
-            }
-        }
-    });
+    let handle = relay_signals(&RELAY)?;
     let options = Options {
         verify: arguments.verify,
         release: arguments.release,

@@ -1,0 +1,115 @@
+//! `pagewalk apply`: a program with planned ranges on huge pages.
+
+use super::fitting::{Fitting, does_not_fit};
+use super::{attach, dry, outcome};
+use crate::arguments::Apply;
+use crate::error::{CliError, Code};
+use crate::native::{exit_code, relay_signals};
+use crate::output::{Output, say, write_to_stderr};
+use pagewalk_live::layout::HostError;
+use pagewalk_live::pages::{self, Options, PagesError, Run};
+use pagewalk_live::tracing::{LaunchError, Relay};
+use serde_json::{Value, json};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+pub fn run(arguments: Apply) -> Result<ExitCode, CliError> {
+    let file = arguments.output.as_deref().map(Output::open).transpose()?;
+    if arguments.dry_run {
+        return dry::run(&arguments, file);
+    }
+    if let Some(pid) = arguments.pid {
+        return attach::run(&arguments, pid, file);
+    }
+    let prepared = Fitting::new(&arguments.plan).and_then(|fitting| {
+        Fitting::check_command(&arguments.command[0])?;
+        let run = run_applied(&arguments, &fitting)?;
+        Ok((fitting, run))
+    });
+    let (fitting, run) = match prepared {
+        Err(error) if arguments.or_default && error.code != Code::Usage && error.code != Code::Failed => {
+            return run_without(&arguments, &error);
+        }
+        other => other?,
+    };
+    publish(&arguments, &fitting, &run, file)?;
+    if let Some(missed) = outcome::missed(&fitting.plan, &run) {
+        if !arguments.or_default {
+            return Err(CliError::new(Code::NotInEffect, missed)
+                .or("--or-default ends with the program's own exit code all the same"));
+        }
+        tell(&arguments, missed);
+    }
+    Ok(exit_code(run.end))
+}
+
+fn run_applied(arguments: &Apply, fitting: &Fitting) -> Result<Run, CliError> {
+    static RELAY: Relay = Relay::new();
+    fitting.notes.iter().for_each(|note| tell(arguments, note));
+    let handle = relay_signals(&RELAY)?;
+    let options = Options {
+        program: fitting.program.clone(),
+        keep_small: fitting.can_keep_small && !arguments.keep_others,
+        or_default: arguments.or_default,
+        release: arguments.release,
+        silent: false,
+    };
+    let run = pages::run(&arguments.command, &fitting.plan, &options, &RELAY);
+    handle.close();
+    run.map_err(failed)
+}
+
+/// What a failed run is told as.
+pub fn failed(error: PagesError) -> CliError {
+    match error {
+        PagesError::Launch(error @ LaunchError::Trace(_)) => {
+            let error = HostError::NoPtrace(error);
+            CliError::new(Code::HostCannot, &error)
+                .or(format!("to enable: {}; or start it without: --or-default", error.enable()))
+        }
+        PagesError::Program { .. } | PagesError::File { .. } => does_not_fit(&error),
+        error => CliError::new(Code::Failed, error),
+    }
+}
+
+/// The program in our place, as if we had never been there.
+fn run_without(arguments: &Apply, error: &CliError) -> Result<ExitCode, CliError> {
+    tell(arguments, format!("{error}\n  it runs without the plan"));
+    let failed = Command::new(&arguments.command[0]).args(&arguments.command[1..]).exec();
+    Err(CliError::new(Code::Failed, format!("cannot start {:?}: {failed}", arguments.command[0])))
+}
+
+fn tell(arguments: &Apply, message: impl std::fmt::Display) {
+    if !arguments.quiet {
+        say(message);
+    }
+}
+
+fn publish(arguments: &Apply, fitting: &Fitting, run: &Run, file: Option<Output>) -> Result<(), CliError> {
+    if !arguments.quiet {
+        run.images.iter().for_each(|image| write_to_stderr(&outcome::table(&fitting.plan, image)));
+    }
+    outcome::notes(&fitting.plan, run).iter().for_each(|note| tell(arguments, note));
+    outcome::write_json(arguments.json, arguments.quiet, &document(arguments, fitting, run), file)
+}
+
+fn document(arguments: &Apply, fitting: &Fitting, run: &Run) -> Value {
+    let plan = &fitting.plan;
+    let command: Vec<_> = arguments.command.iter().map(|word| word.to_string_lossy()).collect();
+    json!({
+        "schema": "pagewalk.apply/1",
+        "plan": {
+            "file": arguments.plan.to_string_lossy(),
+            "program": plan.program.path,
+            "ranges": plan.ranges.len(),
+        },
+        "command": command,
+        "end": outcome::end(run.end),
+        "seconds": run.seconds,
+        "mode": fitting.mode.name(),
+        "in_effect": outcome::missed(plan, run).is_none(),
+        "images": run.images.iter().map(|image| outcome::image(plan, image)).collect::<Vec<_>>(),
+        "other_programs": run.others,
+        "notes": fitting.notes.iter().cloned().chain(outcome::notes(plan, run)).collect::<Vec<_>>(),
+    })
+}

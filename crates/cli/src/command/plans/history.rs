@@ -1,0 +1,120 @@
+//! The record of forecasts and what was measured, one line of JSON each.
+
+use crate::error::{CliError, Code};
+use crate::output::print;
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
+
+/// `$XDG_STATE_HOME/pagewalk/forecasts.jsonl`, or below `~/.local/state`; none without a home.
+pub fn path() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let state = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")))?;
+    Some(state.join("pagewalk/forecasts.jsonl"))
+}
+
+/// Appends a line, and says where.
+pub fn append(record: &Value) -> Result<PathBuf, CliError> {
+    let path =
+        path().ok_or_else(|| CliError::new(Code::Failed, "no place for the record: HOME is not set"))?;
+    let write = || {
+        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        OpenOptions::new().create(true).append(true).open(&path)?.write_all(format!("{record}\n").as_bytes())
+    };
+    write().map_err(|error| {
+        CliError::new(Code::Failed, format!("writing {}: {error}", path.display()))
+            .or("--no-record keeps none")
+    })?;
+    Ok(path)
+}
+
+/// Prints all lines, and how far forecasts were off.
+pub fn show(json: bool) -> Result<(), CliError> {
+    let text = match path().map(fs::read_to_string) {
+        None => String::new(),
+        Some(Err(error)) if error.kind() == ErrorKind::NotFound => String::new(),
+        Some(read) => {
+            read.map_err(|error| CliError::new(Code::Failed, format!("reading the record: {error}")))?
+        }
+    };
+    // A line that was cut short by a full disk, or is of a later version, is passed over.
+    let records: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    if json {
+        let document = serde_json::json!({ "schema": "pagewalk.verify-history/1", "records": records });
+        return print(&format!("{document:#}\n"));
+    }
+    print(&table(&records))
+}
+
+fn table(records: &[Value]) -> String {
+    if records.is_empty() {
+        return "no forecast was verified yet\n".to_owned();
+    }
+    let number = |record: &Value, key: &str| record[key].as_f64();
+    let mut out = format!(
+        "{:19}  {:>9}  {:>9}  {:>9}  {:>7}  program\n",
+        "when (UTC)", "without s", "with s", "forecast", "error"
+    );
+    let mut errors = Vec::new();
+    for record in records {
+        let (with, forecast) = (number(record, "seconds_with"), number(record, "forecast_seconds"));
+        let error = with.zip(forecast).map(|(with, forecast)| (forecast / with - 1.0) * 100.0);
+        errors.extend(error.map(f64::abs));
+        let seconds =
+            |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
+        let _ = writeln!(
+            out,
+            "{:19}  {:>9}  {:>9}  {:>9}  {:>7}  {}",
+            record["when"].as_str().unwrap_or("-"),
+            seconds(number(record, "seconds_without")),
+            seconds(with),
+            seconds(forecast),
+            error.map_or_else(|| "-".to_owned(), |error| format!("{error:+.1} %")),
+            record["program"].as_str().unwrap_or("-"),
+        );
+    }
+    errors.sort_by(f64::total_cmp);
+    if let (Some(median), Some(worst)) = (errors.get(errors.len() / 2), errors.last()) {
+        let _ = writeln!(out, "error of the forecast run time: median {median:.1} %, worst {worst:.1} %");
+    }
+    out
+}
+
+/// A time as `2026-11-22T14:02:11`, from seconds since 1970 (Howard Hinnant, "chrono-compatible low-level date
+/// algorithms").
+pub fn utc(seconds: u64) -> String {
+    let (days, rest) = ((seconds / 86_400) as i64 + 719_468, seconds % 86_400);
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}", rest / 3600, rest / 60 % 60, rest % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told() {
+        assert_eq!(utc(0), "1970-01-01T00:00:00");
+        assert_eq!(utc(951_782_400), "2000-02-29T00:00:00");
+        assert_eq!(utc(1_795_356_131), "2026-11-22T14:02:11");
+    }
+
+    #[test]
+    fn errors_are_summed_up() {
+        let line = |with: f64| {
+            serde_json::json!({ "when": "t", "program": "p", "seconds_without": 10.0, "seconds_with": with,
+                "forecast_seconds": 8.0 })
+        };
+        let text = table(&[line(8.0), line(10.0), line(8.4)]);
+        assert!(text.contains("median 4.8 %, worst 20.0 %"), "{text}");
+        assert!(table(&[]).contains("no forecast"));
+    }
+}

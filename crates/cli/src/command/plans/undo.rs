@@ -1,0 +1,51 @@
+//! `pagewalk undo`: the planned ranges of a running process back to small pages.
+
+use super::attach::{failed, rows, table};
+use super::fitting::Fitting;
+use super::outcome::write_json;
+use crate::arguments::Undo;
+use crate::error::{CliError, Code};
+use crate::output::{Output, say, write_to_stderr};
+use pagewalk_live::pages::{Act, attach};
+use serde_json::json;
+use std::process::ExitCode;
+
+/// What cannot be taken back.
+const MARKS: &str = "ranges that the program was started with (apply PLAN.toml -- CMD) stay marked, as another process \
+                     cannot take a mark back: new memory in them comes on huge pages, and khugepaged rebuilds them in \
+                     time. Starting the program without `apply` undoes all; no setting of the host was ever changed";
+
+pub fn run(arguments: Undo) -> Result<ExitCode, CliError> {
+    let file = arguments.output.as_deref().map(Output::open).transpose()?;
+    let Fitting { plan, program, .. } = Fitting::new(&arguments.plan)?;
+    let act = if arguments.dry_run { Act::Nothing } else { Act::Split };
+    let process = attach(arguments.pid, &program, &plan, act).map_err(failed)?;
+    let left: u64 = process.ranges.iter().map(|found| found.after.huge).sum();
+    let marked: u64 = process.ranges.iter().map(|found| found.after.marked).sum();
+    if !arguments.quiet {
+        write_to_stderr(&table(&plan, arguments.pid, &process));
+        if marked > 0 {
+            say(MARKS);
+        }
+    }
+    let document = json!({
+        "schema": "pagewalk.undo/1",
+        "plan": { "file": arguments.plan.to_string_lossy(), "program": plan.program.path, "ranges": plan.ranges.len() },
+        "process": arguments.pid,
+        "dry_run": arguments.dry_run,
+        "huge_bytes": left,
+        "marked_bytes": marked,
+        "ranges": rows(&plan, &process),
+    });
+    write_json(arguments.json, arguments.quiet, &document, file)?;
+    if left == 0 || arguments.dry_run {
+        return Ok(ExitCode::SUCCESS);
+    }
+    Err(CliError::new(
+        Code::NotInEffect,
+        format!(
+            "{} MiB are still on huge pages: the kernel splits none that a copy by fork shares",
+            left >> 20
+        ),
+    ))
+}

@@ -1,0 +1,246 @@
+//! `pagewalk verify`: what a plan brings, measured in pairs of runs without and with it.
+
+use super::apply::failed;
+use super::fitting::Fitting;
+use super::interval::{Interval, mean};
+use super::{history, outcome};
+use crate::arguments::Verify;
+use crate::error::{CliError, Code};
+use crate::native::relay_signals;
+use crate::output::{Output, say, write_to_stderr};
+use pagewalk_live::pages::plan::Forecast;
+use pagewalk_live::pages::{self, Options, Run, kernel};
+use pagewalk_live::tracing::{End, Relay, children_seconds};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Pairs before an interval is trusted.
+const PAIRS_MIN: usize = 3;
+
+static RELAY: Relay = Relay::new();
+
+/// One run's times, in seconds.
+#[derive(Clone, Copy)]
+struct Times {
+    wall: f64,
+    processor: f64,
+}
+
+/// All that was measured.
+struct Measured {
+    without: Vec<Times>,
+    with: Vec<Times>,
+    /// The run with the plan of which least took.
+    run: Run,
+    /// Why its ranges did not take, if they did not.
+    missed: Option<String>,
+    /// Why no more pairs were run.
+    stopped: &'static str,
+}
+
+pub fn run(arguments: Verify) -> Result<ExitCode, CliError> {
+    let Some(path) = arguments.plan.as_deref().filter(|_| !arguments.history) else {
+        return history::show(arguments.json).map(|()| ExitCode::SUCCESS);
+    };
+    let file = arguments.output.as_deref().map(Output::open).transpose()?;
+    let fitting = Fitting::new(path)?;
+    Fitting::check_command(&arguments.command[0])?;
+    let handle = relay_signals(&RELAY)?;
+    let measured = measure(&arguments, &fitting);
+    handle.close();
+    let measured = measured?;
+    let document = document(&arguments, &fitting, &measured);
+    if !arguments.quiet {
+        write_to_stderr(&text(&fitting, &measured));
+        fitting.notes.iter().chain(&outcome::notes(&fitting.plan, &measured.run)).for_each(say);
+    }
+    if !arguments.no_record && measured.missed.is_none() {
+        let path = history::append(&record(&fitting, &measured))?;
+        if !arguments.quiet {
+            say(format!("recorded in {}", path.display()));
+        }
+    }
+    outcome::write_json(arguments.json, arguments.quiet, &document, file)?;
+    match measured.missed {
+        Some(missed) => Err(CliError::new(Code::NotInEffect, missed)),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn measure(arguments: &Verify, fitting: &Fitting) -> Result<Measured, CliError> {
+    let begun = Instant::now();
+    // One of each to warm up.
+    let (_, native) = without(arguments)?;
+    let (_, mut run) = with(arguments, fitting)?;
+    let mut missed = outcome::missed(&fitting.plan, &run);
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    let stopped = loop {
+        if native != run.end {
+            let message = format!("without the plan it ends by {native:?}, with it by {:?}", run.end);
+            return Err(CliError::new(Code::Failed, message));
+        }
+        if a.len() >= arguments.runs as usize {
+            break "the number of runs";
+        }
+        if a.len() >= PAIRS_MIN && is_narrow(&a, &b, arguments.width) {
+            break "the interval's width";
+        }
+        if a.len() >= 2 && arguments.budget.is_some_and(|budget| begun.elapsed().as_secs_f64() > budget) {
+            break "the time";
+        }
+        // What grows warm or tired in time favours neither.
+        let first = a.len().is_multiple_of(2);
+        if first {
+            a.push(without(arguments)?.0);
+        }
+        let (times, next) = with(arguments, fitting)?;
+        b.push(times);
+        if !first {
+            a.push(without(arguments)?.0);
+        }
+        let misses = outcome::missed(&fitting.plan, &next);
+        if misses.is_some() || missed.is_none() {
+            (run, missed) = (next, misses.or(missed));
+        }
+    };
+    Ok(Measured { without: a, with: b, run, missed, stopped })
+}
+
+fn is_narrow(a: &[Times], b: &[Times], percent: f64) -> bool {
+    let walls: Vec<f64> = a.iter().map(|times| times.wall).collect();
+    gain(a, b, |times| times.wall).is_some_and(|gain| gain.width() < percent / 100.0 * mean(&walls))
+}
+
+/// What the plan saves, by pairs.
+fn gain(a: &[Times], b: &[Times], of: impl Fn(&Times) -> f64) -> Option<Interval> {
+    let saved: Vec<f64> = a.iter().zip(b).map(|(a, b)| of(a) - of(b)).collect();
+    Interval::of(&saved)
+}
+
+/// Times what `work` does with children of this process.
+fn timed<T>(work: impl FnOnce() -> Result<T, CliError>) -> Result<(Times, T), CliError> {
+    let processor = || children_seconds().map_err(|error| CliError::new(Code::Failed, error));
+    let (begun, before) = (Instant::now(), processor()?);
+    let result = work()?;
+    Ok((Times { wall: begun.elapsed().as_secs_f64(), processor: processor()? - before }, result))
+}
+
+fn without(arguments: &Verify) -> Result<(Times, End), CliError> {
+    let [program, words @ ..] = arguments.command.as_slice() else { unreachable!("clap requires one") };
+    timed(|| {
+        let mut command = Command::new(program);
+        let status = command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).status();
+        let status =
+            status.map_err(|e| CliError::new(Code::Failed, format!("cannot start {program:?}: {e}")))?;
+        Ok(status.signal().map_or(End::Exit(status.code().unwrap_or(0)), End::Signal))
+    })
+}
+
+fn with(arguments: &Verify, fitting: &Fitting) -> Result<(Times, Run), CliError> {
+    let options = Options {
+        program: fitting.program.clone(),
+        keep_small: fitting.can_keep_small && !arguments.keep_others,
+        silent: true,
+        ..Options::default()
+    };
+    timed(|| pages::run(&arguments.command, &fitting.plan, &options, &RELAY).map_err(failed))
+}
+
+fn walls(times: &[Times]) -> Vec<f64> {
+    times.iter().map(|times| times.wall).collect()
+}
+
+/// What was forecast to be saved, with its interval.
+fn forecast_gain(forecast: &Forecast) -> Interval {
+    let Forecast { seconds_now, seconds, low, high, .. } = *forecast;
+    Interval { mean: seconds_now - seconds, low: seconds_now - high, high: seconds_now - low }
+}
+
+fn text(fitting: &Fitting, measured: &Measured) -> String {
+    let mut out: String =
+        measured.run.images.iter().map(|image| outcome::table(&fitting.plan, image)).collect();
+    let (a, b) = (mean(&walls(&measured.without)), mean(&walls(&measured.with)));
+    let pairs = measured.with.len();
+    let _ = writeln!(out, "{pairs} pairs of runs, ended by {}", measured.stopped);
+    let _ = writeln!(out, "  run time   without {a:.3} s, with {b:.3} s (means, measured)");
+    let saved = |name: &str, gain: Interval, class: &str| {
+        let Interval { mean, low, high } = gain;
+        format!("  {name}  {mean:+.3} s, 90 % interval {low:+.3} to {high:+.3} ({class})\n")
+    };
+    for (name, of) in [("saved    ", wall as fn(&Times) -> f64), ("processor", processor)] {
+        if let Some(gain) = gain(&measured.without, &measured.with, of) {
+            out += &saved(name, gain, "Student's, of paired differences, measured");
+        }
+    }
+    if let Some(forecast) = &fitting.plan.forecast {
+        out += &saved("forecast ", forecast_gain(forecast), "modelled");
+        let error = (forecast.seconds / b - 1.0) * 100.0;
+        let _ = writeln!(out, "  forecast run time {:.3} s: {error:+.1} % off", forecast.seconds);
+    }
+    out
+}
+
+fn wall(times: &Times) -> f64 {
+    times.wall
+}
+
+fn processor(times: &Times) -> f64 {
+    times.processor
+}
+
+fn interval(gain: Option<Interval>) -> Value {
+    gain.map_or(Value::Null, |Interval { mean, low, high }| json!({ "mean": mean, "low": low, "high": high }))
+}
+
+fn document(arguments: &Verify, fitting: &Fitting, measured: &Measured) -> Value {
+    let plan = &fitting.plan;
+    let command: Vec<_> = arguments.command.iter().map(|word| word.to_string_lossy()).collect();
+    let times = |times: &[Times]| -> Vec<Value> {
+        times
+            .iter()
+            .map(|times| json!({ "seconds": times.wall, "processor_seconds": times.processor }))
+            .collect()
+    };
+    let Measured { without, with, run, missed, stopped } = measured;
+    json!({
+        "schema": "pagewalk.verify/1",
+        "plan": { "program": plan.program.path, "ranges": plan.ranges.len() },
+        "command": command,
+        "end": outcome::end(run.end),
+        "mode": fitting.mode.name(),
+        "without": times(without),
+        "with": times(with),
+        "stopped_by": stopped,
+        "interval": "90 %, Student's, of paired differences",
+        "seconds_saved": interval(gain(without, with, wall)),
+        "processor_seconds_saved": interval(gain(without, with, processor)),
+        "forecast_seconds_saved": interval(plan.forecast.as_ref().map(forecast_gain)),
+        "in_effect": missed.is_none(),
+        "images": run.images.iter().map(|image| outcome::image(plan, image)).collect::<Vec<_>>(),
+        "other_programs": run.others,
+        "notes": fitting.notes.iter().cloned().chain(outcome::notes(plan, run)).collect::<Vec<_>>(),
+    })
+}
+
+fn record(fitting: &Fitting, measured: &Measured) -> Value {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let forecast = fitting.plan.forecast.as_ref();
+    json!({
+        "when": history::utc(since),
+        "program": fitting.plan.program.path,
+        "build_id": fitting.plan.program.build_id,
+        "arguments": fitting.plan.program.arguments,
+        "kernel": kernel(),
+        "mode": fitting.mode.name(),
+        "pairs": measured.with.len(),
+        "seconds_without": mean(&walls(&measured.without)),
+        "seconds_with": mean(&walls(&measured.with)),
+        "seconds_saved": interval(gain(&measured.without, &measured.with, wall)),
+        "forecast_seconds": forecast.map(|forecast| forecast.seconds),
+        "forecast_low": forecast.map(|forecast| forecast.low),
+        "forecast_high": forecast.map(|forecast| forecast.high),
+    })
+}

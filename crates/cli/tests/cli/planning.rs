@@ -1,0 +1,186 @@
+//! `pagewalk apply`, `verify` and `undo`: what they print, how they end, what they refuse.
+
+use crate::harness::{BAD_INPUT, Outcome, Place, USAGE};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+const HOST_CANNOT: i32 = 4;
+const NOT_IN_EFFECT: i32 = 5;
+
+/// Maps 64 MiB, touches all, says so, and with an argument waits for the end of its input.
+const PROGRAM: &str = r#"
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+int main(int count, char **words) {
+    char *all = mmap(0, 64 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(all, 1, 64 << 20);
+    puts("ready");
+    fflush(stdout);
+    if (count > 1) getchar();
+    return all[12345] == 1 ? 3 : 1;
+}"#;
+
+struct Lab(Place);
+
+impl Lab {
+    fn new() -> Lab {
+        let place = Place::new();
+        place.compile("p", PROGRAM);
+        let lab = Lab(place);
+        lab.plan("");
+        lab
+    }
+
+    /// Writes the plan, with these lines of the program's.
+    fn plan(&self, more: &str) {
+        let path = self.0.path("p").canonicalize().unwrap();
+        let text = format!(
+            "schema = \"pagewalk.plan/1\"\n[program]\npath = {path:?}\n{more}\n\
+             [[range]]\nwhat = \"anonymous\"\nbytes = \"0x4000000\"\nnth = 1\n"
+        );
+        self.0.write("plan.toml", text);
+    }
+
+    fn change(&self, from: &str, to: &str) {
+        let text = String::from_utf8(self.0.read("plan.toml")).unwrap();
+        assert!(text.contains(from), "{text}");
+        self.0.write("plan.toml", text.replace(from, to));
+    }
+
+    fn run(&self, arguments: &[&str]) -> Outcome {
+        let mut command = self.0.command(arguments);
+        command.env("XDG_STATE_HOME", self.0.path("state"));
+        Outcome::of(command.output().unwrap())
+    }
+
+    /// The program, that runs until its input ends.
+    fn running(&self) -> Child {
+        let mut command = Command::new(self.0.path("p"));
+        let mut child =
+            command.arg("wait").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        child
+    }
+}
+
+/// Whether plans take here; if not, the refusal has to name why.
+fn host_can(lab: &Lab) -> bool {
+    let dry = lab.run(&["apply", "plan.toml", "--dry-run", "--json"]);
+    let can = dry.code == 0 && dry.json()["mode"] != "never";
+    assert!(dry.code == 0 || dry.code == HOST_CANNOT, "{}", dry.stderr);
+    if !can {
+        eprintln!("not tested, as this host cannot: {}", dry.stderr);
+    }
+    can
+}
+
+#[test]
+fn apply_runs_the_program_as_it_is_and_tells_what_took() {
+    let lab = Lab::new();
+    if !host_can(&lab) {
+        return;
+    }
+    let outcome = lab.run(&["apply", "plan.toml", "-o", "r.json", "--", "./p"]);
+    assert_eq!((outcome.code, &*outcome.stdout), (3, "ready\n"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("anonymous 0x4000000 number 1"), "{}", outcome.stderr);
+    let json = lab.0.json("r.json");
+    assert_eq!((&json["schema"], &json["in_effect"]), (&"pagewalk.apply/1".into(), &true.into()));
+    assert_eq!(json["images"][0]["ranges"][0]["huge_bytes"], 64 << 20);
+    // The planned program may be one that the command starts.
+    let outcome = lab.run(&["apply", "plan.toml", "-q", "--", "sh", "-c", "./p; exit 8"]);
+    assert_eq!((outcome.code, &*outcome.stderr), (8, ""));
+}
+
+#[test]
+fn what_did_not_take_is_told_with_its_reason() {
+    let lab = Lab::new();
+    if !host_can(&lab) {
+        return;
+    }
+    lab.run(&["apply", "plan.toml", "--", "true"]).refuses(NOT_IN_EFFECT, &["did not run", "true"]);
+    lab.change("nth = 1", "nth = 2");
+    let outcome = lab.run(&["apply", "plan.toml", "-q", "--", "./p"]);
+    outcome.refuses(NOT_IN_EFFECT, &["never appeared", "made 1 mappings of 0x4000000 bytes"]);
+    let outcome = lab.run(&["apply", "plan.toml", "-q", "--or-default", "--", "./p"]);
+    assert_eq!((outcome.code, &*outcome.stderr), (3, ""));
+    lab.change("nth = 2", "nth = 1\nfrom = \"0x1000\"\nto = \"0x200000\"");
+    lab.run(&["apply", "plan.toml", "-q", "--", "./p"]).refuses(NOT_IN_EFFECT, &["too short: 2044 KiB"]);
+}
+
+#[test]
+fn plans_that_do_not_fit_are_refused_before_anything_runs() {
+    let lab = Lab::new();
+    let apply = ["apply", "plan.toml", "--", "./p"];
+    lab.plan("build_id = \"cafe\"");
+    lab.run(&apply).refuses(NOT_IN_EFFECT, &["another build", "cafe"]);
+    let outcome = lab.run(&["apply", "plan.toml", "--or-default", "--", "./p"]);
+    assert_eq!((outcome.code, &*outcome.stdout), (3, "ready\n"));
+    lab.plan("");
+    lab.change("nth", "nnth");
+    lab.run(&apply).refuses(BAD_INPUT, &["plan.toml", "nnth"]);
+    lab.run(&["apply", "none.toml", "--", "./p"]).refuses(BAD_INPUT, &["none.toml"]);
+    lab.plan("");
+    lab.change("/p\"", "/gone\"");
+    lab.run(&apply).refuses(NOT_IN_EFFECT, &["gone is not there"]);
+    lab.plan("");
+    lab.run(&["apply", "plan.toml", "--", "./none"]).refuses(USAGE, &["none"]);
+    lab.run(&["apply", "plan.toml"]).refuses(USAGE, &["CMD"]);
+    lab.run(&["apply", "plan.toml", "--pid", "0"]).refuses(USAGE, &["0"]);
+    lab.run(&["apply", "plan.toml", "--pid", "99999999"]).refuses(USAGE, &["no process 99999999"]);
+}
+
+#[test]
+fn a_running_process_is_collapsed_and_split_again() {
+    let lab = Lab::new();
+    if !host_can(&lab) {
+        return;
+    }
+    let mut child = lab.running();
+    let pid = child.id().to_string();
+    let before = lab.run(&["apply", "plan.toml", "--pid", &pid, "--dry-run", "--json"]).json();
+    let outcome = lab.run(&["apply", "plan.toml", "--pid", &pid, "--json"]);
+    if outcome.code != HOST_CANNOT {
+        let found = outcome.json();
+        assert_eq!(found["ranges"][0]["huge_bytes_before"], before["ranges"][0]["huge_bytes"]);
+        // On a host that has no free block at this moment, the kernel's reason is told.
+        let took = found["in_effect"] == true;
+        assert_eq!(outcome.code, if took { 0 } else { NOT_IN_EFFECT }, "{}", outcome.stderr);
+        assert!(took || outcome.stderr.contains("did not collapse all of it: "), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("last until"), "{}", outcome.stderr);
+        let undone = lab.run(&["undo", "plan.toml", "--pid", &pid, "--json"]);
+        assert_eq!((undone.code, &undone.json()["huge_bytes"]), (0, &0.into()), "{}", undone.stderr);
+    }
+    drop(child.stdin.take());
+    assert_eq!(child.wait().unwrap().code(), Some(3), "its memory is as it was");
+    let own = std::process::id().to_string();
+    lab.run(&["apply", "plan.toml", "--pid", &own]).refuses(NOT_IN_EFFECT, &["and the plan is for", "/p"]);
+}
+
+#[test]
+fn verify_measures_beside_the_forecast_and_keeps_a_record() {
+    let lab = Lab::new();
+    if !host_can(&lab) {
+        return;
+    }
+    let forecast = "[forecast]\nseconds_now = 1.0\nseconds = 0.5\nlow = 0.4\nhigh = 0.6\nmemory_mib = 1.0";
+    lab.plan(forecast);
+    assert!(lab.run(&["verify", "--history"]).stdout.contains("no forecast was verified"));
+    let outcome = lab.run(&["verify", "plan.toml", "--runs", "3", "--json", "--", "./p"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let json = outcome.json();
+    assert_eq!((&json["schema"], &json["in_effect"]), (&"pagewalk.verify/1".into(), &true.into()));
+    assert_eq!(json["with"].as_array().unwrap().len(), 3);
+    assert_eq!(json["forecast_seconds_saved"]["mean"], 0.5);
+    assert!(json["seconds_saved"]["low"].as_f64() <= json["seconds_saved"]["high"].as_f64());
+    assert!(outcome.stderr.contains("3 pairs of runs") && outcome.stderr.contains("recorded in"));
+    let history = lab.run(&["verify", "--history"]).stdout;
+    assert!(history.contains("error of the forecast run time: median"), "{history}");
+    lab.plan("");
+    lab.change("nth = 1", "nth = 7");
+    let outcome = lab.run(&["verify", "plan.toml", "-q", "--runs", "2", "--", "./p"]);
+    outcome.refuses(NOT_IN_EFFECT, &["never appeared"]);
+    assert_eq!(lab.run(&["verify", "--history"]).stdout, history, "what did not take is no forecast's fault");
+}

@@ -1,0 +1,214 @@
+//! Acting on the planned ranges of a process that runs already, from outside: nothing is put into it, and it does not
+//! stop.
+
+use super::collapse::Handle;
+use super::host::{HUGE_BYTES, is_since, kernel};
+use super::install::present;
+use super::look::{self, Seen};
+use super::plan::{Plan, What};
+use crate::tracing::maps::{self, Mapping};
+use crate::tracing::sys::Pid;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The version that can collapse another process's memory.
+const COLLAPSE_SINCE: (u32, u32) = (6, 1);
+/// A mapping that has merged with neighbours may be longer by less than this.
+const MERGED_BYTES: u64 = 1 << 20;
+const EPERM: i32 = 1;
+const ESRCH: i32 = 3;
+
+/// What is done to ranges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// They are looked at only.
+    Nothing,
+    /// Their pages are brought onto huge pages.
+    Collapse,
+    /// Their huge pages are split.
+    Split,
+}
+
+/// What became of a range.
+#[derive(Debug)]
+pub struct Attached {
+    /// Where it lies now, as starts and lengths; empty if nothing was recognised as it.
+    pub spans: Vec<(u64, u64)>,
+    /// What there was before.
+    pub before: Seen,
+    /// What there was after.
+    pub after: Seen,
+    /// The last error, if a block could not be worked on.
+    pub error: Option<io::Error>,
+}
+
+/// A process after it was worked on.
+#[derive(Debug)]
+pub struct Process {
+    /// What became of each range of the plan.
+    pub ranges: Vec<Attached>,
+    /// The process that traces it; 0 if none does. That is no hindrance here.
+    pub tracer: Pid,
+}
+
+/// Why nothing could be done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AttachError {
+    /// No such process.
+    #[error("there is no process {0}")]
+    NoProcess(Pid),
+    /// Not the plan's.
+    #[error("process {pid} runs {found}, and the plan is for {planned}")]
+    OtherProgram {
+        /// The process.
+        pid: Pid,
+        /// What it runs.
+        found: String,
+        /// What the plan is for.
+        planned: String,
+    },
+    /// No right.
+    #[error("this user may not change the memory of process {pid}: {error}")]
+    Forbidden {
+        /// The process.
+        pid: Pid,
+        /// The reason.
+        error: io::Error,
+    },
+    /// The call is not there.
+    #[error(
+        "Linux {kernel} cannot collapse another process's memory: process_madvise(MADV_COLLAPSE) is there from \
+         {}.{} on", COLLAPSE_SINCE.0, COLLAPSE_SINCE.1
+    )]
+    Kernel {
+        /// The release.
+        kernel: String,
+    },
+    /// It ended meanwhile.
+    #[error("process {0} ended, or became another program, while it was worked on")]
+    Ended(Pid),
+    /// The rest.
+    #[error("reading process {pid}: {error}")]
+    Read {
+        /// The process.
+        pid: Pid,
+        /// The reason.
+        error: io::Error,
+    },
+}
+
+impl AttachError {
+    /// What would make it possible.
+    pub fn enable(&self) -> &'static str {
+        match self {
+            AttachError::Forbidden { .. } => {
+                "be root, or have the capabilities CAP_SYS_NICE and CAP_SYS_PTRACE; the process's own user needs \
+                 CAP_SYS_NICE only, where sysctl kernel.yama.ptrace_scope=0"
+            }
+            AttachError::Kernel { .. } => {
+                "a newer kernel, or start the program: pagewalk apply PLAN.toml -- CMD"
+            }
+            AttachError::NoProcess(_) | AttachError::Ended(_) => {
+                "`ps -e` lists the processes; in a container only its own"
+            }
+            AttachError::OtherProgram { .. } => {
+                "choose a process of that program, or make a plan for this one"
+            }
+            AttachError::Read { .. } => "try it again",
+        }
+    }
+}
+
+/// Works on the ranges of a plan in process `pid`, which is to run `program`. Anonymous mappings are recognised by
+/// their length, up to a MiB more as the kernel merges neighbours, and equal ones by their order: the kernel gives
+/// addresses downwards, so the first has the highest.
+///
+/// # Errors
+/// If there is no such process, it is another program's, or this user may not.
+pub fn attach(pid: Pid, program: &Path, plan: &Plan, act: Act) -> Result<Process, AttachError> {
+    let found = executable(pid)?;
+    if found != program {
+        let (found, planned) = (found.display().to_string(), program.display().to_string());
+        return Err(AttachError::OtherProgram { pid, found, planned });
+    }
+    if act == Act::Collapse && !is_since(&kernel(), COLLAPSE_SINCE) {
+        return Err(AttachError::Kernel { kernel: kernel() });
+    }
+    let named = |error: io::Error| named(pid, error);
+    let handle = Handle::open(pid).map_err(named)?;
+    let pagemap = File::open(format!("/proc/{pid}/pagemap")).map_err(named)?;
+    let mappings = maps::mappings(pid).map_err(named)?;
+    let mut ranges = Vec::new();
+    for range in &plan.ranges {
+        let spans = recognised(pid, &range.what, &mappings);
+        let look = || look::look(&pagemap, &look::areas(pid)?, &spans);
+        let before = look().map_err(named)?;
+        let worked = spans.iter().map(|&span| work(&handle, span, act));
+        let error = worked.fold(None, |before, outcome| outcome.err().or(before));
+        if let Some(error) = error.as_ref().filter(|error| error.raw_os_error() == Some(EPERM)) {
+            return Err(named(io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(EPERM))));
+        }
+        let after = look().map_err(named)?;
+        ranges.push(Attached { spans, before, after, error });
+    }
+    // The number may have come to mean another process.
+    if executable(pid).map_err(|_| AttachError::Ended(pid))? != program {
+        return Err(AttachError::Ended(pid));
+    }
+    Ok(Process { ranges, tracer: tracer(pid) })
+}
+
+fn executable(pid: Pid) -> Result<PathBuf, AttachError> {
+    let path = fs::read_link(format!("/proc/{pid}/exe")).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => AttachError::NoProcess(pid),
+        _ => named(pid, error),
+    })?;
+    Ok(fs::canonicalize(&path).unwrap_or(path))
+}
+
+fn named(pid: Pid, error: io::Error) -> AttachError {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => AttachError::Forbidden { pid, error },
+        io::ErrorKind::NotFound => AttachError::Ended(pid),
+        _ if error.raw_os_error() == Some(ESRCH) => AttachError::Ended(pid),
+        _ => AttachError::Read { pid, error },
+    }
+}
+
+fn tracer(pid: Pid) -> Pid {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("TracerPid:"));
+    line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+}
+
+/// Where a range lies, as far as can be told from outside.
+fn recognised(pid: Pid, what: &What, mappings: &[Mapping]) -> Vec<(u64, u64)> {
+    let What::Anonymous { bytes, nth, .. } = what else { return present(pid, what, mappings) };
+    let plain = mappings.iter().rev().filter(|mapping| mapping.inode == 0 && !mapping.name.starts_with("[v"));
+    // The kernel merges neighbours.
+    let mut equal = plain.filter(|mapping| (*bytes..bytes + MERGED_BYTES).contains(&mapping.bytes()));
+    let part = what.part();
+    equal
+        .nth(*nth as usize - 1)
+        .map(|mapping| (mapping.start + part.from, part.bytes()))
+        .into_iter()
+        .collect()
+}
+
+/// Works on each whole block of a span; the last error, if there was one.
+fn work(handle: &Handle, (start, bytes): (u64, u64), act: Act) -> io::Result<()> {
+    let mut outcome = Ok(());
+    let mut at = start.next_multiple_of(HUGE_BYTES);
+    while at + HUGE_BYTES <= start + bytes {
+        let worked = match act {
+            Act::Nothing => Ok(()),
+            Act::Collapse => handle.collapse(at, HUGE_BYTES),
+            Act::Split => handle.split(at),
+        };
+        outcome = worked.and(outcome);
+        at += HUGE_BYTES;
+    }
+    outcome
+}
