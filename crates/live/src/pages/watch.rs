@@ -5,7 +5,7 @@ use super::host::{Circumstances, HUGE_BYTES, Mode};
 use super::install::present;
 use super::look::{self, Seen};
 use super::plan::{Caller, Plan, What};
-use super::reason::{Facts, reason};
+use super::reason::{Facts, Reason, reason};
 use super::table::{Contents, Table};
 use super::{Image, Outcome};
 use crate::tracing::maps::{self, Mapping};
@@ -41,7 +41,8 @@ struct Watched {
     pagemap: File,
     handle: Option<Handle>,
     ranges: Vec<Range>,
-    contents: Contents,
+    /// None before the first look.
+    contents: Option<Contents>,
     around: Option<Circumstances>,
     gone: bool,
 }
@@ -75,7 +76,7 @@ impl<'a> Watch<'a> {
             pagemap: File::open(format!("/proc/{process}/pagemap"))?,
             handle: Handle::open(process).ok(),
             ranges: vec![Range::default(); self.plan.ranges.len()],
-            contents: Contents::default(),
+            contents: None,
             around: None,
             gone: false,
         };
@@ -127,11 +128,11 @@ impl<'a> Watch<'a> {
 
 impl Watched {
     fn look(&mut self, thread: Pid, plan: &Plan, table: &Table, runs: bool) -> io::Result<()> {
-        self.contents = table.read(&self.memory, self.address)?;
+        let contents = table.read(&self.memory, self.address)?;
         let (areas, mappings) = (look::areas(thread)?, maps::mappings(thread)?);
         let around = Circumstances::of(thread);
         for (position, range) in plan.ranges.iter().enumerate() {
-            let entry = self.contents.entries[position];
+            let entry = contents.entries[position];
             let found = &mut self.ranges[position];
             if entry.start != 0 {
                 found.start = Some(entry.start);
@@ -159,6 +160,7 @@ impl Watched {
                 }
             }
         }
+        self.contents = Some(contents);
         let free = |around: Circumstances| around.free_blocks.unwrap_or(u64::MAX);
         // The scarcest moment.
         if self.around.is_none_or(|before| free(around) <= free(before)) {
@@ -169,7 +171,8 @@ impl Watched {
 
     fn outcomes(self, plan: &Plan) -> Vec<Outcome> {
         let around = self.around.unwrap_or_else(|| Circumstances::of(self.process));
-        let contents = self.contents;
+        let looked = self.contents.is_some();
+        let contents = self.contents.unwrap_or_default();
         let outcome = |(position, found): (usize, Range)| {
             let entry = contents.entries.get(position).copied().unwrap_or_default();
             let facts = Facts {
@@ -182,7 +185,7 @@ impl Watched {
                 around,
             };
             Outcome {
-                reason: reason(&facts),
+                reason: if looked { reason(&facts) } else { Some(Reason::NotLookedAt) },
                 start: found.start,
                 caller: found.caller,
                 marked_bytes: entry.marked_bytes,

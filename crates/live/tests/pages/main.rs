@@ -6,7 +6,7 @@ mod speed;
 
 use lab::{Lab, MIB, anonymous, applied, applied_to, assert_huge, heap, host_can, options, plan};
 use pagewalk_live::pages::plan::{Part, What};
-use pagewalk_live::pages::{HUGE_BYTES, PagesError, Reason};
+use pagewalk_live::pages::{EXCEPT_ADVISED_SINCE, HUGE_BYTES, Options, PagesError, Reason, is_since, kernel};
 use pagewalk_live::tracing::End;
 
 /// Maps 32 MiB three times and touches all but the last.
@@ -230,4 +230,40 @@ fn programs_that_are_not_planned_run_as_they_are() {
     let missing = applied(&["./no-such"], &plan(&program, &[]), &options(&program)).unwrap_err();
     assert!(matches!(missing, PagesError::Launch(_)), "{missing}");
     assert_eq!(HUGE_BYTES, 2 * MIB);
+}
+
+/// The end of a program's data, which no file holds.
+#[test]
+fn the_memory_behind_a_programs_data_is_huge() {
+    let lab = Lab::new();
+    let source = "#include <string.h>\n#include <unistd.h>\nstatic char all[48 << 20];\n\
+                  int main(void) { memset(all, 1, sizeof all); usleep(50000); return all[12345] + 4; }";
+    for (name, flags) in [("dynamic", &[][..]), ("static", &["-static"])] {
+        let program = lab.compile(name, source, flags);
+        if !host_can() {
+            return;
+        }
+        let what = What::File { file: program.clone(), offset: 0, bytes: 48 * MIB };
+        let run = applied_to(&[&program], &[what]);
+        assert_eq!(run.end, End::Exit(5), "{name}");
+        let best = run.images[0].ranges[0].best.unwrap();
+        assert!(best.huge >= 40 * MIB, "{name}: {:#x?}", run.images[0]);
+    }
+}
+
+/// As on a host that gives huge pages to all memory.
+#[test]
+fn what_is_not_planned_can_be_kept_on_small_pages() {
+    let lab = Lab::new();
+    let source = MAPS.replace("return 7", "return 100 + prctl(42, 0, 0, 0, 0)");
+    let program = lab.compile("p", &format!("#include <sys/prctl.h>\n{source}"), &[]);
+    if !host_can() || !is_since(&kernel(), EXCEPT_ADVISED_SINCE) {
+        return;
+    }
+    let plan = plan(&program, &[anonymous(32 * MIB, 1)]);
+    let plain = options(&program);
+    assert_eq!(applied(&[&program], &plan, &plain).unwrap().end, End::Exit(100));
+    let run = applied(&[&program], &plan, &Options { keep_small: true, ..plain }).unwrap();
+    assert_eq!(run.end, End::Exit(100 + 3), "off, but for what is marked");
+    assert_huge(&run.images[0]);
 }
