@@ -1,9 +1,11 @@
 //! The command line.
 
+mod advise;
 mod layout;
 mod plans;
 mod probe;
 
+pub use advise::Advise;
 pub use layout::{Layout, LayoutAnalyze, LayoutCommand, LayoutPlan, LayoutRun, Planner};
 pub use plans::{Apply, Undo, Verify};
 pub use probe::Probe;
@@ -44,6 +46,8 @@ pub enum Command {
     Layout(Layout),
     /// Measure this host's TLBs, walks, caches and kernel costs by timing, and write a machine file
     Probe(Probe),
+    /// Forecast what huge pages would buy a program, range by range, and plan it
+    Advise(Advise),
     /// Run an unmodified program with the ranges of a plan on huge pages, or act on one that runs
     Apply(Apply),
     /// Measure what a plan brings, beside its forecast, and say of each range whether it took and why not

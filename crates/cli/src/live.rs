@@ -25,7 +25,7 @@ pub struct Apart {
     /// Its standard input.
     pub input: File,
     /// An addition to its environment.
-    pub variable: (&'static str, OsString),
+    pub variable: Option<(&'static str, OsString)>,
 }
 
 /// The stream of one process image.
@@ -93,10 +93,11 @@ impl Live {
         let socket = self.session.socket_path();
         let places = self.write_places()?;
         let mut command = self.engine.command::<OsString>(Some(&socket), &log, &places, program, arguments);
-        if let Some(Apart { folder, input, variable: (name, value) }) = &self.apart {
+        if let Some(Apart { folder, input, variable }) = &self.apart {
             let input =
                 input.try_clone().map_err(|e| CliError::new(Code::Failed, format!("its input: {e}")))?;
-            command.current_dir(folder).stdin(input).stdout(Stdio::null()).env(name, value);
+            command.current_dir(folder).stdin(input).stdout(Stdio::null());
+            variable.iter().for_each(|(name, value)| _ = command.env(name, value));
         }
         let signals = watch_signals(self.session.handle())?;
         let status = self.session.run(command, |source| on_stream(self.landings.watch(source)));

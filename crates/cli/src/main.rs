@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         Command::Trap(arguments) => command::trap::run(arguments),
         Command::Contiguity(arguments) => command::contiguity::run(arguments),
         Command::Layout(arguments) => command::layout::run(arguments),
+        Command::Advise(arguments) => command::advise::run(arguments),
         Command::Probe(arguments) => command::probe::run(arguments),
         Command::Apply(arguments) => command::plans::apply::run(arguments),
         Command::Verify(arguments) => command::plans::verify::run(arguments),

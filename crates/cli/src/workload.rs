@@ -96,7 +96,7 @@ fn run(
         let code = if error.code == Code::Usage { Code::BadInput } else { error.code };
         CliError::new(code, named(&error)).or(by_hand(workload, &workload.command))
     })?;
-    let variable = ("PAGEWALK_STUDY", study.as_os_str().to_owned());
+    let variable = Some(("PAGEWALK_STUDY", study.as_os_str().to_owned()));
     let live = live.apart(Apart { folder: run_in, input, variable });
     let first = scratch.path().join("t.pwt");
     let region = Region { max_instructions: workload.max_instructions, ..Region::default() };

@@ -4,11 +4,13 @@
 //! [`layout`] runs a program with its libraries where a plan wants them.
 //! [`pages`] runs a program with those ranges of its memory on huge pages that a plan wants there.
 //! [`pagemap`] reads a live process's page map: what designs of TLBs would make of its memory.
+//! [`timed`] says how long a program takes.
 //! [`probe`] measures the host itself by timing: its TLBs, walks, caches, and what its kernel takes.
 
 pub mod layout;
 pub mod pagemap;
 pub mod pages;
 pub mod probe;
+pub mod timed;
 pub mod tracing;
 pub mod trap;

@@ -11,6 +11,7 @@ pub mod conflicts;
 pub mod contiguity;
 mod figures;
 pub mod html;
+pub mod huge_pages;
 pub mod json;
 pub mod layout_plan;
 mod numbers;

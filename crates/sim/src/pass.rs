@@ -282,6 +282,11 @@ impl<O: WalkObserver> Pass<O> {
         &self.observer
     }
 
+    /// The observer, to be told of what it cannot see.
+    pub fn observer_mut(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
     /// Counts what the front still holds, so that all counters are exact now.
     pub(crate) fn settle(&mut self) {
         self.store.front_clear();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 /// For each crate the crates it may depend on. An arrow that is not here is a decision about the design:
 /// change `ARCHITECTURE.md` with it.
-const ARROWS: [(&str, &[&str]); 17] = [
+const ARROWS: [(&str, &[&str]); 18] = [
     ("units", &[]),
     ("trace", &["units"]),
     ("capture", &["units", "trace"]),
@@ -15,6 +15,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
     ("mm", &["units", "trace"]),
     ("cost", &["units"]),
     ("sim", &["units", "trace", "setassoc", "cache", "translate", "mm", "cost"]),
+    ("forecast", &["units", "trace", "mm", "translate", "sim"]),
     ("reuse", &["units", "trace"]),
     ("symbols", &["units"]),
     ("layout", &["units", "trace", "setassoc", "translate", "mm", "sim", "symbols"]),
@@ -32,6 +33,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
             "translate",
             "cost",
             "sim",
+            "forecast",
             "layout",
             "live",
             "symbols",

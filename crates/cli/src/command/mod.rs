@@ -1,5 +1,6 @@
 //! One file per command; a folder where a command has several ways.
 
+pub mod advise;
 pub mod contiguity;
 pub mod doctor;
 pub mod generate;

@@ -1,6 +1,6 @@
 //! `pagewalk probe`: this host's TLBs, walks, caches and kernel costs, by timing alone.
 
-mod result;
+pub mod result;
 
 use crate::arguments::Probe;
 use crate::error::{CliError, Code};

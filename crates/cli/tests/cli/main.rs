@@ -1,5 +1,6 @@
 //! The command from end to end: real programs, real files, exit codes and messages.
 
+mod advising;
 mod against_others;
 mod bad_arguments;
 mod bad_machines;

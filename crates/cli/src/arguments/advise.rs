@@ -1,0 +1,48 @@
+//! Arguments of `advise`.
+
+use super::{Model, Style};
+use clap::{Args, ValueHint};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct Advise {
+    /// Write the plan here, for `pagewalk apply` and `pagewalk verify`
+    #[arg(short, long, value_name = "PLAN.toml", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Memory that may be backed and never touched, such as 512M. Default: as much as pays
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub budget: Option<u64>,
+    /// Runs of the program as it is, and as many of each alternative
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=50))]
+    pub runs: u32,
+    /// Run no alternative: the forecast is the model's alone, and its interval wide
+    #[arg(long)]
+    pub no_trial: bool,
+    /// What the program reads on standard input, in every run. Default: nothing
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub input: Option<PathBuf>,
+    /// A probe of this host, as `pagewalk probe -o FILE.json` writes it. Default: the one that was taken last, or one
+    /// that is taken now (under a minute)
+    #[arg(long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
+    pub probe: Option<PathBuf>,
+    #[command(flatten)]
+    pub model: Model,
+    #[command(flatten)]
+    pub style: Style,
+    /// The program and its arguments, after `--`
+    #[arg(last = true, required = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+/// A size such as 4096, 64K, 512M or 2G.
+fn bytes(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
+        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
+        Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let number: u64 = digits.parse().map_err(|_| "a number, with K, M or G behind it".to_owned())?;
+    number.checked_mul(1 << shift).ok_or_else(|| "more than 2^64 bytes".to_owned())
+}

@@ -1,0 +1,180 @@
+//! `pagewalk advise`: what huge pages would buy a program, and a plan.
+//!
+//! The program runs once under the engine, which says what each part of its memory is used for, and a few times at its
+//! own speed: as it is, and with all on huge pages that could pay. What part of that gain the plan has is the model's.
+
+mod prices;
+mod runs;
+mod seen;
+mod weighed;
+
+use crate::arguments::Advise;
+use crate::error::{CliError, Code};
+use crate::live::{Apart, Live};
+use crate::machine;
+use crate::output::{Output, print, say, text_options};
+use pagewalk_forecast::PieceKind;
+use pagewalk_forecast::choose::{Chosen, Limits, choose};
+use pagewalk_live::pages::plan::{Forecast, Gain, Host, Part, Plan, Program, RANGES_MAX, Range, What};
+use pagewalk_report::huge_pages::schema::{ADVICE_SCHEMA, AdviceResult, AdvisedRange, Class};
+use pagewalk_report::huge_pages::{render_text, to_json};
+use runs::{Kind, seconds_of};
+use seen::Seen;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use tempfile::NamedTempFile;
+use weighed::Weighed;
+
+const MIB: f64 = (1 << 20) as f64;
+
+pub fn run(arguments: Advise) -> Result<ExitCode, CliError> {
+    let output = arguments.output.as_deref().map(Output::open).transpose()?;
+    let machines = match machine::load(machine::HOST) {
+        // This host as it was probed is what the runs below meet.
+        Ok(host) if arguments.model.machines.is_empty() => vec![host],
+        _ => machine::chosen(&arguments.model, arguments.style.quiet)?,
+    };
+    let [machine] = machines.as_slice() else {
+        return Err(CliError::new(Code::Usage, "advise simulates one machine").or("give one -m"));
+    };
+    if !machine.has_huge_pages() {
+        let why = format!("machine `{}` has no huge pages", machine.name);
+        return Err(CliError::new(Code::Usage, why).or("choose another with -m"));
+    }
+    let folder = std::env::current_dir().map_err(|error| CliError::new(Code::Failed, error))?;
+    let apart = Apart { folder, input: runs::input(&arguments)?, variable: None };
+    let live = Live::prepare(&arguments.command, None)?.apart(apart);
+    let prices = prices::of_host(&arguments)?;
+    let thp = machine::thp(arguments.model.thp, &live.host.thp);
+    let seen = seen::see(&live, machine, thp)?;
+    let everything = choose(&seen.found, &prices, &Limits { memory: None, waiting: 1.0, least: 0.0 });
+    let trial = trial(&seen, &everything, &arguments)?;
+    let kinds = runs::run(&arguments, trial.as_ref().map(NamedTempFile::path))?;
+    let weighed = Weighed::new(&prices, &seen.found, &everything, &kinds, arguments.budget);
+    let result = result(&weighed, &seen, &kinds, &arguments, &live, &machine.name);
+    let plan = plan(&weighed, &seen, &live);
+    let text = if arguments.style.json {
+        to_json(&result)
+    } else {
+        render_text(&result, &text_options(arguments.style.verbose, io::stdout().is_terminal()))
+    };
+    print(&text)?;
+    let Some(output) = output else { return Ok(ExitCode::SUCCESS) };
+    if plan.ranges.is_empty() {
+        say("nothing pays, so no plan is written");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let path = output.write(plan.to_toml().as_bytes())?;
+    if !arguments.style.quiet {
+        let path = path.display();
+        say(format!("plan written to {path}; next: pagewalk verify {path} -- CMD"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The plan of everything that could pay, in a file; none if there is nothing, or no trial is wanted.
+fn trial(seen: &Seen, everything: &[Chosen], arguments: &Advise) -> Result<Option<NamedTempFile>, CliError> {
+    if arguments.no_trial || everything.is_empty() {
+        return Ok(None);
+    }
+    let ranges = ranges(seen, everything, |_| Gain::default());
+    let plan = Plan { program: program(seen), host: None, forecast: None, ranges };
+    let written = NamedTempFile::with_suffix(".toml")
+        .and_then(|mut file| file.write_all(plan.to_toml().as_bytes()).map(|()| file));
+    let file = written
+        .map_err(|error| CliError::new(Code::Failed, format!("a file for the trial's plan: {error}")))?;
+    Ok(Some(file))
+}
+
+fn program(seen: &Seen) -> Program {
+    Program {
+        path: seen.program.clone(),
+        build_id: pagewalk_symbols::build_id(&seen.program),
+        arguments: seen.arguments.clone(),
+    }
+}
+
+/// The ranges of a plan: of too many those that save most.
+fn ranges(seen: &Seen, chosen: &[Chosen], gain: impl Fn(&Chosen) -> Gain) -> Vec<Range> {
+    let saved = |chosen: &Chosen| chosen.saving.alone + chosen.saving.faults;
+    let mut order: Vec<&Chosen> = chosen.iter().collect();
+    order.sort_by(|a, b| saved(b).total_cmp(&saved(a)));
+    order.truncate(RANGES_MAX);
+    order.sort_by_key(|chosen| (chosen.piece, chosen.bytes.start));
+    order.into_iter().map(|chosen| Range { what: what(seen, chosen), gain: gain(chosen) }).collect()
+}
+
+fn what(seen: &Seen, chosen: &Chosen) -> What {
+    let part = Part { from: chosen.bytes.start, to: chosen.bytes.end };
+    match seen.found.pieces[chosen.piece.0 as usize].kind {
+        PieceKind::Heap => What::Heap(part),
+        PieceKind::Anonymous { bytes, nth } => What::Anonymous { bytes, nth, by: None, part: Some(part) },
+    }
+}
+
+fn plan(weighed: &Weighed, seen: &Seen, live: &Live) -> Plan {
+    let forecast = weighed.forecast;
+    let gain = |chosen: &Chosen| Gain {
+        seconds_saved: Some(weighed.walk_seconds(chosen) + weighed.fault_seconds(chosen)),
+        memory_mib: Some(chosen.saving.memory as f64 / MIB),
+        ..Gain::default()
+    };
+    Plan {
+        program: program(seen),
+        host: Some(Host { kernel: live.host.kernel.clone(), thp: live.host.thp.clone() }),
+        forecast: Some(Forecast {
+            seconds_now: weighed.now.value,
+            seconds: forecast.value,
+            low: forecast.low.max(0.0),
+            high: forecast.high,
+            memory_mib: weighed.memory() as f64 / MIB,
+        }),
+        ranges: ranges(seen, &weighed.chosen, gain),
+    }
+}
+
+fn result(
+    weighed: &Weighed,
+    seen: &Seen,
+    kinds: &[Kind],
+    arguments: &Advise,
+    live: &Live,
+    machine: &str,
+) -> AdviceResult {
+    let words = arguments.command.iter().map(|word| word.to_string_lossy().into_owned());
+    let range = |chosen: &Chosen| AdvisedRange {
+        name: what(seen, chosen).to_string(),
+        bytes: chosen.bytes.end - chosen.bytes.start,
+        walk_seconds: weighed.walk_seconds(chosen),
+        fault_seconds: weighed.fault_seconds(chosen),
+        memory_mib: chosen.saving.memory as f64 / MIB,
+    };
+    let mut notes = Vec::new();
+    if seen.images > 1 {
+        notes.push(format!(
+            "{} of {} process images was looked at, with {:.0} % of all instructions",
+            seen.program,
+            seen.images,
+            seen.share * 100.0
+        ));
+    }
+    AdviceResult {
+        schema: ADVICE_SCHEMA.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        program: seen.program.clone(),
+        command: words.collect(),
+        machine: machine.to_owned(),
+        kernel: live.host.kernel.clone(),
+        thp: live.host.thp.clone(),
+        instructions: seen.found.instructions,
+        walks: seen.found.walks,
+        huge_walks: seen.found.huge_walks,
+        runs: kinds.iter().map(Kind::result).collect(),
+        waiting: weighed.waiting,
+        ranges: weighed.chosen.iter().map(range).collect(),
+        forecast: seconds_of(Class::Modelled, weighed.forecast),
+        memory_mib: weighed.memory() as f64 / MIB,
+        verdict: weighed.verdict(),
+        notes,
+    }
+}

@@ -1,0 +1,123 @@
+//! What the runs say of the model, and so of a plan.
+
+use super::runs::{ALL_RANGES, AS_IT_IS, Kind};
+use pagewalk_forecast::Found;
+use pagewalk_forecast::choose::{Chosen, Limits, choose};
+use pagewalk_forecast::interval::{Interval, between, of_runs};
+use pagewalk_forecast::prices::{Prices, Saving};
+
+const NANOSECONDS: f64 = 1e9;
+/// A range of the plan saves at least this part of a run.
+const LEAST_SHARE: f64 = 1e-4;
+/// Share of walks that wait for the one before, as long as nothing is known of it.
+const WAITING: f64 = 0.5;
+
+/// The plan, and what it should bring.
+pub struct Weighed {
+    pub chosen: Vec<Chosen>,
+    /// Share of walks that wait for the one before, as the trial shows it.
+    pub waiting: Option<f64>,
+    /// Seconds of the program as it is.
+    pub now: Interval,
+    /// Seconds with the plan.
+    pub forecast: Interval,
+}
+
+fn sum(chosen: &[Chosen]) -> Saving {
+    chosen.iter().fold(Saving::default(), |sum, chosen| sum.and(&chosen.saving))
+}
+
+impl Weighed {
+    /// Chooses what to put on huge pages of `everything` that could pay. A trial of it all says how much of it did.
+    pub fn new(
+        prices: &Prices,
+        found: &Found,
+        everything: &[Chosen],
+        kinds: &[Kind],
+        budget: Option<u64>,
+    ) -> Weighed {
+        let seconds = |what: &str| kinds.iter().find(|kind| kind.what == what).map(Kind::seconds);
+        let runs = seconds(AS_IT_IS).unwrap_or_default();
+        let trial = seconds(ALL_RANGES);
+        let now = of_runs(&runs);
+        let all = sum(everything);
+        let waiting = trial.as_deref().map(|trial| {
+            let gain = (now.value - of_runs(trial).value) * NANOSECONDS;
+            let (least, most) = (all.faults + all.together, all.faults + all.alone);
+            ((gain - least) / (most - least).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)
+        });
+        let limits = Limits {
+            memory: budget,
+            waiting: waiting.unwrap_or(WAITING),
+            least: LEAST_SHARE * now.value * NANOSECONDS,
+        };
+        let chosen = choose(found, prices, &limits);
+        let saving = sum(&chosen);
+        let forecast = match &trial {
+            Some(trial) => between(&runs, trial, share(&saving, &all, limits.waiting)),
+            None => modelled(now, &saving),
+        };
+        let mut weighed = Weighed { chosen, waiting, now, forecast };
+        if !weighed.pays() {
+            weighed.chosen.clear();
+            weighed.forecast = now;
+        }
+        weighed
+    }
+
+    /// Whether the plan saves time with all that is known: the whole interval lies below what is now.
+    fn pays(&self) -> bool {
+        !self.chosen.is_empty() && self.forecast.high < self.now.value
+    }
+
+    /// Seconds that a range saves by walks.
+    pub fn walk_seconds(&self, chosen: &Chosen) -> f64 {
+        chosen.saving.walks(self.waiting.unwrap_or(WAITING)) / NANOSECONDS
+    }
+
+    /// Seconds that a range saves by first touches.
+    pub fn fault_seconds(&self, chosen: &Chosen) -> f64 {
+        chosen.saving.faults / NANOSECONDS
+    }
+
+    /// Bytes that would be backed and not touched.
+    pub fn memory(&self) -> u64 {
+        sum(&self.chosen).memory
+    }
+
+    /// What to do.
+    pub fn verdict(&self) -> String {
+        if self.chosen.is_empty() {
+            return "Do nothing: no range of memory is sure to pay for huge pages.".to_owned();
+        }
+        let share = |seconds: f64| (1.0 - seconds / self.now.value) * 100.0;
+        format!(
+            "{} of memory on huge pages should save {:.1} % of processor time ({:.1} to {:.1} %).",
+            match self.chosen.len() {
+                1 => "One range".to_owned(),
+                many => format!("{many} ranges"),
+            },
+            share(self.forecast.value),
+            share(self.forecast.high),
+            share(self.forecast.low)
+        )
+    }
+}
+
+/// What part of the gain of everything is the plan's; its bounds are those of walks that all wait or none do.
+fn share(plan: &Saving, all: &Saving, waiting: f64) -> Interval {
+    let part = |waiting: f64| {
+        let whole = all.walks(waiting) + all.faults;
+        if whole > 0.0 { ((plan.walks(waiting) + plan.faults) / whole).max(0.0) } else { 1.0 }
+    };
+    let parts = [0.0, waiting, 1.0].map(part);
+    let (low, high) =
+        (parts.iter().copied().fold(f64::INFINITY, f64::min), parts.iter().copied().fold(0.0, f64::max));
+    Interval { value: parts[1], low, high }
+}
+
+/// By prices alone: somewhere between walks that all overlap and walks that all wait.
+fn modelled(now: Interval, saving: &Saving) -> Interval {
+    let after = |seconds: f64, waiting: f64| seconds - (saving.walks(waiting) + saving.faults) / NANOSECONDS;
+    Interval { value: after(now.value, WAITING), low: after(now.low, 1.0), high: after(now.high, 0.0) }
+}

@@ -1,0 +1,127 @@
+//! `pagewalk advise`: which ranges it finds, what it refuses.
+
+use crate::harness::{BAD_INPUT, Place, USAGE};
+use std::process::Command;
+
+/// Touches a table of 32 MiB at random and often, another of the same size once, and of a third two pages.
+const PROGRAM: &str = r#"
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/mman.h>
+static char *map(void) {
+    return mmap(0, 32 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+int main(void) {
+    char *once = map(), *often = map(), *hardly = map();
+    uint32_t random = 1;
+    for (int i = 0; i < 32 << 20; i += 4096) once[i] = 1;
+    for (int i = 0; i < 1000000; i++) {
+        random = random * 1664525 + 1013904223;
+        often[random >> 7]++;
+    }
+    hardly[0] = hardly[4 << 20] = 1;
+    char line[9] = "nothing";
+    fgets(line, sizeof line, stdin);
+    puts(line);
+    return 0;
+}"#;
+
+fn with_program() -> Place {
+    let place = Place::new();
+    place.write("p.c", PROGRAM);
+    let mut gcc = Command::new("gcc");
+    place.settle(gcc.args(["-O1", "-o", "p", "p.c"]));
+    assert!(gcc.status().expect("gcc is here").success());
+    place.write("probe.json", probe());
+    place
+}
+
+/// A probe with round figures.
+fn probe() -> String {
+    let figure = |name: &str, value: f64| {
+        format!(
+            "{{\"name\":\"{name}\",\"title\":\"\",\"unit\":\"ns\",\"class\":\"measured\",\"repeats\":9,\
+             \"value\":{value},\"low\":{value},\"high\":{value},\"cycles\":null,\"refused\":null}}"
+        )
+    };
+    let figures = [
+        ("tlb.4k.walk_extra", 20.0),
+        ("tlb.2m.walk_extra", 10.0),
+        ("walk_extra.32m.chains_1", 40.0),
+        ("walk_extra.32m.chains_8", 8.0),
+        ("fault.anonymous_4k", 1000.0),
+        ("fault.anonymous_2m", 100_000.0),
+    ];
+    let figures: Vec<String> = figures.iter().map(|(name, value)| figure(name, *value)).collect();
+    format!(
+        "{{\"schema\":\"pagewalk.probe/1\",\"version\":\"0\",\"host\":{{\"cpu\":\"\",\"kernel\":\"\",\"thp\":\"\"}},\
+         \"surroundings\":{{\"cpu\":0,\"cpus_allowed\":[0],\"hypervisor\":false,\"tsc_ghz\":1.0,\"tsc_constant\":true,\
+         \"available_bytes\":0,\"load\":null}},\"quick\":false,\"seconds\":1.0,\"tlbs\":[],\
+         \"figures\":[{}],\"curves\":[],\"notes\":[]}}",
+        figures.join(",")
+    )
+}
+
+const ADVISE: [&str; 7] = ["advise", "-m", "golden_cove", "--probe", "probe.json", "--no-trial", "--json"];
+
+#[test]
+fn what_is_touched_pays_and_is_named_so_that_it_is_found_again() {
+    let place = with_program();
+    let advise = |more: &[&str]| place.good(&[&ADVISE[..], more, &["--", "./p"]].concat()).json();
+    let found = advise(&[]);
+    assert_eq!(found["schema"], "pagewalk.advice/1");
+    let ranges = found["ranges"].as_array().unwrap();
+    let named = |name: &str| ranges.iter().find(|range| range["name"].as_str().unwrap().starts_with(name));
+    let once = named("anonymous 0x2000000 number 1").expect("its faults pay");
+    let often = named("anonymous 0x2000000 number 2").expect("its walks pay");
+    assert_eq!(named("anonymous 0x2000000 number 3"), None, "two pages do not");
+    let seconds = |range: &serde_json::Value, key: &str| range[key].as_f64().unwrap();
+    // Sixteen regions: 512 pages of 1 µs each less one huge page of 100 µs.
+    for range in [once, often] {
+        assert!((seconds(range, "fault_seconds") - 16.0 * (512e-6 - 100e-6)).abs() < 30e-6, "{range}");
+        assert_eq!(range["memory_mib"], 0.0);
+    }
+    assert!(seconds(often, "walk_seconds") > 10.0 * seconds(once, "walk_seconds"), "{found}");
+    assert!(found["walks"].as_u64() > found["huge_walks"].as_u64());
+    let (runs, forecast) = (&found["runs"][0], &found["forecast"]);
+    assert_eq!((&runs["what"], &runs["mean"]["class"]), (&"as it is".into(), &"measured".into()));
+    assert_eq!(forecast["class"], "modelled");
+}
+
+#[test]
+fn a_plan_is_written_if_something_pays() {
+    let place = with_program();
+    let advise = |program: &[&str]| {
+        place.good(&[&ADVISE[..], &["--runs", "9", "-o", "plan.toml", "--"], program].concat())
+    };
+    // Whether its interval is narrow enough is up to the host: one of the two it is.
+    let outcome = advise(&["./p"]);
+    match outcome.json()["ranges"].as_array().unwrap().len() {
+        0 => assert!(outcome.stderr.contains("no plan is written") && !place.has("plan.toml")),
+        count => {
+            let plan = String::from_utf8(place.read("plan.toml")).unwrap();
+            assert!(plan.starts_with("schema = \"pagewalk.plan/1\""), "{plan}");
+            assert_eq!(plan.matches("[[range]]").count(), count);
+            assert!(outcome.stderr.contains("next: pagewalk verify plan.toml"), "{}", outcome.stderr);
+        }
+    }
+    let nothing = advise(&["true"]);
+    assert!(nothing.json()["verdict"].as_str().unwrap().starts_with("Do nothing"), "{}", nothing.stdout);
+    assert!(nothing.stderr.contains("nothing pays, so no plan is written"), "{}", nothing.stderr);
+}
+
+#[test]
+fn what_cannot_be_advised_on_is_refused() {
+    let place = with_program();
+    let advise = |more: &[&str]| place.run(&[&ADVISE[..], more].concat());
+    advise(&["--", "./none"]).refuses(USAGE, &["none"]);
+    advise(&["--", "false"]).refuses(1, &["ended with exit 1", "each time it is run"]);
+    advise(&["-i", "none", "--", "./p"]).refuses(USAGE, &["--input none"]);
+    advise(&["--budget", "7X", "--", "./p"]).refuses(USAGE, &["7X", "K, M or G"]);
+    advise(&["--runs", "1", "--", "./p"]).refuses(USAGE, &["--runs"]);
+    advise(&["-m", "zen4", "--", "./p"]).refuses(USAGE, &["one machine"]);
+    place.write("probe.json", "{}");
+    advise(&["--", "./p"]).refuses(BAD_INPUT, &["probe.json", "pagewalk probe -o"]);
+    place.write("probe.json", probe().replace("fault.anonymous_2m", "other"));
+    advise(&["--", "./p"]).refuses(4, &["fault.anonymous_2m"]);
+}

@@ -1,0 +1,192 @@
+//! Mappings by names that hold in another run of the program: the heap, and the nth mapping of so many bytes.
+
+use pagewalk_trace::{Event, MappingKind};
+use std::collections::{BTreeMap, HashMap};
+
+/// What a piece of memory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PieceKind {
+    /// The program break.
+    Heap,
+    /// The `nth` private anonymous mapping of exactly so many bytes, from 1, since the program runs.
+    Anonymous {
+        /// Bytes when it was mapped.
+        bytes: u64,
+        /// Which of those of this size.
+        nth: u32,
+    },
+}
+
+/// The number of a piece: its place in [`Pieces::all`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PieceId(pub u32);
+
+/// A piece of memory that can be had on huge pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// What it is.
+    pub kind: PieceKind,
+    /// Bytes from its beginning to its end: the most it ever had.
+    pub bytes: u64,
+}
+
+/// All pieces of a process, and where they are now.
+#[derive(Clone, Debug, Default)]
+pub struct Pieces {
+    all: Vec<Piece>,
+    /// By first byte: the end, the piece, and where in the piece the first byte is.
+    spans: BTreeMap<u64, Span>,
+    of_size: HashMap<u64, u32>,
+    heap: Option<(PieceId, u64)>,
+    running: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    end: u64,
+    piece: PieceId,
+    offset: u64,
+}
+
+impl Pieces {
+    /// Says that the program runs: what is mapped from now on is its own.
+    pub fn start_running(&mut self) {
+        self.running = true;
+    }
+
+    /// All so far, in order of appearance.
+    pub fn all(&self) -> &[Piece] {
+        &self.all
+    }
+
+    /// The piece that has this byte, and the byte's place in it.
+    pub fn at(&self, address: u64) -> Option<(PieceId, u64)> {
+        let (&start, span) = self.spans.range(..=address).next_back()?;
+        (address < span.end).then_some((span.piece, span.offset + (address - start)))
+    }
+
+    /// Applies an event.
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::Map(mapping) => {
+                let (start, bytes) = (mapping.start.0, mapping.bytes);
+                self.cut(start, start.saturating_add(bytes));
+                if mapping.kind == MappingKind::Anonymous && self.running && bytes > 0 {
+                    let nth = self.of_size.entry(bytes).or_insert(0);
+                    *nth = nth.saturating_add(1);
+                    let kind = PieceKind::Anonymous { bytes, nth: *nth };
+                    self.add(kind, start, bytes);
+                }
+            }
+            Event::Unmap { start, bytes } => self.cut(start.0, start.0.saturating_add(*bytes)),
+            Event::Remap { old_start, old_bytes, new_start, new_bytes } => {
+                let found = self.at(old_start.0);
+                self.cut(old_start.0, old_start.0.saturating_add(*old_bytes));
+                let end = new_start.0.saturating_add(*new_bytes);
+                self.cut(new_start.0, end);
+                if let Some((piece, offset)) = found {
+                    self.spans.insert(new_start.0, Span { end, piece, offset });
+                    self.grow(piece, offset + new_bytes);
+                }
+            }
+            Event::Break { old_end, new_end } => self.set_break(old_end.0, new_end.0),
+            _ => {}
+        }
+    }
+
+    fn add(&mut self, kind: PieceKind, start: u64, bytes: u64) -> PieceId {
+        let piece = PieceId(u32::try_from(self.all.len()).expect("fewer than 2^32 mappings"));
+        self.all.push(Piece { kind, bytes });
+        self.spans.insert(start, Span { end: start.saturating_add(bytes), piece, offset: 0 });
+        piece
+    }
+
+    fn grow(&mut self, piece: PieceId, bytes: u64) {
+        let known = &mut self.all[piece.0 as usize].bytes;
+        *known = bytes.max(*known);
+    }
+
+    fn set_break(&mut self, old_end: u64, new_end: u64) {
+        if new_end < old_end {
+            return self.cut(new_end, old_end);
+        }
+        let (piece, beginning) = match self.heap {
+            Some(heap) => heap,
+            None => {
+                let heap = (self.add(PieceKind::Heap, old_end, 0), old_end);
+                *self.heap.insert(heap)
+            }
+        };
+        self.cut(old_end, new_end);
+        self.spans.insert(old_end, Span { end: new_end, piece, offset: old_end.saturating_sub(beginning) });
+        self.grow(piece, new_end.saturating_sub(beginning));
+    }
+
+    /// Nothing is in this range any more.
+    fn cut(&mut self, start: u64, end: u64) {
+        if let Some((&first, &span)) = self.spans.range(..start).next_back()
+            && span.end > start
+        {
+            self.spans.get_mut(&first).expect("just found").end = start;
+            if span.end > end {
+                let offset = span.offset + (end - first);
+                self.spans.insert(end, Span { offset, ..span });
+            }
+        }
+        while let Some((&first, &span)) = self.spans.range(start..end).next() {
+            self.spans.remove(&first);
+            if span.end > end {
+                let offset = span.offset + (end - first);
+                self.spans.insert(end, Span { offset, ..span });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewalk_trace::{Mapping, Protection};
+    use pagewalk_units::VirtAddr;
+
+    fn anonymous(start: u64, bytes: u64) -> Event {
+        let protection = Protection { read: true, write: true, execute: false };
+        let (start, kind) = (VirtAddr(start), MappingKind::Anonymous);
+        Event::Map(Mapping { start, bytes, protection, kind, file: None })
+    }
+
+    #[test]
+    fn mappings_are_counted_by_size_and_keep_their_names() {
+        let mut pieces = Pieces::default();
+        pieces.apply(&anonymous(0x1000, 0x4000));
+        assert_eq!(pieces.at(0x1000), None, "the loader's");
+        pieces.start_running();
+        pieces.apply(&anonymous(0x10_0000, 0x4000));
+        pieces.apply(&anonymous(0x20_0000, 0x8000));
+        pieces.apply(&anonymous(0x30_0000, 0x4000));
+        let kinds: Vec<PieceKind> = pieces.all().iter().map(|piece| piece.kind).collect();
+        let size = |bytes, nth| PieceKind::Anonymous { bytes, nth };
+        assert_eq!(kinds, [size(0x4000, 1), size(0x8000, 1), size(0x4000, 2)]);
+        pieces.apply(&Event::Unmap { start: VirtAddr(0x20_2000), bytes: 0x1000 });
+        assert_eq!(pieces.at(0x20_1fff), Some((PieceId(1), 0x1fff)));
+        assert_eq!(pieces.at(0x20_2000), None);
+        assert_eq!(pieces.at(0x20_3000), Some((PieceId(1), 0x3000)));
+        let (old_start, new_start) = (VirtAddr(0x30_0000), VirtAddr(0x80_0000));
+        pieces.apply(&Event::Remap { old_start, old_bytes: 0x4000, new_start, new_bytes: 0x10_0000 });
+        assert_eq!((pieces.at(0x30_0000), pieces.at(0x80_5000)), (None, Some((PieceId(2), 0x5000))));
+        assert_eq!(pieces.all()[2], Piece { kind: size(0x4000, 2), bytes: 0x10_0000 });
+    }
+
+    #[test]
+    fn the_heap_is_one_piece_however_it_breathes() {
+        let mut pieces = Pieces::default();
+        let mut step = |old, new| {
+            pieces.apply(&Event::Break { old_end: VirtAddr(old), new_end: VirtAddr(new) });
+            (pieces.at(0x4_2000), pieces.all().len(), pieces.all()[0].bytes)
+        };
+        assert_eq!(step(0x4_0000, 0x4_1000), (None, 1, 0x1000));
+        assert_eq!(step(0x4_1000, 0x4_8000), (Some((PieceId(0), 0x2000)), 1, 0x8000));
+        assert_eq!(step(0x4_8000, 0x4_1000), (None, 1, 0x8000));
+        assert_eq!(step(0x4_1000, 0x4_3000), (Some((PieceId(0), 0x2000)), 1, 0x8000));
+    }
+}

@@ -1,0 +1,149 @@
+//! What walks and faults take on a host, and so what huge pages save in a region.
+
+use crate::REGION_BYTES;
+use crate::regions::{CLASSES, Region, lines};
+
+/// Bytes of a base page.
+const PAGE_BYTES: u64 = 4096;
+
+/// How much walks overlap with other work, which a stream of addresses does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlap {
+    /// Each walk waits for the one before: pointers are followed.
+    Alone,
+    /// As many are on their way at once as the host can have.
+    Together,
+}
+
+/// Nanoseconds on a host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prices {
+    /// What a walk for a base page takes, by how many lines of page tables were read since its own, ascending; each
+    /// with nothing else on its way, and with as much as the host can have.
+    pub walks: Vec<WalkPrice>,
+    /// A walk for a huge page, alone.
+    pub huge_walk: f64,
+    /// The first touch of a base page.
+    pub fault: f64,
+    /// The first touch of a huge page, which the kernel clears as a whole.
+    pub huge_fault: f64,
+}
+
+/// What a walk takes whose line of page table was read so many lines ago.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WalkPrice {
+    /// Other lines read since.
+    pub lines: u64,
+    /// Nanoseconds if it is the only one.
+    pub alone: f64,
+    /// Nanoseconds of each of many.
+    pub together: f64,
+}
+
+/// What huge pages save in a region.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Saving {
+    /// Nanoseconds of walks, if they do not overlap.
+    pub alone: f64,
+    /// Nanoseconds of walks, if they do.
+    pub together: f64,
+    /// Nanoseconds of first touches; below 0 if clearing a whole huge page takes longer.
+    pub faults: f64,
+    /// Bytes that would be backed and are not touched.
+    pub memory: u64,
+}
+
+impl Saving {
+    /// Nanoseconds of walks when `share` of them wait for the one before.
+    pub fn walks(&self, share: f64) -> f64 {
+        share * self.alone + (1.0 - share) * self.together
+    }
+
+    /// Both together.
+    pub fn and(&self, other: &Saving) -> Saving {
+        Saving {
+            alone: self.alone + other.alone,
+            together: self.together + other.together,
+            faults: self.faults + other.faults,
+            memory: self.memory + other.memory,
+        }
+    }
+}
+
+impl Prices {
+    /// A walk whose line was read so many lines ago; between two prices in proportion to the logarithm of lines, as
+    /// caches are ever larger. Beyond the last it takes no more.
+    pub fn walk(&self, lines: u64, overlap: Overlap) -> f64 {
+        let price = |price: &WalkPrice| match overlap {
+            Overlap::Alone => price.alone,
+            Overlap::Together => price.together,
+        };
+        let after = self.walks.partition_point(|price| price.lines < lines);
+        match (after.checked_sub(1).map(|before| &self.walks[before]), self.walks.get(after)) {
+            (Some(before), Some(next)) => {
+                let log = |lines: u64| (lines.max(1) as f64).log2();
+                let way = (log(lines) - log(before.lines)) / (log(next.lines) - log(before.lines)).max(1e-9);
+                price(before) + way.clamp(0.0, 1.0) * (price(next) - price(before))
+            }
+            (Some(only), None) | (None, Some(only)) => price(only),
+            (None, None) => 0.0,
+        }
+    }
+
+    /// What huge pages save in a region. A line that was never read before comes from memory, at the price of the most
+    /// distant lines.
+    pub fn saving(&self, region: &Region) -> Saving {
+        let walks = |overlap| {
+            let of = |class: usize| {
+                region.walks[class] as f64 * self.walk(lines(class).unwrap_or(u64::MAX), overlap)
+            };
+            (0..CLASSES).map(of).sum::<f64>()
+        };
+        let left = region.huge_walks as f64 * self.huge_walk;
+        let untouched = (REGION_BYTES / PAGE_BYTES).saturating_sub(region.pages) * PAGE_BYTES;
+        Saving {
+            alone: walks(Overlap::Alone) - left,
+            together: walks(Overlap::Together) - left,
+            faults: region.pages as f64 * self.fault - self.huge_fault,
+            memory: untouched,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pieces::PieceId;
+
+    fn prices() -> Prices {
+        let walk = |lines, alone, together| WalkPrice { lines, alone, together };
+        let walks = vec![walk(64, 10.0, 5.0), walk(1024, 50.0, 9.0), walk(32768, 150.0, 30.0)];
+        Prices { walks, huge_walk: 8.0, fault: 500.0, huge_fault: 100_000.0 }
+    }
+
+    #[test]
+    fn walks_cost_more_the_longer_ago_their_line_was_read() {
+        let prices = prices();
+        for (lines, alone) in
+            [(0, 10.0), (64, 10.0), (256, 30.0), (1024, 50.0), (32768, 150.0), (u64::MAX, 150.0)]
+        {
+            assert!((prices.walk(lines, Overlap::Alone) - alone).abs() < 1e-9, "{lines}");
+        }
+        assert!((prices.walk(256, Overlap::Together) - 7.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_region_saves_its_walks_and_faults_less_those_of_the_huge_page() {
+        let mut walks = [0; CLASSES];
+        walks[5] = 100;
+        walks[CLASSES - 1] = 2;
+        let region = Region { piece: PieceId(0), number: 3, pages: 500, walks, huge_walks: 10 };
+        let saving = prices().saving(&region);
+        assert!((saving.alone - (100.0 * prices().walk(63, Overlap::Alone) + 300.0 - 80.0)).abs() < 1e-9);
+        assert!((saving.faults - (250_000.0 - 100_000.0)).abs() < 1e-9);
+        assert_eq!(saving.memory, 12 * 4096);
+        assert_eq!(saving.walks(1.0), saving.alone);
+        let sparse = Region { pages: 1, ..region };
+        assert!(prices().saving(&sparse).faults < 0.0);
+    }
+}

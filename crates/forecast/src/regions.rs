@@ -1,0 +1,168 @@
+//! What each part of memory as large as a huge page was used for, and how often its pages were walked for.
+
+use crate::REGION_BYTES;
+use crate::pieces::{Piece, PieceId, Pieces};
+use crate::recency::Recency;
+use pagewalk_mm::{AddressSpace, Small, Thp, ThpMode};
+use pagewalk_sim::{DesignSpec, HostKernel, Pass, PassError, Walk, WalkObserver};
+use pagewalk_trace::{Analysis, Batch, Event};
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::RefIndex;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Walks are told apart by how many other lines of page tables were read since theirs was: 0 to 1, 2 to 3, 4 to 7 …;
+/// in the last class are those that read a line for the first time.
+pub const CLASSES: usize = 25;
+/// Base pages that a cache line of page table maps, as a power of two: eight entries of eight bytes.
+const PAGES_OF_A_LINE: u32 = 3;
+const PAGE_SHIFT: u32 = 12;
+const PAGES: usize = (REGION_BYTES >> PAGE_SHIFT) as usize;
+
+/// A part of a piece.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Whose part.
+    pub piece: PieceId,
+    /// Which: from `number` times [`REGION_BYTES`] on.
+    pub number: u64,
+    /// Base pages of it that were touched.
+    pub pages: u64,
+    /// Walks as the host's kernel maps it now, by class.
+    pub walks: [u64; CLASSES],
+    /// Walks with huge pages wherever the kernel would give them.
+    pub huge_walks: u64,
+}
+
+impl Region {
+    /// Walks as the host's kernel maps it now.
+    pub fn walks(&self) -> u64 {
+        self.walks.iter().sum()
+    }
+}
+
+/// All that was found.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// The pieces that regions are parts of.
+    pub pieces: Vec<Piece>,
+    /// Regions that were touched, by piece and number.
+    pub regions: Vec<Region>,
+    /// Instructions executed.
+    pub instructions: u64,
+    /// All walks as the host's kernel maps the program now, those outside all regions too.
+    pub walks: u64,
+    /// All walks with huge pages wherever the kernel would give them.
+    pub huge_walks: u64,
+}
+
+/// The class of a walk by its line's distance.
+fn class(distance: Option<u64>) -> usize {
+    distance.map_or(CLASSES - 1, |distance| (distance.max(1).ilog2() as usize).min(CLASSES - 2))
+}
+
+/// The most lines of a class; none of the last: those lines were never read before.
+pub fn lines(class: usize) -> Option<u64> {
+    (class < CLASSES - 1).then(|| (2 << class) - 1)
+}
+
+#[derive(Clone, Debug)]
+struct Counts {
+    touched: [u64; PAGES / 64],
+    walks: [u64; CLASSES],
+}
+
+impl Default for Counts {
+    fn default() -> Counts {
+        Counts { touched: [0; PAGES / 64], walks: [0; CLASSES] }
+    }
+}
+
+/// Told of the walks of one design.
+#[derive(Clone, Debug, Default)]
+struct Walks {
+    pieces: Pieces,
+    lines: Recency,
+    regions: FxHashMap<(PieceId, u64), Counts>,
+    all: u64,
+}
+
+impl WalkObserver for Walks {
+    fn on_walk(&mut self, walk: &Walk, _space: &AddressSpace) {
+        self.all += 1;
+        let page = walk.page.0 >> PAGE_SHIFT;
+        let distance = self.lines.refer(page >> PAGES_OF_A_LINE);
+        let Some((piece, offset)) = self.pieces.at(walk.page.0) else { return };
+        let counts = self.regions.entry((piece, offset / REGION_BYTES)).or_default();
+        counts.walks[class(distance)] += 1;
+        let page = ((offset % REGION_BYTES) >> PAGE_SHIFT) as usize;
+        counts.touched[page / 64] |= 1 << (page % 64);
+    }
+}
+
+/// Watches a stream on one machine: as the host's kernel maps memory, and with huge pages wherever it would give them
+/// if it was asked to. The first reference to a page always walks, so that walks tell what was touched.
+pub struct Regions {
+    now: Pass<Walks>,
+    huge: Pass<Walks>,
+}
+
+impl Regions {
+    /// On `machine`, with the kernel's mode on the host.
+    ///
+    /// # Errors
+    /// If the machine cannot be simulated in a pass, or its TLBs hold no huge pages.
+    pub fn new(machine: &MachineSpec, thp: ThpMode) -> Result<Regions, PassError> {
+        let always = Arc::new(Thp { mode: ThpMode::Always });
+        let now = match thp {
+            ThpMode::Never => DesignSpec::new(machine, Arc::new(Small)),
+            mode => HostKernel::new(mode).design(machine),
+        };
+        Ok(Regions {
+            now: Pass::new(vec![now], Walks::default())?,
+            huge: Pass::new(vec![DesignSpec::new(machine, always)], Walks::default())?,
+        })
+    }
+
+    /// Ends the stream.
+    pub fn finish(mut self) -> Found {
+        let instructions = self.now.finish()[0].instructions;
+        self.huge.finish();
+        let (now, huge) = (self.now.observer(), self.huge.observer());
+        let mut regions: Vec<Region> = now
+            .regions
+            .iter()
+            .map(|(&(piece, number), counts)| Region {
+                piece,
+                number,
+                pages: counts.touched.iter().map(|bits| u64::from(bits.count_ones())).sum(),
+                walks: counts.walks,
+                huge_walks: huge.regions.get(&(piece, number)).map_or(0, |counts| counts.walks.iter().sum()),
+            })
+            .collect();
+        regions.sort_unstable_by_key(|region| (region.piece, region.number));
+        Found {
+            pieces: now.pieces.all().to_vec(),
+            regions,
+            instructions,
+            walks: now.all,
+            huge_walks: huge.all,
+        }
+    }
+}
+
+impl Analysis for Regions {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.now.observer_mut().pieces.start_running();
+        self.huge.observer_mut().pieces.start_running();
+        self.now.on_batch(batch);
+        self.huge.on_batch(batch);
+    }
+
+    fn on_event(&mut self, at: RefIndex, event: &Event) {
+        for pass in [&mut self.now, &mut self.huge] {
+            pass.on_event(at, event);
+            pass.observer_mut().pieces.apply(event);
+        }
+    }
+}

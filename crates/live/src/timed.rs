@@ -1,0 +1,79 @@
+//! Running a program at its own speed, and how long it took.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// Words of the kernel's `struct rusage` on x86-64; the first four are user and system time, in seconds and
+/// microseconds each, the fifth the most memory resident at a time, in KiB.
+const USAGE_WORDS: usize = 18;
+
+/// One run to its end.
+#[derive(Clone, Copy, Debug)]
+pub struct Timed {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// From its start to its end.
+    pub wall: Duration,
+    /// Processor time in user mode, of all its threads and of the children that it waited for.
+    pub user: Duration,
+    /// The same in the kernel.
+    pub system: Duration,
+    /// Most memory resident at a time, of the largest of those processes.
+    pub resident_bytes: u64,
+}
+
+impl Timed {
+    /// Processor time in all.
+    pub fn processor(&self) -> Duration {
+        self.user + self.system
+    }
+}
+
+/// Runs a command and waits for its end.
+///
+/// # Errors
+/// If it cannot be started or waited for.
+pub fn run(command: &mut Command) -> io::Result<Timed> {
+    let begun = Instant::now();
+    let child = command.spawn()?;
+    let (status, usage) = wait(child.id() as i32)?;
+    let wall = begun.elapsed();
+    let time = |at: usize| Duration::new(usage[at], 1000 * usage[at + 1] as u32);
+    Ok(Timed { status, wall, user: time(0), system: time(2), resident_bytes: usage[4] << 10 })
+}
+
+fn wait(pid: i32) -> io::Result<(ExitStatus, [u64; USAGE_WORDS])> {
+    unsafe extern "C" {
+        fn wait4(pid: i32, status: *mut i32, options: i32, usage: *mut u64) -> i32;
+    }
+    let (mut status, mut usage) = (0, [0; USAGE_WORDS]);
+    loop {
+        // SAFETY: both are locals as large as the kernel's types on x86-64 Linux.
+        if unsafe { wait4(pid, &raw mut status, 0, usage.as_mut_ptr()) } == pid {
+            return Ok((ExitStatus::from_raw(status), usage));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_counted_where_it_is_spent() {
+        let shell = |script: &str| run(Command::new("sh").args(["-c", script])).unwrap();
+        let asleep = shell("sleep 0.2; exit 7");
+        assert_eq!(asleep.status.code(), Some(7));
+        assert!(asleep.wall >= Duration::from_millis(200) && asleep.processor() < Duration::from_millis(150));
+        let busy = shell("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; kill -9 $$");
+        assert_eq!(busy.status.signal(), Some(9));
+        assert!(busy.user >= Duration::from_millis(20) && busy.wall >= busy.user, "{busy:?}");
+        assert!(busy.resident_bytes > 100 << 10 && busy.resident_bytes < 1 << 30);
+    }
+}

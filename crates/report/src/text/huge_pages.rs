@@ -1,0 +1,118 @@
+//! What huge pages would buy, on the terminal.
+
+use super::paint::{Line, Style};
+use super::table::{Narrow, Table, names, numbers};
+use super::{Page, TextOptions};
+use crate::huge_pages::schema::{AdviceResult, ForecastSeconds};
+use crate::numbers::{count, percent};
+use crate::printable::printable;
+
+/// Ranges shown without `--verbose`.
+const RANGES_SHOWN: usize = 12;
+
+/// The result as text for a terminal.
+pub fn render_huge_pages_text(result: &AdviceResult, options: &TextOptions) -> String {
+    let mut page = Page::new(*options);
+    page.line(Line::new(Style::Strong, printable(&format!("{}: huge pages", result.program))));
+    page.paragraph(Line::new(Style::Quiet, "  "), Style::Strong, &printable(&result.verdict));
+    let walks = format!(
+        "{} walks in {} instructions on {}, {} with huge pages wherever they can be (modelled)",
+        count(result.walks),
+        count(result.instructions),
+        result.machine,
+        count(result.huge_walks)
+    );
+    page.paragraph(Line::new(Style::Quiet, "  "), Style::Plain, &printable(&walks));
+    page.blank();
+    times(&mut page, result);
+    page.blank();
+    ranges(&mut page, result);
+    for note in &result.notes {
+        page.paragraph(Line::new(Style::Quiet, "  "), Style::Quiet, &printable(note));
+    }
+    page.out
+}
+
+fn plain(text: impl Into<String>) -> Line {
+    Line::new(Style::Plain, text.into())
+}
+
+fn interval(time: &ForecastSeconds) -> String {
+    match (time.low, time.high) {
+        (Some(low), Some(high)) => format!("{low:.3} to {high:.3} s"),
+        _ => "unknown".to_owned(),
+    }
+}
+
+fn times(page: &mut Page, result: &AdviceResult) {
+    let columns = vec![
+        names("processor time"),
+        numbers("seconds", Narrow::Keep),
+        numbers("90 % interval", Narrow::Keep),
+        numbers("change", Narrow::Keep),
+        numbers("most resident", Narrow::Drop(1)),
+        names("class"),
+    ];
+    let mut table = Table::new(columns);
+    let now = result.runs.first().map_or(0.0, |runs| runs.mean.seconds);
+    let change = |seconds: f64| {
+        let share = seconds / now.max(f64::MIN_POSITIVE) - 1.0;
+        format!("{}{}", if share < 0.0 { "−" } else { "+" }, percent(share.abs()))
+    };
+    for (number, runs) in result.runs.iter().enumerate() {
+        table.row(vec![
+            plain(format!("{}, {} runs", printable(&runs.what), runs.seconds.len())),
+            plain(format!("{:.3}", runs.mean.seconds)),
+            plain(interval(&runs.mean)),
+            plain(if number == 0 { "–".to_owned() } else { change(runs.mean.seconds) }),
+            plain(format!("{:.0} MiB", runs.resident_mib)),
+            plain("measured"),
+        ]);
+    }
+    if !result.ranges.is_empty() {
+        table.row(vec![
+            Line::new(Style::Strong, "the plan"),
+            plain(format!("{:.3}", result.forecast.seconds)),
+            plain(interval(&result.forecast)),
+            plain(change(result.forecast.seconds)),
+            plain(format!("+{:.0} MiB at most", result.memory_mib)),
+            plain("modelled"),
+        ]);
+    }
+    page.table(table);
+}
+
+fn ranges(page: &mut Page, result: &AdviceResult) {
+    if result.ranges.is_empty() {
+        return;
+    }
+    let columns = vec![
+        names("range"),
+        numbers("MiB", Narrow::Keep),
+        numbers("saved by walks", Narrow::Keep),
+        numbers("by faults", Narrow::Keep),
+        numbers("memory", Narrow::Keep),
+    ];
+    let mut table = Table::new(columns);
+    let mut order: Vec<_> = result.ranges.iter().collect();
+    let saved = |range: &crate::huge_pages::schema::AdvisedRange| range.walk_seconds + range.fault_seconds;
+    order.sort_by(|a, b| saved(b).total_cmp(&saved(a)).then(a.name.cmp(&b.name)));
+    let shown = if page.verbose { order.len() } else { RANGES_SHOWN.min(order.len()) };
+    for range in &order[..shown] {
+        table.row(vec![
+            plain(printable(&range.name)),
+            plain(format!("{}", range.bytes >> 20)),
+            plain(format!("{:.3} s", range.walk_seconds)),
+            plain(format!("{:.3} s", range.fault_seconds)),
+            plain(format!("+{:.1} MiB", range.memory_mib)),
+        ]);
+    }
+    page.table(table);
+    if shown < order.len() {
+        page.paragraph(
+            Line::new(Style::Quiet, "  "),
+            Style::Quiet,
+            &format!("{} more: --verbose", order.len() - shown),
+        );
+    }
+}
