@@ -1,8 +1,8 @@
 //! Steps of a curve: where the cost of an access rises from one level to the next.
 //!
-//! A *plateau* is a run of points that stays within [`FLAT`] of its lowest and spans [`SPAN`] or more. A *step*
+//! A *plateau* is a run of points that stays within `FLAT` of its lowest and spans `SPAN` or more. A *step*
 //! lies between two plateaus, or behind the last one if the curve goes on rising. Its *onset* is the last point
-//! before the cost leaves the lower plateau for good by more than [`CLEAR`] of the rise and the noise, its *half*
+//! before the cost leaves the lower plateau for good by more than `CLEAR` of the rise and the noise, its *half*
 //! where the cost passes the middle.
 
 /// A plateau's points lie within this factor of its lowest.
