@@ -2,6 +2,7 @@
 
 use crate::arguments::{Model, Thp};
 use crate::error::{CliError, Code};
+use crate::folders;
 use crate::output::say;
 use pagewalk_mm::structure::StructureSpec;
 use pagewalk_mm::{OsError, OsKernel, OsSpec, ThpMode};
@@ -94,9 +95,7 @@ fn host() -> Result<HostMachine, CliError> {
 
 /// Where `pagewalk probe --save` keeps the machine file; none where the environment does not say.
 pub fn saved_probe() -> Option<PathBuf> {
-    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let settings = folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")))?;
-    Some(settings.join("pagewalk/machines/host.toml"))
+    folders::config().map(|folder| folder.join("machines/host.toml"))
 }
 
 /// The text of a machine's file, by name or by path.

@@ -4,6 +4,7 @@ use crate::arguments::Style;
 use crate::error::{CliError, Code};
 use pagewalk_report::schema::RunResult;
 use pagewalk_report::{TextOptions, render_html, render_text, to_json};
+use serde_json::Value;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -161,6 +162,29 @@ pub fn publish(
     };
     // Whatever became of the printing: the result took its time.
     let written = files.write(result, style.quiet);
+    printed.and(written)
+}
+
+/// Writes JSON where it was asked for: to stdout, to a file.
+pub fn write_json(
+    printed: bool,
+    quiet: bool,
+    document: &Value,
+    file: Option<Output>,
+) -> Result<(), CliError> {
+    if !printed && file.is_none() {
+        return Ok(());
+    }
+    let json = format!("{document:#}\n");
+    let printed = if printed { print(&json) } else { Ok(()) };
+    // Whatever became of the printing.
+    let written = file.map_or(Ok(()), |file| {
+        let path = file.write(json.as_bytes())?;
+        if !quiet {
+            say(format!("result written to {}", path.display()));
+        }
+        Ok(())
+    });
     printed.and(written)
 }
 

@@ -49,7 +49,7 @@ pub struct Verify {
     /// Pairs of runs at most, without and with the plan
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub runs: u32,
-    /// Stop when the 90 % interval of the gain is narrower than this share of the run time, in per cent
+    /// Stop when the 90 % interval of the processor time saved is narrower than this share of it all, in per cent
     #[arg(long, value_name = "PERCENT", default_value_t = 2.0)]
     pub width: f64,
     /// Begin no more pairs after so many seconds

@@ -173,11 +173,11 @@ fn verify_measures_beside_the_forecast_and_keeps_a_record() {
     let json = outcome.json();
     assert_eq!((&json["schema"], &json["in_effect"]), (&"pagewalk.verify/1".into(), &true.into()));
     assert_eq!(json["with"].as_array().unwrap().len(), 3);
-    assert_eq!(json["forecast_seconds_saved"]["mean"], 0.5);
+    assert_eq!(json["forecast_processor_seconds_saved"]["mean"], 0.5);
     assert!(json["seconds_saved"]["low"].as_f64() <= json["seconds_saved"]["high"].as_f64());
     assert!(outcome.stderr.contains("3 pairs of runs") && outcome.stderr.contains("recorded in"));
     let history = lab.run(&["verify", "--history"]).stdout;
-    assert!(history.contains("error of the forecast run time: median"), "{history}");
+    assert!(history.contains("error of its forecast: median"), "{history}");
     lab.plan("");
     lab.change("nth = 1", "nth = 7");
     let outcome = lab.run(&["verify", "plan.toml", "-q", "--runs", "2", "--", "./p"]);

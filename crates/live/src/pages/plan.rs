@@ -57,9 +57,9 @@ pub struct Host {
 /// What a plan should bring.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Forecast {
-    /// Run time without the plan, measured, in seconds.
+    /// Processor time of a run without the plan, in user mode and in the kernel, measured, in seconds.
     pub seconds_now: f64,
-    /// Run time with it, modelled, in seconds.
+    /// The same of a run with it, modelled.
     pub seconds: f64,
     /// The lower end of the 90 % interval of `seconds`.
     pub low: f64,

@@ -2,6 +2,7 @@
 
 use crate::arguments::Advise;
 use crate::error::{CliError, Code};
+use crate::folders;
 use crate::progress;
 use pagewalk_capture::Host;
 use pagewalk_forecast::Prices;
@@ -40,9 +41,7 @@ fn read(path: &Path) -> Result<ProbeResult, CliError> {
 
 /// Where the last probe is kept.
 fn kept() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))?;
-    Some(base.join("pagewalk/probe.json"))
+    folders::cache().map(|folder| folder.join("probe.json"))
 }
 
 /// The last probe if it is of this host and kernel, otherwise a new one, which is kept.

@@ -2,31 +2,28 @@
 
 mod result;
 
-use super::fitting::{Fitting, does_not_fit};
+use super::fitting::Fitting;
 use crate::arguments::LayoutRun;
 use crate::error::{CliError, Code};
 use crate::native::{exit_code, relay_signals};
-use crate::output::{Output, print, say, write_to_stderr};
+use crate::output::{Output, say, write_json, write_to_stderr};
+use crate::planned::{OR_DEFAULT, can_run_without, cannot_trace, does_not_fit, run_without};
 use pagewalk_layout::files::Object;
-use pagewalk_live::layout::{self, HostError, Image, LayoutError, Options, Relay, Run};
+use pagewalk_live::layout::{self, Image, LayoutError, Options, Relay, Run};
 use pagewalk_live::tracing::LaunchError;
 use result::Outcome;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode};
-
-/// What to do with a plan that does not fit.
-const OTHERWISE: &str = "start it without: --or-default";
+use std::process::ExitCode;
 
 pub fn run(arguments: LayoutRun) -> Result<ExitCode, CliError> {
     let file = arguments.output.as_deref().map(Output::open).transpose()?;
-    let fitting = Fitting::new(&arguments.plan, &arguments.command[0], OTHERWISE);
+    let fitting = Fitting::new(&arguments.plan, &arguments.command[0], OR_DEFAULT);
     let prepared = fitting.and_then(|Fitting { plan, objects }| {
         let run = run_placed(&arguments, &objects)?;
         Ok(Outcome { plan, objects, run })
     });
     let outcome = match prepared {
-        Err(error) if arguments.or_default && error.code != Code::Usage && error.code != Code::Failed => {
-            return run_without(&arguments, &error);
+        Err(error) if arguments.or_default && can_run_without(&error) => {
+            return run_without(&arguments.command, arguments.quiet, &error);
         }
         other => other?,
     };
@@ -39,11 +36,6 @@ pub fn run(arguments: LayoutRun) -> Result<ExitCode, CliError> {
         tell(&arguments, missed);
     }
     Ok(exit_code(outcome.run.end))
-}
-
-fn host_cannot(error: &HostError) -> CliError {
-    CliError::new(Code::HostCannot, error)
-        .or(format!("to enable: {}; or start it without: --or-default", error.enable()))
 }
 
 fn run_placed(arguments: &LayoutRun, objects: &[Object]) -> Result<Run, CliError> {
@@ -63,17 +55,10 @@ fn run_placed(arguments: &LayoutRun, objects: &[Object]) -> Result<Run, CliError
     let run = layout::run(&arguments.command, objects, options, &RELAY, &mut loaded);
     handle.close();
     run.map_err(|error| match error {
-        LayoutError::Launch(error @ LaunchError::Trace(_)) => host_cannot(&HostError::NoPtrace(error)),
-        LayoutError::Program { .. } => does_not_fit(&error, OTHERWISE),
+        LayoutError::Launch(error @ LaunchError::Trace(_)) => cannot_trace(error),
+        LayoutError::Program { .. } => does_not_fit(&error, OR_DEFAULT),
         error => CliError::new(Code::Failed, error),
     })
-}
-
-/// The program in our place, as if we had never been there.
-fn run_without(arguments: &LayoutRun, error: &CliError) -> Result<ExitCode, CliError> {
-    tell(arguments, format!("{error}\n  it runs without the plan"));
-    let failed = Command::new(&arguments.command[0]).args(&arguments.command[1..]).exec();
-    Err(CliError::new(Code::Failed, format!("cannot start {:?}: {failed}", arguments.command[0])))
 }
 
 fn tell(arguments: &LayoutRun, message: impl std::fmt::Display) {
@@ -91,16 +76,6 @@ fn publish(arguments: &LayoutRun, outcome: &Outcome, file: Option<Output>) -> Re
         }
     }
     outcome.notes().into_iter().for_each(|note| tell(arguments, note));
-    if !arguments.json && file.is_none() {
-        return Ok(());
-    }
-    let json = format!("{:#}\n", outcome.document(&arguments.plan, &arguments.command));
-    let printed = if arguments.json { print(&json) } else { Ok(()) };
-    // Whatever became of the printing.
-    let written = file.map_or(Ok(()), |file| {
-        let path = file.write(json.as_bytes())?;
-        tell(arguments, format!("result written to {}", path.display()));
-        Ok(())
-    });
-    printed.and(written)
+    let document = outcome.document(&arguments.plan, &arguments.command);
+    write_json(arguments.json, arguments.quiet, &document, file)
 }

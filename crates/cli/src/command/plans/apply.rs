@@ -1,17 +1,16 @@
 //! `pagewalk apply`: a program with planned ranges on huge pages.
 
-use super::fitting::{Fitting, does_not_fit};
+use super::fitting::Fitting;
 use super::{attach, dry, outcome};
 use crate::arguments::Apply;
 use crate::error::{CliError, Code};
 use crate::native::{exit_code, relay_signals};
-use crate::output::{Output, say, write_to_stderr};
-use pagewalk_live::layout::HostError;
+use crate::output::{Output, say, write_json, write_to_stderr};
+use crate::planned::{OR_DEFAULT, can_run_without, cannot_trace, check_command, does_not_fit, run_without};
 use pagewalk_live::pages::{self, Options, PagesError, Run};
 use pagewalk_live::tracing::{LaunchError, Relay};
 use serde_json::{Value, json};
-use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 pub fn run(arguments: Apply) -> Result<ExitCode, CliError> {
     let file = arguments.output.as_deref().map(Output::open).transpose()?;
@@ -22,13 +21,13 @@ pub fn run(arguments: Apply) -> Result<ExitCode, CliError> {
         return attach::run(&arguments, pid, file);
     }
     let prepared = Fitting::new(&arguments.plan).and_then(|fitting| {
-        Fitting::check_command(&arguments.command[0])?;
+        check_command(&arguments.command[0], OR_DEFAULT)?;
         let run = run_applied(&arguments, &fitting)?;
         Ok((fitting, run))
     });
     let (fitting, run) = match prepared {
-        Err(error) if arguments.or_default && error.code != Code::Usage && error.code != Code::Failed => {
-            return run_without(&arguments, &error);
+        Err(error) if arguments.or_default && can_run_without(&error) => {
+            return run_without(&arguments.command, arguments.quiet, &error);
         }
         other => other?,
     };
@@ -62,21 +61,10 @@ fn run_applied(arguments: &Apply, fitting: &Fitting) -> Result<Run, CliError> {
 /// What a failed run is told as.
 pub fn failed(error: PagesError) -> CliError {
     match error {
-        PagesError::Launch(error @ LaunchError::Trace(_)) => {
-            let error = HostError::NoPtrace(error);
-            CliError::new(Code::HostCannot, &error)
-                .or(format!("to enable: {}; or start it without: --or-default", error.enable()))
-        }
-        PagesError::Program { .. } | PagesError::File { .. } => does_not_fit(&error),
+        PagesError::Launch(error @ LaunchError::Trace(_)) => cannot_trace(error),
+        PagesError::Program { .. } | PagesError::File { .. } => does_not_fit(&error, OR_DEFAULT),
         error => CliError::new(Code::Failed, error),
     }
-}
-
-/// The program in our place, as if we had never been there.
-fn run_without(arguments: &Apply, error: &CliError) -> Result<ExitCode, CliError> {
-    tell(arguments, format!("{error}\n  it runs without the plan"));
-    let failed = Command::new(&arguments.command[0]).args(&arguments.command[1..]).exec();
-    Err(CliError::new(Code::Failed, format!("cannot start {:?}: {failed}", arguments.command[0])))
 }
 
 fn tell(arguments: &Apply, message: impl std::fmt::Display) {
@@ -90,7 +78,7 @@ fn publish(arguments: &Apply, fitting: &Fitting, run: &Run, file: Option<Output>
         run.images.iter().for_each(|image| write_to_stderr(&outcome::table(&fitting.plan, image)));
     }
     outcome::notes(&fitting.plan, run).iter().for_each(|note| tell(arguments, note));
-    outcome::write_json(arguments.json, arguments.quiet, &document(arguments, fitting, run), file)
+    write_json(arguments.json, arguments.quiet, &document(arguments, fitting, run), file)
 }
 
 fn document(arguments: &Apply, fitting: &Fitting, run: &Run) -> Value {

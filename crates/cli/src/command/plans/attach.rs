@@ -1,10 +1,9 @@
 //! `pagewalk apply --pid` and `pagewalk undo --pid`: planned ranges of a process that runs already.
 
 use super::fitting::Fitting;
-use super::outcome::write_json;
 use crate::arguments::Apply;
 use crate::error::{CliError, Code};
-use crate::output::{Output, say, write_to_stderr};
+use crate::output::{Output, say, write_json, write_to_stderr};
 use pagewalk_live::pages::plan::Plan;
 use pagewalk_live::pages::{Act, AttachError, Attached, Mode, Process, Seen, attach};
 use serde_json::{Value, json};

@@ -2,10 +2,10 @@
 
 use super::attach;
 use super::fitting::Fitting;
-use super::outcome::write_json;
 use crate::arguments::Apply;
 use crate::error::{CliError, Code};
-use crate::output::{Output, print, say};
+use crate::output::{Output, print, say, write_json};
+use crate::planned::{OR_DEFAULT, check_command};
 use pagewalk_live::layout::check_host;
 use pagewalk_live::pages::plan::What;
 use pagewalk_live::pages::{Circumstances, HUGE_BYTES, Mode};
@@ -18,7 +18,7 @@ pub fn run(arguments: &Apply, file: Option<Output>) -> Result<ExitCode, CliError
     }
     let fitting = Fitting::new(&arguments.plan)?;
     if let Some(command) = arguments.command.first() {
-        Fitting::check_command(command)?;
+        check_command(command, OR_DEFAULT)?;
     }
     let around = Circumstances::of(std::process::id() as i32);
     let mut missing = Vec::new();

@@ -1,16 +1,11 @@
 //! A plan beside this host and the program that is to run so.
 
 use crate::error::{CliError, Code};
-use pagewalk_capture::{CaptureError, check_program};
+use crate::planned::{OR_DEFAULT, does_not_fit};
 use pagewalk_live::pages::plan::Plan;
 use pagewalk_live::pages::{EXCEPT_ADVISED_SINCE, Mode, is_since, kernel, mode};
-use std::ffi::OsStr;
-use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// What the user can do beside planning again.
-const OTHERWISE: &str = "make a new plan, or start it without: --or-default";
 
 /// A plan that fits.
 pub struct Fitting {
@@ -53,39 +48,20 @@ impl Fitting {
         }
         Ok(Fitting { plan, program, mode, notes, can_keep_small })
     }
-
-    /// Checks that a command can be started under a plan. It need not be the planned program: that may be one that it
-    /// starts.
-    pub fn check_command(command: &OsStr) -> Result<(), CliError> {
-        check_program(command).map(drop).map_err(|error| match error {
-            CaptureError::Privileged { path } => does_not_fit(&format!(
-                "{} gains privileges when it starts, which a program that is traced does not",
-                path.display()
-            )),
-            CaptureError::OtherArchitecture { path, found } => {
-                does_not_fit(&format!("{} is a {found} program; plans are for x86-64", path.display()))
-            }
-            error => CliError::new(Code::Usage, error),
-        })
-    }
-}
-
-/// The plan is for something else.
-pub fn does_not_fit(error: &dyn Display) -> CliError {
-    CliError::new(Code::NotInEffect, error).or(OTHERWISE)
 }
 
 fn program(plan: &Plan) -> Result<PathBuf, CliError> {
     let path = &plan.program.path;
-    let program = fs::canonicalize(path)
-        .map_err(|error| does_not_fit(&format!("the plan's program {path} is not there: {error}")))?;
+    let program = fs::canonicalize(path).map_err(|error| {
+        does_not_fit(&format!("the plan's program {path} is not there: {error}"), OR_DEFAULT)
+    })?;
     if let Some(planned) = &plan.program.build_id {
         let found = pagewalk_symbols::build_id(&program.to_string_lossy());
         if !found.as_ref().is_some_and(|found| found.eq_ignore_ascii_case(planned)) {
             let found = found.as_deref().unwrap_or("none");
-            return Err(does_not_fit(&format!(
-                "{path} is another build than the plan's: build-id {found}, planned for {planned}"
-            )));
+            let message =
+                format!("{path} is another build than the plan's: build-id {found}, planned for {planned}");
+            return Err(does_not_fit(&message, OR_DEFAULT));
         }
     }
     Ok(program)

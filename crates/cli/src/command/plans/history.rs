@@ -1,6 +1,7 @@
 //! The record of forecasts and what was measured, one line of JSON each.
 
 use crate::error::{CliError, Code};
+use crate::folders;
 use crate::output::print;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -10,9 +11,7 @@ use std::path::PathBuf;
 
 /// `$XDG_STATE_HOME/pagewalk/forecasts.jsonl`, or below `~/.local/state`; none without a home.
 pub fn path() -> Option<PathBuf> {
-    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let state = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")))?;
-    Some(state.join("pagewalk/forecasts.jsonl"))
+    folders::state().map(|folder| folder.join("forecasts.jsonl"))
 }
 
 /// Appends a line, and says where.
@@ -59,7 +58,8 @@ fn table(records: &[Value]) -> String {
     );
     let mut errors = Vec::new();
     for record in records {
-        let (with, forecast) = (number(record, "seconds_with"), number(record, "forecast_seconds"));
+        let (with, forecast) =
+            (number(record, "processor_seconds_with"), number(record, "forecast_processor_seconds"));
         let error = with.zip(forecast).map(|(with, forecast)| (forecast / with - 1.0) * 100.0);
         errors.extend(error.map(f64::abs));
         let seconds =
@@ -68,7 +68,7 @@ fn table(records: &[Value]) -> String {
             out,
             "{:19}  {:>9}  {:>9}  {:>9}  {:>7}  {}",
             record["when"].as_str().unwrap_or("-"),
-            seconds(number(record, "seconds_without")),
+            seconds(number(record, "processor_seconds_without")),
             seconds(with),
             seconds(forecast),
             error.map_or_else(|| "-".to_owned(), |error| format!("{error:+.1} %")),
@@ -77,7 +77,8 @@ fn table(records: &[Value]) -> String {
     }
     errors.sort_by(f64::total_cmp);
     if let (Some(median), Some(worst)) = (errors.get(errors.len() / 2), errors.last()) {
-        let _ = writeln!(out, "error of the forecast run time: median {median:.1} %, worst {worst:.1} %");
+        let _ =
+            writeln!(out, "processor time; error of its forecast: median {median:.1} %, worst {worst:.1} %");
     }
     out
 }
@@ -110,8 +111,8 @@ mod tests {
     #[test]
     fn errors_are_summed_up() {
         let line = |with: f64| {
-            serde_json::json!({ "when": "t", "program": "p", "seconds_without": 10.0, "seconds_with": with,
-                "forecast_seconds": 8.0 })
+            serde_json::json!({ "when": "t", "program": "p", "processor_seconds_without": 10.0, "processor_seconds_with": with,
+                "forecast_processor_seconds": 8.0 })
         };
         let text = table(&[line(8.0), line(10.0), line(8.4)]);
         assert!(text.contains("median 4.8 %, worst 20.0 %"), "{text}");

@@ -5,7 +5,6 @@ mod attach;
 mod dry;
 mod fitting;
 mod history;
-mod interval;
 mod outcome;
 pub mod undo;
 pub mod verify;

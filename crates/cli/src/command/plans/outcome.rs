@@ -1,7 +1,5 @@
 //! What came of a plan: tables, faults, JSON.
 
-use crate::error::CliError;
-use crate::output::{Output, print, say};
 use pagewalk_live::pages::plan::{Caller, Plan, What};
 use pagewalk_live::pages::{Image, Outcome, Run};
 use pagewalk_live::tracing::End;
@@ -125,27 +123,4 @@ fn row(what: &What, outcome: &Outcome) -> Value {
         "reason": outcome.reason.as_ref().map(ToString::to_string),
         "in_effect": outcome.reason.is_none(),
     })
-}
-
-/// The JSON where it was asked for.
-pub fn write_json(
-    printed: bool,
-    quiet: bool,
-    document: &Value,
-    file: Option<Output>,
-) -> Result<(), CliError> {
-    if !printed && file.is_none() {
-        return Ok(());
-    }
-    let json = format!("{document:#}\n");
-    let printed = if printed { print(&json) } else { Ok(()) };
-    // Whatever became of the printing.
-    let written = file.map_or(Ok(()), |file| {
-        let path = file.write(json.as_bytes())?;
-        if !quiet {
-            say(format!("result written to {}", path.display()));
-        }
-        Ok(())
-    });
-    printed.and(written)
 }

@@ -2,10 +2,9 @@
 
 use super::attach::{failed, rows, table};
 use super::fitting::Fitting;
-use super::outcome::write_json;
 use crate::arguments::Undo;
 use crate::error::{CliError, Code};
-use crate::output::{Output, say, write_to_stderr};
+use crate::output::{Output, say, write_json, write_to_stderr};
 use pagewalk_live::pages::{Act, attach};
 use serde_json::json;
 use std::process::ExitCode;

@@ -2,12 +2,13 @@
 
 use super::apply::failed;
 use super::fitting::Fitting;
-use super::interval::{Interval, mean};
 use super::{history, outcome};
 use crate::arguments::Verify;
 use crate::error::{CliError, Code};
 use crate::native::relay_signals;
-use crate::output::{Output, say, write_to_stderr};
+use crate::output::{Output, say, write_json, write_to_stderr};
+use crate::planned::{OR_DEFAULT, check_command};
+use pagewalk_forecast::interval::{Interval, mean, of_runs};
 use pagewalk_live::pages::plan::Forecast;
 use pagewalk_live::pages::{self, Options, Run, kernel};
 use pagewalk_live::tracing::{End, Relay, children_seconds};
@@ -20,9 +21,13 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 /// Pairs before an interval is trusted.
 const PAIRS_MIN: usize = 3;
 
+/// The two times that a run takes.
+const TIMES: [(&str, fn(&Times) -> f64); 2] = [("processor", processor), ("wall", wall)];
+
 static RELAY: Relay = Relay::new();
 
-/// One run's times, in seconds.
+/// One run's times, in seconds. What is compared with a forecast is processor time, as that is what is forecast: it
+/// does not tell that the host was busy with something else, or that the program waited.
 #[derive(Clone, Copy)]
 struct Times {
     wall: f64,
@@ -47,7 +52,7 @@ pub fn run(arguments: Verify) -> Result<ExitCode, CliError> {
     };
     let file = arguments.output.as_deref().map(Output::open).transpose()?;
     let fitting = Fitting::new(path)?;
-    Fitting::check_command(&arguments.command[0])?;
+    check_command(&arguments.command[0], OR_DEFAULT)?;
     let handle = relay_signals(&RELAY)?;
     let measured = measure(&arguments, &fitting);
     handle.close();
@@ -63,7 +68,7 @@ pub fn run(arguments: Verify) -> Result<ExitCode, CliError> {
             say(format!("recorded in {}", path.display()));
         }
     }
-    outcome::write_json(arguments.json, arguments.quiet, &document, file)?;
+    write_json(arguments.json, arguments.quiet, &document, file)?;
     match measured.missed {
         Some(missed) => Err(CliError::new(Code::NotInEffect, missed)),
         None => Ok(ExitCode::SUCCESS),
@@ -110,14 +115,25 @@ fn measure(arguments: &Verify, fitting: &Fitting) -> Result<Measured, CliError> 
 }
 
 fn is_narrow(a: &[Times], b: &[Times], percent: f64) -> bool {
-    let walls: Vec<f64> = a.iter().map(|times| times.wall).collect();
-    gain(a, b, |times| times.wall).is_some_and(|gain| gain.width() < percent / 100.0 * mean(&walls))
+    gain(a, b, processor).width() < percent / 100.0 * mean_of(a, processor)
 }
 
 /// What the plan saves, by pairs.
-fn gain(a: &[Times], b: &[Times], of: impl Fn(&Times) -> f64) -> Option<Interval> {
+fn gain(a: &[Times], b: &[Times], of: fn(&Times) -> f64) -> Interval {
     let saved: Vec<f64> = a.iter().zip(b).map(|(a, b)| of(a) - of(b)).collect();
-    Interval::of(&saved)
+    of_runs(&saved)
+}
+
+fn mean_of(times: &[Times], of: fn(&Times) -> f64) -> f64 {
+    mean(&times.iter().map(of).collect::<Vec<f64>>())
+}
+
+fn wall(times: &Times) -> f64 {
+    times.wall
+}
+
+fn processor(times: &Times) -> f64 {
+    times.processor
 }
 
 /// Times what `work` does with children of this process.
@@ -149,50 +165,38 @@ fn with(arguments: &Verify, fitting: &Fitting) -> Result<(Times, Run), CliError>
     timed(|| pages::run(&arguments.command, &fitting.plan, &options, &RELAY).map_err(failed))
 }
 
-fn walls(times: &[Times]) -> Vec<f64> {
-    times.iter().map(|times| times.wall).collect()
-}
-
 /// What was forecast to be saved, with its interval.
 fn forecast_gain(forecast: &Forecast) -> Interval {
     let Forecast { seconds_now, seconds, low, high, .. } = *forecast;
-    Interval { mean: seconds_now - seconds, low: seconds_now - high, high: seconds_now - low }
+    Interval { value: seconds_now - seconds, low: seconds_now - high, high: seconds_now - low }
 }
 
 fn text(fitting: &Fitting, measured: &Measured) -> String {
     let mut out: String =
         measured.run.images.iter().map(|image| outcome::table(&fitting.plan, image)).collect();
-    let (a, b) = (mean(&walls(&measured.without)), mean(&walls(&measured.with)));
-    let pairs = measured.with.len();
-    let _ = writeln!(out, "{pairs} pairs of runs, ended by {}", measured.stopped);
-    let _ = writeln!(out, "  run time   without {a:.3} s, with {b:.3} s (means, measured)");
+    let Measured { without, with, stopped, .. } = measured;
+    let _ = writeln!(out, "{} pairs of runs, ended by {stopped}", with.len());
+    for (name, of) in TIMES {
+        let (a, b) = (mean_of(without, of), mean_of(with, of));
+        let _ = writeln!(out, "  {name:9} time  without {a:.3} s, with {b:.3} s (means, measured)");
+    }
     let saved = |name: &str, gain: Interval, class: &str| {
-        let Interval { mean, low, high } = gain;
-        format!("  {name}  {mean:+.3} s, 90 % interval {low:+.3} to {high:+.3} ({class})\n")
+        let Interval { value, low, high } = gain;
+        format!("  saved {name:9}  {value:+.3} s, 90 % interval {low:+.3} to {high:+.3} ({class})\n")
     };
-    for (name, of) in [("saved    ", wall as fn(&Times) -> f64), ("processor", processor)] {
-        if let Some(gain) = gain(&measured.without, &measured.with, of) {
-            out += &saved(name, gain, "Student's, of paired differences, measured");
-        }
+    for (name, of) in TIMES {
+        out += &saved(name, gain(without, with, of), "Student's, of paired differences, measured");
     }
     if let Some(forecast) = &fitting.plan.forecast {
-        out += &saved("forecast ", forecast_gain(forecast), "modelled");
-        let error = (forecast.seconds / b - 1.0) * 100.0;
-        let _ = writeln!(out, "  forecast run time {:.3} s: {error:+.1} % off", forecast.seconds);
+        out += &saved("forecast", forecast_gain(forecast), "of processor time, modelled");
+        let error = (forecast.seconds / mean_of(with, processor) - 1.0) * 100.0;
+        let _ = writeln!(out, "  forecast processor time {:.3} s: {error:+.1} % off", forecast.seconds);
     }
     out
 }
 
-fn wall(times: &Times) -> f64 {
-    times.wall
-}
-
-fn processor(times: &Times) -> f64 {
-    times.processor
-}
-
-fn interval(gain: Option<Interval>) -> Value {
-    gain.map_or(Value::Null, |Interval { mean, low, high }| json!({ "mean": mean, "low": low, "high": high }))
+fn interval(Interval { value, low, high }: Interval) -> Value {
+    json!({ "mean": value, "low": low, "high": high })
 }
 
 fn document(arguments: &Verify, fitting: &Fitting, measured: &Measured) -> Value {
@@ -217,7 +221,7 @@ fn document(arguments: &Verify, fitting: &Fitting, measured: &Measured) -> Value
         "interval": "90 %, Student's, of paired differences",
         "seconds_saved": interval(gain(without, with, wall)),
         "processor_seconds_saved": interval(gain(without, with, processor)),
-        "forecast_seconds_saved": interval(plan.forecast.as_ref().map(forecast_gain)),
+        "forecast_processor_seconds_saved": plan.forecast.as_ref().map(forecast_gain).map(interval),
         "in_effect": missed.is_none(),
         "images": run.images.iter().map(|image| outcome::image(plan, image)).collect::<Vec<_>>(),
         "other_programs": run.others,
@@ -236,11 +240,12 @@ fn record(fitting: &Fitting, measured: &Measured) -> Value {
         "kernel": kernel(),
         "mode": fitting.mode.name(),
         "pairs": measured.with.len(),
-        "seconds_without": mean(&walls(&measured.without)),
-        "seconds_with": mean(&walls(&measured.with)),
+        "processor_seconds_without": mean_of(&measured.without, processor),
+        "processor_seconds_with": mean_of(&measured.with, processor),
+        "processor_seconds_saved": interval(gain(&measured.without, &measured.with, processor)),
         "seconds_saved": interval(gain(&measured.without, &measured.with, wall)),
-        "forecast_seconds": forecast.map(|forecast| forecast.seconds),
-        "forecast_low": forecast.map(|forecast| forecast.low),
-        "forecast_high": forecast.map(|forecast| forecast.high),
+        "forecast_processor_seconds": forecast.map(|forecast| forecast.seconds),
+        "forecast_processor_low": forecast.map(|forecast| forecast.low),
+        "forecast_processor_high": forecast.map(|forecast| forecast.high),
     })
 }
