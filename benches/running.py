@@ -43,15 +43,15 @@ class Run:
         return self.user_seconds + self.system_seconds
 
 
-def run(command, *, stdin=None, environment=None, processor=None):
-    """Runs `command` to its end. `processor`: the only one it may use."""
+def run(command, *, stdin=None, environment=None, processor=None, folder=None):
+    """Runs `command` to its end, in `folder`. `processor`: the only one it may use."""
     pin = None if processor is None else (lambda: os.sched_setaffinity(0, {processor}))
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, open(stdin or os.devnull, "rb") as source:
         busy = _busy_seconds()
         start = time.perf_counter()
         try:
             child = subprocess.Popen(
-                command, stdin=source, stdout=out, stderr=err, env=environment, preexec_fn=pin
+                command, stdin=source, stdout=out, stderr=err, env=environment, preexec_fn=pin, cwd=folder
             )
         except OSError as error:
             raise RunFailed(f"{command[0]} does not start: {error}") from error

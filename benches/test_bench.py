@@ -1,6 +1,10 @@
 """Tests of the benchmark's own parts: python3 -m unittest discover --start-directory benches"""
 
+import contextlib
 import hashlib
+import importlib.machinery
+import importlib.util
+import io
 import json
 import pathlib
 import sys
@@ -13,6 +17,12 @@ import output
 import programs
 import running
 import tools
+
+FOLDER = pathlib.Path(__file__).parent
+# A program by its name: no module, so no suffix.
+_loader = importlib.machinery.SourceFileLoader("forecast", str(FOLDER / "forecast"))
+forecast = importlib.util.module_from_spec(importlib.util.spec_from_loader("forecast", _loader))
+_loader.exec_module(forecast)
 
 
 def a_run(wall=1.0, cpu=1.0, root=0, tree=0, descendants=0, foreign=0.0):
@@ -244,6 +254,45 @@ class Running(unittest.TestCase):
         self.assertTrue(str(caught.exception).endswith("\nthe disk is full"))
         with self.assertRaises(running.RunFailed):
             running.run(["no-such-program-here"])
+
+
+def a_forecast(name="p", now=10.0, forecast=8.0, low=7.5, high=8.5, measured=8.0, naive=4.0):
+    return {
+        "name": name, "now": now, "forecast": forecast, "low": low, "high": high, "measured": measured, "naive": naive,
+        "gain_forecast": 1 - forecast / now,
+    }
+
+
+class Forecasts(unittest.TestCase):
+    def verdicts(self, rows, failed=()):
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            code = forecast.summary(rows, failed)
+        return code, [line.split()[0] for line in out.getvalue().splitlines() if line.startswith("  ")]
+
+    def test_errors_are_shares_of_what_was_measured(self):
+        self.assertAlmostEqual(forecast.error(a_forecast(measured=10.0)), 0.2)
+        self.assertAlmostEqual(forecast.error(a_forecast(measured=8.0), "naive"), 0.5)
+
+    def test_an_interval_holds_its_ends_and_an_unknown_one_nothing(self):
+        for measured, held in ((7.4, False), (7.5, True), (8.5, True), (8.6, False)):
+            self.assertEqual(forecast.held(a_forecast(measured=measured)), held)
+        self.assertFalse(forecast.held(a_forecast(low=None, high=None)))
+
+    def test_each_line_has_its_verdict(self):
+        self.assertEqual(self.verdicts([a_forecast()]), (0, ["ok"] * 5))
+        # Of three the median is right, the worst is not, and one interval does not hold.
+        rows = [a_forecast(), a_forecast(), a_forecast(measured=9.0)]
+        self.assertEqual(self.verdicts(rows), (1, ["ok", "MISS", "MISS", "ok", "ok"]))
+        lost = a_forecast(now=8.05, forecast=7.8, measured=8.1, high=9.0)
+        self.assertEqual(self.verdicts([lost])[1], ["MISS", "ok", "ok", "MISS", "ok"])
+        self.assertEqual(self.verdicts([a_forecast()], ["q"])[1][-1], "MISS")
+        self.assertEqual((self.verdicts([])[0], self.verdicts([], ["q"])[0]), (4, 1))
+
+    def test_every_program_of_the_list_can_be_run(self):
+        programs = forecast.tomllib.loads((FOLDER / "forecast.toml").read_text())["program"]
+        self.assertGreaterEqual(len(programs), 16)
+        for program in programs:
+            self.assertLessEqual(set(program), {"name", "command", "prepare", "needs"})
 
 
 class Arguments(unittest.TestCase):

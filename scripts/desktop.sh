@@ -167,13 +167,15 @@ window_owner() {
 
 # One session: a display, a bus, a home and a folder of its own.
 session() (
-    local name=$1 bus
+    local name=$1 bus code
     work=$(mktemp -d)
     log=$work/log
     trap 'kill "${xvfb:-}" "${bus_pid:-}" 2>/dev/null || true; rm -rf "$work"' EXIT
-    mkdir -p "$work/home" "$work/in" "$work/runtime"
+    mkdir -p "$work/home/.cache" "$work/in" "$work/runtime"
+    ln -s "$cache" "$work/home/.cache/pagewalk"
     chmod 700 "$work/runtime"
     # What the programs would do by the user's settings, they do by their defaults.
+    unset XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME
     export HOME=$work/home XDG_RUNTIME_DIR=$work/runtime LC_ALL=C.UTF-8 TZ=UTC GSETTINGS_BACKEND=memory GDK_BACKEND=x11 \
         GSK_RENDERER=cairo LIBGL_ALWAYS_SOFTWARE=1 NO_AT_BRIDGE=1 GTK_A11Y=none GIO_USE_VFS=local
     Xvfb -displayfd 3 -screen 0 1024x768x24 -nolisten tcp 3>"$work/display" >>"$log" 2>&1 &
@@ -182,32 +184,20 @@ session() (
     export DISPLAY=:$(<"$work/display")
     { read -r bus; read -r bus_pid; } < <(dbus-daemon --session --fork --print-address=1 --print-pid=1 2>>"$log")
     export DBUS_SESSION_BUS_ADDRESS=$bus
-    [[ ${#wrapper[@]} -gt 0 ]] || wrapper=("$pagewalk" record -q -o "$folder/$name.pwt" --max-instructions "$instructions" --)
+    [[ ${#wrapper[@]} -gt 0 ]] || wrapper=("$binary" record -q -o "$folder/$name.pwt" --max-instructions "$instructions" --)
     say "$name"
     cd "$work/in"
     "session_$name"
-    wait "$starter" || { tail -n 5 "$log" >&2; say "$name ended with $?"; exit 1; }
+    wait "$starter" || { code=$?; tail -n 5 "$log" >&2; say "$name ended with $code"; exit 1; }
     [[ -z ${PAGEWALK_DESKTOP_LOG-} ]] || cat "$log" >&2
 )
 
 # --- all of it ------------------------------------------------------------------------------------------
 
-need_programs() {
-    local program missing=()
-    for program in Xvfb xdotool dbus-daemon evince abiword gthumb gnome-calculator; do
-        type -P "$program" >/dev/null || missing+=("$program")
-    done
-    (( ${#missing[@]} > 0 )) || return 0
-    [[ $mode == install ]] || cannot "missing: ${missing[*]}; --no-install was given. The packages: ${packages[*]}"
-    local as_root=()
-    (( EUID == 0 )) || as_root=(sudo)
-    say "installing: ${packages[*]}"
-    "${as_root[@]}" apt-get update >&2
-    DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install --yes --no-install-recommends "${packages[@]}" >&2
-}
-
-need_programs
-mkdir -p "$folder"
+need_packages "$mode" valgrind gcc libc6-dev python3 "${packages[@]}"
+need_binary
+# The engine is built once, not in each session's home.
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/pagewalk
+mkdir -p "$cache" "$folder"
 folder=$(cd "$folder" && pwd)
-pagewalk=$root/pagewalk
 for name in "${sessions[@]}"; do session "$name"; done

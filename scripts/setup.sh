@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Set-up shared by ./pagewalk, ./test and ./pagewalk-bench: what a fresh Debian or Ubuntu machine lacks, and the build.
+# Set-up shared by ./pagewalk, ./test, ./pagewalk-bench and scripts: what a fresh Debian or Ubuntu machine lacks, and the build.
 # Sourced by bash with `root` set to the repository's absolute path. Everything printed goes to stderr,
 # and nothing is exported: the traced program must see the user's own environment.
 #
@@ -28,6 +28,8 @@ reason_for() {
         g++) printf 'compiles the C++ programs that the tests look up symbols in' ;;
         gzip | sqlite3) printf 'one of the programs that the benchmark measures' ;;
         python3) printf 'runs the benchmark, and is one of the programs that it measures' ;;
+        xvfb | dbus | xdotool) printf 'a display, a message bus and a keyboard of our own for desktop programs' ;;
+        evince | abiword | gthumb | gnome-calculator) printf 'one of the desktop programs that are recorded' ;;
     esac
 }
 
@@ -40,6 +42,8 @@ is_installed() {
             [[ -e ${program%/bin/valgrind}/include/valgrind/pub_tool_basics.h ]] ;;
         gcc) type -P gcc >/dev/null && type -P cc >/dev/null ;;
         libc6-dev) [[ -e /usr/include/stdio.h ]] ;;
+        xvfb) type -P Xvfb >/dev/null ;;
+        dbus) type -P dbus-daemon >/dev/null ;;
         *) type -P "$1" >/dev/null ;;
     esac
 }
