@@ -3,7 +3,7 @@
 use crate::REGION_BYTES;
 use crate::pieces::{Piece, PieceId, Pieces};
 use crate::recency::Recency;
-use pagewalk_mm::{AddressSpace, Small, Thp, ThpMode};
+use pagewalk_mm::{AddressSpace, Thp, ThpMode};
 use pagewalk_sim::{DesignSpec, HostKernel, Pass, PassError, Walk, WalkObserver};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::MachineSpec;
@@ -114,10 +114,7 @@ impl Regions {
     /// If the machine cannot be simulated in a pass, or its TLBs hold no huge pages.
     pub fn new(machine: &MachineSpec, thp: ThpMode) -> Result<Regions, PassError> {
         let always = Arc::new(Thp { mode: ThpMode::Always });
-        let now = match thp {
-            ThpMode::Never => DesignSpec::new(machine, Arc::new(Small)),
-            mode => HostKernel::new(mode).design(machine),
-        };
+        let now = HostKernel::new(thp).design(machine);
         Ok(Regions {
             now: Pass::new(vec![now], Walks::default())?,
             huge: Pass::new(vec![DesignSpec::new(machine, always)], Walks::default())?,

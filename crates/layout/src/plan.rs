@@ -356,11 +356,19 @@ fn syntax(error: toml::de::Error) -> PlanError {
     PlanError::Syntax(error.to_string().trim_end().to_owned())
 }
 
+/// The number that plans write as `text`: hexadecimal, such as `0x1e1000`.
+pub fn number_of(text: &str) -> Option<u64> {
+    let digits = text.strip_prefix("0x")?;
+    digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u64::from_str_radix(digits, 16).ok())?
+}
+
+/// Whether a text is a build-id: hexadecimal digits of whole bytes.
+pub fn is_build_id(text: &str) -> bool {
+    !text.is_empty() && text.len().is_multiple_of(2) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 fn hexadecimal(key: &'static str, text: &str, of: &str) -> Result<u64, PlanError> {
-    text.strip_prefix("0x")
-        .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
-        .and_then(|digits| u64::from_str_radix(digits, 16).ok())
-        .ok_or_else(|| PlanError::Number { key, text: text.to_owned(), of: of.to_owned() })
+    number_of(text).ok_or_else(|| PlanError::Number { key, text: text.to_owned(), of: of.to_owned() })
 }
 
 fn aligned(key: &'static str, value: u64, of: &str) -> Result<(), PlanError> {
@@ -372,11 +380,7 @@ fn aligned(key: &'static str, value: u64, of: &str) -> Result<(), PlanError> {
 
 fn check_build_id(build_id: Option<&str>, of: &str) -> Result<(), PlanError> {
     match build_id {
-        Some(text)
-            if text.is_empty()
-                || !text.len().is_multiple_of(2)
-                || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) =>
-        {
+        Some(text) if !is_build_id(text) => {
             Err(PlanError::BuildId { text: text.to_owned(), of: of.to_owned() })
         }
         _ => Ok(()),

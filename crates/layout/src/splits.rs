@@ -14,7 +14,7 @@
 
 mod group;
 
-use crate::evictions::fetches::FetchTable;
+use crate::evictions::fetches::{FetchTable, Touch};
 use crate::evictions::{ArraySpec, Misses, Side, may_cross};
 use crate::objects::{OwnerId, Owners};
 use crate::rebase::Bound;
@@ -206,17 +206,10 @@ impl Analysis for Splits {
         self.owners.start_running();
         self.space.start_running();
         let mut fetches = std::mem::take(&mut self.fetches);
-        fetches.learn(batch.blocks);
-        for (index, span) in batch.spans.iter().enumerate() {
-            let mut next = span.first as usize;
-            for step in fetches.of(span.block.index()) {
-                let site = span.first as usize + step.site as usize;
-                self.data(batch, next..site);
-                next = site;
-                self.refer(Side::Fetch, step.vpn);
-            }
-            self.data(batch, next..batch.span_end(index));
-        }
+        fetches.each(batch, |touch| match touch {
+            Touch::Data(range) => self.data(batch, range),
+            Touch::Fetch(vpn) => self.refer(Side::Fetch, vpn),
+        });
         self.fetches = fetches;
     }
 

@@ -2,8 +2,9 @@
 //!
 //! Fetches of one page in a row, without a data reference between, are one step.
 
-use pagewalk_trace::{Block, Dictionary};
+use pagewalk_trace::{Batch, Block, Dictionary};
 use pagewalk_units::{PAGE_SHIFT, VirtAddr};
+use std::ops::Range;
 
 /// Fetches of one page in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +16,14 @@ pub(crate) struct Step {
     pub site: u32,
     /// Translations of this page in a row, across data references: 0 if the step before was of the same page.
     pub count: u32,
+}
+
+/// A part of what a batch did.
+pub(crate) enum Touch {
+    /// Data references, by their places in [`Batch::refs`]; may be none.
+    Data(Range<usize>),
+    /// Fetches of one page.
+    Fetch(u64),
 }
 
 /// The steps of all blocks.
@@ -31,6 +40,22 @@ impl FetchTable {
         for block in blocks.since(self.ends.len()) {
             add_steps(block, &mut self.steps);
             self.ends.push(u32::try_from(self.steps.len()).expect("fewer than 2^32 steps of code"));
+        }
+    }
+
+    /// Hands on what a batch fetched and referenced, in order. Learns its blocks first.
+    #[inline]
+    pub fn each(&mut self, batch: &Batch<'_>, mut take: impl FnMut(Touch)) {
+        self.learn(batch.blocks);
+        for (index, span) in batch.spans.iter().enumerate() {
+            let mut next = span.first as usize;
+            for step in self.of(span.block.index()) {
+                let site = span.first as usize + step.site as usize;
+                take(Touch::Data(next..site));
+                next = site;
+                take(Touch::Fetch(step.vpn));
+            }
+            take(Touch::Data(next..batch.span_end(index)));
         }
     }
 

@@ -18,7 +18,7 @@
 
 use super::Movables;
 use crate::evictions::ArraySpec;
-use crate::evictions::fetches::FetchTable;
+use crate::evictions::fetches::{FetchTable, Touch};
 use crate::objects::{OwnerId, Owners};
 use pagewalk_mm::{AddressSpace, Change};
 use pagewalk_setassoc::SetArray;
@@ -343,17 +343,10 @@ impl Analysis for Reuses {
             self.present.clear();
         }
         let mut fetches = std::mem::take(&mut self.fetches);
-        fetches.learn(batch.blocks);
-        for (index, span) in batch.spans.iter().enumerate() {
-            let mut next = span.first as usize;
-            for step in fetches.of(span.block.index()) {
-                let site = span.first as usize + step.site as usize;
-                self.data(batch, next..site);
-                next = site;
-                self.refer(true, step.vpn);
-            }
-            self.data(batch, next..batch.span_end(index));
-        }
+        fetches.each(batch, |touch| match touch {
+            Touch::Data(range) => self.data(batch, range),
+            Touch::Fetch(vpn) => self.refer(true, vpn),
+        });
         self.fetches = fetches;
     }
 

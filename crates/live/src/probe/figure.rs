@@ -1,7 +1,5 @@
 //! Figures: a median of repeats with its spread, or a refusal with its reason.
 
-use serde::{Deserialize, Serialize};
-
 /// Repeats below which nothing is said.
 const FEWEST_REPEATS: usize = 5;
 
@@ -70,7 +68,7 @@ impl FromIterator<f64> for Samples {
 }
 
 /// A measured figure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
     /// Its name, such as `fault.anonymous_4k`.
     pub name: String,
@@ -138,7 +136,7 @@ impl Figure {
 }
 
 /// A figure over something else, such as cost over footprint.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
     /// Its name, such as `tlb.4k`.
     pub name: String,
@@ -153,7 +151,7 @@ pub struct Curve {
 }
 
 /// One point of a curve.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Where it is.
     pub at: u64,

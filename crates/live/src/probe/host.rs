@@ -2,12 +2,11 @@
 
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
-use serde::{Deserialize, Serialize};
 use std::arch::x86_64::__cpuid;
 use std::fs;
 
 /// What of a host matters to the figures.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Surroundings {
     /// The processor that everything ran on.
     pub cpu: usize,

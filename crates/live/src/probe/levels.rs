@@ -3,10 +3,9 @@
 use super::arrays::{Conflict, Found, Level};
 use super::figure::{Curve, Figure, Samples};
 use super::{ProbeError, Size, arrays};
-use serde::{Deserialize, Serialize};
 
 /// A level of the data TLBs for pages of one size.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Tlb {
     /// The page size.
     pub page: Size,
@@ -27,7 +26,7 @@ pub struct Tlb {
 }
 
 /// Most pages at a stride that all hit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StrideConflict {
     /// Pages that one lies after the other.
     pub stride: u64,
@@ -36,7 +35,7 @@ pub struct StrideConflict {
 }
 
 /// An array to calculate with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Assumed {
     /// Its entries.
     pub entries: u64,

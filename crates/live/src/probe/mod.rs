@@ -27,7 +27,6 @@ pub use levels::{Assumed, StrideConflict, Tlb};
 pub use machine::{NoMachine, machine_file};
 
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 use std::io;
 use std::time::Instant;
 
@@ -63,13 +62,11 @@ impl ProbeError {
 }
 
 /// A page size that is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
     /// 4 KB.
-    #[serde(rename = "4K")]
     Base,
     /// 2 MB.
-    #[serde(rename = "2M")]
     Huge,
 }
 
@@ -101,7 +98,7 @@ pub struct Options {
 }
 
 /// What was measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
     /// Where it ran.
     pub surroundings: Surroundings,

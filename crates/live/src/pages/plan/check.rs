@@ -1,6 +1,7 @@
 //! Whether a plan contradicts itself.
 
 use super::{Forecast, Gain, LIMIT, PAGE_BYTES, Part, Plan, PlanError, RANGES_MAX, Range, What};
+use pagewalk_layout::plan::is_build_id;
 
 pub fn check(plan: &Plan) -> Result<(), PlanError> {
     if plan.ranges.len() > RANGES_MAX {
@@ -14,10 +15,6 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     plan.forecast.iter().try_for_each(forecast)?;
     plan.ranges.iter().zip(1..).try_for_each(|(found, number)| range(found, number))?;
     overlaps(&plan.ranges)
-}
-
-fn is_build_id(text: &str) -> bool {
-    !text.is_empty() && text.len().is_multiple_of(2) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn forecast(forecast: &Forecast) -> Result<(), PlanError> {

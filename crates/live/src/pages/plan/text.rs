@@ -1,6 +1,7 @@
 //! A plan as TOML.
 
 use super::{Caller, Forecast, Gain, Host, PAGES, Part, Plan, PlanError, Program, Range, SCHEMA, What};
+use pagewalk_layout::plan::number_of;
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -188,21 +189,15 @@ impl Reader {
     }
 
     fn number(&self, key: &'static str, text: &str) -> Result<u64, PlanError> {
-        hexadecimal(text).ok_or_else(|| PlanError::Number { key, text: text.to_owned(), range: self.number })
+        number_of(text).ok_or_else(|| PlanError::Number { key, text: text.to_owned(), range: self.number })
     }
 
     fn caller(&self, text: &str) -> Result<Caller, PlanError> {
         text.rsplit_once('+')
             .filter(|(file, _)| !file.is_empty() && !file.contains('/'))
-            .and_then(|(file, offset)| Some(Caller { file: file.to_owned(), offset: hexadecimal(offset)? }))
+            .and_then(|(file, offset)| Some(Caller { file: file.to_owned(), offset: number_of(offset)? }))
             .ok_or_else(|| PlanError::Caller { text: text.to_owned(), range: self.number })
     }
-}
-
-fn hexadecimal(text: &str) -> Option<u64> {
-    text.strip_prefix("0x")
-        .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
-        .and_then(|digits| u64::from_str_radix(digits, 16).ok())
 }
 
 pub fn written(plan: &Plan) -> String {
