@@ -17,6 +17,7 @@ enum { MAP_ANONYMOUS_ = 0x20, HUGEPAGE = 14, PR_SET_SECCOMP_ = 22 };
 struct size {
     u64 bytes;
     u64 seen;           /* mappings of this length until now */
+    u64 last;           /* the last of them that is planned */
 };
 
 /* One range of the plan. */
@@ -37,6 +38,8 @@ struct table {
     u64 shown;          /* the break that the program sees; 0 if it never asked */
     u64 top;            /* the kernel's, which may be higher */
     u64 quiet;          /* whether the program has put a filter on its system calls */
+    u64 low;            /* the complement of the lowest address at which an anonymous part ever began */
+    u64 high;           /* behind the highest of them */
     u64 sizes;
     u64 parts;
     struct size size[];
@@ -70,15 +73,35 @@ static void mark(struct table *table, struct part *part, u64 origin, u64 start, 
         part->marked += to - from;
 }
 
+/* Keeps at least `value` in a word. */
+static void raise_to(u64 *word, u64 value) {
+    u64 found = __atomic_load_n(word, __ATOMIC_RELAXED);
+    while (found < value && !__atomic_compare_exchange_n(word, &found, value, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+/* A part begins at `start` now. Its bounds tell most of what a program unmaps from the plan's memory at once. */
+static void remember(struct table *table, struct part *part, u64 start) {
+    part->start = start;
+    raise_to(&table->low, ~(start + part->from));
+    raise_to(&table->high, start + part->from + 1);
+}
+
+static int is_beside(struct table *table, u64 start, u64 end) {
+    return end <= ~table->low || start >= table->high;
+}
+
 static void on_anonymous(struct table *table, u64 start, u64 bytes, u64 caller) {
     struct part *part = parts_of(table);
     for (u64 i = 0; i < table->sizes; i++) {
         if (table->size[i].bytes != bytes)
             continue;
         u64 nth = __atomic_add_fetch(&table->size[i].seen, 1, __ATOMIC_RELAXED);
+        if (nth > table->size[i].last)
+            return;
         for (u64 k = 0; k < table->parts; k++, part++) {
             if (part->kind == ANONYMOUS && part->key == i && part->number == nth) {
-                part->start = start;
+                remember(table, part, start);
                 part->caller = caller;
                 mark(table, part, start, start, start + bytes);
             }
@@ -108,10 +131,12 @@ static void on_moved(struct table *table, u64 from, u64 to) {
     struct part *part = parts_of(table);
     for (u64 k = 0; k < table->parts; k++, part++)
         if (part->kind == ANONYMOUS && part->start == from)
-            part->start = to;
+            remember(table, part, to);
 }
 
 static void on_unmap(struct table *table, u64 start, u64 end) {
+    if (is_beside(table, start, end))
+        return;
     struct part *part = parts_of(table);
     for (u64 k = 0; k < table->parts; k++, part++)
         if (part->kind == ANONYMOUS && part->start && part->start + part->from >= start

@@ -6,11 +6,12 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-/// Words before the sizes: where the heap begins, the break, the kernel's break, quiet, sizes, parts.
-const HEAD: usize = 6;
+/// Words before the sizes: where the heap begins, the break, the kernel's break, quiet, the bounds of what is
+/// planned, sizes, parts.
+const HEAD: usize = 8;
 const QUIET: usize = 3;
-/// Words of a size: its bytes, how many mappings had it.
-const SIZE: usize = 2;
+/// Words of a size: its bytes, how many mappings had it, the last of them that is planned.
+const SIZE: usize = 3;
 /// Words of a part.
 const PART: usize = 10;
 const HEAP: u64 = 0;
@@ -81,6 +82,12 @@ impl Table {
         position as u64
     }
 
+    /// The last mapping of a length that is planned.
+    fn last(&self, size: u64) -> u64 {
+        let of_size = self.parts.iter().filter(|[kind, key, ..]| (*kind, *key) == (ANONYMOUS, size));
+        of_size.map(|[_, _, number, ..]| *number).max().unwrap_or(0)
+    }
+
     /// Its length.
     pub fn bytes(&self) -> u64 {
         8 * (HEAD + SIZE * self.sizes.len() + PART * self.parts.len()) as u64
@@ -88,8 +95,8 @@ impl Table {
 
     /// As it is when a program begins whose heap begins at `heap`.
     pub fn initial(&self, heap: u64) -> Vec<u8> {
-        let mut words = vec![heap, 0, 0, 0, self.sizes.len() as u64, self.parts.len() as u64];
-        words.extend(self.sizes.iter().flat_map(|&size| [size, 0]));
+        let mut words = vec![heap, 0, 0, 0, 0, 0, self.sizes.len() as u64, self.parts.len() as u64];
+        words.extend(self.sizes.iter().zip(0..).flat_map(|(&size, key)| [size, 0, self.last(key)]));
         words.extend(self.parts.iter().flat_map(|&[a, b, c, d, e]| [a, b, c, d, e, 0, 0, 0, 0, 0]));
         words.into_iter().flat_map(u64::to_le_bytes).collect()
     }
@@ -137,6 +144,7 @@ mod tests {
         let table = Table::new(&plan).unwrap();
         let mut bytes = table.initial(0x5000);
         assert_eq!(bytes.len() as u64, table.bytes());
+        assert_eq!(bytes[8 * (HEAD + 2)], 2, "the second mapping of the length is planned, no later one");
         let mut set =
             |word: usize, value: u64| bytes[8 * word..8 * word + 8].copy_from_slice(&value.to_le_bytes());
         set(QUIET, 1);
