@@ -178,7 +178,9 @@ session() (
     unset XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME
     export HOME=$work/home XDG_RUNTIME_DIR=$work/runtime LC_ALL=C.UTF-8 TZ=UTC GSETTINGS_BACKEND=memory GDK_BACKEND=x11 \
         GSK_RENDERER=cairo LIBGL_ALWAYS_SOFTWARE=1 NO_AT_BRIDGE=1 GTK_A11Y=none GIO_USE_VFS=local
-    Xvfb -displayfd 3 -screen 0 1024x768x24 -nolisten tcp 3>"$work/display" >>"$log" 2>&1 &
+    # A display begins anew when the last client leaves, and a program that comes at that moment is refused: xdotool
+    # comes and goes.
+    Xvfb -noreset -displayfd 3 -screen 0 1024x768x24 -nolisten tcp 3>"$work/display" >>"$log" 2>&1 &
     xvfb=$!
     until [[ -s $work/display ]]; do kill -0 "$xvfb" || cannot "no display: $(tail -n 1 "$log")"; sleep 0.1; done
     export DISPLAY=:$(<"$work/display")
