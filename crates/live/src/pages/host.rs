@@ -111,18 +111,45 @@ fn free_blocks(text: &str) -> u64 {
 }
 
 fn is_limited(pid: Pid) -> bool {
-    let Ok(text) = fs::read_to_string(format!("/proc/{pid}/cgroup")) else { return false };
-    let Some(path) = text.lines().find_map(|line| line.strip_prefix("0::/")) else { return false };
-    let folder = PathBuf::from("/sys/fs/cgroup").join(path);
-    let number = |folder: &Path, name: &str| -> Option<u64> {
-        fs::read_to_string(folder.join(name)).ok()?.trim().parse().ok()
+    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    text.lines().filter_map(memory_group).any(|group| group.is_nearly_full())
+}
+
+/// A cgroup that may limit memory.
+#[derive(Debug, PartialEq, Eq)]
+struct MemoryGroup {
+    /// Where its hierarchy is mounted.
+    root: &'static Path,
+    folder: PathBuf,
+    /// Names of the limit and of what counts towards it.
+    files: [&'static str; 2],
+}
+
+/// By a line of `/proc/PID/cgroup`: of version 2, or of version 1 with the controller of memory.
+fn memory_group(line: &str) -> Option<MemoryGroup> {
+    let (controllers, path) = line.split_once(':')?.1.split_once(":/")?;
+    let (root, files) = match controllers {
+        "" => ("/sys/fs/cgroup", ["memory.max", "memory.current"]),
+        names if names.split(',').any(|name| name == "memory") => {
+            ("/sys/fs/cgroup/memory", ["memory.limit_in_bytes", "memory.usage_in_bytes"])
+        }
+        _ => return None,
     };
-    // "max" is no number: no limit.
-    folder.ancestors().take_while(|folder| folder.starts_with("/sys/fs/cgroup")).any(|folder| {
-        number(folder, "memory.max")
-            .zip(number(folder, "memory.current"))
-            .is_some_and(|(most, now)| now + ROOM_BYTES_MIN > most)
-    })
+    Some(MemoryGroup { root: Path::new(root), folder: Path::new(root).join(path), files })
+}
+
+impl MemoryGroup {
+    /// Whether its own limit, or that of one that it lies in, leaves no room for huge pages.
+    fn is_nearly_full(&self) -> bool {
+        // "max" is no number: no limit.
+        let number = |folder: &Path, name: &str| -> Option<u64> {
+            fs::read_to_string(folder.join(name)).ok()?.trim().parse().ok()
+        };
+        self.folder.ancestors().take_while(|folder| folder.starts_with(self.root)).any(|folder| {
+            let [most, now] = self.files.map(|name| number(folder, name));
+            most.zip(now).is_some_and(|(most, now)| now.saturating_add(ROOM_BYTES_MIN) > most)
+        })
+    }
 }
 
 #[cfg(test)]
@@ -139,5 +166,13 @@ mod tests {
         assert_eq!(free_blocks(zones), 1 + 6 + 5);
         assert!(is_since("6.18.44-x", (6, 18)) && is_since("7.0", (6, 18)) && !is_since("6.6.1", (6, 18)));
         assert!(!is_since("strange", (6, 18)));
+    }
+
+    #[test]
+    fn groups_of_both_versions_are_found() {
+        let of = |line| memory_group(line).map(|group| (group.folder, group.files[0]));
+        assert_eq!(of("0::/a/b"), Some(("/sys/fs/cgroup/a/b".into(), "memory.max")));
+        assert_eq!(of("4:memory:/c"), Some(("/sys/fs/cgroup/memory/c".into(), "memory.limit_in_bytes")));
+        assert_eq!((of("3:cpu,cpuacct:/"), of("strange")), (None, None));
     }
 }

@@ -71,7 +71,7 @@ pub enum Reason {
     #[error("no free block of 2 MiB is left (/proc/buddyinfo)")]
     NoFreeBlock,
     /// The limit.
-    #[error("the memory limit of its cgroup is nearly reached (memory.max)")]
+    #[error("the memory limit of its cgroup is nearly reached (memory.max, or memory.limit_in_bytes)")]
     Limited,
     /// Small pages were there first.
     #[error("its pages were there before it was marked, or the kernel had no huge page at that moment")]

@@ -3,6 +3,7 @@
 mod killed;
 mod lab;
 mod speed;
+mod traps;
 
 use lab::{Lab, MIB, anonymous, applied, applied_to, assert_huge, heap, host_can, options, plan};
 use pagewalk_live::pages::plan::{Part, What};
