@@ -7,6 +7,13 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub struct Advise {
+    /// A trace of the program, instead of running it; then `--seconds` says what it takes
+    #[arg(value_name = "T.pwt", requires = "seconds", conflicts_with_all = ["command", "input", "runs"],
+          value_hint = ValueHint::FilePath)]
+    pub trace: Option<PathBuf>,
+    /// Processor time of runs of the recorded program on this host, each in seconds
+    #[arg(long, value_name = "SECONDS,…", value_delimiter = ',', requires = "trace", value_parser = seconds)]
+    pub seconds: Vec<f64>,
     /// Write the plan here, for `pagewalk apply` and `pagewalk verify`
     #[arg(short, long, value_name = "PLAN.toml", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
@@ -31,8 +38,15 @@ pub struct Advise {
     #[command(flatten)]
     pub style: Style,
     /// The program and its arguments, after `--`
-    #[arg(last = true, required = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
+    #[arg(last = true, required_unless_present = "trace", value_name = "CMD",
+          value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
+}
+
+/// A time above 0.
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds > 0.0);
+    seconds.ok_or_else(|| "a number above 0".to_owned())
 }
 
 /// A size such as 4096, 64K, 512M or 2G.

@@ -111,6 +111,26 @@ fn a_plan_is_written_if_something_pays() {
 }
 
 #[test]
+fn a_trace_and_a_time_do_instead_of_runs() {
+    let place = with_program();
+    place.good(&["record", "-o", "p.pwt", "--", "./p"]);
+    let advise =
+        ["advise", "p.pwt", "-m", "golden_cove", "--probe", "probe.json", "--json", "-o", "plan.toml"];
+    let of_trace = |seconds: &str| place.good(&[&advise[..], &["--seconds", seconds]].concat());
+    let one = of_trace("0.5").json();
+    let live = place.good(&[&ADVISE[..], &["--", "./p"]].concat()).json();
+    for key in ["program", "walks", "huge_walks"] {
+        assert_eq!(one[key], live[key], "{key}");
+    }
+    assert_eq!(one["runs"][0]["seconds"].as_array().unwrap(), &[0.5]);
+    assert_eq!(one["runs"][0]["wall_seconds"], serde_json::Value::Null);
+    assert!(one["notes"][0].as_str().unwrap().contains("one timing"), "{one}");
+    assert!(one["forecast"]["high"].as_f64().unwrap() < 0.5 && place.has("plan.toml"), "{one}");
+    let several = of_trace("0.5,0.52,0.48,0.5").json();
+    assert!(several["forecast"]["high"].as_f64() > one["forecast"]["high"].as_f64(), "{several}");
+}
+
+#[test]
 fn what_cannot_be_advised_on_is_refused() {
     let place = with_program();
     let advise = |more: &[&str]| place.run(&[&ADVISE[..], more].concat());
@@ -120,6 +140,12 @@ fn what_cannot_be_advised_on_is_refused() {
     advise(&["--budget", "7X", "--", "./p"]).refuses(USAGE, &["7X", "K, M or G"]);
     advise(&["--runs", "1", "--", "./p"]).refuses(USAGE, &["--runs"]);
     advise(&["-m", "zen4", "--", "./p"]).refuses(USAGE, &["one machine"]);
+    let of_trace =
+        |more: &[&str]| place.run(&[&["advise", "none.pwt", "--probe", "probe.json"], more].concat());
+    of_trace(&[]).refuses(USAGE, &["--seconds"]);
+    of_trace(&["--seconds", "0"]).refuses(USAGE, &["a number above 0"]);
+    of_trace(&["--seconds", "1", "--", "./p"]).refuses(USAGE, &["CMD"]);
+    of_trace(&["--seconds", "1", "-m", "golden_cove"]).refuses(BAD_INPUT, &["none.pwt"]);
     place.write("probe.json", "{}");
     advise(&["--", "./p"]).refuses(BAD_INPUT, &["probe.json", "pagewalk probe -o"]);
     place.write("probe.json", probe().replace("fault.anonymous_2m", "other"));

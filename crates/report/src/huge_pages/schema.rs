@@ -56,10 +56,10 @@ pub struct Runs {
     pub seconds: Vec<f64>,
     /// Their mean with its 90 % interval.
     pub mean: ForecastSeconds,
-    /// Mean of the seconds from start to end.
-    pub wall_seconds: f64,
-    /// Most memory resident at a time, in MiB, of the largest run.
-    pub resident_mib: f64,
+    /// Mean of the seconds from start to end; none of runs that the user timed.
+    pub wall_seconds: Option<f64>,
+    /// Most memory resident at a time, in MiB, of the largest run; none of those.
+    pub resident_mib: Option<f64>,
 }
 
 /// A time with its 90 % interval.

@@ -61,11 +61,14 @@ fn times(page: &mut Page, result: &AdviceResult) {
     };
     for (number, runs) in result.runs.iter().enumerate() {
         table.row(vec![
-            plain(format!("{}, {} runs", printable(&runs.what), runs.seconds.len())),
+            plain(match runs.seconds.len() {
+                1 => format!("{}, 1 run", printable(&runs.what)),
+                count => format!("{}, {count} runs", printable(&runs.what)),
+            }),
             plain(format!("{:.3}", runs.mean.seconds)),
             plain(interval(&runs.mean)),
             plain(if number == 0 { "–".to_owned() } else { change(runs.mean.seconds) }),
-            plain(format!("{:.0} MiB", runs.resident_mib)),
+            plain(runs.resident_mib.map_or_else(|| "–".to_owned(), |mib| format!("{mib:.0} MiB"))),
             plain("measured"),
         ]);
     }

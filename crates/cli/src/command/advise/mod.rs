@@ -15,12 +15,16 @@ use crate::machine;
 use crate::output::{Output, print, say, text_options};
 use pagewalk_forecast::PieceKind;
 use pagewalk_forecast::choose::{Chosen, Limits, choose};
+use pagewalk_forecast::prices::Prices;
 use pagewalk_live::pages::plan::{Forecast, Gain, Host, Part, Plan, Program, RANGES_MAX, Range, What};
+use pagewalk_mm::ThpMode;
 use pagewalk_report::huge_pages::schema::{ADVICE_SCHEMA, AdviceResult, AdvisedRange, Class};
 use pagewalk_report::huge_pages::{render_text, to_json};
+use pagewalk_translate::MachineSpec;
 use runs::{Kind, seconds_of};
 use seen::Seen;
 use std::io::{self, IsTerminal, Write};
+use std::iter;
 use std::process::ExitCode;
 use tempfile::NamedTempFile;
 use weighed::Weighed;
@@ -41,18 +45,21 @@ pub fn run(arguments: Advise) -> Result<ExitCode, CliError> {
         let why = format!("machine `{}` has no huge pages", machine.name);
         return Err(CliError::new(Code::Usage, why).or("choose another with -m"));
     }
-    let folder = std::env::current_dir().map_err(|error| CliError::new(Code::Failed, error))?;
-    let apart = Apart { folder, input: runs::input(&arguments)?, variable: None };
-    let live = Live::prepare(&arguments.command, None)?.apart(apart);
-    let prices = prices::of_host(&arguments)?;
-    let thp = machine::thp(arguments.model.thp, &live.host.thp);
-    let seen = seen::see(&live, machine, thp)?;
+    let host = pagewalk_capture::Host::detect();
+    let thp = machine::thp(arguments.model.thp, &host.thp);
+    let (prices, seen) = look(&arguments, machine, thp)?;
     let everything = choose(&seen.found, &prices, &Limits { memory: None, waiting: 1.0, least: 0.0 });
-    let trial = trial(&seen, &everything, &arguments)?;
-    let kinds = runs::run(&arguments, trial.as_ref().map(NamedTempFile::path))?;
+    let kinds = match arguments.trace {
+        Some(_) => vec![Kind::given(&arguments.seconds)],
+        None => {
+            let trial = trial(&seen, &everything, &arguments)?;
+            runs::run(&arguments, trial.as_ref().map(NamedTempFile::path))?
+        }
+    };
     let weighed = Weighed::new(&prices, &seen.found, &everything, &kinds, arguments.budget);
-    let result = result(&weighed, &seen, &kinds, &arguments, &live, &machine.name);
-    let plan = plan(&weighed, &seen, &live);
+    let host = Host { kernel: host.kernel, thp: host.thp };
+    let result = result(&weighed, &seen, &kinds, &arguments, &host, &machine.name);
+    let plan = plan(&weighed, &seen, host);
     let text = if arguments.style.json {
         to_json(&result)
     } else {
@@ -70,6 +77,19 @@ pub fn run(arguments: Advise) -> Result<ExitCode, CliError> {
         say(format!("plan written to {path}; next: pagewalk verify {path} -- CMD"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What this host's walks and faults take, and what the profiler sees.
+fn look(arguments: &Advise, machine: &MachineSpec, thp: ThpMode) -> Result<(Prices, Seen), CliError> {
+    if let Some(trace) = &arguments.trace {
+        let prices = prices::of_host(arguments)?;
+        return Ok((prices, seen::read(trace, arguments.style.quiet, machine, thp)?));
+    }
+    let folder = std::env::current_dir().map_err(|error| CliError::new(Code::Failed, error))?;
+    let apart = Apart { folder, input: runs::input(arguments)?, variable: None };
+    let live = Live::prepare(&arguments.command, None)?.apart(apart);
+    let prices = prices::of_host(arguments)?;
+    Ok((prices, seen::see(&live, machine, thp)?))
 }
 
 /// The plan of everything that could pay, in a file; none if there is nothing, or no trial is wanted.
@@ -112,7 +132,7 @@ fn what(seen: &Seen, chosen: &Chosen) -> What {
     }
 }
 
-fn plan(weighed: &Weighed, seen: &Seen, live: &Live) -> Plan {
+fn plan(weighed: &Weighed, seen: &Seen, host: Host) -> Plan {
     let forecast = weighed.forecast;
     let gain = |chosen: &Chosen| Gain {
         seconds_saved: Some(weighed.walk_seconds(chosen) + weighed.fault_seconds(chosen)),
@@ -121,7 +141,7 @@ fn plan(weighed: &Weighed, seen: &Seen, live: &Live) -> Plan {
     };
     Plan {
         program: program(seen),
-        host: Some(Host { kernel: live.host.kernel.clone(), thp: live.host.thp.clone() }),
+        host: Some(host),
         forecast: Some(Forecast {
             seconds_now: weighed.now.value,
             seconds: forecast.value,
@@ -138,10 +158,13 @@ fn result(
     seen: &Seen,
     kinds: &[Kind],
     arguments: &Advise,
-    live: &Live,
+    host: &Host,
     machine: &str,
 ) -> AdviceResult {
-    let words = arguments.command.iter().map(|word| word.to_string_lossy().into_owned());
+    let command = match arguments.trace {
+        Some(_) => iter::once(&seen.program).chain(&seen.arguments).cloned().collect(),
+        None => arguments.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+    };
     let range = |chosen: &Chosen| AdvisedRange {
         name: what(seen, chosen).to_string(),
         bytes: chosen.bytes.end - chosen.bytes.start,
@@ -158,14 +181,19 @@ fn result(
             seen.share * 100.0
         ));
     }
+    if arguments.seconds.len() == 1 {
+        notes.push(
+            "of one timing it is not known how runs differ: the interval is the model's alone".to_owned(),
+        );
+    }
     AdviceResult {
         schema: ADVICE_SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         program: seen.program.clone(),
-        command: words.collect(),
+        command,
         machine: machine.to_owned(),
-        kernel: live.host.kernel.clone(),
-        thp: live.host.thp.clone(),
+        kernel: host.kernel.clone(),
+        thp: host.thp.clone(),
         instructions: seen.found.instructions,
         walks: seen.found.walks,
         huge_walks: seen.found.huge_walks,

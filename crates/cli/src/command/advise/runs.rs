@@ -3,7 +3,7 @@
 use crate::arguments::Advise;
 use crate::error::{CliError, Code};
 use crate::progress;
-use pagewalk_forecast::interval::of_runs;
+use pagewalk_forecast::interval::{Interval, mean, of_runs};
 use pagewalk_live::timed::{self, Timed};
 use pagewalk_report::huge_pages::schema::{Class, ForecastSeconds, Runs};
 use std::fs::File;
@@ -18,33 +18,46 @@ pub const ALL_RANGES: &str = "all ranges";
 pub const MALLOC: &str = "glibc.malloc.hugetlb=1";
 
 /// All runs of one kind.
+#[derive(Default)]
 pub struct Kind {
     pub what: &'static str,
-    runs: Vec<Timed>,
+    /// Processor seconds of each.
+    pub seconds: Vec<f64>,
+    /// Seconds from start to end of each; none of runs that were timed elsewhere.
+    wall: Vec<f64>,
+    /// Most memory resident at a time.
+    resident_bytes: Option<u64>,
 }
 
 impl Kind {
-    /// Processor seconds of each run.
-    pub fn seconds(&self) -> Vec<f64> {
-        self.runs.iter().map(|run| run.processor().as_secs_f64()).collect()
+    fn new(what: &'static str) -> Kind {
+        Kind { what, ..Kind::default() }
+    }
+
+    /// The program as it is, by the times that the user gives.
+    pub fn given(seconds: &[f64]) -> Kind {
+        Kind { seconds: seconds.to_vec(), ..Kind::new(AS_IT_IS) }
+    }
+
+    fn add(&mut self, run: &Timed) {
+        self.seconds.push(run.processor().as_secs_f64());
+        self.wall.push(run.wall.as_secs_f64());
+        self.resident_bytes = self.resident_bytes.max(Some(run.resident_bytes));
     }
 
     pub fn result(&self) -> Runs {
-        let seconds = self.seconds();
-        let wall = self.runs.iter().map(|run| run.wall.as_secs_f64()).sum::<f64>();
-        let resident = self.runs.iter().map(|run| run.resident_bytes).max().unwrap_or(0);
         Runs {
             what: self.what.to_owned(),
-            mean: seconds_of(Class::Measured, of_runs(&seconds)),
-            wall_seconds: wall / seconds.len().max(1) as f64,
-            resident_mib: resident as f64 / f64::from(1 << 20),
-            seconds,
+            mean: seconds_of(Class::Measured, of_runs(&self.seconds)),
+            wall_seconds: (!self.wall.is_empty()).then(|| mean(&self.wall)),
+            resident_mib: self.resident_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20)),
+            seconds: self.seconds.clone(),
         }
     }
 }
 
 /// An interval as results have it.
-pub fn seconds_of(class: Class, time: pagewalk_forecast::interval::Interval) -> ForecastSeconds {
+pub fn seconds_of(class: Class, time: Interval) -> ForecastSeconds {
     let known = |end: f64| end.is_finite().then_some(end.max(0.0));
     ForecastSeconds { class, seconds: time.value, low: known(time.low), high: known(time.high) }
 }
@@ -52,12 +65,12 @@ pub fn seconds_of(class: Class, time: pagewalk_forecast::interval::Interval) -> 
 /// Runs the program by turns as it is, with the plan `all`, and with glibc's tunable: whatever else the host does
 /// meanwhile meets all alike.
 pub fn run(arguments: &Advise, all: Option<&Path>) -> Result<Vec<Kind>, CliError> {
-    let mut kinds = vec![Kind { what: AS_IT_IS, runs: Vec::new() }];
+    let mut kinds = vec![Kind::new(AS_IT_IS)];
     if all.is_some() {
-        kinds.push(Kind { what: ALL_RANGES, runs: Vec::new() });
+        kinds.push(Kind::new(ALL_RANGES));
     }
     if !arguments.no_trial {
-        kinds.push(Kind { what: MALLOC, runs: Vec::new() });
+        kinds.push(Kind::new(MALLOC));
     }
     let bar = progress::shares("running the program", arguments.style.quiet);
     let total = u64::from(arguments.runs) * kinds.len() as u64;
@@ -65,7 +78,7 @@ pub fn run(arguments: &Advise, all: Option<&Path>) -> Result<Vec<Kind>, CliError
     for _ in 0..arguments.runs {
         for kind in &mut kinds {
             bar.set_message(kind.what);
-            kind.runs.push(once(arguments, kind.what, all)?);
+            kind.add(&once(arguments, kind.what, all)?);
             done += 1;
             bar.set_position(100 * done / total);
         }

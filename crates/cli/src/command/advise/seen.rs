@@ -1,13 +1,17 @@
 //! What the profiler sees of the program.
 
+use crate::arguments::Region;
+use crate::command::simulate;
 use crate::error::{CliError, Code};
 use crate::live::{Live, Stream};
 use crate::output::say;
 use crate::process::follow_ahead;
 use pagewalk_forecast::{Found, Regions};
 use pagewalk_mm::ThpMode;
+use pagewalk_sim::PassError;
 use pagewalk_trace::Source;
 use pagewalk_translate::MachineSpec;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// What a command must be to be advised on.
@@ -25,13 +29,30 @@ pub struct Seen {
     pub share: f64,
 }
 
+/// Reads a trace.
+pub fn read(trace: &Path, quiet: bool, machine: &MachineSpec, thp: ThpMode) -> Result<Seen, CliError> {
+    let mut regions = Regions::new(machine, thp).map_err(|error| unsupported(machine, &error))?;
+    let reader = simulate::open(trace, quiet)?;
+    let header = reader.header().clone();
+    let ending = follow_ahead(reader, &Region::default(), &mut regions);
+    if ending.cut {
+        let why = format!("{}: {}", trace.display(), ending.losses.join("; "));
+        return Err(CliError::new(Code::BadInput, why).or("advise needs the whole run: record it again"));
+    }
+    let (program, arguments) = (header.program, header.arguments);
+    Ok(Seen { program, arguments, found: regions.finish(), images: 1, share: 1.0 })
+}
+
+fn unsupported(machine: &MachineSpec, error: &PassError) -> CliError {
+    CliError::new(Code::Usage, format!("machine `{}`: {error}", machine.name))
+}
+
 /// Runs the program once under the engine.
 pub fn see(live: &Live, machine: &MachineSpec, thp: ThpMode) -> Result<Seen, CliError> {
-    let region = Default::default();
+    let region = Region::default();
     let all = Mutex::new(Vec::new());
-    let unsupported = |error| CliError::new(Code::Usage, format!("machine `{}`: {error}", machine.name));
     // Whether it can be simulated is known before the program runs.
-    Regions::new(machine, thp).map_err(unsupported)?;
+    Regions::new(machine, thp).map_err(|error| unsupported(machine, &error))?;
     let status = live.run(|source: Stream| {
         let (number, header) = (source.inner.number(), source.header().clone());
         let mut regions = Regions::new(machine, thp).expect("it was possible before");

@@ -36,10 +36,15 @@ impl Weighed {
         kinds: &[Kind],
         budget: Option<u64>,
     ) -> Weighed {
-        let seconds = |what: &str| kinds.iter().find(|kind| kind.what == what).map(Kind::seconds);
+        let seconds =
+            |what: &str| kinds.iter().find(|kind| kind.what == what).map(|kind| kind.seconds.clone());
         let runs = seconds(AS_IT_IS).unwrap_or_default();
         let trial = seconds(ALL_RANGES);
-        let now = of_runs(&runs);
+        let now = match runs[..] {
+            // Of one timing nothing is known of how runs differ: the interval is the model's alone.
+            [only] => Interval { value: only, low: only, high: only },
+            _ => of_runs(&runs),
+        };
         let all = sum(everything);
         let waiting = trial.as_deref().map(|trial| {
             let gain = (now.value - of_runs(trial).value) * NANOSECONDS;

@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn errors_are_summed_up() {
         let line = |with: f64| {
-            serde_json::json!({ "when": "t", "program": "p", "processor_seconds_without": 10.0, "processor_seconds_with": with,
-                "forecast_processor_seconds": 8.0 })
+            serde_json::json!({ "when": "t", "program": "p", "processor_seconds_without": 10.0,
+                "processor_seconds_with": with, "forecast_processor_seconds": 8.0 })
         };
         let text = table(&[line(8.0), line(10.0), line(8.4)]);
         assert!(text.contains("median 4.8 %, worst 20.0 %"), "{text}");

@@ -21,8 +21,11 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 /// Pairs before an interval is trusted.
 const PAIRS_MIN: usize = 3;
 
-/// The two times that a run takes.
-const TIMES: [(&str, fn(&Times) -> f64); 2] = [("processor", processor), ("wall", wall)];
+/// Which of a run's times.
+type Of = fn(&Times) -> f64;
+
+/// Both, by name.
+const TIMES: [(&str, Of); 2] = [("processor", processor), ("wall", wall)];
 
 static RELAY: Relay = Relay::new();
 
@@ -119,12 +122,12 @@ fn is_narrow(a: &[Times], b: &[Times], percent: f64) -> bool {
 }
 
 /// What the plan saves, by pairs.
-fn gain(a: &[Times], b: &[Times], of: fn(&Times) -> f64) -> Interval {
+fn gain(a: &[Times], b: &[Times], of: Of) -> Interval {
     let saved: Vec<f64> = a.iter().zip(b).map(|(a, b)| of(a) - of(b)).collect();
     of_runs(&saved)
 }
 
-fn mean_of(times: &[Times], of: fn(&Times) -> f64) -> f64 {
+fn mean_of(times: &[Times], of: Of) -> f64 {
     mean(&times.iter().map(of).collect::<Vec<f64>>())
 }
 
