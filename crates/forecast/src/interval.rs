@@ -1,4 +1,7 @@
-//! Means of few runs, and what lies between those that were measured.
+//! Few runs on a host that others use too: how sure is what they say, and what lies between those that were measured.
+//!
+//! Two kinds of interval. Student's, of a mean, wants runs that differ by chance alone. That of a median wants nothing
+//! of how they differ, and a run that met other work moves it little.
 
 /// A figure with its 90 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,27 +52,53 @@ pub fn of_runs(repeats: &[f64]) -> Interval {
     Interval { value, low: value - half, high: value + half }
 }
 
-/// What a run would take that has part of the gain between the runs `now` and the runs `trial`, which has it all.
-/// `share` is that part, with its bounds.
-pub fn between(now: &[f64], trial: &[f64], share: Interval) -> Interval {
-    let ((now_mean, now_error), (trial_mean, trial_error)) = (mean_and_error(now), mean_and_error(trial));
-    let gain = now_mean - trial_mean;
-    let value = now_mean - share.value * gain;
-    let degrees = now.len().min(trial.len()).saturating_sub(1);
-    let half = match (now_error, trial_error) {
-        // (1 - share) of one mean and share of the other.
-        (Some(now), Some(trial)) => {
-            let variance = (1.0 - share.value).powi(2) * now + share.value.powi(2) * trial;
-            student(degrees) * variance.sqrt()
-        }
-        _ => f64::INFINITY,
+/// The median of repeats, between two of them that it lies between with 90 % confidence whatever their distribution:
+/// of fewer than five there are none. Each repeat is below the median as often as above it, so how many are is
+/// binomial (Wilks, 1962, section 11.2).
+pub fn of_median(repeats: &[f64]) -> Interval {
+    const TAIL: f64 = 0.05;
+    let mut sorted = repeats.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let (count, middle) = (sorted.len(), sorted.len() / 2);
+    let value = match count {
+        0 => return Interval { value: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY },
+        odd if odd % 2 == 1 => sorted[middle],
+        _ => (sorted[middle - 1] + sorted[middle]) / 2.0,
     };
-    let ends = [now_mean - share.low * gain, now_mean - share.high * gain];
-    Interval {
-        value,
-        low: ends[0].min(ends[1]).min(value) - half,
-        high: ends[0].max(ends[1]).max(value) + half,
+    // Chances that so many repeats or fewer are below: summed from none on.
+    let (mut chance, mut below, mut outside) = (0.5f64.powi(count as i32), 0.0, 0);
+    while below + chance <= TAIL {
+        below += chance;
+        outside += 1;
+        chance *= (count + 1 - outside) as f64 / outside as f64;
     }
+    match outside {
+        0 => Interval { value, low: f64::NEG_INFINITY, high: f64::INFINITY },
+        _ => Interval { value, low: sorted[outside - 1], high: sorted[count - outside] },
+    }
+}
+
+/// What a run takes with all of a gain, to what it takes now, by runs that took turns: what the host does slowly cancels
+/// out.
+pub fn ratio(now: &[f64], trial: &[f64]) -> Interval {
+    of_median(&now.iter().zip(trial).map(|(now, trial)| trial / now).collect::<Vec<f64>>())
+}
+
+/// What a run would take to what it takes now that has part of the gain of `whole`; `share` is that part, with its
+/// bounds.
+pub fn part(whole: Interval, share: Interval) -> Interval {
+    let of = |share: f64, whole: f64| 1.0 - share * (1.0 - whole);
+    let corners = [share.low, share.high].map(|share| [of(share, whole.low), of(share, whole.high)]);
+    let low = corners.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+    let high = corners.iter().flatten().copied().fold(f64::NEG_INFINITY, f64::max);
+    Interval { value: of(share.value, whole.value), low, high }
+}
+
+/// A product of two figures that know nothing of each other: their errors add as squares.
+pub fn product(a: Interval, b: Interval) -> Interval {
+    let value = a.value * b.value;
+    let half = |a_end: f64, b_end: f64| value * (a_end / a.value - 1.0).hypot(b_end / b.value - 1.0);
+    Interval { value, low: value - half(a.low, b.low), high: value + half(a.high, b.high) }
 }
 
 #[cfg(test)]
@@ -88,16 +117,49 @@ mod tests {
     }
 
     #[test]
+    fn medians_lie_between_two_of_the_repeats() {
+        let of = |count: u32| of_median(&(0..count).map(|k| f64::from(k * 7 % count)).collect::<Vec<f64>>());
+        // Outside are 0 of 4, 1 of 5, 2 of 8, 3 of 11, 4 of 13 on each side.
+        assert_eq!(of(4), Interval { value: 1.5, low: f64::NEG_INFINITY, high: f64::INFINITY });
+        for (count, outside) in [(5, 1), (8, 2), (10, 2), (11, 3), (13, 4)] {
+            let (value, first) = (f64::from(count - 1) / 2.0, f64::from(outside - 1));
+            let found = Interval { value, low: first, high: f64::from(count - 1) - first };
+            assert_eq!(of(count), found, "{count}");
+        }
+        assert_eq!(of_median(&[5.0, 1.0, 2.0, 900.0, 3.0]).value, 3.0);
+        assert!(of_median(&[]).value.is_nan());
+    }
+
+    #[test]
+    fn a_host_that_gets_slower_changes_no_ratio() {
+        let now = [10.0, 11.0, 12.0, 13.0, 14.0];
+        let found = ratio(&now, &now.map(|now| 0.6 * now));
+        assert!((found.value - 0.6).abs() < 1e-12 && found.width() < 1e-12);
+    }
+
+    #[test]
     fn part_of_a_gain_lies_between_the_runs() {
         let exact = |value| Interval { value, low: value, high: value };
-        let (now, trial) = ([10.0, 10.2, 9.8], [6.0, 6.1, 5.9]);
-        assert!((between(&now, &trial, exact(0.0)).value - 10.0).abs() < 1e-12);
-        assert!((between(&now, &trial, exact(1.0)).value - 6.0).abs() < 1e-12);
-        let half = between(&now, &trial, Interval { value: 0.5, low: 0.4, high: 0.7 });
-        assert!((half.value - 8.0).abs() < 1e-12);
-        assert!(half.low < 7.2 && half.high > 8.4);
-        let all = of_runs(&trial);
-        let whole = between(&now, &trial, exact(1.0));
-        assert!((whole.low - all.low).abs() < 1e-12 && (whole.high - all.high).abs() < 1e-12);
+        let whole = Interval { value: 0.6, low: 0.58, high: 0.62 };
+        assert_eq!(part(whole, exact(0.0)), exact(1.0), "no gain is sure to be none");
+        let all = part(whole, exact(1.0));
+        assert!((all.value - 0.6).abs() < 1e-12 && (all.width() - 0.04).abs() < 1e-12);
+        let half = part(whole, Interval { value: 0.5, low: 0.4, high: 0.7 });
+        assert!((half.value - 0.8).abs() < 1e-12);
+        assert!(
+            (half.low - (1.0 - 0.7 * 0.42)).abs() < 1e-12 && (half.high - (1.0 - 0.4 * 0.38)).abs() < 1e-12
+        );
+    }
+
+    #[test]
+    fn errors_of_a_product_add_as_squares() {
+        let found = product(
+            Interval { value: 10.0, low: 9.7, high: 10.3 },
+            Interval { value: 0.5, low: 0.48, high: 0.52 },
+        );
+        assert!((found.value - 5.0).abs() < 1e-12);
+        assert!((found.low - 4.75).abs() < 1e-9 && (found.high - 5.25).abs() < 1e-9, "3 % and 4 %: 5 %");
+        let unknown = Interval { value: 1.0, low: f64::NEG_INFINITY, high: f64::INFINITY };
+        assert_eq!(product(found, unknown).high, f64::INFINITY);
     }
 }

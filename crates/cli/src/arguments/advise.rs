@@ -20,8 +20,9 @@ pub struct Advise {
     /// Memory that may be backed and never touched, such as 512M. Default: as much as pays
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub budget: Option<u64>,
-    /// Runs of the program as it is, and as many of each alternative
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=50))]
+    /// Runs of the program as it is, and as many of each alternative. Up to four times as many, within a minute, where
+    /// they differ much
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(5..=100))]
     pub runs: u32,
     /// Run no alternative: the forecast is the model's alone, and its interval wide
     #[arg(long)]

@@ -84,7 +84,7 @@ fn what_is_touched_pays_and_is_named_so_that_it_is_found_again() {
     assert!(seconds(often, "walk_seconds") > 10.0 * seconds(once, "walk_seconds"), "{found}");
     assert!(found["walks"].as_u64() > found["huge_walks"].as_u64());
     let (runs, forecast) = (&found["runs"][0], &found["forecast"]);
-    assert_eq!((&runs["what"], &runs["mean"]["class"]), (&"as it is".into(), &"measured".into()));
+    assert_eq!((&runs["what"], &runs["median"]["class"]), (&"as it is".into(), &"measured".into()));
     assert_eq!(forecast["class"], "modelled");
 }
 
@@ -92,7 +92,7 @@ fn what_is_touched_pays_and_is_named_so_that_it_is_found_again() {
 fn a_plan_is_written_if_something_pays() {
     let place = with_program();
     let advise = |program: &[&str]| {
-        place.good(&[&ADVISE[..], &["--runs", "9", "-o", "plan.toml", "--"], program].concat())
+        place.good(&[&ADVISE[..], &["--runs", "5", "-o", "plan.toml", "--"], program].concat())
     };
     // Whether its interval is narrow enough is up to the host: one of the two it is.
     let outcome = advise(&["./p"]);

@@ -39,6 +39,9 @@ pub struct AdviceResult {
     pub ranges: Vec<AdvisedRange>,
     /// With all of them.
     pub forecast: ForecastSeconds,
+    /// The same as a part of what the program takes as it is; surer than the seconds where the host is busy with other
+    /// things, as runs took turns.
+    pub forecast_share: ForecastShare,
     /// Memory that would be backed and not touched, in MiB.
     pub memory_mib: f64,
     /// What to do, in a sentence.
@@ -54,8 +57,8 @@ pub struct Runs {
     pub what: String,
     /// Processor seconds of each.
     pub seconds: Vec<f64>,
-    /// Their mean with its 90 % interval.
-    pub mean: ForecastSeconds,
+    /// Their median with its 90 % interval.
+    pub median: ForecastSeconds,
     /// Mean of the seconds from start to end; none of runs that the user timed.
     pub wall_seconds: Option<f64>,
     /// Most memory resident at a time, in MiB, of the largest run; none of those.
@@ -73,6 +76,19 @@ pub struct ForecastSeconds {
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
+}
+
+/// A part of a run's time, with its 90 % interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ForecastShare {
+    /// `modelled`.
+    pub class: Class,
+    /// The part.
+    pub share: f64,
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
 }
 
 /// Where a figure comes from.

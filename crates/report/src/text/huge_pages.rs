@@ -54,7 +54,7 @@ fn times(page: &mut Page, result: &AdviceResult) {
         names("class"),
     ];
     let mut table = Table::new(columns);
-    let now = result.runs.first().map_or(0.0, |runs| runs.mean.seconds);
+    let now = result.runs.first().map_or(0.0, |runs| runs.median.seconds);
     let change = |seconds: f64| {
         let share = seconds / now.max(f64::MIN_POSITIVE) - 1.0;
         format!("{}{}", if share < 0.0 { "−" } else { "+" }, percent(share.abs()))
@@ -65,9 +65,9 @@ fn times(page: &mut Page, result: &AdviceResult) {
                 1 => format!("{}, 1 run", printable(&runs.what)),
                 count => format!("{}, {count} runs", printable(&runs.what)),
             }),
-            plain(format!("{:.3}", runs.mean.seconds)),
-            plain(interval(&runs.mean)),
-            plain(if number == 0 { "–".to_owned() } else { change(runs.mean.seconds) }),
+            plain(format!("{:.3}", runs.median.seconds)),
+            plain(interval(&runs.median)),
+            plain(if number == 0 { "–".to_owned() } else { change(runs.median.seconds) }),
             plain(runs.resident_mib.map_or_else(|| "–".to_owned(), |mib| format!("{mib:.0} MiB"))),
             plain("measured"),
         ]);

@@ -15,10 +15,11 @@ use crate::machine;
 use crate::output::{Output, print, say, text_options};
 use pagewalk_forecast::PieceKind;
 use pagewalk_forecast::choose::{Chosen, Limits, choose};
+use pagewalk_forecast::interval::Interval;
 use pagewalk_forecast::prices::Prices;
 use pagewalk_live::pages::plan::{Forecast, Gain, Host, Part, Plan, Program, RANGES_MAX, Range, What};
 use pagewalk_mm::ThpMode;
-use pagewalk_report::huge_pages::schema::{ADVICE_SCHEMA, AdviceResult, AdvisedRange, Class};
+use pagewalk_report::huge_pages::schema::{ADVICE_SCHEMA, AdviceResult, AdvisedRange, Class, ForecastShare};
 use pagewalk_report::huge_pages::{render_text, to_json};
 use pagewalk_translate::MachineSpec;
 use runs::{Kind, seconds_of};
@@ -186,6 +187,7 @@ fn result(
             "of one timing it is not known how runs differ: the interval is the model's alone".to_owned(),
         );
     }
+    let Interval { value: share, low, high } = weighed.ratio;
     AdviceResult {
         schema: ADVICE_SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -201,6 +203,7 @@ fn result(
         waiting: weighed.waiting,
         ranges: weighed.chosen.iter().map(range).collect(),
         forecast: seconds_of(Class::Modelled, weighed.forecast),
+        forecast_share: ForecastShare { class: Class::Modelled, share, low, high },
         memory_mib: weighed.memory() as f64 / MIB,
         verdict: weighed.verdict(),
         notes,

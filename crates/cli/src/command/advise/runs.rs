@@ -3,12 +3,13 @@
 use crate::arguments::Advise;
 use crate::error::{CliError, Code};
 use crate::progress;
-use pagewalk_forecast::interval::{Interval, mean, of_runs};
+use pagewalk_forecast::interval::{Interval, mean, of_median, ratio};
 use pagewalk_live::timed::{self, Timed};
 use pagewalk_report::huge_pages::schema::{Class, ForecastSeconds, Runs};
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// The program as it is.
 pub const AS_IT_IS: &str = "as it is";
@@ -16,6 +17,15 @@ pub const AS_IT_IS: &str = "as it is";
 pub const ALL_RANGES: &str = "all ranges";
 /// What users are told to try.
 pub const MALLOC: &str = "glibc.malloc.hugetlb=1";
+
+/// Where the host is busy with other things, runs are repeated up to so many times as often as asked for ...
+const MORE_RUNS: u64 = 4;
+/// ... as long as no more time than this has passed,
+const LONG_ENOUGH: Duration = Duration::from_secs(60);
+/// until the 90 % interval of a run's time is narrower than this part of it,
+const SURE_OF_TIME: f64 = 0.03;
+/// and that of what huge pages save narrower than this part of a run.
+const SURE_OF_GAIN: f64 = 0.02;
 
 /// All runs of one kind.
 #[derive(Default)]
@@ -48,7 +58,7 @@ impl Kind {
     pub fn result(&self) -> Runs {
         Runs {
             what: self.what.to_owned(),
-            mean: seconds_of(Class::Measured, of_runs(&self.seconds)),
+            median: seconds_of(Class::Measured, of_median(&self.seconds)),
             wall_seconds: (!self.wall.is_empty()).then(|| mean(&self.wall)),
             resident_mib: self.resident_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20)),
             seconds: self.seconds.clone(),
@@ -73,18 +83,29 @@ pub fn run(arguments: &Advise, all: Option<&Path>) -> Result<Vec<Kind>, CliError
         kinds.push(Kind::new(MALLOC));
     }
     let bar = progress::shares("running the program", arguments.style.quiet);
-    let total = u64::from(arguments.runs) * kinds.len() as u64;
-    let mut done = 0;
-    for _ in 0..arguments.runs {
+    let (begun, least) = (Instant::now(), u64::from(arguments.runs));
+    let most = least * MORE_RUNS;
+    for round in 0..most {
+        let is_late = begun.elapsed() > LONG_ENOUGH;
+        if round >= least && (is_late || is_sure(&kinds)) {
+            break;
+        }
         for kind in &mut kinds {
             bar.set_message(kind.what);
             kind.add(&once(arguments, kind.what, all)?);
-            done += 1;
-            bar.set_position(100 * done / total);
         }
+        bar.set_position(100 * (round + 1) / most);
     }
     bar.finish_and_clear();
     Ok(kinds)
+}
+
+/// Whether more runs would tell little more.
+fn is_sure(kinds: &[Kind]) -> bool {
+    let now = of_median(&kinds[0].seconds);
+    let all = kinds.iter().find(|kind| kind.what == ALL_RANGES);
+    let is_sure_of_gain = |all: &Kind| ratio(&kinds[0].seconds, &all.seconds).width() < SURE_OF_GAIN;
+    now.width() < SURE_OF_TIME * now.value && all.is_none_or(is_sure_of_gain)
 }
 
 fn once(arguments: &Advise, what: &str, all: Option<&Path>) -> Result<Timed, CliError> {

@@ -3,7 +3,7 @@
 use super::runs::{ALL_RANGES, AS_IT_IS, Kind};
 use pagewalk_forecast::Found;
 use pagewalk_forecast::choose::{Chosen, Limits, choose};
-use pagewalk_forecast::interval::{Interval, between, of_runs};
+use pagewalk_forecast::interval::{Interval, of_median, of_runs, part, product, ratio};
 use pagewalk_forecast::prices::{Prices, Saving};
 
 const NANOSECONDS: f64 = 1e9;
@@ -19,6 +19,8 @@ pub struct Weighed {
     pub waiting: Option<f64>,
     /// Seconds of the program as it is.
     pub now: Interval,
+    /// What it takes with the plan, to what it takes now.
+    pub ratio: Interval,
     /// Seconds with the plan.
     pub forecast: Interval,
 }
@@ -43,11 +45,14 @@ impl Weighed {
         let now = match runs[..] {
             // Of one timing nothing is known of how runs differ: the interval is the model's alone.
             [only] => Interval { value: only, low: only, high: only },
-            _ => of_runs(&runs),
+            // Too few for an interval of their median.
+            [_, _] | [_, _, _] | [_, _, _, _] => of_runs(&runs),
+            _ => of_median(&runs),
         };
+        let whole = trial.as_deref().map(|trial| ratio(&runs, trial));
         let all = sum(everything);
-        let waiting = trial.as_deref().map(|trial| {
-            let gain = (now.value - of_runs(trial).value) * NANOSECONDS;
+        let waiting = whole.map(|whole| {
+            let gain = now.value * (1.0 - whole.value) * NANOSECONDS;
             let (least, most) = (all.faults + all.together, all.faults + all.alone);
             ((gain - least) / (most - least).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)
         });
@@ -58,21 +63,16 @@ impl Weighed {
         };
         let chosen = choose(found, prices, &limits);
         let saving = sum(&chosen);
-        let forecast = match &trial {
-            Some(trial) => between(&runs, trial, share(&saving, &all, limits.waiting)),
-            None => modelled(now, &saving),
+        let ratio = match whole {
+            Some(whole) => part(whole, share(&saving, &all, limits.waiting)),
+            None => modelled(now.value, &saving),
         };
-        let mut weighed = Weighed { chosen, waiting, now, forecast };
-        if !weighed.pays() {
-            weighed.chosen.clear();
-            weighed.forecast = now;
+        // A plan that is not sure to save time is none.
+        if chosen.is_empty() || ratio.high >= 1.0 {
+            let ratio = Interval { value: 1.0, low: 1.0, high: 1.0 };
+            return Weighed { chosen: Vec::new(), waiting, now, ratio, forecast: now };
         }
-        weighed
-    }
-
-    /// Whether the plan saves time with all that is known: the whole interval lies below what is now.
-    fn pays(&self) -> bool {
-        !self.chosen.is_empty() && self.forecast.high < self.now.value
+        Weighed { chosen, waiting, now, ratio, forecast: product(now, ratio) }
     }
 
     /// Seconds that a range saves by walks.
@@ -95,16 +95,16 @@ impl Weighed {
         if self.chosen.is_empty() {
             return "Do nothing: no range of memory is sure to pay for huge pages.".to_owned();
         }
-        let share = |seconds: f64| (1.0 - seconds / self.now.value) * 100.0;
+        let share = |ratio: f64| (1.0 - ratio) * 100.0;
         format!(
             "{} of memory on huge pages should save {:.1} % of processor time ({:.1} to {:.1} %).",
             match self.chosen.len() {
                 1 => "One range".to_owned(),
                 many => format!("{many} ranges"),
             },
-            share(self.forecast.value),
-            share(self.forecast.high),
-            share(self.forecast.low)
+            share(self.ratio.value),
+            share(self.ratio.high),
+            share(self.ratio.low)
         )
     }
 }
@@ -122,7 +122,7 @@ fn share(plan: &Saving, all: &Saving, waiting: f64) -> Interval {
 }
 
 /// By prices alone: somewhere between walks that all overlap and walks that all wait.
-fn modelled(now: Interval, saving: &Saving) -> Interval {
-    let after = |seconds: f64, waiting: f64| seconds - (saving.walks(waiting) + saving.faults) / NANOSECONDS;
-    Interval { value: after(now.value, WAITING), low: after(now.low, 1.0), high: after(now.high, 0.0) }
+fn modelled(now: f64, saving: &Saving) -> Interval {
+    let ratio = |waiting: f64| 1.0 - (saving.walks(waiting) + saving.faults) / NANOSECONDS / now;
+    Interval { value: ratio(WAITING), low: ratio(1.0), high: ratio(0.0) }
 }
