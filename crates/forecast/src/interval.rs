@@ -78,8 +78,8 @@ pub fn of_median(repeats: &[f64]) -> Interval {
     }
 }
 
-/// What a run takes with all of a gain, to what it takes now, by runs that took turns: what the host does slowly cancels
-/// out.
+/// What a run takes with all of a gain, to what it takes now, by runs that took turns: what changes slowly on the host
+/// cancels out.
 pub fn ratio(now: &[f64], trial: &[f64]) -> Interval {
     of_median(&now.iter().zip(trial).map(|(now, trial)| trial / now).collect::<Vec<f64>>())
 }
