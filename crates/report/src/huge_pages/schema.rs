@@ -44,10 +44,21 @@ pub struct AdviceResult {
     pub forecast_share: ForecastShare,
     /// Memory that would be backed and not touched, in MiB.
     pub memory_mib: f64,
+    /// What the kernel's mode `always` would bring instead; none where it is the host's.
+    pub always: Option<Always>,
     /// What to do, in a sentence.
     pub verdict: String,
     /// What should be known beside.
     pub notes: Vec<String>,
+}
+
+/// All memory on huge pages, whether it pays or not.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Always {
+    /// Processor time.
+    pub forecast: ForecastSeconds,
+    /// Memory that would be backed and not touched, in MiB.
+    pub memory_mib: f64,
 }
 
 /// Runs of one kind.

@@ -82,6 +82,16 @@ fn times(page: &mut Page, result: &AdviceResult) {
             plain("modelled"),
         ]);
     }
+    if let Some(always) = &result.always {
+        table.row(vec![
+            plain("`always` for all memory"),
+            plain(format!("{:.3}", always.forecast.seconds)),
+            plain(interval(&always.forecast)),
+            plain(change(always.forecast.seconds)),
+            plain(format!("+{:.0} MiB at most", always.memory_mib)),
+            plain("modelled"),
+        ]);
+    }
     page.table(table);
 }
 

@@ -15,11 +15,13 @@ use crate::machine;
 use crate::output::{Output, print, say, text_options};
 use pagewalk_forecast::PieceKind;
 use pagewalk_forecast::choose::{Chosen, Limits, choose};
-use pagewalk_forecast::interval::Interval;
+use pagewalk_forecast::interval::{Interval, product};
 use pagewalk_forecast::prices::Prices;
 use pagewalk_live::pages::plan::{Forecast, Gain, Host, Part, Plan, Program, RANGES_MAX, Range, What};
 use pagewalk_mm::ThpMode;
-use pagewalk_report::huge_pages::schema::{ADVICE_SCHEMA, AdviceResult, AdvisedRange, Class, ForecastShare};
+use pagewalk_report::huge_pages::schema::{
+    ADVICE_SCHEMA, AdviceResult, AdvisedRange, Always, Class, ForecastShare,
+};
 use pagewalk_report::huge_pages::{render_text, to_json};
 use pagewalk_translate::MachineSpec;
 use runs::{Kind, seconds_of};
@@ -205,6 +207,10 @@ fn result(
         forecast: seconds_of(Class::Modelled, weighed.forecast),
         forecast_share: ForecastShare { class: Class::Modelled, share, low, high },
         memory_mib: weighed.memory() as f64 / MIB,
+        always: (host.thp != "always").then(|| Always {
+            forecast: seconds_of(Class::Modelled, product(weighed.now, weighed.always_ratio)),
+            memory_mib: weighed.always_memory as f64 / MIB,
+        }),
         verdict: weighed.verdict(),
         notes,
     }

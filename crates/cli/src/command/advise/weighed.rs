@@ -2,7 +2,7 @@
 
 use super::runs::{ALL_RANGES, AS_IT_IS, Kind};
 use pagewalk_forecast::Found;
-use pagewalk_forecast::choose::{Chosen, Limits, choose};
+use pagewalk_forecast::choose::{Chosen, Limits, all_memory, choose};
 use pagewalk_forecast::interval::{Interval, of_median, of_runs, part, product, ratio};
 use pagewalk_forecast::prices::{Prices, Saving};
 
@@ -23,6 +23,10 @@ pub struct Weighed {
     pub ratio: Interval,
     /// Seconds with the plan.
     pub forecast: Interval,
+    /// What it would take, to what it takes now, if the kernel gave huge pages to all memory.
+    pub always_ratio: Interval,
+    /// Bytes that would be backed and not touched then.
+    pub always_memory: u64,
 }
 
 fn sum(chosen: &[Chosen]) -> Saving {
@@ -61,18 +65,27 @@ impl Weighed {
             waiting: waiting.unwrap_or(WAITING),
             least: LEAST_SHARE * now.value * NANOSECONDS,
         };
-        let chosen = choose(found, prices, &limits);
+        let mut chosen = choose(found, prices, &limits);
         let saving = sum(&chosen);
-        let ratio = match whole {
-            Some(whole) => part(whole, share(&saving, &all, limits.waiting)),
-            None => modelled(now.value, &saving),
+        let ratio_of = |saving: &Saving| match whole {
+            Some(whole) => part(whole, share(saving, &all, limits.waiting)),
+            None => modelled(now.value, saving),
         };
+        let (mut ratio, always) = (ratio_of(&saving), all_memory(found, prices));
         // A plan that is not sure to save time is none.
         if chosen.is_empty() || ratio.high >= 1.0 {
-            let ratio = Interval { value: 1.0, low: 1.0, high: 1.0 };
-            return Weighed { chosen: Vec::new(), waiting, now, ratio, forecast: now };
+            ratio = Interval { value: 1.0, low: 1.0, high: 1.0 };
+            chosen.clear();
         }
-        Weighed { chosen, waiting, now, ratio, forecast: product(now, ratio) }
+        Weighed {
+            chosen,
+            waiting,
+            now,
+            ratio,
+            forecast: product(now, ratio),
+            always_ratio: ratio_of(&always),
+            always_memory: always.memory,
+        }
     }
 
     /// Seconds that a range saves by walks.
@@ -113,11 +126,11 @@ impl Weighed {
 fn share(plan: &Saving, all: &Saving, waiting: f64) -> Interval {
     let part = |waiting: f64| {
         let whole = all.walks(waiting) + all.faults;
-        if whole > 0.0 { ((plan.walks(waiting) + plan.faults) / whole).max(0.0) } else { 1.0 }
+        if whole > 0.0 { (plan.walks(waiting) + plan.faults) / whole } else { 1.0 }
     };
     let parts = [0.0, waiting, 1.0].map(part);
-    let (low, high) =
-        (parts.iter().copied().fold(f64::INFINITY, f64::min), parts.iter().copied().fold(0.0, f64::max));
+    let low = parts.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = parts.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     Interval { value: parts[1], low, high }
 }
 
