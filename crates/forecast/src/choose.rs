@@ -9,6 +9,8 @@ use crate::prices::{Prices, Saving};
 use crate::regions::{Found, Region};
 use std::ops::Range;
 
+const PAGE_BYTES: u64 = 4096;
+
 /// Regions side by side in a piece.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chosen {
@@ -33,18 +35,19 @@ pub struct Limits {
 
 /// Chooses regions, and joins neighbours. In order of pieces and bytes.
 ///
-/// A piece that ends amid a huge page cannot have its last one: regions that are not whole are left out.
+/// A piece that ends amid a huge page cannot have its last one: regions that are not whole are left out, and pieces
+/// that are too short to be sure of one.
 pub fn choose(found: &Found, prices: &Prices, limits: &Limits) -> Vec<Chosen> {
     let worth = |saving: &Saving| saving.walks(limits.waiting) + saving.faults;
     let mut paying: Vec<(&Region, Saving)> = found
         .regions
         .iter()
-        .filter(|region| is_whole(found, region))
+        .filter(|region| can_be_huge(found, region))
         .map(|region| (region, prices.saving(region)))
         .filter(|(_, saving)| worth(saving) > 0.0)
         .collect();
     // A page's worth of memory more for all, so that what costs none comes by what it saves.
-    let rate = |(_, saving): &(&Region, Saving)| worth(saving) / (saving.memory + 4096) as f64;
+    let rate = |(_, saving): &(&Region, Saving)| worth(saving) / (saving.memory + PAGE_BYTES) as f64;
     paying.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
     let mut left = limits.memory.unwrap_or(u64::MAX);
     paying.retain(|(_, saving)| {
@@ -54,18 +57,59 @@ pub fn choose(found: &Found, prices: &Prices, limits: &Limits) -> Vec<Chosen> {
     });
     let mut chosen = joined(paying);
     chosen.retain(|chosen| worth(&chosen.saving) >= limits.least);
+    let mut chosen = widened(found, chosen);
+    within(&mut chosen, limits, worth);
     chosen
+}
+
+/// Whether a huge page certainly fits where a region is. What is not a whole number of huge pages long lies on any
+/// page, so that it has a whole one only if it is nearly two long.
+fn can_be_huge(found: &Found, region: &Region) -> bool {
+    let bytes = found.pieces[region.piece.0 as usize].bytes;
+    let is_whole = (region.number + 1) * REGION_BYTES <= bytes;
+    is_whole && (bytes.is_multiple_of(REGION_BYTES) || bytes >= 2 * REGION_BYTES - PAGE_BYTES)
+}
+
+/// In pieces that may lie on any page, huge pages do not begin where regions do: so that all that was chosen lies on
+/// some, what is marked reaches nearly a huge page further on both sides. What of that was never touched is not known
+/// before: at most a huge page's memory for each.
+fn widened(found: &Found, chosen: Vec<Chosen>) -> Vec<Chosen> {
+    let mut wide: Vec<Chosen> = Vec::with_capacity(chosen.len());
+    for mut next in chosen {
+        // A heap ends at any byte, and plans speak of pages.
+        let bytes = found.pieces[next.piece.0 as usize].bytes.next_multiple_of(PAGE_BYTES);
+        if !bytes.is_multiple_of(REGION_BYTES) {
+            let more = REGION_BYTES - PAGE_BYTES;
+            next.bytes = next.bytes.start.saturating_sub(more)..(next.bytes.end + more).min(bytes);
+            next.saving.memory += REGION_BYTES;
+        }
+        match wide.last_mut() {
+            Some(last) if last.piece == next.piece && last.bytes.end >= next.bytes.start => {
+                last.bytes.end = next.bytes.end;
+                last.saving = last.saving.and(&next.saving);
+            }
+            _ => wide.push(next),
+        }
+    }
+    wide
+}
+
+/// Leaves out what saves least for its memory until the budget is kept.
+fn within(chosen: &mut Vec<Chosen>, limits: &Limits, worth: impl Fn(&Saving) -> f64) {
+    let rate = |chosen: &Chosen| worth(&chosen.saving) / (chosen.saving.memory + PAGE_BYTES) as f64;
+    while limits.memory.is_some_and(|most| chosen.iter().map(|one| one.saving.memory).sum::<u64>() > most) {
+        let paying = |&(_, one): &(usize, &Chosen)| one.saving.memory > 0;
+        let least =
+            chosen.iter().enumerate().filter(paying).min_by(|(_, a), (_, b)| rate(a).total_cmp(&rate(b)));
+        let Some((position, _)) = least else { return };
+        chosen.remove(position);
+    }
 }
 
 /// What a kernel saves that gives huge pages to all memory: also to what does not pay.
 pub fn all_memory(found: &Found, prices: &Prices) -> Saving {
-    let whole = found.regions.iter().filter(|region| is_whole(found, region));
-    whole.fold(Saving::default(), |sum, region| sum.and(&prices.saving(region)))
-}
-
-fn is_whole(found: &Found, region: &Region) -> bool {
-    let piece = found.pieces[region.piece.0 as usize];
-    (region.number + 1) * REGION_BYTES <= piece.bytes
+    let all = found.regions.iter().filter(|region| can_be_huge(found, region));
+    all.fold(Saving::default(), |sum, region| sum.and(&prices.saving(region)))
 }
 
 /// Neighbours as one.
@@ -99,7 +143,11 @@ mod tests {
     }
 
     fn found(regions: Vec<Region>) -> Found {
-        let pieces = vec![Piece { kind: PieceKind::Heap, bytes: 10 * REGION_BYTES + 4096 }];
+        found_in(10 * REGION_BYTES, regions)
+    }
+
+    fn found_in(bytes: u64, regions: Vec<Region>) -> Found {
+        let pieces = vec![Piece { kind: PieceKind::Heap, bytes }];
         Found { pieces, regions, ..Found::default() }
     }
 
@@ -121,13 +169,32 @@ mod tests {
         let all = choose(&found, &prices(), &Limits { memory: None, waiting: 1.0, least: 0.0 });
         let ranges: Vec<Range<u64>> = all.iter().map(|chosen| chosen.bytes.clone()).collect();
         let of = |from, to| from * REGION_BYTES..to * REGION_BYTES;
-        assert_eq!(ranges, [of(0, 2), of(4, 5)], "the third does not pay, the last is not whole");
+        assert_eq!(ranges, [of(0, 2), of(4, 5)], "the third does not pay, the last lies beyond");
         assert_eq!(all[0].saving.memory, 12 * 4096);
         assert!((all[0].saving.alone + all[0].saving.faults - 17_000.0).abs() < 1e-9);
         // What does not pay as well: 27,500 ns of walks and four huge faults of 1,000, and memory for the third.
         let always = all_memory(&found, &prices());
         assert!((always.alone + always.faults - 23_500.0).abs() < 1e-9, "{always:?}");
         assert_eq!(always.memory, (12 + 511) * 4096);
+    }
+
+    #[test]
+    fn what_may_lie_on_any_page_is_marked_further() {
+        let all = Limits { memory: None, waiting: 1.0, least: 0.0 };
+        let of = |bytes, numbers: &[u64]| {
+            let regions = numbers.iter().map(|&number| region(number, 512, 1000)).collect();
+            choose(&found_in(bytes, regions), &prices(), &all)
+        };
+        let (bytes, more) = (9 * REGION_BYTES + 4096, REGION_BYTES - 4096);
+        let one = &of(bytes, &[4])[0];
+        assert_eq!(one.bytes, 4 * REGION_BYTES - more..5 * REGION_BYTES + more);
+        assert_eq!(one.saving.memory, REGION_BYTES);
+        // Two that meet by that are one, and nothing reaches beyond the ends.
+        let both = of(bytes, &[0, 2, 8]);
+        let ranges: Vec<Range<u64>> = both.iter().map(|chosen| chosen.bytes.clone()).collect();
+        assert_eq!(ranges, [0..3 * REGION_BYTES + more, 8 * REGION_BYTES - more..bytes]);
+        assert_eq!(of(2 * REGION_BYTES - 8192, &[0]), [], "there may be no whole block");
+        assert_eq!(of(2 * REGION_BYTES - 4096, &[0]).len(), 1);
     }
 
     #[test]

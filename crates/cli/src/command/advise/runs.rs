@@ -116,7 +116,8 @@ fn once(arguments: &Advise, what: &str, all: Option<&Path>) -> Result<Timed, Cli
         Some(plan) => {
             let own = std::env::current_exe().map_err(|error| failed(&error))?;
             let mut command = Command::new(own);
-            command.args(["apply", "--quiet"]).arg(plan).arg("--").arg(program);
+            // Ranges that the kernel gives no huge page in this run are part of what the plan brings.
+            command.args(["apply", "--quiet", "--or-default"]).arg(plan).arg("--").arg(program);
             command
         }
         None => Command::new(program),
