@@ -4,11 +4,13 @@ mod advise;
 mod layout;
 mod plans;
 mod probe;
+mod promote;
 
 pub use advise::Advise;
 pub use layout::{Layout, LayoutAnalyze, LayoutCommand, LayoutPlan, LayoutRun, Planner};
 pub use plans::{Apply, Undo, Verify};
 pub use probe::Probe;
+pub use promote::{Promote, SamplerChoice};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
@@ -54,6 +56,8 @@ pub enum Command {
     Verify(Verify),
     /// Bring the planned ranges of a running process back to small pages
     Undo(Undo),
+    /// Bring a running process's memory onto huge pages where its TLB misses have paid for that
+    Promote(Promote),
     /// Look at, check and convert traces
     Trace(Trace),
     /// The library of machines

@@ -10,6 +10,7 @@ mod machine;
 mod native;
 mod output;
 mod planned;
+mod probed;
 mod process;
 mod progress;
 mod workload;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Command::Apply(arguments) => command::plans::apply::run(arguments),
         Command::Verify(arguments) => command::plans::verify::run(arguments),
         Command::Undo(arguments) => command::plans::undo::run(arguments),
+        Command::Promote(arguments) => command::promote::run(arguments),
         Command::Trace(arguments) => command::trace::run(arguments),
         Command::Machines(arguments) => command::machines::run(arguments),
         Command::Report(arguments) => command::report::run(arguments),

@@ -37,6 +37,11 @@ impl Output {
         Ok(Output { path: path.to_owned(), file, is_empty_and_ours })
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The file, emptied.
     pub fn begin(mut self) -> io::Result<File> {
         self.is_empty_and_ours = false;

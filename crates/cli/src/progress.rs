@@ -23,6 +23,15 @@ pub fn shares(what: &str, quiet: bool) -> ProgressBar {
     ProgressBar::new(100).with_style(style).with_prefix(what.to_owned())
 }
 
+/// Some lines of text that change.
+pub fn picture(quiet: bool) -> ProgressBar {
+    if quiet || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{msg}").expect("the template is valid");
+    ProgressBar::new_spinner().with_style(style)
+}
+
 /// A reader that moves a bar.
 pub struct Counted<R> {
     inner: R,

@@ -3,6 +3,7 @@
 //! [`trap`] is Tapeworm on Linux: pages that the simulated TLB does not hold are absent, so that only misses cost time.
 //! [`layout`] runs a program with its libraries where a plan wants them.
 //! [`pages`] runs a program with those ranges of its memory on huge pages that a plan wants there.
+//! [`promote`] brings a running process's memory onto huge pages where its TLB misses have paid for that.
 //! [`pagemap`] reads a live process's page map: what designs of TLBs would make of its memory.
 //! [`timed`] says how long a program takes.
 //! [`probe`] measures the host itself by timing: its TLBs, walks, caches, and what its kernel takes.
@@ -11,6 +12,7 @@ pub mod layout;
 pub mod pagemap;
 pub mod pages;
 pub mod probe;
+pub mod promote;
 pub mod timed;
 pub mod tracing;
 pub mod trap;

@@ -6,7 +6,7 @@ use crate::machine::HostCpu;
 use crate::output::print;
 use pagewalk_capture::Host;
 use pagewalk_capture::engine::{Engine, EngineError, Options};
-use pagewalk_live::pagemap;
+use pagewalk_live::{pagemap, promote};
 use serde::Serialize;
 use std::process::ExitCode;
 
@@ -29,7 +29,8 @@ struct Finding {
 
 pub fn run(arguments: Doctor) -> Result<ExitCode, CliError> {
     let engine = Engine::prepare(&Options::default());
-    let findings = [capture(&engine), machine(), faults(), layouts(), frames(), thp(), memory(), cores()];
+    let findings =
+        [capture(&engine), machine(), faults(), layouts(), promotions(), frames(), thp(), memory(), cores()];
     if arguments.json {
         let all = serde_json::json!({
             "schema": "pagewalk.doctor/1",
@@ -128,6 +129,21 @@ fn layouts() -> Finding {
         for_commands: "layout run",
         required: false,
     }
+}
+
+fn promotions() -> Finding {
+    let host = promote::check_host();
+    let (able, found, enable) = match &host {
+        Ok(host) => {
+            let able: Vec<&str> = host.able.iter().map(|way| way.name()).collect();
+            let unable: String = host.unable.iter().map(|unable| format!("; no {unable}")).collect();
+            let enable: Vec<&str> = host.unable.iter().map(|unable| unable.enable.as_str()).collect();
+            let by = if able.is_empty() { "nothing".to_owned() } else { able.join(", ") };
+            (!able.is_empty(), format!("misses are sampled by {by}{unable}"), enable.join("; "))
+        }
+        Err(error) => (false, error.to_string(), error.enable()),
+    };
+    Finding { name: "promotion", able, found, enable, for_commands: "promote", required: false }
 }
 
 fn frames() -> Finding {

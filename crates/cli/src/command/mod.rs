@@ -9,6 +9,7 @@ pub mod machines;
 pub mod plans;
 pub mod probe;
 pub mod profile;
+pub mod promote;
 pub mod record;
 pub mod report;
 pub mod simulate;

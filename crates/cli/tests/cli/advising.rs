@@ -37,7 +37,7 @@ fn with_program() -> Place {
 }
 
 /// A probe with round figures.
-fn probe() -> String {
+pub fn probe() -> String {
     let figure = |name: &str, value: f64| {
         format!(
             "{{\"name\":\"{name}\",\"title\":\"\",\"unit\":\"ns\",\"class\":\"measured\",\"repeats\":9,\
@@ -51,12 +51,15 @@ fn probe() -> String {
         ("walk_extra.32m.chains_8", 8.0),
         ("fault.anonymous_4k", 1000.0),
         ("fault.anonymous_2m", 100_000.0),
+        ("collapse.2m", 200_000.0),
     ];
+    let tlb = "{\"page\":\"4K\",\"level\":2,\"entries\":1536,\"ways\":12,\"between\":[1500,1600],\"refused\":null,\
+               \"conflicts\":[],\"assumed\":{\"entries\":1536,\"ways\":12},\"machine_entries\":null}";
     let figures: Vec<String> = figures.iter().map(|(name, value)| figure(name, *value)).collect();
     format!(
         "{{\"schema\":\"pagewalk.probe/1\",\"version\":\"0\",\"host\":{{\"cpu\":\"\",\"kernel\":\"\",\"thp\":\"\"}},\
          \"surroundings\":{{\"cpu\":0,\"cpus_allowed\":[0],\"hypervisor\":false,\"tsc_ghz\":1.0,\"tsc_constant\":true,\
-         \"available_bytes\":0,\"load\":null}},\"quick\":false,\"seconds\":1.0,\"tlbs\":[],\
+         \"available_bytes\":0,\"load\":null}},\"quick\":false,\"seconds\":1.0,\"tlbs\":[{tlb}],\
          \"figures\":[{}],\"curves\":[],\"notes\":[]}}",
         figures.join(",")
     )

@@ -18,6 +18,7 @@ mod offline;
 mod placing;
 mod planning;
 mod probing;
+mod promoting;
 mod software_tlbs;
 mod surface;
 mod sweeps;

@@ -3,7 +3,7 @@
 use crate::harness::{Outcome, Place, metric};
 use std::process::{Command, Stdio};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "profile",
     "record",
     "simulate",
@@ -14,6 +14,7 @@ const COMMANDS: [&str; 15] = [
     "apply",
     "verify",
     "undo",
+    "promote",
     "trace",
     "machines",
     "report",

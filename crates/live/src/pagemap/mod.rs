@@ -173,7 +173,8 @@ fn snapshot_with(
     Ok(Snapshot { pages, huge_pages, huge_places, swapped_pages, frames, designs, mappings })
 }
 
-fn open(pid: Pid) -> Result<File, PagemapError> {
+/// Opens the page map of a process.
+pub(crate) fn open(pid: Pid) -> Result<File, PagemapError> {
     File::open(format!("/proc/{pid}/pagemap")).map_err(|error| match error.kind() {
         // What has no memory belongs to root.
         io::ErrorKind::PermissionDenied if has_no_memory(pid) => PagemapError::NoMemory(pid),
@@ -190,7 +191,7 @@ fn has_no_memory(pid: Pid) -> bool {
 }
 
 /// The mappings of the process's own half of addresses that may be touched.
-fn user_mappings(pid: Pid) -> Result<Vec<Mapping>, PagemapError> {
+pub(crate) fn user_mappings(pid: Pid) -> Result<Vec<Mapping>, PagemapError> {
     let mut mappings = maps::mappings(pid).map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => PagemapError::Forbidden { pid, error },
         io::ErrorKind::NotFound => PagemapError::Ended(pid),

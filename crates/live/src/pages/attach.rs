@@ -2,7 +2,7 @@
 //! stop.
 
 use super::collapse::Handle;
-use super::host::{HUGE_BYTES, is_since, kernel};
+use super::host::{COLLAPSE_SINCE, HUGE_BYTES, is_since, kernel};
 use super::install::present;
 use super::look::{self, Seen};
 use super::plan::{Plan, What};
@@ -12,8 +12,6 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The version that can collapse another process's memory.
-const COLLAPSE_SINCE: (u32, u32) = (6, 1);
 /// A mapping that has merged with neighbours may be longer by less than this.
 const MERGED_BYTES: u64 = 1 << 20;
 const EPERM: i32 = 1;

@@ -2,6 +2,8 @@
 
 use super::plan::PAGE_BYTES;
 use crate::tracing::sys::{self, Pid};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -17,6 +19,7 @@ const MADV_COLD: u64 = 20;
 const MADV_COLLAPSE: u64 = 25;
 
 /// A process, whatever becomes of its number.
+#[derive(Debug)]
 pub struct Handle(File);
 
 impl Handle {
@@ -48,6 +51,28 @@ impl Handle {
                 }
                 other => return other,
             }
+        }
+    }
+
+    /// Whether this user may collapse the process's memory: nothing is collapsed.
+    ///
+    /// # Errors
+    /// As [`Handle::collapse`]; `ESRCH` for a thread of the kernel.
+    pub fn permits(&self) -> io::Result<()> {
+        self.advise(0, 0, MADV_COLLAPSE)
+    }
+
+    /// Waits for the process's end, not longer than `most`; whether it has ended. A signal to us ends the wait.
+    ///
+    /// # Errors
+    /// The kernel's, and none that is known.
+    pub fn wait(&self, most: Duration) -> io::Result<bool> {
+        let mut files = [PollFd::new(&self.0, PollFlags::IN)];
+        let most = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
+        match poll(&mut files, Some(&most)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -21,8 +21,13 @@ mod sites;
 mod table;
 mod watch;
 
+pub(crate) use collapse::Handle;
+pub(crate) use look::{areas, look};
+
 pub use attach::{Act, AttachError, Attached, Process, attach};
-pub use host::{Circumstances, EXCEPT_ADVISED_SINCE, HUGE_BYTES, Mode, is_since, kernel, mode};
+pub use host::{
+    COLLAPSE_SINCE, Circumstances, EXCEPT_ADVISED_SINCE, HUGE_BYTES, Mode, is_since, kernel, mode,
+};
 pub use look::Seen;
 pub use reason::Reason;
 pub use run::run;

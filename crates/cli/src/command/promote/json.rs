@@ -1,0 +1,92 @@
+//! The result of `promote` as data.
+
+use super::ranges::{PART_BYTES, Range, of};
+use super::text::{left, saved_seconds};
+use crate::arguments::Promote;
+use pagewalk_live::promote::policy::{Fate, Policy};
+use pagewalk_live::promote::{Ended, Options, Summary};
+use serde_json::{Value, json};
+
+/// The whole result.
+pub fn document(arguments: &Promote, options: &Options, summary: &Summary) -> Value {
+    let (policy, times) = (&summary.policy, summary.times);
+    let [low, high] = saved_seconds(policy);
+    json!({
+        "schema": "pagewalk.promote/1",
+        "process": arguments.pid,
+        "program": summary.program,
+        "ended": match summary.ended {
+            Ended::Process => "process",
+            Ended::Interrupted => "interrupted",
+            Ended::Time => "time",
+        },
+        "dry_run": options.dry_run,
+        "sampler": summary.way.name(),
+        "samples_are": summary.way.title(),
+        "unable": summary.unable.iter().map(|unable| json!({
+            "sampler": unable.way.name(), "why": unable.why, "enable": unable.enable,
+        })).collect::<Vec<_>>(),
+        "notes": summary.notes,
+        "limits": {
+            "factor": options.limits.factor,
+            "budget_bytes": options.limits.budget_bytes,
+            "own_share": options.own_share,
+            "tlb_entries": options.limits.entries,
+        },
+        "prices": {
+            "walk_nanoseconds": policy.prices.walk,
+            "walk_alone_nanoseconds": policy.prices.walk_alone,
+            "promotion_nanoseconds": policy.prices.collapse,
+            "threshold_charges": policy.threshold(0),
+        },
+        "seconds": times.wall,
+        "processor_seconds": times.target,
+        "own_processor_seconds": {
+            "sampling": times.own,
+            "kernel_thread": times.kernel,
+            "promotions": times.promotions,
+        },
+        "own_share": times.share(),
+        "sampling_share": times.sampling_share(),
+        "rounds": summary.rounds,
+        "promotions": policy.promotions,
+        "failures": summary.failures,
+        "splits": policy.splits,
+        "added_bytes": policy.added_bytes,
+        "over_budget": policy.over_budget(),
+        "gain": {
+            "class": "modelled",
+            "misses": policy.saved(),
+            "processor_seconds_low": low,
+            "processor_seconds_high": high,
+        },
+        "parts": parts(policy),
+        "left": left(policy).into_iter().map(|(reason, parts)| json!({ "reason": reason, "parts": parts }))
+            .collect::<Vec<_>>(),
+        "ranges": of(policy).iter().map(range).collect::<Vec<_>>(),
+    })
+}
+
+fn parts(policy: &Policy) -> Value {
+    let count = |wanted: fn(&Fate) -> bool| policy.parts().filter(|part| wanted(&part.fate)).count();
+    json!({
+        "all": policy.parts().count(),
+        "watched": count(|fate| *fate == Fate::Watched),
+        "promoted": count(|fate| matches!(fate, Fate::Promoted | Fate::WouldPromote)),
+        "huge_before": count(|fate| *fate == Fate::HugeBefore),
+        "left": count(|fate| matches!(fate, Fate::Left(_))),
+    })
+}
+
+fn range(range: &Range) -> Value {
+    json!({
+        "start": format!("{:#x}", range.start),
+        "bytes": range.parts * PART_BYTES,
+        "promoted_bytes": range.promoted * PART_BYTES,
+        "huge_bytes_before": range.huge_before * PART_BYTES,
+        "left_bytes": range.left * PART_BYTES,
+        "misses_per_second": range.misses_per_second,
+        "charges": range.charges,
+        "saturated": range.saturated,
+    })
+}

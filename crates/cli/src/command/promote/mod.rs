@@ -1,0 +1,82 @@
+//! `pagewalk promote`: huge pages for a running process, as its TLB misses pay for them.
+
+mod json;
+mod live;
+mod prices;
+mod ranges;
+mod text;
+
+use crate::arguments::{Promote, SamplerChoice};
+use crate::error::{CliError, Code};
+use crate::output::{Output, print, write_json};
+use live::Live;
+use pagewalk_live::pagemap::PagemapError;
+use pagewalk_live::promote::policy::Limits;
+use pagewalk_live::promote::{self, Options, PromoteError, Summary, Way};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+pub fn run(arguments: Promote) -> Result<ExitCode, CliError> {
+    let file = arguments.output.as_deref().map(Output::open).transpose()?;
+    let log = arguments.log.as_deref().map(Output::open).transpose()?;
+    let bytes = promote::anonymous_bytes(arguments.pid).map_err(failed)?;
+    let (prices, entries) = prices::of_host(&arguments, bytes)?;
+    let options = options(&arguments, entries);
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .map_err(|error| CliError::new(Code::Failed, format!("watching signals: {error}")))?;
+    }
+    let mut live = Live::new(arguments.pid, arguments.quiet, log)?;
+    let outcome = promote::run(arguments.pid, &options, prices, &stop, &mut live);
+    let logged = live.finish();
+    let summary = outcome.map_err(failed)?;
+    if !arguments.json && !arguments.quiet {
+        print(&text::render(&arguments, &summary))?;
+    }
+    write_json(arguments.json, arguments.quiet, &json::document(&arguments, &options, &summary), file)?;
+    logged?;
+    ended(&summary)
+}
+
+fn options(arguments: &Promote, entries: u32) -> Options {
+    let way = match arguments.sampler {
+        SamplerChoice::Auto => None,
+        SamplerChoice::Pmu => Some(Way::Pmu),
+        SamplerChoice::Damon => Some(Way::Damon),
+        SamplerChoice::Referenced => Some(Way::Referenced),
+    };
+    let budget_bytes = arguments.budget.saturating_mul(1 << 20);
+    Options {
+        way,
+        limits: Limits { factor: arguments.factor, budget_bytes, entries },
+        own_share: arguments.own_share / 100.0,
+        seconds: arguments.seconds,
+        dry_run: arguments.dry_run,
+    }
+}
+
+/// Not in effect if something paid for itself and nothing could be promoted.
+fn ended(summary: &Summary) -> Result<ExitCode, CliError> {
+    if summary.failures == 0 || summary.policy.promotions > 0 {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let reason = summary.policy.parts().find_map(|part| part.last_failure.clone()).unwrap_or_default();
+    let message = format!("nothing could be promoted: {} promotions failed: {reason}", summary.failures);
+    Err(CliError::new(Code::NotInEffect, message))
+}
+
+fn failed(error: PromoteError) -> CliError {
+    let code = match &error {
+        PromoteError::Process(PagemapError::NoProcess(_) | PagemapError::NoMemory(_)) => Code::Usage,
+        PromoteError::Process(PagemapError::Forbidden { .. } | PagemapError::NoPagemap)
+        | PromoteError::Forbidden { .. }
+        | PromoteError::Kernel { .. }
+        | PromoteError::NoSampler { .. } => Code::HostCannot,
+        _ => Code::Failed,
+    };
+    let enable = error.enable();
+    CliError::new(code, error).or(enable)
+}

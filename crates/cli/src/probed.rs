@@ -1,0 +1,71 @@
+//! What this host takes for walks and pages: from a probe that is given, the last one, or a new one.
+
+use crate::error::{CliError, Code};
+use crate::{folders, progress};
+use pagewalk_capture::Host;
+use pagewalk_live::probe::{self, Options};
+use pagewalk_report::probe::ProbeResult;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The probe at `path`; without, the last one if it is of this host and kernel and has what is needed, otherwise a new
+/// one, which is kept. `check` names the figure that one lacks.
+pub fn of_host(
+    path: Option<&Path>,
+    quiet: bool,
+    check: impl Fn(&ProbeResult) -> Result<(), String>,
+) -> Result<ProbeResult, CliError> {
+    if let Some(path) = path {
+        return read(path);
+    }
+    let host = Host::detect();
+    let kept = kept();
+    let last = kept.as_deref().and_then(|path| read(path).ok());
+    let is_ours = |last: &ProbeResult| last.host.cpu == host.cpu && last.host.kernel == host.kernel;
+    if let Some(last) = last.filter(|last| is_ours(last) && check(last).is_ok()) {
+        return Ok(last);
+    }
+    let bar = progress::shares("probing this host", quiet);
+    let measured = probe::measure(Options::default(), |what, share| {
+        bar.set_message(what.to_owned());
+        bar.set_position((share * 100.0) as u64);
+    });
+    bar.finish_and_clear();
+    let measured = measured.map_err(|error| CliError::new(Code::HostCannot, error))?;
+    let result = crate::command::probe::result::of(&measured, &host, None);
+    // One that misses something is taken anew the next time.
+    if check(&result).is_ok()
+        && let Some(path) = kept
+        && let Some(folder) = path.parent()
+    {
+        // Only the next run's time is lost if it cannot be kept.
+        let _ = fs::create_dir_all(folder)
+            .and_then(|()| fs::write(&path, pagewalk_report::probe::to_json(&result)));
+    }
+    Ok(result)
+}
+
+/// A probe has not what is needed.
+pub fn lacks(figure: &str) -> CliError {
+    CliError::new(Code::HostCannot, format!("the probe of this host has no {figure}"))
+        .or("take one with nothing else running: pagewalk probe -o probe.json, then --probe probe.json")
+}
+
+/// The value of a figure; none if it is not there or was refused.
+pub fn figure(result: &ProbeResult, name: &str) -> Option<f64> {
+    result.figures.iter().find(|figure| figure.name == name).and_then(|figure| figure.value)
+}
+
+fn read(path: &Path) -> Result<ProbeResult, CliError> {
+    let bad = |error: &dyn std::fmt::Display| {
+        CliError::new(Code::BadInput, format!("{}: {error}", path.display()))
+            .or("a probe is made by `pagewalk probe -o FILE.json`")
+    };
+    let text = fs::read_to_string(path).map_err(|error| bad(&error))?;
+    pagewalk_report::probe::from_json(&text).map_err(|error| bad(&error))
+}
+
+/// Where the last probe is kept.
+fn kept() -> Option<PathBuf> {
+    folders::cache().map(|folder| folder.join("probe.json"))
+}

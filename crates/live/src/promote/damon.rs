@@ -1,0 +1,244 @@
+//! Samples by DAMON: a few pages of each part, whose accessed bits the kernel clears and looks at again.
+//!
+//! DAMON clears the bit in the page table and leaves the TLB alone. As long as the TLB holds the page, the processor
+//! does not set it again; so a bit that is set stands for a walk. Pages are known by their frames, as not every
+//! kernel's DAMON follows a process's addresses; where a page is shared with others by fork, their walks count too.
+
+mod control;
+
+use super::estimate::{Interval, rate};
+use super::policy::{Found, Seen, View};
+use super::processor_seconds;
+use super::sampler::{SampleError, Sampler, Target, Unable, Way};
+use crate::pagemap::{self, PAGE_BYTES};
+use crate::pages::HUGE_BYTES;
+use control::{Control, REGION_BYTES};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+/// Looks at each page in a round.
+const LOOKS: u32 = 10;
+/// Pages of a part in a round: two, so that one round can show that two miss.
+const PAGES_EACH: usize = 2;
+/// Pages in a round.
+const PAGES_MAX: usize = 256;
+/// Tries to find a page that is there.
+const TRIES: u32 = 8;
+const PRESENT: u64 = 1 << 63;
+const FRAME: u64 = (1 << 55) - 1;
+/// In `/proc/kpageflags`: first and further pages of blocks, whose bit is one for all; merged and zero pages.
+const NO_PAGE_OF_ITS_OWN: u64 = 1 << 15 | 1 << 16 | 1 << 21 | 1 << 24;
+
+/// The way itself.
+#[derive(Debug)]
+pub struct Damon {
+    control: Control,
+    flags: File,
+    interval: Interval,
+    random: u64,
+    /// Pages that were not sampled, as several share a bit.
+    shared_bits: u64,
+}
+
+/// Whether this host has it, without taking it.
+///
+/// # Errors
+/// Why not.
+pub fn check() -> Result<(), Unable> {
+    control::check()?;
+    if pagemap::frames_readable().unwrap_or(false) {
+        return Ok(());
+    }
+    Err(Unable::new(
+        Way::Damon,
+        "this user may not read frame numbers in /proc/PID/pagemap",
+        pagemap::ENABLE_FRAMES,
+    ))
+}
+
+impl Damon {
+    /// Takes DAMON.
+    ///
+    /// # Errors
+    /// If this host has none that could be had.
+    pub fn open() -> Result<Damon, Unable> {
+        check()?;
+        let flags = File::open("/proc/kpageflags").map_err(|error| {
+            Unable::new(
+                Way::Damon,
+                format!("/proc/kpageflags: {error}"),
+                "a kernel with CONFIG_PROC_PAGE_MONITOR, as root",
+            )
+        })?;
+        let millis = Duration::from_millis;
+        Ok(Damon {
+            control: Control::take()?,
+            flags,
+            interval: Interval::new(millis(5), millis(1), millis(20)),
+            random: 0x9e37_79b9_7f4a_7c15,
+            shared_bits: 0,
+        })
+    }
+
+    /// Frames of pages that were chosen at random, with the pages' addresses.
+    fn choose(&mut self, pagemap: &File, parts: &[View]) -> io::Result<HashMap<u64, u64>> {
+        let each = if parts.len() * PAGES_EACH <= PAGES_MAX { PAGES_EACH } else { 1 };
+        let mut chosen = HashMap::new();
+        for part in parts {
+            let mut found = 0;
+            for _ in 0..TRIES {
+                let page = part.start + self.number() % (HUGE_BYTES / PAGE_BYTES) * PAGE_BYTES;
+                let word = read(pagemap, page / PAGE_BYTES)?;
+                if word & PRESENT == 0 {
+                    continue;
+                }
+                let frame = word & FRAME;
+                if read(&self.flags, frame)? & NO_PAGE_OF_ITS_OWN != 0 {
+                    self.shared_bits += 1;
+                    continue;
+                }
+                let is_new = chosen.insert(frame * PAGE_BYTES, page).is_none();
+                found += usize::from(is_new);
+                if found == each {
+                    break;
+                }
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// The next of a row of numbers without order (Steele, Lea, Flood, "Fast splittable pseudorandom number
+    /// generators", OOPSLA 2014).
+    fn number(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.random ^ self.random >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+}
+
+impl Sampler for Damon {
+    fn way(&self) -> Way {
+        Way::Damon
+    }
+
+    fn parts_at_once(&self) -> usize {
+        PAGES_MAX
+    }
+
+    fn sample(&mut self, target: Target<'_>, parts: &[View]) -> Result<Vec<Found>, SampleError> {
+        let of_process = |error| SampleError::of_process(Way::Damon, error);
+        let mut chosen = self.choose(target.pagemap, parts).map_err(of_process)?;
+        let frames = apart(&mut chosen);
+        if frames.is_empty() {
+            return Ok(Vec::new());
+        }
+        let before = processor_seconds(target.pid).map_err(of_process)?;
+        let looked = self.control.look(&frames, self.interval.get(), LOOKS);
+        let looked = looked.map_err(|error| SampleError::Io { way: Way::Damon, error })?;
+        let ran = processor_seconds(target.pid).map_err(of_process)? - before;
+        let times: HashMap<u64, u32> = looked.into_iter().collect();
+        let pages: Vec<(u64, u32)> =
+            frames.iter().map(|frame| (chosen[frame], times.get(frame).copied().unwrap_or(0))).collect();
+        let found = estimated(parts, &pages, ran);
+        let missing = found.iter().filter(|found| found.misses_per_second > 0.0).count();
+        self.interval.adapt(found.iter().filter(|found| found.saturated).count(), missing);
+        Ok(found)
+    }
+
+    fn kernel_seconds(&self) -> f64 {
+        self.control.kernel_seconds
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let note = format!(
+            "{} pages were not sampled: they belong to blocks of several pages that the kernel counts as accessed \
+             together, or are zero or merged pages",
+            self.shared_bits
+        );
+        if self.shared_bits > 0 { vec![note] } else { Vec::new() }
+    }
+}
+
+/// What pages (addresses, and at how many looks their bit was set) say of their parts, if the process had `ran` seconds
+/// of processor time meanwhile.
+fn estimated(parts: &[View], pages: &[(u64, u32)], ran: f64) -> Vec<Found> {
+    let mut by_part: HashMap<u64, Vec<(u64, u32)>> = HashMap::new();
+    for &(page, times) in pages {
+        by_part.entry(page / HUGE_BYTES * HUGE_BYTES).or_default().push((page, times));
+    }
+    let interval = ran / f64::from(LOOKS);
+    let of_part = |part: &View| {
+        let pages = by_part.get(&part.start)?;
+        let rates = pages.iter().map(|&(_, times)| rate(times.into(), LOOKS.into(), interval));
+        let each = rates.sum::<f64>() / pages.len() as f64;
+        Some(Found {
+            start: part.start,
+            misses_per_second: each * f64::from(part.resident_pages),
+            seen: Seen::Pages(pages.iter().filter(|(_, times)| *times > 0).map(|(page, _)| *page).collect()),
+            saturated: pages.iter().any(|(_, times)| *times == LOOKS),
+        })
+    };
+    // While it did not run it could not miss: nothing is known.
+    if ran > 0.0 { parts.iter().filter_map(of_part).collect() } else { Vec::new() }
+}
+
+/// The frames in order, without those right behind another, which DAMON would merge with it.
+fn apart(chosen: &mut HashMap<u64, u64>) -> Vec<u64> {
+    let mut frames: Vec<u64> = chosen.keys().copied().collect();
+    frames.sort_unstable();
+    let mut kept: Vec<u64> = Vec::with_capacity(frames.len());
+    for frame in frames {
+        if kept.last().is_some_and(|last| last + REGION_BYTES == frame) {
+            chosen.remove(&frame);
+        } else {
+            kept.push(frame);
+        }
+    }
+    kept
+}
+
+/// A word of a file of words.
+fn read(file: &File, position: u64) -> io::Result<u64> {
+    let mut word = [0; 8];
+    // Nothing is read of a process that is gone.
+    match file.read_at(&mut word, position * 8)? {
+        8 => Ok(u64::from_ne_bytes(word)),
+        _ => Err(io::Error::from_raw_os_error(3)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PART: u64 = 64 * HUGE_BYTES;
+
+    fn view(start: u64) -> View {
+        View { start, resident_pages: 400, huge: false }
+    }
+
+    #[test]
+    fn pages_speak_for_their_parts() {
+        let parts = [view(PART), view(PART + HUGE_BYTES), view(PART + 2 * HUGE_BYTES)];
+        let pages = [(PART + 4096, 10), (PART + 8192, 0), (PART + HUGE_BYTES, 5)];
+        let found = estimated(&parts, &pages, 0.05);
+        assert_eq!(found.len(), 2, "nothing is known of the third");
+        assert_eq!(found[0].seen, Seen::Pages(vec![PART + 4096]));
+        assert!(found[0].saturated && !found[1].saturated);
+        let expected = 400.0 * 20f64.ln() / 0.005 / 2.0;
+        assert!((found[0].misses_per_second - expected).abs() < 1e-6);
+        assert!((found[1].misses_per_second - 400.0 * 2f64.ln() / 0.005).abs() < 1e-6);
+        assert_eq!(estimated(&parts, &pages, 0.0), [], "it did not run");
+    }
+
+    #[test]
+    fn frames_keep_apart() {
+        let mut chosen: HashMap<u64, u64> = [0x5000, 0x1000, 0x2000, 0x3000, 0x9000].map(|f| (f, f)).into();
+        assert_eq!(apart(&mut chosen), [0x1000, 0x3000, 0x5000, 0x9000]);
+        assert!(!chosen.contains_key(&0x2000));
+    }
+}

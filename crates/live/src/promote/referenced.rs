@@ -1,0 +1,181 @@
+//! Samples by `/proc/PID/clear_refs` and the `Referenced` of `/proc/PID/smaps`: how many pages of each mapping were
+//! walked for since their accessed bits were cleared. Needs no more than the right to look into the process.
+//!
+//! Only mappings are told apart: what a mapping has is divided over its parts by their resident pages. A part that is
+//! never touched is charged like its busy neighbours, which APPROX-ONLINE would not do; a mapping that is idle as a
+//! whole is not charged.
+
+use super::estimate::{Interval, rate};
+use super::policy::{Found, Seen, View};
+use super::processor_seconds;
+use super::sampler::{SampleError, Sampler, Target, Unable, Way};
+use crate::tracing::sys::Pid;
+use std::fs;
+use std::io;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Fewer walked pages than this of a mapping are no sign that two of a part are.
+const PAGES_LEAST: u64 = 2;
+
+/// The way itself.
+#[derive(Debug)]
+pub struct Referenced {
+    interval: Interval,
+}
+
+/// Whether this host has it.
+///
+/// # Errors
+/// Why not.
+pub fn check() -> Result<(), Unable> {
+    fs::metadata("/proc/self/clear_refs").map(drop).map_err(|error| {
+        let why = format!("/proc/self/clear_refs: {error}");
+        Unable::new(Way::Referenced, why, "a kernel with CONFIG_PROC_PAGE_MONITOR, and /proc mounted")
+    })
+}
+
+impl Referenced {
+    /// For a process that this user may look into.
+    ///
+    /// # Errors
+    /// If it may not.
+    pub fn open(pid: Pid) -> Result<Referenced, Unable> {
+        check()?;
+        let path = format!("/proc/{pid}/clear_refs");
+        fs::OpenOptions::new().write(true).open(&path).map_err(|error| {
+            let enable = "be the process's own user, or root; or have the capability CAP_SYS_PTRACE";
+            Unable::new(Way::Referenced, format!("{path}: {error}"), enable)
+        })?;
+        let millis = Duration::from_millis;
+        Ok(Referenced { interval: Interval::new(millis(10), millis(2), millis(200)) })
+    }
+}
+
+impl Sampler for Referenced {
+    fn way(&self) -> Way {
+        Way::Referenced
+    }
+
+    fn parts_at_once(&self) -> usize {
+        usize::MAX
+    }
+
+    fn sample(&mut self, target: Target<'_>, parts: &[View]) -> Result<Vec<Found>, SampleError> {
+        let of_process = |error| SampleError::of_process(Way::Referenced, error);
+        let pid = target.pid;
+        fs::write(format!("/proc/{pid}/clear_refs"), "1").map_err(of_process)?;
+        let before = processor_seconds(pid).map_err(of_process)?;
+        sleep(self.interval.get());
+        let text = fs::read_to_string(format!("/proc/{pid}/smaps")).map_err(of_process)?;
+        let ran = processor_seconds(pid).map_err(of_process)? - before;
+        let mappings = parsed(&text);
+        if mappings.is_empty() {
+            return Err(of_process(io::ErrorKind::NotFound.into()));
+        }
+        let found = estimated(parts, &mappings, ran);
+        let missing = found.iter().filter(|found| found.misses_per_second > 0.0).count();
+        self.interval.adapt(found.iter().filter(|found| found.saturated).count(), missing);
+        Ok(found)
+    }
+
+    fn kernel_seconds(&self) -> f64 {
+        0.0
+    }
+}
+
+/// A mapping, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Walked {
+    start: u64,
+    end: u64,
+    resident: u64,
+    referenced: u64,
+    huge: u64,
+}
+
+impl Walked {
+    /// Small pages, and those that were walked for. Huge pages are taken to have been: that is the cautious side.
+    fn small(&self) -> (u64, u64) {
+        (self.resident.saturating_sub(self.huge) / 4096, self.referenced.saturating_sub(self.huge) / 4096)
+    }
+}
+
+/// What mappings say of the parts in them, if the process had `ran` seconds of processor time.
+fn estimated(parts: &[View], mappings: &[Walked], ran: f64) -> Vec<Found> {
+    let of_part = |part: &View| {
+        let place = mappings.partition_point(|mapping| mapping.end <= part.start);
+        let mapping = mappings.get(place).filter(|mapping| mapping.start <= part.start)?;
+        let (small, walked) = mapping.small();
+        let each = rate(walked as f64, small as f64, ran);
+        Some(Found {
+            start: part.start,
+            misses_per_second: each * f64::from(part.resident_pages),
+            seen: if walked >= PAGES_LEAST { Seen::Several } else { Seen::Pages(Vec::new()) },
+            saturated: walked * 10 > small * 9,
+        })
+    };
+    if ran > 0.0 { parts.iter().filter_map(of_part).collect() } else { Vec::new() }
+}
+
+/// Reads `smaps`.
+fn parsed(text: &str) -> Vec<Walked> {
+    let mut mappings: Vec<Walked> = Vec::new();
+    for line in text.lines() {
+        let Some((key, value)) = line.split_once(char::is_whitespace) else { continue };
+        if let Some(key) = key.strip_suffix(':') {
+            let Some(mapping) = mappings.last_mut() else { continue };
+            let bytes = || {
+                value
+                    .split_whitespace()
+                    .next()
+                    .and_then(|kib| kib.parse().ok())
+                    .map_or(0, |kib: u64| kib * 1024)
+            };
+            match key {
+                "Rss" => mapping.resident = bytes(),
+                "Referenced" => mapping.referenced = bytes(),
+                "AnonHugePages" => mapping.huge = bytes(),
+                _ => {}
+            }
+        } else if let Some((start, end)) = key.split_once('-') {
+            let address = |text| u64::from_str_radix(text, 16).ok();
+            if let (Some(start), Some(end)) = (address(start), address(end)) {
+                mappings.push(Walked { start, end, ..Walked::default() });
+            }
+        }
+    }
+    mappings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::HUGE_BYTES;
+
+    #[test]
+    fn a_mapping_is_divided_over_its_parts() {
+        let start = 8 * HUGE_BYTES;
+        let text = format!(
+            "{start:x}-{:x} rw-p 00000000 00:00 0 \nSize: 6144 kB\nRss:      5120 kB\nReferenced: 3584 kB\n\
+             AnonHugePages:      2048 kB\nVmFlags: rd wr\nffff-10000 r--p 00000000 00:00 0 [x]\nRss: 4 kB\n",
+            start + 3 * HUGE_BYTES
+        );
+        let mut mappings = parsed(&text);
+        mappings.sort_by_key(|mapping| mapping.start);
+        assert_eq!(mappings[1].small(), (768, 384), "the huge page is taken for walked");
+        let view = |number: u64, resident_pages| View {
+            start: start + number * HUGE_BYTES,
+            resident_pages,
+            huge: false,
+        };
+        let found = estimated(&[view(1, 512), view(2, 256), view(9, 512)], &mappings, 0.01);
+        assert_eq!(found.len(), 2, "the third is in no mapping");
+        assert!((found[0].misses_per_second - 512.0 * 2f64.ln() / 0.01).abs() < 1e-6);
+        assert!((found[0].misses_per_second - 2.0 * found[1].misses_per_second).abs() < 1e-6);
+        assert_eq!((found[0].seen.clone(), found[0].saturated), (Seen::Several, false));
+        let idle = [Walked { start, end: start + 3 * HUGE_BYTES, resident: 6 << 20, ..Walked::default() }];
+        let found = estimated(&[view(0, 512)], &idle, 0.01);
+        assert_eq!((found[0].misses_per_second, found[0].seen.clone()), (0.0, Seen::Pages(Vec::new())));
+    }
+}

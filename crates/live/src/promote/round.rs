@@ -1,0 +1,207 @@
+//! A round: how the memory looks, a sample of its misses, charges, and the promotions that are due.
+
+use super::policy::{Due, Part, Policy, View};
+use super::sampler::{SampleError, Sampler, Target};
+use super::told::{Decision, Times, Watcher, What};
+use super::{PromoteError, parts, processor_seconds};
+use crate::pagemap::{self, PagemapError};
+use crate::pages::{Circumstances, HUGE_BYTES, Handle, Reason, areas, look};
+use crate::tracing::sys::Pid;
+use rustix::time::{ClockId, clock_gettime};
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+const EPERM: i32 = 1;
+const ESRCH: i32 = 3;
+const EAGAIN: i32 = 11;
+const ENOMEM: i32 = 12;
+const EBUSY: i32 = 16;
+
+/// What rounds need and leave.
+pub struct Rounds {
+    pid: Pid,
+    /// The process.
+    pub handle: Handle,
+    /// Where samples come from.
+    pub sampler: Box<dyn Sampler>,
+    /// What decides.
+    pub policy: Policy,
+    dry_run: bool,
+    /// Parts from this address on have their turn next.
+    turn: u64,
+    /// Rounds so far.
+    pub count: u64,
+    /// Promotions that failed.
+    pub failures: u64,
+    /// Processor time of promotions.
+    pub promotion_seconds: f64,
+}
+
+impl Rounds {
+    /// None yet.
+    pub fn new(pid: Pid, handle: Handle, sampler: Box<dyn Sampler>, policy: Policy, dry_run: bool) -> Rounds {
+        Rounds {
+            pid,
+            handle,
+            sampler,
+            policy,
+            dry_run,
+            turn: 0,
+            count: 0,
+            failures: 0,
+            promotion_seconds: 0.0,
+        }
+    }
+
+    /// One more. `began` are the times now, `past` the process's processor time when all began. Returns whether it was
+    /// quiet: nothing missed, and all parts had their turn.
+    pub fn round(
+        &mut self,
+        began: Times,
+        past: f64,
+        stop: &AtomicBool,
+        watcher: &mut dyn Watcher,
+    ) -> Result<bool, PromoteError> {
+        self.count += 1;
+        let begun = Instant::now();
+        // The mappings are opened each time: the process may have become another program.
+        let pagemap = pagemap::open(self.pid)?;
+        let mappings = pagemap::user_mappings(self.pid)?;
+        let views = parts::views(&pagemap, &mappings).map_err(|error| self.failed(error))?;
+        for start in self.policy.look(began.target, &views) {
+            let view = views.iter().find(|view| view.start == start);
+            watcher.decided(&Decision {
+                seconds: began.wall,
+                processor_seconds: began.target,
+                start,
+                what: What::Split,
+                charges: None,
+                resident_pages: view.map_or(0, |view| view.resident_pages),
+                added_bytes: 0,
+            });
+        }
+        let (parts, all) = self.turn();
+        let target = Target { pid: self.pid, pagemap: &pagemap };
+        let found = self.sampler.sample(target, &parts)?;
+        let now = processor_seconds(self.pid).map_err(|error| self.failed(error))? - past;
+        self.policy.charge(now, &found);
+        while !stop.load(Ordering::Relaxed)
+            && let Some(due) = self.policy.due()
+        {
+            let times = Times { target: now, wall: began.wall + begun.elapsed().as_secs_f64(), ..began };
+            watcher.decided(&self.promote(&pagemap, times, due)?);
+        }
+        Ok(all && found.iter().all(|found| found.misses_per_second == 0.0))
+    }
+
+    /// The parts that are to be sampled now: half of them those with most charges, the others by turns. And whether all
+    /// have had their turn with these.
+    fn turn(&mut self) -> (Vec<View>, bool) {
+        let watched: Vec<&Part> = self.policy.watched().collect();
+        let most = self.sampler.parts_at_once();
+        if watched.len() <= most {
+            return (watched.iter().map(|part| part.view).collect(), true);
+        }
+        let mut charged: Vec<&Part> = watched.iter().copied().filter(|part| part.charges > 0.0).collect();
+        charged.sort_by(|a, b| b.charges.total_cmp(&a.charges));
+        charged.truncate(most / 2);
+        let mut chosen: Vec<View> = charged.iter().map(|part| part.view).collect();
+        let first = watched.partition_point(|part| part.view.start < self.turn);
+        let rest = watched[first..].iter().filter(|part| !chosen.contains(&part.view));
+        let rest: Vec<View> = rest.map(|part| part.view).take(most - chosen.len()).collect();
+        let last = rest.last().map_or(u64::MAX, |view| view.start);
+        let all = watched.last().is_none_or(|part| part.view.start <= last);
+        self.turn = if all { 0 } else { last + HUGE_BYTES };
+        chosen.extend(rest);
+        (chosen, all)
+    }
+
+    fn promote(&mut self, pagemap: &File, times: Times, due: Due) -> Result<Decision, PromoteError> {
+        let what = if self.dry_run {
+            self.policy.would_promote(times.target, due);
+            What::WouldPromote
+        } else {
+            let before = thread_seconds();
+            let outcome = self.handle.collapse(due.start, HUGE_BYTES);
+            let seconds = thread_seconds() - before;
+            self.promotion_seconds += seconds;
+            match outcome {
+                Ok(()) => {
+                    self.policy.promoted(times.target, due, seconds * 1e9);
+                    What::Promoted { nanoseconds: seconds * 1e9 }
+                }
+                Err(error) => self.not_promoted(pagemap, times, due, error)?,
+            }
+        };
+        let added_bytes = if what == What::WouldPromote || matches!(what, What::Promoted { .. }) {
+            due.added_bytes
+        } else {
+            0
+        };
+        Ok(Decision {
+            seconds: times.wall,
+            processor_seconds: times.target,
+            start: due.start,
+            what,
+            charges: Some(due.charges),
+            resident_pages: due.resident_pages,
+            added_bytes,
+        })
+    }
+
+    fn not_promoted(
+        &mut self,
+        pagemap: &File,
+        times: Times,
+        due: Due,
+        error: io::Error,
+    ) -> Result<What, PromoteError> {
+        match error.raw_os_error() {
+            Some(EPERM) => return Err(PromoteError::Forbidden { pid: self.pid, error }),
+            Some(ESRCH) => return Err(self.failed(error)),
+            _ => {}
+        }
+        let may_pass = matches!(error.raw_os_error(), Some(EAGAIN | ENOMEM | EBUSY));
+        let reason = reason(self.pid, pagemap, due.start, &error);
+        self.failures += 1;
+        let again = self.policy.failed(times.target, due.start, reason.clone(), may_pass);
+        Ok(What::Failed { reason, again })
+    }
+
+    /// The error of a file or call about the process.
+    fn failed(&self, error: io::Error) -> PromoteError {
+        match error.raw_os_error() {
+            Some(ESRCH) => PromoteError::Sample(SampleError::Ended),
+            _ => PromoteError::Process(PagemapError::Read { pid: self.pid, error }),
+        }
+    }
+}
+
+/// Why a part cannot be on a huge page now.
+fn reason(pid: Pid, pagemap: &File, start: u64, error: &io::Error) -> String {
+    let around = Circumstances::of(pid);
+    let seen = areas(pid).and_then(|areas| look(pagemap, &areas, &[(start, HUGE_BYTES)])).unwrap_or_default();
+    let no_memory = error.raw_os_error() == Some(ENOMEM);
+    let known = if seen.refused > 0 {
+        Some(Reason::Refused)
+    } else if around.disabled {
+        Some(Reason::Disabled)
+    } else if around.mode.is_none() {
+        Some(Reason::NoKernel)
+    } else if no_memory && around.free_blocks == Some(0) {
+        Some(Reason::NoFreeBlock)
+    } else if no_memory && around.limited {
+        Some(Reason::Limited)
+    } else {
+        None
+    };
+    known.map_or_else(|| format!("the kernel did not collapse it: {error}"), |reason| reason.to_string())
+}
+
+/// Processor time of this thread.
+fn thread_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}

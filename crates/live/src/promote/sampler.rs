@@ -1,0 +1,179 @@
+//! Where samples of misses come from: one file for each way, and the choice among them.
+
+use super::damon::Damon;
+use super::pmu::Pmu;
+use super::policy::{Found, View};
+use super::referenced::Referenced;
+use crate::tracing::sys::Pid;
+use std::fs::File;
+use std::io;
+
+/// A process whose misses are sampled.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// Its number.
+    pub pid: Pid,
+    /// Its page map.
+    pub pagemap: &'a File,
+}
+
+/// A way to find out which parts of its memory a process misses the TLB for.
+pub trait Sampler {
+    /// As it is chosen and told.
+    fn way(&self) -> Way;
+
+    /// How many parts it samples in one round; more have to take turns.
+    fn parts_at_once(&self) -> usize;
+
+    /// Samples these parts, which are not on huge pages, and waits as long as that takes. Parts of which nothing could
+    /// be found out are left out.
+    ///
+    /// # Errors
+    /// If the process has ended, or sampling has failed.
+    fn sample(&mut self, target: Target<'_>, parts: &[View]) -> Result<Vec<Found>, SampleError>;
+
+    /// Processor time, in seconds, that threads of the kernel have used for it so far.
+    fn kernel_seconds(&self) -> f64;
+
+    /// What was left out, and why, for people.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Why there are no more samples.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SampleError {
+    /// The process is gone.
+    #[error("the process ended while it was sampled")]
+    Ended,
+    /// The rest.
+    #[error("sampling by {way} failed: {error}")]
+    Io {
+        /// By what.
+        way: Way,
+        /// The reason.
+        error: io::Error,
+    },
+}
+
+impl SampleError {
+    /// An error of the kernel's.
+    pub(super) fn of(way: Way, error: io::Error) -> SampleError {
+        const ESRCH: i32 = 3;
+        match error.raw_os_error() {
+            Some(ESRCH) => SampleError::Ended,
+            _ => SampleError::Io { way, error },
+        }
+    }
+
+    /// The same of a file in `/proc/PID`, which is gone with its process.
+    pub(super) fn of_process(way: Way, error: io::Error) -> SampleError {
+        match error.kind() {
+            io::ErrorKind::NotFound => SampleError::Ended,
+            _ => SampleError::of(way, error),
+        }
+    }
+}
+
+/// Why a way cannot be used here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{way}: {why}")]
+pub struct Unable {
+    /// Which.
+    pub way: Way,
+    /// Why.
+    pub why: String,
+    /// What would enable it.
+    pub enable: String,
+}
+
+impl Unable {
+    /// A way that cannot be used.
+    pub(super) fn new(way: Way, why: impl Into<String>, enable: impl Into<String>) -> Unable {
+        Unable { way, why: why.into(), enable: enable.into() }
+    }
+}
+
+/// The ways, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The processor's own samples of misses, with their addresses.
+    Pmu,
+    /// Accessed bits of single pages, by the kernel's DAMON.
+    Damon,
+    /// Accessed bits of whole mappings.
+    Referenced,
+}
+
+impl Way {
+    /// All, best first.
+    pub const ALL: [Way; 3] = [Way::Pmu, Way::Damon, Way::Referenced];
+
+    /// As it is chosen.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Pmu => "pmu",
+            Way::Damon => "damon",
+            Way::Referenced => "referenced",
+        }
+    }
+
+    /// What its figures are.
+    pub fn title(self) -> &'static str {
+        match self {
+            Way::Pmu => "precise samples of misses by the processor, in which all misses are alike",
+            Way::Damon => {
+                "accessed bits of single pages (DAMON): at most one miss of a page is seen in each interval, so all \
+                 rates are lower bounds"
+            }
+            Way::Referenced => {
+                "accessed bits of whole mappings (smaps): parts of a mapping are charged alike, by their resident \
+                 pages, and all rates are lower bounds"
+            }
+        }
+    }
+
+    /// Whether this host and user can sample process `pid` so.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn open(self, pid: Pid) -> Result<Box<dyn Sampler>, Unable> {
+        Ok(match self {
+            Way::Pmu => Box::new(Pmu::open(pid)?),
+            Way::Damon => Box::new(Damon::open()?),
+            Way::Referenced => Box::new(Referenced::open(pid)?),
+        })
+    }
+}
+
+impl std::fmt::Display for Way {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A sampler that was opened.
+pub struct Opened {
+    /// The way that can be used.
+    pub sampler: Box<dyn Sampler>,
+    /// Better ones that cannot.
+    pub unable: Vec<Unable>,
+}
+
+/// Opens a way, or the best that can be used.
+///
+/// # Errors
+/// If none can: all of them.
+pub fn open(choice: Option<Way>, pid: Pid) -> Result<Opened, Vec<Unable>> {
+    let ways = choice.map_or_else(|| Way::ALL.to_vec(), |way| vec![way]);
+    let mut unable = Vec::new();
+    for way in ways {
+        match way.open(pid) {
+            Ok(sampler) => return Ok(Opened { sampler, unable }),
+            Err(reason) => unable.push(reason),
+        }
+    }
+    Err(unable)
+}

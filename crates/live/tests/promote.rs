@@ -1,0 +1,250 @@
+//! Promoting parts of programs that run: what is promoted, what is not, and what is left behind.
+
+use pagewalk_live::pages::{Mode, mode};
+use pagewalk_live::promote::policy::{Fate, Limits};
+use pagewalk_live::promote::{
+    Decision, Ended, Options, Prices, PromoteError, Standing, Summary, Watcher, Way, What, check_host, run,
+};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use tempfile::TempDir;
+
+/// Touches 64 MiB, says so, then visits all of it at random (`random`, or `refusing` huge pages), or 16 pages of it
+/// (`hot`); for so many million visits, or for ever.
+const SOURCE: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+int main(int count, char **words) {
+    unsigned long bytes = 64ul << 20, state = 1, visits = ~0ul;
+    if (count > 2) visits = strtoul(words[2], 0, 10) * 1000000;
+    char *all = mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (words[1][1] == 'e') madvise(all, bytes, MADV_NOHUGEPAGE);
+    memset(all, 1, bytes);
+    puts("ready");
+    fflush(stdout);
+    for (unsigned long i = 0; i < visits; i++) {
+        state = state * 6364136223846793005ul + 1442695040888963407ul;
+        if (words[1][0] == 'h') ((volatile char *)all)[(i & 15) * (bytes / 16) + (i & 15) * 64]++;
+        else ((volatile char *)all)[(state >> 20) % bytes]++;
+    }
+    return 0;
+}"#;
+const PARTS: u64 = 31;
+/// Prices of a host on which promotion pays soon.
+const PRICES: Prices = Prices { walk: 30.0, walk_alone: 100.0, collapse: 200_000.0 };
+/// A run of a test ends here, whatever came of it: other work may hold everything up.
+const SECONDS_MAX: f64 = 600.0;
+
+/// DAMON is there once, and so are the processors.
+static ALONE: Mutex<()> = Mutex::new(());
+
+struct Program {
+    child: Child,
+    _folder: TempDir,
+}
+
+impl Program {
+    fn start(words: &[&str]) -> Program {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, program) = (folder.path().join("p.c"), folder.path().join("p"));
+        fs::write(&source, SOURCE).unwrap();
+        let compiled = Command::new("gcc").args(["-O1", "-w", "-o"]).args([&program, &source]).status();
+        assert!(compiled.expect("gcc is here").success());
+        let mut child = Command::new(&program).args(words).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        Program { child, _folder: folder }
+    }
+
+    fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Stops when enough was seen, and keeps what was decided.
+struct Enough<'a> {
+    stop: &'a AtomicBool,
+    is_enough: fn(&Standing<'_>) -> bool,
+    decisions: Vec<Decision>,
+}
+
+impl Watcher for Enough<'_> {
+    fn decided(&mut self, decision: &Decision) {
+        self.decisions.push(decision.clone());
+    }
+
+    fn passed(&mut self, standing: &Standing<'_>) {
+        if (self.is_enough)(standing) {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+fn options(way: Way) -> Options {
+    Options {
+        way: Some(way),
+        limits: Limits { factor: 0.125, budget_bytes: 0, entries: 1536 },
+        own_share: 1.0,
+        seconds: Some(SECONDS_MAX),
+        dry_run: false,
+    }
+}
+
+fn promote(
+    pid: i32,
+    options: &Options,
+    is_enough: fn(&Standing<'_>) -> bool,
+) -> Result<(Summary, Vec<Decision>), PromoteError> {
+    let stop = AtomicBool::new(false);
+    let mut watcher = Enough { stop: &stop, is_enough, decisions: Vec::new() };
+    let summary = run(pid, options, PRICES, &stop, &mut watcher)?;
+    Ok((summary, watcher.decisions))
+}
+
+/// The outcome, unless this host or user cannot, which is told.
+fn unless_host_cannot<T>(outcome: Result<T, PromoteError>) -> Option<T> {
+    match outcome {
+        Err(
+            error @ (PromoteError::NoSampler { .. }
+            | PromoteError::Forbidden { .. }
+            | PromoteError::Kernel { .. }),
+        ) => {
+            assert!(!error.enable().is_empty());
+            eprintln!("not tested, as this host cannot: {error}");
+            None
+        }
+        other => Some(other.unwrap_or_else(|error| panic!("{error}"))),
+    }
+}
+
+/// Whether memory comes on small pages by itself.
+fn small_pages() -> bool {
+    let small = matches!(mode(), Some(Mode::Madvise | Mode::Never));
+    if !small {
+        eprintln!("not tested, as huge pages are {:?} here", mode());
+    }
+    small
+}
+
+fn kdamonds() -> String {
+    fs::read_to_string("/sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds").unwrap_or_default()
+}
+
+#[test]
+fn parts_that_miss_are_promoted() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if !small_pages() {
+        return;
+    }
+    let before = kdamonds();
+    for way in Way::ALL {
+        let program = Program::start(&["random"]);
+        let enough = |standing: &Standing<'_>| standing.policy.promotions >= PARTS;
+        let Some((summary, decisions)) = unless_host_cannot(promote(program.pid(), &options(way), enough))
+        else {
+            continue;
+        };
+        assert_eq!(summary.ended, Ended::Interrupted, "{way}: {} promotions", summary.policy.promotions);
+        let promoted = decisions.iter().filter(|decision| matches!(decision.what, What::Promoted { .. }));
+        assert_eq!(promoted.count() as u64, summary.policy.promotions);
+        assert!(summary.times.promotions > 0.0 && summary.times.own > 0.0 && summary.times.target > 0.0);
+        assert!(summary.policy.prices.collapse != PRICES.collapse, "what they took is known");
+        let on_huge_pages = fs::read_to_string(format!("/proc/{}/smaps_rollup", program.pid())).unwrap();
+        let line = on_huge_pages.lines().find(|line| line.starts_with("AnonHugePages:")).unwrap();
+        let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        assert!(kib >= PARTS * 2048, "{way}: {line}");
+    }
+    assert_eq!(kdamonds(), before, "DAMON is as it was");
+}
+
+/// Sixteen pages that are always in the TLB are never walked for, and the rest is never touched.
+#[test]
+fn hot_pages_are_left_alone() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if !small_pages() {
+        return;
+    }
+    let program = Program::start(&["hot"]);
+    let enough = |standing: &Standing<'_>| standing.rounds >= 12;
+    let outcome = promote(program.pid(), &options(Way::Damon), enough);
+    let Some((summary, decisions)) = unless_host_cannot(outcome) else { return };
+    assert!(summary.rounds >= 1, "it was looked at");
+    assert_eq!(decisions.len(), 0, "{decisions:?}");
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if !small_pages() {
+        return;
+    }
+    let program = Program::start(&["random"]);
+    let options = Options { dry_run: true, ..options(Way::Referenced) };
+    let enough = |standing: &Standing<'_>| standing.policy.promotions >= PARTS;
+    let Some((summary, decisions)) = unless_host_cannot(promote(program.pid(), &options, enough)) else {
+        return;
+    };
+    assert!(summary.policy.promotions >= PARTS && summary.times.promotions == 0.0);
+    assert!(decisions.iter().all(|decision| decision.what == What::WouldPromote));
+    let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", program.pid())).unwrap();
+    assert!(text.lines().any(|line| line.starts_with("AnonHugePages:") && line.ends_with(" 0 kB")), "{text}");
+}
+
+#[test]
+fn what_refuses_is_left_with_the_reason() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let program = Program::start(&["refusing"]);
+    let enough =
+        |standing: &Standing<'_>| standing.policy.parts().any(|part| matches!(part.fate, Fate::Left(_)));
+    let outcome = promote(program.pid(), &options(Way::Referenced), enough);
+    let Some((summary, decisions)) = unless_host_cannot(outcome) else { return };
+    assert_eq!((summary.policy.promotions, summary.policy.splits), (0, 0));
+    let Some(Decision { what: What::Failed { reason, again }, .. }) = decisions.first() else {
+        panic!("{decisions:?}")
+    };
+    assert!(!again && reason.contains("MADV_NOHUGEPAGE"), "{reason}");
+}
+
+#[test]
+fn it_ends_with_the_process() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    for way in Way::ALL {
+        let program = Program::start(&["random", "60"]);
+        let outcome = promote(program.pid(), &options(way), |_| false);
+        let Some((summary, _)) = unless_host_cannot(outcome) else { continue };
+        assert_eq!(summary.ended, Ended::Process);
+        assert!(summary.times.wall < SECONDS_MAX);
+    }
+}
+
+#[test]
+fn what_is_not_there_is_told() {
+    let Err(error) = promote(99_999_999, &options(Way::Referenced), |_| true) else {
+        panic!("it is refused")
+    };
+    let text = error.to_string();
+    // An old kernel is told first.
+    assert!(text.contains("there is no process 99999999") || text.contains("PAGEMAP_SCAN"), "{text}");
+    assert!(!error.enable().is_empty());
+}
+
+#[test]
+fn the_host_is_told_of() {
+    match check_host() {
+        Ok(host) => assert_eq!(host.able.len() + host.unable.len(), Way::ALL.len()),
+        Err(error) => assert!(matches!(error, PromoteError::Kernel { .. }), "{error}"),
+    }
+}
