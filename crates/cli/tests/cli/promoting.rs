@@ -2,9 +2,11 @@
 
 use crate::advising::probe;
 use crate::harness::{BAD_INPUT, Outcome, Place, USAGE};
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 const HOST_CANNOT: i32 = 4;
 
@@ -105,6 +107,32 @@ fn text_goes_to_standard_output_unless_it_is_to_be_quiet() {
     }
     let quiet = lab.promote(&["--dry-run", "--seconds", "0.3", "-q"]);
     assert_eq!((quiet.code, &*quiet.stdout, &*quiet.stderr), (0, "", ""));
+}
+
+/// Whoever ends it gets the result of what was done.
+#[test]
+fn it_ends_well_on_signals() {
+    let lab = Lab::new();
+    let pid = lab.child.id().to_string();
+    let words =
+        ["promote", "--pid", &pid, "--probe", "probe.json", "--sampler", "referenced", "--dry-run", "--json"];
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let mut command = lab.place.command(&[&words[..], &["--log", "log.jsonl"]].concat());
+        let mut running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // The log is opened before signals are watched, and what comes then takes longer than that.
+        while !lab.place.has("log.jsonl") && running.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(500));
+        if running.try_wait().unwrap().is_none() {
+            rustix::process::kill_process(Pid::from_child(&running), signal).unwrap();
+        }
+        let outcome = Outcome::of(running.wait_with_output().unwrap());
+        if could(&outcome) {
+            assert_eq!((outcome.code, &outcome.json()["ended"]), (0, &"interrupted".into()), "{signal:?}");
+        }
+        std::fs::remove_file(lab.place.path("log.jsonl")).unwrap();
+    }
 }
 
 #[test]

@@ -21,12 +21,12 @@ use std::time::Duration;
 
 /// Looks at each page in a round.
 const LOOKS: u32 = 10;
-/// Pages of a part in a round: two, so that one round can show that two miss.
-const PAGES_EACH: usize = 2;
+/// Pages of a part in a round, where parts are few: so that one round can show that two miss.
+const PAGES_EACH_MAX: usize = 4;
 /// Pages in a round.
 const PAGES_MAX: usize = 256;
 /// Tries to find a page that is there.
-const TRIES: u32 = 8;
+const TRIES: u32 = 16;
 const PRESENT: u64 = 1 << 63;
 const FRAME: u64 = (1 << 55) - 1;
 /// In `/proc/kpageflags`: first and further pages of blocks, whose bit is one for all; merged and zero pages.
@@ -85,7 +85,7 @@ impl Damon {
 
     /// Frames of pages that were chosen at random, with the pages' addresses.
     fn choose(&mut self, pagemap: &File, parts: &[View]) -> io::Result<HashMap<u64, u64>> {
-        let each = if parts.len() * PAGES_EACH <= PAGES_MAX { PAGES_EACH } else { 1 };
+        let each = (PAGES_MAX / parts.len().max(1)).clamp(1, PAGES_EACH_MAX);
         let mut chosen = HashMap::new();
         for part in parts {
             let mut found = 0;

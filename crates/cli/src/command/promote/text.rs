@@ -19,7 +19,7 @@ fn mib(bytes: u64) -> f64 {
 pub fn heading(pid: i32, standing: &Standing<'_>) -> String {
     let Standing { times, rounds, way, .. } = standing;
     format!(
-        "process {pid}, {:.1} s, {:.1} s of processor time; {rounds} rounds by {way}\n",
+        "process {pid}, {:.1} s, {:.1} s of processor time; by {way}, rounds: {rounds}\n",
         times.wall, times.target
     )
 }
@@ -85,7 +85,7 @@ pub fn render(arguments: &Promote, summary: &Summary) -> String {
         Ended::Time => "the time is over",
     };
     let mut out = format!(
-        "process {} ({}): {ended} after {:.1} s, with {:.1} s of processor time\n  by {}: {}; {} rounds\n\n",
+        "process {} ({}): {ended} after {:.1} s, with {:.1} s of processor time\n  by {}: {}; rounds: {}\n\n",
         arguments.pid,
         summary.program,
         times.wall,
