@@ -215,6 +215,20 @@ mod tests {
         assert!(numbers(0).is_empty());
     }
 
+    /// What is marked beside what was chosen counts as well.
+    #[test]
+    fn a_budget_is_kept_where_ranges_reach_further() {
+        let regions = vec![region(1, 512, 900), region(8, 512, 1000)];
+        let found = found_in(10 * REGION_BYTES + 4096, regions);
+        let starts = |memory| -> Vec<u64> {
+            let limits = Limits { memory: Some(memory), waiting: 1.0, least: 0.0 };
+            choose(&found, &prices(), &limits).iter().map(|one| one.bytes.start).collect()
+        };
+        assert_eq!(starts(2 * REGION_BYTES), [4096, 7 * REGION_BYTES + 4096]);
+        assert_eq!(starts(REGION_BYTES), [7 * REGION_BYTES + 4096], "the one that saves more");
+        assert!(starts(REGION_BYTES - 1).is_empty());
+    }
+
     #[test]
     fn lines_of_the_plan_that_save_next_to_nothing_are_left_out() {
         let regions = vec![region(0, 512, 1000), region(4, 512, 101)];
