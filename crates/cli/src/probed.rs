@@ -56,6 +56,28 @@ pub fn figure(result: &ProbeResult, name: &str) -> Option<f64> {
     result.figures.iter().find(|figure| figure.name == name).and_then(|figure| figure.value)
 }
 
+/// What a walk takes at each footprint of the probe that was measured.
+pub struct Walk {
+    /// Pages' bytes.
+    pub bytes: u64,
+    /// Nanoseconds if each waits for the one before.
+    pub alone: f64,
+    /// Nanoseconds of each of as many as were measured at once; none if that was refused.
+    pub together: Option<f64>,
+}
+
+/// All of them, smallest footprint first; the name of the first figure if there is none.
+pub fn walks(result: &ProbeResult) -> Result<Vec<Walk>, String> {
+    const FOOTPRINTS: [(&str, u64); 3] = [("32m", 32 << 20), ("256m", 256 << 20), ("1g", 1 << 30)];
+    let name = |footprint: &str, chains: u32| format!("walk_extra.{footprint}.chains_{chains}");
+    let walk = |&(footprint, bytes): &(&str, u64)| {
+        let of = |chains| figure(result, &name(footprint, chains)).filter(|&nanoseconds| nanoseconds > 0.0);
+        Some(Walk { bytes, alone: of(1)?, together: [8, 4, 2].into_iter().find_map(of) })
+    };
+    let walks: Vec<Walk> = FOOTPRINTS.iter().filter_map(walk).collect();
+    if walks.is_empty() { Err(name(FOOTPRINTS[0].0, 1)) } else { Ok(walks) }
+}
+
 fn read(path: &Path) -> Result<ProbeResult, CliError> {
     let bad = |error: &dyn std::fmt::Display| {
         CliError::new(Code::BadInput, format!("{}: {error}", path.display()))

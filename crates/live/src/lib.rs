@@ -11,6 +11,7 @@
 pub mod layout;
 pub mod pagemap;
 pub mod pages;
+mod perf;
 pub mod probe;
 pub mod promote;
 pub mod timed;

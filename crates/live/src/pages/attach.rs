@@ -8,14 +8,13 @@ use super::look::{self, Seen};
 use super::plan::{Plan, What};
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::Pid;
+use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// A mapping that has merged with neighbours may be longer by less than this.
 const MERGED_BYTES: u64 = 1 << 20;
-const EPERM: i32 = 1;
-const ESRCH: i32 = 3;
 
 /// What is done to ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,18 +136,18 @@ pub fn attach(pid: Pid, program: &Path, plan: &Plan, act: Act) -> Result<Process
     let named = |error: io::Error| named(pid, error);
     let handle = Handle::open(pid).map_err(named)?;
     let pagemap = File::open(format!("/proc/{pid}/pagemap")).map_err(named)?;
-    let mappings = maps::mappings(pid).map_err(named)?;
+    let mappings = maps::detailed_mappings(pid).map_err(named)?;
     let mut ranges = Vec::new();
     for range in &plan.ranges {
         let spans = recognised(pid, &range.what, &mappings);
-        let look = || look::look(&pagemap, &look::areas(pid)?, &spans);
-        let before = look().map_err(named)?;
+        let look = |mappings: &[Mapping]| look::look(&pagemap, mappings, &spans).map_err(named);
+        let before = look(&mappings)?;
         let worked = spans.iter().map(|&span| work(&handle, span, act));
         let error = worked.fold(None, |before, outcome| outcome.err().or(before));
-        if let Some(error) = error.as_ref().filter(|error| error.raw_os_error() == Some(EPERM)) {
-            return Err(named(io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(EPERM))));
+        if error.as_ref().and_then(Errno::from_io_error) == Some(Errno::PERM) {
+            return Err(named(Errno::PERM.into()));
         }
-        let after = look().map_err(named)?;
+        let after = look(&maps::detailed_mappings(pid).map_err(named)?)?;
         ranges.push(Attached { spans, before, after, error });
     }
     // The number may have come to mean another process.
@@ -170,7 +169,7 @@ fn named(pid: Pid, error: io::Error) -> AttachError {
     match error.kind() {
         io::ErrorKind::PermissionDenied => AttachError::Forbidden { pid, error },
         io::ErrorKind::NotFound => AttachError::Ended(pid),
-        _ if error.raw_os_error() == Some(ESRCH) => AttachError::Ended(pid),
+        _ if Errno::from_io_error(&error) == Some(Errno::SRCH) => AttachError::Ended(pid),
         _ => AttachError::Read { pid, error },
     }
 }

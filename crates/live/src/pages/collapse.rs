@@ -14,7 +14,6 @@ const PROCESS_MADVISE: u64 = 440;
 /// How often a block is tried that the kernel cannot collapse at this moment.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(2);
-const EAGAIN: i32 = 11;
 const MADV_COLD: u64 = 20;
 const MADV_COLLAPSE: u64 = 25;
 
@@ -46,7 +45,7 @@ impl Handle {
             tries += 1;
             match outcome {
                 // Pages that the kernel holds for a moment, as when they are on their way to a list of its own.
-                Err(error) if error.raw_os_error() == Some(EAGAIN) && tries < TRIES => {
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::AGAIN) && tries < TRIES => {
                     std::thread::sleep(PAUSE)
                 }
                 other => return other,

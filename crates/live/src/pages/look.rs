@@ -2,8 +2,8 @@
 
 use super::host::HUGE_BYTES;
 use crate::pagemap::scan::{Region, Scanner};
-use crate::tracing::sys::Pid;
-use std::fs::{self, File};
+use crate::tracing::maps::Mapping;
+use std::fs::File;
 use std::io;
 
 /// A range at one moment, in bytes.
@@ -41,75 +41,22 @@ impl Seen {
     }
 }
 
-/// A mapping, as `smaps` tells it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Area {
-    start: u64,
-    end: u64,
-    is_file: bool,
-    is_eligible: bool,
-    is_marked: bool,
-    is_refused: bool,
-}
-
-/// The mappings of a process.
-///
-/// # Errors
-/// If it has ended, or is another user's.
-pub fn areas(pid: Pid) -> io::Result<Vec<Area>> {
-    Ok(parsed(&fs::read_to_string(format!("/proc/{pid}/smaps"))?))
-}
-
-fn parsed(text: &str) -> Vec<Area> {
-    let mut areas: Vec<Area> = Vec::new();
-    for line in text.lines() {
-        if let Some(area) = head(line) {
-            areas.push(area);
-        } else if let Some((area, (key, value))) = areas.last_mut().zip(line.split_once(':')) {
-            let mut words = value.split_whitespace();
-            match key {
-                "THPeligible" => area.is_eligible = words.next() == Some("1"),
-                "VmFlags" => {
-                    for word in words {
-                        area.is_marked |= word == "hg";
-                        area.is_refused |= word == "nh";
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-    areas
-}
-
-fn head(line: &str) -> Option<Area> {
-    let mut words = line.split_whitespace();
-    let (start, end) = words.next()?.split_once('-')?;
-    let hexadecimal = |text| u64::from_str_radix(text, 16).ok();
-    let inode = words.nth(3)?;
-    Some(Area {
-        start: hexadecimal(start)?,
-        end: hexadecimal(end)?,
-        is_file: inode != "0",
-        ..Area::default()
-    })
-}
-
-/// What there is in `spans` (starts and lengths).
+/// What there is in `spans` (starts and lengths) of mappings of which `smaps` was read.
 ///
 /// # Errors
 /// If the process has ended, or the kernel has no `PAGEMAP_SCAN`.
-pub fn look(pagemap: &File, areas: &[Area], spans: &[(u64, u64)]) -> io::Result<Seen> {
+pub fn look(pagemap: &File, mappings: &[Mapping], spans: &[(u64, u64)]) -> io::Result<Seen> {
     let mut seen = Seen::default();
     for &(start, bytes) in spans {
-        for area in areas.iter().filter(|area| area.start < start + bytes && area.end > start) {
-            let (from, to) = (area.start.max(start), area.end.min(start + bytes));
+        for mapping in mappings.iter().filter(|mapping| mapping.start < start + bytes && mapping.end > start)
+        {
+            let (from, to) = (mapping.start.max(start), mapping.end.min(start + bytes));
             let part = |holds: bool| if holds { to - from } else { 0 };
             seen.mapped += to - from;
-            seen.marked += part(area.is_marked);
-            seen.refused += part(area.is_refused);
-            seen.eligible += part(area.is_eligible);
-            seen.of_files += part(area.is_file);
+            seen.marked += part(mapping.huge_wanted);
+            seen.refused += part(mapping.huge_refused);
+            seen.eligible += part(mapping.huge_eligible);
+            seen.of_files += part(mapping.inode != 0);
             let whole = (from.next_multiple_of(HUGE_BYTES), to / HUGE_BYTES * HUGE_BYTES);
             seen.whole += whole.1.saturating_sub(whole.0);
             count(pagemap, (from, to), whole, &mut seen)?;
@@ -149,17 +96,8 @@ fn newly_touched(region: &Region, (first, last): (u64, u64), block: &mut u64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn areas_are_read_with_their_flags() {
-        let text = "7f00000-7f10000 rw-p 00000000 00:00 0 \nTHPeligible:           1\nVmFlags: rd wr mr hg \n\
-                    7f20000-7f30000 r-xp 00001000 fe:00 12   /a b\nTHPeligible: 0\nVmFlags: rd nh\n";
-        let found = parsed(text);
-        assert_eq!(found.len(), 2);
-        assert!(found[0].is_eligible && found[0].is_marked && !found[0].is_refused && !found[0].is_file);
-        assert!(!found[1].is_eligible && !found[1].is_marked && found[1].is_refused && found[1].is_file);
-        assert_eq!((found[1].start, found[1].end), (0x7f20000, 0x7f30000));
-    }
+    use crate::tracing::maps::detailed_mappings;
+    use crate::tracing::sys::Pid;
 
     #[test]
     fn this_process_has_small_pages_in_a_vector() {
@@ -167,7 +105,7 @@ mod tests {
         let memory = vec![1u8; 5 << 20];
         let start = memory.as_ptr() as u64 / 4096 * 4096;
         let pagemap = File::open("/proc/self/pagemap").unwrap();
-        let Ok(seen) = look(&pagemap, &areas(pid).unwrap(), &[(start, 5 << 20)]) else { return };
+        let Ok(seen) = look(&pagemap, &detailed_mappings(pid).unwrap(), &[(start, 5 << 20)]) else { return };
         assert_eq!((seen.mapped, seen.resident), (5 << 20, 5 << 20));
         assert!(seen.whole >= 2 << 20 && seen.touched == seen.whole, "{seen:?}");
         assert_eq!(seen.of_files, 0);

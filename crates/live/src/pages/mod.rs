@@ -22,7 +22,7 @@ mod table;
 mod watch;
 
 pub(crate) use collapse::Handle;
-pub(crate) use look::{areas, look};
+pub(crate) use look::look;
 
 pub use attach::{Act, AttachError, Attached, Process, attach};
 pub use host::{

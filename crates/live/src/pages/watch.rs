@@ -129,7 +129,7 @@ impl<'a> Watch<'a> {
 impl Watched {
     fn look(&mut self, thread: Pid, plan: &Plan, table: &Table, runs: bool) -> io::Result<()> {
         let contents = table.read(&self.memory, self.address)?;
-        let (areas, mappings) = (look::areas(thread)?, maps::mappings(thread)?);
+        let mappings = maps::detailed_mappings(thread)?;
         let around = Circumstances::of(thread);
         for (position, range) in plan.ranges.iter().enumerate() {
             let entry = contents.entries[position];
@@ -146,12 +146,12 @@ impl Watched {
                 }
                 what => present(thread, what, &mappings),
             };
-            let mut seen = look::look(&self.pagemap, &areas, &spans)?;
+            let mut seen = look::look(&self.pagemap, &mappings, &spans)?;
             // Marks do not bring these onto huge pages.
             let by_us = around.mode == Some(Mode::Never) || matches!(range.what, What::File { .. });
             if by_us && runs && !seen.is_huge() {
                 found.collapsed_bytes += self.handle.as_ref().map_or(0, |handle| collapse(handle, &spans));
-                seen = look::look(&self.pagemap, &areas, &spans)?;
+                seen = look::look(&self.pagemap, &mappings, &spans)?;
             }
             if seen.mapped > 0 {
                 found.last = Some(seen);

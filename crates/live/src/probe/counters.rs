@@ -1,36 +1,15 @@
 //! Hardware counters beside the timing, where the kernel and the processor offer them.
 
 use super::arrays::Cycle;
-use crate::tracing::sys;
-use rustix::fd::{FromRawFd, OwnedFd};
+use crate::perf::{Event, USER_ONLY};
+use rustix::fd::OwnedFd;
 use std::fs;
 use std::io;
 
-/// `perf_event_open`.
-const PERF_EVENT_OPEN: u64 = 298;
 /// Type of events of caches and TLBs.
 const HARDWARE_CACHE: u32 = 3;
 /// Misses of loads in the data TLB: cache 3, operation 0, result 1.
 const DATA_TLB_LOAD_MISSES: u64 = 3 | 1 << 16;
-/// Counted for this thread alone: not in the kernel, not in the hypervisor.
-const USER_ONLY: u64 = 1 << 5 | 1 << 6;
-/// Bytes of the description, of its first version.
-const SIZE: u32 = 64;
-
-/// The first version of what `perf_event_open` reads.
-#[repr(C)]
-struct Attributes {
-    kind: u32,
-    size: u32,
-    config: u64,
-    sample: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup: u32,
-    breakpoint_kind: u32,
-    breakpoint: u64,
-}
 
 /// A counter of walks by loads of this thread: misses of the data TLB that no level served.
 #[derive(Debug)]
@@ -42,25 +21,13 @@ impl Misses {
     /// # Errors
     /// When the kernel does not permit it, or the processor (or its hypervisor) has no such counter.
     pub fn open() -> io::Result<Misses> {
-        let attributes = Attributes {
+        let event = Event {
             kind: HARDWARE_CACHE,
-            size: SIZE,
             config: DATA_TLB_LOAD_MISSES,
-            sample: 0,
-            sample_type: 0,
-            read_format: 0,
             flags: USER_ONLY,
-            wakeup: 0,
-            breakpoint_kind: 0,
-            breakpoint: 0,
+            ..Event::default()
         };
-        let every_cpu = u64::MAX;
-        let close_on_exec = 8;
-        let arguments = [(&raw const attributes).addr() as u64, 0, every_cpu, u64::MAX, close_on_exec, 0];
-        // SAFETY: the kernel reads `attributes`, as long as it says it is.
-        let descriptor = unsafe { sys::call(PERF_EVENT_OPEN, arguments) }?;
-        // SAFETY: the call made the descriptor for us.
-        Ok(Misses(unsafe { OwnedFd::from_raw_fd(descriptor as i32) }))
+        event.open(0).map(Misses)
     }
 
     /// The count until now.

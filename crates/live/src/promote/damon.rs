@@ -13,6 +13,7 @@ use super::sampler::{SampleError, Sampler, Target, Unable, Way};
 use crate::pagemap::{self, PAGE_BYTES};
 use crate::pages::HUGE_BYTES;
 use control::{Control, REGION_BYTES};
+use rustix::io::Errno;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -207,7 +208,7 @@ fn read(file: &File, position: u64) -> io::Result<u64> {
     // Nothing is read of a process that is gone.
     match file.read_at(&mut word, position * 8)? {
         8 => Ok(u64::from_ne_bytes(word)),
-        _ => Err(io::Error::from_raw_os_error(3)),
+        _ => Err(Errno::SRCH.into()),
     }
 }
 

@@ -26,6 +26,7 @@ pub use told::{Decision, Ended, Standing, Summary, Times, Watcher, What};
 use crate::pagemap::{self, PagemapError};
 use crate::pages::{COLLAPSE_SINCE, is_since, kernel};
 use crate::tracing::sys::{self, Pid};
+use rustix::io::Errno;
 use std::io;
 
 /// The version that has `PAGEMAP_SCAN`.
@@ -107,8 +108,7 @@ impl PromoteError {
 /// # Errors
 /// `ESRCH` if it is gone, which the clock tells as another error.
 fn processor_seconds(pid: Pid) -> io::Result<f64> {
-    const ESRCH: i32 = 3;
-    sys::processor_seconds(pid).map_err(|_| io::Error::from_raw_os_error(ESRCH))
+    sys::processor_seconds(pid).map_err(|_| Errno::SRCH.into())
 }
 
 /// Whether this kernel can do it at all.

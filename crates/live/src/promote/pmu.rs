@@ -11,16 +11,13 @@ use super::policy::{Found, Seen, View};
 use super::processor_seconds;
 use super::sampler::{SampleError, Sampler, Target, Unable, Way};
 use crate::pages::HUGE_BYTES;
-use crate::tracing::sys::{self, Pid};
+use crate::perf;
+use crate::tracing::sys::Pid;
 use ring::{Contents, Ring};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::FromRawFd;
 
-const PERF_EVENT_OPEN: u64 = 298;
-/// Bytes of the description, of its first version.
-const SIZE: u32 = 64;
 /// Type of events by their numbers.
 const RAW: u32 = 4;
 const LOADS: u64 = 0x11d0;
@@ -29,25 +26,8 @@ const STORES: u64 = 0x12d0;
 const PERIOD: u64 = 10_007;
 /// Samples have an address.
 const ADDRESS: u64 = 1 << 3;
-/// Not in the kernel, not in the hypervisor; precise (2).
-const FLAGS: u64 = 1 << 5 | 1 << 6 | 2 << 15;
-const CLOSE_ON_EXEC: u64 = 8;
-
-/// `struct perf_event_attr`, its first version.
-#[repr(C)]
-#[derive(Default)]
-struct Attributes {
-    kind: u32,
-    size: u32,
-    config: u64,
-    period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup: u32,
-    breakpoint_kind: u32,
-    breakpoint: u64,
-}
+/// Precise (2).
+const FLAGS: u64 = perf::USER_ONLY | 2 << 15;
 
 /// An event of a thread, with its ring.
 #[derive(Debug)]
@@ -109,21 +89,8 @@ fn events(thread: Pid) -> io::Result<Vec<Event>> {
 }
 
 fn event(thread: Pid, config: u64) -> io::Result<Event> {
-    let attributes = Attributes {
-        kind: RAW,
-        size: SIZE,
-        config,
-        period: PERIOD,
-        sample_type: ADDRESS,
-        flags: FLAGS,
-        ..Attributes::default()
-    };
-    let arguments =
-        [(&raw const attributes).addr() as u64, thread as u64, u64::MAX, u64::MAX, CLOSE_ON_EXEC, 0];
-    // SAFETY: the kernel reads `attributes`, as long as it says it is.
-    let descriptor = unsafe { sys::call(PERF_EVENT_OPEN, arguments) }?;
-    // SAFETY: the call made the descriptor for us.
-    let file = unsafe { File::from_raw_fd(descriptor as i32) };
+    let event = perf::Event { kind: RAW, config, period: PERIOD, sample_type: ADDRESS, flags: FLAGS };
+    let file = File::from(event.open(thread)?);
     Ok(Event { ring: Ring::of(&file)?, _file: file })
 }
 

@@ -9,6 +9,7 @@ use super::estimate::{Interval, rate};
 use super::policy::{Found, Seen, View};
 use super::processor_seconds;
 use super::sampler::{SampleError, Sampler, Target, Unable, Way};
+use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::Pid;
 use std::fs;
 use std::io;
@@ -67,9 +68,8 @@ impl Sampler for Referenced {
         fs::write(format!("/proc/{pid}/clear_refs"), "1").map_err(of_process)?;
         let before = processor_seconds(pid).map_err(of_process)?;
         sleep(self.interval.get());
-        let text = fs::read_to_string(format!("/proc/{pid}/smaps")).map_err(of_process)?;
+        let mappings = maps::detailed_mappings(pid).map_err(of_process)?;
         let ran = processor_seconds(pid).map_err(of_process)? - before;
-        let mappings = parsed(&text);
         if mappings.is_empty() {
             return Err(of_process(io::ErrorKind::NotFound.into()));
         }
@@ -84,29 +84,19 @@ impl Sampler for Referenced {
     }
 }
 
-/// A mapping, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Walked {
-    start: u64,
-    end: u64,
-    resident: u64,
-    referenced: u64,
-    huge: u64,
-}
-
-impl Walked {
-    /// Small pages, and those that were walked for. Huge pages are taken to have been: that is the cautious side.
-    fn small(&self) -> (u64, u64) {
-        (self.resident.saturating_sub(self.huge) / 4096, self.referenced.saturating_sub(self.huge) / 4096)
-    }
+/// Small pages of a mapping, and those that were walked for. Huge pages are taken to have been: that is the cautious
+/// side.
+fn small(mapping: &Mapping) -> (u64, u64) {
+    let pages = |bytes: u64| bytes.saturating_sub(mapping.huge_bytes) / 4096;
+    (pages(mapping.resident_bytes), pages(mapping.referenced_bytes))
 }
 
 /// What mappings say of the parts in them, if the process had `ran` seconds of processor time.
-fn estimated(parts: &[View], mappings: &[Walked], ran: f64) -> Vec<Found> {
+fn estimated(parts: &[View], mappings: &[Mapping], ran: f64) -> Vec<Found> {
     let of_part = |part: &View| {
         let place = mappings.partition_point(|mapping| mapping.end <= part.start);
         let mapping = mappings.get(place).filter(|mapping| mapping.start <= part.start)?;
-        let (small, walked) = mapping.small();
+        let (small, walked) = small(mapping);
         let each = rate(walked as f64, small as f64, ran);
         Some(Found {
             start: part.start,
@@ -118,40 +108,11 @@ fn estimated(parts: &[View], mappings: &[Walked], ran: f64) -> Vec<Found> {
     if ran > 0.0 { parts.iter().filter_map(of_part).collect() } else { Vec::new() }
 }
 
-/// Reads `smaps`.
-fn parsed(text: &str) -> Vec<Walked> {
-    let mut mappings: Vec<Walked> = Vec::new();
-    for line in text.lines() {
-        let Some((key, value)) = line.split_once(char::is_whitespace) else { continue };
-        if let Some(key) = key.strip_suffix(':') {
-            let Some(mapping) = mappings.last_mut() else { continue };
-            let bytes = || {
-                value
-                    .split_whitespace()
-                    .next()
-                    .and_then(|kib| kib.parse().ok())
-                    .map_or(0, |kib: u64| kib * 1024)
-            };
-            match key {
-                "Rss" => mapping.resident = bytes(),
-                "Referenced" => mapping.referenced = bytes(),
-                "AnonHugePages" => mapping.huge = bytes(),
-                _ => {}
-            }
-        } else if let Some((start, end)) = key.split_once('-') {
-            let address = |text| u64::from_str_radix(text, 16).ok();
-            if let (Some(start), Some(end)) = (address(start), address(end)) {
-                mappings.push(Walked { start, end, ..Walked::default() });
-            }
-        }
-    }
-    mappings
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::pages::HUGE_BYTES;
+    use crate::tracing::maps::parsed;
 
     #[test]
     fn a_mapping_is_divided_over_its_parts() {
@@ -163,7 +124,7 @@ mod tests {
         );
         let mut mappings = parsed(&text);
         mappings.sort_by_key(|mapping| mapping.start);
-        assert_eq!(mappings[1].small(), (768, 384), "the huge page is taken for walked");
+        assert_eq!(small(&mappings[1]), (768, 384), "the huge page is taken for walked");
         let view = |number: u64, resident_pages| View {
             start: start + number * HUGE_BYTES,
             resident_pages,
@@ -174,7 +135,8 @@ mod tests {
         assert!((found[0].misses_per_second - 512.0 * 2f64.ln() / 0.01).abs() < 1e-6);
         assert!((found[0].misses_per_second - 2.0 * found[1].misses_per_second).abs() < 1e-6);
         assert_eq!((found[0].seen.clone(), found[0].saturated), (Seen::Several, false));
-        let idle = [Walked { start, end: start + 3 * HUGE_BYTES, resident: 6 << 20, ..Walked::default() }];
+        let idle =
+            [Mapping { start, end: start + 3 * HUGE_BYTES, resident_bytes: 6 << 20, ..Mapping::default() }];
         let found = estimated(&[view(0, 512)], &idle, 0.01);
         assert_eq!((found[0].misses_per_second, found[0].seen.clone()), (0.0, Seen::Pages(Vec::new())));
     }

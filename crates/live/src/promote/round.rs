@@ -5,19 +5,15 @@ use super::sampler::{SampleError, Sampler, Target};
 use super::told::{Decision, Times, Watcher, What};
 use super::{PromoteError, parts, processor_seconds};
 use crate::pagemap::{self, PagemapError};
-use crate::pages::{Circumstances, HUGE_BYTES, Handle, Reason, areas, look};
+use crate::pages::{Circumstances, HUGE_BYTES, Handle, Reason, look};
+use crate::tracing::maps;
 use crate::tracing::sys::Pid;
+use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-
-const EPERM: i32 = 1;
-const ESRCH: i32 = 3;
-const EAGAIN: i32 = 11;
-const ENOMEM: i32 = 12;
-const EBUSY: i32 = 16;
 
 /// What rounds need and leave.
 pub struct Rounds {
@@ -158,12 +154,11 @@ impl Rounds {
         due: Due,
         error: io::Error,
     ) -> Result<What, PromoteError> {
-        match error.raw_os_error() {
-            Some(EPERM) => return Err(PromoteError::Forbidden { pid: self.pid, error }),
-            Some(ESRCH) => return Err(self.failed(error)),
-            _ => {}
-        }
-        let may_pass = matches!(error.raw_os_error(), Some(EAGAIN | ENOMEM | EBUSY));
+        let may_pass = match Errno::from_io_error(&error) {
+            Some(Errno::PERM) => return Err(PromoteError::Forbidden { pid: self.pid, error }),
+            Some(Errno::SRCH) => return Err(self.failed(error)),
+            errno => matches!(errno, Some(Errno::AGAIN | Errno::NOMEM | Errno::BUSY)),
+        };
         let reason = reason(self.pid, pagemap, due.start, &error);
         self.failures += 1;
         let again = self.policy.failed(times.target, due.start, reason.clone(), may_pass);
@@ -172,8 +167,8 @@ impl Rounds {
 
     /// The error of a file or call about the process.
     fn failed(&self, error: io::Error) -> PromoteError {
-        match error.raw_os_error() {
-            Some(ESRCH) => PromoteError::Sample(SampleError::Ended),
+        match Errno::from_io_error(&error) {
+            Some(Errno::SRCH) => PromoteError::Sample(SampleError::Ended),
             _ => PromoteError::Process(PagemapError::Read { pid: self.pid, error }),
         }
     }
@@ -182,8 +177,10 @@ impl Rounds {
 /// Why a part cannot be on a huge page now.
 fn reason(pid: Pid, pagemap: &File, start: u64, error: &io::Error) -> String {
     let around = Circumstances::of(pid);
-    let seen = areas(pid).and_then(|areas| look(pagemap, &areas, &[(start, HUGE_BYTES)])).unwrap_or_default();
-    let no_memory = error.raw_os_error() == Some(ENOMEM);
+    let seen = maps::detailed_mappings(pid)
+        .and_then(|mappings| look(pagemap, &mappings, &[(start, HUGE_BYTES)]))
+        .unwrap_or_default();
+    let no_memory = Errno::from_io_error(error) == Some(Errno::NOMEM);
     let known = if seen.refused > 0 {
         Some(Reason::Refused)
     } else if around.disabled {

@@ -5,6 +5,7 @@ use super::pmu::Pmu;
 use super::policy::{Found, View};
 use super::referenced::Referenced;
 use crate::tracing::sys::Pid;
+use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 
@@ -61,9 +62,8 @@ pub enum SampleError {
 impl SampleError {
     /// An error of the kernel's.
     pub(super) fn of(way: Way, error: io::Error) -> SampleError {
-        const ESRCH: i32 = 3;
-        match error.raw_os_error() {
-            Some(ESRCH) => SampleError::Ended,
+        match Errno::from_io_error(&error) {
+            Some(Errno::SRCH) => SampleError::Ended,
             _ => SampleError::Io { way, error },
         }
     }

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 /// One mapping.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mapping {
     /// Its first address.
     pub start: u64,
@@ -25,16 +25,47 @@ pub struct Mapping {
     pub inode: u64,
     /// The file's path or the kernel's name for it; empty for plain memory.
     pub name: String,
-    /// Bytes that the page table maps, where `smaps` was read.
+    /// Bytes that the page table maps. This and what follows is known where `smaps` was read.
     pub resident_bytes: u64,
-    /// Whether the kernel lets it grow downwards or its pages are no plain memory, where `smaps` was read.
+    /// Bytes of pages that were accessed since that was forgotten.
+    pub referenced_bytes: u64,
+    /// Bytes of anonymous memory on huge pages.
+    pub huge_bytes: u64,
+    /// Whether the kernel lets it grow downwards or its pages are no plain memory.
     pub special: bool,
+    /// Whether the kernel says that huge pages may be there.
+    pub huge_eligible: bool,
+    /// Whether it is marked for huge pages.
+    pub huge_wanted: bool,
+    /// Whether it is marked against huge pages.
+    pub huge_refused: bool,
 }
 
 impl Mapping {
     /// Its length.
     pub fn bytes(&self) -> u64 {
         self.end - self.start
+    }
+
+    /// Takes in a line of `smaps`.
+    fn add(&mut self, key: &str, value: &str) {
+        let mut words = value.split_whitespace();
+        let mut bytes = || words.next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024;
+        match key {
+            "Rss" => self.resident_bytes = bytes(),
+            "Referenced" => self.referenced_bytes = bytes(),
+            "AnonHugePages" => self.huge_bytes = bytes(),
+            "THPeligible" => self.huge_eligible = value.trim() == "1",
+            "VmFlags" => {
+                for flag in words {
+                    // Grows downwards; pure page frames; mapped by a driver; huge pages of a file system.
+                    self.special |= ["gd", "pf", "io", "ht"].contains(&flag);
+                    self.huge_wanted |= flag == "hg";
+                    self.huge_refused |= flag == "nh";
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Whether it may be written now.
@@ -54,28 +85,19 @@ pub fn mappings(pid: Pid) -> io::Result<Vec<Mapping>> {
     Ok(parsed(&fs::read_to_string(format!("/proc/{pid}/maps"))?))
 }
 
-/// The same with resident bytes: dear, as the kernel counts pages.
-pub fn mappings_with_resident(pid: Pid) -> io::Result<Vec<Mapping>> {
+/// The same with all that `smaps` tells: dear, as the kernel counts pages.
+pub fn detailed_mappings(pid: Pid) -> io::Result<Vec<Mapping>> {
     Ok(parsed(&fs::read_to_string(format!("/proc/{pid}/smaps"))?))
 }
 
 /// Reads `maps` or `smaps`; lines of other shapes are of no interest.
-fn parsed(text: &str) -> Vec<Mapping> {
+pub fn parsed(text: &str) -> Vec<Mapping> {
     let mut mappings: Vec<Mapping> = Vec::new();
     for line in text.lines() {
         if let Some(mapping) = head(line) {
             mappings.push(mapping);
         } else if let Some((mapping, (key, value))) = mappings.last_mut().zip(line.split_once(':')) {
-            let mut words = value.split_whitespace();
-            match key {
-                "Rss" => {
-                    let kib: u64 = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
-                    mapping.resident_bytes = kib * 1024;
-                }
-                // Grows downwards; pure page frames; mapped by a driver; huge pages of a file system.
-                "VmFlags" => mapping.special = words.any(|flag| ["gd", "pf", "io", "ht"].contains(&flag)),
-                _ => {}
-            }
+            mapping.add(key, value);
         }
     }
     mappings
@@ -101,8 +123,7 @@ fn head(line: &str) -> Option<Mapping> {
         device: hexadecimal(major)? << 32 | hexadecimal(minor)?,
         inode,
         name: words.next().unwrap_or_default().trim_start().to_owned(),
-        resident_bytes: 0,
-        special: false,
+        ..Mapping::default()
     })
 }
 
@@ -169,6 +190,21 @@ mod tests {
         assert!(found[0].is_writable() && !found[0].shared);
         assert!(found[1].special && found[1].name == "[stack]");
         assert!(found[2].shared && found[2].name.is_empty() && !found[2].is_writable());
+    }
+
+    #[test]
+    fn what_huge_pages_depend_on_is_read() {
+        let text = "7f00000-7f10000 rw-p 00000000 00:00 0 \nTHPeligible:           1\nVmFlags: rd wr mr hg \n\
+                    7f20000-7f30000 r-xp 00001000 fe:00 12   /a b\nTHPeligible: 0\nVmFlags: rd nh\n";
+        let found = parsed(text);
+        assert_eq!(found.len(), 2);
+        assert!(
+            found[0].huge_eligible && found[0].huge_wanted && !found[0].huge_refused && found[0].inode == 0
+        );
+        assert!(
+            !found[1].huge_eligible && !found[1].huge_wanted && found[1].huge_refused && found[1].inode != 0
+        );
+        assert_eq!((found[1].start, found[1].end), (0x7f20000, 0x7f30000));
     }
 
     #[test]

@@ -261,7 +261,7 @@ impl Image {
         let mut checked = None;
         if let Some(mut agent) = self.agent {
             // The agent keeps the address space alive until now.
-            mappings = maps::mappings_with_resident(agent.pid()).unwrap_or_default();
+            mappings = maps::detailed_mappings(agent.pid()).unwrap_or_default();
             taken_over_bytes = self.space.bytes();
             touched_pages = agent.memory.metadata().map_or(0, |metadata| metadata.blocks() * 512 / PAGE);
             // It may still be at a fault of a thread that was killed. A lost agent counts no more.

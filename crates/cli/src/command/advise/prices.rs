@@ -7,9 +7,8 @@ use pagewalk_forecast::Prices;
 use pagewalk_forecast::prices::WalkPrice;
 use pagewalk_report::probe::ProbeResult;
 
-/// Footprints of the probe's walks: a random order of pages reads as many other lines of page tables, of 8 pages each,
-/// before it comes to one again.
-const FOOTPRINTS: [(&str, u64); 3] = [("32m", 1 << 10), ("256m", 1 << 13), ("1g", 1 << 15)];
+/// A random order of pages reads as many other lines of page tables, of 8 pages each, before it comes to one again.
+const BYTES_OF_A_LINE: u64 = 8 * 4096;
 /// Lines of the pages at which the probe finds a walk that hits its caches.
 const NEAR_LINES: u64 = 1 << 8;
 
@@ -27,17 +26,12 @@ fn prices(result: &ProbeResult) -> Result<Prices, String> {
     let needed = |name: &str| value(name).ok_or_else(|| name.to_owned());
     let near = needed("tlb.4k.walk_extra")?;
     let mut walks = vec![WalkPrice { lines: NEAR_LINES, alone: near, together: near / 2.0 }];
-    for (footprint, lines) in FOOTPRINTS {
-        let of = |chains: u32| value(&format!("walk_extra.{footprint}.chains_{chains}"));
-        // Footprints beyond the memory at hand are not measured: the largest that was stands for them.
-        if let Some(alone) = of(1) {
-            let together = [8, 4, 2].into_iter().find_map(of).unwrap_or(alone);
-            walks.push(WalkPrice { lines, alone, together });
-        }
-    }
-    if walks.len() == 1 {
-        return Err("walk_extra.32m.chains_1".to_owned());
-    }
+    // Footprints beyond the memory at hand are not measured: the largest that was stands for them.
+    walks.extend(probed::walks(result)?.into_iter().map(|walk| WalkPrice {
+        lines: walk.bytes / BYTES_OF_A_LINE,
+        alone: walk.alone,
+        together: walk.together.unwrap_or(walk.alone),
+    }));
     Ok(Prices {
         walks,
         huge_walk: value("tlb.2m.walk_extra").unwrap_or(near),

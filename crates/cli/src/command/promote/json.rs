@@ -1,8 +1,9 @@
 //! The result of `promote` as data.
 
-use super::ranges::{PART_BYTES, Range, of};
+use super::ranges::{Range, of};
 use super::text::{left, saved_seconds};
 use crate::arguments::Promote;
+use pagewalk_live::pages::HUGE_BYTES;
 use pagewalk_live::promote::policy::{Fate, Policy};
 use pagewalk_live::promote::{Ended, Options, Summary};
 use serde_json::{Value, json};
@@ -81,10 +82,10 @@ fn parts(policy: &Policy) -> Value {
 fn range(range: &Range) -> Value {
     json!({
         "start": format!("{:#x}", range.start),
-        "bytes": range.parts * PART_BYTES,
-        "promoted_bytes": range.promoted * PART_BYTES,
-        "huge_bytes_before": range.huge_before * PART_BYTES,
-        "left_bytes": range.left * PART_BYTES,
+        "bytes": range.parts * HUGE_BYTES,
+        "promoted_bytes": range.promoted * HUGE_BYTES,
+        "huge_bytes_before": range.huge_before * HUGE_BYTES,
+        "left_bytes": range.left * HUGE_BYTES,
         "misses_per_second": range.misses_per_second,
         "charges": range.charges,
         "saturated": range.saturated,

@@ -1,9 +1,7 @@
 //! Parts that lie beside each other, together.
 
+use pagewalk_live::pages::HUGE_BYTES;
 use pagewalk_live::promote::policy::{Fate, Part, Policy};
-
-/// Bytes of a part.
-pub const PART_BYTES: u64 = 2 << 20;
 
 /// Parts without a gap between them.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +29,7 @@ pub fn of(policy: &Policy) -> Vec<Range> {
     let mut ranges: Vec<Range> = Vec::new();
     for part in policy.parts() {
         let start = part.view.start;
-        match ranges.last_mut().filter(|range| range.start + range.parts * PART_BYTES == start) {
+        match ranges.last_mut().filter(|range| range.start + range.parts * HUGE_BYTES == start) {
             Some(range) => add(range, part),
             None => {
                 let mut range = Range { start, ..Range::default() };

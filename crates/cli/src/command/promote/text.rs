@@ -1,7 +1,8 @@
 //! How it stands, and what came of it, for a terminal.
 
-use super::ranges::{PART_BYTES, Range, of};
+use super::ranges::{Range, of};
 use crate::arguments::Promote;
+use pagewalk_live::pages::HUGE_BYTES;
 use pagewalk_live::promote::policy::{Fate, Policy};
 use pagewalk_live::promote::{Ended, Standing, Summary, Times};
 use std::collections::BTreeMap;
@@ -31,7 +32,7 @@ pub fn table(ranges: &[Range], most: usize) -> String {
         "range", "MiB", "promoted", "before", "left", "misses/s", "charges"
     );
     for range in ranges.iter().take(most) {
-        let bytes = |parts: u64| mib(parts * PART_BYTES);
+        let bytes = |parts: u64| mib(parts * HUGE_BYTES);
         let mark = if range.saturated { ">" } else { "" };
         let _ = writeln!(
             out,
@@ -61,7 +62,7 @@ pub fn balance(policy: &Policy, times: Times) -> String {
          the process's processor time\n  \
          gained (modelled): {low:.2} to {high:.2} s of processor time that walks would have taken\n",
         policy.promotions,
-        mib(policy.promotions * PART_BYTES),
+        mib(policy.promotions * HUGE_BYTES),
         policy.splits,
         mib(policy.added_bytes),
         times.promotions,
