@@ -160,6 +160,15 @@ pub fn huge_bytes() -> u64 {
     line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
+/// Whether so many bytes of huge pages can be had now, by trying: the kernel makes room for them as it does for any
+/// program that asks. False as well where it gives none.
+pub fn huge_pages_are_at_hand(bytes: usize) -> bool {
+    let before = huge_bytes();
+    let Ok(space) = Space::memory(bytes, Pages::Huge) else { return false };
+    space.touch(0, bytes, HUGE);
+    huge_bytes() >= before + bytes as u64
+}
+
 /// Bytes that can be had without swapping, as the kernel estimates them; within the limit of our control group.
 pub fn available_bytes() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();

@@ -3,20 +3,23 @@
 use pagewalk_live::layout::check_host;
 use pagewalk_live::pages::plan::{Gain, Part, Plan, Program, Range, What};
 use pagewalk_live::pages::{Image, Mode, Options, PagesError, Run, mode, run};
+use pagewalk_live::probe::memory::huge_pages_are_at_hand;
 use pagewalk_live::tracing::Relay;
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::OnceLock;
 
 pub const MIB: u64 = 1 << 20;
 
 /// Whether plans can be applied here, and marks have an effect.
 pub fn host_can() -> bool {
-    match (check_host(), mode()) {
-        (Ok(()), Some(Mode::Madvise | Mode::Always)) => true,
-        (host, mode) => {
-            eprintln!("not tested, as this host cannot: {host:?}, huge pages {mode:?}");
+    static AT_HAND: OnceLock<bool> = OnceLock::new();
+    match (check_host(), mode(), AT_HAND.get_or_init(|| huge_pages_are_at_hand(256 << 20))) {
+        (Ok(()), Some(Mode::Madvise | Mode::Always), true) => true,
+        (host, mode, at_hand) => {
+            eprintln!("not tested, as this host cannot: {host:?}, huge pages {mode:?}, at hand: {at_hand}");
             false
         }
     }
