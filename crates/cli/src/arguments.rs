@@ -239,6 +239,10 @@ pub struct Sweep {
     /// Threads to work on. Default: as many as there are processors
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
+    /// Study these recordings instead of the programs that the study names. What it has of one program alone is left
+    /// out, which is told
+    #[arg(long, value_name = "T.pwt", num_args = 1.., value_hint = ValueHint::FilePath)]
+    pub traces: Vec<PathBuf>,
     /// Say on standard output what would run, as text, and run and write nothing
     #[arg(long)]
     pub dry_run: bool,

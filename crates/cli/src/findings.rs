@@ -12,13 +12,16 @@ use pagewalk_symbols::{FileOffset, JitSymbols, Symbolizer};
 use pagewalk_trace::{MappingKind, Origin, StreamHeader};
 use pagewalk_translate::{MachineSpec, MissClass, WalkerSpec};
 use pagewalk_units::Kind;
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 /// Rows of the page table of the report.
 const PAGES_MAX: usize = 1000;
 /// Rows of the function table.
 const FUNCTIONS_MAX: usize = 2000;
+/// Mappings that have rows of their own in the picture of walks.
+const HEAT_MAPPINGS_MAX: usize = 24;
 
 /// How much of a process is kept. Programs may start thousands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,19 +186,31 @@ fn kind(kind: Option<MappingKind>) -> &'static str {
     }
 }
 
+/// The picture of walks; mappings beyond the costliest are one row, the last.
 fn heat(findings: &Findings<'_>) -> Heat {
     let heat = findings.heat();
-    let rows = heat.rows().map(|(start, mapping, walks)| HeatRow {
-        start: start.0,
-        bytes: heat.bytes_per_row(),
-        mapping: findings.space().info(mapping).name.clone(),
-        walks,
-    });
-    Heat {
-        instructions_per_column: heat.instructions_per_column(),
-        columns: heat.columns() as u32,
-        rows: rows.collect(),
+    let mut walks: BTreeMap<MappingId, u64> = BTreeMap::new();
+    for (_, mapping, row) in heat.rows() {
+        *walks.entry(mapping).or_default() += row.iter().sum::<u64>();
     }
+    let mut costliest: Vec<MappingId> = walks.keys().copied().collect();
+    costliest.sort_by_key(|mapping| (Reverse(walks[mapping]), *mapping));
+    let others: BTreeSet<MappingId> = costliest.into_iter().skip(HEAT_MAPPINGS_MAX).collect();
+    let mut other_walks = vec![0; heat.columns()];
+    let mut rows = Vec::new();
+    for (start, mapping, walks) in heat.rows() {
+        if others.contains(&mapping) {
+            other_walks.iter_mut().zip(walks).for_each(|(sum, walks)| *sum += walks);
+        } else {
+            let mapping = findings.space().info(mapping).name.clone();
+            rows.push(HeatRow { start: start.0, bytes: heat.bytes_per_row(), mapping, walks });
+        }
+    }
+    if !others.is_empty() {
+        let mapping = format!("{} other mappings", others.len());
+        rows.push(HeatRow { start: 0, bytes: 0, mapping, walks: other_walks });
+    }
+    Heat { instructions_per_column: heat.instructions_per_column(), columns: heat.columns() as u32, rows }
 }
 
 fn reach(findings: &Findings<'_>) -> Vec<ReachPoint> {

@@ -332,11 +332,11 @@ pub struct Heat {
 /// One row of the picture: a piece of address space.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HeatRow {
-    /// First byte.
+    /// First byte; 0 of the row of many mappings.
     pub start: u64,
-    /// Bytes per row.
+    /// Bytes per row; 0 of the row of many mappings.
     pub bytes: u64,
-    /// The mapping's name as in [`MappingRow::name`].
+    /// The mapping's name as in [`MappingRow::name`]; of the row of many, how many.
     pub mapping: String,
     /// Walks per column.
     pub walks: Vec<u64>,

@@ -18,7 +18,7 @@ use pagewalk_report::sweep::schema::{Plot, Published, PublishedRow};
 use pagewalk_reuse::Family;
 use serde::Deserialize;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toml::Table;
 
 #[derive(Deserialize)]
@@ -244,19 +244,22 @@ pub(crate) fn name_is_plain(name: &str) -> Result<(), String> {
 }
 
 fn traces(paths: Vec<String>, together: Vec<FileTogether>, folder: &Path) -> Result<Vec<TraceSpec>, String> {
-    let file = |path: String| {
-        let stem = Path::new(&path).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        let name = stem.ok_or_else(|| format!("traces: \"{path}\" is no file's path"))?;
-        Ok(TraceSpec::File { name, path: folder.join(path) })
-    };
-    let mut traces = paths.into_iter().map(file).collect::<Result<Vec<_>, String>>()?;
+    let mut traces =
+        paths.into_iter().map(|path| file_trace(folder.join(path))).collect::<Result<Vec<_>, String>>()?;
     for together in together {
         traces.push(together.check(folder)?);
     }
     Ok(traces)
 }
 
-fn check_names(traces: &[TraceSpec]) -> Result<(), String> {
+/// A trace file, named as it is.
+pub(crate) fn file_trace(path: PathBuf) -> Result<TraceSpec, String> {
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let name = stem.ok_or_else(|| format!("traces: \"{}\" is no file's path", path.display()))?;
+    Ok(TraceSpec::File { name, path })
+}
+
+pub(crate) fn check_names(traces: &[TraceSpec]) -> Result<(), String> {
     if traces.is_empty() {
         return Err(
             "no trace: give traces = [\"a.pwt\"], workloads = \"FILE\", a [[together]] or a [[workload]]"

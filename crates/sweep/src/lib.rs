@@ -20,6 +20,7 @@ mod layouts;
 mod machines;
 mod metrics;
 mod offline;
+mod other_traces;
 mod plans;
 mod plots;
 mod rounds;

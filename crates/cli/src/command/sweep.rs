@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
-    let study = Study::read(&arguments.study).map_err(told)?;
+    let study = study(&arguments)?;
     let folder = arguments.output.clone().unwrap_or_else(|| format!("{}.sweep", study.name).into());
     if arguments.dry_run {
         return dry_run(&arguments, &study, &folder);
@@ -44,6 +44,19 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
             format!("{} of the findings that must hold do not: {}", titles.len(), titles.join(", ")),
         )),
     }
+}
+
+/// The study, of the programs that are asked for.
+fn study(arguments: &Arguments) -> Result<Study, CliError> {
+    let study = Study::read(&arguments.study).map_err(told)?;
+    if arguments.traces.is_empty() {
+        return Ok(study);
+    }
+    let (study, left_out) = study.on_traces(&arguments.traces).map_err(told)?;
+    if !arguments.style.quiet {
+        left_out.iter().for_each(|one| say(format!("left out with --traces: {one}")));
+    }
+    Ok(study)
 }
 
 /// Sees to it that no other run works in the folder at the same time.

@@ -163,6 +163,38 @@ fn units_and_plans_are_kept_and_equal_on_any_number_of_threads() {
     assert!(left.contains("t: 25 of 28 done before, to do: 3"), "{left}");
 }
 
+/// Layouts and comparisons of one stream alone are left out with it.
+#[test]
+fn a_study_can_be_of_other_traces() {
+    let place = with_traces();
+    let of_t = "\n[[compare]]\ntitle = \"As planned on t\"\nsource = \"nobody\"\nsaid = \"1\"\n\
+                upper = { machine = \"konireddygari_u256\", layout = \"of_t\" }\n\
+                lower = { machine = \"konireddygari_u256\" }\ntraces = [\"u\"]\n\
+                most = 2\non = \"all\"\n";
+    place.write("s.toml", format!("{STUDY}{COMPARE}{of_t}"));
+    let whole = place.good(&["sweep", "-q", "--json", "-o", "whole", "s.toml"]).json();
+    assert_eq!(whole["comparisons"].as_array().unwrap().len(), 3);
+    std::fs::rename(place.path("u.pwt"), place.path("v.pwt")).unwrap();
+    let words = ["sweep", "--json", "-o", "v", "s.toml", "--traces", "v.pwt"];
+    let outcome = place.good(&words);
+    for part in
+        ["left out with --traces: layout `of_t`", "left out with --traces: compare \"As planned on t\""]
+    {
+        assert!(outcome.stderr.contains(part), "{}", outcome.stderr);
+    }
+    let v = outcome.json();
+    assert_eq!((v["traces"].as_array().unwrap().len(), &v["traces"][0]["name"]), (1, &"v".into()));
+    assert_eq!(v["comparisons"].as_array().unwrap().len(), 2);
+    let machine = "konireddygari_u256";
+    for (of_v, of_u) in
+        cells(&v, 0, machine).zip(cells(&whole, 1, machine).filter(|cell| cell["layout"] != "of_t"))
+    {
+        assert_eq!((&of_v["layout"], &of_v["metrics"]), (&of_u["layout"], &of_u["metrics"]));
+    }
+    place.run(&[&words[..], &["v.pwt"]].concat()).refuses(BAD_INPUT, &["two traces are named `v`"]);
+    place.run(&["sweep", "-q", "s.toml", "--traces", "none.pwt"]).refuses(BAD_INPUT, &["none.pwt"]);
+}
+
 #[test]
 fn a_finding_that_must_hold_ends_the_study_otherwise() {
     let place = with_traces();

@@ -1,16 +1,16 @@
 //! Walks over address space and time, at a resolution that fits any run.
 //!
 //! Columns are equal numbers of instructions, rows equal pieces of one mapping. Both start fine and are
-//! folded by two whenever there would be too many, so memory is bounded and the picture is the same
-//! however the stream was cut into batches.
+//! folded by two whenever there would be too many, so the picture is the same however the stream was cut into
+//! batches. Memory is bounded but for one row for each mapping with walks, as long as walks went on in it.
 
 use pagewalk_mm::MappingId;
 use pagewalk_units::{PageSize, VirtAddr};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most columns; at least half as many are in use once a run is long enough.
 const COLUMNS_MAX: usize = 192;
-/// Most rows.
+/// Most rows beyond the first of each mapping.
 const ROWS_MAX: usize = 192;
 
 /// The picture's data.
@@ -19,13 +19,56 @@ pub struct HeatMap {
     column_shift: u32,
     row_shift: u32,
     columns: usize,
-    rows: BTreeMap<(u64, MappingId), Vec<u64>>,
+    mappings: BTreeSet<MappingId>,
+    rows: BTreeMap<(u64, MappingId), Row>,
+}
+
+/// Walks of one piece of a mapping, by columns from the first that has any.
+#[derive(Clone, Debug)]
+struct Row {
+    first: usize,
+    walks: Vec<u64>,
+}
+
+impl Row {
+    fn new(first: usize) -> Row {
+        Row { first, walks: Vec::new() }
+    }
+
+    /// Columns only grow, but rows are joined in any order.
+    fn add(&mut self, column: usize, walks: u64) {
+        if column < self.first {
+            self.walks.splice(..0, std::iter::repeat_n(0, self.first - column));
+            self.first = column;
+        }
+        let at = column - self.first;
+        if self.walks.len() <= at {
+            self.walks.resize(at + 1, 0);
+        }
+        self.walks[at] += walks;
+    }
+
+    fn each(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        (self.first..).zip(self.walks.iter().copied())
+    }
+
+    fn folded(&self) -> Row {
+        let mut folded = Row::new(self.first / 2);
+        self.each().for_each(|(column, walks)| folded.add(column / 2, walks));
+        folded
+    }
 }
 
 impl HeatMap {
     /// An empty picture: 4,096 instructions by four pages to begin with.
     pub(crate) fn new(page: PageSize) -> HeatMap {
-        HeatMap { column_shift: 12, row_shift: page.shift() + 2, columns: 0, rows: BTreeMap::new() }
+        HeatMap {
+            column_shift: 12,
+            row_shift: page.shift() + 2,
+            columns: 0,
+            mappings: BTreeSet::new(),
+            rows: BTreeMap::new(),
+        }
     }
 
     /// Instructions per column.
@@ -45,9 +88,9 @@ impl HeatMap {
 
     /// Rows with walks by ascending address: first byte, mapping, walks per column.
     pub fn rows(&self) -> impl Iterator<Item = (VirtAddr, MappingId, Vec<u64>)> + '_ {
-        self.rows.iter().map(|(&(row, mapping), walks)| {
-            let mut walks = walks.clone();
-            walks.resize(self.columns, 0);
+        self.rows.iter().map(|(&(row, mapping), found)| {
+            let mut walks = vec![0; self.columns];
+            found.each().for_each(|(column, count)| walks[column] = count);
             (VirtAddr(row << self.row_shift), mapping, walks)
         })
     }
@@ -59,32 +102,28 @@ impl HeatMap {
             column >>= 1;
         }
         self.columns = self.columns.max(column + 1);
-        let row = self.rows.entry((address.0 >> self.row_shift, mapping)).or_default();
-        if row.len() <= column {
-            row.resize(column + 1, 0);
-        }
-        row[column] += 1;
-        while self.rows.len() > ROWS_MAX {
-            self.fold_rows();
+        let key = (address.0 >> self.row_shift, mapping);
+        let rows = self.rows.len();
+        self.rows.entry(key).or_insert_with(|| Row::new(column)).add(column, 1);
+        if self.rows.len() > rows {
+            self.mappings.insert(mapping);
+            // A mapping that lies in several pieces has one row at last.
+            while self.rows.len() - self.mappings.len() > ROWS_MAX {
+                self.fold_rows();
+            }
         }
     }
 
     fn fold_columns(&mut self) {
-        for walks in self.rows.values_mut() {
-            *walks = walks.chunks(2).map(|pair| pair.iter().sum()).collect();
-        }
+        self.rows.values_mut().for_each(|row| *row = row.folded());
         self.column_shift += 1;
         self.columns = self.columns.div_ceil(2);
     }
 
     fn fold_rows(&mut self) {
-        let rows = std::mem::take(&mut self.rows);
-        for ((row, mapping), walks) in rows {
-            let into = self.rows.entry((row >> 1, mapping)).or_default();
-            if into.len() < walks.len() {
-                into.resize(walks.len(), 0);
-            }
-            into.iter_mut().zip(walks).for_each(|(sum, n)| *sum += n);
+        for ((row, mapping), found) in std::mem::take(&mut self.rows) {
+            let into = self.rows.entry((row >> 1, mapping)).or_insert_with(|| Row::new(found.first));
+            found.each().for_each(|(column, walks)| into.add(column, walks));
         }
         self.row_shift += 1;
     }
@@ -100,7 +139,7 @@ mod tests {
         for i in 0..10_000u64 {
             heat.add(VirtAddr((i * 7) << 12), MappingId((i % 2) as u32), i * 1000);
         }
-        assert!(heat.columns() <= COLUMNS_MAX && heat.rows().count() <= ROWS_MAX);
+        assert!(heat.columns() <= COLUMNS_MAX && heat.rows().count() <= ROWS_MAX + 2);
         assert_eq!(heat.rows().flat_map(|(_, _, walks)| walks).sum::<u64>(), 10_000);
         let expected_first = (0..10_000u64)
             .filter(|i| i % 2 == 0 && ((i * 7) << 12) < heat.bytes_per_row())
@@ -108,5 +147,27 @@ mod tests {
             .count();
         let (start, mapping, walks) = heat.rows().next().unwrap();
         assert_eq!((start, mapping, walks[0]), (VirtAddr(0), MappingId(0), expected_first as u64));
+    }
+
+    /// As many as desktop programs have: each keeps a row, and rows of some detail are left.
+    #[test]
+    fn more_mappings_than_rows_are_kept_apart() {
+        let mut heat = HeatMap::new(PageSize::FOUR_KIB);
+        let mappings = 3 * ROWS_MAX as u64;
+        for i in 0..100_000u64 {
+            let (mapping, page) = (i % mappings, i / mappings % 16);
+            heat.add(VirtAddr((mapping << 20) + (page << 14)), MappingId(mapping as u32), i * 100);
+        }
+        let mut walks: BTreeMap<MappingId, u64> = BTreeMap::new();
+        for (start, mapping, row) in heat.rows() {
+            assert_eq!(start.0 >> 20, u64::from(mapping.0));
+            *walks.entry(mapping).or_default() += row.iter().sum::<u64>();
+        }
+        assert_eq!(walks.len() as u64, mappings);
+        assert!(walks.iter().all(|(id, &walks)| {
+            walks == (0..100_000).filter(|i| i % mappings == u64::from(id.0)).count() as u64
+        }));
+        assert!(heat.rows().count() <= ROWS_MAX + mappings as usize);
+        assert!(heat.bytes_per_row() <= 1 << 20, "{:#x}", heat.bytes_per_row());
     }
 }

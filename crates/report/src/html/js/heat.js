@@ -150,7 +150,9 @@ function followPointer(plot, heat) {
     const from = bin * merge * heat.instructions_per_column;
     setAll(frame, { visibility: "visible", x: left + bin / bins * width, width: width / bins,
       y: offset + group.top + index / group.rows.length * group.height, height: group.height / group.rows.length });
-    showTooltip(event, `${exact(walks)} walks`, [group.mapping, `${address(row.start)} – ${address(row.end)} (${bytes(row.end - row.start)})`,
+    // The row of many mappings lies nowhere.
+    const place = row.end > row.start ? [`${address(row.start)} – ${address(row.end)} (${bytes(row.end - row.start)})`] : [];
+    showTooltip(event, `${exact(walks)} walks`, [group.mapping, ...place,
       `instructions ${count(from)} – ${count(from + merge * heat.instructions_per_column)}`]);
   });
 }
