@@ -8,8 +8,8 @@ use crate::{layouts, together};
 use std::path::PathBuf;
 
 impl Study {
-    /// The same study of these trace files instead of the streams that it names, and what it then leaves out, as it is of
-    /// a stream that is not there: layouts, comparisons and pictures, by name.
+    /// The same study of these trace files instead of the streams that it names, and what it then leaves out by name:
+    /// layouts, comparisons and pictures of streams that are not there.
     ///
     /// # Errors
     /// If two files have one name, or streams cannot be what the study asks for.
