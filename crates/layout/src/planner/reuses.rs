@@ -40,7 +40,8 @@ const NONE: u64 = u64::MAX;
 pub struct ArrayReuses {
     /// The array.
     pub array: ArraySpec,
-    /// Every reuse that is kept: how many pages lie between, how often it occurred, the page, and those between.
+    /// Every reuse that is kept: how many pages lie between, how often it occurred, the page, and those between; in the
+    /// end grouped by object.
     words: Vec<u32>,
     /// By hash of its pages: where a reuse's words begin.
     known: FxHashMap<u64, u32>,
@@ -96,6 +97,16 @@ impl ArrayReuses {
     /// All reuses.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u32, &[u32])> {
         self.positions().map(|position| self.at(position))
+    }
+
+    /// Sorts the pages between so that those of an object are neighbours.
+    pub(crate) fn group(&mut self, pages: &[Page]) {
+        let mut next = 0;
+        while let Some(&between) = self.words.get(next) {
+            let first = next + HEAD;
+            next = first + between as usize;
+            self.words[first..next].sort_unstable_by_key(|&page| (pages[page as usize].object, page));
+        }
     }
 
     fn keep(&mut self, page: u32, between: &[u32]) {
@@ -278,8 +289,9 @@ impl Reuses {
             }
             Page { page, object }
         };
-        let pages = self.pages.iter().zip(&self.references).map(page).collect();
-        let arrays = self.watched.into_iter().map(|watched| watched.reuses).collect();
+        let pages: Vec<Page> = self.pages.iter().zip(&self.references).map(page).collect();
+        let mut arrays: Vec<ArrayReuses> = self.watched.into_iter().map(|watched| watched.reuses).collect();
+        arrays.iter_mut().for_each(|array| array.group(&pages));
         Found { arrays, pages, references, movables, owners: self.owners }
     }
 

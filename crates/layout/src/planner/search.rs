@@ -2,7 +2,7 @@
 //!
 //! One object after the other is tried at every shift while the others stay, and takes the best; again and again, until
 //! nothing gets better. That is done from where objects were recorded and from some random layouts; the best end wins.
-//! All shifts of one object are priced in one walk over the reuses that it has a part in (`parts`).
+//! All shifts of one object are priced together, by the reuses that it has a part in (`parts`).
 //!
 //! Several machines count as their misses of those that there were: a layout is good if it is good on all of them.
 
@@ -48,7 +48,7 @@ pub fn best(found: &Found, starts: u64, seed: u64) -> Vec<Best> {
             |(reuses, weight): (&ArrayReuses, &f64)| misses(reuses, &found.pages, shifts) as f64 * weight;
         found.arrays.iter().zip(&weights).map(of).sum()
     };
-    let parts: Vec<(Parts<'_>, f64)> = found
+    let mut parts: Vec<(Parts<'_>, f64)> = found
         .arrays
         .iter()
         .map(|reuses| Parts::new(reuses, &found.pages, objects))
@@ -56,7 +56,7 @@ pub fn best(found: &Found, starts: u64, seed: u64) -> Vec<Best> {
         .collect();
     let random = (1..=starts).map(|start| random::shifts(objects, period, seed.wrapping_add(start)));
     let ends = std::iter::once(recorded).chain(random).map(|start| {
-        let shifts = descend(&parts, &found.pages, start, period);
+        let shifts = descend(&mut parts, start, period);
         Best { relative: relative(&shifts), shifts }
     });
     let mut ends: Vec<Best> = ends.collect();
@@ -85,19 +85,28 @@ fn shape(reuses: &ArrayReuses) -> (u64, usize) {
 }
 
 /// Moves one object after the other until none gets better.
-fn descend(parts: &[(Parts<'_>, f64)], pages: &[Page], mut shifts: Vec<u64>, period: u64) -> Vec<u64> {
+fn descend(parts: &mut [(Parts<'_>, f64)], mut shifts: Vec<u64>, period: u64) -> Vec<u64> {
+    let move_to = |parts: &mut [(Parts<'_>, f64)], object, shift| {
+        parts.iter_mut().for_each(|(parts, _)| parts.shift(object, shift));
+    };
+    (0..shifts.len()).for_each(|object| move_to(parts, object, shifts[object]));
     for _ in 0..ROUNDS_MAX {
         let mut better = false;
-        for object in 0..shifts.len() {
-            let total = priced(parts, pages, &shifts, object, period);
-            let now = shifts[object] as usize;
+        for (object, shift) in shifts.iter_mut().enumerate() {
+            let total = priced(parts, object, period);
+            let now = *shift as usize;
             let best = (0..total.len()).min_by(|&a, &b| total[a].total_cmp(&total[b])).unwrap_or(now);
+            let mut chosen = now;
             if total[best] < total[now] * (1.0 - 1e-9) {
                 better = true;
-                shifts[object] = best as u64;
+                chosen = best;
             } else if total[0] <= total[now] {
                 // What gains nothing stays in its sets.
-                shifts[object] = 0;
+                chosen = 0;
+            }
+            if chosen != now {
+                *shift = chosen as u64;
+                move_to(parts, object, *shift);
             }
         }
         if !better {
@@ -108,16 +117,10 @@ fn descend(parts: &[(Parts<'_>, f64)], pages: &[Page], mut shifts: Vec<u64>, per
 }
 
 /// What each shift of an object costs on all arrays together, by the reuses that the object has a part in.
-fn priced(
-    parts: &[(Parts<'_>, f64)],
-    pages: &[Page],
-    shifts: &[u64],
-    object: usize,
-    period: u64,
-) -> Vec<f64> {
+fn priced(parts: &[(Parts<'_>, f64)], object: usize, period: u64) -> Vec<f64> {
     let mut total = vec![0.0; period as usize];
     for (parts, weight) in parts {
-        let costs = parts.costs(pages, shifts, object);
+        let costs = parts.costs(object);
         let scale = parts.scale() as f64 * weight;
         for (shift, sum) in total.iter_mut().enumerate() {
             *sum += costs[shift % costs.len()] as f64 * scale;

@@ -1,33 +1,98 @@
-//! An array's reuses by the objects that have a part in them: all others miss whatever the object's shift.
+//! An array's reuses by the objects that have a part in them, and how many pages share the set where objects lie now.
+//!
+//! What an object's shifts cost is asked of its own reuses, with all pages between, and of those of others with its own
+//! pages alone: how many of all share the set is known. So a round over all objects looks at each page of each reuse
+//! about twice, however many objects there are.
 
 use super::shape;
 use crate::planner::reuses::{ArrayReuses, Page};
 
-/// Set of a page that belongs to the object whose shifts are priced: where it would be unshifted.
-const ITS: u32 = 1 << 31;
+/// Pages of one object among those between, in a reuse of another page than one of its own.
+struct Run {
+    /// The reuse's number.
+    reuse: u32,
+    /// The first of them, among those between.
+    first: u32,
+    /// How many they are.
+    count: u32,
+}
 
-/// The reuses, and which object is in which.
+/// The reuses with objects where they are now.
 pub struct Parts<'a> {
     reuses: &'a ArrayReuses,
-    /// By object: positions of the reuses that have some page of it.
-    of_object: Vec<Vec<u32>>,
+    mask: u32,
+    ways: u32,
+    /// By page: its object.
+    objects: Vec<Option<u32>>,
+    /// By page: its set with nothing shifted, and now.
+    homes: Vec<u32>,
+    sets: Vec<u32>,
+    /// By object: its pages.
+    pages: Vec<Vec<u32>>,
+    /// By reuse: its position.
+    positions: Vec<u32>,
+    /// By reuse: pages between that share its page's set now.
+    sharing: Vec<u32>,
+    /// By object: reuses of its pages.
+    own: Vec<Vec<u32>>,
+    /// By object: its pages in reuses of others.
+    among: Vec<Vec<Run>>,
 }
 
 impl<'a> Parts<'a> {
-    /// Of the pages of so many objects.
+    /// Of the pages of so many objects, none of them shifted. The reuses are grouped by object.
     pub fn new(reuses: &'a ArrayReuses, pages: &[Page], objects: usize) -> Parts<'a> {
-        let mut of_object: Vec<Vec<u32>> = vec![Vec::new(); objects];
-        for position in reuses.positions() {
-            let (_, page, between) = reuses.at(position);
-            for &page in between.iter().chain([&page]) {
-                if let Some(object) = pages[page as usize].object
-                    && of_object[object].last() != Some(&position)
-                {
-                    of_object[object].push(position);
-                }
-            }
+        let (mask, ways) = shape(reuses);
+        let homes: Vec<u32> = pages.iter().map(|page| (page.page.0 & mask) as u32).collect();
+        let mut parts = Parts {
+            reuses,
+            mask: mask as u32,
+            ways: ways as u32,
+            objects: pages.iter().map(|page| page.object.map(|object| object as u32)).collect(),
+            sets: homes.clone(),
+            homes,
+            pages: vec![Vec::new(); objects],
+            positions: reuses.positions().collect(),
+            sharing: Vec::new(),
+            own: vec![Vec::new(); objects],
+            among: (0..objects).map(|_| Vec::new()).collect(),
+        };
+        for (page, object) in (0..).zip(&parts.objects) {
+            object.iter().for_each(|&object| parts.pages[object as usize].push(page));
         }
-        Parts { reuses, of_object }
+        (0..parts.positions.len() as u32).for_each(|reuse| parts.sort_in(reuse));
+        parts.sharing = (0..parts.positions.len() as u32).map(|reuse| parts.share(reuse)).collect();
+        parts
+    }
+
+    fn sort_in(&mut self, reuse: u32) {
+        let (_, page, between) = self.at(reuse);
+        let own = self.objects[page as usize];
+        if let Some(own) = own {
+            self.own[own as usize].push(reuse);
+        }
+        let mut first = 0;
+        for run in between.chunk_by(|&a, &b| self.objects[a as usize] == self.objects[b as usize]) {
+            let (object, count) = (self.objects[run[0] as usize], run.len() as u32);
+            if let Some(object) = object.filter(|_| object != own) {
+                self.among[object as usize].push(Run { reuse, first, count });
+            }
+            first += count;
+        }
+    }
+
+    fn at(&self, reuse: u32) -> (u64, u32, &'a [u32]) {
+        self.reuses.at(self.positions[reuse as usize])
+    }
+
+    /// How many pages between share the page's set now.
+    fn share(&self, reuse: u32) -> u32 {
+        let (_, page, between) = self.at(reuse);
+        self.in_set(between, self.sets[page as usize])
+    }
+
+    fn in_set(&self, pages: &[u32], set: u32) -> u32 {
+        pages.iter().filter(|&&page| self.sets[page as usize] == set).count() as u32
     }
 
     /// How many reuses each that is kept stands for.
@@ -35,51 +100,113 @@ impl<'a> Parts<'a> {
         self.reuses.scale()
     }
 
-    /// Misses among the reuses that an object has a part in, by its shift modulo the sets.
-    pub fn costs(&self, pages: &[Page], shifts: &[u64], object: usize) -> Vec<u64> {
-        let (mask, ways) = shape(self.reuses);
-        let set = |&Page { page, object: of }: &Page| match of {
-            Some(of) if of == object => (page.0 & mask) as u32 | ITS,
-            Some(of) => (page.0.wrapping_add(shifts[of]) & mask) as u32,
-            None => (page.0 & mask) as u32,
-        };
-        let sets: Vec<u32> = pages.iter().map(set).collect();
-        let mut costs = vec![0_u64; mask as usize + 1];
-        // Misses whatever the object's shift.
-        let mut always = 0;
-        let mut sharing = vec![0_u32; mask as usize + 1];
-        let mut touched = Vec::new();
-        for &position in &self.of_object[object] {
-            let (times, page, between) = self.reuses.at(position);
-            let own = sets[page as usize];
-            let moves = own & ITS != 0;
-            let mut together = 0;
-            for &other in between {
-                let other = sets[other as usize];
-                if (other ^ own) & ITS == 0 {
-                    together += usize::from(other == own);
-                    continue;
-                }
-                // The shift at which the two meet.
-                let difference = if moves { other.wrapping_sub(own) } else { own.wrapping_sub(other) };
-                let shift = difference & mask as u32;
-                sharing[shift as usize] += 1;
-                touched.push(shift);
-            }
-            if together >= ways {
-                always += times;
-            } else {
-                for &shift in &touched {
-                    if sharing[shift as usize] as usize + together >= ways {
-                        costs[shift as usize] += times;
-                        // Once for each shift.
-                        sharing[shift as usize] = 0;
-                    }
-                }
-            }
-            touched.drain(..).for_each(|shift| sharing[shift as usize] = 0);
+    /// Shifts an object.
+    pub fn shift(&mut self, object: usize, shift: u64) {
+        self.count_among(object, u32::wrapping_sub);
+        for &page in &self.pages[object] {
+            self.sets[page as usize] = self.homes[page as usize].wrapping_add(shift as u32) & self.mask;
         }
-        costs.iter_mut().for_each(|cost| *cost += always);
-        costs
+        self.count_among(object, u32::wrapping_add);
+        for at in 0..self.own[object].len() {
+            let reuse = self.own[object][at];
+            self.sharing[reuse as usize] = self.share(reuse);
+        }
+    }
+
+    /// Counts the object's pages in reuses of others.
+    fn count_among(&mut self, object: usize, count: fn(u32, u32) -> u32) {
+        let among = std::mem::take(&mut self.among[object]);
+        for run in &among {
+            let (_, page, between) = self.at(run.reuse);
+            let its = self.in_set(run.of(between), self.sets[page as usize]);
+            let sharing = &mut self.sharing[run.reuse as usize];
+            *sharing = count(*sharing, its);
+        }
+        self.among[object] = among;
+    }
+
+    /// Misses among the reuses that an object has a part in, by its shift modulo the sets.
+    pub fn costs(&self, object: usize) -> Vec<u64> {
+        let mut costs = Costs::new(self.mask);
+        for &reuse in &self.own[object] {
+            let (times, page, between) = self.at(reuse);
+            let home = self.homes[page as usize];
+            let mut with_it = 0;
+            for &other in between {
+                if self.objects[other as usize] == Some(object as u32) {
+                    with_it += u32::from(self.homes[other as usize] == home);
+                } else {
+                    costs.meet(self.sets[other as usize].wrapping_sub(home));
+                }
+            }
+            costs.add(times, self.ways.saturating_sub(with_it));
+        }
+        for run in &self.among[object] {
+            let sharing = self.sharing[run.reuse as usize];
+            if sharing + run.count < self.ways {
+                continue;
+            }
+            let (times, page, between) = self.at(run.reuse);
+            let (set, its) = (self.sets[page as usize], run.of(between));
+            let others = sharing - self.in_set(its, set);
+            if others + run.count < self.ways {
+                continue;
+            }
+            its.iter().for_each(|&page| costs.meet(set.wrapping_sub(self.homes[page as usize])));
+            costs.add(times, self.ways.saturating_sub(others));
+        }
+        costs.of_shifts()
+    }
+}
+
+impl Run {
+    fn of<'b>(&self, between: &'b [u32]) -> &'b [u32] {
+        &between[self.first as usize..][..self.count as usize]
+    }
+}
+
+/// Misses by shift.
+struct Costs {
+    mask: u32,
+    by_shift: Vec<u64>,
+    /// Misses whatever the shift.
+    always: u64,
+    /// Pages met at each shift in the reuse that is looked at, and where any are.
+    met: Vec<u32>,
+    touched: Vec<u32>,
+}
+
+impl Costs {
+    fn new(mask: u32) -> Costs {
+        let shifts = mask as usize + 1;
+        let (by_shift, met) = (vec![0; shifts], vec![0; shifts]);
+        Costs { mask, by_shift, always: 0, met, touched: Vec::new() }
+    }
+
+    /// The reuse's page and one between share their set at this shift.
+    fn meet(&mut self, shift: u32) {
+        let shift = shift & self.mask;
+        self.met[shift as usize] += 1;
+        self.touched.push(shift);
+    }
+
+    /// The reuse is over: so many pages met at a shift have it miss.
+    fn add(&mut self, times: u64, missing: u32) {
+        if missing == 0 {
+            self.always += times;
+        }
+        for shift in self.touched.drain(..) {
+            let shift = shift as usize;
+            if missing > 0 && self.met[shift] >= missing {
+                self.by_shift[shift] += times;
+            }
+            // Once for each shift.
+            self.met[shift] = 0;
+        }
+    }
+
+    fn of_shifts(mut self) -> Vec<u64> {
+        self.by_shift.iter_mut().for_each(|cost| *cost += self.always);
+        self.by_shift
     }
 }

@@ -30,9 +30,11 @@ fn program(draws: &mut Draws) -> (Vec<Page>, Vec<u32>) {
     (pages, stream)
 }
 
-fn reuses(stream: &[u32], geometry: Geometry) -> ArrayReuses {
+fn reuses(stream: &[u32], pages: &[Page], geometry: Geometry) -> ArrayReuses {
     let array = ArraySpec { name: "a".into(), geometry, index: SetIndex::Modulo, fetches: true, data: true };
-    ArrayReuses::of_stream(array, stream, 2 * geometry.entries())
+    let mut reuses = ArrayReuses::of_stream(array, stream, 2 * geometry.entries());
+    reuses.group(pages);
+    reuses
 }
 
 /// Misses of an array on the stream with the objects shifted.
@@ -63,7 +65,7 @@ fn misses_are_those_of_an_array() {
         let mut near = 0;
         for _ in 0..20 {
             let (pages, stream) = program(&mut draws);
-            let kept = reuses(&stream, geometry);
+            let kept = reuses(&stream, &pages, geometry);
             let shifts: Vec<u64> = (0..OBJECTS).map(|_| draws.below(sets.into())).collect();
             let (priced, found) =
                 (misses(&kept, &pages, &shifts), simulated(&stream, &pages, &shifts, geometry));
@@ -83,11 +85,12 @@ fn costs_of_all_shifts_are_those_of_each() {
         let geometry = Geometry::new(sets * ways, Some(ways)).unwrap();
         for _ in 0..10 {
             let (pages, stream) = program(&mut draws);
-            let kept = reuses(&stream, geometry);
+            let kept = reuses(&stream, &pages, geometry);
             let mut shifts: Vec<u64> = (0..OBJECTS).map(|_| draws.below(sets.into())).collect();
-            let parts = Parts::new(&kept, &pages, OBJECTS);
+            let mut parts = Parts::new(&kept, &pages, OBJECTS);
+            (0..OBJECTS).for_each(|object| parts.shift(object, shifts[object]));
             for object in 0..OBJECTS {
-                let costs = parts.costs(&pages, &shifts, object);
+                let costs = parts.costs(object);
                 let missed = |shifts: &[u64]| misses(&kept, &pages, shifts);
                 // Reuses that it has no part in miss whatever its shift.
                 let others = missed(&shifts) - costs[shifts[object] as usize];
@@ -95,6 +98,7 @@ fn costs_of_all_shifts_are_those_of_each() {
                     shifts[object] = shift as u64;
                     assert_eq!(missed(&shifts), cost + others);
                 }
+                parts.shift(object, shifts[object]);
             }
         }
     }
@@ -106,7 +110,7 @@ fn objects_that_fight_part() {
     let pages: Vec<Page> = (0..4).map(|n| Page { page: Vpn(64 * n), object: Some(n as usize) }).collect();
     let stream: Vec<u32> = (0..4000).map(|n| n % 4).collect();
     let geometry = Geometry::new(8, Some(1)).unwrap();
-    let array = reuses(&stream, geometry);
+    let array = reuses(&stream, &pages, geometry);
     let found = Found {
         arrays: vec![array],
         pages,
