@@ -1,13 +1,22 @@
-//! Mappings by names that hold in another run of the program: the heap, and the nth mapping of so many bytes.
+//! Memory by names that hold in another run of the program: the heap, the nth mapping of so many bytes, and what lies
+//! behind the program's own data.
 
-use pagewalk_trace::{Event, MappingKind};
+use pagewalk_trace::{Event, Mapping, MappingKind};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// What a piece of memory is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PieceKind {
     /// The program break.
     Heap,
+    /// The program's data that no file holds (`.bss`).
+    Static {
+        /// The program's file, as it is mapped.
+        file: Arc<str>,
+        /// Its first byte, as if the file went on behind its last mapping.
+        offset: u64,
+    },
     /// The `nth` private anonymous mapping of exactly so many bytes, from 1, since the program runs.
     Anonymous {
         /// Bytes when it was mapped.
@@ -22,7 +31,7 @@ pub enum PieceKind {
 pub struct PieceId(pub u32);
 
 /// A piece of memory that can be had on huge pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// What it is.
     pub kind: PieceKind,
@@ -38,6 +47,8 @@ pub struct Pieces {
     spans: BTreeMap<u64, Span>,
     of_size: HashMap<u64, u32>,
     heap: Option<(PieceId, u64)>,
+    /// The program's file, and where its last mapping ends: in memory, and in the file.
+    program: Option<(Arc<str>, u64, u64)>,
     running: bool,
 }
 
@@ -76,6 +87,8 @@ impl Pieces {
                     *nth = nth.saturating_add(1);
                     let kind = PieceKind::Anonymous { bytes, nth: *nth };
                     self.add(kind, start, bytes);
+                } else if !self.running {
+                    self.load(mapping);
                 }
             }
             Event::Unmap { start, bytes } => self.cut(start.0, start.0.saturating_add(*bytes)),
@@ -91,6 +104,22 @@ impl Pieces {
             }
             Event::Break { old_end, new_end } => self.set_break(old_end.0, new_end.0),
             _ => {}
+        }
+    }
+
+    /// What is mapped before the program runs: the program first, then its loader.
+    fn load(&mut self, mapping: &Mapping) {
+        let (start, end) = (mapping.start.0, mapping.start.0.saturating_add(mapping.bytes));
+        if let Some(file) = &mapping.file {
+            let (program, at, offset) = self.program.get_or_insert_with(|| (file.path.as_str().into(), 0, 0));
+            if **program == file.path {
+                (*at, *offset) = (end, file.offset.saturating_add(mapping.bytes));
+            }
+        } else if let Some((program, at, offset)) = &self.program
+            && (mapping.kind, start) == (MappingKind::Anonymous, *at)
+        {
+            let kind = PieceKind::Static { file: program.clone(), offset: *offset };
+            self.add(kind, start, mapping.bytes);
         }
     }
 
@@ -146,7 +175,7 @@ impl Pieces {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagewalk_trace::{Mapping, Protection};
+    use pagewalk_trace::{FileIdentity, Protection};
     use pagewalk_units::VirtAddr;
 
     fn anonymous(start: u64, bytes: u64) -> Event {
@@ -164,7 +193,7 @@ mod tests {
         pieces.apply(&anonymous(0x10_0000, 0x4000));
         pieces.apply(&anonymous(0x20_0000, 0x8000));
         pieces.apply(&anonymous(0x30_0000, 0x4000));
-        let kinds: Vec<PieceKind> = pieces.all().iter().map(|piece| piece.kind).collect();
+        let kinds: Vec<PieceKind> = pieces.all().iter().map(|piece| piece.kind.clone()).collect();
         let size = |bytes, nth| PieceKind::Anonymous { bytes, nth };
         assert_eq!(kinds, [size(0x4000, 1), size(0x8000, 1), size(0x4000, 2)]);
         pieces.apply(&Event::Unmap { start: VirtAddr(0x20_2000), bytes: 0x1000 });
@@ -175,6 +204,26 @@ mod tests {
         pieces.apply(&Event::Remap { old_start, old_bytes: 0x4000, new_start, new_bytes: 0x10_0000 });
         assert_eq!((pieces.at(0x30_0000), pieces.at(0x80_5000)), (None, Some((PieceId(2), 0x5000))));
         assert_eq!(pieces.all()[2], Piece { kind: size(0x4000, 2), bytes: 0x10_0000 });
+    }
+
+    #[test]
+    fn what_lies_behind_the_programs_data_goes_on_from_its_file() {
+        let mapped = |start, bytes, path: &str, offset| {
+            let Event::Map(mapping) = anonymous(start, bytes) else { unreachable!("it maps") };
+            let file = FileIdentity { path: path.to_owned(), offset, build_id: None };
+            Event::Map(Mapping { kind: MappingKind::File, file: Some(file), ..mapping })
+        };
+        let mut pieces = Pieces::default();
+        pieces.apply(&anonymous(0x1000, 0x1000));
+        pieces.apply(&mapped(0x10_0000, 0x3000, "/p", 0));
+        pieces.apply(&mapped(0x10_3000, 0x2000, "/p", 0x2000));
+        pieces.apply(&anonymous(0x10_5000, 0x80_0000));
+        pieces.apply(&mapped(0x200_0000, 0x3000, "/ld.so", 0));
+        pieces.apply(&anonymous(0x200_3000, 0x1000));
+        pieces.start_running();
+        let kind = PieceKind::Static { file: "/p".into(), offset: 0x4000 };
+        assert_eq!(pieces.all(), [Piece { kind, bytes: 0x80_0000 }]);
+        assert_eq!(pieces.at(0x10_6001), Some((PieceId(0), 0x1001)));
     }
 
     #[test]

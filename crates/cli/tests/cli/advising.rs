@@ -91,6 +91,36 @@ fn what_is_touched_pays_and_is_named_so_that_it_is_found_again() {
     assert_eq!(forecast["class"], "modelled");
 }
 
+/// Arrays that are neither in the heap nor mapped: of the program as it is, and with another beginning.
+#[test]
+fn static_data_is_named_by_the_programs_file() {
+    let place = Place::new();
+    place.write("probe.json", probe());
+    let source = "static char all[32 << 20];\nint main(void) {\n    unsigned random = 1;\n\
+                  for (int i = 0; i < 1000000; i++) all[(random = random * 1664525 + 1013904223) >> 7]++;\n\
+                  return 0;\n}\n";
+    for (name, flags) in [("pie", "-pie"), ("fixed", "-no-pie"), ("static", "-static")] {
+        place.write("p.c", source);
+        let mut gcc = Command::new("gcc");
+        place.settle(gcc.args(["-O1", flags, "-o", name, "p.c"]));
+        assert!(gcc.status().expect("gcc is here").success());
+        place.good(&["record", "-q", "-o", "p.pwt", "--", &format!("./{name}")]);
+        let advise =
+            ["advise", "p.pwt", "-m", "golden_cove", "--probe", "probe.json", "--json", "-o", "plan.toml"];
+        let found = place.good(&[&advise[..], &["--seconds", "0.5"]].concat()).json();
+        let ranges = found["ranges"].as_array().unwrap();
+        assert_eq!(ranges.len(), 1, "{found}");
+        assert!(ranges[0]["bytes"].as_u64().unwrap() >= 30 << 20, "{found}");
+        let plan = String::from_utf8(place.read("plan.toml")).unwrap();
+        assert!(plan.contains("what = \"file\"") && plan.contains(&format!("/{name}\"\noffset")), "{plan}");
+        // Whether it takes is up to the host; where plans do, this one does.
+        let outcome = place.run(&["apply", "plan.toml", "--json", "--", &format!("./{name}")]);
+        if outcome.code == 0 {
+            assert_eq!(outcome.json()["in_effect"], true);
+        }
+    }
+}
+
 #[test]
 fn a_plan_is_written_if_something_pays() {
     let place = with_program();

@@ -93,6 +93,9 @@ fn apply_runs_the_program_as_it_is_and_tells_what_took() {
     let json = lab.0.json("r.json");
     assert_eq!((&json["schema"], &json["in_effect"]), (&"pagewalk.apply/1".into(), &true.into()));
     assert_eq!(json["images"][0]["ranges"][0]["huge_bytes"], 64 << 20);
+    // Of the program: it touches 64 MiB, and what this tool takes is not in it.
+    let processor_seconds = json["processor_seconds"].as_f64().unwrap();
+    assert!(processor_seconds > 0.0 && json["resident_bytes"].as_u64() > Some(64 << 20), "{json}");
     // The planned program may be one that the command starts.
     let outcome = lab.run(&["apply", "plan.toml", "-q", "--", "sh", "-c", "./p; exit 8"]);
     assert_eq!((outcome.code, &*outcome.stderr), (8, ""));

@@ -67,6 +67,10 @@ pub struct Run {
     pub others: Vec<String>,
     /// From the first instruction to the end, in seconds.
     pub seconds: f64,
+    /// Processor time of the programs that were waited for, in seconds; what following them took is not in it.
+    pub processor_seconds: f64,
+    /// Most memory that one of them had resident; at least what this process had when it began them.
+    pub resident_bytes: u64,
 }
 
 /// A process image of the planned program.

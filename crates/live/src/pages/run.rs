@@ -39,6 +39,7 @@ pub fn run(command: &[OsString], plan: &Plan, options: &Options, relay: &Relay) 
     let table = Table::new(plan).map_err(|(file, error)| PagesError::File { file, error })?;
     let watch = Watch::new(plan, &table);
     let silent = BeforeExec { does: &sys::leave_streams, failed: LaunchError::Io };
+    let before = sys::children_usage().map_err(LaunchError::Io)?;
     let root = launch(command, options.silent.then_some(silent), STOPS)?;
     relay.to(root);
     let work = Applying {
@@ -70,7 +71,9 @@ pub fn run(command: &[OsString], plan: &Plan, options: &Options, relay: &Relay) 
     let Applying { mut images, others, .. } = follower.work;
     let end = end.map_err(LaunchError::Io)?;
     watch.finish(&mut images);
-    Ok(Run { end, images, others, seconds })
+    let used = sys::children_usage().map_err(LaunchError::Io)?;
+    let processor_seconds = used.processor_seconds - before.processor_seconds;
+    Ok(Run { end, images, others, seconds, processor_seconds, resident_bytes: used.resident_bytes })
 }
 
 impl Work for Applying<'_> {

@@ -12,7 +12,7 @@ pub use launch::LaunchError;
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-pub use sys::children_seconds;
+pub use sys::children_usage;
 
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

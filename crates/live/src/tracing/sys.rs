@@ -381,15 +381,25 @@ pub fn leave_streams() -> io::Result<()> {
     Ok(())
 }
 
-/// Processor time of all children of this process that were waited for, theirs included, in seconds.
-pub fn children_seconds() -> io::Result<f64> {
+/// What all children of this process used that were waited for, theirs included.
+#[derive(Clone, Copy, Debug)]
+pub struct ChildrenUsage {
+    /// Processor time in seconds.
+    pub processor_seconds: f64,
+    /// Most memory that one of them had resident; at least what this process had when it began them.
+    pub resident_bytes: u64,
+}
+
+/// What children used so far.
+pub fn children_usage() -> io::Result<ChildrenUsage> {
     const GETRUSAGE: u64 = 98;
     const CHILDREN: u64 = -1_i64 as u64;
-    // Seconds and microseconds in user mode and in the kernel, and 14 words more.
+    // Seconds and microseconds in user mode and in the kernel, the most KiB resident, and 13 words more.
     let mut usage = [0u64; 18];
     // SAFETY: a struct of that size is written to a local.
     unsafe { call(GETRUSAGE, [CHILDREN, &raw mut usage as u64, 0, 0, 0, 0]) }?;
-    Ok((usage[0] + usage[2]) as f64 + (usage[1] + usage[3]) as f64 * 1e-6)
+    let processor_seconds = (usage[0] + usage[2]) as f64 + (usage[1] + usage[3]) as f64 * 1e-6;
+    Ok(ChildrenUsage { processor_seconds, resident_bytes: usage[4] << 10 })
 }
 
 /// A set of processors, of up to 8,192.

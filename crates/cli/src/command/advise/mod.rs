@@ -129,9 +129,12 @@ fn ranges(seen: &Seen, chosen: &[Chosen], gain: impl Fn(&Chosen) -> Gain) -> Vec
 
 fn what(seen: &Seen, chosen: &Chosen) -> What {
     let part = Part { from: chosen.bytes.start, to: chosen.bytes.end };
-    match seen.found.pieces[chosen.piece.0 as usize].kind {
+    match &seen.found.pieces[chosen.piece.0 as usize].kind {
         PieceKind::Heap => What::Heap(part),
-        PieceKind::Anonymous { bytes, nth } => What::Anonymous { bytes, nth, by: None, part: Some(part) },
+        PieceKind::Static { file, offset } => {
+            What::File { file: file.to_string(), offset: offset + part.from, bytes: part.bytes() }
+        }
+        &PieceKind::Anonymous { bytes, nth } => What::Anonymous { bytes, nth, by: None, part: Some(part) },
     }
 }
 

@@ -6,10 +6,12 @@ use crate::progress;
 use pagewalk_forecast::interval::{Interval, mean, of_median, ratio};
 use pagewalk_live::timed::{self, Timed};
 use pagewalk_report::huge_pages::schema::{Class, ForecastSeconds, Runs};
-use std::fs::File;
+use serde::Deserialize;
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use tempfile::NamedTempFile;
 
 /// The program as it is.
 pub const AS_IT_IS: &str = "as it is";
@@ -49,10 +51,10 @@ impl Kind {
         Kind { seconds: seconds.to_vec(), ..Kind::new(AS_IT_IS) }
     }
 
-    fn add(&mut self, run: &Timed) {
-        self.seconds.push(run.processor().as_secs_f64());
-        self.wall.push(run.wall.as_secs_f64());
-        self.resident_bytes = self.resident_bytes.max(Some(run.resident_bytes));
+    fn add(&mut self, run: &Once) {
+        self.seconds.push(run.processor_seconds);
+        self.wall.push(run.seconds);
+        self.resident_bytes = self.resident_bytes.max(run.resident_bytes);
     }
 
     pub fn result(&self) -> Runs {
@@ -108,16 +110,33 @@ fn is_sure(kinds: &[Kind]) -> bool {
     now.width() < SURE_OF_TIME * now.value && all.is_none_or(is_sure_of_gain)
 }
 
-fn once(arguments: &Advise, what: &str, all: Option<&Path>) -> Result<Timed, CliError> {
+/// One run, without what following it took: the keys are those of `apply`.
+#[derive(Deserialize)]
+struct Once {
+    seconds: f64,
+    processor_seconds: f64,
+    resident_bytes: Option<u64>,
+}
+
+impl From<Timed> for Once {
+    fn from(run: Timed) -> Once {
+        let (seconds, processor_seconds) = (run.wall.as_secs_f64(), run.processor().as_secs_f64());
+        Once { seconds, processor_seconds, resident_bytes: run.resident_bytes }
+    }
+}
+
+fn once(arguments: &Advise, what: &str, all: Option<&Path>) -> Result<Once, CliError> {
     let failed =
         |why: &dyn std::fmt::Display| CliError::new(Code::Failed, format!("running it {what}: {why}"));
     let [program, words @ ..] = arguments.command.as_slice() else { unreachable!("clap requires one") };
+    let applied = NamedTempFile::new().map_err(|error| failed(&error))?;
     let mut command = match all.filter(|_| what == ALL_RANGES) {
         Some(plan) => {
             let own = std::env::current_exe().map_err(|error| failed(&error))?;
             let mut command = Command::new(own);
             // Ranges that the kernel gives no huge page in this run are part of what the plan brings.
-            command.args(["apply", "--quiet", "--or-default"]).arg(plan).arg("--").arg(program);
+            command.args(["apply", "--quiet", "--or-default", "--output"]).arg(applied.path());
+            command.arg(plan).arg("--").arg(program);
             command
         }
         None => Command::new(program),
@@ -128,7 +147,12 @@ fn once(arguments: &Advise, what: &str, all: Option<&Path>) -> Result<Timed, Cli
     command.args(words).stdin(input(arguments)?).stdout(Stdio::null());
     let run = timed::run(&mut command).map_err(|error| failed(&error))?;
     if run.status.success() {
-        return Ok(run);
+        let of_plan = fs::read(applied.path()).map_err(|error| failed(&error))?;
+        // Nothing was written where the program ran without the plan, in the launcher's place.
+        return Ok(match of_plan.is_empty() {
+            true => run.into(),
+            false => serde_json::from_slice(&of_plan).map_err(|error| failed(&error))?,
+        });
     }
     let ended = format!("it ended with {}", crate::live::describe(run.status));
     Err(failed(&ended).or(super::seen::ENDS_WELL))

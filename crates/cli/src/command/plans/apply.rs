@@ -94,6 +94,8 @@ fn document(arguments: &Apply, fitting: &Fitting, run: &Run) -> Value {
         "command": command,
         "end": outcome::end(run.end),
         "seconds": run.seconds,
+        "processor_seconds": run.processor_seconds,
+        "resident_bytes": run.resident_bytes,
         "mode": fitting.mode.name(),
         "in_effect": outcome::missed(plan, run).is_none(),
         "images": run.images.iter().map(|image| outcome::image(plan, image)).collect::<Vec<_>>(),

@@ -11,7 +11,7 @@ use crate::planned::{OR_DEFAULT, check_command};
 use pagewalk_forecast::interval::{Interval, mean, of_runs};
 use pagewalk_live::pages::plan::Forecast;
 use pagewalk_live::pages::{self, Options, Run, kernel};
-use pagewalk_live::tracing::{End, Relay, children_seconds};
+use pagewalk_live::tracing::{End, Relay, children_usage};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -141,7 +141,8 @@ fn processor(times: &Times) -> f64 {
 
 /// Times what `work` does with children of this process.
 fn timed<T>(work: impl FnOnce() -> Result<T, CliError>) -> Result<(Times, T), CliError> {
-    let processor = || children_seconds().map_err(|error| CliError::new(Code::Failed, error));
+    let used = || children_usage().map_err(|error| CliError::new(Code::Failed, error));
+    let processor = || used().map(|used| used.processor_seconds);
     let (begun, before) = (Instant::now(), processor()?);
     let result = work()?;
     Ok((Times { wall: begun.elapsed().as_secs_f64(), processor: processor()? - before }, result))
