@@ -8,9 +8,17 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub struct Advise {
     /// A trace of the program, instead of running it; then `--seconds` says what it takes
-    #[arg(value_name = "T.pwt", requires = "seconds", conflicts_with_all = ["command", "input", "runs"],
+    #[arg(value_name = "T.pwt", requires = "seconds", conflicts_with_all = ["command", "input", "runs", "pid"],
           value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
+    /// A process that runs, instead: its TLB misses are sampled as `pagewalk promote` does, and nothing is changed
+    #[arg(short, long, value_name = "PID", conflicts_with_all = ["command", "input", "runs", "no_trial", "machines"],
+          value_parser = clap::value_parser!(i32).range(1..))]
+    pub pid: Option<i32>,
+    /// How long to watch the process, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, conflicts_with_all = ["command", "trace"],
+          value_parser = seconds)]
+    pub watch: f64,
     /// Processor time of runs of the recorded program on this host, each in seconds
     #[arg(long, value_name = "SECONDS,…", value_delimiter = ',', requires = "trace", value_parser = seconds)]
     pub seconds: Vec<f64>,
@@ -39,7 +47,7 @@ pub struct Advise {
     #[command(flatten)]
     pub style: Style,
     /// The program and its arguments, after `--`
-    #[arg(last = true, required_unless_present = "trace", value_name = "CMD",
+    #[arg(last = true, required_unless_present_any = ["trace", "pid"], value_name = "CMD",
           value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }

@@ -163,6 +163,38 @@ fn a_trace_and_a_time_do_instead_of_runs() {
     assert!(several["forecast"]["high"].as_f64() > one["forecast"]["high"].as_f64(), "{several}");
 }
 
+/// By samples; the plan names the memory so that it is found again in the process.
+#[test]
+fn a_running_process_is_advised_on() {
+    let lab = crate::promoting::Lab::new();
+    let pid = lab.child.id().to_string();
+    let words =
+        ["advise", "--pid", &pid, "--watch", "4", "--probe", "probe.json", "-o", "plan.toml", "--json"];
+    let outcome = lab.place.run(&words);
+    if outcome.code == 4 {
+        return eprintln!("not tested, as this host cannot: {}", outcome.stderr);
+    }
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let json = outcome.json();
+    assert_eq!(
+        (&json["schema"], &json["process"]),
+        (&"pagewalk.advice-process/1".into(), &lab.child.id().into())
+    );
+    let ranges = json["ranges"].as_array().unwrap();
+    // On a busy host it may have had too little of the processor for anything to pay.
+    if ranges.is_empty() {
+        assert!(json["processor_seconds"].as_f64().unwrap() < 2.0, "{json}");
+        return;
+    }
+    assert!(ranges[0]["range"].as_str().unwrap().starts_with("anonymous 0x2000000 number 1"), "{json}");
+    assert!(ranges[0]["walks_per_processor_second"].as_f64().unwrap() > 0.0);
+    let dry = lab.place.good(&["apply", "plan.toml", "--pid", &pid, "--dry-run", "--json"]).json();
+    assert!(dry["ranges"][0]["touched_block_bytes"].as_u64() > Some(0), "{dry}");
+    lab.place.run(&["advise", "--pid", "99999999", "--probe", "probe.json"]).refuses(USAGE, &["99999999"]);
+    lab.place.run(&["advise", "--pid", &pid, "--", "true"]).refuses(USAGE, &["--pid"]);
+    lab.place.run(&["advise", "--watch", "3", "--", "true"]).refuses(USAGE, &["--watch"]);
+}
+
 #[test]
 fn what_cannot_be_advised_on_is_refused() {
     let place = with_program();

@@ -24,13 +24,13 @@ int main(void) {
     for (;;) all[((state = state * 6364136223846793005ul + 1442695040888963407ul) >> 20) % bytes]++;
 }"#;
 
-struct Lab {
-    place: Place,
-    child: Child,
+pub struct Lab {
+    pub place: Place,
+    pub child: Child,
 }
 
 impl Lab {
-    fn new() -> Lab {
+    pub fn new() -> Lab {
         let place = Place::new();
         place.compile("p", PROGRAM);
         place.write("probe.json", probe());

@@ -3,18 +3,15 @@
 
 use super::collapse::Handle;
 use super::host::{COLLAPSE_SINCE, HUGE_BYTES, is_since, kernel};
-use super::install::present;
 use super::look::{self, Seen};
-use super::plan::{Plan, What};
+use super::plan::Plan;
+use super::recognise::recognised;
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::Pid;
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// A mapping that has merged with neighbours may be longer by less than this.
-const MERGED_BYTES: u64 = 1 << 20;
 
 /// What is done to ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,20 +175,6 @@ fn tracer(pid: Pid) -> Pid {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("TracerPid:"));
     line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
-}
-
-/// Where a range lies, as far as can be told from outside.
-fn recognised(pid: Pid, what: &What, mappings: &[Mapping]) -> Vec<(u64, u64)> {
-    let What::Anonymous { bytes, nth, .. } = what else { return present(pid, what, mappings) };
-    let plain = mappings.iter().rev().filter(|mapping| mapping.inode == 0 && !mapping.name.starts_with("[v"));
-    // The kernel merges neighbours.
-    let mut equal = plain.filter(|mapping| (*bytes..bytes + MERGED_BYTES).contains(&mapping.bytes()));
-    let part = what.part();
-    equal
-        .nth(*nth as usize - 1)
-        .map(|mapping| (mapping.start + part.from, part.bytes()))
-        .into_iter()
-        .collect()
 }
 
 /// Works on each whole block of a span; the last error, if there was one.

@@ -16,6 +16,7 @@ mod install;
 mod look;
 pub mod plan;
 mod reason;
+mod recognise;
 mod run;
 mod sites;
 mod table;
@@ -30,6 +31,7 @@ pub use host::{
 };
 pub use look::Seen;
 pub use reason::Reason;
+pub use recognise::{Named, named};
 pub use run::run;
 
 use crate::tracing::image::ROOM_BYTES;

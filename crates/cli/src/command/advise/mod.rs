@@ -2,8 +2,10 @@
 //!
 //! The program runs once under the engine, which says what each part of its memory is used for, and a few times at its
 //! own speed: as it is, and with all on huge pages that could pay. What part of that gain the plan has is the model's.
+//! Of a process that runs (`process`), misses are sampled.
 
 mod prices;
+mod process;
 mod runs;
 mod seen;
 mod weighed;
@@ -36,6 +38,9 @@ const MIB: f64 = (1 << 20) as f64;
 
 pub fn run(arguments: Advise) -> Result<ExitCode, CliError> {
     let output = arguments.output.as_deref().map(Output::open).transpose()?;
+    if let Some(pid) = arguments.pid {
+        return process::run(&arguments, pid, output);
+    }
     let machines = match machine::load(machine::HOST) {
         // This host as it was probed is what the runs below meet.
         Ok(host) if arguments.model.machines.is_empty() => vec![host],

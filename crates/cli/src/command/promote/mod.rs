@@ -2,7 +2,7 @@
 
 mod json;
 mod live;
-mod prices;
+pub mod prices;
 mod ranges;
 mod text;
 
@@ -22,7 +22,7 @@ pub fn run(arguments: Promote) -> Result<ExitCode, CliError> {
     let file = arguments.output.as_deref().map(Output::open).transpose()?;
     let log = arguments.log.as_deref().map(Output::open).transpose()?;
     let bytes = promote::anonymous_bytes(arguments.pid).map_err(failed)?;
-    let (prices, entries) = prices::of_host(&arguments, bytes)?;
+    let (prices, entries) = prices::of_host(arguments.probe.as_deref(), arguments.quiet, bytes)?;
     let options = options(&arguments, entries);
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -68,7 +68,8 @@ fn ended(summary: &Summary) -> Result<ExitCode, CliError> {
     Err(CliError::new(Code::NotInEffect, message))
 }
 
-fn failed(error: PromoteError) -> CliError {
+/// What a process that cannot be watched is told as.
+pub fn failed(error: PromoteError) -> CliError {
     let code = match &error {
         PromoteError::Process(PagemapError::NoProcess(_) | PagemapError::NoMemory(_)) => Code::Usage,
         PromoteError::Process(PagemapError::Forbidden { .. } | PagemapError::NoPagemap)

@@ -1,17 +1,17 @@
 //! What decides here: what walks and promotions cost on this host, and what its TLB holds.
 
-use crate::arguments::Promote;
 use crate::error::CliError;
 use crate::probed::{self, Walk};
 use pagewalk_live::promote::Prices;
 use pagewalk_report::probe::ProbeResult;
+use std::path::Path;
 
 const COLLAPSE: &str = "collapse.2m";
 
 /// The prices for a process with so many bytes, and the entries for base pages of the last level of TLBs.
-pub fn of_host(arguments: &Promote, bytes: u64) -> Result<(Prices, u32), CliError> {
+pub fn of_host(probe: Option<&Path>, quiet: bool, bytes: u64) -> Result<(Prices, u32), CliError> {
     let check = |result: &ProbeResult| prices(result, bytes).map(drop);
-    let result = probed::of_host(arguments.probe.as_deref(), arguments.quiet, check)?;
+    let result = probed::of_host(probe, quiet, check)?;
     prices(&result, bytes).map_err(|missing| probed::lacks(&missing))
 }
 

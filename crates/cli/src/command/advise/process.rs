@@ -1,0 +1,243 @@
+//! `pagewalk advise --pid`: what huge pages would save a process that runs, by samples of its TLB misses.
+//!
+//! Planned are the parts whose misses, while it was watched, have paid the share of a promotion for which `promote`
+//! would bring them onto huge pages.
+
+use super::MIB;
+use crate::arguments::Advise;
+use crate::command::promote::{failed, prices};
+use crate::error::{CliError, Code};
+use crate::output::{Output, print, say};
+use crate::progress;
+use indicatif::ProgressBar;
+use pagewalk_capture::Host;
+use pagewalk_live::pages::plan::{self, Gain, Plan, Program, RANGES_MAX};
+use pagewalk_live::pages::{HUGE_BYTES, Named, named};
+use pagewalk_live::promote::policy::{Fate, Limits, Part};
+use pagewalk_live::promote::{self, Decision, Options, Standing, Summary, Watcher};
+use serde_json::{Value, json};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::fmt::Write;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Of the process's processor time, what watching it may take: it is over soon.
+const OWN_SHARE: f64 = 0.05;
+/// The share of break-even: the source's, as `promote` has it.
+const FACTOR: f64 = 0.125;
+/// Ranges in the text.
+const RANGES_SHOWN: usize = 12;
+
+/// Memory that should be on huge pages.
+struct Advised {
+    named: Named,
+    misses_per_second: f64,
+    /// Whether more misses could not have been seen.
+    saturated: bool,
+    /// Bytes that become resident.
+    memory: u64,
+}
+
+pub fn run(arguments: &Advise, pid: i32, output: Option<Output>) -> Result<ExitCode, CliError> {
+    let quiet = arguments.style.quiet;
+    let bytes = promote::anonymous_bytes(pid).map_err(failed)?;
+    let (prices, entries) = prices::of_host(arguments.probe.as_deref(), quiet, bytes)?;
+    let budget_bytes = arguments.budget.unwrap_or(u64::MAX);
+    let options = Options {
+        way: None,
+        limits: Limits { factor: FACTOR, budget_bytes, entries },
+        own_share: OWN_SHARE,
+        seconds: Some(arguments.watch),
+        dry_run: true,
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .map_err(|error| CliError::new(Code::Failed, format!("watching signals: {error}")))?;
+    }
+    let mut bar = Bar { bar: progress::shares("watching the process", quiet), seconds: arguments.watch };
+    let summary = promote::run(pid, &options, prices, &stop, &mut bar).map_err(failed)?;
+    bar.bar.finish_and_clear();
+    let advised = advised(pid, &summary)?;
+    let text = match arguments.style.json {
+        true => format!("{:#}\n", document(pid, &summary, &advised)),
+        false => render(pid, &summary, &advised),
+    };
+    print(&text)?;
+    let Some(output) = output else { return Ok(ExitCode::SUCCESS) };
+    if advised.is_empty() {
+        say("nothing pays, so no plan is written");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let path = output.write(plan(&summary, &advised).to_toml().as_bytes())?;
+    if !quiet {
+        let path = path.display();
+        say(format!("plan written to {path}; next: pagewalk apply {path} --pid {pid}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Bar {
+    bar: ProgressBar,
+    seconds: f64,
+}
+
+impl Watcher for Bar {
+    fn decided(&mut self, _: &Decision) {}
+
+    fn passed(&mut self, standing: &Standing<'_>) {
+        self.bar.set_message(format!("rounds: {}", standing.rounds));
+        self.bar.set_position((100.0 * standing.times.wall / self.seconds) as u64);
+    }
+}
+
+/// What pays, by the names that plans have, that with most misses first.
+fn advised(pid: i32, summary: &Summary) -> Result<Vec<Advised>, CliError> {
+    let paying: Vec<&Part> = summary.policy.parts().filter(|part| part.fate == Fate::WouldPromote).collect();
+    let neighbours = paying.chunk_by(|a, b| a.view.start + HUGE_BYTES == b.view.start);
+    let ranges: Vec<(u64, u64)> = neighbours
+        .map(|parts| (parts[0].view.start, parts[parts.len() - 1].view.start + HUGE_BYTES))
+        .collect();
+    // A process that has ended has nothing to advise on.
+    let names = named(pid, &ranges).map_err(|error| {
+        CliError::new(Code::Failed, format!("process {pid} ended while it was watched: {error}"))
+    })?;
+    let of = |named: Named| {
+        let its = paying.iter().filter(|part| (named.start..named.end).contains(&part.view.start));
+        let added = |part: &&&Part| HUGE_BYTES - u64::from(part.view.resident_pages) * plan::PAGE_BYTES;
+        Advised {
+            misses_per_second: its.clone().filter_map(|part| part.misses_per_second).sum(),
+            saturated: its.clone().any(|part| part.saturated),
+            memory: its.map(|part| added(&part)).sum(),
+            named,
+        }
+    };
+    let mut all: Vec<Advised> = names.into_iter().map(of).collect();
+    all.sort_by(|a, b| b.misses_per_second.total_cmp(&a.misses_per_second));
+    all.truncate(RANGES_MAX);
+    Ok(all)
+}
+
+/// The share of the process's processor time that misses take: if walks overlap, and if each waits for the one before.
+fn shares(summary: &Summary, misses_per_second: f64) -> [f64; 2] {
+    let prices = summary.policy.prices;
+    [prices.walk, prices.walk_alone].map(|walk| (misses_per_second * walk * 1e-9).min(1.0))
+}
+
+/// The same in words; of what could not be seen whole only the least is known.
+fn saved(summary: &Summary, misses_per_second: f64, saturated: bool) -> String {
+    let [low, high] = shares(summary, misses_per_second).map(|share| share * 100.0);
+    if saturated { format!("at least {low:.2} %") } else { format!("{low:.2} to {high:.2} %") }
+}
+
+fn all_misses(advised: &[Advised]) -> f64 {
+    advised.iter().map(|one| one.misses_per_second).sum()
+}
+
+fn verdict(summary: &Summary, advised: &[Advised]) -> String {
+    let saved = saved(summary, all_misses(advised), advised.iter().any(|one| one.saturated));
+    match advised.len() {
+        _ if summary.rounds == 0 => {
+            "Not known: no sample was taken; the process has to use its processor, or be watched longer (--watch)."
+                .to_owned()
+        }
+        0 => "Do nothing: no part of its memory missed the TLB so often that a huge page paid for itself.".to_owned(),
+        1 => format!("One range on huge pages should save {saved} of its processor time."),
+        many => format!("{many} ranges on huge pages should save {saved} of its processor time."),
+    }
+}
+
+fn plan(summary: &Summary, advised: &[Advised]) -> Plan {
+    let range = |one: &Advised| plan::Range {
+        what: one.named.what.clone(),
+        gain: Gain { memory_mib: Some(one.memory as f64 / MIB), ..Gain::default() },
+    };
+    let host = Host::detect();
+    Plan {
+        program: Program {
+            path: summary.program.clone(),
+            build_id: pagewalk_symbols::build_id(&summary.program),
+            arguments: Vec::new(),
+        },
+        host: Some(plan::Host { kernel: host.kernel, thp: host.thp }),
+        // Of a run to its end nothing is known.
+        forecast: None,
+        ranges: advised.iter().map(range).collect(),
+    }
+}
+
+fn render(pid: i32, summary: &Summary, advised: &[Advised]) -> String {
+    let times = summary.times;
+    let mut out = format!(
+        "process {pid} ({}), watched for {:.1} s, with {:.1} s of processor time; by {}: {}; rounds: {}\n  {}\n",
+        summary.program,
+        times.wall,
+        times.target,
+        summary.way,
+        summary.way.title(),
+        summary.rounds,
+        verdict(summary, advised)
+    );
+    if !advised.is_empty() {
+        let _ = writeln!(out, "\n  {:>9}{:>14}{:>18}{:>11}  range", "MiB", "walks/s", "saved", "memory");
+    }
+    for one in advised.iter().take(RANGES_SHOWN) {
+        let mark = if one.saturated { ">" } else { "" };
+        let _ = writeln!(
+            out,
+            "  {:>9.0}{:>14}{:>18}{:>11}  {}",
+            (one.named.end - one.named.start) as f64 / MIB,
+            format!("{mark}{:.0}", one.misses_per_second),
+            saved(summary, one.misses_per_second, one.saturated),
+            format!("+{:.1} MiB", one.memory as f64 / MIB),
+            one.named.what
+        );
+    }
+    if advised.len() > RANGES_SHOWN {
+        let _ = writeln!(out, "  and {} more", advised.len() - RANGES_SHOWN);
+    }
+    if !advised.is_empty() {
+        out += "  walks in a second of processor time: estimated from samples (>: at least)\n";
+        out += "  saved: modelled, from walks that overlap to walks that wait for each other\n";
+    }
+    summary.unable.iter().for_each(|unable| out += &format!("  not by {unable}\n"));
+    summary.notes.iter().for_each(|note| out += &format!("  {note}\n"));
+    out
+}
+
+fn document(pid: i32, summary: &Summary, advised: &[Advised]) -> Value {
+    let share = |misses: f64| {
+        let [low, high] = shares(summary, misses);
+        json!({ "class": "modelled", "low": low, "high": high })
+    };
+    let range = |one: &Advised| {
+        json!({
+            "range": one.named.what.to_string(),
+            "start": format!("{:#x}", one.named.start),
+            "bytes": one.named.end - one.named.start,
+            "walks_per_processor_second": one.misses_per_second,
+            "at_least": one.saturated,
+            "share_saved": share(one.misses_per_second),
+            "memory_mib": one.memory as f64 / MIB,
+        })
+    };
+    json!({
+        "schema": "pagewalk.advice-process/1",
+        "process": pid,
+        "program": summary.program,
+        "sampler": summary.way.name(),
+        "seconds": summary.times.wall,
+        "processor_seconds": summary.times.target,
+        "sampling_share": summary.times.sampling_share(),
+        "rounds": summary.rounds,
+        "prices": {
+            "walk_nanoseconds": summary.policy.prices.walk,
+            "walk_alone_nanoseconds": summary.policy.prices.walk_alone,
+            "promotion_nanoseconds": summary.policy.prices.collapse,
+        },
+        "share_saved": share(all_misses(advised)),
+        "ranges": advised.iter().map(range).collect::<Vec<_>>(),
+        "verdict": verdict(summary, advised),
+    })
+}
