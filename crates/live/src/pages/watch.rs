@@ -16,11 +16,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::park_timeout;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The first look comes so soon, each next one half as much later again, up to the last.
 const PERIOD: Duration = Duration::from_millis(20);
 const PERIOD_MAX: Duration = Duration::from_secs(1);
+/// A look at much memory takes long, and holds up what the program maps meanwhile: until the next one so many times as
+/// long passes.
+const REST: u32 = 50;
 
 /// All images of a run.
 pub struct Watch<'a> {
@@ -104,11 +107,12 @@ impl<'a> Watch<'a> {
             if self.ended.load(Ordering::Relaxed) {
                 return;
             }
+            let begun = Instant::now();
             for watched in self.watched().iter_mut().filter(|watched| !watched.gone) {
                 let process = watched.process;
                 watched.gone = watched.look(process, self.plan, self.table, true).is_err();
             }
-            period = (period + period / 2).min(PERIOD_MAX);
+            period = (period + period / 2).min(PERIOD_MAX).max(begun.elapsed() * REST);
         }
     }
 
