@@ -88,6 +88,23 @@ pub struct Style {
     pub verbose: bool,
 }
 
+/// `--json` of a command that runs a program.
+const AFTER_THE_PROGRAM: &str = "Print JSON on standard output, after what the program printed there";
+
+/// The result of a command that acts on programs, as data, and how much is said beside it.
+#[derive(Clone, Debug, Args)]
+pub struct Data {
+    /// Print JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Write the same JSON here
+    #[arg(short, long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Say nothing but what was asked for and errors
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
 /// Which part of the stream counts.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Region {

@@ -1,6 +1,6 @@
 //! Writing files and the terminal.
 
-use crate::arguments::Style;
+use crate::arguments::{Data, Style};
 use crate::error::{CliError, Code};
 use pagewalk_report::schema::RunResult;
 use pagewalk_report::{TextOptions, render_html, render_text, to_json};
@@ -171,21 +171,16 @@ pub fn publish(
 }
 
 /// Writes JSON where it was asked for: to stdout, to a file.
-pub fn write_json(
-    printed: bool,
-    quiet: bool,
-    document: &Value,
-    file: Option<Output>,
-) -> Result<(), CliError> {
-    if !printed && file.is_none() {
+pub fn write_json(data: &Data, document: &Value, file: Option<Output>) -> Result<(), CliError> {
+    if !data.json && file.is_none() {
         return Ok(());
     }
     let json = format!("{document:#}\n");
-    let printed = if printed { print(&json) } else { Ok(()) };
+    let printed = if data.json { print(&json) } else { Ok(()) };
     // Whatever became of the printing.
     let written = file.map_or(Ok(()), |file| {
         let path = file.write(json.as_bytes())?;
-        if !quiet {
+        if !data.quiet {
             say(format!("result written to {}", path.display()));
         }
         Ok(())

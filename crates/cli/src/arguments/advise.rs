@@ -17,7 +17,7 @@ pub struct Advise {
     pub pid: Option<i32>,
     /// How long to watch the process, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, conflicts_with_all = ["command", "trace"],
-          value_parser = seconds)]
+          value_parser = super::promote::seconds)]
     pub watch: f64,
     /// Processor time of runs of the recorded program on this host, each in seconds
     #[arg(long, value_name = "SECONDS,…", value_delimiter = ',', requires = "trace", value_parser = seconds)]

@@ -1,6 +1,6 @@
 //! The command line of `layout`.
 
-use super::{Region, Style};
+use super::{AFTER_THE_PROGRAM, Data, Region, Style};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use pagewalk_layout::graph::Least;
 use std::ffi::OsString;
@@ -23,6 +23,7 @@ pub enum LayoutCommand {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("json", |json| json.help(AFTER_THE_PROGRAM)))]
 pub struct LayoutRun {
     /// The plan: docs/layout.md explains the file
     #[arg(value_name = "PLAN.toml", value_hint = ValueHint::FilePath)]
@@ -41,15 +42,8 @@ pub struct LayoutRun {
     /// Give all that the plan does not place the same addresses each time
     #[arg(long)]
     pub no_randomize: bool,
-    /// Print JSON on standard output, after what the program printed there
-    #[arg(long)]
-    pub json: bool,
-    /// Write the same JSON here
-    #[arg(short, long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
-    /// Say nothing but what was asked for and errors
-    #[arg(short, long)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub data: Data,
     /// The program and its arguments, after `--`
     #[arg(last = true, required = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,

@@ -1,10 +1,12 @@
 //! The command lines of `apply`, `verify` and `undo`.
 
+use super::{AFTER_THE_PROGRAM, Data};
 use clap::{Args, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
+#[command(mut_arg("json", |json| json.help(AFTER_THE_PROGRAM)))]
 pub struct Apply {
     /// The plan: docs/plans.md explains the file
     #[arg(value_name = "PLAN.toml", value_hint = ValueHint::FilePath)]
@@ -26,15 +28,8 @@ pub struct Apply {
     /// Start the program without the plan if the plan does not fit, and end with its exit code in any case
     #[arg(long)]
     pub or_default: bool,
-    /// Print JSON on standard output, after what the program printed there
-    #[arg(long)]
-    pub json: bool,
-    /// Write the same JSON here
-    #[arg(short, long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
-    /// Say nothing but what was asked for and errors
-    #[arg(short, long)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub data: Data,
     /// The program and its arguments, after `--`
     #[arg(last = true, required_unless_present_any = ["pid", "dry_run"], value_name = "CMD",
           value_hint = ValueHint::CommandWithArguments)]
@@ -64,15 +59,8 @@ pub struct Verify {
     /// Say how well the forecasts of former measurements held
     #[arg(long, conflicts_with_all = ["plan", "command", "output"])]
     pub history: bool,
-    /// Print JSON on standard output
-    #[arg(long)]
-    pub json: bool,
-    /// Write the same JSON here
-    #[arg(short, long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
-    /// Say nothing but what was asked for and errors
-    #[arg(short, long)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub data: Data,
     /// The program and its arguments, after `--`. It runs several times, reads nothing from standard input, and what it
     /// prints on standard output is dropped
     #[arg(last = true, required_unless_present = "history", value_name = "CMD",
@@ -91,13 +79,6 @@ pub struct Undo {
     /// Say what there is, and do nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Print JSON on standard output
-    #[arg(long)]
-    pub json: bool,
-    /// Write the same JSON here
-    #[arg(short, long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
-    /// Say nothing but what was asked for and errors
-    #[arg(short, long)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub data: Data,
 }

@@ -1,6 +1,8 @@
 //! Arguments of `promote`.
 
+use super::Data;
 use clap::{Args, ValueEnum, ValueHint};
+use pagewalk_live::promote::policy::FACTOR;
 use std::path::PathBuf;
 
 /// By what misses are sampled.
@@ -31,7 +33,7 @@ pub struct Promote {
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
     pub own_share: f64,
     /// Charges that a part is promoted for, as a share of those at which misses have cost as much as a promotion does
-    #[arg(long, value_name = "SHARE", default_value_t = 0.125, value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = FACTOR, value_parser = share)]
     pub factor: f64,
     /// End after so many seconds. Default: when the process ends, or on Ctrl-C
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -46,40 +48,29 @@ pub struct Promote {
     /// Write a line of JSON here for each decision
     #[arg(long, value_name = "FILE.jsonl", value_hint = ValueHint::FilePath)]
     pub log: Option<PathBuf>,
-    /// Print JSON on standard output
-    #[arg(long)]
-    pub json: bool,
-    /// Write the same JSON here
-    #[arg(short, long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
-    /// Say nothing but what was asked for and errors
-    #[arg(short, long)]
-    pub quiet: bool,
-}
-
-fn number(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|number: &f64| number.is_finite()).ok_or_else(|| "give a number".to_owned())
+    #[command(flatten)]
+    pub data: Data,
 }
 
 fn percent(text: &str) -> Result<f64, String> {
-    let given = number(text)?;
-    if given > 0.0 && given <= 100.0 {
-        Ok(given)
-    } else {
-        Err("give more than 0, and 100 at most".to_owned())
-    }
+    up_to(100.0, "100", text)
 }
 
 fn share(text: &str) -> Result<f64, String> {
-    let given = number(text)?;
-    if given > 0.0 && given <= 1000.0 {
-        Ok(given)
-    } else {
-        Err("give more than 0, and 1000 at most".to_owned())
-    }
+    up_to(1000.0, "1000", text)
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
-    let given = number(text)?;
-    if given > 0.0 && given <= 1e9 { Ok(given) } else { Err("give more than 0, and 1e9 at most".to_owned()) }
+/// A time to wait: no longer than a clock can tell.
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
+    up_to(1e9, "1e9", text)
+}
+
+/// A number above 0; `told` is the most in words.
+fn up_to(most: f64, told: &str, text: &str) -> Result<f64, String> {
+    let given: f64 = text.parse().ok().filter(|number: &f64| number.is_finite()).ok_or("give a number")?;
+    if given > 0.0 && given <= most {
+        Ok(given)
+    } else {
+        Err(format!("give more than 0, and {told} at most"))
+    }
 }

@@ -17,6 +17,8 @@ use std::collections::BTreeMap;
 pub const PART_PAGES: u32 = (HUGE_BYTES / 4096) as u32;
 /// A part with fewer resident pages is left alone: half of it, as in the source's ASAP-4-64.
 pub const PAGES_LEAST: u32 = PART_PAGES / 2;
+/// The share of break-even that is asked, as in the source.
+pub const FACTOR: f64 = 0.125;
 /// So often a part is promoted at most: one that is split each time only costs copies, as those that oscillate in
 /// section 6.6.1.
 pub const PROMOTIONS_MAX: u32 = 3;
@@ -38,7 +40,7 @@ pub struct Prices {
 /// What a policy keeps to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// The share of break-even that is asked; 0.125 in the source.
+    /// The share of break-even that is asked: [`FACTOR`], if nothing speaks for another.
     pub factor: f64,
     /// Bytes that promotions may make resident and were not.
     pub budget_bytes: u64,

@@ -5,7 +5,7 @@
 
 use super::MIB;
 use crate::arguments::Advise;
-use crate::command::promote::{failed, prices};
+use crate::command::promote::{failed, prices, set_by_signals, text};
 use crate::error::{CliError, Code};
 use crate::output::{Output, print, say};
 use crate::progress;
@@ -13,19 +13,14 @@ use indicatif::ProgressBar;
 use pagewalk_capture::Host;
 use pagewalk_live::pages::plan::{self, Gain, Plan, Program, RANGES_MAX};
 use pagewalk_live::pages::{HUGE_BYTES, Named, named};
-use pagewalk_live::promote::policy::{Fate, Limits, Part};
+use pagewalk_live::promote::policy::{FACTOR, Fate, Limits, Part};
 use pagewalk_live::promote::{self, Decision, Options, Standing, Summary, Watcher};
 use serde_json::{Value, json};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fmt::Write;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Of the process's processor time, what watching it may take: it is over soon.
 const OWN_SHARE: f64 = 0.05;
-/// The share of break-even: the source's, as `promote` has it.
-const FACTOR: f64 = 0.125;
 /// Ranges in the text.
 const RANGES_SHOWN: usize = 12;
 
@@ -51,14 +46,11 @@ pub fn run(arguments: &Advise, pid: i32, output: Option<Output>) -> Result<ExitC
         seconds: Some(arguments.watch),
         dry_run: true,
     };
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))
-            .map_err(|error| CliError::new(Code::Failed, format!("watching signals: {error}")))?;
-    }
+    let stop = set_by_signals()?;
     let mut bar = Bar { bar: progress::shares("watching the process", quiet), seconds: arguments.watch };
-    let summary = promote::run(pid, &options, prices, &stop, &mut bar).map_err(failed)?;
+    let outcome = promote::run(pid, &options, prices, &stop, &mut bar);
     bar.bar.finish_and_clear();
+    let summary = outcome.map_err(failed)?;
     let advised = advised(pid, &summary)?;
     let text = match arguments.style.json {
         true => format!("{:#}\n", document(pid, &summary, &advised)),
@@ -201,9 +193,7 @@ fn render(pid: i32, summary: &Summary, advised: &[Advised]) -> String {
         out += "  walks in a second of processor time: estimated from samples (>: at least)\n";
         out += "  saved: modelled, from walks that overlap to walks that wait for each other\n";
     }
-    summary.unable.iter().for_each(|unable| out += &format!("  not by {unable}\n"));
-    summary.notes.iter().for_each(|note| out += &format!("  {note}\n"));
-    out
+    out + &text::sampling(summary)
 }
 
 fn document(pid: i32, summary: &Summary, advised: &[Advised]) -> Value {

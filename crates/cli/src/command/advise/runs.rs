@@ -129,13 +129,16 @@ fn once(arguments: &Advise, what: &str, all: Option<&Path>) -> Result<Once, CliE
     let failed =
         |why: &dyn std::fmt::Display| CliError::new(Code::Failed, format!("running it {what}: {why}"));
     let [program, words @ ..] = arguments.command.as_slice() else { unreachable!("clap requires one") };
-    let applied = NamedTempFile::new().map_err(|error| failed(&error))?;
-    let mut command = match all.filter(|_| what == ALL_RANGES) {
-        Some(plan) => {
+    let applied = match all.filter(|_| what == ALL_RANGES) {
+        Some(plan) => Some((plan, NamedTempFile::new().map_err(|error| failed(&error))?)),
+        None => None,
+    };
+    let mut command = match &applied {
+        Some((plan, result)) => {
             let own = std::env::current_exe().map_err(|error| failed(&error))?;
             let mut command = Command::new(own);
             // Ranges that the kernel gives no huge page in this run are part of what the plan brings.
-            command.args(["apply", "--quiet", "--or-default", "--output"]).arg(applied.path());
+            command.args(["apply", "--quiet", "--or-default", "--output"]).arg(result.path());
             command.arg(plan).arg("--").arg(program);
             command
         }
@@ -146,16 +149,17 @@ fn once(arguments: &Advise, what: &str, all: Option<&Path>) -> Result<Once, CliE
     }
     command.args(words).stdin(input(arguments)?).stdout(Stdio::null());
     let run = timed::run(&mut command).map_err(|error| failed(&error))?;
-    if run.status.success() {
-        let of_plan = fs::read(applied.path()).map_err(|error| failed(&error))?;
-        // Nothing was written where the program ran without the plan, in the launcher's place.
-        return Ok(match of_plan.is_empty() {
-            true => run.into(),
-            false => serde_json::from_slice(&of_plan).map_err(|error| failed(&error))?,
-        });
+    if !run.status.success() {
+        let ended = format!("it ended with {}", crate::live::describe(run.status));
+        return Err(failed(&ended).or(super::seen::ENDS_WELL));
     }
-    let ended = format!("it ended with {}", crate::live::describe(run.status));
-    Err(failed(&ended).or(super::seen::ENDS_WELL))
+    let Some((_, result)) = applied else { return Ok(run.into()) };
+    let told = fs::read(result.path()).map_err(|error| failed(&error))?;
+    // Nothing was written where the program ran without the plan, in the launcher's place.
+    match told.is_empty() {
+        true => Ok(run.into()),
+        false => serde_json::from_slice(&told).map_err(|error| failed(&error)),
+    }
 }
 
 /// What the program reads.

@@ -15,7 +15,7 @@ use result::Outcome;
 use std::process::ExitCode;
 
 pub fn run(arguments: LayoutRun) -> Result<ExitCode, CliError> {
-    let file = arguments.output.as_deref().map(Output::open).transpose()?;
+    let file = arguments.data.output.as_deref().map(Output::open).transpose()?;
     let fitting = Fitting::new(&arguments.plan, &arguments.command[0], OR_DEFAULT);
     let prepared = fitting.and_then(|Fitting { plan, objects }| {
         let run = run_placed(&arguments, &objects)?;
@@ -23,7 +23,7 @@ pub fn run(arguments: LayoutRun) -> Result<ExitCode, CliError> {
     });
     let outcome = match prepared {
         Err(error) if arguments.or_default && can_run_without(&error) => {
-            return run_without(&arguments.command, arguments.quiet, &error);
+            return run_without(&arguments.command, arguments.data.quiet, &error);
         }
         other => other?,
     };
@@ -62,7 +62,7 @@ fn run_placed(arguments: &LayoutRun, objects: &[Object]) -> Result<Run, CliError
 }
 
 fn tell(arguments: &LayoutRun, message: impl std::fmt::Display) {
-    if !arguments.quiet {
+    if !arguments.data.quiet {
         say(message);
     }
 }
@@ -77,5 +77,5 @@ fn publish(arguments: &LayoutRun, outcome: &Outcome, file: Option<Output>) -> Re
     }
     outcome.notes().into_iter().for_each(|note| tell(arguments, note));
     let document = outcome.document(&arguments.plan, &arguments.command);
-    write_json(arguments.json, arguments.quiet, &document, file)
+    write_json(&arguments.data, &document, file)
 }

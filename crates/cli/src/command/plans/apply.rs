@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 
 pub fn run(arguments: Apply) -> Result<ExitCode, CliError> {
-    let file = arguments.output.as_deref().map(Output::open).transpose()?;
+    let file = arguments.data.output.as_deref().map(Output::open).transpose()?;
     if arguments.dry_run {
         return dry::run(&arguments, file);
     }
@@ -27,7 +27,7 @@ pub fn run(arguments: Apply) -> Result<ExitCode, CliError> {
     });
     let (fitting, run) = match prepared {
         Err(error) if arguments.or_default && can_run_without(&error) => {
-            return run_without(&arguments.command, arguments.quiet, &error);
+            return run_without(&arguments.command, arguments.data.quiet, &error);
         }
         other => other?,
     };
@@ -68,17 +68,17 @@ pub fn failed(error: PagesError) -> CliError {
 }
 
 fn tell(arguments: &Apply, message: impl std::fmt::Display) {
-    if !arguments.quiet {
+    if !arguments.data.quiet {
         say(message);
     }
 }
 
 fn publish(arguments: &Apply, fitting: &Fitting, run: &Run, file: Option<Output>) -> Result<(), CliError> {
-    if !arguments.quiet {
+    if !arguments.data.quiet {
         run.images.iter().for_each(|image| write_to_stderr(&outcome::table(&fitting.plan, image)));
     }
     outcome::notes(&fitting.plan, run).iter().for_each(|note| tell(arguments, note));
-    write_json(arguments.json, arguments.quiet, &document(arguments, fitting, run), file)
+    write_json(&arguments.data, &document(arguments, fitting, run), file)
 }
 
 fn document(arguments: &Apply, fitting: &Fitting, run: &Run) -> Value {

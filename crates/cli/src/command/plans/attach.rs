@@ -14,7 +14,7 @@ pub fn run(arguments: &Apply, pid: i32, file: Option<Output>) -> Result<ExitCode
     let fitting = Fitting::new(&arguments.plan)?;
     let act = if arguments.dry_run { Act::Nothing } else { Act::Collapse };
     let process = attach(pid, &fitting.program, &fitting.plan, act).map_err(failed)?;
-    if !arguments.quiet {
+    if !arguments.data.quiet {
         write_to_stderr(&table(&fitting.plan, pid, &process));
         if process.tracer != 0 {
             say(format!("process {pid} is traced by process {}, which is no hindrance", process.tracer));
@@ -39,7 +39,7 @@ pub fn run(arguments: &Apply, pid: i32, file: Option<Output>) -> Result<ExitCode
         "ranges": rows(&fitting.plan, &process),
         "notes": fitting.notes,
     });
-    write_json(arguments.json, arguments.quiet, &document, file)?;
+    write_json(&arguments.data, &document, file)?;
     if act == Act::Nothing || process.ranges.iter().all(took) {
         return Ok(ExitCode::SUCCESS);
     }

@@ -57,12 +57,12 @@ pub fn run(arguments: &Apply, file: Option<Output>) -> Result<ExitCode, CliError
         "missing": missing,
         "notes": fitting.notes,
     });
-    if !arguments.quiet && !arguments.json {
+    if !arguments.data.quiet && !arguments.data.json {
         let text: String = ranges.iter().map(|(range, step)| format!("{range}: {step}\n")).collect();
         print(&text)?;
         fitting.notes.iter().for_each(say);
     }
-    write_json(arguments.json, arguments.quiet, &document, file)?;
+    write_json(&arguments.data, &document, file)?;
     match missing.is_empty() {
         true => Ok(ExitCode::SUCCESS),
         false => Err(CliError::new(Code::HostCannot, missing.join("\n  "))),

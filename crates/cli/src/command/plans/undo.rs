@@ -15,13 +15,13 @@ const MARKS: &str = "ranges that the program was started with (apply PLAN.toml -
                      time. Starting the program without `apply` undoes all; no setting of the host was ever changed";
 
 pub fn run(arguments: Undo) -> Result<ExitCode, CliError> {
-    let file = arguments.output.as_deref().map(Output::open).transpose()?;
+    let file = arguments.data.output.as_deref().map(Output::open).transpose()?;
     let Fitting { plan, program, .. } = Fitting::new(&arguments.plan)?;
     let act = if arguments.dry_run { Act::Nothing } else { Act::Split };
     let process = attach(arguments.pid, &program, &plan, act).map_err(failed)?;
     let left: u64 = process.ranges.iter().map(|found| found.after.huge).sum();
     let marked: u64 = process.ranges.iter().map(|found| found.after.marked).sum();
-    if !arguments.quiet {
+    if !arguments.data.quiet {
         write_to_stderr(&table(&plan, arguments.pid, &process));
         if marked > 0 {
             say(MARKS);
@@ -36,7 +36,7 @@ pub fn run(arguments: Undo) -> Result<ExitCode, CliError> {
         "marked_bytes": marked,
         "ranges": rows(&plan, &process),
     });
-    write_json(arguments.json, arguments.quiet, &document, file)?;
+    write_json(&arguments.data, &document, file)?;
     if left == 0 || arguments.dry_run {
         return Ok(ExitCode::SUCCESS);
     }

@@ -51,9 +51,9 @@ struct Measured {
 
 pub fn run(arguments: Verify) -> Result<ExitCode, CliError> {
     let Some(path) = arguments.plan.as_deref().filter(|_| !arguments.history) else {
-        return history::show(arguments.json).map(|()| ExitCode::SUCCESS);
+        return history::show(arguments.data.json).map(|()| ExitCode::SUCCESS);
     };
-    let file = arguments.output.as_deref().map(Output::open).transpose()?;
+    let file = arguments.data.output.as_deref().map(Output::open).transpose()?;
     let fitting = Fitting::new(path)?;
     check_command(&arguments.command[0], OR_DEFAULT)?;
     let handle = relay_signals(&RELAY)?;
@@ -61,17 +61,17 @@ pub fn run(arguments: Verify) -> Result<ExitCode, CliError> {
     handle.close();
     let measured = measured?;
     let document = document(&arguments, &fitting, &measured);
-    if !arguments.quiet {
+    if !arguments.data.quiet {
         write_to_stderr(&text(&fitting, &measured));
         fitting.notes.iter().chain(&outcome::notes(&fitting.plan, &measured.run)).for_each(say);
     }
     if !arguments.no_record && measured.missed.is_none() {
         let path = history::append(&record(&fitting, &measured))?;
-        if !arguments.quiet {
+        if !arguments.data.quiet {
             say(format!("recorded in {}", path.display()));
         }
     }
-    write_json(arguments.json, arguments.quiet, &document, file)?;
+    write_json(&arguments.data, &document, file)?;
     match measured.missed {
         Some(missed) => Err(CliError::new(Code::NotInEffect, missed)),
         None => Ok(ExitCode::SUCCESS),

@@ -4,7 +4,7 @@ mod json;
 mod live;
 pub mod prices;
 mod ranges;
-mod text;
+pub mod text;
 
 use crate::arguments::{Promote, SamplerChoice};
 use crate::error::{CliError, Code};
@@ -19,26 +19,32 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 pub fn run(arguments: Promote) -> Result<ExitCode, CliError> {
-    let file = arguments.output.as_deref().map(Output::open).transpose()?;
+    let file = arguments.data.output.as_deref().map(Output::open).transpose()?;
     let log = arguments.log.as_deref().map(Output::open).transpose()?;
     let bytes = promote::anonymous_bytes(arguments.pid).map_err(failed)?;
-    let (prices, entries) = prices::of_host(arguments.probe.as_deref(), arguments.quiet, bytes)?;
+    let (prices, entries) = prices::of_host(arguments.probe.as_deref(), arguments.data.quiet, bytes)?;
     let options = options(&arguments, entries);
+    let stop = set_by_signals()?;
+    let mut live = Live::new(arguments.pid, arguments.data.quiet, log)?;
+    let outcome = promote::run(arguments.pid, &options, prices, &stop, &mut live);
+    let logged = live.finish();
+    let summary = outcome.map_err(failed)?;
+    if !arguments.data.json && !arguments.data.quiet {
+        print(&text::render(&arguments, &summary))?;
+    }
+    write_json(&arguments.data, &json::document(&arguments, &options, &summary), file)?;
+    logged?;
+    ended(&summary)
+}
+
+/// Set when the user asks for an end.
+pub fn set_by_signals() -> Result<Arc<AtomicBool>, CliError> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop))
             .map_err(|error| CliError::new(Code::Failed, format!("watching signals: {error}")))?;
     }
-    let mut live = Live::new(arguments.pid, arguments.quiet, log)?;
-    let outcome = promote::run(arguments.pid, &options, prices, &stop, &mut live);
-    let logged = live.finish();
-    let summary = outcome.map_err(failed)?;
-    if !arguments.json && !arguments.quiet {
-        print(&text::render(&arguments, &summary))?;
-    }
-    write_json(arguments.json, arguments.quiet, &json::document(&arguments, &options, &summary), file)?;
-    logged?;
-    ended(&summary)
+    Ok(stop)
 }
 
 fn options(arguments: &Promote, entries: u32) -> Options {

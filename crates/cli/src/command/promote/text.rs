@@ -114,11 +114,13 @@ pub fn render(arguments: &Promote, summary: &Summary) -> String {
         let _ =
             writeln!(out, "  {over} parts would pay and do not fit under --budget {} MiB", arguments.budget);
     }
-    for unable in &summary.unable {
-        let _ = writeln!(out, "  not by {unable}");
-    }
-    summary.notes.iter().for_each(|note| out += &format!("  {note}\n"));
-    out
+    out + &sampling(summary)
+}
+
+/// By what was not sampled, and what the sampler had to leave out.
+pub fn sampling(summary: &Summary) -> String {
+    let unable = summary.unable.iter().map(|unable| format!("  not by {unable}\n"));
+    unable.chain(summary.notes.iter().map(|note| format!("  {note}\n"))).collect()
 }
 
 /// Parts that are no longer tried, by reason.
