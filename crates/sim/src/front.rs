@@ -4,18 +4,16 @@
 //! class holds the page. So a reference that finds its page here is a hit everywhere, and all that is
 //! left to do is to note the time and count. Entries leave when any design evicts the page.
 
-use crate::fetch::FetchTable;
+mod hits;
+
 use crate::latest::Latest;
-use crate::lookahead::look_ahead;
-use crate::store::{CLASSES, FETCH, LOAD, Page, PageStore, bits};
-use pagewalk_trace::{Ref, Span};
-use pagewalk_units::Size;
+use crate::store::{CLASSES, FETCH, Page, PageStore, bits};
 
 /// Entries per class, a power of two. Larger than any first-level reach in use, so that conflicts are rare.
 pub(crate) const SLOTS: usize = 512;
 const MASK: u64 = SLOTS as u64 - 1;
-/// The page number of an empty entry.
-const EMPTY: u64 = u64::MAX;
+/// No page number.
+const NONE: u64 = u64::MAX;
 
 /// 32 bytes, so that one shift finds it and one cache line holds it.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +30,14 @@ struct Entry {
 const LANES: usize = 4;
 /// References of all entries together that no counter can run over by.
 const ROOM: u64 = u32::MAX as u64;
-const VACANT: Entry = Entry { vpn: EMPTY, stamp: 0, hits: [0; LANES] };
+
+impl Entry {
+    /// An entry for nothing: of a page that has its place elsewhere, so far off that no reference to one of this place
+    /// ends in it either.
+    const fn vacant(at: usize) -> Entry {
+        Entry { vpn: at as u64 & MASK ^ (SLOTS as u64 / 2), stamp: 0, hits: [0; LANES] }
+    }
+}
 
 /// A hit to be told of.
 #[derive(Clone, Copy, Debug)]
@@ -64,12 +69,12 @@ const LOST: usize = 8;
 impl Front {
     pub fn new() -> Front {
         Front {
-            entries: Box::new([VACANT; 4 * SLOTS]),
+            entries: Box::new(std::array::from_fn(Entry::vacant)),
             pages: Box::new([0; 4 * SLOTS]),
             room: ROOM,
             latest: None,
             told: Vec::new(),
-            lost: [EMPTY; LOST],
+            lost: [NONE; LOST],
             lost_count: 0,
         }
     }
@@ -105,40 +110,6 @@ fn place(class: usize, vpn: u64) -> usize {
     ((vpn & MASK) as usize + class * SLOTS) % (4 * SLOTS)
 }
 
-/// What [`PageStore::take_fetch_hits`] took.
-pub(crate) struct FetchHits {
-    /// Block executions.
-    pub spans: usize,
-    /// Their instructions.
-    pub instructions: u64,
-    /// Whether the next execution comes before `until` too, but needs more than a look at the front.
-    pub more: bool,
-}
-
-/// By size code: how far a reference's last byte lies above its first, as records hold addresses.
-const TO_LAST_BYTE: [u64; Size::BYTES.len()] = {
-    let mut distances = [0; Size::BYTES.len()];
-    let mut code = 0;
-    while code < distances.len() {
-        distances[code] = (Size::BYTES[code] as u64 - 1) << Ref::META_BITS;
-        code += 1;
-    }
-    distances
-};
-
-/// The record with the address of the last byte. After the end of all addresses comes 0: another page.
-#[inline(always)]
-fn last_byte(r: Ref) -> u64 {
-    r.bits().wrapping_add(TO_LAST_BYTE[usize::from(r.size().code())])
-}
-
-/// The class of a data reference. `SPLIT`: loads and stores are classes of their own. Stores and modifies have bit 1 of
-/// the kind set, loads have not, and LOAD and STORE are neighbours.
-#[inline(always)]
-fn class_of_data<const SPLIT: bool>(r: Ref) -> usize {
-    if SPLIT { LOAD + (r.bits() >> 1 & 1) as usize } else { LOAD }
-}
-
 impl PageStore {
     /// Has the front keep the hits that some replacement minds, where sets of so many small pages do.
     pub fn mind_hits(&mut self, sets: usize) {
@@ -168,166 +139,6 @@ impl PageStore {
     pub fn give_back_told(&mut self, mut told: Vec<Told>) {
         told.clear();
         self.front.told = told;
-    }
-
-    /// Takes references while they hit the front; returns how many. The next one, if any, missed it or
-    /// crosses a page boundary. Looks at four at a time: one branch then serves them all. `MINDFUL`: some design is
-    /// told of hits. They are kept until the run ends: until then none of its arrays changes otherwise.
-    #[inline(always)]
-    fn run_data<const SPLIT: bool, const MINDFUL: bool>(&mut self, refs: &[Ref]) -> usize {
-        // How far the page number lies above a record's lowest bit. That the compiler does not know it costs nothing
-        // that could be measured.
-        let base = self.paging.base().shift();
-        let shift = Ref::META_BITS + base;
-        let page_of = |r: Ref| r.bits() >> shift;
-        let place_of_data = |r: Ref| place(class_of_data::<SPLIT>(r), page_of(r));
-        let differs = |entry: &Entry, r: Ref| (entry.vpn ^ page_of(r)) | (entry.vpn ^ last_byte(r) >> shift);
-        let Front { entries, latest, told, pages, .. } = &mut self.front;
-        let (entries, pages) = (&mut **entries, &**pages);
-        let mut mind = |at: usize, r: Ref| {
-            if let (true, Some(latest)) = (MINDFUL, &mut *latest) {
-                // Most hits change nothing; which ones do is hard to predict.
-                let class = class_of_data::<SPLIT>(r);
-                let minded = if SPLIT {
-                    !latest.note(class, page_of(r), false)
-                } else {
-                    !latest.note_alone(class, page_of(r))
-                };
-                told.push(Told { class: class as u32, page: pages[at] });
-                told.truncate(told.len() - usize::from(!minded));
-            }
-        };
-        let mut now = self.now;
-        let mut taken = 0;
-        'all: loop {
-            while let Some(four) = refs[taken..].first_chunk::<LANES>() {
-                look_ahead(refs, taken);
-                let places = four.map(place_of_data);
-                let unlike =
-                    four.iter().zip(&places).fold(0, |all, (r, &at)| all | differs(&entries[at], *r));
-                if unlike != 0 {
-                    break;
-                }
-                for (lane, &at) in places.iter().enumerate() {
-                    entries[at].hits[lane] += 1;
-                    entries[at].stamp = now + 1 + lane as u64;
-                    mind(at, four[lane]);
-                }
-                now += LANES as u64;
-                taken += LANES;
-            }
-            // One at a time: up to the one that stopped the four.
-            let rest = &refs[taken..];
-            for (i, r) in rest.iter().take(LANES).enumerate() {
-                let at = place_of_data(*r);
-                if differs(&entries[at], *r) != 0 {
-                    break 'all;
-                }
-                now += 1;
-                entries[at].hits[i] += 1;
-                entries[at].stamp = now;
-                mind(at, *r);
-                taken += 1;
-            }
-            if taken == refs.len() {
-                break;
-            }
-        }
-        self.now = now;
-        taken
-    }
-
-    /// [`PageStore::run_data`] for the classes of this run.
-    pub fn take_data_hits(&mut self, refs: &[Ref], split: bool) -> usize {
-        let taken = match (split, self.front.latest.is_some()) {
-            (false, false) => self.run_data::<false, false>(refs),
-            (true, false) => self.run_data::<true, false>(refs),
-            (_, true) => self.take_minded_data_hits(refs, split),
-        };
-        self.front_make_room(taken as u64);
-        taken
-    }
-
-    /// Takes block executions up to data reference `until` while the front holds every page that they lie in: one
-    /// hit for each translation.
-    pub fn take_fetch_hits(&mut self, spans: &[Span], fetches: &FetchTable, until: usize) -> FetchHits {
-        match self.front.latest.is_some() {
-            false => self.run_fetches::<false>(spans, fetches, until),
-            true => self.take_minded_fetch_hits(spans, fetches, until),
-        }
-    }
-
-    // On their own, so that they take no registers from the loops above.
-    #[inline(never)]
-    fn take_minded_data_hits(&mut self, refs: &[Ref], split: bool) -> usize {
-        match split {
-            false => self.run_data::<false, true>(refs),
-            true => self.run_data::<true, true>(refs),
-        }
-    }
-
-    #[inline(never)]
-    fn take_minded_fetch_hits(&mut self, spans: &[Span], fetches: &FetchTable, until: usize) -> FetchHits {
-        self.run_fetches::<true>(spans, fetches, until)
-    }
-
-    #[inline(always)]
-    fn run_fetches<const MINDFUL: bool>(
-        &mut self,
-        spans: &[Span],
-        fetches: &FetchTable,
-        until: usize,
-    ) -> FetchHits {
-        let Front { entries, latest, told, pages, .. } = &mut self.front;
-        let (entries, pages) = (&mut **entries, &**pages);
-        let mut mind = |vpn: u64| {
-            if let (true, Some(latest)) = (MINDFUL, &mut *latest)
-                && !latest.note_alone(FETCH, vpn)
-            {
-                told.push(Told { class: FETCH as u32, page: pages[place(FETCH, vpn)] });
-            }
-        };
-        let heads = fetches.heads.as_slice();
-        let merges = self.may_merge;
-        let mut now = self.now;
-        let mut taken = FetchHits { spans: spans.len(), instructions: 0, more: false };
-        let mut translations = 0;
-        for (i, span) in spans.iter().enumerate() {
-            if span.first as usize > until {
-                taken.spans = i;
-                break;
-            }
-            let head = heads[span.block.index()];
-            let entry = &mut entries[place(FETCH, head.vpn)];
-            if entry.vpn == head.vpn {
-                mind(head.vpn);
-                now += 1;
-                entry.hits[i % LANES] += head.translations;
-                entry.stamp = now;
-                translations += u64::from(head.translations);
-            } else {
-                // Hits of several pages move nothing but stamps, whatever data references lie between them.
-                let runs = if head.is_several() { fetches.runs(head) } else { &[] };
-                let apart = runs.is_empty() || merges && head.crosses();
-                let together = !apart && fetches.may_take(runs, span.first, until);
-                if !together || runs.iter().any(|run| entries[place(FETCH, run.vpn)].vpn != run.vpn) {
-                    (taken.spans, taken.more) = (i, true);
-                    break;
-                }
-                for run in runs {
-                    mind(run.vpn);
-                    now += 1;
-                    let entry = &mut entries[place(FETCH, run.vpn)];
-                    entry.hits[i % LANES] += run.translations;
-                    entry.stamp = now;
-                    translations += u64::from(run.translations);
-                }
-            }
-            taken.instructions += u64::from(head.instructions);
-        }
-        self.now = now;
-        self.front_make_room(translations);
-        taken
     }
 
     /// Counts what the entries hold before their counters could run over. A batch holds far fewer references
@@ -423,8 +234,8 @@ impl PageStore {
     }
 
     fn front_clear_at(&mut self, class: usize, at: usize) {
-        let Entry { vpn, stamp, hits } = std::mem::replace(&mut self.front.entries[at], VACANT);
-        if vpn == EMPTY {
+        let Entry { vpn, stamp, hits } = std::mem::replace(&mut self.front.entries[at], Entry::vacant(at));
+        if place(class, vpn) != at {
             return;
         }
         if class != FETCH {
@@ -458,7 +269,7 @@ impl PageStore {
     pub fn page_stamp(&self, page: u32, low: u32, class: usize) -> u64 {
         let at = place(class, low.into());
         let entry = &self.front.entries[at];
-        if entry.vpn as u32 == low && self.front.pages[at] == page && entry.vpn != EMPTY {
+        if entry.vpn as u32 == low && self.front.pages[at] == page {
             entry.stamp
         } else {
             self.pages[page as usize].stamps[class]

@@ -5,10 +5,10 @@
 /// How many records ahead of the one that is read: some lines of a cache.
 const DISTANCE: usize = 128;
 
-/// Has the processor load the record that lies [`DISTANCE`] after number `index`, if it can.
+/// Has the processor load what lies [`DISTANCE`] records after the first of these, if it can.
 #[inline(always)]
-pub(crate) fn look_ahead<T>(records: &[T], index: usize) {
-    let ahead = records.as_ptr().wrapping_add(index + DISTANCE);
+pub(crate) fn look_ahead<T>(records: &[T]) {
+    let ahead = records.as_ptr().wrapping_add(DISTANCE);
     // SAFETY: a prefetch loads into the caches only, at any address: those that are not mapped are passed over.
     #[cfg(target_arch = "x86_64")]
     unsafe {

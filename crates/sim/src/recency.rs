@@ -17,6 +17,9 @@ struct Slot {
 
 const VACANT: Slot = Slot { held: Packed::EMPTY, low: 0 };
 
+/// Sets of so many ways are looked through as they are: what orders them costs more than it saves.
+const FEW: usize = 8;
+
 /// The entries of one array, replaced by the times of their pages.
 #[derive(Clone, Debug)]
 pub(crate) struct Recency {
@@ -26,6 +29,8 @@ pub(crate) struct Recency {
     classes: [bool; CLASSES],
     /// Ways of a set in the lists below: a power of two. Those that the array does not have are never oldest.
     stride: usize,
+    /// Whether sets are ordered: the two lists that follow the entries are kept.
+    ordered: bool,
     slots: Vec<Slot>,
     /// A time that the last reference to the entry was not before; 0 for empty ways.
     seen: Vec<u64>,
@@ -48,6 +53,7 @@ impl Recency {
             index,
             classes,
             stride,
+            ordered: geometry.ways() > FEW,
             slots: vec![VACANT; stride * geometry.sets()],
             seen: times.repeat(geometry.sets()),
             winners: winners.repeat(geometry.sets()),
@@ -87,6 +93,16 @@ impl Recency {
     /// The way, of the set that begins at `first`, whose last reference is longest ago. The times seen may be out of
     /// date: so the way that seems oldest is asked for its true time, until one keeps its place.
     fn oldest(&mut self, store: &PageStore, first: usize) -> usize {
+        if !self.ordered {
+            let (mut oldest, mut least) = (0, u64::MAX);
+            for (way, &slot) in self.slots[first..first + self.geometry.ways()].iter().enumerate() {
+                let time = self.last_reference(store, slot);
+                if time < least {
+                    (oldest, least) = (way, time);
+                }
+            }
+            return oldest;
+        }
         loop {
             let way = self.winners[first + 1 % self.stride] as usize;
             let time = self.last_reference(store, self.slots[first + way]);
@@ -100,6 +116,9 @@ impl Recency {
     /// Notes that `way` was last seen used at `time`, and plays its matches again.
     #[inline]
     fn note(&mut self, first: usize, way: usize, time: u64) {
+        if !self.ordered {
+            return;
+        }
         let seen = &mut self.seen[first..first + self.stride];
         let winners = &mut self.winners[first..first + self.stride];
         seen[way] = time;
@@ -116,16 +135,26 @@ impl Recency {
     }
 
     /// Time of the last reference that touched the entry here; empty ways are oldest.
+    #[inline]
     fn last_reference(&self, store: &PageStore, slot: Slot) -> u64 {
-        if slot.held == Packed::EMPTY {
-            return 0;
+        match slot.held.get() {
+            _ if slot.held == Packed::EMPTY => 0,
+            Held::Page(id) => self.latest(|class| store.page_stamp(id, slot.low, class)),
+            Held::Unit(id) => self.latest(|class| store.unit_stamp(id, class)),
+            Held::Block(id) => self.latest(|class| store.block_stamp(id, class)),
+            Held::Super(id) => self.latest(|class| store.super_stamp(id, class)),
         }
-        let stamp = |class: usize| match slot.held.get() {
-            Held::Page(id) => store.page_stamp(id, slot.low, class),
-            Held::Unit(id) => store.unit_stamp(id, class),
-            Held::Block(id) => store.block_stamp(id, class),
-            Held::Super(id) => store.super_stamp(id, class),
-        };
-        (0..CLASSES).filter(|&class| self.classes[class]).map(stamp).max().unwrap_or(0)
+    }
+
+    /// The latest of the times of the classes that count.
+    #[inline(always)]
+    fn latest(&self, stamp: impl Fn(usize) -> u64) -> u64 {
+        let mut latest = 0;
+        for class in 0..CLASSES {
+            if self.classes[class] {
+                latest = latest.max(stamp(class));
+            }
+        }
+        latest
     }
 }

@@ -196,6 +196,11 @@ fn a_running_process_is_advised_on() {
     lab.place.run(&["advise", "--pid", &pid, "--", "true"]).refuses(USAGE, &["--pid"]);
     lab.place.run(&["advise", "--pid", &pid, "--watch", "1e30"]).refuses(USAGE, &["--watch", "1e9 at most"]);
     lab.place.run(&["advise", "--watch", "3", "--", "true"]).refuses(USAGE, &["--watch"]);
+    let mut child = Command::new("sleep").arg("0.7").spawn().unwrap();
+    let pid = child.id().to_string();
+    let watched = lab.place.run(&["advise", "--pid", &pid, "--watch", "60", "--probe", "probe.json"]);
+    watched.refuses(1, &[&format!("process {pid} ended while it was watched")]);
+    child.wait().unwrap();
 }
 
 #[test]

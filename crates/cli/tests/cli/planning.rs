@@ -2,6 +2,7 @@
 
 use crate::harness::{BAD_INPUT, Outcome, Place, USAGE};
 use pagewalk_live::probe::memory::huge_pages_are_at_hand;
+use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -148,6 +149,11 @@ fn a_running_process_is_collapsed_and_split_again() {
     let mut child = lab.running();
     let pid = child.id().to_string();
     let before = lab.run(&["apply", "plan.toml", "--pid", &pid, "--dry-run", "--json"]).json();
+    assert_eq!(
+        before["ranges"][0]["reason"],
+        Value::Null,
+        "nothing was tried, and nothing hinders: {before}"
+    );
     let outcome = lab.run(&["apply", "plan.toml", "--pid", &pid, "--json"]);
     if outcome.code != HOST_CANNOT {
         let found = outcome.json();
@@ -158,7 +164,9 @@ fn a_running_process_is_collapsed_and_split_again() {
         assert!(took || outcome.stderr.contains("did not collapse all of it: "), "{}", outcome.stderr);
         assert!(outcome.stderr.contains("last until"), "{}", outcome.stderr);
         let undone = lab.run(&["undo", "plan.toml", "--pid", &pid, "--json"]);
-        assert_eq!((undone.code, &undone.json()["huge_bytes"]), (0, &0.into()), "{}", undone.stderr);
+        let split = undone.json();
+        assert_eq!((undone.code, &split["huge_bytes"]), (0, &0.into()), "{}", undone.stderr);
+        assert_eq!(split["ranges"][0]["reason"], Value::Null, "small pages were asked for: {split}");
     }
     drop(child.stdin.take());
     assert_eq!(child.wait().unwrap().code(), Some(3), "its memory is as it was");

@@ -14,7 +14,7 @@ use pagewalk_capture::Host;
 use pagewalk_live::pages::plan::{self, Gain, Plan, Program, RANGES_MAX};
 use pagewalk_live::pages::{HUGE_BYTES, Named, named};
 use pagewalk_live::promote::policy::{FACTOR, Fate, Limits, Part};
-use pagewalk_live::promote::{self, Decision, Options, Standing, Summary, Watcher};
+use pagewalk_live::promote::{self, Decision, Ended, Options, Standing, Summary, Watcher};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -51,6 +51,9 @@ pub fn run(arguments: &Advise, pid: i32, output: Option<Output>) -> Result<ExitC
     let outcome = promote::run(pid, &options, prices, &stop, &mut bar);
     bar.bar.finish_and_clear();
     let summary = outcome.map_err(failed)?;
+    if summary.ended == Ended::Process {
+        return Err(ended(pid));
+    }
     let advised = advised(pid, &summary)?;
     let text = match arguments.style.json {
         true => format!("{:#}\n", document(pid, &summary, &advised)),
@@ -84,6 +87,14 @@ impl Watcher for Bar {
     }
 }
 
+/// Memory that is gone has no names.
+fn ended(pid: i32) -> CliError {
+    CliError::new(
+        Code::Failed,
+        format!("process {pid} ended while it was watched: there is nothing to advise on"),
+    )
+}
+
 /// What pays, by the names that plans have, that with most misses first.
 fn advised(pid: i32, summary: &Summary) -> Result<Vec<Advised>, CliError> {
     let paying: Vec<&Part> = summary.policy.parts().filter(|part| part.fate == Fate::WouldPromote).collect();
@@ -91,10 +102,7 @@ fn advised(pid: i32, summary: &Summary) -> Result<Vec<Advised>, CliError> {
     let ranges: Vec<(u64, u64)> = neighbours
         .map(|parts| (parts[0].view.start, parts[parts.len() - 1].view.start + HUGE_BYTES))
         .collect();
-    // A process that has ended has nothing to advise on.
-    let names = named(pid, &ranges).map_err(|error| {
-        CliError::new(Code::Failed, format!("process {pid} ended while it was watched: {error}"))
-    })?;
+    let names = named(pid, &ranges).map_err(|_| ended(pid))?;
     let of = |named: Named| {
         let its = paying.iter().filter(|part| (named.start..named.end).contains(&part.view.start));
         let added = |part: &&&Part| HUGE_BYTES - u64::from(part.view.resident_pages) * plan::PAGE_BYTES;

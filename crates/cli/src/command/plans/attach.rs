@@ -36,7 +36,7 @@ pub fn run(arguments: &Apply, pid: i32, file: Option<Output>) -> Result<ExitCode
         "mode": fitting.mode.name(),
         "dry_run": arguments.dry_run,
         "in_effect": process.ranges.iter().all(took),
-        "ranges": rows(&fitting.plan, &process),
+        "ranges": rows(&fitting.plan, &process, act),
         "notes": fitting.notes,
     });
     write_json(&arguments.data, &document, file)?;
@@ -79,22 +79,33 @@ fn decay(mode: Mode) -> String {
     )
 }
 
-/// Why a range is not on huge pages.
+/// Why a range is not on huge pages though that was asked for.
 fn why(found: &Attached) -> String {
+    hindrance(found).map_or_else(
+        || {
+            let reason = found.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
+            format!("the kernel did not collapse all of it{reason}")
+        },
+        str::to_owned,
+    )
+}
+
+/// What keeps a range from huge pages whether it is tried or not.
+fn hindrance(found: &Attached) -> Option<&'static str> {
     let Seen { whole, touched, refused, mapped, .. } = found.after;
     if found.spans.is_empty() {
-        "nothing is recognised as it: from outside, anonymous memory is known by its length alone, and neighbours that \
-         the kernel has merged have another"
-            .to_owned()
+        Some(
+            "nothing is recognised as it: from outside, anonymous memory is known by its length alone, and neighbours \
+             that the kernel has merged have another",
+        )
     } else if mapped == 0 || whole == 0 {
-        "no 2 MiB block lies whole in it".to_owned()
+        Some("no 2 MiB block lies whole in it")
     } else if touched == 0 {
-        "it was never touched".to_owned()
+        Some("it was never touched")
     } else if refused > 0 {
-        "the program has marked it against huge pages (MADV_NOHUGEPAGE)".to_owned()
+        Some("the program has marked it against huge pages (MADV_NOHUGEPAGE)")
     } else {
-        let reason = found.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
-        format!("the kernel did not collapse all of it{reason}")
+        None
     }
 }
 
@@ -116,7 +127,12 @@ pub fn table(plan: &Plan, pid: i32, process: &Process) -> String {
 }
 
 /// Ranges before and after, as data.
-pub fn rows(plan: &Plan, process: &Process) -> Vec<Value> {
+pub fn rows(plan: &Plan, process: &Process, act: Act) -> Vec<Value> {
+    let reason = |found: &Attached| match act {
+        Act::Collapse => Some(why(found)),
+        Act::Nothing => hindrance(found).map(str::to_owned),
+        Act::Split => None,
+    };
     let row = |(range, found): (&pagewalk_live::pages::plan::Range, &Attached)| {
         let start = found.spans.first().map(|(start, _)| format!("{start:#x}"));
         json!({
@@ -129,7 +145,7 @@ pub fn rows(plan: &Plan, process: &Process) -> Vec<Value> {
             "huge_bytes": found.after.huge,
             "error": found.error.as_ref().map(ToString::to_string),
             "in_effect": found.after.is_huge(),
-            "reason": (!found.after.is_huge()).then(|| why(found)),
+            "reason": if found.after.is_huge() { None } else { reason(found) },
         })
     };
     plan.ranges.iter().zip(&process.ranges).map(row).collect()

@@ -34,7 +34,7 @@ pub fn run(arguments: Undo) -> Result<ExitCode, CliError> {
         "dry_run": arguments.dry_run,
         "huge_bytes": left,
         "marked_bytes": marked,
-        "ranges": rows(&plan, &process),
+        "ranges": rows(&plan, &process, act),
     });
     write_json(&arguments.data, &document, file)?;
     if left == 0 || arguments.dry_run {
