@@ -195,21 +195,26 @@ impl<O: WalkObserver> Pass<O> {
     }
 
     /// Has kernels bring a page back that they have swapped out. What its designs hold is backed.
+    #[inline]
     pub(crate) fn backed(&mut self, class: usize, page: u32, ahead: &[Ref]) -> u32 {
         if self.kernels != 0 {
-            let vpn = self.store.pages[page as usize].vpn;
-            for design in bits(self.kernels & self.active & !self.store.held(page, class)) {
-                if self.designs[design].os_lacks(vpn) {
-                    self.designs[design].os_reached(self.instructions);
-                    let remaps = self.designs[design].os_touched(&self.space, vpn, class == STORE);
-                    self.remap(design, remaps, None, ahead);
-                    if self.designs[design].os_killed() {
-                        self.kill(design, 0, ahead);
-                    }
+            self.bring_back(class, page, ahead);
+        }
+        page
+    }
+
+    fn bring_back(&mut self, class: usize, page: u32, ahead: &[Ref]) {
+        let vpn = self.store.pages[page as usize].vpn;
+        for design in bits(self.kernels & self.active & !self.store.held(page, class)) {
+            if self.designs[design].os_lacks(vpn) {
+                self.designs[design].os_reached(self.instructions);
+                let remaps = self.designs[design].os_touched(&self.space, vpn, class == STORE);
+                self.remap(design, remaps, None, ahead);
+                if self.designs[design].os_killed() {
+                    self.kill(design, 0, ahead);
                 }
             }
         }
-        page
     }
 
     /// The program has advised on a range of bytes.

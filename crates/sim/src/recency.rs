@@ -27,6 +27,8 @@ pub(crate) struct Recency {
     index: SetIndex,
     /// Classes of the references that count.
     classes: [bool; CLASSES],
+    /// The only one, if there is one.
+    only: Option<usize>,
     /// Ways of a set in the lists below: a power of two. Those that the array does not have are never oldest.
     stride: usize,
     /// Whether sets are ordered: the two lists that follow the entries are kept.
@@ -52,6 +54,8 @@ impl Recency {
             geometry,
             index,
             classes,
+            only: (0..CLASSES)
+                .find(|&class| classes[class] && classes.iter().filter(|&&counts| counts).count() == 1),
             stride,
             ordered: geometry.ways() > FEW,
             slots: vec![VACANT; stride * geometry.sets()],
@@ -135,7 +139,7 @@ impl Recency {
     }
 
     /// Time of the last reference that touched the entry here; empty ways are oldest.
-    #[inline]
+    #[inline(always)]
     fn last_reference(&self, store: &PageStore, slot: Slot) -> u64 {
         match slot.held.get() {
             _ if slot.held == Packed::EMPTY => 0,
@@ -149,6 +153,9 @@ impl Recency {
     /// The latest of the times of the classes that count.
     #[inline(always)]
     fn latest(&self, stamp: impl Fn(usize) -> u64) -> u64 {
+        if let Some(class) = self.only {
+            return stamp(class);
+        }
         let mut latest = 0;
         for class in 0..CLASSES {
             if self.classes[class] {

@@ -201,18 +201,25 @@ impl PageStore {
         // Hits of several pages move nothing but stamps, whatever data references lie between them.
         let runs = if head.is_several() { fetches.runs(head) } else { &[] };
         let apart = runs.is_empty() || self.may_merge && head.crosses();
-        let together = !apart && fetches.may_take(runs, first, until);
-        if !together || runs.iter().any(|run| self.front.find(FETCH, run.vpn).is_none()) {
+        if apart || !fetches.may_take(runs, first, until) {
             return false;
         }
+        let entries = &mut *self.front.entries;
         for run in runs {
-            self.now += 1;
-            let entry = &mut self.front.entries[place(FETCH, run.vpn)];
-            entry.hits[self.now as usize % LANES] += run.translations;
-            entry.stamp = self.now;
-            if MINDFUL {
-                self.mind_fetch(run.vpn);
+            if entries[place(FETCH, run.vpn)].vpn != run.vpn {
+                return false;
             }
+        }
+        let mut now = self.now;
+        for run in runs {
+            now += 1;
+            let entry = &mut entries[place(FETCH, run.vpn)];
+            entry.hits[0] += run.translations;
+            entry.stamp = now;
+        }
+        self.now = now;
+        if MINDFUL {
+            runs.iter().for_each(|run| self.mind_fetch(run.vpn));
         }
         true
     }
