@@ -9,7 +9,9 @@ import json
 import pathlib
 import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 
 import bench
 import measures
@@ -256,10 +258,10 @@ class Running(unittest.TestCase):
             running.run(["no-such-program-here"])
 
 
-def a_forecast(name="p", now=10.0, forecast=8.0, low=7.5, high=8.5, measured=8.0, naive=4.0):
+def a_forecast(name="p", now=10.0, forecast=8.0, low=7.5, high=8.5, measured=8.0, naive=4.0, before=None):
     return {
         "name": name, "now": now, "forecast": forecast, "low": low, "high": high, "measured": measured, "naive": naive,
-        "before": now, "share": forecast / now,
+        "before": before or now, "share": forecast / now, "earlier": [],
     }
 
 
@@ -288,6 +290,19 @@ class Forecasts(unittest.TestCase):
         self.assertEqual(self.verdicts([lost])[1], ["MISS", "ok", "ok", "MISS", "ok"])
         self.assertEqual(self.verdicts([a_forecast()], ["q"])[1][-1], "MISS")
         self.assertEqual((self.verdicts([])[0], self.verdicts([], ["q"])[0]), (4, 1))
+
+    def attempts(self, *befores):
+        """What comes of attempts before which the program took so long as it is; 10 seconds when it is measured."""
+        rows = [a_forecast(before=before) for before in befores]
+        options = types.SimpleNamespace(attempts=3)
+        with unittest.mock.patch.object(forecast, "measure", side_effect=rows), contextlib.redirect_stdout(io.StringIO()):
+            row = forecast.attempt({}, FOLDER, "pagewalk", None, options)
+        return row["before"], [earlier["before"] for earlier in row["earlier"]]
+
+    def test_a_host_that_changed_is_measured_again_and_the_last_attempt_counts(self):
+        self.assertEqual(self.attempts(10.2), (10.2, []))
+        self.assertEqual(self.attempts(11.0, 9.9), (9.9, [11.0]))
+        self.assertEqual(self.attempts(11.0, 9.0, 12.0), (12.0, [11.0, 9.0]))
 
     def test_every_program_of_the_list_can_be_run(self):
         programs = forecast.tomllib.loads((FOLDER / "forecast.toml").read_text())["program"]
