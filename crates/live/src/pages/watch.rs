@@ -10,19 +10,20 @@ use super::table::{Contents, Table};
 use super::{Image, Outcome};
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::{Pid, map};
+use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::park_timeout;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The first look comes so soon, each next one half as much later again, up to the last.
 const PERIOD: Duration = Duration::from_millis(20);
 const PERIOD_MAX: Duration = Duration::from_secs(1);
 /// A look at much memory takes long, and holds up what the program maps meanwhile: until the next one so many times as
-/// long passes.
+/// long passes. By processor time: a look that waits for a processor holds nothing up.
 const REST: u32 = 50;
 
 /// All images of a run.
@@ -107,12 +108,12 @@ impl<'a> Watch<'a> {
             if self.ended.load(Ordering::Relaxed) {
                 return;
             }
-            let begun = Instant::now();
+            let begun = processor_time();
             for watched in self.watched().iter_mut().filter(|watched| !watched.gone) {
                 let process = watched.process;
                 watched.gone = watched.look(process, self.plan, self.table, true).is_err();
             }
-            period = (period + period / 2).min(PERIOD_MAX).max(begun.elapsed() * REST);
+            period = (period + period / 2).min(PERIOD_MAX).max((processor_time() - begun) * REST);
         }
     }
 
@@ -200,6 +201,12 @@ impl Watched {
         };
         self.ranges.into_iter().enumerate().map(outcome).collect()
     }
+}
+
+/// What this thread has had of a processor.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// Bytes that came onto huge pages. What cannot is told with the reason.
