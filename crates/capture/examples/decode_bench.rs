@@ -7,9 +7,9 @@
 //! gives it. Prints millions of words per second, the median of several runs.
 
 use pagewalk_capture::wire::{Chunk, Decoder, Step, block_header, event_header, kind};
+use pagewalk_trace::seconds_worked;
 use pagewalk_units::SpaceId;
-use rustix::time::{ClockId, clock_gettime};
-use std::time::Duration;
+use std::io;
 
 const CHUNK_WORDS: usize = 8192;
 const CHUNKS: usize = 256;
@@ -94,16 +94,10 @@ fn stream(mixed: bool) -> Vec<Chunk> {
     chunks
 }
 
-/// Time on a processor, which other programs on the machine do not stretch as they do the wall clock.
-fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
-/// Decodes chunks from their start; gives the words decoded per second.
-fn decode(decoder: &mut Decoder, chunks: &mut [Chunk]) -> f64 {
+/// Decodes chunks from their start; gives the words decoded per second of processor time.
+fn decode(decoder: &mut Decoder, chunks: &mut [Chunk]) -> io::Result<f64> {
     let (mut words, mut checksum) = (0, 0);
-    let start = processor_time();
+    let start = seconds_worked()?;
     for chunk in chunks {
         chunk.at = 0;
         words += chunk.words.len();
@@ -112,19 +106,21 @@ fn decode(decoder: &mut Decoder, chunks: &mut [Chunk]) -> f64 {
             checksum ^= batch.refs[batch.refs.len() - 1].bits();
         }
     }
-    let rate = words as f64 / (processor_time() - start).as_secs_f64();
+    let rate = words as f64 / (seconds_worked()? - start);
     std::hint::black_box(checksum);
-    rate
+    Ok(rate)
 }
 
-fn main() {
+fn main() -> io::Result<()> {
     for (name, mixed) in [("whole", false), ("mixed", true)] {
         let mut chunks = stream(mixed);
         let mut decoder = Decoder::new(SpaceId(0));
         // Once with the definitions; after that every path has been met, as in any long run.
-        decode(&mut decoder, &mut chunks);
-        let mut rates: Vec<f64> = (0..RUNS).map(|_| decode(&mut decoder, &mut chunks[1..])).collect();
+        decode(&mut decoder, &mut chunks)?;
+        let rates = (0..RUNS).map(|_| decode(&mut decoder, &mut chunks[1..]));
+        let mut rates = rates.collect::<io::Result<Vec<f64>>>()?;
         rates.sort_by(f64::total_cmp);
         println!("{name}: {:.0} M words/s (best {:.0})", rates[RUNS / 2] / 1e6, rates[RUNS - 1] / 1e6);
     }
+    Ok(())
 }

@@ -11,22 +11,16 @@ use pagewalk_mm::promotion::{OfflineSettings, Take};
 use pagewalk_mm::{OsSpec, ThpMode};
 use pagewalk_sim::{DesignSpec, HostKernel, Library, NoObserver, Pass, held_orders, offline};
 use pagewalk_trace::pwt::Reader;
-use pagewalk_trace::{Analysis, Item, Source};
+use pagewalk_trace::{Analysis, Item, Source, seconds_worked};
 use pagewalk_translate::MachineSpec;
 use std::error::Error;
 use std::fs::File;
 
 const USAGE: &str = "usage: offline_bench [--machine NAME|FILE.toml] [--take SHARE|one] T.pwt";
 
-/// Seconds that the processor has worked for this thread.
-fn worked() -> Result<f64, Box<dyn Error>> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
-    Ok(text.split_whitespace().next().ok_or("no times")?.parse::<f64>()? / 1e9)
-}
-
 /// Seconds, data references and misses of one pass.
 fn pass(path: &str, design: DesignSpec) -> Result<(f64, u64, u64), Box<dyn Error>> {
-    let begun = worked()?;
+    let begun = seconds_worked()?;
     let mut pass = Pass::new(vec![design], NoObserver)?;
     let mut source = Reader::new(File::open(path)?)?;
     let mut references = 0;
@@ -40,7 +34,7 @@ fn pass(path: &str, design: DesignSpec) -> Result<(f64, u64, u64), Box<dyn Error
         }
     }
     let walks = pass.finish().pop().ok_or("one design")?.walks();
-    Ok((worked()? - begun, references, walks))
+    Ok((seconds_worked()? - begun, references, walks))
 }
 
 /// Most memory that this process has had, in megabytes.
@@ -81,7 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (with_kernel, _, _) = pass(&path, DesignSpec::with_kernel("fixed".to_owned(), &machine, fixed))?;
     println!("with a kernel  {with_kernel:8.1} s");
     println!("before OFFLINE {:8} MB", peak_megabytes().unwrap_or(0));
-    let begun = worked()?;
+    let begun = seconds_worked()?;
     let mut last = begun;
     let found = offline(
         || {
@@ -91,7 +85,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         &machine,
         &settings,
         |replay| {
-            let now = worked().unwrap_or(last);
+            let now = seconds_worked().unwrap_or(last);
             let seconds = now - std::mem::replace(&mut last, now);
             println!(
                 "replay         {seconds:8.1} s, {} superpages, {} misses, {} cycles, {} more chosen",
@@ -99,7 +93,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             );
         },
     )?;
-    let all = worked()? - begun;
+    let all = seconds_worked()? - begun;
     println!("OFFLINE        {all:8.1} s, {} replays: {:.1} passes", found.replays.len(), all / seconds);
     let left = found.left_out;
     println!(

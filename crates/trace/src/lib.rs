@@ -11,6 +11,7 @@
 //! - [`pwt`]: the file format; [`check`]: is a stream sound?
 //! - [`Source`]: anything that yields items; [`Analysis`]: anything that consumes them. [`Interleave`]: several
 //!   on one processor. [`Stretch`]: a part of one, held for several consumers.
+//! - [`seconds_worked`]: what such a consumer took of a processor.
 
 mod batch;
 mod block;
@@ -22,6 +23,7 @@ pub mod pwt;
 mod record;
 mod source;
 mod stretch;
+mod worked;
 
 pub use batch::{Batch, BatchBuffer, Item, Span};
 pub use block::{Block, BlockEnd, Dictionary, Instruction, Site};
@@ -31,3 +33,4 @@ pub use interleave::{Interleave, Turns};
 pub use record::Ref;
 pub use source::{Analysis, Source, SourceError};
 pub use stretch::Stretch;
+pub use worked::seconds_worked;

@@ -11,22 +11,23 @@
 //! - `plain_distances`: all pages in one list, searched from the top, on the first records of the trace. Its
 //!   distances must equal those of `distances_data`.
 //!
-//! For each way the seconds of each repetition and, in millions per second, the median rate of *records*, data
-//! references and block executions together, and the `own_rate` of those records alone that the way looks at. Without
-//! `--ways` all of them run; they take turns on each stretch, each with as many simulators as there are repetitions, so
-//! that a noisy moment of the machine meets all of them. The plain ways run once, and tell how many records they got.
+//! For each way the processor seconds of each repetition and, in millions per second, the median rate of *records*,
+//! data references and block executions together, and the `own_rate` of those records alone that the way looks at.
+//! Without `--ways` all of them run; they take turns on each stretch, each with as many simulators as there are
+//! repetitions, so that a noisy moment of the machine meets all of them. The plain ways run once, and tell how many
+//! records they got.
 
 mod plain;
 
 use pagewalk_reuse::{Family, SampledDistances, Sampling, Serves, StackDistances};
 use pagewalk_trace::pwt::Reader;
-use pagewalk_trace::{Analysis, Batch, Event, Source, Stretch};
+use pagewalk_trace::{Analysis, Batch, Event, Source, Stretch, seconds_worked};
 use pagewalk_units::RefIndex;
 use plain::{Plain, PlainStack};
 use std::error::Error;
 use std::fs::File;
+use std::io;
 use std::process::ExitCode;
-use std::time::Instant;
 
 /// Records held at a time: 128 MiB or more.
 const STRETCH: usize = 16 << 20;
@@ -163,9 +164,9 @@ fn time(mut source: impl Source, most: usize, ways: &mut [Way]) -> Result<Counte
         stretch.play(&mut counter);
         for repetition in 0..ways.first().map_or(0, |way| way.seconds.len()) {
             for way in &mut *ways {
-                let start = Instant::now();
+                let start = seconds_worked()?;
                 stretch.play(way.simulators[repetition].as_mut());
-                way.seconds[repetition] += start.elapsed().as_secs_f64();
+                way.seconds[repetition] += seconds_worked()? - start;
             }
         }
     }
@@ -177,7 +178,7 @@ fn time_plain(mut source: impl Source) -> Result<String, Box<dyn Error>> {
     let mut stretch = Stretch::default();
     stretch.read(&mut source, PLAIN_RECORDS)?;
     let mut plain = Plain::new();
-    let time = time_once(&stretch, &mut plain);
+    let time = time_once(&stretch, &mut plain)?;
     let mut family = Family::new(Serves::Data);
     stretch.play(&mut family);
     for array in &plain.arrays {
@@ -197,7 +198,7 @@ fn time_plain_distances(mut source: impl Source) -> Result<String, Box<dyn Error
     let mut stretch = Stretch::default();
     stretch.read(&mut source, PLAIN_DISTANCES_RECORDS)?;
     let mut plain = PlainStack::default();
-    let time = time_once(&stretch, &mut plain);
+    let time = time_once(&stretch, &mut plain)?;
     let mut distances = StackDistances::new(Serves::Data);
     stretch.play(&mut distances);
     if distances.histogram() != plain.histogram || distances.cold() + distances.taken_away() != plain.absent {
@@ -207,12 +208,12 @@ fn time_plain_distances(mut source: impl Source) -> Result<String, Box<dyn Error
 }
 
 /// Times a plain way, which serves data, over everything held.
-fn time_once(stretch: &Stretch, plain: &mut dyn Analysis) -> String {
+fn time_once(stretch: &Stretch, plain: &mut dyn Analysis) -> io::Result<String> {
     let mut counter = Counter::default();
     stretch.play(&mut counter);
-    let start = Instant::now();
+    let start = seconds_worked()?;
     stretch.play(plain);
-    measured(&counter, Serves::Data, &[start.elapsed().as_secs_f64()])
+    Ok(measured(&counter, Serves::Data, &[seconds_worked()? - start]))
 }
 
 /// Counts records.

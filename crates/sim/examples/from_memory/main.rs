@@ -17,7 +17,8 @@
 //! - `plain_hundred`: that loop for each of the hundred, one after the other. It must count the same walks.
 //!
 //! The ways take turns on each stretch, with as many simulators as there are repetitions (one of the slow `plain`),
-//! so that a noisy moment of the machine meets all of them. A stretch is larger than most caches.
+//! so that a noisy moment of the machine meets all of them. A stretch is larger than most caches. Seconds are processor
+//! time: what other programs take of a processor, or other guests of the host, is no time of a simulator.
 
 mod hundred;
 mod plain;
@@ -26,14 +27,14 @@ use pagewalk_mm::{OsSpec, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_setassoc::Replacement;
 use pagewalk_sim::{DataSides, DesignCounts, DesignSpec, Library, NoObserver, Pass, Profile, held_orders};
 use pagewalk_trace::pwt::Reader;
-use pagewalk_trace::{Analysis, Source, Stretch};
+use pagewalk_trace::{Analysis, Source, Stretch, seconds_worked};
 use pagewalk_translate::MachineSpec;
 use plain::Plain;
 use std::error::Error;
 use std::fs::File;
+use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Records held at a time: 128 MiB or more.
 const STRETCH: usize = 16 << 20;
@@ -193,14 +194,14 @@ fn time(
         let [of_pass, of_profile, of_what_if, of_plain, of_hundred, of_plain_hundred, of_kernel, of_rivals] =
             &mut measured.seconds;
         for repetition in 0..counts.into_iter().max().unwrap_or(0) {
-            play(&stretch, of_pass, &mut passes, repetition);
-            play(&stretch, of_kernel, &mut kernels, repetition);
-            play(&stretch, of_rivals, &mut rivals, repetition);
-            play(&stretch, of_profile, &mut profiles, repetition);
-            play(&stretch, of_what_if, &mut what_ifs, repetition);
-            play(&stretch, of_plain, &mut loops, repetition);
-            play(&stretch, of_hundred, &mut hundreds, repetition);
-            play(&stretch, of_plain_hundred, &mut plain_hundreds, repetition);
+            play(&stretch, of_pass, &mut passes, repetition)?;
+            play(&stretch, of_kernel, &mut kernels, repetition)?;
+            play(&stretch, of_rivals, &mut rivals, repetition)?;
+            play(&stretch, of_profile, &mut profiles, repetition)?;
+            play(&stretch, of_what_if, &mut what_ifs, repetition)?;
+            play(&stretch, of_plain, &mut loops, repetition)?;
+            play(&stretch, of_hundred, &mut hundreds, repetition)?;
+            play(&stretch, of_plain_hundred, &mut plain_hundreds, repetition)?;
         }
     }
     measured.walks[0] += passes.first_mut().map_or(0, |pass| pass.finish()[0].walks());
@@ -213,12 +214,18 @@ fn time(
 }
 
 /// Plays the stretch to the simulator of this repetition, if there is one, and adds to its seconds.
-fn play<T: Analysis>(stretch: &Stretch, seconds: &mut [f64], simulators: &mut [T], repetition: usize) {
+fn play<T: Analysis>(
+    stretch: &Stretch,
+    seconds: &mut [f64],
+    simulators: &mut [T],
+    repetition: usize,
+) -> io::Result<()> {
     if let (Some(seconds), Some(simulator)) = (seconds.get_mut(repetition), simulators.get_mut(repetition)) {
-        let start = Instant::now();
+        let start = seconds_worked()?;
         stretch.play(simulator);
-        *seconds += start.elapsed().as_secs_f64();
+        *seconds += seconds_worked()? - start;
     }
+    Ok(())
 }
 
 /// A machine under a kernel.

@@ -11,10 +11,13 @@
 mod lackey;
 
 use pagewalk_trace::pwt::{Reader, Writer};
-use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Item, Ref, Source, Span, StreamHeader};
+use pagewalk_trace::{
+    Analysis, Batch, Dictionary, Event, Item, Ref, Source, Span, StreamHeader, seconds_worked,
+};
 use pagewalk_units::{RefIndex, SpaceId, ThreadId};
 use std::error::Error;
 use std::hint::black_box;
+use std::io;
 use std::path::PathBuf;
 
 /// Records held in memory at most: half a gigabyte.
@@ -96,24 +99,17 @@ fn read(path: &PathBuf) -> Result<Recording, Box<dyn Error>> {
     Ok(recording)
 }
 
-/// Seconds that this thread has spent on a processor.
-fn processor_time() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanoseconds = text.split_whitespace().next().and_then(|number| number.parse().ok());
-    nanoseconds.unwrap_or(0.0) / 1e9
-}
-
 /// The least time that `work` takes, in nanoseconds per record, with its last result.
-fn best<T>(records: usize, mut work: impl FnMut() -> T) -> (f64, T) {
+fn best<T>(records: usize, mut work: impl FnMut() -> T) -> io::Result<(f64, T)> {
     let mut least = f64::INFINITY;
     let mut result = None;
     for _ in 0..REPETITIONS {
         drop(result.take());
-        let start = processor_time();
+        let start = seconds_worked()?;
         result = Some(work());
-        least = least.min((processor_time() - start) * 1e9 / records as f64);
+        least = least.min((seconds_worked()? - start) * 1e9 / records as f64);
     }
-    (least, result.expect("at least one repetition"))
+    Ok((least, result.expect("at least one repetition")))
 }
 
 fn measure(recording: &Recording) -> Result<Vec<u8>, Box<dyn Error>> {
@@ -123,11 +119,11 @@ fn measure(recording: &Recording) -> Result<Vec<u8>, Box<dyn Error>> {
         copy.clear();
         copy.extend_from_slice(&recording.refs);
         black_box(&copy);
-    });
+    })?;
     drop(copy);
     let (summing, sum) = best(records, || {
         recording.refs.iter().fold(0u64, |sum, reference| sum.rotate_left(1) ^ reference.bits())
-    });
+    })?;
     black_box(sum);
 
     let mut file = Vec::new();
@@ -136,7 +132,7 @@ fn measure(recording: &Recording) -> Result<Vec<u8>, Box<dyn Error>> {
         let mut writer = Writer::new(&mut file, &recording.header)?;
         recording.play(&mut writer);
         writer.finish()
-    });
+    })?;
     let summary = summary?;
     let (decoding, read) = best(records, || -> Result<(usize, u64), Box<dyn Error>> {
         let mut reader = Reader::new(&file[..])?;
@@ -148,7 +144,7 @@ fn measure(recording: &Recording) -> Result<Vec<u8>, Box<dyn Error>> {
             }
         }
         Ok((records, last))
-    });
+    })?;
     assert_eq!(read?.0, records, "everything is read back");
 
     let per_second = |nanoseconds: f64| 1e3 / nanoseconds;
