@@ -312,12 +312,19 @@ impl Design {
             let huge = store.paging.huge_order() as usize;
             return if self.mapped(store, page).2 >= huge { huge } else { SMALL };
         }
+        if !store.minds_units {
+            return SMALL;
+        }
         let unit = &store.units[store.pages[page as usize].unit as usize];
         if (unit.huge | store.block_designs) & self.mask() != 0 { HUGE } else { SMALL }
     }
 
     /// What the design's TLBs hold for the page, its number, and the size's index.
     pub(crate) fn mapped(&self, store: &PageStore, page: u32) -> (Held, u64, usize) {
+        if !store.minds_units {
+            // No design of the pass has any but small pages.
+            return (Held::Page(page), store.pages[page as usize].vpn, SMALL);
+        }
         if let Some(os) = &self.os {
             return os.held(store, page);
         }

@@ -5,7 +5,7 @@
 //! is already their most recent. So a block is kept as its *runs*: maximal sequences of translations of the
 //! same page, with their count and their place among the block's data references.
 
-use pagewalk_trace::Block;
+use pagewalk_trace::{Block, Instruction};
 use pagewalk_units::{PageSize, VirtAddr};
 
 /// Marks a block that is not one run, above the number of its runs: no page number, nor what the front calls empty.
@@ -59,39 +59,51 @@ pub(crate) struct FetchTable {
     runs: Vec<Run>,
     /// Whether data references that miss may change what fetches hit, so that no run may be taken before them.
     pub in_place: bool,
-    /// Instructions of the longest block.
-    pub longest: u64,
 }
 
 impl FetchTable {
     /// No blocks yet; `base` is the size of a page.
     pub fn new(base: PageSize, in_place: bool) -> FetchTable {
-        FetchTable { base, heads: Vec::new(), runs: Vec::new(), in_place, longest: 0 }
+        FetchTable { base, heads: Vec::new(), runs: Vec::new(), in_place }
     }
 
     pub fn learn<'a>(&mut self, blocks: impl Iterator<Item = &'a Block>) {
         for block in blocks {
-            let runs = runs_of(block, self.base);
-            let instructions = block.instructions.len() as u32;
-            self.longest = self.longest.max(u64::from(instructions));
-            let head = match runs.as_slice() {
-                [only] => FetchHead { vpn: only.vpn, instructions, translations: only.translations },
-                _ => {
-                    let translations = u32::try_from(self.runs.len()).expect("fewer than 2^32 runs of code");
-                    let crosses = u64::from(runs.iter().any(|run| run.crosses)) * CROSSES;
-                    self.runs.extend(&runs);
-                    FetchHead { vpn: SEVERAL | crosses | runs.len() as u64, instructions, translations }
-                }
-            };
+            let head =
+                if lies_in_one_page(block, self.base) { self.single(block) } else { self.several(block) };
             self.heads.push(head);
         }
     }
 
-    /// Whether runs may be taken together when `until` is the next data reference that misses; `first`: that of their
-    /// block.
+    fn single(&self, block: &Block) -> FetchHead {
+        let instructions = block.instructions.len() as u32;
+        FetchHead { vpn: self.base.number(block.start()), instructions, translations: instructions }
+    }
+
+    fn several(&mut self, block: &Block) -> FetchHead {
+        let before = self.runs.len();
+        add_runs(&mut self.runs, block, self.base);
+        let runs = &self.runs[before..];
+        let crosses = u64::from(runs.iter().any(|run| run.crosses)) * CROSSES;
+        FetchHead {
+            vpn: SEVERAL | crosses | runs.len() as u64,
+            instructions: block.instructions.len() as u32,
+            translations: u32::try_from(before).expect("fewer than 2^32 runs of code"),
+        }
+    }
+
+    /// The runs of a block that is several, if they may be taken together: hits of several pages move nothing but
+    /// stamps, whatever data references lie between them. None are if a data reference may have one miss, and comes
+    /// before (`until` is the next that misses, `first` that of the block); or if some instruction lies on two pages
+    /// that may be held as one.
     #[inline]
-    pub fn may_take(&self, runs: &[Run], first: u32, until: usize) -> bool {
-        !self.in_place || runs.last().is_some_and(|last| (first + last.site) as usize <= until)
+    pub fn takeable(&self, head: FetchHead, first: u32, until: u32, may_merge: bool) -> &[Run] {
+        if !head.is_several() || may_merge && head.crosses() {
+            return &[];
+        }
+        let runs = self.runs(head);
+        let before = !self.in_place || runs.last().is_some_and(|last| first + last.site <= until);
+        if before { runs } else { &[] }
     }
 
     /// The runs of a block that is several.
@@ -102,26 +114,38 @@ impl FetchTable {
     }
 }
 
-fn runs_of(block: &Block, base: PageSize) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
+/// The last byte of an instruction.
+fn last_byte(instruction: &Instruction) -> VirtAddr {
+    VirtAddr(instruction.address.0.saturating_add(u64::from(instruction.length.max(1)) - 1))
+}
+
+/// Most do. A block without code lies in none.
+fn lies_in_one_page(block: &Block, base: PageSize) -> bool {
+    let start = block.start().0;
+    let ends = |i: &Instruction| (i.address.0 ^ start) | (last_byte(i).0 ^ start);
+    let farthest = block.instructions.iter().fold(0, |all, instruction| all | ends(instruction));
+    farthest < base.bytes() && !block.instructions.is_empty()
+}
+
+/// Adds the runs of a block behind those of others.
+fn add_runs(all: &mut Vec<Run>, block: &Block, base: PageSize) {
+    let before = all.len();
     let mut site = 0;
     for (i, instruction) in block.instructions.iter().enumerate() {
         let first = base.number(instruction.address);
-        let last_byte = instruction.address.0.saturating_add(u64::from(instruction.length.max(1)) - 1);
-        let last = base.number(VirtAddr(last_byte));
-        for vpn in first..=last {
-            match runs.last_mut() {
+        for vpn in first..=base.number(last_byte(instruction)) {
+            match all[before..].last_mut() {
                 Some(run) if run.vpn == vpn => run.translations += 1,
-                _ => runs.push(Run {
+                _ => all.push(Run {
                     vpn,
                     translations: 1,
-                    site,
+                    site: site as u32,
                     instruction: i as u32,
                     crosses: vpn != first,
                 }),
             }
         }
-        site += block.sites.iter().filter(|s| usize::from(s.instruction) == i).count() as u32;
+        let own = block.sites[site..].iter().take_while(|site| usize::from(site.instruction) == i);
+        site += own.count();
     }
-    runs
 }

@@ -192,6 +192,7 @@ pub(crate) fn resident(store: &PageStore, held: Held, class: usize) -> u64 {
     }
 }
 
+#[inline(always)]
 fn residency(store: &mut PageStore, held: Held, class: usize) -> &mut u64 {
     match held {
         Held::Page(id) => &mut store.pages[id as usize].resident[class],

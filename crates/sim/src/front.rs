@@ -8,18 +8,23 @@ mod hits;
 
 use crate::latest::Latest;
 use crate::store::{CLASSES, FETCH, Page, PageStore, bits};
+use pagewalk_trace::Ref;
+use pagewalk_units::PageSize;
 
 /// Entries per class, a power of two. Larger than any first-level reach in use, so that conflicts are rare.
 pub(crate) const SLOTS: usize = 512;
 const MASK: u64 = SLOTS as u64 - 1;
 /// No page number.
 const NONE: u64 = u64::MAX;
+/// No page.
+const NOBODY: u32 = u32::MAX;
 
 /// 32 bytes, so that one shift finds it and one cache line holds it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(32))]
 struct Entry {
-    vpn: u64,
+    /// What it is of: see [`Front::tag`].
+    tag: u64,
     /// Time of the last reference; the page's own stamp is behind until the entry leaves.
     stamp: u64,
     /// References since the entry was made. Spread over lanes by turns: references come in runs to one
@@ -31,14 +36,6 @@ const LANES: usize = 4;
 /// References of all entries together that no counter can run over by.
 const ROOM: u64 = u32::MAX as u64;
 
-impl Entry {
-    /// An entry for nothing: of a page that has its place elsewhere, so far off that no reference to one of this place
-    /// ends in it either.
-    const fn vacant(at: usize) -> Entry {
-        Entry { vpn: at as u64 & MASK ^ (SLOTS as u64 / 2), stamp: 0, hits: [0; LANES] }
-    }
-}
-
 /// A hit to be told of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Told {
@@ -47,10 +44,12 @@ pub(crate) struct Told {
 }
 
 pub(crate) struct Front {
+    /// Bits of a record below the number of its page.
+    shift: u32,
     /// Entries of class c begin at c times [`SLOTS`]. The fourth quarter is unused: it makes the length a
     /// power of two, so that a masked index needs no check.
     entries: Box<[Entry; 4 * SLOTS]>,
-    /// The page of each entry that is not empty.
+    /// The page of each entry, or [`NOBODY`].
     pages: Box<[u32; 4 * SLOTS]>,
     /// References that `hits` may still take before they have to be counted.
     room: u64,
@@ -67,10 +66,13 @@ pub(crate) struct Front {
 const LOST: usize = 8;
 
 impl Front {
-    pub fn new() -> Front {
+    /// An empty one, for pages of this size.
+    pub fn new(base: PageSize) -> Front {
+        let shift = Ref::META_BITS + base.shift();
         Front {
-            entries: Box::new(std::array::from_fn(Entry::vacant)),
-            pages: Box::new([0; 4 * SLOTS]),
+            shift,
+            entries: Box::new(std::array::from_fn(|at| vacant(at, shift))),
+            pages: Box::new([NOBODY; 4 * SLOTS]),
             room: ROOM,
             latest: None,
             told: Vec::new(),
@@ -79,9 +81,17 @@ impl Front {
         }
     }
 
+    /// What an entry for the page holds: for data its first byte, as records hold addresses, so that how far into it a
+    /// reference reaches is one difference; for fetches its number.
+    #[inline(always)]
+    fn tag(&self, class: usize, vpn: u64) -> u64 {
+        tag(class, vpn, self.shift)
+    }
+
     /// The index of the entry that is this page's, which may have a namesake in another address space.
     fn entry_of(&self, class: usize, vpn: u64, page: u32) -> Option<usize> {
-        self.find(class, vpn).filter(|&at| self.pages[at] == page)
+        let at = place(class, vpn);
+        (self.pages[at] == page).then_some(at)
     }
 
     /// Notes that an entry for data of this page leaves. Those for loads and for stores leave together.
@@ -100,8 +110,21 @@ impl Front {
     #[inline]
     fn find(&self, class: usize, vpn: u64) -> Option<usize> {
         let at = place(class, vpn);
-        (self.entries[at].vpn == vpn).then_some(at)
+        (self.entries[at].tag == self.tag(class, vpn)).then_some(at)
     }
+}
+
+/// See [`Front::tag`].
+#[inline(always)]
+fn tag(class: usize, vpn: u64, shift: u32) -> u64 {
+    if class == FETCH { vpn } else { vpn << shift }
+}
+
+/// An entry for nothing: of a page that has its place elsewhere, so far off that no reference to one of this place ends
+/// in it either.
+fn vacant(at: usize, shift: u32) -> Entry {
+    let vpn = at as u64 & MASK ^ (SLOTS as u64 / 2);
+    Entry { tag: tag(at / SLOTS, vpn, shift), stamp: 0, hits: [0; LANES] }
 }
 
 /// The index of the entry that a page has for `class`, if it has one.
@@ -182,15 +205,17 @@ impl PageStore {
     /// Puts a page that all designs hold into the front.
     pub fn front_insert(&mut self, class: usize, page: u32) {
         let Page { vpn, unit, stamps, .. } = self.pages[page as usize];
-        let at = place(class, vpn);
-        if self.front.entries[at].vpn == vpn {
+        let (at, tag) = (place(class, vpn), self.front.tag(class, vpn));
+        if self.front.entries[at].tag == tag {
             return;
         }
         self.front_clear_at(class, at);
-        self.front.entries[at] = Entry { vpn, stamp: stamps[class], hits: [0; LANES] };
+        self.front.entries[at] = Entry { tag, stamp: stamps[class], hits: [0; LANES] };
         self.front.pages[at] = page;
         let slot = at % SLOTS;
-        self.units[unit as usize].slots[class][slot / 64] |= 1 << (slot % 64);
+        if self.minds_units {
+            self.units[unit as usize].slots[class][slot / 64] |= 1 << (slot % 64);
+        }
         if !self.supers.is_empty() {
             self.supers.note_slot(page, class, slot, true);
         }
@@ -234,19 +259,22 @@ impl PageStore {
     }
 
     fn front_clear_at(&mut self, class: usize, at: usize) {
-        let Entry { vpn, stamp, hits } = std::mem::replace(&mut self.front.entries[at], Entry::vacant(at));
-        if place(class, vpn) != at {
+        let id = std::mem::replace(&mut self.front.pages[at], NOBODY);
+        if id == NOBODY {
             return;
         }
-        if class != FETCH {
-            self.front.lose(vpn);
-        }
-        let id = self.front.pages[at];
+        let vacant = vacant(at, self.front.shift);
+        let Entry { stamp, hits, .. } = std::mem::replace(&mut self.front.entries[at], vacant);
         let page = &mut self.pages[id as usize];
+        if class != FETCH {
+            self.front.lose(page.vpn);
+        }
         page.stamps[class] = stamp;
         let (unit, slot) = (page.unit as usize, at % SLOTS);
-        self.units[unit].slots[class][slot / 64] &= !(1 << (slot % 64));
-        self.unit_stamps[class][unit] = self.unit_stamps[class][unit].max(stamp);
+        if self.minds_units {
+            self.units[unit].slots[class][slot / 64] &= !(1 << (slot % 64));
+            self.unit_stamps[class][unit] = self.unit_stamps[class][unit].max(stamp);
+        }
         if !self.supers.is_empty() {
             self.supers.note_slot(id, class, slot, false);
             self.supers.stamp(id, class, stamp);
@@ -268,9 +296,8 @@ impl PageStore {
     #[inline]
     pub fn page_stamp(&self, page: u32, low: u32, class: usize) -> u64 {
         let at = place(class, low.into());
-        let entry = &self.front.entries[at];
-        if entry.vpn as u32 == low && self.front.pages[at] == page {
-            entry.stamp
+        if self.front.pages[at] == page {
+            self.front.entries[at].stamp
         } else {
             self.pages[page as usize].stamps[class]
         }

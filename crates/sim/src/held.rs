@@ -25,6 +25,12 @@ impl Packed {
         }
     }
 
+    /// The page, if it is one: what most are.
+    #[inline(always)]
+    pub fn page(self) -> Option<u32> {
+        (self.0 >> 30 == 0).then_some(self.0)
+    }
+
     #[inline]
     pub fn get(self) -> Held {
         let id = self.0 & !(3 << 30);

@@ -195,7 +195,7 @@ impl<O: WalkObserver> Pass<O> {
     }
 
     /// Has kernels bring a page back that they have swapped out. What its designs hold is backed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn backed(&mut self, class: usize, page: u32, ahead: &[Ref]) -> u32 {
         if self.kernels != 0 {
             self.bring_back(class, page, ahead);
@@ -203,6 +203,7 @@ impl<O: WalkObserver> Pass<O> {
         page
     }
 
+    #[inline(never)]
     fn bring_back(&mut self, class: usize, page: u32, ahead: &[Ref]) {
         let vpn = self.store.pages[page as usize].vpn;
         for design in bits(self.kernels & self.active & !self.store.held(page, class)) {

@@ -7,9 +7,10 @@
 //! the design's first-level array for this class of references holds it, and one recency stamp per class
 //! that all designs share. That is exact for least-recently-used arrays: an array sees every reference of
 //! the kinds it serves, so the last time it touched a page it holds *is* the last reference of those kinds
-//! to the page, whatever the array's shape. A hit in all designs then costs one comparison and two stores for
-//! all of them together (`front.rs`); only misses are taken to the designs one by one
-//! (`design.rs`). Levels below the first, walkers and walk caches are plain arrays touched on those misses only.
+//! to the page, whatever the array's shape. A hit in all designs then costs one comparison and one store for
+//! all of them together, two where references are counted by page (`front.rs`); only misses are taken to the
+//! designs one by one (`design.rs`). Levels below the first, walkers and walk caches are plain arrays touched on
+//! those misses only.
 //!
 //! Replacement that does not heed hits (first in, first out; random) fits in as it is. One that remembers hits
 //! otherwise than by their time (the pseudo-LRU kinds) is told of every reference but those that repeat the
@@ -36,6 +37,7 @@ mod global;
 mod held;
 mod host;
 mod kernel;
+mod key;
 mod latest;
 mod library;
 mod lookahead;
@@ -54,6 +56,7 @@ mod store;
 mod structured;
 mod structures;
 mod supers;
+mod tournament;
 
 pub use attribution::{MappingCounts, NoObserver, Walk, WalkObserver};
 pub use by_traps::ByTraps;

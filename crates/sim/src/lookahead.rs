@@ -3,7 +3,7 @@
 //! Processors notice that records are read in a row, but look no further than the end of a page.
 
 /// How many records ahead of the one that is read: some lines of a cache.
-const DISTANCE: usize = 128;
+const DISTANCE: usize = 384;
 
 /// Has the processor load what lies [`DISTANCE`] records after the first of these, if it can.
 #[inline(always)]

@@ -200,7 +200,10 @@ impl<O: WalkObserver> Pass<O> {
             self.store.block_designs |= design.mask();
         }
         self.every_fetch |= design.needs_every_fetch(design.policy.as_ref());
-        self.store.may_merge |= design.os.is_some() || design.policy.may_be_huge();
+        let may_be_huge = design.os.is_some() || design.policy.may_be_huge();
+        self.store.may_merge |= may_be_huge;
+        debug_assert!(self.store.minds_units || !may_be_huge || self.store.now == 0);
+        self.store.minds_units |= may_be_huge;
         if let Some(sets) = design.sets_to_mind() {
             self.mindful |= design.mask();
             self.store.mind_hits(sets);
@@ -254,6 +257,7 @@ impl<O: WalkObserver> Pass<O> {
     /// Moves all of `mapping` to huge pages in one design.
     pub(crate) fn make_huge(&mut self, design: usize, mapping: MappingId) {
         self.settle();
+        debug_assert!(self.store.minds_units);
         self.store.may_merge = true;
         self.designs[design].make_huge(&mut self.store, mapping);
         self.note_extents(mapping);

@@ -1,10 +1,12 @@
 //! Least-recently-used sets whose entries' times lie with the pages.
 //!
 //! The pages carry the time of their last reference, shared by all designs, so an array keeps none of its own that
-//! would have to be written on each hit. What it keeps is the times that it has seen: lower bounds, in order.
+//! would have to be written on each hit. Small sets are looked through when one of their entries has to leave; for
+//! larger ones the times that were seen are kept in order, as lower bounds.
 
 use crate::held::{Held, Packed};
 use crate::store::{CLASSES, PageStore};
+use crate::tournament::Tournament;
 use pagewalk_setassoc::{Geometry, SetIndex};
 
 /// An entry.
@@ -25,42 +27,36 @@ const FEW: usize = 8;
 pub(crate) struct Recency {
     geometry: Geometry,
     index: SetIndex,
-    /// Classes of the references that count.
-    classes: [bool; CLASSES],
-    /// The only one, if there is one.
-    only: Option<usize>,
-    /// Ways of a set in the lists below: a power of two. Those that the array does not have are never oldest.
+    served: Served,
+    /// From one set to the next in `slots`.
     stride: usize,
-    /// Whether sets are ordered: the two lists that follow the entries are kept.
-    ordered: bool,
     slots: Vec<Slot>,
-    /// A time that the last reference to the entry was not before; 0 for empty ways.
-    seen: Vec<u64>,
-    /// The ways of each set as a tournament: the inner nodes of a binary tree, from index 1 on, each with the way
-    /// below it that was seen least recently.
-    winners: Vec<u32>,
+    /// The order of sets that are not small.
+    order: Option<Tournament>,
+}
+
+/// Classes of the references that count.
+#[derive(Clone, Debug)]
+struct Served {
+    classes: [bool; CLASSES],
+    /// The only one, if there is one: most arrays need not look for others.
+    only: Option<usize>,
 }
 
 impl Recency {
     /// An empty array.
     pub fn new(geometry: Geometry, index: SetIndex, classes: [bool; CLASSES]) -> Recency {
-        let stride = geometry.ways().next_power_of_two();
-        let times = (0..stride).map(|way| if way < geometry.ways() { 0 } else { u64::MAX });
-        let times: Vec<u64> = times.collect();
-        // All the same at first: the leftmost way wins everywhere.
-        let leftmost = |node: usize| (node << (stride.ilog2() - node.ilog2())) - stride;
-        let winners: Vec<u32> = (0..stride).map(|node| leftmost(node.max(1)) as u32).collect();
+        let order = (geometry.ways() > FEW).then(|| Tournament::new(geometry));
+        let stride = order.as_ref().map_or(geometry.ways(), Tournament::stride);
+        let mut counting = (0..CLASSES).filter(|&class| classes[class]);
+        let only = counting.next().filter(|_| counting.next().is_none());
         Recency {
             geometry,
             index,
-            classes,
-            only: (0..CLASSES)
-                .find(|&class| classes[class] && classes.iter().filter(|&&counts| counts).count() == 1),
+            served: Served { classes, only },
             stride,
-            ordered: geometry.ways() > FEW,
             slots: vec![VACANT; stride * geometry.sets()],
-            seen: times.repeat(geometry.sets()),
-            winners: winners.repeat(geometry.sets()),
+            order,
         }
     }
 
@@ -94,56 +90,56 @@ impl Recency {
         self.slots.iter().map(|slot| slot.held).filter(|&held| held != Packed::EMPTY)
     }
 
-    /// The way, of the set that begins at `first`, whose last reference is longest ago. The times seen may be out of
-    /// date: so the way that seems oldest is asked for its true time, until one keeps its place.
+    /// The way, of the set that begins at `first`, whose last reference is longest ago; the first of several.
     fn oldest(&mut self, store: &PageStore, first: usize) -> usize {
-        if !self.ordered {
-            let (mut oldest, mut least) = (0, u64::MAX);
-            for (way, &slot) in self.slots[first..first + self.geometry.ways()].iter().enumerate() {
-                let time = self.last_reference(store, slot);
-                if time < least {
-                    (oldest, least) = (way, time);
-                }
-            }
-            return oldest;
-        }
+        let Recency { served, slots, order: Some(order), .. } = self else {
+            return self.oldest_of_few(store, first);
+        };
+        // The times seen may be out of date: so the way that seems oldest is asked for its true time, until one keeps
+        // its place.
         loop {
-            let way = self.winners[first + 1 % self.stride] as usize;
-            let time = self.last_reference(store, self.slots[first + way]);
-            if time == self.seen[first + way] {
+            let (way, seen) = order.least(first);
+            let time = served.last_reference(store, slots[first + way]);
+            if time == seen {
                 return way;
             }
-            self.note(first, way, time);
+            order.note(first, way, time);
         }
     }
 
-    /// Notes that `way` was last seen used at `time`, and plays its matches again.
-    #[inline]
-    fn note(&mut self, first: usize, way: usize, time: u64) {
-        if !self.ordered {
-            return;
-        }
-        let seen = &mut self.seen[first..first + self.stride];
-        let winners = &mut self.winners[first..first + self.stride];
-        seen[way] = time;
-        let (mut winner, mut least) = (way, time);
-        let mut node = self.stride + way;
-        while node > 1 {
-            let rival = if node < self.stride { winners[node ^ 1] as usize } else { way ^ 1 };
-            if seen[rival] < least {
-                (winner, least) = (rival, seen[rival]);
+    fn oldest_of_few(&self, store: &PageStore, first: usize) -> usize {
+        let (mut oldest, mut least) = (0, u64::MAX);
+        for (way, &slot) in self.slots[first..first + self.stride].iter().enumerate() {
+            let time = self.served.last_reference(store, slot);
+            if time < least {
+                (oldest, least) = (way, time);
             }
-            node /= 2;
-            winners[node] = winner as u32;
         }
+        oldest
     }
 
+    /// Notes that `way` was last seen used at `time`.
+    fn note(&mut self, first: usize, way: usize, time: u64) {
+        if let Some(order) = &mut self.order {
+            order.note(first, way, time);
+        }
+    }
+}
+
+impl Served {
     /// Time of the last reference that touched the entry here; empty ways are oldest.
     #[inline(always)]
     fn last_reference(&self, store: &PageStore, slot: Slot) -> u64 {
-        match slot.held.get() {
-            _ if slot.held == Packed::EMPTY => 0,
-            Held::Page(id) => self.latest(|class| store.page_stamp(id, slot.low, class)),
+        match slot.held.page() {
+            Some(id) => self.latest(|class| store.page_stamp(id, slot.low, class)),
+            None if slot.held == Packed::EMPTY => 0,
+            None => self.last_reference_to_larger(store, slot.held.get()),
+        }
+    }
+
+    fn last_reference_to_larger(&self, store: &PageStore, held: Held) -> u64 {
+        match held {
+            Held::Page(_) => unreachable!("a page is no larger entry"),
             Held::Unit(id) => self.latest(|class| store.unit_stamp(id, class)),
             Held::Block(id) => self.latest(|class| store.block_stamp(id, class)),
             Held::Super(id) => self.latest(|class| store.super_stamp(id, class)),

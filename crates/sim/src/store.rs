@@ -15,6 +15,7 @@ use crate::folded::Running;
 use crate::front::{Front, SLOTS};
 use crate::global::Globals;
 use crate::held::Held;
+use crate::key::Key;
 use crate::supers::Supers;
 use pagewalk_mm::MappingId;
 use pagewalk_translate::Asid;
@@ -122,6 +123,9 @@ pub(crate) struct PageStore {
     pub block_designs: u64,
     /// Some design may hold two neighbouring pages as one: then what lies on both is one lookup there.
     pub may_merge: bool,
+    /// Whether units are to know of their references, and what the front holds of them: where some may be huge, or
+    /// mappings are told apart. It stays as it is once references have come.
+    pub minds_units: bool,
     /// Where there are kernels: the page that is being executed.
     pub running: Running,
     /// What kernels of designs have built.
@@ -139,25 +143,6 @@ pub(crate) struct PageStore {
     pub credited: u64,
 }
 
-/// The number of a page or block of one address space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Key(u64);
-
-impl Key {
-    /// Numbers have at most 52 bits.
-    const SHIFT: u32 = 56;
-
-    fn new(asid: Asid, number: u64) -> Key {
-        Key((asid.index() as u64) << Self::SHIFT | number)
-    }
-
-    /// The number, if it is of this space.
-    fn number(self, asid: Asid) -> Option<u64> {
-        let number = self.0 & ((1 << Self::SHIFT) - 1);
-        (self.0 >> Self::SHIFT == asid.index() as u64).then_some(number)
-    }
-}
-
 impl PageStore {
     pub fn new(paging: Paging) -> PageStore {
         PageStore {
@@ -170,10 +155,11 @@ impl PageStore {
             written: Vec::new(),
             unit_stamps: Default::default(),
             now: 0,
-            front: Front::new(),
+            front: Front::new(paging.base()),
             globals: None,
             block_designs: 0,
             may_merge: false,
+            minds_units: false,
             running: Running::default(),
             supers: Supers::default(),
             page_ids: FxHashMap::default(),
@@ -281,6 +267,9 @@ impl PageStore {
     #[inline]
     pub fn held(&self, id: u32, class: usize) -> u64 {
         let page = &self.pages[id as usize];
+        if !self.minds_units {
+            return page.resident[class];
+        }
         let unit = &self.units[page.unit as usize];
         let mut held = page.resident[class] | (unit.resident[class] & unit.huge);
         if self.block_designs != 0 {
@@ -297,7 +286,9 @@ impl PageStore {
     pub fn stamp(&mut self, id: u32, class: usize) {
         let page = &mut self.pages[id as usize];
         page.stamps[class] = self.now;
-        self.unit_stamps[class][page.unit as usize] = self.now;
+        if self.minds_units {
+            self.unit_stamps[class][page.unit as usize] = self.now;
+        }
         if !self.supers.is_empty() {
             self.supers.stamp(id, class, self.now);
         }
@@ -305,9 +296,11 @@ impl PageStore {
 
     /// Counts `n` references of `class` to the page.
     pub fn credit(&mut self, page: u32, class: usize, n: u64) {
-        let of = &mut self.units[self.pages[page as usize].unit as usize].refs[class];
-        *of = of.wrapping_add(n);
         self.totals[class] = self.totals[class].wrapping_add(n);
+        if self.minds_units {
+            let of = &mut self.units[self.pages[page as usize].unit as usize].refs[class];
+            *of = of.wrapping_add(n);
+        }
         if !self.supers.is_empty() {
             self.supers.credit(page, class, n);
         }
@@ -326,10 +319,12 @@ impl PageStore {
 
     /// Counts a reference back.
     pub fn take_back(&mut self, page: u32, class: usize) {
-        let of = &mut self.units[self.pages[page as usize].unit as usize].refs[class];
         // The front may still hold what is taken back here: the sum counts.
-        *of = of.wrapping_sub(1);
         self.totals[class] = self.totals[class].wrapping_sub(1);
+        if self.minds_units {
+            let of = &mut self.units[self.pages[page as usize].unit as usize].refs[class];
+            *of = of.wrapping_sub(1);
+        }
         self.supers.take_back(page, class);
     }
 

@@ -209,6 +209,7 @@ impl Profile {
         let tried = if what_if { add_alternatives(&mut specs, first, thp) } else { Vec::new() };
         let attribution = Attribution { functions: Functions::default(), heat: HeatMap::new(paging.base()) };
         let mut pass = Pass::new(specs, attribution)?;
+        pass.store.minds_units = true;
         let follows = what_if && first.has_huge_pages();
         if follows {
             pass.follow("all base pages".to_owned(), Arc::new(Small));
