@@ -2,13 +2,16 @@
 
 use std::fs;
 use std::io;
+use std::thread;
 
 /// Seconds that this thread has had a processor for: what other programs take of it is not among them. Read from the
-/// kernel's scheduler, as of this moment: also right where Valgrind runs the program.
+/// kernel's scheduler, which is also right where Valgrind runs the program.
 ///
 /// # Errors
 /// On kernels without `/proc/thread-self/schedstat`.
 pub fn seconds_worked() -> io::Result<f64> {
+    // The scheduler's count is as old as its last look at the thread, up to 10 ms: this has it look.
+    thread::yield_now();
     let text = fs::read_to_string("/proc/thread-self/schedstat")?;
     let nanoseconds = text.split_whitespace().next().and_then(|number| number.parse::<f64>().ok());
     let nanoseconds = nanoseconds.ok_or_else(|| io::Error::other(format!("no time in schedstat: {text}")))?;
@@ -32,5 +35,18 @@ mod tests {
         }
         let worked = seconds_worked().unwrap() - before - asleep;
         assert!(begun.elapsed().as_secs_f64() > worked - 0.01, "{worked} s of work in {:?}", begun.elapsed());
+    }
+
+    #[test]
+    fn a_millisecond_shows() {
+        let spin = || {
+            let (before, begun) = (seconds_worked().unwrap(), Instant::now());
+            while begun.elapsed() < Duration::from_millis(1) {}
+            seconds_worked().unwrap() - before
+        };
+        let mut spins: Vec<f64> = (0..51).map(|_| spin()).collect();
+        spins.sort_by(f64::total_cmp);
+        // Some had to wait for a processor, or were put off meanwhile.
+        assert!((0.0003..0.003).contains(&spins[25]), "{spins:?}");
     }
 }
