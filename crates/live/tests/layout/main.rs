@@ -302,13 +302,13 @@ fn processes_that_outlive_the_first_run_on() {
     }
     let (one, two) = (lab.path("one"), lab.path("two"));
     let script = format!(
-        "(sleep 3; echo done > {one}) >/dev/null & (while [ ! -e {one} ]; do :; done; cat {one} > {two}) & exit 3"
+        "(sleep 5; echo done > {one}) >/dev/null & (while [ ! -e {one} ]; do :; done; cat {one} > {two}) & exit 3"
     );
     let begun = std::time::Instant::now();
     assert_eq!(placed(&["sh", "-c", &script], &objects, VERIFY).unwrap().end, End::Exit(3));
-    assert!(begun.elapsed().as_secs_f64() < 2.0, "it did not wait for them");
+    assert!(!fs::exists(&one).unwrap(), "it waited for them");
     while fs::read_to_string(&two).unwrap_or_default() != "done\n" {
-        assert!(begun.elapsed().as_secs() < 20, "they did not run on");
+        assert!(begun.elapsed().as_secs() < 60, "they did not run on");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
 }
