@@ -5,7 +5,7 @@ use crate::arguments::Apply;
 use crate::error::{CliError, Code};
 use crate::output::{Output, say, write_json, write_to_stderr};
 use pagewalk_live::pages::plan::Plan;
-use pagewalk_live::pages::{Act, AttachError, Attached, Mode, Process, Seen, attach};
+use pagewalk_live::pages::{Act, AttachError, Attached, Mode, Process, Reason, Seen, attach};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -81,32 +81,31 @@ fn decay(mode: Mode) -> String {
 
 /// Why a range is not on huge pages though that was asked for.
 fn why(found: &Attached) -> String {
-    hindrance(found).map_or_else(
-        || {
-            let reason = found.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
-            format!("the kernel did not collapse all of it{reason}")
-        },
-        str::to_owned,
-    )
+    hindrance(found).unwrap_or_else(|| {
+        let reason = found.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
+        format!("the kernel did not collapse all of it{reason}")
+    })
 }
 
 /// What keeps a range from huge pages whether it is tried or not.
-fn hindrance(found: &Attached) -> Option<&'static str> {
+fn hindrance(found: &Attached) -> Option<String> {
     let Seen { whole, touched, refused, mapped, .. } = found.after;
-    if found.spans.is_empty() {
-        Some(
-            "nothing is recognised as it: from outside, anonymous memory is known by its length alone, and neighbours \
-             that the kernel has merged have another",
+    let reason = if found.spans.is_empty() {
+        Reason::NeverAppeared(
+            "nothing is recognised as it. From outside, anonymous memory is known by its length alone, and neighbours \
+             that the kernel has merged have another"
+                .to_owned(),
         )
     } else if mapped == 0 || whole == 0 {
-        Some("no 2 MiB block lies whole in it")
+        Reason::NotAligned
     } else if touched == 0 {
-        Some("it was never touched")
+        Reason::NeverTouched
     } else if refused > 0 {
-        Some("the program has marked it against huge pages (MADV_NOHUGEPAGE)")
+        Reason::Refused
     } else {
-        None
-    }
+        return None;
+    };
+    Some(reason.to_string())
 }
 
 /// Ranges before and after, for people.
@@ -130,7 +129,7 @@ pub fn table(plan: &Plan, pid: i32, process: &Process) -> String {
 pub fn rows(plan: &Plan, process: &Process, act: Act) -> Vec<Value> {
     let reason = |found: &Attached| match act {
         Act::Collapse => Some(why(found)),
-        Act::Nothing => hindrance(found).map(str::to_owned),
+        Act::Nothing => hindrance(found),
         Act::Split => None,
     };
     let row = |(range, found): (&pagewalk_live::pages::plan::Range, &Attached)| {
