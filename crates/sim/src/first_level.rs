@@ -4,7 +4,7 @@
 //! only where its replacement remembers them.
 
 use crate::held::{Held, Packed};
-use crate::recency::Recency;
+use crate::recency::{Recency, TREE_WAYS_MAX};
 use crate::store::{CLASSES, PageStore};
 use pagewalk_setassoc::{Replacement, SetArray, SetIndex};
 use pagewalk_translate::{Refill, SoftwareMmu, SoftwareSpec, TlbSpec, Wanted};
@@ -24,7 +24,7 @@ pub(crate) struct FirstLevel {
 #[derive(Clone, Debug)]
 enum Entries {
     /// Replaced by the times that pages carry.
-    Lru(Recency),
+    Timed(Recency),
     /// Replaced by a policy of their own. Keys are [`Packed`] words.
     Other(SetArray),
     /// Refilled by handlers whose own misses take part. Keys are [`Packed`] words.
@@ -41,10 +41,14 @@ impl FirstLevel {
     ) -> FirstLevel {
         let entries = match (software, spec.replacement) {
             (Some(software), _) => Entries::Software(Box::new(SoftwareMmu::new(software))),
-            (None, Replacement::Lru) => Entries::Lru(Recency::new(spec.geometry, spec.index, classes)),
+            (None, Replacement::Lru) => Entries::Timed(Recency::lru(spec.geometry, spec.index, classes)),
+            (None, Replacement::TreePlru) if spec.geometry.ways() <= TREE_WAYS_MAX => {
+                Entries::Timed(Recency::tree_plru(spec.geometry, spec.index, classes))
+            }
             (None, _) => Entries::Other(spec.array()),
         };
-        let minds_hits = matches!(spec.replacement, Replacement::TreePlru | Replacement::BitPlru);
+        let minds_hits = matches!(entries, Entries::Other(_))
+            && matches!(spec.replacement, Replacement::TreePlru | Replacement::BitPlru);
         FirstLevel { index, classes, entries, minds_hits }
     }
 
@@ -61,7 +65,7 @@ impl FirstLevel {
 
     /// Whether references that hit change nothing of what leaves later.
     pub fn passes_over_hits(&self) -> bool {
-        !matches!(self.entries, Entries::Lru(_)) && !self.minds_hits
+        !matches!(self.entries, Entries::Timed(_)) && !self.minds_hits
     }
 
     /// What refills it, where its tables are mapped.
@@ -111,7 +115,7 @@ impl FirstLevel {
     pub fn fill(&mut self, store: &mut PageStore, design: usize, held: Held, number: u64) -> Option<Held> {
         let packed = Packed::new(held);
         let victim = match &mut self.entries {
-            Entries::Lru(recency) => recency.fill(store, packed, number),
+            Entries::Timed(recency) => recency.fill(store, packed, number),
             Entries::Other(array) => array.insert(number, packed.key()).map(Packed::from_key),
             Entries::Software(_) => unreachable!("see `refill`"),
         };
@@ -137,7 +141,7 @@ impl FirstLevel {
     pub fn remove(&mut self, store: &mut PageStore, design: usize, held: Held, number: u64) {
         let packed = Packed::new(held);
         let was_here = match &mut self.entries {
-            Entries::Lru(recency) => recency.remove(packed, number),
+            Entries::Timed(recency) => recency.remove(packed, number),
             Entries::Other(array) => array.remove(number, packed.key()),
             Entries::Software(mmu) => mmu.remove(packed.key()),
         };
@@ -158,7 +162,7 @@ impl FirstLevel {
     /// Everything held, set by set.
     pub fn held(&self) -> Vec<Held> {
         match &self.entries {
-            Entries::Lru(recency) => recency.held().map(Packed::get).collect(),
+            Entries::Timed(recency) => recency.held().map(Packed::get).collect(),
             Entries::Other(array) => array.keys().map(|key| Packed::from_key(key).get()).collect(),
             Entries::Software(mmu) => mmu.pages().map(|key| Packed::from_key(key).get()).collect(),
         }

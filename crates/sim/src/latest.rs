@@ -1,6 +1,6 @@
 //! The page last referenced of each set: to reference it again changes nothing in any array, whatever its replacement.
 //!
-//! So a design whose replacement remembers hits (see [`crate::first_level`]) is told only of those to other pages.
+//! So a design whose replacement minds hits (see [`crate::first_level`]) is told only of those to other pages.
 
 use crate::store::{CLASSES, FETCH, LOAD, STORE};
 

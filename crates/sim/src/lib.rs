@@ -12,9 +12,10 @@
 //! designs one by one (`design.rs`). Levels below the first, walkers and walk caches are plain arrays touched on
 //! those misses only.
 //!
-//! Replacement that does not heed hits (first in, first out; random) fits in as it is. One that remembers hits
-//! otherwise than by their time (the pseudo-LRU kinds) is told of every reference but those that repeat the
-//! last one of their set, which change nothing for it (`latest.rs`).
+//! Replacement that does not heed hits (first in, first out; random) fits in as it is, and so does pseudo-LRU by
+//! trees of bits: each bit points away from the half of its ways that was used last, so the times say what all
+//! bits are (`recency.rs`). One that remembers more of hits than the time of the last (bit pseudo-LRU) is told of
+//! every reference but those that repeat the last one of their set, which change nothing for it (`latest.rs`).
 //!
 //! Machines that differ only below the first level share its simulation (`siblings.rs`).
 //!

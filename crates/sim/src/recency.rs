@@ -1,8 +1,11 @@
-//! Least-recently-used sets whose entries' times lie with the pages.
+//! Sets whose entries' times lie with the pages: least recently used, and pseudo-LRU by trees of bits.
 //!
 //! The pages carry the time of their last reference, shared by all designs, so an array keeps none of its own that
 //! would have to be written on each hit. Small sets are looked through when one of their entries has to leave; for
 //! larger ones the times that were seen are kept in order, as lower bounds.
+//!
+//! A tree's bits need not be kept either. Each points away from the half of its ways that was used last, whatever
+//! was used before: so the ways' last times say what all bits are.
 
 use crate::held::{Held, Packed};
 use crate::store::{CLASSES, PageStore};
@@ -22,6 +25,9 @@ const VACANT: Slot = Slot { held: Packed::EMPTY, low: 0 };
 /// Sets of so many ways are looked through as they are: what orders them costs more than it saves.
 const FEW: usize = 8;
 
+/// Trees of more ways are kept as bits: their times are too many to look through at each miss.
+pub(crate) const TREE_WAYS_MAX: usize = 64;
+
 /// The entries of one array, replaced by the times of their pages.
 #[derive(Clone, Debug)]
 pub(crate) struct Recency {
@@ -31,8 +37,18 @@ pub(crate) struct Recency {
     /// From one set to the next in `slots`.
     stride: usize,
     slots: Vec<Slot>,
-    /// The order of sets that are not small.
-    order: Option<Tournament>,
+    leaves: Leaves,
+}
+
+/// Which entry leaves a full set.
+#[derive(Clone, Debug)]
+enum Leaves {
+    /// The oldest of few.
+    OldestOfFew,
+    /// The oldest, by the order that is kept.
+    Oldest(Tournament),
+    /// The one that a tree of bits points to.
+    PointedTo,
 }
 
 /// Classes of the references that count.
@@ -44,10 +60,22 @@ struct Served {
 }
 
 impl Recency {
-    /// An empty array.
-    pub fn new(geometry: Geometry, index: SetIndex, classes: [bool; CLASSES]) -> Recency {
-        let order = (geometry.ways() > FEW).then(|| Tournament::new(geometry));
-        let stride = order.as_ref().map_or(geometry.ways(), Tournament::stride);
+    /// An empty array of least recently used entries.
+    pub fn lru(geometry: Geometry, index: SetIndex, classes: [bool; CLASSES]) -> Recency {
+        let leaves = match geometry.ways() {
+            ..=FEW => Leaves::OldestOfFew,
+            _ => Leaves::Oldest(Tournament::new(geometry)),
+        };
+        Recency::new(geometry, index, classes, leaves)
+    }
+
+    /// An empty array replaced by trees of bits, of at most [`TREE_WAYS_MAX`] ways, a power of two.
+    pub fn tree_plru(geometry: Geometry, index: SetIndex, classes: [bool; CLASSES]) -> Recency {
+        Recency::new(geometry, index, classes, Leaves::PointedTo)
+    }
+
+    fn new(geometry: Geometry, index: SetIndex, classes: [bool; CLASSES], leaves: Leaves) -> Recency {
+        let stride = if let Leaves::Oldest(order) = &leaves { order.stride() } else { geometry.ways() };
         let mut counting = (0..CLASSES).filter(|&class| classes[class]);
         let only = counting.next().filter(|_| counting.next().is_none());
         Recency {
@@ -56,7 +84,7 @@ impl Recency {
             served: Served { classes, only },
             stride,
             slots: vec![VACANT; stride * geometry.sets()],
-            order,
+            leaves,
         }
     }
 
@@ -65,10 +93,10 @@ impl Recency {
         self.index.set_of(self.geometry, number) * self.stride
     }
 
-    /// Puts `held`, whose page number at its size is `number`, in the place of the oldest entry, which is returned.
+    /// Puts `held`, whose page number at its size is `number`, in the place of the entry that leaves and is returned.
     pub fn fill(&mut self, store: &PageStore, held: Packed, number: u64) -> Option<Packed> {
         let first = self.first_way(number);
-        let way = self.oldest(store, first);
+        let way = self.leaving(store, first);
         let slot = Slot { held, low: number as u32 };
         let victim = std::mem::replace(&mut self.slots[first + way], slot).held;
         self.note(first, way, store.now);
@@ -90,20 +118,22 @@ impl Recency {
         self.slots.iter().map(|slot| slot.held).filter(|&held| held != Packed::EMPTY)
     }
 
-    /// The way, of the set that begins at `first`, whose last reference is longest ago; the first of several.
-    fn oldest(&mut self, store: &PageStore, first: usize) -> usize {
-        let Recency { served, slots, order: Some(order), .. } = self else {
-            return self.oldest_of_few(store, first);
-        };
-        // The times seen may be out of date: so the way that seems oldest is asked for its true time, until one keeps
-        // its place.
-        loop {
-            let (way, seen) = order.least(first);
-            let time = served.last_reference(store, slots[first + way]);
-            if time == seen {
-                return way;
-            }
-            order.note(first, way, time);
+    /// The way, of the set that begins at `first`, whose entry leaves; the first that is empty, if one is.
+    fn leaving(&mut self, store: &PageStore, first: usize) -> usize {
+        let Recency { served, slots, leaves, .. } = self;
+        match leaves {
+            Leaves::OldestOfFew => self.oldest_of_few(store, first),
+            Leaves::PointedTo => self.pointed_to(store, first),
+            // The times seen may be out of date: so the way that seems oldest is asked for its true time, until one
+            // keeps its place.
+            Leaves::Oldest(order) => loop {
+                let (way, seen) = order.least(first);
+                let time = served.last_reference(store, slots[first + way]);
+                if time == seen {
+                    return way;
+                }
+                order.note(first, way, time);
+            },
         }
     }
 
@@ -118,9 +148,30 @@ impl Recency {
         oldest
     }
 
+    fn pointed_to(&self, store: &PageStore, first: usize) -> usize {
+        let slots = &self.slots[first..first + self.stride];
+        let mut times = [0; TREE_WAYS_MAX];
+        for (way, (time, &slot)) in times.iter_mut().zip(slots).enumerate() {
+            if slot.held == Packed::EMPTY {
+                return way;
+            }
+            *time = self.served.last_reference(store, slot);
+        }
+        let (mut way, mut times) = (0, &times[..slots.len()]);
+        while times.len() > 1 {
+            let (lower, upper) = times.split_at(times.len() / 2);
+            if upper.iter().max() < lower.iter().max() {
+                (way, times) = (way + lower.len(), upper);
+            } else {
+                times = lower;
+            }
+        }
+        way
+    }
+
     /// Notes that `way` was last seen used at `time`.
     fn note(&mut self, first: usize, way: usize, time: u64) {
-        if let Some(order) = &mut self.order {
+        if let Leaves::Oldest(order) = &mut self.leaves {
             order.note(first, way, time);
         }
     }

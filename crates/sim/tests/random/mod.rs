@@ -401,9 +401,10 @@ fn cache(random: &mut Random) -> String {
 }
 
 fn tlb(random: &mut Random, name: &str, level: u8, serves: &str, sizes: &str, base: &str) -> String {
-    // Least-recently-used sets of more than eight ways are kept in another form.
-    let ways = random.of(&[1, 2, 3, 4, 6, 8, 12, 16u32]);
     let sets = random.of(&[1, 1, 2, 4, 16]);
+    // Least-recently-used sets of more than eight ways are kept in another form, and so are trees of more than 64.
+    let large = sets == 1 && random.below(8) == 0;
+    let ways = if large { random.of(&[64, 128]) } else { random.of(&[1, 2, 3, 4, 6, 8, 12, 16u32]) };
     let reserved = if sets == 1 { random.of(&[0, 0, 2]) } else { 0 };
     let ways_key = if reserved == 0 { format!("ways = {ways}\n") } else { String::new() };
     let index = random.of(&["modulo", "modulo", "xor-fold", "xor-2"]);
