@@ -36,6 +36,8 @@ const COMPILE_FLAGS: &[&str] = &[
     "-DVGPV_amd64_linux_vanilla",
     "-std=gnu11",
     "-O2",
+    // As compilers from GCC 14 on do anyway.
+    "-Werror=implicit-function-declaration",
     "-fno-stack-protector",
     "-fno-builtin",
     "-fno-pie",
