@@ -37,12 +37,12 @@ pub(crate) struct Recency {
     /// From one set to the next in `slots`.
     stride: usize,
     slots: Vec<Slot>,
-    leaves: Leaves,
+    victim: Victim,
 }
 
-/// Which entry leaves a full set.
+/// Which entry of a full set is replaced.
 #[derive(Clone, Debug)]
-enum Leaves {
+enum Victim {
     /// The oldest of few.
     OldestOfFew,
     /// The oldest, by the order that is kept.
@@ -62,20 +62,20 @@ struct Served {
 impl Recency {
     /// An empty array of least recently used entries.
     pub fn lru(geometry: Geometry, index: SetIndex, classes: [bool; CLASSES]) -> Recency {
-        let leaves = match geometry.ways() {
-            ..=FEW => Leaves::OldestOfFew,
-            _ => Leaves::Oldest(Tournament::new(geometry)),
+        let victim = match geometry.ways() {
+            ..=FEW => Victim::OldestOfFew,
+            _ => Victim::Oldest(Tournament::new(geometry)),
         };
-        Recency::new(geometry, index, classes, leaves)
+        Recency::new(geometry, index, classes, victim)
     }
 
     /// An empty array replaced by trees of bits, of at most [`TREE_WAYS_MAX`] ways, a power of two.
     pub fn tree_plru(geometry: Geometry, index: SetIndex, classes: [bool; CLASSES]) -> Recency {
-        Recency::new(geometry, index, classes, Leaves::PointedTo)
+        Recency::new(geometry, index, classes, Victim::PointedTo)
     }
 
-    fn new(geometry: Geometry, index: SetIndex, classes: [bool; CLASSES], leaves: Leaves) -> Recency {
-        let stride = if let Leaves::Oldest(order) = &leaves { order.stride() } else { geometry.ways() };
+    fn new(geometry: Geometry, index: SetIndex, classes: [bool; CLASSES], victim: Victim) -> Recency {
+        let stride = if let Victim::Oldest(order) = &victim { order.stride() } else { geometry.ways() };
         let mut counting = (0..CLASSES).filter(|&class| classes[class]);
         let only = counting.next().filter(|_| counting.next().is_none());
         Recency {
@@ -84,7 +84,7 @@ impl Recency {
             served: Served { classes, only },
             stride,
             slots: vec![VACANT; stride * geometry.sets()],
-            leaves,
+            victim,
         }
     }
 
@@ -93,10 +93,10 @@ impl Recency {
         self.index.set_of(self.geometry, number) * self.stride
     }
 
-    /// Puts `held`, whose page number at its size is `number`, in the place of the entry that leaves and is returned.
+    /// Puts `held`, whose page number at its size is `number`, in the place of the entry that is replaced and returned.
     pub fn fill(&mut self, store: &PageStore, held: Packed, number: u64) -> Option<Packed> {
         let first = self.first_way(number);
-        let way = self.leaving(store, first);
+        let way = self.victim_way(store, first);
         let slot = Slot { held, low: number as u32 };
         let victim = std::mem::replace(&mut self.slots[first + way], slot).held;
         self.note(first, way, store.now);
@@ -118,15 +118,15 @@ impl Recency {
         self.slots.iter().map(|slot| slot.held).filter(|&held| held != Packed::EMPTY)
     }
 
-    /// The way, of the set that begins at `first`, whose entry leaves; the first that is empty, if one is.
-    fn leaving(&mut self, store: &PageStore, first: usize) -> usize {
-        let Recency { served, slots, leaves, .. } = self;
-        match leaves {
-            Leaves::OldestOfFew => self.oldest_of_few(store, first),
-            Leaves::PointedTo => self.pointed_to(store, first),
+    /// The way, of the set that begins at `first`, whose entry is replaced; the first that is empty, if one is.
+    fn victim_way(&mut self, store: &PageStore, first: usize) -> usize {
+        let Recency { served, slots, victim, .. } = self;
+        match victim {
+            Victim::OldestOfFew => self.oldest_of_few(store, first),
+            Victim::PointedTo => self.pointed_to(store, first),
             // The times seen may be out of date: so the way that seems oldest is asked for its true time, until one
             // keeps its place.
-            Leaves::Oldest(order) => loop {
+            Victim::Oldest(order) => loop {
                 let (way, seen) = order.least(first);
                 let time = served.last_reference(store, slots[first + way]);
                 if time == seen {
@@ -171,7 +171,7 @@ impl Recency {
 
     /// Notes that `way` was last seen used at `time`.
     fn note(&mut self, first: usize, way: usize, time: u64) {
-        if let Leaves::Oldest(order) = &mut self.leaves {
+        if let Victim::Oldest(order) = &mut self.victim {
             order.note(first, way, time);
         }
     }
