@@ -1,6 +1,7 @@
 //! Running a program at its own speed, and how long it took.
 
 use crate::pagemap::peak_resident_bytes;
+use rustix::time::{ClockId, clock_gettime};
 use std::fs;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -49,6 +50,12 @@ pub fn run(command: &mut Command) -> io::Result<Timed> {
     let time = |at: usize| Duration::new(usage[at], 1000 * usage[at + 1] as u32);
     let resident_bytes = Some(usage[4] << 10).filter(|&bytes| own.is_some_and(|own| bytes > own));
     Ok(Timed { status, wall, user: time(0), system: time(2), resident_bytes })
+}
+
+/// What this thread has had of a processor.
+pub(crate) fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 fn wait(pid: i32) -> io::Result<(ExitStatus, [u64; USAGE_WORDS])> {

@@ -8,8 +8,9 @@
 //! of several runs) and the misses per thousand.
 
 use pagewalk_setassoc::{Geometry, Replacement, SetArray};
-use rustix::time::{ClockId, clock_gettime};
+use pagewalk_trace::seconds_worked;
 use std::hint::black_box;
+use std::io;
 
 const REFERENCES: usize = 1 << 20;
 const RUNS: usize = 9;
@@ -35,11 +36,6 @@ fn stream(entries: u32) -> Vec<u64> {
     (0..REFERENCES).map(|_| page()).collect()
 }
 
-fn processor_nanoseconds() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
-}
-
 /// References that missed.
 fn refer(array: &mut SetArray, pages: &[u64]) -> u64 {
     let mut misses = 0;
@@ -52,7 +48,7 @@ fn refer(array: &mut SetArray, pages: &[u64]) -> u64 {
     misses
 }
 
-fn main() {
+fn main() -> io::Result<()> {
     let mut rows = Vec::new();
     for (entries, ways) in SHAPES {
         let pages = stream(entries);
@@ -61,20 +57,20 @@ fn main() {
             let replacement = Replacement::from_name(name, 1).expect("a name");
             let Ok(mut array) = SetArray::new(geometry, replacement) else { continue };
             refer(&mut array, &pages);
-            let mut runs: Vec<(f64, u64)> = (0..RUNS)
-                .map(|_| {
-                    let start = processor_nanoseconds();
-                    let misses = refer(&mut array, black_box(&pages));
-                    (processor_nanoseconds() - start, misses)
-                })
-                .collect();
+            let mut runs = Vec::new();
+            for _ in 0..RUNS {
+                let start = seconds_worked()?;
+                let misses = refer(&mut array, black_box(&pages));
+                runs.push((seconds_worked()? - start, misses));
+            }
             runs.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let (nanoseconds, misses) = runs[RUNS / 2];
+            let (seconds, misses) = runs[RUNS / 2];
             let shape = format!(r#""entries": {entries}, "ways": {ways}, "replacement": "{name}""#);
-            let nanoseconds = nanoseconds / REFERENCES as f64;
+            let nanoseconds = seconds * 1e9 / REFERENCES as f64;
             let misses = misses as f64 * 1e3 / REFERENCES as f64;
             rows.push(format!(r#"{{{shape}, "ns": {nanoseconds:.2}, "misses_per_mille": {misses:.1}}}"#));
         }
     }
     println!("[{}]", rows.join(", "));
+    Ok(())
 }

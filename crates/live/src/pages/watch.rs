@@ -8,9 +8,9 @@ use super::plan::{Caller, Plan, What};
 use super::reason::{Facts, Reason, reason};
 use super::table::{Contents, Table};
 use super::{Image, Outcome};
+use crate::timed::thread_time;
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::{Pid, map};
-use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -108,12 +108,12 @@ impl<'a> Watch<'a> {
             if self.ended.load(Ordering::Relaxed) {
                 return;
             }
-            let begun = processor_time();
+            let begun = thread_time();
             for watched in self.watched().iter_mut().filter(|watched| !watched.gone) {
                 let process = watched.process;
                 watched.gone = watched.look(process, self.plan, self.table, true).is_err();
             }
-            period = (period + period / 2).min(PERIOD_MAX).max((processor_time() - begun) * REST);
+            period = (period + period / 2).min(PERIOD_MAX).max((thread_time() - begun) * REST);
         }
     }
 
@@ -201,12 +201,6 @@ impl Watched {
         };
         self.ranges.into_iter().enumerate().map(outcome).collect()
     }
-}
-
-/// What this thread has had of a processor.
-fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// Bytes that came onto huge pages. What cannot is told with the reason.

@@ -6,10 +6,10 @@ use super::told::{Decision, Times, Watcher, What};
 use super::{PromoteError, parts, processor_seconds};
 use crate::pagemap::{self, PagemapError};
 use crate::pages::{Circumstances, HUGE_BYTES, Handle, Reason, look};
+use crate::timed::thread_time;
 use crate::tracing::maps;
 use crate::tracing::sys::Pid;
 use rustix::io::Errno;
-use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -119,9 +119,9 @@ impl Rounds {
             self.policy.would_promote(times.target, due);
             What::WouldPromote
         } else {
-            let before = thread_seconds();
+            let before = thread_time().as_secs_f64();
             let outcome = self.handle.collapse(due.start, HUGE_BYTES);
-            let seconds = thread_seconds() - before;
+            let seconds = thread_time().as_secs_f64() - before;
             self.promotion_seconds += seconds;
             match outcome {
                 Ok(()) => {
@@ -195,10 +195,4 @@ fn reason(pid: Pid, pagemap: &File, start: u64, error: &io::Error) -> String {
         None
     };
     known.map_or_else(|| format!("the kernel did not collapse it: {error}"), |reason| reason.to_string())
-}
-
-/// Processor time of this thread.
-fn thread_seconds() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }

@@ -18,7 +18,7 @@
 //!
 //! The ways take turns on each stretch, with as many simulators as there are repetitions (one of the slow `plain`),
 //! so that a noisy moment of the machine meets all of them. A stretch is larger than most caches. Seconds are processor
-//! time: what other programs take of a processor, or other guests of the host, is no time of a simulator.
+//! time: what other programs take of a processor is no time of a simulator.
 
 mod hundred;
 mod plain;
