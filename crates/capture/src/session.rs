@@ -37,6 +37,8 @@ const STREAM_STACK_BYTES: usize = 1 << 20;
 const EXPECTED_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// How long to wait for them.
 const EXPECTED_PATIENCE: Duration = Duration::from_secs(10);
+/// How long to wait for a descriptor that another thread gives back.
+const SHORT_OF_DESCRIPTORS: Duration = Duration::from_millis(20);
 
 /// A private place where one command's engines connect.
 pub struct Session {
@@ -113,7 +115,7 @@ impl Session {
         })?;
         let mut root = Root { child, status: None };
         // After the child has started, which must not inherit it: every live process costs descriptors here.
-        raise_descriptor_limit();
+        let _raised = RaisedDescriptorLimit::raise();
         let status = std::thread::scope(|scope| {
             let served = self.serve(scope, &mut root, &on_stream);
             if served.is_err() {
@@ -146,7 +148,7 @@ impl Session {
     {
         let exit = root.exit_descriptor()?;
         let mut spare = spare_descriptor();
-        let mut killed = false;
+        let (mut killed, mut seen) = (false, 0);
         let mut alone_since = None;
         loop {
             let patience = alone_since.map(|_| &EXPECTED_POLL);
@@ -163,8 +165,10 @@ impl Session {
             }
             self.streams.clear_wake();
             let accepted = self.accept_all(scope, on_stream, &mut spare)?;
-            if self.streams.interrupts() >= 2 && !killed {
-                killed = true;
+            let interrupts = self.streams.interrupts();
+            // Again for what was being forked meanwhile, and each time the user asks.
+            if interrupts >= 2 && (accepted || interrupts > seen) {
+                (killed, seen) = (true, interrupts);
                 self.kill_all(root);
             }
             let Some(status) = root.poll_status()? else { continue };
@@ -200,14 +204,20 @@ impl Session {
                 Ok(connection) => connection,
                 Err(Errno::AGAIN) => return Ok(accepted),
                 Err(Errno::INTR | Errno::CONNABORTED) => continue,
-                Err(error @ (Errno::MFILE | Errno::NFILE)) if spare.is_some() => {
+                Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS)) => {
                     // The last descriptor serves to take the connection and close it, or its process would wait.
                     *spare = None;
                     let turned_away = accept_with(&self.listener, SocketFlags::CLOEXEC);
-                    self.streams.refuse(CaptureError::system("making room for one more process")(error));
+                    let is_turned_away = turned_away.is_ok();
                     drop(turned_away);
                     *spare = spare_descriptor();
-                    continue;
+                    if is_turned_away {
+                        self.streams.refuse(CaptureError::system("making room for one more process")(error));
+                        continue;
+                    }
+                    // Another thread was quicker, and will give what it took back.
+                    std::thread::sleep(SHORT_OF_DESCRIPTORS);
+                    return Ok(accepted);
                 }
                 Err(error) => return Err(CaptureError::system("accepting an engine's connection")(error)),
             };
@@ -275,8 +285,23 @@ fn spare_descriptor() -> Option<OwnedFd> {
     std::fs::File::open("/dev/null").ok().map(OwnedFd::from)
 }
 
-fn raise_descriptor_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    // Nothing depends on its success.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+/// The limit of descriptors is as high as it may be until this is dropped: programs that are started later are to have
+/// the user's.
+struct RaisedDescriptorLimit(Rlimit);
+
+impl RaisedDescriptorLimit {
+    fn raise() -> RaisedDescriptorLimit {
+        let limit = getrlimit(Resource::Nofile);
+        let Rlimit { current, maximum } = limit;
+        // Nothing depends on its success.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+        RaisedDescriptorLimit(Rlimit { current, maximum })
+    }
+}
+
+impl Drop for RaisedDescriptorLimit {
+    fn drop(&mut self) {
+        let Rlimit { current, maximum } = self.0;
+        let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
+    }
 }

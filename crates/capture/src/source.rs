@@ -74,7 +74,10 @@ impl RingSource {
                     file.build_id = self.build_ids.get(&file.path);
                 }
             }
-            Event::Fork { child } => self.registration.expect(*child),
+            // In a namespace of processes the program knows them by other numbers.
+            Event::Fork { child } if self.header.pid == self.registration.pid() => {
+                self.registration.expect(*child);
+            }
             _ => {}
         }
     }
@@ -92,7 +95,7 @@ impl RingSource {
             return None;
         }
         if self.in_exec {
-            self.registration.expect(self.header.pid);
+            self.registration.expect(self.registration.pid());
             return None;
         }
         Some(SourceError::Truncated(format!(

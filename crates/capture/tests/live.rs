@@ -4,6 +4,7 @@ use pagewalk_capture::engine::{Engine, Options};
 use pagewalk_capture::{Host, LackeyWriter, RingSource, Session};
 use pagewalk_trace::{Event, Item, MappingKind, Origin, Source, StreamHeader};
 use std::ffi::OsStr;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::Mutex;
@@ -262,4 +263,50 @@ fn threads_forks_and_execs_are_told_and_followed() {
     // The exec that failed is followed by its result; the one that succeeded is the last thing told.
     assert_eq!(child.count(|event| matches!(event, Event::Exec { .. })), 2);
     assert_eq!(child.events.last(), Some(&Event::Exec { path: "/bin/true".into() }));
+}
+
+/// What the kernel keeps over a fork is told again, and what a thread's end says is not the program's.
+#[test]
+fn a_fork_keeps_advice_and_no_end_of_a_thread() {
+    let source = r#"
+        #include <pthread.h>
+        #include <stdlib.h>
+        #include <sys/mman.h>
+        #include <sys/wait.h>
+        #include <unistd.h>
+        static void* work(void* at) { return at; }
+        int main(void) {
+            char* memory = mmap((void*)0x10000000000, 8 << 20, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+            madvise(memory, 4 << 20, MADV_HUGEPAGE);
+            madvise(memory + (6 << 20), 2 << 20, MADV_NOHUGEPAGE);
+            madvise(memory + (2 << 20), 1 << 20, MADV_SEQUENTIAL);
+            pthread_t thread;
+            pthread_create(&thread, 0, work, 0);
+            pthread_join(thread, 0);
+            if (fork() == 0) abort();
+            wait(0);
+            abort();
+        }
+    "#;
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile(folder.path(), "advice", &["-pthread"], source);
+    let (status, seen) = run(&engine(), &program, false);
+    assert_eq!(status.signal(), Some(6));
+    let [parent, child] = &seen[..] else { panic!("{} streams", seen.len()) };
+    for one in [parent, child] {
+        assert_eq!(one.events.last(), Some(&Event::Exit { status: -1 }));
+    }
+    let advised: Vec<(u64, u64, i32)> = child
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Advise { start, bytes, advice } if start.0 >> 40 == 1 => Some((start.0, *bytes, *advice)),
+            _ => None,
+        })
+        .collect();
+    // The kernel cuts mappings where other advice begins.
+    let all = |advice: i32| -> u64 { advised.iter().filter(|of| of.2 == advice).map(|of| of.1).sum() };
+    assert_eq!((all(14), all(15)), (4 << 20, 2 << 20), "{advised:x?}");
+    assert_eq!((advised[0].0, advised.last().unwrap().0), (0x100_0000_0000, 0x100_0000_0000 + (6 << 20)));
 }

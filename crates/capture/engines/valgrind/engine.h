@@ -68,13 +68,32 @@ void event_forget_thread(void);
 
 void maps_announce(void);
 
+/* What the kernel has kept of advice on huge pages over a fork. */
+void maps_announce_advice(void);
+
+/* ---- main.c ---- */
+
+/* Threads of the program that have not ended. */
+UInt threads_alive(void);
+
+/* ---- exec.c ---- */
+
+/* Has Valgrind follow the program that is about to be executed if it can, and leave it alone otherwise. */
+void exec_choose(const HChar* path);
+
 /* ---- syscalls.c ---- */
 
 void syscall_before(ThreadId thread, UInt number, UWord* args, UInt count);
 void syscall_after(ThreadId thread, UInt number, UWord* args, UInt count, SysRes result);
 
-/* The status given to the last exit call, or -1: a signal ended the program. */
+/* The status that the program has given for its end, or -1: a signal ended it. */
 Int syscall_exit_status(void);
+
+/* Whether the program has advised on huge pages. */
+Bool syscall_has_advised(void);
+
+/* A new process has not called for its end. */
+void syscall_forget_exits(void);
 
 /* ---- blocks.c: the definitions of the blocks that have translations ---- */
 

@@ -45,9 +45,23 @@ static void stop_client_code(ThreadId thread, ULong blocks_dispatched)
    client_thread = NO_THREAD;
 }
 
+static UInt alive;
+
+UInt threads_alive(void)
+{
+   return alive;
+}
+
 static void thread_create(ThreadId parent, ThreadId child)
 {
+   alive++;
    event_thread_start(child, parent);
+}
+
+static void thread_exit(ThreadId thread)
+{
+   alive--;
+   event_thread_end(thread);
 }
 
 /* While client code runs, a signal can only be a fault of that code: all others wait until it has stopped. */
@@ -78,11 +92,15 @@ static void post_clo_init(void)
 
 static void fork_child(ThreadId thread)
 {
+   alive = 1;
+   syscall_forget_exits();
    /* A ring that nobody reads is the child's own already. */
    if (ring_socket_path == NULL)
       return;
    ring_leave();
    announce(WIRE_ORIGIN_FORK);
+   if (syscall_has_advised())
+      maps_announce_advice();
    blocks_replay();
    event_thread_start(thread, NO_THREAD);
 }
@@ -155,7 +173,7 @@ static void pre_clo_init(void)
    VG_(track_start_client_code)(start_client_code);
    VG_(track_stop_client_code)(stop_client_code);
    VG_(track_pre_thread_ll_create)(thread_create);
-   VG_(track_pre_thread_ll_exit)(event_thread_end);
+   VG_(track_pre_thread_ll_exit)(thread_exit);
    VG_(track_pre_deliver_signal)(pre_deliver_signal);
    VG_(atfork)(NULL, NULL, fork_child);
 

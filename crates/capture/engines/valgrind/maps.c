@@ -6,6 +6,7 @@
    which it manages itself. So each line of the kernel's list is cut at the manager's segments. */
 
 #include "engine.h"
+#include "sys.h"
 #include "wire.h"
 
 #include "pub_tool_aspacemgr.h"
@@ -30,10 +31,10 @@ typedef struct {
    const HChar* path;
 } Line;
 
-/* The whole of /proc/self/maps as a string to be freed, or NULL. */
-static HChar* read_kernel_maps(void)
+/* The whole of /proc/self/maps or smaps as a string to be freed, or NULL. */
+static HChar* read_kernel_maps(const HChar* name)
 {
-   Int fd = VG_(fd_open)("/proc/self/maps", VKI_O_RDONLY, 0);
+   Int fd = VG_(fd_open)(name, VKI_O_RDONLY, 0);
    if (fd < 0)
       return NULL;
    SizeT used = 0;
@@ -121,7 +122,7 @@ void maps_announce(void)
       event_map(heap_start, heap_end - heap_start, VKI_PROT_READ | VKI_PROT_WRITE, WIRE_HEAP, 0, "");
    event_map(stack_start(), stack_end() - stack_start(), VKI_PROT_READ | VKI_PROT_WRITE, WIRE_STACK, 0, "");
 
-   HChar* text = read_kernel_maps();
+   HChar* text = read_kernel_maps("/proc/self/maps");
    if (text == NULL) {
       event_lost("the mappings in force at the start: /proc/self/maps cannot be read");
       return;
@@ -130,6 +131,43 @@ void maps_announce(void)
       Line line;
       at = parse_line(at, &line);
       announce_range(&line, line.start, line.end);
+   }
+   VG_(free)(text);
+}
+
+/* Whether a line of flags has this one, of two letters. */
+static Bool has_flag(const HChar* line, const HChar* flag)
+{
+   for (const HChar* at = VG_(strchr)(line, ' '); at != NULL; at = VG_(strchr)(at + 1, ' '))
+      if (VG_(strncmp)(at + 1, flag, 2) == 0)
+         return True;
+   return False;
+}
+
+void maps_announce_advice(void)
+{
+   HChar* text = read_kernel_maps("/proc/self/smaps");
+   if (text == NULL) {
+      event_lost("advice on huge pages from before the fork: /proc/self/smaps cannot be read");
+      return;
+   }
+   Line line = { .start = 0, .end = 0 };
+   for (HChar* at = text; *at != '\0';) {
+      HChar* this = at;
+      HChar* newline = VG_(strchr)(at, '\n');
+      /* Keys begin with a capital letter, addresses with a digit or a small one. */
+      if (*this < 'A' || *this > 'Z') {
+         at = parse_line(at, &line);
+         continue;
+      }
+      if (newline != NULL)
+         *newline = '\0';
+      at = newline == NULL ? at + VG_(strlen)(at) : newline + 1;
+      if (VG_(strncmp)(this, "VmFlags:", 8) != 0)
+         continue;
+      UInt advice = has_flag(this, "hg") ? SYS_MADV_HUGEPAGE : has_flag(this, "nh") ? SYS_MADV_NOHUGEPAGE : 0;
+      if (advice != 0)
+         event_words(WIRE_ADVISE, 3, (ULong[]){ line.start, line.end - line.start, advice });
    }
    VG_(free)(text);
 }

@@ -123,13 +123,35 @@ static void drop_peer(void)
 
 /* ---- opening and leaving ---- */
 
+typedef struct {
+   ULong now;
+   ULong most;
+} Limit;
+
+/* Gives the ring its size. Beyond the limit on the length of files that would be a signal, by default a deadly one: so
+   the limit is raised meanwhile, if it may be. No other thread of the program runs. */
+static Bool size_file(Int memfd)
+{
+   Limit limit;
+   if (sys_failed(sys_call6(SYS_PRLIMIT64, 0, SYS_RLIMIT_FSIZE, 0, (UWord)&limit, 0, 0)) || limit.most < ring_bytes())
+      return False;
+   Limit raised = { .now = limit.most, .most = limit.most };
+   Bool is_low = limit.now < ring_bytes();
+   if (is_low && sys_failed(sys_call6(SYS_PRLIMIT64, 0, SYS_RLIMIT_FSIZE, (UWord)&raised, 0, 0, 0)))
+      return False;
+   Bool done = !sys_failed(sys_call3(__NR_ftruncate, memfd, ring_bytes(), 0));
+   if (is_low)
+      sys_call6(SYS_PRLIMIT64, 0, SYS_RLIMIT_FSIZE, (UWord)&limit, 0, 0, 0);
+   return done;
+}
+
 static Bool open_shared(UInt origin)
 {
    Word memfd = sys_call3(__NR_memfd_create, (UWord)"pagewalk-ring", SYS_MFD_CLOEXEC | SYS_MFD_ALLOW_SEALING, 0);
    if (sys_failed(memfd))
       return False;
    Bool done = False;
-   if (!sys_failed(sys_call3(__NR_ftruncate, memfd, ring_bytes(), 0))) {
+   if (size_file(memfd)) {
       SysRes map = VG_(am_shared_mmap_file_float_valgrind)(ring_bytes(), VKI_PROT_READ | VKI_PROT_WRITE, memfd, 0);
       if (!sr_isError(map)) {
          ring_base = (UChar*)sr_Res(map);
@@ -151,7 +173,7 @@ void ring_open(UInt origin)
 {
    if (ring_socket_path == NULL || !open_shared(origin)) {
       if (ring_socket_path != NULL)
-         VG_(umsg)("no connection to pagewalk at %s: the program goes on untraced\n", ring_socket_path);
+         VG_(umsg)("no stream to pagewalk at %s: the program goes on untraced\n", ring_socket_path);
       ring_base = VG_(am_shadow_alloc)(ring_bytes());
       if (ring_base == NULL)
          VG_(out_of_memory_NORETURN)("pagewalk ring", ring_bytes());

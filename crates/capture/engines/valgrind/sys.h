@@ -19,6 +19,16 @@
 #define SYS_ETIMEDOUT 110
 #define SYS_SHM_RDONLY 010000
 #define SYS_PKEY_MPROTECT 329
+#define SYS_PRLIMIT64 302
+#define SYS_FACCESSAT2 439
+#define SYS_AT_FDCWD ((UWord)-100)
+#define SYS_AT_EACCESS 0x200
+#define SYS_ENOSYS 38
+#define SYS_RLIMIT_FSIZE 1
+#define SYS_CAPABILITY_VERSION_3 0x20080522
+#define SYS_MAP_STACK 0x20000
+#define SYS_MADV_HUGEPAGE 14
+#define SYS_MADV_NOHUGEPAGE 15
 
 static inline Word sys_call6(UWord number, UWord a, UWord b, UWord c, UWord d, UWord e, UWord f)
 {

@@ -17,12 +17,23 @@
 extern Addr VG_(brk_base);
 
 static Int exit_status = -1;
+static Bool has_advised;       /* on huge pages */
 static Addr break_end;         /* rounded up to a page; 0: not asked yet */
 static SizeT detached_bytes;   /* size of the segment that shmdt, just begun, will unmap */
 
 Int syscall_exit_status(void)
 {
    return exit_status;
+}
+
+Bool syscall_has_advised(void)
+{
+   return has_advised;
+}
+
+void syscall_forget_exits(void)
+{
+   exit_status = -1;
 }
 
 /* ---- before ---- */
@@ -44,6 +55,8 @@ static void before_exec(Addr path_at)
 {
    HChar path[VKI_PATH_MAX];
    copy_client_text(path, sizeof path, path_at);
+   /* Nothing may stand between this and the end of a stream that another program's follows. */
+   exec_choose(path);
    event_exec(path);
 }
 
@@ -59,7 +72,10 @@ void syscall_before(ThreadId thread, UInt number, UWord* args, UInt count)
    switch (number) {
       case __NR_execve: before_exec(args[0]); break;
       case __NR_execveat: before_exec(args[1]); break;
-      case __NR_exit:
+      case __NR_exit:   /* of one thread */
+         if (threads_alive() > 1)
+            break;
+         /* fall through */
       case __NR_exit_group: exit_status = args[0] & 0xff; break;
       case __NR_shmdt: detached_bytes = shared_segment_bytes(args[0]); break;
    }
@@ -69,6 +85,22 @@ void syscall_before(ThreadId thread, UInt number, UWord* args, UInt count)
 
 /* ---- after ---- */
 
+/* Whether this kernel, by its release, is Linux 6.7 or later: mm.h there makes VM_NOHUGEPAGE of MAP_STACK. */
+static Bool stacks_are_advised(void)
+{
+   static Int known = -1;
+   HChar names[6][65];   /* the kernel's struct new_utsname, the third of which is its release */
+   if (known < 0 && sys_failed(sys_call3(__NR_uname, (UWord)names, 0, 0)))
+      known = 0;
+   if (known < 0) {
+      HChar* at;
+      Long major = VG_(strtoll10)(names[2], &at);
+      Long minor = *at == '.' ? VG_(strtoll10)(at + 1, NULL) : 0;
+      known = major > 6 || (major == 6 && minor >= 7);
+   }
+   return known;
+}
+
 static void after_mmap(Addr start, const UWord* args)
 {
    UInt flags = args[3];
@@ -77,6 +109,11 @@ static void after_mmap(Addr start, const UWord* args)
    UInt protection = args[2] & (VKI_PROT_READ | VKI_PROT_WRITE | VKI_PROT_EXEC);
    if (flags & VKI_MAP_ANONYMOUS) {
       event_map(start, bytes, protection, shared ? WIRE_SHARED_ANONYMOUS : WIRE_ANONYMOUS, 0, "");
+      /* What is mapped as a stack gets no huge pages: the flag is advice. */
+      if ((flags & SYS_MAP_STACK) && stacks_are_advised()) {
+         event_words(WIRE_ADVISE, 3, (ULong[]){ start, bytes, SYS_MADV_NOHUGEPAGE });
+         has_advised = True;
+      }
       return;
    }
    const NSegment* segment = VG_(am_find_nsegment)(start);
@@ -121,6 +158,7 @@ static void after_success(UInt number, const UWord* args, UWord result)
       case __NR_shmdt: event_words(WIRE_UNMAP, 2, (ULong[]){ args[0], detached_bytes }); break;
       case __NR_munmap: event_words(WIRE_UNMAP, 2, (ULong[]){ args[0], VG_PGROUNDUP(args[1]) }); break;
       case __NR_madvise:
+         has_advised |= args[2] == SYS_MADV_HUGEPAGE || args[2] == SYS_MADV_NOHUGEPAGE;
          event_words(WIRE_ADVISE, 3, (ULong[]){ args[0], VG_PGROUNDUP(args[1]), args[2] });
          break;
       case __NR_mprotect:

@@ -12,6 +12,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("blocks.c", include_str!("../../engines/valgrind/blocks.c")),
     ("engine.h", include_str!("../../engines/valgrind/engine.h")),
     ("events.c", include_str!("../../engines/valgrind/events.c")),
+    ("exec.c", include_str!("../../engines/valgrind/exec.c")),
     ("instrument.c", include_str!("../../engines/valgrind/instrument.c")),
     ("main.c", include_str!("../../engines/valgrind/main.c")),
     ("maps.c", include_str!("../../engines/valgrind/maps.c")),

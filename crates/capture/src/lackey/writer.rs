@@ -82,6 +82,10 @@ impl<W: Write + Send> Analysis for LackeyWriter<W> {
     fn on_batch(&mut self, batch: &Batch<'_>) {
         self.write_batch(batch);
     }
+
+    fn is_done(&self) -> bool {
+        self.error().is_some()
+    }
 }
 
 /// Appends one line, its address with at least eight digits, as Lackey prints it.

@@ -174,6 +174,11 @@ impl Registration {
         self.number
     }
 
+    /// The process, as we know it.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// The first to connect is the program that was started, however late it is opened.
     fn start_or_exec(&self) -> Origin {
         if self.number == 0 { Origin::Start } else { Origin::Exec }
