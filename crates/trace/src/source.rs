@@ -31,6 +31,11 @@ pub trait Analysis: Send {
     /// Takes a batch. Hot; cannot fail.
     fn on_batch(&mut self, batch: &Batch<'_>);
 
+    /// Whether it wants no more, as nobody would see what comes of it.
+    fn is_done(&self) -> bool {
+        false
+    }
+
     /// Takes an event at its place.
     fn on_event(&mut self, _at: RefIndex, _event: &Event) {}
 

@@ -6,9 +6,42 @@
 //! a zigzag varint of the distance. A site is a varint of instructions since the site before, and its low bits.
 
 use super::bytes::{Bytes, put_varint, unzigzag, zigzag};
-use super::layout::{Decompressor, FrameBuilder, MAX_CODE_BYTES, MAX_INSTRUCTIONS, MAX_SITES, parts};
+use super::layout::{
+    Decompressor, FrameBuilder, MAX_CODE_BYTES, MAX_INSTRUCTIONS, MAX_SITES, MAX_TOTAL_CODE_BYTES,
+    MAX_TOTAL_INSTRUCTIONS, MAX_TOTAL_SITES, parts,
+};
 use crate::{Block, BlockEnd, Instruction, Ref, Site};
 use pagewalk_units::{Access, Kind, Size, VirtAddr};
+
+/// What the blocks of a file may still hold. Few stored bytes can name many instructions, so this is asked before room
+/// is made for them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    instructions: usize,
+    sites: usize,
+    code_bytes: usize,
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        Room {
+            instructions: MAX_TOTAL_INSTRUCTIONS,
+            sites: MAX_TOTAL_SITES,
+            code_bytes: MAX_TOTAL_CODE_BYTES,
+        }
+    }
+}
+
+impl Room {
+    /// What is left beside a block; `None`: there is none for it.
+    pub fn beside(self, block: &Block) -> Option<Room> {
+        Some(Room {
+            instructions: self.instructions.checked_sub(block.instructions.len())?,
+            sites: self.sites.checked_sub(block.sites.len())?,
+            code_bytes: self.code_bytes.checked_sub(block.code.len())?,
+        })
+    }
+}
 
 /// Blocks on their way into a frame.
 #[derive(Debug, Default)]
@@ -66,8 +99,13 @@ impl BlockWriter {
     }
 }
 
-/// The blocks of a frame's payload, if that is what it holds.
-pub(super) fn read_blocks(payload: &[u8], count: u64, zstd: &mut Decompressor) -> Option<Vec<Block>> {
+/// The blocks of a frame's payload, if that is what it holds and there is room for them.
+pub(super) fn read_blocks(
+    payload: &[u8],
+    count: u64,
+    mut room: Room,
+    zstd: &mut Decompressor,
+) -> Option<Vec<Block>> {
     let [(structure_raw, structure_stored), (code_raw, code_stored)] = parts(Bytes(payload))?;
     let (mut structure, mut code) = (Vec::new(), Vec::new());
     zstd.decompress(structure_stored, structure_raw, &mut structure)?;
@@ -78,13 +116,22 @@ pub(super) fn read_blocks(payload: &[u8], count: u64, zstd: &mut Decompressor) -
     }
     let (mut structure, mut code) = (Bytes(&structure), Bytes(&code));
     let mut expected = 0;
-    let blocks =
-        (0..count).map(|_| read_block(&mut structure, &mut code, &mut expected)).collect::<Option<_>>()?;
+    let block = |_| {
+        let block = read_block(&mut structure, &mut code, &mut expected, room)?;
+        room = room.beside(&block)?;
+        Some(block)
+    };
+    let blocks = (0..count).map(block).collect::<Option<_>>()?;
     (structure.0.is_empty() && code.0.is_empty()).then_some(blocks)
 }
 
-fn read_block(structure: &mut Bytes<'_>, code: &mut Bytes<'_>, expected: &mut u64) -> Option<Block> {
-    let instructions = (0..structure.count(MAX_INSTRUCTIONS)?)
+fn read_block(
+    structure: &mut Bytes<'_>,
+    code: &mut Bytes<'_>,
+    expected: &mut u64,
+    room: Room,
+) -> Option<Block> {
+    let instructions = (0..structure.count(MAX_INSTRUCTIONS.min(room.instructions))?)
         .map(|_| {
             let head = structure.count(2 * usize::from(u8::MAX) + 1)?;
             let jump = if head & 1 != 0 { unzigzag(structure.varint()?) as u64 } else { 0 };
@@ -95,7 +142,7 @@ fn read_block(structure: &mut Bytes<'_>, code: &mut Bytes<'_>, expected: &mut u6
         })
         .collect::<Option<_>>()?;
     let mut before = 0;
-    let sites = (0..structure.count(MAX_SITES)?)
+    let sites = (0..structure.count(MAX_SITES.min(room.sites))?)
         .map(|_| {
             before = unzigzag(structure.varint()?).checked_add(before)?;
             let instruction = u16::try_from(before).ok()?;
@@ -105,7 +152,7 @@ fn read_block(structure: &mut Bytes<'_>, code: &mut Bytes<'_>, expected: &mut u6
         })
         .collect::<Option<_>>()?;
     let end = BlockEnd::from_code(structure.u8()?)?;
-    let code = code.take(structure.count(MAX_CODE_BYTES)?)?.into();
+    let code = code.take(structure.count(MAX_CODE_BYTES.min(room.code_bytes))?)?.into();
     Some(Block { instructions, sites, code, end })
 }
 
@@ -147,10 +194,27 @@ mod tests {
                 Ok(())
             };
             frame.finish(FrameKind::Blocks, count as u64, keep).unwrap();
-            let mut read = |payload: &[u8], count| read_blocks(payload, count as u64, &mut zstd);
-            assert_eq!(read(&payload, count).as_deref(), Some(&blocks[..count]));
-            assert_eq!(read(&payload, count + 1), None);
-            assert_eq!(read(&payload[..payload.len() - 1], count), None);
+            let mut read = |payload: &[u8], count, room| read_blocks(payload, count as u64, room, &mut zstd);
+            let all = Room::default();
+            assert_eq!(read(&payload, count, all).as_deref(), Some(&blocks[..count]));
+            assert_eq!(read(&payload, count + 1, all), None);
+            assert_eq!(read(&payload[..payload.len() - 1], count, all), None);
+            // Exactly enough room, and a little less of each.
+            let held = blocks[..count].iter().try_fold(all, Room::beside).unwrap();
+            let enough = Room {
+                instructions: all.instructions - held.instructions,
+                sites: all.sites - held.sites,
+                code_bytes: all.code_bytes - held.code_bytes,
+            };
+            assert!(read(&payload, count, enough).is_some());
+            let less = [
+                enough.instructions.checked_sub(1).map(|instructions| Room { instructions, ..enough }),
+                enough.sites.checked_sub(1).map(|sites| Room { sites, ..enough }),
+                enough.code_bytes.checked_sub(1).map(|code_bytes| Room { code_bytes, ..enough }),
+            ];
+            for room in less.into_iter().flatten() {
+                assert_eq!(read(&payload, count, room), None);
+            }
         }
     }
 }

@@ -32,6 +32,10 @@ pub(super) const MAX_SITES: usize = (1 << 12) - 1;
 pub(super) const MAX_INSTRUCTIONS: usize = (1 << 15) - 1;
 /// Most sites of all blocks of a file together.
 pub(super) const MAX_TOTAL_SITES: usize = 1 << 25;
+/// Most instructions of all blocks of a file together.
+pub(super) const MAX_TOTAL_INSTRUCTIONS: usize = 1 << 26;
+/// Most code bytes of all blocks of a file together.
+pub(super) const MAX_TOTAL_CODE_BYTES: usize = 1 << 28;
 /// Most code bytes in a block.
 pub(super) const MAX_CODE_BYTES: usize = 1 << 20;
 

@@ -96,7 +96,7 @@ impl<R: Read> Reader<R> {
     }
 
     fn take_blocks(&mut self, start: u64, head: &FrameHead) -> Result<(), SourceError> {
-        let blocks = read_blocks(&self.frames.payload, head.records, &mut self.zstd);
+        let blocks = read_blocks(&self.frames.payload, head.records, self.decoder.table.room, &mut self.zstd);
         for block in blocks.ok_or_else(|| malformed(start, "a blocks frame that holds something else"))? {
             let number = self.blocks.len();
             self.decoder.table.add(&block).map_err(|why| malformed(start, &why))?;

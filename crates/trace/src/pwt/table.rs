@@ -11,7 +11,10 @@
 //! All arithmetic is on whole [`Ref`](crate::Ref) words, address in bits 63…7, modulo 2^64; the low seven
 //! bits of an offset hold the slot's constant low bits, so that a prediction is a finished record.
 
-use super::layout::{MAX_BLOCKS, MAX_INSTRUCTIONS, MAX_SITES, MAX_TOTAL_SITES};
+use super::blocks::Room;
+use super::layout::{
+    MAX_BLOCKS, MAX_INSTRUCTIONS, MAX_SITES, MAX_TOTAL_CODE_BYTES, MAX_TOTAL_INSTRUCTIONS, MAX_TOTAL_SITES,
+};
 pub(super) use super::vector::{LANES, Lanes, Simd};
 use crate::{Batch, Block, Ref, Span};
 use rustc_hash::FxHashSet;
@@ -140,6 +143,8 @@ impl Line {
 pub(super) struct Table {
     pub entries: Vec<Entry>,
     pub lines: Vec<Line>,
+    /// For the blocks that follow.
+    pub room: Room,
     /// Per block, the chunk in which its state was last reset.
     epochs: Vec<u32>,
     epoch: u32,
@@ -160,12 +165,15 @@ impl Table {
                  allows {MAX_INSTRUCTIONS} and {MAX_SITES}"
             ));
         }
-        if number >= MAX_BLOCKS || self.lines.len() * LANES + sites > MAX_TOTAL_SITES {
+        let room = self.room.beside(block);
+        let (true, Some(room)) = (number < MAX_BLOCKS, room) else {
             return Err(format!(
-                "the program runs more than {MAX_BLOCKS} blocks or {MAX_TOTAL_SITES} data references in code; \
-                 the trace format allows no more"
+                "the program runs more than {MAX_BLOCKS} blocks, or in all of them {MAX_TOTAL_INSTRUCTIONS} \
+                 instructions of {MAX_TOTAL_CODE_BYTES} bytes with {MAX_TOTAL_SITES} data references; the trace \
+                 format allows no more"
             ));
-        }
+        };
+        self.room = room;
         let line = self.lines.len() as u32;
         let counts = sites as u32 | (instructions as u32) << 16;
         let entry = Entry { next: [number as u32; 2], line, counts };
