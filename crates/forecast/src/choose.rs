@@ -39,10 +39,11 @@ pub struct Limits {
 /// that are too short to be sure of one.
 pub fn choose(found: &Found, prices: &Prices, limits: &Limits) -> Vec<Chosen> {
     let worth = |saving: &Saving| saving.walks(limits.waiting) + saving.faults;
+    let named_bytes = |region: &Region| found.pieces[region.piece.0 as usize].named_bytes();
     let mut paying: Vec<(&Region, Saving)> = found
         .regions
         .iter()
-        .filter(|region| can_be_huge(found, region))
+        .filter(|region| can_be_huge(region, named_bytes(region)))
         .map(|region| (region, prices.saving(region)))
         .filter(|(_, saving)| worth(saving) > 0.0)
         .collect();
@@ -62,10 +63,9 @@ pub fn choose(found: &Found, prices: &Prices, limits: &Limits) -> Vec<Chosen> {
     chosen
 }
 
-/// Whether a huge page certainly fits where a region is. What is not a whole number of huge pages long lies on any
-/// page, so that it has a whole one only if it is nearly two long.
-fn can_be_huge(found: &Found, region: &Region) -> bool {
-    let bytes = found.pieces[region.piece.0 as usize].bytes;
+/// Whether a huge page certainly fits where a region of a piece of so many bytes is. What is not a whole number of huge
+/// pages long lies on any page, so that it has a whole one only if it is nearly two long.
+fn can_be_huge(region: &Region, bytes: u64) -> bool {
     let is_whole = (region.number + 1) * REGION_BYTES <= bytes;
     is_whole && (bytes.is_multiple_of(REGION_BYTES) || bytes >= 2 * REGION_BYTES - PAGE_BYTES)
 }
@@ -77,7 +77,7 @@ fn widened(found: &Found, chosen: Vec<Chosen>) -> Vec<Chosen> {
     let mut wide: Vec<Chosen> = Vec::with_capacity(chosen.len());
     for mut next in chosen {
         // A heap ends at any byte, and plans speak of pages.
-        let bytes = found.pieces[next.piece.0 as usize].bytes.next_multiple_of(PAGE_BYTES);
+        let bytes = found.pieces[next.piece.0 as usize].named_bytes().next_multiple_of(PAGE_BYTES);
         if !bytes.is_multiple_of(REGION_BYTES) {
             let more = REGION_BYTES - PAGE_BYTES;
             next.bytes = next.bytes.start.saturating_sub(more)..(next.bytes.end + more).min(bytes);
@@ -108,7 +108,8 @@ fn within(chosen: &mut Vec<Chosen>, limits: &Limits, worth: impl Fn(&Saving) -> 
 
 /// What a kernel saves that gives huge pages to all memory: also to what does not pay.
 pub fn all_memory(found: &Found, prices: &Prices) -> Saving {
-    let all = found.regions.iter().filter(|region| can_be_huge(found, region));
+    let bytes = |region: &Region| found.pieces[region.piece.0 as usize].bytes;
+    let all = found.regions.iter().filter(|region| can_be_huge(region, bytes(region)));
     all.fold(Saving::default(), |sum, region| sum.and(&prices.saving(region)))
 }
 
@@ -195,6 +196,30 @@ mod tests {
         assert_eq!(ranges, [0..3 * REGION_BYTES + more, 8 * REGION_BYTES - more..bytes]);
         assert_eq!(of(2 * REGION_BYTES - 8192, &[0]), [], "there may be no whole block");
         assert_eq!(of(2 * REGION_BYTES - 4096, &[0]).len(), 1);
+    }
+
+    /// A plan names mappings by the bytes that they were made with.
+    #[test]
+    fn what_a_mapping_grew_by_is_in_no_plan() {
+        let all = Limits { memory: None, waiting: 1.0, least: 0.0 };
+        let of = |bytes| {
+            let kind = PieceKind::Anonymous { bytes, nth: 1 };
+            let regions = (0..8).map(|number| region(number, 512, 1000)).collect();
+            let pieces = vec![Piece { kind, bytes: 8 * REGION_BYTES }];
+            let found = Found { pieces, regions, ..Found::default() };
+            let chosen = choose(&found, &prices(), &all).into_iter();
+            let chosen: Vec<(u64, u64)> = chosen.map(|one| (one.bytes.start, one.bytes.end)).collect();
+            (chosen, all_memory(&found, &prices()).alone)
+        };
+        let always = of(8 * REGION_BYTES).1;
+        assert_eq!(
+            of(3 * REGION_BYTES),
+            (vec![(0, 3 * REGION_BYTES)], always),
+            "mode `always` serves all of it"
+        );
+        let (some, all_of_it) = (3 * REGION_BYTES + 4096, 4096);
+        assert_eq!(of(some), (vec![(0, some)], always));
+        assert_eq!(of(all_of_it), (vec![], always));
     }
 
     #[test]

@@ -97,7 +97,7 @@ pub fn part(whole: Interval, share: Interval) -> Interval {
 /// A product of two figures that know nothing of each other: their errors add as squares.
 pub fn product(a: Interval, b: Interval) -> Interval {
     let value = a.value * b.value;
-    let half = |a_end: f64, b_end: f64| value * (a_end / a.value - 1.0).hypot(b_end / b.value - 1.0);
+    let half = |a_end: f64, b_end: f64| (b.value * (a_end - a.value)).hypot(a.value * (b_end - b.value));
     Interval { value, low: value - half(a.low, b.low), high: value + half(a.high, b.high) }
 }
 

@@ -39,6 +39,16 @@ pub struct Piece {
     pub bytes: u64,
 }
 
+impl Piece {
+    /// How far a plan can name it: a mapping by the bytes that it was made with, whatever it grew to.
+    pub fn named_bytes(&self) -> u64 {
+        match self.kind {
+            PieceKind::Anonymous { bytes, .. } => bytes,
+            PieceKind::Heap | PieceKind::Static { .. } => self.bytes,
+        }
+    }
+}
+
 /// All pieces of a process, and where they are now.
 #[derive(Clone, Debug, Default)]
 pub struct Pieces {

@@ -233,7 +233,7 @@ fn tells_frames(pagemap: &File, mappings: &[Mapping]) -> bool {
 
 /// The most memory that a process has had at one time, in bytes, as the kernel counted it.
 pub fn peak_resident_bytes(pid: Pid) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let text = maps::proc_text(pid, "status").ok()?;
     let value = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: u64 = value.split_whitespace().next()?.parse().ok()?;
     Some(kib * 1024)

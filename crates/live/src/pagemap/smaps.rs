@@ -2,8 +2,8 @@
 
 use super::HUGE_PAGES;
 use super::PAGE_BYTES;
+use crate::tracing::maps::proc_text;
 use crate::tracing::sys::Pid;
-use std::fs;
 use std::io;
 
 /// Bytes that huge pages map; those of anonymous memory, of shared memory, of files, and of pools.
@@ -12,7 +12,7 @@ const KEYS: [&str; 5] =
 
 /// Base pages that huge pages map in the whole process.
 pub fn huge_pages(pid: Pid) -> io::Result<u64> {
-    fs::read_to_string(format!("/proc/{pid}/smaps")).map(|text| total(&text))
+    proc_text(pid, "smaps").map(|text| total(&text))
 }
 
 fn total(text: &str) -> u64 {

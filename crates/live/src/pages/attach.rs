@@ -172,16 +172,24 @@ fn named(pid: Pid, error: io::Error) -> AttachError {
 }
 
 fn tracer(pid: Pid) -> Pid {
-    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let text = maps::proc_text(pid, "status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("TracerPid:"));
     line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Works on each whole block of a span; the last error, if there was one.
+/// Works on each whole block of a span, and splits those that reach beyond it; the last error, if there was one.
 fn work(handle: &Handle, (start, bytes): (u64, u64), act: Act) -> io::Result<()> {
     let mut outcome = Ok(());
-    let mut at = start.next_multiple_of(HUGE_BYTES);
-    while at + HUGE_BYTES <= start + bytes {
+    let end = start + bytes;
+    let first = start.next_multiple_of(HUGE_BYTES);
+    let last = end / HUGE_BYTES * HUGE_BYTES;
+    if act == Act::Split {
+        for at in [(start < first).then_some(start), (last.max(start) < end).then_some(last.max(start))] {
+            outcome = at.map_or(Ok(()), |at| handle.split(at)).and(outcome);
+        }
+    }
+    let mut at = first;
+    while at + HUGE_BYTES <= end {
         let worked = match act {
             Act::Nothing => Ok(()),
             Act::Collapse => handle.collapse(at, HUGE_BYTES),

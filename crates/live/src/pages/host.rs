@@ -1,5 +1,6 @@
 //! What of this host decides whether memory gets huge pages.
 
+use crate::tracing::maps::proc_text;
 use crate::tracing::sys::Pid;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -86,7 +87,7 @@ pub struct Circumstances {
 impl Circumstances {
     /// Those of a process.
     pub fn of(pid: Pid) -> Circumstances {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let status = proc_text(pid, "status").unwrap_or_default();
         let buddies = fs::read_to_string("/proc/buddyinfo").ok();
         Circumstances {
             mode: mode(),
@@ -113,7 +114,7 @@ fn free_blocks(text: &str) -> u64 {
 }
 
 fn is_limited(pid: Pid) -> bool {
-    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let text = proc_text(pid, "cgroup").unwrap_or_default();
     text.lines().filter_map(memory_group).any(|group| group.is_nearly_full())
 }
 
@@ -141,17 +142,44 @@ fn memory_group(line: &str) -> Option<MemoryGroup> {
 }
 
 impl MemoryGroup {
-    /// Whether its own limit, or that of one that it lies in, leaves no room for huge pages.
-    fn is_nearly_full(&self) -> bool {
+    /// Its limit and those of the groups that it lies in, each with its folder and what counts towards it.
+    fn limits(&self) -> impl Iterator<Item = (&Path, u64, u64)> {
         // "max" is no number: no limit.
         let number = |folder: &Path, name: &str| -> Option<u64> {
             fs::read_to_string(folder.join(name)).ok()?.trim().parse().ok()
         };
-        self.folder.ancestors().take_while(|folder| folder.starts_with(self.root)).any(|folder| {
+        let above = self.folder.ancestors().take_while(|folder| folder.starts_with(self.root));
+        above.filter_map(move |folder| {
             let [most, now] = self.files.map(|name| number(folder, name));
-            most.zip(now).is_some_and(|(most, now)| now.saturating_add(ROOM_BYTES_MIN) > most)
+            Some((folder, most?, now?))
         })
     }
+
+    /// Whether a limit leaves no room for huge pages.
+    fn is_nearly_full(&self) -> bool {
+        self.limits().any(|(_, most, now)| now.saturating_add(ROOM_BYTES_MIN) > most)
+    }
+
+    /// Bytes that the limits leave, if there are some. Files that were not used lately go where memory is wanted.
+    fn room(&self) -> Option<u64> {
+        let room = |(folder, most, now): (&Path, u64, u64)| {
+            let text = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+            most.saturating_sub(now.saturating_sub(idle_file_bytes(&text)))
+        };
+        self.limits().map(room).min()
+    }
+}
+
+/// Bytes of files that were not used lately, of a group and those in it, by its `memory.stat`.
+fn idle_file_bytes(text: &str) -> u64 {
+    let of = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    of("total_inactive_file ").or_else(|| of("inactive_file ")).unwrap_or(0)
+}
+
+/// Bytes that the limits of this process's cgroups leave; none where there is no limit.
+pub fn room_in_groups() -> Option<u64> {
+    let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    text.lines().filter_map(memory_group).filter_map(|group| group.room()).min()
 }
 
 #[cfg(test)]
@@ -168,6 +196,34 @@ mod tests {
         assert_eq!(free_blocks(zones), 1 + 6 + 5);
         assert!(is_since("6.18.44-x", (6, 18)) && is_since("7.0", (6, 18)) && !is_since("6.6.1", (6, 18)));
         assert!(!is_since("strange", (6, 18)));
+    }
+
+    #[test]
+    fn what_groups_leave_is_the_least_of_all_above() {
+        let place = tempfile::tempdir().unwrap();
+        let root: &'static Path = Box::leak(place.path().to_owned().into_boxed_path());
+        let folder = root.join("outer/inner");
+        fs::create_dir_all(&folder).unwrap();
+        let files = ["memory.max", "memory.current"];
+        let group = MemoryGroup { root, folder: folder.clone(), files };
+        let limit = |folder: &Path, most: &str, now: &str| {
+            fs::write(folder.join(files[0]), most).unwrap();
+            fs::write(folder.join(files[1]), now).unwrap();
+        };
+        assert_eq!(group.room(), None);
+        limit(&folder, "max\n", "100\n");
+        assert_eq!(group.room(), None);
+        limit(&root.join("outer"), "1000\n", "900\n");
+        assert_eq!(group.room(), Some(100));
+        fs::write(root.join("outer/memory.stat"), "anon 1\ninactive_file 300\nactive_file 7\n").unwrap();
+        assert_eq!(group.room(), Some(400));
+        limit(&folder, "150", "100");
+        assert_eq!(group.room(), Some(50));
+        assert_eq!(
+            idle_file_bytes("inactive_file 1\ntotal_inactive_file 2\n"),
+            2,
+            "version 1: with those in it"
+        );
     }
 
     #[test]

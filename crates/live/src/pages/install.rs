@@ -94,7 +94,8 @@ impl Installing {
         let headers = headers_at(&memory, vector.loader).unwrap_or_default();
         let bytes = span(&headers).map_or(0, |(_, bytes)| bytes);
         let loader = vector.loader..vector.loader + if vector.loader == 0 { 0 } else { bytes };
-        Ok(Installing { memory, vector, loader, at: Towards::Exec })
+        let installing = Installing { memory, vector, loader, at: Towards::Exec };
+        installing.check_loader(pid).map(|()| installing)
     }
 
     /// Goes on at the beginning or the end of a system call.
@@ -118,6 +119,16 @@ impl Installing {
             }
         }
         Ok(Step::Another)
+    }
+
+    /// musl's loader is its C library too (`libc.so`, or `ld-musl-ARCH.so.1`): its program would never come to a call
+    /// from elsewhere, and that library's calls are of another form.
+    fn check_loader(&self, pid: Pid) -> Result<(), Obstacle> {
+        let mappings = maps::mappings(pid)?;
+        let loader = mappings.iter().find(|mapping| self.loader.contains(&mapping.start));
+        let name = loader.and_then(|mapping| mapping.name.rsplit('/').next()).unwrap_or_default();
+        let is_library = ["ld-musl", "libc."].iter().any(|start| name.starts_with(start));
+        if is_library { Err(Obstacle::NoSites) } else { Ok(()) }
     }
 
     /// Finds what has to be changed, and lets the process ask for the table.
@@ -305,7 +316,7 @@ fn of_file(pid: Pid, file: &str, mappings: &[Mapping]) -> Vec<(u64, u64, u64)> {
 
 /// Where a process's heap begins.
 fn heap_start(pid: Pid) -> io::Result<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let text = maps::proc_text(pid, "stat")?;
     // The name in parentheses may hold anything; field 3 follows it, and this is field 47.
     let after_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     let field = after_name.split_whitespace().nth(44).and_then(|word| word.parse().ok());

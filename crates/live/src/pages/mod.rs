@@ -26,6 +26,7 @@ pub(crate) use collapse::Handle;
 pub(crate) use look::look;
 
 pub use attach::{Act, AttachError, Attached, Process, attach};
+pub(crate) use host::room_in_groups;
 pub use host::{
     COLLAPSE_SINCE, Circumstances, EXCEPT_ADVISED_SINCE, HUGE_BYTES, Mode, is_since, kernel, mode,
 };

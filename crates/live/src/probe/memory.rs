@@ -1,6 +1,7 @@
 //! Mappings that chases go over: plain memory in 4 KB or 2 MB pages, and few frames mapped at very many pages.
 
 use crate::pagemap::HUGE_PAGES;
+use crate::pages::room_in_groups;
 use crate::probe::ProbeError;
 use crate::tracing::sys::{self, number};
 use rustix::fd::OwnedFd;
@@ -169,17 +170,12 @@ pub fn huge_pages_are_at_hand(bytes: usize) -> bool {
     huge_bytes() >= before + bytes as u64
 }
 
-/// Bytes that can be had without swapping, as the kernel estimates them; within the limit of our control group.
+/// Bytes that can be had without swapping, as the kernel estimates them; within the limits of our control groups.
 pub fn available_bytes() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let free = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024;
-    let read =
-        |name: &str| fs::read_to_string(format!("/sys/fs/cgroup/{name}")).ok()?.trim().parse::<u64>().ok();
-    match (read("memory.max"), read("memory.current")) {
-        (Some(most), Some(used)) => free.min(most.saturating_sub(used)),
-        _ => free,
-    }
+    room_in_groups().map_or(free, |room| free.min(room))
 }
 
 /// Very many pages that share few frames: each node of a chase lies in a page of its own, all nodes together in the

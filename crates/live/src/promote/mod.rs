@@ -25,6 +25,7 @@ pub use told::{Decision, Ended, Standing, Summary, Times, Watcher, What};
 
 use crate::pagemap::{self, PagemapError};
 use crate::pages::{COLLAPSE_SINCE, is_since, kernel};
+use crate::tracing::maps::proc_text;
 use crate::tracing::sys::{self, Pid};
 use rustix::io::Errno;
 use std::io;
@@ -153,8 +154,7 @@ pub fn check_host() -> Result<Host, PromoteError> {
 /// # Errors
 /// If there is no such process, or it has no memory.
 pub fn anonymous_bytes(pid: Pid) -> Result<u64, PromoteError> {
-    let text =
-        std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(|_| PagemapError::NoProcess(pid))?;
+    let text = proc_text(pid, "status").map_err(|_| PagemapError::NoProcess(pid))?;
     let value = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
     let kib = value.and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok());
     Ok(kib.ok_or(pagemap::PagemapError::NoMemory(pid))? * 1024)

@@ -317,6 +317,10 @@ impl Part {
     /// Whether it was promoted and is no longer.
     fn look(&mut self, now: f64, view: View) -> bool {
         self.view = view;
+        if view.resident_pages < PAGES_LEAST {
+            // It is not sampled: what is found later says nothing of this time.
+            self.charged_until = now;
+        }
         let passed = std::mem::replace(&mut self.seen_until, now);
         let is_split = self.fate == Fate::Promoted && !view.huge;
         match self.fate {

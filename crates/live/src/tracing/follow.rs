@@ -252,7 +252,7 @@ impl Relay {
 
 impl Relay {
     /// From now on this process gets them; 0 is none.
-    pub(crate) fn to(&self, process: Pid) {
+    pub fn to(&self, process: Pid) {
         self.0.store(process, Ordering::Relaxed);
     }
 }

@@ -5,10 +5,14 @@ use std::ffi::{CString, OsString, c_char, c_int};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 
+/// What a signal does if nothing else is asked for.
+const DEFAULT_ACTION: usize = 0;
+
 unsafe extern "C" {
     fn fork() -> c_int;
     fn execvp(file: *const c_char, arguments: *const *const c_char) -> c_int;
     fn _exit(status: c_int) -> !;
+    fn signal(number: c_int, handler: usize) -> usize;
 }
 
 /// Why the program could not be started.
@@ -101,6 +105,9 @@ fn in_child(
     let (mark, error) = match outcome {
         Err(error) => (BEFORE_EXEC, error),
         Ok(()) => {
+            // Programs in Rust ignore it, and what is ignored stays so.
+            // SAFETY: the default action is no function of ours.
+            unsafe { signal(sys::SIGPIPE, DEFAULT_ACTION) };
             // SAFETY: a list of C strings that ends with a null pointer.
             unsafe { execvp(arguments[0], arguments.as_ptr()) };
             (AT_EXEC, io::Error::last_os_error())

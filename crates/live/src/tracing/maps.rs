@@ -80,14 +80,20 @@ pub fn memory(pid: Pid) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))
 }
 
+/// A file of a process under `/proc`. Names in it may be no text, and the kernel cuts a program's amid a character:
+/// what is no text is replaced.
+pub fn proc_text(pid: Pid, name: &str) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/{name}"))?).into_owned())
+}
+
 /// The mappings of a process, in order.
 pub fn mappings(pid: Pid) -> io::Result<Vec<Mapping>> {
-    Ok(parsed(&fs::read_to_string(format!("/proc/{pid}/maps"))?))
+    Ok(parsed(&proc_text(pid, "maps")?))
 }
 
 /// The same with all that `smaps` tells: dear, as the kernel counts pages.
 pub fn detailed_mappings(pid: Pid) -> io::Result<Vec<Mapping>> {
-    Ok(parsed(&fs::read_to_string(format!("/proc/{pid}/smaps"))?))
+    Ok(parsed(&proc_text(pid, "smaps")?))
 }
 
 /// Reads `maps` or `smaps`; lines of other shapes are of no interest.
@@ -148,7 +154,7 @@ pub fn present(pid: Pid, start: u64, end: u64) -> io::Result<Vec<(u64, u64)>> {
 
 /// Where the texts of the program's arguments and environment begin, which `/proc` lets others read.
 pub fn arguments_start(pid: Pid) -> io::Result<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let text = proc_text(pid, "stat")?;
     // The name in parentheses may hold anything; field 3 follows it, and this is field 48.
     let after_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     let field = after_name.split_whitespace().nth(45).and_then(|word| word.parse().ok());
@@ -157,7 +163,7 @@ pub fn arguments_start(pid: Pid) -> io::Result<u64> {
 
 /// How many seccomp filters are on a process.
 pub fn filters(pid: Pid) -> io::Result<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let text = proc_text(pid, "status")?;
     let line = text.lines().find_map(|line| line.strip_prefix("Seccomp_filters:"));
     Ok(line.and_then(|value| value.trim().parse().ok()).unwrap_or(0))
 }

@@ -315,6 +315,8 @@ pub fn kill_thread(pid: Pid, signal: i32) -> io::Result<()> {
 
 /// Ends a process at once.
 pub const SIGKILL: i32 = 9;
+/// Says that nobody reads what is written.
+pub const SIGPIPE: i32 = 13;
 /// Stops a process.
 pub const SIGSTOP: i32 = 19;
 

@@ -135,7 +135,7 @@ impl Agent {
     }
 
     fn attach(pid: Pid) -> Result<Agent, AgentError> {
-        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let name = maps::proc_text(pid, "comm").unwrap_or_default();
         if name.trim_end() != "pagewalk-trap" {
             return Err(AgentError::Namespace);
         }

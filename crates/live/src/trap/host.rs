@@ -1,6 +1,7 @@
 //! Whether this host lets a program's faults be served, and which setting would.
 
 use crate::tracing::sys;
+use rustix::process::{Resource, getrlimit};
 use std::io;
 use std::path::Path;
 
@@ -28,6 +29,9 @@ pub enum HostError {
     /// No tracing.
     #[error("this host forbids tracing (kernel.yama.ptrace_scope = 3)")]
     NoPtrace,
+    /// A limit on the length of files.
+    #[error("no file may be longer than {0} bytes here, and the one that holds a program's memory is")]
+    FileLimit(u64),
     /// The rest.
     #[error("userfaultfd: {0}")]
     Io(io::Error),
@@ -45,6 +49,7 @@ impl HostError {
             HostError::NoUserfaultfd | HostError::NoMinorFaults => {
                 "Linux 5.14 or later with CONFIG_USERFAULTFD; in a container, a seccomp profile that allows userfaultfd"
             }
+            HostError::FileLimit(_) => "a shell without that limit (ulimit -f unlimited)",
             HostError::NoSeccomp => "a kernel with CONFIG_SECCOMP_FILTER",
             HostError::NoPtrace => {
                 "sysctl kernel.yama.ptrace_scope=1 (or 2 as root), after a restart of the host"
@@ -71,6 +76,9 @@ pub fn check_host() -> Result<(), HostError> {
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     if scope.trim() == "3" {
         return Err(HostError::NoPtrace);
+    }
+    if let Some(bytes) = getrlimit(Resource::Fsize).current {
+        return Err(HostError::FileLimit(bytes));
     }
     let file = open_userfaultfd()?;
     #[repr(C)]

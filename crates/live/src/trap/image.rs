@@ -160,7 +160,11 @@ impl Image {
     ) -> io::Result<()> {
         let Some(offset) = self.space.allot(bytes) else { return Ok(()) };
         for &(from, length) in held {
-            self.copy_to_file(from, length, offset + (from - start))?;
+            if self.copy_to_file(from, length, offset + (from - start))? < length {
+                // Nothing was put in its place yet: it stays the program's own.
+                self.left_alone.push(format!("{} KiB that could not be copied", bytes / 1024));
+                return Ok(());
+            }
         }
         self.replace(start, bytes, protection, offset)
     }

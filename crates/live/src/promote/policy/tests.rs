@@ -171,3 +171,15 @@ fn a_dry_run_decides_the_same_once() {
     policy.charge(2.0, &[found(A, 1e6)]);
     assert_eq!((policy.due(), policy.promotions, policy.saved()), (None, 1, 0.0));
 }
+
+/// As long as a part has few pages it is not sampled, and what is found later says nothing of that time.
+#[test]
+fn a_part_is_not_charged_for_when_it_was_hardly_there() {
+    let few = View { resident_pages: PAGES_LEAST - 1, ..view(A) };
+    let mut policy = policy(&[few]);
+    policy.look(3600.0, &[few]);
+    policy.look(3601.0, &[view(A)]);
+    policy.charge(3601.5, &[found(A, 1000.0)]);
+    let charges = policy.parts().next().unwrap().charges;
+    assert!((charges - 1500.0).abs() < 1e-6, "from when it was seen last with few: {charges}");
+}
