@@ -25,4 +25,5 @@ pub use advice::advise;
 pub use html::render_html;
 pub use json::{ReadError, from_json, to_json};
 pub use numbers::page_name;
+pub use printable::printable;
 pub use text::{TextOptions, render_text};

@@ -2,7 +2,7 @@
 
 /// A name that is safe to show: control characters would drive the terminal, and characters
 /// that turn or hide text would forge lines.
-pub(crate) fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() || turns_or_hides(c) {

@@ -86,7 +86,9 @@ impl Cell {
                 return Err(format!("{key} = \"{name}\": choose from {choices}"));
             }
         }
-        let drawn = study.layouts.iter().find(|spec| spec.count > 1 && Some(&spec.name) == layout.as_ref());
+        let named =
+            |name: &String| [layout, reduction_from].into_iter().flatten().any(|layout| layout == name);
+        let drawn = study.layouts.iter().find(|spec| spec.count > 1 && named(&spec.name));
         match (drawn, draws) {
             (Some(spec), None) => Err(format!(
                 "layout = \"{}\": {} are drawn: give draws = \"median\", \"least\" or \"most\"",
@@ -117,39 +119,64 @@ impl Cell {
         }
     }
 
-    /// A machine's figure under a layout; the recorded one where none is named.
-    fn under(
-        &self,
-        result: &SweepResult,
-        (trace, of): (usize, Option<&str>),
-        layout: Option<&str>,
-    ) -> Option<f64> {
-        let Cell::Machine { machine, os, structure, parameters, metrics, times, best, draws, .. } = self
-        else {
-            return None;
+    /// The cells that are meant, under a layout; the recorded one where none is named.
+    fn cells<'a>(
+        &'a self,
+        result: &'a SweepResult,
+        (trace, of): (usize, Option<&'a str>),
+        layout: Option<&'a str>,
+    ) -> impl Iterator<Item = &'a MachineCell> {
+        let asked = match self {
+            Cell::Machine { machine, os, structure, parameters, .. } => {
+                Some((machine.as_deref().or(of), os, structure, parameters))
+            }
+            Cell::Family { .. } | Cell::Number(_) => None,
         };
-        let machine = machine.as_deref().or(of);
-        let cells = result.machines.iter().filter(|cell| {
+        result.machines.iter().filter(move |cell| {
+            let Some((machine, os, structure, parameters)) = asked else { return false };
             cell.trace == trace
                 && Some(cell.machine.as_str()) == machine
                 && (os.is_none() || cell.os == *os)
                 && (structure.is_none() || cell.structure == *structure)
                 && cell.layout.as_deref().is_none_or(|name| name == layout.unwrap_or(RECORDED))
                 && fits(parameters, &cell.parameters)
-        });
+        })
+    }
+
+    /// Whether a program that is meant was killed for want of memory: then it stands beside nothing.
+    fn was_killed(&self, result: &SweepResult, trace: usize, of: Option<&str>) -> bool {
+        let Cell::Machine { layout, reduction_from, .. } = self else { return false };
+        let layouts = [Some(layout.as_deref()), reduction_from.as_deref().map(Some)];
+        layouts.into_iter().flatten().any(|layout| self.cells(result, (trace, of), layout).any(is_killed))
+    }
+
+    /// A machine's figure under a layout; the recorded one where none is named.
+    fn under(&self, result: &SweepResult, place: (usize, Option<&str>), layout: Option<&str>) -> Option<f64> {
+        let Cell::Machine { metrics, times, best, draws, .. } = self else { return None };
+        let cells = self.cells(result, place, layout);
         let figure = |cell: &MachineCell| {
             let each = metrics.iter().map(|metric| Some(cell.metrics.get(metric)?.as_f64()));
-            Some(each.sum::<Option<f64>>()? * times)
+            Some(each.sum::<Option<f64>>()? * times).filter(|_| !is_killed(cell))
         };
-        let mut figures: Vec<_> = cells.filter_map(|cell| Some((cell, figure(cell)?))).collect();
-        figures.sort_by(|a, b| a.1.total_cmp(&b.1));
-        let last = figures.len().checked_sub(1)?;
-        let place = match draws {
-            Some(OfDraws::Median) => last / 2,
-            Some(OfDraws::Most) => last,
-            Some(OfDraws::Least) | None => 0,
-        };
-        let (cell, figure) = figures[place];
+        // By the value of the key that is to be best: the figures of all draws.
+        let mut by_value: Vec<(Option<&Value>, Figures<'_>)> = Vec::new();
+        for (cell, figure) in cells.filter_map(|cell| Some((cell, figure(cell)?))) {
+            let value = best.as_ref().and_then(|best| cell.parameters.get(&best.key));
+            match by_value.iter_mut().find(|(known, _)| *known == value) {
+                Some((_, figures)) => figures.push((cell, figure)),
+                None => by_value.push((value, vec![(cell, figure)])),
+            }
+        }
+        let drawn = by_value.into_iter().map(|(_, mut figures)| {
+            figures.sort_by(|a, b| a.1.total_cmp(&b.1));
+            let last = figures.len() - 1;
+            figures[match draws {
+                Some(OfDraws::Median) => last / 2,
+                Some(OfDraws::Most) => last,
+                Some(OfDraws::Least) | None => 0,
+            }]
+        });
+        let (cell, figure) = drawn.min_by(|a, b| a.1.total_cmp(&b.1))?;
         match best {
             Some(Best { key, place: true }) => match cell.parameters.get(key)? {
                 Value::Integer(value) => Some(*value as f64),
@@ -164,6 +191,13 @@ impl Cell {
         matches!(self, Cell::Machine { reduction_from: Some(_), .. })
     }
 }
+
+fn is_killed(cell: &MachineCell) -> bool {
+    cell.metrics.contains_key("kernel.killed_at")
+}
+
+/// Cells with what is compared of each.
+type Figures<'a> = Vec<(&'a MachineCell, f64)>;
 
 /// Whether the variants differ by this key alone, and by numbers.
 fn differ_by(key: &str, all: &[(&MachineVariant, Under<'_>)]) -> Result<(), String> {
@@ -274,9 +308,14 @@ pub fn found(compare: &Compare, result: &SweepResult) -> Comparison {
         for machine in compare.cases() {
             let base = compare.base.as_ref().map_or(Some(1.0), |base| base.value(result, trace, machine));
             let parts = [&compare.upper, &compare.lower].map(|cell| cell.value(result, trace, machine));
+            let name = machine.map(str::to_owned);
+            let cells = compare.base.iter().chain([&compare.upper, &compare.lower]);
+            if cells.into_iter().any(|cell| cell.was_killed(result, trace, machine)) {
+                left_out.push(LeftOut { trace, machine: name });
+                continue;
+            }
             let (Some(base), [Some(upper), Some(lower)]) = (base, parts) else { continue };
             let (upper, lower) = (upper / base, lower / base);
-            let name = machine.map(str::to_owned);
             if compare.provided.as_ref().is_some_and(|provided| !provided.holds(result, trace, machine)) {
                 left_out.push(LeftOut { trace, machine: name });
             } else if upper.is_finite() && lower.is_finite() {

@@ -211,8 +211,8 @@ impl From<'_> {
         let planner = |wanted: &Wanted| self.layout(wanted).planner.map(|options| options.planner);
         let planners: Vec<Planner> = wanted.iter().filter_map(planner).collect();
         let machines = self.specs();
-        // One reading serves all: the most that one of them asks for.
-        let room = wanted.iter().map(|wanted| self.layout(wanted).room).max().unwrap_or(0);
+        // One reading serves all: the most that one of the study asks for, whichever are still to be made.
+        let room = self.study.layouts.iter().map(|layout| layout.room).max().unwrap_or(0);
         let mut views = Views::new(&self.events.header, &machines, &planners, room);
         let mut pass = pass(&machines).map_err(wrong)?;
         let mut parts = views.parts();

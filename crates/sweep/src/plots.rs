@@ -15,10 +15,9 @@ pub fn check(plot: &Plot, study: &Study) -> Result<(), String> {
         return Err(inside("the study has no machines".to_owned()));
     };
     let varied: Vec<&str> = variant.parameters.keys().map(String::as_str).collect();
-    if !plot.is_over_time()
-        && !plot.is_by_machine()
-        && !matches!(variant.parameters.get(&plot.x), Some(Value::Integer(_)))
-    {
+    let mut values = study.cells().filter_map(|(variant, _)| variant.parameters.get(&plot.x)).peekable();
+    let is_drawn = values.peek().is_some() && values.all(|value| matches!(value, Value::Integer(_)));
+    if !plot.is_over_time() && !plot.is_by_machine() && !is_drawn {
         let x = &plot.x;
         return Err(inside(format!(
             "x = \"{x}\": choose a key of [vary] with whole numbers, {:?} or {:?}; varied are {}",

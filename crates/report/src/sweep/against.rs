@@ -1,6 +1,8 @@
 //! Kernels of one machine against its first: what they save, and what memory they take.
 
 use super::schema::MachineCell;
+use crate::figures;
+use crate::schema::Number;
 
 /// The machine's cell under its first kernel, among the cells of one trace.
 pub(crate) fn base_of<'a>(
@@ -26,16 +28,30 @@ fn cycles(cell: &MachineCell) -> f64 {
     real(cell, "total_cycles") + real(cell, "kernel.cycles")
 }
 
-/// The part of the base's time that is saved; less than 0 if more is taken. `None` where no time is modelled, or where
-/// one of the two is the host's kernel, whose own work is not.
+/// Where the program was killed for want of memory, if it was. Figures end there, so they stand beside no other's.
+pub(crate) fn killed(cell: &MachineCell) -> Option<String> {
+    let counted = |name: &str| match cell.metrics.get(name)? {
+        Number::Count(count) => Some(*count),
+        _ => None,
+    };
+    Some(figures::killed(counted("kernel.killed_at")?, counted("kernel.killed_for_bytes")?))
+}
+
+/// The part of the base's time that is saved; less than 0 if more is taken. `None` where no time is modelled, where one
+/// of the two is the host's kernel, whose own work is not, or where the program did not come to its end.
 pub(crate) fn time_saved(cell: &MachineCell, base: &MachineCell) -> Option<f64> {
     let modelled = |cell: &MachineCell| cell.metrics.contains_key("kernel.cycles");
-    let comparable = modelled(cell) == modelled(base) && cycles(base) > 0.0;
+    let ended = killed(cell).is_none() && killed(base).is_none();
+    let comparable = ended && modelled(cell) == modelled(base) && cycles(base) > 0.0;
     comparable.then(|| 1.0 - cycles(cell) / cycles(base))
 }
 
-/// The memory taken beyond the base's, as a part of that, each at its most.
+/// The memory taken beyond the base's, as a part of that, each at its most. `None` where it is not known, or the
+/// program did not come to its end.
 pub(crate) fn memory_added(cell: &MachineCell, base: &MachineCell) -> Option<f64> {
+    if killed(cell).is_some() || killed(base).is_some() {
+        return None;
+    }
     let most = |cell: &MachineCell| cell.metrics.get("kernel.backed_bytes_peak").map(|bytes| bytes.as_f64());
     Some(most(cell)? / most(base).filter(|&bytes| bytes > 0.0)? - 1.0)
 }

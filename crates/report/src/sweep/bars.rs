@@ -12,7 +12,7 @@ const ROW: f64 = 20.0;
 const RIGHT: f64 = 72.0;
 
 /// What cycles go into: name, class, counters.
-const PARTS: [(&str, &str, &[&str]); 4] = [
+const PARTS: [(&str, &str, &[&str]); 5] = [
     ("misses", "p0", &["walk_cycles", "l2_hit_cycles"]),
     (
         "bookkeeping, scans, flushes",
@@ -21,6 +21,7 @@ const PARTS: [(&str, &str, &[&str]); 4] = [
     ),
     ("copying, remapping", "p2", &["kernel.copy_cycles", "kernel.map_cycles", "kernel.compaction_cycles"]),
     ("faults, clearing", "p3", &["kernel.fault_cycles", "kernel.zero_cycles"]),
+    ("swap, files", "p4", &["kernel.swap_cycles", "kernel.file_cycles"]),
 ];
 
 /// A bar for each kernel of one machine on one trace. Bars that would dwarf the others are cut, and say so.
@@ -56,7 +57,7 @@ pub(super) fn bars(title: &str, cells: &[&MachineCell]) -> Picture {
 fn shown(cells: &[&MachineCell]) -> f64 {
     let mut all: Vec<f64> = cells.iter().map(|cell| mcpi(cell)).collect();
     all.sort_unstable_by(f64::total_cmp);
-    all.get(all.len() * 3 / 4).copied().unwrap_or(0.0)
+    all.get((all.len() * 3).div_ceil(4).saturating_sub(1)).copied().unwrap_or(0.0)
 }
 
 /// What the colours of bars mean.

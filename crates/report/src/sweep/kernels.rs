@@ -1,7 +1,7 @@
 //! Kernels beside one another: misses, time and memory by trace and kernel, beside the tables that sources printed; and
 //! pictures of where the cycles go and of what they cost in memory.
 
-use super::against::{memory_added, real, signed, time_saved};
+use super::against::{killed, memory_added, real, signed, time_saved};
 use super::bars::{bars, legend};
 use super::html::{PictureFile, file_name, head, number};
 use super::picture::Picture;
@@ -49,7 +49,9 @@ fn groups(result: &SweepResult) -> Vec<Group<'_>> {
 type Figure = (&'static str, &'static str, &'static str, fn(&MachineCell, &MachineCell) -> String);
 
 const FIGURES: [Figure; 3] = [
-    ("misses", "TLB misses", "Walks, or refills by software.", |cell, _| count(real(cell, "walks") as u64)),
+    ("misses", "TLB misses", "Walks, or refills by software.", |cell, _| {
+        killed(cell).unwrap_or_else(|| count(real(cell, "walks") as u64))
+    }),
     (
         "time",
         "Run time saved",

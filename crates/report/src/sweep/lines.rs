@@ -33,7 +33,7 @@ type Line = (String, Vec<(i64, f64)>);
 pub(super) fn panels(plot: &Plot, result: &SweepResult) -> Vec<Panel> {
     let settled = settled(result);
     let cells: Vec<&MachineCell> =
-        settled.iter().map(AsRef::as_ref).filter(|cell| is_meant(plot, cell)).collect();
+        settled.iter().map(AsRef::as_ref).filter(|cell| is_meant(plot, cell, result)).collect();
     let apart = apart(plot, &cells, result);
     let mut panels: Vec<(String, Vec<&MachineCell>)> = Vec::new();
     for cell in cells {
@@ -59,19 +59,19 @@ fn apart<'a>(plot: &Plot, cells: &[&'a MachineCell], result: &SweepResult) -> Ve
     let names = ["trace", "machine", "structure", "os", "layout"].into_iter();
     let all = names.chain(first.parameters.keys().map(String::as_str));
     let named = |key: &str| key == plot.x || plot.lines.as_deref() == Some(key) || plot.at.contains_key(key);
-    let line = |cell: &MachineCell| plot.lines.as_deref().and_then(|key| name_of(cell, key, Some(result)));
+    let line = |cell: &MachineCell| plot.lines.as_deref().and_then(|key| name_of(cell, key, result));
     let varies = |key: &&str| {
         let mut by_line: BTreeMap<Option<String>, Option<String>> = BTreeMap::new();
         cells.iter().any(|cell| {
-            let value = name_of(cell, key, Some(result));
+            let value = name_of(cell, key, result);
             *by_line.entry(line(cell)).or_insert_with(|| value.clone()) != value
         })
     };
     all.filter(|key| !named(key)).filter(varies).collect()
 }
 
-fn is_meant(plot: &Plot, cell: &MachineCell) -> bool {
-    plot.at.iter().all(|(key, value)| name_of(cell, key, None).as_ref() == Some(&value.to_string()))
+fn is_meant(plot: &Plot, cell: &MachineCell, result: &SweepResult) -> bool {
+    plot.at.iter().all(|(key, value)| name_of(cell, key, result).as_ref() == Some(&value.to_string()))
         && if plot.is_over_time() {
             !cell.partition.is_empty()
         } else if plot.is_by_machine() {
@@ -82,9 +82,9 @@ fn is_meant(plot: &Plot, cell: &MachineCell) -> bool {
 }
 
 /// The value of a key as text: of `trace`, `machine`, `os`, `structure` and `layout` the name.
-fn name_of(cell: &MachineCell, key: &str, result: Option<&SweepResult>) -> Option<String> {
+fn name_of(cell: &MachineCell, key: &str, result: &SweepResult) -> Option<String> {
     match key {
-        "trace" => Some(result?.traces[cell.trace].name.clone()),
+        "trace" => Some(result.traces[cell.trace].name.clone()),
         "machine" => Some(cell.machine.clone()),
         "os" => cell.os.clone(),
         "structure" => cell.structure.clone(),
@@ -95,7 +95,7 @@ fn name_of(cell: &MachineCell, key: &str, result: Option<&SweepResult>) -> Optio
 
 fn panel_of(cell: &MachineCell, apart: &[&str], result: &SweepResult) -> String {
     let named = apart.iter().filter_map(|&key| {
-        let value = name_of(cell, key, Some(result))?;
+        let value = name_of(cell, key, result)?;
         match key.rsplit_once('.') {
             Some((_, last)) => Some(format!("{last} {value}")),
             None => Some(value),
@@ -108,7 +108,7 @@ fn lines(plot: &Plot, cells: &[&MachineCell], result: &SweepResult) -> Vec<Line>
     let mut lines: Vec<Line> = Vec::new();
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for cell in cells {
-        let named = plot.lines.as_deref().and_then(|key| name_of(cell, key, Some(result)));
+        let named = plot.lines.as_deref().and_then(|key| name_of(cell, key, result));
         for metric in &plot.y {
             let points = points(plot, cell, metric);
             if points.is_empty() {
@@ -195,7 +195,8 @@ fn picture(plot: &Plot, title: &str, lines: &[Line]) -> Picture {
         // The least, by which the best choice is seen.
         let least = points.iter().min_by(|a, b| a.1.total_cmp(&b.1));
         if let Some(&(value, figure)) = least.filter(|_| !plot.is_over_time()) {
-            let about = format!("{name}: least {} at {value}", exact(figure.round() as u64));
+            let told = if figure.fract() == 0.0 { exact(figure as u64) } else { short(figure) };
+            let about = format!("{name}: least {told} at {value}");
             let class = format!("f{}", index % COLORS);
             picture.cell(&class, [x(value) - 3.5, y(figure) - 3.5, 7.0, 7.0], &about);
         }
@@ -231,15 +232,25 @@ fn nice(step: f64) -> f64 {
 /// A figure in few characters.
 pub(super) fn short(value: f64) -> String {
     if value >= 10.0 {
-        count(value.round() as u64)
-    } else {
-        format!("{:.3}", value).trim_end_matches('0').trim_end_matches('.').to_owned()
+        return count(value.round() as u64);
     }
+    // Of small ones the first three digits that are not 0.
+    let digits = (2 - value.abs().log10().floor().max(-12.0) as i32).clamp(3, 12) as usize;
+    format!("{value:.digits$}").trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn small_figures_keep_their_digits() {
+        let shown = [(0.0, "0"), (0.0008, "0.0008"), (0.00123456, "0.00123"), (0.42, "0.42"), (9.5, "9.5")];
+        for (value, expected) in shown {
+            assert_eq!(short(value), expected);
+        }
+        assert_eq!(short(12_345.6), "12.3 k");
+    }
 
     #[test]
     fn steps_are_ones_twos_and_fives() {

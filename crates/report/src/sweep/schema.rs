@@ -308,7 +308,8 @@ pub struct Comparison {
     pub strict: bool,
     /// The quotient found on each trace, or on each trace and machine; none where its lower part is 0.
     pub found: Vec<Found>,
-    /// Where it was not asked, as what the study makes a condition is not so.
+    /// Where it was not asked, as what the study makes a condition is not so, or a program was killed for want of
+    /// memory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
     /// Whether what was found agrees with the source.

@@ -8,7 +8,7 @@ use crate::figures::base_name;
 use crate::numbers::{count, percent, ratio};
 use crate::printable::printable;
 use crate::schema::Number;
-use crate::sweep::against::{base_of, figure, mcpi, memory_added, signed, time_saved};
+use crate::sweep::against::{base_of, figure, killed, mcpi, memory_added, signed, time_saved};
 use crate::sweep::layouts::laid;
 use crate::sweep::schema::{
     Comparison, CurveCell, FamilyCell, FamilySize, Found, LeftOut, MachineCell, Method, SweepResult,
@@ -101,6 +101,16 @@ fn machines(page: &mut Page, cells: &[&MachineCell]) {
         table.row(row);
     }
     page.table(table);
+    for cell in cells {
+        let Some(killed) = killed(cell) else { continue };
+        let kernel = cell.os.as_deref().unwrap_or_default();
+        let text = format!(
+            "{} on {} was {killed}. Its figures end there.",
+            printable(kernel),
+            printable(&cell.machine)
+        );
+        page.paragraph(Line::new(Style::Warning, "  killed  "), Style::Plain, &text);
+    }
 }
 
 /// Misses of the arrays of one page size, ways across in powers of two, sets down.

@@ -118,3 +118,48 @@ fn draws_are_chosen_and_conditions_leave_out() {
         assert_eq!(found.left_out, [LeftOut { trace: 0, machine: Some("b".to_owned()) }]);
     }
 }
+
+/// Of each of the key's values the draw that is meant, and of those the least.
+#[test]
+fn the_best_value_is_the_one_whose_draw_is_least() {
+    let key = "tlb.l2.entries";
+    let draws = |value: i64, conflicts: [u64; 3]| {
+        (0..3).zip(conflicts).map(move |(seed, conflicts)| MachineCell {
+            parameters: Parameters::from([(key.to_owned(), Value::Integer(value))]),
+            ..cell(0, "a", ("random", Some(seed)), conflicts)
+        })
+    };
+    let mut all = result(&[]);
+    all.machines = draws(512, [10, 90, 100]).chain(draws(1024, [60, 70, 80])).collect();
+    let best = |draws, place| match part("random", Some(draws), None) {
+        Cell::Machine { layout, draws, parameters, metrics, times, .. } => Cell::Machine {
+            machine: Some("a".to_owned()),
+            os: None,
+            structure: None,
+            layout,
+            draws,
+            reduction_from: None,
+            parameters,
+            metrics,
+            times,
+            best: Some(Best { key: key.to_owned(), place }),
+        },
+        other => other,
+    };
+    for (of, figure, place) in
+        [(OfDraws::Median, 70.0, 1024.0), (OfDraws::Least, 10.0, 512.0), (OfDraws::Most, 80.0, 1024.0)]
+    {
+        assert_eq!(best(of, false).value(&all, 0, None), Some(figure));
+        assert_eq!(best(of, true).value(&all, 0, None), Some(place));
+    }
+}
+
+#[test]
+fn a_program_that_was_killed_stands_beside_nothing() {
+    let mut both = result(&[("a", [100, 20, 80, 0, 0, 0]), ("b", [100, 20, 80, 0, 0, 0])]);
+    let good = both.machines.iter_mut().find(|cell| cell.layout.as_deref() == Some("good")).unwrap();
+    good.metrics.insert("kernel.killed_at".to_owned(), Number::Count(7));
+    let found = found(&compare(part("good", None, None), part("bad", None, None), 0.0), &both);
+    assert_eq!(found.left_out, [LeftOut { trace: 0, machine: Some("a".to_owned()) }]);
+    assert_eq!(found.found.iter().map(|one| one.machine.as_deref()).collect::<Vec<_>>(), [Some("b")]);
+}
