@@ -2,6 +2,7 @@
 
 mod advise;
 mod layout;
+mod numbers;
 mod plans;
 mod probe;
 mod promote;
@@ -19,8 +20,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 const AFTER_HELP: &str = "Exit codes: 0 done, 1 failed, 2 usage, 3 bad input file, 4 this host cannot, \
-5 a plan did not take effect. `profile`, `record`, `trap`, `contiguity -- CMD`, `layout run` and `apply` end with the \
-program's own exit code when they did their work.";
+5 a plan did not take effect. `profile`, `record`, `simulate -- CMD`, `trap`, `contiguity -- CMD`, `layout run` and \
+`apply` end with the program's own exit code when they did their work.";
 
 /// See where a program's address translation costs time, and what would change it.
 #[derive(Debug, Parser)]
@@ -69,7 +70,6 @@ pub enum Command {
     /// Print a completion script for a shell
     Completions(Completions),
     /// Print the manual page
-    #[command(hide = true)]
     Man(Man),
 }
 
@@ -90,6 +90,8 @@ pub struct Style {
 
 /// `--json` of a command that runs a program.
 const AFTER_THE_PROGRAM: &str = "Print JSON on standard output, after what the program printed there";
+/// The same where no program prints there.
+const INSTEAD_OF_TEXT: &str = "Print JSON instead of text, on standard output";
 
 /// The result of a command that acts on programs, as data, and how much is said beside it.
 #[derive(Clone, Debug, Args)]
@@ -419,6 +421,9 @@ pub enum MachinesCommand {
         /// Print the machine file itself
         #[arg(long)]
         toml: bool,
+        /// Print the table as JSON
+        #[arg(long, conflicts_with = "toml")]
+        json: bool,
         /// A name from the library or a .toml file
         machine: String,
     },

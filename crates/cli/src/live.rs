@@ -3,12 +3,12 @@
 use crate::command::layout::Fitting;
 use crate::error::{CliError, Code};
 use crate::output::{say, write_to_stderr};
+use crate::signals::{Watch, watch};
 use pagewalk_capture::engine::{Engine, EngineError, Options};
 use pagewalk_capture::{CaptureError, Handle, Host, RingSource, Session, check_program};
 use pagewalk_layout::files::Object;
 use pagewalk_layout::landed::{Landings, Missed, Watched};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
@@ -88,8 +88,8 @@ impl Live {
 
     /// Runs the program; every process image's stream goes to `on_stream` on a thread of its own.
     pub fn run(&self, on_stream: impl Fn(Stream) + Sync) -> Result<ExitStatus, CliError> {
-        let log = self.session.directory().join("valgrind.log");
         let [program, arguments @ ..] = self.command.as_slice() else { unreachable!("clap requires one") };
+        let log = self.session.directory().join("valgrind.log");
         let socket = self.session.socket_path();
         let places = self.write_places()?;
         let mut command = self.engine.command::<OsString>(Some(&socket), &log, &places, program, arguments);
@@ -101,17 +101,21 @@ impl Live {
         }
         let signals = watch_signals(self.session.handle())?;
         let status = self.session.run(command, |source| on_stream(self.landings.watch(source)));
-        signals.close();
+        drop(signals);
         for error in self.session.refused() {
             say(error);
         }
-        if let Ok(messages) = std::fs::read_to_string(&log) {
-            messages
-                .lines()
-                .filter(|line| !line.trim().is_empty())
-                .for_each(|line| write_to_stderr(&format!("{line}\n")));
-        }
+        self.tell_messages(&log);
         status.map_err(failed)
+    }
+
+    /// Hands on what Valgrind and the engine had to say.
+    fn tell_messages(&self, log: &Path) {
+        let messages = std::fs::read(log).unwrap_or_default();
+        // A process that began before another opened the file anew writes on where it was: zeros lie between.
+        let text = String::from_utf8_lossy(&messages).replace('\0', "");
+        let lines = text.lines().filter(|line| !line.trim().is_empty());
+        lines.for_each(|line| write_to_stderr(&format!("{line}\n")));
     }
 
     /// The engine's option for planned places, if there are some.
@@ -143,19 +147,13 @@ fn host_cannot(error: EngineError) -> CliError {
 
 /// The terminal sends Ctrl-C to the program as well, which decides how to end; a second one kills it.
 /// SIGTERM and SIGHUP came to us alone, so they end the program at once.
-fn watch_signals(session: Handle) -> Result<signal_hook::iterator::Handle, CliError> {
-    let watched = Signals::new([SIGINT, SIGTERM, SIGHUP]);
-    let mut signals = watched.map_err(|e| CliError::new(Code::Failed, format!("watching signals: {e}")))?;
-    let handle = signals.handle();
-    std::thread::spawn(move || {
-        for signal in signals.forever() {
+fn watch_signals(session: Handle) -> Result<Watch, CliError> {
+    watch(&[SIGINT, SIGTERM, SIGHUP], move |signal| {
+        session.interrupt();
+        if signal != SIGINT {
             session.interrupt();
-            if signal != SIGINT {
-                session.interrupt();
-            }
         }
-    });
-    Ok(handle)
+    })
 }
 
 /// The program's own end as our exit code: its status, or 128 and the signal's number.

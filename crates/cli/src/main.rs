@@ -13,6 +13,7 @@ mod planned;
 mod probed;
 mod process;
 mod progress;
+mod signals;
 mod workload;
 
 use arguments::{Arguments, Command};
@@ -21,6 +22,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    signals::survive_file_limits();
     let result = match arguments.command {
         Command::Profile(arguments) => command::profile::run(arguments),
         Command::Record(arguments) => command::record::run(arguments),

@@ -1,40 +1,36 @@
 //! Programs that run at their own speed, traced by ptrace: signals meanwhile, and their end as ours.
 
-use crate::error::{CliError, Code};
+use crate::error::CliError;
+use crate::signals::{Watch, watch};
 use pagewalk_live::tracing::{End, Interrupt, Relay};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
-use signal_hook::iterator::{Handle, Signals};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+/// What [`relay_signals`] takes.
+pub const RELAYED: [i32; 6] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
+
 /// The terminal sends Ctrl-C to the program as well, which decides how to end; a second one kills it. SIGTERM and
 /// SIGHUP came to us alone, so they end the program at once.
-pub fn watch_signals(interrupt: Arc<Interrupt>) -> Result<Handle, CliError> {
-    let watched = Signals::new([SIGINT, SIGTERM, SIGHUP]);
-    let mut signals = watched.map_err(|e| CliError::new(Code::Failed, format!("watching signals: {e}")))?;
-    let handle = signals.handle();
-    std::thread::spawn(move || {
-        for signal in signals.forever() {
+pub fn watch_signals(interrupt: Arc<Interrupt>) -> Result<Watch, CliError> {
+    watch(
+        &[SIGINT, SIGTERM, SIGHUP],
+        move |signal| {
             if signal == SIGINT { interrupt.interrupt() } else { interrupt.kill() }
-        }
-    });
-    Ok(handle)
+        },
+    )
 }
 
-/// Hands signals on to the program. The terminal sends Ctrl-C and Ctrl-\ to the program as well, which decides what to
-/// do.
-pub fn relay_signals(relay: &'static Relay) -> Result<Handle, CliError> {
-    let watched = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]);
-    let mut signals = watched.map_err(|e| CliError::new(Code::Failed, format!("watching signals: {e}")))?;
-    let handle = signals.handle();
-    std::thread::spawn(move || {
-        for signal in signals.forever() {
-            if signal != SIGINT && signal != SIGQUIT {
-                relay.send(signal);
-            }
-        }
-    });
-    Ok(handle)
+/// Hands signals on to the program.
+pub fn relay_signals(relay: &'static Relay) -> Result<Watch, CliError> {
+    watch(&RELAYED, |signal| hand_on(relay, signal))
+}
+
+/// Hands one on. The terminal sends Ctrl-C and Ctrl-\ to the program as well, which decides what to do.
+pub fn hand_on(relay: &Relay, signal: i32) {
+    if signal != SIGINT && signal != SIGQUIT {
+        relay.send(signal);
+    }
 }
 
 /// The program's own end as our exit code: its status, or 128 and the signal's number.

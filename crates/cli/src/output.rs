@@ -6,8 +6,9 @@ use pagewalk_report::schema::RunResult;
 use pagewalk_report::{TextOptions, render_html, render_text, to_json};
 use serde_json::Value;
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// An output file that was opened before the work began, so that a bad path is found out early. Nothing
@@ -35,6 +36,27 @@ impl Output {
                 .or("choose another place with -o")
         })?;
         Ok(Output { path: path.to_owned(), file, is_empty_and_ours })
+    }
+
+    /// The same, where the work reads `inputs`: none of them may be `path`, as it would be gone before it is read, or
+    /// with nothing to show for it.
+    pub fn open_apart<'a>(
+        path: &Path,
+        inputs: impl IntoIterator<Item = &'a Path>,
+    ) -> Result<Output, CliError> {
+        let file = |path: &Path| std::fs::metadata(path).ok().filter(|found| found.is_file());
+        let is = |found: &Metadata| (found.dev(), found.ino());
+        if let Some(output) = file(path)
+            && let Some(input) =
+                inputs.into_iter().find(|input| file(input).is_some_and(|at| is(&at) == is(&output)))
+        {
+            let message = match input == path {
+                true => format!("{} is both input and output", path.display()),
+                false => format!("{} is the input {}", path.display(), input.display()),
+            };
+            return Err(CliError::new(Code::Usage, message).or("choose another place with -o"));
+        }
+        Output::open(path)
     }
 
     /// Where it is.

@@ -26,10 +26,15 @@ pub fn of_host(
         return Ok(last);
     }
     let bar = progress::shares("probing this host", quiet);
-    let measured = probe::measure(Options::default(), |what, share| {
-        bar.set_message(what.to_owned());
-        bar.set_position((share * 100.0) as u64);
-    });
+    let measure = || {
+        probe::measure(Options::default(), |what, share| {
+            bar.set_message(what.to_owned());
+            bar.set_position((share * 100.0) as u64);
+        })
+    };
+    // On a thread of its own: that one stays on one processor, and with it all that it would begin.
+    let measured = std::thread::scope(|scope| scope.spawn(measure).join());
+    let measured = measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     bar.finish_and_clear();
     let measured = measured.map_err(|error| CliError::new(Code::HostCannot, error))?;
     let result = crate::command::probe::result::of(&measured, &host, None);

@@ -3,6 +3,7 @@
 use crate::arguments::Region;
 use crate::output::say;
 use pagewalk_capture::{Window, WindowSpec, read_ahead};
+use pagewalk_report::printable;
 use pagewalk_trace::{Analysis, Event, Item, Source, SourceError, StreamHeader};
 
 /// How a stream ended.
@@ -89,7 +90,7 @@ pub fn follow_ahead<S: Source + Send>(source: S, region: &Region, analysis: &mut
 pub fn follow<S: Source>(source: S, region: &Region, analysis: &mut dyn Analysis) -> Ending {
     let mut source = Window::new(source, window(region));
     let mut ending = Ending::default();
-    loop {
+    while !analysis.is_done() {
         ending.region_begun = source.has_begun();
         match source.next_item() {
             Ok(Some(Item::Batch(batch))) => {
@@ -103,11 +104,12 @@ pub fn follow<S: Source>(source: S, region: &Region, analysis: &mut dyn Analysis
             Ok(None) => return ending,
             Err(error) => {
                 ending.cut = true;
-                ending.losses.push(error.to_string());
+                ending.losses.push(printable(&error.to_string()));
                 return ending;
             }
         }
     }
+    ending
 }
 
 /// What an event says of how the stream ends.
@@ -115,7 +117,7 @@ pub fn note(ending: &mut Ending, event: &Event) {
     match event {
         Event::Exit { status } => ending.status = Some(*status),
         Event::Exec { .. } => ending.exec = true,
-        Event::Lost { what } => ending.losses.push(what.clone()),
+        Event::Lost { what } => ending.losses.push(printable(what)),
         _ => {}
     }
 }

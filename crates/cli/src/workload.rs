@@ -9,6 +9,7 @@ use pagewalk_sweep::{UNFINISHED, Workload};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Seek, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -90,7 +91,11 @@ fn run(
     input: File,
 ) -> Result<Vec<Written>, CliError> {
     let named = |what: &dyn std::fmt::Display| format!("workload `{}`: {what}", workload.name);
-    let command: Vec<OsString> = workload.command.iter().map(OsString::from).collect();
+    let mut command: Vec<OsString> = workload.command.iter().map(OsString::from).collect();
+    // What `prepare` made lies where it runs, not where we do.
+    if let Some(program) = command.first_mut().filter(|program| program.as_bytes().contains(&b'/')) {
+        *program = run_in.join(&*program).into_os_string();
+    }
     let live = Live::prepare(&command, None).map_err(|error| {
         // A command that the study names is part of an input file.
         let code = if error.code == Code::Usage { Code::BadInput } else { error.code };

@@ -1,11 +1,18 @@
 //! Arguments of `advise`.
 
-use super::{Model, Style};
+use super::numbers::{bytes, seconds};
+use super::{INSTEAD_OF_TEXT, Model, Style};
 use clap::{Args, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+/// `-m` of advice, which is for one machine.
+const ONE_MACHINE: &str = "Machine to simulate: a name from `pagewalk machines list`, a .toml file, or `host`. \
+Default: what `pagewalk probe --save` found, else the library's machine of this CPU, else golden_cove";
+
 #[derive(Debug, Args)]
+#[command(mut_arg("json", |json| json.help(INSTEAD_OF_TEXT)))]
+#[command(mut_arg("machines", |machines| machines.help(ONE_MACHINE)))]
 pub struct Advise {
     /// A trace of the program, instead of running it; then `--seconds` says what it takes
     #[arg(value_name = "T.pwt", requires = "seconds", conflicts_with_all = ["command", "input", "runs", "pid"],
@@ -17,7 +24,7 @@ pub struct Advise {
     pub pid: Option<i32>,
     /// How long to watch the process, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, conflicts_with_all = ["command", "trace"],
-          value_parser = super::promote::seconds)]
+          value_parser = seconds)]
     pub watch: f64,
     /// Processor time of runs of the recorded program on this host, each in seconds
     #[arg(long, value_name = "SECONDS,…", value_delimiter = ',', requires = "trace", value_parser = seconds)]
@@ -50,22 +57,4 @@ pub struct Advise {
     #[arg(last = true, required_unless_present_any = ["trace", "pid"], value_name = "CMD",
           value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
-}
-
-/// A time above 0.
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds = text.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds > 0.0);
-    seconds.ok_or_else(|| "a number above 0".to_owned())
-}
-
-/// A size such as 4096, 64K, 512M or 2G.
-fn bytes(text: &str) -> Result<u64, String> {
-    let (digits, shift) = match text.as_bytes().last() {
-        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
-        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
-        Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    let number: u64 = digits.parse().map_err(|_| "a number, with K, M or G behind it".to_owned())?;
-    number.checked_mul(1 << shift).ok_or_else(|| "more than 2^64 bytes".to_owned())
 }

@@ -1,6 +1,7 @@
 //! The command line of `layout`.
 
-use super::{AFTER_THE_PROGRAM, Data, Region, Style};
+use super::numbers::share;
+use super::{AFTER_THE_PROGRAM, Data, INSTEAD_OF_TEXT, Region, Style};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use pagewalk_layout::graph::Least;
 use std::ffi::OsString;
@@ -65,6 +66,7 @@ pub enum Planner {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("json", |json| json.help(INSTEAD_OF_TEXT)))]
 pub struct LayoutPlan {
     /// Machine to plan for: a name from `pagewalk machines list` or a .toml file; several for a layout that is good on
     /// all (`search` alone)
@@ -81,7 +83,7 @@ pub struct LayoutPlan {
     #[arg(long)]
     pub weighed: bool,
     /// `callgraph`: share of the calls to a page that may come from pages of its set
-    #[arg(long, value_name = "SHARE", default_value_t = 0.01)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.01, value_parser = share)]
     pub calls: f64,
     /// `callgraph`: let calls load sets, not instructions
     #[arg(long)]
@@ -105,6 +107,7 @@ pub struct LayoutPlan {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("json", |json| json.help(INSTEAD_OF_TEXT)))]
 pub struct LayoutAnalyze {
     /// Machine whose last-level TLB for 4K pages is watched, alone and with LRU replacement: a name from `pagewalk
     /// machines list` or a .toml file

@@ -1,5 +1,6 @@
 //! The command lines of `apply`, `verify` and `undo`.
 
+use super::numbers::{percent, seconds};
 use super::{AFTER_THE_PROGRAM, Data};
 use clap::{Args, ValueHint};
 use std::ffi::OsString;
@@ -45,10 +46,10 @@ pub struct Verify {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub runs: u32,
     /// Stop when the 90 % interval of the processor time saved is narrower than this share of it all, in per cent
-    #[arg(long, value_name = "PERCENT", default_value_t = 2.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 2.0, value_parser = percent)]
     pub width: f64,
     /// Begin no more pairs after so many seconds
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub budget: Option<f64>,
     /// Where the host gives huge pages to all memory (mode `always`): let it do so for what is not planned, too
     #[arg(long)]

@@ -1,6 +1,6 @@
 //! Arguments of `probe`.
 
-use super::Style;
+use super::{INSTEAD_OF_TEXT, Style};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
@@ -9,6 +9,7 @@ const PROBE_VERBOSE: &str = "Print every figure, and why entries and ways are re
 
 #[derive(Debug, Args)]
 #[command(mut_arg("verbose", |verbose| verbose.help(PROBE_VERBOSE)))]
+#[command(mut_arg("json", |json| json.help(INSTEAD_OF_TEXT)))]
 pub struct Probe {
     /// Write here: to a name that ends in .toml a machine file for -m, in .html a page with pictures, in .json the
     /// data; may be given several times

@@ -1,6 +1,7 @@
 //! Arguments of `promote`.
 
 use super::Data;
+use super::numbers::{bytes, percent, seconds, share};
 use clap::{Args, ValueEnum, ValueHint};
 use pagewalk_live::promote::policy::FACTOR;
 use std::path::PathBuf;
@@ -27,7 +28,7 @@ pub struct Promote {
     #[arg(long, value_enum, default_value_t = SamplerChoice::Auto)]
     pub sampler: SamplerChoice,
     /// Memory that promotions may make resident and was not
-    #[arg(long, value_name = "MIB", default_value_t = 64)]
+    #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = bytes)]
     pub budget: u64,
     /// Processor time that sampling may use, in per cent of the process's
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
@@ -50,27 +51,4 @@ pub struct Promote {
     pub log: Option<PathBuf>,
     #[command(flatten)]
     pub data: Data,
-}
-
-fn percent(text: &str) -> Result<f64, String> {
-    up_to(100.0, "100", text)
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    up_to(1000.0, "1000", text)
-}
-
-/// A time to wait: no longer than a clock can tell.
-pub(super) fn seconds(text: &str) -> Result<f64, String> {
-    up_to(1e9, "1e9", text)
-}
-
-/// A number above 0; `told` is the most in words.
-fn up_to(most: f64, told: &str, text: &str) -> Result<f64, String> {
-    let given: f64 = text.parse().ok().filter(|number: &f64| number.is_finite()).ok_or("give a number")?;
-    if given > 0.0 && given <= most {
-        Ok(given)
-    } else {
-        Err(format!("give more than 0, and {told} at most"))
-    }
 }

@@ -58,7 +58,7 @@ fn run_program(command: &[OsString]) -> Result<(Reading, ExitCode), CliError> {
     let interrupt = Arc::new(Interrupt::new());
     let signals = watch_signals(Arc::clone(&interrupt))?;
     let run = pagemap::run_to_exit(command, &interrupt);
-    signals.close();
+    drop(signals);
     let run = run.map_err(|error| match error {
         LaunchError::Trace(_) => CliError::new(Code::HostCannot, error).or(
             "allow ptrace (sysctl kernel.yama.ptrace_scope=1; in a container its seccomp profile), or read a process \

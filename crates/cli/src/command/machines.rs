@@ -6,17 +6,19 @@ use crate::findings::{description, walk_prices};
 use crate::machine::{HostCpu, load, text};
 use crate::output::{print, say};
 use pagewalk_sim::Library;
-use pagewalk_translate::{DataSideSpec, MachineSpec, RangeTlbSpec};
+use pagewalk_translate::{DataSideSpec, MachineSpec, RangeTlbSpec, TlbSpec};
+use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
 
 pub fn run(arguments: Machines) -> Result<ExitCode, CliError> {
     match arguments.command {
         MachinesCommand::List { json } => list(json)?,
-        MachinesCommand::Show { toml, machine } if toml => {
+        MachinesCommand::Show { toml: true, machine, .. } => {
             load(&machine)?;
             print(&text(&machine)?)?;
         }
+        MachinesCommand::Show { machine, json: true, .. } => print(&shown_as_json(&load(&machine)?))?,
         MachinesCommand::Show { machine, .. } => print(&show(&load(&machine)?))?,
         MachinesCommand::Check { machines } => return check(&machines),
     }
@@ -39,6 +41,27 @@ fn list(json: bool) -> Result<(), CliError> {
         out = format!("{list:#}\n");
     }
     print(&out)
+}
+
+/// A machine as data: what results say of it, and the reach of each of its TLBs by page size.
+fn shown_as_json(machine: &MachineSpec) -> String {
+    let reach = |tlb: &TlbSpec| -> Map<String, Value> {
+        tlb.page_sizes.iter().map(|size| (size.to_string(), tlb.reach(*size).into())).collect()
+    };
+    let described = description(machine);
+    let reaches: Map<String, Value> = described
+        .tlbs
+        .iter()
+        .zip(&machine.tlbs)
+        .map(|(tlb, spec)| (tlb.name.clone(), reach(spec).into()))
+        .collect();
+    let document = json!({
+        "schema": "pagewalk.machine/1",
+        "title": machine.title,
+        "machine": described,
+        "reach_bytes": reaches,
+    });
+    format!("{document:#}\n")
 }
 
 /// A machine as a table with its reach.

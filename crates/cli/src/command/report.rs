@@ -34,7 +34,7 @@ pub fn run(arguments: Report) -> Result<ExitCode, CliError> {
         CliError::new(Code::BadInput, format!("{path}: {e}"))
             .or("save a result with `pagewalk profile -o result.json`")
     })?;
-    let written = Output::open(&arguments.output)?.write(page.as_bytes())?;
+    let written = Output::open_apart(&arguments.output, [&*arguments.result])?.write(page.as_bytes())?;
     say(format!("report written to {}", written.display()));
     Ok(ExitCode::SUCCESS)
 }

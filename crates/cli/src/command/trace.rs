@@ -6,10 +6,12 @@ use crate::error::{CliError, Code};
 use crate::output::{Output, cannot_write, print, say, unless_gone};
 use crate::process::follow;
 use pagewalk_capture::{LackeySource, LackeyWriter};
+use pagewalk_report::printable;
 use pagewalk_trace::check::{Checker, Severity};
 use pagewalk_trace::pwt::{Info, Writer, info};
-use pagewalk_trace::{Analysis, Batch, Event, Source};
+use pagewalk_trace::{Analysis, Batch, Event, Source, StreamHeader};
 use pagewalk_units::{Kind, RefIndex};
+use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
@@ -25,10 +27,18 @@ pub fn run(arguments: Trace) -> Result<ExitCode, CliError> {
     }
 }
 
+/// What `info` tells as data.
+#[derive(Serialize)]
+struct Told<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    info: &'a Info,
+}
+
 fn show_info(trace: &Path, json: bool) -> Result<ExitCode, CliError> {
     let info = read_info(trace)?;
     if json {
-        let value = serde_json::to_string_pretty(&info);
+        let value = serde_json::to_string_pretty(&Told { schema: "pagewalk.trace-info/1", info: &info });
         print(&(value.map_err(|e| CliError::new(Code::Failed, e))? + "\n"))?;
     } else {
         print(&info_text(trace, &info))?;
@@ -46,7 +56,7 @@ fn info_text(trace: &Path, info: &Info) -> String {
     let records = info.references + info.block_executions;
     let header = &info.header;
     let mut out = format!("{}: version {}, {} bytes\n", trace.display(), info.version, info.bytes);
-    let mut line = |name: &str, value: String| out += &format!("  {name:<18} {value}\n");
+    let mut line = |name: &str, value: String| out += &format!("  {name:<18} {}\n", printable(&value));
     line(
         "program",
         if header.arguments.is_empty() { header.program.clone() } else { header.arguments.join(" ") },
@@ -78,7 +88,7 @@ fn check(trace: &Path) -> Result<ExitCode, CliError> {
         ending.losses.push(damage);
     }
     let findings = checker.finish();
-    let mut out: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
+    let mut out: String = findings.iter().map(|finding| printable(&finding.to_string()) + "\n").collect();
     let errors = findings.iter().filter(|finding| finding.rule.severity() == Severity::Error).count();
     out += &match (errors, ending.cut) {
         (0, false) => format!("{}: sound\n", trace.display()),
@@ -108,27 +118,59 @@ fn import(input: &Path, output: &Path) -> Result<ExitCode, CliError> {
     if reader.fill_buf().map_err(|e| bad(&e))?.is_empty() {
         return Err(bad(&"the file is empty"));
     }
-    let file = Output::open(output)?;
+    let file = Output::open_apart(output, [input])?;
     let source = LackeySource::new(reader).map_err(|e| bad(&e))?;
-    let failed = |e: io::Error| cannot_write(output, &e);
-    let mut writer = file.begin().and_then(|file| Writer::new(file, source.header())).map_err(failed)?;
-    let ending = follow(source, &Region::default(), &mut writer);
-    let summary = writer.finish().map_err(failed)?;
-    let records = summary.references + summary.block_executions;
-    if records == 0 && !ending.cut {
-        let why = "there is no reference in it";
+    let mut imported = Imported { header: source.header().clone(), output: Some(file), writer: None };
+    let ending = follow(source, &Region::default(), &mut imported);
+    let Some(writer) = imported.writer else {
+        let why = ending.losses.first().map_or("there is no reference in it", String::as_str);
         return Err(
             bad(&why).or("lines of references are what `valgrind --tool=lackey --trace-mem=yes` writes")
         );
-    }
+    };
+    let summary = writer.and_then(Writer::finish).map_err(|e| cannot_write(output, &e))?;
+    let records = summary.references + summary.block_executions;
     say(format!("{}: {records} records", output.display()));
     Ok(damage(input, &ending.losses, ending.cut))
+}
+
+/// A trace that is begun with the first reference: until then nothing is lost of what the file held.
+struct Imported {
+    header: StreamHeader,
+    output: Option<Output>,
+    writer: Option<io::Result<Writer<File>>>,
+}
+
+impl Imported {
+    fn writer(&mut self) -> Option<&mut Writer<File>> {
+        if let Some(output) = self.output.take() {
+            self.writer = Some(output.begin().and_then(|file| Writer::new(file, &self.header)));
+        }
+        self.writer.as_mut()?.as_mut().ok()
+    }
+}
+
+impl Analysis for Imported {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.writer().into_iter().for_each(|writer| writer.on_batch(batch));
+    }
+
+    fn on_event(&mut self, at: RefIndex, event: &Event) {
+        self.writer().into_iter().for_each(|writer| writer.on_event(at, event));
+    }
+
+    fn is_done(&self) -> bool {
+        matches!(self.writer, Some(Err(_)))
+    }
 }
 
 fn export(trace: &Path, output: Option<&Path>) -> Result<ExitCode, CliError> {
     let reader = open(trace, output.is_none())?;
     let out: Box<dyn Write + Send> = match output {
-        Some(path) => Box::new(Output::open(path)?.begin().map_err(|e| cannot_write(path, &e))?),
+        Some(path) => {
+            let file = Output::open_apart(path, [trace])?;
+            Box::new(file.begin().map_err(|e| cannot_write(path, &e))?)
+        }
         None => Box::new(io::stdout()),
     };
     let mut writer = LackeyWriter::new(BufWriter::with_capacity(1 << 20, out));
@@ -185,6 +227,10 @@ impl<W: Write> Dump<W> {
 }
 
 impl<W: Write + Send> Analysis for Dump<W> {
+    fn is_done(&self) -> bool {
+        self.outcome.is_err()
+    }
+
     fn on_batch(&mut self, batch: &Batch<'_>) {
         if self.outcome.is_ok() {
             self.outcome = self.batch(batch);

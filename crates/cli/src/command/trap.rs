@@ -114,7 +114,7 @@ fn run_trapped(arguments: &Trap, array: &TrapArray) -> Result<Run, CliError> {
     let interrupt = Arc::new(Interrupt::new());
     let signals = watch_signals(Arc::clone(&interrupt))?;
     let run = trap::run(&arguments.command, array, Options { check: arguments.check }, &interrupt);
-    signals.close();
+    drop(signals);
     run.map_err(|error| match error {
         TrapError::Host(error) => host_cannot(error),
         TrapError::Launch(error @ (LaunchError::Trace(_) | LaunchError::Filter(_))) => {

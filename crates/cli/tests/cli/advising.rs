@@ -216,7 +216,7 @@ fn what_cannot_be_advised_on_is_refused() {
     let of_trace =
         |more: &[&str]| place.run(&[&["advise", "none.pwt", "--probe", "probe.json"], more].concat());
     of_trace(&[]).refuses(USAGE, &["--seconds"]);
-    of_trace(&["--seconds", "0"]).refuses(USAGE, &["a number above 0"]);
+    of_trace(&["--seconds", "0"]).refuses(USAGE, &["give more than 0"]);
     of_trace(&["--seconds", "1", "--", "./p"]).refuses(USAGE, &["CMD"]);
     of_trace(&["--seconds", "1", "-m", "golden_cove"]).refuses(BAD_INPUT, &["none.pwt"]);
     place.write("probe.json", "{}");

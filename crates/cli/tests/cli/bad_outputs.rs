@@ -1,6 +1,8 @@
 //! Files that cannot be written: found out before the work where that can be, and otherwise nothing else is lost.
 
-use crate::harness::{Outcome, PAGEWALK, Place, USAGE, lackey_text, metric, random_visits};
+use crate::harness::{
+    BAD_INPUT, Outcome, PAGEWALK, Place, USAGE, joined, lackey_text, metric, random_visits,
+};
 use std::fs::File;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
@@ -88,4 +90,32 @@ fn what_fits_on_a_full_disk_can_be_read() {
     assert!(outcome.stderr.contains("disk/t.pwt: No space left on device"), "{}", outcome.stderr);
     let instructions = metric(&place.json("result.json"), "instructions");
     assert!(instructions > 10_000_000, "{instructions}");
+}
+
+/// An output that is an input would be gone before it is read.
+#[test]
+fn no_input_is_written_over() {
+    let place = Place::with_trace();
+    let before = place.read("good.pwt");
+    std::fs::hard_link(place.path("good.pwt"), place.path("link.pwt")).unwrap();
+    let export = ["trace", "export", "--format", "lackey"];
+    let import = ["trace", "import", "--format", "lackey"];
+    place
+        .run(&joined(&[&export, &["-o", "good.pwt", "good.pwt"]]))
+        .refuses(USAGE, &["both input and output"]);
+    place
+        .run(&joined(&[&export, &["-o", "link.pwt", "good.pwt"]]))
+        .refuses(USAGE, &["is the input good.pwt"]);
+    place
+        .run(&joined(&[&import, &["-o", "good.txt", "good.txt"]]))
+        .refuses(USAGE, &["both input and output"]);
+    place.write("empty.txt", "==1== nothing\n");
+    place
+        .run(&joined(&[&import, &["-o", "good.pwt", "empty.txt"]]))
+        .refuses(BAD_INPUT, &["no reference in it"]);
+    assert!(place.read("good.pwt") == before, "it is as it was");
+    place.good(&["simulate", "-q", "-o", "r.json", "good.pwt"]);
+    place.run(&["report", "r.json", "-o", "r.json"]).refuses(USAGE, &["both input and output"]);
+    place.run(&["layout", "plan", "-o", "good.pwt", "good.pwt"]).refuses(USAGE, &["both input and output"]);
+    assert!(place.read("good.pwt") == before, "it is as it was");
 }

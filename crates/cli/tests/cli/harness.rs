@@ -121,10 +121,11 @@ impl Place {
         format!("./{name}")
     }
 
-    /// The command in this folder, with an environment that is the same everywhere.
+    /// The command in this folder, with an environment that is the same everywhere. Signals that the tests ignore, as
+    /// in the background of a shell, it would ignore as well: it is to begin with none.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(PAGEWALK);
-        command.args(arguments);
+        let mut command = Command::new("/usr/bin/env");
+        command.arg("--default-signal").arg(PAGEWALK).args(arguments);
         self.settle(&mut command);
         command
     }

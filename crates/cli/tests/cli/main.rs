@@ -19,6 +19,7 @@ mod placing;
 mod planning;
 mod probing;
 mod promoting;
+mod signals;
 mod software_tlbs;
 mod surface;
 mod sweeps;

@@ -199,3 +199,27 @@ fn verify_measures_beside_the_forecast_and_keeps_a_record() {
     outcome.refuses(NOT_IN_EFFECT, &["never appeared"]);
     assert_eq!(lab.run(&["verify", "--history"]).stdout, history, "what did not take is no forecast's fault");
 }
+
+/// Whoever asks for an end gets it, and a run that was cut short counts for nothing.
+#[test]
+fn an_interrupted_verify_keeps_no_record() {
+    let lab = Lab::new();
+    if !host_can(&lab) {
+        return;
+    }
+    lab.plan("[forecast]\nseconds_now = 1.0\nseconds = 0.5\nlow = 0.4\nhigh = 0.6\nmemory_mib = 1.0");
+    for signal in ["-INT", "-TERM"] {
+        let words =
+            ["verify", "plan.toml", "--runs", "1000", "--width", "0.000001", "-o", "v.json", "--", "./p"];
+        let mut command = lab.0.command(&words);
+        command.env("XDG_STATE_HOME", lab.0.path("state")).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        let pid = child.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        let outcome = Outcome::of(child.wait_with_output().unwrap());
+        outcome.refuses(1, &["interrupted after", "nothing was recorded"]);
+        assert!(!lab.0.has("v.json"), "there is no result");
+    }
+    assert!(lab.run(&["verify", "--history"]).stdout.contains("no forecast was verified"));
+}

@@ -145,6 +145,9 @@ fn the_library_is_listed_shown_and_sound() {
     assert_eq!(place.good(&["machines", "check"]).stdout.lines().count(), names.len());
     for name in names {
         assert!(place.good(&["machines", "show", name]).stdout.contains("walker: "));
+        let json = place.good(&["machines", "show", "--json", name]).json();
+        assert_eq!((&json["schema"], &json["machine"]["name"]), (&"pagewalk.machine/1".into(), &name.into()));
+        assert!(json["reach_bytes"].as_object().is_some_and(|tlbs| !tlbs.is_empty()), "{json}");
         // The text it shows is a machine file that reads as the machine.
         place.write("copy.toml", place.good(&["machines", "show", "--toml", name]).stdout);
         let copy = place.good(&["machines", "show", "./copy.toml"]).stdout;

@@ -37,7 +37,9 @@ use weighed::Weighed;
 const MIB: f64 = (1 << 20) as f64;
 
 pub fn run(arguments: Advise) -> Result<ExitCode, CliError> {
-    let output = arguments.output.as_deref().map(Output::open).transpose()?;
+    let inputs = [arguments.trace.as_deref(), arguments.probe.as_deref()];
+    let apart = |path| Output::open_apart(path, inputs.into_iter().flatten());
+    let output = arguments.output.as_deref().map(apart).transpose()?;
     if let Some(pid) = arguments.pid {
         return process::run(&arguments, pid, output);
     }
@@ -57,8 +59,8 @@ pub fn run(arguments: Advise) -> Result<ExitCode, CliError> {
     let thp = machine::thp(arguments.model.thp, &host.thp);
     let (prices, seen) = look(&arguments, machine, thp)?;
     let everything = choose(&seen.found, &prices, &Limits { memory: None, waiting: 1.0, least: 0.0 });
-    let kinds = match arguments.trace {
-        Some(_) => vec![Kind::given(&arguments.seconds)],
+    let (kinds, unapplied) = match arguments.trace {
+        Some(_) => (vec![Kind::given(&arguments.seconds)], None),
         None => {
             let trial = trial(&seen, &everything, &arguments)?;
             runs::run(&arguments, trial.as_ref().map(NamedTempFile::path))?
@@ -66,7 +68,12 @@ pub fn run(arguments: Advise) -> Result<ExitCode, CliError> {
     };
     let weighed = Weighed::new(&prices, &seen.found, &everything, &kinds, arguments.budget);
     let host = Host { kernel: host.kernel, thp: host.thp };
-    let result = result(&weighed, &seen, &kinds, &arguments, &host, &machine.name);
+    let mut result = result(&weighed, &seen, &kinds, &arguments, &host, &machine.name);
+    if let Some(why) = unapplied {
+        result.notes.push(format!(
+            "a plan could not be followed here, so all ranges were not tried: the forecast is the model's alone ({why})"
+        ));
+    }
     let plan = plan(&weighed, &seen, host);
     let text = if arguments.style.json {
         to_json(&result)
@@ -79,7 +86,7 @@ pub fn run(arguments: Advise) -> Result<ExitCode, CliError> {
         say("nothing pays, so no plan is written");
         return Ok(ExitCode::SUCCESS);
     }
-    let path = output.write(plan.to_toml().as_bytes())?;
+    let path = output.write(checked(&plan)?.as_bytes())?;
     if !arguments.style.quiet {
         let path = path.display();
         say(format!("plan written to {path}; next: pagewalk verify {path} -- CMD"));
@@ -107,11 +114,19 @@ fn trial(seen: &Seen, everything: &[Chosen], arguments: &Advise) -> Result<Optio
     }
     let ranges = ranges(seen, everything, |_| Gain::default());
     let plan = Plan { program: program(seen), host: None, forecast: None, ranges };
+    let text = checked(&plan)?;
     let written = NamedTempFile::with_suffix(".toml")
-        .and_then(|mut file| file.write_all(plan.to_toml().as_bytes()).map(|()| file));
+        .and_then(|mut file| file.write_all(text.as_bytes()).map(|()| file));
     let file = written
         .map_err(|error| CliError::new(Code::Failed, format!("a file for the trial's plan: {error}")))?;
     Ok(Some(file))
+}
+
+/// A plan's text, which `apply` takes.
+fn checked(plan: &Plan) -> Result<String, CliError> {
+    plan.check()
+        .map_err(|error| CliError::new(Code::Failed, format!("the plan would not be one: {error}")))?;
+    Ok(plan.to_toml())
 }
 
 fn program(seen: &Seen) -> Program {

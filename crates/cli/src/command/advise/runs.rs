@@ -75,8 +75,9 @@ pub fn seconds_of(class: Class, time: Interval) -> ForecastSeconds {
 }
 
 /// Runs the program by turns as it is, with the plan `all`, and with glibc's tunable: whatever else the host does
-/// meanwhile meets all alike.
-pub fn run(arguments: &Advise, all: Option<&Path>) -> Result<Vec<Kind>, CliError> {
+/// meanwhile meets all alike. If the plan could not be followed, there is no trial of it, and the second is why.
+pub fn run(arguments: &Advise, all: Option<&Path>) -> Result<(Vec<Kind>, Option<String>), CliError> {
+    let mut unapplied = None;
     let mut kinds = vec![Kind::new(AS_IT_IS)];
     if all.is_some() {
         kinds.push(Kind::new(ALL_RANGES));
@@ -94,12 +95,18 @@ pub fn run(arguments: &Advise, all: Option<&Path>) -> Result<Vec<Kind>, CliError
         }
         for kind in &mut kinds {
             bar.set_message(kind.what);
-            kind.add(&once(arguments, kind.what, all)?);
+            match once(arguments, kind.what, all)? {
+                Ran::Counts(run) => kind.add(&run),
+                Ran::Without(why) => unapplied = Some(why),
+            }
+        }
+        if unapplied.is_some() {
+            kinds.retain(|kind| kind.what != ALL_RANGES);
         }
         bar.set_position(100 * (round + 1) / most);
     }
     bar.finish_and_clear();
-    Ok(kinds)
+    Ok((kinds, unapplied))
 }
 
 /// Whether more runs would tell little more.
@@ -116,16 +123,32 @@ struct Once {
     seconds: f64,
     processor_seconds: f64,
     resident_bytes: Option<u64>,
+    /// Process images of the plan's program.
+    #[serde(default)]
+    images: Vec<AppliedTo>,
+}
+
+#[derive(Deserialize)]
+struct AppliedTo {
+    /// Why the plan could not be followed, if it could not.
+    obstacle: Option<String>,
+}
+
+/// What came of a run.
+enum Ran {
+    Counts(Once),
+    /// It was to follow a plan and ran without, for this reason: it says nothing of the plan.
+    Without(String),
 }
 
 impl From<Timed> for Once {
     fn from(run: Timed) -> Once {
         let (seconds, processor_seconds) = (run.wall.as_secs_f64(), run.processor().as_secs_f64());
-        Once { seconds, processor_seconds, resident_bytes: run.resident_bytes }
+        Once { seconds, processor_seconds, resident_bytes: run.resident_bytes, images: Vec::new() }
     }
 }
 
-fn once(arguments: &Advise, what: &str, all: Option<&Path>) -> Result<Once, CliError> {
+fn once(arguments: &Advise, what: &str, all: Option<&Path>) -> Result<Ran, CliError> {
     let failed =
         |why: &dyn std::fmt::Display| CliError::new(Code::Failed, format!("running it {what}: {why}"));
     let [program, words @ ..] = arguments.command.as_slice() else { unreachable!("clap requires one") };
@@ -153,13 +176,18 @@ fn once(arguments: &Advise, what: &str, all: Option<&Path>) -> Result<Once, CliE
         let ended = format!("it ended with {}", crate::live::describe(run.status));
         return Err(failed(&ended).or(super::seen::ENDS_WELL));
     }
-    let Some((_, result)) = applied else { return Ok(run.into()) };
+    let Some((_, result)) = applied else { return Ok(Ran::Counts(run.into())) };
     let told = fs::read(result.path()).map_err(|error| failed(&error))?;
-    // Nothing was written where the program ran without the plan, in the launcher's place.
-    match told.is_empty() {
-        true => Ok(run.into()),
-        false => serde_json::from_slice(&told).map_err(|error| failed(&error)),
+    // Nothing was written where the program ran in the launcher's place.
+    if told.is_empty() {
+        return Ok(Ran::Without("`pagewalk apply` of a plan tells why".to_owned()));
     }
+    let once: Once = serde_json::from_slice(&told).map_err(|error| failed(&error))?;
+    if once.images.iter().any(|image| image.obstacle.is_none()) {
+        return Ok(Ran::Counts(once));
+    }
+    let why = once.images.into_iter().find_map(|image| image.obstacle);
+    Ok(Ran::Without(why.unwrap_or_else(|| "its program was not begun".to_owned())))
 }
 
 /// What the program reads.

@@ -134,8 +134,9 @@ fn share(plan: &Saving, all: &Saving, waiting: f64) -> Interval {
     Interval { value: parts[1], low, high }
 }
 
-/// By prices alone: somewhere between walks that all overlap and walks that all wait.
+/// By prices alone: somewhere between walks that all overlap and walks that all wait. No run takes less than nothing,
+/// whatever the prices say.
 fn modelled(now: f64, saving: &Saving) -> Interval {
-    let ratio = |waiting: f64| 1.0 - (saving.walks(waiting) + saving.faults) / NANOSECONDS / now;
+    let ratio = |waiting: f64| (1.0 - (saving.walks(waiting) + saving.faults) / NANOSECONDS / now).max(0.0);
     Interval { value: ratio(WAITING), low: ratio(1.0), high: ratio(0.0) }
 }

@@ -128,7 +128,8 @@ impl Outputs {
         let apart = apart.into_iter().filter_map(|(path, form)| Some(Ok((path.as_ref()?, form))));
         let open = |path: Result<(&PathBuf, Form), CliError>| {
             let (path, form) = path?;
-            Ok((Output::open(path)?, form))
+            let inputs = [Some(&*arguments.trace), arguments.layout.as_deref()].into_iter().flatten();
+            Ok((Output::open_apart(path, inputs)?, form))
         };
         results.chain(apart).map(open).collect::<Result<_, _>>().map(Outputs)
     }

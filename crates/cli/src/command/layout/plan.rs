@@ -34,7 +34,8 @@ use std::sync::Arc;
 pub fn run(arguments: LayoutPlan) -> Result<ExitCode, CliError> {
     let machines = machines(&arguments)?;
     check_file(&arguments.trace, "layout plan")?;
-    let output = arguments.output.as_deref().map(Output::open).transpose()?;
+    let apart = |path| Output::open_apart(path, [&*arguments.trace]);
+    let output = arguments.output.as_deref().map(apart).transpose()?;
     let reader = open(&arguments.trace, arguments.style.quiet)?;
     let header = reader.header().clone();
     let both = |machine: &MachineSpec| pass(&[machine.clone(), fully_associative(machine)]);

@@ -15,7 +15,8 @@ use result::Outcome;
 use std::process::ExitCode;
 
 pub fn run(arguments: LayoutRun) -> Result<ExitCode, CliError> {
-    let file = arguments.data.output.as_deref().map(Output::open).transpose()?;
+    let apart = |path| Output::open_apart(path, [&*arguments.plan]);
+    let file = arguments.data.output.as_deref().map(apart).transpose()?;
     let fitting = Fitting::new(&arguments.plan, &arguments.command[0], OR_DEFAULT);
     let prepared = fitting.and_then(|Fitting { plan, objects }| {
         let run = run_placed(&arguments, &objects)?;
@@ -40,7 +41,7 @@ pub fn run(arguments: LayoutRun) -> Result<ExitCode, CliError> {
 
 fn run_placed(arguments: &LayoutRun, objects: &[Object]) -> Result<Run, CliError> {
     static RELAY: Relay = Relay::new();
-    let handle = relay_signals(&RELAY)?;
+    let signals = relay_signals(&RELAY)?;
     let options = Options {
         verify: arguments.verify,
         release: arguments.release,
@@ -53,7 +54,7 @@ fn run_placed(arguments: &LayoutRun, objects: &[Object]) -> Result<Run, CliError
         }
     };
     let run = layout::run(&arguments.command, objects, options, &RELAY, &mut loaded);
-    handle.close();
+    drop(signals);
     run.map_err(|error| match error {
         LayoutError::Launch(error @ LaunchError::Trace(_)) => cannot_trace(error),
         LayoutError::Program { .. } => does_not_fit(&error, OR_DEFAULT),

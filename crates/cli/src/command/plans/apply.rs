@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 
 pub fn run(arguments: Apply) -> Result<ExitCode, CliError> {
-    let file = arguments.data.output.as_deref().map(Output::open).transpose()?;
+    let apart = |path| Output::open_apart(path, [&*arguments.plan]);
+    let file = arguments.data.output.as_deref().map(apart).transpose()?;
     if arguments.dry_run {
         return dry::run(&arguments, file);
     }
@@ -45,7 +46,7 @@ pub fn run(arguments: Apply) -> Result<ExitCode, CliError> {
 fn run_applied(arguments: &Apply, fitting: &Fitting) -> Result<Run, CliError> {
     static RELAY: Relay = Relay::new();
     fitting.notes.iter().for_each(|note| tell(arguments, note));
-    let handle = relay_signals(&RELAY)?;
+    let signals = relay_signals(&RELAY)?;
     let options = Options {
         program: fitting.program.clone(),
         keep_small: fitting.can_keep_small && !arguments.keep_others,
@@ -54,7 +55,7 @@ fn run_applied(arguments: &Apply, fitting: &Fitting) -> Result<Run, CliError> {
         silent: false,
     };
     let run = pages::run(&arguments.command, &fitting.plan, &options, &RELAY);
-    handle.close();
+    drop(signals);
     run.map_err(failed)
 }
 

@@ -7,26 +7,36 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+const NO_RECORD: &str = "--no-record keeps none";
 
 /// `$XDG_STATE_HOME/pagewalk/forecasts.jsonl`, or below `~/.local/state`; none without a home.
 pub fn path() -> Option<PathBuf> {
     folders::state().map(|folder| folder.join("forecasts.jsonl"))
 }
 
-/// Appends a line, and says where.
-pub fn append(record: &Value) -> Result<PathBuf, CliError> {
-    let path =
-        path().ok_or_else(|| CliError::new(Code::Failed, "no place for the record: HOME is not set"))?;
+/// Where the record is, which can be written to.
+pub fn place() -> Result<PathBuf, CliError> {
+    let none = || CliError::new(Code::Failed, "no place for the record: HOME is not set").or(NO_RECORD);
+    let path = path().ok_or_else(none)?;
+    append_text(&path, "")?;
+    Ok(path)
+}
+
+/// Appends a line.
+pub fn append(path: &Path, record: &Value) -> Result<(), CliError> {
+    append_text(path, &format!("{record}\n"))
+}
+
+fn append_text(path: &Path, text: &str) -> Result<(), CliError> {
     let write = || {
         path.parent().map_or(Ok(()), fs::create_dir_all)?;
-        OpenOptions::new().create(true).append(true).open(&path)?.write_all(format!("{record}\n").as_bytes())
+        OpenOptions::new().create(true).append(true).open(path)?.write_all(text.as_bytes())
     };
     write().map_err(|error| {
-        CliError::new(Code::Failed, format!("writing {}: {error}", path.display()))
-            .or("--no-record keeps none")
-    })?;
-    Ok(path)
+        CliError::new(Code::Failed, format!("writing {}: {error}", path.display())).or(NO_RECORD)
+    })
 }
 
 /// Prints all lines, and how far forecasts were off.
@@ -76,7 +86,9 @@ fn table(records: &[Value]) -> String {
         );
     }
     errors.sort_by(f64::total_cmp);
-    if let (Some(median), Some(worst)) = (errors.get(errors.len() / 2), errors.last()) {
+    let middle = |at: usize| errors.get(at / 2).copied();
+    let (below, above) = (middle(errors.len().saturating_sub(1)), middle(errors.len()));
+    if let (Some(median), Some(worst)) = (below.zip(above).map(|(a, b)| f64::midpoint(a, b)), errors.last()) {
         let _ =
             writeln!(out, "processor time; error of its forecast: median {median:.1} %, worst {worst:.1} %");
     }
@@ -116,6 +128,8 @@ mod tests {
         };
         let text = table(&[line(8.0), line(10.0), line(8.4)]);
         assert!(text.contains("median 4.8 %, worst 20.0 %"), "{text}");
+        let text = table(&[line(8.0), line(10.0)]);
+        assert!(text.contains("median 10.0 %, worst 20.0 %"), "{text}");
         assert!(table(&[]).contains("no forecast"));
     }
 }

@@ -15,7 +15,8 @@ const MARKS: &str = "ranges that the program was started with (apply PLAN.toml -
                      time. Starting the program without `apply` undoes all; no setting of the host was ever changed";
 
 pub fn run(arguments: Undo) -> Result<ExitCode, CliError> {
-    let file = arguments.data.output.as_deref().map(Output::open).transpose()?;
+    let apart = |path| Output::open_apart(path, [&*arguments.plan]);
+    let file = arguments.data.output.as_deref().map(apart).transpose()?;
     let Fitting { plan, program, .. } = Fitting::new(&arguments.plan)?;
     let act = if arguments.dry_run { Act::Nothing } else { Act::Split };
     let process = attach(arguments.pid, &program, &plan, act).map_err(failed)?;

@@ -5,17 +5,20 @@ use super::fitting::Fitting;
 use super::{history, outcome};
 use crate::arguments::Verify;
 use crate::error::{CliError, Code};
-use crate::native::relay_signals;
+use crate::native::{RELAYED, hand_on};
 use crate::output::{Output, say, write_json, write_to_stderr};
 use crate::planned::{OR_DEFAULT, check_command};
+use crate::signals::watch;
 use pagewalk_forecast::interval::{Interval, mean, of_runs};
 use pagewalk_live::pages::plan::Forecast;
 use pagewalk_live::pages::{self, Options, Run, kernel};
 use pagewalk_live::tracing::{End, Relay, children_usage};
 use serde_json::{Value, json};
+use signal_hook::consts::{SIGUSR1, SIGUSR2};
 use std::fmt::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Pairs before an interval is trusted.
@@ -28,6 +31,8 @@ type Of = fn(&Times) -> f64;
 const TIMES: [(&str, Of); 2] = [("processor", processor), ("wall", wall)];
 
 static RELAY: Relay = Relay::new();
+/// Set when the user asks for an end.
+static STOPPED: AtomicBool = AtomicBool::new(false);
 
 /// One run's times, in seconds. What is compared with a forecast is processor time, as that is what is forecast: it
 /// does not tell that the host was busy with something else, or that the program waited.
@@ -53,25 +58,33 @@ pub fn run(arguments: Verify) -> Result<ExitCode, CliError> {
     let Some(path) = arguments.plan.as_deref().filter(|_| !arguments.history) else {
         return history::show(arguments.data.json).map(|()| ExitCode::SUCCESS);
     };
-    let file = arguments.data.output.as_deref().map(Output::open).transpose()?;
+    let file =
+        arguments.data.output.as_deref().map(|output| Output::open_apart(output, [path])).transpose()?;
     let fitting = Fitting::new(path)?;
     check_command(&arguments.command[0], OR_DEFAULT)?;
-    let handle = relay_signals(&RELAY)?;
+    let record_to = (!arguments.no_record).then(history::place).transpose()?;
+    let signals = watch(&RELAYED, |signal| {
+        // Those two are the program's own affair.
+        if signal != SIGUSR1 && signal != SIGUSR2 {
+            STOPPED.store(true, Ordering::Relaxed);
+        }
+        hand_on(&RELAY, signal);
+    })?;
     let measured = measure(&arguments, &fitting);
-    handle.close();
+    drop(signals);
     let measured = measured?;
     let document = document(&arguments, &fitting, &measured);
     if !arguments.data.quiet {
         write_to_stderr(&text(&fitting, &measured));
         fitting.notes.iter().chain(&outcome::notes(&fitting.plan, &measured.run)).for_each(say);
     }
-    if !arguments.no_record && measured.missed.is_none() {
-        let path = history::append(&record(&fitting, &measured))?;
+    write_json(&arguments.data, &document, file)?;
+    if let (Some(path), None) = (record_to, &measured.missed) {
+        history::append(&path, &record(&fitting, &measured))?;
         if !arguments.data.quiet {
             say(format!("recorded in {}", path.display()));
         }
     }
-    write_json(&arguments.data, &document, file)?;
     match measured.missed {
         Some(missed) => Err(CliError::new(Code::NotInEffect, missed)),
         None => Ok(ExitCode::SUCCESS),
@@ -82,14 +95,12 @@ fn measure(arguments: &Verify, fitting: &Fitting) -> Result<Measured, CliError> 
     let begun = Instant::now();
     // One of each to warm up.
     let (_, native) = without(arguments)?;
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    go_on(native, ("without", native), 0)?;
     let (_, mut run) = with(arguments, fitting)?;
     let mut missed = outcome::missed(&fitting.plan, &run);
-    let (mut a, mut b) = (Vec::new(), Vec::new());
+    go_on(native, ("with", run.end), 0)?;
     let stopped = loop {
-        if native != run.end {
-            let message = format!("without the plan it ends by {native:?}, with it by {:?}", run.end);
-            return Err(CliError::new(Code::Failed, message));
-        }
         if a.len() >= arguments.runs as usize {
             break "the number of runs";
         }
@@ -100,14 +111,19 @@ fn measure(arguments: &Verify, fitting: &Fitting) -> Result<Measured, CliError> 
             break "the time";
         }
         // What grows warm or tired in time favours neither.
-        let first = a.len().is_multiple_of(2);
+        let (pairs, first) = (a.len(), a.len().is_multiple_of(2));
+        let plain = || {
+            let (times, end) = without(arguments)?;
+            go_on(native, ("without", end), pairs).map(|()| times)
+        };
         if first {
-            a.push(without(arguments)?.0);
+            a.push(plain()?);
         }
         let (times, next) = with(arguments, fitting)?;
+        go_on(native, ("with", next.end), pairs)?;
         b.push(times);
         if !first {
-            a.push(without(arguments)?.0);
+            a.push(plain()?);
         }
         let misses = outcome::missed(&fitting.plan, &next);
         if misses.is_some() || missed.is_none() {
@@ -115,6 +131,26 @@ fn measure(arguments: &Verify, fitting: &Fitting) -> Result<Measured, CliError> 
         }
     };
     Ok(Measured { without: a, with: b, run, missed, stopped })
+}
+
+/// Whether the run that has just ended counts: nobody asked for an end, and it ended as the first one without the plan
+/// did. `pairs`: how many there are so far.
+fn go_on(native: End, (how, end): (&str, End), pairs: usize) -> Result<(), CliError> {
+    let message = if STOPPED.load(Ordering::Relaxed) {
+        format!("interrupted after {pairs} pairs of runs; nothing was recorded")
+    } else if end != native {
+        format!("{how} the plan the program ended by {}, at first without it by {}", tell(end), tell(native))
+    } else {
+        return Ok(());
+    };
+    Err(CliError::new(Code::Failed, message))
+}
+
+fn tell(end: End) -> String {
+    match end {
+        End::Exit(status) => format!("exit {status}"),
+        End::Signal(signal) => format!("signal {signal}"),
+    }
 }
 
 fn is_narrow(a: &[Times], b: &[Times], percent: f64) -> bool {
@@ -152,9 +188,13 @@ fn without(arguments: &Verify) -> Result<(Times, End), CliError> {
     let [program, words @ ..] = arguments.command.as_slice() else { unreachable!("clap requires one") };
     timed(|| {
         let mut command = Command::new(program);
-        let status = command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).status();
-        let status =
-            status.map_err(|e| CliError::new(Code::Failed, format!("cannot start {program:?}: {e}")))?;
+        let cannot = |e| CliError::new(Code::Failed, format!("cannot run {program:?}: {e}"));
+        let mut child =
+            command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).spawn().map_err(cannot)?;
+        RELAY.to(child.id() as i32);
+        let status = child.wait();
+        RELAY.to(0);
+        let status = status.map_err(cannot)?;
         Ok(status.signal().map_or(End::Exit(status.code().unwrap_or(0)), End::Signal))
     })
 }

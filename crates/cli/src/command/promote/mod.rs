@@ -9,6 +9,7 @@ pub mod text;
 use crate::arguments::{Promote, SamplerChoice};
 use crate::error::{CliError, Code};
 use crate::output::{Output, print, write_json};
+use crate::signals::heeded;
 use live::Live;
 use pagewalk_live::pagemap::PagemapError;
 use pagewalk_live::promote::policy::Limits;
@@ -19,8 +20,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 pub fn run(arguments: Promote) -> Result<ExitCode, CliError> {
-    let file = arguments.data.output.as_deref().map(Output::open).transpose()?;
-    let log = arguments.log.as_deref().map(Output::open).transpose()?;
+    let apart = |path| Output::open_apart(path, arguments.probe.as_deref());
+    let file = arguments.data.output.as_deref().map(apart).transpose()?;
+    let log = arguments.log.as_deref().map(apart).transpose()?;
     let bytes = promote::anonymous_bytes(arguments.pid).map_err(failed)?;
     let (prices, entries) = prices::of_host(arguments.probe.as_deref(), arguments.data.quiet, bytes)?;
     let options = options(&arguments, entries);
@@ -40,7 +42,7 @@ pub fn run(arguments: Promote) -> Result<ExitCode, CliError> {
 /// Set when the user asks for an end.
 pub fn set_by_signals() -> Result<Arc<AtomicBool>, CliError> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for signal in heeded(&[SIGINT, SIGTERM, SIGHUP]) {
         signal_hook::flag::register(signal, Arc::clone(&stop))
             .map_err(|error| CliError::new(Code::Failed, format!("watching signals: {error}")))?;
     }
@@ -54,10 +56,9 @@ fn options(arguments: &Promote, entries: u32) -> Options {
         SamplerChoice::Damon => Some(Way::Damon),
         SamplerChoice::Referenced => Some(Way::Referenced),
     };
-    let budget_bytes = arguments.budget.saturating_mul(1 << 20);
     Options {
         way,
-        limits: Limits { factor: arguments.factor, budget_bytes, entries },
+        limits: Limits { factor: arguments.factor, budget_bytes: arguments.budget, entries },
         own_share: arguments.own_share / 100.0,
         seconds: arguments.seconds,
         dry_run: arguments.dry_run,

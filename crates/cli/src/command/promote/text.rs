@@ -111,8 +111,11 @@ pub fn render(arguments: &Promote, summary: &Summary) -> String {
     }
     let over = summary.policy.over_budget();
     if over > 0 {
-        let _ =
-            writeln!(out, "  {over} parts would pay and do not fit under --budget {} MiB", arguments.budget);
+        let _ = writeln!(
+            out,
+            "  {over} parts would pay and do not fit under --budget {} MiB",
+            arguments.budget >> 20
+        );
     }
     out + &sampling(summary)
 }

@@ -1,0 +1,61 @@
+//! Signals that come to us while programs run.
+//!
+//! Those that are ignored from the start stay so, here and in the program, which inherits that: `nohup` is to work.
+
+use crate::error::{CliError, Code};
+use signal_hook::consts::SIGXFSZ;
+use signal_hook::flag::register_conditional_default;
+use signal_hook::iterator::{Handle, Signals};
+use std::collections::BTreeSet;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+/// Set while nobody watches.
+static UNWATCHED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+/// Signals that do what they do by default while nobody watches.
+static DEFAULTS: Mutex<BTreeSet<c_int>> = Mutex::new(BTreeSet::new());
+
+/// Signals are watched until this is dropped. Then they do again what they do by default: without more they would be
+/// ignored for good.
+pub struct Watch(Handle);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        UNWATCHED.store(true, Ordering::SeqCst);
+        self.0.close();
+    }
+}
+
+/// Calls `on` for each of these signals that comes, on a thread of its own. One watch at a time.
+pub fn watch(signals: &[c_int], on: impl FnMut(c_int) + Send + 'static) -> Result<Watch, CliError> {
+    let cannot = |error| CliError::new(Code::Failed, format!("watching signals: {error}"));
+    let signals = heeded(signals);
+    let mut defaults = DEFAULTS.lock().unwrap_or_else(PoisonError::into_inner);
+    UNWATCHED.store(false, Ordering::SeqCst);
+    for &signal in &signals {
+        if defaults.insert(signal) {
+            register_conditional_default(signal, Arc::clone(&UNWATCHED)).map_err(cannot)?;
+        }
+    }
+    let mut come = Signals::new(&signals).map_err(cannot)?;
+    let handle = come.handle();
+    std::thread::spawn(move || come.forever().for_each(on));
+    Ok(Watch(handle))
+}
+
+/// Has writing beyond a limit on the length of files (`ulimit -f`) be an error that is told, not our death. Programs
+/// that we start meet it as they would without us.
+pub fn survive_file_limits() {
+    // Without it the limit is deadly, as it is by default.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+}
+
+/// Those of these signals that are not ignored.
+pub fn heeded(signals: &[c_int]) -> Vec<c_int> {
+    // Without /proc none is known to be.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    signals.iter().copied().filter(|signal| ignored >> (signal - 1) & 1 == 0).collect()
+}

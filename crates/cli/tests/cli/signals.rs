@@ -1,0 +1,143 @@
+//! Signals and limits of programs that run under pagewalk: as without it.
+
+use crate::harness::{PAGEWALK, Place, random_visits};
+use std::fs::DirEntry;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const SIGPIPE: u32 = 13;
+
+/// A shell's words, run in a place.
+fn shell(place: &Place, script: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).env("PAGEWALK", PAGEWALK);
+    place.settle(&mut command);
+    command.env("PAGEWALK", PAGEWALK);
+    command
+}
+
+fn said(mut command: Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn send(child: &Child, signal: &str) {
+    assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+}
+
+/// What is ignored from the start stays so, and nothing else is.
+#[test]
+fn programs_ignore_what_they_would_ignore_without_us() {
+    let place = Place::new();
+    for ignored in ["", "trap '' HUP INT;", "trap '' PIPE USR1;"] {
+        let under = |pagewalk: &str| {
+            let line =
+                said(shell(&place, &format!("{ignored} exec {pagewalk} grep SigIgn /proc/self/status")));
+            u64::from_str_radix(line.trim_start_matches("SigIgn:").trim(), 16).unwrap()
+        };
+        // Programs in Rust cannot know whether that one was ignored.
+        let pipe = 1 << (SIGPIPE - 1);
+        let (alone, found) = (under("") & !pipe, under("\"$PAGEWALK\" contiguity -q --"));
+        assert_eq!(found, alone, "{ignored}: {found:x} for {alone:x}");
+    }
+}
+
+#[test]
+fn a_program_under_nohup_outlives_the_terminal() {
+    let place = Place::new();
+    let script = "trap '' HUP; exec \"$PAGEWALK\" profile -q -- sh -c 'echo ready; read line; echo done'";
+    let mut child = shell(&place, script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    send(&child, "-HUP");
+    drop(child.stdin.take());
+    assert_eq!(lines.next().unwrap().unwrap(), "done");
+    assert!(child.wait().unwrap().success());
+}
+
+/// Once the program that was watched has ended, signals end us as they would end any other.
+#[test]
+fn a_study_can_be_ended_after_it_has_recorded() {
+    let place = Place::new();
+    let source = place.write("visits.c", random_visits(2_000_000));
+    let study = format!(
+        r#"schema = 1
+name = "s"
+[family]
+serves = ["data", "fetches", "everything"]
+[[workload]]
+name = "visits"
+files = [{source:?}]
+prepare = ["gcc", "-O1", "-static", "-o", "visits", "visits.c"]
+command = ["./visits"]
+"#
+    );
+    place.write("s.toml", study);
+    let mut child = place.command(&["sweep", "-q", "-o", "out", "s.toml"]).spawn().unwrap();
+    let begun = Instant::now();
+    let is_trace = |entry: DirEntry| entry.path().extension().is_some_and(|extension| extension == "pwt");
+    let traces = || std::fs::read_dir(place.path("out/traces")).into_iter().flatten().flatten();
+    let recorded = || traces().any(is_trace);
+    while !recorded() {
+        assert!(
+            child.try_wait().unwrap().is_none() && begun.elapsed().as_secs() < 120,
+            "nothing is recorded"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    send(&child, "-TERM");
+    assert_eq!(child.wait().unwrap().signal(), Some(15));
+}
+
+/// `ulimit -f` ends neither a program nor us; nor does it take the stream away where the limit may be raised.
+#[test]
+fn a_limit_on_files_ends_nobody() {
+    let place = Place::new();
+    let under = |limit: &str, rest: &str| {
+        let output = shell(&place, &format!("{limit}; \"$PAGEWALK\" {rest}")).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (code, json) = under("ulimit -S -f 100", "profile -q --json -- true");
+    assert_eq!(code, Some(0));
+    assert!(json.contains("pagewalk.result/1"), "{json}");
+    let inside = "profile -q -- sh -c 'ulimit -f 100; ls / >/dev/null; echo done'";
+    assert_eq!(under("true", inside), (Some(0), "done\n".to_owned()));
+    let visits = place.compile("visits", &random_visits(1_000_000));
+    let (code, _) = under("ulimit -f 100", &format!("record -q -o t.pwt -- {visits}"));
+    assert_eq!(code, Some(1), "too long a file is told");
+}
+
+/// A program that gains privileges cannot run under Valgrind: it runs as it is, and the rest is followed.
+#[test]
+fn programs_that_gain_privileges_run_untraced() {
+    let place = Place::new();
+    place.compile("plain", "#include <stdio.h>\nint main(void) { puts(\"it ran\"); return 0; }");
+    let script = "cp plain gains && chmod 6755 gains && \
+                  exec \"$PAGEWALK\" profile --json -- sh -c './gains; ./plain'";
+    let output = shell(&place, script).output().unwrap();
+    let (text, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert_eq!(text.matches("it ran").count(), 2, "{text}{told}");
+    let whole = format!("{text}{told}");
+    assert!(whole.contains("runs untraced: it gains privileges"), "{whole}");
+}
+
+/// Where Valgrind cannot be reached from, programs run as they are.
+#[test]
+fn programs_that_cannot_reach_us_run_untraced() {
+    let place = Place::new();
+    let script =
+        "\"$PAGEWALK\" profile -q -- sh -c 'rm -rf \"$TMPDIR\"/pagewalk-*; ls / >/dev/null; /bin/echo ran'";
+    std::fs::create_dir(place.path("tmp")).unwrap();
+    let mut command = shell(&place, script);
+    let output = command.env("TMPDIR", place.path("tmp")).output().unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "ran\n",
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
