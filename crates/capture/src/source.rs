@@ -20,10 +20,21 @@ pub struct RingSource {
     /// Gone once the stream has ended: the connection must not outlive the reading.
     ring: Option<Ring>,
     end: End,
-    /// Whether the image has announced to become another program and not come back since.
-    in_exec: bool,
+    exec: Exec,
+    /// Whether the last event was of something lost.
+    after_loss: bool,
     build_ids: Arc<BuildIds>,
     registration: Registration,
+}
+
+/// What the image has announced to become, and not come back since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exec {
+    No,
+    /// Another program, whose stream follows.
+    Followed,
+    /// One that runs untraced.
+    Left,
 }
 
 /// How far the stream is from its end.
@@ -57,7 +68,17 @@ impl RingSource {
             Err(error) => End::Error(error),
         };
         let ring = matches!(end, End::Ahead).then_some(ring);
-        RingSource { header, decoder, chunk, ring, end, in_exec: false, build_ids, registration }
+        RingSource {
+            header,
+            decoder,
+            chunk,
+            ring,
+            end,
+            exec: Exec::No,
+            after_loss: false,
+            build_ids,
+            registration,
+        }
     }
 
     /// Number of the stream in its session: 0 for the first process image, then in order of start.
@@ -67,7 +88,13 @@ impl RingSource {
 
     /// Adds to an event what this side knows, and takes note of it.
     fn take_note(&mut self, event: &mut Event) {
-        self.in_exec = matches!(event, Event::Exec { .. });
+        // The engine says right before what it does not follow.
+        self.exec = match event {
+            Event::Exec { .. } if self.after_loss => Exec::Left,
+            Event::Exec { .. } => Exec::Followed,
+            _ => Exec::No,
+        };
+        self.after_loss = matches!(event, Event::Lost { .. });
         match event {
             Event::Map(mapping) if matches!(mapping.kind, MappingKind::File | MappingKind::SharedFile) => {
                 if let Some(file) = &mut mapping.file {
@@ -94,9 +121,13 @@ impl RingSource {
         if in_order {
             return None;
         }
-        if self.in_exec {
-            self.registration.expect(self.registration.pid());
-            return None;
+        match self.exec {
+            Exec::No => {}
+            Exec::Followed => {
+                self.registration.expect(self.registration.pid());
+                return None;
+            }
+            Exec::Left => return None,
         }
         Some(SourceError::Truncated(format!(
             "process {} ended without finishing its stream (killed, or its engine failed); what it did after its \
@@ -161,7 +192,7 @@ impl Source for RingSource {
         };
         let error = match next(&mut self.decoder, &mut self.chunk, ring) {
             Ok(Next::Batch) => {
-                self.in_exec = false;
+                self.exec = Exec::No;
                 return Ok(Some(Item::Batch(self.decoder.batch())));
             }
             Ok(Next::Event { at, mut event }) => {

@@ -56,6 +56,10 @@ impl<A: Analysis> Analysis for Vec<A> {
     fn on_turn(&mut self, space: SpaceId) {
         self.iter_mut().for_each(|analysis| analysis.on_turn(space));
     }
+
+    fn is_done(&self) -> bool {
+        !self.is_empty() && self.iter().all(A::is_done)
+    }
 }
 
 /// An analysis that may not be wanted.
@@ -70,6 +74,10 @@ impl<A: Analysis> Analysis for Option<A> {
 
     fn on_turn(&mut self, space: SpaceId) {
         self.iter_mut().for_each(|analysis| analysis.on_turn(space));
+    }
+
+    fn is_done(&self) -> bool {
+        self.as_ref().is_some_and(A::is_done)
     }
 }
 
@@ -88,5 +96,9 @@ impl<A: Analysis, B: Analysis> Analysis for (A, B) {
     fn on_turn(&mut self, space: SpaceId) {
         self.0.on_turn(space);
         self.1.on_turn(space);
+    }
+
+    fn is_done(&self) -> bool {
+        self.0.is_done() && self.1.is_done()
     }
 }

@@ -78,7 +78,8 @@ UInt threads_alive(void);
 
 /* ---- exec.c ---- */
 
-/* Has Valgrind follow the program that is about to be executed if it can, and leave it alone otherwise. */
+/* Has Valgrind follow the program that is about to be executed if it can, and leave it alone otherwise. An empty path
+   is of one that is not known. */
 void exec_choose(const HChar* path);
 
 /* ---- syscalls.c ---- */

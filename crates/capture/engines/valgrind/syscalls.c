@@ -51,12 +51,13 @@ static void copy_client_text(HChar* to, SizeT room, Addr at)
    to[used] = '\0';
 }
 
-static void before_exec(Addr path_at)
+/* `folder`: the descriptor of what a relative path starts from. */
+static void before_exec(Int folder, Addr path_at)
 {
    HChar path[VKI_PATH_MAX];
    copy_client_text(path, sizeof path, path_at);
    /* Nothing may stand between this and the end of a stream that another program's follows. */
-   exec_choose(path);
+   exec_choose(path[0] == '/' || folder == SYS_AT_FDCWD ? path : "");
    event_exec(path);
 }
 
@@ -70,8 +71,8 @@ void syscall_before(ThreadId thread, UInt number, UWord* args, UInt count)
 {
    event_switch_to(thread);
    switch (number) {
-      case __NR_execve: before_exec(args[0]); break;
-      case __NR_execveat: before_exec(args[1]); break;
+      case __NR_execve: before_exec(SYS_AT_FDCWD, args[0]); break;
+      case __NR_execveat: before_exec(args[0], args[1]); break;
       case __NR_exit:   /* of one thread */
          if (threads_alive() > 1)
             break;
@@ -180,7 +181,8 @@ static void after_success(UInt number, const UWord* args, UWord result)
 void syscall_after(ThreadId thread, UInt number, UWord* args, UInt count, SysRes result)
 {
    event_switch_to(thread);
-   if (!sr_isError(result))
+   /* Advice holds for what is mapped of a range, also where that is not all and an error says so. */
+   if (!sr_isError(result) || (number == __NR_madvise && sr_Err(result) == VKI_ENOMEM))
       after_success(number, args, sr_Res(result));
    Long value = sr_isError(result) ? -(Long)sr_Err(result) : (Long)sr_Res(result);
    event_words(WIRE_SYSCALL, 2, (ULong[]){ number, value });

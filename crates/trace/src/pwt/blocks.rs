@@ -10,6 +10,7 @@ use super::layout::{
     Decompressor, FrameBuilder, MAX_CODE_BYTES, MAX_INSTRUCTIONS, MAX_SITES, MAX_TOTAL_CODE_BYTES,
     MAX_TOTAL_INSTRUCTIONS, MAX_TOTAL_SITES, parts,
 };
+use super::table::LANES;
 use crate::{Block, BlockEnd, Instruction, Ref, Site};
 use pagewalk_units::{Access, Kind, Size, VirtAddr};
 
@@ -37,7 +38,8 @@ impl Room {
     pub fn beside(self, block: &Block) -> Option<Room> {
         Some(Room {
             instructions: self.instructions.checked_sub(block.instructions.len())?,
-            sites: self.sites.checked_sub(block.sites.len())?,
+            // As the table keeps them.
+            sites: self.sites.checked_sub(block.sites.len().next_multiple_of(LANES))?,
             code_bytes: self.code_bytes.checked_sub(block.code.len())?,
         })
     }
