@@ -87,8 +87,11 @@ impl Scanner {
             ..Scan::default()
         };
         let found = sys::ioctl(pagemap, PAGEMAP_SCAN, &mut scan)?;
+        let regions = &self.regions[..found as usize];
+        // Linux 6.18 says that it came to an earlier place than the regions that it gave, where their number is a
+        // multiple of 512, its own buffer's: from there they would come again.
+        let next = regions.last().map_or(scan.walk_end, |last| last.end.max(scan.walk_end));
         // A walk that got nowhere would be asked for again for ever.
-        let next = if scan.walk_end > start { scan.walk_end } else { end };
-        Ok((&self.regions[..found as usize], next))
+        Ok((regions, if next > start { next } else { end }))
     }
 }

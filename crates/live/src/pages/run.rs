@@ -55,6 +55,7 @@ pub fn run(command: &[OsString], plan: &Plan, options: &Options, relay: &Relay) 
     let mut follower = Follower::begin(work, root);
     if let Some(obstacle) = follower.work.refused.take().filter(|_| !options.or_default) {
         let program = follower.work.images.swap_remove(0).program;
+        relay.to(0);
         end_unbegun(root);
         return Err(PagesError::Program { program, obstacle });
     }
