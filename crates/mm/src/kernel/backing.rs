@@ -136,10 +136,10 @@ impl Kernel {
                         self.drop_cached(name, remaps);
                         continue;
                     }
-                    self.killed = Some(Killed { instructions: self.now, bytes: self.base.bytes() });
-                    return;
+                    return self.kill();
                 }
-                None => self.evict(remaps),
+                None if self.evict(remaps) => {}
+                None => return self.kill(),
             }
         }
     }
@@ -158,12 +158,18 @@ impl Kernel {
         }
     }
 
-    /// Swaps a unit out: what was touched of it is written, the rest dropped.
-    fn evict(&mut self, remaps: &mut Vec<Remap>) {
+    fn kill(&mut self) {
+        self.killed = Some(Killed { instructions: self.now, bytes: self.base.bytes() });
+    }
+
+    /// Swaps a unit out: what was touched of it is written, the rest dropped. False if there is none: children have all
+    /// frames.
+    fn evict(&mut self, remaps: &mut Vec<Remap>) -> bool {
         let memory = self.memory.as_mut().expect("only a memory is full");
-        let first = memory.victim().expect("a frame was free at the start");
+        let Some(first) = memory.victim() else { return false };
         if first >= CACHED {
-            return self.drop_cached(first, remaps);
+            self.drop_cached(first, remaps);
+            return true;
         }
         let unit = self.table.mapped(first).expect("units are backed");
         remaps.push(Remap::Evicted(unit));
@@ -183,6 +189,7 @@ impl Kernel {
         self.counts.swap_outs += written;
         self.accounts.charge(Account::Swap, memory.rules.swap_cycles.saturating_mul(written));
         self.accounts.charge(Account::Flush, self.costs.flush);
+        true
     }
 
     /// Drops a page of the page cache, wherever it is mapped.

@@ -231,18 +231,25 @@ impl Kernel {
         Some(due)
     }
 
-    /// The translations of a range were dropped from all TLBs because its protection changed. Superpages that it holds
-    /// only in part are taken apart.
+    /// The translations of a range were dropped from all TLBs because its protection changed, where it had any.
+    /// Superpages that it holds only in part are taken apart.
     pub fn flushed(&mut self, pages: Range<u64>, remaps: &mut Vec<Remap>) {
+        if !self.table.units_in(pages.clone()).is_empty() {
+            self.accounts.charge(Account::Flush, self.costs.flush);
+        }
+        self.part(pages, remaps);
+    }
+
+    fn part(&mut self, pages: Range<u64>, remaps: &mut Vec<Remap>) {
         self.part_at(pages.start, &pages, remaps);
         self.part_at(pages.end.saturating_sub(1), &pages, remaps);
         self.policy.flushed(pages);
-        self.accounts.charge(Account::Flush, self.costs.flush);
     }
 
-    /// The same, and nothing backs the range any more. `space` knows already whether areas of it are left.
+    /// Nothing backs the range any more, which was told to [`Kernel::flushed`] before. `space` knows already whether
+    /// areas of it are left.
     pub fn gone(&mut self, pages: Range<u64>, space: &AddressSpace, remaps: &mut Vec<Remap>) {
-        self.flushed(pages.clone(), remaps);
+        self.part(pages.clone(), remaps);
         for unit in self.table.units_in(pages.clone()) {
             if unit.order > 0 {
                 self.policy.demoted(unit);
@@ -384,7 +391,8 @@ impl Kernel {
         }
         self.take_over_all(block);
         let in_place = self.policy.in_place(block);
-        if in_place && self.table.foreign_in(block) > 0 {
+        // A child's pages cannot join it; nor, where it stays as it is, those that a child has too.
+        if in_place && (self.table.foreign_in(block) > 0 || self.table.protected_in(block) > 0) {
             self.counts.refused_memory += 1;
             self.policy.refused(block);
             return;

@@ -9,7 +9,7 @@
 //! base pages.
 //!
 //! Not modelled: huge pages of files and of shared memory, the shared page of zeros that reads get before the first
-//! write, areas that `prctl` or `MAP_STACK` exclude.
+//! write, what `prctl` excludes. What `MAP_STACK` excludes recordings tell as advice.
 
 use super::khugepaged::{Khugepaged, Scan};
 use super::{Policy, Request, View, is_anonymous};
