@@ -145,9 +145,17 @@ impl Cell {
 
     /// Whether a program that is meant was killed for want of memory: then it stands beside nothing.
     fn was_killed(&self, result: &SweepResult, trace: usize, of: Option<&str>) -> bool {
-        let Cell::Machine { layout, reduction_from, .. } = self else { return false };
+        let Cell::Machine { layout, reduction_from, best, .. } = self else { return false };
         let layouts = [Some(layout.as_deref()), reduction_from.as_deref().map(Some)];
-        layouts.into_iter().flatten().any(|layout| self.cells(result, (trace, of), layout).any(is_killed))
+        layouts.into_iter().flatten().any(|layout| {
+            let mut killed = self.cells(result, (trace, of), layout).map(is_killed).peekable();
+            // Of several values the best is meant, of those that came to an end.
+            if best.is_some() {
+                killed.peek().is_some() && killed.all(|one| one)
+            } else {
+                killed.any(|one| one)
+            }
+        })
     }
 
     /// A machine's figure under a layout; the recorded one where none is named.

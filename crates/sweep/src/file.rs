@@ -188,7 +188,7 @@ impl Study {
         }
         name_is_plain(&parsed.name).map_err(wrong)?;
         let machines = machines::variants(file, folder, &parsed.machines, &parsed.vary)?;
-        let kernels = kernels::variants(file, parsed.os, &machines)?;
+        let kernels = kernels::variants(file, folder, parsed.os, &machines)?;
         let mut all = traces(parsed.traces, parsed.together, folder).map_err(wrong)?;
         if let Some(path) = &parsed.workloads {
             let inside = |why: String| wrong(format!("workloads = \"{path}\": {why}"));

@@ -1,19 +1,23 @@
 //! The kernels of a study: what an `[[os]]` table says, and on which machines it holds; and those of machines' own
 //! files.
 
+use crate::buddyinfo;
 use crate::error::SweepError;
 use crate::study::{KernelKind, KernelVariant, MachineVariant};
 use crate::task;
 use pagewalk_mm::{OsKernel, OsSpec};
 use pagewalk_sim::{PassError, check_offline};
+use std::path::Path;
 use toml::{Table, Value};
 
 /// The policy that stands for the kernel of the recording host.
 const HOST: &str = "host";
 
-/// Every `[[os]]` table as a kernel, each tried on every machine that is to run under it.
+/// Every `[[os]]` table as a kernel, with files by their paths from `folder`, each tried on every machine that is to
+/// run under it.
 pub fn variants(
     file: &str,
+    folder: &Path,
     tables: Vec<Table>,
     machines: &[MachineVariant],
 ) -> Result<Vec<KernelVariant>, SweepError> {
@@ -24,8 +28,10 @@ pub fn variants(
         ));
     }
     let mut kernels: Vec<KernelVariant> = Vec::new();
-    for (number, table) in (1..).zip(tables) {
-        let kernel = variant(table).map_err(|why| wrong(format!("[[os]] number {number}: {why}")))?;
+    for (number, mut table) in (1..).zip(tables) {
+        let numbered = |why| wrong(format!("[[os]] number {number}: {why}"));
+        buddyinfo::read(&mut table, folder).map_err(numbered)?;
+        let kernel = variant(table).map_err(numbered)?;
         check(&kernel, machines).map_err(|why| wrong(format!("os `{}`: {why}", kernel.name)))?;
         let clashes = |other: &&KernelVariant| {
             let on_both =

@@ -35,6 +35,10 @@ impl<A> Moved<A> {
 }
 
 impl<A: Analysis> Analysis for Moved<A> {
+    fn is_done(&self) -> bool {
+        self.inner.is_done()
+    }
+
     fn on_batch(&mut self, batch: &Batch<'_>) {
         match &mut self.mover {
             Some(mover) => self.inner.on_batch(&mover.batch(batch)),

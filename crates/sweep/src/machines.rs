@@ -1,5 +1,6 @@
 //! The machines of a study: each with every choice of the varied keys.
 
+use crate::buddyinfo;
 use crate::data_side;
 use crate::error::SweepError;
 use crate::kernels;
@@ -8,8 +9,8 @@ use crate::task;
 use crate::vary;
 use pagewalk_sim::Library;
 use pagewalk_translate::MachineSpec;
-use std::path::Path;
-use toml::Table;
+use std::path::{Path, PathBuf};
+use toml::{Table, Value};
 
 /// The machines `names`, library names or paths from `folder`, under every choice of `vary`.
 pub fn variants(
@@ -41,6 +42,12 @@ pub fn variants(
                 vary::set(&mut varied, key, value.clone())
                     .map_err(|why| wrong(format!("machines: {name}: {why}")))?;
             }
+            for key in ["os", "ranges"] {
+                if let Some(Value::Table(table)) = varied.get_mut(key) {
+                    buddyinfo::read(table, &own_folder(folder, name))
+                        .map_err(|why| wrong(format!("machines: {name}: {key}.{why}")))?;
+                }
+            }
             let text = toml::to_string(&vary::as_lists(varied, &lists))
                 .map_err(|e| wrong(format!("machines: {name}: {e}")))?;
             let parameters = vary::parameters(chosen);
@@ -57,6 +64,11 @@ pub fn variants(
         }
     }
     Ok(variants)
+}
+
+/// Where a machine's file lies.
+fn own_folder(folder: &Path, name: &str) -> PathBuf {
+    folder.join(name).parent().map_or_else(|| folder.to_owned(), Path::to_owned)
 }
 
 fn text_of(folder: &Path, name: &str) -> Result<String, String> {

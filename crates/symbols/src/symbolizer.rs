@@ -25,6 +25,7 @@ pub struct Symbolizer {
     debug_folder: PathBuf,
     objects: FxHashMap<String, Option<Object>>,
     problems: Vec<ObjectError>,
+    rebuilt: Vec<String>,
 }
 
 impl Symbolizer {
@@ -35,7 +36,12 @@ impl Symbolizer {
 
     /// A symbolizer that looks for separate debug information under `folder`.
     pub fn with_debug_folder(folder: impl Into<PathBuf>) -> Symbolizer {
-        Symbolizer { debug_folder: folder.into(), objects: FxHashMap::default(), problems: Vec::new() }
+        Symbolizer {
+            debug_folder: folder.into(),
+            objects: FxHashMap::default(),
+            problems: Vec::new(),
+            rebuilt: Vec::new(),
+        }
     }
 
     /// What is known of the byte of code at `offset` of the file `path`.
@@ -47,6 +53,21 @@ impl Symbolizer {
         }
     }
 
+    /// The same of a file that had this build-id when it was mapped, if that is known: nothing of another build, whose
+    /// file is among the rebuilt ones from then on.
+    pub fn lookup_in_build(&mut self, path: &str, build_id: Option<&str>, offset: FileOffset) -> Symbol {
+        let now = build_id.and_then(|_| self.build_id(path));
+        if let (Some(then), Some(now)) = (build_id, now)
+            && then != now
+        {
+            if !self.rebuilt.iter().any(|known| known == path) {
+                self.rebuilt.push(path.to_owned());
+            }
+            return Symbol::default();
+        }
+        self.lookup(path, offset)
+    }
+
     /// The GNU build-id of the file `path` in hexadecimal, if it has one.
     pub fn build_id(&mut self, path: &str) -> Option<String> {
         self.object(path)?.file.build_id.clone()
@@ -55,6 +76,11 @@ impl Symbolizer {
     /// The files that could not be read, in order of first lookup, each with the reason.
     pub fn problems(&self) -> &[ObjectError] {
         &self.problems
+    }
+
+    /// The files that are other builds now than those that were asked for, in order of first lookup.
+    pub fn rebuilt(&self) -> &[String] {
+        &self.rebuilt
     }
 
     fn object(&mut self, path: &str) -> Option<&Object> {

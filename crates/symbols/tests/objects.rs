@@ -253,3 +253,17 @@ fn corrupt_files_never_panic() {
     }
     assert!(named > 100, "most of the damage leaves names: {named}");
 }
+
+/// A file that is another build by now has no names for what was mapped.
+#[test]
+fn another_build_has_no_names() {
+    let built = Built::new("gcc", C_PROGRAM, &["-g", "-Wl,--build-id=0x0123"]);
+    let offset = built.offset_of("twice");
+    let mut symbolizer = Symbolizer::new();
+    let mut name = |build: Option<&str>| symbolizer.lookup_in_build(built.path(), build, offset).function;
+    assert_eq!(name(Some("0123")).as_deref(), Some("twice"));
+    assert_eq!(name(None).as_deref(), Some("twice"), "it is not known which was meant");
+    assert_eq!(name(Some("4567")), None);
+    assert_eq!(name(Some("4567")), None);
+    assert_eq!(symbolizer.rebuilt(), [built.path()]);
+}
