@@ -48,6 +48,7 @@ impl Namer {
         detail: Detail,
     ) -> ProcessResult {
         let attribution = self.attribution(header.pid, findings, detail);
+        let losses = self.unnamed(&attribution);
         let space = findings.space();
         let what_if = findings.alternatives().into_iter().map(|a| what_if(&a, space, &machines[0]));
         let what_if = what_if.collect();
@@ -58,7 +59,7 @@ impl Namer {
             program: header.program.clone(),
             command_line: header.arguments.clone(),
             ended: String::new(),
-            losses: Vec::new(),
+            losses,
             structure: None,
             machines: machines.iter().zip(findings.machines()).map(|(m, counts)| result(m, counts)).collect(),
             heat: if detail == Detail::Full { heat(findings) } else { Heat::default() },
@@ -70,6 +71,13 @@ impl Namer {
         };
         process.advice = pagewalk_report::advise(&process);
         process
+    }
+
+    /// Files of whose functions the names are not known, as they are other builds now.
+    fn unnamed(&self, attribution: &Attribution) -> Vec<String> {
+        let symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_seen = |file: &&String| attribution.functions.iter().any(|row| row.object == **file);
+        symbols.rebuilt().iter().filter(is_seen).map(|file| rebuilt(file)).collect()
     }
 
     fn attribution(&self, pid: u32, findings: &mut Findings<'_>, detail: Detail) -> Attribution {
@@ -96,7 +104,7 @@ impl Namer {
             let info = findings.space().info(walks.mapping);
             let is_file = matches!(info.kind, Some(MappingKind::File | MappingKind::SharedFile));
             let symbol = if is_file {
-                symbols.lookup(&info.name, FileOffset(walks.file_offset))
+                symbols.lookup_in_build(&info.name, info.build_id.as_deref(), FileOffset(walks.file_offset))
             } else {
                 Default::default()
             };
@@ -129,6 +137,11 @@ impl Namer {
         rows.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
         rows
     }
+}
+
+/// What is lost with a file that is another build now.
+pub fn rebuilt(file: &str) -> String {
+    format!("the names of functions in {file}: the file is another build now than when it was mapped")
 }
 
 /// Code without a symbol: the 4 KiB piece of its object that holds it.

@@ -144,11 +144,14 @@ fn format_of(path: &Path) -> Result<Format, CliError> {
 pub struct ResultFiles(Vec<(Output, Format)>);
 
 impl ResultFiles {
-    /// Opens every file.
-    pub fn open(paths: &[PathBuf]) -> Result<ResultFiles, CliError> {
+    /// Opens every file, none of which may be one of `inputs`.
+    pub fn open<'a>(
+        paths: &[PathBuf],
+        inputs: impl Iterator<Item = &'a Path> + Clone,
+    ) -> Result<ResultFiles, CliError> {
         let open = |path: &PathBuf| {
             let format = format_of(path)?;
-            Ok((Output::open(path)?, format))
+            Ok((Output::open_apart(path, inputs.clone())?, format))
         };
         paths.iter().map(open).collect::<Result<_, _>>().map(ResultFiles)
     }

@@ -3,16 +3,18 @@
 //! Those that are ignored from the start stay so, here and in the program, which inherits that: `nohup` is to work.
 
 use crate::error::{CliError, Code};
+use signal_hook::SigId;
 use signal_hook::consts::SIGXFSZ;
-use signal_hook::flag::register_conditional_default;
+use signal_hook::flag::{register, register_conditional_default};
 use signal_hook::iterator::{Handle, Signals};
+use signal_hook::low_level::unregister;
 use std::collections::BTreeSet;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// Set while nobody watches.
-static UNWATCHED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+static UNWATCHED: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
 /// Signals that do what they do by default while nobody watches.
 static DEFAULTS: Mutex<BTreeSet<c_int>> = Mutex::new(BTreeSet::new());
 
@@ -32,23 +34,44 @@ pub fn watch(signals: &[c_int], on: impl FnMut(c_int) + Send + 'static) -> Resul
     let cannot = |error| CliError::new(Code::Failed, format!("watching signals: {error}"));
     let signals = heeded(signals);
     let mut defaults = DEFAULTS.lock().unwrap_or_else(PoisonError::into_inner);
-    UNWATCHED.store(false, Ordering::SeqCst);
     for &signal in &signals {
         if defaults.insert(signal) {
             register_conditional_default(signal, Arc::clone(&UNWATCHED)).map_err(cannot)?;
         }
     }
     let mut come = Signals::new(&signals).map_err(cannot)?;
+    UNWATCHED.store(false, Ordering::SeqCst);
     let handle = come.handle();
     std::thread::spawn(move || come.forever().for_each(on));
     Ok(Watch(handle))
 }
 
+/// A flag is set by signals until this is dropped.
+pub struct Note(Vec<SigId>);
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(|id| _ = unregister(id));
+    }
+}
+
+/// Has `flag` set the moment that one of these signals comes: before what it brings about can be seen.
+pub fn note(signals: &[c_int], flag: &'static AtomicBool) -> Result<Note, CliError> {
+    let mut note = Note(Vec::new());
+    for signal in heeded(signals) {
+        let cannot = |error| CliError::new(Code::Failed, format!("watching signals: {error}"));
+        note.0.push(register(signal, flag).map_err(cannot)?);
+    }
+    Ok(note)
+}
+
 /// Has writing beyond a limit on the length of files (`ulimit -f`) be an error that is told, not our death. Programs
 /// that we start meet it as they would without us.
 pub fn survive_file_limits() {
-    // Without it the limit is deadly, as it is by default.
-    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+    if !heeded(&[SIGXFSZ]).is_empty() {
+        // Without it the limit is deadly, as it is by default.
+        let _ = register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
+    }
 }
 
 /// Those of these signals that are not ignored.

@@ -1,6 +1,6 @@
 //! The command line of `layout`.
 
-use super::numbers::share;
+use super::numbers::part;
 use super::{AFTER_THE_PROGRAM, Data, INSTEAD_OF_TEXT, Region, Style};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use pagewalk_layout::graph::Least;
@@ -83,7 +83,7 @@ pub struct LayoutPlan {
     #[arg(long)]
     pub weighed: bool,
     /// `callgraph`: share of the calls to a page that may come from pages of its set
-    #[arg(long, value_name = "SHARE", default_value_t = 0.01, value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.01, value_parser = part)]
     pub calls: f64,
     /// `callgraph`: let calls load sets, not instructions
     #[arg(long)]

@@ -27,6 +27,12 @@ pub fn share(text: &str) -> Result<f64, String> {
     up_to(1000.0, "1000", text)
 }
 
+/// A part of a whole, none or all of it too.
+pub fn part(text: &str) -> Result<f64, String> {
+    let given: Option<f64> = text.parse().ok();
+    given.filter(|number| (0.0..=1.0).contains(number)).ok_or_else(|| "give a number from 0 to 1".to_owned())
+}
+
 /// A number above 0; `told` is the most in words.
 fn up_to(most: f64, told: &str, text: &str) -> Result<f64, String> {
     let given: f64 = text.parse().ok().filter(|number: &f64| number.is_finite()).ok_or("give a number")?;

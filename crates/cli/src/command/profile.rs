@@ -27,7 +27,7 @@ pub fn run(arguments: Profile) -> Result<ExitCode, CliError> {
     let (model, region) = (arguments.model, arguments.region);
     let study = Study { machines, model, region, what_if: true, kernels: Vec::new(), structure: None };
     study.check()?;
-    let files = ResultFiles::open(&arguments.outputs)?;
+    let files = ResultFiles::open(&arguments.outputs, arguments.layout.as_deref().into_iter())?;
     let live = Live::prepare(&arguments.command, arguments.layout.as_deref())?;
     let (result, status) = study.run_live(&live)?;
     study.publish(&result, arguments.style, files, true)?;
@@ -93,7 +93,7 @@ impl Study {
         let ending = follow_ahead(source, &self.region, &mut profiler);
         let mut process = namer.process(&header, &self.machines, &mut profiler.finish(), detail);
         process.ended = ending.describe();
-        process.losses.clone_from(&ending.losses);
+        process.losses.extend(ending.losses.iter().cloned());
         (process, ending)
     }
 

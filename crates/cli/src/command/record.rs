@@ -27,7 +27,7 @@ pub struct Written {
 }
 
 pub fn run(arguments: Record) -> Result<ExitCode, CliError> {
-    let first = Output::open(&arguments.output)?;
+    let first = Output::open_apart(&arguments.output, arguments.layout.as_deref())?;
     let live = Live::prepare(&arguments.command, arguments.layout.as_deref())?;
     let (written, status) = images(&live, &arguments.region, &arguments.output, first)?;
     explain_empty_region(&arguments.region, written.iter().any(|one| one.region_begun));

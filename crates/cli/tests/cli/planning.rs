@@ -214,7 +214,11 @@ fn an_interrupted_verify_keeps_no_record() {
         let mut command = lab.0.command(&words);
         command.env("XDG_STATE_HOME", lab.0.path("state")).stderr(Stdio::piped());
         let child = command.spawn().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(700));
+        // Its output is opened right before signals are watched.
+        while !lab.0.has("v.json") {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(500));
         let pid = child.id().to_string();
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
         let outcome = Outcome::of(child.wait_with_output().unwrap());

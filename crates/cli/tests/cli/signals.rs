@@ -32,7 +32,7 @@ fn send(child: &Child, signal: &str) {
 #[test]
 fn programs_ignore_what_they_would_ignore_without_us() {
     let place = Place::new();
-    for ignored in ["", "trap '' HUP INT;", "trap '' PIPE USR1;"] {
+    for ignored in ["", "trap '' HUP INT;", "trap '' PIPE USR1 XFSZ;"] {
         let under = |pagewalk: &str| {
             let line =
                 said(shell(&place, &format!("{ignored} exec {pagewalk} grep SigIgn /proc/self/status")));
@@ -62,7 +62,7 @@ fn a_program_under_nohup_outlives_the_terminal() {
 #[test]
 fn a_study_can_be_ended_after_it_has_recorded() {
     let place = Place::new();
-    let source = place.write("visits.c", random_visits(2_000_000));
+    let source = place.write("visits.c", random_visits(6_000_000));
     let study = format!(
         r#"schema = 1
 name = "s"
@@ -106,8 +106,10 @@ fn a_limit_on_files_ends_nobody() {
     let inside = "profile -q -- sh -c 'ulimit -f 100; ls / >/dev/null; echo done'";
     assert_eq!(under("true", inside), (Some(0), "done\n".to_owned()));
     let visits = place.compile("visits", &random_visits(1_000_000));
-    let (code, _) = under("ulimit -f 100", &format!("record -q -o t.pwt -- {visits}"));
-    assert_eq!(code, Some(1), "too long a file is told");
+    let record = format!("record -q -o t.pwt -- {visits} 2>told");
+    assert_eq!(under("ulimit -S -f 100", &record).0, Some(1));
+    let told = String::from_utf8(place.read("told")).unwrap();
+    assert!(told.contains("File too large") && told.contains("not everything could be written"), "{told}");
 }
 
 /// A program that gains privileges cannot run under Valgrind: it runs as it is, and the rest is followed.

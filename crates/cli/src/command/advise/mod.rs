@@ -37,7 +37,7 @@ use weighed::Weighed;
 const MIB: f64 = (1 << 20) as f64;
 
 pub fn run(arguments: Advise) -> Result<ExitCode, CliError> {
-    let inputs = [arguments.trace.as_deref(), arguments.probe.as_deref()];
+    let inputs = [&arguments.trace, &arguments.probe, &arguments.input].map(Option::as_deref);
     let apart = |path| Output::open_apart(path, inputs.into_iter().flatten());
     let output = arguments.output.as_deref().map(apart).transpose()?;
     if let Some(pid) = arguments.pid {

@@ -35,10 +35,13 @@ pub fn run(arguments: LayoutAnalyze) -> Result<ExitCode, CliError> {
         None => watch(reader, &arguments, &tlbs),
     };
     explain_empty_region(&arguments.region, watched.ending.region_begun);
-    let mut names = Names::default();
+    let mut names = Names::of(&watched.owners);
     let result = result::of(&watched, &machine, &tlbs, &arguments, &mut names);
     let printed = publish(&result, &arguments);
     let written = outputs.write(&result, &watched, &arguments, &mut names);
+    if !arguments.style.quiet {
+        names.lost().for_each(say);
+    }
     printed.and(written)?;
     if !watched.ending.cut {
         return Ok(ExitCode::SUCCESS);

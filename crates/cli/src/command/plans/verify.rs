@@ -8,13 +8,14 @@ use crate::error::{CliError, Code};
 use crate::native::{RELAYED, hand_on};
 use crate::output::{Output, say, write_json, write_to_stderr};
 use crate::planned::{OR_DEFAULT, check_command};
-use crate::signals::watch;
+use crate::signals::{note, watch};
 use pagewalk_forecast::interval::{Interval, mean, of_runs};
 use pagewalk_live::pages::plan::Forecast;
 use pagewalk_live::pages::{self, Options, Run, kernel};
 use pagewalk_live::tracing::{End, Relay, children_usage};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::{Value, json};
-use signal_hook::consts::{SIGUSR1, SIGUSR2};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::fmt::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode, Stdio};
@@ -63,15 +64,10 @@ pub fn run(arguments: Verify) -> Result<ExitCode, CliError> {
     let fitting = Fitting::new(path)?;
     check_command(&arguments.command[0], OR_DEFAULT)?;
     let record_to = (!arguments.no_record).then(history::place).transpose()?;
-    let signals = watch(&RELAYED, |signal| {
-        // Those two are the program's own affair.
-        if signal != SIGUSR1 && signal != SIGUSR2 {
-            STOPPED.store(true, Ordering::Relaxed);
-        }
-        hand_on(&RELAY, signal);
-    })?;
+    let signals = watch(&RELAYED, |signal| hand_on(&RELAY, signal))?;
+    let noted = note(&[SIGINT, SIGQUIT, SIGTERM, SIGHUP], &STOPPED)?;
     let measured = measure(&arguments, &fitting);
-    drop(signals);
+    drop((noted, signals));
     let measured = measured?;
     let document = document(&arguments, &fitting, &measured);
     if !arguments.data.quiet {
@@ -192,9 +188,16 @@ fn without(arguments: &Verify) -> Result<(Times, End), CliError> {
         let mut child =
             command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).spawn().map_err(cannot)?;
         RELAY.to(child.id() as i32);
-        let status = child.wait();
+        if STOPPED.load(Ordering::Relaxed) {
+            // It was asked for before there was anybody to hand it on to.
+            RELAY.send(SIGTERM);
+        }
+        // Its number is its own until it is waited for.
+        let ended =
+            waitid(WaitId::Pid(Pid::from_child(&child)), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
         RELAY.to(0);
-        let status = status.map_err(cannot)?;
+        ended.map_err(|errno| cannot(errno.into()))?;
+        let status = child.wait().map_err(cannot)?;
         Ok(status.signal().map_or(End::Exit(status.code().unwrap_or(0)), End::Signal))
     })
 }

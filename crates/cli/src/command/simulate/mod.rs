@@ -61,7 +61,8 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
     if arguments.layout.is_some() {
         os::check_no_replays(&study, "--layout")?;
     }
-    let files = ResultFiles::open(&arguments.outputs)?;
+    let inputs = arguments.traces.iter().map(PathBuf::as_path).chain(arguments.layout.as_deref());
+    let files = ResultFiles::open(&arguments.outputs, inputs)?;
     if !arguments.command.is_empty() {
         let live = Live::prepare(&arguments.command, arguments.layout.as_deref())?;
         let (result, status) = study.run_live(&live)?;

@@ -1,24 +1,41 @@
 //! Names of pages and functions.
 
+use crate::findings::rebuilt;
 use pagewalk_layout::evictions::{History, PageHistory, Row, Side};
-use pagewalk_layout::objects::Owners;
+use pagewalk_layout::objects::{Owner, Owners};
 use pagewalk_symbols::{FileOffset, Symbolizer};
 use pagewalk_units::PAGE_BYTES;
 use std::collections::HashMap;
 
 /// Functions by file and place in it, as the files of this host have them.
-#[derive(Default)]
 pub struct Names {
     symbols: Symbolizer,
+    /// The build-ids that files had when they were mapped.
+    builds: HashMap<String, String>,
     known: HashMap<(String, u64), Option<String>>,
 }
 
 impl Names {
+    /// For files as these were mapped.
+    pub fn of(owners: &Owners) -> Names {
+        let build = |(_, owner): (_, &Owner)| Some((owner.file.clone()?, owner.build_id.clone()?));
+        Names {
+            symbols: Symbolizer::new(),
+            builds: owners.iter().filter_map(build).collect(),
+            known: HashMap::new(),
+        }
+    }
+
+    /// What is not named, as files are other builds now.
+    pub fn lost(&self) -> impl Iterator<Item = String> {
+        self.symbols.rebuilt().iter().map(|file| rebuilt(file))
+    }
+
     /// The function of a byte of a file.
     pub fn function(&mut self, file: &str, offset: u64) -> Option<String> {
-        let symbols = &mut self.symbols;
+        let (symbols, build) = (&mut self.symbols, self.builds.get(file).map(String::as_str));
         let known = self.known.entry((file.to_owned(), offset));
-        known.or_insert_with(|| symbols.lookup(file, FileOffset(offset)).function).clone()
+        known.or_insert_with(|| symbols.lookup_in_build(file, build, FileOffset(offset)).function).clone()
     }
 
     /// What caused most of a row: a function, or the address of data.
