@@ -38,7 +38,8 @@ impl std::fmt::Display for Least {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Least::Evictions(count) => write!(f, "{count}"),
-            Least::Share(share) => write!(f, "{}%", share * 100.0),
+            // Of 7 %, 0.07 times 100 is not 7: the digits that a person would write.
+            Least::Share(share) => write!(f, "{}%", (share * 1e8).round() / 1e6),
         }
     }
 }

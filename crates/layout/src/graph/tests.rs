@@ -124,3 +124,10 @@ fn graphviz_gets_names_and_counts() {
                     p0 -> p1 [label=\"2500\\nfunc2500()\"];\n  p1 -> p0 [label=\"2500\\nfunc2000()\"];\n}\n";
     assert_eq!(dot, expected);
 }
+
+#[test]
+fn a_least_share_is_told_as_it_was_given() {
+    for text in ["7%", "0.1%", "33.3%", "100%", "12"] {
+        assert_eq!(text.parse::<Least>().unwrap().to_string(), text);
+    }
+}

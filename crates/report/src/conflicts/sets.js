@@ -1,6 +1,6 @@
 // Sets as a strip of bars; the chosen one as a graph and a table. A set can be given in the address: #set=97.
 
-const result = JSON.parse(byId("pagewalk-conflicts").textContent);
+const result = readData("pagewalk-conflicts");
 const LEVELS = 5;
 const NODES_DRAWN = 8;
 const ROWS_DRAWN = 14;

@@ -1,12 +1,6 @@
 // What several views read from a process.
 
-// Control characters and marks that turn or hide text are spelt out, as in printable.rs.
-const DECEPTIVE = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
-const printable = (text) => text.replace(DECEPTIVE, (c) =>
-  ({ "\t": "\\t", "\r": "\\r", "\n": "\\n" })[c] ?? `\\u{${c.codePointAt(0).toString(16)}}`);
-
-const result = JSON.parse(byId("pagewalk-result").textContent,
-  (key, value) => typeof value === "string" ? printable(value) : value);
+const result = readData("pagewalk-result");
 
 const metric = (machine, name) => machine && machine.metrics[name];
 const perKilo = (machine, events) => events * 1000 / metric(machine, "instructions");

@@ -1,6 +1,7 @@
 // Which process is shown in which colours. Both can be given in the address, as in report.html#theme=dark&process=3.
 
 const THEMES = ["auto", "light", "dark"];
+let updateProcesses = () => {};
 const state = { process: costliest(), theme: "auto" };
 
 function readAddress() {
@@ -45,7 +46,7 @@ function showProcess() {
 function choose(index) {
   state.process = index;
   showProcess();
-  showProcesses(state.process, choose);
+  updateProcesses();
   byId("summary").scrollIntoView();
 }
 
@@ -55,7 +56,7 @@ function fillChooser() {
   byId("process").append(...result.processes.map((process, index) =>
     el("option", { value: index }, `${baseName(process.program)} (${process.pid})`)));
   byId("process").addEventListener("change", (event) => choose(Number(event.target.value)));
-  showProcesses(state.process, choose);
+  updateProcesses = showProcesses(choose);
 }
 
 document.documentElement.classList.add("scripts");

@@ -28,6 +28,7 @@ function dataTable(host, { columns, rows, searched, sorted = 0, what, chosen, on
   function update() {
     const found = rows.filter((row) => searched(row).toLowerCase().includes(query)).sort(compare);
     const shown = all ? found : found.slice(0, first);
+    const hadFocus = body.contains(document.activeElement);
     body.replaceChildren(...shown.map((row) => el("tr", {
       class: chosen && chosen(row) ? "chosen" : null,
       style: onChoose ? "cursor:pointer" : null,
@@ -39,6 +40,8 @@ function dataTable(host, { columns, rows, searched, sorted = 0, what, chosen, on
     status.textContent = query ? `${exact(found.length)} of ${exact(rows.length)} ${what}` : `${exact(rows.length)} ${what}`;
     more.hidden = shown.length === found.length;
     more.textContent = `Show all ${exact(found.length)}`;
+    // Who walks through the rows by keyboard stays where they are.
+    if (hadFocus) body.querySelector(".chosen a")?.focus();
   }
 
   const search = el("input", { type: "search", placeholder: `Search ${what}`, "aria-label": `Search ${what}`,
@@ -46,6 +49,7 @@ function dataTable(host, { columns, rows, searched, sorted = 0, what, chosen, on
   host.replaceChildren(el("div", { class: "tools" }, search, status),
     el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, heads)), body)), more);
   update();
+  return update;
 }
 
 function splitBar(row, whole) {
@@ -147,11 +151,12 @@ function showPages(process) {
   });
 }
 
-function showProcesses(current, onChoose) {
+// Returns what shows anew which process is chosen: search and order stay as they are.
+function showProcesses(onChoose) {
   const rows = result.processes.map((process, index) => ({ process, index }));
   const of = (name) => (row) => metric(row.process.machines[0], name) || 0;
-  dataTable(byId("process-table"), {
-    what: "processes", rows, sorted: 5, first: 10, chosen: (row) => row.index === current, onChoose: (row) => onChoose(row.index),
+  return dataTable(byId("process-table"), {
+    what: "processes", rows, sorted: 5, first: 10, chosen: (row) => row.index === state.process, onChoose: (row) => onChoose(row.index),
     searched: ({ process }) => `${process.program} ${process.pid} ${process.command_line.join(" ")} ${process.ended}`,
     columns: [
       { title: "Program", value: (row) => baseName(row.process.program), show: (row) => [
