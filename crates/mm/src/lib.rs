@@ -22,7 +22,7 @@ pub use kernel::{
     MemorySample, MemoryTotals, ORDERS, PageTable, Remap, WhenFull,
 };
 pub use mapping::{MappingId, MappingInfo};
-pub use os::{OsError, OsKernel, OsSpec};
+pub use os::{OsError, OsKernel, OsSpec, read_buddyinfo};
 pub use policy::{Everything, Fault, OneMapping, PageSizePolicy, Scope, Small, Thp, ThpMode};
 pub use space::{AddressSpace, Change};
 pub use superpage::Superpage;

@@ -9,7 +9,7 @@ use pagewalk_mm::promotion::{
     Asap, AsapShare, Eager, EagerSettings, Fixed, FreeBsd, HawkEye, HawkEyeSettings, Ingens, IngensSettings,
     Khugepaged, Linux, LinuxSettings, Policy,
 };
-use pagewalk_mm::{Account, FileRules, ForkRules, Killed, Remap, Superpage, ThpMode, WhenFull};
+use pagewalk_mm::{Account, FileRules, ForkRules, KernelCosts, Killed, Remap, Superpage, ThpMode, WhenFull};
 use pagewalk_trace::MappingKind::{Anonymous, File};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -372,4 +372,52 @@ proptest! {
         let used = p.kernel.memory().map(Buddy::used_frames);
         prop_assert_eq!(used, Some(others.len() as u64), "all is given back");
     }
+}
+
+/// Dropping translations is charged where there are some, once for pages that go.
+#[test]
+fn what_was_never_mapped_is_not_flushed() {
+    let mut p = Process::new(Box::new(Fixed { order: 0 }));
+    let flush = KernelCosts::TODAY.flush;
+    let spent = |p: &Process| p.kernel.accounts().of(Account::Flush);
+    p.map(0, 8, Anonymous);
+    p.unmap(0, 2);
+    p.protect(2, 2, false);
+    assert_eq!(spent(&p), 0);
+    (4..8).for_each(|page| p.touch(page));
+    p.protect(4, 2, false);
+    assert_eq!(spent(&p), flush);
+    p.unmap(4, 4);
+    assert_eq!(spent(&p), 2 * flush);
+}
+
+/// Nothing can be swapped out where children have all frames: the process ends, and pagewalk does not.
+#[test]
+fn a_memory_that_children_have_kills_the_process() {
+    let mut p = Process::new(Box::new(Fixed { order: 0 })).with_memory(Buddy::new(1, 0), true);
+    let fork = ForkRules { child_instructions: 1 << 40, ..ForkRules::default() };
+    p.kernel = p.kernel.with_sharing(None, fork);
+    p.map(0, 4, Anonymous);
+    p.touch(0);
+    p.kernel.forked(1, &p.space, &mut p.remaps);
+    p.touch(0);
+    assert_eq!(p.kernel.killed().map(|killed| killed.bytes), Some(PAGE));
+}
+
+/// A superpage made of pages where they are would give what a child shares the right to be written.
+#[test]
+fn pages_that_a_child_has_too_are_not_joined_in_place() {
+    let joined = |forks: bool| {
+        let mut p = Process::new(policy(3)).with_memory(Buddy::new(64, 6), true);
+        let fork = ForkRules { child_instructions: 1 << 40, ..ForkRules::default() };
+        p.kernel = p.kernel.with_sharing(None, fork);
+        p.map(0, 4, Anonymous);
+        (0..3).for_each(|page| p.touch(page));
+        if forks {
+            p.kernel.forked(1, &p.space, &mut p.remaps);
+        }
+        p.touch(3);
+        p.kernel.counts().promotions_in_place
+    };
+    assert_eq!((joined(false), joined(true)), (1, 0));
 }

@@ -1,11 +1,10 @@
 //! The kernels of a study: what an `[[os]]` table says, and on which machines it holds; and those of machines' own
 //! files.
 
-use crate::buddyinfo;
 use crate::error::SweepError;
 use crate::study::{KernelKind, KernelVariant, MachineVariant};
 use crate::task;
-use pagewalk_mm::{OsKernel, OsSpec};
+use pagewalk_mm::{OsKernel, OsSpec, read_buddyinfo};
 use pagewalk_sim::{PassError, check_offline};
 use std::path::Path;
 use toml::{Table, Value};
@@ -30,7 +29,7 @@ pub fn variants(
     let mut kernels: Vec<KernelVariant> = Vec::new();
     for (number, mut table) in (1..).zip(tables) {
         let numbered = |why| wrong(format!("[[os]] number {number}: {why}"));
-        buddyinfo::read(&mut table, folder).map_err(numbered)?;
+        read_buddyinfo(&mut table, |path| std::fs::read_to_string(folder.join(path))).map_err(numbered)?;
         let kernel = variant(table).map_err(numbered)?;
         check(&kernel, machines).map_err(|why| wrong(format!("os `{}`: {why}", kernel.name)))?;
         let clashes = |other: &&KernelVariant| {

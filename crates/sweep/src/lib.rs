@@ -8,7 +8,6 @@
 //! threads; a unit of work that ended is kept and never done again; a kept unit is used only for the very bytes
 //! of stream, machine and program that it was made from.
 
-mod buddyinfo;
 mod compare;
 mod counts;
 mod data_side;

@@ -1,12 +1,12 @@
 //! The machines of a study: each with every choice of the varied keys.
 
-use crate::buddyinfo;
 use crate::data_side;
 use crate::error::SweepError;
 use crate::kernels;
 use crate::study::MachineVariant;
 use crate::task;
 use crate::vary;
+use pagewalk_mm::read_buddyinfo;
 use pagewalk_sim::Library;
 use pagewalk_translate::MachineSpec;
 use std::path::{Path, PathBuf};
@@ -44,8 +44,10 @@ pub fn variants(
             }
             for key in ["os", "ranges"] {
                 if let Some(Value::Table(table)) = varied.get_mut(key) {
-                    buddyinfo::read(table, &own_folder(folder, name))
-                        .map_err(|why| wrong(format!("machines: {name}: {key}.{why}")))?;
+                    read_buddyinfo(table, |path| {
+                        std::fs::read_to_string(own_folder(folder, name).join(path))
+                    })
+                    .map_err(|why| wrong(format!("machines: {name}: {key}.{why}")))?;
                 }
             }
             let text = toml::to_string(&vary::as_lists(varied, &lists))

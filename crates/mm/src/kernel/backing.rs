@@ -138,8 +138,11 @@ impl Kernel {
                     }
                     return self.kill();
                 }
-                None if self.evict(remaps) => {}
-                None => return self.kill(),
+                None => {
+                    if !self.evict(remaps) {
+                        return self.kill();
+                    }
+                }
             }
         }
     }

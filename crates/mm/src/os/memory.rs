@@ -38,19 +38,22 @@ pub(super) fn memory(keys: &mut Keys) -> Result<Option<(Buddy, MemoryRules)>, Os
     Ok(Some((buddy, rules)))
 }
 
-/// Puts the text of the file that `memory.initial.buddyinfo` names in its place.
-pub(super) fn read_buddyinfo<E: fmt::Display>(
+/// Puts the text of the file that `memory.initial.buddyinfo` of a table names in its place, so that what is simulated,
+/// and what is known as done, is what the file says, not where it lies.
+///
+/// # Errors
+/// What `read` says of the file.
+pub fn read_buddyinfo<E: fmt::Display>(
     table: &mut Table,
     read: impl FnOnce(&str) -> Result<String, E>,
-) -> Result<(), OsError> {
+) -> Result<(), String> {
     let initial = table.get_mut("memory").and_then(|memory| memory.get_mut("initial"));
     let Some(Value::String(path)) = initial.and_then(|initial| initial.get_mut("buddyinfo")) else {
         return Ok(());
     };
     // What begins so is the text itself.
     if !path.trim_start().starts_with("Node") {
-        let wrong = |why: E| OsError::Memory(format!("os.memory: buddyinfo = \"{path}\": {why}"));
-        *path = read(path).map_err(wrong)?;
+        *path = read(path).map_err(|why| format!("memory: buddyinfo = \"{path}\": {why}"))?;
     }
     Ok(())
 }

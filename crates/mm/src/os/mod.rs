@@ -7,6 +7,8 @@ mod offline;
 mod policies;
 mod sharing;
 
+pub use memory::read_buddyinfo;
+
 use crate::promotion::OfflineSettings;
 use crate::{Kernel, KernelCosts};
 use keys::Keys;
@@ -177,7 +179,7 @@ impl OsSpec {
         &mut self,
         read: impl FnOnce(&str) -> Result<String, E>,
     ) -> Result<(), OsError> {
-        memory::read_buddyinfo(&mut self.table, read)
+        read_buddyinfo(&mut self.table, read).map_err(|why| OsError::Memory(format!("os.{why}")))
     }
 }
 
@@ -269,12 +271,15 @@ mod tests {
         assert_eq!((memory.frames(), memory.free_frames()), (16384, 8192));
         assert_eq!(memory.largest_free_order(), Some(1));
         let mut os = OsSpec::from_text("linux:memory.size=1G,memory.initial.buddyinfo=host.txt").unwrap();
+        let missing = os.read_files(|_| Err::<String, _>("no such file")).unwrap_err().to_string();
+        assert_eq!(missing, "os.memory: buddyinfo = \"host.txt\": no such file");
         let unread = os.kernel(Paging::FOUR_KIB, u32::MAX).map(|_| ()).unwrap_err().to_string();
         assert_eq!(unread, "os.memory: buddyinfo = \"host.txt\": the file was not read");
         os.read_files(|path| {
             if path == "host.txt" { Ok("Node 0, zone DMA 1 2 3") } else { Err("?") }.map(str::to_owned)
         })
         .unwrap();
+        os.read_files(|path| Err::<String, _>(path.to_owned())).expect("the text itself is left as it is");
         assert_eq!(
             os.kernel(Paging::FOUR_KIB, u32::MAX).unwrap().memory().unwrap().free_frames(),
             1 + 4 + 12

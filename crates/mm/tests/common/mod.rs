@@ -69,6 +69,7 @@ impl Process {
                 Change::Gone { start, bytes } => {
                     let pages = start.0 / PAGE..(start.0 + bytes) / PAGE;
                     self.uses.0.retain(|page, _| !pages.contains(page));
+                    self.kernel.flushed(pages.clone(), &mut self.remaps);
                     self.kernel.gone(pages, &self.space, &mut self.remaps);
                 }
                 Change::Flushed { start, bytes } => {
