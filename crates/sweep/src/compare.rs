@@ -148,7 +148,7 @@ impl Cell {
         let Cell::Machine { layout, reduction_from, best, .. } = self else { return false };
         let layouts = [Some(layout.as_deref()), reduction_from.as_deref().map(Some)];
         layouts.into_iter().flatten().any(|layout| {
-            let mut killed = self.cells(result, (trace, of), layout).map(is_killed).peekable();
+            let mut killed = self.cells(result, (trace, of), layout).map(MachineCell::was_killed).peekable();
             // Of several values the best is meant, of those that came to an end.
             if best.is_some() {
                 killed.peek().is_some() && killed.all(|one| one)
@@ -164,7 +164,7 @@ impl Cell {
         let cells = self.cells(result, place, layout);
         let figure = |cell: &MachineCell| {
             let each = metrics.iter().map(|metric| Some(cell.metrics.get(metric)?.as_f64()));
-            Some(each.sum::<Option<f64>>()? * times).filter(|_| !is_killed(cell))
+            Some(each.sum::<Option<f64>>()? * times).filter(|_| !cell.was_killed())
         };
         // By the value of the key that is to be best: the figures of all draws.
         let mut by_value: Vec<(Option<&Value>, Figures<'_>)> = Vec::new();
@@ -198,10 +198,6 @@ impl Cell {
     fn is_reduction(&self) -> bool {
         matches!(self, Cell::Machine { reduction_from: Some(_), .. })
     }
-}
-
-fn is_killed(cell: &MachineCell) -> bool {
-    cell.metrics.contains_key("kernel.killed_at")
 }
 
 /// Cells with what is compared of each.

@@ -89,8 +89,7 @@ impl Wanted {
         let options =
             layout.planner.map(|options| PlannerOptions { seed: seed.unwrap_or(options.seed), ..options });
         let machines = study.machines[self.machines(study)].iter().map(|one| one.text.as_str());
-        let rooms = study.layouts.iter().map(|layout| layout.room).max();
-        format!("plan, {options:?}, room {rooms:?}\n{}", machines.collect::<Vec<_>>().join("\n"))
+        format!("plan, {options:?}, room {:?}\n{}", room(study), machines.collect::<Vec<_>>().join("\n"))
     }
 
     /// For people.
@@ -211,8 +210,7 @@ impl From<'_> {
         let planner = |wanted: &Wanted| self.layout(wanted).planner.map(|options| options.planner);
         let planners: Vec<Planner> = wanted.iter().filter_map(planner).collect();
         let machines = self.specs();
-        // One reading serves all: the most that one of the study asks for, whichever are still to be made.
-        let room = self.study.layouts.iter().map(|layout| layout.room).max().unwrap_or(0);
+        let room = room(self.study).unwrap_or(0);
         let mut views = Views::new(&self.events.header, &machines, &planners, room);
         let mut pass = pass(&machines).map_err(wrong)?;
         let mut parts = views.parts();
@@ -298,4 +296,10 @@ fn pass(machines: &[MachineSpec]) -> Result<Pass, String> {
 
 fn walks(pass: &mut Pass) -> Vec<u64> {
     pass.finish().iter().map(|counts| counts.walks()).collect()
+}
+
+/// Reuses that are kept of a stream. One reading serves all plans: it is the most that one of the study asks for,
+/// whichever are still to be made.
+fn room(study: &Study) -> Option<usize> {
+    study.layouts.iter().map(|layout| layout.room).max()
 }

@@ -177,26 +177,19 @@ fn tracer(pid: Pid) -> Pid {
     line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Works on each whole block of a span, and splits those that reach beyond it; the last error, if there was one.
+/// Works on each whole block of a span, and splits also those that reach beyond it; the last error, if there was one.
 fn work(handle: &Handle, (start, bytes): (u64, u64), act: Act) -> io::Result<()> {
     let mut outcome = Ok(());
     let end = start + bytes;
-    let first = start.next_multiple_of(HUGE_BYTES);
-    let last = end / HUGE_BYTES * HUGE_BYTES;
-    if act == Act::Split {
-        for at in [(start < first).then_some(start), (last.max(start) < end).then_some(last.max(start))] {
-            outcome = at.map_or(Ok(()), |at| handle.split(at)).and(outcome);
-        }
-    }
-    let mut at = first;
-    while at + HUGE_BYTES <= end {
+    let mut at = if act == Act::Split { start } else { start.next_multiple_of(HUGE_BYTES) };
+    while at < end {
         let worked = match act {
-            Act::Nothing => Ok(()),
-            Act::Collapse => handle.collapse(at, HUGE_BYTES),
             Act::Split => handle.split(at),
+            Act::Collapse if at + HUGE_BYTES <= end => handle.collapse(at, HUGE_BYTES),
+            Act::Collapse | Act::Nothing => Ok(()),
         };
         outcome = worked.and(outcome);
-        at += HUGE_BYTES;
+        at = (at + 1).next_multiple_of(HUGE_BYTES);
     }
     outcome
 }

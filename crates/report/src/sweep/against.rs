@@ -41,7 +41,7 @@ pub(crate) fn killed(cell: &MachineCell) -> Option<String> {
 /// of the two is the host's kernel, whose own work is not, or where the program did not come to its end.
 pub(crate) fn time_saved(cell: &MachineCell, base: &MachineCell) -> Option<f64> {
     let modelled = |cell: &MachineCell| cell.metrics.contains_key("kernel.cycles");
-    let ended = killed(cell).is_none() && killed(base).is_none();
+    let ended = !cell.was_killed() && !base.was_killed();
     let comparable = ended && modelled(cell) == modelled(base) && cycles(base) > 0.0;
     comparable.then(|| 1.0 - cycles(cell) / cycles(base))
 }
@@ -49,7 +49,7 @@ pub(crate) fn time_saved(cell: &MachineCell, base: &MachineCell) -> Option<f64> 
 /// The memory taken beyond the base's, as a part of that, each at its most. `None` where it is not known, or the
 /// program did not come to its end.
 pub(crate) fn memory_added(cell: &MachineCell, base: &MachineCell) -> Option<f64> {
-    if killed(cell).is_some() || killed(base).is_some() {
+    if cell.was_killed() || base.was_killed() {
         return None;
     }
     let most = |cell: &MachineCell| cell.metrics.get("kernel.backed_bytes_peak").map(|bytes| bytes.as_f64());

@@ -181,6 +181,13 @@ pub struct MachineCell {
     pub partition: Vec<PartitionMove>,
 }
 
+impl MachineCell {
+    /// Whether its program was killed for want of memory: figures end there, and stand beside no other's.
+    pub fn was_killed(&self) -> bool {
+        self.metrics.contains_key("kernel.killed_at")
+    }
+}
+
 /// A plan of where shared objects are to lie.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MadePlan {

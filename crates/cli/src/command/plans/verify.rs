@@ -74,13 +74,15 @@ pub fn run(arguments: Verify) -> Result<ExitCode, CliError> {
         write_to_stderr(&text(&fitting, &measured));
         fitting.notes.iter().chain(&outcome::notes(&fitting.plan, &measured.run)).for_each(say);
     }
-    write_json(&arguments.data, &document, file)?;
+    // Whatever becomes of one of them: the runs took their time.
+    let written = write_json(&arguments.data, &document, file);
     if let (Some(path), None) = (record_to, &measured.missed) {
         history::append(&path, &record(&fitting, &measured))?;
         if !arguments.data.quiet {
             say(format!("recorded in {}", path.display()));
         }
     }
+    written?;
     match measured.missed {
         Some(missed) => Err(CliError::new(Code::NotInEffect, missed)),
         None => Ok(ExitCode::SUCCESS),
