@@ -1,6 +1,7 @@
 """Measures how fast and how small pagewalk is, against what it must reach. Started by ./pagewalk-bench."""
 
 import argparse
+import dataclasses
 import os
 import pathlib
 import shutil
@@ -10,7 +11,7 @@ import tempfile
 import measures
 import output
 import programs
-from running import RunFailed, can_measure
+from running import RunFailed, can_measure, find_program, run_main
 from tools import WAYS, Tools, check_output
 
 DESCRIPTION = """Measures every target of speed and size side by side in one run, and prints what was reached. The ways
@@ -39,7 +40,7 @@ def parse(words):
     parser.add_argument("--quick", action="store_true", help="small inputs: shows that it works, not how fast")
     parser.add_argument("--json", metavar="FILE", type=pathlib.Path, help="write figures and raw runs here")
     parser.add_argument("--keep", action="store_true", help="keep table and raw runs in benches/runs/DATE-CPU/")
-    parser.add_argument("--pagewalk", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--pagewalk", type=find_program, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--examples", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
     options = parser.parse_args(words)
     options.repetitions = options.repetitions or (1 if options.quick else 3)
@@ -64,7 +65,29 @@ def say(text):
     print(f"pagewalk-bench: {text}", file=sys.stderr, flush=True)
 
 
-def main(words):
+@dataclasses.dataclass(frozen=True)
+class Journal:
+    """The files that raw runs are written to, after each program: what ends the work takes none of them along."""
+
+    places: list
+    host: dict
+    options: dict
+    hidden: dict
+
+    def write(self, outcomes, failures, rows=(), noise=None):
+        """Writes all that is known so far; whether that was possible everywhere."""
+        text = output.document(self.host, self.options, outcomes, rows, noise, failures, self.hidden)
+        written = True
+        for place in self.places:
+            try:
+                place.write_text(text)
+            except OSError as error:
+                say(f"cannot write {place}: {error.strerror}")
+                written = False
+        return written
+
+
+def main(words=None):
     options = parse(words)
     if not can_measure():
         say("this kernel does not list a process's children (CONFIG_PROC_CHILDREN), so memory cannot be summed")
@@ -87,14 +110,21 @@ def main(words):
         except RunFailed as failure:
             say(str(failure))
             return 4
-        outcomes, failures = measure_all(tools, options)
         host = output.describe_host(root, tools.engine["version"])
+        described = {"quick": options.quick, "only": options.only, "repetitions": options.repetitions}
         hidden = {name: "WORK", str(options.pagewalk): "pagewalk", str(root): ".", os.path.expanduser("~"): "~"}
-    report(options, host, tools.machines, outcomes, failures, hidden, root)
-    return 1 if failures else 0
+        kept = output.new_folder(root / "benches" / "runs", host) if options.keep else None
+        places = [place for place in (options.json, kept and kept / "runs.json") if place]
+        journal = Journal(places, host, described, hidden)
+        outcomes, failures = measure_all(tools, options, journal)
+    text, written = report(options, journal, tools.machines, outcomes, failures)
+    if kept:
+        (kept / "table.txt").write_text(text)
+        say(f"kept in {kept.relative_to(root)}/")
+    return 1 if failures or not written else 0
 
 
-def measure_all(tools, options):
+def measure_all(tools, options, journal):
     """Outcomes by program, and messages of those that could not be measured."""
     outcomes, failures = {}, {}
     sizes = programs.QUICK if options.quick else programs.FULL
@@ -104,6 +134,7 @@ def measure_all(tools, options):
         except RunFailed as failure:
             failures[program.name] = str(failure)
             say(f"{program.name} is left out: {failure}")
+        journal.write(outcomes, failures)
         tools.clear()
     return outcomes, failures
 
@@ -133,7 +164,9 @@ def measure(tools, program, options):
     return outcome
 
 
-def report(options, host, machines, outcomes, failures, hidden, root):
+def report(options, journal, machines, outcomes, failures):
+    """Prints the table and writes the figures; returns the table, and whether all could be written."""
+    host = journal.host
     rows = measures.evaluate(measures.all_measures(machines), outcomes) if outcomes else []
     noise = measures.noise(outcomes) if outcomes else None
     text = f"{host['cpu']}, {host['processors']} processors, Linux {host['kernel']}, Valgrind {host['valgrind']}\n"
@@ -147,18 +180,8 @@ def report(options, host, machines, outcomes, failures, hidden, root):
     for program, failure in failures.items():
         text += f"{program} could not be measured: {failure}\n"
     print(text, end="")
-    described = {"quick": options.quick, "only": options.only, "repetitions": options.repetitions}
-    document = output.document(host, described, outcomes, rows, noise, failures, hidden)
-    if options.json:
-        options.json.write_text(document)
-    if options.keep:
-        kept = output.keep(root / "benches" / "runs", host, text, document)
-        say(f"kept in {kept.relative_to(root)}/")
+    return text, journal.write(outcomes, failures, rows, noise)
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:
-        say("interrupted")
-        sys.exit(130)
+    run_main("pagewalk-bench", main)

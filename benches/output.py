@@ -59,6 +59,7 @@ def document(host, options, outcomes, rows, noise, failures, hidden):
             "from_memory": outcome.from_memory,
             "designs": outcome.designs,
             "families": outcome.families,
+            "traps": outcome.traps,
             "sweeps": outcome.sweeps,
         }
     measures = [
@@ -84,7 +85,9 @@ def document(host, options, outcomes, rows, noise, failures, hidden):
     }
     text = json.dumps(result, indent=1)
     for path, name in hidden.items():
-        text = text.replace(json.dumps(path)[1:-1], name)
+        # A home may be /, which is part of every path.
+        if len(path) > 1:
+            text = text.replace(json.dumps(path)[1:-1], name)
     return text + "\n"
 
 
@@ -111,8 +114,8 @@ def describe_host(root, engine_version):
     }
 
 
-def keep(folder, host, text, json_text):
-    """Writes table and raw runs to a new folder named after date and processor; returns it."""
+def new_folder(folder, host):
+    """Makes a new folder, named after date and processor, for a run's table and raw runs; returns it."""
     cpu = re.sub(r"[^a-z0-9]+", "-", host["cpu"].lower().replace("(r)", "")).strip("-")
     name = f"{host['date'][:10]}-{cpu}-{host['processors']}p"
     taken = folder / name
@@ -121,8 +124,6 @@ def keep(folder, host, text, json_text):
         number += 1
         taken = folder / f"{name}-{number}"
     taken.mkdir(parents=True)
-    (taken / "table.txt").write_text(text)
-    (taken / "runs.json").write_text(json_text)
     return taken
 
 

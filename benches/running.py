@@ -1,9 +1,13 @@
 """Running one command and measuring it: time, memory of all its processes, and who else used the machine."""
 
+import contextlib
 import dataclasses
 import os
 import pathlib
+import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -14,6 +18,24 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 class RunFailed(Exception):
     """A command that was to be measured did not do its work."""
+
+
+def run_main(name, main):
+    """Ends this process with what `main` returns. A signal that ends it before ends what it waits for too."""
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        # nohup has one of them ignored.
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda number, _frame: sys.exit(128 + number))
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
+def find_program(name):
+    """A program's file, which is the same in whatever folder it is run."""
+    return pathlib.Path(os.path.abspath(shutil.which(name) or name))
 
 
 def can_measure():
@@ -43,29 +65,44 @@ class Run:
         return self.user_seconds + self.system_seconds
 
 
+@contextlib.contextmanager
+def started(command, *, processor=None, **how):
+    """Starts `command`. Whatever breaks off what is done with it ends it and all that it started. `processor`: the only
+    one it may use."""
+
+    def prepare():
+        # A group of its own, to reach also what a shell started.
+        os.setpgrp()
+        if processor is not None:
+            os.sched_setaffinity(0, {processor})
+
+    try:
+        child = subprocess.Popen(command, preexec_fn=prepare, **how)
+    except OSError as error:
+        raise RunFailed(f"{command[0]} does not start: {error}") from error
+    try:
+        yield child
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            # Not killed: pagewalk then ends the program that it runs.
+            os.killpg(child.pid, signal.SIGTERM)
+        child.wait()
+        raise
+
+
 def run(command, *, stdin=None, environment=None, processor=None, folder=None):
     """Runs `command` to its end, in `folder`. `processor`: the only one it may use."""
-    pin = None if processor is None else (lambda: os.sched_setaffinity(0, {processor}))
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, open(stdin or os.devnull, "rb") as source:
         busy = _busy_seconds()
         start = time.perf_counter()
-        try:
-            child = subprocess.Popen(
-                command, stdin=source, stdout=out, stderr=err, env=environment, preexec_fn=pin, cwd=folder
-            )
-        except OSError as error:
-            raise RunFailed(f"{command[0]} does not start: {error}") from error
-        sampler = _Sampler(child.pid)
-        sampler.start()
-        try:
-            _, status, usage = os.wait4(child.pid, 0)
-        except BaseException:
-            # Not killed: pagewalk then ends the program that it runs.
-            child.terminate()
-            child.wait()
-            raise
-        finally:
-            sampler.stop()
+        how = {"stdin": source, "stdout": out, "stderr": err, "env": environment, "cwd": folder}
+        with started(command, processor=processor, **how) as child:
+            sampler = _Sampler(child.pid)
+            sampler.start()
+            try:
+                _, status, usage = os.wait4(child.pid, 0)
+            finally:
+                sampler.stop()
         wall = time.perf_counter() - start
         busy = _busy_seconds() - busy
         child.returncode = os.waitstatus_to_exitcode(status)

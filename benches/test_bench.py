@@ -1,14 +1,19 @@
 """Tests of the benchmark's own parts: python3 -m unittest discover --start-directory benches"""
 
 import contextlib
+import dataclasses
 import hashlib
 import importlib.machinery
 import importlib.util
 import io
 import json
+import os
 import pathlib
+import signal
+import subprocess
 import sys
 import tempfile
+import time
 import types
 import unittest
 import unittest.mock
@@ -154,6 +159,17 @@ class Verdicts(unittest.TestCase):
         for key in ("trap.microseconds_per_miss", "trap.slowdown_of_rare_misses"):
             self.assertEqual(rows_of(key, {"p": trapped}), [])
 
+    def test_noise_may_make_a_miss_cost_less_than_nothing(self):
+        outcomes = {}
+        for program, seconds in (("p", 1.5), ("q", 0.75)):
+            outcomes[program] = an_outcome()
+            outcomes[program].traps = {"small": [{"misses": 100_000, "run_seconds": seconds, "native_seconds": 1.0}]}
+        rows = rows_of("trap.microseconds_per_miss", outcomes)
+        self.assertEqual([(row.program, row.value) for row in rows], [("p", 5.0), ("q", -2.5), ("mean", 1.25)])
+
+    def test_the_geometric_mean_with_a_nothing_is_nothing(self):
+        self.assertEqual(measures.geometric_mean([0.0, 2.0]), 0.0)
+
     def test_memory_is_what_pagewalk_takes_and_what_valgrind_takes_more(self):
         outcome = an_outcome()
         outcome.runs["none"] = [a_run(root=99_000_000, tree=80_000_000)]
@@ -191,11 +207,62 @@ class Output(unittest.TestCase):
         text = output.document({}, {}, {"p": outcome}, [], None, {}, {"/tmp/x7": "INPUTS"})
         self.assertEqual(json.loads(text)["programs"]["p"]["commands"], {"native": "gzip INPUTS/text"})
 
+    def test_a_home_that_is_the_root_hides_nothing(self):
+        outcome = an_outcome()
+        outcome.commands = {"native": ["gzip", "/tmp/x7/text"]}
+        text = output.document({}, {}, {"p": outcome}, [], None, {}, {"/": "~"})
+        self.assertEqual(json.loads(text)["programs"]["p"]["commands"], {"native": "gzip /tmp/x7/text"})
+
+    def test_every_raw_run_is_in_the_document(self):
+        outcome = an_outcome()
+        outcome.traps = {"small": [{"misses": 100_000, "run_seconds": 1.5, "native_seconds": 1.0}]}
+        written = json.loads(output.document({}, {}, {"p": outcome}, [], None, {}, {}))["programs"]["p"]
+        names = {"simulated": "simulate"}
+        for field in dataclasses.fields(outcome):
+            self.assertIn(names.get(field.name, field.name), written)
+        self.assertEqual(written["traps"], outcome.traps)
+
     def test_runs_kept_on_one_day_do_not_replace_each_other(self):
         host = {"date": "2026-11-20T10:00:00+00:00", "cpu": "Some(R) CPU @ 3.00GHz", "processors": 2}
         with tempfile.TemporaryDirectory() as folder:
-            kept = [output.keep(pathlib.Path(folder), host, "table", "{}").name for _ in range(2)]
+            kept = [output.new_folder(pathlib.Path(folder), host).name for _ in range(2)]
         self.assertEqual(kept, ["2026-11-20-some-cpu-3-00ghz-2p", "2026-11-20-some-cpu-3-00ghz-2p-2"])
+
+
+class Raw(unittest.TestCase):
+    """Raw runs, whatever ends the work."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file = pathlib.Path(folder.name) / "runs.json"
+        host = dict.fromkeys(("cpu", "processors", "kernel", "valgrind", "commit", "commit_changed", "date"))
+        self.journal = bench.Journal([self.file], host, {}, {})
+        self.options = bench.parse([*Arguments.WHERE, "--quick"])
+
+    def written(self):
+        return json.loads(self.file.read_text())["programs"].keys()
+
+    def test_are_written_after_each_program(self):
+        tools = types.SimpleNamespace(folder=None, clear=lambda: None)
+        prepared = [programs.Program("p", []), programs.Program("q", [])]
+        with (
+            unittest.mock.patch.object(programs, "prepare", return_value=prepared),
+            unittest.mock.patch.object(bench, "measure", side_effect=[an_outcome(), KeyboardInterrupt]),
+            self.assertRaises(KeyboardInterrupt),
+        ):
+            bench.measure_all(tools, self.options, self.journal)
+        self.assertEqual(self.written(), {"p"})
+
+    def test_that_cannot_be_written_leave_the_table(self):
+        self.journal.places.insert(0, self.file / "nowhere")
+        self.file.touch()
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as err:
+            text, is_written = bench.report(self.options, self.journal, ["m"], {"p": an_outcome()}, {})
+        self.assertIn("bare engine", text)
+        self.assertFalse(is_written)
+        self.assertIn("runs.json/nowhere: Not a directory", err.getvalue())
+        self.assertEqual(self.written(), {"p"})
 
 
 class Inputs(unittest.TestCase):
@@ -258,6 +325,53 @@ class Running(unittest.TestCase):
             running.run(["no-such-program-here"])
 
 
+    def test_a_program_is_the_same_in_every_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "own"
+            file.touch(mode=0o755)
+            relative = os.path.relpath(file)
+            self.assertEqual(os.path.realpath(running.find_program(relative)), os.path.realpath(file))
+            with unittest.mock.patch.dict(os.environ, PATH=folder):
+                self.assertEqual(running.find_program("own"), file)
+
+    def ended(self, number, code):
+        """Runs Python code that starts a shell, sends the signal when a program of the shell runs; the exit code, and
+        whether the program still runs."""
+        with tempfile.TemporaryDirectory() as folder:
+            note = pathlib.Path(folder) / "note"
+            shell = f"sleep 60 & echo $! >{note}.new; mv {note}.new {note}; wait"
+            # A shell's background has interrupts ignored.
+            heeds = "import signal, test_bench as t; signal.signal(signal.SIGINT, signal.default_int_handler)"
+            code = f"{heeds}\nshell = ['sh', '-c', {shell!r}]\n{code}"
+            parent = subprocess.Popen([sys.executable, "-B", "-c", code], cwd=FOLDER, stderr=subprocess.DEVNULL)
+            while not note.exists() and parent.poll() is None:
+                time.sleep(0.01)
+            parent.send_signal(number)
+            return parent.wait(), is_running(int(note.read_text()))
+
+    def test_a_signal_ends_what_runs_with_all_that_it_started(self):
+        waits = {
+            "bench": "t.running.run_main('x', lambda: t.running.run(shell))",
+            "forecast": "t.running.run_main('x', lambda: t.forecast.answer(shell))",
+        }
+        for name, code in waits.items():
+            for number, exit_code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+                with self.subTest(name, number=number):
+                    self.assertEqual(self.ended(number, code), (exit_code, False))
+
+
+def is_running(pid):
+    """Whether the process has not ended, a moment from now at the latest."""
+    for _ in range(200):
+        try:
+            if ") Z " in pathlib.Path(f"/proc/{pid}/stat").read_text():
+                return False
+        except FileNotFoundError:
+            return False
+        time.sleep(0.01)
+    return True
+
+
 def a_forecast(name="p", now=10.0, forecast=8.0, low=7.5, high=8.5, measured=8.0, naive=4.0, before=None):
     return {
         "name": name, "now": now, "forecast": forecast, "low": low, "high": high, "measured": measured, "naive": naive,
@@ -304,6 +418,30 @@ class Forecasts(unittest.TestCase):
         self.assertEqual(self.attempts(11.0, 9.9), (9.9, [11.0]))
         self.assertEqual(self.attempts(11.0, 9.0, 12.0), (12.0, [11.0, 9.0]))
 
+    def refused(self, **variables):
+        """What is said when nothing can be forecast, which is exit 4."""
+        with (
+            tempfile.NamedTemporaryFile() as huge,
+            unittest.mock.patch.object(forecast, "THP", pathlib.Path(huge.name)),
+            unittest.mock.patch.object(sys, "argv", ["forecast"]),
+            unittest.mock.patch.dict(os.environ, variables),
+            contextlib.redirect_stderr(io.StringIO()) as err,
+        ):
+            self.assertEqual(forecast.main(), 4)
+        return err.getvalue()
+
+    def test_an_old_python_is_told_so(self):
+        with unittest.mock.patch.object(forecast, "tomllib", None):
+            self.assertIn("Python 3.11 or newer is needed; this is 3.", self.refused())
+
+    @unittest.skipUnless(forecast.tomllib, "Python before 3.11")
+    def test_a_probe_that_fails_is_told_so(self):
+        said = self.refused(PAGEWALK_BINARY="./no-such")
+        self.assertIn(f"could not be probed: {os.getcwd()}/no-such does not start: ", said)
+        said = self.refused(PAGEWALK_BINARY="false")
+        self.assertRegex(said, "could not be probed: exit 1: /.*/false probe -q -o ")
+
+    @unittest.skipUnless(forecast.tomllib, "Python before 3.11")
     def test_every_program_of_the_list_can_be_run(self):
         programs = forecast.tomllib.loads((FOLDER / "forecast.toml").read_text())["program"]
         self.assertGreaterEqual(len(programs), 16)

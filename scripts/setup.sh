@@ -39,7 +39,7 @@ is_installed() {
     case $1 in
         valgrind)
             program=$(type -P valgrind) || return 1
-            [[ -e ${program%/bin/valgrind}/include/valgrind/pub_tool_basics.h ]] ;;
+            has_headers "$program" || has_headers "$(readlink --canonicalize "$program")" ;;
         gcc) type -P gcc >/dev/null && type -P cc >/dev/null ;;
         libc6-dev) [[ -e /usr/include/stdio.h ]] ;;
         xvfb) type -P Xvfb >/dev/null ;;
@@ -47,6 +47,10 @@ is_installed() {
         *) type -P "$1" >/dev/null ;;
     esac
 }
+
+# Whether Valgrind's headers lie beside its program $1. Where that is a link (/bin, /usr/local/bin), they lie beside
+# what it leads to.
+has_headers() { [[ -e ${1%/bin/*}/include/valgrind/pub_tool_basics.h ]]; }
 
 # Makes sure that the named packages are installed. $1: `install` or `no-install`.
 need_packages() {
@@ -87,7 +91,7 @@ install_packages() {
         say "the package index lacks them or is out of date: apt-get update"
         if ! { apt_get update && apt_get install --yes "$@"; } >"$log" 2>&1; then
             local why
-            why=$(grep '^E: ' "$log" | head -n 1)
+            why=$(grep --max-count=1 -E '^(E|sudo): ' "$log" || true)
             cannot "apt-get could not install $*: ${why:-see $log}" \
                 "whole output: $log. Is the network reachable? Without it, install the packages by other means."
         fi
@@ -108,9 +112,11 @@ need_cargo() {
     how="get it from https://rustup.rs (Debian's and Ubuntu's own cargo packages are older): rustup toolchain install stable"
 
     cargo=$(type -P cargo) || cargo=${CARGO_HOME:-${HOME-}/.cargo}/bin/cargo
+    [[ $cargo == /* ]] || cargo=$PWD/$cargo
     [[ -x $cargo ]] || cannot "cargo, the Rust build tool, is not here; Rust $required or newer is needed" "$how"
-    found=$("$cargo" --version 2>&1) || cannot "$cargo does not run: $found" "$how"
-    [[ $found =~ ^cargo\ ([0-9.]+) ]] || cannot "$cargo answers \`$found\` to --version" "$how"
+    found=$(ask_cargo --version 2>&1) || cannot "$cargo does not run: $found" "$how"
+    # rustup may tell first what it installs.
+    [[ $'\n'$found =~ $'\n'cargo\ ([0-9.]+) ]] || cannot "$cargo answers \`$found\` to --version" "$how"
     found=${BASH_REMATCH[1]}
     [[ $(printf '%s\n' "$required" "$found" | sort -V | head -n 1) == "$required" ]] ||
         cannot "$cargo is version $found; Rust $required or newer is needed" "$how"
@@ -120,7 +126,7 @@ need_cargo() {
 need_components() {
     local component rustup missing=()
     for component in "$@"; do
-        "$cargo" "${component/rustfmt/fmt}" --version >/dev/null 2>&1 || missing+=("$component")
+        ask_cargo "${component/rustfmt/fmt}" --version >/dev/null 2>&1 || missing+=("$component")
     done
     (( ${#missing[@]} == 0 )) && return
     rustup=$(type -P rustup) || rustup=${cargo%/*}/rustup
@@ -145,7 +151,8 @@ need_binary() {
         return
     fi
     need_cargo
-    mkdir -p "$target/release"
+    mkdir -p "$target/release" 2>/dev/null && [[ -w $target/release ]] ||
+        cannot "no build can be written to $target/release: set CARGO_TARGET_DIR to a folder of yours, and start again"
     if [[ -x $binary ]]; then
         say "sources changed: building"
     else
@@ -164,15 +171,18 @@ need_binary() {
     mv "$begun" "$stamp"
 }
 
+# Asks cargo from the repository's root: the toolchain file of a project in which the user stands is not ours.
+ask_cargo() { ( cd "$root" && exec "$cargo" "$@" </dev/null ); }
+
 # Runs a command from the repository's root. It may not read the traced program's input nor write to its output.
 in_root() { ( cd "$root" && exec "$@" </dev/null >&2 ); }
 
 # Whether no source is newer than the file $1.
 is_older_than() {
     local newer
-    newer=$(find "$root"/{.cargo,Cargo.lock,Cargo.toml,crates,machines} -newer "$1" -print -quit) &&
+    newer=$(find "$root"/{.cargo,Cargo.lock,Cargo.toml,crates,machines,structures} -newer "$1" -print -quit) &&
         [[ -z $newer ]]
 }
 
 # The Rust name of this machine, such as x86_64-unknown-linux-gnu.
-host_triple() { "$cargo" -vV | sed -n 's/^host: //p'; }
+host_triple() { ask_cargo -vV | sed -n 's/^host: //p'; }

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Checks ./pagewalk and scripts/setup.sh: what is said, done and returned on machines that lack things.
+# Checks ./pagewalk, ./test and scripts/setup.sh: what is said, done and returned on machines that lack things.
 # Each case runs a copy of the scripts on a stand-in machine: a PATH of its own with stubs of apt-get,
 # sudo, valgrind, gcc and cargo that log how they were called.
 set -uo pipefail
@@ -17,8 +17,8 @@ cases=0
 # Makes a machine in $machine with everything installed; cases take things away.
 new_machine() {
     machine=$work/$((++cases))
-    mkdir -p "$machine"/{bin,include/valgrind,home,repo/{scripts,crates,machines,.cargo},elsewhere}
-    cp "$root/pagewalk" "$root/Cargo.toml" "$machine/repo/"
+    mkdir -p "$machine"/{bin,include/valgrind,home,repo/{scripts,crates,machines,structures,.cargo},elsewhere}
+    cp "$root/pagewalk" "$root/test" "$root/Cargo.toml" "$machine/repo/"
     cp "$root/scripts/setup.sh" "$machine/repo/scripts/"
     touch "$machine/repo/Cargo.lock" "$machine/repo/crates/lib.rs" "$machine/log"
     local tool
@@ -55,12 +55,19 @@ STUB
 install_valgrind() { stub valgrind; touch "$machine/include/valgrind/pub_tool_basics.h"; }
 lose_valgrind() { rm -f "$machine/bin/valgrind"; }
 
+# A user who is not root, for the next runs. Fails where nobody can become one.
+as_user() {
+    local setpriv
+    (( EUID == 0 )) || return 0
+    setpriv=$(type -P setpriv) && user=("$setpriv" --reuid=65534 --regid=65534 --clear-groups)
+}
+
 # Runs the script $1 on the machine with the other arguments; fills $out, $err, $code.
 run() {
     local script=$1
     shift
-    env --ignore-environment PATH="$machine/bin" HOME="$machine/home" ${target_dir:+CARGO_TARGET_DIR="$target_dir"} \
-        "${user[@]}" "$script" "$@" >"$machine/out" 2>"$machine/err" <<<"${input-}"
+    env --ignore-environment PATH="$machine/bin" HOME="$machine/home" TMPDIR="$machine" \
+        ${target_dir:+CARGO_TARGET_DIR="$target_dir"} "${user[@]}" "$script" "$@" >"$machine/out" 2>"$machine/err" <<<"${input-}"
     code=$?
     out=$(<"$machine/out") err=$(<"$machine/err")
 }
@@ -109,6 +116,21 @@ run "$machine/repo/pagewalk" --no-install
 expect_code 4
 expect_err "apt-get install --yes valgrind"
 expect_no_err "gcc "
+
+begin "valgrind is found through a link to its program"
+mkdir -p "$machine/opt/bin"
+mv "$machine/bin/valgrind" "$machine/opt/bin/"
+mv "$machine/include" "$machine/opt/"
+ln -s "$machine/opt/bin/valgrind" "$machine/bin/valgrind"
+run "$machine/repo/pagewalk" --no-install
+expect_code 7
+
+begin "valgrind is found through a link to its folder"
+mkdir "$machine/usr"
+mv "$machine/bin" "$machine/include" "$machine/usr/"
+ln -s usr/bin "$machine/bin"
+run "$machine/repo/pagewalk" --no-install
+expect_code 7
 
 begin "--no-install is pagewalk's own only in first place"
 run "$machine/repo/pagewalk" profile --no-install
@@ -161,9 +183,9 @@ run "$machine/repo/pagewalk"
 expect_code 4
 expect_err "apt-get is not here"
 
-if (( EUID == 0 )) && setpriv=$(type -P setpriv); then
+if as_user; then
     begin "a user without sudo is told what to run as root"
-    user=("$setpriv" --reuid=65534 --regid=65534 --clear-groups)
+    as_user
     lose_valgrind
     stub apt-get
     run "$machine/repo/pagewalk"
@@ -172,7 +194,7 @@ if (( EUID == 0 )) && setpriv=$(type -P setpriv); then
     expect_calls apt-get 0
 
     begin "a user with sudo installs through it"
-    user=("$setpriv" --reuid=65534 --regid=65534 --clear-groups)
+    as_user
     lose_valgrind
     stub sudo "printf '#!/bin/bash\n' >$machine/bin/valgrind; chmod +x $machine/bin/valgrind"
     stub apt-get
@@ -181,6 +203,19 @@ if (( EUID == 0 )) && setpriv=$(type -P setpriv); then
     expect_code 7
     expect_err "installing: sudo apt-get install --yes valgrind"
     expect_calls "sudo env DEBIAN_FRONTEND=noninteractive apt-get install --yes valgrind" 1
+
+    begin "a sudo that refuses is named as the reason, and one that says nothing ends with exit 4 too"
+    as_user
+    lose_valgrind
+    stub sudo "echo 'sudo: a password is required' >&2; exit 1"
+    stub apt-get
+    run "$machine/repo/pagewalk"
+    expect_code 4
+    expect_err "could not install valgrind: sudo: a password is required"
+    stub sudo "exit 1"
+    run "$machine/repo/pagewalk"
+    expect_code 4
+    expect_err "could not install valgrind: see "
 fi
 
 # --- Rust toolchain ---------------------------------------------------------------------------------
@@ -204,6 +239,23 @@ run "$machine/repo/pagewalk"
 expect_code 4
 expect_err "is version 1.63.0; Rust"
 
+begin "cargo is asked in the root: a toolchain file where the user stands does not count"
+as_of_root="[[ \$PWD == $machine/repo ]] || { echo 'error: toolchain of this folder is not installed' >&2; exit 1; }"
+sed -i "2i $as_of_root" "$machine/bin/cargo"
+stub g++; stub python3
+cd "$machine/elsewhere"
+run "$machine/repo/pagewalk"
+expect_code 7
+expect_calls "cargo fetch --quiet --locked --target x86_64-unknown-linux-gnu$" 1
+run "$machine/repo/test"
+expect_no_err "the Rust toolchain lacks"
+cd "$root"
+
+begin "what rustup says before cargo answers is passed over"
+sed -i "s/--version) /&echo 'info: syncing channel updates' >\&2; /" "$machine/bin/cargo"
+run "$machine/repo/pagewalk"
+expect_code 7
+
 # --- The build --------------------------------------------------------------------------------------
 
 begin "builds once, and again when a source changed"
@@ -217,11 +269,14 @@ run "$machine/repo/pagewalk" again
 expect_out "<again>in:text"
 expect_calls "cargo build" 1
 [[ $err == "" ]] || fail "a second start is silent"
-touch "$machine/repo/crates/lib.rs"
-run "$machine/repo/pagewalk"
-expect_calls "cargo build" 2
-run "$machine/repo/pagewalk"
-expect_calls "cargo build" 2
+builds=1
+for source in crates/lib.rs machines/one.toml structures/one.toml; do
+    touch "$machine/repo/$source"
+    run "$machine/repo/pagewalk"
+    expect_calls "cargo build" $((++builds))
+    run "$machine/repo/pagewalk"
+    expect_calls "cargo build" $builds
+done
 
 begin "starts from anywhere, through a link, with a target directory of its own"
 ln -s "$machine/repo/pagewalk" "$machine/elsewhere/pw"
@@ -246,6 +301,29 @@ stub cargo "case \$1 in --version) echo 'cargo 99.0.0' ;; fetch) exit 101 ;; esa
 run "$machine/repo/pagewalk"
 expect_code 4
 expect_err "could not be fetched"
+
+if as_user; then
+    begin "a checkout of somebody else's is built elsewhere"
+    as_user
+    chmod a-w "$machine/repo"
+    run "$machine/repo/pagewalk"
+    expect_code 4
+    expect_err "set CARGO_TARGET_DIR to a folder of yours"
+    expect_calls "cargo build" 0
+    target_dir=$machine/elsewhere
+    run "$machine/repo/pagewalk"
+    expect_code 7
+    chmod u+w "$machine/repo"
+
+    begin "as is one with a build of somebody else's that is older than the sources"
+    as_user
+    mkdir -p "$machine/repo/target/release"
+    chmod a-w "$machine/repo/target/release"
+    run "$machine/repo/pagewalk"
+    expect_code 4
+    expect_err "set CARGO_TARGET_DIR to a folder of yours"
+    chmod u+w "$machine/repo/target/release"
+fi
 
 # --- Speed ------------------------------------------------------------------------------------------
 

@@ -56,13 +56,18 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
 #[derive(Debug, Default)]
 pub struct Tree {
     files: BTreeMap<String, String>,
-    /// Files whose content is not text (pictures, traces): they exist, and have no lines.
+    /// Files whose content is not text that people write (pictures, traces): they exist, and have no lines.
     binary: Vec<String>,
 }
 
 impl Tree {
     /// Folders that hold what was built or fetched, not what was written.
     const SKIPPED: [&'static str; 5] = ["target", ".git", "node_modules", "corpus", "artifacts"];
+    /// Files by which a folder of cargo's is known, whatever its name. It leaves the first of them only in
+    /// folders that it made itself.
+    const CARGOS: [&'static str; 2] = ["CACHEDIR.TAG", ".rustc_info.json"];
+    /// Bytes that a file written by people may have. A trace in the checkout can have many times the memory.
+    const BYTES_MAX: u64 = 4 << 20;
 
     /// Reads the tree from disk.
     pub fn read(root: &Path) -> io::Result<Tree> {
@@ -78,9 +83,13 @@ impl Tree {
             let path = format!("{prefix}{name}");
             let kind = entry.file_type()?;
             if kind.is_dir() {
-                if !Tree::SKIPPED.contains(&name.as_str()) {
-                    self.read_folder(&entry.path(), &format!("{path}/"))?;
+                let folder = entry.path();
+                let is_cargos = Tree::CARGOS.iter().any(|file| folder.join(file).exists());
+                if !is_cargos && !Tree::SKIPPED.contains(&name.as_str()) {
+                    self.read_folder(&folder, &format!("{path}/"))?;
                 }
+            } else if kind.is_file() && entry.metadata()?.len() > Tree::BYTES_MAX {
+                self.binary.push(path);
             } else if kind.is_file() {
                 match String::from_utf8(std::fs::read(entry.path())?) {
                     Ok(text) => self.add(path, text),
@@ -160,6 +169,25 @@ mod tests {
         for path in ["doc", "docs/guide", "docs/guide.md/x"] {
             assert!(!tree.holds(path), "{path}");
         }
+    }
+
+    #[test]
+    fn what_was_built_or_recorded_in_the_checkout_is_not_read() {
+        let root = std::env::temp_dir().join(format!("xtask-tidy-{}", std::process::id()));
+        for file in ["build/CACHEDIR.TAG", "made/.rustc_info.json", "docs/guide.md"] {
+            let file = root.join(file);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, "").unwrap();
+        }
+        // Nothing but zeros, which would be text.
+        let trace = std::fs::File::create(root.join("pagewalk.pwt")).unwrap();
+        trace.set_len(Tree::BYTES_MAX + 1).unwrap();
+        let tree = Tree::read(&root);
+        std::fs::remove_dir_all(&root).unwrap();
+        let tree = tree.unwrap();
+        let paths: Vec<_> = tree.files(|_| true).map(|(path, _)| path).collect();
+        assert_eq!(paths, ["docs/guide.md"]);
+        assert_eq!(tree.binary, ["pagewalk.pwt"]);
     }
 
     #[test]
