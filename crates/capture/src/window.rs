@@ -210,6 +210,7 @@ mod tests {
                 thp: String::new(),
                 cpu: String::new(),
                 kernel: String::new(),
+                grain: pagewalk_trace::Grain::Byte,
             };
             let acts = acts.iter().cloned().collect();
             let (before, after) = ((0, 0), (0, 0));

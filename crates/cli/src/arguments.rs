@@ -165,18 +165,34 @@ pub struct Profile {
     pub command: Vec<OsString>,
 }
 
+/// What a recording keeps of the addresses of data.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum GrainChoice {
+    /// All
+    #[default]
+    Byte,
+    /// The 4 KiB page
+    Page,
+}
+
 #[derive(Debug, Args)]
 pub struct Record {
     /// The trace file. A program that starts others gets files numbered in order of start beside it
     #[arg(short, long, value_name = "T.pwt", default_value = "pagewalk.pwt", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
+    /// What is kept of the addresses of data. Pages are all that TLBs see, and make smaller files; machines with caches
+    /// need bytes
+    #[arg(long, value_enum, default_value_t)]
+    pub grain: GrainChoice,
     #[command(flatten)]
     pub region: Region,
     /// Run it with each shared object where this plan says: as `layout run`, under the engine. All else lies where it
     /// would have
     #[arg(long, value_name = "PLAN.toml", value_hint = ValueHint::FilePath)]
     pub layout: Option<PathBuf>,
-    /// Print nothing but errors
+    #[arg(long, help = AFTER_THE_PROGRAM)]
+    pub json: bool,
+    /// Print nothing but errors, and what --json asks for
     #[arg(short, long)]
     pub quiet: bool,
     /// The program and its arguments, after `--`
@@ -364,6 +380,9 @@ pub enum TraceCommand {
     },
     /// Verify every rule that a stream must keep
     Check {
+        /// Print JSON instead of text
+        #[arg(long)]
+        json: bool,
         /// The trace
         #[arg(value_hint = ValueHint::FilePath)]
         trace: PathBuf,
@@ -429,6 +448,9 @@ pub enum MachinesCommand {
     },
     /// Validate machine files; without arguments, the whole library
     Check {
+        /// Print JSON instead of text
+        #[arg(long)]
+        json: bool,
         /// Names or .toml files
         machines: Vec<String>,
     },
@@ -439,9 +461,10 @@ pub struct Report {
     /// Write the HTML report here
     #[arg(short, long, value_name = "REPORT.html", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
-    /// A result saved with `-o RESULT.json` or --json, or results.json of a study
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub result: PathBuf,
+    /// A result saved with `-o RESULT.json` or --json, or results.json of a study. Several of `profile` and `simulate`
+    /// stand side by side
+    #[arg(value_name = "RESULT.json", required = true, value_hint = ValueHint::FilePath)]
+    pub results: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -1,20 +1,22 @@
 //! From what the simulator found to the result that is printed: names, symbols, metrics.
 
 use pagewalk_mm::{AddressSpace, MappingId};
-use pagewalk_report::page_name;
 use pagewalk_report::schema::{
     Attribution, FunctionRow, Heat, HeatRow, MachineDescription, MachineResult, MappingRow, Number, PageRow,
     ProcessResult, ReachPoint, TlbDescription, WalkCacheDescription, WhatIf,
 };
+use pagewalk_report::{page_name, printable};
 use pagewalk_sim::{Alternative, AlternativeKind, DesignCounts, Findings, FunctionWalks};
-use pagewalk_sweep::{add_ratios, metrics, partition};
-use pagewalk_symbols::{FileOffset, JitSymbols, Symbolizer};
+use pagewalk_sweep::{add_ratios, is_additive, metrics, partition};
+use pagewalk_symbols::{FileOffset, JitError, JitSymbols, ObjectError, Symbolizer};
 use pagewalk_trace::{MappingKind, Origin, StreamHeader};
 use pagewalk_translate::{MachineSpec, MissClass, WalkerSpec};
 use pagewalk_units::Kind;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
 
 /// Rows of the page table of the report.
 const PAGES_MAX: usize = 1000;
@@ -36,6 +38,8 @@ pub enum Detail {
 #[derive(Default)]
 pub struct Namer {
     symbols: Mutex<Symbolizer>,
+    /// When what is named was recorded, if that was before: a process's map of JIT code that is newer is another's.
+    pub until: Option<SystemTime>,
 }
 
 impl Namer {
@@ -47,8 +51,10 @@ impl Namer {
         findings: &mut Findings<'_>,
         detail: Detail,
     ) -> ProcessResult {
-        let attribution = self.attribution(header.pid, findings, detail);
-        let losses = self.unnamed(&attribution);
+        let (attribution, jit) = self.attribution(header.pid, findings, detail);
+        let jit = jit
+            .map(|error| format!("the names of code made while it ran: {}", printable(&error.to_string())));
+        let losses = jit.into_iter().chain(self.unnamed(&attribution)).collect();
         let space = findings.space();
         let what_if = findings.alternatives().into_iter().map(|a| what_if(&a, space, &machines[0]));
         let what_if = what_if.collect();
@@ -69,7 +75,7 @@ impl Namer {
             attribution,
             advice: String::new(),
         };
-        process.advice = pagewalk_report::advise(&process);
+        process.advice = pagewalk_report::advise(&process, machines[0].paging.base().bytes());
         process
     }
 
@@ -77,12 +83,23 @@ impl Namer {
     fn unnamed(&self, attribution: &Attribution) -> Vec<String> {
         let symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
         let is_seen = |file: &&String| attribution.functions.iter().any(|row| row.object == **file);
-        symbols.rebuilt().iter().filter(is_seen).map(|file| rebuilt(file)).collect()
+        let of_another_build = symbols.rebuilt().iter().filter(is_seen).map(|file| rebuilt(file));
+        let is_unread = |problem: &&ObjectError| {
+            attribution.functions.iter().any(|row| Path::new(&row.object) == problem.path)
+        };
+        let unread = symbols.problems().iter().filter(is_unread);
+        let unread = unread.map(|problem| printable(&problem.to_string()));
+        of_another_build.chain(unread).collect()
     }
 
-    fn attribution(&self, pid: u32, findings: &mut Findings<'_>, detail: Detail) -> Attribution {
+    fn attribution(
+        &self,
+        pid: u32,
+        findings: &mut Findings<'_>,
+        detail: Detail,
+    ) -> (Attribution, Option<JitError>) {
         let mappings = mappings(findings);
-        let mut functions = self.functions(pid, findings);
+        let (mut functions, jit) = self.functions(pid, findings);
         functions.truncate(if detail == Detail::Full { FUNCTIONS_MAX } else { 20 });
         let all = findings.pages();
         let kept = if detail == Detail::Full { PAGES_MAX.min(all.len()) } else { 0 };
@@ -92,11 +109,13 @@ impl Namer {
             walks_fetch: page.walks_fetch,
             walks_data: page.walks_data,
         });
-        Attribution { mappings, functions, pages: pages.collect(), pages_left_out: (all.len() - kept) as u64 }
+        let (pages, pages_left_out) = (pages.collect(), (all.len() - kept) as u64);
+        (Attribution { mappings, functions, pages, pages_left_out }, jit)
     }
 
-    /// Walks by function: instructions of one function of one object are added up.
-    fn functions(&self, pid: u32, findings: &Findings<'_>) -> Vec<FunctionRow> {
+    /// Walks by function: instructions of one function of one object are added up. And why a map of JIT code was not
+    /// used.
+    fn functions(&self, pid: u32, findings: &Findings<'_>) -> (Vec<FunctionRow>, Option<JitError>) {
         let mut symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
         let mut jit = None;
         let mut rows: BTreeMap<(String, String), (FunctionRow, u64)> = BTreeMap::new();
@@ -109,8 +128,9 @@ impl Namer {
                 Default::default()
             };
             let mut jitted = || {
-                let jit = jit.get_or_insert_with(|| JitSymbols::of_process(pid).ok().flatten());
-                jit.as_ref().and_then(|jit| jit.find(walks.instruction)).map(str::to_owned)
+                let jit = jit.get_or_insert_with(|| JitSymbols::of_process(pid, self.until));
+                let jit = jit.as_ref().ok().and_then(Option::as_ref);
+                jit.and_then(|jit| jit.find(walks.instruction)).map(str::to_owned)
             };
             let name = symbol.function.or_else(|| if is_file { None } else { jitted() });
             let name = name.unwrap_or_else(|| unnamed(&walks, is_file));
@@ -135,7 +155,7 @@ impl Namer {
         let mut rows: Vec<FunctionRow> = rows.into_values().map(|(row, _)| row).collect();
         // Stable: equal rows stay in order of object and name.
         rows.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
-        rows
+        (rows, jit.and_then(Result::err))
     }
 }
 
@@ -284,7 +304,7 @@ fn result(machine: &MachineSpec, counts: &DesignCounts) -> MachineResult {
     MachineResult { name: machine.name.clone(), metrics: metrics(counts), partition }
 }
 
-/// Sums over all processes.
+/// Sums over all processes. What is no sum of theirs is left out, unless there is one alone.
 pub fn totals(processes: &[ProcessResult]) -> Vec<MachineResult> {
     let Some(first) = processes.first() else { return Vec::new() };
     let mut totals: Vec<MachineResult> = first
@@ -303,7 +323,12 @@ pub fn totals(processes: &[ProcessResult]) -> Vec<MachineResult> {
             }
         }
     }
-    totals.iter_mut().for_each(|total| add_ratios(&mut total.metrics));
+    for total in &mut totals {
+        if processes.len() > 1 {
+            total.metrics.retain(|name, _| is_additive(name));
+        }
+        add_ratios(&mut total.metrics);
+    }
     totals
 }
 

@@ -59,7 +59,7 @@ pub fn chosen(model: &Model, quiet: bool) -> Result<Vec<MachineSpec>, CliError> 
 pub const HOST: &str = "host";
 
 /// A machine; for the host's own says on stderr which that is.
-fn load_and_say(name: &str, quiet: bool) -> Result<MachineSpec, CliError> {
+pub fn load_and_say(name: &str, quiet: bool) -> Result<MachineSpec, CliError> {
     if name == HOST && !quiet {
         let which = match &host()? {
             HostMachine::Probed(path) => format!("what was probed ({path})"),

@@ -33,7 +33,7 @@ impl Output {
         };
         let file = file.map_err(|e| {
             CliError::new(Code::Failed, format!("cannot write {}: {e}", path.display()))
-                .or("choose another place with -o")
+                .or("choose another place")
         })?;
         Ok(Output { path: path.to_owned(), file, is_empty_and_ours })
     }
@@ -54,7 +54,7 @@ impl Output {
                 true => format!("{} is both input and output", path.display()),
                 false => format!("{} is the input {}", path.display(), input.display()),
             };
-            return Err(CliError::new(Code::Usage, message).or("choose another place with -o"));
+            return Err(CliError::new(Code::Usage, message).or("choose another place"));
         }
         Output::open(path)
     }
@@ -62,6 +62,11 @@ impl Output {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether there was such a file before.
+    pub fn was_there(&self) -> bool {
+        !self.is_empty_and_ours
     }
 
     /// The file, emptied.

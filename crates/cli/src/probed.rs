@@ -1,6 +1,7 @@
 //! What this host takes for walks and pages: from a probe that is given, the last one, or a new one.
 
 use crate::error::{CliError, Code};
+use crate::output::say;
 use crate::{folders, progress};
 use pagewalk_capture::Host;
 use pagewalk_live::probe::{self, Options};
@@ -24,6 +25,9 @@ pub fn of_host(
     let is_ours = |last: &ProbeResult| last.host.cpu == host.cpu && last.host.kernel == host.kernel;
     if let Some(last) = last.filter(|last| is_ours(last) && check(last).is_ok()) {
         return Ok(last);
+    }
+    if !quiet {
+        say("measuring what walks and pages take on this host: up to a minute, kept for later runs");
     }
     let bar = progress::shares("probing this host", quiet);
     let measure = || {

@@ -17,8 +17,30 @@ pub struct Ending {
     pub losses: Vec<String>,
     /// Whether the stream could not be read to its end.
     pub cut: bool,
-    /// Whether anything lay in the region of interest.
-    pub region_begun: bool,
+    /// How far it came with the region of interest.
+    pub region: Reached,
+}
+
+/// How far streams came with the region of interest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// Something lay in it.
+    pub begin: bool,
+    /// It ended before the stream did.
+    pub end: bool,
+}
+
+impl Reached {
+    /// By any of several streams.
+    pub fn by_any(of: impl IntoIterator<Item = Reached>) -> Reached {
+        let both = |a: Reached, b: Reached| Reached { begin: a.begin || b.begin, end: a.end || b.end };
+        of.into_iter().fold(Reached::default(), both)
+    }
+
+    /// In a window, so far.
+    pub fn of<S: Source>(window: &Window<S>) -> Reached {
+        Reached { begin: window.has_begun(), end: window.has_ended() }
+    }
 }
 
 impl Ending {
@@ -49,13 +71,17 @@ pub fn window(region: &Region) -> WindowSpec {
     }
 }
 
-/// Says why nothing was counted, when none of the streams came to the region of interest.
-pub fn explain_empty_region(region: &Region, any_begun: bool) {
+/// Says where the region of interest was not what was asked for: none of the streams came to its begin, or to the
+/// marker at its end.
+pub fn explain_region(region: &Region, reached: Reached) {
     let marker = region.from_marker.map(|id| format!("--from-marker {id}"));
     let skip = (region.skip > 0).then(|| format!("--skip {}", region.skip));
     let asked: Vec<String> = marker.into_iter().chain(skip).collect();
-    if !any_begun && !asked.is_empty() {
+    if !reached.begin && !asked.is_empty() {
         say(format!("nothing was counted: the program never came to where {} begins", asked.join(" ")));
+    }
+    if let (Some(id), Reached { begin: true, end: false }) = (region.to_marker, reached) {
+        say(format!("the mark of --to-marker {id} never came: all was counted up to the program's end"));
     }
 }
 
@@ -91,7 +117,7 @@ pub fn follow<S: Source>(source: S, region: &Region, analysis: &mut dyn Analysis
     let mut source = Window::new(source, window(region));
     let mut ending = Ending::default();
     while !analysis.is_done() {
-        ending.region_begun = source.has_begun();
+        ending.region = Reached::of(&source);
         match source.next_item() {
             Ok(Some(Item::Batch(batch))) => {
                 ending.exec = false;

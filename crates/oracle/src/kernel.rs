@@ -1,5 +1,6 @@
 //! The kernel's side, one entry per page.
 
+use crate::Life;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How page sizes are chosen.
@@ -34,6 +35,14 @@ pub struct Kernel {
     pub huge: BTreeSet<u64>,
     /// First touches in all.
     pub faults: u64,
+    /// What lives are told by: instructions executed.
+    pub now: u64,
+    /// Base pages that a huge page has backed, also one that is split by now, and nothing has touched; since when.
+    untouched: BTreeMap<u64, u64>,
+    /// Huge pages of [`Paging::Everything`]: since when, and the most base pages that were touched at one time.
+    kept: BTreeMap<u64, (u64, u64)>,
+    /// What was backed for nothing and is no more.
+    ended: Vec<Life>,
 }
 
 impl Kernel {
@@ -48,6 +57,10 @@ impl Kernel {
             touched: BTreeSet::new(),
             huge: BTreeSet::new(),
             faults: 0,
+            now: 0,
+            untouched: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            ended: Vec::new(),
         }
     }
 
@@ -66,6 +79,7 @@ impl Kernel {
         let block = page / self.pages();
         if self.touched.insert(page) {
             self.faults += 1;
+            self.untouched.remove(&page);
             let pages = block * self.pages()..(block + 1) * self.pages();
             let others = self.touched.range(pages.clone()).any(|&other| other != page);
             if self.paging == Paging::Thp && !others {
@@ -75,7 +89,14 @@ impl Kernel {
                 let alike = pieces.clone().all(|piece| self.rights_of(piece) == self.rights_of(pieces.start));
                 if alike && anonymous as u64 == pieces.end - pieces.start {
                     self.huge.insert(block);
+                    let others = pages.clone().filter(|&other| other != page);
+                    self.untouched.extend(others.map(|other| (other, self.now)));
                 }
+            }
+            if self.paging == Paging::Everything {
+                let touched = self.touched.range(pages).count() as u64;
+                let (_, most) = self.kept.entry(block).or_insert((self.now, 0));
+                *most = touched.max(*most);
             }
         }
         self.size(page)
@@ -148,16 +169,48 @@ impl Kernel {
             }
         }
         if gone {
-            for page in affected {
+            for page in self.pages_of(start, end) {
                 let pieces = page * self.pieces()..(page + 1) * self.pieces();
                 let whole = start <= pieces.start && pieces.end <= end;
                 if whole || self.mapped.range(pieces).next().is_none() {
                     self.touched.remove(&page);
+                    self.free(page);
                 }
             }
-            let (touched, pages) = (&self.touched, self.pages());
-            self.huge.retain(|&block| touched.range(block * pages..(block + 1) * pages).next().is_some());
+            self.free_empty_blocks();
         }
         dropped.into_iter().collect()
+    }
+
+    /// A page that was backed for nothing is so no more.
+    fn free(&mut self, page: u64) {
+        let born = self.untouched.remove(&page);
+        self.ended.extend(born.map(|born| Life { born, died: self.now, pages: 1 }));
+    }
+
+    /// Whether nothing touched is left in a block.
+    fn is_empty(&self, block: u64) -> bool {
+        self.touched.range(block * self.pages()..(block + 1) * self.pages()).next().is_none()
+    }
+
+    /// Of a block in which nothing touched is left, nothing is.
+    fn free_empty_blocks(&mut self) {
+        self.huge = self.huge.iter().copied().filter(|&block| !self.is_empty(block)).collect();
+        let is_left = |page: &u64| self.is_empty(page / self.pages());
+        let left: Vec<u64> = self.untouched.keys().copied().filter(is_left).collect();
+        left.into_iter().for_each(|page| self.free(page));
+        let empty: Vec<u64> = self.kept.keys().copied().filter(|&block| self.is_empty(block)).collect();
+        for block in empty {
+            let (born, most) = self.kept.remove(&block).unwrap();
+            self.ended.push(Life { born, died: self.now, pages: self.pages() - most });
+        }
+    }
+
+    /// All that was backed for nothing; what still is, up to `died`.
+    pub fn lives(&self, died: u64) -> Vec<Life> {
+        let untouched = self.untouched.values().map(|&born| Life { born, died, pages: 1 });
+        let kept = self.kept.values();
+        let kept = kept.map(|&(born, most)| Life { born, died, pages: self.pages() - most });
+        self.ended.iter().copied().chain(untouched).chain(kept).collect()
     }
 }

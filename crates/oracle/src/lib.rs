@@ -20,6 +20,7 @@ pub mod sharing;
 pub mod software;
 mod stack;
 mod table;
+mod untouched;
 pub mod watching;
 
 pub use frames::{Frames, ReservationList, Reserved};
@@ -30,3 +31,4 @@ pub use nested::Nested;
 pub use replacement::Replacing;
 pub use stack::{History, LruSets};
 pub use table::{Hashed, Table};
+pub use untouched::{Life, most_at_once};

@@ -130,6 +130,10 @@ pub struct Counts {
     pub lower_hits: u64,
     /// Cycles of walks.
     pub walk_cycles: u64,
+    /// Lookups of all arrays at once, by fetches and by data.
+    pub translations: [u64; 2],
+    /// Those that no array of a level had, by level.
+    pub level_misses: [u64; 3],
 }
 
 /// TLB arrays, page-walk caches, counts.
@@ -151,6 +155,10 @@ pub struct Machine {
     pub tables: BTreeMap<(u64, u32, u64), u64>,
     /// Cycles of a page-table entry where there are no caches.
     pub price: u64,
+    /// Cycles of a first-level miss that a lower level serves.
+    pub hit_price: u64,
+    /// Cycles of an instruction, translation apart.
+    pub instruction_price: f64,
     /// Counts.
     pub counts: Counts,
     /// The address space that runs.
@@ -259,8 +267,10 @@ impl Machine {
         };
         let number = address >> shift;
         let key = self.key(shift, number);
+        self.counts.translations[usize::from(kind != Kind::Fetch)] += 1;
         if let Some(software) = &mut self.software {
             let (ran, cycles) = software.translate(key >> SPACE, number, is_kernel(address));
+            self.counts.level_misses[0] += u64::from(ran > 0);
             self.arrays[0].lookups += 1;
             self.arrays[0].hits += u64::from(ran == 0);
             self.counts.walks_fetch += u64::from(ran > 0 && kind == Kind::Fetch);
@@ -288,6 +298,7 @@ impl Machine {
             if found.is_some() {
                 break;
             }
+            self.counts.level_misses[usize::from(level) - 1] += 1;
         }
         let prefetching = |array: &Array| array.prefetch.is_some() && array.takes(served, shift);
         let prefetching = self.arrays.iter().position(prefetching);

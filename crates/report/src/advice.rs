@@ -5,7 +5,7 @@
 
 use crate::figures::{total_cycles, walk_cycle_share, whole};
 use crate::numbers::{count, mebibytes, page_name, percent};
-use crate::schema::{MachineResult, ProcessResult, WhatIf};
+use crate::schema::{ProcessResult, WhatIf};
 use std::borrow::Cow;
 
 /// Below this share of all modelled cycles, page walks are not worth anyone's time.
@@ -20,8 +20,9 @@ pub const NEGLIGIBLE_PRICE_MIB: f64 = 16.0;
 /// A saving of 1 % of all modelled cycles may cost this many percent of the memory that the program touches.
 pub const FAIR_MEMORY_PER_SAVING: f64 = 10.0;
 
-/// The advice for a process, from its counters and alternatives on the first machine.
-pub fn advise(process: &ProcessResult) -> String {
+/// The advice for a process, from its counters and alternatives on the first machine, whose base pages `pages_touched`
+/// counts.
+pub fn advise(process: &ProcessResult, base_page_bytes: u64) -> String {
     let Some(machine) = process.machines.first() else {
         return "No advice: no machine was simulated.".to_owned();
     };
@@ -45,7 +46,9 @@ pub fn advise(process: &ProcessResult) -> String {
     }
     let candidates: Vec<Candidate> =
         process.what_if.iter().filter_map(|what_if| Candidate::new(what_if, cycles)).collect();
-    match choose(&candidates, machine) {
+    let pages = whole(machine, "pages_touched").unwrap_or(0);
+    let touched_mib = pages as f64 * base_page_bytes as f64 / f64::from(1 << 20);
+    match choose(&candidates, touched_mib) {
         Choice::Do(best) => best.sentence(process, name),
         Choice::TooDear(best) => format!(
             "Nothing to gain at a fair price: on {name} {} would save {} of the modelled cycles but takes \
@@ -93,9 +96,8 @@ impl<'a> Candidate<'a> {
         Some(Candidate { what_if, saving: saved / cycles })
     }
 
-    fn fair(&self, machine: &MachineResult) -> bool {
+    fn fair(&self, touched_mib: f64) -> bool {
         let price = self.what_if.memory_price_mib;
-        let touched_mib = whole(machine, "pages_touched").map_or(0.0, |pages| pages as f64 / 256.0);
         price <= NEGLIGIBLE_PRICE_MIB || price <= self.saving * FAIR_MEMORY_PER_SAVING * touched_mib
     }
 
@@ -121,14 +123,14 @@ impl<'a> Candidate<'a> {
     }
 }
 
-fn choose<'a>(candidates: &'a [Candidate<'a>], machine: &MachineResult) -> Choice<'a> {
+fn choose<'a>(candidates: &'a [Candidate<'a>], touched_mib: f64) -> Choice<'a> {
     let worthwhile = || candidates.iter().filter(|c| c.saving >= NOTICEABLE_SAVING);
     let most = |a: &&Candidate, b: &&Candidate| a.saving.total_cmp(&b.saving);
-    let Some(largest) = worthwhile().filter(|c| c.fair(machine)).max_by(most) else {
+    let Some(largest) = worthwhile().filter(|c| c.fair(touched_mib)).max_by(most) else {
         return worthwhile().max_by(most).map_or(Choice::Nothing, Choice::TooDear);
     };
     let cheapest = worthwhile()
-        .filter(|c| c.fair(machine) && c.saving >= largest.saving * NEARLY_AS_MUCH)
+        .filter(|c| c.fair(touched_mib) && c.saving >= largest.saving * NEARLY_AS_MUCH)
         .min_by(|a, b| {
             let price = a.what_if.memory_price_mib.total_cmp(&b.what_if.memory_price_mib);
             price.then(b.saving.total_cmp(&a.saving))
@@ -183,7 +185,7 @@ fn way(what_if: &WhatIf, process: &ProcessResult) -> Cow<'static, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{Attribution, Heat, MappingRow, Metrics, Number};
+    use crate::schema::{Attribution, Heat, MachineResult, MappingRow, Metrics, Number};
 
     fn alternative(id: &str, mapping: Option<&str>, walk_cycles: u64, price: f64) -> WhatIf {
         WhatIf {
@@ -248,9 +250,14 @@ mod tests {
         }
     }
 
+    /// On a machine whose base pages are 4 KiB.
+    fn advised(process: &ProcessResult) -> String {
+        advise(process, 4096)
+    }
+
     #[test]
     fn the_heap_on_huge_pages() {
-        let advice = advise(&process(vec![
+        let advice = advised(&process(vec![
             alternative("baseline", None, 80_000, 0.0),
             alternative("mapping_2m", Some("[heap]"), 8_000, 3.2),
             alternative("all_2m", None, 0, 0.0),
@@ -268,7 +275,7 @@ mod tests {
         let mut text = alternative("mapping_2m", Some("/lib/libx.so"), 20_000, 0.0);
         text.from_instruction = 12_300_000;
         assert_eq!(
-            advise(&process(vec![text])),
+            advised(&process(vec![text])),
             "Put /lib/libx.so on 2 MB pages: on skylake, modelled walk cycles fall by 75.0 % (6.00 % of \
              all cycles, counted from instruction 12.3 M on) for no extra memory; the file's text must be \
              aligned to 2 MB and remapped to huge pages when the program starts."
@@ -279,28 +286,37 @@ mod tests {
     fn nearly_the_same_saving_for_less_memory_wins() {
         let thp = alternative("thp", None, 1_000, 60.0);
         let heap = alternative("mapping_2m", Some("[heap]"), 8_000, 3.0);
-        assert!(advise(&process(vec![thp.clone(), heap])).starts_with("Put [heap]"));
+        assert!(advised(&process(vec![thp.clone(), heap])).starts_with("Put [heap]"));
         let weaker = alternative("mapping_2m", Some("[heap]"), 9_000, 3.0);
-        assert!(advise(&process(vec![thp, weaker])).starts_with("Let anonymous memory"));
+        assert!(advised(&process(vec![thp, weaker])).starts_with("Let anonymous memory"));
     }
 
     #[test]
     fn memory_is_weighed_against_the_saving() {
         // 7.2 % of the cycles may cost 72 % of the 100 MiB touched.
         let fair = alternative("thp", None, 8_000, 72.0);
-        assert!(advise(&process(vec![fair])).starts_with("Let anonymous memory"));
+        assert!(advised(&process(vec![fair])).starts_with("Let anonymous memory"));
         let dear = alternative("thp", None, 8_000, 72.1);
         assert_eq!(
-            advise(&process(vec![dear])),
+            advised(&process(vec![dear])),
             "Nothing to gain at a fair price: on skylake thp would save 7.20 % of the modelled cycles but \
              takes 72.1 MiB of extra memory."
         );
     }
 
     #[test]
+    fn touched_memory_is_counted_in_the_machines_pages() {
+        // Four times the memory, so four times the price.
+        let fair = process(vec![alternative("thp", None, 8_000, 288.0)]);
+        assert!(advise(&fair, 16 << 10).starts_with("Let anonymous memory"));
+        let dear = process(vec![alternative("thp", None, 8_000, 288.1)]);
+        assert!(advise(&dear, 16 << 10).starts_with("Nothing to gain at a fair price"));
+    }
+
+    #[test]
     fn what_nobody_can_do_is_never_advised() {
         let room = ["all_2m", "double_tlb", "perfect_tlb"].map(|id| alternative(id, None, 0, 0.0));
-        let advice = advise(&process(room.to_vec()));
+        let advice = advised(&process(room.to_vec()));
         assert_eq!(
             advice,
             "Page walks take 8.00 % of the modelled cycles on skylake; no alternative was simulated that \
@@ -308,7 +324,7 @@ mod tests {
         );
         let mut bound = alternative("mapping_2m", Some("[heap]"), 0, 0.0);
         bound.class = "bound".to_owned();
-        assert_eq!(advise(&process(vec![bound])), advice);
+        assert_eq!(advised(&process(vec![bound])), advice);
     }
 
     #[test]
@@ -316,15 +332,18 @@ mod tests {
         let mut cheap = process(vec![alternative("mapping_2m", Some("[heap]"), 0, 0.0)]);
         cheap.machines[0].metrics.insert("walk_cycle_share".to_owned(), Number::Real(0.0099));
         assert_eq!(
-            advise(&cheap),
+            advised(&cheap),
             "Nothing to gain here: on skylake page walks take 0.99 % of the modelled cycles, less than \
              the 1.00 % that would be worth a change."
         );
         let small = process(vec![alternative("thp", None, 75_001, 0.0)]);
-        assert!(advise(&small).starts_with("Nothing to gain here"), "{}", advise(&small));
+        assert!(advised(&small).starts_with("Nothing to gain here"), "{}", advised(&small));
         let enough = process(vec![alternative("thp", None, 75_000, 0.0)]);
-        assert!(advise(&enough).starts_with("Let anonymous memory"));
+        assert!(advised(&enough).starts_with("Let anonymous memory"));
         cheap.machines[0].metrics.insert("walks".to_owned(), Number::Count(0));
-        assert_eq!(advise(&cheap), "Nothing to gain here: on skylake the program makes no page walk at all.");
+        assert_eq!(
+            advised(&cheap),
+            "Nothing to gain here: on skylake the program makes no page walk at all."
+        );
     }
 }

@@ -61,15 +61,26 @@ pub fn from_json(text: &str) -> Result<RunResult, ReadError> {
     read(text, RESULT_SCHEMA)
 }
 
-/// Reads a result of the schema `expected`.
-pub(crate) fn read<R: DeserializeOwned>(text: &str, expected: &'static str) -> Result<R, ReadError> {
-    /// Just the name, so that a result of another version is told apart from a broken one.
+/// The schema that a saved result of any kind names.
+///
+/// # Errors
+/// When the text is not JSON, or names none.
+pub fn schema_of(text: &str) -> Result<String, ReadError> {
+    named(text)?.ok_or(ReadError::NoSchema { expected: RESULT_SCHEMA })
+}
+
+/// Just the name, so that a result of another version is told apart from a broken one.
+fn named(text: &str) -> Result<Option<String>, ReadError> {
     #[derive(Deserialize)]
     struct Named {
         schema: Option<String>,
     }
-    let named: Named = serde_json::from_str(text).map_err(ReadError::NotJson)?;
-    match named.schema {
+    serde_json::from_str(text).map(|Named { schema }| schema).map_err(ReadError::NotJson)
+}
+
+/// Reads a result of the schema `expected`.
+pub(crate) fn read<R: DeserializeOwned>(text: &str, expected: &'static str) -> Result<R, ReadError> {
+    match named(text)? {
         None => Err(ReadError::NoSchema { expected }),
         Some(found) if found != expected => Err(ReadError::OtherSchema { found, expected }),
         Some(_) => serde_json::from_str(text).map_err(|error| ReadError::Shape { expected, error }),

@@ -22,8 +22,8 @@ pub mod sweep;
 pub mod text;
 
 pub use advice::advise;
-pub use html::render_html;
-pub use json::{ReadError, from_json, to_json};
+pub use html::{Run, render_html, render_runs_html};
+pub use json::{ReadError, from_json, schema_of, to_json};
 pub use numbers::page_name;
 pub use printable::printable;
 pub use text::{TextOptions, render_text};

@@ -1,5 +1,8 @@
 //! The result of `layout analyze` as text, JSON and page.
 
+mod hostile;
+
+use hostile::{assert_harmless, hostile};
 use pagewalk_report::TextOptions;
 use pagewalk_report::conflicts::schema::*;
 use pagewalk_report::conflicts::{from_json, render_html, render_text, to_json};
@@ -89,6 +92,7 @@ fn text_tells_misses_sets_owners_and_pages() {
     let text = render_text(&result(), &TextOptions { width: 110, color: false, verbose: false });
     for part in [
         "<b>program on konireddygari_u512",
+        "20.0 k instructions on 0 pages of code, measured; all else is modelled, each array alone",
         "the trace is cut off",
         "tlb, for code and data: 8 entries, 4 sets of 2 ways; simulated with LRU, where the machine has tree-plru",
         "most in 1 (250), fewest in 3 (0); coefficient of variation 1.25",
@@ -147,7 +151,7 @@ fn json_reads_back_and_must_be_whole() {
 fn the_page_is_whole_and_safe() {
     let page = render_html(&result());
     for part in [
-        "id=\"sets-0\"",
+        "<h3 class=\"scripted\">Misses of each set</h3><div class=\"sets\" id=\"sets-0\"></div>",
         "&lt;b&gt;program on konireddygari_u512",
         "50.0",
         "/lib/libg.so <span class=\"tag measured\">can move</span>",
@@ -161,4 +165,11 @@ fn the_page_is_whole_and_safe() {
     assert!(
         !page.contains("http://") || page.matches("http://").count() == page.matches("www.w3.org").count()
     );
+}
+
+#[test]
+fn no_text_of_a_file_becomes_markup() {
+    for kept in [&["schema"][..], &["schema", "kind"]] {
+        assert_harmless(&render_html(&from_json(&hostile(&to_json(&result()), kept)).unwrap()));
+    }
 }

@@ -1,8 +1,10 @@
 //! The result of `contiguity` as text, JSON, page and picture.
 
 mod golden;
+mod hostile;
 
 use golden::check_golden;
+use hostile::{assert_harmless, hostile};
 use pagewalk_report::TextOptions;
 use pagewalk_report::contiguity::schema::*;
 use pagewalk_report::contiguity::{
@@ -146,6 +148,14 @@ fn the_page_has_its_data_and_asks_for_nothing() {
         assert_eq!(page.matches("<svg class=\"picture\"").count(), 2);
         assert!(!page.contains("NaN") && !page.contains("inf,"));
         assert!(!text(&result, 100, true).contains('\u{1b}'));
+    }
+}
+
+/// By their names designs find their places in the page.
+#[test]
+fn no_text_of_a_file_becomes_markup() {
+    for (frames, kept) in [(true, &["schema", "read"][..]), (false, &["schema", "read", "name", "class"])] {
+        assert_harmless(&render_html(&from_json(&hostile(&to_json(&result(frames)), kept)).unwrap()));
     }
 }
 

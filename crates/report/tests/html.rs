@@ -2,8 +2,10 @@
 //! scripts.
 
 mod fixtures;
+mod hostile;
 
-use pagewalk_report::schema::{Number, RunResult};
+use hostile::{assert_harmless, hostile};
+use pagewalk_report::schema::{Number, RunResult, WhatIf};
 use pagewalk_report::{from_json, render_html, to_json};
 
 fn fixtures() -> [RunResult; 8] {
@@ -191,6 +193,22 @@ fn designs_stand_side_by_side_with_cycles_and_energy() {
     assert!(!without_scripts(&render_html(&fixtures::cpython())).contains("class=\"sides\""));
 }
 
+/// Other bounds come before it, or stand in its place.
+#[test]
+fn only_a_perfect_tlb_says_what_a_perfect_tlb_saves() {
+    let card = |result: &RunResult| {
+        let page = render_html(result);
+        let (_, card) = page.split_once("Perfect TLB saves").unwrap();
+        let (_, value) = card.split_once("<div class=\"value\">").unwrap();
+        value.split_once("</div>").unwrap().0.to_owned()
+    };
+    let mut result = fixtures::sides();
+    assert_eq!(card(&result), "–");
+    let what_if = &mut result.processes[0].what_if;
+    what_if.push(WhatIf { id: "perfect_tlb".to_owned(), walk_cycles: 0, ..what_if[0].clone() });
+    assert_eq!(card(&result), "3.75 %", "all of the share of walk cycles");
+}
+
 #[test]
 fn names_of_kernels_and_machines_cannot_become_markup() {
     let mut result = fixtures::kernels();
@@ -206,6 +224,16 @@ fn names_of_kernels_and_machines_cannot_become_markup() {
     let rows = result.processes[0].kernels.len();
     assert_eq!(shown.matches("<b>").count(), 0);
     assert!(shown.matches('<').count() <= benign + 2 * rows);
+}
+
+/// By its policy the host's kernel is told from others, by their ids and classes alternatives are.
+#[test]
+fn no_text_of_a_file_becomes_markup() {
+    for result in fixtures() {
+        for kept in [&["schema"][..], &["schema", "policy", "id", "class"]] {
+            assert_harmless(&render_html(&from_json(&hostile(&to_json(&result), kept)).unwrap()));
+        }
+    }
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! The result of a sweep as Parquet, JSON, text, page and pictures.
 
+mod hostile;
+
+use hostile::{assert_harmless, hostile};
 use pagewalk_report::TextOptions;
 use pagewalk_report::schema::{Metrics, Number};
 use pagewalk_report::sweep::schema::*;
@@ -182,6 +185,7 @@ fn text_shows_all_kinds() {
     let text = render_text(&result(), &options(false));
     for part in [
         "A <study>",
+        "instructions are measured; all else is modelled",
         "1024            fifo",
         "data on 4K pages",
         "1 way",
@@ -281,4 +285,31 @@ fn kernels_stand_beside_one_another_and_beside_the_source() {
     assert!(text.contains("large") && text.contains("50.0 %"), "{text}");
     let rows = table(to_parquet(&result).unwrap());
     assert!(rows.iter().any(|row| row["os"] == Field::Str("large".to_owned())));
+}
+
+/// Every part of a page: machines, families, curves, comparisons, plots of each kind, kernels, layouts.
+#[test]
+fn no_text_of_a_file_becomes_markup() {
+    let plot = |x: &str, y: &str| Plot {
+        title: x.to_owned(),
+        source: y.to_owned(),
+        x: x.to_owned(),
+        y: vec![y.to_owned()],
+        lines: Some("trace".to_owned()),
+        at: Parameters::new(),
+        logarithmic: false,
+    };
+    let mut plotted = result();
+    plotted.plots = vec![plot("tlb.l2.entries", "walks"), plot(Plot::MACHINE, "walks")];
+    let mut laid = result();
+    laid.machines.iter_mut().for_each(|cell| cell.layout = Some("recorded".to_owned()));
+    for result in [result(), plotted, under_kernels(), laid] {
+        for kept in [&["schema", "serves", "method"][..], &["schema", "serves", "method", "x", "y", "beside"]]
+        {
+            assert_harmless(&render_html(&from_json(&hostile(&to_json(&result), kept)).unwrap()));
+        }
+    }
+    let mut keyed = result();
+    keyed.machines[0].parameters.insert("<meta http-equiv=refresh>".to_owned(), Value::Integer(1));
+    assert!(!render_html(&keyed).contains("<meta http-equiv=refresh"));
 }

@@ -1,5 +1,6 @@
 //! A stream through the trap-driven engine, in the order of its references.
 
+use crate::pages::pages_of;
 use pagewalk_mm::{AddressSpace, Change};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::{Asid, MachineSpec, NestedMisses, SoftwareCounts, TrapDriven, TrapError, Wanted};
@@ -40,8 +41,7 @@ impl ByTraps {
     }
 
     fn reference(&mut self, address: VirtAddr, bytes: u64) {
-        let last = VirtAddr(address.0.saturating_add(bytes.max(1) - 1));
-        for number in self.base.number(address)..=self.base.number(last) {
+        for number in pages_of(self.base, address, bytes) {
             let kernel = VirtAddr(number << self.base.shift()).is_kernel();
             let asid = if kernel { Asid::GLOBAL } else { Asid::default() };
             if self.engine.reference(Wanted { key: number, asid, number, kernel }) {
@@ -55,18 +55,18 @@ impl Analysis for ByTraps {
     fn on_batch(&mut self, batch: &Batch<'_>) {
         for (at, span) in batch.spans.iter().enumerate() {
             let block = batch.blocks.get(span.block);
-            let refs = &batch.refs[span.first as usize..batch.span_end(at)];
-            let mut sites = block.sites.iter().zip(refs).peekable();
+            let mut refs = batch.refs[span.first as usize..batch.span_end(at)].iter();
+            let mut sites = block.sites.iter().peekable();
             for (index, instruction) in block.instructions.iter().enumerate() {
                 self.reference(instruction.address, instruction.length.into());
-                while let Some((_, record)) =
-                    sites.next_if(|(site, _)| usize::from(site.instruction) == index)
+                while sites.next_if(|site| usize::from(site.instruction) == index).is_some()
+                    && let Some(record) = refs.next()
                 {
                     self.reference(record.address(), record.size().bytes().into());
                 }
             }
             // References without code.
-            for record in refs.iter().skip(block.sites.len()) {
+            for record in refs {
                 self.reference(record.address(), record.size().bytes().into());
             }
         }

@@ -1,25 +1,27 @@
 //! Several cores: each runs threads of its own on a private hierarchy; arrays of the last level may be shared.
 //!
-//! Every machine has one design for each core; only those of the core that runs are active. What the store keeps of
-//! times is parked with a core that does not run, since its arrays see its references alone. A shared array belongs to
-//! the design whose core runs, and moves with every switch.
+//! Every machine has one design for each core; only those of the core that runs are active. Its arrays see its own
+//! references alone, so the times of what they hold must be its own too: these are kept for a core that does not run.
+//! All other times may be another core's. They are earlier than whatever the core itself references next, so no array
+//! that fills a page goes by them. A shared array belongs to the design whose core runs, and moves with every switch.
 
 use crate::attribution::{NoObserver, WalkObserver};
 use crate::counts::DesignCounts;
 use crate::design::{Design, DesignSpec};
 use crate::error::PassError;
+use crate::first_level::{FirstLevel, resident};
+use crate::held::Held;
 use crate::pass::Pass;
-use crate::store::{CLASSES, PageStore};
+use crate::store::{CLASSES, PageStore, bits};
+use pagewalk_cost::Cycles;
 use pagewalk_translate::{MachineSpec, WalkerSpec};
 use pagewalk_units::ThreadId;
 
 /// What belongs to a core that does not run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Core {
-    /// By page.
-    stamps: Vec<[u64; CLASSES]>,
-    /// By unit.
-    unit_stamps: [Vec<u64>; CLASSES],
+    /// Of what its arrays hold, the times of each page or unit by class.
+    times: Vec<(Held, u32, [u64; CLASSES])>,
     /// References by class.
     pub totals: [u64; CLASSES],
 }
@@ -44,16 +46,6 @@ impl Cores {
     /// The designs of a core: a bit each.
     pub fn mask(&self, core: usize) -> u64 {
         (u64::MAX >> (u64::BITS as usize - self.designs)) << (core * self.designs)
-    }
-
-    /// Forgets the times of a unit that is gone: its number may be given to one in another block, which some core
-    /// holds.
-    pub fn forget_unit(&mut self, unit: u32) {
-        for stamps in self.all.iter_mut().flat_map(|core| &mut core.unit_stamps) {
-            if let Some(stamp) = stamps.get_mut(unit as usize) {
-                *stamp = 0;
-            }
-        }
     }
 
     fn of(&mut self, thread: ThreadId) -> usize {
@@ -101,9 +93,10 @@ impl<O: WalkObserver> Pass<O> {
             self.store.settle_unit(unit as u32);
         }
         let before = std::mem::replace(&mut self.cores.runs, core);
-        self.store.park(&mut self.cores.all[before]);
-        self.store.resume(&mut self.cores.all[core]);
+        let held = bits(self.cores.mask(before)).flat_map(|design| &self.designs[design].first);
+        self.store.park(&mut self.cores.all[before], held.flat_map(FirstLevel::held));
         self.active = self.cores.mask(core);
+        self.store.resume(&self.cores.all[core], self.active);
         self.store.credited = self.active;
         self.store.forget_latest();
         for design in 0..self.cores.designs {
@@ -121,24 +114,52 @@ impl<O: WalkObserver> Pass<O> {
 }
 
 impl PageStore {
-    fn park(&mut self, core: &mut Core) {
-        core.stamps.clear();
-        core.stamps.extend(self.pages.iter().map(|page| page.stamps));
-        std::mem::swap(&mut self.unit_stamps, &mut core.unit_stamps);
+    /// Keeps the times of what the core's arrays hold.
+    fn park(&self, core: &mut Core, all_held: impl Iterator<Item = Held>) {
         core.totals = self.totals;
+        core.times.clear();
+        for held in all_held {
+            let of_unit = |&unit: &u32| (held, unit, self.unit_times(unit));
+            match held {
+                Held::Page(page) => core.times.push((held, page, self.pages[page as usize].stamps)),
+                Held::Unit(unit) => core.times.push(of_unit(&unit)),
+                Held::Block(block) => {
+                    core.times.extend(self.blocks[block as usize].units.iter().map(of_unit))
+                }
+                Held::Super(_) => unreachable!("kernels that build superpages manage one core"),
+            }
+        }
     }
 
-    /// Pages and units that are new since the core was parked are in none of its arrays: their times say nothing.
-    fn resume(&mut self, core: &mut Core) {
-        core.stamps.resize(self.pages.len(), [0; CLASSES]);
-        for (page, &stamps) in self.pages.iter_mut().zip(&core.stamps) {
-            page.stamps = stamps;
-        }
-        std::mem::swap(&mut self.unit_stamps, &mut core.unit_stamps);
-        for stamps in &mut self.unit_stamps {
-            stamps.resize(self.units.len().max(stamps.len()), 0);
-        }
+    /// Makes times the core's again, of what the arrays of its `designs` hold still.
+    fn resume(&mut self, core: &Core, designs: u64) {
         self.totals = core.totals;
+        let is_held = |held: Held| (0..CLASSES).any(|class| resident(self, held, class) & designs != 0);
+        let kept: Vec<_> = core.times.iter().filter(|&&(held, ..)| is_held(held)).collect();
+        // Units that are new since were touched by other cores only.
+        for (held, ..) in &kept {
+            if let Held::Block(block) = *held {
+                for at in 0..self.blocks[block as usize].units.len() {
+                    self.set_unit_times(self.blocks[block as usize].units[at], [0; CLASSES]);
+                }
+            }
+        }
+        for &(held, id, times) in kept {
+            match held {
+                Held::Page(_) => self.pages[id as usize].stamps = times,
+                _ => self.set_unit_times(id, times),
+            }
+        }
+    }
+
+    fn unit_times(&self, unit: u32) -> [u64; CLASSES] {
+        self.unit_stamps.each_ref().map(|stamps| stamps[unit as usize])
+    }
+
+    fn set_unit_times(&mut self, unit: u32, times: [u64; CLASSES]) {
+        for (stamps, time) in self.unit_stamps.iter_mut().zip(times) {
+            stamps[unit as usize] = time;
+        }
     }
 }
 
@@ -159,13 +180,12 @@ impl Design {
 pub(crate) fn sum(cores: Vec<DesignCounts>) -> DesignCounts {
     let mut cores = cores.into_iter();
     let mut sum = cores.next().expect("there is a core");
-    let once =
-        |counts: &DesignCounts| counts.cycles.total - (counts.cycles.walk + counts.cycles.lower_hit) as f64;
-    let instructions = once(&sum);
+    let translation = |cycles: &Cycles| cycles.walk as f64 + cycles.lower_hit as f64;
+    let instructions = sum.cycles.total - translation(&sum.cycles);
     for core in cores {
         sum.add_core(&core);
     }
-    sum.cycles.total = instructions + (sum.cycles.walk + sum.cycles.lower_hit) as f64;
+    sum.cycles.total = instructions + translation(&sum.cycles);
     sum
 }
 
@@ -203,7 +223,8 @@ impl DesignCounts {
         self.walks_fetch += core.walks_fetch;
         self.walks_data += core.walks_data;
         self.walk_references += core.walk_references;
-        self.cycles.walk += core.cycles.walk;
-        self.cycles.lower_hit += core.cycles.lower_hit;
+        // As dear as a machine file makes them, each core's may be as many as there can be.
+        self.cycles.walk = self.cycles.walk.saturating_add(core.cycles.walk);
+        self.cycles.lower_hit = self.cycles.lower_hit.saturating_add(core.cycles.lower_hit);
     }
 }

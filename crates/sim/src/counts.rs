@@ -3,14 +3,13 @@
 use crate::attribution::WalkObserver;
 use crate::cores::sum;
 use crate::design::{Design, HUGE, MissCounts, SIZES, SMALL};
-use crate::kernel::Untouched;
 use crate::memory::Memory;
 use crate::pass::Pass;
 use crate::software::SoftwareTotals;
 use crate::store::{CLASSES, FETCH, KINDS, LOAD, STORE};
 use pagewalk_cache::{CacheCounts, CacheSpec, Requester};
 use pagewalk_cost::{Cycles, Prices, price};
-use pagewalk_mm::{Accounts, KernelCounts, Killed, MappingId, MemorySample, MemoryTotals, Scope};
+use pagewalk_mm::{Accounts, KernelCounts, Killed, MemorySample, MemoryTotals, Scope};
 use pagewalk_translate::{ArrayCounts, CostSpec, MachineSpec, NestedCounts, PrefetchCounts, Walker};
 
 /// Lookups and hits of one named array or walk cache.
@@ -142,33 +141,16 @@ impl<O: WalkObserver> Pass<O> {
     /// Ends the pass and returns the counts of every specification, in the order given.
     pub fn finish(&mut self) -> Vec<DesignCounts> {
         self.settle();
-        let runs = self.store.asid;
-        for asid in self.all_spaces() {
-            self.enter(asid);
-            let mappings: Vec<MappingId> = self.space.mappings().map(|(id, _)| id).collect();
-            mappings.into_iter().for_each(|mapping| self.note_extents(mapping));
-        }
-        self.enter(runs);
-        let ended = self.retired.len();
+        self.note_extents(|_| true);
         for unit in 0..self.store.units.len() {
             self.store.settle_unit(unit as u32);
-            if self.store.units[unit].pages > 0 {
-                self.note_untouched_of_unit(unit as u32);
-            }
-        }
-        for block in 0..self.store.blocks.len() {
-            if self.store.blocks[block].pages > 0 {
-                self.note_untouched_of_block(block as u32);
-            }
         }
         let on_core = |core: usize, &(design, sibling): &(usize, Option<usize>)| {
             self.design_counts(core * self.cores.designs + design, sibling)
         };
         let of_machine =
             |of| sum((0..self.cores.all.len()).map(|core| on_core(core, of)).collect()).with_level_misses();
-        let counts = self.order.iter().map(of_machine).collect();
-        self.retired.truncate(ended);
-        counts
+        self.order.iter().map(of_machine).collect()
     }
 
     pub(crate) fn design_counts(&self, design: usize, sibling: Option<usize>) -> DesignCounts {
@@ -207,6 +189,7 @@ impl<O: WalkObserver> Pass<O> {
         let core = if self.cores.all.len() > 1 { design.bit / self.cores.designs } else { 0 };
         let totals = self.totals_of(core);
         let arrays = self.arrays(design, below, totals);
+        let lookups = |class: usize| totals[class] - design.counts.inside_huge[class];
         let walk_caches = below.walker.counts().into_iter().map(|(name, counts)| ClassCounts {
             name,
             level: 0,
@@ -224,7 +207,7 @@ impl<O: WalkObserver> Pass<O> {
             data_references: self.data_references,
             fetch_references: self.instructions,
             pages_touched: self.pages_touched,
-            translations: [totals[FETCH], totals[LOAD] + totals[STORE]],
+            translations: [lookups(FETCH), lookups(LOAD) + lookups(STORE)],
             level_misses: vec![first_misses],
             lower_hits: below.lower_hits,
             walks_fetch: counts.walks[0],
@@ -237,7 +220,7 @@ impl<O: WalkObserver> Pass<O> {
             walk_references_in_memory: design.memory.as_ref().map(|memory| memory.walks_in_memory),
             untouched_bytes: match &design.os {
                 Some(os) => os.kernel.counts().untouched_bytes_peak,
-                None => peak(&self.retired, design.mask()) * self.store.paging.base().bytes(),
+                None => self.untouched_bytes(design.mask()),
             },
             kernel: design.os.as_ref().map(|os| KernelTotals {
                 accounts: *os.kernel.accounts(),
@@ -310,22 +293,6 @@ fn cache_totals(machine: &MachineSpec, memory: &Memory) -> Vec<CacheTotals> {
         totals.collect()
     };
     machine.caches.iter().enumerate().flat_map(of_cache).collect()
-}
-
-/// The largest sum of untouched pages over lives that overlap in time.
-fn peak(lives: &[Untouched], design: u64) -> u64 {
-    let mut steps: Vec<(u64, i64)> = Vec::new();
-    for life in lives.iter().filter(|life| life.designs & design != 0 && life.pages > 0) {
-        // A life includes the moment of its end, so what dies at an instant overlaps what is born then.
-        steps.extend([(life.born, life.pages as i64), (life.died + 1, -(life.pages as i64))]);
-    }
-    steps.sort_unstable();
-    let mut sum = 0;
-    let sums = steps.into_iter().map(|(_, step)| {
-        sum += step;
-        sum
-    });
-    sums.max().unwrap_or(0).max(0) as u64
 }
 
 fn prices(cost: &CostSpec) -> Prices {

@@ -10,7 +10,9 @@ pub(crate) const DESIGNS_MAX: usize = 64;
 #[derive(Debug, thiserror::Error)]
 pub enum PassError {
     /// No design, or more than one word of residency bits holds.
-    #[error("{0} different first levels in one pass: from 1 to {DESIGNS_MAX} are possible")]
+    #[error(
+        "{0} different first levels in one pass, alternatives included: from 1 to {DESIGNS_MAX} are possible"
+    )]
     DesignCount(usize),
     /// Machines that can have one core only.
     #[error(

@@ -5,8 +5,10 @@
 //! is already their most recent. So a block is kept as its *runs*: maximal sequences of translations of the
 //! same page, with their count and their place among the block's data references.
 
+use crate::pages::pages_of;
 use pagewalk_trace::{Block, Instruction};
-use pagewalk_units::{PageSize, VirtAddr};
+use pagewalk_units::PageSize;
+use std::ops::RangeInclusive;
 
 /// Marks a block that is not one run, above the number of its runs: no page number, nor what the front calls empty.
 const SEVERAL: u64 = 1 << 63;
@@ -69,15 +71,13 @@ impl FetchTable {
 
     pub fn learn<'a>(&mut self, blocks: impl Iterator<Item = &'a Block>) {
         for block in blocks {
-            let head =
-                if lies_in_one_page(block, self.base) { self.single(block) } else { self.several(block) };
+            let instructions = block.instructions.len() as u32;
+            let head = match only_page(block, self.base) {
+                Some(vpn) => FetchHead { vpn, instructions, translations: instructions },
+                None => self.several(block),
+            };
             self.heads.push(head);
         }
-    }
-
-    fn single(&self, block: &Block) -> FetchHead {
-        let instructions = block.instructions.len() as u32;
-        FetchHead { vpn: self.base.number(block.start()), instructions, translations: instructions }
     }
 
     fn several(&mut self, block: &Block) -> FetchHead {
@@ -114,17 +114,17 @@ impl FetchTable {
     }
 }
 
-/// The last byte of an instruction.
-fn last_byte(instruction: &Instruction) -> VirtAddr {
-    VirtAddr(instruction.address.0.saturating_add(u64::from(instruction.length.max(1)) - 1))
+/// The pages of an instruction.
+#[inline]
+pub(crate) fn instruction_pages(instruction: &Instruction, base: PageSize) -> RangeInclusive<u64> {
+    pages_of(base, instruction.address, instruction.length.into())
 }
 
-/// Most do. A block without code lies in none.
-fn lies_in_one_page(block: &Block, base: PageSize) -> bool {
-    let start = block.start().0;
-    let ends = |i: &Instruction| (i.address.0 ^ start) | (last_byte(i).0 ^ start);
-    let farthest = block.instructions.iter().fold(0, |all, instruction| all | ends(instruction));
-    farthest < base.bytes() && !block.instructions.is_empty()
+/// The page in which all of a block lies. Most do in one; a block without code lies in none.
+fn only_page(block: &Block, base: PageSize) -> Option<u64> {
+    let mut pages = block.instructions.iter().map(|instruction| instruction_pages(instruction, base));
+    let (first, last) = pages.next()?.into_inner();
+    (first == last && pages.all(|pages| pages == (first..=first))).then_some(first)
 }
 
 /// Adds the runs of a block behind those of others.
@@ -132,8 +132,9 @@ fn add_runs(all: &mut Vec<Run>, block: &Block, base: PageSize) {
     let before = all.len();
     let mut site = 0;
     for (i, instruction) in block.instructions.iter().enumerate() {
-        let first = base.number(instruction.address);
-        for vpn in first..=base.number(last_byte(instruction)) {
+        let pages = instruction_pages(instruction, base);
+        let first = *pages.start();
+        for vpn in pages {
             match all[before..].last_mut() {
                 Some(run) if run.vpn == vpn => run.translations += 1,
                 _ => all.push(Run {

@@ -7,11 +7,11 @@
 //! Both are rare, and put right: see [`Pass::refetch`] and [`Pass::give_back`].
 
 use crate::attribution::WalkObserver;
-use crate::fetch::Run;
+use crate::fetch::{Run, instruction_pages};
 use crate::pass::{At, Pass, Place};
 use crate::store::{FETCH, class_of};
 use pagewalk_trace::{Batch, Ref, Span};
-use pagewalk_units::{BlockId, Kind, VirtAddr};
+use pagewalk_units::{BlockId, Kind};
 
 /// Data references that are taken ahead at most where each fetch that misses has to look through them.
 const MOST_AHEAD: usize = 128;
@@ -296,17 +296,15 @@ impl<O: WalkObserver> Pass<O> {
         let Some(site) = block.sites.get(index - first as usize) else { return };
         let mut following = block.instructions.iter().skip(site.instruction.into());
         let Some(at) = following.next() else { return };
-        let last_page = |address: VirtAddr, length: u8| {
-            base.number(VirtAddr(address.0.saturating_add(u64::from(length.max(1)) - 1)))
-        };
-        let vpn = last_page(at.address, at.length);
+        let vpn = *instruction_pages(at, base).end();
         let mut fetches = 0;
         for next in following {
-            if base.number(next.address) != vpn {
+            let pages = instruction_pages(next, base);
+            if *pages.start() != vpn {
                 break;
             }
             fetches += 1;
-            if last_page(next.address, next.length) != vpn {
+            if *pages.end() != vpn {
                 break;
             }
         }

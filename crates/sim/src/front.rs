@@ -164,9 +164,10 @@ impl PageStore {
         self.front.told = told;
     }
 
-    /// Counts what the entries hold before their counters could run over. A batch holds far fewer references
-    /// than a 32-bit count does, so looking once a batch is enough.
-    fn front_make_room(&mut self, references: u64) {
+    /// Counts what the entries hold before their counters could run over; `references`: those that they have taken
+    /// since and that are not known yet. A batch holds far fewer references than a 32-bit count does, so looking
+    /// once a batch is enough.
+    pub fn front_make_room(&mut self, references: u64) {
         self.front.room = self.front.room.saturating_sub(references);
         if self.front.room < 1 << 31 {
             self.front_clear();

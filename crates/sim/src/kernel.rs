@@ -11,21 +11,13 @@
 
 use crate::attribution::{WalkObserver, add_references, add_tally};
 use crate::pass::Pass;
+use crate::spaces::Parked;
 use crate::store::{STORE, Unit, bits};
 use pagewalk_mm::{AddressSpace, Change, Fault, MappingId, PageSizePolicy, Remap, Vma};
 use pagewalk_trace::{Event, Ref};
 use pagewalk_units::{Kind, PAGE_BYTES, PageSize, Paging, VirtAddr};
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Memory that a huge page backed and the program never touched, while the page lived.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Untouched {
-    pub born: u64,
-    pub died: u64,
-    pub pages: u64,
-    pub designs: u64,
-}
 
 /// A policy for which the first design stands as long as it decides the same.
 pub(crate) struct Follower {
@@ -67,6 +59,7 @@ impl<O: WalkObserver> Pass<O> {
             self.store.units[id as usize].extent =
                 extent(&self.space, mapping, self.store.block_number(vpn), self.store.paging);
         }
+        self.touch_untouched(self.store.units[id as usize].asid, vpn);
         self.part_followers(vpn, id);
         let huge = self.store.paging.huge();
         for design in bits(self.kernels & self.active) {
@@ -166,7 +159,6 @@ impl<O: WalkObserver> Pass<O> {
         let fetches = self.store.running.fetches;
         self.designs[design].os_take_back_fetches(self.store.running.vpn, fetches);
         let mut counts = self.design_counts(design, None);
-        counts.translations[0] -= fetches;
         counts.data_references -= (self.left + ahead.len()) as u64;
         counts.pages_touched -= new_pages;
         self.killed.push((design, counts));
@@ -277,21 +269,25 @@ impl<O: WalkObserver> Pass<O> {
         self.store.units_in(self.store.block_number(vpn)).find(made).map(|unit| unit.mapping)
     }
 
-    /// Notes how much of each unit of `mapping` is mapped now.
-    pub(crate) fn note_extents(&mut self, mapping: MappingId) {
-        let asid = self.store.asid;
-        for unit in self
-            .store
-            .units
-            .iter_mut()
-            .filter(|unit| unit.pages > 0 && (unit.asid, unit.mapping) == (asid, mapping))
-        {
-            unit.extent = unit.extent.max(extent(&self.space, mapping, unit.number, self.store.paging));
+    /// Notes how much of each unit is mapped now, of those that are wanted.
+    pub(crate) fn note_extents(&mut self, wanted: impl Fn(&Unit) -> bool) {
+        for unit in self.store.units.iter_mut().filter(|unit| unit.pages > 0 && wanted(unit)) {
+            let runs = unit.asid == self.store.asid;
+            let space = if runs { Some(&self.space) } else { self.parked.get(&unit.asid).map(Parked::space) };
+            if let Some(space) = space {
+                let now = extent(space, unit.mapping, unit.number, self.store.paging);
+                unit.extent = unit.extent.max(now);
+            }
         }
     }
 
     pub(crate) fn apply(&mut self, change: Change) {
         let (Change::Gone { start, bytes } | Change::Flushed { start, bytes }) = change;
+        // Above the addresses that records hold lies nothing that was touched.
+        if start.0 >= Ref::ADDRESS_END {
+            return;
+        }
+        let bytes = bytes.min(Ref::ADDRESS_END - start.0);
         let base = self.store.paging.base().shift();
         let last = start.0 + (bytes - 1);
         let pages = self.store.pages_in(start.0 >> base..(last >> base) + 1);
@@ -323,6 +319,7 @@ impl<O: WalkObserver> Pass<O> {
                 self.retire(page);
             }
         }
+        self.free_untouched(ends, &gone);
     }
 
     /// Whether a base page is gone with the bytes of `range`.
@@ -365,6 +362,7 @@ impl<O: WalkObserver> Pass<O> {
     fn split(&mut self, page: u32) {
         let unit = self.store.pages[page as usize].unit;
         let Unit { huge, mapping, .. } = self.store.units[unit as usize];
+        let mut split = 0;
         for design in bits(huge) {
             let design = &mut self.designs[design];
             if design.policy.splits(mapping) {
@@ -373,8 +371,10 @@ impl<O: WalkObserver> Pass<O> {
                 let unit = &mut self.store.units[unit as usize];
                 unit.huge &= !design.mask();
                 unit.small |= design.mask();
+                split |= design.mask();
             }
         }
+        self.leave_untouched(unit, split);
     }
 
     /// Moves a page's counts to its mapping and forgets it.
@@ -393,34 +393,11 @@ impl<O: WalkObserver> Pass<O> {
             self.store.settle_unit(gone.unit);
             let left = self.store.units[gone.unit as usize].clone();
             add_references(self.counts_of(left.mapping), &left);
-            self.note_untouched_of_unit(gone.unit);
+            self.end_unit(gone.unit);
             self.store.remove_unit(gone.unit);
-            self.cores.forget_unit(gone.unit);
         }
         if self.store.blocks[block as usize].pages == 0 {
-            self.note_untouched_of_block(block);
-        }
-    }
-
-    /// Notes what a unit's huge page backed for nothing.
-    pub(crate) fn note_untouched_of_unit(&mut self, unit: u32) {
-        let unit = &self.store.units[unit as usize];
-        let pages = unit.extent.saturating_sub(unit.pages_peak).into();
-        let (born, died) = (unit.born, self.instructions);
-        self.note_untouched(Untouched { born, died, pages, designs: unit.huge });
-    }
-
-    /// The same for a block.
-    pub(crate) fn note_untouched_of_block(&mut self, block: u32) {
-        let block = &self.store.blocks[block as usize];
-        let pages = (1 << self.store.paging.huge_order()) - u64::from(block.pages_peak);
-        let (born, died) = (block.born, self.instructions);
-        self.note_untouched(Untouched { born, died, pages, designs: self.store.block_designs });
-    }
-
-    fn note_untouched(&mut self, life: Untouched) {
-        if life.pages > 0 && life.designs != 0 {
-            self.retired.push(life);
+            self.end_block(block);
         }
     }
 }

@@ -45,6 +45,7 @@ mod lookahead;
 mod memory;
 mod offline;
 mod os;
+mod pages;
 mod pass;
 mod prefetch;
 mod profile;
@@ -58,6 +59,7 @@ mod structured;
 mod structures;
 mod supers;
 mod tournament;
+mod untouched;
 
 pub use attribution::{MappingCounts, NoObserver, Walk, WalkObserver};
 pub use by_traps::ByTraps;
@@ -68,6 +70,7 @@ pub use error::PassError;
 pub use fit::{KernelError, held_orders};
 pub use host::HostKernel;
 pub use library::{Library, LibraryError};
+pub use memory::{GrainError, check_grain};
 pub use offline::{LeftOut, OfflineError, OfflineResult, Replay, check_offline, offline};
 pub use pass::Pass;
 pub use profile::{

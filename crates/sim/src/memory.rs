@@ -5,11 +5,29 @@
 
 use crate::attribution::WalkObserver;
 use crate::design::Design;
+use crate::pages::as_recorded;
 use crate::pass::Pass;
 use crate::store::bits;
 use pagewalk_cache::{Hierarchy, Requester, Served};
+use pagewalk_trace::Grain;
 use pagewalk_translate::{MachineSpec, Walker};
 use pagewalk_units::{Kind, PageSize, VirtAddr};
+
+/// A stream that does not tell what a machine's caches need to know.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "only the pages of its data are known (record --grain page), and machine `{0}` has caches ([[cache]]), which need \
+     whole addresses: record it without --grain page, or leave the caches out"
+)]
+pub struct GrainError(String);
+
+/// Checks that streams of this grain tell all that a machine looks at.
+///
+/// # Errors
+/// When it has caches, and the stream pages alone.
+pub fn check_grain(grain: Grain, machine: &MachineSpec) -> Result<(), GrainError> {
+    if grain.is_byte() || machine.caches.is_empty() { Ok(()) } else { Err(GrainError(machine.name.clone())) }
+}
 
 /// What a walk cost.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +95,7 @@ impl<O: WalkObserver> Pass<O> {
             Kind::Store | Kind::Modify => Requester::Store,
         };
         // Addresses have 57 bits, so those of several spaces lie one behind the other.
-        let address = (self.store.asid.index() as u64) << 57 | address.0;
+        let address = (self.store.asid.index() as u64) << VirtAddr::BITS | as_recorded(address).0;
         for design in bits(self.with_memory & self.active) {
             if let Some(memory) = &mut self.designs[design].memory {
                 memory.hierarchy.access_bytes(requester, address, bytes);

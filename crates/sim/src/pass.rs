@@ -7,10 +7,12 @@ use crate::design::{Design, DesignSpec, share_huge, splits_data};
 use crate::error::PassError;
 use crate::fetch::FetchTable;
 use crate::front::Told;
-use crate::kernel::{Follower, Untouched};
+use crate::kernel::Follower;
+use crate::pages::pages_of;
 use crate::siblings::alike;
 use crate::spaces::{Accounts, Parked};
 use crate::store::{FETCH, PageStore, STORE, bits, class_of};
+use crate::untouched::Untouched;
 use pagewalk_mm::{AddressSpace, Change, Kernel, MappingId, PageSizePolicy, Scope};
 use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Ref, Span};
 use pagewalk_translate::Asid;
@@ -80,7 +82,7 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     pub(crate) observer: O,
     pub(crate) split: bool,
     pub(crate) instructions: u64,
-    pub(crate) retired: Vec<Untouched>,
+    pub(crate) untouched: Untouched,
     pub(crate) pages_touched: u64,
     pub(crate) data_references: u64,
     /// Data references of the batch that are still to be made, and the one that is being made.
@@ -147,7 +149,7 @@ impl<O: WalkObserver> Pass<O> {
             observer,
             split,
             instructions: 0,
-            retired: Vec::new(),
+            untouched: Untouched::default(),
             pages_touched: 0,
             data_references: 0,
             left: 0,
@@ -249,6 +251,7 @@ impl<O: WalkObserver> Pass<O> {
         let bit = self.designs.len();
         let mut copy = self.designs[0].fork(&mut self.store, bit, policy);
         copy.name = name;
+        self.untouched.fork(0, bit);
         self.order.push((bit, None));
         self.add(copy);
         bit
@@ -260,14 +263,20 @@ impl<O: WalkObserver> Pass<O> {
         debug_assert!(self.store.minds_units);
         self.store.may_merge = true;
         self.designs[design].make_huge(&mut self.store, mapping);
-        self.note_extents(mapping);
+        self.untouched.make_huge(self.designs[design].mask(), mapping);
+        self.note_extents(|unit| unit.mapping == mapping);
     }
 
     /// Has the first design stand for `policy` as well, until the two first decide differently; from then
-    /// on a design of its own does.
-    pub(crate) fn follow(&mut self, name: String, policy: Arc<dyn PageSizePolicy>) {
+    /// on a design of its own does, for which there must be room.
+    pub(crate) fn follow(&mut self, name: String, policy: Arc<dyn PageSizePolicy>) -> Result<(), PassError> {
+        let all = self.designs.len() + self.followers.len() + 1;
+        if all > Self::DESIGNS_MAX {
+            return Err(PassError::DesignCount(all));
+        }
         self.every_fetch |= self.designs[0].needs_every_fetch(policy.as_ref());
         self.followers.push(Follower::new(name, policy));
+        Ok(())
     }
 
     /// The address space as it is now.
@@ -321,9 +330,9 @@ impl<O: WalkObserver> Pass<O> {
         let class = class_of(record.kind(), self.split);
         let Span { block, first } = batch.spans[span];
         let place = Place { blocks: batch.blocks, block, at: At::Site(index - first as usize), ahead: &[] };
-        let base = self.store.paging.base();
-        let first = base.number(record.address());
-        for vpn in first..=base.number(record.last_byte()) {
+        let pages = pages_of(self.store.paging.base(), record.address(), record.size().bytes().into());
+        let first = *pages.start();
+        for vpn in pages {
             self.touch(class, record.kind(), vpn, 1, vpn != first, place);
         }
     }

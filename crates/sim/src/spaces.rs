@@ -39,6 +39,12 @@ pub struct SpaceCounts {
     pub walk_cycles: u64,
 }
 
+impl Parked {
+    pub fn space(&self) -> &AddressSpace {
+        &self.space
+    }
+}
+
 impl SpaceCounts {
     fn add(&mut self, now: &SpaceCounts, before: &SpaceCounts) {
         self.instructions += now.instructions - before.instructions;

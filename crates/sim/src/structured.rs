@@ -13,6 +13,7 @@ use crate::attribution::NoObserver;
 use crate::counts::DesignCounts;
 use crate::pass::Pass;
 use crate::spaces::SpaceCounts;
+use crate::store::bits;
 use pagewalk_mm::structure::{Generator, Reference, StructureSpec, Visits, Who};
 use pagewalk_trace::{Analysis, Batch, Block, BlockEnd, Dictionary, Event, Instruction, Ref, Site, Span};
 use pagewalk_translate::Asid;
@@ -223,12 +224,23 @@ impl Pass<NoObserver> {
         self.charge();
         let runs = self.store.asid;
         let programs = (self.instructions, self.data_references, self.pages_touched);
+        self.stop_time(Some(self.instructions));
         self.enter(asid);
         self.run(batch, 0..batch.spans.len());
         self.charge();
         self.enter(runs);
         (self.instructions, self.data_references, self.pages_touched) = programs;
+        self.stop_time(None);
         self.recount();
+    }
+
+    /// Has time stand still for partitions that move, or go on again.
+    fn stop_time(&mut self, at: Option<u64>) {
+        for design in bits(self.mapped) {
+            if let Some(mmu) = self.designs[design].first[0].software() {
+                mmu.stop_time(at);
+            }
+        }
     }
 }
 
@@ -279,5 +291,35 @@ impl VisitStream {
             wide: false,
             blocks: &self.blocks,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DesignSpec, Library, Structures};
+    use pagewalk_mm::Small;
+    use pagewalk_translate::MachineSpec;
+    use std::sync::Arc;
+
+    /// Visits of servers have instructions of their own, which are no time of the program's.
+    #[test]
+    fn a_partition_moves_in_the_time_of_the_program() {
+        let tuning = "[walker.mapped.tuning]\nperiod = 20\nprobe_after = 1\n";
+        let machine = Library::text("mips_r2000").unwrap().to_owned() + tuning;
+        let machine = MachineSpec::from_toml("tuned.toml", &machine).unwrap();
+        let pass = Pass::new(vec![DesignSpec::new(&machine, Arc::new(Small))], NoObserver).unwrap();
+        let mut system = Structured::new(pass, Structures::get("mach3").ok());
+        let mut stream = VisitStream::default();
+        let fetch = Reference { address: VirtAddr(0x1000), kind: Kind::Fetch };
+        for page in 0..500 {
+            let load = Reference { address: VirtAddr(page << 12), kind: Kind::Load };
+            system.on_batch(&stream.batch(Asid::default(), &[fetch, load]));
+            system.on_event(RefIndex(0), &Event::Syscall { number: 0, result: 0 });
+        }
+        let counts = system.finish().remove(0);
+        let moves: Vec<u64> = counts.software.unwrap().moves.iter().map(|&(at, _)| at).collect();
+        assert!(moves.len() > 20, "{moves:?}");
+        assert!(moves.is_sorted() && moves.iter().all(|&at| at <= counts.instructions), "{moves:?}");
     }
 }

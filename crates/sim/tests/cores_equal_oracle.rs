@@ -1,13 +1,14 @@
 //! Threads on several cores against the slow models of `oracle`, core by core: all counters, with switches at random
 //! places, and with last levels that the cores share.
 
+#[expect(dead_code, reason = "shared with tests that compare all of a slow side")]
 mod equal;
 mod random;
 mod slow;
 
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_oracle::{Machine, Paging};
-use pagewalk_sim::{DesignSpec, Pass};
+use pagewalk_sim::{DesignSpec, Library, Pass};
 use pagewalk_trace::{Block, BlockEnd, Dictionary, Instruction, Site};
 use pagewalk_translate::{MachineSpec, WalkerSpec};
 use pagewalk_units::{Access, Kind, Size, ThreadId, VirtAddr};
@@ -104,13 +105,14 @@ fn check(seed: u64) {
     let sums = pass.finish();
     for core in 0..cores {
         for (fast, slow) in pass.core_counts(core).iter().zip(&slows) {
-            equal::assert_equal(fast, slow.core(core), seed);
+            equal::assert_equal(fast, slow.core(core), slow.slow.instructions, seed);
         }
     }
     for (index, (sum, slow)) in sums.iter().zip(&slows).enumerate() {
         let walks = (0..cores).map(|core| pass.core_counts(core)[index].walks()).sum::<u64>();
         assert_eq!(sum.walks(), walks, "walks of {} (seed {seed})", sum.name);
-        assert_eq!(sum.pages_touched, slow.slow.kernel.faults, "pages of {} (seed {seed})", sum.name);
+        assert_eq!(sum.pages_touched, slow.slow.faults(), "pages of {} (seed {seed})", sum.name);
+        assert_eq!(sum.untouched_bytes, slow.slow.untouched_bytes(), "price of {} (seed {seed})", sum.name);
     }
 }
 
@@ -157,9 +159,34 @@ fn a_number_given_again_brings_no_time_with_it() {
     }
     pass.finish();
     for core in 0..2 {
-        equal::assert_equal(&pass.core_counts(core)[0], slow.core(core), 1);
+        equal::assert_equal(&pass.core_counts(core)[0], slow.core(core), slow.slow.instructions, 1);
     }
     assert_eq!(pass.core_counts(1)[0].walks_data, 5);
+}
+
+/// Two cores whose prices are as many cycles as there can be.
+#[test]
+fn cycles_of_all_cores_stop_at_the_most_there_can_be() {
+    let mut machine = Library::get("skylake_sp").unwrap();
+    (machine.cost.walk_reference, machine.cost.l2_hit) = (u64::MAX / 2, u64::MAX);
+    let mut blocks = Dictionary::default();
+    let word = Access { kind: Kind::Load, size: Size::of_bytes(8).unwrap() };
+    let block = blocks.intern(Block {
+        instructions: [Instruction { address: VirtAddr(0x1000), length: 4 }].into(),
+        sites: [Site { instruction: 0, access: word }; 2].into(),
+        code: Box::default(),
+        end: BlockEnd::Jump,
+    });
+    let mut pass = Pass::with_cores(vec![DesignSpec::new(&machine, Arc::new(Small))], 2).unwrap();
+    for core in 0..2 {
+        // A walk of each core, and a hit of the second level by what the fetch has brought there.
+        let ops = vec![Op::Run { block, addresses: vec![1 << 40, 0x1000] }];
+        let turn = Program { thread: ThreadId(core), blocks: blocks.clone(), ops };
+        feed(&mut pass, &turn, &mut Random::new(1));
+    }
+    let sum = pass.finish().remove(0);
+    assert_eq!((sum.lower_hits, sum.cycles.walk, sum.cycles.lower_hit), (2, u64::MAX, u64::MAX));
+    assert_eq!(sum.cycles.total, 2.0 * u64::MAX as f64);
 }
 
 proptest! {

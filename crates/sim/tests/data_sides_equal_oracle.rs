@@ -10,7 +10,7 @@ use pagewalk_mm::frames::MAX_ORDER;
 use pagewalk_mm::{AddressSpace, Change, Thp, ThpMode};
 use pagewalk_oracle::{Frames, data_side as oracle};
 use pagewalk_setassoc::Draws;
-use pagewalk_sim::{DataSideTotals, DataSides};
+use pagewalk_sim::{DataSideTotals, DataSides, RangeTotals};
 use pagewalk_trace::MappingKind;
 use pagewalk_translate::{
     Backing, Coalesce, DataSideCounts, History, MachineSpec, RangeFill, TlbSpec, WalkerSpec,
@@ -38,12 +38,14 @@ fn machine(random: &mut Random, index: usize) -> MachineSpec {
     let predicts = random.below(6) == 0;
     let (huge, whole) = match predicts {
         true => (1, String::new()),
-        false => (random.below(3), aligned(random)),
+        false => (random.below(7) / 2, aligned(random)),
     };
-    text += &match huge {
-        0 => tlb(random, "a", 1, "\"4K\"", &whole),
-        1 => tlb(random, "a", 1, "\"4K\", \"2M\"", &whole),
-        _ => tlb(random, "a", 1, "\"4K\"", &whole) + &tlb(random, "b", 1, "\"2M\"", ""),
+    let mut arrays = match huge {
+        0 => vec![tlb(random, "a", 1, "\"4K\"", &whole)],
+        1 => vec![tlb(random, "a", 1, "\"4K\", \"2M\"", &whole)],
+        2 => vec![tlb(random, "a", 1, "\"4K\"", &whole), tlb(random, "b", 1, "\"2M\"", "")],
+        // Base pages always miss level 1, unless a group of them is together.
+        _ => vec![tlb(random, "a", 1, "\"2M\"", &whole)],
     };
     let group = match random.below(3) {
         0 => aligned(random),
@@ -53,17 +55,21 @@ fn machine(random: &mut Random, index: usize) -> MachineSpec {
         }
     };
     let second = if predicts { 2 } else { random.below(5) };
-    text += &match second {
-        0 => tlb(random, "c", 2, "\"4K\"", &group) + &tlb(random, "d", 2, "\"2M\"", ""),
-        1 => tlb(random, "c", 2, "\"4K\"", &group),
-        2 => tlb(random, "c", 2, "\"4K\", \"2M\"", &whole),
+    arrays.extend(match second {
+        0 => vec![tlb(random, "c", 2, "\"4K\"", &group), tlb(random, "d", 2, "\"2M\"", "")],
+        1 => vec![tlb(random, "c", 2, "\"4K\"", &group)],
+        2 => vec![tlb(random, "c", 2, "\"4K\", \"2M\"", &whole)],
         _ => {
             let distance = random.of(&[2, 8, 64, 1024]);
             let anchor = format!("coalesce = {{ rule = \"anchor\", pages = {distance} }}\n");
             let sizes = random.of(&["\"4K\"", "\"4K\", \"2M\""]);
-            tlb(random, "c", 2, sizes, &anchor)
+            vec![tlb(random, "c", 2, sizes, &anchor)]
         }
-    };
+    });
+    // Levels stand in any order.
+    let first = random.below(arrays.len() as u64) as usize;
+    arrays.rotate_left(first);
+    text += &arrays.concat();
     if predicts {
         text += &format!("[predictor]\nentries = {}\n", random.of(&[1, 2, 16]));
     }
@@ -75,8 +81,12 @@ fn machine(random: &mut Random, index: usize) -> MachineSpec {
         let pages = random.of(&[1, 2, 6]);
         text += &format!("[collapse]\ninterval = {interval}\nblocks = {blocks}\npages = {pages}\n");
     }
+    let has_segment = random.below(5) == 0;
+    if has_segment {
+        text += &format!("[segment]\nalive = {}\n", random.of(&[0.0, 0.1, 0.5, 0.9]));
+    }
     for (name, level) in [("r1", 1), ("r2", 2)] {
-        if random.below(2) == 0 {
+        if !has_segment && random.below(2) == 0 {
             let (entries, mru) = (1 + random.below(4), random.below(2) == 0);
             text += &format!(
                 "[[range_tlb]]\nname = \"{name}\"\nlevel = {level}\nentries = {entries}\nmru = {mru}\n"
@@ -154,11 +164,15 @@ fn slow_side(machine: &MachineSpec, huge: bool) -> oracle::DataSide {
             counts: [0; 2],
         }
     });
+    let first = |&at: &usize| {
+        let name = &machine.tlbs[at].name;
+        machine.level(1).position(|(_, tlb)| tlb.name == *name).unwrap()
+    };
     let lite = side.lite.as_ref().map(|lite| {
         let mut draws = Draws::new(lite.seed);
         let chance = |_| (draws.below(1 << 32) as f64) < lite.reactivation * 2f64.powi(32);
         oracle::Lite {
-            tlbs: lite.tlbs.clone(),
+            tlbs: lite.tlbs.iter().map(first).collect(),
             threshold: (lite.threshold, lite.relative, lite.floor),
             interval: lite.interval,
             minimum: lite.history == History::Minimum,
@@ -187,6 +201,7 @@ fn slow_side(machine: &MachineSpec, huge: bool) -> oracle::DataSide {
             memory: Frames::new(size << 20 >> 12, MAX_ORDER),
             eager: side.backing == Backing::Eager,
             frames: Default::default(),
+            unbacked: 0,
         }
     });
     oracle::DataSide {
@@ -211,16 +226,20 @@ fn slow_side(machine: &MachineSpec, huge: bool) -> oracle::DataSide {
     }
 }
 
-/// Feeds the slow model, operation by operation.
-fn feed_slow(side: &mut oracle::DataSide, program: &Program) {
-    let mut space = AddressSpace::default();
+/// Feeds the slow model, operation by operation. Returns the walks by area.
+fn feed_slow(side: &mut oracle::DataSide, program: &Program) -> oracle::Segments {
+    let (mut space, mut segments) = (AddressSpace::default(), oracle::Segments::default());
     for op in &program.ops {
         if let Op::Run { block, addresses } = op {
             let block = program.blocks.get(*block);
             side.execute(block.instructions.len() as u64);
             for (site, &address) in block.sites.iter().zip(addresses) {
                 let last = address + u64::from(site.access.size.bytes()) - 1;
-                (address >> 12..=last >> 12).for_each(|page| side.reference(page));
+                for page in address >> 12..=last >> 12 {
+                    let [_, _, before, ..] = side.counts;
+                    side.reference(page);
+                    segments.walked(page, side.counts[2] - before);
+                }
             }
             continue;
         }
@@ -238,15 +257,50 @@ fn feed_slow(side: &mut oracle::DataSide, program: &Program) {
             mapping: vma.mapping.0,
         };
         side.areas = space.areas().map(area).collect();
-        if let Op::Map { start, pages, .. } | Op::MapFile { start, pages, .. } = *op {
-            side.map(start..start + pages);
+        match *op {
+            Op::Map { start, pages, .. } | Op::MapFile { start, pages, .. } => {
+                side.map(start..start + pages);
+                segments.map(start..start + pages, side.instructions);
+            }
+            Op::Unmap { start, pages } => segments.unmap(&(start..start + pages), side.instructions),
+            Op::Run { .. } | Op::Discard { .. } | Op::Protect { .. } => {}
         }
+    }
+    segments
+}
+
+/// The ranges at the end. How many nodes they take, `translate` tests.
+fn slow_ranges(slow: &oracle::DataSide, nodes: u64) -> RangeTotals {
+    let (pages, mut lengths) = (slow.backed(), slow.ranges());
+    lengths.sort_unstable();
+    let median = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
+    lengths.reverse();
+    let sum = |longest: u64| lengths[..longest as usize].iter().sum::<u64>();
+    let ranges = lengths.len() as u64;
+    let needed = |share| (1..=ranges).find(|&longest| sum(longest) * 100 >= pages * share).unwrap_or(0);
+    RangeTotals {
+        ranges,
+        nodes,
+        pages,
+        covered: sum(ranges),
+        median,
+        largest: lengths.first().copied().unwrap_or(0),
+        for_share: RangeTotals::SHARES.map(needed),
     }
 }
 
 /// Everything that the slow model counts, as the fast one tells it.
-fn compare(fast: &DataSideTotals, slow: &oracle::DataSide, machine: &MachineSpec) {
-    let DataSideCounts { references, level1_misses, walks, walk_references, range_walks, .. } = fast.counts;
+fn compare(
+    fast: &DataSideTotals,
+    slow: &oracle::DataSide,
+    segments: &oracle::Segments,
+    machine: &MachineSpec,
+) {
+    let side = machine.data_side.as_deref().unwrap();
+    let served = side.segment.map(|alive| segments.served(alive, slow.instructions));
+    assert_eq!(fast.segment_hits, served);
+    let DataSideCounts { references, level1_misses, walk_references, range_walks, .. } = fast.counts;
+    let walks = fast.counts.walks + served.unwrap_or(0);
     assert_eq!([references, level1_misses, walks, walk_references, range_walks], slow.counts);
     let (mut first, mut second) = (slow.first.iter(), slow.second.iter());
     let mut arrays = fast.counts.arrays.iter();
@@ -267,6 +321,9 @@ fn compare(fast: &DataSideTotals, slow: &oracle::DataSide, machine: &MachineSpec
         let slow = slow.ranges[usize::from(fast.level) - 1].as_ref().unwrap();
         assert_eq!([fast.lookups, fast.hits, fast.mru_hits, fast.writes], slow.counts, "{}", fast.name);
     }
+    assert_eq!(fast.unbacked_walks, slow.backing.as_ref().map(|backing| backing.unbacked));
+    assert_eq!(fast.ranges.is_some(), !side.range_tlbs.is_empty());
+    assert_eq!(fast.ranges, fast.ranges.map(|ranges| slow_ranges(slow, ranges.nodes)));
     assert_eq!(fast.collapses, slow.collapse.as_ref().map(|collapse| collapse.done));
     assert_eq!(fast.counts.searched_again, slow.predictor.as_ref().map(|predictor| predictor.again));
     let anchors = slow.second.iter().find_map(|tlb| tlb.anchors);
@@ -293,8 +350,8 @@ fn check(seed: u64) {
     feed(&mut pass, &program, &mut random);
     for (machine, fast) in machines.iter().zip(pass.finish()) {
         let mut side = slow_side(machine, mode == ThpMode::Always);
-        feed_slow(&mut side, &program);
-        compare(&fast, &side, machine);
+        let segments = feed_slow(&mut side, &program);
+        compare(&fast, &side, &segments, machine);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Designs whose kernels build superpages, against slow kernels that look at the whole TLB at every miss: all counters
 //! of the machine and of the kernel, on random machines and streams.
 
+#[expect(dead_code, reason = "shared with tests that compare all of a slow side")]
 mod equal;
 mod promoting;
 // Programs, and slow machines; the machines and kernels here are other ones.
@@ -210,7 +211,7 @@ fn check(seed: u64, with_memory: bool) {
         let expected: Vec<(u8, u64)> =
             slow.kernel.promotions.iter().map(|(&order, &count)| (order, count)).collect();
         assert_eq!(promotions, expected, "promotions of {} (seed {seed})", fast.name);
-        equal::assert_equal(fast, &slow.machine, seed);
+        equal::assert_equal(fast, &slow.machine, slow.instructions, seed);
         let killed =
             slow.kernel.is_killed().then_some(Killed { instructions: slow.instructions, bytes: 4096 });
         assert_eq!(kernel.killed, killed, "end of {} (seed {seed})", fast.name);

@@ -57,8 +57,7 @@ fn check(seed: u64) {
         program.ops.iter().for_each(|op| slow.op(&program, op));
     }
     for (fast, slow) in pass.finish().iter().zip(&slows) {
-        equal::assert_equal(fast, &slow.machine, seed);
-        assert_eq!(fast.pages_touched, slow.kernel.faults, "pages of {} (seed {seed})", fast.name);
+        equal::assert_all_equal(fast, slow, seed);
     }
 }
 

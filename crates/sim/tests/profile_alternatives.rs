@@ -2,24 +2,29 @@
 //! begin in mid-run, and the family of sizes, against passes and slow models of their own.
 
 mod random;
+#[expect(dead_code, reason = "shared with tests that compare all of a slow side")]
 mod slow;
 
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_oracle::Paging;
+use pagewalk_setassoc::Geometry;
 use pagewalk_sim::{AlternativeKind, DesignSpec, NoObserver, Pass, Profile};
+use pagewalk_trace::{Analysis, Block, BlockEnd, Dictionary, Event, Instruction, Site};
 use pagewalk_translate::MachineSpec;
+use pagewalk_units::{Access, Kind, RefIndex, Size, ThreadId, VirtAddr};
 use proptest::prelude::*;
 use random::{Op, Program, Random, cases};
 use slow::{Slow, feed};
 use std::sync::Arc;
 
-fn walks(program: &Program, machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>) -> (u64, u64) {
+/// Walks, their references, and bytes backed for nothing.
+fn alone(program: &Program, machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>) -> [u64; 3] {
     let spec =
         DesignSpec { name: "alone".to_owned(), machine: machine.clone(), policy, reach: None, kernel: None };
     let mut pass = Pass::new(vec![spec], NoObserver).unwrap();
     feed(&mut pass, program, &mut Random::new(1));
     let counts = &pass.finish()[0];
-    (counts.walks(), counts.walk_references)
+    [counts.walks(), counts.walk_references, counts.untouched_bytes]
 }
 
 fn check_whole_runs(seed: u64) {
@@ -32,9 +37,11 @@ fn check_whole_runs(seed: u64) {
     let mut profile = Profile::new(std::slice::from_ref(&machine), mode, true).unwrap();
     feed(&mut profile, &program, &mut random);
     let findings = profile.finish();
+    let baseline: Arc<dyn PageSizePolicy> =
+        if machine.has_huge_pages() { Arc::new(Thp { mode }) } else { Arc::new(Small) };
+    let [.., of_baseline] = alone(&program, &machine, baseline.clone());
     for alternative in findings.alternatives() {
-        let baseline: Arc<dyn PageSizePolicy> =
-            if machine.has_huge_pages() { Arc::new(Thp { mode }) } else { Arc::new(Small) };
+        let baseline = baseline.clone();
         let (machine, policy): (MachineSpec, Arc<dyn PageSizePolicy>) = match alternative.kind {
             AlternativeKind::Baseline => (machine.clone(), baseline),
             AlternativeKind::AllSmall => (machine.clone(), Arc::new(Small)),
@@ -43,8 +50,9 @@ fn check_whole_runs(seed: u64) {
             AlternativeKind::DoubleTlb => (machine.doubled(), baseline),
             AlternativeKind::Mapping(_) | AlternativeKind::PerfectTlb => continue,
         };
-        let expected = walks(&program, &machine, policy);
-        let found = (alternative.walks, alternative.walk_references);
+        let [walks, references, untouched] = alone(&program, &machine, policy);
+        let expected = [walks, references, untouched.saturating_sub(of_baseline)];
+        let found = [alternative.walks, alternative.walk_references, alternative.untouched_bytes];
         assert_eq!(found, expected, "{:?} (seed {seed})", alternative.kind);
     }
 }
@@ -152,4 +160,71 @@ fn the_machines_own_size_lies_on_the_reach_curve() {
     let own: Vec<u64> = findings.reach().iter().filter(|point| point.own).map(|point| point.walks).collect();
     let all_huge = findings.alternatives().iter().find(|a| a.kind == AlternativeKind::AllHuge).unwrap().walks;
     assert_eq!(own, [findings.machines()[0].walks(), all_huge]);
+}
+
+/// Two alternatives become designs when they first decide otherwise than the first machine.
+#[test]
+fn alternatives_that_come_later_need_room_too() {
+    let first = pagewalk_sim::Library::get("skylake_sp").unwrap();
+    let machines = |count: usize| -> Vec<MachineSpec> {
+        let sized = |entries: usize| {
+            let mut machine = first.clone();
+            machine.tlbs[0].geometry = Geometry::new(entries as u32, None).unwrap();
+            machine
+        };
+        [first.clone()].into_iter().chain((1..count).map(sized)).collect()
+    };
+    assert!(Profile::new(&machines(60), ThpMode::Never, true).is_ok());
+    for count in [61, 62] {
+        let error = Profile::new(&machines(count), ThpMode::Never, true).map(drop).unwrap_err();
+        assert!(error.to_string().starts_with("65 different first levels"), "{count}: {error}");
+        assert!(Profile::new(&machines(count), ThpMode::Never, false).is_ok(), "{count}");
+    }
+}
+
+/// First pages of two mappings of 2 MiB, far from each other and from the code.
+const A: u64 = 1 << 20;
+const B: u64 = 1 << 21;
+
+/// A profile with alternatives in which the kernel has backed [`A`] by a huge page, of which one page was touched, and
+/// split it as another was discarded; then pages of these numbers are loaded from.
+fn split_then(mode: ThpMode, pages: &[u64]) -> Profile {
+    let mut blocks = Dictionary::default();
+    let access = Access { kind: Kind::Load, size: Size::of_bytes(8).unwrap() };
+    let block = blocks.intern(Block {
+        instructions: [Instruction { address: VirtAddr(0x10_0000), length: 4 }].into(),
+        sites: [Site { instruction: 0, access }].into(),
+        code: Box::default(),
+        end: BlockEnd::Jump,
+    });
+    let load = |&page: &u64| Op::Run { block, addresses: vec![page << 12] };
+    let map = |start: u64| Op::Map { start, pages: 512, anonymous: true };
+    let program = |ops| Program { thread: ThreadId(1), blocks: blocks.clone(), ops };
+    let machine = pagewalk_sim::Library::get("skylake_sp").unwrap();
+    let mut profile = Profile::new(&[machine], mode, true).unwrap().with_first_look(3);
+    feed(&mut profile, &program(vec![map(A), map(B)]), &mut Random::new(1));
+    let huge = Event::Advise { start: VirtAddr(A << 12), bytes: 512 << 12, advice: 14 };
+    profile.on_event(RefIndex(0), &huge);
+    let split = vec![load(&A), Op::Discard { start: A + 9, pages: 1 }];
+    feed(&mut profile, &program(split), &mut Random::new(1));
+    feed(&mut profile, &program(pages.iter().map(load).collect()), &mut Random::new(1));
+    profile
+}
+
+fn price(profile: &mut Profile, wanted: impl Fn(AlternativeKind) -> bool) -> u64 {
+    let alternatives = profile.finish().alternatives();
+    alternatives.iter().find(|found| wanted(found.kind)).unwrap().untouched_bytes / 4096
+}
+
+#[test]
+fn an_alternative_that_parts_has_what_splits_have_left() {
+    let mut profile = split_then(ThpMode::Madvise, &[B]);
+    // 510 pages of the one mapping and 511 of the other, beside the 511 that the baseline had backed at first.
+    assert_eq!(price(&mut profile, |kind| kind == AlternativeKind::ThpAlways), 510);
+}
+
+#[test]
+fn a_candidate_maps_what_splits_have_left_as_one_huge_page() {
+    let mut profile = split_then(ThpMode::Always, &[A, A, A, A]);
+    assert_eq!(price(&mut profile, |kind| matches!(kind, AlternativeKind::Mapping(_))), 0);
 }

@@ -235,7 +235,7 @@ impl SlowShared {
         let killed = fast.kernel.and_then(|kernel| kernel.killed).map(|killed| killed.instructions);
         let expected = self.sharing.is_killed().then_some(self.instructions);
         assert_eq!(killed, expected, "end of {} (seed {seed})", fast.name);
-        equal::assert_equal(fast, &self.slow.machine, seed);
+        equal::assert_equal(fast, &self.slow.machine, self.instructions, seed);
         if let Some(memory) = &self.sharing.memory {
             let swaps = [counts.swap_outs, counts.swap_ins];
             assert_eq!(swaps, memory.swaps, "swapping of {} (seed {seed})", fast.name);
@@ -290,7 +290,7 @@ fn check(seed: u64) {
         slows.iter_mut().for_each(|slow| slow.op(&program, op));
     }
     let counts = pass.0.finish();
-    equal::assert_equal(&counts[0], &beside.machine, seed);
+    equal::assert_all_equal(&counts[0], &beside, seed);
     counts[1..].iter().zip(&slows).for_each(|(fast, slow)| slow.check(fast, seed));
 }
 

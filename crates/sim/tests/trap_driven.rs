@@ -1,10 +1,15 @@
 //! Trap-driven simulation against full simulation, count for count: random machines on random hosts, streams of several
 //! address spaces with pages of the kernel and unmaps.
 
+use pagewalk_mm::Small;
+use pagewalk_sim::{ByTraps, DesignSpec, Library, NoObserver, Pass};
+use pagewalk_trace::{Analysis, Batch, Block, BlockEnd, Dictionary, Ref, Site, Span};
 use pagewalk_translate::{
     Asid, MachineSpec, MissClass, NestedMisses, SoftwareCounts, SoftwareMmu, SoftwareSpec, TrapDriven, Wanted,
 };
+use pagewalk_units::{Access, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
 use proptest::prelude::*;
+use std::sync::Arc;
 
 /// A page of a space; the kernel's belong to all.
 fn page(space: u32, number: u64, kernel: bool) -> Wanted {
@@ -130,4 +135,39 @@ fn counting_every_nested_miss_overstates_them() {
     let biased = by_traps(spec, 8, NestedMisses::Counted, &ops);
     assert_eq!(biased.of(MissClass::L1u), 12);
     assert!(biased.of(MissClass::L2) > 100, "{biased:?}");
+}
+
+/// Importers that know no code tell of references in blocks without instructions.
+#[test]
+fn references_without_code_are_taken() {
+    let machine = Library::get("mips_r2000").unwrap();
+    let mut blocks = Dictionary::default();
+    let access = Access { kind: Kind::Load, size: Size::of_bytes(4).unwrap() };
+    let block = blocks.intern(Block {
+        instructions: Box::default(),
+        sites: vec![Site { instruction: 0, access }; 3].into(),
+        code: Box::default(),
+        end: BlockEnd::Other,
+    });
+    let spans: Vec<Span> = (0..100).map(|n| Span { block, first: 3 * n }).collect();
+    let refs: Vec<Ref> = (0..300).map(|n: u64| Ref::new(VirtAddr((n * 7 % 90) << 22), access)).collect();
+    let batch = Batch {
+        space: SpaceId(0),
+        thread: ThreadId(1),
+        first: RefIndex(0),
+        first_instruction: 0,
+        refs: &refs,
+        spans: &spans,
+        wide: false,
+        blocks: &blocks,
+    };
+    let mut engine = ByTraps::new(&machine, 64, NestedMisses::WithParent).unwrap().unwrap();
+    engine.on_batch(&batch);
+    let mut pass = Pass::new(vec![DesignSpec::new(&machine, Arc::new(Small))], NoObserver).unwrap();
+    pass.on_batch(&batch);
+    let full = pass.finish().remove(0).software.unwrap();
+    for class in [MissClass::L1u, MissClass::L2, MissClass::L3] {
+        assert_eq!(engine.counts().of(class), full.counts.of(class), "{class:?}");
+    }
+    assert!(engine.counts().of(MissClass::L1u) >= 90);
 }

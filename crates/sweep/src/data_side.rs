@@ -110,8 +110,9 @@ pub fn data_side_metrics(machine: &MachineSpec, totals: &DataSideTotals) -> Resu
     let walk = counts.walks.saturating_mul(side.map_or(0, |side| side.walk_cycles));
     count("l2_hit_cycles".into(), level1);
     count("walk_cycles".into(), walk);
-    count("miss_cycles".into(), level1.saturating_add(walk));
-    let total = totals.instructions as f64 * machine.cost.cycles_per_instruction + (level1 + walk) as f64;
+    let misses = level1.saturating_add(walk);
+    count("miss_cycles".into(), misses);
+    let total = totals.instructions as f64 * machine.cost.cycles_per_instruction + misses as f64;
     metrics.insert("total_cycles".into(), Number::Real(total));
     add_ratios(&mut metrics);
     if let Some(table) = side.and_then(|side| side.energy.as_deref()) {
@@ -227,4 +228,24 @@ fn add_energy(
         add("energy_pj.all_if_walks_miss_l1".into(), energy.total() + beyond);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewalk_sim::Library;
+
+    /// Prices that no counter has room for.
+    #[test]
+    fn cycles_end_at_the_most_that_there_can_be() {
+        let mut machine = Library::get("karakostas_4k").expect("it is in the library");
+        let mut pass = DataSides::new(std::slice::from_ref(&machine), Arc::new(Small)).expect("a data side");
+        let mut totals = pass.finish().remove(0);
+        (totals.counts.level1_misses, totals.counts.walks) = (3, 3);
+        machine.cost.l2_hit = u64::MAX / 2;
+        machine.data_side.as_deref_mut().expect("it is a data side").walk_cycles = u64::MAX / 2;
+        let metrics = data_side_metrics(&machine, &totals).expect("its table has all structures");
+        assert_eq!(metrics["miss_cycles"], Number::Count(u64::MAX));
+        assert_eq!(metrics["total_cycles"], Number::Real(u64::MAX as f64));
+    }
 }

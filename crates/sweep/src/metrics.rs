@@ -173,6 +173,19 @@ fn of_kernel(kernel: &KernelTotals, mut count: impl FnMut(String, u64) -> Option
     count("kernel.cycles".into(), accounts.total());
 }
 
+/// Whether a counter of several processes is the sum of theirs. Ratios are made of sums anew ([`add_ratios`]).
+pub fn is_additive(name: &str) -> bool {
+    const STATES: [&str; 6] = [
+        "cores",
+        "partition.lower",
+        "partition.lower_mean",
+        "range_table.median_pages",
+        "range_table.largest_pages",
+        "anchors.distance",
+    ];
+    !STATES.contains(&name)
+}
+
 /// Ratios from the counts beside them.
 pub fn add_ratios(metrics: &mut Metrics) {
     let value = |metrics: &Metrics, name: &str| metrics.get(name).map_or(0.0, |n| n.as_f64());

@@ -9,21 +9,20 @@ use crate::offline;
 use crate::plans::{From, Made, Wanted, label};
 use crate::rounds;
 use crate::store::{Key, Store, write_whole};
-use crate::study::{FamilySpec, Study, TraceSpec, serves_name};
+use crate::stream::Stream;
+use crate::study::{FamilySpec, Study, serves_name};
 use crate::task::{self, Outcome, Running, Task};
-use crate::together;
-use pagewalk_mm::ThpMode;
 use pagewalk_report::sweep::schema::{
-    CurveCell, FamilyCell, FamilySize, MachineCell, MadePlan, SWEEP_SCHEMA, SweepResult, SweepTrace,
+    CurveCell, FamilyCell, FamilySize, MachineCell, MadePlan, SWEEP_SCHEMA, SweepResult,
 };
 use pagewalk_reuse::Family;
-use pagewalk_trace::pwt::{Events, Reader, events, info};
-use pagewalk_trace::{Analysis, Interleave, Source, Stretch, Turns};
+use pagewalk_trace::pwt::{Events, Reader, events};
+use pagewalk_trace::{Analysis, Event, Interleave, Source, Stretch};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 use std::fs::File;
 use std::io::{BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,16 +45,6 @@ pub struct Options<'a> {
     pub units: PathBuf,
     /// Where plans of layouts are written.
     pub plans: PathBuf,
-}
-
-/// A stream, or several that take turns, and what is known of it.
-struct Stream {
-    /// Its files; one where there are no turns.
-    files: Vec<PathBuf>,
-    turns: Option<Turns>,
-    bytes: u64,
-    thp: ThpMode,
-    about: SweepTrace,
 }
 
 /// What of a study over one stream is still to be done.
@@ -308,12 +297,12 @@ impl<'a> Sweep<'a> {
         )
     }
 
-    /// The events of a stream that is one process.
+    /// What a stream that is one process maps where.
     fn events(&self, stream: usize) -> Result<Events, SweepError> {
         let path = &self.streams[stream].files[0];
         let wrong = |why: String| SweepError::Trace { path: path.clone(), why };
         let file = File::open(path).map_err(|e| wrong(e.to_string()))?;
-        events(BufReader::with_capacity(1 << 20, file)).map_err(|e| wrong(e.to_string()))
+        events(BufReader::with_capacity(1 << 20, file), Event::moves_memory).map_err(|e| wrong(e.to_string()))
     }
 
     /// Machines under layouts; `None` where there are none.
@@ -426,61 +415,6 @@ fn family_cell(trace: usize, serves: &str, spec: &FamilySpec, counts: &FamilyCou
 fn curve_cell(trace: usize, serves: &str, counts: CurveCounts) -> CurveCell {
     let CurveCounts { references, method, entries, misses, standard_errors } = counts;
     CurveCell { trace, serves: serves.to_owned(), references, method, entries, misses, standard_errors }
-}
-
-impl Stream {
-    /// Looks at the files of a trace.
-    fn of(study: &Study, spec: &TraceSpec, files: &[PathBuf]) -> Result<Stream, SweepError> {
-        let looks = files.iter().map(|path| stream(spec.name(), path, study.thp));
-        let mut looks = looks.collect::<Result<Vec<Stream>, SweepError>>()?.into_iter();
-        let mut all = looks.next().expect("a trace has a file");
-        let Some(turns) = spec.turns() else { return Ok(all) };
-        let most = together::most(study);
-        if files.len() > most {
-            let why = format!("{} traces: at most {most} can take turns here", files.len());
-            return Err(SweepError::Trace { path: files[0].clone(), why });
-        }
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(format!("{turns:?}").as_bytes()).update(all.about.fingerprint.as_bytes());
-        for one in looks {
-            hasher.update(one.about.fingerprint.as_bytes());
-            all.bytes += one.bytes;
-            all.about.instructions += one.about.instructions;
-            all.about.references_data += one.about.references_data;
-        }
-        all.about.fingerprint = hasher.finalize().to_hex().to_string();
-        Ok(Stream { files: files.to_vec(), turns: Some(turns.clone()), ..all })
-    }
-}
-
-/// Looks at a trace: its hash, its header, and that it is whole.
-fn stream(name: &str, path: &Path, thp: Option<ThpMode>) -> Result<Stream, SweepError> {
-    let wrong = |why: String| SweepError::Trace { path: path.to_owned(), why };
-    let mut file = File::open(path).map_err(|e| wrong(e.to_string()))?;
-    let about = info(BufReader::new(&file)).map_err(|e| wrong(e.to_string()))?;
-    if let Some(damage) = about.damage {
-        return Err(wrong(format!("{damage}; a study takes whole traces only")));
-    }
-    // A host that does not say has no transparent huge pages.
-    let thp = thp.or_else(|| ThpMode::from_name(&about.header.thp)).unwrap_or(ThpMode::Never);
-    let mut hasher = blake3::Hasher::new();
-    std::io::Seek::rewind(&mut file).map_err(|e| wrong(e.to_string()))?;
-    hasher.update_reader(&file).map_err(|e| wrong(e.to_string()))?;
-    Ok(Stream {
-        files: vec![path.to_owned()],
-        turns: None,
-        bytes: about.bytes,
-        thp,
-        about: SweepTrace {
-            name: name.to_owned(),
-            program: about.header.program,
-            command_line: about.header.arguments,
-            fingerprint: hasher.finalize().to_hex().to_string(),
-            thp: thp.name().to_owned(),
-            instructions: about.instructions,
-            references_data: about.references,
-        },
-    })
 }
 
 /// A file that tells how much of it was read.

@@ -48,8 +48,17 @@ fn checksum_of(path: &Path) -> std::io::Result<u32> {
     }
 }
 
-/// The file that `debug_file` shares parts of its debug information with, if it names one that exists.
-pub(crate) fn shared_part(debug_file: &Path, alt_link: Option<&str>) -> Option<PathBuf> {
-    let path = debug_file.parent()?.join(alt_link?);
-    path.is_file().then_some(path)
+/// The file that `debug_file` shares parts of its debug information with, if it names one by path and build-id that is
+/// there.
+pub(crate) fn shared_part(debug_file: &Path, alt_link: Option<&(String, String)>) -> Option<PathBuf> {
+    let (path, build_id) = alt_link?;
+    let path = debug_file.parent()?.join(path);
+    (build_id_of(&path).as_ref() == Some(build_id)).then_some(path)
+}
+
+/// Where the package of a file's split debug information lies, if it has one.
+pub(crate) fn package(path: &Path) -> PathBuf {
+    let mut package = path.as_os_str().to_owned();
+    package.push(".dwp");
+    package.into()
 }

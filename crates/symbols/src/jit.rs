@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Why a map of JIT code that exists is not used.
 #[derive(Debug, thiserror::Error)]
@@ -29,13 +30,14 @@ pub struct JitSymbols {
 }
 
 impl JitSymbols {
-    /// Reads the map that process `pid` left, if it left one.
-    pub fn of_process(pid: u32) -> Result<Option<JitSymbols>, JitError> {
-        JitSymbols::read(Path::new(&format!("/tmp/perf-{pid}.map")))
+    /// Reads the map that process `pid` left, if it left one, and nothing was written to it after `until`: process ids
+    /// are used again.
+    pub fn of_process(pid: u32, until: Option<SystemTime>) -> Result<Option<JitSymbols>, JitError> {
+        JitSymbols::read(Path::new(&format!("/tmp/perf-{pid}.map")), until)
     }
 
-    /// Reads the map at `path`, if there is one.
-    pub fn read(path: &Path) -> Result<Option<JitSymbols>, JitError> {
+    /// Reads the map at `path`, if there is one, and nothing was written to it after `until`.
+    pub fn read(path: &Path, until: Option<SystemTime>) -> Result<Option<JitSymbols>, JitError> {
         let error = |why: String| JitError { path: path.to_owned(), why };
         // Not following links and not waiting: someone else may have put anything there.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -52,7 +54,12 @@ impl JitSymbols {
         if status.st_uid != user {
             return Err(error(format!("belongs to user {}, not to user {user}", status.st_uid)));
         }
-        JitSymbols::parse(BufReader::new(File::from(file))).map(Some).map_err(|e| error(e.to_string()))
+        let file = File::from(file);
+        let written = file.metadata().and_then(|about| about.modified()).map_err(|e| error(e.to_string()))?;
+        if until.is_some_and(|until| written > until) {
+            return Err(error("is newer than the recording, so another process's".to_owned()));
+        }
+        JitSymbols::parse(BufReader::new(file)).map(Some).map_err(|e| error(e.to_string()))
     }
 
     /// The function that holds `address`.
@@ -98,6 +105,7 @@ fn parse_line(line: &str) -> Option<(u64, u64, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn found(symbols: &JitSymbols, address: u64) -> Option<&str> {
         symbols.find(VirtAddr(address))
@@ -136,20 +144,29 @@ mod tests {
     fn only_a_regular_file_of_the_same_user_counts() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("perf-1.map");
-        assert!(JitSymbols::read(&path).unwrap().is_none());
+        assert!(JitSymbols::read(&path, None).unwrap().is_none());
         std::fs::write(&path, "1000 10 f\n").unwrap();
-        assert_eq!(found(&JitSymbols::read(&path).unwrap().unwrap(), 0x1000), Some("f"));
+        assert_eq!(found(&JitSymbols::read(&path, None).unwrap().unwrap(), 0x1000), Some("f"));
+
+        let before = std::fs::metadata(&path).unwrap().modified().unwrap() - Duration::from_secs(1);
+        assert!(JitSymbols::read(&path, Some(before)).unwrap_err().to_string().contains("newer"));
+        assert!(JitSymbols::read(&path, Some(before + Duration::from_secs(2))).unwrap().is_some());
 
         let link = folder.path().join("perf-2.map");
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        assert!(JitSymbols::read(&link).is_err());
-        assert!(JitSymbols::read(folder.path()).unwrap_err().to_string().contains("not a regular file"));
+        assert!(JitSymbols::read(&link, None).is_err());
+        assert!(
+            JitSymbols::read(folder.path(), None).unwrap_err().to_string().contains("not a regular file")
+        );
 
         // Only root can give a file away.
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(&path, Some(1), None).unwrap();
             assert!(
-                JitSymbols::read(&path).unwrap_err().to_string().contains("belongs to user 1, not to user 0")
+                JitSymbols::read(&path, None)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("belongs to user 1, not to user 0")
             );
         }
     }

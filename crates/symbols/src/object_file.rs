@@ -31,8 +31,8 @@ pub(crate) struct ObjectFile {
     pub has_dwarf: bool,
     /// Name and checksum of the file with its debug information, as `objcopy --add-gnu-debuglink` notes them.
     pub debug_link: Option<(String, u32)>,
-    /// Path of the file that several debug files share parts of (made by `dwz`).
-    pub debug_alt_link: Option<String>,
+    /// Path and build-id of the file that several debug files share parts of (made by `dwz`).
+    pub debug_alt_link: Option<(String, String)>,
 }
 
 pub(crate) type Elf<'data> = ElfFile64<'data, Endianness>;
@@ -51,7 +51,11 @@ impl ObjectFile {
             build_id: read_build_id(&elf),
             has_dwarf: elf.has_debug_symbols(),
             debug_link: elf.gnu_debuglink().ok().flatten().map(|(name, crc)| (text(name), crc)),
-            debug_alt_link: elf.gnu_debugaltlink().ok().flatten().map(|(name, _)| text(name)),
+            debug_alt_link: elf
+                .gnu_debugaltlink()
+                .ok()
+                .flatten()
+                .map(|(name, id)| (text(name), hexadecimal(id))),
         })
     }
 
@@ -80,7 +84,11 @@ fn map_file(path: &Path) -> std::io::Result<Mmap> {
 
 fn read_build_id(elf: &Elf<'_>) -> Option<String> {
     let bytes = elf.build_id().ok().flatten().filter(|bytes| !bytes.is_empty())?;
-    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Some(hexadecimal(bytes))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn segments(elf: &Elf<'_>) -> Vec<Segment> {

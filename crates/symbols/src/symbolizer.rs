@@ -56,10 +56,8 @@ impl Symbolizer {
     /// The same of a file that had this build-id when it was mapped, if that is known: nothing of another build, whose
     /// file is among the rebuilt ones from then on.
     pub fn lookup_in_build(&mut self, path: &str, build_id: Option<&str>, offset: FileOffset) -> Symbol {
-        let now = build_id.and_then(|_| self.build_id(path));
-        if let (Some(then), Some(now)) = (build_id, now)
-            && then != now
-        {
+        let is_other = |object: &Object| build_id.is_some() && object.file.build_id.as_deref() != build_id;
+        if self.object(path).is_some_and(is_other) {
             if !self.rebuilt.iter().any(|known| known == path) {
                 self.rebuilt.push(path.to_owned());
             }
@@ -163,7 +161,12 @@ impl Object {
 
 /// Unreadable debug information is the same as none: names still come from the symbol table.
 fn load_dwarf(path: &Path, file: &ObjectFile) -> Option<Loader> {
-    let shared = debug_file::shared_part(path, file.debug_alt_link.as_deref());
+    // The loader opens this one beside it by itself, and would wait for a pipe.
+    let package = debug_file::package(path);
+    if package.exists() && !package.is_file() {
+        return None;
+    }
+    let shared = debug_file::shared_part(path, file.debug_alt_link.as_ref());
     Loader::new_with_sup(path, shared).ok()
 }
 

@@ -266,4 +266,18 @@ fn another_build_has_no_names() {
     assert_eq!(name(Some("4567")), None);
     assert_eq!(name(Some("4567")), None);
     assert_eq!(symbolizer.rebuilt(), [built.path()]);
+    let without = Built::new("gcc", C_PROGRAM, &["-g", "-Wl,--build-id=none"]);
+    let offset = without.offset_of("twice");
+    let mut symbolizer = Symbolizer::new();
+    assert_eq!(symbolizer.lookup_in_build(without.path(), Some("0123"), offset), Symbol::default());
+    assert_eq!(symbolizer.rebuilt(), [without.path()]);
+}
+
+/// The loader of debug information would wait for whoever writes into it.
+#[test]
+fn a_pipe_beside_a_program_is_not_opened() {
+    let built = Built::new("gcc", C_PROGRAM, &["-g"]);
+    run("mkfifo", &[&format!("{}.dwp", built.path())]);
+    let symbol = built.lookup(built.offset_of("twice"));
+    assert_eq!((symbol.function.as_deref(), symbol.line), (Some("twice"), None));
 }

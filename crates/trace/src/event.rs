@@ -1,5 +1,6 @@
 //! Rare events and the stream's header. All of it is serialisable, as events are stored as JSON in files.
 
+use crate::Grain;
 use pagewalk_units::{ThreadId, VirtAddr};
 use serde::{Deserialize, Serialize};
 
@@ -170,6 +171,11 @@ pub enum Event {
 }
 
 impl Event {
+    /// Whether it says what is mapped where.
+    pub fn moves_memory(&self) -> bool {
+        matches!(self, Event::Map(_) | Event::Unmap { .. } | Event::Remap { .. } | Event::Break { .. })
+    }
+
     /// The thread that runs after this event, where the event changes it.
     pub fn switches_to(&self) -> Option<ThreadId> {
         match self {
@@ -214,6 +220,9 @@ pub struct StreamHeader {
     pub cpu: String,
     /// Kernel release of the recording host.
     pub kernel: String,
+    /// What is kept of the addresses of data references; left out of files where that is all.
+    #[serde(default, skip_serializing_if = "Grain::is_byte")]
+    pub grain: Grain,
 }
 
 mod address {

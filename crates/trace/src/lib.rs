@@ -10,7 +10,7 @@
 //! - [`Item`]: a [`Batch`] of plain references, or one [`Event`].
 //! - [`pwt`]: the file format; [`check`]: is a stream sound?
 //! - [`Source`]: anything that yields items; [`Analysis`]: anything that consumes them. [`Interleave`]: several
-//!   on one processor. [`Stretch`]: a part of one, held for several consumers.
+//!   on one processor. [`ToPages`]: with pages alone. [`Stretch`]: a part of one, held for several consumers.
 //! - [`seconds_worked`]: what such a consumer took of a processor.
 
 mod batch;
@@ -18,6 +18,7 @@ mod block;
 mod calls;
 pub mod check;
 mod event;
+mod grain;
 mod interleave;
 pub mod pwt;
 mod record;
@@ -29,6 +30,7 @@ pub use batch::{Batch, BatchBuffer, Item, Span};
 pub use block::{Block, BlockEnd, Dictionary, Instruction, Site};
 pub use calls::{all_calls, call_number};
 pub use event::{Event, FileIdentity, Mapping, MappingKind, Origin, Protection, StreamHeader};
+pub use grain::{Grain, ToPages};
 pub use interleave::{Interleave, Turns};
 pub use record::Ref;
 pub use source::{Analysis, Source, SourceError};

@@ -42,6 +42,12 @@ impl Ref {
         unsafe { std::slice::from_raw_parts(bits.as_ptr().cast(), bits.len()) }
     }
 
+    /// The record that is this whole word.
+    #[inline(always)]
+    pub const fn from_bits(bits: u64) -> Ref {
+        Ref(bits)
+    }
+
     /// The whole word.
     #[inline(always)]
     pub const fn bits(self) -> u64 {

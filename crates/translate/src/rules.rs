@@ -8,27 +8,10 @@ use std::collections::BTreeSet;
 impl MachineSpec {
     /// What breaks a rule, with the choices.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let name_ok = |name: &str| {
-            !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
-        };
-        if !name_ok(&self.name) {
-            return Err(format!("name = \"{}\": use letters, digits, `_` and `-`", self.name));
-        }
         if self.tlbs.is_empty() {
             return Err("no [[tlb]]: a machine needs at least one array of level 1".to_owned());
         }
-        let mut names = BTreeSet::new();
-        for tlb in &self.tlbs {
-            if !name_ok(&tlb.name) {
-                return Err(format!("tlb name \"{}\": use letters, digits, `_` and `-`", tlb.name));
-            }
-            if !names.insert(&tlb.name) {
-                return Err(format!("two arrays are named `{}`: names must differ", tlb.name));
-            }
-        }
-        if let Some(cache) = self.caches.iter().find(|cache| !name_ok(&cache.name)) {
-            return Err(format!("cache name \"{}\": use letters, digits, `_` and `-`", cache.name));
-        }
+        self.check_names()?;
         let cpi = self.cost.cycles_per_instruction;
         if !(cpi > 0.0 && cpi <= 1e6) {
             return Err(format!(
@@ -42,6 +25,38 @@ impl MachineSpec {
         self.check_prefetching()?;
         self.check_overlaps()?;
         self.check_data_side()
+    }
+
+    /// Names of arrays are parts of metrics' names: each has its own there.
+    fn check_names(&self) -> Result<(), String> {
+        check_name("name =", &self.name)?;
+        for cache in &self.caches {
+            check_name("cache name", &cache.name)?;
+        }
+        let ranges = self.data_side.iter().flat_map(|side| &side.range_tlbs);
+        let ranges = ranges.map(|ranges| ("range_tlb name", &ranges.name));
+        let mut names = BTreeSet::new();
+        for (key, name) in self.tlbs.iter().map(|tlb| ("tlb name", &tlb.name)).chain(ranges) {
+            check_name(key, name)?;
+            if !names.insert(name) {
+                return Err(format!("two arrays are named `{name}`: names must differ"));
+            }
+        }
+        let is_level = |tlb: &&TlbSpec| ["level1", "level2", "level3"].contains(&tlb.name.as_str());
+        if let Some(TlbSpec { name, .. }) = self.tlbs.iter().find(is_level) {
+            return Err(format!(
+                "tlb name \"{name}\": `tlb.{name}.misses` is of all arrays of a level together: choose another name"
+            ));
+        }
+        let priced = self.data_side.as_deref().is_some_and(|side| side.energy.is_some());
+        let walk_caches = if priced { self.walker.caches() } else { Vec::new() };
+        match walk_caches.iter().find(|(name, _)| names.contains(name)) {
+            Some((name, _)) => Err(format!(
+                "an array is named `{name}` as a page-walk cache is, and `energy_pj.{name}` can be of one alone: \
+                 choose another name"
+            )),
+            None => Ok(()),
+        }
     }
 
     /// No array may name a page that the walker cannot map.
@@ -218,5 +233,50 @@ impl MachineSpec {
             }
         }
         Ok(())
+    }
+}
+
+/// Points separate the parts of metrics' names, so none may have one.
+fn check_name(key: &str, name: &str) -> Result<(), String> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if name.is_empty() || !name.bytes().all(fits) {
+        return Err(format!("{key} \"{name}\": use letters, digits, `_` and `-`"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is wrong with a data side that is priced when this is changed.
+    fn wrong(from: &str, to: &str) -> String {
+        let text = include_str!("../../../machines/karakostas_rmm_lite.toml");
+        assert!(text.contains(from), "{from}");
+        MachineSpec::from_toml("m.toml", &text.replace(from, to)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn names_that_metrics_could_not_tell_apart_are_refused() {
+        for (from, to, parts) in [
+            ("\"l2_range\"", "\"\"", ["range_tlb name \"\"", "letters, digits"]),
+            ("\"l2_range\"", "\"a.hits\"", ["range_tlb name \"a.hits\"", "letters, digits"]),
+            ("\"l2_range\"", "\"l1_4k\"", ["two arrays are named `l1_4k`", "must differ"]),
+            ("\"l2_4k\"", "\"level2\"", ["tlb name \"level2\"", "`tlb.level2.misses`"]),
+            ("\"l2_4k\"", "\"pde\"", ["`pde`", "`energy_pj.pde`"]),
+            ("\"l1_range\"", "\"pml4\"", ["`pml4`", "`energy_pj.pml4`"]),
+        ] {
+            let why = wrong(from, to);
+            assert!(parts.iter().all(|part| why.contains(part)), "{to}: {why}");
+        }
+    }
+
+    /// Arm names its page-walk caches as others name TLBs: what is not priced has no metric that both would be in.
+    #[test]
+    fn arrays_without_energy_may_be_named_as_page_walk_caches_are() {
+        let text = include_str!("../../../machines/neoverse_v2_contiguous.toml");
+        let machine = MachineSpec::from_toml("m.toml", text).unwrap();
+        let caches = machine.walker.caches();
+        assert!(machine.tlbs.iter().any(|tlb| caches.iter().any(|(name, _)| *name == tlb.name)));
     }
 }

@@ -89,7 +89,7 @@ impl Assembler {
                 used += bytes;
             } else {
                 let Some(end) = rest.iter().position(|&byte| byte == b'\n') else { return Ok(used) };
-                if !rest.starts_with(b"==") {
+                if !is_message(&rest[..end]) {
                     return Err(self.not_a_line(&rest[..end]));
                 }
                 used += end + 1;
@@ -180,9 +180,19 @@ impl Assembler {
         let more = if line.len() > SHOWN_BYTES { "…" } else { "" };
         self.malformed(&format!(
             "is `{shown}{more}`, not one of `I  ADDRESS,BYTES`, ` L ADDRESS,BYTES`, ` S ADDRESS,BYTES`, \
-             ` M ADDRESS,BYTES` (address in hexadecimal), nor does it begin with `==`"
+             ` M ADDRESS,BYTES` (address in hexadecimal), nor a message of Valgrind's (`==PID==`, `--PID--`, `**PID**`)"
         ))
     }
+}
+
+/// Whether a line is Valgrind's own: its report, its warnings, what the program prints by client requests.
+pub(super) fn is_message(line: &[u8]) -> bool {
+    let warns = |mark: &[u8]| {
+        let digits =
+            line.strip_prefix(mark).and_then(|rest| rest.split(|byte| !byte.is_ascii_digit()).next());
+        digits.is_some_and(|digits| !digits.is_empty() && line[mark.len() + digits.len()..].starts_with(mark))
+    };
+    line.starts_with(b"==") || warns(b"--") || warns(b"**")
 }
 
 /// The line at the front of `text` and its length with the line end; `None` if that is not a whole line of the trace.

@@ -33,6 +33,7 @@ impl<R: BufRead> LackeySource<R> {
             thp: "unknown".to_owned(),
             cpu: "unknown".to_owned(),
             kernel: "unknown".to_owned(),
+            grain: pagewalk_trace::Grain::Byte,
         };
         let assembler = Assembler::default();
         let mut source =
@@ -41,9 +42,9 @@ impl<R: BufRead> LackeySource<R> {
         Ok(source)
     }
 
-    /// Takes the lines that begin with `=` at the start, and from `==PID== Command: …` the command.
+    /// Takes Valgrind's own lines at the start, and from `==PID== Command: …` the command.
     fn read_head(&mut self) -> Result<(), SourceError> {
-        while self.reader.fill_buf()?.first() == Some(&b'=') {
+        while matches!(self.reader.fill_buf()?.first(), Some(b'=' | b'-' | b'*')) {
             let mut line = Vec::new();
             (&mut self.reader).take(MAX_LINE_BYTES as u64).read_until(b'\n', &mut line)?;
             let text = String::from_utf8_lossy(&line);

@@ -113,11 +113,17 @@ fn an_instruction_of_too_many_references_is_told_in_parts() {
 #[test]
 fn wrong_lines_are_named() {
     let forms = "not one of `I  ADDRESS,BYTES`, ` L ADDRESS,BYTES`, ` S ADDRESS,BYTES`, ` M ADDRESS,BYTES` (address \
-                 in hexadecimal), nor does it begin with `==`";
+                 in hexadecimal), nor a message of Valgrind's (`==PID==`, `--PID--`, `**PID**`)";
     let good = "==1== x\nI  00001000,3\n L 00001000,8\n";
-    for bad in
-        ["", "I 00001000,3", " X 00001000,3", "I  ,3", "I  00001000", "I  1000,", "I  1g,3", " L 1,2 ", "=1"]
-    {
+    let said = "--812-- WARNING: unhandled amd64-linux syscall: 999\n**812** printed\n";
+    assert_eq!(
+        round(format!("{said}{}{said}", &good[8..]).as_bytes(), 8).0,
+        good[8..],
+        "Valgrind's own lines"
+    );
+    let lines =
+        ["", "I 00001000,3", " X 00001000,3", "I  ,3", "I  00001000", "I  1000,", "I  1g,3", " L 1,2 "];
+    for bad in lines.into_iter().chain(["=1", "--x-- y", "--1- y"]) {
         let found = message(&format!("{good}{bad}\n"));
         assert_eq!(found, format!("line 4 is `{bad}`, {forms}"));
         let (back, _) = round(format!("{good}{bad}\nI  00001000,3\n").as_bytes(), 8);

@@ -156,6 +156,7 @@ impl Streams {
             thp: self.host.thp.clone(),
             cpu: self.host.cpu.clone(),
             kernel: self.host.kernel.clone(),
+            grain: pagewalk_trace::Grain::Byte,
         };
         self.state().opened += 1;
         Ok(RingSource::open(header, ring, Arc::clone(&self.build_ids), registration))

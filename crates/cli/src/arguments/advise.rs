@@ -10,9 +10,13 @@ use std::path::PathBuf;
 const ONE_MACHINE: &str = "Machine to simulate: a name from `pagewalk machines list`, a .toml file, or `host`. \
 Default: what `pagewalk probe --save` found, else the library's machine of this CPU, else golden_cove";
 
+/// `--thp` of advice, which is for this host, whatever recorded a trace.
+const THIS_HOSTS: &str = "Transparent huge page mode of the baseline. Default: this host's";
+
 #[derive(Debug, Args)]
 #[command(mut_arg("json", |json| json.help(INSTEAD_OF_TEXT)))]
 #[command(mut_arg("machines", |machines| machines.help(ONE_MACHINE)))]
+#[command(mut_arg("thp", |thp| thp.help(THIS_HOSTS)))]
 pub struct Advise {
     /// A trace of the program, instead of running it; then `--seconds` says what it takes
     #[arg(value_name = "T.pwt", requires = "seconds", conflicts_with_all = ["command", "input", "runs", "pid"],

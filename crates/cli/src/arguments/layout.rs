@@ -43,10 +43,15 @@ pub struct LayoutRun {
     /// Give all that the plan does not place the same addresses each time
     #[arg(long)]
     pub no_randomize: bool,
+    /// Say what would be placed where, whether the files are those of the plan, and whether this host lets it; run
+    /// nothing. CMD is looked at if it is given, else the plan's program
+    #[arg(long, conflicts_with_all = ["verify", "or_default"])]
+    pub dry_run: bool,
     #[command(flatten)]
     pub data: Data,
     /// The program and its arguments, after `--`
-    #[arg(last = true, required = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
+    #[arg(last = true, required_unless_present = "dry_run", value_name = "CMD",
+          value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }
 

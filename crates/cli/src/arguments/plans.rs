@@ -77,7 +77,7 @@ pub struct Undo {
     /// The process whose planned ranges go back to small pages
     #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: i32,
-    /// Say what there is, and do nothing
+    /// Say what would be done to each range, and whether this host lets it, and do nothing
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]

@@ -20,6 +20,9 @@ pub fn man(arguments: Man) -> Result<ExitCode, CliError> {
     for name in &arguments.command {
         command = subcommand(&command, name)?;
     }
+    if let (None, Some(codes)) = (command.get_after_help(), Arguments::command().get_after_help()) {
+        command = command.after_help(codes.clone());
+    }
     let mut page = Vec::new();
     let rendered = clap_mangen::Man::new(command).render(&mut page);
     rendered.map_err(|e| CliError::new(Code::Failed, format!("making the manual page: {e}")))?;

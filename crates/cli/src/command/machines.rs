@@ -20,7 +20,7 @@ pub fn run(arguments: Machines) -> Result<ExitCode, CliError> {
         }
         MachinesCommand::Show { machine, json: true, .. } => print(&shown_as_json(&load(&machine)?))?,
         MachinesCommand::Show { machine, .. } => print(&show(&load(&machine)?))?,
-        MachinesCommand::Check { machines } => return check(&machines),
+        MachinesCommand::Check { machines, json } => return check(&machines, json),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -200,26 +200,39 @@ fn bytes(bytes: u64) -> String {
 }
 
 /// Names what is wrong with each machine; without names, checks the whole library.
-fn check(names: &[String]) -> Result<ExitCode, CliError> {
+fn check(names: &[String], json: bool) -> Result<ExitCode, CliError> {
     let library: Vec<String> = Library::names().map(str::to_owned).collect();
     let names = if names.is_empty() { &library } else { names };
     let mut code = ExitCode::SUCCESS;
+    let mut rows = Vec::new();
     for name in names {
         match load(name) {
             Ok(machine) => {
                 let base = machine.paging.base();
                 let holding = machine.tlbs.iter().filter(|tlb| tlb.holds(base));
                 let entries = holding.map(|tlb| tlb.geometry.entries()).max().unwrap_or(0);
-                print(&format!(
-                    "{name}: ok ({} arrays, up to {entries} entries for {base})\n",
-                    machine.tlbs.len()
-                ))?;
+                let arrays = machine.tlbs.len();
+                if !json {
+                    print(&format!("{name}: ok ({arrays} arrays, up to {entries} entries for {base})\n"))?;
+                }
+                rows.push(json!({
+                    "machine": name,
+                    "ok": true,
+                    "arrays": arrays,
+                    "base_page": base.to_string(),
+                    "entries_most": entries,
+                }));
             }
             Err(error) => {
                 say(&error);
+                rows.push(json!({ "machine": name, "ok": false, "error": error.to_string() }));
                 code = ExitCode::from(error.code as u8);
             }
         }
+    }
+    if json {
+        let document = json!({ "schema": "pagewalk.machines-check/1", "machines": rows });
+        print(&format!("{document:#}\n"))?;
     }
     Ok(code)
 }

@@ -86,7 +86,11 @@ impl Files {
             };
             let path = output.write(text.as_bytes())?;
             if !quiet {
-                say(format!("{what} written to {}", path.display()));
+                let next = match format {
+                    Format::Machine => format!("; next: pagewalk profile -m {} -- CMD", path.display()),
+                    Format::Html | Format::Json => String::new(),
+                };
+                say(format!("{what} written to {}{next}", path.display()));
             }
             Ok(())
         };

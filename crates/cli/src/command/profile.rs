@@ -7,7 +7,7 @@ use crate::findings::{Detail, Namer, description, totals};
 use crate::live::{self, Live, Stream};
 use crate::machine;
 use crate::output::{ResultFiles, publish};
-use crate::process::{Ending, explain_empty_region, follow_ahead};
+use crate::process::{Ending, Reached, explain_region, follow_ahead};
 use pagewalk_mm::OsSpec;
 use pagewalk_mm::structure::StructureSpec;
 use pagewalk_report::schema::{Host, ProcessResult, RESULT_SCHEMA, RunResult, Tool};
@@ -15,8 +15,8 @@ use pagewalk_sim::Profile as Profiler;
 use pagewalk_sweep::unpriced;
 use pagewalk_trace::{Source, StreamHeader};
 use pagewalk_translate::MachineSpec;
+use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Processes beyond so many are kept in brief.
@@ -52,18 +52,16 @@ impl Study {
     pub fn run_live(&self, live: &Live) -> Result<(RunResult, ExitStatus), CliError> {
         let namer = Namer::default();
         let done = Mutex::new(Vec::new());
-        let any_begun = AtomicBool::new(false);
         let status = live.run(|source: Stream| {
             let number = source.inner.number();
             let detail = if number < FULL_DETAIL { Detail::Full } else { Detail::Brief };
             let (process, ending) = self.stream(source, &namer, detail);
-            any_begun.fetch_or(ending.region_begun, Ordering::Relaxed);
-            done.lock().unwrap_or_else(PoisonError::into_inner).push((number, process));
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((number, process, ending.region));
         })?;
-        explain_empty_region(&self.region, any_begun.into_inner());
-        let mut processes = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        processes.sort_by_key(|(number, _)| *number);
-        let mut processes: Vec<ProcessResult> = processes.into_iter().map(|(_, process)| process).collect();
+        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        explain_region(&self.region, Reached::by_any(done.iter().map(|(_, _, region)| *region)));
+        done.sort_by_key(|(number, ..)| *number);
+        let mut processes: Vec<ProcessResult> = done.into_iter().map(|(_, process, _)| process).collect();
         name_roots_end(&mut processes, status);
         let host =
             Host { cpu: live.host.cpu.clone(), kernel: live.host.kernel.clone(), thp: live.host.thp.clone() };
@@ -143,6 +141,13 @@ impl Study {
         let Some(machine) = self.machines.iter().find(|machine| machine.os.is_some()) else { return Ok(()) };
         let text = format!("machine `{}` has an [os] of its own, which {what} cannot simulate", machine.name);
         Err(CliError::new(Code::Usage, text).or("take `simulate` alone, or a file without [os]"))
+    }
+
+    /// Refuses a trace that does not tell what a machine looks at.
+    pub fn check_grain(&self, trace: &Path, header: &StreamHeader) -> Result<(), CliError> {
+        let check = |machine| pagewalk_sim::check_grain(header.grain, machine);
+        let bad = |e| CliError::new(Code::BadInput, format!("{}: {e}", trace.display()));
+        self.machines.iter().try_for_each(check).map_err(bad)
     }
 
     /// Checks that the machines fit into one pass.

@@ -1,12 +1,13 @@
 //! `pagewalk record`: run a program and keep its reference stream.
 
-use crate::arguments::{Record, Region};
+use crate::arguments::{GrainChoice, Record, Region};
 use crate::error::{CliError, Code};
 use crate::live::{self, Live, Stream};
-use crate::output::{Output, say};
-use crate::process::{Ending, explain_empty_region, follow_ahead};
-use pagewalk_trace::Source;
+use crate::output::{Output, print, say};
+use crate::process::{Ending, Reached, explain_region, follow_ahead};
 use pagewalk_trace::pwt::{Summary, Writer};
+use pagewalk_trace::{Grain, Source, StreamHeader, ToPages};
+use serde_json::json;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
@@ -23,18 +24,27 @@ pub struct Written {
     pub outcome: std::io::Result<Summary>,
     /// What was lost of the stream.
     pub losses: Vec<String>,
-    region_begun: bool,
+    region: Reached,
 }
 
 pub fn run(arguments: Record) -> Result<ExitCode, CliError> {
     let first = Output::open_apart(&arguments.output, arguments.layout.as_deref())?;
     let live = Live::prepare(&arguments.command, arguments.layout.as_deref())?;
-    let (written, status) = images(&live, &arguments.region, &arguments.output, first)?;
-    explain_empty_region(&arguments.region, written.iter().any(|one| one.region_begun));
+    let grain = match arguments.grain {
+        GrainChoice::Byte => Grain::Byte,
+        GrainChoice::Page => Grain::Page,
+    };
+    let (written, status) = images(&live, &arguments.region, grain, &arguments.output, first)?;
+    explain_region(&arguments.region, Reached::by_any(written.iter().map(|one| one.region)));
+    let printed = if arguments.json { print(&document(&written)) } else { Ok(()) };
     let mut failed = false;
     for one in &written {
         failed |= report(one, arguments.quiet);
     }
+    if let Some(older) = older(&arguments.output, &written) {
+        say(format!("{} and what follows are of an earlier recording, not of this one", older.display()));
+    }
+    printed?;
     if failed {
         return Err(CliError::new(Code::Failed, "not everything could be written")
             .or("what was written up to then is whole and can be read; the program itself ran to its end"));
@@ -48,6 +58,7 @@ pub fn run(arguments: Record) -> Result<ExitCode, CliError> {
 pub fn images(
     live: &Live,
     region: &Region,
+    grain: Grain,
     path: &Path,
     first: Output,
 ) -> Result<(Vec<Written>, ExitStatus), CliError> {
@@ -56,7 +67,7 @@ pub fn images(
     let status = live.run(|source: Stream| {
         let number = source.inner.number();
         let first = first.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| number == 0);
-        let one = write(source, region, numbered(path, number), first);
+        let one = write(source, region, grain, numbered(path, number), first);
         written.lock().unwrap_or_else(PoisonError::into_inner).push(one);
     })?;
     let mut written = written.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -64,16 +75,20 @@ pub fn images(
     Ok((written, status))
 }
 
-fn write(source: Stream, region: &Region, path: PathBuf, first: Option<Output>) -> Written {
-    let (number, program) = (source.inner.number(), source.header().program.clone());
+fn write(source: Stream, region: &Region, grain: Grain, path: PathBuf, first: Option<Output>) -> Written {
+    let number = source.inner.number();
+    let header = StreamHeader { grain, ..source.header().clone() };
     // The first file is emptied only now, when there is something to put in its place.
     let file = first.map_or_else(|| File::create(&path), Output::begin);
     let mut ending = Ending::default();
-    let outcome = file.and_then(|file| Writer::with_thread(file, source.header())).and_then(|mut writer| {
-        ending = follow_ahead(source, region, &mut writer);
+    let outcome = file.and_then(|file| Writer::with_thread(file, &header)).and_then(|mut writer| {
+        ending = match grain {
+            Grain::Byte => follow_ahead(source, region, &mut writer),
+            Grain::Page => follow_ahead(source, region, &mut ToPages::new(&mut writer)),
+        };
         writer.finish()
     });
-    Written { number, path, program, outcome, losses: ending.losses, region_begun: ending.region_begun }
+    Written { number, path, program: header.program, outcome, losses: ending.losses, region: ending.region }
 }
 
 /// `T.pwt` for the first image, `T.1.pwt`, `T.2.pwt` … for those that follow.
@@ -87,6 +102,30 @@ fn numbered(first: &Path, number: u32) -> PathBuf {
     }
 }
 
+/// The first numbered file that was there before and is none of the `written` ones.
+fn older(first: &Path, written: &[Written]) -> Option<PathBuf> {
+    let next = written.last().map_or(1, |last| last.number + 1);
+    Some(numbered(first, next)).filter(|path| path.exists())
+}
+
+/// All files as data.
+fn document(written: &[Written]) -> String {
+    let row = |one: &Written| {
+        let summary = one.outcome.as_ref().ok();
+        json!({
+            "file": one.path.to_string_lossy(),
+            "program": one.program,
+            "references_data": summary.map(|summary| summary.references),
+            "block_executions": summary.map(|summary| summary.block_executions),
+            "bytes": summary.map(|summary| summary.bytes),
+            "losses": one.losses,
+            "error": one.outcome.as_ref().err().map(ToString::to_string),
+        })
+    };
+    let files: Vec<_> = written.iter().map(row).collect();
+    format!("{:#}\n", json!({ "schema": "pagewalk.record/1", "files": files }))
+}
+
 /// Says what became of a file; returns whether it failed.
 fn report(one: &Written, quiet: bool) -> bool {
     let path = one.path.display();
@@ -95,7 +134,7 @@ fn report(one: &Written, quiet: bool) -> bool {
         Ok(summary) if !quiet => {
             let records = summary.references + summary.block_executions;
             say(format!(
-                "{path}: {}: {records} records, {:.1} MiB, {:.3} bytes a record",
+                "{path}: {}: {records} records, {:.1} MiB, {:.3} bytes a record; next: pagewalk simulate {path}",
                 one.program,
                 summary.bytes as f64 / f64::from(1 << 20),
                 summary.bytes as f64 / records.max(1) as f64,

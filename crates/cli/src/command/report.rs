@@ -1,4 +1,5 @@
-//! `pagewalk report`: the HTML report from a saved result, of a run, a study, a memory, a TLB's sets or a probe.
+//! `pagewalk report`: the HTML report from saved results: of a run or of several side by side, of a study, a memory, a
+//! TLB's sets or a probe.
 
 use crate::arguments::Report;
 use crate::error::{CliError, Code};
@@ -6,35 +7,86 @@ use crate::output::{Output, say};
 use pagewalk_report::conflicts::schema::CONFLICTS_SCHEMA;
 use pagewalk_report::contiguity::schema::CONTIGUITY_SCHEMA;
 use pagewalk_report::probe::schema::PROBE_SCHEMA;
+use pagewalk_report::schema::{RESULT_SCHEMA, RunResult};
 use pagewalk_report::sweep::schema::SWEEP_SCHEMA;
-use pagewalk_report::{ReadError, conflicts, contiguity, from_json, probe, render_html, sweep};
+use pagewalk_report::{
+    ReadError, Run, conflicts, contiguity, from_json, probe, render_html, render_runs_html, schema_of, sweep,
+};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+/// A schema, and the page of a result that has it.
+type Kind = (&'static str, fn(&str) -> Result<String, ReadError>);
+
+const KINDS: [Kind; 5] = [
+    (RESULT_SCHEMA, |text| from_json(text).map(|result| render_html(&result))),
+    (SWEEP_SCHEMA, |text| sweep::from_json(text).map(|result| sweep::render_html(&result))),
+    (CONTIGUITY_SCHEMA, |text| contiguity::from_json(text).map(|result| contiguity::render_html(&result))),
+    (CONFLICTS_SCHEMA, |text| conflicts::from_json(text).map(|result| conflicts::render_html(&result))),
+    (PROBE_SCHEMA, |text| probe::from_json(text).map(|result| probe::render_html(&result))),
+];
+
 pub fn run(arguments: Report) -> Result<ExitCode, CliError> {
-    let path = arguments.result.display();
-    let text = std::fs::read_to_string(&arguments.result)
-        .map_err(|e| CliError::new(Code::BadInput, format!("cannot read {path}: {e}")))?;
-    let page = match from_json(&text) {
-        Ok(result) => Ok(render_html(&result)),
-        Err(ReadError::OtherSchema { found, .. }) if found == SWEEP_SCHEMA => {
-            sweep::from_json(&text).map(|result| sweep::render_html(&result))
-        }
-        Err(ReadError::OtherSchema { found, .. }) if found == CONTIGUITY_SCHEMA => {
-            contiguity::from_json(&text).map(|result| contiguity::render_html(&result))
-        }
-        Err(ReadError::OtherSchema { found, .. }) if found == CONFLICTS_SCHEMA => {
-            conflicts::from_json(&text).map(|result| conflicts::render_html(&result))
-        }
-        Err(ReadError::OtherSchema { found, .. }) if found == PROBE_SCHEMA => {
-            probe::from_json(&text).map(|result| probe::render_html(&result))
-        }
-        Err(error) => Err(error),
+    let files =
+        arguments.results.iter().map(|path| Saved::read(path)).collect::<Result<Vec<Saved>, CliError>>()?;
+    let page = match files.as_slice() {
+        [file] => file.page()?,
+        files => side_by_side(files)?,
     };
-    let page = page.map_err(|e| {
-        CliError::new(Code::BadInput, format!("{path}: {e}"))
-            .or("save a result with `pagewalk profile -o result.json`")
-    })?;
-    let written = Output::open_apart(&arguments.output, [&*arguments.result])?.write(page.as_bytes())?;
+    let inputs = arguments.results.iter().map(PathBuf::as_path);
+    let written = Output::open_apart(&arguments.output, inputs)?.write(page.as_bytes())?;
     say(format!("report written to {}", written.display()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// A saved result of any kind.
+struct Saved {
+    name: String,
+    text: String,
+    schema: String,
+}
+
+impl Saved {
+    fn read(path: &Path) -> Result<Saved, CliError> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| CliError::new(Code::BadInput, format!("cannot read {name}: {e}")))?;
+        match schema_of(&text) {
+            Ok(schema) => Ok(Saved { name, text, schema }),
+            Err(error) => Err(bad(&name, error)),
+        }
+    }
+
+    fn page(&self) -> Result<String, CliError> {
+        let kind = KINDS.iter().find(|(schema, _)| *schema == self.schema);
+        let (_, page) = kind.ok_or_else(|| {
+            let read = KINDS.map(|(schema, _)| schema).join(", ");
+            bad(&self.name, format!("the result has schema \"{}\"; `report` reads {read}", self.schema))
+        })?;
+        page(&self.text).map_err(|error| bad(&self.name, error))
+    }
+
+    fn result(&self) -> Result<RunResult, CliError> {
+        from_json(&self.text).map_err(|error| bad(&self.name, error))
+    }
+}
+
+fn bad(name: &str, why: impl std::fmt::Display) -> CliError {
+    CliError::new(Code::BadInput, format!("{name}: {why}"))
+        .or("save a result with `pagewalk profile -o result.json`")
+}
+
+/// One page of several runs.
+fn side_by_side(files: &[Saved]) -> Result<String, CliError> {
+    if files.iter().any(|file| file.schema != RESULT_SCHEMA) {
+        let all = files.iter().map(|file| format!("{} is {}", file.name, file.schema));
+        let all: Vec<String> = all.collect();
+        let message = format!("these results do not go on one page: {}", all.join(", "));
+        return Err(CliError::new(Code::Usage, message)
+            .or(format!("give several results of runs ({RESULT_SCHEMA}), or one result of another kind")));
+    }
+    let results = files.iter().map(Saved::result).collect::<Result<Vec<RunResult>, CliError>>()?;
+    let runs = files.iter().zip(&results).map(|(file, result)| Run { file: &file.name, result });
+    let runs: Vec<Run> = runs.collect();
+    Ok(render_runs_html(runs[0], &runs[1..]))
 }

@@ -7,11 +7,12 @@ use crate::output::{Output, cannot_write, print, say, unless_gone};
 use crate::process::follow;
 use pagewalk_capture::{LackeySource, LackeyWriter};
 use pagewalk_report::printable;
-use pagewalk_trace::check::{Checker, Severity};
+use pagewalk_trace::check::{Checker, Finding, Severity};
 use pagewalk_trace::pwt::{Info, Writer, info};
-use pagewalk_trace::{Analysis, Batch, Event, Source, StreamHeader};
+use pagewalk_trace::{Analysis, Batch, Event, Grain, Source, StreamHeader};
 use pagewalk_units::{Kind, RefIndex};
 use serde::Serialize;
+use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
@@ -20,7 +21,7 @@ use std::process::ExitCode;
 pub fn run(arguments: Trace) -> Result<ExitCode, CliError> {
     match arguments.command {
         TraceCommand::Info { json, trace } => show_info(&trace, json),
-        TraceCommand::Check { trace } => check(&trace),
+        TraceCommand::Check { json, trace } => check(&trace, json),
         TraceCommand::Dump { region, trace } => dump(&trace, &region),
         TraceCommand::Import { format: Format::Lackey, output, input } => import(&input, &output),
         TraceCommand::Export { format: Format::Lackey, output, trace } => export(&trace, output.as_deref()),
@@ -65,7 +66,13 @@ fn info_text(trace: &Path, info: &Info) -> String {
     line("engine", header.engine.clone());
     line("host", format!("{}, Linux {}, THP {}", header.cpu, header.kernel, header.thp));
     line("instructions", info.instructions.to_string());
-    line("data references", info.references.to_string());
+    line(
+        "data references",
+        match header.grain {
+            Grain::Byte => info.references.to_string(),
+            Grain::Page => format!("{}, of which only the pages are known (--grain page)", info.references),
+        },
+    );
     line("block executions", info.block_executions.to_string());
     line("different blocks", info.blocks.to_string());
     line("records", format!("{records}, {:.3} bytes each", info.bytes_per_record));
@@ -79,30 +86,48 @@ fn info_text(trace: &Path, info: &Info) -> String {
 }
 
 /// Says what breaks a rule. Warnings are worth knowing but leave the trace sound.
-fn check(trace: &Path) -> Result<ExitCode, CliError> {
+fn check(trace: &Path, json: bool) -> Result<ExitCode, CliError> {
     let mut checker = Checker::new();
     let mut ending = follow(open(trace, false)?, &Region::default(), &mut checker);
-    // Reading from the begin does without the pointer to the index at the file's end.
-    if let (false, Some(damage)) = (ending.cut, read_info(trace)?.damage) {
+    // Reading from the begin does without the pointer to the index at the file's end. A pipe has no end to look at.
+    if !ending.cut
+        && trace.metadata().is_ok_and(|about| about.is_file())
+        && let Some(damage) = read_info(trace)?.damage
+    {
         ending.cut = true;
         ending.losses.push(damage);
     }
     let findings = checker.finish();
-    let mut out: String = findings.iter().map(|finding| printable(&finding.to_string()) + "\n").collect();
     let errors = findings.iter().filter(|finding| finding.rule.severity() == Severity::Error).count();
-    out += &match (errors, ending.cut) {
-        (0, false) => format!("{}: sound\n", trace.display()),
-        (0, true) => format!("{}: sound as far as it can be read\n", trace.display()),
-        (n, _) => format!("{}: {n} rules broken\n", trace.display()),
-    };
-    print(&out)?;
+    if json {
+        let told: Vec<String> = findings.iter().map(Finding::to_string).collect();
+        let document = json!({
+            "schema": "pagewalk.trace-check/1",
+            "trace": trace.to_string_lossy(),
+            "rules_broken": errors,
+            "findings": told,
+            "whole": !ending.cut,
+            "losses": ending.losses,
+        });
+        print(&format!("{document:#}\n"))?;
+    } else {
+        let mut out: String = findings.iter().map(|finding| printable(&finding.to_string()) + "\n").collect();
+        out += &match (errors, ending.cut) {
+            (0, false) => format!("{}: sound\n", trace.display()),
+            (0, true) => format!("{}: sound as far as it can be read\n", trace.display()),
+            (n, _) => format!("{}: {n} rules broken\n", trace.display()),
+        };
+        print(&out)?;
+    }
     let readable = damage(trace, &ending.losses, ending.cut);
     Ok(if errors > 0 { ExitCode::from(Code::BadInput as u8) } else { readable })
 }
 
 fn dump(trace: &Path, region: &Region) -> Result<ExitCode, CliError> {
     let mut dump = Dump { out: BufWriter::with_capacity(1 << 20, io::stdout()), outcome: Ok(()) };
-    let ending = follow(open(trace, true)?, region, &mut dump);
+    let reader = open(trace, true)?;
+    tell_grain(trace, reader.header());
+    let ending = follow(reader, region, &mut dump);
     let outcome = dump.outcome.and_then(|()| dump.out.flush());
     unless_gone(outcome)?;
     Ok(damage(trace, &ending.losses, ending.cut))
@@ -166,6 +191,7 @@ impl Analysis for Imported {
 
 fn export(trace: &Path, output: Option<&Path>) -> Result<ExitCode, CliError> {
     let reader = open(trace, output.is_none())?;
+    tell_grain(trace, reader.header());
     let out: Box<dyn Write + Send> = match output {
         Some(path) => {
             let file = Output::open_apart(path, [trace])?;
@@ -181,6 +207,14 @@ fn export(trace: &Path, output: Option<&Path>) -> Result<ExitCode, CliError> {
         None => unless_gone(written)?,
     }
     Ok(damage(trace, &ending.losses, ending.cut))
+}
+
+/// Says where addresses of data are none.
+pub fn tell_grain(trace: &Path, header: &StreamHeader) {
+    if !header.grain.is_byte() {
+        let trace = trace.display();
+        say(format!("{trace}: recorded with --grain page: addresses of data are the first bytes of pages"));
+    }
 }
 
 fn damage(input: &Path, losses: &[String], cut: bool) -> ExitCode {

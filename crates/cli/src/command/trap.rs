@@ -5,7 +5,7 @@ mod text;
 
 use crate::arguments::{BlindReplacement, Trap};
 use crate::error::{CliError, Code};
-use crate::machine::load;
+use crate::machine::load_and_say;
 use crate::native::{exit_code, watch_signals};
 use crate::output::{Output, print, say, write_to_stderr};
 use pagewalk_capture::check_program;
@@ -49,7 +49,7 @@ impl Outcome {
 }
 
 pub fn run(arguments: Trap) -> Result<ExitCode, CliError> {
-    let machine = load(&arguments.machine)?;
+    let machine = load_and_say(&arguments.machine, arguments.style.quiet)?;
     let array = TrapArray::of(&machine, changes(&arguments)).map_err(|error| {
         CliError::new(Code::Usage, error)
             .or("`-m mips_r2000` is such a machine; --entries, --ways and --replacement change it")
@@ -128,16 +128,18 @@ fn run_trapped(arguments: &Trap, array: &TrapArray) -> Result<Run, CliError> {
 
 fn publish(arguments: &Trap, outcome: &Outcome, file: Option<Output>) -> Result<(), CliError> {
     let json = || format!("{:#}\n", json::document(outcome));
-    if arguments.style.json {
-        print(&json())?;
+    let printed = if arguments.style.json {
+        print(&json())
     } else {
         write_to_stderr(&text::render(outcome, arguments.style.verbose));
-    }
+        Ok(())
+    };
+    // Whatever became of the printing: the result took its time.
     if let Some(file) = file {
         let path = file.write(json().as_bytes())?;
         if !arguments.style.quiet {
             say(format!("result written to {}", path.display()));
         }
     }
-    Ok(())
+    printed
 }

@@ -37,7 +37,7 @@ fn with_program() -> Place {
     place
 }
 
-/// A probe with round figures.
+/// A probe with round figures, as the first versions wrote it.
 pub fn probe() -> String {
     let figure = |name: &str, value: f64| {
         format!(
@@ -143,6 +143,11 @@ fn a_plan_is_written_if_something_pays() {
     let nothing = advise(&["true"]);
     assert!(nothing.json()["verdict"].as_str().unwrap().starts_with("Do nothing"), "{}", nothing.stdout);
     assert!(nothing.stderr.contains("nothing pays, so no plan is written"), "{}", nothing.stderr);
+    // A plan of other times is not taken for one of this.
+    place.write("plan.toml", "older");
+    let nothing = advise(&["true"]);
+    assert!(nothing.stderr.contains("plan.toml was there before and stays as it is"), "{}", nothing.stderr);
+    assert_eq!(place.read("plan.toml"), b"older");
 }
 
 #[test]
@@ -190,7 +195,8 @@ fn a_running_process_is_advised_on() {
     }
     assert!(ranges[0]["range"].as_str().unwrap().starts_with("anonymous 0x2000000 number 1"), "{json}");
     assert!(ranges[0]["walks_per_processor_second"].as_f64().unwrap() > 0.0);
-    let dry = lab.place.good(&["apply", "plan.toml", "--pid", &pid, "--dry-run", "--json"]).json();
+    // Whether this user may do it or not.
+    let dry = lab.place.run(&["apply", "plan.toml", "--pid", &pid, "--dry-run", "--json"]).json();
     assert!(dry["ranges"][0]["touched_block_bytes"].as_u64() > Some(0), "{dry}");
     lab.place.run(&["advise", "--pid", "99999999", "--probe", "probe.json"]).refuses(USAGE, &["99999999"]);
     lab.place.run(&["advise", "--pid", &pid, "--", "true"]).refuses(USAGE, &["--pid"]);
@@ -209,7 +215,7 @@ fn what_cannot_be_advised_on_is_refused() {
     let advise = |more: &[&str]| place.run(&[&ADVISE[..], more].concat());
     advise(&["--", "./none"]).refuses(USAGE, &["none"]);
     advise(&["--", "false"]).refuses(1, &["ended with exit 1", "each time it is run"]);
-    advise(&["-i", "none", "--", "./p"]).refuses(USAGE, &["--input none"]);
+    advise(&["-i", "none", "--", "./p"]).refuses(BAD_INPUT, &["--input none"]);
     advise(&["--budget", "7X", "--", "./p"]).refuses(USAGE, &["7X", "K, M or G"]);
     advise(&["--runs", "1", "--", "./p"]).refuses(USAGE, &["--runs"]);
     advise(&["-m", "zen4", "--", "./p"]).refuses(USAGE, &["one machine"]);

@@ -12,7 +12,7 @@ fn a_bad_output_path_is_found_out_before_the_run() {
     let place = Place::with_witness();
     std::fs::create_dir(place.path("folder.html")).unwrap();
     for (path, parts) in [
-        ("no/such/report.html", &["cannot write no/such/report.html", "No such file", "-o"][..]),
+        ("no/such/report.html", &["cannot write no/such/report.html", "No such file", "another place"][..]),
         ("folder.html", &["cannot write folder.html", "Is a directory"]),
         ("/proc/report.json", &["cannot write /proc/report.json"]),
     ] {

@@ -208,7 +208,9 @@ fn what_cannot_be_read_is_refused_with_the_choices() {
     place
         .run(&["contiguity", "-o", "r.txt", "--", "./witness"])
         .refuses(USAGE, &["r.txt", ".html", ".svg", ".json"]);
-    place.run(&["contiguity", "-o", "no/r.json", "--", "./witness"]).refuses(1, &["no/r.json", "-o"]);
+    place
+        .run(&["contiguity", "-o", "no/r.json", "--", "./witness"])
+        .refuses(1, &["no/r.json", "choose another place"]);
     place.run(&["contiguity", "--", "no-such-program"]).refuses(USAGE, &["not found in PATH"]);
     assert!(!place.has("ran"));
     // An ended process that nobody waited for.

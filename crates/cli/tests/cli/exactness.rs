@@ -1,6 +1,6 @@
 //! A trace gives exactly what `profile` gave online, and the same input always gives the same bytes.
 
-use crate::harness::{BAD_INPUT, Place, USAGE, joined, metric};
+use crate::harness::{BAD_INPUT, Outcome, Place, USAGE, joined, metric};
 use serde_json::Value;
 
 /// Touches 16 MiB at random in three parts, the middle one between marks 1 and 2, and prints.
@@ -172,6 +172,21 @@ fn a_region_that_never_begins_is_explained() {
     assert!(outcome.stderr.contains("where --skip 1000000000 begins"), "{}", outcome.stderr);
     let outcome = place.good(&["simulate", "--from-marker", "1", "t.pwt"]);
     assert!(outcome.stderr.contains("where --from-marker 1 begins"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_region_that_never_ends_is_explained() {
+    let place = Place::new();
+    let work = place.compile("work", WORK);
+    let told = |outcome: Outcome, id: &str| {
+        outcome.stderr.contains(&format!("the mark of --to-marker {id} never came"))
+    };
+    let marks = |id: &'static str| ["--from-marker", "1", "--to-marker", id];
+    let profile = |id| place.good(&joined(&[&["profile", "-q"], &marks(id), &["--", &work]]));
+    assert!(told(profile("22"), "22") && !told(profile("2"), "2"));
+    place.good(&["record", "-q", "-o", "t.pwt", "--", &work]);
+    assert!(told(place.good(&joined(&[&["simulate"], &marks("22"), &["t.pwt"]])), "22"));
+    assert!(told(place.good(&joined(&[&["record", "-q", "-o", "u.pwt"], &marks("7"), &["--", &work]])), "7"));
 }
 
 /// Machines without identifiers flush at each switch: one process after the other costs what each costs alone.

@@ -2,6 +2,7 @@
 
 mod advising;
 mod against_others;
+mod as_data;
 mod bad_arguments;
 mod bad_machines;
 mod bad_outputs;
@@ -11,6 +12,7 @@ mod contiguity;
 mod data_sides;
 mod exactness;
 mod goldens;
+mod grains;
 mod harness;
 mod layout_studies;
 mod layouts;

@@ -77,7 +77,7 @@ fn host_can(lab: &Lab) -> bool {
     let findings = lab.place.good(&["doctor", "--json"]).json();
     let all = findings["findings"].as_array().expect("a list");
     let able =
-        all.iter().find(|finding| finding["for_commands"] == "layout run").expect("doctor speaks of it");
+        all.iter().find(|finding| finding["name"] == "placing libraries").expect("doctor speaks of it");
     if able["able"] == true {
         return true;
     }
@@ -109,6 +109,29 @@ fn the_program_is_itself_and_the_table_says_where_its_libraries_lie() {
     assert_eq!(lab.run(&["-q"], &["./p"]).stderr, "");
     let child = lab.run(&["--no-randomize"], &["sh", "-c", &format!("cat; ./p {}; kill -9 $$", lab.library)]);
     assert_eq!((child.code, &*child.stdout), (128 + 9, "the program's own\n"));
+}
+
+#[test]
+fn a_dry_run_tells_the_places_and_runs_nothing() {
+    let lab = Lab::new();
+    if !host_can(&lab) {
+        return;
+    }
+    let base = format!("{:#x}", lab.base());
+    for program in [&[][..], &["--", "./p", "./seven.so"]] {
+        let dry = |options: &[&str]| {
+            lab.place.good(&[&["layout", "run", "plan.toml", "--dry-run"], options, program].concat())
+        };
+        let told = dry(&[]).stdout;
+        assert!(told.contains(&base) && told.contains("/seven.so\n"), "{told}");
+        assert!(!told.contains("the program's own"), "{told}");
+        let data = dry(&["--json"]).json();
+        assert_eq!((&data["dry_run"], &data["missing"]), (&Value::Bool(true), &Value::Null));
+        assert_eq!(data["would_place"][0]["base"], base.as_str());
+    }
+    lab.write(|plan| plan.places[0].build_id = Some("dead".into()));
+    let refused = lab.place.run(&["layout", "run", "plan.toml", "--dry-run"]);
+    refused.refuses(NOT_IN_EFFECT, &["seven.so", "dead"]);
 }
 
 #[test]

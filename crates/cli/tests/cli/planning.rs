@@ -1,7 +1,8 @@
 //! `pagewalk apply`, `verify` and `undo`: what they print, how they end, what they refuse.
 
-use crate::harness::{BAD_INPUT, Outcome, Place, USAGE};
+use crate::harness::{BAD_INPUT, Outcome, PAGEWALK, Place, USAGE};
 use pagewalk_live::probe::memory::huge_pages_are_at_hand;
+use rustix::process::geteuid;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -10,12 +11,15 @@ use std::sync::OnceLock;
 const HOST_CANNOT: i32 = 4;
 const NOT_IN_EFFECT: i32 = 5;
 
-/// Maps 64 MiB, touches all, says so, and with an argument waits for the end of its input.
+/// Maps 64 MiB, touches all, says so, and with an argument waits for the end of its input; with two it has switched
+/// huge pages off.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 int main(int count, char **words) {
+    if (count > 2) prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
     char *all = mmap(0, 64 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     memset(all, 1, 64 << 20);
     puts("ready");
@@ -57,11 +61,22 @@ impl Lab {
         Outcome::of(command.output().unwrap())
     }
 
+    /// The same by a user that may not work on other processes' memory: as all but root, and root can lose the right.
+    fn run_without_right(&self, arguments: &[&str]) -> Outcome {
+        if !geteuid().is_root() {
+            return self.run(arguments);
+        }
+        let mut command = Command::new("setpriv");
+        command.arg("--bounding-set=-sys_nice").arg(PAGEWALK).args(arguments);
+        self.0.settle(&mut command);
+        Outcome::of(command.output().expect("util-linux is here"))
+    }
+
     /// The program, that runs until its input ends.
-    fn running(&self) -> Child {
+    fn running(&self, words: &[&str]) -> Child {
         let mut command = Command::new(self.0.path("p"));
         let mut child =
-            command.arg("wait").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+            command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
@@ -146,32 +161,117 @@ fn a_running_process_is_collapsed_and_split_again() {
     if !host_can(&lab) {
         return;
     }
-    let mut child = lab.running();
+    let mut child = lab.running(&["wait"]);
     let pid = child.id().to_string();
-    let before = lab.run(&["apply", "plan.toml", "--pid", &pid, "--dry-run", "--json"]).json();
+    let dry = |command| would(&lab, &[command, "plan.toml", "--pid", &pid, "--dry-run"]);
+    let (code, before) = dry("apply");
+    let bytes = |key: &str| before[key].as_u64().unwrap();
+    let small = bytes("touched_block_bytes") - bytes("huge_bytes");
     assert_eq!(
-        before["ranges"][0]["reason"],
-        Value::Null,
-        "nothing was tried, and nothing hinders: {before}"
+        before["would"],
+        match small {
+            0 => "nothing to collapse: all of it is on huge pages".to_owned(),
+            small => format!("would be collapsed: {:.1} MiB", mib(small)),
+        }
     );
+    assert_eq!(before["reason"], Value::Null, "nothing was tried, and nothing hinders: {before}");
     let outcome = lab.run(&["apply", "plan.toml", "--pid", &pid, "--json"]);
+    assert_eq!(code == HOST_CANNOT, outcome.code == HOST_CANNOT, "{}", outcome.stderr);
     if outcome.code != HOST_CANNOT {
         let found = outcome.json();
-        assert_eq!(found["ranges"][0]["huge_bytes_before"], before["ranges"][0]["huge_bytes"]);
+        let range = &found["ranges"][0];
+        assert_eq!((&range["huge_bytes_before"], &range["would"]), (&before["huge_bytes"], &Value::Null));
         // On a host that has no free block at this moment, the kernel's reason is told.
         let took = found["in_effect"] == true;
         assert_eq!(outcome.code, if took { 0 } else { NOT_IN_EFFECT }, "{}", outcome.stderr);
         assert!(took || outcome.stderr.contains("did not collapse all of it: "), "{}", outcome.stderr);
         assert!(outcome.stderr.contains("last until"), "{}", outcome.stderr);
+        let huge = range["huge_bytes"].as_u64().unwrap();
+        if huge > 0 {
+            assert_eq!(dry("undo").1["would"], format!("would be split: {:.1} MiB", mib(huge)));
+        }
         let undone = lab.run(&["undo", "plan.toml", "--pid", &pid, "--json"]);
         let split = undone.json();
         assert_eq!((undone.code, &split["huge_bytes"]), (0, &0.into()), "{}", undone.stderr);
         assert_eq!(split["ranges"][0]["reason"], Value::Null, "small pages were asked for: {split}");
+        assert_eq!(dry("undo").1["would"], "nothing to split: none of it is on huge pages");
     }
     drop(child.stdin.take());
     assert_eq!(child.wait().unwrap().code(), Some(3), "its memory is as it was");
     let own = std::process::id().to_string();
     lab.run(&["apply", "plan.toml", "--pid", &own]).refuses(NOT_IN_EFFECT, &["and the plan is for", "/p"]);
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+/// The end of a dry run and what it says of the only range, as text on standard output and as data.
+#[track_caller]
+fn would(lab: &Lab, words: &[&str]) -> (i32, Value) {
+    let told = lab.run(&[words, &["-q"]].concat());
+    let data = lab.run(&[words, &["--json"]].concat());
+    assert_eq!(told.code, data.code);
+    assert!(told.code == 0 || told.code == HOST_CANNOT, "{}", told.stderr);
+    let range = data.json()["ranges"][0].clone();
+    let last = told.stdout.lines().last().unwrap();
+    assert!(last.starts_with("  anonymous 0x4000000 number 1 "), "{}", told.stdout);
+    assert!(last.ends_with(range["would"].as_str().unwrap()), "{}{range}", told.stdout);
+    (told.code, range)
+}
+
+#[test]
+fn a_dry_run_says_what_hinders() {
+    let lab = Lab::new();
+    if !host_can(&lab) {
+        return;
+    }
+    let mut child = lab.running(&["wait", "off"]);
+    let pid = child.id().to_string();
+    let words = ["apply", "plan.toml", "--pid", &pid, "--dry-run"];
+    let off = would(&lab, &words).1;
+    assert_eq!(off["would"], "the process has switched huge pages off (PR_SET_THP_DISABLE)");
+    lab.change("nth = 1", "nth = 1\nfrom = \"0x1000\"\nto = \"0x200000\"");
+    assert!(lab.run(&words).stdout.contains("it is not aligned"));
+    lab.change("0x4000000", "0x40000000");
+    for command in ["apply", "undo"] {
+        let outcome = lab.run(&[command, "plan.toml", "--pid", &pid, "--dry-run"]);
+        assert!(outcome.stdout.contains("never appeared: nothing is recognised"), "{}", outcome.stdout);
+    }
+    drop(child.stdin.take());
+    child.wait().unwrap();
+}
+
+/// A dry run ends as the real one would, and shows what there is all the same; `doctor` has said so before.
+#[test]
+fn a_dry_run_finds_out_that_the_right_is_missing() {
+    let lab = Lab::new();
+    if !host_can(&lab) {
+        return;
+    }
+    let mut child = lab.running(&["wait"]);
+    let pid = child.id().to_string();
+    for command in ["apply", "undo"] {
+        let words = [command, "plan.toml", "--pid", &pid];
+        let real = lab.run_without_right(&words);
+        real.refuses(HOST_CANNOT, &["may not change the memory", "CAP_SYS_NICE"]);
+        let dry = lab.run_without_right(&[&words[..], &["--dry-run"]].concat());
+        dry.refuses(HOST_CANNOT, &["may not change the memory", "CAP_SYS_NICE"]);
+        assert!(
+            real.stdout.is_empty() && dry.stdout.contains("anonymous 0x4000000 number 1"),
+            "{}",
+            dry.stdout
+        );
+        let data = lab.run_without_right(&[&words[..], &["--dry-run", "--json"]].concat()).json();
+        assert!(data["missing"][0].as_str().unwrap().contains("to enable: be root"), "{data}");
+    }
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    let doctor = lab.run_without_right(&["doctor", "--json"]).json();
+    let others = |finding: &&Value| finding["name"] == "huge pages of others";
+    let finding = doctor["findings"].as_array().unwrap().iter().find(others).expect("it is listed");
+    assert_eq!(finding["able"], false);
+    assert!(finding["enable"].as_str().unwrap().contains("CAP_SYS_NICE"), "{finding}");
 }
 
 #[test]

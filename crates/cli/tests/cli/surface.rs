@@ -1,6 +1,6 @@
 //! What users see first: where output goes, help, manual pages, completions, lists.
 
-use crate::harness::{Outcome, Place, metric};
+use crate::harness::{BAD_INPUT, Outcome, Place, USAGE, metric};
 use std::process::{Command, Stdio};
 
 const COMMANDS: [&str; 16] = [
@@ -71,6 +71,47 @@ fn a_saved_result_makes_the_same_report() {
     let outcome = place.good(&["report", "-o", "again.html", "r.json"]);
     assert_eq!(outcome.stderr, "pagewalk: report written to again.html\n");
     assert!(place.read("r.html") == place.read("again.html"));
+}
+
+#[test]
+fn several_runs_make_one_report() {
+    let place = Place::with_trace();
+    for (machine, file) in [("zen4", "a.json"), ("golden_cove", "b.json")] {
+        place.good(&["simulate", "-q", "-m", machine, "-o", file, "good.pwt"]);
+    }
+    let outcome = place.good(&["report", "-o", "r.html", "a.json", "b.json"]);
+    assert_eq!(outcome.stderr, "pagewalk: report written to r.html\n");
+    let page = String::from_utf8(place.read("r.html")).unwrap();
+    for part in ["<option value=\"1\">b.json</option>", "to zen4</span>", "id=\"pagewalk-result-2\""] {
+        assert!(page.contains(part), "no {part}");
+    }
+    let before = place.read("b.json");
+    place.run(&["report", "-o", "b.json", "a.json", "b.json"]).refuses(USAGE, &["both input and output"]);
+    assert!(place.read("b.json") == before);
+}
+
+/// What they are decides, whatever else is in them.
+#[test]
+fn results_that_do_not_go_on_one_page_are_named() {
+    let place = Place::new();
+    for (name, kind) in [("r.json", "result"), ("p.json", "probe"), ("t.json", "trap")] {
+        place.write(name, format!("{{\"schema\": \"pagewalk.{kind}/1\"}}"));
+    }
+    let together = "several results of runs (pagewalk.result/1), or one result of another kind";
+    for (first, second, told) in [
+        ("r.json", "p.json", "r.json is pagewalk.result/1, p.json is pagewalk.probe/1"),
+        ("p.json", "p.json", "p.json is pagewalk.probe/1, p.json is pagewalk.probe/1"),
+        ("t.json", "r.json", "t.json is pagewalk.trap/1, r.json is pagewalk.result/1"),
+    ] {
+        place.run(&["report", "-o", "r.html", first, second]).refuses(USAGE, &[told, together]);
+    }
+    let outcome = place.run(&["report", "-o", "r.html", "t.json"]);
+    outcome.refuses(
+        BAD_INPUT,
+        &["t.json", "pagewalk.trap/1", "`report` reads pagewalk.result/1, pagewalk.sweep/1,"],
+    );
+    place.run(&["report", "-o", "r.html"]).refuses(USAGE, &["RESULT.json"]);
+    assert!(!place.has("r.html"));
 }
 
 /// Forks and execs get files and results of their own, in order of start.

@@ -13,6 +13,7 @@ pub(crate) fn header(origin: Origin) -> StreamHeader {
         thp: String::new(),
         cpu: String::new(),
         kernel: String::new(),
+        grain: pagewalk_trace::Grain::Byte,
     }
 }
 

@@ -21,6 +21,7 @@ pub fn header() -> StreamHeader {
         thp: String::new(),
         cpu: String::new(),
         kernel: String::new(),
+        grain: pagewalk_trace::Grain::Byte,
     }
 }
 

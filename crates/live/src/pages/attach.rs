@@ -2,11 +2,12 @@
 //! stop.
 
 use super::collapse::Handle;
-use super::host::{COLLAPSE_SINCE, HUGE_BYTES, is_since, kernel};
-use super::look::{self, Seen};
+use super::host::{Circumstances, HUGE_BYTES};
+use super::look::{Seen, look};
 use super::plan::Plan;
 use super::recognise::recognised;
-use crate::tracing::maps::{self, Mapping};
+use super::rights::{OldKernel, check_kernel};
+use crate::tracing::maps;
 use crate::tracing::sys::Pid;
 use rustix::io::Errno;
 use std::fs::{self, File};
@@ -16,8 +17,6 @@ use std::path::{Path, PathBuf};
 /// What is done to ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// They are looked at only.
-    Nothing,
     /// Their pages are brought onto huge pages.
     Collapse,
     /// Their huge pages are split.
@@ -31,17 +30,25 @@ pub struct Attached {
     pub spans: Vec<(u64, u64)>,
     /// What there was before.
     pub before: Seen,
-    /// What there was after.
+    /// What there was after; the same if nothing was to be done.
     pub after: Seen,
     /// The last error, if a block could not be worked on.
     pub error: Option<io::Error>,
 }
 
-/// A process after it was worked on.
+/// A process after it was worked on, or looked at.
 #[derive(Debug)]
 pub struct Process {
+    /// What was to be done.
+    pub act: Act,
+    /// Whether it was only looked at.
+    pub dry_run: bool,
+    /// Why this user cannot do it; none of a process that was worked on.
+    pub forbidden: Option<AttachError>,
     /// What became of each range of the plan.
     pub ranges: Vec<Attached>,
+    /// Whether it has switched huge pages off by `prctl`, so that none of its memory is collapsed.
+    pub disabled: bool,
     /// The process that traces it; 0 if none does. That is no hindrance here.
     pub tracer: Pid,
 }
@@ -71,15 +78,9 @@ pub enum AttachError {
         /// The reason.
         error: io::Error,
     },
-    /// The call is not there.
-    #[error(
-        "Linux {kernel} cannot collapse another process's memory: process_madvise(MADV_COLLAPSE) is there from \
-         {}.{} on", COLLAPSE_SINCE.0, COLLAPSE_SINCE.1
-    )]
-    Kernel {
-        /// The release.
-        kernel: String,
-    },
+    /// Too old.
+    #[error(transparent)]
+    Kernel(#[from] OldKernel),
     /// It ended meanwhile.
     #[error("process {0} ended, or became another program, while it was worked on")]
     Ended(Pid),
@@ -98,12 +99,10 @@ impl AttachError {
     pub fn enable(&self) -> &'static str {
         match self {
             AttachError::Forbidden { .. } => {
-                "be root, or have the capabilities CAP_SYS_NICE and CAP_SYS_PTRACE; the process's own user needs \
-                 CAP_SYS_NICE only, where sysctl kernel.yama.ptrace_scope=0"
+                "be root, or have the capabilities CAP_SYS_NICE and CAP_SYS_PTRACE, outside of all user namespaces; \
+                 the process's own user needs CAP_SYS_NICE only"
             }
-            AttachError::Kernel { .. } => {
-                "a newer kernel, or start the program: pagewalk apply PLAN.toml -- CMD"
-            }
+            AttachError::Kernel(_) => "a newer kernel",
             AttachError::NoProcess(_) | AttachError::Ended(_) => {
                 "`ps -e` lists the processes; in a container only its own"
             }
@@ -115,43 +114,53 @@ impl AttachError {
     }
 }
 
-/// Works on the ranges of a plan in process `pid`, which is to run `program`. Anonymous mappings are recognised by
-/// their length, up to a MiB more as the kernel merges neighbours, and equal ones by their order: the kernel gives
-/// addresses downwards, so the first has the highest.
+/// Works on the ranges of a plan in process `pid`, which is to run `program`; if it is a dry run, looks whether that
+/// could be done and at what there is. Anonymous mappings are recognised by their length, up to a MiB more as the
+/// kernel merges neighbours, and equal ones by their order: the kernel gives addresses downwards, so the first has the
+/// highest.
 ///
 /// # Errors
-/// If there is no such process, it is another program's, or this user may not.
-pub fn attach(pid: Pid, program: &Path, plan: &Plan, act: Act) -> Result<Process, AttachError> {
+/// If there is no such process, it is another program's, or this user may not. A dry run gives what it finds all the
+/// same if this user may look at the process.
+pub fn attach(
+    pid: Pid,
+    program: &Path,
+    plan: &Plan,
+    act: Act,
+    dry_run: bool,
+) -> Result<Process, AttachError> {
     let found = executable(pid)?;
     if found != program {
         let (found, planned) = (found.display().to_string(), program.display().to_string());
         return Err(AttachError::OtherProgram { pid, found, planned });
     }
-    if act == Act::Collapse && !is_since(&kernel(), COLLAPSE_SINCE) {
-        return Err(AttachError::Kernel { kernel: kernel() });
-    }
+    check_kernel()?;
     let named = |error: io::Error| named(pid, error);
     let handle = Handle::open(pid).map_err(named)?;
+    let forbidden = match handle.permits().map_err(named) {
+        Err(error @ AttachError::Forbidden { .. }) if dry_run => Some(error),
+        outcome => outcome.map(|()| None)?,
+    };
     let pagemap = File::open(format!("/proc/{pid}/pagemap")).map_err(named)?;
     let mappings = maps::detailed_mappings(pid).map_err(named)?;
     let mut ranges = Vec::new();
     for range in &plan.ranges {
         let spans = recognised(pid, &range.what, &mappings);
-        let look = |mappings: &[Mapping]| look::look(&pagemap, mappings, &spans).map_err(named);
-        let before = look(&mappings)?;
-        let worked = spans.iter().map(|&span| work(&handle, span, act));
-        let error = worked.fold(None, |before, outcome| outcome.err().or(before));
-        if error.as_ref().and_then(Errno::from_io_error) == Some(Errno::PERM) {
-            return Err(named(Errno::PERM.into()));
+        let before = look(&pagemap, &mappings, &spans).map_err(named)?;
+        let (mut after, mut error) = (before, None);
+        if !dry_run {
+            let worked = spans.iter().map(|&span| work(&handle, span, act));
+            error = worked.fold(None, |before, outcome| outcome.err().or(before));
+            after = look(&pagemap, &maps::detailed_mappings(pid).map_err(named)?, &spans).map_err(named)?;
         }
-        let after = look(&maps::detailed_mappings(pid).map_err(named)?)?;
         ranges.push(Attached { spans, before, after, error });
     }
+    let (disabled, tracer) = (Circumstances::of(pid).disabled, tracer(pid));
     // The number may have come to mean another process.
     if executable(pid).map_err(|_| AttachError::Ended(pid))? != program {
         return Err(AttachError::Ended(pid));
     }
-    Ok(Process { ranges, tracer: tracer(pid) })
+    Ok(Process { act, dry_run, forbidden, ranges, disabled, tracer })
 }
 
 fn executable(pid: Pid) -> Result<PathBuf, AttachError> {
@@ -186,7 +195,7 @@ fn work(handle: &Handle, (start, bytes): (u64, u64), act: Act) -> io::Result<()>
         let worked = match act {
             Act::Split => handle.split(at),
             Act::Collapse if at + HUGE_BYTES <= end => handle.collapse(at, HUGE_BYTES),
-            Act::Collapse | Act::Nothing => Ok(()),
+            Act::Collapse => Ok(()),
         };
         outcome = worked.and(outcome);
         at = (at + 1).next_multiple_of(HUGE_BYTES);

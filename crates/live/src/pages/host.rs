@@ -11,8 +11,6 @@ pub const HUGE_BYTES: u64 = 2 << 20;
 const ROOM_BYTES_MIN: u64 = 2 * HUGE_BYTES;
 /// The first block of the buddy allocator that a huge page fits into, as a power of two of base pages.
 const HUGE_ORDER: usize = 9;
-/// The version that can collapse another process's memory.
-pub const COLLAPSE_SINCE: (u32, u32) = (6, 1);
 /// The version that has `PR_THP_DISABLE_EXCEPT_ADVISED`.
 pub const EXCEPT_ADVISED_SINCE: (u32, u32) = (6, 18);
 

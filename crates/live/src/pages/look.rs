@@ -15,6 +15,8 @@ pub struct Seen {
     pub whole: u64,
     /// The whole blocks that have any page.
     pub touched: u64,
+    /// Those of them that are not on huge pages.
+    pub small: u64,
     /// The pages that it has.
     pub resident: u64,
     /// Those that huge pages map.
@@ -75,7 +77,9 @@ fn count(pagemap: &File, (from, to): (u64, u64), whole: (u64, u64), seen: &mut S
             let bytes = region.end - region.start;
             seen.resident += if region.present() { bytes } else { 0 };
             seen.huge += if region.huge() { bytes } else { 0 };
-            seen.touched += newly_touched(region, whole, &mut block);
+            let touched = newly_touched(region, whole, &mut block);
+            seen.touched += touched;
+            seen.small += if region.huge() { 0 } else { touched };
         }
         at = next;
     }
@@ -108,6 +112,7 @@ mod tests {
         let Ok(seen) = look(&pagemap, &detailed_mappings(pid).unwrap(), &[(start, 5 << 20)]) else { return };
         assert_eq!((seen.mapped, seen.resident), (5 << 20, 5 << 20));
         assert!(seen.whole >= 2 << 20 && seen.touched == seen.whole, "{seen:?}");
+        assert!(seen.small + seen.huge >= seen.touched && seen.small <= seen.touched, "{seen:?}");
         assert_eq!(seen.of_files, 0);
         drop(memory);
     }

@@ -17,6 +17,7 @@ mod look;
 pub mod plan;
 mod reason;
 mod recognise;
+mod rights;
 mod run;
 mod sites;
 mod table;
@@ -27,12 +28,12 @@ pub(crate) use look::look;
 
 pub use attach::{Act, AttachError, Attached, Process, attach};
 pub(crate) use host::room_in_groups;
-pub use host::{
-    COLLAPSE_SINCE, Circumstances, EXCEPT_ADVISED_SINCE, HUGE_BYTES, Mode, is_since, kernel, mode,
-};
+pub use host::{Circumstances, EXCEPT_ADVISED_SINCE, HUGE_BYTES, Mode, is_since, kernel, mode};
 pub use look::Seen;
 pub use reason::Reason;
 pub use recognise::{Named, named};
+pub(crate) use rights::check_kernel;
+pub use rights::{HostError, OldKernel, check_host};
 pub use run::run;
 
 use crate::tracing::image::ROOM_BYTES;

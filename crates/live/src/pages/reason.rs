@@ -169,6 +169,7 @@ mod tests {
         mapped: 8 * MIB,
         whole: 6 * MIB,
         touched: 6 * MIB,
+        small: 0,
         resident: 8 * MIB,
         huge: 6 * MIB,
         marked: 8 * MIB,
@@ -176,7 +177,7 @@ mod tests {
         eligible: 8 * MIB,
         of_files: 0,
     };
-    const SMALL: Seen = Seen { huge: 0, ..HUGE };
+    const SMALL: Seen = Seen { huge: 0, small: 6 * MIB, ..HUGE };
 
     fn facts(best: Seen) -> Facts<'static> {
         let entry = Entry { start: 0x1000, marked_bytes: 8 * MIB, ..Entry::default() };

@@ -14,6 +14,8 @@ pub struct Surroundings {
     pub cpus_allowed: Vec<usize>,
     /// Whether a hypervisor is present (CPUID leaf 1), whose tables every walk goes through too.
     pub hypervisor: bool,
+    /// Whether free memory goes back to it, so that first touches may wait ([`super::balloon`]).
+    pub reports_free_pages: bool,
     /// Ticks of the time-stamp counter in a nanosecond.
     pub tsc_ghz: f64,
     /// Whether the counter's rate is constant and it never stops, as the kernel says.

@@ -171,6 +171,7 @@ mod tests {
             cpu: 0,
             cpus_allowed: vec![0],
             hypervisor: true,
+            reports_free_pages: false,
             tsc_ghz: 2.0,
             tsc_constant: true,
             available_bytes: 0,

@@ -6,6 +6,7 @@
 //! ([`figure`]).
 
 pub mod arrays;
+pub mod balloon;
 pub mod caches;
 pub mod chase;
 pub mod clock;

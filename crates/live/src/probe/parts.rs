@@ -1,6 +1,7 @@
 //! The parts of a probe, one after the other.
 
 use super::arrays::Cycle;
+use super::balloon::free_page_reporting;
 use super::clock::Clock;
 use super::counters;
 use super::figure::{Curve, Figure, Samples};
@@ -9,6 +10,7 @@ use super::kernel::Measure;
 use super::memory::{HUGE, available_bytes};
 use super::tlb::{BasePages, Effort, HugePages};
 use super::{Options, Probe, ProbeError, Size, Surroundings, caches, levels, tlb, walks};
+use std::path::Path;
 
 /// Most bytes of a footprint of walks.
 const MOST_WALKED: u64 = 1 << 30;
@@ -64,6 +66,7 @@ impl Parts {
             cpu: place.cpu,
             cpus_allowed: place.allowed.clone(),
             hypervisor: host::hypervisor(),
+            reports_free_pages: free_page_reporting(Path::new("/sys")).is_some(),
             tsc_ghz: clock.ticks_per_ns(),
             tsc_constant: host::tsc_constant(),
             available_bytes: available_bytes(),

@@ -24,14 +24,11 @@ pub use sampler::{SampleError, Unable, Way};
 pub use told::{Decision, Ended, Standing, Summary, Times, Watcher, What};
 
 use crate::pagemap::{self, PagemapError};
-use crate::pages::{COLLAPSE_SINCE, is_since, kernel};
+use crate::pages::{OldKernel, check_kernel};
 use crate::tracing::maps::proc_text;
 use crate::tracing::sys::{self, Pid};
 use rustix::io::Errno;
 use std::io;
-
-/// The version that has `PAGEMAP_SCAN`.
-const SCAN_SINCE: (u32, u32) = (6, 7);
 
 /// Why nothing, or nothing more, could be promoted.
 #[derive(Debug, thiserror::Error)]
@@ -49,15 +46,8 @@ pub enum PromoteError {
         error: io::Error,
     },
     /// Too old.
-    #[error("Linux {kernel} has no {missing}, which Linux {}.{} and later have", since.0, since.1)]
-    Kernel {
-        /// The release.
-        kernel: String,
-        /// What is missing.
-        missing: &'static str,
-        /// The version that has it.
-        since: (u32, u32),
-    },
+    #[error(transparent)]
+    Kernel(#[from] OldKernel),
     /// Nothing to sample with.
     #[error("the misses of process {pid} cannot be sampled here:{}", listed(unable))]
     NoSampler {
@@ -92,7 +82,7 @@ impl PromoteError {
                 "be root, or have the capabilities CAP_SYS_NICE and CAP_SYS_PTRACE; or look on: --dry-run"
                     .to_owned()
             }
-            PromoteError::Kernel { .. } => "a newer kernel".to_owned(),
+            PromoteError::Kernel(_) => "a newer kernel".to_owned(),
             PromoteError::NoSampler { unable, .. } => {
                 let lines: Vec<String> =
                     unable.iter().map(|unable| format!("{}: {}", unable.way, unable.enable)).collect();
@@ -112,16 +102,6 @@ fn processor_seconds(pid: Pid) -> io::Result<f64> {
     sys::processor_seconds(pid).map_err(|_| Errno::SRCH.into())
 }
 
-/// Whether this kernel can do it at all.
-fn check_kernel(dry_run: bool) -> Result<(), PromoteError> {
-    let needed =
-        [("PAGEMAP_SCAN", SCAN_SINCE, true), ("process_madvise(MADV_COLLAPSE)", COLLAPSE_SINCE, !dry_run)];
-    match needed.into_iter().find(|&(_, since, is_needed)| is_needed && !is_since(&kernel(), since)) {
-        Some((missing, since, _)) => Err(PromoteError::Kernel { kernel: kernel(), missing, since }),
-        None => Ok(()),
-    }
-}
-
 /// What this host can sample by, without a process.
 #[derive(Debug)]
 pub struct Host {
@@ -131,12 +111,13 @@ pub struct Host {
     pub unable: Vec<Unable>,
 }
 
-/// What this host and user can. Takes nothing and changes nothing.
+/// What this host and user can sample by; whether they may promote too says [`crate::pages::check_host`]. Takes nothing
+/// and changes nothing.
 ///
 /// # Errors
 /// If the kernel is too old.
 pub fn check_host() -> Result<Host, PromoteError> {
-    check_kernel(false)?;
+    check_kernel()?;
     let checks =
         [(Way::Pmu, pmu::check()), (Way::Damon, damon::check()), (Way::Referenced, referenced::check())];
     let mut host = Host { able: Vec::new(), unable: Vec::new() };

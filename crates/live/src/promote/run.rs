@@ -5,9 +5,9 @@ use super::policy::{Limits, Policy, Prices};
 use super::round::Rounds;
 use super::sampler::{self, Opened, SampleError, Way};
 use super::told::{Ended, Standing, Summary, Times, Watcher};
-use super::{PromoteError, check_kernel, processor_seconds};
+use super::{PromoteError, processor_seconds};
 use crate::pagemap::{self, PagemapError};
-use crate::pages::Handle;
+use crate::pages::{Handle, check_kernel};
 use crate::tracing::sys::Pid;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ pub fn run(
     stop: &AtomicBool,
     watcher: &mut dyn Watcher,
 ) -> Result<Summary, PromoteError> {
-    check_kernel(options.dry_run)?;
+    check_kernel()?;
     // Says best why a process cannot be read.
     pagemap::open(pid)?;
     pagemap::user_mappings(pid)?;

@@ -1,6 +1,7 @@
 //! What the kernel has made of memory: frames, huge pages, runs and ranges.
 
-use super::{Anchors, BLOCK, Backing, Collapse, DataSide, PageTlb};
+use super::{Anchors, BLOCK, Backing, Collapse, DataSide, PageTlb, Rule};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 impl Backing {
@@ -27,15 +28,34 @@ impl DataSide {
         (first..first + distance).take_while(|&other| lies(other)).count() as u64
     }
 
+    /// The pages that share the entry of a page in an array that has entries for groups, itself among them.
+    pub(super) fn sharing(&self, tlb: &PageTlb, page: u64) -> BTreeSet<u64> {
+        let Some((rule, pages)) = tlb.group else { return BTreeSet::new() };
+        let shares = |other: &u64| match rule {
+            Rule::Clustered => match (self.frame(page), self.frame(*other)) {
+                (Some(frame), Some(its)) => self.same_rights(page, *other) && frame / pages == its / pages,
+                _ => false,
+            },
+            Rule::Contiguous => {
+                (page.min(*other)..=page.max(*other)).all(|between| self.lies_with(page, between))
+            }
+        };
+        let first = page / pages * pages;
+        (first..first + pages).filter(|other| *other == page || shares(other)).collect()
+    }
+
     /// Whether two pages have the frames that they would have in one run, under the same rights.
     pub(super) fn lies_with(&self, page: u64, other: u64) -> bool {
-        let rights = |page: u64| Some(self.areas.iter().find(|area| area.pages.contains(&page))?.rights);
         match (self.frame(page), self.frame(other)) {
-            (Some(frame), Some(its)) => {
-                rights(page).is_some() && rights(page) == rights(other) && its + page == frame + other
-            }
+            (Some(frame), Some(its)) => self.same_rights(page, other) && its + page == frame + other,
             _ => false,
         }
+    }
+
+    /// Whether two pages are mapped, under the same rights.
+    fn same_rights(&self, page: u64, other: u64) -> bool {
+        let rights = |page: u64| Some(self.areas.iter().find(|area| area.pages.contains(&page))?.rights);
+        rights(page).is_some() && rights(page) == rights(other)
     }
 
     /// Lengths of all runs.
@@ -142,6 +162,28 @@ impl DataSide {
                 }
             }
         }
+    }
+
+    /// Pages that have frames.
+    pub fn backed(&self) -> u64 {
+        match &self.backing {
+            Some(backing) => backing.frames.len() as u64,
+            None => self.areas.iter().map(|area| area.pages.end - area.pages.start).sum(),
+        }
+    }
+
+    /// The lengths of all ranges.
+    pub fn ranges(&self) -> Vec<u64> {
+        let (mut lengths, mut next) = (Vec::new(), 0);
+        for page in self.areas.iter().flat_map(|area| area.pages.clone()) {
+            if page >= next
+                && let Some(range) = self.range(page)
+            {
+                next = range.end;
+                lengths.push(range.end - range.start);
+            }
+        }
+        lengths
     }
 
     pub(super) fn range(&self, page: u64) -> Option<Range<u64>> {

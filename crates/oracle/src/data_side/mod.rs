@@ -4,8 +4,10 @@
 
 mod arrays;
 mod memory;
+mod segment;
 
 pub use arrays::{Anchors, Entry, PageTlb, RangeTlb, Rule};
+pub use segment::Segments;
 
 use crate::Frames;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +29,7 @@ pub struct WalkCache {
 /// Ways that are switched off.
 #[derive(Clone, Debug)]
 pub struct Lite {
-    /// Of these arrays.
+    /// Of these arrays of level 1.
     pub tlbs: Vec<usize>,
     /// The threshold, and whether it is a share, which never counts for less than a floor.
     pub threshold: (f64, bool, f64),
@@ -95,6 +97,8 @@ pub struct Backing {
     pub eager: bool,
     /// By page.
     pub frames: BTreeMap<u64, u64>,
+    /// Walks for pages that found no frame.
+    pub unbacked: u64,
 }
 
 /// The whole.
@@ -262,9 +266,11 @@ impl DataSide {
         let is_mapped = self.areas.iter().any(|area| area.pages.contains(&page));
         if let (true, false, Some(backing)) = (is_mapped, huge, &mut self.backing)
             && !backing.frames.contains_key(&page)
-            && let Some(frame) = backing.memory.allocate(0)
         {
-            backing.frames.insert(page, frame);
+            match backing.memory.allocate(0) {
+                Some(frame) => _ = backing.frames.insert(page, frame),
+                None => backing.unbacked += 1,
+            }
         }
         let leaf = u32::from(huge);
         let mut from = self.levels;
@@ -288,17 +294,14 @@ impl DataSide {
         let mapped = if huge { 9 } else { 0 };
         let whole = |&&shift: &&u32| {
             let first = page >> shift << shift;
-            let frame = self.frame(first).filter(|frame| frame % (1 << shift) == 0);
-            mapped == 0
-                && frame
-                    .is_some_and(|frame| (0..1 << shift).all(|i| self.frame(first + i) == Some(frame + i)))
+            let is_aligned = self.frame(first).is_some_and(|frame| frame % (1 << shift) == 0);
+            mapped == 0 && is_aligned && (0..1 << shift).all(|i| self.lies_with(first, first + i))
         };
         let largest = self.aligned.iter().filter(whole).max().copied().unwrap_or(mapped);
         self.put_first(page, largest);
-        let near = page / 64 * 64..page / 64 * 64 + 64;
-        let frames: BTreeMap<u64, u64> = near.filter_map(|page| Some((page, self.frame(page)?))).collect();
         let reaches: Vec<u64> = self.second.iter().map(|tlb| self.reach(tlb, page)).collect();
-        for (tlb, reach) in self.second.iter_mut().zip(reaches) {
+        let groups: Vec<BTreeSet<u64>> = self.second.iter().map(|tlb| self.sharing(tlb, page)).collect();
+        for ((tlb, reach), group) in self.second.iter_mut().zip(reaches).zip(groups) {
             if let (Some(anchors), 0) = (tlb.anchors, mapped)
                 && reach > 1
                 && page % anchors.distance < reach
@@ -307,21 +310,9 @@ impl DataSide {
                 tlb.put(number, Entry::Anchor(number * anchors.distance, reach));
                 continue;
             }
-            if let Some((rule, pages)) = tlb.group {
+            if let Some((_, pages)) = tlb.group {
                 if mapped == 0 {
-                    let group = page / pages * pages..page / pages * pages + pages;
-                    let of = |other: u64| frames.get(&other).copied();
-                    let inside = |other: &u64| match (rule, of(page)) {
-                        (_, None) => false,
-                        (Rule::Clustered, Some(frame)) => {
-                            of(*other).is_some_and(|its| its / pages == frame / pages)
-                        }
-                        (Rule::Contiguous, Some(frame)) => (*other.min(&page)..=*other.max(&page))
-                            .all(|between| of(between).is_some_and(|its| its + page == frame + between)),
-                    };
-                    let mut held: BTreeSet<u64> = group.filter(inside).collect();
-                    held.insert(page);
-                    tlb.put(page / pages, Entry::Group(page / pages, held));
+                    tlb.put(page / pages, Entry::Group(page / pages, group));
                 }
                 continue;
             }

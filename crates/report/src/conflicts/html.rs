@@ -40,7 +40,7 @@ pub fn render_html(result: &ConflictsResult) -> String {
 fn array((index, array): (usize, &ArrayResult)) -> String {
     format!(
         "<section><h2>{}</h2><p class=\"advice\">{}</p><div class=\"cards\">{}</div>\
-         <h3>Misses of each set</h3><div class=\"sets\" id=\"sets-{index}\"></div>\
+         <h3 class=\"scripted\">Misses of each set</h3><div class=\"sets\" id=\"sets-{index}\"></div>\
          <h3>Files and memory</h3><div class=\"scroll\">{}</div><h3>Pages</h3><div class=\"scroll\">{}</div></section>",
         escape(&array_title(array)),
         escape(&summary(array)),

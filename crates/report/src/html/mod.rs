@@ -4,17 +4,18 @@
 //! The page is readable without scripts: `summary` writes the finding, the figures, the alternatives and the
 //! TLBs of the process shown first, and the run's facts. Scripts add the pictures, the sortable tables and
 //! the other processes; they read nothing but the JSON island, which is the `--json` text with `<` written as
-//! an escape.
+//! an escape. Several runs have one each, and stand side by side above the one that is shown (`runs`).
 
 mod classes;
+mod differences;
 mod escape;
 mod kernels;
+mod runs;
 mod sides;
 mod summary;
 
 use crate::figures::{base_name, costliest};
-use crate::json::to_json;
-use crate::schema::RunResult;
+use crate::schema::{ProcessResult, RunResult};
 pub(crate) use escape::{escape, escape_json};
 
 const PAGE: &str = include_str!("page.html");
@@ -22,7 +23,7 @@ pub(crate) const STYLE: &str = include_str!("style.css");
 const GLOSSARY: &str = include_str!("glossary.html");
 
 /// In this order: each may use what the ones before it define.
-const SCRIPTS: [&str; 13] = [
+const SCRIPTS: [&str; 14] = [
     include_str!("js/numbers.js"),
     include_str!("js/dom.js"),
     include_str!("js/figures.js"),
@@ -35,24 +36,46 @@ const SCRIPTS: [&str; 13] = [
     include_str!("js/reach.js"),
     include_str!("js/tradeoff.js"),
     include_str!("js/memory.js"),
+    include_str!("js/runs.js"),
     include_str!("js/main.js"),
 ];
 
+/// A result, and the file that it was read from.
+#[derive(Clone, Copy)]
+pub struct Run<'a> {
+    /// The file's name.
+    pub file: &'a str,
+    /// What is in it.
+    pub result: &'a RunResult,
+}
+
 /// The result as a self-contained page.
 pub fn render_html(result: &RunResult) -> String {
+    render_runs_html(Run { file: "", result }, &[])
+}
+
+/// Results as one page: side by side, then the first as a page of its own has it, or with scripts any. Without others,
+/// that page.
+pub fn render_runs_html(first: Run<'_>, others: &[Run<'_>]) -> String {
+    let runs = [&[first], others].concat();
+    let result = first.result;
     let shown = costliest(result).map(|index| &result.processes[index]);
-    let part = |render: fn(&RunResult, &crate::schema::ProcessResult) -> String| {
+    let part = |render: fn(&RunResult, &ProcessResult) -> String| {
         shown.map_or(String::new(), |process| render(result, process))
     };
     let several = result.processes.len() > 1;
     let kernels = shown.is_some_and(|process| !process.kernels.is_empty());
     let hidden_if = |hidden: bool| if hidden { " hidden" } else { "" }.to_owned();
     fill(PAGE, |name| match name {
+        "title" if runs.len() > 1 => format!("pagewalk: {} runs side by side", runs.len()),
         "title" => match shown {
             Some(process) => format!("pagewalk: {}", escape(base_name(&process.program))),
             None => "pagewalk".to_owned(),
         },
-        "style" => STYLE.to_owned(),
+        "style" => format!("{STYLE}{}", runs::style(&runs)),
+        "runs_link" => runs::link(&runs).to_owned(),
+        "run_chooser" => runs::chooser(&runs),
+        "runs" => runs::section(&runs),
         "command" => part(summary::command),
         "headline" => shown.map_or("No process was recorded.".to_owned(), summary::headline),
         "advice" => part(summary::advice),
@@ -71,8 +94,8 @@ pub fn render_html(result: &RunResult) -> String {
                 String::new()
             }
         }
-        "about" => format!("{}{GLOSSARY}", summary::about(result)),
-        "island" => escape_json(&to_json(result)),
+        "about" => format!("{}{GLOSSARY}", runs::about(&runs)),
+        "islands" => runs::islands(&runs),
         "script" => SCRIPTS.join("\n"),
         other => unreachable!("page.html names {other}, which nothing fills"),
     })

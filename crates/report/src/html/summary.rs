@@ -52,7 +52,7 @@ pub(super) fn cards(result: &RunResult, process: &ProcessResult) -> String {
         0 => "no walks".to_owned(),
         _ => format!("{} per walk", ratio(of("walk_references") as f64 / walks as f64)),
     };
-    let bound = process.what_if.iter().find(|what_if| what_if.class == "bound").and_then(|what_if| {
+    let bound = process.what_if.iter().find(|what_if| what_if.id == "perfect_tlb").and_then(|what_if| {
         let cycles = total_cycles(machine).filter(|cycles| *cycles > 0.0)?;
         Some(percent(what_if.baseline_walk_cycles.saturating_sub(what_if.walk_cycles) as f64 / cycles))
     });
@@ -305,8 +305,8 @@ pub(super) fn processes(result: &RunResult) -> String {
     )
 }
 
-/// What made this report, from what, and where.
-pub(super) fn about(result: &RunResult) -> String {
+/// What made this report, from what, and where; the data stands in the page's element `island`.
+pub(super) fn about(result: &RunResult, title: &str, island: &str) -> String {
     let machines: Vec<&str> = result.machines.iter().map(|machine| machine.name.as_str()).collect();
     let facts = [
         ("Command", format!("<code>{}</code>", escape(&result.tool.command_line.join(" ")))),
@@ -316,10 +316,7 @@ pub(super) fn about(result: &RunResult) -> String {
         ("Host CPU", escape(&result.host.cpu)),
         ("Kernel", escape(&result.host.kernel)),
         ("THP on the host", escape(&result.host.thp)),
-        (
-            "Data",
-            format!("<code>{}</code>, in this file as <code>#pagewalk-result</code>", escape(&result.schema)),
-        ),
+        ("Data", format!("<code>{}</code>, in this file as <code>#{island}</code>", escape(&result.schema))),
     ];
     let facts: String = facts.map(|(name, value)| format!("<dt>{name}</dt><dd>{value}</dd>")).concat();
     let losses: String = result
@@ -332,5 +329,5 @@ pub(super) fn about(result: &RunResult) -> String {
         "" => "<p>Nothing was lost: every stream is whole.</p>".to_owned(),
         _ => format!("<ul>{losses}</ul>"),
     };
-    format!("<h2>About this report</h2><dl class=\"facts\">{facts}</dl><h3>What was lost</h3>{lost}")
+    format!("<h2>About {}</h2><dl class=\"facts\">{facts}</dl><h3>What was lost</h3>{lost}", escape(title))
 }

@@ -93,7 +93,8 @@ fn tlbs(result: &ProbeResult) -> String {
 
 fn figures(result: &ProbeResult) -> String {
     let row = |figure: &Figure| {
-        let of = |value: Option<f64>| value.map_or("–".to_owned(), |value| quantity(value, &figure.unit));
+        let shown = |value| escape(&quantity(value, &figure.unit));
+        let of = |value: Option<f64>| value.map_or("–".to_owned(), shown);
         let why = figure.refused.as_ref().map_or(String::new(), |why| format!(" refused: {why}"));
         format!(
             "<tr><td class=\"name\">{}<span class=\"sub\">{}{}</span></td>{}{}{}{}{}</tr>",

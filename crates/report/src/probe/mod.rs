@@ -63,13 +63,14 @@ pub(crate) fn quantity(value: f64, unit: &str) -> String {
 pub(crate) fn where_measured(result: &ProbeResult) -> String {
     let around = &result.surroundings;
     let load = around.load.map_or(String::new(), |load| format!(", load {load:.1} before"));
+    let guest = match (around.hypervisor, around.reports_free_pages) {
+        (_, true) => " of a virtual machine that gives its free memory back",
+        (true, false) => " of a virtual machine",
+        (false, false) => "",
+    };
     format!(
-        "{}, processor {}{}, Linux {}, THP {}{load}",
-        result.host.cpu,
-        around.cpu,
-        if around.hypervisor { " of a virtual machine" } else { "" },
-        result.host.kernel,
-        result.host.thp
+        "{}, processor {}{guest}, Linux {}, THP {}{load}",
+        result.host.cpu, around.cpu, result.host.kernel, result.host.thp
     )
 }
 

@@ -3,6 +3,10 @@
 use super::schema::*;
 use super::*;
 use crate::TextOptions;
+use hostile::{assert_harmless, hostile};
+
+#[path = "../../tests/hostile/mod.rs"]
+mod hostile;
 
 fn figure(name: &str, value: Option<f64>) -> Figure {
     Figure {
@@ -57,6 +61,7 @@ fn result() -> ProbeResult {
             cpu: 1,
             cpus_allowed: vec![0, 1],
             hypervisor: true,
+            reports_free_pages: false,
             tsc_ghz: 2.0,
             tsc_constant: true,
             available_bytes: 1 << 30,
@@ -81,6 +86,24 @@ fn json_comes_back_as_it_went() {
     assert!(from_json("{\"schema\": \"pagewalk.result/1\"}").is_err());
 }
 
+/// Probes of earlier versions did not look whether free memory goes back.
+#[test]
+fn an_older_probe_is_read() {
+    let json = to_json(&result());
+    let older: String = json.lines().filter(|line| !line.contains("reports_free_pages")).collect();
+    assert!(older.len() < json.len() && from_json(&older).unwrap() == result());
+}
+
+#[test]
+fn a_guest_that_gives_its_memory_back_is_told_of() {
+    let around = Surroundings { reports_free_pages: true, ..result().surroundings };
+    let giving = ProbeResult { surroundings: around, ..result() };
+    assert!(
+        where_measured(&giving).contains("1 of a virtual machine that gives its free memory back, Linux")
+    );
+    assert!(where_measured(&result()).contains("1 of a virtual machine, Linux"));
+}
+
 #[test]
 fn the_text_names_what_is_refused() {
     let text = render_text(&result(), &TextOptions { width: 100, color: false, verbose: false });
@@ -102,6 +125,14 @@ fn the_page_is_whole_and_nothing_becomes_markup() {
     let bare = ProbeResult { curves: Vec::new(), tlbs: Vec::new(), figures: Vec::new(), ..result() };
     assert_eq!(render_html(&bare).matches("<svg").count(), 0);
     assert!(!render_text(&bare, &TextOptions { width: 64, color: false, verbose: true }).is_empty());
+}
+
+/// By their names figures and curves find their places in the page.
+#[test]
+fn no_text_of_a_file_becomes_markup() {
+    for kept in [&["schema"][..], &["schema", "name", "page"]] {
+        assert_harmless(&render_html(&from_json(&hostile(&to_json(&result()), kept)).unwrap()));
+    }
 }
 
 #[test]

@@ -18,7 +18,9 @@ pub fn render_conflicts_text(result: &ConflictsResult, options: &TextOptions) ->
     let mut page = Page::new(*options);
     page.line(Line::new(Style::Strong, printable(&headline(result))));
     let (instructions, pages) = (count(result.code.instructions), result.code.pages.len());
-    let facts = format!("{instructions} instructions on {pages} pages of code");
+    let facts = format!(
+        "{instructions} instructions on {pages} pages of code, measured; all else is modelled, each array alone"
+    );
     page.paragraph(Line::new(Style::Quiet, "  "), Style::Quiet, &facts);
     for loss in &result.losses {
         page.paragraph(Line::new(Style::Warning, "  ! "), Style::Plain, &printable(loss));

@@ -50,7 +50,7 @@ fn machines(page: &mut Page, result: &LayoutPlanResult) {
         numbers("planned", Narrow::Keep),
         numbers("change", Narrow::Keep),
         numbers("fully associative", Narrow::Keep),
-        numbers("random layouts", Narrow::Drop(1)),
+        numbers("random (estimate)", Narrow::Drop(1)),
     ];
     let mut table = Table::new(columns);
     for machine in &result.machines {
@@ -70,6 +70,8 @@ fn machines(page: &mut Page, result: &LayoutPlanResult) {
         ]);
     }
     page.table(table);
+    let classes = "walks are modelled, for base pages; those of random layouts are estimated from a sample";
+    page.paragraph(Line::new(Style::Quiet, "  "), Style::Quiet, classes);
 }
 
 fn objects(page: &mut Page, result: &LayoutPlanResult) {

@@ -13,6 +13,8 @@ use crate::schema::{MachineResult, ProcessResult, RunResult, WhatIf};
 
 /// Cells of a "who pays" bar.
 const BAR_CELLS: usize = 16;
+/// What the figures of all tables are.
+const CLASSES: &str = "instructions, references and pages are measured, all else but bounds is modelled";
 
 pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult) {
     let structure = process.structure.iter().map(|name| format!(", under {}", printable(name)));
@@ -25,6 +27,7 @@ pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult
     let Some(machine) = process.machines.first() else { return };
     page.blank();
     key_figures(page, machine, page_bytes(description(result, &machine.name)));
+    page.paragraph(quiet("  "), Style::Quiet, CLASSES);
     page.blank();
     tlb_table(page, result, machine);
     super::classes::write(page, machine);

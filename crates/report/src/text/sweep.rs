@@ -19,6 +19,9 @@ use crate::sweep::schema::{
 pub fn render_sweep_text(result: &SweepResult, options: &TextOptions) -> String {
     let mut page = Page::new(*options);
     page.line(strong(printable(&result.title)));
+    let classes =
+        "instructions are measured; all else is modelled, and curves that are sampled are estimates";
+    page.paragraph(Line::new(Style::Quiet, "  "), Style::Quiet, classes);
     for (index, trace) in result.traces.iter().enumerate() {
         page.blank();
         let about = format!("  {}, {} instructions", base_name(&trace.program), count(trace.instructions));

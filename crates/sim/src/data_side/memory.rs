@@ -12,6 +12,7 @@ use super::collapse::Collapser;
 use super::segment::Segments;
 use pagewalk_mm::frames::{MemoryError, MemorySpec};
 use pagewalk_mm::{AddressSpace, Fault, MappingId, PageSizePolicy};
+use pagewalk_trace::Protection;
 use pagewalk_translate::{self as translate, MachineSpec, Memory, RangeTable, RangeWalk};
 use pagewalk_units::{PageSize, Paging, VirtAddr};
 use std::collections::BTreeMap;
@@ -185,7 +186,7 @@ impl DesignMemory {
 
 /// Neighbouring areas under the same rights, as whole base pages, of so many at least.
 fn ranges(space: &AddressSpace, base: PageSize, threshold: u64) -> Vec<pagewalk_translate::Range> {
-    let mut bytes: Vec<(Range<u64>, pagewalk_trace::Protection)> = Vec::new();
+    let mut bytes: Vec<(Range<u64>, Protection)> = Vec::new();
     for area in space.areas() {
         match bytes.last_mut() {
             Some((range, protection)) if range.end == area.start && *protection == area.protection => {
@@ -245,11 +246,14 @@ impl Memory for InSpace<'_> {
         if huge { paging.huge() } else { paging.base() }
     }
 
-    fn frame(&self, page: u64) -> Option<u64> {
-        if let Some(backing) = &self.memory.backing {
-            return backing.frame(page);
-        }
-        self.space.vma(VirtAddr(self.bytes(page).start)).map(|_| page)
+    fn frame(&self, page: u64) -> Option<(u64, [bool; 3])> {
+        let Protection { read, write, execute } =
+            self.space.vma(VirtAddr(self.bytes(page).start))?.protection;
+        let frame = match &self.memory.backing {
+            Some(backing) => backing.frame(page)?,
+            None => page,
+        };
+        Some((frame, [read, write, execute]))
     }
 
     fn together(&mut self, page: u64, most: u64) -> u64 {

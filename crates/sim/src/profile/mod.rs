@@ -212,8 +212,8 @@ impl Profile {
         pass.store.minds_units = true;
         let follows = what_if && first.has_huge_pages();
         if follows {
-            pass.follow("all base pages".to_owned(), Arc::new(Small));
-            pass.follow("THP always".to_owned(), Arc::new(Thp { mode: ThpMode::Always }));
+            pass.follow("all base pages".to_owned(), Arc::new(Small))?;
+            pass.follow("THP always".to_owned(), Arc::new(Thp { mode: ThpMode::Always }))?;
         }
         let followers = [AlternativeKind::AllSmall, AlternativeKind::ThpAlways].into_iter().enumerate();
         let followers = followers.map(|(index, kind)| Tried::whole(kind, At::Follower(index)));

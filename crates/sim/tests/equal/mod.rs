@@ -1,12 +1,23 @@
 //! All counters of a design and of its slow model.
 
+use crate::slow::Slow;
 use pagewalk_cache::{CacheCounts, Requester};
+use pagewalk_cost::Cycles;
 use pagewalk_oracle::{Cache, Counts, Machine, Prefetch};
 use pagewalk_sim::DesignCounts;
 use pagewalk_translate::PrefetchCounts;
 
 /// They are the same; `seed` is what to run again if not.
-pub fn assert_equal(fast: &DesignCounts, machine: &Machine, seed: u64) {
+pub fn assert_all_equal(fast: &DesignCounts, slow: &Slow, seed: u64) {
+    assert_equal(fast, &slow.machine, slow.instructions, seed);
+    assert_eq!(fast.pages_touched, slow.faults(), "pages of {} (seed {seed})", fast.name);
+    assert_eq!(fast.untouched_bytes, slow.untouched_bytes(), "price of {} (seed {seed})", fast.name);
+    let levels = slow.machine.arrays.iter().map(|array| array.level).max().unwrap();
+    assert_eq!(fast.level_misses.len(), usize::from(levels), "levels of {} (seed {seed})", fast.name);
+}
+
+/// Those of a machine are; `instructions` were executed in all.
+pub fn assert_equal(fast: &DesignCounts, machine: &Machine, instructions: u64, seed: u64) {
     let arrays: Vec<_> = fast.arrays.iter().map(|a| (a.lookups, a.hits)).collect();
     let expected: Vec<_> = machine.arrays.iter().map(|a| (a.lookups, a.hits)).collect();
     assert_eq!(arrays, expected, "arrays of {} (seed {seed})", fast.name);
@@ -20,7 +31,11 @@ pub fn assert_equal(fast: &DesignCounts, machine: &Machine, seed: u64) {
         })
         .collect();
     assert_eq!(prefetches, expected, "prefetches of {} (seed {seed})", fast.name);
+    let mut level_misses = machine.counts.level_misses;
+    level_misses[..fast.level_misses.len()].copy_from_slice(&fast.level_misses);
     let counts = Counts {
+        level_misses,
+        translations: fast.translations,
         walks_fetch: fast.walks_fetch,
         walks_data: fast.walks_data,
         walk_references: fast.walk_references,
@@ -28,6 +43,12 @@ pub fn assert_equal(fast: &DesignCounts, machine: &Machine, seed: u64) {
         walk_cycles: fast.cycles.walk,
     };
     assert_eq!(counts, machine.counts, "walks of {} (seed {seed})", fast.name);
+    let lower_hit = machine.hit_price * machine.counts.lower_hits;
+    let walk = machine.counts.walk_cycles;
+    let total = instructions as f64 * machine.instruction_price + (lower_hit + walk) as f64;
+    let expected = Cycles { walk, lower_hit, traps: 0, total };
+    assert_eq!(fast.instructions, instructions, "instructions of {} (seed {seed})", fast.name);
+    assert_eq!(fast.cycles, expected, "cycles of {} (seed {seed})", fast.name);
     if let Some(memories) = &machine.memories {
         let of = |requester: Requester| {
             let caches = memories.caches.iter().enumerate();

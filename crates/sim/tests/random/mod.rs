@@ -309,7 +309,7 @@ fn walker(random: &mut Random, (base, huge): Pages) -> String {
         ("64K", "512M") => &[("aarch64-64k", 2), ("aarch64-64k", 3)],
         _ => &[],
     };
-    let cost = "[cost]\nl2_hit = 7\nwalk_reference = 20\n";
+    let cost = "[cost]\nl2_hit = 7\nwalk_reference = 20\ncycles_per_instruction = 0.5\n";
     if formats.is_empty() || random.below(4) == 0 {
         let paging = format!("[paging]\nbase = \"{base}\"\nhuge = \"{huge}\"\n");
         if random.below(4) == 0 {

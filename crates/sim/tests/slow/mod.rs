@@ -4,12 +4,13 @@ use crate::random::{self, Op, Program, Random};
 use pagewalk_cache::{CacheSpec, Requester};
 use pagewalk_oracle::{
     Array, Cache, Counts, Globals, Hashed, Kernel, Machine, Memories, Memory, Nested, Paging, Prefetch,
-    Replacing, Table, software,
+    Replacing, Table, most_at_once, software,
 };
 use pagewalk_setassoc::{Geometry, Replacement};
 use pagewalk_trace::{Analysis, Batch, BatchBuffer, Ref, Span};
 use pagewalk_translate::{
-    Fills, MachineSpec, MissClass, NestedSpec, Objective, RadixSpec, SoftwareSpec, WalkCacheSpec, WalkerSpec,
+    CostSpec, Fills, MachineSpec, MissClass, NestedSpec, Objective, RadixSpec, SoftwareSpec, WalkCacheSpec,
+    WalkerSpec,
 };
 use pagewalk_units::{Access, Kind, RefIndex, SpaceId, VirtAddr};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +28,8 @@ pub struct Slow {
     pub global_files: bool,
     /// Pages that stores have come to, by address space.
     pub stored: BTreeSet<(u64, u64)>,
+    /// Instructions executed, on all cores and in all address spaces.
+    pub instructions: u64,
 }
 
 impl Slow {
@@ -70,7 +73,7 @@ impl Slow {
         };
         let arrays = arrays.collect();
         let memories = (!spec.caches.is_empty()).then(|| slow_memories(spec));
-        let price = spec.cost.walk_reference;
+        let CostSpec { walk_reference: price, l2_hit, cycles_per_instruction, .. } = spec.cost;
         let (tables, counts) = (BTreeMap::new(), Counts::default());
         let globals = Globals { shift: base, pages: BTreeMap::new() };
         let (space, leaves) = (0, None);
@@ -83,6 +86,8 @@ impl Slow {
             memories,
             tables,
             price,
+            hit_price: l2_hit,
+            instruction_price: cycles_per_instruction,
             counts,
             space,
             globals,
@@ -90,7 +95,22 @@ impl Slow {
         };
         let kernel = Kernel::new(paging, [base, huge]);
         let (others, parked, stored) = (Vec::new(), Vec::new(), BTreeSet::new());
-        Slow { machine, others, kernel, parked, global_files: false, stored }
+        Slow { machine, others, kernel, parked, global_files: false, stored, instructions: 0 }
+    }
+
+    /// First touches in all address spaces.
+    pub fn faults(&self) -> u64 {
+        self.kernels().map(|kernel| kernel.faults).sum()
+    }
+
+    /// Most bytes that were backed in all address spaces at one time, and never touched.
+    pub fn untouched_bytes(&self) -> u64 {
+        let lives: Vec<_> = self.kernels().flat_map(|kernel| kernel.lives(self.instructions)).collect();
+        most_at_once(&lives) << self.kernel.shifts[0]
+    }
+
+    fn kernels(&self) -> impl Iterator<Item = &Kernel> {
+        [&self.kernel].into_iter().chain(&self.parked)
     }
 
     /// A reference: each page of it in ascending order, one lookup per page at the size it is mapped.
@@ -105,6 +125,7 @@ impl Slow {
                 // The kernel's pages are those of all spaces.
                 self.parked.iter_mut().for_each(|kernel| _ = kernel.touched.insert(vpn));
             }
+            self.kernel.now = self.instructions;
             let shift = self.kernel.touch(vpn);
             if new {
                 self.share(vpn);
@@ -151,8 +172,10 @@ impl Slow {
         match op {
             Op::Run { block, addresses } => {
                 let block = program.blocks.get(*block);
+                let instructions = block.instructions.len() as u64;
+                self.instructions += instructions;
                 if let Some(software) = &mut self.machine.software {
-                    software.instructions += block.instructions.len() as u64;
+                    software.instructions += instructions;
                 }
                 let mut sites = block.sites.iter().zip(addresses).peekable();
                 for (i, instruction) in block.instructions.iter().enumerate() {
@@ -236,6 +259,7 @@ impl Slow {
     }
 
     fn drop_piece(&mut self, piece: std::ops::Range<u64>, gone: bool) {
+        self.kernel.now = self.instructions;
         for (shift, number) in self.kernel.invalidate(piece.start, piece.end, gone) {
             self.cores().for_each(|core| core.drop_page(shift, number));
         }

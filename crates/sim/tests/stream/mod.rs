@@ -55,6 +55,7 @@ impl Stream {
             thp: String::new(),
             cpu: String::new(),
             kernel: String::new(),
+            grain: pagewalk_trace::Grain::Byte,
         };
         let buffer = BatchBuffer::default();
         Reader { stream: self, blocks, block, header, at: 0, mapped: self.area.start, buffer }

@@ -138,6 +138,7 @@ impl Program {
             thp: "always".to_owned(),
             cpu: String::new(),
             kernel: String::new(),
+            grain: pagewalk_trace::Grain::Byte,
         };
         let mut writer = Writer::new(std::fs::File::create(path).unwrap(), &header).unwrap();
         self.play(&mut writer);

@@ -40,6 +40,7 @@ pub fn read(mut text: impl BufRead, most: usize) -> Result<Recording, Box<dyn Er
         thp: "unknown".into(),
         cpu: "unknown".into(),
         kernel: "unknown".into(),
+        grain: pagewalk_trace::Grain::Byte,
     };
     let mut builder = Builder {
         recording: Recording::new("lackey".into(), header),

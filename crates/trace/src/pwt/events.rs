@@ -6,7 +6,11 @@ use super::reader::{malformed, read_header};
 use crate::{Event, SourceError, StreamHeader};
 use std::io::Read;
 
-/// The events of a file.
+/// Most events that are held of one file: 2^22. Programs make some thousand mappings; a file that claims more than this
+/// is not one of theirs.
+const MAX_EVENTS: usize = 1 << 22;
+
+/// Events of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Events {
     /// The stream.
@@ -15,15 +19,20 @@ pub struct Events {
     pub events: Vec<(u64, Event)>,
 }
 
-/// Reads the events of a file. Of a damaged one those before the damage: reading its references tells what that is.
+/// Reads the events of a file that are wanted. Of a damaged one those before the damage: reading its references tells
+/// what that is.
 ///
 /// # Errors
-/// If not even the header can be read.
-pub fn events<R: Read>(file: R) -> Result<Events, SourceError> {
+/// If not even the header can be read, or there are more such events than any program makes.
+pub fn events<R: Read>(file: R, wanted: impl Fn(&Event) -> bool) -> Result<Events, SourceError> {
     let mut frames = FrameReader::new(file)?;
     let header = read_header(&mut frames)?;
     let mut events = Vec::new();
-    match read_events(&mut frames, &mut events) {
+    let read = read_events(&mut frames, wanted, &mut events);
+    if events.len() > MAX_EVENTS {
+        return Err(malformed(frames.offset, "more mappings come before than any program makes"));
+    }
+    match read {
         Ok(()) | Err(SourceError::Malformed(_) | SourceError::Truncated(_)) => Ok(Events { header, events }),
         Err(error) => Err(error),
     }
@@ -31,6 +40,7 @@ pub fn events<R: Read>(file: R) -> Result<Events, SourceError> {
 
 fn read_events<R: Read>(
     frames: &mut FrameReader<R>,
+    wanted: impl Fn(&Event) -> bool,
     events: &mut Vec<(u64, Event)>,
 ) -> Result<(), SourceError> {
     let mut zstd = Decompressor::new()?;
@@ -47,9 +57,14 @@ fn read_events<R: Read>(
         let chunk = chunk.ok_or_else(|| malformed(start, "a chunk with an impossible head"))?;
         let marks = chunk.marks(&mut zstd);
         for mark in marks.ok_or_else(|| malformed(start, "a chunk with events that make no sense"))? {
-            if let What::Event(event) = mark.what {
+            if let What::Event(event) = mark.what
+                && wanted(&event)
+            {
                 events.push((executions + u64::from(mark.span), event));
             }
+        }
+        if events.len() > MAX_EVENTS {
+            return Ok(());
         }
         executions += u64::from(chunk.head.spans);
     }

@@ -304,7 +304,8 @@ impl<R: Read> FrameReader<R> {
         match head.kind {
             FrameKind::Chunk => format!("{} records", head.records),
             FrameKind::Blocks => format!("{} blocks", head.records),
-            FrameKind::Header | FrameKind::Index => format!("{} bytes", head.raw),
+            FrameKind::Header => format!("{} bytes", head.stored),
+            FrameKind::Index => format!("{} bytes", head.raw),
         }
     }
 

@@ -42,5 +42,5 @@ pub fn fuzz_one(bytes: &[u8]) {
     }
     // Most inputs are no trace; only that this returns matters.
     let _ = info(std::io::Cursor::new(bytes));
-    let _ = events(bytes);
+    let _ = events(bytes, |_| true);
 }

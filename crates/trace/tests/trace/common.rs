@@ -48,6 +48,7 @@ pub fn header() -> StreamHeader {
         thp: "madvise".into(),
         cpu: "none".into(),
         kernel: "6.1".into(),
+        grain: pagewalk_trace::Grain::Byte,
     }
 }
 

@@ -110,7 +110,7 @@ proptest! {
         prop_assert_eq!(info.events.values().sum::<u64>(), (steps.len() - executions) as u64);
         let refs = steps.iter().map(|step| if let Step::Execution { refs, .. } = step { refs.len() } else { 0 });
         prop_assert_eq!(info.references, refs.sum::<usize>() as u64);
-        prop_assert_eq!(events(file.as_slice()).unwrap().events, events_of(&steps));
+        prop_assert_eq!(events(file.as_slice(), |_| true).unwrap().events, events_of(&steps));
     }
 
     #[test]
@@ -186,7 +186,7 @@ fn a_file_cut_anywhere_reads_up_to_its_last_whole_chunk() {
             Some(error) => assert!(cut == 0, "cut at {cut}: {error}"),
             None => assert!(cut >= trailer, "cut at {cut}"),
         }
-        if let Ok(found) = events(&file[..cut]) {
+        if let Ok(found) = events(&file[..cut], |_| true) {
             assert_eq!(found.events, events_of(&steps), "cut at {cut}");
         }
         if let Ok(info) = info(Cursor::new(&file[..cut])) {

@@ -48,12 +48,13 @@ impl Coalesced {
         let count = u64::from(self.rule.pages());
         let first = page / count * count;
         let of_page = memory.frame(page);
-        let belongs = |other: u64| match (self.rule, of_page, memory.frame(other)) {
-            (_, Some(frame), Some(its)) if other != page => match self.rule {
+        let belongs = |other: u64| match (of_page, memory.frame(other)) {
+            _ if other == page => true,
+            (Some((frame, rights)), Some((its, its_rights))) if its_rights == rights => match self.rule {
                 Coalesce::Clustered(_) => its / count == frame / count,
                 _ => its.wrapping_sub(other) == frame.wrapping_sub(page),
             },
-            _ => other == page,
+            _ => false,
         };
         let bit = |other: u64| 1 << (other - first);
         match self.rule {

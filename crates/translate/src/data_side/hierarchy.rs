@@ -18,8 +18,8 @@ use std::ops::Range;
 pub trait Memory {
     /// The size of the page that maps a base page. The first walk of one decides.
     fn size(&mut self, page: u64) -> PageSize;
-    /// The frame of a base page, if it has one.
-    fn frame(&self, page: u64) -> Option<u64>;
+    /// The frame of a base page, if it has one, and whether the page may be read, written and executed.
+    fn frame(&self, page: u64) -> Option<(u64, [bool; 3])>;
     /// How many pages from a base page on, up to `most`, lie in frames that follow each other, under the same rights.
     fn together(&mut self, page: u64, most: u64) -> u64;
     /// The lengths of all runs of base pages that lie so.
@@ -144,7 +144,7 @@ impl DataSide {
             aligned,
             ranges: [of_level(1), of_level(2)],
             walker: RadixWalker::new(radix),
-            lite: spec.lite.as_ref().map(Lite::new),
+            lite: spec.lite.as_ref().map(|lite| Lite::new(lite, lite.places(&machine.tlbs))),
             predictor: spec.predictor.map(|entries| Predictor::new(entries, paging.huge_order())),
             anchors_chosen: 0,
             counts: DataSideCounts::default(),
@@ -162,16 +162,14 @@ impl DataSide {
     /// `n` references in a row to one base page.
     #[inline]
     pub fn reference(&mut self, page: u64, n: u64, memory: &mut impl Memory) {
-        if !self.hit(page, n) {
+        let mut left = n;
+        // Where no array of level 1 holds such pages, a miss brings nothing that the next reference hits.
+        while left > 0 && !self.hit(page, left) {
             self.miss(page, memory);
             self.counts.references += 1;
-            if n > 1 {
-                self.hit(page, n - 1);
-                self.counts.references += n - 1;
-            }
-            return;
+            left -= 1;
         }
-        self.counts.references += n;
+        self.counts.references += left;
     }
 
     /// Whether level 1 serves `n` references in a row; if it does, they are counted there.
@@ -406,11 +404,14 @@ impl DataSide {
     }
 }
 
-/// Whether the aligned group of so many doublings around a base page lies in aligned frames that follow each other.
+/// Whether the aligned group of so many doublings around a base page lies in aligned frames that follow each other,
+/// under the same rights.
 fn lie_together(page: u64, shift: u32, memory: &impl Memory) -> bool {
     let first = page >> shift << shift;
-    let frame = memory.frame(first).filter(|frame| frame.trailing_zeros() >= shift);
-    frame.is_some_and(|frame| (1..1 << shift).all(|i| memory.frame(first + i) == Some(frame + i)))
+    let lies = memory.frame(first).filter(|(frame, _)| frame.trailing_zeros() >= shift);
+    lies.is_some_and(|(frame, rights)| {
+        (1..1 << shift).all(|i| memory.frame(first + i) == Some((frame + i, rights)))
+    })
 }
 
 impl Second {

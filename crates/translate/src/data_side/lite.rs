@@ -18,6 +18,8 @@ const CHANCES: u64 = 1 << 32;
 #[derive(Clone, Debug)]
 pub(super) struct Lite {
     spec: LiteSpec,
+    /// The arrays whose ways it switches, by place among those of level 1.
+    arrays: Vec<usize>,
     draws: Draws,
     /// Misses in 1000 instructions that an interval is compared with; none before the first.
     previous: Option<f64>,
@@ -30,9 +32,11 @@ pub(super) struct Lite {
 }
 
 impl Lite {
-    pub fn new(spec: &LiteSpec) -> Lite {
+    /// `arrays`: those that the specification names, by place among those of level 1.
+    pub fn new(spec: &LiteSpec, arrays: Vec<usize>) -> Lite {
         Lite {
             draws: Draws::new(spec.seed),
+            arrays,
             spec: spec.clone(),
             previous: None,
             misses: 0,
@@ -55,7 +59,7 @@ impl Lite {
         misses - reference >= borne
     }
 
-    /// Decides, after so many instructions; `references`: of the design so far.
+    /// Decides, after so many instructions; `arrays`: those of level 1; `references`: of the design so far.
     pub fn decide(&mut self, arrays: &mut [WayArray], instructions: u64, references: u64) {
         let executed = (instructions - self.from).max(1) as f64;
         let rate = |misses: u64| misses as f64 * 1000.0 / executed;
@@ -63,16 +67,15 @@ impl Lite {
         self.intervals += 1;
         let by_chance = (self.draws.below(CHANCES) as f64) < self.spec.reactivation * CHANCES as f64;
         let grown = self.previous.is_some_and(|previous| self.exceeds(actual, previous));
-        let chosen = self.spec.tlbs.clone();
         if by_chance || grown {
             self.reactivations[usize::from(!by_chance)] += 1;
-            for &at in &chosen {
+            for &at in &self.arrays {
                 let all = arrays[at].geometry().ways();
                 arrays[at].set_active(all, references);
             }
         } else {
             let mut potential = self.misses;
-            for &at in &chosen {
+            for &at in &self.arrays {
                 potential = self.shrink(&mut arrays[at], potential, rate, actual, references);
             }
         }
@@ -112,10 +115,9 @@ mod tests {
     use super::*;
     use pagewalk_setassoc::Geometry;
 
-    fn spec(threshold: f64, relative: bool, tlbs: usize, history: History) -> LiteSpec {
-        let tlbs = (0..tlbs).collect();
+    fn spec(threshold: f64, relative: bool, history: History) -> LiteSpec {
         LiteSpec {
-            tlbs,
+            tlbs: Vec::new(),
             threshold,
             relative,
             floor: 0.0,
@@ -134,7 +136,7 @@ mod tests {
     #[test]
     fn losses_add_up_over_the_arrays() {
         let mut arrays = arrays(2);
-        let mut lite = Lite::new(&spec(1.0, false, 2, History::Previous));
+        let mut lite = Lite::new(&spec(1.0, false, History::Previous), vec![0, 1]);
         lite.misses = 10;
         // Each of them alone would be borne: 0.7 more misses in 1000 instructions.
         (arrays[0].ranks[2], arrays[1].ranks[2]) = (7, 7);
@@ -146,7 +148,7 @@ mod tests {
     #[test]
     fn several_halvings_in_one_decision_end_at_one_way() {
         let mut arrays = arrays(1);
-        let mut lite = Lite::new(&spec(0.1, false, 1, History::Previous));
+        let mut lite = Lite::new(&spec(0.1, false, History::Previous), vec![0]);
         lite.decide(&mut arrays, 1000, 0);
         assert_eq!(arrays[0].active(), 1);
         lite.misses = 5;
@@ -160,7 +162,7 @@ mod tests {
     fn the_two_histories_differ_when_misses_rise_for_good() {
         for (history, active) in [(History::Previous, 1), (History::Minimum, 4)] {
             let mut arrays = arrays(1);
-            let mut lite = Lite::new(&spec(0.1, false, 1, history));
+            let mut lite = Lite::new(&spec(0.1, false, history), vec![0]);
             for (interval, misses) in [0, 50, 50, 50].into_iter().enumerate() {
                 lite.misses = misses;
                 lite.decide(&mut arrays, (interval as u64 + 1) * 1000, 0);

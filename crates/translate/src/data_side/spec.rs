@@ -4,7 +4,7 @@ use super::anchored::DISTANCE_SHIFT_MAX;
 use crate::TlbSpec;
 use serde::Deserialize;
 
-/// Neighbouring base pages that share an entry, where they lie together in memory too.
+/// Neighbouring base pages under the same rights that share an entry, where they lie together in memory too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Coalesce {
     /// Any of an aligned group of so many pages whose frames lie in one aligned group of as many: Pham et al., HPCA
@@ -191,11 +191,6 @@ impl DataSideSpec {
                     "range_tlb `{name}`: there is another one of level {level}: one of a level must do"
                 ));
             }
-            let taken =
-                tlbs.iter().map(|tlb| &tlb.name).chain(self.range_tlbs[..at].iter().map(|other| &other.name));
-            if taken.into_iter().any(|taken| taken == name) {
-                return Err(format!("two arrays are named `{name}`: names must differ"));
-            }
         }
         if self.range_threshold == 0 {
             return Err("ranges.threshold = 0: a range has at least 1 page".to_owned());
@@ -261,6 +256,12 @@ impl DataSideSpec {
 }
 
 impl LiteSpec {
+    /// The places of its arrays among those of level 1.
+    pub(super) fn places(&self, tlbs: &[TlbSpec]) -> Vec<usize> {
+        let place = |&at: &usize| tlbs[..at].iter().filter(|tlb| tlb.level == 1).count();
+        self.tlbs.iter().map(place).collect()
+    }
+
     fn check(&self, tlbs: &[TlbSpec]) -> Result<(), String> {
         for &at in &self.tlbs {
             let TlbSpec { name, level, geometry, .. } = &tlbs[at];

@@ -128,6 +128,8 @@ pub struct SoftwareMmu {
     slots: Slots,
     counts: SoftwareCounts,
     tuner: Option<Tuner>,
+    /// Instructions at which time stands still for the tuner, while it does.
+    stopped: Option<u64>,
 }
 
 impl SoftwareMmu {
@@ -140,6 +142,7 @@ impl SoftwareMmu {
             slots: spec.slots(),
             counts: SoftwareCounts::default(),
             tuner: spec.tuning.map(|tuning| Tuner::new(tuning, spec.lower)),
+            stopped: None,
             spec: spec.clone(),
         }
     }
@@ -154,13 +157,20 @@ impl SoftwareMmu {
         self.slots.keys().filter(|&key| Entry::is_page(key))
     }
 
+    /// Has time stand still at so many instructions, whatever misses tell, or go on again: a partition moves in the
+    /// time of programs, and others have misses too.
+    pub fn stop_time(&mut self, at: Option<u64>) {
+        self.stopped = at;
+    }
+
     /// Serves the miss of a page at so many instructions, and all that its handlers lead to.
     pub fn refill(&mut self, page: Wanted, instructions: u64) -> Refill {
         let mut done = Refill::default();
         self.serve(page.into(), &mut done);
         if let Some(tuner) = &mut self.tuner {
             let misses = u64::from(done.references);
-            if let Some(border) = tuner.note(misses, done.cycles, instructions) {
+            let now = self.stopped.unwrap_or(instructions);
+            if let Some(border) = tuner.note(misses, done.cycles, now) {
                 self.slots.set_border(border as usize);
             }
         }

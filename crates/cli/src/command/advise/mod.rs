@@ -80,18 +80,36 @@ pub fn run(arguments: Advise) -> Result<ExitCode, CliError> {
     } else {
         render_text(&result, &text_options(arguments.style.verbose, io::stdout().is_terminal()))
     };
-    print(&text)?;
-    let Some(output) = output else { return Ok(ExitCode::SUCCESS) };
-    if plan.ranges.is_empty() {
-        say("nothing pays, so no plan is written");
-        return Ok(ExitCode::SUCCESS);
+    let printed = print(&text);
+    // Whatever became of the printing: the plan took its time.
+    if let Some(output) = output {
+        let text = if plan.ranges.is_empty() { None } else { Some(checked(&plan)?) };
+        let quiet = arguments.style.quiet;
+        write_plan(output, text, quiet, |path| format!("pagewalk verify {path} -- CMD"))?;
     }
-    let path = output.write(checked(&plan)?.as_bytes())?;
-    if !arguments.style.quiet {
-        let path = path.display();
-        say(format!("plan written to {path}; next: pagewalk verify {path} -- CMD"));
+    printed.map(|()| ExitCode::SUCCESS)
+}
+
+/// Writes a plan, if anything pays, and says what comes `next`.
+fn write_plan(
+    output: Output,
+    plan: Option<String>,
+    quiet: bool,
+    next: impl FnOnce(&str) -> String,
+) -> Result<(), CliError> {
+    let Some(plan) = plan else {
+        let older = match output.was_there() {
+            true => format!("; {} was there before and stays as it is", output.path().display()),
+            false => String::new(),
+        };
+        say(format!("nothing pays, so no plan is written{older}"));
+        return Ok(());
+    };
+    let path = output.write(plan.as_bytes())?.display().to_string();
+    if !quiet {
+        say(format!("plan written to {path}; next: {}", next(&path)));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// What this host's walks and faults take, and what the profiler sees.

@@ -3,11 +3,11 @@
 //! Planned are the parts whose misses, while it was watched, have paid the share of a promotion for which `promote`
 //! would bring them onto huge pages.
 
-use super::MIB;
+use super::{MIB, write_plan};
 use crate::arguments::Advise;
 use crate::command::promote::{failed, prices, set_by_signals, text};
 use crate::error::{CliError, Code};
-use crate::output::{Output, print, say};
+use crate::output::{Output, print};
 use crate::progress;
 use indicatif::ProgressBar;
 use pagewalk_capture::Host;
@@ -59,18 +59,13 @@ pub fn run(arguments: &Advise, pid: i32, output: Option<Output>) -> Result<ExitC
         true => format!("{:#}\n", document(pid, &summary, &advised)),
         false => render(pid, &summary, &advised),
     };
-    print(&text)?;
-    let Some(output) = output else { return Ok(ExitCode::SUCCESS) };
-    if advised.is_empty() {
-        say("nothing pays, so no plan is written");
-        return Ok(ExitCode::SUCCESS);
+    let printed = print(&text);
+    // Whatever became of the printing: the plan took its time.
+    if let Some(output) = output {
+        let plan = (!advised.is_empty()).then(|| plan(&summary, &advised).to_toml());
+        write_plan(output, plan, quiet, |path| format!("pagewalk apply {path} --pid {pid}"))?;
     }
-    let path = output.write(plan(&summary, &advised).to_toml().as_bytes())?;
-    if !quiet {
-        let path = path.display();
-        say(format!("plan written to {path}; next: pagewalk apply {path} --pid {pid}"));
-    }
-    Ok(ExitCode::SUCCESS)
+    printed.map(|()| ExitCode::SUCCESS)
 }
 
 struct Bar {

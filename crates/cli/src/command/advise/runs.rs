@@ -194,5 +194,5 @@ fn once(arguments: &Advise, what: &str, all: Option<&Path>) -> Result<Ran, CliEr
 pub fn input(arguments: &Advise) -> Result<File, CliError> {
     let path = arguments.input.as_deref().unwrap_or(Path::new("/dev/null"));
     File::open(path)
-        .map_err(|error| CliError::new(Code::Usage, format!("--input {}: {error}", path.display())))
+        .map_err(|error| CliError::new(Code::BadInput, format!("--input {}: {error}", path.display())))
 }

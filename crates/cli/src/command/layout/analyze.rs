@@ -6,10 +6,11 @@ mod result;
 use crate::arguments::LayoutAnalyze;
 use crate::command::simulate::layout::PlanFile;
 use crate::command::simulate::open;
+use crate::command::trace::tell_grain;
 use crate::error::{CliError, Code};
 use crate::machine;
 use crate::output::{Output, print, say, text_options};
-use crate::process::{Ending, explain_empty_region, follow_ahead};
+use crate::process::{Ending, explain_region, follow_ahead};
 use names::Names;
 use pagewalk_layout::calls::{CallGraph, Calls};
 use pagewalk_layout::evictions::{ArraySpec, DEFAULT_ROWS, Evictions, History};
@@ -24,17 +25,18 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub fn run(arguments: LayoutAnalyze) -> Result<ExitCode, CliError> {
-    let machine = machine::load(&arguments.machine)?;
+    let machine = machine::load_and_say(&arguments.machine, arguments.style.quiet)?;
     let tlbs = chosen(&machine, arguments.tlb.as_deref())?;
     check_set(&tlbs, arguments.set)?;
     let plan = arguments.layout.as_deref().map(PlanFile::read).transpose()?;
     let outputs = Outputs::open(&arguments)?;
     let reader = open(&arguments.trace, arguments.style.quiet)?;
+    tell_grain(&arguments.trace, reader.header());
     let watched = match plan {
         Some(plan) => watch(plan.move_objects(&arguments.trace, reader)?, &arguments, &tlbs),
         None => watch(reader, &arguments, &tlbs),
     };
-    explain_empty_region(&arguments.region, watched.ending.region_begun);
+    explain_region(&arguments.region, watched.ending.region);
     let mut names = Names::of(&watched.owners);
     let result = result::of(&watched, &machine, &tlbs, &arguments, &mut names);
     let printed = publish(&result, &arguments);

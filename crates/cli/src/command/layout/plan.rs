@@ -9,7 +9,7 @@ use crate::command::simulate::open;
 use crate::error::{CliError, Code};
 use crate::machine;
 use crate::output::{Output, print, say, text_options};
-use crate::process::{Ending, explain_empty_region, follow_ahead};
+use crate::process::{Ending, explain_region, follow_ahead};
 use pagewalk_layout::Plan;
 use pagewalk_layout::plan::{DEFAULT_ARENA, PAGE_BYTES, Program};
 use pagewalk_layout::planner::callgraph::{self, Load};
@@ -43,7 +43,7 @@ pub fn run(arguments: LayoutPlan) -> Result<ExitCode, CliError> {
     let options = planner_options(&arguments);
     let mut first = (Views::new(&header, &machines, &[options.planner], reuses::DEFAULT_ROOM), passes);
     let ending = follow_ahead(reader, &arguments.region, &mut first);
-    explain_empty_region(&arguments.region, ending.region_begun);
+    explain_region(&arguments.region, ending.region);
     let (views, passes) = first;
     let recorded = walks(passes);
     let mut seen = views.finish();
@@ -70,7 +70,8 @@ pub fn run(arguments: LayoutPlan) -> Result<ExitCode, CliError> {
     let (candidate, walks) = tried.expect("there is one candidate at least");
     let stream = Stream { header: &header, ending: &ending, seen: &seen };
     let result = result(&arguments, stream, &chosen, candidate, &plan, machines.iter().zip(walks));
-    publish(&result, &arguments)?;
+    let printed = publish(&result, &arguments);
+    // Whatever became of the printing: the plan took its time.
     if let Some(output) = output {
         plan.check().map_err(|error| CliError::new(Code::Failed, error))?;
         let path = output.write(plan.to_toml().as_bytes())?;
@@ -79,6 +80,7 @@ pub fn run(arguments: LayoutPlan) -> Result<ExitCode, CliError> {
             say(format!("plan written to {path}; next: pagewalk layout run {path} -- CMD"));
         }
     }
+    printed?;
     if !ending.cut {
         return Ok(ExitCode::SUCCESS);
     }
@@ -128,8 +130,8 @@ fn program(header: &StreamHeader) -> Program {
 }
 
 fn machines(arguments: &LayoutPlan) -> Result<Vec<MachineSpec>, CliError> {
-    let machines: Vec<MachineSpec> =
-        arguments.machine.iter().map(|name| machine::load(name)).collect::<Result<_, _>>()?;
+    let load = |name: &String| machine::load_and_say(name, arguments.style.quiet);
+    let machines: Vec<MachineSpec> = arguments.machine.iter().map(load).collect::<Result<_, _>>()?;
     for machine in &machines {
         let wrong = |why: String| {
             CliError::new(Code::Usage, format!("machine `{}`: {why}", machine.name))

@@ -1,5 +1,6 @@
 //! `pagewalk layout run`: run a program with its libraries where a plan wants them.
 
+mod dry;
 mod result;
 
 use super::fitting::Fitting;
@@ -17,6 +18,9 @@ use std::process::ExitCode;
 pub fn run(arguments: LayoutRun) -> Result<ExitCode, CliError> {
     let apart = |path| Output::open_apart(path, [&*arguments.plan]);
     let file = arguments.data.output.as_deref().map(apart).transpose()?;
+    if arguments.dry_run {
+        return dry::run(&arguments, file);
+    }
     let fitting = Fitting::new(&arguments.plan, &arguments.command[0], OR_DEFAULT);
     let prepared = fitting.and_then(|Fitting { plan, objects }| {
         let run = run_placed(&arguments, &objects)?;

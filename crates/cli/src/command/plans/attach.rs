@@ -1,10 +1,10 @@
 //! `pagewalk apply --pid` and `pagewalk undo --pid`: planned ranges of a process that runs already.
 
 use super::fitting::Fitting;
-use crate::arguments::Apply;
+use crate::arguments::{Apply, Data};
 use crate::error::{CliError, Code};
-use crate::output::{Output, say, write_json, write_to_stderr};
-use pagewalk_live::pages::plan::Plan;
+use crate::output::{Output, print, say, write_json, write_to_stderr};
+use pagewalk_live::pages::plan::{Plan, Range};
 use pagewalk_live::pages::{Act, AttachError, Attached, Mode, Process, Reason, Seen, attach};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -12,14 +12,14 @@ use std::process::ExitCode;
 
 pub fn run(arguments: &Apply, pid: i32, file: Option<Output>) -> Result<ExitCode, CliError> {
     let fitting = Fitting::new(&arguments.plan)?;
-    let act = if arguments.dry_run { Act::Nothing } else { Act::Collapse };
-    let process = attach(pid, &fitting.program, &fitting.plan, act).map_err(failed)?;
+    let process =
+        attach(pid, &fitting.program, &fitting.plan, Act::Collapse, arguments.dry_run).map_err(failed)?;
+    tell(&arguments.data, &fitting.plan, pid, &process)?;
     if !arguments.data.quiet {
-        write_to_stderr(&table(&fitting.plan, pid, &process));
         if process.tracer != 0 {
             say(format!("process {pid} is traced by process {}, which is no hindrance", process.tracer));
         }
-        if act == Act::Collapse {
+        if !process.dry_run {
             say(decay(fitting.mode));
         }
     }
@@ -36,11 +36,15 @@ pub fn run(arguments: &Apply, pid: i32, file: Option<Output>) -> Result<ExitCode
         "mode": fitting.mode.name(),
         "dry_run": arguments.dry_run,
         "in_effect": process.ranges.iter().all(took),
-        "ranges": rows(&fitting.plan, &process, act),
+        "ranges": rows(&fitting.plan, &process),
+        "missing": missing(&process),
         "notes": fitting.notes,
     });
     write_json(&arguments.data, &document, file)?;
-    if act == Act::Nothing || process.ranges.iter().all(took) {
+    if process.dry_run {
+        return ended_dry(process);
+    }
+    if process.ranges.iter().all(took) {
         return Ok(ExitCode::SUCCESS);
     }
     let lines: Vec<String> = fitting
@@ -49,7 +53,7 @@ pub fn run(arguments: &Apply, pid: i32, file: Option<Output>) -> Result<ExitCode
         .iter()
         .zip(&process.ranges)
         .filter(|(_, found)| !took(found))
-        .map(|(range, found)| format!("{}: {}", range.what, why(found)))
+        .map(|(range, found)| format!("{}: {}", range.what, why(&process, found)))
         .collect();
     Err(CliError::new(Code::NotInEffect, lines.join("\n  ")))
 }
@@ -57,7 +61,7 @@ pub fn run(arguments: &Apply, pid: i32, file: Option<Output>) -> Result<ExitCode
 /// What a failed attempt is told as.
 pub fn failed(error: AttachError) -> CliError {
     let code = match &error {
-        AttachError::Forbidden { .. } | AttachError::Kernel { .. } => Code::HostCannot,
+        AttachError::Forbidden { .. } | AttachError::Kernel(_) => Code::HostCannot,
         AttachError::NoProcess(_) => Code::Usage,
         AttachError::OtherProgram { .. } => Code::NotInEffect,
         _ => Code::Failed,
@@ -79,60 +83,112 @@ fn decay(mode: Mode) -> String {
     )
 }
 
+/// What this host does not permit, as data.
+pub fn missing(process: &Process) -> Vec<String> {
+    let told = |error: &AttachError| format!("{error}; to enable: {}", error.enable());
+    process.forbidden.iter().map(told).collect()
+}
+
+/// The end of a dry run: whether this host permits the real one.
+pub fn ended_dry(process: Process) -> Result<ExitCode, CliError> {
+    process.forbidden.map_or(Ok(ExitCode::SUCCESS), |error| Err(failed(error)))
+}
+
 /// Why a range is not on huge pages though that was asked for.
-fn why(found: &Attached) -> String {
-    hindrance(found).unwrap_or_else(|| {
-        let reason = found.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
-        format!("the kernel did not collapse all of it{reason}")
-    })
+fn why(process: &Process, found: &Attached) -> String {
+    hindrance(process, found).map_or_else(
+        || {
+            let reason = found.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
+            format!("the kernel did not collapse all of it{reason}")
+        },
+        |reason| reason.to_string(),
+    )
 }
 
 /// What keeps a range from huge pages whether it is tried or not.
-fn hindrance(found: &Attached) -> Option<String> {
+fn hindrance(process: &Process, found: &Attached) -> Option<Reason> {
     let Seen { whole, touched, refused, mapped, .. } = found.after;
-    let reason = if found.spans.is_empty() {
-        Reason::NeverAppeared(
-            "nothing is recognised as it. From outside, anonymous memory is known by its length alone, and neighbours \
-             that the kernel has merged have another"
-                .to_owned(),
-        )
+    if found.spans.is_empty() {
+        Some(unrecognised())
     } else if mapped == 0 || whole == 0 {
-        Reason::NotAligned
+        Some(Reason::NotAligned)
     } else if touched == 0 {
-        Reason::NeverTouched
+        Some(Reason::NeverTouched)
     } else if refused > 0 {
-        Reason::Refused
+        Some(Reason::Refused)
+    } else if process.disabled {
+        Some(Reason::Disabled)
     } else {
-        return None;
-    };
-    Some(reason.to_string())
+        None
+    }
 }
 
-/// Ranges before and after, for people.
-pub fn table(plan: &Plan, pid: i32, process: &Process) -> String {
-    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+fn unrecognised() -> Reason {
+    Reason::NeverAppeared(
+        "nothing is recognised as it. From outside, anonymous memory is known by its length alone, and neighbours \
+         that the kernel has merged have another"
+            .to_owned(),
+    )
+}
+
+/// What would be done to a range, or why nothing would be.
+fn would(process: &Process, found: &Attached) -> String {
+    let Seen { touched, small, huge, .. } = found.before;
+    match process.act {
+        _ if found.spans.is_empty() => unrecognised().to_string(),
+        Act::Split if huge == 0 => "nothing to split: none of it is on huge pages".to_owned(),
+        Act::Split => format!("would be split: {:.1} MiB", mib(huge)),
+        Act::Collapse if touched > 0 && small == 0 => {
+            "nothing to collapse: all of it is on huge pages".to_owned()
+        }
+        Act::Collapse => hindrance(process, found).map_or_else(
+            || format!("would be collapsed: {:.1} MiB", mib(small)),
+            |reason| reason.to_string(),
+        ),
+    }
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+/// Says what came of it. A dry run's text is what was asked for, so it is printed.
+pub fn tell(data: &Data, plan: &Plan, pid: i32, process: &Process) -> Result<(), CliError> {
+    let text = format!("process {pid}\n{}", table(plan, process));
+    match process.dry_run {
+        true if !data.json => return print(&text),
+        false if !data.quiet => write_to_stderr(&text),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Ranges as they are and what would be done to them, or before and after.
+fn table(plan: &Plan, process: &Process) -> String {
     let names: Vec<String> = plan.ranges.iter().map(|range| range.what.to_string()).collect();
     let width = names.iter().map(String::len).max().unwrap_or(0).max(5);
-    let mut text = format!(
-        "process {pid}\n  {:width$}  {:>9}  {:>9}  {:>9}  (MiB)\n",
-        "range", "touched", "huge", "now"
-    );
+    let now = if process.dry_run { "" } else { "        now" };
+    let mut text = format!("  {:width$}  {:>9}  {:>9}{now}  (MiB)\n", "range", "touched", "huge");
     for (name, found) in names.iter().zip(&process.ranges) {
-        let (touched, before, after) =
-            (mib(found.after.touched), mib(found.before.huge), mib(found.after.huge));
-        let _ = writeln!(text, "  {name:width$}  {touched:>9.1}  {before:>9.1}  {after:>9.1}");
+        let (touched, before) = (mib(found.after.touched), mib(found.before.huge));
+        let came = match process.dry_run {
+            true => would(process, found),
+            false => format!("{:>9.1}", mib(found.after.huge)),
+        };
+        let _ = writeln!(text, "  {name:width$}  {touched:>9.1}  {before:>9.1}  {came}");
     }
     text
 }
 
-/// Ranges before and after, as data.
-pub fn rows(plan: &Plan, process: &Process, act: Act) -> Vec<Value> {
-    let reason = |found: &Attached| match act {
-        Act::Collapse => Some(why(found)),
-        Act::Nothing => hindrance(found),
+/// The same as data.
+pub fn rows(plan: &Plan, process: &Process) -> Vec<Value> {
+    let reason = |found: &Attached| match process.act {
         Act::Split => None,
+        Act::Collapse if found.after.is_huge() => None,
+        Act::Collapse if process.dry_run => hindrance(process, found).map(|reason| reason.to_string()),
+        Act::Collapse => Some(why(process, found)),
     };
-    let row = |(range, found): (&pagewalk_live::pages::plan::Range, &Attached)| {
+    let row = |(range, found): (&Range, &Attached)| {
         let start = found.spans.first().map(|(start, _)| format!("{start:#x}"));
         json!({
             "range": range.what.to_string(),
@@ -144,7 +200,8 @@ pub fn rows(plan: &Plan, process: &Process, act: Act) -> Vec<Value> {
             "huge_bytes": found.after.huge,
             "error": found.error.as_ref().map(ToString::to_string),
             "in_effect": found.after.is_huge(),
-            "reason": if found.after.is_huge() { None } else { reason(found) },
+            "reason": reason(found),
+            "would": process.dry_run.then(|| would(process, found)),
         })
     };
     plan.ranges.iter().zip(&process.ranges).map(row).collect()

@@ -8,7 +8,7 @@ use crate::output::{Output, print, say, write_json};
 use crate::planned::{OR_DEFAULT, check_command};
 use pagewalk_live::layout::check_host;
 use pagewalk_live::pages::plan::What;
-use pagewalk_live::pages::{Circumstances, HUGE_BYTES, Mode};
+use pagewalk_live::pages::{self, Circumstances, HUGE_BYTES, Mode};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -23,6 +23,11 @@ pub fn run(arguments: &Apply, file: Option<Output>) -> Result<ExitCode, CliError
     let around = Circumstances::of(std::process::id() as i32);
     let mut missing = Vec::new();
     if let Err(error) = check_host() {
+        missing.push(format!("{error}; to enable: {}", error.enable()));
+    }
+    if fitting.mode == Mode::Never
+        && let Err(error) = pages::check_host()
+    {
         missing.push(format!("{error}; to enable: {}", error.enable()));
     }
     if around.disabled {
@@ -57,9 +62,11 @@ pub fn run(arguments: &Apply, file: Option<Output>) -> Result<ExitCode, CliError
         "missing": missing,
         "notes": fitting.notes,
     });
-    if !arguments.data.quiet && !arguments.data.json {
+    if !arguments.data.json {
         let text: String = ranges.iter().map(|(range, step)| format!("{range}: {step}\n")).collect();
         print(&text)?;
+    }
+    if !arguments.data.quiet && !arguments.data.json {
         fitting.notes.iter().for_each(say);
     }
     write_json(&arguments.data, &document, file)?;

@@ -1,10 +1,10 @@
 //! `pagewalk undo`: the planned ranges of a running process back to small pages.
 
-use super::attach::{failed, rows, table};
+use super::attach::{ended_dry, failed, missing, rows, tell};
 use super::fitting::Fitting;
 use crate::arguments::Undo;
 use crate::error::{CliError, Code};
-use crate::output::{Output, say, write_json, write_to_stderr};
+use crate::output::{Output, say, write_json};
 use pagewalk_live::pages::{Act, attach};
 use serde_json::json;
 use std::process::ExitCode;
@@ -18,15 +18,12 @@ pub fn run(arguments: Undo) -> Result<ExitCode, CliError> {
     let apart = |path| Output::open_apart(path, [&*arguments.plan]);
     let file = arguments.data.output.as_deref().map(apart).transpose()?;
     let Fitting { plan, program, .. } = Fitting::new(&arguments.plan)?;
-    let act = if arguments.dry_run { Act::Nothing } else { Act::Split };
-    let process = attach(arguments.pid, &program, &plan, act).map_err(failed)?;
+    let process = attach(arguments.pid, &program, &plan, Act::Split, arguments.dry_run).map_err(failed)?;
     let left: u64 = process.ranges.iter().map(|found| found.after.huge).sum();
     let marked: u64 = process.ranges.iter().map(|found| found.after.marked).sum();
-    if !arguments.data.quiet {
-        write_to_stderr(&table(&plan, arguments.pid, &process));
-        if marked > 0 {
-            say(MARKS);
-        }
+    tell(&arguments.data, &plan, arguments.pid, &process)?;
+    if marked > 0 && !arguments.data.quiet {
+        say(MARKS);
     }
     let document = json!({
         "schema": "pagewalk.undo/1",
@@ -35,10 +32,14 @@ pub fn run(arguments: Undo) -> Result<ExitCode, CliError> {
         "dry_run": arguments.dry_run,
         "huge_bytes": left,
         "marked_bytes": marked,
-        "ranges": rows(&plan, &process, act),
+        "ranges": rows(&plan, &process),
+        "missing": missing(&process),
     });
     write_json(&arguments.data, &document, file)?;
-    if left == 0 || arguments.dry_run {
+    if process.dry_run {
+        return ended_dry(process);
+    }
+    if left == 0 {
         return Ok(ExitCode::SUCCESS);
     }
     Err(CliError::new(

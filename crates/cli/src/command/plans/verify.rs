@@ -8,6 +8,7 @@ use crate::error::{CliError, Code};
 use crate::native::{RELAYED, hand_on};
 use crate::output::{Output, say, write_json, write_to_stderr};
 use crate::planned::{OR_DEFAULT, check_command};
+use crate::progress;
 use crate::signals::{note, watch};
 use pagewalk_forecast::interval::{Interval, mean, of_runs};
 use pagewalk_live::pages::plan::Forecast;
@@ -20,7 +21,7 @@ use std::fmt::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Pairs before an interval is trusted.
 const PAIRS_MIN: usize = 3;
@@ -70,8 +71,11 @@ pub fn run(arguments: Verify) -> Result<ExitCode, CliError> {
     drop((noted, signals));
     let measured = measured?;
     let document = document(&arguments, &fitting, &measured);
-    if !arguments.data.quiet {
+    // The figures are what was asked for, in one form or another.
+    if !arguments.data.quiet || (!arguments.data.json && file.is_none()) {
         write_to_stderr(&text(&fitting, &measured));
+    }
+    if !arguments.data.quiet {
         fitting.notes.iter().chain(&outcome::notes(&fitting.plan, &measured.run)).for_each(say);
     }
     // Whatever becomes of one of them: the runs took their time.
@@ -98,7 +102,10 @@ fn measure(arguments: &Verify, fitting: &Fitting) -> Result<Measured, CliError> 
     let (_, mut run) = with(arguments, fitting)?;
     let mut missed = outcome::missed(&fitting.plan, &run);
     go_on(native, ("with", run.end), 0)?;
+    let bar = progress::shares("pairs of runs", arguments.data.quiet);
     let stopped = loop {
+        bar.set_position(done(arguments, a.len(), begun.elapsed()));
+        bar.set_message(format!("{} of at most {}", a.len(), arguments.runs));
         if a.len() >= arguments.runs as usize {
             break "the number of runs";
         }
@@ -128,7 +135,15 @@ fn measure(arguments: &Verify, fitting: &Fitting) -> Result<Measured, CliError> 
             (run, missed) = (next, misses.or(missed));
         }
     };
+    bar.finish_and_clear();
     Ok(Measured { without: a, with: b, run, missed, stopped })
+}
+
+/// How much of the measuring is done at least, in hundredths: by pairs of runs, or by the time that they may take.
+fn done(arguments: &Verify, pairs: usize, elapsed: Duration) -> u64 {
+    let by_pairs = pairs as f64 / f64::from(arguments.runs);
+    let by_time = arguments.budget.map_or(0.0, |budget| elapsed.as_secs_f64() / budget);
+    (by_pairs.max(by_time).min(1.0) * 100.0) as u64
 }
 
 /// Whether the run that has just ended counts: nobody asked for an end, and it ended as the first one without the plan

@@ -30,6 +30,7 @@ fn surroundings(around: &probe::Surroundings) -> Surroundings {
         cpu: around.cpu,
         cpus_allowed: around.cpus_allowed.clone(),
         hypervisor: around.hypervisor,
+        reports_free_pages: around.reports_free_pages,
         tsc_ghz: around.tsc_ghz,
         tsc_constant: around.tsc_constant,
         available_bytes: around.available_bytes,

@@ -31,10 +31,10 @@ pub fn run(arguments: Promote) -> Result<ExitCode, CliError> {
     let outcome = promote::run(arguments.pid, &options, prices, &stop, &mut live);
     let logged = live.finish();
     let summary = outcome.map_err(failed)?;
-    if !arguments.data.json && !arguments.data.quiet {
-        print(&text::render(&arguments, &summary))?;
-    }
+    let printed = if arguments.data.json { Ok(()) } else { print(&text::render(&arguments, &summary)) };
+    // Whatever became of the printing: the result took its time.
     write_json(&arguments.data, &json::document(&arguments, &options, &summary), file)?;
+    printed?;
     logged?;
     ended(&summary)
 }

@@ -113,8 +113,8 @@ pub fn render(arguments: &Promote, summary: &Summary) -> String {
     if over > 0 {
         let _ = writeln!(
             out,
-            "  {over} parts would pay and do not fit under --budget {} MiB",
-            arguments.budget >> 20
+            "  {over} parts would pay and do not fit under --budget ({:.1} MiB)",
+            arguments.budget as f64 / f64::from(1 << 20)
         );
     }
     out + &sampling(summary)

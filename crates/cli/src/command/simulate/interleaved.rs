@@ -6,7 +6,7 @@ use crate::command::profile::Study;
 use crate::error::{CliError, Code};
 use crate::findings::short;
 use crate::output::say;
-use crate::process::{Ending, note, window};
+use crate::process::{Ending, Reached, note, window};
 use pagewalk_capture::Window;
 use pagewalk_mm::ThpMode;
 use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, Number, ProcessResult, WhatIf};
@@ -134,7 +134,7 @@ impl Interleaved {
             }
         }
         for (stream, ending) in self.endings.iter_mut().enumerate() {
-            ending.region_begun = streams.source(stream).has_begun();
+            ending.region = Reached::of(streams.source(stream));
         }
     }
 

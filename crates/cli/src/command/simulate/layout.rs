@@ -33,12 +33,14 @@ impl PlanFile {
         Ok(Rebased::new(reader, &self.bind(trace)?))
     }
 
-    /// Looks through the trace's events first: what cannot be as planned is found before anything is simulated.
-    fn bind(&self, trace: &Path) -> Result<Bound, CliError> {
+    /// The plan's places in `trace`: what cannot be as planned is found by looking through its events, before anything
+    /// is simulated.
+    pub fn bind(&self, trace: &Path) -> Result<Bound, CliError> {
         check_file(trace, "--layout")?;
         let bad = |error: &dyn std::fmt::Display| bad(trace, error);
         let file = File::open(trace).map_err(|error| bad(&error))?;
-        let recorded = events(BufReader::with_capacity(1 << 20, file)).map_err(|error| bad(&error))?;
+        let file = BufReader::with_capacity(1 << 20, file);
+        let recorded = events(file, Event::moves_memory).map_err(|error| bad(&error))?;
         let in_order = recorded.events.iter().map(|(before, event): &(u64, Event)| (*before > 0, event));
         let bound = Bound::new(&self.plan, &recorded.header, in_order).map_err(|error| {
             let why = format!("{} does not fit {}: {error}", self.path.display(), trace.display());

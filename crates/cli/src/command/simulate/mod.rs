@@ -15,10 +15,11 @@ use crate::findings::{Detail, Namer};
 use crate::live::{self, Live};
 use crate::machine;
 use crate::output::{ResultFiles, say};
-use crate::process::{Ending, explain_empty_region};
+use crate::process::{Ending, Reached, explain_region};
 use crate::progress::{self, Counted};
 use indicatif::ProgressBar;
 use interleaved::{Interleaved, Sharing, common_thp};
+use pagewalk_layout::rebase::{Bound, Rebased};
 use pagewalk_report::schema::{Host, ProcessResult, WhatIf};
 use pagewalk_sim::DesignCounts;
 use pagewalk_trace::Source;
@@ -74,30 +75,30 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
     if let Some(turns) = turns {
         return in_turns(&study, &arguments.traces, turns, arguments.style, files);
     }
-    let namer = Namer::default();
+    let bounds = look_at(&study, &arguments.traces, plan.as_ref())?;
+    let mut namer = Namer::default();
     let mut processes = Vec::new();
     let mut about = None;
     let mut code = ExitCode::SUCCESS;
-    let mut any_begun = false;
-    for trace in &arguments.traces {
+    let mut reached = Vec::new();
+    for (index, trace) in arguments.traces.iter().enumerate() {
+        namer.until = trace.metadata().and_then(|about| about.modified()).ok();
         let reader = open(trace, arguments.style.quiet)?;
         let header = reader.header();
+        study.check_grain(trace, header)?;
         about.get_or_insert_with(|| {
             let host =
                 Host { cpu: header.cpu.clone(), kernel: header.kernel.clone(), thp: header.thp.clone() };
             (header.engine.clone(), host)
         });
-        let (process, ending) = match (&plan, arguments.cores, arguments.by_traps) {
-            (Some(plan), cores, host) => {
-                let moved = plan.move_objects(trace, reader)?;
-                one(&study, moved, &namer, cores, host)?
-            }
+        let (process, ending) = match (bounds.get(index), arguments.cores, arguments.by_traps) {
+            (Some(bound), cores, host) => one(&study, Rebased::new(reader, bound), &namer, cores, host)?,
             (None, None, None) if study.has_kernels() => {
                 os::trace(&study, reader, trace, arguments.style.quiet)?
             }
             (None, cores, host) => one(&study, reader, &namer, cores, host)?,
         };
-        any_begun |= ending.region_begun;
+        reached.push(ending.region);
         if ending.cut {
             // What could be read is printed all the same.
             ending.losses.iter().for_each(|loss| say(format!("{}: {loss}", trace.display())));
@@ -105,10 +106,27 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
         }
         processes.push(process);
     }
-    explain_empty_region(&study.region, any_begun);
+    explain_region(&study.region, Reached::by_any(reached));
     let (engine, host) = about.expect("clap requires a trace");
     study.publish(&study.result(engine, host, processes), arguments.style, files, false)?;
     Ok(code)
+}
+
+/// Looks at all traces before the first is simulated, which may take long: whether they are there, tell what the
+/// machines look at, and have the objects of the plan, whose places are answered.
+fn look_at(
+    study: &Study,
+    traces: &[PathBuf],
+    plan: Option<&layout::PlanFile>,
+) -> Result<Vec<Bound>, CliError> {
+    for trace in traces {
+        // A pipe can be opened and read only once.
+        if trace.metadata().map_err(|e| bad(trace, &e))?.is_file() {
+            let (file, _) = open_file(trace)?;
+            study.check_grain(trace, read(trace, file, ProgressBar::hidden())?.header())?;
+        }
+    }
+    traces.iter().filter_map(|trace| Some(plan?.bind(trace))).collect()
 }
 
 /// One stream, read once.
@@ -135,6 +153,9 @@ fn in_turns(
     files: ResultFiles,
 ) -> Result<ExitCode, CliError> {
     let readers = open_all(traces, style.quiet)?;
+    for (trace, reader) in traces.iter().zip(&readers) {
+        study.check_grain(trace, reader.header())?;
+    }
     let recorded = readers[0].header().clone();
     let thp = match study.model.thp {
         Some(_) => machine::thp(study.model.thp, ""),
@@ -146,7 +167,7 @@ fn in_turns(
         ending.losses.iter().for_each(|loss| say(format!("{}: {loss}", trace.display())));
         code = ExitCode::from(Code::BadInput as u8);
     }
-    explain_empty_region(&study.region, all.endings.iter().any(|ending| ending.region_begun));
+    explain_region(&study.region, Reached::by_any(all.endings.iter().map(|ending| ending.region)));
     let host = Host { cpu: recorded.cpu, kernel: recorded.kernel, thp: recorded.thp };
     study.publish(&study.result(recorded.engine, host, vec![all.result(study)]), style, files, false)?;
     Ok(code)

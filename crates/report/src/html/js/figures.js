@@ -1,6 +1,7 @@
 // What several views read from a process.
 
-const result = readData("pagewalk-result");
+// The run that is shown; runs.js may read another.
+let result = readData("pagewalk-result");
 
 const metric = (machine, name) => machine && machine.metrics[name];
 const perKilo = (machine, events) => events * 1000 / metric(machine, "instructions");
@@ -39,6 +40,7 @@ function headline(process) {
   const program = baseName(process.program);
   const machine = process.machines[0];
   if (!machine) return `${program} ran, but no machine was simulated.`;
+  if (metric(machine, "references") === 0) return `No reference of ${program} was counted.`;
   const counted = metric(machine, "instructions");
   const instructions = counted === undefined ? "an unknown number of" : count(counted);
   const walks = metric(machine, "walks");
@@ -56,9 +58,10 @@ function headline(process) {
 function whatIfFinding(process) {
   if (totalWalks(process) === 0) return "There are no page walks to remove";
   const doable = process.what_if.filter((w) => w.class === "modelled" && ["thp", "mapping_2m", "all_4k"].includes(w.id));
+  if (doable.length === 0) return "What each alternative leaves of the walk cycles";
   const saved = (w) => w.baseline_walk_cycles - w.walk_cycles;
-  const best = doable.reduce((a, b) => (a && saved(a) >= saved(b) ? a : b), null);
-  if (!best || saved(best) <= 0.05 * best.baseline_walk_cycles) return "No change within reach removes many page walks";
+  const best = doable.reduce((a, b) => (saved(a) >= saved(b) ? a : b));
+  if (saved(best) <= 0.05 * best.baseline_walk_cycles) return "No change within reach removes many page walks";
   const title = best.title[0].toUpperCase() + best.title.slice(1);
   return `${title}: ${percent(saved(best) / best.baseline_walk_cycles)} of the walk cycles are gone`;
 }

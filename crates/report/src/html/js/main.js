@@ -1,12 +1,14 @@
-// Which process is shown in which colours. Both can be given in the address, as in report.html#theme=dark&process=3.
+// Which process of which run is shown in which colours. All can be given in the address, as in
+// report.html#theme=dark&run=1&process=3.
 
 const THEMES = ["auto", "light", "dark"];
 let updateProcesses = () => {};
 const state = { process: costliest(), theme: "auto" };
 
 function readAddress() {
-  if (!location.hash.includes("=")) return;
-  const wanted = new URLSearchParams(location.hash.slice(1));
+  const wanted = new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
+  const run = Number(wanted.get("run"));
+  if (runChooser) takeRun(runChooser.options[run] ? run : 0);
   const index = Number(wanted.get("process"));
   if (wanted.has("process") && result.processes[index]) state.process = index;
   if (THEMES.includes(wanted.get("theme"))) state.theme = wanted.get("theme");
@@ -30,8 +32,9 @@ function showPictures() {
 
 function showProcess() {
   const process = result.processes[state.process];
+  for (const id of ["what-if", "who-pays", "time", "reach", "functions", "pages", "tlbs"]) showSection(id, Boolean(process));
   if (!process) {
-    for (const id of ["what-if", "who-pays", "time", "reach", "functions", "pages", "tlbs"]) showSection(id, false);
+    showNothing();
     return;
   }
   showSummary(process);
@@ -51,12 +54,24 @@ function choose(index) {
 }
 
 function fillChooser() {
-  if (result.processes.length < 2) return;
-  byId("chooser").hidden = false;
-  byId("process").append(...result.processes.map((process, index) =>
+  const several = showSection("processes", result.processes.length > 1);
+  byId("chooser").hidden = !several;
+  replace("processes-title", `${result.processes.length} process images ran`);
+  replace("process", result.processes.map((process, index) =>
     el("option", { value: index }, `${baseName(process.program)} (${process.pid})`)));
-  byId("process").addEventListener("change", (event) => choose(Number(event.target.value)));
-  updateProcesses = showProcesses(choose);
+  updateProcesses = several ? showProcesses(choose) : () => {};
+}
+
+function takeRun(index) {
+  readRun(index);
+  state.process = costliest();
+}
+
+// Stays where the reader is: the same part of another run is what they want to see.
+function chooseRun(index) {
+  takeRun(index);
+  fillChooser();
+  showProcess();
 }
 
 document.documentElement.classList.add("scripts");
@@ -64,7 +79,9 @@ readAddress();
 applyTheme();
 fillChooser();
 showProcess();
+offerRuns(chooseRun);
 
+byId("process").addEventListener("change", (event) => choose(Number(event.target.value)));
 byId("theme").addEventListener("click", () => {
   state.theme = THEMES[(THEMES.indexOf(state.theme) + 1) % THEMES.length];
   applyTheme();

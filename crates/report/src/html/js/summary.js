@@ -14,7 +14,7 @@ function cards(process) {
   const walks = metric(machine, "walks") || 0;
   const share = metric(machine, "walk_cycle_share");
   const rate = perKilo(machine, walks);
-  const perfect = process.what_if.find((w) => w.class === "bound");
+  const perfect = process.what_if.find((w) => w.id === "perfect_tlb");
   const cycles = metric(machine, "total_cycles");
   const bound = perfect && cycles > 0 ? (perfect.baseline_walk_cycles - perfect.walk_cycles) / cycles : undefined;
   return [
@@ -122,6 +122,11 @@ function walkerLine(machine) {
 
 const tlbTables = (process) => [sideTable(process), ...process.machines.flatMap((machine) => [
   process.machines.length > 1 ? el("h3", {}, machine.name) : null, tlbTable(machine), classTable(machine), walkerLine(machine)])];
+
+function showNothing() {
+  for (const id of ["command", "advice", "losses", "cards"]) replace(id);
+  replace("headline", "No process was recorded.");
+}
 
 function showSummary(process) {
   const structure = process.structure ? `, under ${process.structure}` : "";

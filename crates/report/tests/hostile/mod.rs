@@ -1,0 +1,33 @@
+//! Results whose every text would be markup if a page did not escape it.
+
+use serde_json::Value;
+
+/// An element, and the end of any attribute.
+const EVIL: &str = "<meta http-equiv=refresh content='0;url=x'>\"'&";
+
+/// The result with every text hostile, but those of the fields `kept`, without which it would be another or none.
+pub fn hostile(json: &str, kept: &[&str]) -> String {
+    let mut result: Value = serde_json::from_str(json).unwrap();
+    spoil(&mut result, kept);
+    result.to_string()
+}
+
+fn spoil(value: &mut Value, kept: &[&str]) {
+    match value {
+        Value::String(text) => *text = EVIL.to_owned(),
+        Value::Array(values) => values.iter_mut().for_each(|value| spoil(value, kept)),
+        Value::Object(fields) => {
+            let spoilt = fields.iter_mut().filter(|(name, _)| !kept.contains(&name.as_str()));
+            spoilt.for_each(|(_, value)| spoil(value, kept));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The texts stand in the page, and none is markup there.
+pub fn assert_harmless(page: &str) {
+    let (shown, _) = page.split_once("<script type=\"application/json\"").unwrap();
+    assert!(shown.contains("&lt;meta http-equiv=refresh content=&#39;0;url=x&#39;&gt;&quot;&#39;&amp;"));
+    assert!(!page.contains("<meta http-equiv=refresh"), "a text became an element");
+    assert!(!shown.contains("url=x'"), "a text could end an attribute");
+}

@@ -1,0 +1,186 @@
+//! The memory price of huge pages: what they back and the program never touches.
+//!
+//! A huge page backs all that it maps from its first touch until nothing touched is left of it. When the kernel splits
+//! it, its base pages stay backed until each is unmapped or discarded, or nothing touched is left of the block. One
+//! that is touched after all was not backed for nothing.
+
+use crate::attribution::WalkObserver;
+use crate::key::Key;
+use crate::pass::Pass;
+use crate::store::{Block, Unit};
+use pagewalk_mm::MappingId;
+use pagewalk_translate::Asid;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Base pages that were backed and that the program never touched, while they were.
+#[derive(Clone, Copy, Debug)]
+struct Life {
+    born: u64,
+    died: u64,
+    pages: u64,
+    designs: u64,
+}
+
+/// What a split has left of a huge page.
+#[derive(Clone, Debug)]
+struct Rest {
+    born: u64,
+    designs: u64,
+    /// Number of the block's first page.
+    first: u64,
+    /// By page of the block: whether it is backed and was never touched.
+    untouched: Vec<bool>,
+}
+
+impl Rest {
+    /// The pages of its block.
+    fn block(&self) -> Range<u64> {
+        self.first..self.first + self.untouched.len() as u64
+    }
+
+    /// Takes pages out; returns those of them that it had, up to `died`.
+    fn take(&mut self, pages: &Range<u64>, died: u64) -> Life {
+        let Range { start, end } = self.block();
+        let [from, to] = [pages.start, pages.end].map(|page| (page.clamp(start, end) - start) as usize);
+        let taken = self.untouched[from..to].iter_mut().map(std::mem::take).map(u64::from);
+        Life { born: self.born, died, pages: taken.sum(), designs: self.designs }
+    }
+
+    /// What it still has, up to `died`.
+    fn life(&self, died: u64) -> Life {
+        let pages = self.untouched.iter().filter(|&&untouched| untouched).count() as u64;
+        Life { born: self.born, died, pages, designs: self.designs }
+    }
+}
+
+/// What was backed for nothing and is no more, and what splits have left.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Untouched {
+    ended: Vec<Life>,
+    /// By block and mapping.
+    rests: BTreeMap<(Key, MappingId), Rest>,
+}
+
+impl Untouched {
+    fn end(&mut self, life: Life) {
+        if life.pages > 0 && life.designs != 0 {
+            self.ended.push(life);
+        }
+    }
+
+    /// What is left in these blocks, by key.
+    fn rests_in(
+        &mut self,
+        asid: Asid,
+        blocks: Range<u64>,
+    ) -> impl Iterator<Item = (&(Key, MappingId), &mut Rest)> {
+        let [start, end] = [blocks.start, blocks.end].map(|block| (Key::new(asid, block), MappingId(0)));
+        self.rests.range_mut(start..end)
+    }
+
+    /// From now on design `to` has backed what design `from` has. What has ended makes no difference between them.
+    pub fn fork(&mut self, from: usize, to: usize) {
+        for Rest { designs, .. } in self.rests.values_mut() {
+            *designs |= (*designs >> from & 1) << to;
+        }
+    }
+
+    /// From now on some designs map all of `mapping` by huge pages, of which nothing is left over.
+    pub fn make_huge(&mut self, designs: u64, mapping: MappingId) {
+        let of_mapping = self.rests.iter_mut().filter(|((_, of), _)| *of == mapping);
+        of_mapping.for_each(|(_, rest)| rest.designs &= !designs);
+    }
+}
+
+impl<O: WalkObserver> Pass<O> {
+    /// Most bytes at one time that a design backed for nothing. The extents of units are to be known.
+    pub(crate) fn untouched_bytes(&self, design: u64) -> u64 {
+        let now = self.instructions;
+        let units = self.store.units.iter().filter(|unit| unit.pages > 0).map(|unit| of_unit(unit, now));
+        let blocks = self.store.blocks.iter().filter(|block| block.pages > 0);
+        let blocks = blocks.map(|block| self.of_block(block, now));
+        let rests = self.untouched.rests.values().map(|rest| rest.life(now));
+        let lives = self.untouched.ended.iter().copied().chain(units).chain(blocks).chain(rests);
+        let own = lives.filter(|life| life.designs & design != 0 && life.pages > 0);
+        most_at_once(own) * self.store.paging.base().bytes()
+    }
+
+    fn of_block(&self, block: &Block, died: u64) -> Life {
+        let pages = (1 << self.store.paging.huge_order()) - u64::from(block.pages_peak);
+        Life { born: block.born, died, pages, designs: self.store.block_designs }
+    }
+
+    /// The last touched page of a unit is gone.
+    pub(crate) fn end_unit(&mut self, unit: u32) {
+        let life = of_unit(&self.store.units[unit as usize], self.instructions);
+        self.untouched.end(life);
+    }
+
+    /// The same of a block.
+    pub(crate) fn end_block(&mut self, block: u32) {
+        let life = self.of_block(&self.store.blocks[block as usize], self.instructions);
+        self.untouched.end(life);
+    }
+
+    /// In some designs the huge page of a unit is split: what of it was not touched stays backed.
+    pub(crate) fn leave_untouched(&mut self, unit: u32, designs: u64) {
+        if designs == 0 {
+            return;
+        }
+        let Unit { asid, number, mapping, born, .. } = self.store.units[unit as usize];
+        let order = self.store.paging.huge_order();
+        let first = number << order;
+        let mut rest = Rest { born, designs, first, untouched: vec![true; 1 << order] };
+        for page in self.store.pages_in(rest.block()) {
+            rest.untouched[(self.store.pages[page as usize].vpn - first) as usize] = false;
+        }
+        let before = self.untouched.rests.insert((Key::new(asid, number), mapping), rest);
+        before.into_iter().for_each(|rest| self.untouched.end(rest.life(self.instructions)));
+    }
+
+    /// A page is touched that splits may have left.
+    pub(crate) fn touch_untouched(&mut self, asid: Asid, vpn: u64) {
+        let block = self.store.block_number(vpn);
+        for (_, rest) in self.untouched.rests_in(asid, block..block + 1) {
+            rest.take(&(vpn..vpn + 1), self.instructions);
+        }
+    }
+
+    /// The pages `gone`, of those of a change, are backed no longer, nor is what splits have left of blocks without
+    /// a touched page.
+    pub(crate) fn free_untouched(&mut self, changed: Range<u64>, gone: &Range<u64>) {
+        let blocks = self.store.block_number(changed.start)..self.store.block_number(changed.end - 1) + 1;
+        let left = self.untouched.rests_in(self.store.asid, blocks).map(|(&key, _)| key);
+        for key in left.collect::<Vec<_>>() {
+            let Some(rest) = self.untouched.rests.get_mut(&key) else { continue };
+            let block = rest.block();
+            let is_empty = self.store.pages_in(block.clone()).is_empty();
+            let life = rest.take(if is_empty { &block } else { gone }, self.instructions);
+            self.untouched.end(life);
+            if is_empty {
+                self.untouched.rests.remove(&key);
+            }
+        }
+    }
+}
+
+/// What a unit's huge page backs for nothing.
+fn of_unit(unit: &Unit, died: u64) -> Life {
+    let pages = unit.extent.saturating_sub(unit.pages_peak).into();
+    Life { born: unit.born, died, pages, designs: unit.huge }
+}
+
+/// The largest sum of pages over lives that overlap in time.
+fn most_at_once(lives: impl Iterator<Item = Life>) -> u64 {
+    // A life includes the moment of its end, so what dies at an instant overlaps what is born then.
+    let ends = |life: Life| [(life.born, life.pages as i64), (life.died + 1, -(life.pages as i64))];
+    let mut steps: Vec<(u64, i64)> = lives.flat_map(ends).collect();
+    steps.sort_unstable();
+    let mut sum = 0;
+    let sums = steps.into_iter().map(|(_, step)| {
+        sum += step;
+        sum
+    });
+    sums.max().unwrap_or(0).max(0) as u64
+}

@@ -1,0 +1,84 @@
+//! The streams of a study, as far as is known of them before they are read.
+
+use crate::error::SweepError;
+use crate::study::{MachineVariant, Study, TraceSpec};
+use crate::together;
+use pagewalk_mm::ThpMode;
+use pagewalk_report::sweep::schema::SweepTrace;
+use pagewalk_sim::check_grain;
+use pagewalk_trace::Turns;
+use pagewalk_trace::pwt::info;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+/// A stream, or several that take turns, and what is known of it.
+pub struct Stream {
+    /// Its files; one where there are no turns.
+    pub files: Vec<PathBuf>,
+    /// How they take turns.
+    pub turns: Option<Turns>,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// The mode of huge pages that it is simulated under.
+    pub thp: ThpMode,
+    /// What the result says of it.
+    pub about: SweepTrace,
+}
+
+impl Stream {
+    /// Looks at the files of a trace.
+    pub fn of(study: &Study, spec: &TraceSpec, files: &[PathBuf]) -> Result<Stream, SweepError> {
+        let looks = files.iter().map(|path| stream(spec.name(), path, study));
+        let mut looks = looks.collect::<Result<Vec<Stream>, SweepError>>()?.into_iter();
+        let mut all = looks.next().expect("a trace has a file");
+        let Some(turns) = spec.turns() else { return Ok(all) };
+        let most = together::most(study);
+        if files.len() > most {
+            let why = format!("{} traces: at most {most} can take turns here", files.len());
+            return Err(SweepError::Trace { path: files[0].clone(), why });
+        }
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(format!("{turns:?}").as_bytes()).update(all.about.fingerprint.as_bytes());
+        for one in looks {
+            hasher.update(one.about.fingerprint.as_bytes());
+            all.bytes += one.bytes;
+            all.about.instructions += one.about.instructions;
+            all.about.references_data += one.about.references_data;
+        }
+        all.about.fingerprint = hasher.finalize().to_hex().to_string();
+        Ok(Stream { files: files.to_vec(), turns: Some(turns.clone()), ..all })
+    }
+}
+
+/// Looks at a trace: its hash, its header, that it is whole, and that it tells all that the study looks at.
+fn stream(name: &str, path: &Path, study: &Study) -> Result<Stream, SweepError> {
+    let wrong = |why: String| SweepError::Trace { path: path.to_owned(), why };
+    let mut file = File::open(path).map_err(|e| wrong(e.to_string()))?;
+    let about = info(BufReader::new(&file)).map_err(|e| wrong(e.to_string()))?;
+    if let Some(damage) = about.damage {
+        return Err(wrong(format!("{damage}; a study takes whole traces only")));
+    }
+    let check = |variant: &MachineVariant| check_grain(about.header.grain, &variant.machine);
+    study.machines.iter().try_for_each(check).map_err(|e| wrong(e.to_string()))?;
+    // A host that does not say has no transparent huge pages.
+    let thp = study.thp.or_else(|| ThpMode::from_name(&about.header.thp)).unwrap_or(ThpMode::Never);
+    let mut hasher = blake3::Hasher::new();
+    std::io::Seek::rewind(&mut file).map_err(|e| wrong(e.to_string()))?;
+    hasher.update_reader(&file).map_err(|e| wrong(e.to_string()))?;
+    Ok(Stream {
+        files: vec![path.to_owned()],
+        turns: None,
+        bytes: about.bytes,
+        thp,
+        about: SweepTrace {
+            name: name.to_owned(),
+            program: about.header.program,
+            command_line: about.header.arguments,
+            fingerprint: hasher.finalize().to_hex().to_string(),
+            thp: thp.name().to_owned(),
+            instructions: about.instructions,
+            references_data: about.references,
+        },
+    })
+}
