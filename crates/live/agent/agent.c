@@ -18,6 +18,8 @@
 struct agent {
     struct array array;
     u64 log_entries;
+    int attached; /* pagewalk has opened the pipes: its end is theirs */
+    int frozen;   /* no fault is served */
     /* Pages that stay present whatever the array says, as a thread is ending: the kernel does not wait for a fault when
      * it writes a thread's last words. */
     u64 kept_count, kept[KEPT_MAX];
@@ -90,13 +92,13 @@ static void serve(struct agent *agent, const struct uffd_message *message) {
     int minor = (message->flags & FAULT_MINOR) != 0;
     u64 address = message->address & ~(PAGE - 1);
     u64 page = address / PAGE;
-    if (array_has(&agent->array, page)) {
+    struct choice choice = array_choose(&agent->array, page);
+    if (choice.held) {
         show(address, minor);
         HEAD->refills++;
         return;
     }
     /* The victim leaves before the program runs on, and the array changes only if the page really came. */
-    struct choice choice = array_choose(&agent->array, page);
     if (choice.victim != NO_PAGE)
         hide_page(agent, choice.victim);
     if (show(address, minor) < 0) {
@@ -155,11 +157,11 @@ static void release(struct agent *agent, u64 address) {
             break;
         }
     }
-    if (!array_has(&agent->array, page))
+    if (!array_choose(&agent->array, page).held)
         hide_page(agent, page);
 }
 
-static s64 obey(struct agent *agent, const struct command *command, int *frozen) {
+static s64 obey(struct agent *agent, const struct command *command) {
     const u64 *a = command->arguments;
     switch (command->what) {
     case ORDER_CALL:
@@ -171,10 +173,10 @@ static s64 obey(struct agent *agent, const struct command *command, int *frozen)
         return 0;
     case ORDER_FREEZE:
         hide_all(agent);
-        *frozen = 1;
+        agent->frozen = 1;
         return 0;
     case ORDER_THAW:
-        *frozen = 0;
+        agent->frozen = 0;
         return 0;
     case ORDER_KEEP:
         return keep(agent, a[0]);
@@ -185,6 +187,7 @@ static s64 obey(struct agent *agent, const struct command *command, int *frozen)
         /* From now on the end of pagewalk is the end of the pipe. */
         call1(NR_close, COMMANDS_IN);
         call1(NR_close, REPLIES_OUT);
+        agent->attached = 1;
         return 0;
     }
     return -EINVAL_;
@@ -198,28 +201,34 @@ struct pollfd {
 /* Faults that are served in a row before commands are looked for. */
 #define FAULTS_IN_A_ROW 32
 
+/* Milliseconds in which pagewalk opens the pipes. Until then nobody would tell this task that it is gone, and the
+ * program's whole memory would stay as long as this task does. */
+#define ATTACHED_WITHIN 10000
+
 /* Serves faults as long as there are any, and sleeps for the next fault or command: as a rule the program runs on as soon
  * as its page is there, so the next fault is often there before this one's work is over. */
 static void work(struct agent *agent) {
-    int frozen = 0;
     u64 served = 0;
     struct pollfd waiting[2] = {{COMMANDS, POLLIN_, 0}, {FAULTS, POLLIN_, 0}};
     for (;;) {
         struct uffd_message message;
-        if (!frozen && call3(NR_read, FAULTS, &message, sizeof message) == sizeof message) {
+        if (!agent->frozen && call3(NR_read, FAULTS, &message, sizeof message) == sizeof message) {
             serve(agent, &message);
             if (++served % FAULTS_IN_A_ROW)
                 continue;
         } else {
             served = 0;
         }
-        s64 found = call3(NR_poll, waiting, frozen ? 1 : 2, served ? 0 : -1);
+        s64 patience = served ? 0 : agent->attached ? -1 : ATTACHED_WITHIN;
+        s64 found = call3(NR_poll, waiting, agent->frozen ? 1 : 2, patience);
+        if (found == 0 && patience > 0)
+            return; /* pagewalk never came. */
         if (found <= 0 || !waiting[0].found)
             continue;
         struct command command;
         if (call3(NR_read, COMMANDS, &command, sizeof command) != sizeof command)
             return; /* pagewalk is gone. */
-        s64 result = obey(agent, &command, &frozen);
+        s64 result = obey(agent, &command);
         call3(NR_write, REPLIES, &result, sizeof result);
     }
 }
@@ -279,6 +288,7 @@ static s64 prepare(struct agent *agent, s64 *step) {
     array_begin(&agent->array, start);
     agent->log_entries = start->log_entries;
     agent->kept_count = 0;
+    agent->attached = agent->frozen = 0;
     return 0;
 }
 
@@ -287,8 +297,9 @@ __attribute__((noreturn, used)) void agent_main(void) {
     call3(NR_close_range, 0, ~0u, 0);
     u64 every_signal = ~0ul;
     call4(NR_rt_sigprocmask, SIG_BLOCK_, &every_signal, 0, sizeof every_signal);
-    /* Out of the program's process group, so that what is sent to all of it does not come here. */
-    call0(NR_setsid);
+    /* Out of the program's process group, so that what is sent to all of it does not come here. Not out of its session:
+     * the kernel schedules sessions as groups (sched_autogroup), and each switch between two of them costs more. */
+    call2(NR_setpgid, 0, 0);
     static const char name[] = "pagewalk-trap";
     call2(NR_prctl, PR_SET_NAME_, name);
     struct agent agent;

@@ -22,9 +22,10 @@ struct array {
     struct slot *slots;
 };
 
-/* Where a page is to go, and what leaves for it. */
+/* Where a page is, or where it is to go and what leaves for it. */
 struct choice {
     struct slot *slot;
+    int held;
     u64 victim;
     u64 random_state; /* after the draw, if there was one */
 };
@@ -53,14 +54,6 @@ static struct slot *array_set(const struct array *array, u64 page) {
     return array->slots + (number & (array->sets - 1)) * array->ways;
 }
 
-static int array_has(const struct array *array, u64 page) {
-    const struct slot *set = array_set(array, page);
-    for (u64 way = 0; way < array->ways; way++)
-        if (set[way].page == page)
-            return 1;
-    return 0;
-}
-
 /* SplitMix64; the way is the upper half of the product of the draw and the number of ways. */
 static u64 array_draw(const struct array *array, u64 *state) {
     *state += 0x9e3779b97f4a7c15ul;
@@ -70,17 +63,25 @@ static u64 array_draw(const struct array *array, u64 *state) {
     return (u64)((unsigned __int128)z * array->ways >> 64);
 }
 
-/* The lowest empty way, else the policy's victim. Changes nothing yet. */
+/* The way that has the page, else the lowest empty one, else the policy's victim. Changes nothing yet. */
 static struct choice array_choose(const struct array *array, u64 page) {
-    struct slot *set = array_set(array, page), *oldest = set;
-    struct choice choice = {set, NO_PAGE, array->random_state};
-    for (u64 way = 0; way < array->ways; way++) {
-        if (set[way].page == NO_PAGE) {
-            choice.slot = &set[way];
+    struct slot *set = array_set(array, page), *empty = 0, *oldest = set;
+    struct choice choice = {set, 0, NO_PAGE, array->random_state};
+    for (u64 way = array->ways; way-- > 0;) {
+        struct slot *slot = &set[way];
+        if (slot->page == page) {
+            choice.slot = slot;
+            choice.held = 1;
             return choice;
         }
-        if (set[way].arrival < oldest->arrival)
-            oldest = &set[way];
+        if (slot->page == NO_PAGE)
+            empty = slot;
+        else if (slot->arrival < oldest->arrival)
+            oldest = slot;
+    }
+    if (empty) {
+        choice.slot = empty;
+        return choice;
     }
     choice.slot = array->replacement == REPLACE_RANDOM ? &set[array_draw(array, &choice.random_state)] : oldest;
     choice.victim = choice.slot->page;

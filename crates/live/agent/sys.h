@@ -23,7 +23,7 @@ static inline s64 call6(u64 number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f) {
 
 enum {
     NR_read = 0, NR_write = 1, NR_open = 2, NR_close = 3, NR_poll = 7, NR_mmap = 9, NR_rt_sigprocmask = 14, NR_ioctl = 16,
-    NR_sched_yield = 24, NR_madvise = 28, NR_exit_group = 231, NR_ftruncate = 77, NR_setsid = 112,
+    NR_sched_yield = 24, NR_madvise = 28, NR_exit_group = 231, NR_ftruncate = 77, NR_setpgid = 109,
     NR_prctl = 157, NR_futex = 202, NR_dup3 = 292, NR_pipe2 = 293, NR_memfd_create = 319, NR_userfaultfd = 323, NR_close_range = 436,
 };
 

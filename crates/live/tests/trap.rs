@@ -6,6 +6,7 @@ use pagewalk_setassoc::{Geometry, Replacement, SetIndex};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// Whether programs can run so here. Where they cannot, the refusal has to name what would help, and that is all that
 /// can be tested.
@@ -98,6 +99,68 @@ fn processes_and_threads_keep_apart_and_together() {
     }
 }
 
+/// Processes of this program that are still there: its agents.
+fn left_of(program: &Path) -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes.filter(|process| process.path().join("exe").read_link().is_ok_and(|exe| exe == program)).count()
+}
+
+#[test]
+fn programs_may_be_killed_and_continued_as_they_begin() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "startup", &[]);
+    assert!(Command::new(&program).status().unwrap().success(), "it holds without us");
+    if !host_can() {
+        return;
+    }
+    let [array, ..] = arrays();
+    let command = [OsString::from(&program)];
+    let run = run(&command, &array, Options::default(), &Interrupt::new()).expect("its end is seen");
+    assert_eq!(run.end, End::Exit(0), "{:#?}", run.images);
+    assert!(run.images.len() > 100);
+    // An agent whose program was killed before pagewalk knew of it ends by itself.
+    let long_enough = Instant::now() + Duration::from_secs(20);
+    while left_of(&program) > 0 {
+        assert!(Instant::now() < long_enough, "agents outlive their programs");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn what_is_refused_to_the_agent_is_refused_to_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "refused", &[]);
+    if !host_can() {
+        return;
+    }
+    let [array, ..] = arrays();
+    let run = trapped(&[program.to_str().unwrap()], &array);
+    assert_eq!(run.end, End::Exit(0), "{:#?}", run.images);
+    let [image, killed, child] = &run.images[..] else { panic!("{:#?}", run.images) };
+    assert!(image.not_followed.as_ref().is_some_and(|why| why.starts_with("its agent was lost")));
+    let why = killed.not_followed.as_deref().unwrap_or_default();
+    assert!(why.starts_with("killed, as it could not be given memory of its own: Cannot allocate"), "{why}");
+    assert_eq!(child.not_followed, None);
+    let left = image.left_alone.join("; ");
+    assert!(left.contains("64 KiB given back"), "{left}");
+    assert!(left.contains("28 KiB that could not be copied: Bad address"), "{left}");
+}
+
+/// Tasks that a program starts have numbers of their own there, its agent too.
+#[test]
+fn programs_in_a_process_namespace_of_their_own_run_by_themselves() {
+    let forks = ["-p", "sh", "-c", "sh -c 'exit 7'; exit $?"];
+    let natively = Command::new("unshare").args(forks).status();
+    if !natively.is_ok_and(|status| status.code() == Some(7)) || !host_can() {
+        return eprintln!("not tested, as this host cannot");
+    }
+    let [array, ..] = arrays();
+    let run = trapped(&[&["unshare"][..], &forks].concat(), &array);
+    assert_eq!(run.end, End::Exit(7), "{:#?}", run.images);
+    let why = run.images[1].not_followed.as_deref().unwrap_or_default();
+    assert!(why.contains("process namespace"), "{why}");
+}
+
 #[test]
 fn programs_without_shared_libraries_run_too() {
     let folder = tempfile::tempdir().unwrap();
@@ -147,9 +210,9 @@ fn an_interrupted_run_ends_with_all_its_processes() {
     let command = ["sh", "-c", "sleep 100 & sleep 100 | sleep 100"].map(OsString::from);
     let run = std::thread::scope(|scope| {
         scope.spawn(|| {
-            std::thread::sleep(std::time::Duration::from_millis(500));
+            std::thread::sleep(Duration::from_millis(500));
             interrupt.interrupt();
-            std::thread::sleep(std::time::Duration::from_millis(100));
+            std::thread::sleep(Duration::from_millis(100));
             interrupt.interrupt();
         });
         run(&command, &array, Options::default(), &interrupt).expect("the program starts")

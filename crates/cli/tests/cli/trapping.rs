@@ -1,6 +1,6 @@
 //! `pagewalk trap`: misses by page faults, against the Valgrind engine's references; refusals; what it prints.
 
-use crate::harness::{Outcome, Place, USAGE, text};
+use crate::harness::{Outcome, PAGEWALK, Place, USAGE, text};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::os::unix::process::CommandExt;
@@ -231,6 +231,25 @@ fn output_and_exit_code_are_the_programs() {
     assert_eq!(Outcome::of(command.output().unwrap()).stdout, "read twice\n");
 }
 
+/// Three files of pagewalk's for each process. What the program itself may open is as the user has it.
+#[test]
+fn many_processes_are_followed_whatever_the_limit_on_open_files() {
+    let place = Place::new();
+    if !host_can(&place) {
+        return;
+    }
+    let sleepers = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.5 & done; wait; ulimit -Sn";
+    let line = format!("ulimit -Sn 32 && exec {PAGEWALK} trap -q -o r.json -- sh -c '{sleepers}'");
+    let mut command = Command::new("sh");
+    place.settle(command.args(["-c", &line]));
+    let outcome = Outcome::of(command.output().expect("sh is here"));
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (0, "32\n"), "{}", outcome.stderr);
+    let result = place.json("r.json");
+    let images = result["images"].as_array().unwrap();
+    assert_eq!(images.len(), 1 + 12 + 12);
+    assert!(images.iter().all(|image| image["not_followed"].is_null()), "{result:#}");
+}
+
 #[test]
 fn machines_that_look_at_hits_are_refused_with_the_choices() {
     let place = Place::with_witness();
@@ -239,6 +258,9 @@ fn machines_that_look_at_hits_are_refused_with_the_choices() {
         place.run(&["trap", "-m", machine, "--", "./witness"]).refuses(USAGE, &parts);
     }
     place.run(&["trap", "--entries", "60", "--ways", "8", "--", "./witness"]).refuses(USAGE, &["60 entries"]);
+    place
+        .run(&["trap", "--ways", "1", "--entries", "64", "--", "./witness"])
+        .refuses(USAGE, &["fault for ever"]);
     place.run(&["trap", "-m", "none", "--", "./witness"]).refuses(USAGE, &["`none`"]);
     place.run(&["trap", "--", "no-such-program"]).refuses(USAGE, &["not found in PATH"]);
     assert!(!place.has("ran"));

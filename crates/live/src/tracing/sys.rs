@@ -30,16 +30,19 @@ pub mod number {
     pub const PERSONALITY: u64 = 135;
     pub const PRCTL: u64 = 157;
     pub const TKILL: u64 = 200;
+    pub const FUTEX: u64 = 202;
     pub const SCHED_SETAFFINITY: u64 = 203;
     pub const SCHED_GETAFFINITY: u64 = 204;
     pub const SET_TID_ADDRESS: u64 = 218;
     pub const GET_ROBUST_LIST: u64 = 274;
     pub const FALLOCATE: u64 = 285;
+    pub const WAITID: u64 = 247;
     pub const PRLIMIT64: u64 = 302;
     pub const SECCOMP: u64 = 317;
     pub const USERFAULTFD: u64 = 323;
     pub const RSEQ: u64 = 334;
     pub const CLONE3: u64 = 435;
+    pub const PROCESS_MADVISE: u64 = 440;
 }
 
 /// Flags of `mmap` and of protections.
@@ -303,6 +306,45 @@ fn wait_with(pid: Pid, options: u64) -> io::Result<(Pid, Status)> {
     }
 }
 
+/// Waits for the next stop of a thread that this thread traces. None if it has ended: [`wait`] finds that.
+pub fn next_stop(pid: Pid) -> io::Result<Option<Status>> {
+    const NO_HANG: u64 = 0x1;
+    const STOPPED: u64 = 0x2;
+    const EXITED: u64 = 0x4;
+    const LEAVE: u64 = 0x100_0000;
+    loop {
+        if let Some(Status::Exited(_) | Status::Killed(_)) = wait_id(pid, EXITED | STOPPED | LEAVE)? {
+            return Ok(None);
+        }
+        // It may have been killed since; then it stands there no more.
+        if let Some(stop) = wait_id(pid, STOPPED | NO_HANG)? {
+            return Ok(Some(stop));
+        }
+    }
+}
+
+fn wait_id(pid: Pid, options: u64) -> io::Result<Option<Status>> {
+    const BY_NUMBER: u64 = 1;
+    // siginfo_t: signal, error, code; a gap, the process and its user; the status.
+    let mut found = [0i32; 32];
+    loop {
+        let arguments = [BY_NUMBER, pid as u64, found.as_mut_ptr() as u64, options | ALL, 0, 0];
+        // SAFETY: a siginfo_t of 128 bytes is written to a local of that size.
+        match unsafe { call(number::WAITID, arguments) } {
+            Ok(_) => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let status = found[6];
+    Ok(match found[2] {
+        0 => None,
+        1 => Some(Status::Exited(status)),
+        2 | 3 => Some(Status::Killed(status)),
+        _ => Some(decoded(status << 8 | 0x7f)),
+    })
+}
+
 /// Sends a signal to a process.
 pub fn kill(pid: Pid, signal: i32) -> io::Result<()> {
     plain(number::KILL, [pid as u64, signal as u64, 0, 0, 0, 0]).map(drop)
@@ -404,41 +446,6 @@ pub fn children_usage() -> io::Result<ChildrenUsage> {
     Ok(ChildrenUsage { processor_seconds, resident_bytes: usage[4] << 10 })
 }
 
-/// A set of processors, of up to 8,192.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Processors([u64; 128]);
-
-impl Processors {
-    /// One processor.
-    pub fn one(processor: usize) -> Processors {
-        let mut words = [0; 128];
-        words[processor / 64] = 1 << (processor % 64);
-        Processors(words)
-    }
-
-    /// Those that a thread may run on.
-    pub fn of(pid: Pid) -> io::Result<Processors> {
-        let mut words = [0u64; 128];
-        let bytes = size_of_val(&words) as u64;
-        // SAFETY: up to `bytes` bytes are written to a local of that size.
-        unsafe { call(number::SCHED_GETAFFINITY, [pid as u64, bytes, words.as_mut_ptr() as u64, 0, 0, 0]) }?;
-        Ok(Processors(words))
-    }
-
-    /// Lets a thread run on these only.
-    pub fn set(&self, pid: Pid) -> io::Result<()> {
-        let bytes = size_of_val(&self.0) as u64;
-        // SAFETY: `bytes` bytes are read from an array of that size.
-        unsafe { call(number::SCHED_SETAFFINITY, [pid as u64, bytes, self.0.as_ptr() as u64, 0, 0, 0]) }
-            .map(drop)
-    }
-
-    /// Their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..64 * self.0.len()).filter(|&cpu| self.0[cpu / 64] >> (cpu % 64) & 1 == 1)
-    }
-}
-
 /// Whether a userfaultfd that also serves the kernel's faults can be had, or the error number.
 pub fn try_userfaultfd(flags: c_int) -> io::Result<std::os::fd::OwnedFd> {
     use std::os::fd::FromRawFd;
@@ -476,10 +483,5 @@ mod tests {
         assert_eq!(decoded(0x7f | 0x85 << 8), Status::Call);
         assert_eq!(decoded(0x7f | 5 << 8 | 4 << 16), Status::Event(Event::Exec, 5));
         assert_eq!(decoded(0x7f | 19 << 8 | 128 << 16), Status::Event(Event::Stop, 19));
-    }
-
-    #[test]
-    fn processors_are_numbered() {
-        assert_eq!(Processors::one(70).iter().collect::<Vec<_>>(), [70]);
     }
 }

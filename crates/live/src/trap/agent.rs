@@ -7,7 +7,6 @@ use super::shared::{
 };
 use super::space::FILE_BYTES;
 use super::tracee::{Injection, Site};
-use crate::tracing::maps;
 use crate::tracing::sys::{self, Pid, map, number};
 use memmap2::MmapRaw;
 use std::fs::{File, OpenOptions};
@@ -33,9 +32,6 @@ pub enum AgentError {
         /// The reason.
         error: io::Error,
     },
-    /// The agent's process cannot be found by its number.
-    #[error("its agent is not to be seen from here: it runs in a process namespace of its own")]
-    Namespace,
     /// A file or ptrace operation failed.
     #[error("{0}")]
     Io(#[from] io::Error),
@@ -124,21 +120,16 @@ impl Agent {
     pub fn start(pid: Pid, begin: Begin, array: &TrapArray, log_entries: u64) -> Result<Agent, AgentError> {
         let site = if begin == Begin::Exec { Site::Here } else { Site::Agent };
         let mut injection = Injection::begin(pid, site)?;
-        let started = launch(pid, &mut injection, begin, array, log_entries);
-        injection.end()?;
-        let start = started?;
-        if start.ready != READY {
-            let error = io::Error::from_raw_os_error(start.failure as i32);
-            return Err(AgentError::Step { step: step_name(start.step), error });
-        }
-        Agent::attach(start.agent)
+        let launched = launch(&mut injection, begin, array, log_entries);
+        let put_back = injection.end();
+        let agent = launched?;
+        put_back.and_then(|()| Agent::attach(agent)).map_err(|error| {
+            end(agent);
+            error.into()
+        })
     }
 
-    fn attach(pid: Pid) -> Result<Agent, AgentError> {
-        let name = maps::proc_text(pid, "comm").unwrap_or_default();
-        if name.trim_end() != "pagewalk-trap" {
-            return Err(AgentError::Namespace);
-        }
+    fn attach(pid: Pid) -> io::Result<Agent> {
         let mut agent = Agent {
             pid,
             commands: opened(pid, descriptor::COMMANDS_IN)?,
@@ -168,12 +159,10 @@ impl Agent {
         self.order(order::CALL, number, arguments)
     }
 
-    /// Maps `bytes` of the memory file from `offset` at `start` in the place of what is there, and makes it fault.
+    /// Maps `bytes` of the memory file from `offset` at `start` in the place of what is there.
     pub fn map(&mut self, start: u64, bytes: u64, protection: u64, offset: u64) -> io::Result<i64> {
         let flags = map::SHARED | map::FIXED;
-        let at =
-            self.call(number::MMAP, [start, bytes, protection, flags, descriptor::MEMORY.into(), offset])?;
-        if at < 0 { Ok(at) } else { self.register(start, bytes) }
+        self.call(number::MMAP, [start, bytes, protection, flags, descriptor::MEMORY.into(), offset])
     }
 
     /// Makes a range of the file's memory fault, and all of it absent.
@@ -228,50 +217,72 @@ impl Agent {
 
     /// Ends it.
     pub fn end(self) {
-        // It is ours alone, and may have ended by itself.
-        let _ = sys::kill(self.pid, sys::SIGKILL);
-        let _ = sys::wait_for_child(self.pid);
+        end(self.pid);
     }
 }
 
+/// Whether something failed as the agent has ended: its pipes are closed then, and it is no longer in `/proc`.
+pub fn has_ended(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, NotFound, UnexpectedEof};
+    [BrokenPipe, UnexpectedEof, NotFound].contains(&error.kind())
+}
+
+/// Ends an agent. It is ours alone, and may have ended by itself.
+fn end(agent: Pid) {
+    let _ = sys::kill(agent, sys::SIGKILL);
+    let _ = sys::wait_for_child(agent);
+}
+
+/// Starts an agent; its process id.
 fn launch(
-    pid: Pid,
     injection: &mut Injection,
     begin: Begin,
     array: &TrapArray,
     log_entries: u64,
-) -> Result<Start, AgentError> {
-    const ANYWHERE_BUT: u64 = map::PRIVATE | map::ANONYMOUS | map::FIXED_NOREPLACE;
-    const NO_FILE: u64 = u64::MAX;
+) -> Result<Pid, AgentError> {
     /// `CLONE_UNTRACED`, `CLONE_VM`; no signal at its end.
     const STARTER: u64 = 0x0080_0100;
     const WALL: u64 = 0x4000_0000;
-    let memory = maps::memory(pid)?;
     if begin == Begin::Exec {
-        for (start, bytes, protection) in [
-            (TEXT_BASE, TEXT_BYTES, map::READ | map::EXEC),
-            (STACK_BASE, STACK_BYTES, map::READ | map::WRITE),
-        ] {
-            let at = injection.call(number::MMAP, [start, bytes, protection, ANYWHERE_BUT, NO_FILE, 0])?;
-            if at != start as i64 {
-                return Err(AgentError::Place(io::Error::from_raw_os_error(-at as i32)));
-            }
-        }
-        memory.write_all_at(CODE, TEXT_BASE)?;
-        injection.move_to_agent()?;
+        place_code(injection)?;
     }
-    let mut start = array.start(log_entries);
-    // SAFETY: words without padding.
-    let bytes = unsafe { std::slice::from_raw_parts((&raw const start).cast::<u8>(), size_of::<Start>()) };
-    memory.write_all_at(bytes, STACK_BASE)?;
+    injection.memory.write_all_at(array.start(log_entries).as_bytes(), STACK_BASE)?;
     let starter = injection.call(number::CLONE, [STARTER, STARTER_STACK, 0, 0, 0, 0])?;
     if starter < 0 {
         let error = io::Error::from_raw_os_error(-starter as i32);
         return Err(AgentError::Step { step: step_name(1), error });
     }
-    injection.call(number::WAIT4, [starter as u64, 0, WALL, 0, 0, 0])?;
-    // SAFETY: any bytes are a `Start`.
-    let bytes = unsafe { std::slice::from_raw_parts_mut((&raw mut start).cast::<u8>(), size_of::<Start>()) };
-    memory.read_exact_at(bytes, STACK_BASE)?;
-    Ok(start)
+    let waited = injection.call(number::WAIT4, [starter as u64, 0, WALL, 0, 0, 0]);
+    let mut start = Start::default();
+    injection.memory.read_exact_at(start.as_bytes_mut(), STACK_BASE)?;
+    match waited {
+        Ok(_) if start.ready == READY => Ok(start.agent),
+        Ok(_) => {
+            let error = io::Error::from_raw_os_error(start.failure as i32);
+            Err(AgentError::Step { step: step_name(start.step), error })
+        }
+        Err(error) => {
+            // The program was killed meanwhile; its agent does not know.
+            if start.agent > 0 {
+                end(start.agent);
+            }
+            Err(error.into())
+        }
+    }
+}
+
+/// Puts the agent's code and room for its stacks into a new program's memory.
+fn place_code(injection: &mut Injection) -> Result<(), AgentError> {
+    const ANYWHERE_BUT: u64 = map::PRIVATE | map::ANONYMOUS | map::FIXED_NOREPLACE;
+    const NO_FILE: u64 = u64::MAX;
+    for (start, bytes, protection) in
+        [(TEXT_BASE, TEXT_BYTES, map::READ | map::EXEC), (STACK_BASE, STACK_BYTES, map::READ | map::WRITE)]
+    {
+        let at = injection.call(number::MMAP, [start, bytes, protection, ANYWHERE_BUT, NO_FILE, 0])?;
+        if at != start as i64 {
+            return Err(AgentError::Place(io::Error::from_raw_os_error(-at as i32)));
+        }
+    }
+    injection.memory.write_all_at(CODE, TEXT_BASE)?;
+    Ok(injection.move_to_agent()?)
 }

@@ -10,6 +10,10 @@ use std::fmt;
 const BASE_PAGE_BYTES: u64 = 4096;
 /// The largest array that is searched way by way at every miss without becoming the cost of the miss.
 const WAYS_MAX: usize = 4096;
+/// Ways that a set must have: a move from page to page needs both at once, and they may belong to one set.
+const WAYS_MIN: usize = 2;
+/// Ways that the only set must have. Operands that straddle pages, and code in writable memory, need six pages at once.
+const ONLY_SET_WAYS_MIN: usize = 8;
 
 /// The array that loads and stores of base pages meet first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +101,20 @@ pub enum ArrayError {
         /// Ways of its sets.
         ways: usize,
     },
+    /// Too few ways.
+    #[error(
+        "array {array} of machine {machine} has {geometry}: an instruction that needs more pages at once than a set \
+         holds would fault for ever; at least {WAYS_MIN} ways can be simulated, and {ONLY_SET_WAYS_MIN} entries if \
+         there is one set"
+    )]
+    Narrow {
+        /// The machine.
+        machine: String,
+        /// The array.
+        array: String,
+        /// Its shape.
+        geometry: Geometry,
+    },
 }
 
 impl TrapArray {
@@ -138,6 +156,9 @@ impl TrapArray {
         let ways = geometry.ways();
         if ways > WAYS_MAX {
             return Err(ArrayError::Ways { machine: name(), array, ways });
+        }
+        if ways < if geometry.sets() == 1 { ONLY_SET_WAYS_MIN } else { WAYS_MIN } {
+            return Err(ArrayError::Narrow { machine: name(), array, geometry });
         }
         Ok(TrapArray { name: array, geometry, replacement, index: tlb.index })
     }
@@ -254,5 +275,14 @@ cycles_per_instruction = 1.0
         assert!(error.contains("prefetches"), "{error}");
         let huge = Changes { entries: Some(8192), ways: Some(8192), ..Changes::default() };
         assert!(of(MACHINE, huge).unwrap_err().contains("at most 4096"));
+        // A move from page to page would wait for both for ever.
+        let shaped = |entries, ways| {
+            of(MACHINE, Changes { entries: Some(entries), ways: Some(ways), ..Changes::default() })
+        };
+        for (entries, ways) in [(64, 1), (1, 1), (4, 4)] {
+            let error = shaped(entries, ways).unwrap_err();
+            assert!(error.contains("would fault for ever; at least 2 ways"), "{error}");
+        }
+        assert!(shaped(64, 2).is_ok() && shaped(8, 8).is_ok());
     }
 }

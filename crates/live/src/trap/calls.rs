@@ -9,7 +9,7 @@ use super::remap;
 use super::shared::descriptor;
 use super::space::{PAGE, whole_pages};
 use crate::tracing::maps::{self, Mapping};
-use crate::tracing::sys::{Pid, Registers, map, number};
+use crate::tracing::sys::{self, Pid, Registers, errno, map, number};
 use std::io;
 
 /// What a stopped system call does next.
@@ -42,6 +42,8 @@ pub enum After {
     },
     /// Choose the processor again.
     Pin,
+    /// Keep the page of a lock present no longer.
+    Release,
 }
 
 /// What to do with a stopped call in an image that has an agent.
@@ -62,6 +64,21 @@ pub fn judge(image: &mut Image, pid: Pid, registers: &Registers) -> io::Result<V
             Ok(Verdict::Native)
         }
         _ => Ok(Verdict::Native),
+    }
+}
+
+/// What to do with a call that cannot be followed. What was taken over stays shared memory of the file: no page of that
+/// may ever be seen at two places, and advice does to it other things than to private memory.
+pub fn unfollowed(image: &Image, registers: &Registers) -> Verdict {
+    let [start, bytes, asked, ..] = registers.arguments();
+    let pieces = image.space.within(start, whole_pages(bytes).max(PAGE));
+    match (registers.orig_rax, &image.agent) {
+        (number::MREMAP, _) if !pieces.is_empty() => refused(errno::ENOMEM),
+        (number::MADVISE, Some(agent)) if asked == advice::DONTNEED || asked == advice::DONTNEED_LOCKED => {
+            let emptied = pieces.iter().all(|it| sys::punch(&agent.memory, it.offset, it.bytes()).is_ok());
+            if emptied { Verdict::Native } else { refused(errno::ENOMEM) }
+        }
+        _ => Verdict::Native,
     }
 }
 
@@ -90,7 +107,7 @@ fn mmap(image: &mut Image, arguments: [u64; 6]) -> io::Result<Verdict> {
         }
         image.give_up(at as u64, length)?;
         image.space.insert(at as u64, length, place);
-        register(image, at as u64, length)?;
+        image.register(at as u64, length)?;
         return Ok(Verdict::Done(at));
     }
     if protection & map::WRITE == 0 {
@@ -101,17 +118,6 @@ fn mmap(image: &mut Image, arguments: [u64; 6]) -> io::Result<Verdict> {
         return Ok(native);
     }
     Ok(Verdict::NativeThen(After::TakeOver { bytes: length, protection, fixed }))
-}
-
-/// Makes new memory fault. Memory that cannot (the kernel refuses) works all the same and is not seen.
-pub fn register(image: &mut Image, start: u64, bytes: u64) -> io::Result<()> {
-    let Some(agent) = &mut image.agent else { return Ok(()) };
-    let result = agent.register(start, bytes)?;
-    if result < 0 {
-        let error = io::Error::from_raw_os_error(-result as i32);
-        image.left_alone.push(format!("{} KiB cannot be made to fault: {error}", bytes / 1024));
-    }
-    Ok(())
 }
 
 /// After a call that the program made itself.
@@ -129,7 +135,7 @@ pub fn after(image: &mut Image, after: After, result: i64) -> io::Result<()> {
             }
             image.take_over(start, bytes, protection)
         }
-        After::Pin => Ok(()),
+        After::Pin | After::Release => Ok(()),
     }
 }
 
@@ -164,7 +170,8 @@ fn madvise(image: &mut Image, arguments: [u64; 6]) -> io::Result<Verdict> {
     let [start, bytes, asked, ..] = arguments;
     let length = whole_pages(bytes);
     let pieces = image.space.within(start, length);
-    if !start.is_multiple_of(PAGE) || pieces.is_empty() {
+    // What no memory can be, the kernel refuses itself.
+    if !start.is_multiple_of(PAGE) || start.checked_add(length).is_none() || pieces.is_empty() {
         return Ok(Verdict::Native);
     }
     let gaps = image.space.gaps(start, length);
@@ -174,9 +181,11 @@ fn madvise(image: &mut Image, arguments: [u64; 6]) -> io::Result<Verdict> {
         // It may keep its contents, and does; nothing is short.
         advice::FREE => {}
         advice::WIPE_ON_FORK => {
-            remap::give_back(image, start, length)?;
-            return Ok(Verdict::Native);
+            let given_back = remap::give_back(image, start, length)?;
+            return Ok(if given_back { Verdict::Native } else { refused(errno::ENOMEM) });
         }
+        // For memory of files only; and what lies on a huge page would be present all at once.
+        advice::REMOVE | advice::COLLAPSE => return Ok(refused(errno::EINVAL)),
         _ => return Ok(Verdict::Native),
     }
     let mut result = 0;
@@ -193,10 +202,11 @@ fn madvise(image: &mut Image, arguments: [u64; 6]) -> io::Result<Verdict> {
 pub fn parts(image: &Image, start: u64, bytes: u64) -> io::Result<Vec<Mapping>> {
     let Some(agent) = &image.agent else { return Ok(Vec::new()) };
     let mut parts = maps::mappings(agent.pid())?;
-    parts.retain(|part| part.end > start && part.start < start + bytes);
+    let end = start.saturating_add(bytes);
+    parts.retain(|part| part.end > start && part.start < end);
     for part in &mut parts {
         part.start = part.start.max(start);
-        part.end = part.end.min(start + bytes);
+        part.end = part.end.min(end);
     }
     Ok(parts)
 }

@@ -1,7 +1,11 @@
 //! The seccomp filter: which system calls stop the program, so that all others run at full speed.
 //!
-//! It stops calls that make, move or drop memory that may be taken over, that copy the address space, and that ask or
-//! choose the processors, which pagewalk has chosen. The agent's own calls pass: its code lies where nothing else does.
+//! It stops calls that make, move or drop memory that may be taken over, that copy the address space, that ask or
+//! choose the processors, which pagewalk has chosen, and locks that the kernel takes in memory without waiting for a
+//! fault. The agent's own calls pass: its code lies where nothing else does.
+//!
+//! Calls of no interest pass by their number alone, before anything else is looked at: only those the kernel finds out
+//! in advance, and runs no filter for them.
 
 use super::shared::{TEXT_BASE, TEXT_BYTES};
 use crate::tracing::sys::{self, map, number};
@@ -27,12 +31,15 @@ const LOAD: u16 = 0x20;
 const IF_EQUAL: u16 = 0x15;
 const IF_ANY_BIT: u16 = 0x45;
 const IF_AT_LEAST: u16 = 0x35;
+const AND: u16 = 0x54;
 const RETURN: u16 = 0x06;
 
 const ALLOW: u32 = 0x7fff_0000;
 const TRACE: u32 = 0x7ff0_0000;
 /// As in kernels without that call.
 const NOT_THERE: u32 = 0x0005_0000 | 38;
+/// The program is told that it went well, and nothing is done.
+const PRETEND: u32 = 0x0005_0000;
 const X86_64: u32 = 0xc000_003e;
 
 // Where the parts of a call stand in `struct seccomp_data`.
@@ -45,28 +52,120 @@ const fn argument(position: u32) -> u32 {
     16 + 8 * position
 }
 
-/// Advice to `madvise` that private memory takes otherwise than shared memory.
+/// Advice that private memory takes otherwise than shared memory.
 #[allow(missing_docs)]
 pub mod advice {
     pub const DONTNEED: u64 = 4;
     pub const FREE: u64 = 8;
+    pub const REMOVE: u64 = 9;
     pub const WIPE_ON_FORK: u64 = 18;
     pub const DONTNEED_LOCKED: u64 = 24;
+    pub const COLLAPSE: u64 = 25;
 }
-const ADVICE: [u64; 4] = [advice::DONTNEED, advice::FREE, advice::WIPE_ON_FORK, advice::DONTNEED_LOCKED];
+const ADVICE: [u64; 6] = [
+    advice::DONTNEED,
+    advice::FREE,
+    advice::REMOVE,
+    advice::WIPE_ON_FORK,
+    advice::DONTNEED_LOCKED,
+    advice::COLLAPSE,
+];
+/// What `futex` does, without its flags.
+pub const FUTEX_OPERATION: u64 = 0x7f;
+/// Operations in which the kernel changes a word and does not wait for its fault.
+pub mod futex {
+    /// They change the first word: `LOCK_PI`, `UNLOCK_PI`, `TRYLOCK_PI`, `LOCK_PI2`.
+    pub const FIRST: [u64; 4] = [6, 7, 8, 13];
+    /// They change the second: `WAKE_OP`, `WAIT_REQUEUE_PI`, `CMP_REQUEUE_PI`.
+    pub const SECOND: [u64; 3] = [5, 11, 12];
+}
+/// `PR_SET_CHILD_SUBREAPER`.
+const ADOPT_ORPHANS: u64 = 36;
 /// `UFFDIO_REGISTER`: the program wants to serve faults itself.
 pub const UFFDIO_REGISTER: u32 = 0xc020_aa00;
 /// `CLONE_VM`.
 pub const CLONE_VM: u32 = 0x100;
 
-/// The filter, in order of its tests. Every test of a call ends in a verdict, so that none falls into the next.
+const fn load(value: u32) -> Instruction {
+    Instruction { code: LOAD, when_true: 0, when_false: 0, value }
+}
+
+const fn verdict(value: u32) -> Instruction {
+    Instruction { code: RETURN, when_true: 0, when_false: 0, value }
+}
+
+const fn test(code: u16, value: u32, when_true: u8, when_false: u8) -> Instruction {
+    Instruction { code, when_true, when_false, value }
+}
+
+/// A verdict where an argument, as far as the mask goes, has one of these values; with another the call passes.
+fn where_argument(position: u32, mask: u64, values: &[u64], then: u32) -> Vec<Instruction> {
+    let mut tests = vec![load(argument(position)), test(AND, mask as u32, 0, 0)];
+    for (before, &value) in values.iter().enumerate() {
+        tests.push(test(IF_EQUAL, value as u32, (values.len() - before) as u8, 0));
+    }
+    tests.extend([verdict(ALLOW), verdict(then)]);
+    tests
+}
+
+/// The calls of interest. The tests of each end in a verdict, so that none falls into the next.
+fn cases() -> Vec<(u64, Vec<Instruction>)> {
+    const ALL: u64 = u32::MAX as u64;
+    let at_fixed_place_or_private_and_either_anonymous_or_writable = vec![
+        load(argument(3)),
+        test(IF_ANY_BIT, map::FIXED as u32, 4, 0),
+        test(IF_ANY_BIT, map::PRIVATE as u32, 0, 4),
+        test(IF_ANY_BIT, map::ANONYMOUS as u32, 2, 0),
+        load(argument(2)),
+        test(IF_ANY_BIT, map::WRITE as u32, 0, 1),
+        verdict(TRACE),
+        verdict(ALLOW),
+    ];
+    // To ask where the heap ends changes nothing.
+    let not_zero = vec![
+        load(argument(0)),
+        test(IF_EQUAL, 0, 0, 3),
+        load(argument(0) + 4),
+        test(IF_EQUAL, 0, 0, 1),
+        verdict(ALLOW),
+        verdict(TRACE),
+    ];
+    let copies_memory =
+        vec![load(argument(0)), test(IF_ANY_BIT, CLONE_VM, 1, 0), verdict(TRACE), verdict(ALLOW)];
+    let locks = [&futex::FIRST[..], &futex::SECOND].concat();
+    let always = vec![verdict(TRACE)];
+    vec![
+        (number::IOCTL, where_argument(1, ALL, &[UFFDIO_REGISTER.into()], TRACE)),
+        (number::MADVISE, where_argument(2, ALL, &ADVICE, TRACE)),
+        (number::FUTEX, where_argument(1, FUTEX_OPERATION, &locks, TRACE)),
+        (number::MMAP, at_fixed_place_or_private_and_either_anonymous_or_writable),
+        (number::BRK, not_zero),
+        (number::CLONE, copies_memory),
+        (number::MUNMAP, always.clone()),
+        (number::MREMAP, always.clone()),
+        (number::FORK, always.clone()),
+        (number::CLONE3, always.clone()),
+        (number::SET_TID_ADDRESS, always.clone()),
+        (number::SCHED_GETAFFINITY, always.clone()),
+        (number::SCHED_SETAFFINITY, always),
+        // The kernel writes to a thread's area of restartable sequences after each switch of tasks, and every fault is
+        // one: the area's page would be referenced far more often than the program does. Libraries do without.
+        (number::RSEQ, vec![verdict(NOT_THERE)]),
+        // Since Linux 6.13 it is `madvise` where a process gives it to itself.
+        (number::PROCESS_MADVISE, where_argument(3, ALL, &ADVICE, NOT_THERE)),
+        // A program that adopts orphans would adopt its agent, and wait for it. They come to pagewalk all the same.
+        (number::PRCTL, where_argument(0, ALL, &[ADOPT_ORPHANS], PRETEND)),
+    ]
+}
+
+/// The filter, in order of its tests.
 fn instructions() -> Vec<Instruction> {
-    let load = |value| Instruction { code: LOAD, when_true: 0, when_false: 0, value };
-    let verdict = |value| Instruction { code: RETURN, when_true: 0, when_false: 0, value };
-    let test = |code, value, when_true, when_false| Instruction { code, when_true, when_false, value };
-    let mut out = vec![
-        load(ARCHITECTURE),
-        test(IF_EQUAL, X86_64, 1, 0),
+    let cases = cases();
+    let mut out = vec![load(ARCHITECTURE), test(IF_EQUAL, X86_64, 1, 0), verdict(ALLOW), load(NUMBER)];
+    for (before, (call, _)) in cases.iter().enumerate() {
+        out.push(test(IF_EQUAL, *call as u32, (cases.len() - before) as u8, 0));
+    }
+    out.extend([
         verdict(ALLOW),
         // The agent's own calls.
         load(INSTRUCTION_HIGH),
@@ -76,65 +175,11 @@ fn instructions() -> Vec<Instruction> {
         test(IF_AT_LEAST, (TEXT_BASE + TEXT_BYTES) as u32, 1, 0),
         verdict(ALLOW),
         load(NUMBER),
-    ];
-    let mut when = |call: u64, tests: Vec<Instruction>| {
+    ]);
+    for (call, tests) in cases {
         out.push(test(IF_EQUAL, call as u32, 0, tests.len() as u8));
         out.extend(tests);
-    };
-    for always in [
-        number::MUNMAP,
-        number::MREMAP,
-        number::FORK,
-        number::CLONE3,
-        number::SET_TID_ADDRESS,
-        number::SCHED_GETAFFINITY,
-        number::SCHED_SETAFFINITY,
-    ] {
-        when(always, vec![verdict(TRACE)]);
     }
-    // The kernel writes to a thread's area of restartable sequences after each switch of tasks, and every fault is one:
-    // the area's page would be referenced far more often than the program does. Libraries do without.
-    when(number::RSEQ, vec![verdict(NOT_THERE)]);
-    // At a fixed place, or private and either anonymous or writable.
-    when(
-        number::MMAP,
-        vec![
-            load(argument(3)),
-            test(IF_ANY_BIT, map::FIXED as u32, 4, 0),
-            test(IF_ANY_BIT, map::PRIVATE as u32, 0, 4),
-            test(IF_ANY_BIT, map::ANONYMOUS as u32, 2, 0),
-            load(argument(2)),
-            test(IF_ANY_BIT, map::WRITE as u32, 0, 1),
-            verdict(TRACE),
-            verdict(ALLOW),
-        ],
-    );
-    // To ask where the heap ends changes nothing.
-    when(
-        number::BRK,
-        vec![
-            load(argument(0)),
-            test(IF_EQUAL, 0, 0, 3),
-            load(argument(0) + 4),
-            test(IF_EQUAL, 0, 0, 1),
-            verdict(ALLOW),
-            verdict(TRACE),
-        ],
-    );
-    let mut tests = vec![load(argument(2))];
-    for (position, value) in ADVICE.into_iter().enumerate() {
-        tests.push(test(IF_EQUAL, value as u32, (ADVICE.len() - position) as u8, 0));
-    }
-    tests.extend([verdict(ALLOW), verdict(TRACE)]);
-    when(number::MADVISE, tests);
-    when(
-        number::CLONE,
-        vec![load(argument(0)), test(IF_ANY_BIT, CLONE_VM, 1, 0), verdict(TRACE), verdict(ALLOW)],
-    );
-    when(
-        number::IOCTL,
-        vec![load(argument(1)), test(IF_EQUAL, UFFDIO_REGISTER, 0, 1), verdict(TRACE), verdict(ALLOW)],
-    );
     out.push(verdict(ALLOW));
     out
 }
@@ -167,8 +212,8 @@ impl Filter {
 mod tests {
     use super::*;
 
-    /// What the kernel would do with a call: a slow twin of its interpreter.
-    fn stops(call: u64, arguments: [u64; 6], instruction: u64) -> bool {
+    /// What the kernel would do with a call, and whether its number alone says so: a slow twin of its interpreter.
+    fn run(call: u64, arguments: [u64; 6], instruction: u64) -> (u32, bool) {
         let mut data = [0u8; 64];
         data[0..4].copy_from_slice(&(call as u32).to_le_bytes());
         data[4..8].copy_from_slice(&X86_64.to_le_bytes());
@@ -176,7 +221,7 @@ mod tests {
         for (position, argument) in arguments.iter().enumerate() {
             data[16 + 8 * position..][..8].copy_from_slice(&argument.to_le_bytes());
         }
-        let (program, mut at, mut held) = (instructions(), 0, 0u32);
+        let (program, mut at, mut held, mut by_number) = (instructions(), 0, 0u32, true);
         loop {
             let Instruction { code, when_true, when_false, value } = program[at];
             at += 1;
@@ -184,14 +229,20 @@ mod tests {
             match code {
                 LOAD => {
                     held = u32::from_le_bytes(data[value as usize..][..4].try_into().unwrap());
+                    by_number &= value == NUMBER || value == ARCHITECTURE;
                 }
+                AND => held &= value,
                 IF_EQUAL => at += jump(held == value),
                 IF_ANY_BIT => at += jump(held & value != 0),
                 IF_AT_LEAST => at += jump(held >= value),
-                RETURN => return value == TRACE,
+                RETURN => return (value, by_number),
                 other => panic!("{other:#x}"),
             }
         }
+    }
+
+    fn stops(call: u64, arguments: [u64; 6], instruction: u64) -> bool {
+        run(call, arguments, instruction).0 == TRACE
     }
 
     #[test]
@@ -216,13 +267,42 @@ mod tests {
         for advice in ADVICE {
             assert!(stops(number::MADVISE, [0, 0, advice, 0, 0, 0], at), "{advice}");
         }
-        for advice in [0, 3, 14, 25] {
+        for advice in [0, 3, 14] {
             assert!(!stops(number::MADVISE, [0, 0, advice, 0, 0, 0], at), "{advice}");
+        }
+        const PRIVATE: u64 = 128;
+        for operation in [5, 6, 7, 8, 11, 12, 13] {
+            assert!(stops(number::FUTEX, [0, operation, 0, 0, 0, 0], at), "{operation}");
+            assert!(stops(number::FUTEX, [0, operation | PRIVATE, 0, 0, 0, 0], at), "{operation}");
+        }
+        for operation in [0, 1, 9 | PRIVATE | 256] {
+            assert!(!stops(number::FUTEX, [0, operation, 0, 0, 0, 0], at), "{operation}");
         }
         assert!(stops(number::CLONE, [17, 0, 0, 0, 0, 0], at), "fork");
         assert!(!stops(number::CLONE, [0x3d0f00, 0, 0, 0, 0, 0], at), "a thread");
         assert!(stops(number::IOCTL, [3, UFFDIO_REGISTER.into(), 0, 0, 0, 0], at));
         assert!(!stops(number::IOCTL, [3, 0x5401, 0, 0, 0, 0], at));
+    }
+
+    #[test]
+    fn some_calls_are_answered_without_being_made() {
+        let at = 0x7f00_0000_1000;
+        let verdict = |call, arguments| run(call, arguments, at).0;
+        assert_eq!(verdict(number::RSEQ, [0; 6]), NOT_THERE);
+        assert_eq!(verdict(number::PROCESS_MADVISE, [3, 0, 1, advice::DONTNEED, 0, 0]), NOT_THERE);
+        assert_eq!(verdict(number::PROCESS_MADVISE, [3, 0, 1, 20, 0, 0]), ALLOW, "MADV_COLD");
+        assert_eq!(verdict(number::PRCTL, [36, 1, 0, 0, 0, 0]), PRETEND);
+        assert_eq!(verdict(number::PRCTL, [15, 0, 0, 0, 0, 0]), ALLOW);
+    }
+
+    /// The kernel looks for such calls when the filter is installed, and runs no filter for them.
+    #[test]
+    fn calls_of_no_interest_pass_by_their_number() {
+        let of_interest: Vec<u64> = cases().into_iter().map(|(call, _)| call).collect();
+        for call in 0..512 {
+            let by_number = run(call, [0; 6], 0) == (ALLOW, true);
+            assert_eq!(by_number, !of_interest.contains(&call), "{call}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One process image: an address space from its exec or fork to its end, and what of it is taken over.
 
-use super::agent::{Agent, AgentError, Begin};
+use super::agent::{self, Agent, AgentError, Begin};
 use super::array::TrapArray;
 use super::check::Checker;
 use super::report::{Began, ImageReport, MappingReport};
@@ -8,7 +8,8 @@ use super::shared::{AGENT_END, Counters, TEXT_BASE, descriptor};
 use super::space::{PAGE, Piece, Space, whole_pages};
 use super::stack;
 use crate::tracing::maps::{self, Mapping};
-use crate::tracing::sys::{self, Pid, errno, map, number};
+use crate::tracing::sys::{self, Pid, map, number};
+use std::fs;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::Instant;
@@ -81,6 +82,15 @@ impl Image {
         self.why_not = Some(why.to_string());
     }
 
+    /// A call that could not be followed: the agent has ended, or lives and could not do it.
+    pub fn note(&mut self, error: &io::Error) {
+        if agent::has_ended(error) {
+            self.leave(format!("its agent was lost: {error}"));
+        } else {
+            self.left_alone.push(format!("what a system call changed: {error}"));
+        }
+    }
+
     /// Starts its agent, by a thread that is alone there.
     pub fn begin(&mut self, pid: Pid, begin: Begin, setting: Setting<'_>) -> Result<(), AgentError> {
         let log_entries = if setting.check { LOG_ENTRIES } else { 0 };
@@ -92,7 +102,7 @@ impl Image {
         Ok(())
     }
 
-    /// Whether an image stopped at its exec can be followed at all.
+    /// Why a new image cannot be followed at all, if so.
     pub fn obstacle(&self, pid: Pid, setting: Setting<'_>) -> Option<String> {
         const CODE_SEGMENT_64: u64 = 0x33;
         match (maps::filters(pid), sys::registers(pid)) {
@@ -103,6 +113,9 @@ impl Image {
                 Some("it is a 32-bit program".to_owned())
             }
             (Err(error), _) | (_, Err(error)) => Some(error.to_string()),
+            _ if !numbers_tasks_as_here(pid) => Some(
+                "its agent would not be seen from here: it has a process namespace of its own".to_owned(),
+            ),
             _ => None,
         }
     }
@@ -145,9 +158,12 @@ impl Image {
     /// Takes over private memory, all of which is copied; what lies behind the end of its file stays as it is.
     pub fn take_over(&mut self, start: u64, bytes: u64, protection: u64) -> io::Result<()> {
         let Some(offset) = self.space.allot(bytes) else { return Ok(()) };
-        let copied = self.copy_to_file(start, bytes, offset)?;
-        let bytes = whole_pages(copied);
-        if bytes > 0 { self.replace(start, bytes, protection, offset) } else { Ok(()) }
+        let (copied, failure) = self.copy_to_file(start, bytes, offset)?;
+        let copied = whole_pages(copied);
+        if let Some(error) = failure {
+            self.left_alone.push(not_copied(bytes - copied, &error));
+        }
+        if copied > 0 { self.replace(start, copied, protection, offset) } else { Ok(()) }
     }
 
     /// Takes over private memory, of which only `held` is copied: the rest is zeros.
@@ -160,37 +176,58 @@ impl Image {
     ) -> io::Result<()> {
         let Some(offset) = self.space.allot(bytes) else { return Ok(()) };
         for &(from, length) in held {
-            if self.copy_to_file(from, length, offset + (from - start))? < length {
+            if let (_, Some(error)) = self.copy_to_file(from, length, offset + (from - start))? {
                 // Nothing was put in its place yet: it stays the program's own.
-                self.left_alone.push(format!("{} KiB that could not be copied", bytes / 1024));
+                self.left_alone.push(not_copied(bytes, &error));
                 return Ok(());
             }
         }
         self.replace(start, bytes, protection, offset)
     }
 
-    /// Bytes copied.
-    fn copy_to_file(&mut self, start: u64, bytes: u64, offset: u64) -> io::Result<u64> {
+    /// Bytes copied, and why not all.
+    fn copy_to_file(&mut self, start: u64, bytes: u64, offset: u64) -> io::Result<(u64, Option<io::Error>)> {
         let mut copied = 0;
         while copied < bytes {
             let rest = [descriptor::MEMORY.into(), start + copied, bytes - copied, offset + copied, 0, 0];
             match self.agent_call(number::PWRITE64, rest)? {
                 more @ 1.. => copied += more as u64,
-                _ => break,
+                error => return Ok((copied, Some(io::Error::from_raw_os_error(-error as i32)))),
             }
         }
-        Ok(copied)
+        Ok((copied, None))
     }
 
-    /// Puts the file in the place of a range. That is noted whatever comes of it, as from here on it may be shared.
+    /// Puts the file in the place of a range, which stays the program's own if that cannot be.
     fn replace(&mut self, start: u64, bytes: u64, protection: u64, offset: u64) -> io::Result<()> {
-        let Some(agent) = &mut self.agent else { return Ok(()) };
-        let result = agent.map(start, bytes, protection, offset)?;
-        if result == -errno::ENOMEM {
-            self.left_alone.push(format!("{} KiB: no room for a mapping", bytes / 1024));
-            return Ok(());
+        if let Some(error) = self.place(start, bytes, protection, offset)? {
+            self.left_alone.push(format!("{} KiB: {error}", bytes / 1024));
+        }
+        Ok(())
+    }
+
+    /// Puts a part of the file at an address, and makes it fault. Why it is not there, if so.
+    pub fn place(
+        &mut self,
+        start: u64,
+        bytes: u64,
+        protection: u64,
+        offset: u64,
+    ) -> io::Result<Option<io::Error>> {
+        let Some(agent) = &mut self.agent else { return Ok(None) };
+        let at = agent.map(start, bytes, protection, offset)?;
+        if at < 0 {
+            return Ok(Some(io::Error::from_raw_os_error(-at as i32)));
         }
         self.space.insert(start, bytes, offset);
+        self.register(start, bytes)?;
+        Ok(None)
+    }
+
+    /// Makes new memory fault. Memory that cannot (the kernel refuses) works all the same and is not seen.
+    pub fn register(&mut self, start: u64, bytes: u64) -> io::Result<()> {
+        let Some(agent) = &mut self.agent else { return Ok(()) };
+        let result = agent.register(start, bytes)?;
         if result < 0 {
             let error = io::Error::from_raw_os_error(-result as i32);
             self.left_alone.push(format!("{} KiB cannot be made to fault: {error}", bytes / 1024));
@@ -225,8 +262,10 @@ impl Image {
     pub fn empty(&mut self, pieces: &[Piece]) -> io::Result<()> {
         let Some(agent) = &mut self.agent else { return Ok(()) };
         for piece in pieces {
-            sys::punch(&agent.memory, piece.offset, piece.bytes())?;
+            // A page that comes between the two is in the array, and faults once more. The other way round it would
+            // stay present without being in the array, unseen.
             agent.forget(piece.start, piece.bytes())?;
+            sys::punch(&agent.memory, piece.offset, piece.bytes())?;
         }
         Ok(())
     }
@@ -297,4 +336,14 @@ impl Image {
             checked,
         }
     }
+}
+
+fn not_copied(bytes: u64, error: &io::Error) -> String {
+    format!("{} KiB that could not be copied: {error}", bytes / 1024)
+}
+
+/// Whether the tasks that a process starts have the same numbers here: its agent is known by its number.
+fn numbers_tasks_as_here(pid: Pid) -> bool {
+    let namespace = |path: String| fs::read_link(path).ok();
+    namespace("/proc/self/ns/pid".to_owned()) == namespace(format!("/proc/{pid}/ns/pid_for_children"))
 }

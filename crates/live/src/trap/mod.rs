@@ -7,7 +7,7 @@
 //! How: the program's memory becomes shared memory of a file (contents and places stay), so that dropping a page's
 //! table entry loses nothing. userfaultfd hands each fault to an *agent*, a task of ours in the program's address space
 //! (`agent`, `agent/agent.c`); faults of system calls too, which simply wait. A tracer stops the few system calls
-//! that change mappings (`filter`, `calls`), forks (`separate`), execs and ends (`tracer`, `ending`).
+//! that change mappings (`filter`, `calls`), forks (`separate`), execs and ends (`tracer`, `kept`).
 //!
 //! Source: the tool Tapeworm in Uhlig, Nagle, Stanley, Mudge, Sechrest, Brown, "Design Tradeoffs for Software-Managed
 //! TLBs", ACM TOCS 12 (3), 1994, section 3.2. There the traps were the TLB's own; its rule is the same: what is present
@@ -17,10 +17,11 @@ mod agent;
 mod array;
 mod calls;
 mod check;
-mod ending;
+mod descriptors;
 mod filter;
 mod host;
 mod image;
+mod kept;
 mod processors;
 mod remap;
 mod report;
@@ -65,6 +66,9 @@ pub enum TrapError {
     /// The program did not start.
     #[error(transparent)]
     Launch(#[from] LaunchError),
+    /// It started, and its end was not seen.
+    #[error("following the program: {0}")]
+    Follow(std::io::Error),
 }
 
 /// Runs a program, and all that it starts, to the end.
@@ -81,6 +85,5 @@ pub fn run(
     interrupt: &Interrupt,
 ) -> Result<Run, TrapError> {
     check_host()?;
-    let traced = tracer::trace(command, array, options, interrupt)?;
-    Ok(Run { end: traced.end, images: traced.images })
+    tracer::trace(command, array, options, interrupt)
 }

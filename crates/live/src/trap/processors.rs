@@ -5,7 +5,45 @@
 //! apart by itself, so a program of one thread is kept on one processor with its agent. A program of several threads is
 //! left alone: there its own parallelism is worth more.
 
-use crate::tracing::sys::{Pid, Processors};
+use crate::tracing::sys::{self, Pid, number};
+use std::io;
+
+/// A set of processors, of up to 8,192.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Processors([u64; 128]);
+
+impl Processors {
+    /// One processor.
+    pub fn one(processor: usize) -> Processors {
+        let mut words = [0; 128];
+        words[processor / 64] = 1 << (processor % 64);
+        Processors(words)
+    }
+
+    /// Those that a thread may run on.
+    pub fn of(pid: Pid) -> io::Result<Processors> {
+        let mut words = [0u64; 128];
+        let bytes = size_of_val(&words) as u64;
+        // SAFETY: up to `bytes` bytes are written to a local of that size.
+        unsafe {
+            sys::call(number::SCHED_GETAFFINITY, [pid as u64, bytes, words.as_mut_ptr() as u64, 0, 0, 0])
+        }?;
+        Ok(Processors(words))
+    }
+
+    /// Lets a thread run on these only.
+    pub fn set(&self, pid: Pid) -> io::Result<()> {
+        let bytes = size_of_val(&self.0) as u64;
+        // SAFETY: `bytes` bytes are read from an array of that size.
+        unsafe { sys::call(number::SCHED_SETAFFINITY, [pid as u64, bytes, self.0.as_ptr() as u64, 0, 0, 0]) }
+            .map(drop)
+    }
+
+    /// Their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..64 * self.0.len()).filter(|&cpu| self.0[cpu / 64] >> (cpu % 64) & 1 == 1)
+    }
+}
 
 /// How many images stand on each processor.
 pub struct Balance {
@@ -48,6 +86,11 @@ impl Balance {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processors_are_numbered() {
+        assert_eq!(Processors::one(70).iter().collect::<Vec<_>>(), [70]);
+    }
 
     #[test]
     fn the_emptiest_processor_is_taken() {

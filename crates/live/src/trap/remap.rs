@@ -1,9 +1,10 @@
 //! Moving taken-over memory, and giving it back.
 
-use super::calls::{Verdict, parts, refused, register};
+use super::calls::{Verdict, parts, refused};
 use super::image::Image;
 use super::shared::descriptor;
-use super::space::{PAGE, whole_pages};
+use super::space::{PAGE, Piece, whole_pages};
+use crate::tracing::maps::Mapping;
 use crate::tracing::sys::{errno, map, number};
 use std::io;
 
@@ -81,7 +82,7 @@ fn extend(image: &mut Image, start: u64, bytes: u64, protection: u64, placing: u
         return Ok(false);
     }
     image.space.insert(start, bytes, place);
-    register(image, start, bytes)?;
+    image.register(start, bytes)?;
     Ok(true)
 }
 
@@ -92,7 +93,10 @@ fn relocate(
     new_length: u64,
     wanted: Option<u64>,
 ) -> io::Result<Verdict> {
-    // The whole of the new place first, so that nothing fails half-way for want of room.
+    let moved = old_length.min(new_length);
+    let protection = rights_before(image, old + old_length)?;
+    let parts = parts(image, old, moved)?;
+    // The whole of the new place first, so that little can fail half-way for want of room.
     let placing = if wanted.is_some() { map::FIXED } else { 0 };
     let reserved = map::PRIVATE | map::ANONYMOUS | map::NORESERVE | placing;
     let hint = wanted.unwrap_or(0);
@@ -102,15 +106,14 @@ fn relocate(
     }
     let new = new as u64;
     image.give_up(new, new_length)?;
-    let protection = rights_before(image, old + old_length)?;
-    let moved = old_length.min(new_length);
-    for part in parts(image, old, moved)? {
-        let (length, to) = (part.bytes(), new + (part.start - old));
-        let arguments = [part.start, length, length, MAYMOVE | FIXED, to, 0];
-        let result = image.agent_call(number::MREMAP, arguments)?;
-        if result < 0 {
-            return Ok(Verdict::Done(result));
-        }
+    let growth = new_length - moved;
+    let grown = growth == 0 || extend(image, new + moved, growth, protection, map::FIXED)?;
+    let result = if grown { shift(image, &parts, new.wrapping_sub(old))? } else { -errno::ENOMEM };
+    if result < 0 {
+        image.agent_call(number::MUNMAP, [new, new_length, 0, 0, 0, 0])?;
+        image.give_up(new, new_length)?;
+        image.register(old, moved)?;
+        return Ok(Verdict::Done(result));
     }
     // What moved keeps its place in the file. It faults no more until that is asked for again.
     let pieces = image.space.remove(old, moved);
@@ -120,59 +123,98 @@ fn relocate(
     for piece in pieces {
         image.space.insert(new + (piece.start - old), piece.bytes(), piece.offset);
     }
-    register(image, new, moved)?;
-    if new_length > moved {
-        extend(image, new + moved, new_length - moved, protection, map::FIXED)?;
-    } else if old_length > moved {
-        image.agent_call(number::MUNMAP, [old + moved, old_length - moved, 0, 0, 0, 0])?;
-        image.give_up(old + moved, old_length - moved)?;
+    image.register(new, moved)?;
+    let (rest, rest_length) = (old + moved, old_length - moved);
+    if rest_length > 0 && image.agent_call(number::MUNMAP, [rest, rest_length, 0, 0, 0, 0])? == 0 {
+        image.give_up(rest, rest_length)?;
     }
     Ok(Verdict::Done(new as i64))
 }
 
-/// Makes taken-over memory the program's own private memory again, with its contents: for what only that can do. Who
-/// touches it meanwhile waits.
-pub fn give_back(image: &mut Image, start: u64, bytes: u64) -> io::Result<()> {
-    if !image.space.touches(start, bytes) {
-        return Ok(());
+/// Moves all of these by a distance: 0, or the error number of the first that could not; then all are where they were.
+fn shift(image: &mut Image, parts: &[Mapping], distance: u64) -> io::Result<i64> {
+    for (position, part) in parts.iter().enumerate() {
+        let result = transfer(image, part.start, part.bytes(), part.start.wrapping_add(distance))?;
+        if result < 0 {
+            for back in &parts[..position] {
+                transfer(image, back.start.wrapping_add(distance), back.bytes(), back.start)?;
+            }
+            return Ok(result);
+        }
     }
-    let shown = image.space.within(start, bytes);
+    Ok(0)
+}
+
+/// Moves one mapping; its new address, or an error number below 0.
+fn transfer(image: &mut Image, from: u64, bytes: u64, to: u64) -> io::Result<i64> {
+    image.agent_call(number::MREMAP, [from, bytes, bytes, MAYMOVE | FIXED, to, 0])
+}
+
+/// Makes taken-over memory the program's own private memory again, with its contents: for what only that can do. Who
+/// touches it meanwhile waits. Whether all of it could be; what could not stays taken over.
+pub fn give_back(image: &mut Image, start: u64, bytes: u64) -> io::Result<bool> {
+    let pieces = image.space.within(start, bytes);
+    if pieces.is_empty() {
+        return Ok(true);
+    }
+    let parts = parts(image, start, bytes)?;
     if let Some(agent) = &mut image.agent {
         agent.freeze()?;
     }
-    for part in parts(image, start, bytes)? {
-        for piece in shown.iter().filter(|piece| piece.start < part.end && part.start < piece.end) {
-            let (from, to) = (piece.start.max(part.start), piece.end.min(part.end));
-            copy_back(image, from, to - from, piece.offset + (from - piece.start), part.protection)?;
-        }
+    let result = make_private(image, &parts, &pieces);
+    if let Some(agent) = &mut image.agent {
+        agent.thaw()?;
     }
-    image.give_up(start, bytes)?;
-    image
-        .left_alone
-        .push(format!("{} KiB given back, as the program wants its own private memory", bytes / 1024));
-    match &mut image.agent {
-        Some(agent) => agent.thaw(),
-        None => Ok(()),
-    }
+    Ok(result? == 0)
 }
 
-fn copy_back(image: &mut Image, start: u64, bytes: u64, offset: u64, protection: u64) -> io::Result<()> {
-    let flags = map::PRIVATE | map::ANONYMOUS;
-    let writable = map::READ | map::WRITE;
-    let aside = image.agent_call(number::MMAP, [0, bytes, writable, flags, u64::MAX, 0])?;
-    if aside < 0 {
-        return Err(io::Error::from_raw_os_error(-aside as i32));
-    }
-    let aside = aside as u64;
-    let mut copied = 0;
-    while copied < bytes {
-        let rest = [descriptor::MEMORY.into(), aside + copied, bytes - copied, offset + copied, 0, 0];
-        match image.agent_call(number::PREAD64, rest)? {
-            more @ 1.. => copied += more as u64,
-            error => return Err(io::Error::from_raw_os_error(-error as i32)),
+/// Makes private memory of all pieces, with the rights of the parts that they lie in: 0, or the error number of the
+/// first for which it could not be done.
+fn make_private(image: &mut Image, parts: &[Mapping], pieces: &[Piece]) -> io::Result<i64> {
+    for part in parts {
+        for piece in pieces.iter().filter_map(|piece| piece.cut(part.start, part.end)) {
+            let result = copy_back(image, piece, part.protection)?;
+            if result < 0 {
+                return Ok(result);
+            }
+            image.give_up(piece.start, piece.bytes())?;
+            let kib = piece.bytes() / 1024;
+            image
+                .left_alone
+                .push(format!("{kib} KiB given back, as the program wants its own private memory"));
         }
     }
-    image.agent_call(number::MPROTECT, [aside, bytes, protection, 0, 0, 0])?;
-    image.agent_call(number::MREMAP, [aside, bytes, bytes, MAYMOVE | FIXED, start, 0])?;
-    Ok(())
+    Ok(0)
+}
+
+/// Puts private memory with the same contents in the place of a piece: 0, or an error number below 0; then the piece is
+/// as it was.
+fn copy_back(image: &mut Image, piece: Piece, protection: u64) -> io::Result<i64> {
+    let flags = map::PRIVATE | map::ANONYMOUS;
+    let writable = map::READ | map::WRITE;
+    let aside = image.agent_call(number::MMAP, [0, piece.bytes(), writable, flags, u64::MAX, 0])?;
+    if aside < 0 {
+        return Ok(aside);
+    }
+    let aside = aside as u64;
+    let result = fill_and_place(image, aside, piece, protection)?;
+    if result < 0 {
+        image.agent_call(number::MUNMAP, [aside, piece.bytes(), 0, 0, 0, 0])?;
+        return Ok(result);
+    }
+    Ok(0)
+}
+
+fn fill_and_place(image: &mut Image, aside: u64, piece: Piece, protection: u64) -> io::Result<i64> {
+    let mut copied = 0;
+    while copied < piece.bytes() {
+        let (to, rest) = (aside + copied, piece.bytes() - copied);
+        let from = [descriptor::MEMORY.into(), to, rest, piece.offset + copied, 0, 0];
+        match image.agent_call(number::PREAD64, from)? {
+            more @ 1.. => copied += more as u64,
+            error => return Ok(error),
+        }
+    }
+    let result = image.agent_call(number::MPROTECT, [aside, piece.bytes(), protection, 0, 0, 0])?;
+    if result < 0 { Ok(result) } else { transfer(image, aside, piece.bytes(), piece.start) }
 }

@@ -29,6 +29,9 @@ pub struct Word {
 const BLOCK: usize = 1 << 20;
 
 /// Gives the child of a fork memory of its own, and its own agent.
+///
+/// # Errors
+/// If it could not be done: the child still shares its parent's memory, and must not run.
 pub fn separate(
     parent: &mut Image,
     child: &mut Image,
@@ -41,13 +44,12 @@ pub fn separate(
     // An agent that has ended cannot hold anyone up; the copy is made all the same.
     let frozen = agent.freeze().is_ok();
     let separated = copy(agent, &parent.space, child, child_pid, inode, setting);
-    if let Some(Word { offset, bytes }) = word {
-        agent.memory.write_all_at(&bytes, offset)?;
-    }
+    let restored = word.map_or(Ok(()), |word| agent.memory.write_all_at(&word.bytes, word.offset));
     if frozen {
-        agent.thaw()?;
+        // One that has ended since holds nobody up either.
+        let _ = agent.thaw();
     }
-    separated
+    separated.and(restored)
 }
 
 fn copy(
@@ -60,28 +62,22 @@ fn copy(
 ) -> io::Result<()> {
     let mut inherited = maps::mappings(child_pid)?;
     inherited.retain(|mapping| mapping.inode == inode && mapping.name.starts_with("/memfd:pagewalk ("));
-    let own_filter = maps::filters(child_pid)? > setting.filters;
-    let begun = if own_filter {
-        child.leave("it has a seccomp filter of its own, which might not let the agent start");
-        false
-    } else {
-        child.begin(child_pid, Begin::Fork, setting).map_err(|error| child.leave(error)).is_ok()
-    };
-    if !begun {
-        return make_private(&parent.memory, child_pid, &inherited);
+    if let Some(obstacle) = child.obstacle(child_pid, setting) {
+        child.leave(obstacle);
+    } else if let Err(error) = child.begin(child_pid, Begin::Fork, setting) {
+        child.leave(error);
     }
-    let Some(agent) = &mut child.agent else { return Ok(()) };
+    let Some(agent) = &mut child.agent else {
+        return make_private(&parent.memory, child_pid, &inherited);
+    };
     for piece in space.pieces() {
         copy_held(&parent.memory, &agent.memory, piece)?;
     }
     for mapping in &inherited {
         let (start, bytes) = (mapping.start, mapping.bytes());
-        let result = agent.map(start, bytes, mapping.protection, mapping.offset)?;
-        if result < 0 {
-            let error = io::Error::from_raw_os_error(-result as i32);
-            child.left_alone.push(format!("{} KiB cannot be made to fault: {error}", bytes / 1024));
+        if let Some(error) = child.place(start, bytes, mapping.protection, mapping.offset)? {
+            return Err(error);
         }
-        child.space.insert(start, bytes, mapping.offset);
     }
     Ok(())
 }
@@ -137,20 +133,18 @@ fn copy_range(
 
 /// Makes plain private memory of all that the child inherited, by its own system calls.
 fn make_private(parent: &File, child: Pid, inherited: &[Mapping]) -> io::Result<()> {
-    let memory = maps::memory(child)?;
     let mut injection = Injection::begin(child, Site::Agent)?;
     for mapping in inherited {
         let (start, bytes) = (mapping.start, mapping.bytes());
         let flags = map::PRIVATE | map::ANONYMOUS | map::FIXED | map::NORESERVE;
         let at = injection.call(number::MMAP, [start, bytes, mapping.protection, flags, u64::MAX, 0])?;
         if at != start as i64 {
-            injection.end()?;
             return Err(io::Error::from_raw_os_error(-at as i32));
         }
         let (mut position, end) = (mapping.offset, mapping.offset + bytes);
         while let Some((data, hole)) = held(parent, position, end)? {
             let place = |offset| start + (offset - mapping.offset);
-            copy_range(parent, data, hole, |bytes, at| memory.write_all_at(bytes, place(at)))?;
+            copy_range(parent, data, hole, |bytes, at| injection.memory.write_all_at(bytes, place(at)))?;
             position = hole;
         }
     }

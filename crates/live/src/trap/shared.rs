@@ -48,6 +48,20 @@ pub struct Start {
     pub step: i64,
 }
 
+impl Start {
+    /// As it lies in the program's memory.
+    pub fn as_bytes(&self) -> &[u8] {
+        // SAFETY: words without padding.
+        unsafe { std::slice::from_raw_parts((&raw const *self).cast::<u8>(), size_of::<Start>()) }
+    }
+
+    /// To be read from there.
+    pub fn as_bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: any bytes are such words.
+        unsafe { std::slice::from_raw_parts_mut((&raw mut *self).cast::<u8>(), size_of::<Start>()) }
+    }
+}
+
 /// [`Start::ready`] of an agent that works.
 pub const READY: u32 = 1;
 

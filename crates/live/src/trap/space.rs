@@ -27,7 +27,8 @@ impl Piece {
         self.end - self.start
     }
 
-    fn cut(self, start: u64, end: u64) -> Option<Piece> {
+    /// What of it lies in `[start, end)`.
+    pub fn cut(self, start: u64, end: u64) -> Option<Piece> {
         let (from, to) = (self.start.max(start), self.end.min(end));
         (from < to).then(|| Piece { start: from, end: to, offset: self.offset + (from - self.start) })
     }

@@ -3,6 +3,7 @@
 use super::shared::TEXT_BASE;
 use crate::tracing::maps;
 use crate::tracing::sys::{self, Event, Go, Pid, Registers, Status};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
@@ -20,6 +21,8 @@ const SYSCALL: [u8; 2] = [0x0f, 0x05];
 /// Lets a stopped thread make system calls, with its signals held back meanwhile.
 pub struct Injection {
     pid: Pid,
+    /// Its memory.
+    pub memory: File,
     saved: Registers,
     saved_mask: u64,
     /// The bytes under the instruction, where it was put.
@@ -34,18 +37,17 @@ impl Injection {
     pub fn begin(pid: Pid, site: Site) -> io::Result<Injection> {
         let saved = sys::registers(pid)?;
         let saved_mask = sys::signal_mask(pid)?;
-        let mut injection =
-            Injection { pid, saved, saved_mask, covered: None, site: TEXT_BASE, stop_signal: false };
+        let memory = maps::memory(pid)?;
+        let (mut covered, mut place) = (None, TEXT_BASE);
         if site == Site::Here {
-            let memory = maps::memory(pid)?;
-            let mut covered = SYSCALL;
-            memory.read_exact_at(&mut covered, saved.rip)?;
-            memory.write_all_at(&SYSCALL, saved.rip)?;
-            injection.covered = Some(covered);
-            injection.site = saved.rip;
+            place = saved.rip;
+            let mut bytes = SYSCALL;
+            memory.read_exact_at(&mut bytes, place)?;
+            memory.write_all_at(&SYSCALL, place)?;
+            covered = Some(bytes);
         }
         sys::set_signal_mask(pid, u64::MAX)?;
-        Ok(injection)
+        Ok(Injection { pid, memory, saved, saved_mask, covered, site: place, stop_signal: false })
     }
 
     /// From now on the agent's code has the instruction.
@@ -78,23 +80,24 @@ impl Injection {
     fn run_to_call(&mut self) -> io::Result<()> {
         loop {
             sys::go(self.pid, Go::ToCall, 0)?;
-            match sys::wait(self.pid)?.1 {
-                Status::Call => return Ok(()),
-                Status::Event(Event::Seccomp, _) => {}
+            match sys::next_stop(self.pid)? {
+                Some(Status::Call) => return Ok(()),
+                Some(Status::Event(Event::Seccomp, _)) => {}
+                // Its group stops, or goes on.
+                Some(Status::Event(Event::Stop, signal)) => self.stop_signal = sys::is_group_stop(signal),
                 // All signals that can be are held back; what is left is a stop.
-                Status::Event(Event::Stop, _) | Status::Signal(_) => self.stop_signal = true,
-                Status::Exited(_) | Status::Killed(_) | Status::Event(..) => {
-                    return Err(io::Error::other("it ended while a system call was made for it"));
-                }
+                Some(Status::Signal(_)) => self.stop_signal = true,
+                _ => return Err(ended()),
             }
         }
     }
 
     fn uncover(&mut self) -> io::Result<()> {
-        match self.covered.take() {
-            Some(bytes) => maps::memory(self.pid)?.write_all_at(&bytes, self.saved.rip),
-            None => Ok(()),
+        if let Some(bytes) = self.covered {
+            self.memory.write_all_at(&bytes, self.saved.rip)?;
+            self.covered = None;
         }
+        Ok(())
     }
 
     /// Puts everything back.
@@ -113,12 +116,15 @@ impl Injection {
 pub fn finish_exec(pid: Pid) -> io::Result<()> {
     loop {
         sys::go(pid, Go::ToCall, 0)?;
-        match sys::wait(pid)?.1 {
-            Status::Call => return Ok(()),
-            Status::Signal(_) | Status::Event(..) => {}
-            Status::Exited(_) | Status::Killed(_) => {
-                return Err(io::Error::other("it ended while it started"));
-            }
+        match sys::next_stop(pid)? {
+            Some(Status::Call) => return Ok(()),
+            Some(Status::Event(Event::Exit, _)) | None => return Err(ended()),
+            Some(_) => {}
         }
     }
+}
+
+/// It ends: it may stand at the event of that, or has ended, which the loop over all stops is to find.
+fn ended() -> io::Error {
+    io::Error::other("it ended as it began")
 }

@@ -1,18 +1,19 @@
 //! The loop: every stop of every thread of the program, and what it means for the images.
 
-use super::Options;
-use super::agent::Begin;
+use super::agent::{AgentError, Begin};
 use super::array::TrapArray;
 use super::calls::{self, After, Verdict};
-use super::ending;
+use super::descriptors::RaisedLimit;
 use super::filter::{CLONE_VM, Filter};
 use super::image::{Image, Setting};
-use super::processors::Balance;
+use super::kept;
+use super::processors::{Balance, Processors};
 use super::report::{Began, ImageReport};
 use super::separate::{Word, separate};
 use super::tracee;
+use super::{Options, Run, TrapError};
 use crate::tracing::launch::{self, BeforeExec, LaunchError};
-use crate::tracing::sys::{self, Event, Go, Pid, Processors, Registers, Status, number};
+use crate::tracing::sys::{self, Event, Go, Pid, Registers, Status, number};
 use crate::tracing::{End, Interrupt, maps};
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -28,7 +29,7 @@ struct Task {
     fork_word: Option<Word>,
     /// Where the kernel writes a zero when it ends; 0 for nowhere.
     ending_word: u64,
-    /// Pages that are kept present while it ends.
+    /// Pages that are kept present while it ends or takes a lock.
     kept: Vec<u64>,
     /// Its own processors, where it was put on one of them.
     pinned_from: Option<Processors>,
@@ -55,27 +56,24 @@ pub struct Tracer<'a> {
     ended: Vec<ImageReport>,
 }
 
-/// How the program ended, and what was seen of it.
-pub struct Traced {
-    /// The end of the first process.
-    pub end: End,
-    /// All images, in order of start.
-    pub images: Vec<ImageReport>,
-}
-
 /// Runs a program to its end, and all that it starts.
 pub fn trace(
     command: &[OsString],
     array: &TrapArray,
     options: Options,
     interrupt: &Interrupt,
-) -> Result<Traced, LaunchError> {
-    sys::adopt_orphans()?;
+) -> Result<Run, TrapError> {
+    sys::adopt_orphans().map_err(LaunchError::Io)?;
+    let limit = RaisedLimit::raise();
     let filter = Filter::new();
-    let install = || filter.install();
+    let install = || {
+        limit.lower();
+        filter.install()
+    };
     let before = Some(BeforeExec { does: &install, failed: LaunchError::Filter });
     let root = launch::launch(command, before, sys::option::ALL)?;
-    let setting = Setting { array, check: options.check, filters: maps::filters(root)? };
+    let setting =
+        Setting { array, check: options.check, filters: maps::filters(root).map_err(TrapError::Follow)? };
     let mut tracer = Tracer {
         setting,
         interrupt,
@@ -88,9 +86,9 @@ pub fn trace(
         ended: Vec::new(),
     };
     tracer.on_exec(root);
-    let end = tracer.run(root)?;
+    let end = tracer.run(root).map_err(TrapError::Follow)?;
     tracer.ended.sort_by_key(|image| image.number);
-    Ok(Traced { end, images: tracer.ended })
+    Ok(Run { end, images: tracer.ended })
 }
 
 impl Tracer<'_> {
@@ -133,6 +131,7 @@ impl Tracer<'_> {
         let verdict = match registers.orig_rax {
             number::SCHED_GETAFFINITY => self.before_affinity(pid, &registers, false),
             number::SCHED_SETAFFINITY => self.before_affinity(pid, &registers, true),
+            number::FUTEX => self.before_lock(pid, &registers),
             number::SET_TID_ADDRESS => {
                 self.task(pid).ending_word = registers.rdi;
                 Verdict::Native
@@ -164,19 +163,20 @@ impl Tracer<'_> {
             return Verdict::Native;
         };
         calls::judge(image, pid, registers).unwrap_or_else(|error| {
-            image.leave(format!("its agent was lost: {error}"));
-            Verdict::Native
+            image.note(&error);
+            calls::unfollowed(image, registers)
         })
     }
 
     fn on_call_end(&mut self, pid: Pid) {
         match self.task(pid).after.take() {
             Some(After::Pin) => self.pin_again(pid),
+            Some(After::Release) => self.release(pid),
             Some(after) => {
                 if let (Ok(registers), Some(image)) = (sys::registers(pid), self.image_of(pid))
                     && let Err(error) = calls::after(image, after, registers.rax as i64)
                 {
-                    image.leave(format!("its agent was lost: {error}"));
+                    image.note(&error);
                 }
             }
             None => {}
@@ -199,6 +199,25 @@ impl Tracer<'_> {
             let _ = own.set(pid);
         }
         Verdict::NativeThen(After::Pin)
+    }
+
+    /// The kernel is about to change a lock, and does not wait for a fault then.
+    fn before_lock(&mut self, pid: Pid, registers: &Registers) -> Verdict {
+        let Some(image) = self.image_of(pid) else { return Verdict::Native };
+        // A lost agent lets all go on.
+        let kept = kept::for_lock(image, registers).unwrap_or_default();
+        if kept.is_empty() {
+            return Verdict::Native;
+        }
+        self.task(pid).kept.extend(kept);
+        Verdict::NativeThen(After::Release)
+    }
+
+    fn release(&mut self, pid: Pid) {
+        let kept = std::mem::take(&mut self.task(pid).kept);
+        if let Some(image) = self.image_of(pid) {
+            kept::release(image, &kept);
+        }
     }
 
     // --- children and threads -----------------------------------------------------------------------------
@@ -248,7 +267,7 @@ impl Tracer<'_> {
         }
         let word = self.task(parent).fork_word.take();
         let shares = flags & u64::from(CLONE_VM) != 0;
-        let image = if shares { self.join_image(parent) } else { self.fork_image(parent, child, word) };
+        let image = if shares { self.join_image(parent) } else { self.new_number() };
         let mut task = Task::new(image);
         if flags & CHILD_CLEARTID != 0 {
             task.ending_word = child_word;
@@ -257,6 +276,7 @@ impl Tracer<'_> {
         self.begin_task(child, task);
         if !shares {
             self.pin(image, child);
+            self.fork_image(image, parent, child, word);
         } else if flags & VFORK == 0 {
             self.unpin(image);
         }
@@ -272,22 +292,30 @@ impl Tracer<'_> {
         number
     }
 
-    fn fork_image(&mut self, parent: Pid, child: Pid, word: Option<Word>) -> u32 {
-        let number = self.new_number();
+    fn fork_image(&mut self, number: u32, parent: Pid, child: Pid, word: Option<Word>) {
         let mut image = Image::new(number, child, Began::Fork);
         let setting = self.setting;
         if let Some(parent) = self.image_of(parent) {
             if parent.agent.is_none() {
                 image.leave("its parent ran by itself");
             } else if let Err(error) = separate(parent, &mut image, child, word, setting) {
-                image.leave(error);
+                // It would run on in its parent's memory, on the same stack.
+                let _ = sys::kill(child, sys::SIGKILL);
+                image.leave(format!("killed, as it could not be given memory of its own: {error}"));
             }
         }
         if let (Some(from), Some(_)) = (self.image_of(parent), &image.agent) {
             image.heap_end = from.heap_end;
         }
+        self.begin_image(number, image);
+    }
+
+    /// A program without an agent runs where it likes.
+    fn begin_image(&mut self, number: u32, image: Image) {
+        if image.agent.is_none() {
+            self.unpin(number);
+        }
         self.images.insert(number, image);
-        number
     }
 
     // --- programs ----------------------------------------------------------------------------------------
@@ -295,22 +323,17 @@ impl Tracer<'_> {
     fn on_exec(&mut self, pid: Pid) {
         let number = self.new_number();
         let own = self.leave_image(pid);
-        let mut image = Image::new(number, pid, Began::Exec);
-        let setting = self.setting;
-        if let Some(obstacle) = image.obstacle(pid, setting) {
-            image.leave(obstacle);
-        } else if tracee::finish_exec(pid).is_ok()
-            && let Err(error) = image.begin(pid, Begin::Exec, setting)
-        {
-            image.leave(error);
-        } else if let Err(error) = image.take_over_all(pid) {
-            image.leave(error);
-        }
-        self.images.insert(number, image);
         let mut task = Task::new(number);
         task.pinned_from = own;
         self.begin_task(pid, task);
         self.pin(number, pid);
+        let mut image = Image::new(number, pid, Began::Exec);
+        if let Some(obstacle) = image.obstacle(pid, self.setting) {
+            image.leave(obstacle);
+        } else if let Err(error) = begin_program(&mut image, pid, self.setting) {
+            image.leave(error);
+        }
+        self.begin_image(number, image);
         resume(pid, Go::On, 0);
     }
 
@@ -333,8 +356,8 @@ impl Tracer<'_> {
         let ending_word = self.task(pid).ending_word;
         if let Some(image) = self.image_of(pid).filter(|image| image.tasks > 1 && image.agent.is_some()) {
             // A lost agent lets all go on.
-            let kept = ending::keep(image, pid, ending_word).unwrap_or_default();
-            self.task(pid).kept = kept;
+            let kept = kept::for_end(image, pid, ending_word).unwrap_or_default();
+            self.task(pid).kept.extend(kept);
         }
         resume(pid, Go::On, 0);
     }
@@ -346,7 +369,7 @@ impl Tracer<'_> {
         let Some(image) = self.images.get_mut(&task.image) else { return };
         image.tasks -= 1;
         if image.tasks > 0 {
-            ending::release(image, &task.kept);
+            kept::release(image, &task.kept);
             return;
         }
         if let Some(image) = self.images.remove(&task.image) {
@@ -359,17 +382,12 @@ impl Tracer<'_> {
 
     // --- processors ----------------------------------------------------------------------------------------
 
-    /// Puts a thread that is alone in its image on one processor, with its agent.
+    /// Puts a thread that is alone in its image on one processor, before it starts the agent, which stays there too.
     fn pin(&mut self, image: u32, pid: Pid) {
-        let Some(agent) = self.images.get(&image).and_then(|image| image.agent.as_ref()) else {
-            return self.spread_one(pid);
-        };
-        let agent = agent.pid();
         let own = self.task(pid).pinned_from.clone().or_else(|| Processors::of(pid).ok());
         let Some((own, balance)) = own.zip(self.balance.as_mut()) else { return };
         if let Some(processor) = balance.take(&own) {
-            let one = Processors::one(processor);
-            if one.set(pid).and_then(|()| one.set(agent)).is_ok() {
+            if Processors::one(processor).set(pid).is_ok() {
                 self.task(pid).pinned_from = Some(own);
             }
             self.pinned.insert(image, processor);
@@ -425,6 +443,13 @@ impl Tracer<'_> {
         self.next_image += 1;
         self.next_image - 1
     }
+}
+
+/// From the exec to the first instruction.
+fn begin_program(image: &mut Image, pid: Pid, setting: Setting<'_>) -> Result<(), AgentError> {
+    tracee::finish_exec(pid)?;
+    image.begin(pid, Begin::Exec, setting)?;
+    Ok(image.take_over_all(pid)?)
 }
 
 /// Lets a thread go on; one that was killed meanwhile is past it.

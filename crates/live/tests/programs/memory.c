@@ -125,6 +125,16 @@ static void advice(void) {
     errno = 0;
     CHECK(madvise(at + 20 * PAGE, 10 * PAGE, MADV_DONTNEED) == -1 && errno == ENOMEM);
     CHECK(zeros(at + 20 * PAGE, 5) && zeros(at + 26 * PAGE, 4) && holds(at + 30 * PAGE, 20, 2 + 210));
+    /* A range that goes round the end of all addresses is none. */
+    errno = 0;
+    CHECK(madvise(at, -PAGE, MADV_DONTNEED) == -1 && errno == EINVAL && holds(at + 30 * PAGE, 20, 2 + 210));
+    /* For memory of files. */
+    errno = 0;
+    CHECK(madvise(at + 30 * PAGE, PAGE, MADV_REMOVE) == -1 && errno == EINVAL && holds(at + 30 * PAGE, 20, 2 + 210));
+    /* Newer kernels let a process advise itself this way. */
+    struct iovec first = {at + 30 * PAGE, PAGE};
+    long advised = syscall(440 /* process_madvise */, syscall(SYS_pidfd_open, getpid(), 0), &first, 1, MADV_DONTNEED, 0);
+    CHECK(advised == -1 ? holds(first.iov_base, 20, 2 + 210) : advised == PAGE && zeros(first.iov_base, 1));
     CHECK(munmap(at, 50 * PAGE) == 0);
     /* Wiped in children: only plain private memory can be. */
     at = map(4);

@@ -1,6 +1,7 @@
 /* Processes and threads, and what they may expect of each other's memory. Exits 0 if all of it held. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -9,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -171,6 +174,64 @@ static void threads(void) {
     nobody_else();
 }
 
+static int *page_that_left(void) {
+    static int *page;
+    if (!page)
+        page = mmap(0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (int i = 0; i < 64; i++)
+        pages[i][11]++;
+    return page;
+}
+
+static long lock(int operation, int *second) {
+    return syscall(SYS_futex, second ? pages[0] : page_that_left(), operation, 0, 0, second, FUTEX_OP(FUTEX_OP_ADD, 5, FUTEX_OP_CMP_EQ, 0));
+}
+
+static void *takes_in_turn(void *shared) {
+    for (int i = 0; i < 100; i++) {
+        CHECK(pthread_mutex_lock(shared) == 0);
+        for (int j = 0; j < 64; j++)
+            pages[j][12]++;
+        CHECK(pthread_mutex_unlock(shared) == 0);
+    }
+    return 0;
+}
+
+/* Words that the kernel changes itself, and does not wait for a fault. */
+static void locks(void) {
+    CHECK(lock(FUTEX_LOCK_PI_PRIVATE, 0) == 0);
+    int *word = page_that_left();
+    CHECK(*word == gettid());
+    CHECK(lock(FUTEX_UNLOCK_PI_PRIVATE, 0) == 0 && *word == 0);
+    CHECK(lock(FUTEX_TRYLOCK_PI_PRIVATE, 0) == 0 && *word == gettid());
+    CHECK(lock(FUTEX_UNLOCK_PI_PRIVATE, 0) == 0 && *word == 0);
+    CHECK(lock(FUTEX_WAKE_OP_PRIVATE, page_that_left()) == 0 && *word == 5);
+    *word = 0;
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
+    pthread_mutex_t *shared = (pthread_mutex_t *)word;
+    CHECK(pthread_mutex_init(shared, &attributes) == 0);
+    pthread_t all[8];
+    int before = pages[5][12];
+    for (int i = 0; i < 8; i++)
+        CHECK(pthread_create(&all[i], 0, takes_in_turn, shared) == 0);
+    for (int i = 0; i < 8; i++)
+        CHECK(pthread_join(all[i], 0) == 0);
+    CHECK(pages[5][12] == before + 800);
+}
+
+/* Who adopts orphans has none to wait for. */
+static void adopts(void) {
+    CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(3);
+    CHECK(WEXITSTATUS(status_of(child)) == 3);
+    nobody_else();
+    CHECK(prctl(PR_SET_CHILD_SUBREAPER, 0) == 0);
+}
+
 static volatile int signals, on_other_stack;
 static char other_stack[16 * PAGE];
 
@@ -239,6 +300,8 @@ int main(int count, char **words) {
     forks();
     spawns();
     threads();
+    locks();
+    adopts();
     signals_arrive();
     CHECK(sched_getaffinity(0, sizeof again, &again) == 0 && CPU_EQUAL(&allowed, &again));
     /* An exec from a thread that is not the first. */
