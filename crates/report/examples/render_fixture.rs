@@ -8,17 +8,7 @@ use pagewalk_report::schema::RunResult;
 use pagewalk_report::{Run, render_runs_html};
 
 fn fixture(name: &str) -> Option<RunResult> {
-    Some(match name {
-        "cpython" => fixtures::cpython(),
-        "random-access" => fixtures::random_access(),
-        "no-walks" => fixtures::no_walks(),
-        "many-processes" => fixtures::many_processes(),
-        "hostile" => fixtures::hostile(),
-        "kernels" => fixtures::kernels(),
-        "sides" => fixtures::sides(),
-        "software" => fixtures::software(),
-        _ => return None,
-    })
+    fixtures::all().into_iter().find(|(known, _)| *known == name).map(|(_, result)| result)
 }
 
 fn main() -> std::process::ExitCode {
@@ -28,9 +18,8 @@ fn main() -> std::process::ExitCode {
     let runs = names.iter().zip(&results).map(|(file, result)| Run { file, result });
     let runs: Vec<Run> = runs.collect();
     let [first, others @ ..] = runs.as_slice() else {
-        eprintln!(
-            "which fixtures: cpython, random-access, no-walks, many-processes, hostile, kernels, sides or software"
-        );
+        let known = fixtures::all().map(|(name, _)| name);
+        eprintln!("which fixtures: {}", known.join(", "));
         return std::process::ExitCode::from(2);
     };
     print!("{}", render_runs_html(*first, others));

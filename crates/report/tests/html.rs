@@ -8,19 +8,6 @@ use hostile::{assert_harmless, hostile};
 use pagewalk_report::schema::{Number, RunResult, WhatIf};
 use pagewalk_report::{from_json, render_html, to_json};
 
-fn fixtures() -> [RunResult; 8] {
-    [
-        fixtures::cpython(),
-        fixtures::random_access(),
-        fixtures::no_walks(),
-        fixtures::many_processes(),
-        fixtures::hostile(),
-        fixtures::kernels(),
-        fixtures::software(),
-        fixtures::sides(),
-    ]
-}
-
 fn island(page: &str) -> &str {
     let start = "<script type=\"application/json\" id=\"pagewalk-result\">";
     let from = page.find(start).expect("the page has an island") + start.len();
@@ -42,7 +29,7 @@ fn without_scripts(page: &str) -> String {
 
 #[test]
 fn the_island_equals_the_json() {
-    for result in fixtures() {
+    for (_, result) in fixtures::all() {
         let page = render_html(&result);
         let data = island(&page);
         assert!(!data.contains('<'));
@@ -229,7 +216,7 @@ fn names_of_kernels_and_machines_cannot_become_markup() {
 /// By its policy the host's kernel is told from others, by their ids and classes alternatives are.
 #[test]
 fn no_text_of_a_file_becomes_markup() {
-    for result in fixtures() {
+    for (_, result) in fixtures::all() {
         for kept in [&["schema"][..], &["schema", "policy", "id", "class"]] {
             assert_harmless(&render_html(&from_json(&hostile(&to_json(&result), kept)).unwrap()));
         }

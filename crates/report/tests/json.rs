@@ -7,17 +7,7 @@ use pagewalk_report::{from_json, to_json};
 
 #[test]
 fn what_is_written_reads_back_the_same() {
-    let results = [
-        fixtures::cpython(),
-        fixtures::random_access(),
-        fixtures::no_walks(),
-        fixtures::many_processes(),
-        fixtures::hostile(),
-        fixtures::kernels(),
-        fixtures::software(),
-        fixtures::sides(),
-    ];
-    for result in results {
+    for (_, result) in fixtures::all() {
         let json = to_json(&result);
         assert_eq!(from_json(&json).unwrap(), result);
         assert_eq!(to_json(&from_json(&json).unwrap()), json);

@@ -39,17 +39,7 @@ fn cheaper() -> RunResult {
 
 #[test]
 fn one_run_has_the_page_of_one() {
-    let all = [
-        fixtures::cpython(),
-        fixtures::random_access(),
-        fixtures::no_walks(),
-        fixtures::many_processes(),
-        fixtures::hostile(),
-        fixtures::kernels(),
-        fixtures::software(),
-        fixtures::sides(),
-    ];
-    for result in all {
+    for (_, result) in fixtures::all() {
         let page = render_html(&result);
         assert!(page == render_runs_html(Run { file: "r.json", result: &result }, &[]));
         assert!(!page.contains("id=\"runs\"") && !page.contains("id=\"run\""));

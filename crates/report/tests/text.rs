@@ -37,17 +37,7 @@ fn the_default_view_of_one_process_fits_a_screen() {
 
 #[test]
 fn no_line_is_wider_than_the_terminal_or_ends_in_a_space() {
-    let results = [
-        fixtures::cpython(),
-        fixtures::random_access(),
-        fixtures::no_walks(),
-        fixtures::many_processes(),
-        fixtures::hostile(),
-        fixtures::kernels(),
-        fixtures::software(),
-        fixtures::sides(),
-    ];
-    for result in &results {
+    for (_, result) in &fixtures::all() {
         for (width, verbose) in [(72, false), (80, false), (80, true), (100, false), (200, true)] {
             for line in text(result, width, verbose).lines() {
                 assert!(line.chars().count() <= width, "{} > {width}: {line}", line.chars().count());
