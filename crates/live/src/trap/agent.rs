@@ -262,7 +262,11 @@ fn launch(
             Err(AgentError::Step { step: step_name(start.step), error })
         }
         Err(error) => {
-            // The program was killed meanwhile; its agent does not know.
+            // The program was killed meanwhile. Neither the agent knows, nor the starter, which waits for it; one that
+            // has seen it ready is ending, and its number may be another's.
+            if start.ready == 0 {
+                end(starter as Pid);
+            }
             if start.agent > 0 {
                 end(start.agent);
             }
