@@ -99,6 +99,18 @@ fn processes_and_threads_keep_apart_and_together() {
     }
 }
 
+/// Two threads of which each waits for the agent: one processor is enough for them, until they miss no more.
+#[test]
+fn threads_that_miss_share_a_processor_with_their_agent() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "threads", &[]);
+    if !host_can() || std::thread::available_parallelism().unwrap().get() == 1 {
+        return;
+    }
+    let run = trapped(&[program.to_str().unwrap()], &array(64, None, Replacement::Fifo, "modulo"));
+    assert_good(&run, "threads");
+}
+
 /// Processes of this program that are still there: its agents.
 fn left_of(program: &Path) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();

@@ -22,6 +22,7 @@ mod filter;
 mod host;
 mod image;
 mod kept;
+mod placement;
 mod processors;
 mod remap;
 mod report;

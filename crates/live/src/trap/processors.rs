@@ -1,9 +1,4 @@
-//! Which processor a program runs on.
-//!
-//! The program and its agent wait for each other at every miss. On one processor that is a switch of tasks; on two,
-//! each wakes the other from sleep by an interrupt, which in a virtual machine costs ten times as much. Linux puts them
-//! apart by itself, so a program of one thread is kept on one processor with its agent. A program of several threads is
-//! left alone: there its own parallelism is worth more.
+//! Sets of processors, and which of them is least in use.
 
 use crate::tracing::sys::{self, Pid, number};
 use std::io;
@@ -76,10 +71,9 @@ impl Balance {
         }
     }
 
-    /// Lets a thread run on all.
-    pub fn spread(&self, pid: Pid, own: Option<&Processors>) {
-        // A thread that has just ended needs no processor.
-        let _ = own.unwrap_or(&self.all).set(pid);
+    /// All of them.
+    pub fn all(&self) -> &Processors {
+        &self.all
     }
 }
 

@@ -1,13 +1,14 @@
 //! The loop: every stop of every thread of the program, and what it means for the images.
 
-use super::agent::{AgentError, Begin};
+use super::agent::{Agent, AgentError, Begin};
 use super::array::TrapArray;
 use super::calls::{self, After, Verdict};
 use super::descriptors::RaisedLimit;
 use super::filter::{CLONE_VM, Filter};
 use super::image::{Image, Setting};
 use super::kept;
-use super::processors::{Balance, Processors};
+use super::placement::{self, Placement};
+use super::processors::Processors;
 use super::report::{Began, ImageReport};
 use super::separate::{Word, separate};
 use super::tracee;
@@ -18,6 +19,7 @@ use crate::tracing::{End, Interrupt, maps};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
 /// A thread of the program.
 struct Task {
@@ -31,13 +33,11 @@ struct Task {
     ending_word: u64,
     /// Pages that are kept present while it ends or takes a lock.
     kept: Vec<u64>,
-    /// Its own processors, where it was put on one of them.
-    pinned_from: Option<Processors>,
 }
 
 impl Task {
     fn new(image: u32) -> Task {
-        Task { image, after: None, fork_word: None, ending_word: 0, kept: Vec::new(), pinned_from: None }
+        Task { image, after: None, fork_word: None, ending_word: 0, kept: Vec::new() }
     }
 }
 
@@ -49,9 +49,7 @@ pub struct Tracer<'a> {
     /// First stops that came before the event that tells whose child it is.
     early: HashMap<Pid, Status>,
     images: HashMap<u32, Image>,
-    /// Images on one processor, by number.
-    pinned: HashMap<u32, usize>,
-    balance: Option<Balance>,
+    placement: &'a Mutex<Placement>,
     next_image: u32,
     ended: Vec<ImageReport>,
 }
@@ -64,6 +62,27 @@ pub fn trace(
     interrupt: &Interrupt,
 ) -> Result<Run, TrapError> {
     sys::adopt_orphans().map_err(LaunchError::Io)?;
+    let placement = Mutex::new(Placement::new());
+    std::thread::scope(|scope| {
+        let (end, ended) = mpsc::channel();
+        let watched = &placement;
+        std::thread::Builder::new()
+            .name("placement".to_owned())
+            .spawn_scoped(scope, move || placement::watch(watched, &ended))
+            .map_err(LaunchError::Io)?;
+        let run = follow(command, array, options, interrupt, &placement);
+        drop(end);
+        run
+    })
+}
+
+fn follow(
+    command: &[OsString],
+    array: &TrapArray,
+    options: Options,
+    interrupt: &Interrupt,
+    placement: &Mutex<Placement>,
+) -> Result<Run, TrapError> {
     let limit = RaisedLimit::raise();
     let filter = Filter::new();
     let install = || {
@@ -80,8 +99,7 @@ pub fn trace(
         tasks: HashMap::new(),
         early: HashMap::new(),
         images: HashMap::new(),
-        pinned: HashMap::new(),
-        balance: Balance::new(),
+        placement,
         next_image: 0,
         ended: Vec::new(),
     };
@@ -91,7 +109,7 @@ pub fn trace(
     Ok(Run { end, images: tracer.ended })
 }
 
-impl Tracer<'_> {
+impl<'a> Tracer<'a> {
     fn run(&mut self, root: Pid) -> io::Result<End> {
         let mut root_end = None;
         while !self.tasks.is_empty() {
@@ -170,7 +188,7 @@ impl Tracer<'_> {
 
     fn on_call_end(&mut self, pid: Pid) {
         match self.task(pid).after.take() {
-            Some(After::Pin) => self.pin_again(pid),
+            Some(After::Pin) => self.placement().put_back(self.task(pid).image, pid),
             Some(After::Release) => self.release(pid),
             Some(after) => {
                 if let (Ok(registers), Some(image)) = (sys::registers(pid), self.image_of(pid))
@@ -186,17 +204,17 @@ impl Tracer<'_> {
 
     /// A program that asks for its processors is told those that it had; one that chooses gets its choice.
     fn before_affinity(&mut self, pid: Pid, registers: &Registers, chooses: bool) -> Verdict {
-        let image = self.task(pid).image;
         let about = if registers.rdi == 0 { pid } else { registers.rdi as Pid };
-        if about != pid || self.task(pid).pinned_from.is_none() {
-            return Verdict::Native;
-        }
+        let Some(image) = self.tasks.get(&about).map(|task| task.image) else { return Verdict::Native };
+        let mut placement = self.placement();
         if chooses {
-            self.unpin(image);
+            placement.leave_alone(image);
             return Verdict::Native;
         }
-        if let Some(own) = &self.task(pid).pinned_from {
-            let _ = own.set(pid);
+        match placement.own(image, pid).filter(|_| about == pid) {
+            // If this fails the thread has just been killed.
+            Some(own) => drop(own.set(pid)),
+            None => return Verdict::Native,
         }
         Verdict::NativeThen(After::Pin)
     }
@@ -272,13 +290,16 @@ impl Tracer<'_> {
         if flags & CHILD_CLEARTID != 0 {
             task.ending_word = child_word;
         }
-        task.pinned_from = self.task(parent).pinned_from.clone();
         self.begin_task(child, task);
-        if !shares {
-            self.pin(image, child);
+        if shares {
+            self.placement().join(image, child, parent);
+            if flags & VFORK == 0 {
+                self.watch(image);
+            }
+        } else {
+            let own = self.placement().own(self.task(parent).image, parent).cloned();
+            self.placement().begin(image, child, own);
             self.fork_image(image, parent, child, word);
-        } else if flags & VFORK == 0 {
-            self.unpin(image);
         }
         resume(child, Go::On, 0);
         resume(parent, Go::On, 0);
@@ -312,10 +333,25 @@ impl Tracer<'_> {
 
     /// A program without an agent runs where it likes.
     fn begin_image(&mut self, number: u32, image: Image) {
-        if image.agent.is_none() {
-            self.unpin(number);
+        match &image.agent {
+            Some(agent) => self.placement().has_agent(number, agent.pid()),
+            None => self.placement().leave_alone(number),
         }
         self.images.insert(number, image);
+    }
+
+    /// Has where a program of several threads runs depend on what it does.
+    fn watch(&mut self, number: u32) {
+        let mut placement = self.placement();
+        if placement.watches(number) {
+            return;
+        }
+        let agent = self.images.get(&number).and_then(|image| image.agent.as_ref());
+        match agent.map(Agent::another_control) {
+            Some(Ok(control)) => placement.watch(number, control),
+            // No agent, or a lost one.
+            Some(Err(_)) | None => placement.leave_alone(number),
+        }
     }
 
     // --- programs ----------------------------------------------------------------------------------------
@@ -323,10 +359,8 @@ impl Tracer<'_> {
     fn on_exec(&mut self, pid: Pid) {
         let number = self.new_number();
         let own = self.leave_image(pid);
-        let mut task = Task::new(number);
-        task.pinned_from = own;
-        self.begin_task(pid, task);
-        self.pin(number, pid);
+        self.begin_task(pid, Task::new(number));
+        self.placement().begin(number, pid, own);
         let mut image = Image::new(number, pid, Began::Exec);
         if let Some(obstacle) = image.obstacle(pid, self.setting) {
             image.leave(obstacle);
@@ -342,8 +376,8 @@ impl Tracer<'_> {
         let former = sys::event_message(pid).map_or(pid, |former| former as Pid);
         let mut own = None;
         for gone in [former, pid] {
-            if let Some(task) = self.tasks.get_mut(&gone) {
-                own = own.or_else(|| task.pinned_from.clone());
+            if let Some(task) = self.tasks.get(&gone) {
+                own = own.or_else(|| self.placement().own(task.image, gone).cloned());
                 self.on_end(gone);
             }
         }
@@ -366,60 +400,16 @@ impl Tracer<'_> {
         self.early.remove(&pid);
         let Some(task) = self.tasks.remove(&pid) else { return };
         self.interrupt.ended(pid);
+        self.placement().thread_ended(task.image, pid);
         let Some(image) = self.images.get_mut(&task.image) else { return };
         image.tasks -= 1;
         if image.tasks > 0 {
             kept::release(image, &task.kept);
             return;
         }
+        self.placement().image_ended(task.image);
         if let Some(image) = self.images.remove(&task.image) {
             self.ended.push(image.end());
-        }
-        if let (Some(processor), Some(balance)) = (self.pinned.remove(&task.image), &mut self.balance) {
-            balance.leave(processor);
-        }
-    }
-
-    // --- processors ----------------------------------------------------------------------------------------
-
-    /// Puts a thread that is alone in its image on one processor, before it starts the agent, which stays there too.
-    fn pin(&mut self, image: u32, pid: Pid) {
-        let own = self.task(pid).pinned_from.clone().or_else(|| Processors::of(pid).ok());
-        let Some((own, balance)) = own.zip(self.balance.as_mut()) else { return };
-        if let Some(processor) = balance.take(&own) {
-            if Processors::one(processor).set(pid).is_ok() {
-                self.task(pid).pinned_from = Some(own);
-            }
-            self.pinned.insert(image, processor);
-        }
-    }
-
-    fn pin_again(&mut self, pid: Pid) {
-        let image = self.task(pid).image;
-        if let Some(&processor) = self.pinned.get(&image) {
-            let _ = Processors::one(processor).set(pid);
-        }
-    }
-
-    fn spread_one(&mut self, pid: Pid) {
-        if let Some(own) = self.task(pid).pinned_from.take()
-            && let Some(balance) = &self.balance
-        {
-            balance.spread(pid, Some(&own));
-        }
-    }
-
-    /// Lets all threads of an image, and its agent, run where they may.
-    fn unpin(&mut self, image: u32) {
-        let Some(processor) = self.pinned.remove(&image) else { return };
-        let of_image: Vec<Pid> =
-            self.tasks.iter().filter(|(_, task)| task.image == image).map(|(&pid, _)| pid).collect();
-        of_image.into_iter().for_each(|pid| self.spread_one(pid));
-        if let Some(balance) = &mut self.balance {
-            balance.leave(processor);
-            if let Some(agent) = self.images.get(&image).and_then(|image| image.agent.as_ref()) {
-                balance.spread(agent.pid(), None);
-            }
         }
     }
 
@@ -437,6 +427,10 @@ impl Tracer<'_> {
     fn image_of(&mut self, pid: Pid) -> Option<&mut Image> {
         let number = self.tasks.get(&pid)?.image;
         self.images.get_mut(&number)
+    }
+
+    fn placement(&self) -> MutexGuard<'a, Placement> {
+        self.placement.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn new_number(&mut self) -> u32 {
