@@ -3,7 +3,7 @@
 //! Distributions ship it apart: under the build-id, or under the name that the file's debug link notes. Both
 //! are checked to belong to the file, because debug information of another build names the wrong lines.
 
-use crate::object_file::{ObjectFile, build_id_of};
+use crate::object_file::{ObjectFile, build_id_of, open_file};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -34,10 +34,7 @@ fn by_debug_link(debug_folder: &Path, path: &Path, object: &ObjectFile) -> Optio
 }
 
 fn checksum_of(path: &Path) -> std::io::Result<u32> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(std::io::Error::other("not a regular file"));
-    }
-    let mut file = std::fs::File::open(path)?;
+    let mut file = open_file(path)?;
     let mut hasher = crc32fast::Hasher::new();
     let mut buffer = vec![0; 1 << 16];
     loop {
@@ -54,11 +51,4 @@ pub(crate) fn shared_part(debug_file: &Path, alt_link: Option<&(String, String)>
     let (path, build_id) = alt_link?;
     let path = debug_file.parent()?.join(path);
     (build_id_of(&path).as_ref() == Some(build_id)).then_some(path)
-}
-
-/// Where the package of a file's split debug information lies, if it has one.
-pub(crate) fn package(path: &Path) -> PathBuf {
-    let mut package = path.as_os_str().to_owned();
-    package.push(".dwp");
-    package.into()
 }

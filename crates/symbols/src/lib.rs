@@ -17,6 +17,7 @@
 
 mod address;
 mod debug_file;
+mod dwarf;
 mod jit;
 mod object_file;
 mod plt;

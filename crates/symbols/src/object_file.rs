@@ -9,7 +9,10 @@ use object::read::elf::ElfFile64;
 use object::{
     Endianness, Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionFlags, SectionIndex, SegmentFlags,
 };
-use std::fs::File;
+use rustix::fs::OFlags;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Why an object file tells nothing.
@@ -70,12 +73,20 @@ pub(crate) fn build_id_of(path: &Path) -> Option<String> {
     read_build_id(&Elf::parse(&*map).ok()?)
 }
 
-/// Maps a regular file: opening a device or a pipe that a program mapped could block or have effects.
-fn map_file(path: &Path) -> std::io::Result<Mmap> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(std::io::Error::other("not a regular file"));
+/// Opens a regular file: opening a device or a pipe that a program mapped could have effects or block, even if it takes
+/// the file's place only now.
+pub(crate) fn open_file(path: &Path) -> io::Result<File> {
+    let refused = || io::Error::other("not a regular file");
+    if !fs::metadata(path)?.is_file() {
+        return Err(refused());
     }
-    let file = File::open(path)?;
+    let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(refused()) }
+}
+
+/// Maps a regular file.
+pub(crate) fn map_file(path: &Path) -> io::Result<Mmap> {
+    let file = open_file(path)?;
     // SAFETY: the map is read-only and used by parsers that accept any bytes and check every bound against
     // the mapped length, so a file overwritten meanwhile gives wrong names at worst. Truncating it raises
     // SIGBUS, the same as in the program that runs from it.

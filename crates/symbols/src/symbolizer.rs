@@ -1,10 +1,11 @@
 //! Lookups of code bytes in files.
 
 use crate::debug_file;
+use crate::dwarf::Dwarf;
 use crate::object_file::{ObjectError, ObjectFile, build_id_of};
 use crate::symbol_table::SymbolTable;
 use crate::{FileOffset, Svma};
-use addr2line::{Loader, demangle_auto};
+use addr2line::demangle_auto;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -105,7 +106,7 @@ struct Object {
     file: ObjectFile,
     symbols: SymbolTable,
     /// Debug information: in the file itself or in its debug file.
-    dwarf: Option<Loader>,
+    dwarf: Option<Dwarf>,
 }
 
 impl Object {
@@ -128,7 +129,7 @@ impl Object {
 
     fn lookup(&self, address: Svma) -> Symbol {
         let (mut file, mut line) = (None, None);
-        if let Some(location) = self.location(address) {
+        if let Some(location) = self.dwarf.as_ref().and_then(|dwarf| dwarf.location(address)) {
             file = location.file.map(str::to_owned);
             // Line 0 stands for code that belongs to no line.
             line = location.line.filter(|&line| line != 0);
@@ -138,36 +139,17 @@ impl Object {
         let name = match stated {
             Some(function) => Some(demangled(&function.name)),
             // Without a stated end the symbol only comes before the address; debug information knows better.
-            None => self.function_in_dwarf(address).or(function.map(|function| demangled(&function.name))),
+            None => {
+                let in_dwarf = self.dwarf.as_ref().and_then(|dwarf| dwarf.function(address));
+                in_dwarf.or(function.map(|function| demangled(&function.name)))
+            }
         };
         Symbol { function: name, file, line }
     }
-
-    fn location(&self, address: Svma) -> Option<addr2line::Location<'_>> {
-        self.dwarf.as_ref()?.find_location(address.0).ok().flatten()
-    }
-
-    /// The outermost function around `address`, the one that was not inlined, for files with debug
-    /// information but no symbol table.
-    fn function_in_dwarf(&self, address: Svma) -> Option<String> {
-        let mut frames = self.dwarf.as_ref()?.find_frames(address.0).ok()?;
-        let mut outermost = None;
-        while let Ok(Some(frame)) = frames.next() {
-            outermost = frame.function.and_then(|function| Some(function.demangle().ok()?.into_owned()));
-        }
-        outermost
-    }
 }
 
-/// Unreadable debug information is the same as none: names still come from the symbol table.
-fn load_dwarf(path: &Path, file: &ObjectFile) -> Option<Loader> {
-    // The loader opens this one beside it by itself, and would wait for a pipe.
-    let package = debug_file::package(path);
-    if package.exists() && !package.is_file() {
-        return None;
-    }
-    let shared = debug_file::shared_part(path, file.debug_alt_link.as_ref());
-    Loader::new_with_sup(path, shared).ok()
+fn load_dwarf(path: &Path, file: &ObjectFile) -> Option<Dwarf> {
+    Dwarf::load(path, debug_file::shared_part(path, file.debug_alt_link.as_ref()))
 }
 
 fn demangled(name: &str) -> String {

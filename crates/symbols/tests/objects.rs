@@ -281,3 +281,19 @@ fn a_pipe_beside_a_program_is_not_opened() {
     let symbol = built.lookup(built.offset_of("twice"));
     assert_eq!((symbol.function.as_deref(), symbol.line), (Some("twice"), None));
 }
+
+/// It would wait for the file of a split unit as well, which holds the functions; lines are in the program itself.
+#[test]
+fn a_pipe_in_the_place_of_a_split_unit_is_not_opened() {
+    let built = Built::new("gcc", C_PROGRAM, &["-g", "-gsplit-dwarf"]);
+    let main = built.offset_of("main");
+    run("objcopy", &["--strip-symbol=main", built.path()]);
+    let whole = built.lookup(main);
+    assert_eq!(name(&whole), Some("main"));
+    let part = built.folder.path().join("program.dwo");
+    std::fs::remove_file(&part).unwrap();
+    run("mkfifo", &[part.to_str().unwrap()]);
+    let symbol = built.lookup(main);
+    assert_ne!(name(&symbol), Some("main"));
+    assert!(symbol.line.is_some() && symbol.line == whole.line, "{symbol:?}");
+}
