@@ -24,8 +24,10 @@ mod views;
 pub use choose::{Candidate, Chosen, Planner, PlannerError, PlannerOptions, at_random, period_of};
 pub use views::{Seen, Views};
 
+use crate::files;
 use crate::objects::{Owner, OwnerId, Owners};
 use crate::plan::PAGE_BYTES;
+use pagewalk_units::Vpn;
 use rustc_hash::FxHashMap;
 
 /// What Valgrind loads into the programs that it runs: no part of them.
@@ -34,6 +36,17 @@ const ENGINE_PREFIX: &str = "vgpreload_";
 fn is_engine(owner: &Owner) -> bool {
     let file = owner.file.as_deref().unwrap_or_default();
     file.rsplit('/').next().is_some_and(|name| name.starts_with(ENGINE_PREFIX))
+}
+
+/// How long an object is. Of one that a process had before it ran, nobody saw a loader map the whole, and the kernel
+/// shows its `.bss` as one with other memory behind it. Where this host still has the file of that build, that tells.
+fn bytes(owner: &Owner, file: &str) -> u64 {
+    if !owner.initial {
+        return owner.bytes;
+    }
+    let told = files::place(file, 0).ok().filter(|place| place.build_id == owner.build_id);
+    let fits = |bytes: &u64| (owner.file_bytes..=owner.bytes).contains(bytes);
+    told.map(|place| place.size).filter(fits).unwrap_or(owner.file_bytes)
 }
 
 /// A shared object that can be moved.
@@ -64,16 +77,15 @@ impl Movables {
         let own = |(_, owner): &(OwnerId, &Owner)| !is_engine(owner);
         let mut objects: Vec<(OwnerId, &Owner)> = owners.objects().filter(own).collect();
         objects.sort_by(|a, b| (&a.1.file, a.0).cmp(&(&b.1.file, b.0)));
-        for (id, owner) in &objects {
-            let once = objects.iter().filter(|(_, other)| other.file == owner.file).count() == 1;
-            let Some(file) = owner.file.clone().filter(|_| once && !owner.remapped) else { continue };
-            let bytes = if owner.initial { owner.file_bytes } else { owner.bytes };
+        for same_file in objects.chunk_by(|(_, a), (_, b)| a.file == b.file) {
+            let [(id, owner)] = same_file else { continue };
+            let Some(file) = owner.file.clone().filter(|_| !owner.remapped) else { continue };
             movables.by_owner.insert(*id, movables.all.len());
             movables.all.push(Movable {
-                file,
                 build_id: owner.build_id.clone(),
                 first_page: owner.base / PAGE_BYTES,
-                pages: bytes.div_ceil(PAGE_BYTES),
+                pages: bytes(owner, &file).div_ceil(PAGE_BYTES),
+                file,
             });
         }
         movables
@@ -92,9 +104,12 @@ impl Movables {
         &self.all
     }
 
-    /// Which of them an owner is.
-    pub fn of(&self, owner: OwnerId) -> Option<usize> {
-        self.by_owner.get(&owner).copied()
+    /// Which of them a page of an owner is part of.
+    pub fn of(&self, owner: OwnerId, page: Vpn) -> Option<usize> {
+        let object = *self.by_owner.get(&owner)?;
+        let Movable { first_page, pages, .. } = self.all[object];
+        // What follows on an object that a process had before it ran may not be its own.
+        (first_page..first_page + pages).contains(&page.0).then_some(object)
     }
 
     /// How many objects stay, as they were mapped several times or moved by the program.

@@ -63,7 +63,7 @@ pub fn shifts(graph: &CallGraph, movables: &Movables, sets: u64, options: Option
         Load::Instructions => graph.pages[page].instructions,
         Load::Calls => received[page].iter().map(|(_, calls)| calls).sum(),
     };
-    let object = |page: usize| movables.of(graph.pages[page].owner);
+    let object = |page: usize| movables.of(graph.pages[page].owner, graph.pages[page].page);
     let set = |page: usize, shift: u64| ((graph.pages[page].page.0 + shift) % sets) as usize;
     let mut state = Sets { load: vec![0; sets as usize], of: vec![None; graph.pages.len()] };
     let mut of_object: FxHashMap<usize, Vec<usize>> = FxHashMap::default();

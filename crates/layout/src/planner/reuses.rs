@@ -283,7 +283,7 @@ impl Reuses {
         let movables = Movables::new(&self.owners);
         let mut references = vec![0; movables.all().len()];
         let page = |(&(page, owner), &count): (&(Vpn, OwnerId), &u64)| {
-            let object = movables.of(owner);
+            let object = movables.of(owner, page);
             if let Some(object) = object {
                 references[object] += count;
             }

@@ -44,7 +44,7 @@ pub fn choose(history: &History, movables: &Movables, target: Target) -> Option<
     let by_misses = |&set: &usize| (history.misses_by_set[set], std::cmp::Reverse(set));
     let worst = (0..sets).max_by_key(by_misses)?;
     let graph = EvictionGraph::new(history, worst, Least::Evictions(0));
-    let movable = |page: usize| movables.of(history.pages[page].owner);
+    let movable = |page: usize| movables.of(history.pages[page].owner, history.pages[page].page);
     let node = graph.nodes.iter().find(|node| movable(node.page).is_some())?;
     let object = movable(node.page)?;
     let shift_to = |set: usize| (set + sets - worst) % sets;
