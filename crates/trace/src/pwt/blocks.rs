@@ -45,12 +45,6 @@ impl Room {
     }
 }
 
-/// Whether a file can hold an instruction at this address: records hold no higher one. The page of code that kernels
-/// have above (`vsyscall`) is in no recording, as Valgrind runs code of its own in its place.
-fn is_in_reach(address: VirtAddr) -> bool {
-    address.0 < Ref::ADDRESS_END
-}
-
 /// Blocks on their way into a frame.
 #[derive(Debug, Default)]
 pub(super) struct BlockWriter {
@@ -75,12 +69,6 @@ impl BlockWriter {
                 "a block at {} has {} code bytes; the trace format allows {MAX_CODE_BYTES}",
                 block.start(),
                 block.code.len()
-            ));
-        }
-        if let Some(Instruction { address, .. }) = block.instructions.iter().find(|i| !is_in_reach(i.address))
-        {
-            return Err(format!(
-                "a block has an instruction at {address}, above the 57 bits of an address in the trace format"
             ));
         }
         let to = &mut self.structure;
@@ -152,7 +140,7 @@ fn read_block(
             let address = VirtAddr(expected.wrapping_add(jump));
             let length = (head >> 1) as u8;
             *expected = address.0.wrapping_add(length.into());
-            is_in_reach(address).then_some(Instruction { address, length })
+            Some(Instruction { address, length })
         })
         .collect::<Option<_>>()?;
     let mut before = 0;
@@ -229,24 +217,6 @@ mod tests {
             for room in less.into_iter().flatten() {
                 assert_eq!(read(&payload, count, room), None);
             }
-        }
-    }
-
-    #[test]
-    fn instructions_above_the_addresses_of_records_are_refused() {
-        let stored = |address: u64| {
-            let mut structure = vec![1, 4 << 1 | 1];
-            put_varint(&mut structure, zigzag(address as i64));
-            structure.extend([0, 0, 0]);
-            read_block(&mut Bytes(&structure), &mut Bytes(&[]), &mut 0, Room::default())
-        };
-        let last = Ref::ADDRESS_END - 1;
-        assert_eq!(stored(last).map(|block| block.start()), Some(VirtAddr(last)));
-        for address in [Ref::ADDRESS_END, 0xffff_ffff_ff60_0000, u64::MAX] {
-            assert_eq!(stored(address), None, "{address:#x}");
-            let why =
-                BlockWriter::default().push(&block(&[(0x1000, 4), (address, 4)], &[], &[])).unwrap_err();
-            assert!(why.contains(&format!("an instruction at {address:#x}, above the 57 bits")), "{why}");
         }
     }
 }

@@ -250,3 +250,63 @@ pub(super) fn read_header<R: Read>(frames: &mut FrameReader<R>) -> Result<Stream
 pub(super) fn malformed(start: u64, what: &str) -> SourceError {
     SourceError::Malformed(format!("at byte {start} of the trace: {what}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::{FileWriter, Part};
+    use super::super::table::Table;
+    use super::*;
+    use crate::{Block, BlockEnd, Instruction, Origin, Ref};
+    use pagewalk_units::VirtAddr;
+
+    fn header() -> StreamHeader {
+        StreamHeader {
+            pid: 1,
+            parent: 0,
+            origin: Origin::Start,
+            program: String::new(),
+            arguments: Vec::new(),
+            engine: String::new(),
+            thp: String::new(),
+            cpu: String::new(),
+            kernel: String::new(),
+            grain: crate::Grain::Byte,
+        }
+    }
+
+    fn block(address: u64) -> Block {
+        let instructions = [0x1000, address].map(|at| Instruction { address: VirtAddr(at), length: 4 });
+        let (instructions, end) = (instructions.into(), BlockEnd::Jump);
+        Block { instructions, sites: Box::default(), code: Box::default(), end }
+    }
+
+    /// What reading a file with two blocks says, the second of which has an instruction at this address.
+    fn read(address: u64) -> Result<(), SourceError> {
+        let (mut bytes, mut part) = (Vec::new(), Part::default());
+        for block in [block(0x2000), block(address)] {
+            part.blocks.push(&block).unwrap();
+        }
+        let mut file = FileWriter::new(&mut bytes, &header()).unwrap();
+        file.write(&part).unwrap();
+        file.finish(Default::default()).unwrap();
+        Reader::new(bytes.as_slice())?.next_item().map(|_| ())
+    }
+
+    #[test]
+    fn instructions_above_the_addresses_of_records_are_refused() {
+        let last = Ref::ADDRESS_END - 1;
+        assert!(read(last).is_ok());
+        assert!(Table::default().add(&block(last)).is_ok());
+        for address in [Ref::ADDRESS_END, 0xffff_ffff_ff60_0000, u64::MAX] {
+            let named = |number: usize| {
+                format!(
+                    "block {number} has an instruction at {address:#x}, above the 57 bits of an address in the trace \
+                     format: addresses lie below 0x200000000000000"
+                )
+            };
+            let why = read(address).unwrap_err().to_string();
+            assert!(why.starts_with("at byte ") && why.ends_with(&named(1)), "{why}");
+            assert_eq!(Table::default().add(&block(address)), Err(named(0)), "nor are they written");
+        }
+    }
+}

@@ -165,6 +165,16 @@ impl Table {
                  allows {MAX_INSTRUCTIONS} and {MAX_SITES}"
             ));
         }
+        // Records hold no higher address. The page of code that kernels have above (`vsyscall`) is in no recording, as
+        // Valgrind runs code of its own in its place.
+        let mut addresses = block.instructions.iter().map(|instruction| instruction.address);
+        if let Some(address) = addresses.find(|address| address.0 >= Ref::ADDRESS_END) {
+            return Err(format!(
+                "block {number} has an instruction at {address}, above the 57 bits of an address in the trace format: \
+                 addresses lie below {:#x}",
+                Ref::ADDRESS_END
+            ));
+        }
         let room = self.room.beside(block);
         let (true, Some(room)) = (number < MAX_BLOCKS, room) else {
             return Err(format!(
