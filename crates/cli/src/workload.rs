@@ -6,7 +6,6 @@ use crate::error::{CliError, Code};
 use crate::live::{self, Apart, Live};
 use crate::output::{Output, say};
 use pagewalk_sweep::{UNFINISHED, Workload};
-use pagewalk_trace::Grain;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Seek, Write};
@@ -106,7 +105,7 @@ fn run(
     let live = live.apart(Apart { folder: run_in, input, variable });
     let first = scratch.path().join("t.pwt");
     let region = Region { max_instructions: workload.max_instructions, ..Region::default() };
-    let (written, status) = images(&live, &region, Grain::Byte, &first, Output::open(&first)?)?;
+    let (written, status) = images(&live, &region, workload.grain, &first, Output::open(&first)?)?;
     if !status.success() {
         let ended = format!("the program ended with {}", live::describe(status));
         return Err(CliError::new(Code::Failed, named(&ended)).or(by_hand(workload, &workload.command)));

@@ -12,7 +12,7 @@ use crate::study::{
     Best, Cell, Compare, CurveSpec, FamilySpec, OfDraws, On, Provided, SERVES, Study, TraceSpec,
 };
 use crate::together::{self, FileTogether};
-use crate::workloads::{FileWorkload, shared_workloads, workloads};
+use crate::workloads::{FileWorkload, check_grains, shared_workloads, workloads};
 use pagewalk_mm::ThpMode;
 use pagewalk_report::sweep::schema::{Plot, Published, PublishedRow};
 use pagewalk_reuse::Family;
@@ -227,6 +227,7 @@ impl Study {
         if study.machines.is_empty() && study.family.is_none() && study.curve.is_none() {
             return Err(wrong("nothing to simulate: give machines, [family] or [curve]".to_owned()));
         }
+        check_grains(&study).map_err(wrong)?;
         together::check(&study).map_err(wrong)?;
         layouts::check(&study).map_err(wrong)?;
         data_side::check_alone(&study).map_err(wrong)?;

@@ -6,7 +6,7 @@ use pagewalk_mm::{OsError, OsKernel, OsSpec, ThpMode};
 use pagewalk_report::sweep::schema::{Parameters, Plot, Published};
 use pagewalk_reuse::Serves;
 use pagewalk_sim::held_orders;
-use pagewalk_trace::Turns;
+use pagewalk_trace::{Grain, Turns};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::PageSize;
 use std::path::PathBuf;
@@ -77,6 +77,14 @@ impl TraceSpec {
         }
     }
 
+    /// The program to record, if it is one.
+    pub fn workload(&self) -> Option<&Workload> {
+        match self {
+            TraceSpec::File { .. } | TraceSpec::Together { .. } => None,
+            TraceSpec::Workload(workload) => Some(workload),
+        }
+    }
+
     /// Where turns end, if it is several processes that take turns.
     pub fn turns(&self) -> Option<&Turns> {
         match self {
@@ -110,6 +118,9 @@ pub struct Workload {
     pub image: Option<String>,
     /// Record no more than about so many instructions of each image.
     pub max_instructions: Option<u64>,
+    /// What is kept of the addresses of data.
+    #[serde(skip_serializing_if = "Grain::is_byte")]
+    pub grain: Grain,
     /// Where turns end, if all process images are meant and take turns on one processor.
     #[serde(serialize_with = "is_together", skip_serializing_if = "Option::is_none")]
     pub turns: Option<Turns>,

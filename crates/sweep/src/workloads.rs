@@ -1,8 +1,11 @@
 //! Workloads as studies write them down, in their own file or in one that several share.
 
 use crate::file::name_is_plain;
-use crate::study::{GivenFile, TraceSpec, Workload};
+use crate::study::{GivenFile, Study, TraceSpec, Workload};
 use crate::together;
+use pagewalk_sim::check_grain;
+use pagewalk_trace::Grain;
+use pagewalk_translate::MachineSpec;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,6 +26,8 @@ pub(crate) struct FileWorkload {
     input: String,
     image: Option<String>,
     max_instructions: Option<u64>,
+    #[serde(default)]
+    grain: Grain,
     quantum: Option<u64>,
     #[serde(default)]
     switch_at: Vec<String>,
@@ -73,10 +78,26 @@ pub(crate) fn workloads(files: Vec<FileWorkload>, folder: &Path) -> Result<Vec<T
             input: input.clone(),
             image: image.clone(),
             max_instructions: *max_instructions,
+            grain: workload.grain,
             turns,
         }));
     }
     Ok(traces)
+}
+
+/// Whether what is kept of each program tells all that the machines look at: found out before anything is recorded.
+pub(crate) fn check_grains(study: &Study) -> Result<(), String> {
+    for workload in study.traces.iter().filter_map(TraceSpec::workload) {
+        let short = |machine: &&MachineSpec| check_grain(workload.grain, machine).is_err();
+        if let Some(machine) = study.machines.iter().map(|variant| &variant.machine).find(short) {
+            return Err(format!(
+                "workload `{}`: grain = \"page\" keeps only the pages of its data, and machine `{}` has caches \
+                 ([[cache]]), which need whole addresses: give grain = \"byte\", or leave the machine out",
+                workload.name, machine.name
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Files for a workload's folder, as they are now.

@@ -50,6 +50,28 @@ fn pages_are_all_that_tlbs_see() {
 }
 
 #[test]
+fn studies_record_pages_where_they_say_so() {
+    let place = Place::new();
+    place.compile("work", WORK);
+    let work = place.path("work").display().to_string();
+    let workload = |grain: &str| {
+        format!("[[workload]]\nname = \"{grain}\"\ncommand = [\"{work}\"]\ngrain = \"{grain}\"\n")
+    };
+    let study = "schema = 1\nname = \"s\"\nmachines = [\"zen4\"]\n";
+    place.write("s.toml", format!("{study}{}{}", workload("byte"), workload("page")));
+    let result = place.good(&["sweep", "-q", "--json", "s.toml"]).json();
+    let metrics = |cell: usize| &result["machines"][cell]["metrics"];
+    assert!(metrics(0)["tlb.l1d.misses"].as_u64().unwrap() > 1000, "{result:#}");
+    assert_eq!(metrics(0), metrics(1));
+    for recorded in std::fs::read_dir(place.path("s.sweep/traces")).unwrap() {
+        let path = recorded.unwrap().path();
+        let info = place.good(&["trace", "info", "--json", path.to_str().unwrap()]).json();
+        let is_page = path.file_name().unwrap().to_str().unwrap().starts_with("page");
+        assert_eq!(info["header"]["grain"] == "page", is_page, "{info:#}");
+    }
+}
+
+#[test]
 fn caches_refuse_pages() {
     let place = Place::with_trace();
     place.good(&["record", "-q", "--grain", "page", "-o", "page.pwt", "--", "true"]);
@@ -62,6 +84,15 @@ fn caches_refuse_pages() {
     place
         .write("s.toml", "schema = 1\nname = \"s\"\ntraces = [\"page.pwt\"]\nmachines = [\"cached.toml\"]\n");
     place.run(&["sweep", "-q", "s.toml"]).refuses(BAD_INPUT, &parts);
+    let of_workload = |grain: &str| {
+        let study = "schema = 1\nname = \"w\"\nmachines = [\"k8\", \"cached.toml\"]\n";
+        let workload = "[[workload]]\nname = \"w\"\ncommand = [\"true\"]\n";
+        place.write("w.toml", format!("{study}{workload}grain = \"{grain}\"\n"));
+        place.run(&["sweep", "-q", "w.toml"])
+    };
+    of_workload("page").refuses(BAD_INPUT, &["w.toml", "workload `w`", "machine `example`", "[[cache]]"]);
+    of_workload("line").refuses(BAD_INPUT, &["w.toml", "line 7", "`line`", "`byte` or `page`"]);
+    assert!(!place.has("w.sweep"), "nothing is recorded before that is known");
     let exported = place.good(&["trace", "export", "--format", "lackey", "-o", "page.lackey", "page.pwt"]);
     assert!(exported.stderr.contains("first bytes of pages"), "{}", exported.stderr);
 }

@@ -203,9 +203,10 @@ fn mistakes_are_named_with_the_choices() {
     assert!(compare("{ number = 1, metric = \"walks\" }").contains("no other keys"));
 }
 
-/// The files that a workload is given are known by name and content, wherever they are.
+/// The files that a workload is given are known by name and content, wherever they are. What is the default is not
+/// told, so that recordings keep their names.
 #[test]
-fn files_of_workloads_are_known_by_content() {
+fn workloads_are_known_by_what_decides_their_recordings() {
     let folder = tempfile::tempdir().unwrap();
     let workload = "[[workload]]\nname = \"w\"\ncommand = [\"true\"]";
     let read = |text: &str| {
@@ -223,6 +224,8 @@ fn files_of_workloads_are_known_by_content() {
     assert_eq!(identity("files = [\"a.c\"]"), identity("files = [\"b/a.c\"]"));
     assert_ne!(identity("files = [\"a.c\"]"), identity("files = [\"c.c\"]"));
     assert!(!identity("").contains("files"));
+    assert_eq!(identity("grain = \"byte\""), identity(""));
+    assert_ne!(identity("grain = \"page\""), identity(""));
     for (text, part) in
         [("files = [\"d.c\"]", "d.c"), ("files = [\"a.c\", \"b/a.c\"]", "two are named `a.c`")]
     {
