@@ -4,7 +4,7 @@
 use super::schema::{ArrayResult, ConflictsResult};
 use super::{array_title, headline, page_name, summary, to_json};
 use crate::figures::base_name;
-use crate::html::{STYLE, escape, escape_json, fill};
+use crate::html::{STYLE, Top, escape, escape_json, page};
 use crate::numbers::{count, exact, percent};
 use crate::sweep::html::{head, number};
 
@@ -19,9 +19,9 @@ const ROWS_SHOWN: usize = 24;
 
 /// The result as a self-contained page.
 pub fn render_html(result: &ConflictsResult) -> String {
-    fill(PAGE, |name| match name {
-        "title" => escape(base_name(&result.program)),
-        "style" => format!("{STYLE}\n{OWN_STYLE}"),
+    let title = format!("pagewalk: who fights for a set, {}", escape(base_name(&result.program)));
+    let top = Top { title, style: format!("{STYLE}\n{OWN_STYLE}"), is_scripted: true };
+    page(top, PAGE, |name| match name {
         "command" => escape(&result.command_line.join(" ").replace('\n', " ")),
         "headline" => escape(&headline(result)),
         "losses" => result.losses.iter().map(|loss| format!("<li>{}</li>", escape(loss))).collect(),

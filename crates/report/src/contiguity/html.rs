@@ -5,7 +5,7 @@ use super::picture::{reach, reach_label, run_lengths, run_lengths_label};
 use super::schema::{ContiguityResult, Design, Mapping, PERCENTS};
 use super::to_json;
 use crate::figures::base_name;
-use crate::html::{STYLE, escape, escape_json, fill};
+use crate::html::{STYLE, Top, escape, escape_json, page};
 use crate::numbers::{bytes, exact, percent};
 use crate::sweep::html::{head, number};
 use crate::sweep::picture;
@@ -20,9 +20,9 @@ const MAPPINGS_SHOWN: usize = 24;
 pub fn render_html(result: &ContiguityResult) -> String {
     let program = base_name(&result.process.program);
     let memory = bytes(result.present_pages.saturating_mul(result.page_bytes));
-    fill(PAGE, |name| match name {
-        "title" => escape(program),
-        "style" => format!("{STYLE}\n{}", picture::style()),
+    let title = format!("pagewalk: memory of {}", escape(program));
+    let top = Top { title, style: format!("{STYLE}\n{}", picture::style()), is_scripted: false };
+    page(top, PAGE, |name| match name {
         "command" => escape(&result.process.command_line.join(" ").replace('\n', " ")),
         "headline" => format!("{memory} of memory of {}", escape(program)),
         "advice" => escape(&result.advice),

@@ -18,6 +18,8 @@ use crate::figures::{base_name, costliest};
 use crate::schema::{ProcessResult, RunResult};
 pub(crate) use escape::{escape, escape_json};
 
+/// What every page begins with, up to the links in its bar.
+const TOP: &str = include_str!("top.html");
 const PAGE: &str = include_str!("page.html");
 pub(crate) const STYLE: &str = include_str!("style.css");
 const GLOSSARY: &str = include_str!("glossary.html");
@@ -66,13 +68,13 @@ pub fn render_runs_html(first: Run<'_>, others: &[Run<'_>]) -> String {
     let several = result.processes.len() > 1;
     let kernels = shown.is_some_and(|process| !process.kernels.is_empty());
     let hidden_if = |hidden: bool| if hidden { " hidden" } else { "" }.to_owned();
-    fill(PAGE, |name| match name {
-        "title" if runs.len() > 1 => format!("pagewalk: {} runs side by side", runs.len()),
-        "title" => match shown {
-            Some(process) => format!("pagewalk: {}", escape(base_name(&process.program))),
-            None => "pagewalk".to_owned(),
-        },
-        "style" => format!("{STYLE}{}", runs::style(&runs)),
+    let title = match shown {
+        _ if runs.len() > 1 => format!("pagewalk: {} runs side by side", runs.len()),
+        Some(process) => format!("pagewalk: {}", escape(base_name(&process.program))),
+        None => "pagewalk".to_owned(),
+    };
+    let top = Top { title, style: format!("{STYLE}{}", runs::style(&runs)), is_scripted: true };
+    page(top, PAGE, |name| match name {
         "runs_link" => runs::link(&runs).to_owned(),
         "run_chooser" => runs::chooser(&runs),
         "runs" => runs::section(&runs),
@@ -101,12 +103,32 @@ pub fn render_runs_html(first: Run<'_>, others: &[Run<'_>]) -> String {
     })
 }
 
+/// What pages differ in before the links in their bar.
+pub(crate) struct Top {
+    pub title: String,
+    pub style: String,
+    /// Whether scripts in the page may run. Nothing comes from the network either way.
+    pub is_scripted: bool,
+}
+
+/// A page: what every one begins with, then the template with each `{{name}}` replaced.
+pub(crate) fn page(top: Top, template: &str, value: impl Fn(&str) -> String) -> String {
+    let top = fill(TOP, |name| match name {
+        "title" => top.title.clone(),
+        "style" => top.style.clone(),
+        "scripts" if top.is_scripted => "; script-src 'unsafe-inline'".to_owned(),
+        "scripts" => String::new(),
+        other => unreachable!("top.html names {other}, which nothing fills"),
+    });
+    top + &fill(template, value)
+}
+
 /// The template with each `{{name}}` replaced, in one pass: what is filled in is never searched again.
 pub(crate) fn fill(template: &str, value: impl Fn(&str) -> String) -> String {
     let mut page = String::with_capacity(template.len());
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
-        let (name, after) = after.split_once("}}").expect("page.html closes every placeholder");
+        let (name, after) = after.split_once("}}").expect("every placeholder is closed");
         page.push_str(before);
         page.push_str(&value(name));
         rest = after;

@@ -3,7 +3,7 @@
 
 use super::schema::{Figure, ProbeResult, Tlb};
 use super::{entries, picture, quantity, to_json, ways, where_measured};
-use crate::html::{STYLE, escape, escape_json, fill};
+use crate::html::{STYLE, Top, escape, escape_json, page};
 use crate::numbers::exact;
 use crate::sweep::html::{head, number};
 use crate::sweep::picture::{Picture, style};
@@ -14,9 +14,9 @@ const PAGE: &str = include_str!("page.html");
 pub fn render_html(result: &ProbeResult) -> String {
     let shown =
         |picture: Option<Picture>, label: &str| picture.map_or(String::new(), |made| made.element(label));
-    fill(PAGE, |name| match name {
-        "title" => escape(&result.host.cpu),
-        "style" => format!("{STYLE}\n{}", style()),
+    let title = format!("pagewalk: {}", escape(&result.host.cpu));
+    let top = Top { title, style: format!("{STYLE}\n{}", style()), is_scripted: false };
+    page(top, PAGE, |name| match name {
         "headline" => format!("{}, by timing", escape(&result.host.cpu)),
         "where" => escape(&where_measured(result)),
         "quick" if result.quick => {

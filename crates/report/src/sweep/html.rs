@@ -10,7 +10,7 @@ use super::picture;
 use super::schema::{Comparison, CurveCell, FamilyCell, MachineCell, Plot, SweepResult, SweepTrace};
 use super::to_json;
 use crate::figures::base_name;
-use crate::html::{STYLE, escape, escape_json, fill};
+use crate::html::{STYLE, Top, escape, escape_json, page};
 use crate::numbers::{count, percent, ratio};
 use crate::schema::Number;
 use crate::text::{sweep_bounds, sweep_left_out, sweep_mean, sweep_on, sweep_quotient};
@@ -63,12 +63,13 @@ pub fn render_html(result: &SweepResult) -> String {
     let link = |(id, title, _): &(&str, &str, String)| format!("<a href=\"#{id}\">{title}</a>");
     let section =
         |(id, _, content): &(&str, &str, String)| format!("<section id=\"{id}\">{content}</section>\n");
-    fill(PAGE, |name| match name {
+    let title = format!("pagewalk: {}", escape(&result.title));
+    let top = Top { title, style: format!("{STYLE}\n{}{OWN_STYLE}", picture::style()), is_scripted: false };
+    page(top, PAGE, |name| match name {
         "title" => escape(&result.title),
         "name" => escape(&result.name),
         "version" => escape(&result.version),
         "schema" => escape(&result.schema),
-        "style" => format!("{STYLE}\n{}{OWN_STYLE}", picture::style()),
         "links" => shown().map(link).collect(),
         "traces" => traces(&result.traces),
         "sections" => shown().map(section).collect(),
