@@ -114,6 +114,7 @@ pub struct Owners {
     running: bool,
     events: usize,
     generation: u64,
+    changed: Vec<Range<u64>>,
 }
 
 impl Owners {
@@ -128,6 +129,7 @@ impl Owners {
             running: false,
             events: 0,
             generation: 0,
+            changed: Vec::new(),
         }
     }
 
@@ -171,8 +173,14 @@ impl Owners {
         self.generation
     }
 
+    /// Where memory of a file began or ceased to belong to it by the last event.
+    pub fn changed(&self) -> &[Range<u64>] {
+        &self.changed
+    }
+
     /// Applies an event.
     pub fn apply(&mut self, event: &Event) {
+        self.changed.clear();
         match event {
             Event::Map(mapping) => self.map(mapping),
             Event::Unmap { start, bytes } => self.set(range(start.0, *bytes), None),
@@ -305,7 +313,7 @@ impl Owners {
             return;
         }
         let mut lost = Vec::new();
-        self.spans.set(range, owner, |id| lost.push(id));
+        self.spans.set(range.clone(), owner, |id| lost.push(id));
         let owner = owner.map(|(id, _)| id);
         let mut changed = owner.is_some_and(|id| self.all[id.index()].file.is_some());
         for id in lost {
@@ -315,7 +323,10 @@ impl Owners {
                 self.all[id.index()].gone = Some(self.events);
             }
         }
-        self.generation += u64::from(changed);
+        if changed {
+            self.generation += 1;
+            self.changed.push(range);
+        }
     }
 }
 

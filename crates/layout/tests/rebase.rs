@@ -15,19 +15,20 @@ const RECORDED: u64 = 0x1000_0000;
 const LIBRARY_PAGES: u64 = 7;
 const LIBRARIES: u64 = 4;
 
+/// The last one has no build-id.
 fn path(library: u64) -> String {
-    format!("/lib/lib{library}.so")
+    if library == LIBRARIES - 1 { "/lib/plugin".into() } else { format!("/lib/lib{library}.so") }
 }
 
 fn recorded(library: u64) -> u64 {
     RECORDED + library * 10 * PAGE
 }
 
-fn plan(places: &[(&str, u64, u64)]) -> Plan {
-    let place = |&(file, offset, pages): &(&str, u64, u64)| Place {
-        file: file.to_owned(),
+fn plan<File: ToString>(places: &[(File, u64, u64)]) -> Plan {
+    let place = |(file, offset, pages): &(File, u64, u64)| Place {
+        file: file.to_string(),
         build_id: None,
-        offset,
+        offset: *offset,
         size: pages * PAGE,
     };
     Plan {
@@ -146,6 +147,9 @@ enum Action {
     Advise(u64, u64),
     /// Anonymous pages, far from objects, go over what is there.
     MoveOver(u64, u64),
+    /// Anonymous pages come, or go, where places are planned.
+    Come(u64, u64),
+    Go(u64, u64),
     Run(u64, Vec<u64>),
 }
 
@@ -161,6 +165,16 @@ fn action() -> impl Strategy<Value = Action> {
         1 => (page(), 1..12u64).prop_map(|(page, count)| Action::Advise(page, count)),
         1 => (page(), 1..4u64).prop_map(|(page, count)| Action::MoveOver(page, count)),
         8 => (page(), prop::collection::vec(page(), 0..5)).prop_map(|(at, loads)| Action::Run(at, loads)),
+    ]
+}
+
+/// The same with something in the way now and then.
+fn action_in_the_way() -> impl Strategy<Value = Action> {
+    let page = || 0..LIBRARIES * LIBRARY_PAGES;
+    prop_oneof![
+        12 => action(),
+        1 => (page(), 1..4u64).prop_map(|(page, count)| Action::Come(page, count)),
+        2 => (page(), 1..12u64).prop_map(|(page, count)| Action::Go(page, count)),
     ]
 }
 
@@ -191,6 +205,8 @@ fn steps(actions: &[Action]) -> Vec<Step> {
                 let remap = Event::Remap { old_start: far, old_bytes: bytes, new_start, new_bytes: bytes };
                 vec![anonymous(far.0, *count), remap]
             }
+            Action::Come(page, count) => vec![anonymous(DEFAULT_ARENA + page * PAGE, *count)],
+            Action::Go(page, count) => vec![unmap(DEFAULT_ARENA + page * PAGE, *count)],
             Action::Run(start, loads) => {
                 let loads: Vec<u64> = loads.iter().map(|page| at(page) + page % 9 * 8).collect();
                 let run = Run::new(at(start) + start % 5 * 4, 1 + start % 3, &loads);
@@ -201,6 +217,19 @@ fn steps(actions: &[Action]) -> Vec<Step> {
         steps.extend(events.into_iter().map(Step::Event));
     }
     steps
+}
+
+/// Places for the first `planned` libraries of an order, one behind the other.
+fn in_order(order: &[u64], planned: usize) -> Vec<(String, u64, u64)> {
+    let places = order[..planned].iter().zip(0..);
+    places.map(|(&library, place)| (path(library), place * LIBRARY_PAGES * PAGE, LIBRARY_PAGES)).collect()
+}
+
+/// Page by page: whether something that does not move lies in the place of a library that is there.
+fn is_taken(slow: &Slow, memory: &Memory) -> bool {
+    let place = |base: &u64| pages(VirtAddr(*base), LIBRARY_PAGES * PAGE);
+    let bases = slow.part.values().filter_map(|library| slow.to.get(library));
+    bases.flat_map(place).any(|page| memory.contains_key(&page) && slow.delta(page) == 0)
 }
 
 /// The addresses of executions as [`told`] has them, moved slowly.
@@ -222,11 +251,7 @@ proptest! {
         together in 1..6usize,
     ) {
         let steps = steps(&actions);
-        let places: Vec<(String, u64)> =
-            order[..planned].iter().zip(0..).map(|(&l, place)| (path(l), place * LIBRARY_PAGES * PAGE)).collect();
-        let places: Vec<(&str, u64, u64)> =
-            places.iter().map(|(path, offset)| (path.as_str(), *offset, LIBRARY_PAGES)).collect();
-        let bound = match bind(&plan(&places), &steps) {
+        let bound = match bind(&plan(&in_order(&order, planned)), &steps) {
             Ok(bound) => bound,
             // Half of an object may still be there when it is loaded again.
             Err(RebaseError::Taken { file, other, .. }) => {
@@ -273,12 +298,31 @@ proptest! {
     }
 
     #[test]
+    fn what_is_in_the_way_is_found(
+        actions in prop::collection::vec(action_in_the_way(), 0..60),
+        order in Just((0..LIBRARIES).collect::<Vec<u64>>()).prop_shuffle(),
+        planned in 0..=LIBRARIES as usize,
+    ) {
+        let steps = steps(&actions);
+        let to = order[..planned].iter().zip(0..).map(|(&l, place)| (l, DEFAULT_ARENA + place * LIBRARY_PAGES * PAGE));
+        let mut slow = Slow { to: to.collect(), ..Slow::default() };
+        let mut memory = Memory::new();
+        let taken = events(&steps).iter().any(|(_, event)| {
+            slow.event(event);
+            apply(&mut memory, event);
+            is_taken(&slow, &memory)
+        });
+        let bound = bind(&plan(&in_order(&order, planned)), &steps);
+        prop_assert_eq!(bound.is_err(), taken, "{:?}", bound.err());
+    }
+
+    #[test]
     fn a_plan_of_recorded_places_changes_nothing(
         actions in prop::collection::vec(action(), 0..60),
         together in 1..6usize,
     ) {
         let steps = steps(&actions);
-        let mut plan = plan(&[]);
+        let mut plan = plan::<String>(&[]);
         // Below where plans may lie: only a stream knows.
         plan.arena = 0;
         plan.places = (0..LIBRARIES)
@@ -326,6 +370,14 @@ fn an_object_under_another_name_is_known_by_its_build() {
     let mut plan = plan(&[("/usr/lib/lib0.so.1", 0, 7)]);
     plan.places[0].build_id = Some("0c".into());
     assert_eq!(bind(&plan, &one_object(Vec::new())).unwrap().files(), 1);
+}
+
+#[test]
+fn an_object_without_a_build_is_no_other_object() {
+    let mut plan = plan(&[("/lib/lib0.so", 0, 7)]);
+    plan.places[0].build_id = Some("0c".into());
+    let steps = one_object(load("/lib/plugin", RECORDED + 20 * PAGE, 3, 4, 2));
+    assert_eq!(bind(&plan, &steps).map(|bound| bound.files()), Ok(1));
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use crate::objects::{Owner, OwnerId, OwnerKind, Owners};
 use crate::plan::{Place, Plan};
 use pagewalk_trace::{Event, StreamHeader};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Why a stream cannot be as planned.
@@ -63,6 +64,9 @@ pub struct Bound {
 pub(super) struct BoundPlace {
     pub base: u64,
     pub size: u64,
+    /// Where objects of this file were recorded. A file without a build-id shows that it is one by its second mapping
+    /// alone, and has to move from its first on.
+    pub recorded: FxHashSet<u64>,
 }
 
 impl Bound {
@@ -79,21 +83,25 @@ impl Bound {
         for (running, event) in events.clone() {
             follow(&mut owners, running, event);
         }
+        let named = Named::new(&owners);
         let mut bound = Bound::default();
         for place in &plan.places {
-            let mut found = false;
-            for (_, owner) in owners.objects().filter(|(_, owner)| is_of(place, owner)) {
-                found = true;
+            let found = named.of(place);
+            for owner in &found {
                 check(place, owner)?;
                 let file = owner.file.clone().unwrap_or_default();
-                let place = BoundPlace { base: plan.base(place), size: place.size };
-                bound.places.insert(file, place);
+                let new = || BoundPlace {
+                    base: plan.base(place),
+                    size: place.size,
+                    recorded: FxHashSet::default(),
+                };
+                bound.places.entry(file).or_insert_with(new).recorded.insert(owner.base);
             }
-            if !found {
+            if found.is_empty() {
                 bound.absent.push(place.file.clone());
             }
         }
-        Collisions { bound: &bound, owners: Owners::new(header), moved: Vec::new() }.look(events)?;
+        Collisions { bound: &bound, owners: Owners::new(header), moved: BTreeMap::new() }.look(events)?;
         Ok(bound)
     }
 
@@ -114,10 +122,12 @@ impl Bound {
 
     /// How far memory of `owner` moves, as an addition that wraps, and which.
     pub(super) fn delta(&self, owner: &Owner) -> Option<(u64, Range<u64>)> {
-        if owner.kind != OwnerKind::Object {
-            return None;
-        }
         let place = self.places.get(owner.file.as_ref()?)?;
+        match owner.kind {
+            OwnerKind::Object => {}
+            OwnerKind::File if place.recorded.contains(&owner.base) => {}
+            _ => return None,
+        }
         let delta = place.base.wrapping_sub(owner.base);
         // Of a child of `fork`, memory that follows on an object may not be its own.
         let end = owner.base.saturating_add(owner.bytes.min(place.size));
@@ -133,14 +143,36 @@ pub(super) fn follow(owners: &mut Owners, running: bool, event: &Event) {
     owners.apply(event);
 }
 
-/// Whether a plan's place is of this object: by its path, another name of it on this host, or its build.
-fn is_of(place: &Place, owner: &Owner) -> bool {
-    let same_build = || place.build_id.is_some() && same(&place.build_id, &owner.build_id);
-    let same_file = || {
-        let path = std::fs::canonicalize(&place.file).ok();
-        path.is_some_and(|path| owner.file.as_deref().is_some_and(|file| path.as_os_str() == file))
-    };
-    owner.file.as_ref() == Some(&place.file) || same_build() || same_file()
+/// The shared objects of a stream, by what plans may call them.
+struct Named<'a> {
+    by_file: FxHashMap<&'a str, Vec<&'a Owner>>,
+    /// By build-id, in small letters.
+    by_build: FxHashMap<String, Vec<&'a Owner>>,
+}
+
+impl<'a> Named<'a> {
+    fn new(owners: &'a Owners) -> Named<'a> {
+        let mut named = Named { by_file: FxHashMap::default(), by_build: FxHashMap::default() };
+        for (_, owner) in owners.objects() {
+            named.by_file.entry(owner.file.as_deref().unwrap_or_default()).or_default().push(owner);
+            if let Some(build_id) = &owner.build_id {
+                named.by_build.entry(build_id.to_ascii_lowercase()).or_default().push(owner);
+            }
+        }
+        named
+    }
+
+    /// Those that a place is of: by its path, another name of it on this host, or its build.
+    fn of(&self, place: &Place) -> Vec<&'a Owner> {
+        let other_name = std::fs::canonicalize(&place.file).ok();
+        let other_name =
+            other_name.as_deref().and_then(|path| path.to_str()).filter(|name| *name != place.file);
+        let by_file =
+            [Some(&*place.file), other_name].into_iter().flatten().map(|name| self.by_file.get(name));
+        let build_id = place.build_id.as_ref().map(|build_id| build_id.to_ascii_lowercase());
+        let by_build = build_id.map(|build_id| self.by_build.get(&build_id));
+        by_file.chain(by_build).flatten().flatten().copied().collect()
+    }
 }
 
 fn same(planned: &Option<String>, recorded: &Option<String>) -> bool {
@@ -171,51 +203,53 @@ fn check(place: &Place, owner: &Owner) -> Result<(), RebaseError> {
 struct Collisions<'a> {
     bound: &'a Bound,
     owners: Owners,
-    /// Objects that lie elsewhere than recorded, with their places.
-    moved: Vec<(OwnerId, Range<u64>)>,
+    /// By first address of their places: those that were moved last there, with where their places end. Places of
+    /// different files do not overlap.
+    moved: BTreeMap<u64, (u64, OwnerId)>,
 }
 
 impl Collisions<'_> {
     fn look<'a>(mut self, events: impl Iterator<Item = (bool, &'a Event)>) -> Result<(), RebaseError> {
         for (running, event) in events {
-            let known = self.owners.iter().count();
             follow(&mut self.owners, running, event);
-            let owners = &self.owners;
-            self.moved.retain(|(id, _)| owners.get(*id).gone.is_none());
-            let new: Vec<OwnerId> = self.owners.iter().skip(known).map(|(id, _)| id).collect();
-            for id in new {
-                self.settle(id)?;
-            }
-            if let Some(range) = mapped(event) {
-                self.check_fixed(range)?;
-            }
+            let Some(range) = mapped(event) else { continue };
+            self.settle(self.owners.at(range.start))?;
+            self.check_fixed(range)?;
         }
         Ok(())
     }
 
-    /// A new object goes to its place, where nothing may be.
+    /// An object that is new goes to its place, where nothing may be.
     fn settle(&mut self, id: OwnerId) -> Result<(), RebaseError> {
-        let owner = self.owners.get(id);
-        let Some((delta, _)) = self.bound.delta(owner) else { return Ok(()) };
-        let base = owner.base.wrapping_add(delta);
-        let size = owner.file.as_ref().and_then(|file| self.bound.places.get(file)).map_or(0, |at| at.size);
-        let place = base..base.saturating_add(size);
-        self.moved.push((id, place.clone()));
-        let twin = self.moved.iter().find(|(other, there)| *other != id && overlap(there, &place));
-        if let Some((other, there)) = twin {
-            return Err(self.taken(id, &place, *other, there.clone()));
+        let Some(place) = self.place(id) else { return Ok(()) };
+        match self.moved.insert(place.start, (place.end, id)) {
+            Some((_, before)) if before == id => Ok(()),
+            Some((_, before)) if self.owners.get(before).gone.is_none() => {
+                Err(self.taken(id, &place, before, place.clone()))
+            }
+            _ => self.check_fixed(place),
         }
-        self.check_fixed(place)
+    }
+
+    /// Where an object is to lie that was recorded elsewhere.
+    fn place(&self, id: OwnerId) -> Option<Range<u64>> {
+        let owner = self.owners.get(id);
+        self.bound.delta(owner)?;
+        let BoundPlace { base, size, .. } = self.bound.places.get(owner.file.as_ref()?)?;
+        Some(*base..base.saturating_add(*size))
     }
 
     /// What does not move in `range` lies in no object's place.
     fn check_fixed(&self, range: Range<u64>) -> Result<(), RebaseError> {
         for (there, other) in self.owners.within(range) {
-            if self.moved.iter().any(|(id, _)| *id == other) {
+            if self.place(other).is_some() {
                 continue;
             }
-            if let Some((id, place)) = self.moved.iter().find(|(_, place)| overlap(place, &there)) {
-                return Err(self.taken(*id, place, other, there));
+            let before_end = self.moved.range(..there.end).rev();
+            let mut overlapping = before_end.take_while(|(_, (end, _))| *end > there.start);
+            let lives = |(_, (_, id)): &(&u64, &(u64, OwnerId))| self.owners.get(*id).gone.is_none();
+            if let Some((&start, &(end, id))) = overlapping.find(lives) {
+                return Err(self.taken(id, &(start..end), other, there));
             }
         }
         Ok(())
@@ -225,10 +259,6 @@ impl Collisions<'_> {
         let (file, other) = (self.owners.get(id).name(), self.owners.get(other).name());
         RebaseError::Taken { file, place: place.clone(), other, there }
     }
-}
-
-fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
-    a.start < b.end && b.start < a.end
 }
 
 /// The range that an event maps.

@@ -6,6 +6,7 @@ use crate::objects::Owners;
 use pagewalk_trace::StreamHeader;
 use pagewalk_trace::{Batch, Block, Dictionary, Event, FileIdentity, Instruction, Mapping, Ref, Span};
 use pagewalk_units::{BlockId, VirtAddr};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Moves what it is given of one stream, from its beginning.
@@ -13,23 +14,15 @@ pub struct Mover {
     bound: Bound,
     owners: Owners,
     running: bool,
-    /// Of this generation of owners.
     table: Table,
-    generation: u64,
     /// Blocks where they lie now.
     blocks: Dictionary,
     /// By a block's recorded id: what it became.
-    moved: Vec<Option<MovedBlock>>,
+    moved: Vec<Option<BlockId>>,
+    /// Those that became something, with the address where each was recorded.
+    known: BTreeSet<(u64, BlockId)>,
     refs: Vec<Ref>,
     spans: Vec<Span>,
-}
-
-/// A block that has run.
-#[derive(Clone, Copy)]
-struct MovedBlock {
-    id: BlockId,
-    /// How far its first instruction moved.
-    delta: u64,
 }
 
 /// A range and how far it moves.
@@ -42,10 +35,10 @@ impl Mover {
             bound: bound.clone(),
             owners: Owners::new(header),
             running: false,
-            table: Table::new(std::iter::empty()),
-            generation: 0,
+            table: Table::new(),
             blocks: Dictionary::default(),
             moved: Vec::new(),
+            known: BTreeSet::new(),
             refs: Vec::new(),
             spans: Vec::new(),
         }
@@ -67,7 +60,7 @@ impl Mover {
         }
         for &Span { block, first } in batch.spans {
             let block = match self.moved[block.index()] {
-                Some(moved) => moved.id,
+                Some(moved) => moved,
                 None => self.move_block(block, batch.blocks.get(block)),
             };
             self.spans.push(Span { block, first });
@@ -79,7 +72,6 @@ impl Mover {
 
     #[cold]
     fn move_block(&mut self, id: BlockId, block: &Block) -> BlockId {
-        let delta = self.table.delta(block.start().0);
         let table = &mut self.table;
         let instructions = block.instructions.iter().map(|instruction| {
             let delta = table.delta(instruction.address.0);
@@ -87,7 +79,8 @@ impl Mover {
         });
         let moved = Block { instructions: instructions.collect(), ..block.clone() };
         let new = self.blocks.intern(moved);
-        self.moved[id.index()] = Some(MovedBlock { id: new, delta });
+        self.moved[id.index()] = Some(new);
+        self.known.insert((block.start().0, id));
         new
     }
 
@@ -166,28 +159,21 @@ impl Mover {
 
     fn apply(&mut self, event: &Event) {
         follow(&mut self.owners, self.running, event);
-        if self.owners.generation() == self.generation {
-            return;
-        }
-        self.generation = self.owners.generation();
         let (owners, bound) = (&self.owners, &self.bound);
-        self.table = Table::new(owners.within(0..u64::MAX).filter_map(|(range, owner)| {
-            let (delta, all) = bound.delta(owners.get(owner))?;
-            let range = range.start.max(all.start)..range.end.min(all.end);
-            (range.start < range.end).then_some((range, delta))
-        }));
-        self.forget_blocks();
-    }
-
-    /// Forgets blocks that would move otherwise now.
-    fn forget_blocks(&mut self) {
-        let (table, blocks) = (&mut self.table, &self.blocks);
-        for entry in &mut self.moved {
-            if let Some(MovedBlock { id, delta }) = *entry {
-                let recorded = blocks.get(id).start().0.wrapping_sub(delta);
-                if table.delta(recorded) != delta {
-                    *entry = None;
-                }
+        for changed in owners.changed() {
+            let moving = owners.within(changed.clone()).filter_map(|(range, owner)| {
+                let (delta, all) = bound.delta(owners.get(owner))?;
+                let range = range.start.max(all.start)..range.end.min(all.end);
+                (range.start < range.end).then_some((range, delta))
+            });
+            self.table.replace(changed.clone(), moving);
+            // Blocks there may move otherwise now.
+            let from = |address| (address, BlockId(0));
+            let gone: Vec<(u64, BlockId)> =
+                self.known.range(from(changed.start)..from(changed.end)).copied().collect();
+            for block in gone {
+                self.known.remove(&block);
+                self.moved[block.1.index()] = None;
             }
         }
     }

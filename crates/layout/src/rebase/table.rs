@@ -1,16 +1,22 @@
 //! How far each address moves: asked once for every reference.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Pages whose answers are remembered.
 const REMEMBERED: usize = 1024;
 const PAGE_SHIFT: u32 = 12;
 
+/// What no page answers to: no address is in the page behind the last.
+const NOTHING: (u64, u64) = (u64::MAX, 0);
+
 /// Ranges that move, and by how much. Ranges are of whole pages.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
-    /// By ascending address; they do not overlap.
-    extents: Vec<(Range<u64>, u64)>,
+    /// By first address: what moves, to behind its last, and by how much. They do not overlap.
+    extents: BTreeMap<u64, (u64, u64)>,
+    /// Where they come to, which does not overlap either: by first address, to behind the last.
+    places: BTreeMap<u64, u64>,
     /// From the first byte that moves to behind the last.
     all: Range<u64>,
     /// By a page's low bits: a page, and how far it moves.
@@ -18,20 +24,40 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Of ranges by ascending address. Neighbours that move alike are made one.
-    pub fn new(ranges: impl Iterator<Item = (Range<u64>, u64)>) -> Table {
-        let mut extents: Vec<(Range<u64>, u64)> = Vec::new();
-        for (range, delta) in ranges {
-            match extents.last_mut() {
-                Some((last, by)) if last.end == range.start && *by == delta => last.end = range.end,
-                _ => extents.push((range, delta)),
-            }
+    /// Nothing moves.
+    pub fn new() -> Table {
+        let (extents, places) = (BTreeMap::new(), BTreeMap::new());
+        Table { extents, places, all: 0..0, remembered: vec![NOTHING; REMEMBERED].into() }
+    }
+
+    /// Has of `range` these move, and nothing else.
+    pub fn replace(&mut self, range: Range<u64>, by: impl Iterator<Item = (Range<u64>, u64)>) {
+        self.split_at(range.start);
+        self.split_at(range.end);
+        let old: Vec<(u64, u64)> =
+            self.extents.range(range).map(|(&start, &(_, delta))| (start, delta)).collect();
+        for (start, delta) in old {
+            self.extents.remove(&start);
+            self.places.remove(&start.wrapping_add(delta));
         }
-        let start = extents.first().map_or(0, |(first, _)| first.start);
-        let end = extents.last().map_or(0, |(last, _)| last.end);
-        // No address is in the page behind the last.
-        let nothing = (u64::MAX, 0);
-        Table { extents, all: start..end, remembered: vec![nothing; REMEMBERED].into() }
+        by.for_each(|(range, delta)| self.insert(range.start, range.end, delta));
+        let start = self.extents.first_key_value().map_or(0, |(&start, _)| start);
+        let end = self.extents.last_key_value().map_or(0, |(_, &(end, _))| end);
+        self.all = start..end;
+        self.remembered.fill(NOTHING);
+    }
+
+    fn insert(&mut self, start: u64, end: u64, delta: u64) {
+        self.extents.insert(start, (end, delta));
+        self.places.insert(start.wrapping_add(delta), end.wrapping_add(delta));
+    }
+
+    fn split_at(&mut self, address: u64) {
+        let Some((&start, &(end, delta))) = self.extents.range(..address).next_back() else { return };
+        if address < end {
+            self.insert(start, address, delta);
+            self.insert(address, end, delta);
+        }
     }
 
     /// How far `address` moves, as an addition that wraps.
@@ -55,18 +81,15 @@ impl Table {
 
     /// What moves with `address`.
     fn extent(&self, address: u64) -> Option<(Range<u64>, u64)> {
-        let behind = self.extents.partition_point(|(range, _)| range.start <= address);
-        let (range, delta) = self.extents.get(behind.checked_sub(1)?)?;
-        range.contains(&address).then(|| (range.clone(), *delta))
+        let (&start, &(end, delta)) = self.extents.range(..=address).next_back()?;
+        (address < end).then_some((start..end, delta))
     }
 
     /// Whether some of `range` moves, or something moves into it.
     pub fn concerns(&self, range: &Range<u64>) -> bool {
-        let overlaps = |start: u64, end: u64| start < range.end && range.start < end;
-        self.extents.iter().any(|(from, delta)| {
-            let to = (from.start.wrapping_add(*delta), from.end.wrapping_add(*delta));
-            overlaps(from.start, from.end) || overlaps(to.0, to.1)
-        })
+        let moves = self.extents.range(..range.end).next_back().map(|(_, &(end, _))| end);
+        let comes = self.places.range(..range.end).next_back().map(|(_, &end)| end);
+        [moves, comes].into_iter().flatten().any(|end| end > range.start)
     }
 
     /// Cuts `range` so that each piece moves as one; appends the pieces, joining those that stay neighbours.
@@ -75,10 +98,7 @@ impl Table {
         while start < range.end {
             let (end, delta) = match self.extent(start) {
                 Some((extent, delta)) => (extent.end, delta),
-                None => {
-                    let next = self.extents.partition_point(|(extent, _)| extent.start <= start);
-                    (self.extents.get(next).map_or(range.end, |(extent, _)| extent.start), 0)
-                }
+                None => (self.extents.range(start..).next().map_or(range.end, |(&next, _)| next), 0),
             };
             let end = end.min(range.end);
             match pieces.last_mut() {
@@ -86,6 +106,54 @@ impl Table {
                 _ => pieces.push((start..end, delta)),
             }
             start = end;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PAGE: u64 = 1 << PAGE_SHIFT;
+    const PAGES: u64 = 40;
+    /// Far behind what is asked for, so that places do not overlap.
+    const APART: u64 = PAGES * PAGE;
+
+    /// Pages in a row, and how far they are to move, in steps of [`APART`]; 0 is not at all.
+    fn change() -> impl Strategy<Value = (u64, u64, u64)> {
+        (0..PAGES, 1..9u64, 0..4u64)
+    }
+
+    proptest! {
+        #[test]
+        fn it_says_what_a_list_of_pages_says(changes in prop::collection::vec(change(), 0..30)) {
+            let mut table = Table::new();
+            let mut pages = [0; PAGES as usize];
+            for (first, count, times) in changes {
+                let range = first..(first + count).min(PAGES);
+                pages[range.start as usize..range.end as usize].fill(times * APART);
+                let bytes = range.start * PAGE..range.end * PAGE;
+                table.replace(bytes.clone(), (times > 0).then_some((bytes, times * APART)).into_iter());
+                for (page, &delta) in pages.iter().enumerate() {
+                    prop_assert_eq!(table.delta(page as u64 * PAGE + PAGE - 1), delta);
+                }
+                let moves = pages[range.start as usize..range.end as usize].iter().any(|&delta| delta > 0);
+                prop_assert_eq!(table.concerns(&(range.start * PAGE..range.end * PAGE)), moves);
+                for steps in 1..4u64 {
+                    let to = APART * steps + range.start * PAGE..APART * steps + range.end * PAGE;
+                    let comes = pages[range.start as usize..range.end as usize].contains(&(steps * APART));
+                    prop_assert_eq!(table.concerns(&to), comes);
+                }
+                let mut pieces = Vec::new();
+                table.cut(0..PAGES * PAGE, &mut pieces);
+                let listed: Vec<u64> = pieces
+                    .iter()
+                    .flat_map(|(piece, delta)| vec![*delta; ((piece.end - piece.start) / PAGE) as usize])
+                    .collect();
+                prop_assert_eq!(&listed, &pages);
+                prop_assert!(pieces.windows(2).all(|two| two[0].1 != two[1].1), "neighbours are joined");
+            }
         }
     }
 }
