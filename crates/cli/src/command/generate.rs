@@ -2,15 +2,72 @@
 
 use crate::arguments::{Arguments, Completions, Man};
 use crate::error::{CliError, Code};
+use crate::machine::HOST;
 use crate::output::print;
-use clap::CommandFactory;
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Command, CommandFactory};
+use clap_complete::Shell;
+use pagewalk_mm::OsSpec;
+use pagewalk_sim::{Library, Structures};
+use std::iter;
 use std::process::ExitCode;
 
 pub fn completions(arguments: Completions) -> Result<ExitCode, CliError> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Arguments::command(), "pagewalk", &mut script);
-    print(&String::from_utf8_lossy(&script))?;
+    clap_complete::generate(arguments.shell, &mut with_names(Arguments::command()), "pagewalk", &mut script);
+    let script = String::from_utf8_lossy(&script);
+    let script = names_of_files()
+        .iter()
+        .fold(script.into_owned(), |script, names| or_files(arguments.shell, &script, names));
+    print(&script)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The command line whose completions offer what an argument can name. What it takes is not changed by that: files have
+/// names of their own, and policies keys.
+fn with_names(command: Command) -> Command {
+    let named = |argument: Arg| match names(argument.get_id().as_str()) {
+        Some(names) => argument.value_parser(PossibleValuesParser::new(names)),
+        None => argument,
+    };
+    command.mut_args(named).mut_subcommands(with_names)
+}
+
+/// What the argument of this id names, if that is known.
+fn names(id: &str) -> Option<Vec<&'static str>> {
+    match id {
+        "machine" | "machines" => Some(machines()),
+        "structure" => Some(Structures::names().collect()),
+        "kernels" => Some(OsSpec::policies().map(|(name, _)| name).chain(["offline"]).collect()),
+        _ => None,
+    }
+}
+
+fn machines() -> Vec<&'static str> {
+    iter::once(HOST).chain(Library::names()).collect()
+}
+
+/// Names in whose place a file can stand.
+fn names_of_files() -> [Vec<&'static str>; 2] {
+    [machines(), Structures::names().collect()]
+}
+
+/// The script with files offered beside `names`. Those of bash offer files wherever no name fits; those of other shells
+/// than here offer no values.
+fn or_files(shell: Shell, script: &str, names: &[&str]) -> String {
+    match shell {
+        Shell::Zsh => {
+            let names = names.join(" ");
+            let either = format!(":{{compadd \"$expl[@]\" -- {names}; _files}}'");
+            script.replace(&format!(":({names})'"), &either)
+        }
+        Shell::Fish => {
+            let names: Vec<String> = names.iter().map(|name| format!("{name}\\t''")).collect();
+            let names = names.join("\n");
+            script.replace(&format!("-r -f -a \"{names}\""), &format!("-r -F -a \"{names}\""))
+        }
+        _ => script.to_owned(),
+    }
 }
 
 pub fn man(arguments: Man) -> Result<ExitCode, CliError> {
@@ -30,12 +87,12 @@ pub fn man(arguments: Man) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn subcommand(command: &clap::Command, name: &str) -> Result<clap::Command, CliError> {
+fn subcommand(command: &Command, name: &str) -> Result<Command, CliError> {
     command.find_subcommand(name).cloned().ok_or_else(|| {
         let error = CliError::new(Code::Usage, format!("no command `{name}` of {}", command.get_name()));
         let known =
             command.get_subcommands().filter(|known| !known.is_hide_set() && known.get_name() != "help");
-        let known: Vec<&str> = known.map(clap::Command::get_name).collect();
+        let known: Vec<&str> = known.map(Command::get_name).collect();
         if known.is_empty() { error } else { error.or(format!("it is one of {}", known.join(", "))) }
     })
 }

@@ -177,6 +177,47 @@ fn completions_are_scripts_that_their_shells_accept() {
     assert!(Outcome::of(command.output().unwrap()).stdout.contains("_pagewalk"));
 }
 
+/// What is in the libraries is offered; a file can stand in its place.
+#[test]
+fn completions_offer_machines_structures_and_policies() {
+    let place = Place::new();
+    place.write("completions.bash", place.good(&["completions", "bash"]).stdout);
+    let offered = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [.., before, last] = words[..] else { panic!("{line}") };
+        let test = format!(
+            "source completions.bash; COMP_WORDS=({line}); COMP_CWORD={}; _pagewalk pagewalk '{last}' '{before}'; \
+             echo \"${{COMPREPLY[@]}}\"",
+            words.len() - 1
+        );
+        let mut command = Command::new("bash");
+        place.settle(command.args(["--norc", "-c", &test]));
+        Outcome::of(command.output().unwrap()).stdout.trim_end().to_owned()
+    };
+    for command in ["profile", "simulate", "advise", "trap", "probe", "layout plan", "layout analyze"] {
+        assert_eq!(offered(&format!("pagewalk {command} -m ho")), "host", "{command}");
+        assert_eq!(
+            offered(&format!("pagewalk {command} --machine zen4")),
+            "zen4 zen4_coalescing",
+            "{command}"
+        );
+    }
+    assert_eq!(offered("pagewalk machines show alpha"), "alpha_21064");
+    assert_eq!(offered("pagewalk simulate --os asa"), "asap asap-4-64");
+    assert_eq!(offered("pagewalk simulate --structure ult"), "ultrix");
+    // Where no name fits, bash offers files, as it is asked to.
+    assert_eq!(offered("pagewalk simulate -m ./"), "");
+    let script = |shell| place.good(&["completions", shell]).stdout;
+    assert!(script("bash").contains("-o bashdefault -o default pagewalk"));
+    let (zsh, fish) = (script("zsh"), script("fish"));
+    for names in ["host ", "mach3 "] {
+        assert!(zsh.contains(&format!(":{{compadd \"$expl[@]\" -- {names}")), "{zsh}");
+        assert!(!zsh.contains(&format!(":({names}")), "{zsh}");
+        let first = format!("-a \"{}\\t''", names.trim_end());
+        assert!(fish.contains(&format!("-r -F {first}")) && !fish.contains(&format!("-f {first}")), "{fish}");
+    }
+}
+
 #[test]
 fn the_library_is_listed_shown_and_sound() {
     let place = Place::new();
