@@ -3,10 +3,11 @@
 //! [`schema`] is the result; [`json`] writes and reads it; [`text`] prints it on a terminal; [`html`] makes the
 //! self-contained page; [`advice`] says in one sentence what to do about it; [`sweep`] does the same for the
 //! results of studies, [`contiguity`] for a live process's memory, [`conflicts`] for a TLB's sets, [`probe`] for
-//! what a host's translation costs. A renderer only renders: every figure it shows stands in the result or is a
-//! quotient of two that do.
+//! what a host's translation costs; [`classes`] tells what figures are. A renderer only renders: every figure it shows
+//! stands in the result or is a quotient of two that do.
 
 pub mod advice;
+pub mod classes;
 pub mod conflicts;
 pub mod contiguity;
 mod figures;
@@ -22,6 +23,7 @@ pub mod sweep;
 pub mod text;
 
 pub use advice::advise;
+pub use classes::{Class, Classes, classes};
 pub use html::{Run, render_html, render_runs_html};
 pub use json::{ReadError, from_json, schema_of, to_json};
 pub use numbers::page_name;

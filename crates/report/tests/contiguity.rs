@@ -88,6 +88,7 @@ fn result(frames: bool) -> ContiguityResult {
         swapped_pages: 256,
         peak_resident_bytes: Some(64 << 20),
         frame_numbers: frames,
+        classes: figures(),
         designs,
         largest_virtual_run_pages: 10_240,
         largest_range_pages: frames.then_some(1024),
@@ -151,10 +152,12 @@ fn the_page_has_its_data_and_asks_for_nothing() {
     }
 }
 
-/// By their names designs find their places in the page.
+/// By their names designs find their places in the page, and classes are no texts.
 #[test]
 fn no_text_of_a_file_becomes_markup() {
-    for (frames, kept) in [(true, &["schema", "read"][..]), (false, &["schema", "read", "name", "class"])] {
+    for (frames, kept) in
+        [(true, &["schema", "read", "classes"][..]), (false, &["schema", "read", "classes", "name", "class"])]
+    {
         assert_harmless(&render_html(&from_json(&hostile(&to_json(&result(frames)), kept)).unwrap()));
     }
 }

@@ -1,5 +1,6 @@
 //! `pagewalk advise`: which ranges it finds, what it refuses.
 
+use crate::classes::all_are_told;
 use crate::harness::{BAD_INPUT, Place, USAGE};
 use pagewalk_live::probe::memory::huge_pages_are_at_hand;
 use std::process::Command;
@@ -74,6 +75,7 @@ fn what_is_touched_pays_and_is_named_so_that_it_is_found_again() {
     let advise = |more: &[&str]| place.good(&[&ADVISE[..], more, &["--", "./p"]].concat()).json();
     let found = advise(&[]);
     assert_eq!(found["schema"], "pagewalk.advice/1");
+    all_are_told(&found, &[]);
     let ranges = found["ranges"].as_array().unwrap();
     let named = |name: &str| ranges.iter().find(|range| range["name"].as_str().unwrap().starts_with(name));
     let once = named("anonymous 0x2000000 number 1").expect("its faults pay");
@@ -187,6 +189,7 @@ fn a_running_process_is_advised_on() {
         (&json["schema"], &json["process"]),
         (&"pagewalk.advice-process/1".into(), &lab.child.id().into())
     );
+    all_are_told(&json, &[]);
     let ranges = json["ranges"].as_array().unwrap();
     // On a busy host it may have had too little of the processor for anything to pay.
     if ranges.is_empty() {

@@ -1,6 +1,7 @@
 //! `pagewalk contiguity`: what it prints of programs that run and that are started, with and without the right to read
 //! frame numbers; refusals.
 
+use crate::classes::all_are_told;
 use crate::harness::{Outcome, PAGEWALK, Place, USAGE};
 use serde_json::Value;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -48,6 +49,7 @@ fn frames_readable(place: &Place) -> bool {
 /// Checks all that holds of any result.
 fn check(result: &Value, frames: bool) {
     assert_eq!(result["schema"], "pagewalk.contiguity/1");
+    all_are_told(result, &["page_bytes", "huge_page_pages"]);
     assert_eq!(result["frame_numbers"], frames);
     let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{value} is no count"));
     let list = |value: &Value| value.as_array().expect("a list").iter().map(number).collect::<Vec<_>>();

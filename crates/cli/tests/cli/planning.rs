@@ -1,5 +1,6 @@
 //! `pagewalk apply`, `verify` and `undo`: what they print, how they end, what they refuse.
 
+use crate::classes::all_are_told;
 use crate::harness::{BAD_INPUT, Outcome, PAGEWALK, Place, USAGE};
 use pagewalk_live::probe::memory::huge_pages_are_at_hand;
 use rustix::process::geteuid;
@@ -91,6 +92,7 @@ fn host_can(lab: &Lab) -> bool {
     let at_hand = *AT_HAND.get_or_init(|| huge_pages_are_at_hand(128 << 20));
     let can = dry.code == 0 && dry.json()["mode"] != "never" && at_hand;
     assert!(dry.code == 0 || dry.code == HOST_CANNOT, "{}", dry.stderr);
+    all_are_told(&dry.json(), &[]);
     if !can {
         eprintln!("not tested, as this host cannot (huge pages at hand: {at_hand}): {}", dry.stderr);
     }
@@ -109,6 +111,7 @@ fn apply_runs_the_program_as_it_is_and_tells_what_took() {
     let json = lab.0.json("r.json");
     assert_eq!((&json["schema"], &json["in_effect"]), (&"pagewalk.apply/1".into(), &true.into()));
     assert_eq!(json["images"][0]["ranges"][0]["huge_bytes"], 64 << 20);
+    all_are_told(&json, &[]);
     // Of the program: it touches 64 MiB, and what this tool takes is not in it.
     let processor_seconds = json["processor_seconds"].as_f64().unwrap();
     assert!(processor_seconds > 0.0 && json["resident_bytes"].as_u64() > Some(64 << 20), "{json}");
@@ -179,6 +182,7 @@ fn a_running_process_is_collapsed_and_split_again() {
     assert_eq!(code == HOST_CANNOT, outcome.code == HOST_CANNOT, "{}", outcome.stderr);
     if outcome.code != HOST_CANNOT {
         let found = outcome.json();
+        all_are_told(&found, &[]);
         let range = &found["ranges"][0];
         assert_eq!((&range["huge_bytes_before"], &range["would"]), (&before["huge_bytes"], &Value::Null));
         // On a host that has no free block at this moment, the kernel's reason is told.
@@ -192,6 +196,7 @@ fn a_running_process_is_collapsed_and_split_again() {
         }
         let undone = lab.run(&["undo", "plan.toml", "--pid", &pid, "--json"]);
         let split = undone.json();
+        all_are_told(&split, &[]);
         assert_eq!((undone.code, &split["huge_bytes"]), (0, &0.into()), "{}", undone.stderr);
         assert_eq!(split["ranges"][0]["reason"], Value::Null, "small pages were asked for: {split}");
         assert_eq!(dry("undo").1["would"], "nothing to split: none of it is on huge pages");
@@ -213,6 +218,7 @@ fn would(lab: &Lab, words: &[&str]) -> (i32, Value) {
     let data = lab.run(&[words, &["--json"]].concat());
     assert_eq!(told.code, data.code);
     assert!(told.code == 0 || told.code == HOST_CANNOT, "{}", told.stderr);
+    all_are_told(&data.json(), &[]);
     let range = data.json()["ranges"][0].clone();
     let last = told.stdout.lines().last().unwrap();
     assert!(last.starts_with("  anonymous 0x4000000 number 1 "), "{}", told.stdout);
@@ -287,10 +293,13 @@ fn verify_measures_beside_the_forecast_and_keeps_a_record() {
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     let json = outcome.json();
     assert_eq!((&json["schema"], &json["in_effect"]), (&"pagewalk.verify/1".into(), &true.into()));
+    all_are_told(&json, &[]);
+    assert_eq!(json["classes"]["forecast_processor_seconds_saved"], "modelled");
     assert_eq!(json["with"].as_array().unwrap().len(), 3);
     assert_eq!(json["forecast_processor_seconds_saved"]["mean"], 0.5);
     assert!(json["seconds_saved"]["low"].as_f64() <= json["seconds_saved"]["high"].as_f64());
     assert!(outcome.stderr.contains("3 pairs of runs") && outcome.stderr.contains("recorded in"));
+    all_are_told(&lab.run(&["verify", "--history", "--json"]).json(), &[]);
     let history = lab.run(&["verify", "--history"]).stdout;
     assert!(history.contains("error of its forecast: median"), "{history}");
     lab.plan("");

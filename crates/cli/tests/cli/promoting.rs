@@ -1,6 +1,7 @@
 //! `pagewalk promote`: what it prints and writes, how it ends, what it refuses.
 
 use crate::advising::probe;
+use crate::classes::all_are_told;
 use crate::harness::{BAD_INPUT, Outcome, Place, USAGE};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
@@ -76,6 +77,8 @@ fn a_dry_run_tells_what_it_would_do() {
     let json = outcome.json();
     assert_eq!(json, lab.place.json("r.json"));
     assert_eq!(json["schema"], "pagewalk.promote/1");
+    all_are_told(&json, &[]);
+    assert_eq!(json["classes"]["promoted_bytes"], "modelled", "nothing was promoted");
     assert_eq!(json["ended"], "time");
     assert_eq!(json["sampler"], "referenced");
     assert!(json["program"].as_str().unwrap().ends_with("/p"));

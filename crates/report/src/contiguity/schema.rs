@@ -3,6 +3,7 @@
 //! Counts are *measured*: read from the process's page tables, of which designs' entries are plain arithmetic. Designs
 //! for which memory would have to lie otherwise are a *bound*.
 
+use crate::classes::{Class, Classes, classes};
 use crate::schema::Host;
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +58,10 @@ pub struct ContiguityResult {
     pub peak_resident_bytes: Option<u64>,
     /// Whether frame numbers could be read.
     pub frame_numbers: bool,
+    /// What figures are, but those of designs, which say it themselves: [`figures`]. Empty in results before they told
+    /// it.
+    #[serde(default, skip_serializing_if = "Classes::is_empty")]
+    pub classes: Classes,
     /// What each design needs.
     pub designs: Vec<Design>,
     /// Longest run of pages with the same rights: what a direct segment could map if it lay in consecutive frames.
@@ -67,6 +72,21 @@ pub struct ContiguityResult {
     pub mappings: Vec<Mapping>,
     /// What to do about it.
     pub advice: String,
+}
+
+/// What the figures of a result are.
+pub fn figures() -> Classes {
+    let measured = [
+        "at_seconds",
+        "reading_seconds",
+        "present_pages",
+        "huge_mapped_pages",
+        "swapped_pages",
+        "peak_resident_bytes",
+        "largest_range_pages",
+        "mappings",
+    ];
+    classes(&[(Class::Measured, &measured), (Class::Bound, &["largest_virtual_run_pages"])])
 }
 
 /// A process, and when it was read.

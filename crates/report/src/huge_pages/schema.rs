@@ -3,6 +3,7 @@
 //! Seconds are of processor time, in user mode and in the kernel. Every figure of time is *measured* (runs of the
 //! program) or *modelled* (what lies between them); memory is *modelled*.
 
+use crate::classes::{Class, Classes, classes};
 use serde::{Deserialize, Serialize};
 
 /// The schema name that every result carries.
@@ -31,6 +32,8 @@ pub struct AdviceResult {
     pub walks: u64,
     /// Walks with huge pages wherever they can be.
     pub huge_walks: u64,
+    /// What figures are that do not say it themselves: [`figures`].
+    pub classes: Classes,
     /// What was run, the program as it is first.
     pub runs: Vec<Runs>,
     /// Share of walks that wait for the one before, as the runs show it; none without a trial.
@@ -50,6 +53,14 @@ pub struct AdviceResult {
     pub verdict: String,
     /// What should be known beside.
     pub notes: Vec<String>,
+}
+
+/// What the figures of a result are.
+pub fn figures() -> Classes {
+    classes(&[
+        (Class::Measured, &["instructions", "runs"]),
+        (Class::Modelled, &["walks", "huge_walks", "waiting", "ranges", "memory_mib"]),
+    ])
 }
 
 /// All memory on huge pages, whether it pays or not.
@@ -100,16 +111,6 @@ pub struct ForecastShare {
     pub low: f64,
     /// The upper end.
     pub high: f64,
-}
-
-/// Where a figure comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Class {
-    /// From runs of the program.
-    Measured,
-    /// From the model, between runs.
-    Modelled,
 }
 
 /// A range of memory.

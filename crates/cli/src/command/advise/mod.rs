@@ -21,8 +21,9 @@ use pagewalk_forecast::interval::{Interval, product};
 use pagewalk_forecast::prices::Prices;
 use pagewalk_live::pages::plan::{Forecast, Gain, Host, Part, Plan, Program, RANGES_MAX, Range, What};
 use pagewalk_mm::ThpMode;
+use pagewalk_report::Class;
 use pagewalk_report::huge_pages::schema::{
-    ADVICE_SCHEMA, AdviceResult, AdvisedRange, Always, Class, ForecastShare,
+    ADVICE_SCHEMA, AdviceResult, AdvisedRange, Always, ForecastShare, figures,
 };
 use pagewalk_report::huge_pages::{render_text, to_json};
 use pagewalk_translate::MachineSpec;
@@ -242,6 +243,7 @@ fn result(
         instructions: seen.found.instructions,
         walks: seen.found.walks,
         huge_walks: seen.found.huge_walks,
+        classes: figures(),
         runs: kinds.iter().map(Kind::result).collect(),
         waiting: weighed.waiting,
         ranges: weighed.chosen.iter().map(range).collect(),

@@ -15,6 +15,7 @@ use pagewalk_live::pages::plan::{self, Gain, Plan, Program, RANGES_MAX};
 use pagewalk_live::pages::{HUGE_BYTES, Named, named};
 use pagewalk_live::promote::policy::{FACTOR, Fate, Limits, Part};
 use pagewalk_live::promote::{self, Decision, Ended, Options, Standing, Summary, Watcher};
+use pagewalk_report::{Class, classes};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -23,6 +24,12 @@ use std::process::ExitCode;
 const OWN_SHARE: f64 = 0.05;
 /// Ranges in the text.
 const RANGES_SHOWN: usize = 12;
+
+/// What figures are that do not say it themselves.
+const FIGURES: [(Class, &[&str]); 2] = [
+    (Class::Measured, &["seconds", "processor_seconds", "sampling_share", "rounds", "prices", "bytes"]),
+    (Class::Modelled, &["walks_per_processor_second", "memory_mib"]),
+];
 
 /// Memory that should be on huge pages.
 struct Advised {
@@ -230,6 +237,7 @@ fn document(pid: i32, summary: &Summary, advised: &[Advised]) -> Value {
             "promotion_nanoseconds": summary.policy.prices.collapse,
         },
         "share_saved": share(all_misses(advised)),
+        "classes": classes(&FIGURES),
         "ranges": advised.iter().map(range).collect::<Vec<_>>(),
         "verdict": verdict(summary, advised),
     })

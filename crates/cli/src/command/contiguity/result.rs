@@ -25,6 +25,7 @@ pub fn of(reading: &Reading) -> ContiguityResult {
         swapped_pages: snapshot.swapped_pages,
         peak_resident_bytes: reading.peak_resident_bytes,
         frame_numbers: snapshot.frames,
+        classes: schema::figures(),
         designs: designs(snapshot),
         largest_virtual_run_pages: snapshot.designs.virtual_runs.largest(),
         largest_range_pages: ranges.map(Sizes::largest),

@@ -9,6 +9,7 @@ use crate::output::{Output, say, write_json, write_to_stderr};
 use crate::planned::{OR_DEFAULT, can_run_without, cannot_trace, check_command, does_not_fit, run_without};
 use pagewalk_live::pages::{self, Options, PagesError, Run};
 use pagewalk_live::tracing::{LaunchError, Relay};
+use pagewalk_report::{Class, classes};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -97,6 +98,7 @@ fn document(arguments: &Apply, fitting: &Fitting, run: &Run) -> Value {
         "seconds": run.seconds,
         "processor_seconds": run.processor_seconds,
         "resident_bytes": run.resident_bytes,
+        "classes": classes(&[outcome::FIGURES, (Class::Measured, &["seconds", "processor_seconds"])]),
         "mode": fitting.mode.name(),
         "in_effect": outcome::missed(plan, run).is_none(),
         "images": run.images.iter().map(|image| outcome::image(plan, image)).collect::<Vec<_>>(),

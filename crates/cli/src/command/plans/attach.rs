@@ -6,6 +6,7 @@ use crate::error::{CliError, Code};
 use crate::output::{Output, print, say, write_json, write_to_stderr};
 use pagewalk_live::pages::plan::{Plan, Range};
 use pagewalk_live::pages::{Act, AttachError, Attached, Mode, Process, Reason, Seen, attach};
+use pagewalk_report::{Class, classes};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -36,6 +37,7 @@ pub fn run(arguments: &Apply, pid: i32, file: Option<Output>) -> Result<ExitCode
         "mode": fitting.mode.name(),
         "dry_run": arguments.dry_run,
         "in_effect": process.ranges.iter().all(took),
+        "classes": classes(&[FIGURES]),
         "ranges": rows(&fitting.plan, &process),
         "missing": missing(&process),
         "notes": fitting.notes,
@@ -179,6 +181,12 @@ fn table(plan: &Plan, process: &Process) -> String {
     }
     text
 }
+
+/// What figures of ranges are.
+pub const FIGURES: (Class, &[&str]) = (
+    Class::Measured,
+    &["mapped_bytes", "whole_block_bytes", "touched_block_bytes", "huge_bytes_before", "huge_bytes"],
+);
 
 /// The same as data.
 pub fn rows(plan: &Plan, process: &Process) -> Vec<Value> {

@@ -9,6 +9,7 @@ use crate::planned::{OR_DEFAULT, check_command};
 use pagewalk_live::layout::check_host;
 use pagewalk_live::pages::plan::What;
 use pagewalk_live::pages::{self, Circumstances, HUGE_BYTES, Mode};
+use pagewalk_report::{Class, classes};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -58,6 +59,7 @@ pub fn run(arguments: &Apply, file: Option<Output>) -> Result<ExitCode, CliError
         },
         "mode": fitting.mode.name(),
         "free_blocks": around.free_blocks,
+        "classes": classes(&[(Class::Measured, &["free_blocks"])]),
         "ranges": ranges.iter().map(|(range, step)| json!({ "range": range, "would": step })).collect::<Vec<_>>(),
         "missing": missing,
         "notes": fitting.notes,

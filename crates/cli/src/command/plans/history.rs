@@ -3,11 +3,27 @@
 use crate::error::{CliError, Code};
 use crate::folders;
 use crate::output::print;
+use pagewalk_report::{Class, classes};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+
+/// What figures of a record are.
+const FIGURES: [(Class, &[&str]); 2] = [
+    (
+        Class::Measured,
+        &[
+            "pairs",
+            "processor_seconds_without",
+            "processor_seconds_with",
+            "processor_seconds_saved",
+            "seconds_saved",
+        ],
+    ),
+    (Class::Modelled, &["forecast_processor_seconds", "forecast_processor_low", "forecast_processor_high"]),
+];
 
 const NO_RECORD: &str = "--no-record keeps none";
 
@@ -51,7 +67,9 @@ pub fn show(json: bool) -> Result<(), CliError> {
     // A line that was cut short by a full disk, or is of a later version, is passed over.
     let records: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     if json {
-        let document = serde_json::json!({ "schema": "pagewalk.verify-history/1", "records": records });
+        let document = serde_json::json!({
+            "schema": "pagewalk.verify-history/1", "classes": classes(&FIGURES), "records": records,
+        });
         return print(&format!("{document:#}\n"));
     }
     print(&table(&records))

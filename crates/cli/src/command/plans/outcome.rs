@@ -3,6 +3,7 @@
 use pagewalk_live::pages::plan::{Caller, Plan, What};
 use pagewalk_live::pages::{Image, Outcome, Run};
 use pagewalk_live::tracing::End;
+use pagewalk_report::Class;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -94,6 +95,21 @@ pub fn end(end: End) -> Value {
         End::Signal(signal) => json!({ "signal": signal }),
     }
 }
+
+/// What figures of images are.
+pub const FIGURES: (Class, &[&str]) = (
+    Class::Measured,
+    &[
+        "marked_bytes",
+        "collapsed_bytes",
+        "mapped_bytes",
+        "whole_block_bytes",
+        "touched_block_bytes",
+        "resident_bytes",
+        "huge_bytes",
+        "huge_bytes_last",
+    ],
+);
 
 /// An image as data.
 pub fn image(plan: &Plan, image: &Image) -> Value {

@@ -1,11 +1,12 @@
 //! `pagewalk undo`: the planned ranges of a running process back to small pages.
 
-use super::attach::{ended_dry, failed, missing, rows, tell};
+use super::attach::{FIGURES, ended_dry, failed, missing, rows, tell};
 use super::fitting::Fitting;
 use crate::arguments::Undo;
 use crate::error::{CliError, Code};
 use crate::output::{Output, say, write_json};
 use pagewalk_live::pages::{Act, attach};
+use pagewalk_report::{Class, classes};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -32,6 +33,7 @@ pub fn run(arguments: Undo) -> Result<ExitCode, CliError> {
         "dry_run": arguments.dry_run,
         "huge_bytes": left,
         "marked_bytes": marked,
+        "classes": classes(&[FIGURES, (Class::Measured, &["marked_bytes"])]),
         "ranges": rows(&plan, &process),
         "missing": missing(&process),
     });

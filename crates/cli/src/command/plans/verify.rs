@@ -14,6 +14,7 @@ use pagewalk_forecast::interval::{Interval, mean, of_runs};
 use pagewalk_live::pages::plan::Forecast;
 use pagewalk_live::pages::{self, Options, Run, kernel};
 use pagewalk_live::tracing::{End, Relay, children_usage};
+use pagewalk_report::{Class, classes};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -263,6 +264,11 @@ fn interval(Interval { value, low, high }: Interval) -> Value {
     json!({ "mean": value, "low": low, "high": high })
 }
 
+/// What figures are, beside those of images.
+const MEASURED: (Class, &[&str]) =
+    (Class::Measured, &["seconds", "processor_seconds", "seconds_saved", "processor_seconds_saved"]);
+const MODELLED: (Class, &[&str]) = (Class::Modelled, &["forecast_processor_seconds_saved"]);
+
 fn document(arguments: &Verify, fitting: &Fitting, measured: &Measured) -> Value {
     let plan = &fitting.plan;
     let command: Vec<_> = arguments.command.iter().map(|word| word.to_string_lossy()).collect();
@@ -286,6 +292,7 @@ fn document(arguments: &Verify, fitting: &Fitting, measured: &Measured) -> Value
         "seconds_saved": interval(gain(without, with, wall)),
         "processor_seconds_saved": interval(gain(without, with, processor)),
         "forecast_processor_seconds_saved": plan.forecast.as_ref().map(forecast_gain).map(interval),
+        "classes": classes(&[outcome::FIGURES, MEASURED, MODELLED]),
         "in_effect": missed.is_none(),
         "images": run.images.iter().map(|image| outcome::image(plan, image)).collect::<Vec<_>>(),
         "other_programs": run.others,

@@ -6,12 +6,40 @@ use crate::arguments::Promote;
 use pagewalk_live::pages::HUGE_BYTES;
 use pagewalk_live::promote::policy::{Fate, Policy};
 use pagewalk_live::promote::{Ended, Options, Summary};
+use pagewalk_report::{Class, classes};
 use serde_json::{Value, json};
+
+/// What figures are that do not say it themselves. What is modelled stands on samples of misses.
+const MEASURED: (Class, &[&str]) = (
+    Class::Measured,
+    &[
+        "walk_nanoseconds",
+        "walk_alone_nanoseconds",
+        "promotion_nanoseconds",
+        "seconds",
+        "processor_seconds",
+        "own_processor_seconds",
+        "own_share",
+        "sampling_share",
+        "rounds",
+        "promotions",
+        "failures",
+        "splits",
+        "parts",
+        "bytes",
+        "huge_bytes_before",
+        "left_bytes",
+    ],
+);
+const MODELLED: (Class, &[&str]) =
+    (Class::Modelled, &["threshold_charges", "over_budget", "misses_per_second", "charges"]);
 
 /// The whole result.
 pub fn document(arguments: &Promote, options: &Options, summary: &Summary) -> Value {
     let (policy, times) = (&summary.policy, summary.times);
     let [low, high] = saved_seconds(policy);
+    // Where nothing is promoted, they are what would have come of it.
+    let outcome = if options.dry_run { Class::Modelled } else { Class::Measured };
     json!({
         "schema": "pagewalk.promote/1",
         "process": arguments.pid,
@@ -61,6 +89,7 @@ pub fn document(arguments: &Promote, options: &Options, summary: &Summary) -> Va
             "processor_seconds_low": low,
             "processor_seconds_high": high,
         },
+        "classes": classes(&[MEASURED, MODELLED, (outcome, &["added_bytes", "promoted_bytes"])]),
         "parts": parts(policy),
         "left": left(policy).into_iter().map(|(reason, parts)| json!({ "reason": reason, "parts": parts }))
             .collect::<Vec<_>>(),

@@ -3,20 +3,31 @@
 use super::Outcome;
 use pagewalk_live::tracing::End;
 use pagewalk_live::trap::{Began, ImageReport, Kind};
+use pagewalk_report::{Class, classes};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
-/// What a figure is: see the guide.
-const CLASSES: [(&str, &str); 9] = [
-    ("misses", "modelled"),
-    ("evictions", "modelled"),
-    ("first_touches", "measured"),
-    ("forgotten", "measured"),
-    ("refills", "measured"),
-    ("run_seconds", "measured"),
-    ("native_seconds", "measured"),
-    ("agent_microseconds_per_fault", "measured"),
-    ("microseconds_per_miss", "measured"),
+/// What figures are.
+const FIGURES: [(Class, &[&str]); 2] = [
+    (
+        Class::Measured,
+        &[
+            "first_touches",
+            "forgotten",
+            "refills",
+            "run_seconds",
+            "native_seconds",
+            "slowdown",
+            "microseconds_per_miss",
+            "agent_microseconds_per_fault",
+            "taken_over_bytes",
+            "touched_pages",
+            "seen_page_share",
+            "memory",
+            "mappings",
+            "checked_decisions",
+        ],
+    ),
+    (Class::Modelled, &["misses", "evictions", "misses_per_second"]),
 ];
 
 /// The whole result.
@@ -46,7 +57,7 @@ pub fn document(outcome: &Outcome) -> Value {
         "native_seconds": outcome.native_seconds,
         "slowdown": outcome.slowdown(),
         "microseconds_per_miss": outcome.microseconds_per_miss(),
-        "classes": CLASSES.into_iter().collect::<BTreeMap<_, _>>(),
+        "classes": classes(&FIGURES),
         "images": outcome.run.images.iter().map(image).collect::<Vec<_>>(),
     })
 }
