@@ -314,7 +314,7 @@ pub struct Trap {
     /// Replacement, instead of the machine's
     #[arg(long, value_enum)]
     pub replacement: Option<BlindReplacement>,
-    /// Where random replacement begins
+    /// Where the draws of `--replacement random` begin. A machine that draws by itself begins at its file's seed
     #[arg(long, value_name = "N", default_value_t = 0, requires = "replacement")]
     pub seed: u64,
     /// Run the program once without us before, to tell the slowdown; its output of that run goes nowhere

@@ -36,6 +36,14 @@ impl Outcome {
         self.native_seconds.map(|native| self.run_seconds / native)
     }
 
+    /// Where random replacement began; none of what draws nothing.
+    fn seed(&self) -> Option<u64> {
+        match self.array.replacement {
+            Replacement::Random { seed } => Some(seed),
+            _ => None,
+        }
+    }
+
     fn misses(&self) -> u64 {
         self.run.images.iter().map(|image| image.misses).sum()
     }

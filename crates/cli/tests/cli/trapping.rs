@@ -1,5 +1,6 @@
 //! `pagewalk trap`: misses by page faults, against the Valgrind engine's references; refusals; what it prints.
 
+use crate::classes::all_are_told;
 use crate::harness::{Outcome, PAGEWALK, Place, USAGE, text};
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -219,6 +220,10 @@ fn output_and_exit_code_are_the_programs() {
     let result = place.json("r.json");
     assert_eq!(result["schema"], "pagewalk.trap/1");
     assert_eq!(result["end"]["exit"], 3);
+    all_are_told(&result, &["array"]);
+    // The machine's own seed, as its file has it.
+    assert!(outcome.stderr.contains(" (seed 2000); "), "{}", outcome.stderr);
+    assert_eq!(result["array"]["seed"], 2000);
     assert!(result["slowdown"].as_f64().unwrap() > 0.0);
     assert!(result["images"][0]["misses"].as_u64().unwrap() > 10);
     assert_eq!(result["images"][0]["not_followed"], Value::Null);

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 /// Of the process's processor time, what watching it may take: it is over soon.
 const OWN_SHARE: f64 = 0.05;
-/// Ranges in the text.
+/// Ranges that are listed without `--verbose`: those with most misses.
 const RANGES_SHOWN: usize = 12;
 
 /// What figures are that do not say it themselves.
@@ -64,7 +64,7 @@ pub fn run(arguments: &Advise, pid: i32, output: Option<Output>) -> Result<ExitC
     let advised = advised(pid, &summary)?;
     let text = match arguments.style.json {
         true => format!("{:#}\n", document(pid, &summary, &advised)),
-        false => render(pid, &summary, &advised),
+        false => render(pid, &summary, &advised, arguments.style.verbose),
     };
     let printed = print(&text);
     // Whatever became of the printing: the plan took its time.
@@ -169,7 +169,8 @@ fn plan(summary: &Summary, advised: &[Advised]) -> Plan {
     }
 }
 
-fn render(pid: i32, summary: &Summary, advised: &[Advised]) -> String {
+fn render(pid: i32, summary: &Summary, advised: &[Advised], verbose: bool) -> String {
+    let shown = if verbose { advised.len() } else { RANGES_SHOWN.min(advised.len()) };
     let times = summary.times;
     let mut out = format!(
         "process {pid} ({}), watched for {:.1} s, with {:.1} s of processor time; by {}: {}; rounds: {}\n  {}\n",
@@ -184,7 +185,7 @@ fn render(pid: i32, summary: &Summary, advised: &[Advised]) -> String {
     if !advised.is_empty() {
         let _ = writeln!(out, "\n  {:>9}{:>14}{:>18}{:>11}  range", "MiB", "walks/s", "saved", "memory");
     }
-    for one in advised.iter().take(RANGES_SHOWN) {
+    for one in &advised[..shown] {
         let mark = if one.saturated { ">" } else { "" };
         let _ = writeln!(
             out,
@@ -196,8 +197,8 @@ fn render(pid: i32, summary: &Summary, advised: &[Advised]) -> String {
             one.named.what
         );
     }
-    if advised.len() > RANGES_SHOWN {
-        let _ = writeln!(out, "  and {} more", advised.len() - RANGES_SHOWN);
+    if shown < advised.len() {
+        let _ = writeln!(out, "  and {} more (-v lists all)", advised.len() - shown);
     }
     if !advised.is_empty() {
         out += "  walks in a second of processor time: estimated from samples (>: at least)\n";

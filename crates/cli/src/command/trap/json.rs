@@ -47,6 +47,7 @@ pub fn document(outcome: &Outcome) -> Value {
             "entries": geometry.entries(),
             "ways": geometry.ways(),
             "replacement": outcome.array.replacement.name(),
+            "seed": outcome.seed(),
             "index": outcome.array.index.to_string(),
             "page_bytes": 4096,
         },

@@ -9,8 +9,9 @@ const IMAGES_SHOWN: usize = 8;
 
 /// The whole result.
 pub fn render(outcome: &Outcome, verbose: bool) -> String {
+    let seed = outcome.seed().map_or_else(String::new, |seed| format!(" (seed {seed})"));
     let mut out = format!(
-        "{}, {}; data pages of 4 KB, faults of system calls included\n\n",
+        "{}, {}{seed}; data pages of 4 KB, faults of system calls included\n\n",
         outcome.machine, outcome.array
     );
     let mut images: Vec<&ImageReport> = outcome.run.images.iter().collect();
