@@ -6,7 +6,7 @@ use common::Process;
 use pagewalk_mm::promotion::{
     Collapse, Khugepaged, Linux, LinuxError, LinuxSettings, MADV_COLLAPSE, SizeMode,
 };
-use pagewalk_mm::{Account, Remap, Superpage, ThpMode};
+use pagewalk_mm::{Account, ForkRules, Remap, Superpage, ThpMode};
 use pagewalk_trace::MappingKind::{Anonymous, File, Heap, SharedAnonymous, Stack};
 use pagewalk_units::VirtAddr;
 
@@ -148,6 +148,38 @@ fn khugepaged_wants_enough_of_a_block() {
     assert_eq!(p.order(50), Some(9));
     // A block of which nothing is mapped stays so.
     assert_eq!(p.order(512), None);
+}
+
+#[test]
+fn khugepaged_counts_what_a_child_has_too_while_that_lives() {
+    let forked = || {
+        let khugepaged = eager_khugepaged().map(|k| Khugepaged { max_ptes_shared: 1, ..k });
+        let mut p = process(LinuxSettings { khugepaged, ..settings(ThpMode::Madvise) });
+        let fork = ForkRules { child_instructions: 15, ..ForkRules::default() };
+        p.kernel = p.kernel.with_sharing(None, fork);
+        p.map(512, 512, Anonymous);
+        p.touch(512);
+        p.touch(513);
+        p.advise(512, 512, HUGEPAGE);
+        p.kernel.forked(7, &p.space, &mut p.remaps);
+        p
+    };
+    // It becomes another program after 15 instructions. Its parent stores to nothing.
+    let mut p = forked();
+    p.wait(10);
+    assert_eq!(p.order(512), Some(0));
+    p.wait(10);
+    assert_eq!(p.order(512), Some(9));
+    // The parent sees its end before.
+    let mut p = forked();
+    p.kernel.child_ended(7);
+    p.wait(10);
+    assert_eq!(p.order(512), Some(9));
+    // One page that it has is not too many.
+    let mut p = forked();
+    p.touch(513);
+    p.wait(10);
+    assert_eq!(p.order(512), Some(9));
 }
 
 #[test]

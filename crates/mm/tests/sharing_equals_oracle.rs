@@ -5,7 +5,7 @@ mod common;
 
 use common::{PAGE, Process};
 use pagewalk_mm::frames::{Buddy, Frame};
-use pagewalk_mm::promotion::Policy;
+use pagewalk_mm::promotion::{Policy, Request, View};
 use pagewalk_mm::{Account, FileRules, ForkRules, KernelCosts, Remap, Superpage, Vma, WhenFull};
 use pagewalk_oracle::Frames;
 use pagewalk_oracle::backing::Memory;
@@ -13,17 +13,25 @@ use pagewalk_oracle::sharing::{Area, Events, Kind, Sharing};
 use pagewalk_trace::{FileIdentity, MappingKind};
 use proptest::prelude::*;
 use std::ops::Range;
+use std::sync::{Arc, Mutex};
 
 /// Pages on both sides of the end of a lowest page table.
 const PAGES: Range<u64> = 480..544;
 
+/// Advice on which [`Blocks`] looks at the memory, and which Linux does not have.
+const LOOK: i32 = 1000;
+
 /// Superpages of private anonymous memory at faults, and nothing else.
 #[derive(Clone)]
-struct Blocks(u8);
+struct Blocks {
+    order: u8,
+    /// Pages of private anonymous memory that others have too, when it looked last.
+    shared: Arc<Mutex<Vec<u64>>>,
+}
 
 impl Policy for Blocks {
     fn orders(&self) -> u32 {
-        1 << self.0
+        1 << self.order
     }
 
     fn boxed(&self) -> Box<dyn Policy> {
@@ -31,7 +39,17 @@ impl Policy for Blocks {
     }
 
     fn fault_orders(&self, _page: u64, area: Option<&Vma>) -> u32 {
-        u32::from(area.is_some_and(|area| area.kind == MappingKind::Anonymous)) << self.0
+        u32::from(area.is_some_and(|area| area.kind == MappingKind::Anonymous)) << self.order
+    }
+
+    fn advised(&mut self, pages: Range<u64>, advice: i32, view: &View<'_>, _requests: &mut Vec<Request>) {
+        let is_anonymous =
+            |page: Superpage| view.area_of(page).is_some_and(|area| area.kind == MappingKind::Anonymous);
+        if advice == LOOK {
+            let pages = pages.map(|page| Superpage::around(page, 0)).filter(|&page| is_anonymous(page));
+            *self.shared.lock().unwrap() =
+                pages.filter(|&page| view.shared_in(page) == 1).map(|page| page.first).collect();
+        }
     }
 
     fn part_orders(&self) -> u32 {
@@ -49,6 +67,7 @@ enum Op {
     Fork(u32),
     Reap(u32),
     Wait(u64),
+    Look,
 }
 
 fn map() -> impl Strategy<Value = Op> {
@@ -72,6 +91,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (0..3u32).prop_map(Op::Fork),
         1 => (0..3u32).prop_map(Op::Reap),
         2 => (0..10u64).prop_map(Op::Wait),
+        4 => Just(Op::Look),
     ]
 }
 
@@ -80,6 +100,7 @@ struct Both {
     fast: Process,
     slow: Sharing,
     areas: u64,
+    shared: Arc<Mutex<Vec<u64>>>,
 }
 
 impl Both {
@@ -133,6 +154,10 @@ impl Both {
                 self.fast.now += time;
                 self.fast.kernel.reached(self.fast.now);
                 self.slow.reach(self.fast.now);
+            }
+            Op::Look => {
+                self.fast.advise(PAGES.start, PAGES.end - PAGES.start, LOOK);
+                assert_eq!(*self.shared.lock().unwrap(), self.slow.shared());
             }
         }
     }
@@ -240,7 +265,8 @@ fn setting() -> impl Strategy<Value = Setting> {
 fn both(of: &Setting) -> Both {
     let rules = FileRules { cold: of.cold, around: of.around, read_ahead: of.read_ahead, read_cycles: 5 };
     let fork = ForkRules { inherits: true, protects: true, child_instructions: of.child_instructions };
-    let mut fast = Process::new(Box::new(Blocks(of.order)));
+    let shared = Arc::default();
+    let mut fast = Process::new(Box::new(Blocks { order: of.order, shared: Arc::clone(&shared) }));
     let mut slow = Sharing::new(of.order, of.cold, [of.around, of.read_ahead], of.child_instructions);
     if let Some((frames, kills)) = of.memory {
         let mut memory = Buddy::new(frames, 4);
@@ -256,7 +282,7 @@ fn both(of: &Setting) -> Both {
     if of.is_child {
         fast.kernel.begin_as_child();
     }
-    Both { fast, slow, areas: 0 }
+    Both { fast, slow, areas: 0, shared }
 }
 
 /// A few hundred programs, or as many as are asked for.

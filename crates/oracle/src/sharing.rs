@@ -390,6 +390,14 @@ impl Sharing {
         new
     }
 
+    /// Pages of private anonymous memory that the parent has too, or the last child while it lives.
+    pub fn shared(&self) -> Vec<u64> {
+        let is_shared = |slot: &Slot| !slot.own || slot.protected && self.now < self.child_until;
+        let is_anonymous = |page: &u64| self.areas.get(page).is_some_and(|area| area.kind == Kind::Anonymous);
+        let shared = self.table.iter().filter(|(page, slot)| is_anonymous(page) && is_shared(slot));
+        shared.map(|(&page, _)| page).collect()
+    }
+
     /// A child has ended.
     pub fn reap(&mut self, child: u32) {
         if self.child == child && self.child_until > self.now {

@@ -314,7 +314,8 @@ impl Kernel {
             if let Some(memory) = &self.memory {
                 self.policy.sees(memory.buddy());
             }
-            let view = View { base: self.base, table: &self.table, space, uses };
+            let child_lives = self.child_lives(at);
+            let view = View { base: self.base, table: &self.table, space, uses, child_lives };
             let cycles = self.policy.woken(at, &view, &mut requests);
             debug_assert!(self.policy.wakes().is_none_or(|next| next > at), "policies wake later");
             self.accounts.charge(Account::Scan, cycles);
@@ -341,7 +342,8 @@ impl Kernel {
             }
         }
         let mut requests = Vec::new();
-        let view = View { base: self.base, table: &self.table, space, uses };
+        let child_lives = self.child_lives(self.now);
+        let view = View { base: self.base, table: &self.table, space, uses, child_lives };
         self.policy.advised(pages, advice, &view, &mut requests);
         self.serve(&requests, space, remaps);
     }

@@ -319,8 +319,7 @@ impl Kernel {
     /// A store to a page that is protected: see [`PageTable::is_protected`](super::PageTable::is_protected).
     pub fn stored(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
         let Some(unit) = self.table.mapped(page).filter(|_| self.table.is_protected(page)) else { return };
-        let Some(sharing) = &self.sharing else { return };
-        let child_lives = self.now < sharing.child_until;
+        let child_lives = self.child_lives(self.now);
         let is_own = !self.table.is_foreign(page);
         let notified = self.area(Superpage::around(page, 0), space).is_some_and(|area| !is_private(area));
         self.counts.faults += 1;
@@ -378,6 +377,11 @@ impl Kernel {
             }
         }
         self.accounts.charge(Account::Flush, self.costs.flush);
+    }
+
+    /// Whether the last child, which has what its parent had, lives after so many instructions.
+    pub(super) fn child_lives(&self, now: u64) -> bool {
+        self.sharing.as_ref().is_some_and(|sharing| now < sharing.child_until)
     }
 
     /// A child has ended, before its time perhaps.

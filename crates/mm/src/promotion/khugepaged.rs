@@ -4,10 +4,11 @@
 //! and `Documentation/admin-guide/mm/transhuge.rst`.
 //!
 //! The thread has this process alone. Time is instructions. Of the kernel's settings, these have no meaning here:
-//! `max_ptes_swap` and `max_ptes_shared`, as what is swapped out in part is not collapsed and nothing is shared with a
-//! child; `defrag`, as whether memory is compacted is the memory's. Where no huge page is found, the kernel sleeps and
-//! goes on, and the second time in a scan ends the scan: here a scan goes to its end, and the sleep follows. That at
-//! least one page must have been used lately always holds, as only reclaim clears accessed bits.
+//! `max_ptes_swap`, as what is swapped out in part is not collapsed; `defrag`, as whether memory is compacted is the
+//! memory's. Pages count as shared with a child while that lives, as far as the simulation knows, and with a parent
+//! until they are copied, as nobody tells what became of the parent's. Where no huge page is found, the kernel sleeps
+//! and goes on, and the second time in a scan ends the scan: here a scan goes to its end, and the sleep follows. That
+//! at least one page must have been used lately always holds, as only reclaim clears accessed bits.
 
 use super::linux::LinuxError;
 use super::{Request, View};
@@ -146,7 +147,7 @@ impl Scan {
                 *progress += block.len();
                 self.position = Some(at);
                 let missing = block.len() - view.table.backed_in(block);
-                let shared = view.table.protected_in(block);
+                let shared = view.shared_in(block);
                 let few = missing <= self.settings.max_ptes_none && shared <= self.settings.max_ptes_shared;
                 if collapsible && few {
                     requests.push(Request::Promote(block));

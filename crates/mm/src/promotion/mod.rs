@@ -66,9 +66,17 @@ pub struct View<'a> {
     pub space: &'a AddressSpace,
     /// Accessed bits.
     pub uses: &'a dyn LastUse,
+    /// Whether a child lives that has the pages that were protected for it.
+    pub child_lives: bool,
 }
 
 impl View<'_> {
+    /// Pages of a block of private anonymous memory that are a parent's or a child's too. A child's stay protected when
+    /// it has ended, until the next store to them.
+    pub fn shared_in(&self, block: Superpage) -> u64 {
+        if self.child_lives { self.table.protected_in(block) } else { self.table.foreign_in(block) }
+    }
+
     /// The area that holds all of a block, if one does.
     pub fn area_of(&self, block: Superpage) -> Option<&Vma> {
         let Range { start, end } = block.pages();
