@@ -128,6 +128,13 @@ pub fn say(message: impl fmt::Display) {
     write_to_stderr(&format!("pagewalk: {message}\n"));
 }
 
+/// Says which command follows sensibly.
+pub fn say_next(quiet: bool, command: impl fmt::Display) {
+    if !quiet {
+        say(format!("next: {command}"));
+    }
+}
+
 /// A form in which a result can be saved.
 #[derive(Clone, Copy)]
 enum Format {

@@ -5,11 +5,13 @@ mod result;
 use crate::arguments::Contiguity;
 use crate::error::{CliError, Code};
 use crate::native::{exit_code, watch_signals};
-use crate::output::{Output, print, say, text_options, write_to_stderr};
+use crate::output::{Output, print, say, say_next, text_options, write_to_stderr};
 use pagewalk_capture::check_program;
 use pagewalk_live::pagemap::{self, Kept, Moment, PagemapError, Snapshot};
 use pagewalk_live::tracing::{Interrupt, LaunchError};
-use pagewalk_report::contiguity::{ContiguityResult, render_html, render_text, run_lengths_file, to_json};
+use pagewalk_report::contiguity::{
+    ContiguityResult, huge_pages_help, render_html, render_text, run_lengths_file, to_json,
+};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -38,7 +40,12 @@ pub fn run(arguments: Contiguity) -> Result<ExitCode, CliError> {
         Some(pid) => (read(pid)?, ExitCode::SUCCESS),
         None => run_program(&arguments.command)?,
     };
-    publish(&arguments, &result::of(&reading), files)?;
+    let result = result::of(&reading);
+    publish(&arguments, &result, files)?;
+    if huge_pages_help(&result) {
+        let whom = arguments.pid.map_or_else(|| "-- CMD".to_owned(), |pid| format!("--pid {pid}"));
+        say_next(arguments.style.quiet, format!("pagewalk advise -o plan.toml {whom}"));
+    }
     Ok(code)
 }
 

@@ -155,7 +155,8 @@ fn import(input: &Path, output: &Path) -> Result<ExitCode, CliError> {
     };
     let summary = writer.and_then(Writer::finish).map_err(|e| cannot_write(output, &e))?;
     let records = summary.references + summary.block_executions;
-    say(format!("{}: {records} records", output.display()));
+    let path = output.display();
+    say(format!("{path}: {records} records; next: pagewalk simulate {path}"));
     Ok(damage(input, &ending.losses, ending.cut))
 }
 

@@ -124,6 +124,13 @@ fn an_analysis_writes_page_data_graph_and_calls() {
     let text = place.good(&[&analyze[..], &files, &["t.pwt"]].concat());
     assert!(text.stdout.contains("dtlb, for data: 64 entries, 16 sets of 4 ways"), "{}", text.stdout);
     let result = place.json("r.json");
+    let array = &result["arrays"][0];
+    let all: u64 =
+        ["compulsory", "capacity", "conflict"].iter().map(|kind| array[kind].as_u64().unwrap()).sum();
+    assert!(array["conflict"].as_u64().unwrap() * 50 > all, "its sets cost something: {array}");
+    let next = "next: pagewalk layout plan -m konireddygari_split64 -o plan.toml t.pwt\n";
+    assert!(text.stderr.ends_with(next), "{}", text.stderr);
+    assert_eq!(place.good(&["layout", "analyze", "-q", "t.pwt"]).stderr, "");
     let graph = &result["arrays"][1]["graphs"][0];
     assert_eq!(graph["set"], 3, "the set asked for comes first");
     let counted: u64 =

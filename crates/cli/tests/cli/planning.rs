@@ -108,6 +108,7 @@ fn apply_runs_the_program_as_it_is_and_tells_what_took() {
     let outcome = lab.run(&["apply", "plan.toml", "-o", "r.json", "--", "./p"]);
     assert_eq!((outcome.code, &*outcome.stdout), (3, "ready\n"), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("anonymous 0x4000000 number 1"), "{}", outcome.stderr);
+    assert!(outcome.stderr.ends_with("next: pagewalk verify plan.toml -- CMD\n"), "{}", outcome.stderr);
     let json = lab.0.json("r.json");
     assert_eq!((&json["schema"], &json["in_effect"]), (&"pagewalk.apply/1".into(), &true.into()));
     assert_eq!(json["images"][0]["ranges"][0]["huge_bytes"], 64 << 20);
@@ -190,6 +191,8 @@ fn a_running_process_is_collapsed_and_split_again() {
         assert_eq!(outcome.code, if took { 0 } else { NOT_IN_EFFECT }, "{}", outcome.stderr);
         assert!(took || outcome.stderr.contains("did not collapse all of it: "), "{}", outcome.stderr);
         assert!(outcome.stderr.contains("last until"), "{}", outcome.stderr);
+        let next = format!("next: pagewalk undo plan.toml --pid {pid}\n");
+        assert_eq!(outcome.stderr.ends_with(&next), took, "{}", outcome.stderr);
         let huge = range["huge_bytes"].as_u64().unwrap();
         if huge > 0 {
             assert_eq!(dry("undo").1["would"], format!("would be split: {:.1} MiB", mib(huge)));

@@ -10,6 +10,7 @@ mod words;
 pub use crate::text::render_conflicts_text as render_text;
 pub use html::render_html;
 pub use schema::ConflictsResult;
+pub use words::places_could_help;
 pub(crate) use words::{array_title, headline, page_name, summary};
 
 use crate::ReadError;

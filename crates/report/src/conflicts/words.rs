@@ -35,6 +35,11 @@ pub(crate) fn page_name(page: &PageRow) -> String {
     }
 }
 
+/// Whether enough misses of an array are conflicts for other places to be worth a try.
+pub fn places_could_help(array: &ArrayResult) -> bool {
+    array.misses.total() > 0 && array.share_of_misses(array.conflict) >= LITTLE
+}
+
 /// What the figures of an array mean for where libraries lie.
 pub(crate) fn summary(array: &ArrayResult) -> String {
     let misses = array.misses.total();
@@ -46,7 +51,7 @@ pub(crate) fn summary(array: &ArrayResult) -> String {
         0 => String::new(),
         spared => format!("; the sets also spare it {} misses that it would have", count(spared)),
     };
-    if share < LITTLE {
+    if !places_could_help(array) {
         return format!(
             "Nothing to gain from other places: {} of its misses are conflicts, which a fully associative array of \
              the same size would not have{spared}.",

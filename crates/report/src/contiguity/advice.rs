@@ -10,6 +10,18 @@ const PERCENT: u32 = 99;
 /// A design that needs more than this part of the entries helps too little to be named.
 const LESS: f64 = 0.5;
 
+/// Whether `entries` are so much fewer than there are `now`.
+fn helps(entries: u64, now: u64) -> bool {
+    entries as f64 <= now as f64 * LESS
+}
+
+/// Whether a TLB of today is too small for the memory as it is mapped, and huge pages would help.
+pub fn huge_pages_help(result: &ContiguityResult) -> bool {
+    let needs = |name| result.covering(name, PERCENT);
+    let needed = needs(name::AS_MAPPED).zip(needs(name::HUGE_EVERYWHERE));
+    needed.is_some_and(|(now, huge)| now > TLB_ENTRIES && helps(huge, now))
+}
+
 /// The advice, as a sentence.
 pub fn advise(result: &ContiguityResult) -> String {
     if result.present_pages == 0 {
@@ -34,10 +46,9 @@ pub fn advise(result: &ContiguityResult) -> String {
             exact(base)
         );
     }
-    let helps = |entries: u64| entries as f64 <= now as f64 * LESS;
     let huge = percent(result.huge_mapped_pages as f64 / result.present_pages as f64);
     let first = match needs(name::HUGE_EVERYWHERE) {
-        Some(entries) if helps(entries) => format!(
+        Some(entries) if helps(entries, now) => format!(
             "Huge pages would help: wherever it has memory, {} entries would map {PERCENT} % of it instead of {} now, \
              when {huge} of it is on huge pages",
             exact(entries),
@@ -51,11 +62,11 @@ pub fn advise(result: &ContiguityResult) -> String {
         ),
         None => format!("{PERCENT} % of its memory takes {} entries now", exact(now)),
     };
-    format!("{first}; {}.", hardware(result, now, &helps))
+    format!("{first}; {}.", hardware(result, now))
 }
 
 /// What other hardware would do with the memory as it lies.
-fn hardware(result: &ContiguityResult, now: u64, helps: &dyn Fn(u64) -> bool) -> String {
+fn hardware(result: &ContiguityResult, now: u64) -> String {
     if !result.frame_numbers {
         return "what TLBs that join pages would gain cannot be told without frame numbers".to_owned();
     }
@@ -67,7 +78,7 @@ fn hardware(result: &ContiguityResult, now: u64, helps: &dyn Fn(u64) -> bool) ->
     ];
     let needs =
         designs.into_iter().filter_map(|(name, words)| Some((result.covering(name, PERCENT)?, words)));
-    match needs.min_by_key(|&(entries, _)| entries).filter(|&(entries, _)| helps(entries)) {
+    match needs.min_by_key(|&(entries, _)| entries).filter(|&(entries, _)| helps(entries, now)) {
         Some((entries, words)) => {
             format!(
                 "as its frames lie, {words} would need {} entries instead of {}",
@@ -123,6 +134,7 @@ mod tests {
             (name::RANGES, 30),
         ];
         let dense = result(101_000, 25_000, &needs);
+        assert!(huge_pages_help(&dense));
         let advice = advise(&dense);
         assert!(advice.starts_with("Huge pages would help: wherever it has memory, 200 entries"), "{advice}");
         assert!(

@@ -9,7 +9,7 @@ mod picture;
 pub mod schema;
 
 pub use crate::text::render_contiguity_text as render_text;
-pub use advice::advise;
+pub use advice::{advise, huge_pages_help};
 pub use html::render_html;
 pub use schema::ContiguityResult;
 

@@ -14,7 +14,7 @@ use crate::arguments::Advise;
 use crate::error::{CliError, Code};
 use crate::live::{Apart, Live};
 use crate::machine;
-use crate::output::{Output, print, say, text_options};
+use crate::output::{Output, print, say, say_next, text_options};
 use pagewalk_forecast::PieceKind;
 use pagewalk_forecast::choose::{Chosen, Limits, choose};
 use pagewalk_forecast::interval::{Interval, product};
@@ -83,21 +83,25 @@ pub fn run(arguments: Advise) -> Result<ExitCode, CliError> {
     };
     let printed = print(&text);
     // Whatever became of the printing: the plan took its time.
-    if let Some(output) = output {
-        let text = if plan.ranges.is_empty() { None } else { Some(checked(&plan)?) };
-        let quiet = arguments.style.quiet;
-        write_plan(output, text, quiet, |path| format!("pagewalk verify {path} -- CMD"))?;
-    }
+    let text = if plan.ranges.is_empty() { None } else { Some(checked(&plan)?) };
+    let quiet = arguments.style.quiet;
+    write_plan(output, text, quiet, |path| format!("pagewalk verify {path} -- CMD"))?;
     printed.map(|()| ExitCode::SUCCESS)
 }
 
-/// Writes a plan, if anything pays, and says what comes `next`.
+/// Writes a plan where that was asked for, if anything pays, and says what comes `next`.
 fn write_plan(
-    output: Output,
+    output: Option<Output>,
     plan: Option<String>,
     quiet: bool,
     next: impl FnOnce(&str) -> String,
 ) -> Result<(), CliError> {
+    let Some(output) = output else {
+        if plan.is_some() {
+            say_next(quiet, "give -o plan.toml too, for a plan that `apply` and `verify` take");
+        }
+        return Ok(());
+    };
     let Some(plan) = plan else {
         let older = match output.was_there() {
             true => format!("; {} was there before and stays as it is", output.path().display()),

@@ -68,10 +68,8 @@ pub fn run(arguments: &Advise, pid: i32, output: Option<Output>) -> Result<ExitC
     };
     let printed = print(&text);
     // Whatever became of the printing: the plan took its time.
-    if let Some(output) = output {
-        let plan = (!advised.is_empty()).then(|| plan(&summary, &advised).to_toml());
-        write_plan(output, plan, quiet, |path| format!("pagewalk apply {path} --pid {pid}"))?;
-    }
+    let plan = (!advised.is_empty()).then(|| plan(&summary, &advised).to_toml());
+    write_plan(output, plan, quiet, |path| format!("pagewalk apply {path} --pid {pid}"))?;
     printed.map(|()| ExitCode::SUCCESS)
 }
 

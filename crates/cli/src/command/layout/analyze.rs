@@ -9,14 +9,14 @@ use crate::command::simulate::open;
 use crate::command::trace::tell_grain;
 use crate::error::{CliError, Code};
 use crate::machine;
-use crate::output::{Output, print, say, text_options};
+use crate::output::{Output, print, say, say_next, text_options};
 use crate::process::{Ending, explain_region, follow_ahead};
 use names::Names;
 use pagewalk_layout::calls::{CallGraph, Calls};
 use pagewalk_layout::evictions::{ArraySpec, DEFAULT_ROWS, Evictions, History};
 use pagewalk_layout::graph::EvictionGraph;
 use pagewalk_layout::objects::Owners;
-use pagewalk_report::conflicts::{ConflictsResult, render_html, render_text, to_json};
+use pagewalk_report::conflicts::{ConflictsResult, places_could_help, render_html, render_text, to_json};
 use pagewalk_trace::{Source, StreamHeader};
 use pagewalk_translate::{MachineSpec, TlbSpec};
 use pagewalk_units::PageSize;
@@ -45,6 +45,11 @@ pub fn run(arguments: LayoutAnalyze) -> Result<ExitCode, CliError> {
         names.lost().for_each(say);
     }
     printed.and(written)?;
+    // What was analysed under a plan has one.
+    if arguments.layout.is_none() && result.arrays.iter().any(places_could_help) {
+        let (machine, trace) = (&arguments.machine, arguments.trace.display());
+        say_next(arguments.style.quiet, format!("pagewalk layout plan -m {machine} -o plan.toml {trace}"));
+    }
     if !watched.ending.cut {
         return Ok(ExitCode::SUCCESS);
     }

@@ -8,7 +8,7 @@ use crate::command::simulate::layout::{PlanFile, check_file};
 use crate::command::simulate::open;
 use crate::error::{CliError, Code};
 use crate::machine;
-use crate::output::{Output, print, say, text_options};
+use crate::output::{Output, print, say, say_next, text_options};
 use crate::process::{Ending, explain_region, follow_ahead};
 use pagewalk_layout::Plan;
 use pagewalk_layout::plan::{DEFAULT_ARENA, PAGE_BYTES, Program};
@@ -79,6 +79,8 @@ pub fn run(arguments: LayoutPlan) -> Result<ExitCode, CliError> {
             let path = path.display();
             say(format!("plan written to {path}; next: pagewalk layout run {path} -- CMD"));
         }
+    } else if result.machines.iter().any(|machine| machine.planned < machine.recorded) {
+        say_next(arguments.style.quiet, "give -o plan.toml too, for a plan that `layout run` takes");
     }
     printed?;
     if !ending.cut {

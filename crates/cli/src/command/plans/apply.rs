@@ -5,7 +5,7 @@ use super::{attach, dry, outcome};
 use crate::arguments::Apply;
 use crate::error::{CliError, Code};
 use crate::native::{exit_code, relay_signals};
-use crate::output::{Output, say, write_json, write_to_stderr};
+use crate::output::{Output, say, say_next, write_json, write_to_stderr};
 use crate::planned::{OR_DEFAULT, can_run_without, cannot_trace, check_command, does_not_fit, run_without};
 use pagewalk_live::pages::{self, Options, PagesError, Run};
 use pagewalk_live::tracing::{LaunchError, Relay};
@@ -34,12 +34,15 @@ pub fn run(arguments: Apply) -> Result<ExitCode, CliError> {
         other => other?,
     };
     publish(&arguments, &fitting, &run, file)?;
-    if let Some(missed) = outcome::missed(&fitting.plan, &run) {
-        if !arguments.or_default {
+    match outcome::missed(&fitting.plan, &run) {
+        None => {
+            say_next(arguments.data.quiet, format!("pagewalk verify {} -- CMD", arguments.plan.display()))
+        }
+        Some(missed) if arguments.or_default => tell(&arguments, missed),
+        Some(missed) => {
             return Err(CliError::new(Code::NotInEffect, missed)
                 .or("--or-default ends with the program's own exit code all the same"));
         }
-        tell(&arguments, missed);
     }
     Ok(exit_code(run.end))
 }

@@ -3,7 +3,7 @@
 use super::fitting::Fitting;
 use crate::arguments::{Apply, Data};
 use crate::error::{CliError, Code};
-use crate::output::{Output, print, say, write_json, write_to_stderr};
+use crate::output::{Output, print, say, say_next, write_json, write_to_stderr};
 use pagewalk_live::pages::plan::{Plan, Range};
 use pagewalk_live::pages::{Act, AttachError, Attached, Mode, Process, Reason, Seen, attach};
 use pagewalk_report::{Class, classes};
@@ -43,10 +43,19 @@ pub fn run(arguments: &Apply, pid: i32, file: Option<Output>) -> Result<ExitCode
         "notes": fitting.notes,
     });
     write_json(&arguments.data, &document, file)?;
+    let next = |command: &str| {
+        let plan = arguments.plan.display();
+        say_next(arguments.data.quiet, format!("pagewalk {command} {plan} --pid {pid}"));
+    };
     if process.dry_run {
+        let open = |found: &Attached| !took(found) && hindrance(&process, found).is_none();
+        if process.forbidden.is_none() && process.ranges.iter().any(open) {
+            next("apply");
+        }
         return ended_dry(process);
     }
     if process.ranges.iter().all(took) {
+        next("undo");
         return Ok(ExitCode::SUCCESS);
     }
     let lines: Vec<String> = fitting

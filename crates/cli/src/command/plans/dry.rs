@@ -4,7 +4,7 @@ use super::attach;
 use super::fitting::Fitting;
 use crate::arguments::Apply;
 use crate::error::{CliError, Code};
-use crate::output::{Output, print, say, write_json};
+use crate::output::{Output, print, say, say_next, write_json};
 use crate::planned::{OR_DEFAULT, check_command};
 use pagewalk_live::layout::check_host;
 use pagewalk_live::pages::plan::What;
@@ -72,10 +72,11 @@ pub fn run(arguments: &Apply, file: Option<Output>) -> Result<ExitCode, CliError
         fitting.notes.iter().for_each(say);
     }
     write_json(&arguments.data, &document, file)?;
-    match missing.is_empty() {
-        true => Ok(ExitCode::SUCCESS),
-        false => Err(CliError::new(Code::HostCannot, missing.join("\n  "))),
+    if !missing.is_empty() {
+        return Err(CliError::new(Code::HostCannot, missing.join("\n  ")));
     }
+    say_next(arguments.data.quiet, format!("pagewalk apply {} -- CMD", arguments.plan.display()));
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What would be done to a range.

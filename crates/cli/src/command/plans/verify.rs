@@ -6,7 +6,7 @@ use super::{history, outcome};
 use crate::arguments::Verify;
 use crate::error::{CliError, Code};
 use crate::native::{RELAYED, hand_on};
-use crate::output::{Output, say, write_json, write_to_stderr};
+use crate::output::{Output, say, say_next, write_json, write_to_stderr};
 use crate::planned::{OR_DEFAULT, check_command};
 use crate::progress;
 use crate::signals::{note, watch};
@@ -90,7 +90,13 @@ pub fn run(arguments: Verify) -> Result<ExitCode, CliError> {
     written?;
     match measured.missed {
         Some(missed) => Err(CliError::new(Code::NotInEffect, missed)),
-        None => Ok(ExitCode::SUCCESS),
+        None => {
+            // What may as well lose is no plan to live with.
+            if gain(&measured.without, &measured.with, processor).low > 0.0 {
+                say_next(arguments.data.quiet, format!("pagewalk apply {} -- CMD", path.display()));
+            }
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 

@@ -8,7 +8,7 @@ pub mod text;
 
 use crate::arguments::{Promote, SamplerChoice};
 use crate::error::{CliError, Code};
-use crate::output::{Output, print, write_json};
+use crate::output::{Output, print, say_next, write_json};
 use crate::signals::heeded;
 use live::Live;
 use pagewalk_live::pagemap::PagemapError;
@@ -36,6 +36,9 @@ pub fn run(arguments: Promote) -> Result<ExitCode, CliError> {
     write_json(&arguments.data, &json::document(&arguments, &options, &summary), file)?;
     printed?;
     logged?;
+    if arguments.dry_run && summary.policy.promotions > 0 {
+        say_next(arguments.data.quiet, format!("pagewalk promote --pid {}", arguments.pid));
+    }
     ended(&summary)
 }
 
