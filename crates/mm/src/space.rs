@@ -91,6 +91,11 @@ impl AddressSpace {
         before.or_else(|| self.areas.range(range).next().map(|(_, vma)| vma))
     }
 
+    /// Whether one area has all of these bytes.
+    pub fn is_one_area(&self, range: Range<u64>) -> bool {
+        self.vma(VirtAddr(range.start)).is_some_and(|vma| range.end <= vma.end)
+    }
+
     /// The named mapping of a page: that of its lowest mapped byte.
     pub fn mapping_of(&self, page: Range<u64>) -> MappingId {
         self.vma_within(page).map_or(MappingId::UNKNOWN, |vma| vma.mapping)
@@ -115,6 +120,20 @@ impl AddressSpace {
     pub fn areas_from(&self, address: u64) -> impl Iterator<Item = &Vma> {
         let first = self.vma(VirtAddr(address)).map_or(address, |vma| vma.start);
         self.areas.range(first..).map(|(_, vma)| vma)
+    }
+
+    /// The parts of a range of whole pages that are mapped without any right, neighbours together.
+    pub fn unusable(&self, start: VirtAddr, bytes: u64) -> Vec<Range<u64>> {
+        let (start, end) = range(start.0, bytes);
+        let mut parts: Vec<Range<u64>> = Vec::new();
+        let areas = self.areas_from(start).take_while(|vma| vma.start < end);
+        for vma in areas.filter(|vma| !vma.is_usable()) {
+            match parts.last_mut() {
+                Some(before) if before.end == vma.start => before.end = vma.end.min(end),
+                _ => parts.push(vma.start.max(start)..vma.end.min(end)),
+            }
+        }
+        parts
     }
 
     /// Whether some executable area overlaps the range.

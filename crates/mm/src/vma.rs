@@ -51,6 +51,11 @@ pub struct FilePage {
 }
 
 impl Vma {
+    /// Whether a program may use it in some way. What it may not is address space that is set aside: nothing backs it.
+    pub fn is_usable(&self) -> bool {
+        self.protection.allows_some()
+    }
+
     /// Whether the kernel would make one area of `self` and `next`, which starts where `self` ends.
     pub(crate) fn merges_with(&self, next: &Vma) -> bool {
         let anonymous = matches!(self.kind, MappingKind::Anonymous | MappingKind::Heap | MappingKind::Stack);

@@ -3,6 +3,8 @@
 use crate::Life;
 use std::collections::{BTreeMap, BTreeSet};
 
+const MADV_NOHUGEPAGE: i32 = 15;
+
 /// How page sizes are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paging {
@@ -27,6 +29,8 @@ pub struct Kernel {
     pub mapped: BTreeMap<u64, bool>,
     /// Access rights of those pieces, where they are not all: 2 to write, 1 to execute.
     pub rights: BTreeMap<u64, u8>,
+    /// Advice on huge pages that those pieces were given, if any: `MADV_HUGEPAGE`, or `MADV_NOHUGEPAGE`.
+    pub advice: BTreeMap<u64, i32>,
     /// Of those pieces, the ones of files that never had the right to write: a file's number, and the piece of it.
     pub files: BTreeMap<u64, (u64, u64)>,
     /// Base pages backed by memory because something touched them.
@@ -53,6 +57,7 @@ impl Kernel {
             shifts,
             mapped: BTreeMap::new(),
             rights: BTreeMap::new(),
+            advice: BTreeMap::new(),
             files: BTreeMap::new(),
             touched: BTreeSet::new(),
             huge: BTreeSet::new(),
@@ -86,8 +91,8 @@ impl Kernel {
                 let pieces = pages.start * self.pieces()..pages.end * self.pieces();
                 let anonymous =
                     self.mapped.range(pieces.clone()).filter(|(_, anonymous)| **anonymous).count();
-                let alike = pieces.clone().all(|piece| self.rights_of(piece) == self.rights_of(pieces.start));
-                if alike && anonymous as u64 == pieces.end - pieces.start {
+                let is_against = self.advice.get(&pieces.start) == Some(&MADV_NOHUGEPAGE);
+                if !is_against && self.are_alike(&pieces) && anonymous as u64 == pieces.end - pieces.start {
                     self.huge.insert(block);
                     let others = pages.clone().filter(|&other| other != page);
                     self.untouched.extend(others.map(|other| (other, self.now)));
@@ -104,6 +109,26 @@ impl Kernel {
 
     fn rights_of(&self, piece: u64) -> u8 {
         self.rights.get(&piece).copied().unwrap_or(3)
+    }
+
+    /// Whether pieces have the same rights and advice.
+    fn are_alike(&self, pieces: &std::ops::Range<u64>) -> bool {
+        let of = |piece: u64| (self.rights_of(piece), self.advice.get(&piece));
+        pieces.clone().all(|piece| of(piece) == of(pieces.start))
+    }
+
+    /// Pieces of 4 KiB `[start, end)` are given advice. Returns the blocks whose huge pages go, as advice differs in
+    /// them now.
+    pub fn advise(&mut self, start: u64, end: u64, advice: i32) -> Vec<u64> {
+        self.advice.extend((start..end).map(|piece| (piece, advice)));
+        let pieces = self.pages() * self.pieces();
+        let mut gone = Vec::new();
+        for block in [start / pieces, (end - 1) / pieces] {
+            if !self.are_alike(&(block * pieces..(block + 1) * pieces)) && self.huge.remove(&block) {
+                gone.push(block);
+            }
+        }
+        gone
     }
 
     /// What base page `page` holds, if all of it is one piece of a file that never could be written: the file, the

@@ -344,22 +344,36 @@ impl<O: WalkObserver> Pass<O> {
     /// The kernel splits a huge page when a range covers part of it: the rest goes on as small pages.
     fn split_at_ends(&mut self, range: &Range<u64>) {
         let huge = self.store.paging.huge();
-        let mut ends = vec![range.start >> huge.shift(), (range.end - 1) >> huge.shift()];
-        ends.dedup();
-        for block in ends {
-            let bytes = block_bytes(block, huge);
-            if range.start <= bytes.start && bytes.end <= range.end {
-                continue;
-            }
-            let order = self.store.paging.huge_order();
-            for page in self.store.pages_in(block << order..(block + 1) << order) {
-                self.split(page);
+        let is_in_part = |bytes: Range<u64>| bytes.start < range.start || range.end < bytes.end;
+        for block in
+            blocks_at_ends(range, huge).into_iter().filter(|&block| is_in_part(block_bytes(block, huge)))
+        {
+            self.split_block(block);
+        }
+    }
+
+    /// Advice on a part of an area makes areas of its parts: the kernel's huge pages reach over no end of one.
+    pub(crate) fn part(&mut self, start: VirtAddr, bytes: u64) {
+        let huge = self.store.paging.huge();
+        for block in parted_blocks(&self.space, start, bytes, huge) {
+            let start = VirtAddr(block << huge.shift());
+            for design in bits(self.split_block(block)) {
+                let design = &mut self.designs[design];
+                design.walker.invalidate(start, huge.bytes());
+                design.siblings.invalidate_walks(start, huge.bytes());
             }
         }
     }
 
-    /// Splits the huge page that holds `page` in every design whose policy has the kernel do so.
-    fn split(&mut self, page: u32) {
+    /// Splits the huge pages of a block, where the policy has the kernel do so. Returns the designs that had some.
+    fn split_block(&mut self, block: u64) -> u64 {
+        let order = self.store.paging.huge_order();
+        let pages = self.store.pages_in(block << order..(block + 1) << order);
+        pages.into_iter().fold(0, |designs, page| designs | self.split(page))
+    }
+
+    /// Splits the huge page that holds `page` in every design whose policy has the kernel do so. Returns those designs.
+    fn split(&mut self, page: u32) -> u64 {
         let unit = self.store.pages[page as usize].unit;
         let Unit { huge, mapping, .. } = self.store.units[unit as usize];
         let mut split = 0;
@@ -375,6 +389,7 @@ impl<O: WalkObserver> Pass<O> {
             }
         }
         self.leave_untouched(unit, split);
+        split
     }
 
     /// Moves a page's counts to its mapping and forgets it.
@@ -414,6 +429,24 @@ pub(crate) fn added(event: &Event) -> Option<Range<u64>> {
         _ => return None,
     };
     (start < end).then_some(start..end)
+}
+
+/// The blocks at the ends of a range of bytes that no one area holds, where there has been advice on the range.
+pub(crate) fn parted_blocks(space: &AddressSpace, start: VirtAddr, bytes: u64, huge: PageSize) -> Vec<u64> {
+    let end = start.0.saturating_add(bytes).min(Ref::ADDRESS_END);
+    if end <= start.0 {
+        return Vec::new();
+    }
+    let mut blocks = blocks_at_ends(&(start.0..end), huge);
+    blocks.retain(|&block| !space.is_one_area(block_bytes(block, huge)));
+    blocks
+}
+
+/// The block with the first byte of a range, and that with the last, if it is another.
+fn blocks_at_ends(range: &Range<u64>, huge: PageSize) -> Vec<u64> {
+    let mut blocks = vec![range.start >> huge.shift(), (range.end - 1) >> huge.shift()];
+    blocks.dedup();
+    blocks
 }
 
 /// The child that a system call of x86-64 Linux has seen the end of: `wait4`, by which `wait` and `waitpid` are made.

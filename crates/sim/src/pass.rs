@@ -480,6 +480,9 @@ impl<O: WalkObserver> Analysis for Pass<O> {
             self.apply(change);
         }
         self.changes = changes;
+        if let &Event::Advise { start, bytes, .. } = event {
+            self.part(start, bytes);
+        }
         if self.kernels != 0 {
             self.tell_kernels(event);
         }

@@ -7,17 +7,18 @@ mod random;
 mod slow;
 
 use pagewalk_mm::frames::MAX_ORDER;
-use pagewalk_mm::{AddressSpace, Change, Thp, ThpMode};
+use pagewalk_mm::{AddressSpace, Change, HugeAdvice, Thp, ThpMode};
 use pagewalk_oracle::{Frames, data_side as oracle};
 use pagewalk_setassoc::Draws;
 use pagewalk_sim::{DataSideTotals, DataSides, RangeTotals};
-use pagewalk_trace::MappingKind;
+use pagewalk_trace::{MappingKind, Protection};
 use pagewalk_translate::{
     Backing, Coalesce, DataSideCounts, History, MachineSpec, RangeFill, TlbSpec, WalkerSpec,
 };
 use proptest::prelude::*;
-use random::{ALL, Op, Program, Random, cases};
+use random::{ALL, NONE, Op, Program, Random, cases};
 use slow::feed;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A machine; small, so that a short stream fills it.
@@ -252,21 +253,40 @@ fn feed_slow(side: &mut oracle::DataSide, program: &Program) -> oracle::Segments
         }
         let area = |vma: &pagewalk_mm::Vma| oracle::Area {
             pages: vma.start >> 12..vma.end >> 12,
-            rights: u8::from(vma.protection.write) << 1 | u8::from(vma.protection.execute),
-            anonymous: vma.kind == MappingKind::Anonymous,
+            rights: rights(vma.protection),
+            anonymous: vma.kind == MappingKind::Anonymous && vma.advice != HugeAdvice::NoHugePage,
             mapping: vma.mapping.0,
         };
-        side.areas = space.areas().map(area).collect();
+        let before = std::mem::replace(&mut side.areas, space.areas().map(area).collect());
         match *op {
             Op::Map { start, pages, .. } | Op::MapFile { start, pages, .. } => {
-                side.map(start..start + pages);
+                open(side, &[], start..start + pages);
                 segments.map(start..start + pages, side.instructions);
             }
+            Op::Protect { start, pages, .. } => open(side, &before, start..start + pages),
             Op::Unmap { start, pages } => segments.unmap(&(start..start + pages), side.instructions),
-            Op::Run { .. } | Op::Discard { .. } | Op::Protect { .. } => {}
+            Op::Advise { start, pages, .. } => side.part(start..start + pages),
+            Op::Run { .. } | Op::Discard { .. } => {}
         }
     }
     segments
+}
+
+/// Read, write, execute: a bit each.
+fn rights(protection: Protection) -> u8 {
+    let Protection { read, write, execute } = protection;
+    u8::from(read) << 2 | u8::from(write) << 1 | u8::from(execute)
+}
+
+/// Tells of the pages of a range that may be used now, and were closed in these areas or in none.
+fn open(side: &mut oracle::DataSide, before: &[oracle::Area], range: Range<u64>) {
+    let usable = |areas: &[oracle::Area], page: u64| {
+        areas.iter().any(|area| area.rights != 0 && area.pages.contains(&page))
+    };
+    let new: Vec<u64> = range.filter(|&page| usable(&side.areas, page) && !usable(before, page)).collect();
+    for run in new.chunk_by(|page, next| page + 1 == *next) {
+        side.open(run[0]..run[0] + run.len() as u64);
+    }
 }
 
 /// The ranges at the end. How many nodes they take, `translate` tests.
@@ -339,8 +359,12 @@ fn check(seed: u64) {
     let mut random = Random::new(seed);
     let mut program = random::program(&mut random, true, &[]);
     for op in &mut program.ops {
-        if let Op::Protect { rights, .. } = op {
-            *rights = random.of(&[ALL, 2, 1]);
+        match *op {
+            Op::Protect { ref mut rights, .. } => *rights = random.of(&[ALL, 2, 1, NONE]),
+            Op::Map { start, pages, .. } if random.below(4) == 0 => {
+                *op = Op::MapFile { start, pages, file: 0, offset: 0, rights: NONE };
+            }
+            _ => {}
         }
     }
     let machines: Vec<MachineSpec> =

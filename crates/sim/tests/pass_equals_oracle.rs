@@ -1,5 +1,6 @@
 //! The pass against the slow models of `oracle`: all counters, on random machines of random page formats and random
-//! streams with page crossings, unmaps, discards and protections. Mappings are not aligned to larger base pages.
+//! streams with page crossings, unmaps, discards, advice and protections. Mappings are not aligned to larger base
+//! pages.
 
 mod equal;
 mod random;

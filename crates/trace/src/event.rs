@@ -15,6 +15,13 @@ pub struct Protection {
     pub execute: bool,
 }
 
+impl Protection {
+    /// Whether it allows any use at all.
+    pub fn allows_some(self) -> bool {
+        self.read || self.write || self.execute
+    }
+}
+
 /// The file behind a mapping.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileIdentity {

@@ -67,8 +67,8 @@ pub trait PageSizePolicy: Send + Sync {
         Scope::Mapping
     }
 
-    /// Whether a huge page of `mapping` falls back to small ones when part of it is unmapped, protected
-    /// or discarded, as the kernel's do. Hypothetical policies keep theirs.
+    /// Whether a huge page of `mapping` falls back to small ones when part of it is unmapped, protected, discarded or
+    /// advised on, as the kernel's do. Hypothetical policies keep theirs.
     fn splits(&self, _mapping: MappingId) -> bool {
         false
     }

@@ -2,7 +2,8 @@
 //!
 //! The first touch of a block, as large as a huge page and aligned to its size, gets a huge page if the block lies
 //! wholly inside one private anonymous area (heap, bss and stack included), nothing of it is mapped yet, and the mode
-//! and the area's advice allow it. A huge page is split when part of it is unmapped, protected apart or discarded.
+//! and the area's advice allow it. A huge page is split when part of it is unmapped, protected apart, discarded or
+//! advised on otherwise than the rest, as that makes areas of its parts (`vma_adjust_trans_huge`).
 //!
 //! Source: Linux `Documentation/admin-guide/mm/transhuge.rst`. Not modelled: khugepaged's later
 //! collapses, mTHP sizes, huge pages for files and shared memory, failure to find a free block.

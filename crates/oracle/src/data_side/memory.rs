@@ -52,10 +52,14 @@ impl DataSide {
         }
     }
 
+    /// The rights of a page that is mapped.
+    pub(super) fn rights(&self, page: u64) -> Option<u8> {
+        Some(self.areas.iter().find(|area| area.pages.contains(&page))?.rights)
+    }
+
     /// Whether two pages are mapped, under the same rights.
     fn same_rights(&self, page: u64, other: u64) -> bool {
-        let rights = |page: u64| Some(self.areas.iter().find(|area| area.pages.contains(&page))?.rights);
-        rights(page).is_some() && rights(page) == rights(other)
+        self.rights(page).is_some() && self.rights(page) == self.rights(other)
     }
 
     /// Lengths of all runs.
@@ -122,14 +126,15 @@ impl DataSide {
     }
 
     pub(super) fn frame(&self, page: u64) -> Option<u64> {
-        if let Some(backing) = &self.backing {
-            return backing.frames.get(&page).copied();
+        self.rights(page).filter(|&rights| rights != 0)?;
+        match &self.backing {
+            Some(backing) => backing.frames.get(&page).copied(),
+            None => Some(page),
         }
-        self.areas.iter().any(|area| area.pages.contains(&page)).then_some(page)
     }
 
     pub(super) fn is_huge(&mut self, page: u64) -> bool {
-        if !self.huge {
+        if !self.huge || self.rights(page) == Some(0) {
             return false;
         }
         let block = page / BLOCK;
@@ -148,12 +153,21 @@ impl DataSide {
         huge
     }
 
-    /// Pages are mapped.
-    pub fn map(&mut self, pages: Range<u64>) {
+    /// Pages may be used from now on.
+    pub fn open(&mut self, pages: Range<u64>) {
+        let Some(backing) = &self.backing else { return };
+        let mut bare: Vec<u64> = pages.filter(|page| !backing.frames.contains_key(page)).collect();
+        while let Some(&first) = bare.first() {
+            let count = bare.iter().zip(first..).take_while(|&(&page, next)| page == next).count();
+            bare.drain(..count);
+            self.back_eagerly(first, count as u64);
+        }
+    }
+
+    fn back_eagerly(&mut self, first: u64, count: u64) {
         let Some(backing) = &mut self.backing else { return };
-        let count = pages.end - pages.start;
         if backing.eager && count >= self.threshold && backing.memory.unusable_index(9) <= 0.5 {
-            let mut page = pages.start;
+            let mut page = first;
             for (first, order) in backing.memory.allocate_eager(count).unwrap_or_default() {
                 backing.memory.split((first, order), 0);
                 for frame in first..first + (1 << order) {
@@ -164,11 +178,29 @@ impl DataSide {
         }
     }
 
+    /// Pages are given advice, and areas are as that has left them: huge pages go that no one area holds.
+    pub fn part(&mut self, pages: Range<u64>) {
+        for block in [pages.start / BLOCK, (pages.end - 1) / BLOCK] {
+            let all = block * BLOCK..(block + 1) * BLOCK;
+            if self.areas.iter().any(|area| area.pages.start <= all.start && all.end <= area.pages.end) {
+                continue;
+            }
+            let mut huge = self.blocks.iter_mut().filter(|((of, _), huge)| *of == block && **huge).peekable();
+            if huge.peek().is_some() {
+                huge.for_each(|(_, huge)| *huge = false);
+                self.drop_translations(&all);
+            }
+        }
+    }
+
     /// Pages that have frames.
     pub fn backed(&self) -> u64 {
         match &self.backing {
             Some(backing) => backing.frames.len() as u64,
-            None => self.areas.iter().map(|area| area.pages.end - area.pages.start).sum(),
+            None => {
+                let usable = self.areas.iter().filter(|area| area.rights != 0);
+                usable.map(|area| area.pages.end - area.pages.start).sum()
+            }
         }
     }
 
@@ -187,7 +219,7 @@ impl DataSide {
     }
 
     pub(super) fn range(&self, page: u64) -> Option<Range<u64>> {
-        let area = self.areas.iter().find(|area| area.pages.contains(&page))?;
+        let area = self.areas.iter().find(|area| area.pages.contains(&page) && area.rights != 0)?;
         let mut range = area.pages.clone();
         while let Some(next) =
             self.areas.iter().find(|next| next.pages.start == range.end && next.rights == area.rights)

@@ -80,7 +80,7 @@ pub struct Predictor {
 pub struct Area {
     /// Its pages.
     pub pages: Range<u64>,
-    /// Its rights.
+    /// Its rights; 0 where nothing may be done with it.
     pub rights: u8,
     /// Whether it may have huge pages.
     pub anonymous: bool,
@@ -93,7 +93,7 @@ pub struct Area {
 pub struct Backing {
     /// The memory that they are of.
     pub memory: Frames,
-    /// Whether what is mapped has them at once; else a page when it is walked for.
+    /// Whether what may be used has them at once; else a page when it is walked for.
     pub eager: bool,
     /// By page.
     pub frames: BTreeMap<u64, u64>,
@@ -263,8 +263,8 @@ impl DataSide {
             collapse.walked.insert(page);
         }
         let huge = self.is_huge(page);
-        let is_mapped = self.areas.iter().any(|area| area.pages.contains(&page));
-        if let (true, false, Some(backing)) = (is_mapped, huge, &mut self.backing)
+        let is_usable = self.rights(page).is_some_and(|rights| rights != 0);
+        if let (true, false, Some(backing)) = (is_usable, huge, &mut self.backing)
             && !backing.frames.contains_key(&page)
         {
             match backing.memory.allocate(0) {

@@ -1,10 +1,10 @@
 //! Which frames of a physical memory lie behind pages, and which ranges that makes.
 //!
 //! - *Demand*: a page gets a frame, or its block 512 that are aligned, when it is first walked for.
-//! - *Eager*: memory that is mapped gets its frames at once, in the largest blocks ([`Buddy::allocate_eager`]); where
-//!   it is smaller than a range may be, or memory has too little free or is fragmented, on demand. As the measure of
-//!   fragmentation, which the source leaves open, the unusable index of huge pages is taken, with the bound of one
-//!   half.
+//! - *Eager*: memory gets its frames when it may be used first, as it is mapped or by `mprotect`, in the largest blocks
+//!   ([`Buddy::allocate_eager`]), each part that has none yet for itself; where that is smaller than a range may be, or
+//!   memory has too little free or is fragmented, on demand. As the measure of fragmentation, which the source leaves
+//!   open, the unusable index of huge pages is taken, with the bound of one half.
 //!
 //! A range is pages that follow each other, in frames that do, under the same rights.
 //!
@@ -63,8 +63,19 @@ impl Backing {
         self.extents.len()
     }
 
-    /// Memory is mapped: pages that nothing backs.
-    pub fn mapped(&mut self, pages: Range<u64>, threshold: u64) {
+    /// Pages may be used from now on.
+    pub fn opened(&mut self, pages: Range<u64>, threshold: u64) {
+        let backed: Vec<Range<u64>> = self.extents_of(pages.clone()).map(|(extent, _)| extent).collect();
+        let mut at = pages.start;
+        for extent in backed {
+            self.back_eagerly(at..extent.start, threshold);
+            at = extent.end;
+        }
+        self.back_eagerly(at..pages.end, threshold);
+    }
+
+    /// Pages that nothing backs, some of which may be none.
+    fn back_eagerly(&mut self, pages: Range<u64>, threshold: u64) {
         let wanted = pages.end.saturating_sub(pages.start);
         if !self.eager || wanted < threshold || self.memory.unusable_index(self.huge) > FRAGMENTED {
             return;
@@ -180,8 +191,8 @@ mod tests {
     #[test]
     fn eager_memory_lies_together_and_small_requests_wait() {
         let mut backing = backing(true);
-        backing.mapped(1000..1100, 8);
-        backing.mapped(2000..2004, 8);
+        backing.opened(1000..1100, 8);
+        backing.opened(2000..2004, 8);
         assert_eq!(backing.extents().collect::<Vec<_>>(), [(1000..1100, 0)]);
         backing.touched(2001);
         assert_eq!(backing.frame(2001), Some(100));

@@ -2,16 +2,18 @@
 //!
 //! - A block gets a huge page or small ones when one of its pages is first walked for, by the policy.
 //! - With *perfect* backing, ranges are those of the thesis's perfect eager paging: neighbouring areas under the same
-//!   rights are one range, backed from the moment they are mapped on, in frames whose numbers are aligned as the pages'
-//!   are. Otherwise frames come from a memory: see [`super::backing`].
+//!   rights are one range, backed from the moment they may be used on, in frames whose numbers are aligned as the
+//!   pages' are. Otherwise frames come from a memory: see [`super::backing`].
+//! - What is mapped without any right is in no range, and no walk finds a page there.
 //!
 //! Source: Karakostas 2016, sections 4.5 and 5.5.
 
 use super::backing::Backing;
 use super::collapse::Collapser;
 use super::segment::Segments;
+use crate::kernel::parted_blocks;
 use pagewalk_mm::frames::{MemoryError, MemorySpec};
-use pagewalk_mm::{AddressSpace, Fault, MappingId, PageSizePolicy};
+use pagewalk_mm::{AddressSpace, Fault, MappingId, PageSizePolicy, Vma};
 use pagewalk_trace::Protection;
 use pagewalk_translate::{self as translate, MachineSpec, Memory, RangeTable, RangeWalk};
 use pagewalk_units::{PageSize, Paging, VirtAddr};
@@ -94,12 +96,14 @@ impl DesignMemory {
         InSpace { memory: self, space, segments }
     }
 
-    /// Mappings may have changed; `added`: bytes that were mapped.
-    pub fn remapped(&mut self, added: Option<Range<u64>>) {
+    /// Mappings may have changed; `opened`: bytes that may be used now and could not before.
+    pub fn remapped(&mut self, opened: &[Range<u64>]) {
         self.table = None;
-        if let (Some(backing), Some(bytes)) = (&mut self.backing, added) {
-            let base = self.paging.base();
-            backing.mapped(bytes.start.div_ceil(base.bytes())..bytes.end >> base.shift(), self.threshold);
+        let Some(backing) = &mut self.backing else { return };
+        let base = self.paging.base();
+        for bytes in opened {
+            let first = bytes.start.div_ceil(base.bytes());
+            backing.opened(first..(bytes.end >> base.shift()).max(first), self.threshold);
         }
     }
 
@@ -125,6 +129,23 @@ impl DesignMemory {
                 self.blocks.remove(&key);
             });
         }
+    }
+
+    /// There has been advice on some bytes: huge pages go that no one area holds any more. Returns the pages of each.
+    pub fn part(&mut self, start: VirtAddr, bytes: u64, space: &AddressSpace) -> Vec<Range<u64>> {
+        let Some(policy) = &self.policy else { return Vec::new() };
+        let order = self.paging.huge_order();
+        let mut parted = Vec::new();
+        for block in parted_blocks(space, start, bytes, self.paging.huge()) {
+            let of_block = (block, MappingId(0))..=(block, MappingId(u32::MAX));
+            for (&(_, mapping), huge) in self.blocks.range_mut(of_block) {
+                if *huge && policy.splits(mapping) {
+                    *huge = false;
+                    parted.push(block << order..(block + 1) << order);
+                }
+            }
+        }
+        parted
     }
 
     /// What ranges there are now.
@@ -184,10 +205,10 @@ impl DesignMemory {
     }
 }
 
-/// Neighbouring areas under the same rights, as whole base pages, of so many at least.
+/// Neighbouring areas under the same rights that may be used, as whole base pages, of so many at least.
 fn ranges(space: &AddressSpace, base: PageSize, threshold: u64) -> Vec<pagewalk_translate::Range> {
     let mut bytes: Vec<(Range<u64>, Protection)> = Vec::new();
-    for area in space.areas() {
+    for area in space.areas().filter(|area| area.is_usable()) {
         match bytes.last_mut() {
             Some((range, protection)) if range.end == area.start && *protection == area.protection => {
                 range.end = area.end;
@@ -226,20 +247,27 @@ impl InSpace<'_> {
         let shift = self.memory.paging.base().shift();
         page << shift..(page + 1) << shift
     }
+
+    /// The area of a page, where it may be used.
+    fn usable(&self, page: u64) -> Option<&Vma> {
+        self.space.vma(VirtAddr(self.bytes(page).start)).filter(|area| area.is_usable())
+    }
 }
 
 impl Memory for InSpace<'_> {
     fn size(&mut self, page: u64) -> PageSize {
         let paging = self.memory.paging;
         let Some(policy) = &self.memory.policy else { return paging.base() };
-        let bytes = self.bytes(page);
         let block = page >> paging.huge_order();
-        let mapping = self.space.mapping_of(bytes.clone());
+        let vma = self.space.vma_within(self.bytes(page));
+        if vma.is_some_and(|vma| !vma.is_usable()) {
+            return paging.base();
+        }
+        let mapping = vma.map_or(MappingId::UNKNOWN, |vma| vma.mapping);
         let of_block = (block, MappingId(0))..=(block, MappingId(u32::MAX));
         let populated = self.memory.blocks.range(of_block).any(|(_, &huge)| !huge);
         let backing = &mut self.memory.backing;
         let huge = *self.memory.blocks.entry((block, mapping)).or_insert_with(|| {
-            let vma = self.space.vma_within(bytes);
             policy.wants_huge(&Fault::new(block, paging.huge(), mapping, vma, populated))
                 && backing.as_mut().is_none_or(|backing| backing.back_block(block))
         });
@@ -247,8 +275,7 @@ impl Memory for InSpace<'_> {
     }
 
     fn frame(&self, page: u64) -> Option<(u64, [bool; 3])> {
-        let Protection { read, write, execute } =
-            self.space.vma(VirtAddr(self.bytes(page).start))?.protection;
+        let Protection { read, write, execute } = self.usable(page)?.protection;
         let frame = match &self.memory.backing {
             Some(backing) => backing.frame(page)?,
             None => page,
@@ -260,7 +287,8 @@ impl Memory for InSpace<'_> {
         let base = self.memory.paging.base();
         let (first, mut end, mut rights) = (page << base.shift(), page << base.shift(), None);
         for area in self.space.areas_from(first) {
-            if area.start > end || rights.is_some_and(|rights| rights != area.protection) {
+            let is_other = rights.is_some_and(|rights| rights != area.protection) || !area.is_usable();
+            if area.start > end || is_other {
                 break;
             }
             (end, rights) = (area.end, Some(area.protection));
@@ -294,9 +322,10 @@ impl Memory for InSpace<'_> {
             collapser.walked(page);
         }
         let address = self.bytes(page).start;
+        let is_usable = self.usable(page).is_some();
         if let Some(backing) = &mut self.memory.backing
             && size == self.memory.paging.base()
-            && self.space.vma(VirtAddr(address)).is_some()
+            && is_usable
         {
             backing.touched(page);
         }

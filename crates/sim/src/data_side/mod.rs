@@ -10,11 +10,12 @@
 mod backing;
 mod collapse;
 mod memory;
+mod opened;
 mod segment;
 
-use crate::kernel::added;
 use memory::DesignMemory;
 pub use memory::RangeTotals;
+use opened::opened;
 use pagewalk_mm::frames::MemoryError;
 use pagewalk_mm::{AddressSpace, Change, PageSizePolicy};
 use pagewalk_trace::{Analysis, Batch, Event};
@@ -229,15 +230,20 @@ impl Analysis for DataSides {
     fn on_event(&mut self, _at: RefIndex, event: &Event) {
         let mut changes = std::mem::take(&mut self.changes);
         changes.clear();
+        let opened = opened(event, &self.space);
         self.space.apply(event, &mut changes);
         for &change in &changes {
             self.apply(change);
         }
         self.changes = changes;
+        if let &Event::Advise { start, bytes, .. } = event {
+            for Design { side, memory } in &mut self.designs {
+                memory.part(start, bytes, &self.space).iter().for_each(|pages| side.invalidate(pages));
+            }
+        }
         self.segments.note(event, self.instructions);
         if changes_areas(event) {
-            let added = added(event);
-            self.designs.iter_mut().for_each(|design| design.memory.remapped(added.clone()));
+            self.designs.iter_mut().for_each(|design| design.memory.remapped(&opened));
         }
     }
 }

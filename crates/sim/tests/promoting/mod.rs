@@ -203,6 +203,7 @@ impl SlowKernel {
             Op::Discard { start, pages } => self.change(*start..start + pages, true),
             Op::Protect { start, pages, rights } => self.protect(*start..start + pages, *rights),
             Op::MapFile { .. } => unreachable!("programs without libraries"),
+            Op::Advise { .. } => unreachable!("programs without advice"),
         }
     }
 

@@ -43,6 +43,7 @@ pub struct Program {
     pub ops: Vec<Op>,
 }
 
+/// What happens next. Advice is on huge pages, by the number of `madvise`.
 #[derive(Clone, Debug)]
 pub enum Op {
     Run { block: BlockId, addresses: Vec<u64> },
@@ -50,17 +51,23 @@ pub enum Op {
     Unmap { start: u64, pages: u64 },
     MapFile { start: u64, pages: u64, file: u64, offset: u64, rights: u8 },
     Discard { start: u64, pages: u64 },
+    Advise { start: u64, pages: u64, advice: i32 },
     Protect { start: u64, pages: u64, rights: u8 },
 }
 
 /// All rights: 2 to write, 1 to execute.
 pub const ALL: u8 = 3;
+/// Not even the right to read.
+pub const NONE: u8 = 4;
 
 impl Op {
     /// The event that says the same.
     pub fn event(&self) -> Event {
-        let protection =
-            |rights: u8| Protection { read: true, write: rights & 2 != 0, execute: rights & 1 != 0 };
+        let protection = |rights: u8| Protection {
+            read: rights & NONE == 0,
+            write: rights & 2 != 0,
+            execute: rights & 1 != 0,
+        };
         let at = |start: u64| VirtAddr(start << 12);
         match *self {
             Op::Run { .. } => unreachable!("not an event"),
@@ -85,6 +92,9 @@ impl Op {
             }),
             Op::Unmap { start, pages } => Event::Unmap { start: at(start), bytes: pages << 12 },
             Op::Discard { start, pages } => Event::Advise { start: at(start), bytes: pages << 12, advice: 4 },
+            Op::Advise { start, pages, advice } => {
+                Event::Advise { start: at(start), bytes: pages << 12, advice }
+            }
             Op::Protect { start, pages, rights } => {
                 Event::Protect { start: at(start), bytes: pages << 12, protection: protection(rights) }
             }
@@ -100,8 +110,8 @@ const REGION_PAGES: u64 = 5 * 512;
 const PIECES: [(u64, u64); 3] =
     [(REGION, REGION_PAGES), (REGION + 2 * REGION_PAGES, 700), (REGION + 5 * REGION_PAGES, 40)];
 
-/// A program: with `changes`, one that maps, unmaps, discards and protects as it runs, these libraries among others;
-/// otherwise one with three pieces of memory that are not neighbours and stay as they are.
+/// A program: with `changes`, one that maps, unmaps, discards, advises and protects as it runs, these libraries among
+/// others; otherwise one with three pieces of memory that are not neighbours and stay as they are.
 pub fn program(random: &mut Random, changes: bool, libraries: &[Library]) -> Program {
     let mut blocks = Dictionary::default();
     let ids: Vec<BlockId> = (0..1 + random.below(25)).map(|_| blocks.intern(block(random))).collect();
@@ -133,11 +143,13 @@ fn change(random: &mut Random) -> Op {
     let longest = REGION + REGION_PAGES - start;
     let limit = random.of(&[1, 4, 512, 1500]);
     let pages = (1 + random.below(limit)).min(longest);
-    match random.below(5) {
+    match random.below(6) {
         0 => Op::Unmap { start, pages },
         1 => Op::Discard { start, pages },
         2 => Op::Protect { start, pages, rights: ALL },
         3 => Op::Map { start, pages, anonymous: random.below(3) > 0 },
+        // For huge pages and against them.
+        4 => Op::Advise { start, pages, advice: random.of(&[14, 15]) },
         // The whole region anew, so that huge pages stay possible.
         _ => Op::Map { start: REGION, pages: REGION_PAGES, anonymous: true },
     }

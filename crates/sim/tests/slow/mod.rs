@@ -191,6 +191,7 @@ impl Slow {
                 let before = self.mapped_pieces(*start..start + pages);
                 for vpn in *start..start + pages {
                     self.kernel.mapped.insert(vpn, *anonymous);
+                    self.kernel.advice.remove(&vpn);
                     self.kernel.rights.remove(&vpn);
                     self.kernel.files.remove(&vpn);
                 }
@@ -200,6 +201,7 @@ impl Slow {
                 let before = self.mapped_pieces(*start..start + pages);
                 for vpn in *start..start + pages {
                     self.kernel.mapped.insert(vpn, false);
+                    self.kernel.advice.remove(&vpn);
                     self.kernel.rights.insert(vpn, *rights);
                     self.kernel.files.insert(vpn, (*file, offset + vpn - start));
                     if rights & 2 != 0 {
@@ -217,6 +219,13 @@ impl Slow {
                 self.drop_pieces(before, true);
             }
             Op::Discard { start, pages } => self.drop_piece(*start..start + pages, true),
+            Op::Advise { start, pages, advice } => {
+                let shift = self.kernel.shifts[1];
+                for block in self.kernel.advise(*start, start + pages, *advice) {
+                    self.cores().for_each(|core| core.drop_page(shift, block));
+                    self.cores().for_each(|core| core.drop_tables(block << shift, (block + 1) << shift));
+                }
+            }
             Op::Protect { start, pages, rights } => {
                 // What has these rights already keeps its translations. All rights are what memory is mapped with.
                 let others = self.pieces(*start..start + pages, |vpn| {

@@ -144,7 +144,9 @@ fn paid(mut side: slow::DataSide, program: &Program, table: &EnergyTable) -> f64
 fn area(vma: &pagewalk_mm::Vma) -> slow::Area {
     slow::Area {
         pages: vma.start >> 12..vma.end >> 12,
-        rights: u8::from(vma.protection.write) << 1 | u8::from(vma.protection.execute),
+        rights: u8::from(vma.protection.read) << 2
+            | u8::from(vma.protection.write) << 1
+            | u8::from(vma.protection.execute),
         anonymous: vma.kind == MappingKind::Anonymous,
         mapping: vma.mapping.0,
     }

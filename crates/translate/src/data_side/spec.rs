@@ -115,10 +115,10 @@ pub struct LiteSpec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Backing {
-    /// All that is mapped, in frames numbered as the pages are: the thesis's perfect eager paging.
+    /// All that may be used, in frames numbered as the pages are: the thesis's perfect eager paging.
     #[default]
     Perfect,
-    /// Frames of a memory, for what is mapped when it is.
+    /// Frames of a memory, for what may be used as soon as it may.
     Eager,
     /// Frames of a memory, for a page when it is walked for.
     Demand,
