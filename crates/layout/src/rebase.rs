@@ -4,15 +4,17 @@
 //! and what events say of it. Nothing else moves, and nothing else changes: the program does not run again, so whatever
 //! depends on addresses (hash tables over pointers, the loader's own work) is as it was recorded.
 //!
-//! [`Bound::new`] looks at a stream's events first and refuses what cannot be; after that nothing can fail. [`Rebased`]
-//! moves what a source yields.
+//! [`Bound::new`] looks at a stream's events first and refuses what cannot be; after that nothing can fail. [`slide`]
+//! looks for room where a plan was only just made. [`Rebased`] moves what a source yields.
 
 mod bound;
 mod mover;
+mod slide;
 mod table;
 
 pub use bound::{Bound, RebaseError};
 pub use mover::Mover;
+pub use slide::slide;
 
 use pagewalk_trace::{Event, Item, Source, SourceError, StreamHeader};
 use pagewalk_units::RefIndex;

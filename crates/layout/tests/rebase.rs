@@ -3,8 +3,8 @@
 mod common;
 
 use common::{PAGE, Run, Step, Steps, anonymous, events, file, header, image, load, told, unmap};
-use pagewalk_layout::plan::{DEFAULT_ARENA, Place, Plan, Program};
-use pagewalk_layout::rebase::{Bound, RebaseError, Rebased};
+use pagewalk_layout::plan::{DEFAULT_ARENA, Place, Plan, Program, SLIDE_BYTES};
+use pagewalk_layout::rebase::{Bound, RebaseError, Rebased, slide};
 use pagewalk_trace::{Event, Mapping, MappingKind};
 use pagewalk_units::VirtAddr;
 use proptest::prelude::*;
@@ -409,6 +409,29 @@ fn a_place_that_is_taken_is_refused() {
     let mut after = one_object(vec![unmap(RECORDED, 7)]);
     after.push(Step::Event(anonymous(DEFAULT_ARENA, 1)));
     assert!(bind(&plan, &after).is_ok());
+}
+
+#[test]
+fn an_arena_slides_to_where_there_is_room() {
+    let recorded = plan(&[("/lib/lib0.so", 3 * PAGE, 7)]);
+    let slid = |steps: &[Step]| {
+        let (events, mut plan) = (events(steps), recorded.clone());
+        let bound = slide(&mut plan, &header(), events.iter().map(|(running, event)| (*running, event)));
+        bound.map(|bound| (bound, (plan.arena - DEFAULT_ARENA) / SLIDE_BYTES))
+    };
+    let there = |times: std::ops::Range<u64>| {
+        let at = |times| anonymous(DEFAULT_ARENA + times * SLIDE_BYTES + 9 * PAGE, 1);
+        one_object(times.map(at).collect())
+    };
+    for times in [0, 1, 5, 31] {
+        let steps = there(0..times);
+        let (bound, by) = slid(&steps).unwrap();
+        assert_eq!(by, times);
+        let moved = Plan { arena: DEFAULT_ARENA + times * SLIDE_BYTES, ..recorded.clone() };
+        assert_eq!(Ok(bound), bind(&moved, &steps));
+    }
+    let error = slid(&there(0..32)).unwrap_err();
+    assert_eq!(Err(error), bind(&recorded, &there(0..32)));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! and to simulate them with objects where they are planned.
 
 use crate::arguments::{self, LayoutPlan};
-use crate::command::simulate::layout::{PlanFile, check_file};
+use crate::command::simulate::layout::{check_file, slide};
 use crate::command::simulate::open;
 use crate::error::{CliError, Code};
 use crate::machine;
@@ -17,6 +17,7 @@ use pagewalk_layout::planner::single::Target;
 use pagewalk_layout::planner::{
     Candidate, Chosen, Planner, PlannerError, PlannerOptions, Seen, Views, random, reuses, search,
 };
+use pagewalk_layout::rebase::Rebased;
 use pagewalk_mm::Small;
 use pagewalk_report::layout_plan::schema::{
     LAYOUT_PLAN_SCHEMA, LayoutPlanResult, PlannedMachine, PlannedObject, RandomLayouts,
@@ -58,7 +59,8 @@ pub fn run(arguments: LayoutPlan) -> Result<ExitCode, CliError> {
     let mut tried = None;
     for candidate in &chosen.candidates {
         plan.places.clone_from(&candidate.places);
-        let planned = planned(&arguments, &machines, &plan)?.into_iter().zip(&recorded);
+        plan.arena = DEFAULT_ARENA;
+        let planned = planned(&arguments, &machines, &mut plan)?.into_iter().zip(&recorded);
         let walks = planned.map(|(planned, of)| Walks { recorded: of[0], full: of[1], planned });
         let walks: Vec<Walks> = walks.collect();
         let pays = walks.iter().all(|walks| walks.planned <= walks.recorded);
@@ -179,10 +181,10 @@ fn walks(passes: Vec<Pass>) -> Vec<Vec<u64>> {
     passes.into_iter().map(of).collect()
 }
 
-/// Walks of every machine with the objects where they are planned.
-fn planned(arguments: &LayoutPlan, machines: &[MachineSpec], plan: &Plan) -> Result<Vec<u64>, CliError> {
+/// Walks of every machine with the objects where they are planned, for which the plan is moved to where it has room.
+fn planned(arguments: &LayoutPlan, machines: &[MachineSpec], plan: &mut Plan) -> Result<Vec<u64>, CliError> {
     let reader = open(&arguments.trace, arguments.style.quiet)?;
-    let moved = PlanFile::made(plan.clone()).move_objects(&arguments.trace, reader)?;
+    let moved = Rebased::new(reader, &slide(plan, &arguments.trace)?);
     let alone = |machine: &MachineSpec| pass(std::slice::from_ref(machine));
     let mut passes = machines.iter().map(alone).collect::<Result<Vec<Pass>, _>>()?;
     follow_ahead(moved, &arguments.region, &mut passes);

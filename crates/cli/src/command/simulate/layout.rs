@@ -3,9 +3,10 @@
 use crate::error::{CliError, Code};
 use crate::output::say;
 use pagewalk_layout::Plan;
-use pagewalk_layout::rebase::{Bound, Rebased};
-use pagewalk_trace::pwt::events;
+use pagewalk_layout::rebase::{self, Bound, RebaseError, Rebased};
+use pagewalk_trace::pwt::{Events, events};
 use pagewalk_trace::{Event, Source};
+use std::fmt::Display;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -23,11 +24,6 @@ impl PlanFile {
         Ok(PlanFile { path: path.to_owned(), plan })
     }
 
-    /// A plan that was just made.
-    pub fn made(plan: Plan) -> PlanFile {
-        PlanFile { path: "the plan".into(), plan }
-    }
-
     /// `reader`, which reads `trace` from its beginning, with the trace's objects where the plan says.
     pub fn move_objects<S: Source>(&self, trace: &Path, reader: S) -> Result<Rebased<S>, CliError> {
         Ok(Rebased::new(reader, &self.bind(trace)?))
@@ -37,15 +33,9 @@ impl PlanFile {
     /// is simulated.
     pub fn bind(&self, trace: &Path) -> Result<Bound, CliError> {
         check_file(trace, "--layout")?;
-        let bad = |error: &dyn std::fmt::Display| bad(trace, error);
-        let file = File::open(trace).map_err(|error| bad(&error))?;
-        let file = BufReader::with_capacity(1 << 20, file);
-        let recorded = events(file, Event::moves_memory).map_err(|error| bad(&error))?;
-        let in_order = recorded.events.iter().map(|(before, event): &(u64, Event)| (*before > 0, event));
-        let bound = Bound::new(&self.plan, &recorded.header, in_order).map_err(|error| {
-            let why = format!("{} does not fit {}: {error}", self.path.display(), trace.display());
-            CliError::new(Code::BadInput, why).or("make a plan for this trace")
-        })?;
+        let recorded = recorded(trace)?;
+        let bound = Bound::new(&self.plan, &recorded.header, in_order(&recorded));
+        let bound = bound.map_err(|error| does_not_fit(&self.path.display(), trace, &error))?;
         for file in bound.absent() {
             say(format!("{}: {file} is no shared object of {}", self.path.display(), trace.display()));
         }
@@ -53,7 +43,30 @@ impl PlanFile {
     }
 }
 
-fn bad(trace: &Path, error: &dyn std::fmt::Display) -> CliError {
+/// The places of a plan that was just made from `trace`, its arena moved to where they find room there.
+pub fn slide(plan: &mut Plan, trace: &Path) -> Result<Bound, CliError> {
+    let recorded = recorded(trace)?;
+    rebase::slide(plan, &recorded.header, in_order(&recorded))
+        .map_err(|error| does_not_fit(&"the plan", trace, &error))
+}
+
+fn recorded(trace: &Path) -> Result<Events, CliError> {
+    let bad = |error: &dyn Display| bad(trace, error);
+    let file = File::open(trace).map_err(|error| bad(&error))?;
+    let file = BufReader::with_capacity(1 << 20, file);
+    events(file, Event::moves_memory).map_err(|error| bad(&error))
+}
+
+fn in_order(recorded: &Events) -> impl Iterator<Item = (bool, &Event)> + Clone {
+    recorded.events.iter().map(|(before, event)| (*before > 0, event))
+}
+
+fn does_not_fit(plan: &dyn Display, trace: &Path, error: &RebaseError) -> CliError {
+    let why = format!("{plan} does not fit {}: {error}", trace.display());
+    CliError::new(Code::BadInput, why).or("make a plan for this trace")
+}
+
+fn bad(trace: &Path, error: &dyn Display) -> CliError {
     CliError::new(Code::BadInput, format!("{}: {error}", trace.display()))
 }
 
