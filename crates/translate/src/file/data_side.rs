@@ -177,6 +177,10 @@ impl FileLite {
                 format!("lite.tlbs: no array is named `{name}`: choose from {}", names.join(", "))
             })
         };
+        let twice = |&at: &usize| self.tlbs[..at].contains(&self.tlbs[at]);
+        if let Some(at) = (1..self.tlbs.len()).find(twice) {
+            return Err(format!("lite.tlbs: names array `{}` twice: choose each once", self.tlbs[at]));
+        }
         Ok(LiteSpec {
             tlbs: self.tlbs.iter().map(index).collect::<Result<_, _>>()?,
             threshold: self.threshold,
@@ -187,5 +191,18 @@ impl FileLite {
             seed: self.seed.unwrap_or(0),
             history: self.history,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lite_names_each_array_once() {
+        let text = "tlbs = [\"a\", \"b\", \"a\"]\nthreshold = 0.1\nrelative = true\n";
+        let lite: FileLite = toml::from_str(text).unwrap();
+        let why = lite.spec(&[]).unwrap_err();
+        assert_eq!(why, "lite.tlbs: names array `a` twice: choose each once");
     }
 }
