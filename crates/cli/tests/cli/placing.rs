@@ -213,7 +213,9 @@ fn plans_that_do_not_fit_are_refused_by_name() {
     if host_can(&lab) {
         let outcome = lab.run(&[], &[&statically]);
         outcome.refuses(NOT_IN_EFFECT, &["static", "--or-default"]);
-        assert_eq!(lab.run(&["--or-default"], &[&statically]).code, 3);
+        let alone = lab.run(&["--or-default", "--json"], &[&statically]);
+        assert_eq!((alone.code, alone.stdout.as_str()), (3, ""));
+        assert!(alone.stderr.contains("it runs without the plan"), "{}", alone.stderr);
     }
     lab.run(&[], &["./none"]).refuses(USAGE, &["./none"]);
     lab.run(&["--or-default"], &["./none"]).refuses(USAGE, &["./none"]);

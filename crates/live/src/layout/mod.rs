@@ -37,8 +37,6 @@ pub struct Options {
     pub release: bool,
     /// Whether everything that the plan does not place has the same addresses each time.
     pub no_randomise: bool,
-    /// Whether a program that cannot have the plan runs without.
-    pub or_default: bool,
 }
 
 /// A run.
@@ -120,7 +118,7 @@ pub enum LayoutError {
 /// run on, no longer traced.
 ///
 /// # Errors
-/// If this host does not permit it, or the program cannot be started or placed.
+/// If this host does not permit it, or the program cannot be started or placed. Then it has not begun.
 pub fn run(
     command: &[OsString],
     objects: &[Object],

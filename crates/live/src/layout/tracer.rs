@@ -43,8 +43,9 @@ pub fn trace(
     let (known, images) = (Known::default(), Vec::new());
     let work = Placing { objects, options, loaded, known, images, refused: None };
     let mut follower = Follower::begin(work, root);
-    if let Some(obstacle) = follower.work.refused.take().filter(|_| !options.or_default) {
+    if let Some(obstacle) = follower.work.refused.take() {
         let program = follower.work.images.swap_remove(0).program;
+        relay.to(0);
         end_unbegun(root);
         return Err(LayoutError::Program { program, obstacle });
     }

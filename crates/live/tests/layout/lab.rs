@@ -75,7 +75,7 @@ pub fn packed_plan(files: &[String]) -> Plan {
     plan
 }
 
-pub const VERIFY: Options = Options { verify: true, release: false, no_randomise: false, or_default: false };
+pub const VERIFY: Options = Options { verify: true, release: false, no_randomise: false };
 
 pub fn placed(words: &[&str], objects: &[Object], options: Options) -> Result<Run, LayoutError> {
     let command: Vec<OsString> = words.iter().map(OsString::from).collect();

@@ -180,7 +180,7 @@ fn python_gets_its_extensions_where_they_should_be() {
 }
 
 #[test]
-fn programs_without_a_loader_are_refused_and_run_if_told_so() {
+fn programs_without_a_loader_are_refused() {
     let lab = Lab::new();
     let objects = packed(&two_libraries(&lab));
     let statically = lab.compile("s", "int main(void) { return 6; }", &["-static"]);
@@ -193,9 +193,6 @@ fn programs_without_a_loader_are_refused_and_run_if_told_so() {
         LayoutError::Program { program, obstacle: Obstacle::Static } => assert_eq!(program, statically),
         other => panic!("{other}"),
     }
-    let told = placed(&[&statically], &objects, Options { or_default: true, ..VERIFY }).unwrap();
-    assert_eq!(told.end, End::Exit(6));
-    assert!(told.images[0].obstacle.as_deref().unwrap().contains("static"));
     // A child is no reason to refuse.
     let child = placed(&[&dynamic, &statically], &objects, VERIFY).unwrap();
     assert_eq!(child.end, End::Exit(6));

@@ -50,7 +50,6 @@ fn run_placed(arguments: &LayoutRun, objects: &[Object]) -> Result<Run, CliError
         verify: arguments.verify,
         release: arguments.release,
         no_randomise: arguments.no_randomize,
-        or_default: arguments.or_default,
     };
     let mut loaded = |image: &Image| {
         if let Some(landings) = image.at_start.as_ref().filter(|_| arguments.verify) {
