@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import mmap
 import os
 import pathlib
 import shutil
@@ -119,6 +120,15 @@ def run(command, *, stdin=None, environment=None, processor=None, folder=None):
             foreign_processors=max(0.0, (busy - usage.ru_utime - usage.ru_stime) / wall),
             output=out.read(),
         )
+
+
+def warm(mebibytes):
+    """Uses so much memory and frees it, as `--warm` of pagewalk does: what runs next finds memory that is there."""
+    size = int(mebibytes) << 20
+    with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        with contextlib.suppress(OSError):
+            memory.madvise(mmap.MADV_HUGEPAGE)
+        memory[:: mmap.PAGESIZE] = bytes(1) * (size // mmap.PAGESIZE)
 
 
 def _tail(file):

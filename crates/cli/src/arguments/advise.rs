@@ -43,6 +43,10 @@ pub struct Advise {
     /// they differ much
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(5..=100))]
     pub runs: u32,
+    /// Before each run, use as much memory as it needs and free it, so that it finds memory that is there: for guests
+    /// that give their free memory back (`pagewalk doctor`: steady memory)
+    #[arg(long, conflicts_with_all = ["trace", "pid"])]
+    pub warm: bool,
     /// Run no alternative: the forecast is the model's alone, and its interval wide
     #[arg(long)]
     pub no_trial: bool,

@@ -54,6 +54,10 @@ pub struct Verify {
     /// Where the host gives huge pages to all memory (mode `always`): let it do so for what is not planned, too
     #[arg(long)]
     pub keep_others: bool,
+    /// Before each run, use as much memory as it needs and free it, so that it finds memory that is there: for guests
+    /// that give their free memory back (`pagewalk doctor`: steady memory)
+    #[arg(long)]
+    pub warm: bool,
     /// Keep no record of this measurement
     #[arg(long)]
     pub no_record: bool,

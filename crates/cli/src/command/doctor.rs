@@ -233,7 +233,9 @@ fn steady() -> Finding {
                 )
             },
         ),
-        enable: reporting.map_or_else(String::new, |reporting| reporting.enable()),
+        enable: reporting.map_or_else(String::new, |reporting| {
+            format!("`--warm` of advise and verify; or, {}", reporting.enable())
+        }),
         for_commands: "narrow intervals of probe, advise and verify",
         required: false,
     }

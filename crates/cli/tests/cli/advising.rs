@@ -73,8 +73,12 @@ const ADVISE: [&str; 7] = ["advise", "-m", "golden_cove", "--probe", "probe.json
 fn what_is_touched_pays_and_is_named_so_that_it_is_found_again() {
     let place = with_program();
     let advise = |more: &[&str]| place.good(&[&ADVISE[..], more, &["--", "./p"]].concat()).json();
-    let found = advise(&[]);
+    let found = advise(&["--warm"]);
     assert_eq!(found["schema"], "pagewalk.advice/1");
+    assert!(
+        found["warmed_mib"].as_f64() >= Some(64.0) && found["notes"].to_string().contains("--warm"),
+        "{found}"
+    );
     all_are_told(&found, &[]);
     let ranges = found["ranges"].as_array().unwrap();
     let named = |name: &str| ranges.iter().find(|range| range["name"].as_str().unwrap().starts_with(name));

@@ -292,9 +292,11 @@ fn verify_measures_beside_the_forecast_and_keeps_a_record() {
     let forecast = "[forecast]\nseconds_now = 1.0\nseconds = 0.5\nlow = 0.4\nhigh = 0.6\nmemory_mib = 1.0";
     lab.plan(forecast);
     assert!(lab.run(&["verify", "--history"]).stdout.contains("no forecast was verified"));
-    let outcome = lab.run(&["verify", "plan.toml", "--runs", "3", "--json", "--", "./p"]);
+    let outcome = lab.run(&["verify", "plan.toml", "--runs", "3", "--warm", "--json", "--", "./p"]);
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     let json = outcome.json();
+    // The least, and five quarters of the 64 MiB that the program touches and of what else it has.
+    assert!((144.0..200.0).contains(&json["warmed_mib"].as_f64().unwrap()), "{json}");
     assert_eq!((&json["schema"], &json["in_effect"]), (&"pagewalk.verify/1".into(), &true.into()));
     all_are_told(&json, &[]);
     assert_eq!(json["classes"]["forecast_processor_seconds_saved"], "modelled");

@@ -36,6 +36,9 @@ pub struct AdviceResult {
     pub classes: Classes,
     /// What was run, the program as it is first.
     pub runs: Vec<Runs>,
+    /// Memory that was used and freed before each of them, in MiB, so that they found memory that is there; none where
+    /// that was not asked for.
+    pub warmed_mib: Option<f64>,
     /// Share of walks that wait for the one before, as the runs show it; none without a trial.
     pub waiting: Option<f64>,
     /// The ranges to put on huge pages; none if nothing pays.
@@ -58,7 +61,7 @@ pub struct AdviceResult {
 /// What the figures of a result are.
 pub fn figures() -> Classes {
     classes(&[
-        (Class::Measured, &["instructions", "runs"]),
+        (Class::Measured, &["instructions", "runs", "warmed_mib"]),
         (Class::Modelled, &["walks", "huge_walks", "waiting", "ranges", "memory_mib"]),
     ])
 }

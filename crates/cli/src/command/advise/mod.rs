@@ -27,7 +27,7 @@ use pagewalk_report::huge_pages::schema::{
 };
 use pagewalk_report::huge_pages::{render_text, to_json};
 use pagewalk_translate::MachineSpec;
-use runs::{Kind, seconds_of};
+use runs::{Kind, Trials, seconds_of};
 use seen::Seen;
 use std::io::{self, IsTerminal, Write};
 use std::iter;
@@ -60,8 +60,8 @@ pub fn run(arguments: Advise) -> Result<ExitCode, CliError> {
     let thp = machine::thp(arguments.model.thp, &host.thp);
     let (prices, seen) = look(&arguments, machine, thp)?;
     let everything = choose(&seen.found, &prices, &Limits { memory: None, waiting: 1.0, least: 0.0 });
-    let (kinds, unapplied) = match arguments.trace {
-        Some(_) => (vec![Kind::given(&arguments.seconds)], None),
+    let Trials { kinds, unapplied, warmth } = match arguments.trace {
+        Some(_) => Trials { kinds: vec![Kind::given(&arguments.seconds)], unapplied: None, warmth: None },
         None => {
             let trial = trial(&seen, &everything, &arguments)?;
             runs::run(&arguments, trial.as_ref().map(NamedTempFile::path))?
@@ -70,6 +70,13 @@ pub fn run(arguments: Advise) -> Result<ExitCode, CliError> {
     let weighed = Weighed::new(&prices, &seen.found, &everything, &kinds, arguments.budget);
     let host = Host { kernel: host.kernel, thp: host.thp };
     let mut result = result(&weighed, &seen, &kinds, &arguments, &host, &machine.name);
+    if let Some(mebibytes) = warmth.map(|warmth| warmth.mebibytes()) {
+        result.warmed_mib = Some(mebibytes);
+        result.notes.push(format!(
+            "before each run {mebibytes:.0} MiB were used and freed (--warm): where memory comes back from the \
+             hypervisor at its first touch, that is in none of these times"
+        ));
+    }
     if let Some(why) = unapplied {
         result.notes.push(format!(
             "a plan could not be followed here, so all ranges were not tried: the forecast is the model's alone ({why})"
@@ -249,6 +256,7 @@ fn result(
         huge_walks: seen.found.huge_walks,
         classes: figures(),
         runs: kinds.iter().map(Kind::result).collect(),
+        warmed_mib: None,
         waiting: weighed.waiting,
         ranges: weighed.chosen.iter().map(range).collect(),
         forecast: seconds_of(Class::Modelled, weighed.forecast),

@@ -5,6 +5,7 @@ use crate::error::{CliError, Code};
 use crate::progress;
 use pagewalk_forecast::interval::{Interval, mean, of_median, ratio};
 use pagewalk_live::timed::{self, Timed};
+use pagewalk_live::warmth::Warmth;
 use pagewalk_report::Class;
 use pagewalk_report::huge_pages::schema::{ForecastSeconds, Runs};
 use serde::Deserialize;
@@ -75,10 +76,20 @@ pub fn seconds_of(class: Class, time: Interval) -> ForecastSeconds {
     ForecastSeconds { class, seconds: time.value, low: known(time.low), high: known(time.high) }
 }
 
+/// What the runs showed.
+pub struct Trials {
+    pub kinds: Vec<Kind>,
+    /// Why the plan could not be followed, so that there is no trial of it.
+    pub unapplied: Option<String>,
+    /// What was used and freed before each, if that was asked for.
+    pub warmth: Option<Warmth>,
+}
+
 /// Runs the program by turns as it is, with the plan `all`, and with glibc's tunable: whatever else the host does
-/// meanwhile meets all alike. If the plan could not be followed, there is no trial of it, and the second is why.
-pub fn run(arguments: &Advise, all: Option<&Path>) -> Result<(Vec<Kind>, Option<String>), CliError> {
+/// meanwhile meets all alike.
+pub fn run(arguments: &Advise, all: Option<&Path>) -> Result<Trials, CliError> {
     let mut unapplied = None;
+    let mut warmth = if arguments.warm { Some(warmth(arguments)?) } else { None };
     let mut kinds = vec![Kind::new(AS_IT_IS)];
     if all.is_some() {
         kinds.push(Kind::new(ALL_RANGES));
@@ -96,8 +107,14 @@ pub fn run(arguments: &Advise, all: Option<&Path>) -> Result<(Vec<Kind>, Option<
         }
         for kind in &mut kinds {
             bar.set_message(kind.what);
+            warmth.map_or(Ok(()), |warmth| warmth.warm()).map_err(|error| failed("--warm", &error))?;
             match once(arguments, kind.what, all)? {
-                Ran::Counts(run) => kind.add(&run),
+                Ran::Counts(run) => {
+                    kind.add(&run);
+                    if let (Some(warmth), Some(bytes)) = (&mut warmth, run.resident_bytes) {
+                        warmth.suit(bytes);
+                    }
+                }
                 Ran::Without(why) => unapplied = Some(why),
             }
         }
@@ -107,7 +124,20 @@ pub fn run(arguments: &Advise, all: Option<&Path>) -> Result<(Vec<Kind>, Option<
         bar.set_position(100 * (round + 1) / most);
     }
     bar.finish_and_clear();
-    Ok((kinds, unapplied))
+    Ok(Trials { kinds, unapplied, warmth })
+}
+
+/// As much as the program needs, by a run that does not count: its memory came from wherever it did.
+fn warmth(arguments: &Advise) -> Result<Warmth, CliError> {
+    let mut warmth = Warmth::default();
+    if let Ran::Counts(Once { resident_bytes: Some(bytes), .. }) = once(arguments, AS_IT_IS, None)? {
+        warmth.suit(bytes);
+    }
+    Ok(warmth)
+}
+
+fn failed(what: &str, why: &dyn std::fmt::Display) -> CliError {
+    CliError::new(Code::Failed, format!("running it {what}: {why}"))
 }
 
 /// Whether more runs would tell little more.
@@ -150,8 +180,7 @@ impl From<Timed> for Once {
 }
 
 fn once(arguments: &Advise, what: &str, all: Option<&Path>) -> Result<Ran, CliError> {
-    let failed =
-        |why: &dyn std::fmt::Display| CliError::new(Code::Failed, format!("running it {what}: {why}"));
+    let failed = |why: &dyn std::fmt::Display| failed(what, why);
     let [program, words @ ..] = arguments.command.as_slice() else { unreachable!("clap requires one") };
     let applied = match all.filter(|_| what == ALL_RANGES) {
         Some(plan) => Some((plan, NamedTempFile::new().map_err(|error| failed(&error))?)),

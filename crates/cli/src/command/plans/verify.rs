@@ -14,6 +14,7 @@ use pagewalk_forecast::interval::{Interval, mean, of_runs};
 use pagewalk_live::pages::plan::Forecast;
 use pagewalk_live::pages::{self, Options, Run, kernel};
 use pagewalk_live::tracing::{End, Relay, children_usage};
+use pagewalk_live::warmth::Warmth;
 use pagewalk_report::{Class, classes};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::{Value, json};
@@ -55,6 +56,8 @@ struct Measured {
     missed: Option<String>,
     /// Why no more pairs were run.
     stopped: &'static str,
+    /// What was used and freed before each, if that was asked for.
+    warmth: Option<Warmth>,
 }
 
 pub fn run(arguments: Verify) -> Result<ExitCode, CliError> {
@@ -102,11 +105,12 @@ pub fn run(arguments: Verify) -> Result<ExitCode, CliError> {
 
 fn measure(arguments: &Verify, fitting: &Fitting) -> Result<Measured, CliError> {
     let begun = Instant::now();
-    // One of each to warm up.
-    let (_, native) = without(arguments)?;
+    // One of each to warm up; the first says how much memory the program needs.
+    let (_, native) = without(arguments, None)?;
+    let warmth = if arguments.warm { Some(warmth()?) } else { None };
     let (mut a, mut b) = (Vec::new(), Vec::new());
     go_on(native, ("without", native), 0)?;
-    let (_, mut run) = with(arguments, fitting)?;
+    let (_, mut run) = with(arguments, fitting, warmth)?;
     let mut missed = outcome::missed(&fitting.plan, &run);
     go_on(native, ("with", run.end), 0)?;
     let bar = progress::shares("pairs of runs", arguments.data.quiet);
@@ -125,13 +129,13 @@ fn measure(arguments: &Verify, fitting: &Fitting) -> Result<Measured, CliError> 
         // What grows warm or tired in time favours neither.
         let (pairs, first) = (a.len(), a.len().is_multiple_of(2));
         let plain = || {
-            let (times, end) = without(arguments)?;
+            let (times, end) = without(arguments, warmth)?;
             go_on(native, ("without", end), pairs).map(|()| times)
         };
         if first {
             a.push(plain()?);
         }
-        let (times, next) = with(arguments, fitting)?;
+        let (times, next) = with(arguments, fitting, warmth)?;
         go_on(native, ("with", next.end), pairs)?;
         b.push(times);
         if !first {
@@ -143,7 +147,7 @@ fn measure(arguments: &Verify, fitting: &Fitting) -> Result<Measured, CliError> 
         }
     };
     bar.finish_and_clear();
-    Ok(Measured { without: a, with: b, run, missed, stopped })
+    Ok(Measured { without: a, with: b, run, missed, stopped, warmth })
 }
 
 /// How much of the measuring is done at least, in hundredths: by pairs of runs, or by the time that they may take.
@@ -204,8 +208,23 @@ fn timed<T>(work: impl FnOnce() -> Result<T, CliError>) -> Result<(Times, T), Cl
     Ok((Times { wall: begun.elapsed().as_secs_f64(), processor: processor()? - before }, result))
 }
 
-fn without(arguments: &Verify) -> Result<(Times, End), CliError> {
+/// As much as the program needs that has just run, with memory that came from wherever it did.
+fn warmth() -> Result<Warmth, CliError> {
+    let mut warmth = Warmth::default();
+    warmth.suit(children_usage().map_err(|error| CliError::new(Code::Failed, error))?.resident_bytes);
+    Ok(warmth)
+}
+
+/// Has the next run find memory that is there, where that was asked for.
+fn warm(warmth: Option<Warmth>) -> Result<(), CliError> {
+    warmth.map_or(Ok(()), |warmth| {
+        warmth.warm().map_err(|error| CliError::new(Code::Failed, format!("--warm: {error}")))
+    })
+}
+
+fn without(arguments: &Verify, warmth: Option<Warmth>) -> Result<(Times, End), CliError> {
     let [program, words @ ..] = arguments.command.as_slice() else { unreachable!("clap requires one") };
+    warm(warmth)?;
     timed(|| {
         let mut command = Command::new(program);
         let cannot = |e| CliError::new(Code::Failed, format!("cannot run {program:?}: {e}"));
@@ -226,7 +245,8 @@ fn without(arguments: &Verify) -> Result<(Times, End), CliError> {
     })
 }
 
-fn with(arguments: &Verify, fitting: &Fitting) -> Result<(Times, Run), CliError> {
+fn with(arguments: &Verify, fitting: &Fitting, warmth: Option<Warmth>) -> Result<(Times, Run), CliError> {
+    warm(warmth)?;
     let options = Options {
         program: fitting.program.clone(),
         keep_small: fitting.can_keep_small && !arguments.keep_others,
@@ -245,8 +265,11 @@ fn forecast_gain(forecast: &Forecast) -> Interval {
 fn text(fitting: &Fitting, measured: &Measured) -> String {
     let mut out: String =
         measured.run.images.iter().map(|image| outcome::table(&fitting.plan, image)).collect();
-    let Measured { without, with, stopped, .. } = measured;
-    let _ = writeln!(out, "{} pairs of runs, ended by {stopped}", with.len());
+    let Measured { without, with, stopped, warmth, .. } = measured;
+    let warmed = warmth.map_or(String::new(), |warmth| {
+        format!("; before each, {:.0} MiB were used and freed (--warm)", warmth.mebibytes())
+    });
+    let _ = writeln!(out, "{} pairs of runs, ended by {stopped}{warmed}", with.len());
     for (name, of) in TIMES {
         let (a, b) = (mean_of(without, of), mean_of(with, of));
         let _ = writeln!(out, "  {name:9} time  without {a:.3} s, with {b:.3} s (means, measured)");
@@ -271,8 +294,10 @@ fn interval(Interval { value, low, high }: Interval) -> Value {
 }
 
 /// What figures are, beside those of images.
-const MEASURED: (Class, &[&str]) =
-    (Class::Measured, &["seconds", "processor_seconds", "seconds_saved", "processor_seconds_saved"]);
+const MEASURED: (Class, &[&str]) = (
+    Class::Measured,
+    &["seconds", "processor_seconds", "seconds_saved", "processor_seconds_saved", "warmed_mib"],
+);
 const MODELLED: (Class, &[&str]) = (Class::Modelled, &["forecast_processor_seconds_saved"]);
 
 fn document(arguments: &Verify, fitting: &Fitting, measured: &Measured) -> Value {
@@ -284,7 +309,7 @@ fn document(arguments: &Verify, fitting: &Fitting, measured: &Measured) -> Value
             .map(|times| json!({ "seconds": times.wall, "processor_seconds": times.processor }))
             .collect()
     };
-    let Measured { without, with, run, missed, stopped } = measured;
+    let Measured { without, with, run, missed, stopped, warmth } = measured;
     json!({
         "schema": "pagewalk.verify/1",
         "plan": { "program": plan.program.path, "ranges": plan.ranges.len() },
@@ -294,6 +319,7 @@ fn document(arguments: &Verify, fitting: &Fitting, measured: &Measured) -> Value
         "without": times(without),
         "with": times(with),
         "stopped_by": stopped,
+        "warmed_mib": warmth.map(|warmth| warmth.mebibytes()),
         "interval": "90 %, Student's, of paired differences",
         "seconds_saved": interval(gain(without, with, wall)),
         "processor_seconds_saved": interval(gain(without, with, processor)),
