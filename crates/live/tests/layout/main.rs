@@ -299,7 +299,7 @@ fn processes_that_outlive_the_first_run_on() {
     }
     let (one, two) = (lab.path("one"), lab.path("two"));
     let script = format!(
-        "(sleep 5; echo done > {one}) >/dev/null & (while [ ! -e {one} ]; do :; done; cat {one} > {two}) & exit 3"
+        "(sleep 5; echo done > {one}) >/dev/null & (while [ ! -s {one} ]; do :; done; cat {one} > {two}) & exit 3"
     );
     let begun = std::time::Instant::now();
     assert_eq!(placed(&["sh", "-c", &script], &objects, VERIFY).unwrap().end, End::Exit(3));
