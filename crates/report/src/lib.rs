@@ -3,8 +3,8 @@
 //! [`schema`] is the result; [`json`] writes and reads it; [`text`] prints it on a terminal; [`html`] makes the
 //! self-contained page; [`advice`] says in one sentence what to do about it; [`sweep`] does the same for the
 //! results of studies, [`contiguity`] for a live process's memory, [`conflicts`] for a TLB's sets, [`probe`] for
-//! what a host's translation costs; [`classes`] tells what figures are. A renderer only renders: every figure it shows
-//! stands in the result or is a quotient of two that do.
+//! what a host's translation costs; [`classes()`] tells what figures are. A renderer only renders: every figure it
+//! shows stands in the result or is a quotient of two that do.
 
 pub mod advice;
 pub mod classes;
