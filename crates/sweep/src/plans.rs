@@ -15,11 +15,11 @@ use pagewalk_layout::plan::{DEFAULT_ARENA, Program};
 use pagewalk_layout::planner::{
     Candidate, Movables, Planner, PlannerError, PlannerOptions, Seen, Views, at_random, period_of,
 };
-use pagewalk_layout::rebase::{Bound, Mover};
+use pagewalk_layout::rebase::{Bound, Mover, slide};
 use pagewalk_mm::Small;
 use pagewalk_sim::{DesignSpec, NoObserver, Pass};
 use pagewalk_trace::pwt::Events;
-use pagewalk_trace::{Analysis, Source, Stretch};
+use pagewalk_trace::{Analysis, Event, Source, Stretch};
 use pagewalk_translate::MachineSpec;
 use rayon::ThreadPool;
 use serde::{Deserialize, Serialize};
@@ -159,7 +159,7 @@ impl From<'_> {
         let mut made = Vec::new();
         for wanted in drawn {
             let candidate = self.drawn(&wanted).map_err(failed)?;
-            made.push((wanted, self.made(&wanted, candidate).1));
+            made.push((wanted, self.made(&wanted, candidate).map_err(&wrong)?));
         }
         if planned.is_empty() {
             return Ok(made);
@@ -173,10 +173,9 @@ impl From<'_> {
         }
         drop(seen);
         while self.try_next(&mut making, &recorded, &open, &wrong)? {}
-        made.extend(making.into_iter().map(|mut making| {
-            let candidate = making.candidates.swap_remove(making.now);
-            self.made(&making.wanted, candidate)
-        }));
+        for Making { wanted, mut candidates, now, .. } in making {
+            made.push((wanted, self.made(&wanted, candidates.swap_remove(now)).map_err(&wrong)?));
+        }
         Ok(made)
     }
 
@@ -233,8 +232,7 @@ impl From<'_> {
                 one.taken = true;
                 continue;
             }
-            let plan = self.plan(&one.wanted, one.candidates[one.now].clone());
-            let bound = bind(&plan, self.events).map_err(wrong)?;
+            let (_, bound) = self.plan(&one.wanted, one.candidates[one.now].clone()).map_err(wrong)?;
             let pass = pass(&self.specs()[one.wanted.machines(self.study)]).map_err(wrong)?;
             tried.push((one, Moved::new(Some(Mover::new(&bound, &self.events.header)), pass)));
         }
@@ -264,28 +262,35 @@ impl From<'_> {
         self.pool.install(|| rounds::run(read, analyses)).map_err(|error| wrong(error.to_string()))
     }
 
-    fn plan(&self, wanted: &Wanted, candidate: Candidate) -> Plan {
+    /// A plan, moved to where the stream has room for it.
+    fn plan(&self, wanted: &Wanted, candidate: Candidate) -> Result<(Plan, Bound), String> {
         let planner = self.layout(wanted).planner.map_or("", |options| options.planner.name());
         let machines = &self.study.machines[wanted.machines(self.study)];
-        Plan {
+        let mut plan = Plan {
             planner: planner.to_owned(),
             machines: machines.iter().map(|variant| variant.machine.name.clone()).collect(),
             arena: DEFAULT_ARENA,
             program: Program { path: self.events.header.program.clone(), build_id: None },
             places: candidate.places,
-        }
+        };
+        let bound = slide(&mut plan, &self.events.header, in_order(self.events));
+        bound.map(|bound| (plan, bound)).map_err(|error| error.to_string())
     }
 
-    fn made(&self, wanted: &Wanted, candidate: Candidate) -> (Wanted, Made) {
+    fn made(&self, wanted: &Wanted, candidate: Candidate) -> Result<Made, String> {
         let did = candidate.did.clone();
-        (*wanted, Made { text: self.plan(wanted, candidate).to_toml(), did })
+        Ok(Made { text: self.plan(wanted, candidate)?.0.to_toml(), did })
     }
 }
 
 /// A plan with a stream's events.
 pub fn bind(plan: &Plan, events: &Events) -> Result<Bound, String> {
-    let in_order = events.events.iter().map(|(before, event)| (*before > 0, event));
-    Bound::new(plan, &events.header, in_order).map_err(|error| error.to_string())
+    Bound::new(plan, &events.header, in_order(events)).map_err(|error| error.to_string())
+}
+
+/// Events, with whether the program ran already.
+fn in_order(events: &Events) -> impl Iterator<Item = (bool, &Event)> + Clone {
+    events.events.iter().map(|(before, event)| (*before > 0, event))
 }
 
 /// Machines in one pass, with base pages alone.

@@ -2,6 +2,7 @@
 
 use crate::harness::{BAD_INPUT, Place, metric};
 use serde_json::Value;
+use std::process::Command;
 
 const STUDY: &str = r#"schema = 1
 name = "s"
@@ -70,6 +71,35 @@ lower = { layout = "random", draws = "median", metric = "last_level.conflict_mis
 least = 1
 on = "average"
 "#;
+
+/// A program whose own memory is where plans usually place libraries.
+const IN_THE_WAY: &str = "
+#include <sys/mman.h>
+int main(void) {
+    char *all = mmap((void *)0x800000000, 1 << 30, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    return all == MAP_FAILED;
+}";
+
+#[test]
+fn plans_move_to_where_a_program_leaves_room() {
+    let place = Place::new();
+    place.write("p.c", IN_THE_WAY);
+    let mut gcc = Command::new("gcc");
+    place.settle(gcc.args(["-o", "p", "p.c"]));
+    assert!(gcc.status().expect("gcc is here").success());
+    place.good(&["record", "-q", "-o", "t.pwt", "--", "./p"]);
+    let layouts: String = ["single", "search", "random"]
+        .map(|planner| format!("[[layout]]\nname = \"{planner}\"\nplanner = \"{planner}\"\n"))
+        .concat();
+    let head = "schema = 1\nname = \"s\"\nthp = \"never\"\ntraces = [\"t.pwt\"]\nmachines = [\"konireddygari_u256\"]\n";
+    place.write("s.toml", format!("{head}{layouts}"));
+    place.good(&["sweep", "-q", "-o", "out", "s.toml"]);
+    let plan = place.run(&["layout", "plan", "-q", "-m", "konireddygari_u256", "-o", "plan.toml", "t.pwt"]);
+    assert_eq!(plan.code, 0, "{}", plan.stderr);
+    let text = String::from_utf8(place.read("plan.toml")).unwrap();
+    assert!(text.contains("arena = \"0x840000000\""), "{text}");
+}
 
 fn with_traces() -> Place {
     let place = Place::new();
