@@ -19,7 +19,7 @@ use pagewalk_layout::rebase::{Bound, Mover, slide};
 use pagewalk_mm::Small;
 use pagewalk_sim::{DesignSpec, NoObserver, Pass};
 use pagewalk_trace::pwt::Events;
-use pagewalk_trace::{Analysis, Event, Source, Stretch};
+use pagewalk_trace::{Analysis, Source, Stretch};
 use pagewalk_translate::MachineSpec;
 use rayon::ThreadPool;
 use serde::{Deserialize, Serialize};
@@ -189,8 +189,8 @@ impl From<'_> {
 
     fn drawn(&self, wanted: &Wanted) -> Result<Candidate, PlannerError> {
         let mut owners = Owners::new(&self.events.header);
-        for (before, event) in &self.events.events {
-            if *before > 0 {
+        for (running, event) in self.events.in_order() {
+            if running {
                 owners.start_running();
             }
             owners.apply(event);
@@ -273,7 +273,7 @@ impl From<'_> {
             program: Program { path: self.events.header.program.clone(), build_id: None },
             places: candidate.places,
         };
-        let bound = slide(&mut plan, &self.events.header, in_order(self.events));
+        let bound = slide(&mut plan, &self.events.header, self.events.in_order());
         bound.map(|bound| (plan, bound)).map_err(|error| error.to_string())
     }
 
@@ -285,12 +285,7 @@ impl From<'_> {
 
 /// A plan with a stream's events.
 pub fn bind(plan: &Plan, events: &Events) -> Result<Bound, String> {
-    Bound::new(plan, &events.header, in_order(events)).map_err(|error| error.to_string())
-}
-
-/// Events, with whether the program ran already.
-fn in_order(events: &Events) -> impl Iterator<Item = (bool, &Event)> + Clone {
-    events.events.iter().map(|(before, event)| (*before > 0, event))
+    Bound::new(plan, &events.header, events.in_order()).map_err(|error| error.to_string())
 }
 
 /// Machines in one pass, with base pages alone.

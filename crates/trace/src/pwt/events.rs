@@ -19,6 +19,13 @@ pub struct Events {
     pub events: Vec<(u64, Event)>,
 }
 
+impl Events {
+    /// Each, with whether some code had run before it.
+    pub fn in_order(&self) -> impl Iterator<Item = (bool, &Event)> + Clone {
+        self.events.iter().map(|(before, event)| (*before > 0, event))
+    }
+}
+
 /// Reads the events of a file that are wanted. Of a damaged one those before the damage: reading its references tells
 /// what that is.
 ///

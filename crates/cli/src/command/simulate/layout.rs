@@ -34,7 +34,7 @@ impl PlanFile {
     pub fn bind(&self, trace: &Path) -> Result<Bound, CliError> {
         check_file(trace, "--layout")?;
         let recorded = recorded(trace)?;
-        let bound = Bound::new(&self.plan, &recorded.header, in_order(&recorded));
+        let bound = Bound::new(&self.plan, &recorded.header, recorded.in_order());
         let bound = bound.map_err(|error| does_not_fit(&self.path.display(), trace, &error))?;
         for file in bound.absent() {
             say(format!("{}: {file} is no shared object of {}", self.path.display(), trace.display()));
@@ -46,7 +46,7 @@ impl PlanFile {
 /// The places of a plan that was just made from `trace`, its arena moved to where they find room there.
 pub fn slide(plan: &mut Plan, trace: &Path) -> Result<Bound, CliError> {
     let recorded = recorded(trace)?;
-    rebase::slide(plan, &recorded.header, in_order(&recorded))
+    rebase::slide(plan, &recorded.header, recorded.in_order())
         .map_err(|error| does_not_fit(&"the plan", trace, &error))
 }
 
@@ -55,10 +55,6 @@ fn recorded(trace: &Path) -> Result<Events, CliError> {
     let file = File::open(trace).map_err(|error| bad(&error))?;
     let file = BufReader::with_capacity(1 << 20, file);
     events(file, Event::moves_memory).map_err(|error| bad(&error))
-}
-
-fn in_order(recorded: &Events) -> impl Iterator<Item = (bool, &Event)> + Clone {
-    recorded.events.iter().map(|(before, event)| (*before > 0, event))
 }
 
 fn does_not_fit(plan: &dyn Display, trace: &Path, error: &RebaseError) -> CliError {
