@@ -24,7 +24,7 @@ const APART_BELOW: f64 = 10_000.0;
 
 /// Where all images run.
 pub struct Placement {
-    balance: Option<Balance>,
+    balance: Balance,
     images: HashMap<u32, Place>,
 }
 
@@ -71,9 +71,7 @@ impl Placement {
         let Some(own) = own.or_else(|| Processors::of(process).ok()) else { return };
         let threads = HashMap::from([(process, own)]);
         let mut place = Place { process, threads, agent: None, shared: None, watched: None };
-        if let Some(balance) = &mut self.balance {
-            place.gather(balance);
-        }
+        place.gather(&mut self.balance);
         self.images.insert(image, place);
     }
 
@@ -97,12 +95,10 @@ impl Placement {
 
     /// The image has several threads from now on.
     pub fn watch(&mut self, image: u32, control: Control) {
-        let (Some(place), Some(balance)) = (self.images.get_mut(&image), &mut self.balance) else { return };
-        if place.watched.is_none() {
-            place.let_go(balance);
-            let (misses, seconds) = (control.counters().misses, place.seconds());
-            place.watched = Some(Watched { control, at: Instant::now(), misses, seconds });
-        }
+        let Some(place) = self.images.get_mut(&image) else { return };
+        place.let_go(&mut self.balance);
+        let (misses, seconds) = (control.counters().misses, place.seconds());
+        place.watched = Some(Watched { control, at: Instant::now(), misses, seconds });
     }
 
     /// Whether the image has several threads.
@@ -112,8 +108,8 @@ impl Placement {
 
     /// The image is left alone: it has no agent, or chooses its processors.
     pub fn leave_alone(&mut self, image: u32) {
-        if let (Some(mut place), Some(balance)) = (self.images.remove(&image), &mut self.balance) {
-            place.let_go(balance);
+        if let Some(mut place) = self.images.remove(&image) {
+            place.let_go(&mut self.balance);
         }
     }
 
@@ -139,21 +135,19 @@ impl Placement {
 
     /// The image has ended.
     pub fn image_ended(&mut self, image: u32) {
-        if let (Some(place), Some(balance)) = (self.images.remove(&image), &mut self.balance)
-            && let Some(processor) = place.shared
-        {
-            balance.leave(processor);
+        if let Some(processor) = self.images.remove(&image).and_then(|place| place.shared) {
+            self.balance.leave(processor);
         }
     }
 
     fn look(&mut self) {
-        let Some(balance) = &mut self.balance else { return };
         for place in self.images.values_mut() {
             let Some(pace) = place.pace() else { continue };
-            match (place.shared.is_some(), should_share(place.shared.is_some(), pace)) {
-                (false, true) => place.gather(balance),
-                (true, false) => place.let_go(balance),
-                _ => {}
+            let shares = place.shared.is_some();
+            match should_share(shares, pace) {
+                now if now == shares => {}
+                true => place.gather(&mut self.balance),
+                false => place.let_go(&mut self.balance),
             }
         }
     }

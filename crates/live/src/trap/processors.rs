@@ -5,19 +5,21 @@ use std::io;
 
 /// A set of processors, of up to 8,192.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Processors([u64; 128]);
+pub struct Processors([u64; WORDS]);
+
+const WORDS: usize = 128;
 
 impl Processors {
     /// One processor.
     pub fn one(processor: usize) -> Processors {
-        let mut words = [0; 128];
+        let mut words = [0; WORDS];
         words[processor / 64] = 1 << (processor % 64);
         Processors(words)
     }
 
     /// Those that a thread may run on.
     pub fn of(pid: Pid) -> io::Result<Processors> {
-        let mut words = [0u64; 128];
+        let mut words = [0u64; WORDS];
         let bytes = size_of_val(&words) as u64;
         // SAFETY: up to `bytes` bytes are written to a local of that size.
         unsafe {
@@ -47,11 +49,11 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// Over the processors that this process may use; none if the kernel does not say.
-    pub fn new() -> Option<Balance> {
-        let all = Processors::of(0).ok()?;
+    /// Over the processors that this process may use; over none if the kernel does not say.
+    pub fn new() -> Balance {
+        let all = Processors::of(0).unwrap_or(Processors([0; WORDS]));
         let images = all.iter().map(|processor| (processor, 0)).collect();
-        Some(Balance { all, images })
+        Balance { all, images }
     }
 
     /// The processor with the fewest images among `allowed`, which then has one more.
