@@ -1,8 +1,9 @@
-//! Programs that run at their own speed, traced by ptrace: signals meanwhile, and their end as ours.
+//! Programs that run at their own speed: the memory that they find, signals meanwhile, and their end as ours.
 
-use crate::error::CliError;
+use crate::error::{CliError, Code};
 use crate::signals::{Watch, watch};
 use pagewalk_live::tracing::{End, Interrupt, Relay};
+use pagewalk_live::warmth::Warmth;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -31,6 +32,12 @@ pub fn hand_on(relay: &Relay, signal: i32) {
     if signal != SIGINT && signal != SIGQUIT {
         relay.send(signal);
     }
+}
+
+/// Has the next run of a program find memory that is there, where that was asked for.
+pub fn warm(warmth: Option<Warmth>) -> Result<(), CliError> {
+    let failed = |error| CliError::new(Code::Failed, format!("--warm: {error}"));
+    warmth.map_or(Ok(()), |warmth| warmth.warm().map_err(failed))
 }
 
 /// The program's own end as our exit code: its status, or 128 and the signal's number.

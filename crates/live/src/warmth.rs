@@ -18,26 +18,24 @@ pub struct Warmth {
     bytes: u64,
 }
 
-impl Default for Warmth {
-    fn default() -> Warmth {
-        Warmth { bytes: LEAST }
-    }
-}
-
 impl Warmth {
-    /// Enough for a program with this much memory resident at its peak, and for huge pages that it may have beside.
+    /// For a program with this much memory resident at its peak.
+    pub fn of(resident_bytes: u64) -> Warmth {
+        let mut warmth = Warmth { bytes: 0 };
+        warmth.suit(resident_bytes);
+        warmth
+    }
+
+    /// Enough for another run with this much, too, and for huge pages that it may have beside: of what can be had now,
+    /// three quarters at most.
     pub fn suit(&mut self, resident_bytes: u64) {
-        self.bytes = self.bytes.max(LEAST + resident_bytes / 4 * 5);
+        let wanted = LEAST + resident_bytes / 4 * 5;
+        self.bytes = self.bytes.max(wanted.min(available_bytes() / 4 * 3));
     }
 
-    /// Bytes that are used before a run: three quarters of what can be had at most.
-    pub fn bytes(&self) -> u64 {
-        self.bytes.min(available_bytes() / 4 * 3)
-    }
-
-    /// The same in MiB.
+    /// What is used before a run, in MiB.
     pub fn mebibytes(&self) -> f64 {
-        self.bytes() as f64 / f64::from(1 << 20)
+        self.bytes as f64 / f64::from(1 << 20)
     }
 
     /// Uses the memory and frees it.
@@ -45,7 +43,7 @@ impl Warmth {
     /// # Errors
     /// When the kernel has no room for it.
     pub fn warm(&self) -> Result<(), ProbeError> {
-        let bytes = self.bytes() as usize / BASE * BASE;
+        let bytes = self.bytes as usize / BASE * BASE;
         // Whether the kernel gives huge pages does not matter: what they are made of is the same.
         let space = Space::memory(bytes, Pages::Huge).or_else(|_| Space::memory(bytes, Pages::Default))?;
         space.touch(0, bytes, BASE);
@@ -59,18 +57,17 @@ mod tests {
 
     #[test]
     fn the_largest_run_says_how_much() {
-        let mut warmth = Warmth::default();
-        warmth.suit(4 << 20);
-        let small = warmth.bytes();
+        let mut warmth = Warmth::of(4 << 20);
+        let small = warmth.bytes;
         warmth.suit(40 << 20);
         warmth.suit(8 << 20);
-        assert_eq!((small, warmth.bytes()), (LEAST + (5 << 20), LEAST + (50 << 20)));
+        assert_eq!((small, warmth.bytes), (LEAST + (5 << 20), LEAST + (50 << 20)));
         warmth.suit(u64::MAX / 8);
-        assert!(warmth.bytes() < available_bytes());
+        assert!(warmth.bytes < available_bytes());
     }
 
     #[test]
     fn memory_is_used_and_freed() {
-        Warmth::default().warm().unwrap();
+        Warmth::of(0).warm().unwrap();
     }
 }

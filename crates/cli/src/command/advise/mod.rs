@@ -60,28 +60,16 @@ pub fn run(arguments: Advise) -> Result<ExitCode, CliError> {
     let thp = machine::thp(arguments.model.thp, &host.thp);
     let (prices, seen) = look(&arguments, machine, thp)?;
     let everything = choose(&seen.found, &prices, &Limits { memory: None, waiting: 1.0, least: 0.0 });
-    let Trials { kinds, unapplied, warmth } = match arguments.trace {
+    let trials = match arguments.trace {
         Some(_) => Trials { kinds: vec![Kind::given(&arguments.seconds)], unapplied: None, warmth: None },
         None => {
             let trial = trial(&seen, &everything, &arguments)?;
             runs::run(&arguments, trial.as_ref().map(NamedTempFile::path))?
         }
     };
-    let weighed = Weighed::new(&prices, &seen.found, &everything, &kinds, arguments.budget);
+    let weighed = Weighed::new(&prices, &seen.found, &everything, &trials.kinds, arguments.budget);
     let host = Host { kernel: host.kernel, thp: host.thp };
-    let mut result = result(&weighed, &seen, &kinds, &arguments, &host, &machine.name);
-    if let Some(mebibytes) = warmth.map(|warmth| warmth.mebibytes()) {
-        result.warmed_mib = Some(mebibytes);
-        result.notes.push(format!(
-            "before each run {mebibytes:.0} MiB were used and freed (--warm): where memory comes back from the \
-             hypervisor at its first touch, that is in none of these times"
-        ));
-    }
-    if let Some(why) = unapplied {
-        result.notes.push(format!(
-            "a plan could not be followed here, so all ranges were not tried: the forecast is the model's alone ({why})"
-        ));
-    }
+    let result = result(&weighed, &seen, &trials, &arguments, &host, &machine.name);
     let plan = plan(&weighed, &seen, host);
     let text = if arguments.style.json {
         to_json(&result)
@@ -212,7 +200,7 @@ fn plan(weighed: &Weighed, seen: &Seen, host: Host) -> Plan {
 fn result(
     weighed: &Weighed,
     seen: &Seen,
-    kinds: &[Kind],
+    trials: &Trials,
     arguments: &Advise,
     host: &Host,
     machine: &str,
@@ -242,6 +230,18 @@ fn result(
             "of one timing it is not known how runs differ: the interval is the model's alone".to_owned(),
         );
     }
+    let warmed_mib = trials.warmth.map(|warmth| warmth.mebibytes());
+    if let Some(mebibytes) = warmed_mib {
+        notes.push(format!(
+            "before each run {mebibytes:.0} MiB were used and freed (--warm): where memory comes back from the \
+             hypervisor at its first touch, that is in none of these times"
+        ));
+    }
+    if let Some(why) = &trials.unapplied {
+        notes.push(format!(
+            "a plan could not be followed here, so all ranges were not tried: the forecast is the model's alone ({why})"
+        ));
+    }
     let Interval { value: share, low, high } = weighed.ratio;
     AdviceResult {
         schema: ADVICE_SCHEMA.to_owned(),
@@ -255,8 +255,8 @@ fn result(
         walks: seen.found.walks,
         huge_walks: seen.found.huge_walks,
         classes: figures(),
-        runs: kinds.iter().map(Kind::result).collect(),
-        warmed_mib: None,
+        runs: trials.kinds.iter().map(Kind::result).collect(),
+        warmed_mib,
         waiting: weighed.waiting,
         ranges: weighed.chosen.iter().map(range).collect(),
         forecast: seconds_of(Class::Modelled, weighed.forecast),

@@ -2,6 +2,7 @@
 
 use crate::arguments::Advise;
 use crate::error::{CliError, Code};
+use crate::native::warm;
 use crate::progress;
 use pagewalk_forecast::interval::{Interval, mean, of_median, ratio};
 use pagewalk_live::timed::{self, Timed};
@@ -107,7 +108,7 @@ pub fn run(arguments: &Advise, all: Option<&Path>) -> Result<Trials, CliError> {
         }
         for kind in &mut kinds {
             bar.set_message(kind.what);
-            warmth.map_or(Ok(()), |warmth| warmth.warm()).map_err(|error| failed("--warm", &error))?;
+            warm(warmth)?;
             match once(arguments, kind.what, all)? {
                 Ran::Counts(run) => {
                     kind.add(&run);
@@ -129,15 +130,11 @@ pub fn run(arguments: &Advise, all: Option<&Path>) -> Result<Trials, CliError> {
 
 /// As much as the program needs, by a run that does not count: its memory came from wherever it did.
 fn warmth(arguments: &Advise) -> Result<Warmth, CliError> {
-    let mut warmth = Warmth::default();
-    if let Ran::Counts(Once { resident_bytes: Some(bytes), .. }) = once(arguments, AS_IT_IS, None)? {
-        warmth.suit(bytes);
-    }
-    Ok(warmth)
-}
-
-fn failed(what: &str, why: &dyn std::fmt::Display) -> CliError {
-    CliError::new(Code::Failed, format!("running it {what}: {why}"))
+    let peak = match once(arguments, AS_IT_IS, None)? {
+        Ran::Counts(run) => run.resident_bytes,
+        Ran::Without(_) => None,
+    };
+    Ok(Warmth::of(peak.unwrap_or(0)))
 }
 
 /// Whether more runs would tell little more.
@@ -180,7 +177,8 @@ impl From<Timed> for Once {
 }
 
 fn once(arguments: &Advise, what: &str, all: Option<&Path>) -> Result<Ran, CliError> {
-    let failed = |why: &dyn std::fmt::Display| failed(what, why);
+    let failed =
+        |why: &dyn std::fmt::Display| CliError::new(Code::Failed, format!("running it {what}: {why}"));
     let [program, words @ ..] = arguments.command.as_slice() else { unreachable!("clap requires one") };
     let applied = match all.filter(|_| what == ALL_RANGES) {
         Some(plan) => Some((plan, NamedTempFile::new().map_err(|error| failed(&error))?)),

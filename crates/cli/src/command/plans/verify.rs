@@ -5,7 +5,7 @@ use super::fitting::Fitting;
 use super::{history, outcome};
 use crate::arguments::Verify;
 use crate::error::{CliError, Code};
-use crate::native::{RELAYED, hand_on};
+use crate::native::{RELAYED, hand_on, warm};
 use crate::output::{Output, say, say_next, write_json, write_to_stderr};
 use crate::planned::{OR_DEFAULT, check_command};
 use crate::progress;
@@ -210,16 +210,8 @@ fn timed<T>(work: impl FnOnce() -> Result<T, CliError>) -> Result<(Times, T), Cl
 
 /// As much as the program needs that has just run, with memory that came from wherever it did.
 fn warmth() -> Result<Warmth, CliError> {
-    let mut warmth = Warmth::default();
-    warmth.suit(children_usage().map_err(|error| CliError::new(Code::Failed, error))?.resident_bytes);
-    Ok(warmth)
-}
-
-/// Has the next run find memory that is there, where that was asked for.
-fn warm(warmth: Option<Warmth>) -> Result<(), CliError> {
-    warmth.map_or(Ok(()), |warmth| {
-        warmth.warm().map_err(|error| CliError::new(Code::Failed, format!("--warm: {error}")))
-    })
+    let usage = children_usage().map_err(|error| CliError::new(Code::Failed, error))?;
+    Ok(Warmth::of(usage.resident_bytes))
 }
 
 fn without(arguments: &Verify, warmth: Option<Warmth>) -> Result<(Times, End), CliError> {
