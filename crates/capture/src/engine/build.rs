@@ -18,6 +18,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("maps.c", include_str!("../../engines/valgrind/maps.c")),
     ("places.c", include_str!("../../engines/valgrind/places.c")),
     ("ring.c", include_str!("../../engines/valgrind/ring.c")),
+    ("symbols.c", include_str!("../../engines/valgrind/symbols.c")),
     ("sys.h", include_str!("../../engines/valgrind/sys.h")),
     ("syscalls.c", include_str!("../../engines/valgrind/syscalls.c")),
     ("wire.h", include_str!("../../engines/valgrind/wire.h")),
@@ -52,6 +53,8 @@ const LINK_FLAGS: &[&str] = &[
     "-u",
     "_start",
     "-Wl,-Ttext-segment=0x58000000",
+    // The core's calls of it go to `symbols.c`.
+    "-Wl,--wrap=vgPlain_di_notify_mmap",
 ];
 /// Feeds everything that is built in here to the name of the result.
 pub(super) fn hash_inputs(hasher: &mut impl Hasher) {
