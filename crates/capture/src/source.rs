@@ -4,7 +4,7 @@ use crate::build_id::BuildIds;
 use crate::ring::{Filled, Ring};
 use crate::session::Registration;
 use crate::wire::{Chunk, Decoder, Step};
-use pagewalk_trace::{Event, Item, MappingKind, Source, SourceError, StreamHeader};
+use pagewalk_trace::{BatchRoom, Event, Item, MappingKind, Source, SourceError, StreamHeader};
 use pagewalk_units::{RefIndex, SpaceId};
 use std::sync::Arc;
 
@@ -209,5 +209,13 @@ impl Source for RingSource {
             return Ok(Some(Item::Batch(self.decoder.batch())));
         }
         self.next_item()
+    }
+
+    fn gives_rooms(&self) -> bool {
+        true
+    }
+
+    fn give_room(&mut self, for_another: &mut BatchRoom) {
+        self.decoder.give_room(for_another);
     }
 }

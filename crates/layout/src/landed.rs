@@ -1,7 +1,7 @@
 //! Whether a program that was run with a plan has its objects where the plan says, by its own stream.
 
 use crate::files::Object;
-use pagewalk_trace::{Event, Item, MappingKind, Source, SourceError, StreamHeader};
+use pagewalk_trace::{BatchRoom, Event, Item, MappingKind, Source, SourceError, StreamHeader};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -98,5 +98,13 @@ impl<S: Source> Source for Watched<S> {
             self.landings.note(event, &self.program);
         }
         Ok(item)
+    }
+
+    fn gives_rooms(&self) -> bool {
+        self.inner.gives_rooms()
+    }
+
+    fn give_room(&mut self, for_another: &mut BatchRoom) {
+        self.inner.give_room(for_another);
     }
 }

@@ -2,7 +2,7 @@
  *
  * pagewalk lets a stopped thread of the program run the instruction at TEXT_BASE with the registers of a system call,
  * and stops it again behind it. The task that such a clone starts goes on here, on the stack STACK_BASE + 0x1000: it
- * starts the agent, waits until that is ready, and ends. The program's thread then takes its exit status, so the agent
+ * starts the agent, waits until that is ready or was killed, and ends. The program's thread then takes its exit status, so the agent
  * is an orphan: no child of the program's that it could wait for.
  */
     .text
@@ -29,13 +29,27 @@ waiting:
     mov 68(%rbx), %eax              /* ready */
     test %eax, %eax
     jnz done
-    mov $202, %eax                  /* futex(&ready, FUTEX_WAIT, 0) */
+    mov $202, %eax                  /* futex(&ready, FUTEX_WAIT, 0, patience) */
     lea 68(%rbx), %rdi
     xor %esi, %esi
     xor %edx, %edx
+    lea patience(%rip), %r10
+    syscall
+    mov $61, %eax                   /* wait4(agent, 0, __WALL | WNOHANG, 0): nobody else tells of one that was killed */
+    mov 64(%rbx), %edi
+    xor %esi, %esi
+    mov $0x40000001, %edx
     xor %r10d, %r10d
     syscall
-    jmp waiting
+    test %eax, %eax
+    jz waiting
+    movl $0, 64(%rbx)               /* agent: its number may soon be another's */
+    cmpl $2, 68(%rbx)               /* it may have failed by itself */
+    je done
+    movq $3, 72(%rbx)               /* failure: ESRCH */
+    movq $8, 80(%rbx)               /* step: STEP_KILLED */
+    movl $2, 68(%rbx)
+    jmp done
 failed:
     neg %eax
     cltq
@@ -50,5 +64,8 @@ agent_main_begins:
     xor %ebp, %ebp
     and $-16, %rsp
     call agent_main
+    .balign 8
+patience:
+    .quad 0, 100000000              /* a tenth of a second */
 
     .section .note.GNU-stack, "", @progbits

@@ -36,7 +36,7 @@ struct start {
     s64 step;     /* which one: enum step */
 };
 
-enum step { STEP_CLONE = 1, STEP_USERFAULTFD, STEP_API, STEP_MEMORY, STEP_CONTROL, STEP_PIPES, STEP_ARRAY };
+enum step { STEP_CLONE = 1, STEP_USERFAULTFD, STEP_API, STEP_MEMORY, STEP_CONTROL, STEP_PIPES, STEP_ARRAY, STEP_KILLED };
 
 /* At the start of the control file; the log follows at CONTROL_HEADER. */
 struct control {

@@ -70,6 +70,16 @@ impl Batch<'_> {
     }
 }
 
+/// Room for a batch's references and executions, which are the first ones in it: what a source gives away with its
+/// batch, and gets another for, where copying would cost too much.
+#[derive(Debug, Default)]
+pub struct BatchRoom {
+    /// Data references, and others behind them that mean nothing.
+    pub refs: Vec<Ref>,
+    /// Block executions, likewise.
+    pub spans: Vec<Span>,
+}
+
 /// The storage behind a batch, reused by sources.
 #[derive(Clone, Debug, Default)]
 pub struct BatchBuffer {

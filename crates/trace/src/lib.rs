@@ -26,7 +26,7 @@ mod source;
 mod stretch;
 mod worked;
 
-pub use batch::{Batch, BatchBuffer, Item, Span};
+pub use batch::{Batch, BatchBuffer, BatchRoom, Item, Span};
 pub use block::{Block, BlockEnd, Dictionary, Instruction, Site};
 pub use calls::{all_calls, call_number};
 pub use event::{Event, FileIdentity, Mapping, MappingKind, Origin, Protection, StreamHeader};

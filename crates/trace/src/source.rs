@@ -1,6 +1,6 @@
 //! Both ends of the pass: what yields items, and what consumes them.
 
-use crate::{Batch, Event, Item, StreamHeader};
+use crate::{Batch, BatchRoom, Event, Item, StreamHeader};
 use pagewalk_units::{RefIndex, SpaceId};
 
 /// Why a source cannot go on. The text names the thing, the place and what was expected.
@@ -24,6 +24,15 @@ pub trait Source {
 
     /// The next item in program order, or `None` at the end.
     fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError>;
+
+    /// Whether [`Source::give_room`] can be asked for.
+    fn gives_rooms(&self) -> bool {
+        false
+    }
+
+    /// Gives away the room of the batch that the last call of [`Source::next_item`] yielded, in exchange for any other.
+    /// Does nothing where the source gives none.
+    fn give_room(&mut self, _for_another: &mut BatchRoom) {}
 }
 
 /// One consumer of the pass: a machine, a profiler, a writer. Called per batch, never per reference.

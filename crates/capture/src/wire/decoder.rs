@@ -15,7 +15,7 @@ use super::{
     Chunk, Fault, MAX_BLOCKS, MAX_SLOTS, WireError, block_number, event_parts, is_block_header, kind,
     slots_told,
 };
-use pagewalk_trace::{Batch, Dictionary, Event, Ref, Span};
+use pagewalk_trace::{Batch, BatchRoom, Dictionary, Event, Ref, Span};
 use pagewalk_units::{BlockId, RefIndex, SpaceId, ThreadId};
 use rustc_hash::FxHashMap;
 
@@ -85,12 +85,24 @@ pub struct Decoder {
 /// A batch being filled.
 #[derive(Debug)]
 struct Filling {
-    refs: Box<[Ref; REFS]>,
-    spans: Box<[Span; Batch::TARGET_LEN]>,
+    /// [`REFS`] of them.
+    refs: Vec<Ref>,
+    /// [`Batch::TARGET_LEN`] of them.
+    spans: Vec<Span>,
     refs_len: usize,
     spans_len: usize,
     instructions: u64,
     wide: bool,
+}
+
+impl Filling {
+    /// Takes another room, of any size.
+    fn exchange(&mut self, room: &mut BatchRoom) {
+        std::mem::swap(&mut self.refs, &mut room.refs);
+        std::mem::swap(&mut self.spans, &mut room.spans);
+        self.refs.resize(REFS, Ref::from_parts(0, 0));
+        self.spans.resize(Batch::TARGET_LEN, Span { block: BlockId(0), first: 0 });
+    }
 }
 
 /// Why the fast path stopped.
@@ -107,14 +119,15 @@ enum Stop {
 impl Decoder {
     /// A decoder for the stream of address space `space`.
     pub fn new(space: SpaceId) -> Decoder {
-        let batch = Filling {
-            refs: Box::new([Ref::from_parts(0, 0); REFS]),
-            spans: Box::new([Span { block: BlockId(0), first: 0 }; Batch::TARGET_LEN]),
+        let mut batch = Filling {
+            refs: Vec::new(),
+            spans: Vec::new(),
             refs_len: 0,
             spans_len: 0,
             instructions: 0,
             wide: false,
         };
+        batch.exchange(&mut BatchRoom::default());
         Decoder {
             space,
             thread: ThreadId(1),
@@ -158,6 +171,13 @@ impl Decoder {
             spans: &self.batch.spans[..self.batch.spans_len],
             wide: self.batch.wide,
             blocks: &self.dictionary,
+        }
+    }
+
+    /// Gives away the room of the batch that was announced last, in exchange for another.
+    pub fn give_room(&mut self, for_another: &mut BatchRoom) {
+        if self.handed_out {
+            self.batch.exchange(for_another);
         }
     }
 

@@ -74,7 +74,8 @@ pub fn step_name(step: i64) -> &'static str {
         4 => "making the file for its memory",
         5 => "making the control file",
         6 => "making pipes",
-        _ => "making the array",
+        7 => "making the array",
+        _ => "its start, where somebody killed it",
     }
 }
 
