@@ -130,7 +130,8 @@ fn one_study_at_a_time_works_in_a_folder() {
 fn workloads_are_recorded_once() {
     let place = Place::new();
     let study = "schema = 1\nname = \"w\"\n[curve]\n[[workload]]\nname = \"copy\"\n\
-                 command = [\"sh\", \"-c\", \"cat > left; cat left; true\"]\ninput = \"what it reads\\n\"\nimage = \"cat\"\n";
+                 command = [\"sh\", \"-c\", \"cat > left; cat left; true\"]\n\
+                 input = \"what it reads\\n\"\nimage = \"cat\"\n";
     place.write("w.toml", study);
     let dry = place.good(&["sweep", "--dry-run", "w.toml"]);
     assert!(dry.stdout.contains("record `copy`: sh -c cat"), "{}", dry.stdout);
