@@ -209,7 +209,7 @@ impl Source for Ahead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagewalk_trace::{BlockEnd, Grain, Origin};
+    use pagewalk_trace::{BlockEnd, Origin};
 
     /// Batches of so many references each, an event behind every third; all values differ.
     struct Steps {
@@ -225,18 +225,7 @@ mod tests {
 
     impl Steps {
         fn new(sizes: &[usize], gives: bool) -> Steps {
-            let header = StreamHeader {
-                pid: 0,
-                parent: 0,
-                origin: Origin::Import,
-                program: String::new(),
-                arguments: Vec::new(),
-                engine: String::new(),
-                thp: String::new(),
-                cpu: String::new(),
-                kernel: String::new(),
-                grain: Grain::Byte,
-            };
+            let header = StreamHeader::unknown(Origin::Import);
             Steps {
                 header,
                 gives,

@@ -200,18 +200,7 @@ mod tests {
 
     impl List {
         fn new(acts: &[Act]) -> List {
-            let header = StreamHeader {
-                pid: 0,
-                parent: 0,
-                origin: Origin::Import,
-                program: String::new(),
-                arguments: vec![],
-                engine: String::new(),
-                thp: String::new(),
-                cpu: String::new(),
-                kernel: String::new(),
-                grain: pagewalk_trace::Grain::Byte,
-            };
+            let header = StreamHeader::unknown(Origin::Import);
             let acts = acts.iter().cloned().collect();
             let (before, after) = ((0, 0), (0, 0));
             List {

@@ -232,6 +232,25 @@ pub struct StreamHeader {
     pub grain: Grain,
 }
 
+impl StreamHeader {
+    /// The header of a stream of which only this is known.
+    pub fn unknown(origin: Origin) -> StreamHeader {
+        let unknown = || "unknown".to_owned();
+        StreamHeader {
+            pid: 0,
+            parent: 0,
+            origin,
+            program: unknown(),
+            arguments: Vec::new(),
+            engine: unknown(),
+            thp: unknown(),
+            cpu: unknown(),
+            kernel: unknown(),
+            grain: Grain::Byte,
+        }
+    }
+}
+
 mod address {
     use pagewalk_units::VirtAddr;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};

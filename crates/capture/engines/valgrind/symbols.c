@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Symbols and debug information of the program's files stay unread.
 
-   Valgrind's core reads them whenever a file is mapped: a tenth of a second for every process, and minutes for a
-   browser that is built for debugging. This tool never asks for a name, as pagewalk looks functions up itself, and
+   Valgrind's core reads them whenever a file is mapped: a tenth of a second for every process where the C library's
+   debug information is installed, and more for larger files. This tool never asks for a name, as pagewalk looks functions up itself, and
    redirects no function. So the linker (--wrap) hands the core's notices of mapped files to the function below.
 
    What is lost are names in what the core says of a fatal signal or of an instruction that it does not know: there

@@ -23,18 +23,8 @@ pub struct LackeySource<R> {
 impl<R: BufRead> LackeySource<R> {
     /// A source of the text in `reader`. Reads Valgrind's first lines for the command.
     pub fn new(reader: R) -> Result<LackeySource<R>, SourceError> {
-        let header = StreamHeader {
-            pid: 0,
-            parent: 0,
-            origin: Origin::Import,
-            program: "unknown".to_owned(),
-            arguments: Vec::new(),
-            engine: "valgrind lackey".to_owned(),
-            thp: "unknown".to_owned(),
-            cpu: "unknown".to_owned(),
-            kernel: "unknown".to_owned(),
-            grain: pagewalk_trace::Grain::Byte,
-        };
+        let header =
+            StreamHeader { engine: "valgrind lackey".to_owned(), ..StreamHeader::unknown(Origin::Import) };
         let assembler = Assembler::default();
         let mut source =
             LackeySource { reader, cut_line: Vec::new(), header, assembler, error: None, ended: false };

@@ -58,6 +58,18 @@ fn a_program_that_a_signal_kills_is_reported() {
     assert_eq!(metric(&recorded, "instructions"), metric(&result, "instructions"));
 }
 
+/// Its core reads no symbols under the engine: every process would start later for it.
+#[test]
+fn what_valgrind_says_of_a_fault_names_no_function() {
+    let place = Place::new();
+    let source = "int faulting(int *at) { return *at; }\nint main(void) { return faulting(0); }\n";
+    let program = place.compile("reader", source);
+    let outcome = place.run(&["record", "-q", "-o", "t.pwt", "--", &program]);
+    assert_eq!(outcome.code, 128 + 11, "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("Access not within mapped region"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("???") && !outcome.stderr.contains("faulting"), "{}", outcome.stderr);
+}
+
 #[test]
 fn the_programs_own_exit_code_is_ours() {
     let place = Place::new();

@@ -3,18 +3,7 @@ use pagewalk_trace::{FileIdentity, Protection};
 use pagewalk_units::VirtAddr;
 
 pub(crate) fn header(origin: Origin) -> StreamHeader {
-    StreamHeader {
-        pid: 1,
-        parent: 0,
-        origin,
-        program: "/bin/program".into(),
-        arguments: Vec::new(),
-        engine: String::new(),
-        thp: String::new(),
-        cpu: String::new(),
-        kernel: String::new(),
-        grain: pagewalk_trace::Grain::Byte,
-    }
+    StreamHeader { program: "/bin/program".into(), ..StreamHeader::unknown(origin) }
 }
 
 fn map(start: u64, bytes: u64, kind: MappingKind, file: Option<(&str, u64)>) -> Event {

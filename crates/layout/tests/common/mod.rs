@@ -11,18 +11,7 @@ use pagewalk_units::{Access, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
 pub const PAGE: u64 = 4096;
 
 pub fn header() -> StreamHeader {
-    StreamHeader {
-        pid: 1,
-        parent: 0,
-        origin: Origin::Start,
-        program: "/bin/program".into(),
-        arguments: Vec::new(),
-        engine: String::new(),
-        thp: String::new(),
-        cpu: String::new(),
-        kernel: String::new(),
-        grain: pagewalk_trace::Grain::Byte,
-    }
+    StreamHeader { program: "/bin/program".into(), ..StreamHeader::unknown(Origin::Start) }
 }
 
 /// The rights of a mapping, as `r-x` has them.

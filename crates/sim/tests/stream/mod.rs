@@ -45,18 +45,7 @@ impl Stream {
             code: Box::default(),
             end: BlockEnd::Jump,
         });
-        let header = StreamHeader {
-            pid: 1,
-            parent: 0,
-            origin: Origin::Start,
-            program: String::new(),
-            arguments: Vec::new(),
-            engine: String::new(),
-            thp: String::new(),
-            cpu: String::new(),
-            kernel: String::new(),
-            grain: pagewalk_trace::Grain::Byte,
-        };
+        let header = StreamHeader::unknown(Origin::Start);
         let buffer = BatchBuffer::default();
         Reader { stream: self, blocks, block, header, at: 0, mapped: self.area.start, buffer }
     }

@@ -30,18 +30,7 @@ struct Builder {
 
 /// Reads up to `most` records.
 pub fn read(mut text: impl BufRead, most: usize) -> Result<Recording, Box<dyn Error>> {
-    let header = StreamHeader {
-        pid: 0,
-        parent: 0,
-        origin: Origin::Import,
-        program: "unknown".into(),
-        arguments: vec![],
-        engine: "lackey".into(),
-        thp: "unknown".into(),
-        cpu: "unknown".into(),
-        kernel: "unknown".into(),
-        grain: pagewalk_trace::Grain::Byte,
-    };
+    let header = StreamHeader { engine: "lackey".into(), ..StreamHeader::unknown(Origin::Import) };
     let mut builder = Builder {
         recording: Recording::new("lackey".into(), header),
         dictionary: Dictionary::default(),

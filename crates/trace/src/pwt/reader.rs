@@ -260,18 +260,7 @@ mod tests {
     use pagewalk_units::VirtAddr;
 
     fn header() -> StreamHeader {
-        StreamHeader {
-            pid: 1,
-            parent: 0,
-            origin: Origin::Start,
-            program: String::new(),
-            arguments: Vec::new(),
-            engine: String::new(),
-            thp: String::new(),
-            cpu: String::new(),
-            kernel: String::new(),
-            grain: crate::Grain::Byte,
-        }
+        StreamHeader::unknown(Origin::Start)
     }
 
     fn block(address: u64) -> Block {
