@@ -5,7 +5,7 @@
 
 use crate::held::{Held, Packed};
 use crate::recency::{Recency, TREE_WAYS_MAX};
-use crate::store::{CLASSES, PageStore};
+use crate::store::{CLASSES, PageStore, bits};
 use pagewalk_setassoc::{Replacement, SetArray, SetIndex};
 use pagewalk_translate::{Refill, SoftwareMmu, SoftwareSpec, TlbSpec, Wanted};
 
@@ -14,8 +14,8 @@ use pagewalk_translate::{Refill, SoftwareMmu, SoftwareSpec, TlbSpec, Wanted};
 pub(crate) struct FirstLevel {
     /// Index of the array in its machine.
     pub index: usize,
-    /// Classes of the references it serves.
-    classes: [bool; CLASSES],
+    /// Classes of the references it serves: a bit each.
+    classes: u64,
     entries: Entries,
     /// Whether references that hit change what leaves later, other than through the pages' times.
     minds_hits: bool,
@@ -49,6 +49,7 @@ impl FirstLevel {
         };
         let minds_hits = matches!(entries, Entries::Other(_))
             && matches!(spec.replacement, Replacement::TreePlru | Replacement::BitPlru);
+        let classes = (0..CLASSES).fold(0, |all, class| all | u64::from(classes[class]) << class);
         FirstLevel { index, classes, entries, minds_hits }
     }
 
@@ -105,9 +106,9 @@ impl FirstLevel {
         Some(refill)
     }
 
+    #[inline(always)]
     fn served(&self) -> impl Iterator<Item = usize> + use<> {
-        let classes = self.classes;
-        (0..CLASSES).filter(move |&class| classes[class])
+        bits(self.classes)
     }
 
     /// Puts `held`, whose page number at its size is `number`, in the place of what its replacement chooses, which is
@@ -127,6 +128,23 @@ impl FirstLevel {
             *residency(store, held, class) |= 1 << design;
         }
         victim
+    }
+
+    /// [`FirstLevel::fill`] where nothing but small pages is held.
+    #[inline]
+    pub fn fill_page(&mut self, store: &mut PageStore, design: usize, page: u32, number: u64) {
+        let Entries::Timed(recency) = &mut self.entries else {
+            self.fill(store, design, Held::Page(page), number);
+            return;
+        };
+        let victim = recency.fill(store, Packed::new(Held::Page(page)), number).and_then(Packed::page);
+        for class in self.served() {
+            if let Some(victim) = victim {
+                store.pages[victim as usize].resident[class] &= !(1 << design);
+                store.front_remove_page(class, victim);
+            }
+            store.pages[page as usize].resident[class] |= 1 << design;
+        }
     }
 
     /// Tells of a reference to what is held, where that matters.

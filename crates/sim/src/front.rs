@@ -205,13 +205,15 @@ impl PageStore {
 
     /// Puts a page that all designs hold into the front.
     pub fn front_insert(&mut self, class: usize, page: u32) {
-        let Page { vpn, unit, stamps, .. } = self.pages[page as usize];
+        // Each of these as it is: a copy of all, right after one of the stamps was written, waits until that is done.
+        let &Page { vpn, unit, stamps: ref all, .. } = &self.pages[page as usize];
+        let stamp = all[class];
         let (at, tag) = (place(class, vpn), self.front.tag(class, vpn));
         if self.front.entries[at].tag == tag {
             return;
         }
         self.front_clear_at(class, at);
-        self.front.entries[at] = Entry { tag, stamp: stamps[class], hits: [0; LANES] };
+        self.front.entries[at] = Entry { tag, stamp, hits: [0; LANES] };
         self.front.pages[at] = page;
         let slot = at % SLOTS;
         if self.minds_units {
@@ -223,6 +225,7 @@ impl PageStore {
     }
 
     /// Takes a page out of the front, if it is there.
+    #[inline]
     pub fn front_remove_page(&mut self, class: usize, page: u32) {
         if let Some(at) = self.front.entry_of(class, self.pages[page as usize].vpn, page) {
             self.front_clear_at(class, at);

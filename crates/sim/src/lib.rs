@@ -47,6 +47,7 @@ mod offline;
 mod os;
 mod pages;
 mod pass;
+mod plain;
 mod prefetch;
 mod profile;
 mod reach;

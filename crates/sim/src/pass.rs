@@ -73,6 +73,8 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     pub(crate) unified: u64,
     /// Designs whose page tables are mapped.
     pub(crate) mapped: u64,
+    /// Whether all misses of the batch are plain ones: see [`crate::plain`].
+    pub(crate) plain: bool,
     /// Whether a data reference may have dropped what is being fetched from: see [`Pass::refetch`].
     pub(crate) disturbed: bool,
     /// Where it stands, while what is executed there has not been looked up: its span of the batch, and its number.
@@ -143,6 +145,7 @@ impl<O: WalkObserver> Pass<O> {
             kernels: 0,
             unified: 0,
             mapped: 0,
+            plain: false,
             disturbed: false,
             noted: None,
             rewound: None,
@@ -314,6 +317,7 @@ impl<O: WalkObserver> Pass<O> {
             self.start();
         }
         self.fetches.learn(batch.blocks.since(self.fetches.heads.len()));
+        self.plain = self.has_plain_misses();
         let first = batch.spans[spans.start].first as usize;
         let end = batch.span_end(spans.end - 1);
         self.data_references += (end - first) as u64;
@@ -331,9 +335,10 @@ impl<O: WalkObserver> Pass<O> {
         let Span { block, first } = batch.spans[span];
         let place = Place { blocks: batch.blocks, block, at: At::Site(index - first as usize), ahead: &[] };
         let pages = pages_of(self.store.paging.base(), record.address(), record.size().bytes().into());
-        let first = *pages.start();
-        for vpn in pages {
-            self.touch(class, record.kind(), vpn, 1, vpn != first, place);
+        let (first, last) = pages.into_inner();
+        self.touch(class, record.kind(), first, 1, false, place);
+        for vpn in first + 1..=last {
+            self.touch(class, record.kind(), vpn, 1, true, place);
         }
     }
 
@@ -353,6 +358,10 @@ impl<O: WalkObserver> Pass<O> {
             if self.mindful != 0 {
                 self.tell(class, page, self.active & !done);
             }
+            return;
+        }
+        if self.plain {
+            self.miss_plain(class, kind, vpn, n, place);
             return;
         }
         // A first touch may have all of the front forgotten: what leaves it counts from here on.

@@ -105,6 +105,11 @@ impl Siblings {
         });
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     /// The sibling with this index.
     pub fn get(&self, index: usize) -> &Sibling {
         &self.all[index]
