@@ -10,8 +10,8 @@ use crate::siblings::{Miss, Siblings};
 use crate::spaces::Identifiers;
 use crate::store::{CLASSES, FETCH, KINDS, LOAD, Page, PageStore, STORE};
 use pagewalk_mm::{AddressSpace, Kernel, MappingId, ORDERS, PageSizePolicy, Scope, Small};
-use pagewalk_translate::{Filled, Fills, LowerLevels, MachineSpec, Prefetcher, Walker};
-use pagewalk_units::{Kind, PageSize};
+use pagewalk_translate::{Asid, Filled, Fills, LowerLevels, MachineSpec, Prefetcher, Walker};
+use pagewalk_units::{Kind, PageSize, VirtAddr};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
@@ -95,6 +95,9 @@ pub(crate) struct Design {
     pub reach: Option<ReachFamily>,
     /// Designs that have this one's first level.
     pub siblings: Siblings,
+    /// Whether nobody asks for what it has below its first level: it is among its siblings itself, which together cost
+    /// less than it does.
+    pub hollow: bool,
     pub identifiers: Identifiers,
     pub last_level: u8,
     pub os: Option<Os>,
@@ -163,6 +166,7 @@ impl Design {
         Ok(Design {
             reach: spec.reach.and_then(family),
             siblings: Siblings::default(),
+            hollow: false,
             identifiers: Identifiers::new(spec.machine.asids),
             last_level: last,
             in_pieces,
@@ -256,7 +260,7 @@ impl Design {
         let mapped = self.page_size(store, page);
         let address = store.address(store.pages[page as usize].vpn);
         self.counts.first_level[class][size] += 1;
-        let served = self.lower.look_up(kind, asid, address, self.sizes[size]);
+        let served = self.served_below(kind, asid, address, self.sizes[size]);
         let reached_last = served == Filled::Walk || served == Filled::Level(self.last_level);
         if let (Some(reach), true) = (&mut self.reach, reached_last) {
             reach.touch(held, number);
@@ -294,6 +298,19 @@ impl Design {
         let (size, mapped) = (self.sizes[size], self.sizes[mapped]);
         self.siblings.miss(Miss { class, kind, held, asid, number, size, mapped, address });
         read
+    }
+
+    /// Which of the lower levels serves a first-level miss.
+    #[inline(always)]
+    pub(crate) fn served_below(
+        &mut self,
+        kind: Kind,
+        asid: Asid,
+        address: VirtAddr,
+        size: PageSize,
+    ) -> Filled {
+        // As if the second level had it, after which nothing is left to do.
+        if self.hollow { Filled::Level(2) } else { self.lower.look_up(kind, asid, address, size) }
     }
 
     /// Counts the second half of a reference that lies in one page with the first.

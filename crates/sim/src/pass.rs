@@ -9,7 +9,7 @@ use crate::fetch::FetchTable;
 use crate::front::Told;
 use crate::kernel::Follower;
 use crate::pages::pages_of;
-use crate::siblings::alike;
+use crate::siblings::groups;
 use crate::spaces::{Accounts, Parked};
 use crate::store::{FETCH, PageStore, STORE, bits, class_of};
 use crate::untouched::Untouched;
@@ -164,16 +164,8 @@ impl<O: WalkObserver> Pass<O> {
             every_fetch: false,
             changes: Vec::new(),
         };
-        // The specifications of each design: the first, and its siblings.
-        let mut distinct: Vec<Vec<&DesignSpec>> = Vec::new();
-        for spec in &specs {
-            let design = distinct.iter().position(|group| alike(group[0], spec)).unwrap_or(distinct.len());
-            if design == distinct.len() {
-                distinct.push(Vec::new());
-            }
-            pass.order.push((design, distinct[design].len().checked_sub(1)));
-            distinct[design].push(spec);
-        }
+        let (distinct, order) = groups(&specs);
+        pass.order = order;
         if distinct.len() * cores > Self::DESIGNS_MAX {
             return Err(PassError::DesignCount(distinct.len() * cores));
         }
@@ -187,9 +179,11 @@ impl<O: WalkObserver> Pass<O> {
         }
         pass.cores = Cores::new(cores, distinct.len());
         for group in (0..cores).flat_map(|_| &distinct) {
-            let mut design = Design::new(group[0].clone(), pass.designs.len(), split)
-                .map_err(|error| PassError::Kernel { design: group[0].name.clone(), error })?;
-            group[1..].iter().for_each(|&spec| design.siblings.add(spec.clone()));
+            let first = group.specs[0];
+            let mut design = Design::new(first.clone(), pass.designs.len(), split)
+                .map_err(|error| PassError::Kernel { design: first.name.clone(), error })?;
+            design.hollow = group.hollow;
+            group.siblings().iter().for_each(|&spec| design.siblings.add(spec.clone()));
             pass.add(design);
             pass.store.huge_refs.push(Default::default());
         }

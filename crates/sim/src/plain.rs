@@ -14,7 +14,7 @@ use pagewalk_units::Kind;
 impl<O: WalkObserver> Pass<O> {
     /// Whether all misses are plain ones.
     pub(crate) fn has_plain_misses(&self) -> bool {
-        self.kernels | self.mapped | self.mindful | self.unified == 0
+        self.kernels | self.mapped | self.mindful | self.unified | self.with_memory == 0
             && !self.store.minds_units
             && self.store.globals.is_none()
             && self.designs.iter().all(Design::has_plain_misses)
@@ -46,13 +46,9 @@ impl<O: WalkObserver> Pass<O> {
 }
 
 impl Design {
+    /// What of it the pass does not know.
     fn has_plain_misses(&self) -> bool {
-        self.os.is_none()
-            && self.memory.is_none()
-            && self.machine.software().is_none()
-            && self.reach.is_none()
-            && self.prefetchers.is_empty()
-            && !self.gives_victims
+        self.reach.is_none() && self.prefetchers.is_empty() && !self.gives_victims
     }
 
     /// [`Design::miss`] where it is plain.
@@ -68,7 +64,7 @@ impl Design {
         let (held, asid, address, size) =
             (Held::Page(page), store.asid_at(vpn), store.address(vpn), self.sizes[SMALL]);
         self.counts.first_level[class][SMALL] += 1;
-        let served = self.lower.look_up(kind, asid, address, size);
+        let served = self.served_below(kind, asid, address, size);
         let read = if served == Filled::Walk {
             let cost = WalkCost::flat(self.walker.walk(address, size), self.machine.cost.walk_reference);
             self.counts.charge(class, cost);

@@ -56,8 +56,46 @@ impl Default for Siblings {
     }
 }
 
+/// Specifications that one design stands for: they have one first level.
+pub(crate) struct Group<'a> {
+    pub specs: Vec<&'a DesignSpec>,
+    /// See [`Design::hollow`](crate::design::Design::hollow).
+    pub hollow: bool,
+}
+
+impl<'a> Group<'a> {
+    /// Those of the design's siblings.
+    pub fn siblings(&self) -> &[&'a DesignSpec] {
+        if self.hollow { &self.specs } else { &self.specs[1..] }
+    }
+}
+
+/// The groups of some specifications; and of each specification, in the order given, the group and which of its
+/// siblings it is, or `None` if it is the design itself.
+pub(crate) fn groups(specs: &[DesignSpec]) -> (Vec<Group<'_>>, Vec<(usize, Option<usize>)>) {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut places = Vec::new();
+    for spec in specs {
+        let group = groups.iter().position(|group| alike(group.specs[0], spec)).unwrap_or(groups.len());
+        if group == groups.len() {
+            groups.push(Group { specs: Vec::new(), hollow: false });
+        }
+        places.push((group, groups[group].specs.len()));
+        groups[group].specs.push(spec);
+    }
+    // The first design is observed, and copies may be made of it in mid-run: it has all of its own.
+    for group in groups.iter_mut().skip(1) {
+        group.hollow = group.specs.len() > 1 && group.specs[0].reach.is_none();
+    }
+    let order = places
+        .into_iter()
+        .map(|(group, index)| (group, if groups[group].hollow { Some(index) } else { index.checked_sub(1) }));
+    let order = order.collect();
+    (groups, order)
+}
+
 /// Whether a design can be a sibling of one that has only just been made of `first`.
-pub(crate) fn alike(first: &DesignSpec, other: &DesignSpec) -> bool {
+fn alike(first: &DesignSpec, other: &DesignSpec) -> bool {
     let level =
         |spec: &DesignSpec| -> Vec<TlbSpec> { spec.machine.level(1).map(|(_, tlb)| tlb.clone()).collect() };
     Arc::ptr_eq(&first.policy, &other.policy)
