@@ -95,8 +95,8 @@ pub(crate) struct Design {
     pub reach: Option<ReachFamily>,
     /// Designs that have this one's first level.
     pub siblings: Siblings,
-    /// Whether nobody asks for what it has below its first level: it is among its siblings itself, which together cost
-    /// less than it does.
+    /// Whether nobody asks for what it has below its first level: it is one of its own siblings, whose lower levels are
+    /// simulated together.
     pub hollow: bool,
     pub identifiers: Identifiers,
     pub last_level: u8,

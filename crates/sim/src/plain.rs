@@ -1,5 +1,6 @@
-//! Misses where pages are all small, nothing but misses changes what arrays hold, and no array serves fetches and data:
-//! what most passes are. What [`Pass::touch`] does there, without asking at each step for what cannot be.
+//! Misses where no page can be huge, nothing but misses changes what arrays hold, and no array serves fetches and data:
+//! passes of counts alone, of machines without huge pages or under a kernel that gives none. What [`Pass::touch`] does
+//! there, without asking at each step for what cannot be.
 
 use crate::attribution::WalkObserver;
 use crate::design::{Design, SMALL};
