@@ -1,7 +1,13 @@
 //! Few runs on a host that others use too: how sure is what they say, and what lies between those that were measured.
 //!
-//! Two kinds of interval. Student's, of a mean, wants runs that differ by chance alone. That of a median wants nothing
-//! of how they differ, and a run that met other work moves it little.
+//! Three kinds of interval. Student's, of a mean, wants runs that differ by chance alone. That of a median wants
+//! nothing of how they differ, and a run that met other work moves it little. That of [`ratio`] wants turns to have
+//! been taken, and is nearly as narrow as Student's where that holds.
+
+/// Of a 90 % interval so much is outside on each side,
+const TAIL: f64 = 0.05;
+/// beyond this quantile of a normal distribution.
+const NORMAL: f64 = 1.6449;
 
 /// A figure with its 90 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,7 +46,6 @@ pub fn student(degrees: usize) -> f64 {
         6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782, 1.771, 1.761,
         1.753, 1.746, 1.740, 1.734, 1.729, 1.725,
     ];
-    const NORMAL: f64 = 1.6449;
     let expanded = || NORMAL + (NORMAL.powi(3) + NORMAL) / (4.0 * degrees as f64);
     degrees.checked_sub(1).map_or(f64::INFINITY, |at| TABLE.get(at).copied().unwrap_or_else(expanded))
 }
@@ -56,15 +61,9 @@ pub fn of_runs(repeats: &[f64]) -> Interval {
 /// of fewer than five there are none. Each repeat is below the median as often as above it, so how many are is
 /// binomial (Wilks, 1962, section 11.2).
 pub fn of_median(repeats: &[f64]) -> Interval {
-    const TAIL: f64 = 0.05;
     let mut sorted = repeats.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let (count, middle) = (sorted.len(), sorted.len() / 2);
-    let value = match count {
-        0 => return Interval { value: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY },
-        odd if odd % 2 == 1 => sorted[middle],
-        _ => (sorted[middle - 1] + sorted[middle]) / 2.0,
-    };
+    let (count, value) = (sorted.len(), middle(&sorted));
     // Chances that so many repeats or fewer are below: summed from none on.
     let (mut chance, mut below, mut outside) = (0.5f64.powi(count as i32), 0.0, 0);
     while below + chance <= TAIL {
@@ -79,9 +78,58 @@ pub fn of_median(repeats: &[f64]) -> Interval {
 }
 
 /// What a run takes with all of a gain, to what it takes now, by runs that took turns: what changes slowly on the host
-/// cancels out.
+/// cancels out, and a pair whose one run met other work moves it little.
+///
+/// Whatever else happens may as well have met the other run of a pair, so the logarithms of ratios lie symmetrically
+/// about that of the gain: the best guess is the median of the means of any two of them (Hodges and Lehmann, "Estimates
+/// of Location Based on Rank Tests", 1963), its interval that of Wilcoxon's signed ranks (Hollander and Wolfe,
+/// "Nonparametric Statistical Methods", 1999, section 3.3). It is unknown of fewer than five pairs.
 pub fn ratio(now: &[f64], trial: &[f64]) -> Interval {
-    of_median(&now.iter().zip(trial).map(|(now, trial)| trial / now).collect::<Vec<f64>>())
+    let ratios: Vec<f64> = now.iter().zip(trial).map(|(now, trial)| (trial / now).ln()).collect();
+    let mut means: Vec<f64> = Vec::with_capacity(ratios.len() * (ratios.len() + 1) / 2);
+    for (at, one) in ratios.iter().enumerate() {
+        means.extend(ratios[at..].iter().map(|other| f64::midpoint(*one, *other)));
+    }
+    means.sort_by(f64::total_cmp);
+    let ends = signed_ranks_outside(ratios.len()).map(|outside| [outside, means.len() - 1 - outside]);
+    let [low, high] =
+        ends.map_or([f64::NEG_INFINITY, f64::INFINITY], |ends| ends.map(|end| means[end].exp()));
+    Interval { value: middle(&means).exp(), low, high }
+}
+
+/// How many of the means of two of `count` values lie outside the 90 % interval on each side: the largest sum of
+/// positive ranks that chance keeps below with 5 %.
+fn signed_ranks_outside(count: usize) -> Option<usize> {
+    /// With more values than this the distribution is as good as normal.
+    const MANY: usize = 60;
+    let all = count * (count + 1) / 2;
+    if count > MANY {
+        let deviation = (all as f64 * (2 * count + 1) as f64 / 12.0).sqrt();
+        return Some((all as f64 / 2.0 - NORMAL * deviation) as usize);
+    }
+    // By sum: the chance that the ranks of positive values have it, each being positive as often as not.
+    let mut chances = vec![0.0; all + 1];
+    chances[0] = 1.0;
+    for rank in 1..=count {
+        for sum in (0..=all).rev() {
+            let with = if sum >= rank { chances[sum - rank] } else { 0.0 };
+            chances[sum] = (chances[sum] + with) / 2.0;
+        }
+    }
+    let below = chances.iter().scan(0.0, |below, chance| {
+        *below += chance;
+        Some(*below)
+    });
+    below.take_while(|&below| below <= TAIL).count().checked_sub(1)
+}
+
+/// The median of what is in order.
+fn middle(sorted: &[f64]) -> f64 {
+    match sorted.len() {
+        0 => f64::NAN,
+        odd if odd % 2 == 1 => sorted[odd / 2],
+        even => f64::midpoint(sorted[even / 2 - 1], sorted[even / 2]),
+    }
 }
 
 /// What a run would take to what it takes now that has part of the gain of `whole`; `share` is that part, with its
@@ -135,6 +183,34 @@ mod tests {
         let now = [10.0, 11.0, 12.0, 13.0, 14.0];
         let found = ratio(&now, &now.map(|now| 0.6 * now));
         assert!((found.value - 0.6).abs() < 1e-12 && found.width() < 1e-12);
+    }
+
+    #[test]
+    fn ratios_of_pairs_have_wilcoxons_interval() {
+        let of = |ratios: &[f64]| ratio(&vec![1.0; ratios.len()], ratios);
+        // Of five the ends are those of the ratios; one that met other work moves the middle little.
+        let found = of(&[0.5, 0.52, 0.51, 0.49, 2.0]);
+        assert!((found.low - 0.49).abs() < 1e-12 && (found.high - 2.0).abs() < 1e-12);
+        assert!((0.5..0.53).contains(&found.value), "{found:?}");
+        assert_eq!(of(&[0.5, 0.52, 0.51, 0.49]).high, f64::INFINITY, "of four it is unknown");
+        assert!(of(&[]).value.is_nan());
+        // Which run of a pair met something does not matter.
+        let found = of(&[0.5, 2.0, 0.8, 1.25, 1.0]);
+        assert!((found.value - 1.0).abs() < 1e-12 && (found.low * found.high - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn signed_ranks_are_those_of_the_tables() {
+        // Hollander and Wolfe, table A.4: with a chance of at most 5 % the sum of positive ranks is no more than this.
+        for (count, outside) in
+            [(5, 0), (6, 2), (7, 3), (8, 5), (9, 8), (10, 10), (15, 30), (20, 60), (25, 100)]
+        {
+            assert_eq!(signed_ranks_outside(count), Some(outside), "{count}");
+        }
+        assert_eq!(signed_ranks_outside(4), None);
+        // The normal distribution goes on where the exact one ends.
+        let (exact, normal) = (signed_ranks_outside(60).unwrap(), signed_ranks_outside(61).unwrap());
+        assert!((20..60).contains(&(normal - exact)), "{exact} {normal}");
     }
 
     #[test]

@@ -302,11 +302,25 @@ fn verify_measures_beside_the_forecast_and_keeps_a_record() {
     assert_eq!(json["classes"]["forecast_processor_seconds_saved"], "modelled");
     assert_eq!(json["with"].as_array().unwrap().len(), 3);
     assert_eq!(json["forecast_processor_seconds_saved"]["mean"], 0.5);
+    assert_eq!(json["forecast_processor_share"], 0.5);
+    // Three pairs say no more of it.
+    let found = &json["processor_share"];
+    let pairs = (0..3).map(|pair| {
+        let seconds = |of: &str| json[of][pair]["processor_seconds"].as_f64().unwrap();
+        seconds("with") / seconds("without")
+    });
+    let (least, most) =
+        pairs.fold((f64::MAX, 0.0f64), |(least, most), part| (least.min(part), most.max(part)));
+    assert!((least..=most).contains(&found["share"].as_f64().unwrap()), "{json}");
+    assert!(found["low"].is_null() && found["high"].is_null(), "{json}");
+    assert!(outcome.stderr.contains("forecast with / without 0.500"), "{}", outcome.stderr);
     assert!(json["seconds_saved"]["low"].as_f64() <= json["seconds_saved"]["high"].as_f64());
     assert!(outcome.stderr.contains("3 pairs of runs") && outcome.stderr.contains("recorded in"));
     all_are_told(&lab.run(&["verify", "--history", "--json"]).json(), &[]);
     let history = lab.run(&["verify", "--history"]).stdout;
     assert!(history.contains("error of its forecast: median"), "{history}");
+    assert!(history.contains("share of the time without the plan: median"), "{history}");
+    assert!(history.contains(" yes "), "--warm is told: {history}");
     lab.plan("");
     lab.change("nth = 1", "nth = 7");
     let outcome = lab.run(&["verify", "plan.toml", "-q", "--runs", "2", "--", "./p"]);

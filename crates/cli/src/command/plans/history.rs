@@ -20,9 +20,19 @@ const FIGURES: [(Class, &[&str]); 2] = [
             "processor_seconds_with",
             "processor_seconds_saved",
             "seconds_saved",
+            "processor_share",
+            "warmed_mib",
         ],
     ),
-    (Class::Modelled, &["forecast_processor_seconds", "forecast_processor_low", "forecast_processor_high"]),
+    (
+        Class::Modelled,
+        &[
+            "forecast_processor_seconds",
+            "forecast_processor_low",
+            "forecast_processor_high",
+            "forecast_processor_share",
+        ],
+    ),
 ];
 
 const NO_RECORD: &str = "--no-record keeps none";
@@ -79,38 +89,50 @@ fn table(records: &[Value]) -> String {
     if records.is_empty() {
         return "no forecast was verified yet\n".to_owned();
     }
-    let number = |record: &Value, key: &str| record[key].as_f64();
     let mut out = format!(
-        "{:19}  {:>9}  {:>9}  {:>9}  {:>7}  program\n",
-        "when (UTC)", "without s", "with s", "forecast", "error"
+        "{:19}  {:>9}  {:>9}  {:>9}  {:>8}  {:>8}  {:4}  program\n",
+        "when (UTC)", "without s", "with s", "forecast", "error", "of share", "warm"
     );
-    let mut errors = Vec::new();
+    let (mut errors, mut of_shares) = (Vec::new(), Vec::new());
     for record in records {
-        let (with, forecast) =
-            (number(record, "processor_seconds_with"), number(record, "forecast_processor_seconds"));
-        let error = with.zip(forecast).map(|(with, forecast)| (forecast / with - 1.0) * 100.0);
-        errors.extend(error.map(f64::abs));
+        let number = |key: &str| record[key].as_f64();
         let seconds =
             |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
+        let off = |forecast: Option<f64>, measured: Option<f64>, all: &mut Vec<f64>| {
+            let error =
+                measured.zip(forecast).map(|(measured, forecast)| (forecast / measured - 1.0) * 100.0);
+            all.extend(error.map(f64::abs));
+            error.map_or_else(|| "-".to_owned(), |error| format!("{error:+.1} %"))
+        };
+        let (with, forecast) = (number("processor_seconds_with"), number("forecast_processor_seconds"));
+        let share = record["processor_share"]["share"].as_f64();
         let _ = writeln!(
             out,
-            "{:19}  {:>9}  {:>9}  {:>9}  {:>7}  {}",
+            "{:19}  {:>9}  {:>9}  {:>9}  {:>8}  {:>8}  {:4}  {}",
             record["when"].as_str().unwrap_or("-"),
-            seconds(number(record, "processor_seconds_without")),
+            seconds(number("processor_seconds_without")),
             seconds(with),
             seconds(forecast),
-            error.map_or_else(|| "-".to_owned(), |error| format!("{error:+.1} %")),
+            off(forecast, with, &mut errors),
+            off(number("forecast_processor_share"), share, &mut of_shares),
+            if number("warmed_mib").is_some() { "yes" } else { "" },
             record["program"].as_str().unwrap_or("-"),
         );
     }
+    out += &summed("processor time; error of its forecast", errors);
+    out += &summed("error of the forecast share of the time without the plan", of_shares);
+    out
+}
+
+/// The middle and the worst of errors, if there are any.
+fn summed(what: &str, mut errors: Vec<f64>) -> String {
     errors.sort_by(f64::total_cmp);
     let middle = |at: usize| errors.get(at / 2).copied();
     let (below, above) = (middle(errors.len().saturating_sub(1)), middle(errors.len()));
-    if let (Some(median), Some(worst)) = (below.zip(above).map(|(a, b)| f64::midpoint(a, b)), errors.last()) {
-        let _ =
-            writeln!(out, "processor time; error of its forecast: median {median:.1} %, worst {worst:.1} %");
+    match (below.zip(above).map(|(a, b)| f64::midpoint(a, b)), errors.last()) {
+        (Some(median), Some(worst)) => format!("{what}: median {median:.1} %, worst {worst:.1} %\n"),
+        _ => String::new(),
     }
-    out
 }
 
 /// A time as `2026-11-22T14:02:11`, from seconds since 1970 (Howard Hinnant, "chrono-compatible low-level date
@@ -148,6 +170,18 @@ mod tests {
         assert!(text.contains("median 4.8 %, worst 20.0 %"), "{text}");
         let text = table(&[line(8.0), line(10.0)]);
         assert!(text.contains("median 10.0 %, worst 20.0 %"), "{text}");
+        assert!(!text.contains("of the forecast share"), "earlier versions kept none: {text}");
         assert!(table(&[]).contains("no forecast"));
+    }
+
+    #[test]
+    fn shares_have_errors_of_their_own() {
+        let mut line = serde_json::json!({ "when": "t", "program": "p", "processor_seconds_with": 10.0,
+            "forecast_processor_seconds": 8.0, "processor_share": { "share": 0.8 }, "forecast_processor_share": 0.82 });
+        let text = table(std::slice::from_ref(&line));
+        assert!(text.contains("-20.0 %") && text.contains("+2.5 %") && !text.contains("yes"), "{text}");
+        assert!(text.contains("share of the time without the plan: median 2.5 %, worst 2.5 %"), "{text}");
+        line["warmed_mib"] = 64.0.into();
+        assert!(table(&[line]).contains("yes"));
     }
 }

@@ -10,7 +10,7 @@ use crate::output::{Output, say, say_next, write_json, write_to_stderr};
 use crate::planned::{OR_DEFAULT, check_command};
 use crate::progress;
 use crate::signals::{note, watch};
-use pagewalk_forecast::interval::{Interval, mean, of_runs};
+use pagewalk_forecast::interval::{Interval, mean, of_runs, ratio};
 use pagewalk_live::pages::plan::Forecast;
 use pagewalk_live::pages::{self, Options, Run, kernel};
 use pagewalk_live::tracing::{End, Relay, children_usage};
@@ -248,6 +248,17 @@ fn with(arguments: &Verify, fitting: &Fitting, warmth: Option<Warmth>) -> Result
     timed(|| pages::run(&arguments.command, &fitting.plan, &options, &RELAY).map_err(failed))
 }
 
+/// The processor time with the plan to that without, by pairs: what the host changes by itself is no part of it.
+fn share(without: &[Times], with: &[Times]) -> Interval {
+    let of = |times: &[Times]| times.iter().map(processor).collect::<Vec<f64>>();
+    ratio(&of(without), &of(with))
+}
+
+/// The same as it was forecast.
+fn forecast_share(forecast: &Forecast) -> f64 {
+    forecast.seconds / forecast.seconds_now
+}
+
 /// What was forecast to be saved, with its interval.
 fn forecast_gain(forecast: &Forecast) -> Interval {
     let Forecast { seconds_now, seconds, low, high, .. } = *forecast;
@@ -273,10 +284,27 @@ fn text(fitting: &Fitting, measured: &Measured) -> String {
     for (name, of) in TIMES {
         out += &saved(name, gain(without, with, of), "Student's, of paired differences, measured");
     }
+    let found = share(without, with);
+    let bounds = bound(found).map_or_else(
+        || "90 % interval unknown of so few pairs".to_owned(),
+        |(low, high)| format!("90 % interval {low:.3} to {high:.3}"),
+    );
+    let _ = writeln!(
+        out,
+        "  with / without   {:.3}, {bounds} (of processor time, by pairs, measured)",
+        found.value
+    );
     if let Some(forecast) = &fitting.plan.forecast {
         out += &saved("forecast", forecast_gain(forecast), "of processor time, modelled");
-        let error = (forecast.seconds / mean_of(with, processor) - 1.0) * 100.0;
-        let _ = writeln!(out, "  forecast processor time {:.3} s: {error:+.1} % off", forecast.seconds);
+        let off = |forecast: f64, measured: f64| (forecast / measured - 1.0) * 100.0;
+        let (seconds, part) = (forecast.seconds, forecast_share(forecast));
+        let _ = writeln!(
+            out,
+            "  forecast with / without {part:.3}: {:+.1} % off; processor time {seconds:.3} s: {:+.1} % off, with what \
+             the host changed since",
+            off(part, found.value),
+            off(seconds, mean_of(with, processor))
+        );
     }
     out
 }
@@ -285,12 +313,30 @@ fn interval(Interval { value, low, high }: Interval) -> Value {
     json!({ "mean": value, "low": low, "high": high })
 }
 
+/// The ends of an interval, where they are known.
+fn bound(Interval { low, high, .. }: Interval) -> Option<(f64, f64)> {
+    (low.is_finite() && high.is_finite()).then_some((low, high))
+}
+
+fn part(found: Interval) -> Value {
+    let ends = bound(found);
+    json!({ "share": found.value, "low": ends.map(|ends| ends.0), "high": ends.map(|ends| ends.1) })
+}
+
 /// What figures are, beside those of images.
 const MEASURED: (Class, &[&str]) = (
     Class::Measured,
-    &["seconds", "processor_seconds", "seconds_saved", "processor_seconds_saved", "warmed_mib"],
+    &[
+        "seconds",
+        "processor_seconds",
+        "seconds_saved",
+        "processor_seconds_saved",
+        "processor_share",
+        "warmed_mib",
+    ],
 );
-const MODELLED: (Class, &[&str]) = (Class::Modelled, &["forecast_processor_seconds_saved"]);
+const MODELLED: (Class, &[&str]) =
+    (Class::Modelled, &["forecast_processor_seconds_saved", "forecast_processor_share"]);
 
 fn document(arguments: &Verify, fitting: &Fitting, measured: &Measured) -> Value {
     let plan = &fitting.plan;
@@ -315,7 +361,9 @@ fn document(arguments: &Verify, fitting: &Fitting, measured: &Measured) -> Value
         "interval": "90 %, Student's, of paired differences",
         "seconds_saved": interval(gain(without, with, wall)),
         "processor_seconds_saved": interval(gain(without, with, processor)),
+        "processor_share": part(share(without, with)),
         "forecast_processor_seconds_saved": plan.forecast.as_ref().map(forecast_gain).map(interval),
+        "forecast_processor_share": plan.forecast.as_ref().map(forecast_share),
         "classes": classes(&[outcome::FIGURES, MEASURED, MODELLED]),
         "in_effect": missed.is_none(),
         "images": run.images.iter().map(|image| outcome::image(plan, image)).collect::<Vec<_>>(),
@@ -335,10 +383,13 @@ fn record(fitting: &Fitting, measured: &Measured) -> Value {
         "kernel": kernel(),
         "mode": fitting.mode.name(),
         "pairs": measured.with.len(),
+        "warmed_mib": measured.warmth.map(|warmth| warmth.mebibytes()),
         "processor_seconds_without": mean_of(&measured.without, processor),
         "processor_seconds_with": mean_of(&measured.with, processor),
         "processor_seconds_saved": interval(gain(&measured.without, &measured.with, processor)),
         "seconds_saved": interval(gain(&measured.without, &measured.with, wall)),
+        "processor_share": part(share(&measured.without, &measured.with)),
+        "forecast_processor_share": forecast.map(forecast_share),
         "forecast_processor_seconds": forecast.map(|forecast| forecast.seconds),
         "forecast_processor_low": forecast.map(|forecast| forecast.low),
         "forecast_processor_high": forecast.map(|forecast| forecast.high),
