@@ -314,9 +314,10 @@ pub struct Trap {
     /// Replacement, instead of the machine's
     #[arg(long, value_enum)]
     pub replacement: Option<BlindReplacement>,
-    /// Where the draws of `--replacement random` begin. A machine that draws by itself begins at its file's seed
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "replacement")]
-    pub seed: u64,
+    /// Where the draws of `--replacement random` begin, 0 if not given. A machine that draws by itself begins at its
+    /// file's seed
+    #[arg(long, value_name = "N", requires = "replacement")]
+    pub seed: Option<u64>,
     /// Run the program once without us before, to tell the slowdown; its output of that run goes nowhere
     #[arg(long)]
     pub native: bool,

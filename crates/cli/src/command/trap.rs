@@ -58,7 +58,7 @@ impl Outcome {
 
 pub fn run(arguments: Trap) -> Result<ExitCode, CliError> {
     let machine = load_and_say(&arguments.machine, arguments.style.quiet)?;
-    let array = TrapArray::of(&machine, changes(&arguments)).map_err(|error| {
+    let array = TrapArray::of(&machine, changes(&arguments)?).map_err(|error| {
         CliError::new(Code::Usage, error)
             .or("`-m mips_r2000` is such a machine; --entries, --ways and --replacement change it")
     })?;
@@ -83,12 +83,17 @@ pub fn run(arguments: Trap) -> Result<ExitCode, CliError> {
     Ok(exit_code(outcome.run.end))
 }
 
-fn changes(arguments: &Trap) -> Changes {
-    let replacement = arguments.replacement.map(|replacement| match replacement {
-        BlindReplacement::Fifo => Replacement::Fifo,
-        BlindReplacement::Random => Replacement::Random { seed: arguments.seed },
-    });
-    Changes { entries: arguments.entries, ways: arguments.ways, replacement }
+fn changes(arguments: &Trap) -> Result<Changes, CliError> {
+    let replacement = match (arguments.replacement, arguments.seed) {
+        (None, _) => None,
+        (Some(BlindReplacement::Fifo), None) => Some(Replacement::Fifo),
+        (Some(BlindReplacement::Fifo), Some(seed)) => {
+            return Err(CliError::new(Code::Usage, format!("--seed {seed}: FIFO draws nothing"))
+                .or("`--replacement random` does"));
+        }
+        (Some(BlindReplacement::Random), seed) => Some(Replacement::Random { seed: seed.unwrap_or(0) }),
+    };
+    Ok(Changes { entries: arguments.entries, ways: arguments.ways, replacement })
 }
 
 fn host_cannot(error: HostError) -> CliError {

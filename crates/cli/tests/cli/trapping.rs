@@ -266,6 +266,9 @@ fn machines_that_look_at_hits_are_refused_with_the_choices() {
     place
         .run(&["trap", "--ways", "1", "--entries", "64", "--", "./witness"])
         .refuses(USAGE, &["fault for ever"]);
+    place
+        .run(&["trap", "--replacement", "fifo", "--seed", "7", "--", "./witness"])
+        .refuses(USAGE, &["--seed 7", "--replacement random"]);
     place.run(&["trap", "-m", "none", "--", "./witness"]).refuses(USAGE, &["`none`"]);
     place.run(&["trap", "--", "no-such-program"]).refuses(USAGE, &["not found in PATH"]);
     assert!(!place.has("ran"));

@@ -32,6 +32,9 @@ fn forecast(forecast: &Forecast) -> Result<(), PlanError> {
             return Err(fault(key, value, "not a number from 0 up"));
         }
     }
+    if seconds_now == 0.0 {
+        return Err(fault("seconds_now", seconds_now, "no time, of which nothing can be saved"));
+    }
     if low > seconds {
         return Err(fault("low", low, "more than seconds"));
     }

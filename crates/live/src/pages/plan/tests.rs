@@ -117,6 +117,11 @@ fn each_fault_is_named_with_its_range_and_key() {
         ("00ffAA", "00f", "build_id = \"00f\" of the program"),
         ("low = 8.8", "low = 9.2", "low = 9.2 of the forecast: more than seconds"),
         ("high = 9.5", "high = 9.0", "high = 9 of the forecast: less than seconds"),
+        (
+            "seconds_now = 12.3",
+            "seconds_now = 0",
+            "seconds_now = 0 of the forecast: no time, of which nothing",
+        ),
         ("seconds = 9.1", "seconds = nan", "seconds = NaN of the forecast: not a number from 0 up"),
         ("low = 2.0", "low = 4.0", "low = 4 of range 1: more than high"),
         ("seconds_saved = 2.5", "seconds_saved = inf", "seconds_saved = inf of range 1: not a number"),
