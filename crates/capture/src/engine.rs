@@ -161,7 +161,9 @@ fn cache_folder(options: &Options) -> Result<PathBuf, EngineError> {
     if let Some(folder) = &options.cache {
         return Ok(folder.clone());
     }
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    // Where a program changes its folder, its next image would look for the engine there (and the XDG Base Directory
+    // Specification has relative values ignored).
+    let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
     base.map(|folder| folder.join("pagewalk")).ok_or(EngineError::NoCache)
 }

@@ -188,7 +188,7 @@ impl Session {
         }
     }
 
-    /// Starts a thread for each connection that waits; true if there was one.
+    /// Starts a thread for each connection that waits; true if there was one that is served.
     fn accept_all<'scope, F>(
         &self,
         scope: &'scope Scope<'scope, '_>,
@@ -221,7 +221,6 @@ impl Session {
                 }
                 Err(error) => return Err(CaptureError::system("accepting an engine's connection")(error)),
             };
-            accepted = true;
             let registration = match Streams::register(&self.streams, &connection) {
                 Ok(registration) => registration,
                 Err(error) => {
@@ -229,6 +228,8 @@ impl Session {
                     continue;
                 }
             };
+            // Not of one that was refused: nothing would wake us when it is gone.
+            accepted = true;
             let streams = Arc::clone(&self.streams);
             let serve_one = move || match streams.open(connection, registration) {
                 Ok(source) => on_stream(source),

@@ -92,7 +92,9 @@ impl RingSource {
         self.exec = match event {
             Event::Exec { .. } if self.after_loss => Exec::Left,
             Event::Exec { .. } => Exec::Followed,
-            _ => Exec::No,
+            // It came back: it failed. What else comes before code runs again is of other threads, which end then.
+            Event::Syscall { number: EXECVE | EXECVEAT, .. } => Exec::No,
+            _ => self.exec,
         };
         self.after_loss = matches!(event, Event::Lost { .. });
         match event {
@@ -136,6 +138,10 @@ impl RingSource {
         )))
     }
 }
+
+/// Numbers of the calls that start another program, on x86-64.
+const EXECVE: u32 = 59;
+const EXECVEAT: u32 = 322;
 
 /// What comes next in a stream.
 enum Next {

@@ -310,3 +310,49 @@ fn a_fork_keeps_advice_and_no_end_of_a_thread() {
     assert_eq!((all(14), all(15)), (4 << 20, 2 << 20), "{advised:x?}");
     assert_eq!((advised[0].0, advised.last().unwrap().0), (0x100_0000_0000, 0x100_0000_0000 + (6 << 20)));
 }
+
+/// A process that runs on another stack may have unmapped its first one, which has no segment to look for then.
+#[test]
+fn a_fork_without_the_first_stack_is_told() {
+    let source = r#"
+        #define _GNU_SOURCE
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <sys/mman.h>
+        #include <sys/wait.h>
+        #include <ucontext.h>
+        #include <unistd.h>
+        static unsigned long on_first;
+        static void work(void) {
+            unsigned long start = 0, end = 0;
+            char line[512];
+            FILE* maps = fopen("/proc/self/maps", "r");
+            while (fgets(line, sizeof line, maps))
+                if (sscanf(line, "%lx-%lx", &start, &end) == 2 && start <= on_first && on_first < end) break;
+            fclose(maps);
+            if (munmap((void*)start, end - start) != 0) _exit(1);
+            if (fork() == 0) _exit(7);
+            int status = 0;
+            wait(&status);
+            _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 2);
+        }
+        int main(void) {
+            static ucontext_t there, back;
+            static char stack[256 << 10];
+            on_first = (unsigned long)&(int){0};
+            getcontext(&there);
+            there.uc_stack.ss_sp = stack;
+            there.uc_stack.ss_size = sizeof stack;
+            makecontext(&there, work, 0);
+            swapcontext(&back, &there);
+            return 3;
+        }
+    "#;
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile(folder.path(), "nostack", &[], source);
+    let (status, seen) = run(&engine(), &program, false);
+    assert_eq!(status.code(), Some(7));
+    let [_, child] = &seen[..] else { panic!("{} streams", seen.len()) };
+    assert_eq!(child.events.last(), Some(&Event::Exit { status: 7 }));
+    assert_eq!(child.count(|event| matches!(event, Event::Map(map) if map.kind == MappingKind::Stack)), 0);
+}

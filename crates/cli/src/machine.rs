@@ -42,7 +42,16 @@ impl HostCpu {
 /// The machines that the user asked for, or the default one. Says so on stderr when that is not the host's.
 pub fn chosen(model: &Model, quiet: bool) -> Result<Vec<MachineSpec>, CliError> {
     if !model.machines.is_empty() {
-        return model.machines.iter().map(|name| load_and_say(name, quiet)).collect();
+        let machines: Vec<MachineSpec> =
+            model.machines.iter().map(|name| load_and_say(name, quiet)).collect::<Result<_, _>>()?;
+        let mut names: Vec<&str> = machines.iter().map(|machine| machine.name.as_str()).collect();
+        names.sort_unstable();
+        return match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            // Results are told apart by them.
+            Some(pair) => Err(CliError::new(Code::Usage, format!("two machines are named `{}`", pair[0]))
+                .or("give each machine file a `name` of its own")),
+            None => Ok(machines),
+        };
     }
     let (machine, known) = HostCpu::detect().machine()?;
     if !known && !quiet {

@@ -50,8 +50,9 @@ pub fn variants(
                     .map_err(|why| wrong(format!("machines: {name}: {key}.{why}")))?;
                 }
             }
-            let text = toml::to_string(&vary::as_lists(varied, &lists))
-                .map_err(|e| wrong(format!("machines: {name}: {e}")))?;
+            let varied =
+                vary::as_lists(varied, &lists).map_err(|why| wrong(format!("machines: {name}: {why}")))?;
+            let text = toml::to_string(&varied).map_err(|e| wrong(format!("machines: {name}: {e}")))?;
             let parameters = vary::parameters(chosen);
             let label: String = parameters.iter().map(|(key, value)| format!(" {key} = {value}")).collect();
             let machine = MachineSpec::from_toml(&format!("{name} with{label}"), &text);

@@ -110,14 +110,18 @@ pub fn by_name(machine: &Table) -> (Table, Vec<(String, Vec<String>)>) {
     (machine, lists)
 }
 
-/// Undoes [`by_name`].
-pub fn as_lists(mut machine: Table, lists: &[(String, Vec<String>)]) -> Table {
+/// Undoes [`by_name`]. Beside the named tables there may be nothing: a path ended in the list itself.
+pub fn as_lists(mut machine: Table, lists: &[(String, Vec<String>)]) -> Result<Table, String> {
     for (key, names) in lists {
         let Some(Toml::Table(entries)) = machine.get_mut(key) else { continue };
         let list = names.iter().filter_map(|name| entries.remove(name)).collect();
+        if let Some(other) = entries.keys().next() {
+            let names = names.join(", ");
+            return Err(format!("vary: \"{key}.{other}\": `{key}` has no `{other}`; it has {names}"));
+        }
         machine.insert(key.clone(), Toml::Array(list));
     }
-    machine
+    Ok(machine)
 }
 
 /// The values for people and results.
@@ -144,7 +148,7 @@ mod tests {
     fn varied(key: &str, value: i64) -> Result<Table, String> {
         let (mut machine, lists) = by_name(&table(MACHINE));
         set(&mut machine, key, Toml::Integer(value))?;
-        Ok(as_lists(machine, &lists))
+        as_lists(machine, &lists)
     }
 
     #[test]
@@ -191,6 +195,11 @@ mod tests {
     fn a_path_that_leads_nowhere_is_named_with_the_choices() {
         let why = varied("tlb.l3.entries", 1).unwrap_err();
         assert!(why.contains("`tlb` has no `l3`") && why.contains("l1, l2"), "{why}");
+        for key in ["tlb.l3", "tlb.l2_entries"] {
+            let why = varied(key, 1).unwrap_err();
+            let last = key.strip_prefix("tlb.").unwrap();
+            assert!(why.contains(&format!("\"{key}\": `tlb` has no `{last}`; it has l1, l2")), "{why}");
+        }
         let why = varied("cost.l2_hit", 1).unwrap_err();
         assert!(varied("tlb.l1", 1).unwrap_err().contains("go on to one of entries, name"));
         assert!(why.contains("the machine has no `cost`") && why.contains("tlb, walker"), "{why}");

@@ -257,7 +257,7 @@ impl Checker {
                 });
             }
             self.check_data(*reference);
-            self.place.reference += 1;
+            self.place.reference = self.place.reference.wrapping_add(1);
         }
         if !self.mapped.is_empty() && self.code_checked[span.block.index()] != self.generation {
             self.code_checked[span.block.index()] = self.generation;
@@ -393,7 +393,7 @@ impl Analysis for Checker {
                 format!("a batch of {all} references has spans for {expected}")
             });
         }
-        self.place.reference = batch.first.0 + batch.refs.len() as u64;
+        self.place.reference = batch.first.0.wrapping_add(batch.refs.len() as u64);
     }
 
     fn on_event(&mut self, at: RefIndex, event: &Event) {

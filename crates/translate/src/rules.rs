@@ -1,7 +1,7 @@
 //! The rules between several keys of a machine.
 
 use crate::{Coalesce, Fills, MachineSpec, NestedSpec, TlbSpec, WalkerSpec};
-use pagewalk_setassoc::Replacement;
+use pagewalk_setassoc::{Replacement, SetIndex};
 use pagewalk_units::{Kind, PageSize};
 use std::collections::BTreeSet;
 
@@ -188,6 +188,13 @@ impl MachineSpec {
             }
             if tlb.pages_per_entry != 1 || tlb.reserved != 0 || tlb.shared {
                 return wrong("leave out `pages_per_entry` (there is `coalesce`), `reserved` and `shared`");
+            }
+            let whole = matches!(tlb.coalesce, None | Some(Coalesce::Aligned(_)));
+            if tlb.index != SetIndex::Modulo && !(tlb.level == 2 && whole) {
+                return wrong(
+                    "the low bits choose the set of level-1 arrays and of those that coalesce by other rules than \
+                     \"aligned\": leave out `index`",
+                );
             }
             if let Some(rule) = tlb.coalesce {
                 let pages = rule.pages();

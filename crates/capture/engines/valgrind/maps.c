@@ -72,18 +72,21 @@ static HChar* parse_line(HChar* text, Line* line)
    return next;
 }
 
-/* The client's first stack: everything it may grow to, because it grows without a system call. Valgrind keeps the
-   part that it has not grown into reserved, right below the stack's segment. */
-static Addr stack_start(void)
-{
-   const NSegment* stack = VG_(am_find_nsegment)(VG_(clstk_end));
-   const NSegment* below = VG_(am_find_nsegment)(stack->start - 1);
-   return below != NULL && below->kind == SkResvn ? below->start : stack->start;
-}
-
 static Addr stack_end(void)
 {
    return VG_PGROUNDUP(VG_(clstk_end) + 1);
+}
+
+/* The client's first stack: everything it may grow to, because it grows without a system call. Valgrind keeps the
+   part that it has not grown into reserved, right below the stack's segment. A client that runs on another may have
+   unmapped it: then it is empty. */
+static Addr stack_start(void)
+{
+   const NSegment* stack = VG_(am_find_nsegment)(VG_(clstk_end));
+   if (stack == NULL || stack->kind != SkAnonC)
+      return stack_end();
+   const NSegment* below = VG_(am_find_nsegment)(stack->start - 1);
+   return below != NULL && below->kind == SkResvn ? below->start : stack->start;
 }
 
 static void announce_piece(const Line* line, Addr start, Addr end, SegKind owner)
@@ -120,7 +123,8 @@ void maps_announce(void)
    Addr heap_end = VG_PGROUNDUP(VG_(brk_limit));
    if (heap_end > heap_start)
       event_map(heap_start, heap_end - heap_start, VKI_PROT_READ | VKI_PROT_WRITE, WIRE_HEAP, 0, "");
-   event_map(stack_start(), stack_end() - stack_start(), VKI_PROT_READ | VKI_PROT_WRITE, WIRE_STACK, 0, "");
+   if (stack_end() > stack_start())
+      event_map(stack_start(), stack_end() - stack_start(), VKI_PROT_READ | VKI_PROT_WRITE, WIRE_STACK, 0, "");
 
    HChar* text = read_kernel_maps("/proc/self/maps");
    if (text == NULL) {

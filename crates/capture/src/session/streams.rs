@@ -207,7 +207,14 @@ impl Drop for Registration {
 fn receive_hello(connection: &OwnedFd) -> Result<([u64; HELLO_WORDS], OwnedFd), String> {
     let failed = |error: rustix::io::Errno| format!("its message could not be received: {error}");
     let mut watched = [PollFd::new(connection, PollFlags::IN)];
-    if poll(&mut watched, Some(&HELLO_PATIENCE)).map_err(failed)? == 0 {
+    let ready = loop {
+        match poll(&mut watched, Some(&HELLO_PATIENCE)) {
+            // A signal that may be meant for the program alone.
+            Err(rustix::io::Errno::INTR) => {}
+            other => break other.map_err(failed)?,
+        }
+    };
+    if ready == 0 {
         return Err("said nothing".to_owned());
     }
     let mut bytes = [0u8; HELLO_WORDS * 8];

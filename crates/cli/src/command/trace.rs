@@ -54,7 +54,7 @@ fn read_info(trace: &Path) -> Result<Info, CliError> {
 }
 
 fn info_text(trace: &Path, info: &Info) -> String {
-    let records = info.references + info.block_executions;
+    let records = info.references.saturating_add(info.block_executions);
     let header = &info.header;
     let mut out = format!("{}: version {}, {} bytes\n", trace.display(), info.version, info.bytes);
     let mut line = |name: &str, value: String| out += &format!("  {name:<18} {}\n", printable(&value));

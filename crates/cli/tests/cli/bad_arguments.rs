@@ -71,8 +71,13 @@ fn unknown_words_name_the_known_ones() {
 #[test]
 fn too_many_machines_are_refused_before_the_run() {
     let place = Place::with_witness();
+    let zen4 = include_str!("../../../../machines/zen4.toml");
+    let files: Vec<String> = (0..100).map(|number| format!("./zen{number}.toml")).collect();
     let mut arguments = vec!["profile"];
-    arguments.extend(["-m", "zen4"].repeat(100));
+    for (number, file) in files.iter().enumerate() {
+        place.write(file, zen4.replacen("\"zen4\"", &format!("\"zen{number}\""), 1));
+        arguments.extend(["-m", file]);
+    }
     arguments.extend(["--", "./witness"]);
     place.run(&arguments).refuses(USAGE, &["fewer machines"]);
     assert!(!place.has("ran"));

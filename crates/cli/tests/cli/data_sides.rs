@@ -41,6 +41,7 @@ fn a_wrong_data_side_is_named_with_key_and_choices() {
             "ways = 4\ncoalesce = { rule = \"aligned\", pages = 6 }\n",
             &["pages = 6", "power of two"],
         ),
+        ("ways = 4\n", "ways = 4\nindex = \"xor-fold\"\n", &["`l1_4k`", "leave out `index`"]),
     ] {
         assert!(RMM_LITE.contains(from), "{from}");
         place.write("m.toml", RMM_LITE.replacen(from, to, 1));

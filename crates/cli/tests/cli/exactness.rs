@@ -115,6 +115,13 @@ fn machines_together_count_as_each_alone() {
     // Which machine is first decides whose mappings' walks are told.
     let other = place.good(&["simulate", "--json", "-m", "skylake_sp", "-m", "zen4", "t.pwt"]).json();
     assert_eq!(other["machines"][1], result["machines"][0]);
+    // Their names tell results apart.
+    place.write(
+        "my.toml",
+        include_str!("../../../../machines/zen4.toml").replace("entries = 72", "entries = 36"),
+    );
+    let twice = ["simulate", "-m", "zen4", "-m", "./my.toml", "t.pwt"];
+    place.run(&twice).refuses(USAGE, &["two machines are named `zen4`", "a `name` of its own"]);
 }
 
 #[test]
