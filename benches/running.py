@@ -70,15 +70,11 @@ class Run:
 def started(command, *, processor=None, **how):
     """Starts `command`. Whatever breaks off what is done with it ends it and all that it started. `processor`: the only
     one it may use."""
-
-    def prepare():
-        # A group of its own, to reach also what a shell started.
-        os.setpgrp()
-        if processor is not None:
-            os.sched_setaffinity(0, {processor})
-
     try:
-        child = subprocess.Popen(command, preexec_fn=prepare, **how)
+        # A group of its own, to reach also what a shell started. Not by code between fork and exec: for that, this
+        # process's memory would be copied, and the command charged for it.
+        with _only_on(processor):
+            child = subprocess.Popen(command, start_new_session=True, **how)
     except OSError as error:
         raise RunFailed(f"{command[0]} does not start: {error}") from error
     try:
@@ -89,6 +85,20 @@ def started(command, *, processor=None, **how):
             os.killpg(child.pid, signal.SIGTERM)
         child.wait()
         raise
+
+
+@contextlib.contextmanager
+def _only_on(processor):
+    """Keeps the calling thread, and what it starts, on `processor` where one is given."""
+    if processor is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {processor})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def run(command, *, stdin=None, environment=None, processor=None, folder=None):
