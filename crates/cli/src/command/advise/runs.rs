@@ -106,7 +106,11 @@ pub fn run(arguments: &Advise, all: Option<&Path>) -> Result<Trials, CliError> {
         if round >= least && (is_late || is_sure(&kinds)) {
             break;
         }
-        for kind in &mut kinds {
+        // Each kind as often after as before each other: what a run leaves behind meets all alike, too.
+        let forth = 0..kinds.len();
+        let turns: Vec<usize> = if round % 2 == 0 { forth.collect() } else { forth.rev().collect() };
+        for turn in turns {
+            let kind = &mut kinds[turn];
             bar.set_message(kind.what);
             warm(warmth)?;
             match once(arguments, kind.what, all)? {
