@@ -16,6 +16,11 @@ impl Compare {
         let provided =
             provided.flat_map(|of| [("provided: upper", &of.upper), ("provided: lower", &of.lower)]);
         let parts = [("upper", &self.upper), ("lower", &self.lower)].into_iter().chain(base).chain(provided);
+        let parts: Vec<(&str, &Cell)> = parts.collect();
+        let is_open = |(_, cell): &(&str, &Cell)| matches!(cell, Cell::Machine { machine: None, .. });
+        if !self.machines.is_empty() && !parts.iter().any(is_open) {
+            return Err(inside("machines: no part leaves its machine open: leave them out".to_owned()));
+        }
         for (part, cell) in parts {
             for machine in self.cases() {
                 cell.check(study, machine).map_err(|why| inside(format!("{part}: {why}")))?;

@@ -404,6 +404,7 @@ impl FileCell {
             || self.draws.is_some()
             || self.reduction_from.is_some()
             || self.best.is_some()
+            || self.place
             || !self.parameters.is_empty();
         let is_of_family = self.page_size.is_some() || self.sets.is_some() || self.ways.is_some();
         match (self.family, self.machine, self.number) {

@@ -98,16 +98,16 @@ impl Wanted {
         machine.map_or(format!("plan {layout}"), |machine| format!("plan {layout} for {machine}"))
     }
 
-    /// The plan's file below the folder of plans.
+    /// The plan's file below the folder of plans: no other plan's, as names of layouts have neither `,` nor `@`.
     pub fn file(&self, study: &Study) -> String {
         let (layout, machine) = self.names(study);
-        let machine = machine.map_or(String::new(), |machine| format!("-{}", plain(&machine)));
+        let machine = machine.map_or(String::new(), |machine| format!("@{}", plain(&machine)));
         format!("{}/{}{machine}.toml", plain(study.traces[self.trace].name()), plain(&layout))
     }
 
     fn names(&self, study: &Study) -> (String, Option<String>) {
         let layout = &study.layouts[self.layout];
-        let seed = layout.seed(self.draw).map_or(String::new(), |seed| format!("-{seed}"));
+        let seed = layout.seed(self.draw).map_or(String::new(), |seed| format!(",seed={seed}"));
         let machine = self.machine.map(|machine| label(&study.machines[machine]));
         (format!("{}{seed}", layout.name), machine)
     }
@@ -119,10 +119,15 @@ pub fn label(variant: &MachineVariant) -> String {
     format!("{}{}", variant.machine.name, values.collect::<String>())
 }
 
-/// A name without what a file's name is better without.
+/// A name as part of a file's: what a file's name is better without as `%` and its bytes, so that two stay two.
 fn plain(name: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-+,=".contains(c) { c } else { '_' };
-    name.chars().map(plain).collect()
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"._-+,=".contains(&b);
+    let bytes = name.bytes().enumerate();
+    let plain = bytes.map(|(place, b)| match is_plain(b) && (place, b) != (0, b'.') {
+        true => char::from(b).to_string(),
+        false => format!("%{b:02X}"),
+    });
+    plain.collect()
 }
 
 /// A stream that plans are made from.

@@ -4,6 +4,7 @@ use crate::study::Study;
 use crate::task;
 use pagewalk_report::sweep::schema::{Plot, Value};
 use pagewalk_translate::SoftwareSpec;
+use std::collections::HashSet;
 
 /// What tells machines apart besides varied keys.
 const NAMES: [&str; 5] = ["trace", "machine", "os", "structure", "layout"];
@@ -32,6 +33,7 @@ pub fn check(plot: &Plot, study: &Study) -> Result<(), String> {
             return Err(inside(format!("\"{key}\": choose from {choices}")));
         }
     }
+    check_values(plot, study).map_err(inside)?;
     if plot.is_over_time() {
         return check_over_time(plot, study).map_err(inside);
     }
@@ -45,6 +47,35 @@ pub fn check(plot: &Plot, study: &Study) -> Result<(), String> {
         None if plot.y.is_empty() => Err(inside("y = []: name a counter, such as \"walks\"".to_owned())),
         None => Ok(()),
     }
+}
+
+/// Whether what the picture is to be of is there.
+fn check_values(plot: &Plot, study: &Study) -> Result<(), String> {
+    for (key, value) in &plot.at {
+        let values = values_of(key, study);
+        if !values.contains(&value.to_string()) {
+            let values: Vec<&str> = values.iter().map(String::as_str).collect();
+            return Err(format!("at: {key} = \"{value}\": choose from {}", listed(&values)));
+        }
+    }
+    Ok(())
+}
+
+/// All values of what tells machines apart, each once.
+fn values_of(key: &str, study: &Study) -> Vec<String> {
+    let mut values: Vec<String> = match key {
+        "trace" => study.traces.iter().map(|trace| trace.name().to_owned()).collect(),
+        "machine" => study.cells().map(|(variant, _)| variant.machine.name.clone()).collect(),
+        "os" => study.cells().filter_map(|(_, (kernel, _))| Some(kernel?.name.clone())).collect(),
+        "structure" => study.cells().filter_map(|(_, (_, around))| Some(around?.name.clone())).collect(),
+        "layout" => study.layouts.iter().map(|layout| layout.name.clone()).collect(),
+        key => {
+            study.cells().filter_map(|(variant, _)| Some(variant.parameters.get(key)?.to_string())).collect()
+        }
+    };
+    let mut known = HashSet::new();
+    values.retain(|value| known.insert(value.clone()));
+    values
 }
 
 /// Counters that some machine has. Bars have no lines, and no logarithms: their parts add up.

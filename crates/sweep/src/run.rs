@@ -240,12 +240,14 @@ impl<'a> Sweep<'a> {
         }
         let mut outcomes: Vec<(usize, Outcome)> = running.into_iter().flat_map(Running::finish).collect();
         outcomes.extend(laid.into_iter().flat_map(Laid::finish));
+        let mut without_price = None;
         for (task, outcome) in &outcomes {
             if let (Task::Machine(variant, _) | Task::Laid(variant, _), Outcome::Machine(metrics, _)) =
                 (&self.tasks[*task], outcome)
                 && let Some(why) = unpriced(&variant.machine, metrics)
             {
-                return Err(SweepError::Study { file: self.study.file.clone(), why });
+                without_price.get_or_insert(why);
+                continue;
             }
             self.store.put(self.key(stream, *task).expect("its plan is made"), outcome)?;
         }
@@ -257,7 +259,11 @@ impl<'a> Sweep<'a> {
         };
         let found: Result<Vec<_>, SweepError> = pool.install(|| replayed.par_iter().map(replay).collect());
         outcomes.extend(found?);
-        Ok(outcomes)
+        // The others were worth keeping.
+        match without_price {
+            Some(why) => Err(SweepError::Study { file: self.study.file.clone(), why }),
+            None => Ok(outcomes),
+        }
     }
 
     /// Makes the plans that come from one stream and were not kept.

@@ -172,6 +172,9 @@ fn dry_run(arguments: &Arguments, study: &Study, folder: &Path) -> Result<ExitCo
     if let Some(error) = failed {
         return Err(error);
     }
+    // Plans of a program that is still to be recorded come after it.
+    let is_there = |name: &String| kept.traces.iter().any(|spec| spec.name() == name);
+    kept.layouts.retain(|layout| layout.from.iter().all(is_there));
     let sweep = Sweep::new(&kept, &files, options(arguments, folder)?).map_err(told)?;
     for one in sweep.remaining() {
         let of = one.done + one.tasks.len();
