@@ -1,320 +1,243 @@
-//! Reading ahead: a source decoded on a thread of its own, while its items are consumed on another.
+//! Reading ahead: a source decoded while its items are consumed, by whoever has time for it.
 //!
-//! Decoding and simulating cost about the same, so this lets two processors share the work. Items come out
-//! as they went in: same batches, same order, same places. Memory is bounded: the reader waits when it is
-//! [`PARCELS`] parcels ahead. Batches worth it move with their room, if the source gives it away; others are copied.
+//! Decoding and simulating cost about the same, and the traced program runs meanwhile. A thread of its own decodes while
+//! there is much to read: then the program waits for room, and its processor is free. The consumer decodes too, when
+//! nothing is decoded and nobody is at it: then the program runs. So two processors are kept busy whatever takes
+//! longest, and none of the three waits for a turn while another's processor is idle.
+//!
+//! Items come out as they went in: same batches, same order, same places. Memory is bounded: the thread waits when it
+//! is [`PARCELS`] parcels ahead. Batches worth it move with their room, if the source gives it away; others are copied.
 
-use pagewalk_trace::{
-    Batch, BatchRoom, Block, Dictionary, Event, Item, Ref, Source, SourceError, Span, StreamHeader,
-};
-use pagewalk_units::{RefIndex, SpaceId, ThreadId};
-use std::ops::Range;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+mod parcel;
+#[cfg(test)]
+mod tests;
+
+use pagewalk_trace::{Backlog, Dictionary, Item, Source, SourceError, StreamHeader};
+use parcel::Parcel;
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::Scope;
+use std::time::{Duration, Instant};
 
 /// Parcels under way at one time.
-const PARCELS: usize = 4;
-/// A parcel is sent when it holds this many references and block executions.
-const PARCEL_RECORDS: usize = 1 << 16;
-/// A batch of fewer references and block executions is not worth a room.
-const ROOM_RECORDS: usize = Batch::TARGET_LEN / 2;
+const PARCELS: usize = 12;
+/// How long the consumer looks for work before it sleeps. Work is there a moment later as long as the program runs, and
+/// an idle processor takes long to wake: a virtual machine's 30 to 40 us, and some of whoever wakes it.
+const AWAKE: Duration = Duration::from_micros(200);
+/// Pauses of the processor between two looks.
+const PAUSES: u32 = 32;
 
-/// Where a batch lies in its parcel, and what else it says.
-struct Cut {
-    space: SpaceId,
-    thread: ThreadId,
-    first: RefIndex,
-    first_instruction: u64,
-    wide: bool,
-    /// The index of its room, or `None` if it was copied.
-    room: Option<usize>,
-    refs: Range<usize>,
-    spans: Range<usize>,
+/// The source, for one thread at a time.
+struct Decoding<S> {
+    source: S,
+    /// Blocks that parcels have named.
+    known: usize,
+    ended: bool,
 }
 
-enum Piece {
-    Batch(Cut),
-    Event { at: RefIndex, event: Event },
-    Failed(SourceError),
-}
-
-/// Several items together: handing over each one alone would cost more than decoding it.
+/// What lies between the two threads. Locked for moments only, also by who has the source.
 #[derive(Default)]
-struct Parcel {
-    /// What was copied.
-    refs: Vec<Ref>,
-    spans: Vec<Span>,
-    /// Rooms of batches, and behind `rooms_taken` of them those that are free.
-    rooms: Vec<BatchRoom>,
-    rooms_taken: usize,
-    /// References and block executions.
-    records: usize,
-    /// Blocks that no earlier parcel names.
-    blocks: Vec<Block>,
-    pieces: Vec<Piece>,
+struct Line {
+    full: VecDeque<Parcel>,
+    empty: Vec<Parcel>,
+    /// Nothing more is decoded: the source has ended, or the consumer is gone.
+    closed: bool,
+}
+
+struct Shared<S> {
+    decoding: Mutex<Decoding<S>>,
+    line: Mutex<Line>,
+    /// Told when `line` has changed, and when the source is free.
+    changed: Condvar,
+    backlog: Option<Arc<dyn Backlog>>,
 }
 
 /// The consuming end.
-pub struct Ahead {
+pub struct Ahead<S> {
     header: StreamHeader,
-    full: Receiver<Parcel>,
-    empty: SyncSender<Parcel>,
+    shared: Arc<Shared<S>>,
     parcel: Parcel,
     next: usize,
     blocks: Dictionary,
 }
 
-/// Decodes `source` on a thread of `scope` from now on.
+/// Decodes `source` on a thread of `scope`, too, from now on.
 pub fn read_ahead<'scope, S: Source + Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     source: S,
-) -> std::io::Result<Ahead> {
-    let (send_full, full) = sync_channel(PARCELS);
-    let (empty, take_empty) = sync_channel(PARCELS);
+) -> std::io::Result<Ahead<S>> {
     let header = source.header().clone();
-    std::thread::Builder::new()
-        .name("decode".to_owned())
-        .spawn_scoped(scope, move || decode(source, &send_full, &take_empty))?;
-    let parcel = Parcel::default();
-    Ok(Ahead { header, full, empty, parcel, next: 0, blocks: Dictionary::default() })
+    let backlog = source.backlog();
+    let shared = Arc::new(Shared {
+        decoding: Mutex::new(Decoding { source, known: 0, ended: false }),
+        line: Mutex::default(),
+        changed: Condvar::new(),
+        backlog,
+    });
+    let ours = Arc::clone(&shared);
+    std::thread::Builder::new().name("decode".to_owned()).spawn_scoped(scope, move || ours.decode_ahead())?;
+    Ok(Ahead { header, shared, parcel: Parcel::default(), next: 0, blocks: Dictionary::default() })
 }
 
-fn decode<S: Source>(mut source: S, full: &SyncSender<Parcel>, empty: &Receiver<Parcel>) {
-    let mut parcel = Parcel::default();
-    let mut known = 0;
-    let gives_rooms = source.gives_rooms();
-    loop {
-        let ended = match source.next_item() {
-            Ok(Some(Item::Batch(batch))) => {
-                if parcel.add(&batch, &mut known, gives_rooms) {
-                    source.give_room(parcel.take_room());
-                }
-                false
+impl<S: Source> Shared<S> {
+    /// Plain facts, none half-changed by a thread that panicked.
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, line: MutexGuard<'a, Line>) -> MutexGuard<'a, Line> {
+        self.changed.wait(line).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// After the source was read. Who is woken may be put on this processor at once, so nothing may be held.
+    fn done(&self) {
+        // Whoever found the source taken has begun to wait by now.
+        drop(self.line());
+        self.changed.notify_all();
+        self.backlog.iter().for_each(|backlog| backlog.go_on());
+    }
+
+    /// The thread's part.
+    fn decode_ahead(&self) {
+        let _closing = Closing(self);
+        loop {
+            let mut line = self.line();
+            while !line.closed && line.full.len() >= PARCELS {
+                line = self.wait(line);
             }
-            Ok(Some(Item::Event { at, event })) => {
-                parcel.pieces.push(Piece::Event { at, event });
-                false
-            }
-            Ok(None) => true,
-            Err(error) => {
-                parcel.pieces.push(Piece::Failed(error));
-                true
-            }
-        };
-        if ended || parcel.is_full() {
-            let next = empty.try_recv().unwrap_or_default();
-            // If nobody takes it, nobody is interested in the rest either.
-            if full.send(std::mem::replace(&mut parcel, next)).is_err() || ended {
+            if line.closed {
                 return;
             }
+            let mut parcel = line.empty.pop().unwrap_or_default();
+            drop(line);
+            self.backlog.iter().for_each(|backlog| backlog.wait());
+            // The consumer panicked in the midst of it.
+            let Ok(mut decoding) = self.decoding.lock() else { return };
+            decoding.fill(&mut parcel, false);
+            let mut line = self.line();
+            line.closed |= decoding.ended;
+            match parcel.is_empty() {
+                true => line.empty.push(parcel),
+                false => line.full.push_back(parcel),
+            }
+            // Not before: parcels lie in the line in the order of the source.
+            drop((line, decoding));
+            self.done();
+        }
+    }
+
+    /// The next parcel, in exchange for one that is used up; `None` at the end.
+    fn next_parcel(&self, used: Parcel) -> Option<Parcel> {
+        self.line().empty.push(used);
+        let awake_until = Instant::now() + AWAKE;
+        loop {
+            let mut line = self.line();
+            if let Some(parcel) = line.full.pop_front() {
+                self.changed.notify_all();
+                return Some(parcel);
+            }
+            if line.closed {
+                return None;
+            }
+            let sleeps = Instant::now() >= awake_until;
+            match self.decoding.try_lock() {
+                Ok(decoding) if sleeps || decoding.source.is_ready() => {
+                    let parcel = line.empty.pop().unwrap_or_default();
+                    // Who has the source waits for the line, if only for a moment.
+                    drop(line);
+                    let parcel = self.decode_here(decoding, parcel, sleeps);
+                    if !parcel.is_empty() {
+                        return Some(parcel);
+                    }
+                    self.line().empty.push(parcel);
+                    continue;
+                }
+                Err(TryLockError::WouldBlock) if sleeps => {
+                    drop(self.wait(line));
+                    continue;
+                }
+                // The thread panicked: its scope tells.
+                Err(TryLockError::Poisoned(_)) => return None,
+                // Let go of at once, if it was free: here ends what the look holds.
+                Ok(_) | Err(TryLockError::WouldBlock) => drop(line),
+            }
+            (0..PAUSES).for_each(|_| std::hint::spin_loop());
+        }
+    }
+
+    /// The consumer's part.
+    fn decode_here(
+        &self,
+        mut decoding: MutexGuard<'_, Decoding<S>>,
+        mut parcel: Parcel,
+        waits: bool,
+    ) -> Parcel {
+        decoding.fill(&mut parcel, waits);
+        self.line().closed |= decoding.ended;
+        drop(decoding);
+        self.done();
+        parcel
+    }
+}
+
+/// Closes the line when it is dropped, however that comes.
+struct Closing<'a, S: Source>(&'a Shared<S>);
+
+impl<S: Source> Drop for Closing<'_, S> {
+    fn drop(&mut self) {
+        self.0.line().closed = true;
+        self.0.changed.notify_all();
+    }
+}
+
+impl<S: Source> Decoding<S> {
+    /// Fills a parcel until it is full or the source has ended, or would have to wait; if `waits`, only after the first
+    /// items.
+    fn fill(&mut self, parcel: &mut Parcel, waits: bool) {
+        let gives_rooms = self.source.gives_rooms();
+        while !self.ended && !parcel.is_full() && (self.source.is_ready() || waits && parcel.is_empty()) {
+            match self.source.next_item() {
+                Ok(Some(Item::Batch(batch))) => {
+                    if parcel.add(&batch, &mut self.known, gives_rooms) {
+                        self.source.give_room(parcel.take_room());
+                    }
+                }
+                Ok(Some(Item::Event { at, event })) => parcel.add_event(at, event),
+                Ok(None) => self.ended = true,
+                Err(error) => {
+                    parcel.add_error(error);
+                    self.ended = true;
+                }
+            }
         }
     }
 }
 
-impl Parcel {
-    /// Adds a batch; says whether the next room to be taken is to be the batch's.
-    fn add(&mut self, batch: &Batch<'_>, known: &mut usize, gives_rooms: bool) -> bool {
-        self.blocks.extend(batch.blocks.since(*known).cloned());
-        *known = batch.blocks.len();
-        let records = batch.refs.len() + batch.spans.len();
-        let moves = gives_rooms && records >= ROOM_RECORDS;
-        let (refs, spans) = if moves { (0, 0) } else { (self.refs.len(), self.spans.len()) };
-        if !moves {
-            self.refs.extend_from_slice(batch.refs);
-            self.spans.extend_from_slice(batch.spans);
-        }
-        self.records += records;
-        self.pieces.push(Piece::Batch(Cut {
-            space: batch.space,
-            thread: batch.thread,
-            first: batch.first,
-            first_instruction: batch.first_instruction,
-            wide: batch.wide,
-            room: moves.then_some(self.rooms_taken),
-            refs: refs..refs + batch.refs.len(),
-            spans: spans..spans + batch.spans.len(),
-        }));
-        moves
-    }
-
-    /// A room, to be exchanged for that of a batch.
-    fn take_room(&mut self) -> &mut BatchRoom {
-        let taken = self.rooms_taken;
-        self.rooms_taken += 1;
-        if taken == self.rooms.len() {
-            self.rooms.push(BatchRoom::default());
-        }
-        &mut self.rooms[taken]
-    }
-
-    fn is_full(&self) -> bool {
-        self.records >= PARCEL_RECORDS || self.pieces.len() >= PARCEL_RECORDS
-    }
-
-    /// Forgets the contents, keeps the memory.
-    fn clear(&mut self) {
-        self.refs.clear();
-        self.spans.clear();
-        self.rooms_taken = 0;
-        self.records = 0;
-        self.blocks.clear();
-        self.pieces.clear();
-    }
-}
-
-impl Source for Ahead {
+impl<S: Source> Source for Ahead<S> {
     fn header(&self) -> &StreamHeader {
         &self.header
     }
 
     fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
-        while self.next == self.parcel.pieces.len() {
-            let Ok(parcel) = self.full.recv() else { return Ok(None) };
-            let mut used = std::mem::replace(&mut self.parcel, parcel);
-            self.next = 0;
+        while self.next == self.parcel.len() {
+            let mut used = std::mem::take(&mut self.parcel);
             used.clear();
-            // A reader that has ended wants none back.
-            let _ = self.empty.try_send(used);
-            for block in std::mem::take(&mut self.parcel.blocks) {
+            self.next = 0;
+            let Some(parcel) = self.shared.next_parcel(used) else { return Ok(None) };
+            self.parcel = parcel;
+            for block in self.parcel.take_blocks() {
                 self.blocks.intern(block);
             }
         }
         self.next += 1;
-        let at = self.next - 1;
-        if let Piece::Batch(cut) = &self.parcel.pieces[at] {
-            let (refs, spans) = match cut.room {
-                Some(room) => (&self.parcel.rooms[room].refs, &self.parcel.rooms[room].spans),
-                None => (&self.parcel.refs, &self.parcel.spans),
-            };
-            return Ok(Some(Item::Batch(Batch {
-                space: cut.space,
-                thread: cut.thread,
-                first: cut.first,
-                first_instruction: cut.first_instruction,
-                refs: &refs[cut.refs.clone()],
-                spans: &spans[cut.spans.clone()],
-                wide: cut.wide,
-                blocks: &self.blocks,
-            })));
-        }
-        let taken = Piece::Event { at: RefIndex(0), event: Event::Marker { id: 0 } };
-        match std::mem::replace(&mut self.parcel.pieces[at], taken) {
-            Piece::Event { at, event } => Ok(Some(Item::Event { at, event })),
-            Piece::Failed(error) => Err(error),
-            Piece::Batch(_) => unreachable!("batches were returned above"),
-        }
+        self.parcel.item(self.next - 1, &self.blocks).map(Some)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use pagewalk_trace::{BlockEnd, Origin};
-
-    /// Batches of so many references each, an event behind every third; all values differ.
-    struct Steps {
-        header: StreamHeader,
-        gives: bool,
-        sizes: Vec<usize>,
-        next: usize,
-        told: u64,
-        event: bool,
-        room: BatchRoom,
-        blocks: Dictionary,
-    }
-
-    impl Steps {
-        fn new(sizes: &[usize], gives: bool) -> Steps {
-            let header = StreamHeader::unknown(Origin::Import);
-            Steps {
-                header,
-                gives,
-                sizes: sizes.to_vec(),
-                next: 0,
-                told: 0,
-                event: false,
-                room: BatchRoom::default(),
-                blocks: Dictionary::default(),
-            }
-        }
-    }
-
-    impl Source for Steps {
-        fn header(&self) -> &StreamHeader {
-            &self.header
-        }
-
-        fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
-            if std::mem::take(&mut self.event) {
-                let event = Event::Marker { id: self.next as u64 };
-                return Ok(Some(Item::Event { at: RefIndex(self.told), event }));
-            }
-            let Some(&size) = self.sizes.get(self.next) else {
-                return Err(SourceError::Truncated("the end".to_owned()));
-            };
-            self.next += 1;
-            self.event = self.next.is_multiple_of(3);
-            let code: Box<[u8]> = self.next.to_le_bytes().into();
-            let block = Block { instructions: [].into(), sites: [].into(), code, end: BlockEnd::Jump };
-            let block = self.blocks.intern(block);
-            let first = self.told;
-            self.told += size as u64;
-            // What a room held before lies behind what is new.
-            let refs = (first..self.told).map(|address| Ref::from_parts(address, 1));
-            self.room.refs.splice(..size.min(self.room.refs.len()), refs);
-            self.room.spans.splice(..self.room.spans.len().min(1), [Span { block, first: 0 }]);
-            Ok(Some(Item::Batch(Batch {
-                space: SpaceId(0),
-                thread: ThreadId(1),
-                first: RefIndex(first),
-                first_instruction: first,
-                refs: &self.room.refs[..size],
-                spans: &self.room.spans[..1],
-                wide: size % 2 == 0,
-                blocks: &self.blocks,
-            })))
-        }
-
-        fn gives_rooms(&self) -> bool {
-            self.gives
-        }
-
-        fn give_room(&mut self, for_another: &mut BatchRoom) {
-            std::mem::swap(&mut self.room, for_another);
-        }
-    }
-
-    /// Everything that a source yields, as text.
-    fn told(source: &mut impl Source) -> Vec<String> {
-        let mut all = Vec::new();
-        loop {
-            match source.next_item() {
-                Ok(Some(Item::Batch(batch))) => {
-                    let Batch { first, first_instruction, refs, spans, wide, blocks, .. } = batch;
-                    let code: &[u8] = &blocks.get(spans[0].block).code;
-                    all.push(format!("{first:?} {first_instruction} {refs:?} {spans:?} {wide} {code:?}"));
-                }
-                Ok(Some(Item::Event { at, event })) => all.push(format!("{at:?} {event:?}")),
-                Ok(None) => return all,
-                Err(error) => {
-                    all.push(error.to_string());
-                    return all;
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn items_come_out_as_they_went_in() {
-        // Rooms return and are used again: more than all parcels hold.
-        let sizes: Vec<usize> = (0..300).map(|n| [0, 1, 2047, 2048, 4096, 5000, 77][n * n % 7]).collect();
-        let straight = told(&mut Steps::new(&sizes, false));
-        assert_eq!(straight.len(), 300 + 100 + 1);
-        for gives in [false, true] {
-            let ahead = std::thread::scope(|scope| {
-                told(&mut read_ahead(scope, Steps::new(&sizes, gives)).expect("a thread"))
-            });
-            assert!(ahead == straight, "gives rooms: {gives}");
-        }
+impl<S> Drop for Ahead<S> {
+    fn drop(&mut self) {
+        self.shared.line.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        self.shared.changed.notify_all();
+        self.shared.backlog.iter().for_each(|backlog| backlog.stir());
     }
 }

@@ -7,6 +7,7 @@
 //! it is decoded.
 
 use crate::wire::{Chunk, MAGIC, MAX_CHUNK_BYTES, MAX_CHUNKS, WIRE_VERSION, offset};
+use pagewalk_trace::Backlog;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::SealFlags;
 use rustix::io::Errno;
@@ -15,14 +16,11 @@ use rustix::thread::futex;
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// How long to sleep before looking whether the engine is still there.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-
-/// How long a nap is, and how many come before a real sleep.
-const NAP: std::time::Duration = std::time::Duration::from_micros(150);
-const NAPS: u32 = 20;
 
 /// Shared memory, seen as atomic words.
 struct SharedMemory {
@@ -32,6 +30,8 @@ struct SharedMemory {
 
 // SAFETY: the memory belongs to this value alone within the process, and is only reached through atomics.
 unsafe impl Send for SharedMemory {}
+// SAFETY: atomics may be reached from several threads at once.
+unsafe impl Sync for SharedMemory {}
 
 impl SharedMemory {
     /// Maps the first `bytes` bytes of `file`, which must be at least that long and sealed against shrinking.
@@ -64,6 +64,50 @@ impl SharedMemory {
     }
 }
 
+impl SharedMemory {
+    /// Whether the engine has ended its stream.
+    fn is_done(&self) -> bool {
+        self.word(offset::DONE).load(Ordering::SeqCst) == 1
+    }
+
+    /// Complete chunks that have not been read, by what stands in the ring: who reads it knows better.
+    fn complete(&self) -> u64 {
+        let load = |at| self.word(at).load(Ordering::SeqCst);
+        load(offset::HEAD).wrapping_sub(load(offset::TAIL))
+    }
+
+    /// Wakes an engine that sleeps if no more than `most` chunks are left to be read. It is worth waking only when it
+    /// can work for a while: a wake costs both sides more than a chunk, and an engine that is put on the reader's
+    /// processor takes that from it.
+    fn wake_engine(&self, most: u64) {
+        if self.half(offset::WRITER_SLEEPS).load(Ordering::SeqCst) != 0 && self.complete() <= most {
+            self.wake(offset::TAIL_WAKE);
+        }
+    }
+
+    /// Sleeps until so many chunks are complete and not read, the engine has ended, or patience ends; true in the last
+    /// case. `wake_at` and `sleeps_at` are those of one sleeper.
+    fn await_chunks(&self, wanted: u32, wake_at: usize, sleeps_at: usize) -> bool {
+        let (wake, asleep) = (self.half(wake_at), self.half(sleeps_at));
+        let seen = wake.load(Ordering::SeqCst);
+        asleep.store(wanted, Ordering::SeqCst);
+        let result = match self.complete() >= u64::from(wanted) || self.is_done() {
+            true => Ok(()),
+            false => futex::wait(wake, futex::Flags::empty(), seen, Some(&PATIENCE)),
+        };
+        asleep.store(0, Ordering::SeqCst);
+        result == Err(Errno::TIMEDOUT)
+    }
+
+    /// Wakes the one who sleeps on a futex.
+    fn wake(&self, wake_at: usize) {
+        let wake = self.half(wake_at);
+        wake.fetch_add(1, Ordering::SeqCst);
+        // It can only fail on a bad address, and then who sleeps wakes up by itself after a while.
+        let _ = futex::wake(wake, futex::Flags::empty(), 1);
+    }
+}
+
 impl Drop for SharedMemory {
     fn drop(&mut self) {
         // SAFETY: the range was mapped by `map`; references to it borrow `self`, so there are none left.
@@ -86,7 +130,7 @@ pub(crate) enum Filled {
 
 /// A ring and the connection that tells whether its engine lives.
 pub(crate) struct Ring {
-    memory: SharedMemory,
+    memory: Arc<SharedMemory>,
     connection: OwnedFd,
     chunk_bytes: u64,
     chunks: u64,
@@ -130,7 +174,7 @@ impl Ring {
             ));
         }
         let bytes = offset::DATA + (chunk_bytes * chunks) as usize;
-        let memory = SharedMemory::map(file, bytes).map_err(failed)?;
+        let memory = Arc::new(SharedMemory::map(file, bytes).map_err(failed)?);
         Ok(Ring { memory, connection, chunk_bytes, chunks, tail: 0, words_read: 0 })
     }
 
@@ -174,16 +218,26 @@ impl Ring {
         self.tail += 1;
         self.words_read = 0;
         self.memory.word(offset::TAIL).store(self.tail, Ordering::SeqCst);
-        let wake = self.memory.half(offset::TAIL_WAKE);
-        wake.fetch_add(1, Ordering::SeqCst);
-        // An engine that sleeps is worth waking only when it can work for a while: a wake costs both sides
-        // more than a chunk.
-        let half_empty = self.completed()? <= self.chunks / 2;
-        if half_empty && self.memory.half(offset::WRITER_SLEEPS).load(Ordering::SeqCst) != 0 {
-            // It can only fail on a bad address, and then the engine wakes up by itself after a while.
-            let _ = futex::wake(wake, futex::Flags::empty(), 1);
-        }
+        self.memory.half(offset::TAIL_WAKE).fetch_add(1, Ordering::SeqCst);
+        self.memory.wake_engine(self.low());
         Ok(copied)
+    }
+
+    /// So few chunks are left that the reader may soon have to wait.
+    fn low(&self) -> u64 {
+        self.chunks / 4
+    }
+
+    /// Whether there are words enough for a batch, or all that will come.
+    pub fn is_ready(&self) -> bool {
+        self.memory.is_done() || self.completed().is_ok_and(|complete| complete > self.low() + 1)
+    }
+
+    /// For another thread than the one that reads.
+    pub fn backlog(&self) -> RingBacklog {
+        // More than leaves the ring not ready, so that nobody is woken for nothing.
+        let much = (self.chunks - self.chunks / 8).max(self.low() + 2);
+        RingBacklog { memory: Arc::clone(&self.memory), much: much as u32, few: self.chunks / 2 }
     }
 
     /// Copies what is new in the chunk being filled; false if nothing is.
@@ -213,32 +267,10 @@ impl Ring {
     }
 
     /// Sleeps until there is more, or until patience ends; true in the second case.
-    ///
-    /// At first it naps without asking to be woken: the ring holds more than an engine writes in a nap,
-    /// and a wake costs the engine more than filling a chunk.
     fn sleep(&self) -> bool {
-        for _ in 0..NAPS {
-            if self.memory.word(offset::DONE).load(Ordering::SeqCst) == 1 {
-                return false;
-            }
-            std::thread::sleep(NAP);
-            if self.memory.word(offset::HEAD).load(Ordering::SeqCst) != self.tail {
-                return false;
-            }
-        }
-        let wake = self.memory.half(offset::HEAD_WAKE);
-        let asleep = self.memory.half(offset::READER_SLEEPS);
-        let seen = wake.load(Ordering::SeqCst);
-        asleep.store(1, Ordering::SeqCst);
-        let nothing_new = self.memory.word(offset::HEAD).load(Ordering::SeqCst) == self.tail
-            && self.memory.word(offset::DONE).load(Ordering::SeqCst) != 1;
-        let result = if nothing_new {
-            futex::wait(wake, futex::Flags::empty(), seen, Some(&PATIENCE))
-        } else {
-            Ok(())
-        };
-        asleep.store(0, Ordering::SeqCst);
-        result == Err(Errno::TIMEDOUT)
+        self.memory.wake_engine(self.low());
+        let some = (self.chunks / 4).max(1) as u32;
+        self.memory.await_chunks(some, offset::HEAD_WAKE, offset::READER_SLEEPS)
     }
 
     /// Whether the connection is closed. The engine never writes to it after its first message.
@@ -248,6 +280,27 @@ impl Ring {
             Ok(ready) => ready > 0,
             Err(error) => error != Errno::INTR,
         }
+    }
+}
+
+/// Knows when a ring fills up, whoever reads it.
+pub(crate) struct RingBacklog {
+    memory: Arc<SharedMemory>,
+    much: u32,
+    few: u64,
+}
+
+impl Backlog for RingBacklog {
+    fn wait(&self) {
+        self.memory.await_chunks(self.much, offset::HELP_WAKE, offset::HELPER_SLEEPS);
+    }
+
+    fn stir(&self) {
+        self.memory.wake(offset::HELP_WAKE);
+    }
+
+    fn go_on(&self) {
+        self.memory.wake_engine(self.few);
     }
 }
 

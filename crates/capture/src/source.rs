@@ -4,7 +4,7 @@ use crate::build_id::BuildIds;
 use crate::ring::{Filled, Ring};
 use crate::session::Registration;
 use crate::wire::{Chunk, Decoder, Step};
-use pagewalk_trace::{BatchRoom, Event, Item, MappingKind, Source, SourceError, StreamHeader};
+use pagewalk_trace::{Backlog, BatchRoom, Event, Item, MappingKind, Source, SourceError, StreamHeader};
 use pagewalk_units::{RefIndex, SpaceId};
 use std::sync::Arc;
 
@@ -223,5 +223,13 @@ impl Source for RingSource {
 
     fn give_room(&mut self, for_another: &mut BatchRoom) {
         self.decoder.give_room(for_another);
+    }
+
+    fn is_ready(&self) -> bool {
+        self.ring.as_ref().is_none_or(Ring::is_ready)
+    }
+
+    fn backlog(&self) -> Option<Arc<dyn Backlog>> {
+        Some(Arc::new(self.ring.as_ref()?.backlog()))
     }
 }

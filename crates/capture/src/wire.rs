@@ -19,7 +19,7 @@ pub use decoder::{Decoder, Step};
 /// First word of the ring and of the engine's first message: `PWLKGIR1`.
 pub const MAGIC: u64 = 0x3152_4947_4b4c_5750;
 /// Version of the stream that this decoder reads.
-pub const WIRE_VERSION: u64 = 2;
+pub const WIRE_VERSION: u64 = 3;
 /// Words of the engine's first message.
 pub const HELLO_WORDS: usize = 5;
 /// Most chunks that a ring may have.
@@ -47,12 +47,16 @@ pub mod offset {
     pub const TAIL: usize = 128;
     /// Futex that the engine raises and wakes.
     pub const HEAD_WAKE: usize = 192;
-    /// Set while pagewalk sleeps on `HEAD_WAKE`.
+    /// While pagewalk sleeps on `HEAD_WAKE`, until how many chunks are complete; else 0.
     pub const READER_SLEEPS: usize = 200;
     /// Futex that pagewalk raises and wakes.
     pub const TAIL_WAKE: usize = 208;
     /// Set while the engine sleeps on `TAIL_WAKE`.
     pub const WRITER_SLEEPS: usize = 216;
+    /// A second futex that the engine raises and wakes.
+    pub const HELP_WAKE: usize = 256;
+    /// As `READER_SLEEPS`, of those on `HELP_WAKE`.
+    pub const HELPER_SLEEPS: usize = 264;
     /// Bytes valid in each chunk slot, 32 bits each.
     pub const CHUNK_USED: usize = 1024;
     /// The chunks.

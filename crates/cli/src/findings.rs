@@ -9,13 +9,14 @@ use pagewalk_report::{page_name, printable};
 use pagewalk_sim::{Alternative, AlternativeKind, DesignCounts, Findings, FunctionWalks};
 use pagewalk_sweep::{add_ratios, is_additive, metrics, partition};
 use pagewalk_symbols::{FileOffset, JitError, JitSymbols, ObjectError, Symbolizer};
-use pagewalk_trace::{MappingKind, Origin, StreamHeader};
+use pagewalk_trace::{Analysis, Batch, Event, Mapping, MappingKind, Origin, StreamHeader};
 use pagewalk_translate::{MachineSpec, MissClass, WalkerSpec};
-use pagewalk_units::Kind;
+use pagewalk_units::{Kind, RefIndex};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 /// Rows of the page table of the report.
@@ -37,12 +38,48 @@ pub enum Detail {
 /// Turns findings into results; keeps the symbols it reads for all processes.
 #[derive(Default)]
 pub struct Namer {
-    symbols: Mutex<Symbolizer>,
+    symbols: Arc<Mutex<Symbolizer>>,
+    ahead: OnceLock<Sender<String>>,
     /// When what is named was recorded, if that was before: a process's map of JIT code that is newer is another's.
     pub until: Option<SystemTime>,
 }
 
+/// Sees to it that the symbols of files with code are read while the program runs: at its end that would take a time
+/// of its own.
+pub struct NamesAhead<'a>(&'a Namer);
+
+impl Analysis for NamesAhead<'_> {
+    fn on_batch(&mut self, _batch: &Batch<'_>) {}
+
+    fn on_event(&mut self, _at: RefIndex, event: &Event) {
+        let Event::Map(Mapping { protection, file: Some(file), .. }) = event else { return };
+        if protection.execute {
+            // Where there is no thread for it, they are read when they are asked for.
+            let _ =
+                self.0.ahead.get_or_init(|| read_ahead(Arc::clone(&self.0.symbols))).send(file.path.clone());
+        }
+    }
+}
+
+/// Reads the symbols of files whose paths are sent, as long as some may be.
+fn read_ahead(symbols: Arc<Mutex<Symbolizer>>) -> Sender<String> {
+    let (send, paths) = channel::<String>();
+    let read = move || {
+        for path in paths {
+            symbols.lock().unwrap_or_else(PoisonError::into_inner).prepare(&path);
+        }
+    };
+    // Nobody waits for it, so it may outlive who began it.
+    let _ = std::thread::Builder::new().name("symbols".to_owned()).spawn(read);
+    send
+}
+
 impl Namer {
+    /// An analysis of a stream that will be named.
+    pub fn ahead(&self) -> NamesAhead<'_> {
+        NamesAhead(self)
+    }
+
     /// The result of one process. How it ended is the caller's to add.
     pub fn process(
         &self,

@@ -45,6 +45,11 @@ impl Symbolizer {
         }
     }
 
+    /// Reads the file `path` and its debug information now, so that lookups need not.
+    pub fn prepare(&mut self, path: &str) {
+        self.object(path);
+    }
+
     /// What is known of the byte of code at `offset` of the file `path`.
     pub fn lookup(&mut self, path: &str, offset: FileOffset) -> Symbol {
         let Some(object) = self.object(path) else { return Symbol::default() };

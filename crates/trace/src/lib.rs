@@ -33,6 +33,6 @@ pub use event::{Event, FileIdentity, Mapping, MappingKind, Origin, Protection, S
 pub use grain::{Grain, ToPages};
 pub use interleave::{Interleave, Turns};
 pub use record::Ref;
-pub use source::{Analysis, Source, SourceError};
+pub use source::{Analysis, Backlog, Source, SourceError};
 pub use stretch::Stretch;
 pub use worked::seconds_worked;

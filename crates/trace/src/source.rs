@@ -2,6 +2,7 @@
 
 use crate::{Batch, BatchRoom, Event, Item, StreamHeader};
 use pagewalk_units::{RefIndex, SpaceId};
+use std::sync::Arc;
 
 /// Why a source cannot go on. The text names the thing, the place and what was expected.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +34,28 @@ pub trait Source {
     /// Gives away the room of the batch that the last call of [`Source::next_item`] yielded, in exchange for any other.
     /// Does nothing where the source gives none.
     fn give_room(&mut self, _for_another: &mut BatchRoom) {}
+
+    /// Whether the next item comes without waiting for the one who writes the stream.
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    /// What knows how much of the stream is written and not read; `None` where all is there from the beginning.
+    fn backlog(&self) -> Option<Arc<dyn Backlog>> {
+        None
+    }
+}
+
+/// Of a stream that is written while it is read: knows when there is much to read. For another thread than the reader's.
+pub trait Backlog: Send + Sync {
+    /// Sleeps until there is much to read or nothing more will come, at most some tenth of a second.
+    fn wait(&self);
+
+    /// Ends a [`Backlog::wait`] that is under way.
+    fn stir(&self);
+
+    /// Has the one who writes the stream go on, if that one waits for room and there is much.
+    fn go_on(&self);
 }
 
 /// One consumer of the pass: a machine, a profiler, a writer. Called per batch, never per reference.

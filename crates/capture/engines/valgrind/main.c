@@ -147,7 +147,7 @@ static void print_usage(void)
    VG_(printf)("    --socket=<path>         pagewalk's socket; without it nothing is kept\n"
                "    --places=<path>         where the loader is to map which files [anywhere]\n"
                "    --chunk-bytes=<number>  bytes in a chunk of the ring [65536]\n"
-               "    --chunks=<number>       chunks in the ring [64]\n");
+               "    --chunks=<number>       chunks in the ring [8]\n");
 }
 
 static void print_debug_usage(void)

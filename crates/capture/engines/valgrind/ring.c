@@ -27,7 +27,7 @@ ULong* ring_cursor;
 ULong* ring_limit;
 const HChar* ring_socket_path;
 Long ring_chunk_bytes = 64 * 1024;
-Long ring_chunks = 64;
+Long ring_chunks = 8;
 
 static UChar* ring_base;     /* the header; the chunks follow */
 static ULong* chunk_base;    /* first word of the chunk being filled */
@@ -192,16 +192,30 @@ void ring_leave(void)
 
 /* ---- filling ---- */
 
-static void wake_reader(void)
+/* Wakes who sleeps on this futex until so many chunks are complete. */
+static void wake(UInt futex_at, UInt sleeps_at, ULong complete)
 {
-   __atomic_add_fetch(header_half(WIRE_HEAD_WAKE_AT), 1, __ATOMIC_SEQ_CST);
-   if (__atomic_load_n(header_half(WIRE_READER_SLEEPS_AT), __ATOMIC_SEQ_CST) != 0)
-      sys_call3(__NR_futex, (UWord)header_half(WIRE_HEAD_WAKE_AT), SYS_FUTEX_WAKE, 1);
+   __atomic_add_fetch(header_half(futex_at), 1, __ATOMIC_SEQ_CST);
+   UInt wanted = __atomic_load_n(header_half(sleeps_at), __ATOMIC_SEQ_CST);
+   if (wanted != 0 && complete >= wanted)
+      sys_call3(__NR_futex, (UWord)header_half(futex_at), SYS_FUTEX_WAKE, 1);
+}
+
+static void wake_readers(ULong complete)
+{
+   wake(WIRE_HEAD_WAKE_AT, WIRE_READER_SLEEPS_AT, complete);
+   wake(WIRE_HELP_WAKE_AT, WIRE_HELPER_SLEEPS_AT, complete);
+}
+
+/* Complete chunks that have not been read. */
+static ULong chunks_complete(void)
+{
+   return head - __atomic_load_n(header_word(WIRE_TAIL_AT), __ATOMIC_ACQUIRE);
 }
 
 static Bool chunk_is_free(void)
 {
-   return head - __atomic_load_n(header_word(WIRE_TAIL_AT), __ATOMIC_ACQUIRE) < (ULong)ring_chunks;
+   return chunks_complete() < (ULong)ring_chunks;
 }
 
 /* Sleeps until the reader moves on, or for PEER_CHECK_MS. */
@@ -225,7 +239,7 @@ void ring_next_chunk(void)
       __atomic_store_n(header_word(WIRE_PARTIAL_AT), 0, __ATOMIC_RELEASE);
       header_half(WIRE_CHUNK_SIZES_AT)[slot] = (ring_cursor - chunk_base) * sizeof(ULong);
       __atomic_store_n(header_word(WIRE_HEAD_AT), head + 1, __ATOMIC_RELEASE);
-      wake_reader();
+      wake_readers(chunks_complete() + 1);
    }
    enter_chunk(head + 1);
    while (peer_fd >= 0 && !chunk_is_free())
@@ -244,5 +258,5 @@ void ring_finish(void)
       return;
    ring_publish();
    __atomic_store_n(header_word(WIRE_DONE_AT), 1, __ATOMIC_RELEASE);
-   wake_reader();
+   wake_readers(ring_chunks);
 }

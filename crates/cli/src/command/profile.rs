@@ -86,10 +86,11 @@ impl Study {
         }
         let header: StreamHeader = source.header().clone();
         let thp = machine::thp(self.model.thp, &header.thp);
-        let mut profiler =
+        let profiler =
             Profiler::new(&self.machines, thp, self.what_if).expect("the number of machines was checked");
-        let ending = follow_ahead(source, &self.region, &mut profiler);
-        let mut process = namer.process(&header, &self.machines, &mut profiler.finish(), detail);
+        let mut analyses = (profiler, namer.ahead());
+        let ending = follow_ahead(source, &self.region, &mut analyses);
+        let mut process = namer.process(&header, &self.machines, &mut analyses.0.finish(), detail);
         process.ended = ending.describe();
         process.losses.extend(ending.losses.iter().cloned());
         (process, ending)

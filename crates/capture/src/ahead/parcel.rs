@@ -1,0 +1,148 @@
+//! Several items of a stream, on their way from who decodes to who consumes.
+
+use pagewalk_trace::{Batch, BatchRoom, Block, Dictionary, Event, Item, Ref, SourceError, Span};
+use pagewalk_units::{RefIndex, SpaceId, ThreadId};
+use std::ops::Range;
+
+/// A parcel is sent when it holds this many references and block executions.
+const PARCEL_RECORDS: usize = 1 << 16;
+/// A batch of fewer references and block executions is not worth a room.
+const ROOM_RECORDS: usize = Batch::TARGET_LEN / 2;
+
+/// Where a batch lies in its parcel, and what else it says.
+struct Cut {
+    space: SpaceId,
+    thread: ThreadId,
+    first: RefIndex,
+    first_instruction: u64,
+    wide: bool,
+    /// The index of its room, or `None` if it was copied.
+    room: Option<usize>,
+    refs: Range<usize>,
+    spans: Range<usize>,
+}
+
+enum Piece {
+    Batch(Cut),
+    Event { at: RefIndex, event: Event },
+    Failed(SourceError),
+}
+
+/// Several items together: handing over each one alone would cost more than decoding it.
+#[derive(Default)]
+pub(super) struct Parcel {
+    /// What was copied.
+    refs: Vec<Ref>,
+    spans: Vec<Span>,
+    /// Rooms of batches, and behind `rooms_taken` of them those that are free.
+    rooms: Vec<BatchRoom>,
+    rooms_taken: usize,
+    /// References and block executions.
+    records: usize,
+    /// Blocks that no earlier parcel names.
+    blocks: Vec<Block>,
+    pieces: Vec<Piece>,
+}
+
+impl Parcel {
+    /// Adds a batch; says whether the next room to be taken is to be the batch's.
+    pub fn add(&mut self, batch: &Batch<'_>, known: &mut usize, gives_rooms: bool) -> bool {
+        self.blocks.extend(batch.blocks.since(*known).cloned());
+        *known = batch.blocks.len();
+        let records = batch.refs.len() + batch.spans.len();
+        let moves = gives_rooms && records >= ROOM_RECORDS;
+        let (refs, spans) = if moves { (0, 0) } else { (self.refs.len(), self.spans.len()) };
+        if !moves {
+            self.refs.extend_from_slice(batch.refs);
+            self.spans.extend_from_slice(batch.spans);
+        }
+        self.records += records;
+        self.pieces.push(Piece::Batch(Cut {
+            space: batch.space,
+            thread: batch.thread,
+            first: batch.first,
+            first_instruction: batch.first_instruction,
+            wide: batch.wide,
+            room: moves.then_some(self.rooms_taken),
+            refs: refs..refs + batch.refs.len(),
+            spans: spans..spans + batch.spans.len(),
+        }));
+        moves
+    }
+
+    /// A room, to be exchanged for that of a batch.
+    pub fn take_room(&mut self) -> &mut BatchRoom {
+        let taken = self.rooms_taken;
+        self.rooms_taken += 1;
+        if taken == self.rooms.len() {
+            self.rooms.push(BatchRoom::default());
+        }
+        &mut self.rooms[taken]
+    }
+
+    /// Adds an event.
+    pub fn add_event(&mut self, at: RefIndex, event: Event) {
+        self.pieces.push(Piece::Event { at, event });
+    }
+
+    /// Adds why nothing follows.
+    pub fn add_error(&mut self, error: SourceError) {
+        self.pieces.push(Piece::Failed(error));
+    }
+
+    /// Whether it holds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// Items in it.
+    pub fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// Whether it is worth being sent.
+    pub fn is_full(&self) -> bool {
+        self.records >= PARCEL_RECORDS || self.pieces.len() >= PARCEL_RECORDS
+    }
+
+    /// Forgets the contents, keeps the memory.
+    pub fn clear(&mut self) {
+        self.refs.clear();
+        self.spans.clear();
+        self.rooms_taken = 0;
+        self.records = 0;
+        self.blocks.clear();
+        self.pieces.clear();
+    }
+
+    /// Gives away the blocks that no earlier parcel names.
+    pub fn take_blocks(&mut self) -> Vec<Block> {
+        std::mem::take(&mut self.blocks)
+    }
+
+    /// The item `at`, once; `blocks` are those of all parcels so far.
+    pub fn item<'a>(&'a mut self, at: usize, blocks: &'a Dictionary) -> Result<Item<'a>, SourceError> {
+        if let Piece::Batch(cut) = &self.pieces[at] {
+            let (refs, spans) = match cut.room {
+                Some(room) => (&self.rooms[room].refs, &self.rooms[room].spans),
+                None => (&self.refs, &self.spans),
+            };
+            return Ok(Item::Batch(Batch {
+                space: cut.space,
+                thread: cut.thread,
+                first: cut.first,
+                first_instruction: cut.first_instruction,
+                refs: &refs[cut.refs.clone()],
+                spans: &spans[cut.spans.clone()],
+                wide: cut.wide,
+                blocks,
+            }));
+        }
+        let taken = Piece::Event { at: RefIndex(0), event: Event::Marker { id: 0 } };
+        match std::mem::replace(&mut self.pieces[at], taken) {
+            Piece::Event { at, event } => Ok(Item::Event { at, event }),
+            Piece::Failed(error) => Err(error),
+            Piece::Batch(_) => unreachable!("batches were returned above"),
+        }
+    }
+}
