@@ -1,8 +1,8 @@
 //! Reading ahead: a source decoded while its items are consumed, by whoever has time for it.
 //!
-//! Decoding and simulating cost about the same, and the traced program runs meanwhile. A thread of its own decodes while
-//! there is much to read: then the program waits for room, and its processor is free. The consumer decodes too, when
-//! nothing is decoded and nobody is at it: then the program runs. So two processors are kept busy whatever takes
+//! Decoding and simulating cost about the same, and the traced program runs meanwhile. A thread of its own decodes
+//! while there is much to read: then the program waits for room, and its processor is free. The consumer decodes too,
+//! when nothing is decoded and nobody is at it: then the program runs. So two processors are kept busy whatever takes
 //! longest, and none of the three waits for a turn while another's processor is idle.
 //!
 //! Items come out as they went in: same batches, same order, same places. Memory is bounded: the thread waits when it

@@ -4,7 +4,7 @@ mod fake_engine;
 
 use fake_engine::{Announcement, Engine, text};
 use pagewalk_capture::wire::{block_header, event_header, kind, offset};
-use pagewalk_capture::{CaptureError, Host, RingSource, Session};
+use pagewalk_capture::{CaptureError, Host, RingSource, Session, read_ahead};
 use pagewalk_trace::{Event, Item, Origin, Source, SourceError, StreamHeader};
 use std::env;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -178,7 +178,7 @@ fn play_hostile(role: &str, socket: &Path) -> i32 {
         }
         _ => {}
     }
-    engine.wake_reader();
+    engine.wake_readers(u64::MAX);
     // Until the session has had enough of it.
     while !engine.reader_is_gone() {
         std::thread::sleep(Duration::from_millis(1));
@@ -200,7 +200,7 @@ struct Seen {
     error: Option<SourceError>,
 }
 
-fn consume(mut source: RingSource) -> Seen {
+fn consume(mut source: impl Source) -> Seen {
     let header = source.header().clone();
     let mut seen = Seen { header, events: vec![], refs: 0, instructions: 0, sum: 0, error: None };
     loop {
@@ -229,6 +229,14 @@ fn session() -> Session {
 
 /// Runs an engine in a role; gives what was seen of its streams in order of their numbers.
 fn run(session: &Session, role: &str) -> (Result<ExitStatus, CaptureError>, Vec<Seen>) {
+    run_and_consume(session, role, consume)
+}
+
+fn run_and_consume(
+    session: &Session,
+    role: &str,
+    consume: impl Fn(RingSource) -> Seen + Sync,
+) -> (Result<ExitStatus, CaptureError>, Vec<Seen>) {
     let seen = Mutex::new(vec![]);
     let result = session.run(engine_command(role, &session.socket_path()), |source| {
         let number = source.number();
@@ -271,6 +279,39 @@ fn a_good_engine_is_told_in_full() {
     assert_eq!(*marker, (EXECUTIONS * 2, Event::Marker { id: 77 }));
     assert_eq!(*exit, (EXECUTIONS * 2 + 2, Event::Exit { status: 7 }));
     assert!(seen.error.is_none());
+}
+
+#[test]
+fn what_is_read_ahead_is_what_is_there() {
+    let told = |seen: &[Seen]| -> Vec<String> {
+        let one = |seen: &Seen| {
+            let Seen { events, refs, instructions, sum, error, .. } = seen;
+            // Process ids differ from run to run.
+            let error = error.as_ref().map(|error| matches!(error, SourceError::Truncated(_)));
+            format!("{events:?} {refs} {instructions} {sum} {error:?}")
+        };
+        seen.iter().map(one).collect()
+    };
+    for role in ["good", "killed", "exec"] {
+        let straight = told(&run(&session(), role).1);
+        let ahead = |source| std::thread::scope(|scope| consume(read_ahead(scope, source).unwrap()));
+        let ahead = run_and_consume(&session(), role, ahead).1;
+        assert_eq!(told(&ahead), straight, "{role}");
+    }
+}
+
+#[test]
+fn an_engine_notices_that_who_read_ahead_is_gone() {
+    let leave = |source: RingSource| {
+        let header = source.header().clone();
+        std::thread::scope(|scope| {
+            let mut ahead = read_ahead(scope, source).unwrap();
+            (0..3).for_each(|_| assert!(matches!(ahead.next_item(), Ok(Some(_)))));
+        });
+        Seen { header, events: vec![], refs: 0, instructions: 0, sum: 0, error: None }
+    };
+    let (status, _) = run_and_consume(&session(), "abandoned", leave);
+    assert_eq!(status.unwrap().code(), Some(33));
 }
 
 #[test]

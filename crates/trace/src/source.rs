@@ -46,7 +46,8 @@ pub trait Source {
     }
 }
 
-/// Of a stream that is written while it is read: knows when there is much to read. For another thread than the reader's.
+/// Of a stream that is written while it is read: knows when there is much to read. For another thread than the
+/// reader's.
 pub trait Backlog: Send + Sync {
     /// Sleeps until there is much to read or nothing more will come, at most some tenth of a second.
     fn wait(&self);

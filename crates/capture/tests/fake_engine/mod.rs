@@ -138,7 +138,7 @@ impl Engine {
         self.head += 1;
         self.used = 0;
         self.word(offset::HEAD).store(self.head, Ordering::Release);
-        self.wake_reader();
+        self.wake_readers(self.head - self.word(offset::TAIL).load(Ordering::Acquire));
         while self.head - self.word(offset::TAIL).load(Ordering::Acquire) >= self.chunks {
             let seen = self.half(offset::TAIL_WAKE).load(Ordering::SeqCst);
             self.half(offset::WRITER_SLEEPS).store(1, Ordering::SeqCst);
@@ -163,17 +163,23 @@ impl Engine {
         self.word(offset::PARTIAL).store(self.used as u64 * 8, Ordering::Release);
     }
 
-    pub fn wake_reader(&self) {
-        self.half(offset::HEAD_WAKE).fetch_add(1, Ordering::SeqCst);
-        if self.half(offset::READER_SLEEPS).load(Ordering::SeqCst) != 0 {
-            futex::wake(self.half(offset::HEAD_WAKE), futex::Flags::empty(), 1).unwrap();
+    /// Wakes those who sleep until so many chunks are complete.
+    pub fn wake_readers(&self, complete: u64) {
+        let sleepers =
+            [(offset::HEAD_WAKE, offset::READER_SLEEPS), (offset::HELP_WAKE, offset::HELPER_SLEEPS)];
+        for (wake_at, sleeps_at) in sleepers {
+            self.half(wake_at).fetch_add(1, Ordering::SeqCst);
+            let wanted = self.half(sleeps_at).load(Ordering::SeqCst);
+            if wanted != 0 && complete >= u64::from(wanted) {
+                futex::wake(self.half(wake_at), futex::Flags::empty(), 1).unwrap();
+            }
         }
     }
 
     pub fn finish(self) {
         self.publish();
         self.word(offset::DONE).store(1, Ordering::Release);
-        self.wake_reader();
+        self.wake_readers(self.chunks);
     }
 }
 

@@ -22,8 +22,11 @@ struct Target<W> {
     failure: OnceLock<io::Error>,
 }
 
-/// The thread that writes. Two parts go around, one being filled while the other is written, so memory is bounded
-/// and the caller waits where writing takes longer.
+/// Parts that wait to be written, or to be filled, beside the one that is being filled. With one alone the caller waits
+/// whenever the thread has to give way to others.
+const PARTS: usize = 3;
+
+/// The thread that writes. Few parts go around, so memory is bounded and the caller waits where writing takes longer.
 struct Thread {
     full: SyncSender<Part>,
     empty: Receiver<Part>,
@@ -92,10 +95,12 @@ impl<W: Write + Send + 'static> Sink<W> {
 }
 
 fn start<W: Write + Send + 'static>(target: Arc<Target<W>>) -> io::Result<Thread> {
-    let (full, parts) = sync_channel::<Part>(1);
-    let (give_back, empty) = sync_channel(1);
+    let (full, parts) = sync_channel::<Part>(PARTS);
+    let (give_back, empty) = sync_channel(PARTS);
     let handle = thread::Builder::new().name("write".to_owned()).spawn(move || {
-        let _ = give_back.send(Part::default());
+        for _ in 0..PARTS {
+            let _ = give_back.send(Part::default());
+        }
         for mut part in parts {
             target.write(&mut part);
             // The caller may have ended and want no more.
