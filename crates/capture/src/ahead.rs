@@ -19,7 +19,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-/// Parcels under way at one time.
+/// Parcels under way at one time: so many that a thread which has to give way for a time slice of the kernel's leaves
+/// the consumer enough to do.
 const PARCELS: usize = 12;
 /// How long the consumer looks for work before it sleeps. Work is there a moment later as long as the program runs, and
 /// an idle processor takes long to wake: a virtual machine's 30 to 40 us, and some of whoever wakes it.
