@@ -8,12 +8,13 @@ use pagewalk_capture::engine::{Engine, EngineError, Options};
 use pagewalk_capture::{CaptureError, Handle, Host, RingSource, Session, check_program};
 use pagewalk_layout::files::Object;
 use pagewalk_layout::landed::{Landings, Missed, Watched};
+use pagewalk_live::timed::nowhere;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{ExitCode, ExitStatus, Stdio};
+use std::process::{ExitCode, ExitStatus};
 
 /// Objects elsewhere that are told one by one.
 const MISSES_TOLD: usize = 10;
@@ -94,9 +95,9 @@ impl Live {
         let places = self.write_places()?;
         let mut command = self.engine.command::<OsString>(Some(&socket), &log, &places, program, arguments);
         if let Some(Apart { folder, input, variable }) = &self.apart {
-            let input =
-                input.try_clone().map_err(|e| CliError::new(Code::Failed, format!("its input: {e}")))?;
-            command.current_dir(folder).stdin(input).stdout(Stdio::null());
+            let cannot = |which: &str, e| CliError::new(Code::Failed, format!("its {which}: {e}"));
+            let input = input.try_clone().map_err(|e| cannot("input", e))?;
+            command.current_dir(folder).stdin(input).stdout(nowhere().map_err(|e| cannot("output", e))?);
             variable.iter().for_each(|(name, value)| _ = command.env(name, value));
         }
         let signals = watch_signals(self.session.handle())?;

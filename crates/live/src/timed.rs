@@ -2,11 +2,29 @@
 
 use crate::pagemap::peak_resident_bytes;
 use rustix::time::{ClockId, clock_gettime};
-use std::fs;
+use std::ffi::{CStr, OsStr};
+use std::fs::{self, File};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitStatus};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+
+/// Where the standard output of measured runs goes. It drops what is written to it as `/dev/null` does, which is not
+/// taken as some programs do less when they see that: grep ends at the first match, tar reads no file.
+pub const NOWHERE: &CStr = c"/dev/zero";
+
+/// That as a stream.
+///
+/// # Errors
+/// If it cannot be written to.
+pub fn nowhere() -> io::Result<Stdio> {
+    let path = Path::new(OsStr::from_bytes(NOWHERE.to_bytes()));
+    let file = File::options().write(true).open(path);
+    file.map(Stdio::from)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
 
 /// Words of the kernel's `struct rusage` on x86-64; the first four are user and system time, in seconds and
 /// microseconds each, the fifth the most memory resident at a time, in KiB.

@@ -9,6 +9,7 @@ use crate::machine::load_and_say;
 use crate::native::{exit_code, watch_signals};
 use crate::output::{Output, print, say, write_to_stderr};
 use pagewalk_capture::check_program;
+use pagewalk_live::timed::nowhere;
 use pagewalk_live::tracing::{Interrupt, LaunchError};
 use pagewalk_live::trap::{self, Changes, HostError, Options, Run, TrapArray, TrapError};
 use pagewalk_setassoc::Replacement;
@@ -109,7 +110,8 @@ fn run_native(words: &[OsString]) -> Result<f64, CliError> {
     let is_file = input.metadata().is_ok_and(|metadata| metadata.is_file());
     let position = if is_file { input.stream_position().map_err(|e| failed("its input", e))? } else { 0 };
     let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).stdout(Stdio::null()).stderr(Stdio::null());
+    let output = nowhere().map_err(|e| failed("its output", e))?;
+    command.args(&words[1..]).stdout(output).stderr(Stdio::null());
     if !is_file {
         // A pipe or a terminal cannot be read twice; the run that counts gets it.
         command.stdin(Stdio::null());

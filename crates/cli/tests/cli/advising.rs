@@ -156,6 +156,14 @@ fn a_plan_is_written_if_something_pays() {
     assert_eq!(place.read("plan.toml"), b"older");
 }
 
+/// grep stops at the first match where it sees that nobody reads what it prints.
+#[test]
+fn programs_do_all_their_work_in_measured_runs() {
+    let place = with_program();
+    let shell = ["sh", "-c", "! [ /proc/self/fd/1 -ef /dev/null ]"];
+    place.good(&[&ADVISE[..], &["--runs", "5", "--"], &shell].concat());
+}
+
 #[test]
 fn a_trace_and_a_time_do_instead_of_runs() {
     let place = with_program();

@@ -328,6 +328,19 @@ fn verify_measures_beside_the_forecast_and_keeps_a_record() {
     assert_eq!(lab.run(&["verify", "--history"]).stdout, history, "what did not take is no forecast's fault");
 }
 
+#[test]
+fn verify_has_programs_do_all_their_work() {
+    let lab = Lab::new();
+    if !host_can(&lab) {
+        return;
+    }
+    lab.plan("");
+    let shell = ["sh", "-c", "! [ /proc/self/fd/1 -ef /dev/null ] && ./p"];
+    let outcome =
+        lab.run(&[&["verify", "plan.toml", "--runs", "2", "--no-record", "--"], &shell[..]].concat());
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+}
+
 /// Whoever asks for an end gets it, and a run that was cut short counts for nothing.
 #[test]
 fn an_interrupted_verify_keeps_no_record() {

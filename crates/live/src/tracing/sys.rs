@@ -1,5 +1,6 @@
 //! System calls that the standard library does not offer: ptrace and its surroundings.
 
+use crate::timed::NOWHERE;
 use std::ffi::{c_int, c_long};
 use std::io;
 
@@ -416,11 +417,13 @@ pub fn switch_off_randomisation() -> io::Result<()> {
 pub fn leave_streams() -> io::Result<()> {
     const OPEN: u64 = 2;
     const DUP2: u64 = 33;
-    const READ_AND_WRITE: u64 = 2;
-    // SAFETY: the path is a C string, and the other arguments are no pointers.
-    let nowhere = unsafe { call(OPEN, [c"/dev/null".as_ptr() as u64, READ_AND_WRITE, 0, 0, 0, 0]) }?;
-    for stream in 0..2 {
-        plain(DUP2, [nowhere, stream, 0, 0, 0, 0])?;
+    const CLOSED_AT_EXEC: u64 = 0x8_0000;
+    const READ: u64 = CLOSED_AT_EXEC;
+    const WRITE: u64 = CLOSED_AT_EXEC | 1;
+    for (stream, path, way) in [(0, c"/dev/null", READ), (1, NOWHERE, WRITE)] {
+        // SAFETY: the path is a C string, and the other arguments are no pointers.
+        let file = unsafe { call(OPEN, [path.as_ptr() as u64, way, 0, 0, 0, 0]) }?;
+        plain(DUP2, [file, stream, 0, 0, 0, 0])?;
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use pagewalk_report::huge_pages::schema::{ForecastSeconds, Runs};
 use serde::Deserialize;
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::NamedTempFile;
 
@@ -202,7 +202,7 @@ fn once(arguments: &Advise, what: &str, all: Option<&Path>) -> Result<Ran, CliEr
     if what == MALLOC {
         command.env("GLIBC_TUNABLES", MALLOC);
     }
-    command.args(words).stdin(input(arguments)?).stdout(Stdio::null());
+    command.args(words).stdin(input(arguments)?).stdout(timed::nowhere().map_err(|error| failed(&error))?);
     let run = timed::run(&mut command).map_err(|error| failed(&error))?;
     if !run.status.success() {
         let ended = format!("it ended with {}", crate::live::describe(run.status));

@@ -13,6 +13,7 @@ use crate::signals::{note, watch};
 use pagewalk_forecast::interval::{Interval, mean, of_runs, ratio};
 use pagewalk_live::pages::plan::Forecast;
 use pagewalk_live::pages::{self, Options, Run, kernel};
+use pagewalk_live::timed::nowhere;
 use pagewalk_live::tracing::{End, Relay, children_usage};
 use pagewalk_live::warmth::Warmth;
 use pagewalk_report::{Class, classes};
@@ -220,8 +221,8 @@ fn without(arguments: &Verify, warmth: Option<Warmth>) -> Result<(Times, End), C
     timed(|| {
         let mut command = Command::new(program);
         let cannot = |e| CliError::new(Code::Failed, format!("cannot run {program:?}: {e}"));
-        let mut child =
-            command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).spawn().map_err(cannot)?;
+        command.args(words).stdin(Stdio::null()).stdout(nowhere().map_err(cannot)?);
+        let mut child = command.spawn().map_err(cannot)?;
         RELAY.to(child.id() as i32);
         if STOPPED.load(Ordering::Relaxed) {
             // It was asked for before there was anybody to hand it on to.
