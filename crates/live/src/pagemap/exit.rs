@@ -3,7 +3,8 @@
 
 use super::{PagemapError, Snapshot, command_line, peak_resident_bytes, program, snapshot};
 use crate::tracing::launch::{LaunchError, launch};
-use crate::tracing::sys::{self, Event, Go, Pid, Status, option};
+use crate::tracing::stops::{self, Event, Status};
+use crate::tracing::sys::{self, Go, Pid, option};
 use crate::tracing::{End, Interrupt};
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -167,7 +168,7 @@ fn follow(watched: &Watched) -> io::Result<End> {
     let is_thread = |pid: Pid| Path::new(&format!("/proc/{root}/task/{pid}")).exists();
     let mut alive = HashSet::from([root]);
     loop {
-        let (pid, status) = sys::wait(-1)?;
+        let (pid, status) = stops::wait(-1)?;
         // A thread that was killed in the meantime does not go on; its end comes next.
         let resume = |how, signal| _ = sys::go(pid, how, signal);
         if let Some(end) = End::of(status) {
@@ -201,7 +202,7 @@ fn follow(watched: &Watched) -> io::Result<End> {
                 }
                 resume(Go::On, 0);
             }
-            Status::Event(Event::Stop, signal) if sys::is_group_stop(signal) => resume(Go::Listen, 0),
+            Status::Event(Event::Stop, signal) if stops::is_group_stop(signal) => resume(Go::Listen, 0),
             Status::Event(Event::Stop, _) => {
                 alive.insert(pid);
                 resume(Go::On, 0);

@@ -6,6 +6,7 @@ use super::sites::Known;
 use super::table::Table;
 use super::watch::Watch;
 use super::{Image, Obstacle, Options, PagesError, Run};
+use crate::tracing::End;
 use crate::tracing::follow::{Follower, Next, Relay, STOPS, Work, end_unbegun};
 use crate::tracing::launch::{BeforeExec, LaunchError, launch};
 use crate::tracing::maps;
@@ -38,14 +39,39 @@ struct Applying<'a> {
 pub fn run(command: &[OsString], plan: &Plan, options: &Options, relay: &Relay) -> Result<Run, PagesError> {
     let table = Table::new(plan).map_err(|(file, error)| PagesError::File { file, error })?;
     let watch = Watch::new(plan, &table);
-    let silent = BeforeExec { does: &sys::leave_streams, failed: LaunchError::Io };
     let before = sys::children_usage().map_err(LaunchError::Io)?;
+    let (work, end, seconds) = std::thread::scope(|scope| {
+        // Before the program begins: later, this thread would begin where the program has just stopped, and have it
+        // go on elsewhere. From then on each of its unmappings would have to be told to two processors.
+        let looks = scope.spawn(|| watch.run());
+        let followed = follow(command, plan, options, relay, &table, &watch);
+        watch.end();
+        looks.thread().unpark();
+        followed
+    })?;
+    let Applying { mut images, others, .. } = work;
+    watch.finish(&mut images);
+    let used = sys::children_usage().map_err(LaunchError::Io)?;
+    let processor_seconds = used.processor_seconds - before.processor_seconds;
+    Ok(Run { end, images, others, seconds, processor_seconds, resident_bytes: used.resident_bytes })
+}
+
+/// From the start to the end: what was seen, how the first process ended, and how many seconds it took.
+fn follow<'a>(
+    command: &[OsString],
+    plan: &'a Plan,
+    options: &'a Options,
+    relay: &Relay,
+    table: &'a Table,
+    watch: &'a Watch<'a>,
+) -> Result<(Applying<'a>, End, f64), PagesError> {
+    let silent = BeforeExec { does: &sys::leave_streams, failed: LaunchError::Io };
     let root = launch(command, options.silent.then_some(silent), STOPS)?;
     relay.to(root);
     let work = Applying {
-        wanted: Wanted { plan, table: &table, keep_small: options.keep_small },
+        wanted: Wanted { plan, table, keep_small: options.keep_small },
         options,
-        watch: &watch,
+        watch,
         known: Known::default(),
         planned: Vec::new(),
         images: Vec::new(),
@@ -60,21 +86,10 @@ pub fn run(command: &[OsString], plan: &Plan, options: &Options, relay: &Relay) 
         return Err(PagesError::Program { program, obstacle });
     }
     let begun = Instant::now();
-    let end = std::thread::scope(|scope| {
-        let looks = scope.spawn(|| watch.run());
-        let end = follower.run(root);
-        watch.end();
-        looks.thread().unpark();
-        end
-    });
+    let end = follower.run(root);
     let seconds = begun.elapsed().as_secs_f64();
     relay.to(0);
-    let Applying { mut images, others, .. } = follower.work;
-    let end = end.map_err(LaunchError::Io)?;
-    watch.finish(&mut images);
-    let used = sys::children_usage().map_err(LaunchError::Io)?;
-    let processor_seconds = used.processor_seconds - before.processor_seconds;
-    Ok(Run { end, images, others, seconds, processor_seconds, resident_bytes: used.resident_bytes })
+    Ok((follower.work, end.map_err(LaunchError::Io)?, seconds))
 }
 
 impl Work for Applying<'_> {

@@ -2,7 +2,8 @@
 //! thread is followed, and only those stop at system calls that something is being done to.
 
 use super::End;
-use super::sys::{self, Event, Go, Pid, Status, option};
+use super::stops::{self, Event, Status};
+use super::sys::{self, Go, Pid, option};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
@@ -85,7 +86,8 @@ impl<W: Work> Follower<W> {
 
     fn follow(&mut self, root: Pid) -> io::Result<End> {
         loop {
-            let (pid, status) = sys::wait(-1)?;
+            let at_work = self.tasks.values().any(|task| task.job.is_some());
+            let (pid, status) = if at_work { stops::wait_awake(-1) } else { stops::wait(-1) }?;
             match End::of(status) {
                 Some(end) => {
                     self.on_end(pid);
@@ -112,7 +114,7 @@ impl<W: Work> Follower<W> {
                 self.on_exit(pid);
                 self.resume(pid, 0);
             }
-            Status::Event(Event::Stop, signal) if sys::is_group_stop(signal) => {
+            Status::Event(Event::Stop, signal) if stops::is_group_stop(signal) => {
                 _ = sys::go(pid, Go::Listen, 0)
             }
             Status::Event(..) | Status::Exited(_) | Status::Killed(_) => self.resume(pid, 0),
@@ -210,7 +212,7 @@ impl<W: Work> Follower<W> {
             let _ = sys::interrupt(pid);
         }
         while !left.is_empty() {
-            let Ok((pid, status)) = sys::wait(-1) else { return };
+            let Ok((pid, status)) = stops::wait(-1) else { return };
             if let Status::Event(Event::Fork | Event::Vfork | Event::Clone, _) = status {
                 left.extend(sys::event_message(pid).map(|child| child as Pid));
             }
@@ -224,7 +226,7 @@ impl<W: Work> Follower<W> {
 /// Ends a program that stands before its first instruction.
 pub fn end_unbegun(pid: Pid) {
     let _ = sys::kill(pid, sys::SIGKILL);
-    while sys::wait(pid).is_ok_and(|(_, status)| End::of(status).is_none()) {
+    while stops::wait(pid).is_ok_and(|(_, status)| End::of(status).is_none()) {
         // It ends by the signal whatever it stops at before; a stop of its end would need to be left.
         let _ = sys::go(pid, Go::On, 0);
     }

@@ -1,6 +1,7 @@
 //! Starting a program: traced, and stopped before its first instruction.
 
-use super::sys::{self, Event, Go, Pid, Status};
+use super::stops::{self, Event, Status};
+use super::sys::{self, Go, Pid};
 use std::ffi::{CString, OsString, c_char, c_int};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -86,7 +87,7 @@ pub fn launch(
     drop((may_go, failed));
     if let Err(error) = sys::seize(child, options) {
         let _ = sys::kill(child, sys::SIGKILL);
-        let _ = sys::wait(child);
+        let _ = stops::wait(child);
         return Err(LaunchError::Trace(error));
     }
     (&let_go).write_all(&[1])?;
@@ -127,7 +128,7 @@ fn to_exec(
     before: Option<BeforeExec<'_>>,
 ) -> Result<Pid, LaunchError> {
     loop {
-        match sys::wait(child)?.1 {
+        match stops::wait_awake(child)?.1 {
             Status::Event(Event::Exec, _) => return Ok(child),
             Status::Exited(_) | Status::Killed(_) => {
                 let mut said = [0; 5];

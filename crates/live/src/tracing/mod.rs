@@ -5,6 +5,7 @@ pub(crate) mod follow;
 pub(crate) mod image;
 pub(crate) mod launch;
 pub(crate) mod maps;
+pub(crate) mod stops;
 pub(crate) mod sys;
 
 pub use follow::Relay;
@@ -25,10 +26,10 @@ pub enum End {
 
 impl End {
     /// None of a status that is not the end.
-    pub(crate) fn of(status: sys::Status) -> Option<End> {
+    pub(crate) fn of(status: stops::Status) -> Option<End> {
         match status {
-            sys::Status::Exited(status) => Some(End::Exit(status)),
-            sys::Status::Killed(signal) => Some(End::Signal(signal)),
+            stops::Status::Exited(status) => Some(End::Exit(status)),
+            stops::Status::Killed(signal) => Some(End::Signal(signal)),
             _ => None,
         }
     }

@@ -7,6 +7,7 @@ use super::shared::{
 };
 use super::space::FILE_BYTES;
 use super::tracee::{Injection, Site};
+use crate::tracing::stops;
 use crate::tracing::sys::{self, Pid, map, number};
 use memmap2::MmapRaw;
 use std::fs::{File, OpenOptions};
@@ -230,7 +231,7 @@ pub fn has_ended(error: &io::Error) -> bool {
 /// Ends an agent. It is ours alone, and may have ended by itself.
 fn end(agent: Pid) {
     let _ = sys::kill(agent, sys::SIGKILL);
-    let _ = sys::wait_for_child(agent);
+    let _ = stops::wait_for_child(agent);
 }
 
 /// Starts an agent; its process id.

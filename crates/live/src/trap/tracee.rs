@@ -2,7 +2,8 @@
 
 use super::shared::TEXT_BASE;
 use crate::tracing::maps;
-use crate::tracing::sys::{self, Event, Go, Pid, Registers, Status};
+use crate::tracing::stops::{self, Event, Status};
+use crate::tracing::sys::{self, Go, Pid, Registers};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -80,11 +81,11 @@ impl Injection {
     fn run_to_call(&mut self) -> io::Result<()> {
         loop {
             sys::go(self.pid, Go::ToCall, 0)?;
-            match sys::next_stop(self.pid)? {
+            match stops::next(self.pid)? {
                 Some(Status::Call) => return Ok(()),
                 Some(Status::Event(Event::Seccomp, _)) => {}
                 // Its group stops, or goes on.
-                Some(Status::Event(Event::Stop, signal)) => self.stop_signal = sys::is_group_stop(signal),
+                Some(Status::Event(Event::Stop, signal)) => self.stop_signal = stops::is_group_stop(signal),
                 // All signals that can be are held back; what is left is a stop.
                 Some(Status::Signal(_)) => self.stop_signal = true,
                 _ => return Err(ended()),
@@ -116,7 +117,7 @@ impl Injection {
 pub fn finish_exec(pid: Pid) -> io::Result<()> {
     loop {
         sys::go(pid, Go::ToCall, 0)?;
-        match sys::next_stop(pid)? {
+        match stops::next(pid)? {
             Some(Status::Call) => return Ok(()),
             Some(Status::Event(Event::Exit, _)) | None => return Err(ended()),
             Some(_) => {}

@@ -14,7 +14,8 @@ use super::separate::{Word, separate};
 use super::tracee;
 use super::{Options, Run, TrapError};
 use crate::tracing::launch::{self, BeforeExec, LaunchError};
-use crate::tracing::sys::{self, Event, Go, Pid, Registers, Status, number};
+use crate::tracing::stops::{self, Event, Status};
+use crate::tracing::sys::{self, Go, Pid, Registers, number};
 use crate::tracing::{End, Interrupt, maps};
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -113,7 +114,7 @@ impl<'a> Tracer<'a> {
     fn run(&mut self, root: Pid) -> io::Result<End> {
         let mut root_end = None;
         while !self.tasks.is_empty() {
-            let (pid, status) = sys::wait(-1)?;
+            let (pid, status) = stops::wait(-1)?;
             if let Some(end) = End::of(status) {
                 self.on_end(pid);
                 if pid == root {
@@ -137,7 +138,7 @@ impl<'a> Tracer<'a> {
             Status::Event(Event::Exec, _) => self.on_exec(pid),
             Status::Event(Event::Fork | Event::Vfork | Event::Clone, _) => self.on_child(pid),
             Status::Event(Event::Exit, _) => self.on_exit(pid),
-            Status::Event(Event::Stop, signal) if sys::is_group_stop(signal) => resume(pid, Go::Listen, 0),
+            Status::Event(Event::Stop, signal) if stops::is_group_stop(signal) => resume(pid, Go::Listen, 0),
             Status::Event(..) | Status::Exited(_) | Status::Killed(_) => resume(pid, Go::On, 0),
         }
     }
@@ -279,7 +280,7 @@ impl<'a> Tracer<'a> {
             return resume(parent, Go::On, 0);
         };
         let child = child as Pid;
-        if self.early.remove(&child).is_none() && !matches!(sys::wait(child), Ok((_, Status::Event(..)))) {
+        if self.early.remove(&child).is_none() && !matches!(stops::wait(child), Ok((_, Status::Event(..)))) {
             // It was killed before its first stop.
             return resume(parent, Go::On, 0);
         }

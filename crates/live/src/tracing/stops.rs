@@ -1,0 +1,173 @@
+//! Stops of threads that are traced, and the ends of processes: what a wait finds, and waiting for it.
+
+use super::sys::{Pid, call, number};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// What a wait found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Ended with this exit status.
+    Exited(i32),
+    /// Ended by this signal.
+    Killed(i32),
+    /// Stopped by a signal that it has not got yet.
+    Signal(i32),
+    /// Stopped at the beginning or end of a system call.
+    Call,
+    /// Stopped at an event, with the signal of a group's stop.
+    Event(Event, i32),
+}
+
+/// Why a thread stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Event {
+    Fork,
+    Vfork,
+    Clone,
+    Exec,
+    Exit,
+    Seccomp,
+    /// First stop of a new thread, or stop with its group.
+    Stop,
+    Other,
+}
+
+/// Whether a stop with this signal is one of the whole group.
+pub fn is_group_stop(signal: i32) -> bool {
+    const STOPPING: [i32; 4] = [19, 20, 21, 22];
+    STOPPING.contains(&signal)
+}
+
+const SIGTRAP: i32 = 5;
+
+fn decoded(status: i32) -> Status {
+    let (low, signal) = (status & 0x7f, status >> 8 & 0xff);
+    match (low, signal, status >> 16) {
+        (0, _, _) => Status::Exited(signal),
+        (0x7f, _, 0) if signal == SIGTRAP | 0x80 => Status::Call,
+        (0x7f, _, 0) => Status::Signal(signal),
+        (0x7f, _, event) => {
+            let event = match event {
+                1 => Event::Fork,
+                2 => Event::Vfork,
+                3 => Event::Clone,
+                4 => Event::Exec,
+                6 => Event::Exit,
+                7 => Event::Seccomp,
+                128 => Event::Stop,
+                _ => Event::Other,
+            };
+            Status::Event(event, signal)
+        }
+        (killed, _, _) => Status::Killed(killed),
+    }
+}
+
+/// Waits for a thread that this thread traces, or for any of them with -1.
+pub fn wait(pid: Pid) -> io::Result<(Pid, Status)> {
+    wait_with(pid, ALL | NO_THREAD)
+}
+
+/// The same, without going to sleep as long as one is expected to stop at once: who stops would have to wake this
+/// thread, most often on another processor, at the stopping program's expense.
+pub fn wait_awake(pid: Pid) -> io::Result<(Pid, Status)> {
+    const NO_HANG: u64 = 0x1;
+    const AWAKE: Duration = Duration::from_millis(1);
+    let begun = Instant::now();
+    while begun.elapsed() < AWAKE {
+        match wait_with(pid, ALL | NO_THREAD | NO_HANG)? {
+            (0, _) => std::thread::yield_now(),
+            stopped => return Ok(stopped),
+        }
+    }
+    wait(pid)
+}
+
+/// Waits for the end of a child of this process, whichever thread's.
+pub fn wait_for_child(pid: Pid) -> io::Result<(Pid, Status)> {
+    wait_with(pid, ALL)
+}
+
+/// `__WALL`: whatever signal they end with.
+const ALL: u64 = 0x4000_0000;
+/// `__WNOTHREAD`: not what other threads of this process trace.
+const NO_THREAD: u64 = 0x2000_0000;
+
+fn wait_with(pid: Pid, options: u64) -> io::Result<(Pid, Status)> {
+    loop {
+        let mut status = 0i32;
+        // SAFETY: the status is written to a local.
+        match unsafe { call(number::WAIT4, [pid as u64, &raw mut status as u64, options, 0, 0, 0]) } {
+            Ok(found) => return Ok((found as Pid, decoded(status))),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Waits for the next stop of a thread that this thread traces. None if it has ended: [`wait`] finds that.
+pub fn next(pid: Pid) -> io::Result<Option<Status>> {
+    const NO_HANG: u64 = 0x1;
+    const STOPPED: u64 = 0x2;
+    const EXITED: u64 = 0x4;
+    const LEAVE: u64 = 0x100_0000;
+    loop {
+        if let Some(Status::Exited(_) | Status::Killed(_)) = wait_id(pid, EXITED | STOPPED | LEAVE)? {
+            return Ok(None);
+        }
+        // It may have been killed since; then it stands there no more.
+        if let Some(stop) = wait_id(pid, STOPPED | NO_HANG)? {
+            return Ok(Some(stop));
+        }
+    }
+}
+
+fn wait_id(pid: Pid, options: u64) -> io::Result<Option<Status>> {
+    const BY_NUMBER: u64 = 1;
+    // siginfo_t: signal, error, code; a gap, the process and its user; the status.
+    let mut found = [0i32; 32];
+    loop {
+        let arguments = [BY_NUMBER, pid as u64, found.as_mut_ptr() as u64, options | ALL, 0, 0];
+        // SAFETY: a siginfo_t of 128 bytes is written to a local of that size.
+        match unsafe { call(number::WAITID, arguments) } {
+            Ok(_) => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let status = found[6];
+    Ok(match found[2] {
+        0 => None,
+        1 => Some(Status::Exited(status)),
+        2 | 3 => Some(Status::Killed(status)),
+        _ => Some(decoded(status << 8 | 0x7f)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn whoever_waits_awake_sees_soon_and_late_ends() {
+        for seconds in ["0", "0.02"] {
+            let child = Command::new("sleep").arg(seconds).spawn().expect("sleep starts");
+            let pid = child.id() as Pid;
+            assert_eq!(wait_awake(pid).expect("it ends"), (pid, Status::Exited(0)));
+        }
+    }
+
+    #[test]
+    fn statuses_are_told_apart() {
+        assert_eq!(decoded(3 << 8), Status::Exited(3));
+        assert_eq!(decoded(9), Status::Killed(9));
+        assert_eq!(decoded(0x80 | 11), Status::Killed(11), "with a core file");
+        assert_eq!(decoded(0x7f | 10 << 8), Status::Signal(10));
+        assert_eq!(decoded(0x7f | 0x85 << 8), Status::Call);
+        assert_eq!(decoded(0x7f | 5 << 8 | 4 << 16), Status::Event(Event::Exec, 5));
+        assert_eq!(decoded(0x7f | 19 << 8 | 128 << 16), Status::Event(Event::Stop, 19));
+    }
+}
