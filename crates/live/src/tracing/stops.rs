@@ -154,9 +154,10 @@ mod tests {
     #[test]
     fn whoever_waits_awake_sees_soon_and_late_ends() {
         for seconds in ["0", "0.02"] {
-            let child = Command::new("sleep").arg(seconds).spawn().expect("sleep starts");
+            let mut child = Command::new("sleep").arg(seconds).spawn().expect("sleep starts");
             let pid = child.id() as Pid;
             assert_eq!(wait_awake(pid).expect("it ends"), (pid, Status::Exited(0)));
+            assert!(child.wait().is_err(), "it was waited for");
         }
     }
 
