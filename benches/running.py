@@ -22,13 +22,17 @@ class RunFailed(Exception):
 
 
 def run_main(name, main):
-    """Ends this process with what `main` returns. A signal that ends it before ends what it waits for too."""
+    """Ends this process with what `main` returns, or 4 if a command did not do its work. A signal that ends it before
+    ends what it waits for too."""
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         # nohup has one of them ignored.
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     try:
         sys.exit(main())
+    except RunFailed as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        sys.exit(4)
     except KeyboardInterrupt:
         print(f"{name}: interrupted", file=sys.stderr)
         sys.exit(130)
