@@ -32,6 +32,11 @@ pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
+/// A figure whose errors are normal, with this standard deviation.
+pub fn normal(value: f64, deviation: f64) -> Interval {
+    Interval { value, low: value - NORMAL * deviation, high: value + NORMAL * deviation }
+}
+
 /// Mean and squared standard error of repeats; of one repeat nothing is known of its error.
 fn mean_and_error(repeats: &[f64]) -> (f64, Option<f64>) {
     let (count, mean) = (repeats.len() as f64, mean(repeats));
@@ -235,6 +240,9 @@ mod tests {
         );
         assert!((found.value - 5.0).abs() < 1e-12);
         assert!((found.low - 4.75).abs() < 1e-9 && (found.high - 5.25).abs() < 1e-9, "3 % and 4 %: 5 %");
+        let wider = product(found, normal(1.0, 0.1));
+        let half = 0.05f64.hypot(1.645 * 0.1) * 5.0;
+        assert!((wider.high - 5.0 - half).abs() < 1e-3 && (5.0 - half - wider.low).abs() < 1e-3);
         let unknown = Interval { value: 1.0, low: f64::NEG_INFINITY, high: f64::INFINITY };
         assert_eq!(product(found, unknown).high, f64::INFINITY);
     }
