@@ -6,6 +6,7 @@
 
 mod build;
 mod error;
+mod manager;
 
 use self::build::{Parts, TOOL, build};
 pub use self::error::EngineError;
@@ -94,6 +95,8 @@ impl Engine {
             // A user's .valgrindrc is written for other tools, and an unknown option would end the run.
             .arg("--command-line-only=yes")
             .args(["--tool=pagewalk", "-q", "--trace-children=yes", "--vgdb=no"])
+            // Threads take turns in the order in which they ask, so that one that waits by spinning hands on.
+            .arg("--fair-sched=try")
             .arg(joined("--log-file=", &percent_doubled(log_file.as_os_str())));
         if let Some(socket) = socket {
             command.arg(joined("--socket=", socket.as_os_str()));

@@ -259,6 +259,7 @@ impl AddressSpace {
             protection: Protection { read: true, write: true, execute: false },
             kind: MappingKind::Heap,
             file: None,
+            page_bytes: pagewalk_units::PAGE_BYTES,
         };
         self.map(&heap, changes);
     }

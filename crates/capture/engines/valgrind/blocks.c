@@ -69,6 +69,19 @@ static const ULong* exit_words(const Block* block)
    return slot_words(block) + slot_count(block);
 }
 
+Bool blocks_only_load(UInt number, UInt slots)
+{
+   const Block* block = number < numbers_used ? by_number[number] : NULL;
+   if (block == NULL || slots > slot_count(block))
+      return False;
+   for (UInt i = 0; i < slots; i++) {
+      UInt kind = slot_words(block)[i] >> 16 & 0xff;
+      if (kind != WIRE_LOAD && kind != WIRE_PADDING)
+         return False;
+   }
+   return True;
+}
+
 /* ---- making a definition ---- */
 
 /* A block with the next number and room for the payload, not yet sent. */

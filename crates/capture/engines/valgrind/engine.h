@@ -5,6 +5,7 @@
 #define PAGEWALK_ENGINE_H
 
 #include "pub_tool_basics.h"
+#include "pub_tool_aspacemgr.h"
 #include "pub_tool_tooliface.h"
 #include "libvex_guest_amd64.h"
 
@@ -34,6 +35,9 @@ void ring_open(UInt origin);
 /* Leaves the parent's ring alone and forgets it. */
 void ring_leave(void);
 
+/* The first word of the chunk. */
+const ULong* ring_chunk_start(void);
+
 /* Hands the chunk to the reader and waits until the next one is free. */
 void ring_next_chunk(void);
 
@@ -49,7 +53,17 @@ void ring_finish(void);
 ULong* event_begin(UInt kind, UInt words);
 
 void event_identity(void);
-void event_map(Addr start, SizeT bytes, UInt protection, UInt kind, ULong offset, const HChar* path);
+/* A mapping, without its path. */
+typedef struct {
+   Addr start;
+   SizeT bytes;
+   UInt protection;
+   UInt kind;
+   ULong page_bytes;   /* of the pages that back it; 0: base pages */
+   ULong offset;
+} MapEvent;
+
+void event_map(const MapEvent* map, const HChar* path);
 void event_thread_start(ThreadId thread, ThreadId parent);
 void event_thread_end(ThreadId thread);
 void event_exec(const HChar* path);
@@ -71,6 +85,75 @@ void maps_announce(void);
 /* What the kernel has kept of advice on huge pages over a fork. */
 void maps_announce_advice(void);
 
+/* The size of the pages that back what lies there, asked of the kernel. */
+ULong maps_page_bytes(Addr start);
+
+/* ---- placement.c: where the client's memory lies ---- */
+
+/* What the kernel's choice of an address depends on. */
+typedef struct {
+   UInt flags;         /* of mmap */
+   Int fd;
+   ULong offset;
+   ULong page_bytes;   /* of hugetlb; 0: base pages */
+   Addr planned;       /* where a plan has it; 0: nowhere */
+} PlacementCall;
+
+/* The core asks next for an address for this. */
+void placement_expect(const PlacementCall* call);
+void placement_forget(void);
+
+/* An address for so many bytes, at `hint` if that is free. */
+Addr placement_find(Addr hint, SizeT bytes, Bool* ok);
+
+/* Whether nothing is mapped there. */
+Bool placement_is_free(Addr start, SizeT bytes);
+
+/* Whether the address space manager has no room for more mappings. */
+Bool placement_is_full(void);
+
+/* Lets the break shrink to `end`. */
+void placement_shrink_break(Addr end);
+
+/* What is to be done once the program is loaded. */
+void placement_start(void);
+void placement_open_stack(ThreadId thread);
+
+/* ---- waiting.c: idle time, and threads that spin ---- */
+
+/* From here on time counts. */
+void waiting_start(void);
+
+/* Client code has stopped; what passes until waiting_tell_idle() is idle time, unless waiting_forget() says that the
+   engine itself waited. */
+void waiting_stopped(void);
+void waiting_forget(void);
+void waiting_tell_idle(void);
+
+#define SPIN_BLOCKS_MAX 32
+
+/* A thread waited by spinning: each of these blocks ran so many times. */
+typedef struct {
+   ULong rounds;   /* 0: it did not */
+   UInt blocks;
+   UInt numbers[SPIN_BLOCKS_MAX];
+} Spin;
+
+/* What the last words of a chunk, [start, end), say of that. */
+Spin waiting_find_spin(const ULong* start, const ULong* end);
+
+/* Tells it, and has the thread give its slice away. */
+void waiting_tell_spin(ThreadId thread, const Spin* spin);
+
+/* ---- native.c: going on without the engine ---- */
+
+/* The program leaves the engine before its next instruction, for this reason. */
+void native_leave(const HChar* reason);
+Bool native_is_near(void);
+
+/* The thread leaves now, for good. */
+void native_go(ThreadId thread);
+
 /* ---- main.c ---- */
 
 /* Threads of the program that have not ended. */
@@ -90,8 +173,12 @@ void syscall_after(ThreadId thread, UInt number, UWord* args, UInt count, SysRes
 /* The status that the program has given for its end, or -1: a signal ended it. */
 Int syscall_exit_status(void);
 
-/* Whether the program has advised on huge pages. */
+/* Whether the program has advised on huge pages, and whether it has mapped memory of hugetlb. */
 Bool syscall_has_advised(void);
+Bool syscall_has_hugetlb(void);
+
+/* Says whether the process forbids huge pages, if it does. */
+void syscall_announce_thp(void);
 
 /* A new process has not called for its end. */
 void syscall_forget_exits(void);
@@ -141,6 +228,9 @@ ULong blocks_header(UInt number, UInt slots);
    will name when it discards the translation. */
 void blocks_define(Addr key, const BlockDraft* draft);
 
+/* Whether the first slots of a block are loads. */
+Bool blocks_only_load(UInt number, UInt slots);
+
 void blocks_discard(Addr key, VexGuestExtents extents);
 
 /* Sends the definitions of all live blocks: the ring is new, the translations are not. */
@@ -157,11 +247,11 @@ extern const HChar* places_path;
 
 void places_read(void);
 
-/* Whether system calls of the code there may map an object that has a planned address. */
-Bool places_concern(Addr code);
+/* Whether this is the loader's. */
+Bool places_is_loader(const NSegment* segment);
 
-/* The address that `mmap` is to be asked for, with no address and these arguments; 0: what it comes to. */
-UWord places_address(UWord bytes, UWord flags, UWord fd, UWord offset);
+/* Where the loader's mapping, made by the code there, is to lie; 0: where it comes. */
+Addr places_address(Addr code, SizeT bytes, const PlacementCall* call);
 
 /* ---- instrument.c ---- */
 

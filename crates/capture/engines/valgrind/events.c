@@ -80,13 +80,18 @@ void event_identity(void)
       event_lost("the last arguments of the program: together they are too long");
 }
 
-void event_map(Addr start, SizeT bytes, UInt protection, UInt kind, ULong offset, const HChar* path)
+static UInt log2_of(ULong power)
+{
+   return power == 0 ? 0 : 63 - __builtin_clzll(power);
+}
+
+void event_map(const MapEvent* map, const HChar* path)
 {
    ULong* to = event_begin(WIRE_MAP, 4 + text_words(path));
-   to[0] = start;
-   to[1] = bytes;
-   to[2] = protection | kind << 8;
-   to[3] = offset;
+   to[0] = map->start;
+   to[1] = map->bytes;
+   to[2] = map->protection | map->kind << 8 | log2_of(map->page_bytes) << 16;
+   to[3] = map->offset;
    put_text(to + 4, path);
 }
 

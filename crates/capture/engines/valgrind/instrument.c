@@ -65,7 +65,9 @@ static void next_chunk(void)
 {
    ThreadId thread = VG_(get_running_tid)();
    client_cursor_load(thread);
+   Spin spin = waiting_find_spin(ring_chunk_start(), ring_cursor);
    ring_next_chunk();
+   waiting_tell_spin(thread, &spin);
    client_cursor_store(thread);
 }
 
@@ -236,31 +238,6 @@ static UInt block_end(IRJumpKind jump)
    }
 }
 
-/* ---- planned places ---- */
-
-static IRExpr* guest_register(UInt at)
-{
-   return compute(Ity_I64, IRExpr_Get(at, Ity_I64));
-}
-
-/* Before a system call: if it is an mmap at no address, it is made at the address that is planned. */
-static void add_placement(void)
-{
-#define REGISTER(name) guest_register(offsetof(VexGuestAMD64State, guest_##name))
-   IRExpr* is_mmap = compute(Ity_I1, IRExpr_Binop(Iop_CmpEQ64, REGISTER(RAX), constant(__NR_mmap)));
-   IRExpr* anywhere = compute(Ity_I1, IRExpr_Binop(Iop_CmpEQ64, REGISTER(RDI), constant(0)));
-   IRExpr* guard = compute(Ity_I1, IRExpr_Binop(Iop_And1, is_mmap, anywhere));
-   IRTemp address = newIRTemp(out->tyenv, Ity_I64);
-   IRExpr** arguments = mkIRExprVec_4(REGISTER(RSI), REGISTER(R10), REGISTER(R8), REGISTER(R9));
-   IRDirty* call =
-      unsafeIRDirty_1_N(address, 0, "places_address", VG_(fnptr_to_fnentry)(places_address), arguments);
-   call->guard = guard;
-   add(IRStmt_Dirty(call));
-   IRExpr* chosen = compute(Ity_I64, IRExpr_ITE(guard, IRExpr_RdTmp(address), REGISTER(RDI)));
-   add(IRStmt_Put(offsetof(VexGuestAMD64State, guest_RDI), chosen));
-#undef REGISTER
-}
-
 /* ---- the whole block ---- */
 
 static void add_references(const IRStmt* statement)
@@ -310,8 +287,6 @@ IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* lay
       add_references(in->stmts[i]);
       add(in->stmts[i]);
    }
-   if (in->jumpkind == Ijk_Sys_syscall && places_concern(closure->nraddr))
-      add_placement();
    add_exit();
    header->Ico.U64 = blocks_header(blocks_next_number(), draft.slot_count);
    blocks_define(closure->nraddr, &draft);

@@ -34,6 +34,9 @@ void client_cursor_load(ThreadId thread)
 
 static void start_client_code(ThreadId thread, ULong blocks_dispatched)
 {
+   if (native_is_near())
+      native_go(thread);
+   waiting_tell_idle();
    event_switch_to(thread);
    client_cursor_store(thread);
    client_thread = thread;
@@ -43,6 +46,7 @@ static void stop_client_code(ThreadId thread, ULong blocks_dispatched)
 {
    client_cursor_load(thread);
    client_thread = NO_THREAD;
+   waiting_stopped();
 }
 
 static UInt alive;
@@ -54,7 +58,8 @@ UInt threads_alive(void)
 
 static void thread_create(ThreadId parent, ThreadId child)
 {
-   alive++;
+   if (alive++ == 0)
+      placement_open_stack(child);
    event_thread_start(child, parent);
 }
 
@@ -82,11 +87,14 @@ static void announce(UInt origin)
    event_forget_thread();
    event_identity();
    maps_announce();
+   syscall_announce_thp();
 }
 
 static void post_clo_init(void)
 {
    places_read();
+   placement_start();
+   waiting_start();
    announce(WIRE_ORIGIN_START);
 }
 

@@ -29,6 +29,7 @@ typedef struct {
    Bool shared;
    ULong offset;
    const HChar* path;
+   ULong page_bytes;   /* 0: base pages */
 } Line;
 
 /* The whole of /proc/self/maps or smaps as a string to be freed, or NULL. */
@@ -72,6 +73,53 @@ static HChar* parse_line(HChar* text, Line* line)
    return next;
 }
 
+/* ---- /proc/self/smaps: after each such line, lines of a key and its value ---- */
+
+/* Keys begin with a capital letter, addresses with a digit or a small one. */
+static Bool is_key(const HChar* line)
+{
+   return *line >= 'A' && *line <= 'Z';
+}
+
+static HChar* next_line(HChar* line)
+{
+   HChar* newline = VG_(strchr)(line, '\n');
+   return newline == NULL ? line + VG_(strlen)(line) : newline + 1;
+}
+
+/* The size of pages that the keys from here on tell of one mapping, or 0 for base pages. */
+static ULong page_bytes_told(HChar* at)
+{
+   static const HChar key[] = "KernelPageSize:";
+   for (; is_key(at); at = next_line(at))
+      if (VG_(strncmp)(at, key, sizeof key - 1) == 0) {
+         const HChar* value = at + sizeof key - 1;
+         ULong bytes = VG_(strtoll10)(value + VG_(strspn)(value, " "), NULL) * 1024;
+         return bytes > VKI_PAGE_SIZE ? bytes : 0;
+      }
+   return 0;
+}
+
+ULong maps_page_bytes(Addr start)
+{
+   HChar* text = read_kernel_maps("/proc/self/smaps");
+   ULong bytes = 0;
+   for (HChar* at = text; at != NULL && *at != '\0';) {
+      Line line;
+      if (is_key(at)) {
+         at = next_line(at);
+         continue;
+      }
+      at = parse_line(at, &line);
+      if (start >= line.start && start < line.end) {
+         bytes = page_bytes_told(at);
+         break;
+      }
+   }
+   VG_(free)(text);
+   return bytes;
+}
+
 static Addr stack_end(void)
 {
    return VG_PGROUNDUP(VG_(clstk_end) + 1);
@@ -97,7 +145,8 @@ static void announce_piece(const Line* line, Addr start, Addr end, SegKind owner
       kind = is_file ? WIRE_SHARED_FILE : WIRE_SHARED_ANONYMOUS;
    if (line->path[0] == '[' && VG_(strncmp)(line->path, "[v", 2) == 0)
       kind = WIRE_KERNEL;
-   event_map(start, end - start, line->protection, kind, is_file ? line->offset + (start - line->start) : 0,
+   event_map(&(MapEvent){ start, end - start, line->protection, kind, line->page_bytes,
+                          is_file ? line->offset + (start - line->start) : 0 },
              kind == WIRE_KERNEL || is_file ? line->path : "");
 }
 
@@ -122,18 +171,27 @@ void maps_announce(void)
    Addr heap_start = VG_PGROUNDUP(VG_(brk_base));
    Addr heap_end = VG_PGROUNDUP(VG_(brk_limit));
    if (heap_end > heap_start)
-      event_map(heap_start, heap_end - heap_start, VKI_PROT_READ | VKI_PROT_WRITE, WIRE_HEAP, 0, "");
+      event_map(&(MapEvent){ heap_start, heap_end - heap_start, VKI_PROT_READ | VKI_PROT_WRITE, WIRE_HEAP, 0, 0 },
+                "");
    if (stack_end() > stack_start())
-      event_map(stack_start(), stack_end() - stack_start(), VKI_PROT_READ | VKI_PROT_WRITE, WIRE_STACK, 0, "");
+      event_map(&(MapEvent){ stack_start(), stack_end() - stack_start(), VKI_PROT_READ | VKI_PROT_WRITE, WIRE_STACK,
+                             0, 0 },
+                "");
 
-   HChar* text = read_kernel_maps("/proc/self/maps");
+   /* The longer list, which takes the kernel a walk of all page tables, only where it says more. */
+   HChar* text = read_kernel_maps(syscall_has_hugetlb() ? "/proc/self/smaps" : "/proc/self/maps");
    if (text == NULL) {
       event_lost("the mappings in force at the start: /proc/self/maps cannot be read");
       return;
    }
    for (HChar* at = text; *at != '\0';) {
       Line line;
+      if (is_key(at)) {
+         at = next_line(at);
+         continue;
+      }
       at = parse_line(at, &line);
+      line.page_bytes = page_bytes_told(at);
       announce_range(&line, line.start, line.end);
    }
    VG_(free)(text);
@@ -159,14 +217,13 @@ void maps_announce_advice(void)
    for (HChar* at = text; *at != '\0';) {
       HChar* this = at;
       HChar* newline = VG_(strchr)(at, '\n');
-      /* Keys begin with a capital letter, addresses with a digit or a small one. */
-      if (*this < 'A' || *this > 'Z') {
+      if (!is_key(this)) {
          at = parse_line(at, &line);
          continue;
       }
+      at = next_line(at);
       if (newline != NULL)
          *newline = '\0';
-      at = newline == NULL ? at + VG_(strlen)(at) : newline + 1;
       if (VG_(strncmp)(this, "VmFlags:", 8) != 0)
          continue;
       UInt advice = has_flag(this, "hg") ? SYS_MADV_HUGEPAGE : has_flag(this, "nh") ? SYS_MADV_NOHUGEPAGE : 0;

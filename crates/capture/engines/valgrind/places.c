@@ -18,7 +18,6 @@
 #include "pub_tool_vki.h"
 
 /* In the core library; no header for tools declares them. */
-extern Addr VG_(am_get_advisory_client_simple)(Addr start, SizeT bytes, Bool* ok);
 extern SysRes VG_(am_mmap_anon_fixed_client)(Addr start, SizeT bytes, UInt protection);
 
 typedef struct {
@@ -79,20 +78,17 @@ void places_read(void)
 
 /* ---- the loader's calls ---- */
 
-Bool places_concern(Addr code)
+Bool places_is_loader(const NSegment* segment)
 {
-   if (place_count == 0)
-      return False;
-   const NSegment* segment = VG_(am_find_nsegment)(code);
    const HChar* path = segment == NULL ? NULL : VG_(am_get_filename)(segment);
    const HChar* name = path == NULL ? "" : VG_(basename)(path);
    return VG_(strncmp)(name, "ld-", 3) == 0 || VG_(strncmp)(name, "ld.so", 5) == 0;
 }
 
-static const Place* place_of(UInt fd, SizeT bytes)
+static const Place* place_of(Int fd, SizeT bytes)
 {
    struct vg_stat about;
-   if (VG_(fstat)((Int)fd, &about) != 0)
+   if (VG_(fstat)(fd, &about) != 0)
       return NULL;
    for (UInt i = 0; i < place_count; i++) {
       const Place* place = &places[i];
@@ -105,19 +101,21 @@ static const Place* place_of(UInt fd, SizeT bytes)
 /* Keeps empty what the kernel, that is Valgrind, would have taken for so many bytes. */
 static void leave_hole(SizeT bytes)
 {
-   Bool ok = False;
-   Addr start = VG_(am_get_advisory_client_simple)(0, bytes, &ok);
+   Bool ok;
+   Addr start = placement_find(0, bytes, &ok);
    if (ok)
       VG_(am_mmap_anon_fixed_client)(start, bytes, VKI_PROT_NONE);
 }
 
-UWord places_address(UWord bytes, UWord flags, UWord fd, UWord offset)
+Addr places_address(Addr code, SizeT bytes, const PlacementCall* call)
 {
-   if ((flags & (VKI_MAP_FIXED | VKI_MAP_ANONYMOUS)) != 0 || offset != 0)
+   if (place_count == 0 || (call->flags & (VKI_MAP_FIXED | VKI_MAP_ANONYMOUS)) != 0 || call->offset != 0
+       || !places_is_loader(VG_(am_find_nsegment)(code)))
       return 0;
-   const Place* place = place_of(fd, VG_PGROUNDUP(bytes));
+   const Place* place = place_of(call->fd, VG_PGROUNDUP(bytes));
    if (place == NULL)
       return 0;
+   placement_expect(call);
    leave_hole(place->bytes);
    return place->base;
 }

@@ -232,6 +232,11 @@ static void await_reader(void)
       drop_peer();
 }
 
+const ULong* ring_chunk_start(void)
+{
+   return chunk_base;
+}
+
 void ring_next_chunk(void)
 {
    if (peer_fd >= 0) {
@@ -242,8 +247,10 @@ void ring_next_chunk(void)
       wake_readers(chunks_complete() + 1);
    }
    enter_chunk(head + 1);
-   while (peer_fd >= 0 && !chunk_is_free())
+   while (peer_fd >= 0 && !chunk_is_free()) {
+      waiting_forget();
       await_reader();
+   }
 }
 
 void ring_publish(void)

@@ -30,6 +30,40 @@
 #define SYS_MAP_STACK 0x20000
 #define SYS_MADV_HUGEPAGE 14
 #define SYS_MADV_NOHUGEPAGE 15
+#define SYS_MAP_POPULATE 0x8000
+#define SYS_MAP_LOCKED 0x2000
+#define SYS_MAP_32BIT 0x40
+#define SYS_MAP_FIXED_NOREPLACE 0x100000
+#define SYS_MAP_HUGETLB 0x40000
+#define SYS_MAP_HUGE_SHIFT 26
+#define SYS_MAP_HUGE_MASK 0x3f
+#define SYS_HUGETLBFS_MAGIC 0x958458f6
+#define SYS_MREMAP_DONTUNMAP 4
+#define SYS_PR_SET_THP_DISABLE 41
+#define SYS_PR_GET_THP_DISABLE 42
+#define SYS_PR_THP_EXCEPT_ADVISED 2
+#define SYS_PR_SET_MM 35
+#define SYS_PR_SET_MM_MAP 14
+#define SYS_ARCH_SET_GS 0x1001
+#define SYS_ARCH_SET_FS 0x1002
+#define SYS_RLIMIT_NOFILE 7
+#define SYS_SECCOMP_SET_MODE_FILTER 1
+#define SYS_CLOCK_MONOTONIC 1
+#define SYS_INSTRUCTION_BYTES 2   /* of `syscall` */
+
+/* Calls that are younger than Valgrind's list, or that it does not know. */
+#define SYS_SECCOMP 317
+#define SYS_USERFAULTFD 323
+#define SYS_PIDFD_SEND_SIGNAL 424
+#define SYS_IO_URING_ENTER 426
+#define SYS_OPEN_TREE 428
+#define SYS_PIDFD_OPEN 434
+#define SYS_OPENAT2 437
+#define SYS_PIDFD_GETFD 438
+#define SYS_PROCESS_MADVISE 440
+#define SYS_FCHMODAT2 452
+#define SYS_FUTEX_WAKE_2 454
+#define SYS_FILE_SETATTR 469
 
 static inline Word sys_call6(UWord number, UWord a, UWord b, UWord c, UWord d, UWord e, UWord f)
 {

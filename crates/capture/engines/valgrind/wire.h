@@ -59,6 +59,9 @@ enum WireEvent {
    WIRE_EXIT = 15,
    WIRE_IDENTITY = 16,
    WIRE_LOST = 17,
+   WIRE_THP_DISABLE = 18,
+   WIRE_IDLE = 19,
+   WIRE_SPIN = 20,
 };
 
 enum WireBlockEnd {

@@ -1,5 +1,6 @@
 //! Building the tool: its sources, and what of an installed Valgrind they are compiled and linked with.
 
+use super::manager::Manager;
 use super::{EngineError, TESTED_VERSIONS, joined};
 use std::fs;
 use std::hash::{Hash, Hasher};
@@ -10,17 +11,22 @@ use std::process::Command;
 /// The tool's sources. Only those that end in `.c` are compiled by themselves.
 const SOURCES: &[(&str, &str)] = &[
     ("blocks.c", include_str!("../../engines/valgrind/blocks.c")),
+    ("calls.c", include_str!("../../engines/valgrind/calls.c")),
     ("engine.h", include_str!("../../engines/valgrind/engine.h")),
+    ("environment.c", include_str!("../../engines/valgrind/environment.c")),
     ("events.c", include_str!("../../engines/valgrind/events.c")),
     ("exec.c", include_str!("../../engines/valgrind/exec.c")),
     ("instrument.c", include_str!("../../engines/valgrind/instrument.c")),
     ("main.c", include_str!("../../engines/valgrind/main.c")),
     ("maps.c", include_str!("../../engines/valgrind/maps.c")),
+    ("native.c", include_str!("../../engines/valgrind/native.c")),
+    ("placement.c", include_str!("../../engines/valgrind/placement.c")),
     ("places.c", include_str!("../../engines/valgrind/places.c")),
     ("ring.c", include_str!("../../engines/valgrind/ring.c")),
     ("symbols.c", include_str!("../../engines/valgrind/symbols.c")),
     ("sys.h", include_str!("../../engines/valgrind/sys.h")),
     ("syscalls.c", include_str!("../../engines/valgrind/syscalls.c")),
+    ("waiting.c", include_str!("../../engines/valgrind/waiting.c")),
     ("wire.h", include_str!("../../engines/valgrind/wire.h")),
     ("include/pagewalk.h", include_str!("../../engines/valgrind/include/pagewalk.h")),
 ];
@@ -53,9 +59,17 @@ const LINK_FLAGS: &[&str] = &[
     "-u",
     "_start",
     "-Wl,-Ttext-segment=0x58000000",
-    // The core's calls of it go to `symbols.c`.
+    // The core's calls of these go to the files that define `__wrap_…`.
     "-Wl,--wrap=vgPlain_di_notify_mmap",
+    "-Wl,--wrap=vgPlain_am_startup",
+    "-Wl,--wrap=vgPlain_am_get_advisory",
+    "-Wl,--wrap=vgPlain_am_get_advisory_client_simple",
+    "-Wl,--wrap=vgPlain_load_ELF",
+    "-Wl,--wrap=vgPlain_ii_finalise_image",
+    "-Wl,--wrap=vgModuleLocal_get_linux_syscall_entry",
+    "-Wl,--wrap=vgPlain_synth_sigill",
 ];
+
 /// Feeds everything that is built in here to the name of the result.
 pub(super) fn hash_inputs(hasher: &mut impl Hasher) {
     (SOURCES, UNTRACED, COMPILE_FLAGS, LINK_FLAGS).hash(hasher);
@@ -147,14 +161,17 @@ fn write_untraced(file: &Path) -> Result<(), EngineError> {
 
 fn compile(parts: &Parts, compiler: &Path, version: &str, work: &Path) -> Result<(), EngineError> {
     let sources = SOURCES.iter().map(|(name, _)| name).filter(|name| name.ends_with(".c"));
+    let manager = Manager::take(&parts.libraries.join(CORE_LIBRARY), work)?;
     let output = Command::new(compiler)
         .current_dir(work.join("src"))
         .args(COMPILE_FLAGS)
+        .arg(format!("-DSEGMENTS_MAX={}", manager.segments))
         .arg(joined("-I", parts.headers.as_os_str()))
         .arg("-o")
         .arg(work.join(TOOL))
         .args(sources)
         .args(LINK_FLAGS)
+        .arg(&manager.object)
         .arg(parts.libraries.join(CORE_LIBRARY))
         .arg(parts.libraries.join(VEX_LIBRARY))
         .arg("-lgcc")

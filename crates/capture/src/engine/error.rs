@@ -61,6 +61,17 @@ pub enum EngineError {
         /// The end of what it printed.
         output: String,
     },
+    /// The core's library is not as the engine needs it.
+    #[error(
+        "the engine cannot be built with {library}, which lacks what it needs: {what}; \
+         install one of the versions of Valgrind that `pagewalk doctor` lists as tested"
+    )]
+    Core {
+        /// The library.
+        library: PathBuf,
+        /// What is missing.
+        what: String,
+    },
     /// No place for what is built.
     #[error("neither XDG_CACHE_HOME nor HOME is set: there is no place to keep the engine; set one of them")]
     NoCache,

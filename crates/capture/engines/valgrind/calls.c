@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* System calls that the core would not do as the kernel does.
+
+   The core looks up what it does before and after a call in a table; the linker (--wrap) has it ask here first. */
+
+#include "engine.h"
+#include "sys.h"
+
+#include "pub_tool_aspacemgr.h"
+#include "pub_tool_libcbase.h"
+#include "pub_tool_libcprint.h"
+#include "pub_tool_machine.h"
+#include "pub_tool_vki.h"
+#include "pub_tool_vkiscnums.h"
+
+/* ---- what the core has and no header for tools declares ---- */
+
+typedef struct {
+   Word number;
+   UWord arguments[8];
+} SyscallArgs;
+
+typedef struct {
+   enum { SsComplete = 1, SsHandToKernel, SsIdle } what;
+   SysRes result;
+} SyscallStatus;
+
+#define SF_MAY_BLOCK (1 << 1)
+#define SF_NO_WRITE_RESULT (1 << 5)
+
+typedef void Before(ThreadId thread, void* layout, SyscallArgs* args, SyscallStatus* status, UWord* flags);
+typedef void After(ThreadId thread, SyscallArgs* args, SyscallStatus* status);
+
+typedef struct {
+   Before* before;
+   After* after;
+} SyscallTableEntry;
+
+extern SysRes VG_(mk_SysRes_Error)(UWord error);
+extern SysRes VG_(mk_SysRes_Success)(UWord result);
+extern Bool VG_(am_notify_client_mmap)(Addr start, SizeT bytes, UInt protection, UInt flags, Int fd, Off64T offset);
+extern Addr VG_(am_get_advisory_client_simple)(Addr start, SizeT bytes, Bool* ok);
+extern void VG_(discard_translations)(Addr start, ULong bytes, const HChar* who);
+extern void VG_(set_IP)(ThreadId thread, Addr at);
+extern Addr VG_(brk_base);
+extern Addr VG_(brk_limit);
+extern UInt VG_N_THREADS;
+
+SyscallTableEntry* __real_vgModuleLocal_get_linux_syscall_entry(UInt number);
+SyscallTableEntry* __wrap_vgModuleLocal_get_linux_syscall_entry(UInt number);
+
+/* ---- calls that the core holds its lock over, so that no thread runs that they wait for ---- */
+
+static void before_blocking(ThreadId thread, void* layout, SyscallArgs* args, SyscallStatus* status, UWord* flags)
+{
+   __real_vgModuleLocal_get_linux_syscall_entry(args->number)->before(thread, layout, args, status, flags);
+   if (status->what == SsHandToKernel)
+      *flags |= SF_MAY_BLOCK;
+}
+
+/* ---- mmap at an address that must be free, which the core takes for a hint ---- */
+
+static void before_mmap(ThreadId thread, void* layout, SyscallArgs* args, SyscallStatus* status, UWord* flags)
+{
+   Bool must_be_free = (args->arguments[3] & SYS_MAP_FIXED_NOREPLACE) != 0;
+   if (must_be_free && args->arguments[1] != 0 && !placement_is_free(args->arguments[0], args->arguments[1])) {
+      status->what = SsComplete;
+      status->result = VG_(mk_SysRes_Error)(VKI_EEXIST);
+      return;
+   }
+   __real_vgModuleLocal_get_linux_syscall_entry(args->number)->before(thread, layout, args, status, flags);
+}
+
+/* ---- a break that shrinks: the core would clear the memory, touching all of it, instead of unmapping it ---- */
+
+static void before_brk(ThreadId thread, void* layout, SyscallArgs* args, SyscallStatus* status, UWord* flags)
+{
+   Addr end = args->arguments[0];
+   if (end < VG_(brk_base) || end >= VG_(brk_limit)) {
+      __real_vgModuleLocal_get_linux_syscall_entry(args->number)->before(thread, layout, args, status, flags);
+      return;
+   }
+   VG_(discard_translations)(end, VG_(brk_limit) - end, "brk");
+   placement_shrink_break(end);
+   status->what = SsComplete;
+   status->result = VG_(mk_SysRes_Success)(end);
+}
+
+/* ---- calls that the core is too old for, and that neither map memory nor change processes or signals ---- */
+
+static void before_unknown(__attribute__((unused)) ThreadId thread, __attribute__((unused)) void* layout,
+                           __attribute__((unused)) SyscallArgs* args, __attribute__((unused)) SyscallStatus* status,
+                           UWord* flags)
+{
+   *flags |= SF_MAY_BLOCK;
+}
+
+/* Numbers are the same on all architectures from 424 on; these are of Linux 5.1 to 6.17. */
+static Bool is_plain(UInt number)
+{
+   return number == SYS_PIDFD_SEND_SIGNAL || (number >= SYS_OPEN_TREE && number <= SYS_PIDFD_OPEN)
+          || (number >= SYS_OPENAT2 && number <= SYS_PIDFD_GETFD)
+          || (number >= SYS_PROCESS_MADVISE && number <= SYS_FCHMODAT2)
+          || (number >= SYS_FUTEX_WAKE_2 && number <= SYS_FILE_SETATTR);
+}
+
+/* ---- mremap in the two forms that the core refuses: a second mapping, and MREMAP_DONTUNMAP ---- */
+
+static void before_mremap(ThreadId thread, void* layout, SyscallArgs* args, SyscallStatus* status, UWord* flags)
+{
+   Addr old = args->arguments[0];
+   SizeT old_bytes = VG_PGROUNDUP(args->arguments[1]);
+   SizeT bytes = VG_PGROUNDUP(args->arguments[2]);
+   UWord how = args->arguments[3];
+   const NSegment* segment = VG_(am_find_nsegment)(old);
+   Bool leaves_old = old_bytes == 0 || (how & SYS_MREMAP_DONTUNMAP);
+   if (!leaves_old || bytes == 0 || segment == NULL || !VG_(am_is_valid_for_client)(old, old_bytes + 1, 0)) {
+      __real_vgModuleLocal_get_linux_syscall_entry(args->number)->before(thread, layout, args, status, flags);
+      return;
+   }
+   UInt protection = (segment->hasR ? VKI_PROT_READ : 0) | (segment->hasW ? VKI_PROT_WRITE : 0)
+                     | (segment->hasX ? VKI_PROT_EXEC : 0);
+   Bool ok;
+   Addr start = how & VKI_MREMAP_FIXED ? VG_(am_get_advisory_client_simple)(args->arguments[4], bytes, &ok)
+                                       : placement_find(args->arguments[4], bytes, &ok);
+   Word result = -VKI_ENOMEM;
+   if (ok)
+      result = sys_call6(__NR_mremap, old, args->arguments[1], bytes, how | VKI_MREMAP_FIXED | VKI_MREMAP_MAYMOVE,
+                         start, 0);
+   status->what = SsComplete;
+   if (sys_failed(result)) {
+      status->result = VG_(mk_SysRes_Error)(-result);
+      return;
+   }
+   status->result = VG_(mk_SysRes_Success)(result);
+   if (VG_(am_notify_client_mmap)(result, bytes, protection, VKI_MAP_ANONYMOUS | VKI_MAP_PRIVATE, -1, 0))
+      VG_(discard_translations)(result, bytes, "mremap");
+}
+
+/* ---- calls after which the program cannot go on under the engine ---- */
+
+/* Why the program cannot go on under the engine after this call, or NULL. */
+static const HChar* reason_to_leave(const SyscallArgs* args)
+{
+   static const HChar filters[] =
+      "it filters its own system calls (seccomp), and the filter could end it for what the engine calls";
+   static HChar threads[160];
+   switch (args->number) {
+      case SYS_USERFAULTFD:
+         return "it serves its own page faults (userfaultfd), for which the engine would wait with all threads";
+      case SYS_SECCOMP:
+         return args->arguments[0] == SYS_SECCOMP_SET_MODE_FILTER ? filters : NULL;
+      case __NR_prctl:
+         return args->arguments[0] == VKI_PR_SET_SECCOMP ? filters : NULL;
+      case __NR_clone:
+         if (!(args->arguments[0] & VKI_CLONE_THREAD) || threads_alive() + 2 < VG_N_THREADS)
+            return NULL;
+         VG_(snprintf)(threads, sizeof threads, "it has %u threads, as many as the engine has room for "
+                       "(--max-threads makes more)", threads_alive());
+         return threads;
+   }
+   return NULL;
+}
+
+/* Where the program has to leave, it makes the call again by itself. */
+static void before_leaving(ThreadId thread, void* layout, SyscallArgs* args, SyscallStatus* status, UWord* flags)
+{
+   const HChar* reason = reason_to_leave(args);
+   SyscallTableEntry* entry = __real_vgModuleLocal_get_linux_syscall_entry(args->number);
+   if (reason != NULL) {
+      native_leave(reason);
+      VG_(set_IP)(thread, VG_(get_IP)(thread) - SYS_INSTRUCTION_BYTES);
+      status->what = SsComplete;
+      status->result = VG_(mk_SysRes_Success)(0);
+      *flags |= SF_NO_WRITE_RESULT;
+   } else if (entry != NULL) {
+      entry->before(thread, layout, args, status, flags);
+   } else {
+      status->what = SsComplete;
+      status->result = VG_(mk_SysRes_Error)(VKI_ENOSYS);
+   }
+}
+
+/* Not after a call that was left to the program. */
+static void after_leaving(ThreadId thread, SyscallArgs* args, SyscallStatus* status)
+{
+   SyscallTableEntry* entry = __real_vgModuleLocal_get_linux_syscall_entry(args->number);
+   if (!native_is_near() && entry != NULL && entry->after != NULL)
+      entry->after(thread, args, status);
+}
+
+/* ---- the table ---- */
+
+SyscallTableEntry* __wrap_vgModuleLocal_get_linux_syscall_entry(UInt number)
+{
+   static SyscallTableEntry plain = { before_unknown, NULL };
+   static SyscallTableEntry mapping = { before_mmap, NULL };
+   static SyscallTableEntry shrinking = { before_brk, NULL };
+   static SyscallTableEntry remapping = { before_mremap, NULL };
+   static SyscallTableEntry leaving = { before_leaving, after_leaving };
+   static SyscallTableEntry blocking = { before_blocking, NULL };
+   SyscallTableEntry* entry = __real_vgModuleLocal_get_linux_syscall_entry(number);
+   switch (number) {
+      case __NR_mmap: return &mapping;
+      case __NR_mremap: return &remapping;
+      case __NR_brk: return &shrinking;
+      case __NR_shmget: return &plain;   /* the core leaves SHM_HUGETLB out */
+      case SYS_USERFAULTFD:
+      case SYS_SECCOMP:
+      case __NR_prctl:
+      case __NR_clone: return &leaving;
+      case SYS_IO_URING_ENTER:
+         if (entry == NULL)
+            return NULL;
+         blocking.after = entry->after;
+         return &blocking;
+   }
+   return entry == NULL && is_plain(number) ? &plain : entry;
+}

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Where the client's memory lies: where the running kernel would put it without randomisation.
+
+   Valgrind gives the client the lowest free addresses of 64 GiB. Linux gives the highest below the stack, moves what can
+   be huge to a border, puts the program at two thirds of the address space and lets its break grow. Which pages share a
+   set, what can become huge and what merges depends on that, and some programs need more than 64 GiB. So here
+   - the address space manager gets the whole user half (its limits are variables of its own, which the build makes
+     visible),
+   - every address that the core asks it for on the client's behalf is the kernel's (linker, --wrap),
+   - the program, its break and its stack begin where the kernel would begin them.
+
+   All of it lies SHIFT below where `setarch --addr-no-randomize` shows it, as the kernel puts Valgrind's own stack at the
+   top. Sources: mm/mmap.c, mm/huge_memory.c, arch/x86/mm/mmap.c and fs/binfmt_elf.c of Linux. What differs between its
+   versions is asked of the running kernel by a mapping that is taken back at once. */
+
+#include "engine.h"
+#include "sys.h"
+
+#include "pub_tool_aspacemgr.h"
+#include "pub_tool_libcbase.h"
+#include "pub_tool_libcfile.h"
+#include "pub_tool_mallocfree.h"
+#include "pub_tool_vki.h"
+
+#include <elf.h>
+
+#define SHIFT 0x20000000000ULL                       /* 2 TiB */
+#define TASK_SIZE 0x7ffffffff000ULL
+#define CLIENT_END (TASK_SIZE - SHIFT)
+#define STACK_GUARD (256 * VKI_PAGE_SIZE)
+#define STACK_GAP_MIN 0x8000000ULL                   /* 128 MiB */
+#define PROGRAM_BASE 0x555555554000ULL               /* ELF_ET_DYN_BASE, rounded down to a page */
+#define BREAK_ROOM (1ULL << 40)                      /* what the break may grow by at most */
+#define LOWEST 0x10000ULL                            /* vm.mmap_min_addr */
+#define LOW_START 0x40000000ULL                      /* where MAP_32BIT lies */
+#define LOW_END 0x80000000ULL
+#define REGION (2ULL << 20)                          /* what a huge page covers */
+
+/* ---- what the core has and no header for tools declares ---- */
+
+typedef struct {
+   enum { MFixed, MHint, MAny, MAlign } rkind;
+   Addr start;
+   Addr len;
+} MapRequest;
+
+struct vki_arch_elf_state;
+
+typedef struct {
+   const HChar** argv;
+   Addr exe_base;
+   Addr exe_end;
+   Addr phdr;
+   Int phnum;
+   UInt stack_prot;
+   PtrdiffT interp_offset;
+   struct vki_arch_elf_state* arch_elf_state;
+   Addr entry;
+   Addr init_ip;
+   Addr brkbase;
+} ExeInfo;   /* its first fields */
+
+extern NSegment nsegments[];
+extern Int nsegments_used;
+extern Addr aspacem_minAddr;
+extern Addr aspacem_maxAddr;
+extern Addr aspacem_vStart;
+extern Addr VG_(brk_base);
+extern Addr VG_(brk_limit);
+extern struct vki_rlimit VG_(client_rlimit_data);
+extern struct vki_rlimit VG_(client_rlimit_stack);
+extern Addr VG_(clstk_end);
+extern SizeT VG_(clstk_max_size);
+extern SysRes VG_(pread)(Int fd, void* to, Int count, Off64T offset);
+extern Bool VG_(extend_stack)(ThreadId thread, Addr address);
+
+Addr __real_vgPlain_am_startup(Addr sp_at_startup);
+Addr __wrap_vgPlain_am_startup(Addr sp_at_startup);
+Int __real_vgPlain_load_ELF(Int fd, const HChar* name, ExeInfo* info);
+Int __wrap_vgPlain_load_ELF(Int fd, const HChar* name, ExeInfo* info);
+Addr __real_vgPlain_am_get_advisory(const MapRequest* request, Bool for_client, Bool* ok);
+Addr __wrap_vgPlain_am_get_advisory(const MapRequest* request, Bool for_client, Bool* ok);
+Addr __wrap_vgPlain_am_get_advisory_client_simple(Addr start, SizeT bytes, Bool* ok);
+
+/* ---- the address space manager's limits ---- */
+
+static Addr segment_end(const NSegment* segment)
+{
+   return segment->end + 1;
+}
+
+/* The index of the segment that holds an address. */
+static Int find_segment(Addr at)
+{
+   Int low = 0;
+   Int high = nsegments_used - 1;
+   while (low < high) {
+      Int middle = (low + high) / 2;
+      if (nsegments[middle].end < at)
+         low = middle + 1;
+      else
+         high = middle;
+   }
+   return low;
+}
+
+/* At the start the manager's list is: reserved, free, …, free, the page where Valgrind's own half begins, free, reserved
+   to the end. Moves the first end down, the page and the last end up. */
+static Bool raise_limits(void)
+{
+   NSegment* boundary = &nsegments[find_segment(aspacem_vStart)];
+   NSegment* end = boundary + 2;
+   if (boundary->start != aspacem_vStart || boundary->kind != SkResvn || boundary[-1].kind != SkFree
+       || boundary[1].kind != SkFree || end->kind != SkResvn || end->start != aspacem_maxAddr + 1
+       || end->end < CLIENT_END)
+      return False;
+   if (nsegments[0].kind == SkResvn && nsegments[1].kind == SkFree) {
+      aspacem_minAddr = LOWEST;
+      nsegments[0].end = LOWEST - 1;
+      nsegments[1].start = LOWEST;
+   }
+   aspacem_maxAddr = CLIENT_END - 1;
+   aspacem_vStart = VG_PGROUNDDN(CLIENT_END / 2);
+   boundary[-1].end = aspacem_vStart - 1;
+   boundary->start = aspacem_vStart;
+   boundary->end = aspacem_vStart + VKI_PAGE_SIZE - 1;
+   boundary[1].start = boundary->end + 1;
+   boundary[1].end = aspacem_maxAddr;
+   end->start = aspacem_maxAddr + 1;
+   return True;
+}
+
+/* The client's stack ends where this says. */
+Addr __wrap_vgPlain_am_startup(Addr sp_at_startup)
+{
+   Addr stack_end = __real_vgPlain_am_startup(sp_at_startup);
+   return raise_limits() ? CLIENT_END - 1 : stack_end;
+}
+
+Bool placement_is_full(void)
+{
+   /* One mapping in the middle of another makes two more segments, and the engine needs some itself. */
+   return nsegments_used > SEGMENTS_MAX - 64;
+}
+
+/* ---- gaps ---- */
+
+/* Below it the kernel places mappings, from the top down. */
+static Addr mmap_base(void)
+{
+   ULong gap = VG_(client_rlimit_stack).rlim_cur;
+   if (gap + STACK_GUARD > gap)
+      gap += STACK_GUARD;
+   if (gap < STACK_GAP_MIN)
+      gap = STACK_GAP_MIN;
+   if (gap > TASK_SIZE / 6 * 5)
+      gap = TASK_SIZE / 6 * 5;
+   return VG_PGROUNDUP(TASK_SIZE - gap) - SHIFT;
+}
+
+Bool placement_is_free(Addr start, SizeT bytes)
+{
+   for (Int i = find_segment(start); i < nsegments_used && nsegments[i].start <= start + bytes - 1; i++)
+      if (nsegments[i].kind != SkFree && nsegments[i].kind != SkResvn)
+         return False;
+   return True;
+}
+
+/* The highest free gap below `end` of at least so many bytes; `top` is where it ends. */
+static Bool find_high_gap(Addr end, SizeT bytes, Addr* top)
+{
+   for (Int i = find_segment(end - 1); i > 0; i--) {
+      const NSegment* gap = &nsegments[i];
+      if (gap->kind != SkFree)
+         continue;
+      *top = segment_end(gap) < end ? segment_end(gap) : end;
+      if (*top - gap->start >= bytes)
+         return True;
+   }
+   return False;
+}
+
+/* The lowest free gap in [start, end) of at least so many bytes. */
+static Bool find_low_gap(Addr start, Addr end, SizeT bytes, Addr* bottom)
+{
+   for (Int i = find_segment(start); i < nsegments_used && nsegments[i].start < end; i++) {
+      const NSegment* gap = &nsegments[i];
+      if (gap->kind != SkFree)
+         continue;
+      *bottom = gap->start > start ? gap->start : start;
+      Addr stop = segment_end(gap) < end ? segment_end(gap) : end;
+      if (stop > *bottom && stop - *bottom >= bytes)
+         return True;
+   }
+   return False;
+}
+
+/* ---- what the kernel moves to a border ---- */
+
+/* The call for which an address is asked: what the kernel's choice depends on. */
+static PlacementCall asked = { .fd = -1 };
+
+void placement_expect(const PlacementCall* call)
+{
+   asked = *call;
+}
+
+void placement_forget(void)
+{
+   asked = (PlacementCall){ .fd = -1 };
+}
+
+/* Where the kernel would map this, Valgrind's own memory and all; 0: nowhere. */
+static Addr ask_kernel(SizeT bytes)
+{
+   UWord flags = (asked.flags & ~(SYS_MAP_POPULATE | SYS_MAP_LOCKED | SYS_MAP_32BIT)) | VKI_MAP_NORESERVE;
+   Word at = sys_call6(__NR_mmap, 0, bytes, VKI_PROT_NONE, flags, asked.fd, asked.offset);
+   if (sys_failed(at))
+      return 0;
+   sys_call3(__NR_munmap, at, bytes, 0);
+   return at;
+}
+
+static Bool is_on_border(Addr at)
+{
+   return at != 0 && (at - asked.offset) % REGION == 0;
+}
+
+/* Whether the kernel puts so many bytes of what is asked for on a border. Where it does so by chance, something below
+   its first choice moves its second. */
+static Bool kernel_aligns(SizeT bytes)
+{
+   Addr first = ask_kernel(bytes);
+   if (!is_on_border(first))
+      return False;
+   Word page = sys_call6(__NR_mmap, 0, VKI_PAGE_SIZE, VKI_PROT_NONE,
+                         VKI_MAP_PRIVATE | VKI_MAP_ANONYMOUS | VKI_MAP_NORESERVE, -1, 0);
+   Bool again = is_on_border(ask_kernel(bytes));
+   if (!sys_failed(page))
+      sys_call3(__NR_munmap, page, VKI_PAGE_SIZE, 0);
+   return again;
+}
+
+/* The same of anonymous memory, asked once for each case that some version tells apart. Asked at the start, as the
+   program may limit its locked memory later and have all of it locked. */
+typedef enum { PRIVATE_WHOLE, PRIVATE_ODD, SHARED_WHOLE, SHARED_ODD, ANONYMOUS_CASES } AnonymousCase;
+static Bool aligns_anonymous[ANONYMOUS_CASES];
+
+static void learn_alignment(void)
+{
+   for (UInt this = 0; this < ANONYMOUS_CASES; this++) {
+      Bool shared = this == SHARED_WHOLE || this == SHARED_ODD;
+      Bool whole = this == PRIVATE_WHOLE || this == SHARED_WHOLE;
+      placement_expect(&(PlacementCall){
+         .flags = VKI_MAP_ANONYMOUS | (shared ? VKI_MAP_SHARED : VKI_MAP_PRIVATE), .fd = -1 });
+      aligns_anonymous[this] = kernel_aligns(2 * REGION + (whole ? 0 : VKI_PAGE_SIZE));
+   }
+   placement_forget();
+}
+
+static Bool is_aligned(SizeT bytes)
+{
+   if (bytes < REGION)
+      return False;
+   if (asked.flags & VKI_MAP_ANONYMOUS) {
+      Bool shared = (asked.flags & VKI_MAP_SHARED) != 0;
+      Bool whole = bytes % REGION == 0;
+      return aligns_anonymous[shared ? (whole ? SHARED_WHOLE : SHARED_ODD) : (whole ? PRIVATE_WHOLE : PRIVATE_ODD)];
+   }
+   struct vg_stat about;
+   /* Mapping a device may do more than map it. */
+   return asked.fd >= 0 && VG_(fstat)(asked.fd, &about) == 0 && VKI_S_ISREG(about.mode) && kernel_aligns(bytes);
+}
+
+/* ---- the kernel's choice ---- */
+
+/* The highest place in the highest gap, congruent to the offset modulo `border`. The kernel looks for a gap that is
+   larger by `spare`. */
+static Addr place_high(SizeT bytes, ULong border, ULong spare)
+{
+   Addr top;
+   if (bytes + spare < bytes || !find_high_gap(mmap_base(), bytes + spare, &top))
+      return 0;
+   Addr at = top - bytes;
+   return at - (at - asked.offset) % border;
+}
+
+static Addr place(SizeT bytes)
+{
+   Addr at = 0;
+   if (asked.flags & SYS_MAP_32BIT)
+      return find_low_gap(LOW_START, LOW_END, bytes, &at) ? at : 0;
+   if (asked.page_bytes > VKI_PAGE_SIZE)
+      return place_high(VG_ROUNDUP(bytes, asked.page_bytes), asked.page_bytes, asked.page_bytes - VKI_PAGE_SIZE);
+   if (is_aligned(bytes))
+      at = place_high(bytes, REGION, REGION);
+   if (at == 0)
+      at = place_high(bytes, VKI_PAGE_SIZE, 0);
+   if (at == 0 && !find_low_gap(VG_PGROUNDUP(TASK_SIZE / 3), CLIENT_END, bytes, &at))
+      at = 0;
+   return at;
+}
+
+/* What the core is told where nothing is free: an address of which the kernel says ENOMEM. */
+#define NOWHERE TASK_SIZE
+
+Addr __wrap_vgPlain_am_get_advisory(const MapRequest* request, Bool for_client, Bool* ok)
+{
+   Addr advised = __real_vgPlain_am_get_advisory(request, for_client, ok);
+   if (!for_client || request->rkind == MFixed || request->len == 0)
+      return advised;
+   if (request->rkind == MHint && *ok && advised == request->start)
+      return advised;
+   Addr planned = asked.planned;
+   if (planned != 0) {
+      MapRequest there = { MHint, planned, request->len };
+      advised = __real_vgPlain_am_get_advisory(&there, True, ok);
+      if (*ok && advised == planned)
+         return planned;
+   }
+   advised = place(VG_PGROUNDUP(request->len));
+   *ok = True;
+   return advised == 0 ? NOWHERE : advised;
+}
+
+Addr __wrap_vgPlain_am_get_advisory_client_simple(Addr start, SizeT bytes, Bool* ok)
+{
+   MapRequest request = { start == 0 ? MAny : MFixed, start, bytes };
+   Addr advised = __wrap_vgPlain_am_get_advisory(&request, True, ok);
+   *ok = *ok && advised != NOWHERE;
+   return advised;
+}
+
+Addr placement_find(Addr hint, SizeT bytes, Bool* ok)
+{
+   MapRequest request = { hint == 0 ? MAny : MHint, hint, bytes };
+   Addr advised = __wrap_vgPlain_am_get_advisory(&request, True, ok);
+   *ok = *ok && advised != NOWHERE;
+   return advised;
+}
+
+/* ---- the program ---- */
+
+/* What decides where the kernel loads a program. */
+typedef struct {
+   Bool is_movable;
+   Bool has_interpreter;
+   ULong alignment;
+   SizeT bytes;
+} Program;
+
+static Program read_program(Int fd)
+{
+   Program program = { .alignment = VKI_PAGE_SIZE };
+   Elf64_Ehdr header;
+   if (sr_isError(VG_(pread)(fd, &header, sizeof header, 0)) || header.e_phentsize != sizeof(Elf64_Phdr))
+      return program;
+   program.is_movable = header.e_type == ET_DYN;
+   for (UInt i = 0; i < header.e_phnum; i++) {
+      Elf64_Phdr segment;
+      if (sr_isError(VG_(pread)(fd, &segment, sizeof segment, header.e_phoff + i * sizeof segment)))
+         break;
+      program.has_interpreter |= segment.p_type == PT_INTERP;
+      if (segment.p_type != PT_LOAD)
+         continue;
+      if (segment.p_align > program.alignment && (segment.p_align & (segment.p_align - 1)) == 0)
+         program.alignment = segment.p_align;
+      program.bytes = VG_PGROUNDUP(segment.p_vaddr + segment.p_memsz);
+   }
+   return program;
+}
+
+/* The core loads a program that may lie anywhere at two thirds of what it is given, from 0 up. One without an
+   interpreter (a loader itself, or linked statically) lies among the mappings, and its break where programs lie. */
+Int __wrap_vgPlain_load_ELF(Int fd, const HChar* name, ExeInfo* info)
+{
+   Program program = read_program(fd);
+   Addr base = PROGRAM_BASE & ~(program.alignment - 1);
+   if (!program.has_interpreter) {
+      Addr among = place_high(program.bytes, program.alignment, program.alignment - VKI_PAGE_SIZE);
+      base = among == 0 ? base : among;
+   }
+   if (program.is_movable) {
+      info->exe_base = 0;
+      info->exe_end = base / 2 * 3;
+   }
+   Int failed = __real_vgPlain_load_ELF(fd, name, info);
+   if (failed == 0 && program.is_movable && !program.has_interpreter)
+      info->brkbase = PROGRAM_BASE;
+   return failed;
+}
+
+/* ---- the break and the stack ---- */
+
+/* The core lets the break grow by 8 MiB, and be executed. What may follow it is reserved in the manager's list alone. */
+static void make_room_for_break(void)
+{
+   Int at = find_segment(VG_PGROUNDUP(VG_(brk_base)));
+   NSegment* heap = &nsegments[at];
+   NSegment* room = &nsegments[at + 1];
+   if (heap->kind != SkAnonC || heap->start != VG_PGROUNDUP(VG_(brk_base)))
+      return;
+   heap->hasX = False;
+   sys_call3(__NR_mprotect, heap->start, segment_end(heap) - heap->start, VKI_PROT_READ | VKI_PROT_WRITE);
+   if (at + 2 >= nsegments_used || room->kind != SkResvn || room[1].kind != SkFree)
+      return;
+   ULong limit = VG_(client_rlimit_data).rlim_cur < BREAK_ROOM ? VG_(client_rlimit_data).rlim_cur : BREAK_ROOM;
+   Addr end = VG_PGROUNDDN(VG_(brk_base) + limit);
+   if (end >= segment_end(room + 1))
+      end = VG_PGROUNDDN(room[1].end);
+   if (end <= segment_end(room))
+      return;
+   room->end = end - 1;
+   room[1].start = end;
+}
+
+void placement_shrink_break(Addr end)
+{
+   Addr kept = VG_PGROUNDUP(end);
+   NSegment* heap = &nsegments[find_segment(VG_PGROUNDUP(VG_(brk_base)))];
+   NSegment* room = heap + 1;
+   /* The core keeps a page at least. */
+   if (kept < heap->start + VKI_PAGE_SIZE)
+      kept = heap->start + VKI_PAGE_SIZE;
+   if (heap->kind == SkAnonC && room->kind == SkResvn && kept <= heap->end) {
+      sys_call3(__NR_munmap, kept, segment_end(heap) - kept, 0);
+      heap->end = kept - 1;
+      room->start = kept;
+   }
+   VG_(memset)((void*)end, 0, kept - end);
+   VG_(brk_limit) = end;
+}
+
+void placement_start(void)
+{
+   learn_alignment();
+   make_room_for_break();
+}
+
+/* The kernel lets the stack be touched anywhere within its limit, however far below the stack pointer; the core only
+   near it. So all of it is mapped, and backed as it is touched. */
+void placement_open_stack(ThreadId thread)
+{
+   const NSegment* stack = VG_(am_find_nsegment)(VG_(clstk_end));
+   const NSegment* room = stack == NULL ? NULL : VG_(am_find_nsegment)(stack->start - 1);
+   /* The manager keeps a page of what is reserved. */
+   if (room != NULL && room->kind == SkResvn && room->end - room->start >= 2 * VKI_PAGE_SIZE)
+      VG_(extend_stack)(thread, room->start + VKI_PAGE_SIZE);
+}
