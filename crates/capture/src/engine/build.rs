@@ -13,14 +13,18 @@ const SOURCES: &[(&str, &str)] = &[
     ("engine.h", include_str!("../../engines/valgrind/engine.h")),
     ("events.c", include_str!("../../engines/valgrind/events.c")),
     ("exec.c", include_str!("../../engines/valgrind/exec.c")),
+    ("exec.h", include_str!("../../engines/valgrind/exec.h")),
+    ("image.c", include_str!("../../engines/valgrind/image.c")),
     ("instrument.c", include_str!("../../engines/valgrind/instrument.c")),
     ("main.c", include_str!("../../engines/valgrind/main.c")),
     ("maps.c", include_str!("../../engines/valgrind/maps.c")),
     ("places.c", include_str!("../../engines/valgrind/places.c")),
+    ("program.c", include_str!("../../engines/valgrind/program.c")),
     ("ring.c", include_str!("../../engines/valgrind/ring.c")),
     ("symbols.c", include_str!("../../engines/valgrind/symbols.c")),
     ("sys.h", include_str!("../../engines/valgrind/sys.h")),
     ("syscalls.c", include_str!("../../engines/valgrind/syscalls.c")),
+    ("threads.c", include_str!("../../engines/valgrind/threads.c")),
     ("wire.h", include_str!("../../engines/valgrind/wire.h")),
     ("include/pagewalk.h", include_str!("../../engines/valgrind/include/pagewalk.h")),
 ];
@@ -55,6 +59,21 @@ const LINK_FLAGS: &[&str] = &[
     "-Wl,-Ttext-segment=0x58000000",
     // The core's calls of it go to `symbols.c`.
     "-Wl,--wrap=vgPlain_di_notify_mmap",
+    // To `exec.c`.
+    "-Wl,--wrap=vgSysWrap_generic_sys_execve_before",
+    "-Wl,--wrap=vgSysWrap_linux_sys_execveat_before",
+    "-Wl,--wrap=vgSysWrap_generic_sys_open_before",
+    "-Wl,--wrap=vgSysWrap_linux_sys_openat_before",
+    // To `image.c`.
+    "-Wl,--wrap=vgPlain_find_executable",
+    "-Wl,--wrap=vgPlain_mkstemp",
+    "-Wl,--wrap=vgPlain_init_log_xml_sinks",
+    // To `threads.c`.
+    "-Wl,--wrap=vgPlain_init_Threads",
+    "-Wl,--wrap=vgPlain_client_syscall",
+    "-Wl,--wrap=vgPlain_alloc_ThreadState",
+    "-Wl,--wrap=vgPlain_am_alloc_VgStack",
+    "-Wl,--wrap=vgSysWrap_linux_sys_clone_before",
 ];
 /// Feeds everything that is built in here to the name of the result.
 pub(super) fn hash_inputs(hasher: &mut impl Hasher) {
