@@ -25,8 +25,10 @@ const HChar* __real_vgPlain_find_executable(const HChar* name);
 const HChar* __wrap_vgPlain_find_executable(const HChar* name);
 Int __real_vgPlain_mkstemp(const HChar* part_of_name, HChar* full_name);
 Int __wrap_vgPlain_mkstemp(const HChar* part_of_name, HChar* full_name);
-void __real_vgPlain_init_log_xml_sinks(UInt log, UInt xml);
-void __wrap_vgPlain_init_log_xml_sinks(UInt log, UInt xml);
+void __real_vgPlain_init_log_xml_sinks(UInt log, UInt xml, Int log_fd, Int xml_fd);
+void __wrap_vgPlain_init_log_xml_sinks(UInt log, UInt xml, Int log_fd, Int xml_fd);
+SysRes __real_vgPlain_open(const HChar* path, Int flags, Int mode);
+SysRes __wrap_vgPlain_open(const HChar* path, Int flags, Int mode);
 
 /* Kinds of entries of the list behind the environment, that point to bytes. */
 #define AUX_PLATFORM 15
@@ -226,12 +228,24 @@ Int __wrap_vgPlain_mkstemp(const HChar* part_of_name, HChar* full_name)
 
 /* ---- what descriptors it has ---- */
 
+static Bool opens_log;
+
+/* All images write to one log. The core would begin it anew in each, and the messages of those before be gone. */
+SysRes __wrap_vgPlain_open(const HChar* path, Int flags, Int mode)
+{
+   if (opens_log && (flags & VKI_O_TRUNC))
+      flags = (flags & ~VKI_O_TRUNC) | VKI_O_APPEND;
+   return __real_vgPlain_open(path, flags, mode);
+}
+
 /* The core opens its log, moves it away from the client's descriptors, and leaves the first one open: in every image one
    more. */
-void __wrap_vgPlain_init_log_xml_sinks(UInt log, UInt xml)
+void __wrap_vgPlain_init_log_xml_sinks(UInt log, UInt xml, Int log_fd, Int xml_fd)
 {
+   opens_log = True;
    Int lowest = (Int)sys_call6(__NR_openat, (UWord)SYS_AT_FDCWD, (UWord)"/", VKI_O_RDONLY, 0, 0, 0);
    VG_(close)(lowest);
-   __real_vgPlain_init_log_xml_sinks(log, xml);
+   __real_vgPlain_init_log_xml_sinks(log, xml, log_fd, xml_fd);
    VG_(close)(lowest);
+   opens_log = False;
 }

@@ -68,6 +68,7 @@ const LINK_FLAGS: &[&str] = &[
     "-Wl,--wrap=vgPlain_find_executable",
     "-Wl,--wrap=vgPlain_mkstemp",
     "-Wl,--wrap=vgPlain_init_log_xml_sinks",
+    "-Wl,--wrap=vgPlain_open",
     // To `threads.c`.
     "-Wl,--wrap=vgPlain_init_Threads",
     "-Wl,--wrap=vgPlain_client_syscall",
