@@ -97,6 +97,7 @@ impl Engine {
             .args(["--tool=pagewalk", "-q", "--trace-children=yes", "--vgdb=no"])
             // Threads take turns in the order in which they ask, so that one that waits by spinning hands on.
             .arg("--fair-sched=try")
+            .arg(max_threads_option(default_max_threads()))
             .arg(joined("--log-file=", &percent_doubled(log_file.as_os_str())));
         if let Some(socket) = socket {
             command.arg(joined("--socket=", socket.as_os_str()));
@@ -105,6 +106,27 @@ impl Engine {
         command
     }
 }
+
+/// Most threads at a time for which the engine's table has room, for [`Engine::command`]'s `extra`. What is not used
+/// costs addresses only, and 200 bytes each.
+pub const MAX_THREADS: u32 = 1 << 20;
+
+/// Valgrind's option for so many threads at a time, up to [`MAX_THREADS`].
+pub fn max_threads_option(threads: u32) -> String {
+    // Valgrind counts one more, that never runs, and takes no smaller table.
+    format!("--max-threads={}", threads.clamp(4, MAX_THREADS) + 1)
+}
+
+/// As many threads as the kernel allows, where that is no more than programs ever have.
+fn default_max_threads() -> u32 {
+    let limit = |name: &str| fs::read_to_string(name).ok()?.trim().parse::<u32>().ok();
+    let names = ["/proc/sys/kernel/threads-max", "/proc/sys/kernel/pid_max"];
+    let least = names.iter().filter_map(|name| limit(name)).min();
+    least.unwrap_or(THREADS_OF_PROGRAMS).clamp(500, THREADS_OF_PROGRAMS)
+}
+
+/// More than programs have at a time: Go ends itself at 10,000.
+const THREADS_OF_PROGRAMS: u32 = 32_768;
 
 fn joined(option: &str, value: &OsStr) -> OsString {
     let mut text = OsString::from(option);
@@ -224,7 +246,7 @@ mod tests {
         );
         let args: Vec<_> = command.get_args().map(|arg| arg.to_str().unwrap()).collect();
         assert_eq!(
-            args[5..],
+            args[7..],
             [
                 "--log-file=/tmp/100%%/log",
                 "--socket=/run/socket",

@@ -95,7 +95,7 @@ pub enum CaptureError {
         source: io::Error,
     },
     /// The engine ended without having sent any stream.
-    #[error("the engine ended ({status}) before it sent anything; its own messages, if any, stand above")]
+    #[error("the engine ended ({status}) before it sent anything")]
     EngineSilent {
         /// How it ended.
         status: ExitStatus,

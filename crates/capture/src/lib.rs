@@ -32,5 +32,5 @@ pub use host::Host;
 pub use lackey::{LackeySource, LackeyWriter};
 pub use program::check_program;
 pub use session::{Handle, Session};
-pub use source::RingSource;
+pub use source::{RingSource, UNFINISHED};
 pub use window::{Window, WindowSpec};

@@ -132,12 +132,15 @@ impl RingSource {
             Exec::Left => return None,
         }
         Some(SourceError::Truncated(format!(
-            "process {} ended without finishing its stream (killed, or its engine failed); what it did after its \
-             last system call may be missing",
+            "process {} {UNFINISHED} (killed, or its engine failed); what it did after its last system call may be \
+             missing",
             self.header.pid
         )))
     }
 }
+
+/// What an error says of a process of whose stream the end is missing.
+pub const UNFINISHED: &str = "ended without finishing its stream";
 
 /// Numbers of the calls that start another program, on x86-64.
 const EXECVE: u32 = 59;

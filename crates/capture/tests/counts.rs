@@ -71,8 +71,10 @@ fn consume(mut source: RingSource) -> Counts {
 fn run(engine: &Engine, program: &Path) -> Counts {
     let session = Session::new("valgrind", Host::detect()).unwrap();
     let log = session.directory().join("log");
-    let none: [&OsStr; 0] = [];
-    let mut command = engine.command(Some(&session.socket_path()), &log, &none, program.as_os_str(), &none);
+    // What is compared with Valgrind's own tools must run as under them.
+    let options = [OsStr::new("--image-of-valgrind=yes")];
+    let socket = session.socket_path();
+    let mut command = engine.command(Some(&socket), &log, &options, program.as_os_str(), &[]);
     command.env_clear().env("VALGRIND_LIB", engine.folder()).stdout(Stdio::null());
     let seen = Mutex::new(vec![]);
     let status = session.run(command, |source| seen.lock().unwrap().push(consume(source))).unwrap();

@@ -55,8 +55,11 @@ fn consume(mut source: RingSource, keep_text: bool) -> Seen {
 fn run(engine: &Engine, program: &Path, keep_text: bool) -> (ExitStatus, Vec<Seen>) {
     let session = Session::new("valgrind", Host::detect()).unwrap();
     let log = session.directory().join("log");
-    let none: [&OsStr; 0] = [];
-    let mut command = engine.command(Some(&session.socket_path()), &log, &none, program.as_os_str(), &none);
+    // What is compared with Valgrind's own tools must run as under them.
+    let compared = [OsStr::new("--image-of-valgrind=yes")];
+    let options = if keep_text { &compared[..] } else { &[] };
+    let socket = session.socket_path();
+    let mut command = engine.command(Some(&socket), &log, options, program.as_os_str(), &[]);
     command.env_clear().env("VALGRIND_LIB", engine.folder());
     let seen = Mutex::new(vec![]);
     let status = session.run(command, |source| {

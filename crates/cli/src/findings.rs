@@ -103,6 +103,7 @@ impl Namer {
             command_line: header.arguments.clone(),
             ended: String::new(),
             losses,
+            cut_short: None,
             structure: None,
             machines: machines.iter().zip(findings.machines()).map(|(m, counts)| result(m, counts)).collect(),
             heat: if detail == Detail::Full { heat(findings) } else { Heat::default() },

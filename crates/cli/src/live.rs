@@ -1,23 +1,30 @@
 //! Running a program under the engine.
 
+use crate::arguments::Style;
 use crate::command::layout::Fitting;
+use crate::engine_log::{Death, EngineLog, WITHOUT_ENGINE};
 use crate::error::{CliError, Code};
 use crate::output::{say, write_to_stderr};
 use crate::signals::{Watch, watch};
-use pagewalk_capture::engine::{Engine, EngineError, Options};
+use pagewalk_capture::engine::{Engine, EngineError, Options, max_threads_option};
 use pagewalk_capture::{CaptureError, Handle, Host, RingSource, Session, check_program};
 use pagewalk_layout::files::Object;
 use pagewalk_layout::landed::{Landings, Missed, Watched};
 use pagewalk_live::timed::nowhere;
+use pagewalk_trace::all_calls;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
+use std::sync::OnceLock;
 
 /// Objects elsewhere that are told one by one.
 const MISSES_TOLD: usize = 10;
+
+/// Processes that died of the engine that are told one by one.
+const DEATHS_TOLD: usize = 3;
 
 /// A program's surroundings, apart from ours; its output goes nowhere.
 pub struct Apart {
@@ -27,6 +34,28 @@ pub struct Apart {
     pub input: File,
     /// An addition to its environment.
     pub variable: Option<(&'static str, OsString)>,
+}
+
+/// How much is told of what the engine itself says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Noise {
+    /// Nothing.
+    Quiet,
+    /// What the user can do something about.
+    #[default]
+    Usual,
+    /// All of it.
+    Verbose,
+}
+
+impl From<Style> for Noise {
+    fn from(style: Style) -> Noise {
+        match (style.quiet, style.verbose) {
+            (true, _) => Noise::Quiet,
+            (_, true) => Noise::Verbose,
+            _ => Noise::Usual,
+        }
+    }
 }
 
 /// The stream of one process image.
@@ -42,6 +71,10 @@ pub struct Live {
     /// Shared objects that are to lie at planned addresses, and what came of it.
     placed: Vec<Object>,
     landings: Landings,
+    noise: Noise,
+    max_threads: Option<u32>,
+    /// The processes that died of the engine, once it has run.
+    deaths: OnceLock<Vec<Death>>,
     /// The engine with its version.
     pub engine_name: String,
     /// This host.
@@ -60,7 +93,31 @@ impl Live {
         let host = Host::detect();
         let session = Session::new(&engine_name, host.clone()).map_err(failed)?;
         let (command, landings) = (command.to_vec(), Landings::new(&placed));
-        Ok(Live { session, engine, command, apart: None, placed, landings, engine_name, host })
+        let (noise, max_threads, deaths) = (Noise::default(), None, OnceLock::new());
+        let apart = None;
+        Ok(Live {
+            session,
+            engine,
+            command,
+            apart,
+            placed,
+            landings,
+            noise,
+            max_threads,
+            deaths,
+            engine_name,
+            host,
+        })
+    }
+
+    /// The same, with room for so many threads at a time if that is given, and as loud as this.
+    pub fn told(self, noise: Noise, max_threads: Option<u32>) -> Live {
+        Live { noise, max_threads, ..self }
+    }
+
+    /// The processes that died of the engine in the run that was.
+    pub fn deaths(&self) -> &[Death] {
+        self.deaths.get().map_or(&[], Vec::as_slice)
     }
 
     /// Whether all planned objects that were loaded came to their places; tells which were not loaded.
@@ -92,8 +149,9 @@ impl Live {
         let [program, arguments @ ..] = self.command.as_slice() else { unreachable!("clap requires one") };
         let log = self.session.directory().join("valgrind.log");
         let socket = self.session.socket_path();
-        let places = self.write_places()?;
-        let mut command = self.engine.command::<OsString>(Some(&socket), &log, &places, program, arguments);
+        let mut extra = self.write_places()?;
+        extra.extend(self.max_threads.map(|threads| OsString::from(max_threads_option(threads))));
+        let mut command = self.engine.command::<OsString>(Some(&socket), &log, &extra, program, arguments);
         if let Some(Apart { folder, input, variable }) = &self.apart {
             let cannot = |which: &str, e| CliError::new(Code::Failed, format!("its {which}: {e}"));
             let input = input.try_clone().map_err(|e| cannot("input", e))?;
@@ -106,17 +164,43 @@ impl Live {
         for error in self.session.refused() {
             say(error);
         }
-        self.tell_messages(&log);
-        status.map_err(failed)
+        let said = EngineLog::read(&log);
+        self.tell_messages(&said, &log);
+        let _ = self.deaths.set(said.deaths());
+        status.map_err(|error| match (&error, said.first()) {
+            (CaptureError::EngineSilent { .. }, Some(why)) => failed(error).or(format!("it said: {why}")),
+            _ => failed(error),
+        })
     }
 
-    /// Hands on what Valgrind and the engine had to say.
-    fn tell_messages(&self, log: &Path) {
-        let messages = std::fs::read(log).unwrap_or_default();
-        // A process that began before another opened the file anew writes on where it was: zeros lie between.
-        let text = String::from_utf8_lossy(&messages).replace('\0', "");
-        let lines = text.lines().filter(|line| !line.trim().is_empty());
-        lines.for_each(|line| write_to_stderr(&format!("{line}\n")));
+    /// Says of the engine's messages what they mean for the results; all of them, and where they are kept, to who asks.
+    fn tell_messages(&self, said: &EngineLog, log: &Path) {
+        if self.noise == Noise::Quiet {
+            return;
+        }
+        let deaths = said.deaths();
+        for Death { pid, why } in deaths.iter().take(DEATHS_TOLD) {
+            let whose = pid.map_or("a process".to_owned(), |pid| format!("process {pid}"));
+            say(format!("{whose} died of the engine, not of itself: {why}; {WITHOUT_ENGINE}"));
+        }
+        if deaths.len() > DEATHS_TOLD {
+            say(format!("… and {} more processes died of the engine", deaths.len() - DEATHS_TOLD));
+        }
+        let calls: Vec<String> = said.unknown_calls().into_iter().map(call_name).collect();
+        if !calls.is_empty() {
+            let calls = calls.join(", ");
+            say(format!(
+                "the engine does not know {calls} and told the program that the kernel lacks it (ENOSYS): \
+                 where the program went another way then, so do the figures; {WITHOUT_ENGINE}"
+            ));
+        }
+        if self.noise == Noise::Verbose && !said.text().is_empty() {
+            write_to_stderr(said.text());
+            match keep(log) {
+                Ok(path) => say(format!("Valgrind's messages are in {}", path.display())),
+                Err(error) => say(format!("Valgrind's messages could not be kept: {error}")),
+            }
+        }
     }
 
     /// The engine's option for planned places, if there are some.
@@ -135,6 +219,21 @@ impl Live {
         let mut option = OsString::from("--places=");
         option.push(&path);
         Ok(vec![option])
+    }
+}
+
+/// Copies the log out of the run's own folder, which goes with the run.
+fn keep(log: &Path) -> std::io::Result<PathBuf> {
+    let kept = tempfile::Builder::new().prefix("pagewalk-valgrind-").suffix(".log").tempfile()?;
+    std::fs::copy(log, kept.path())?;
+    Ok(kept.keep().map_err(|error| error.error)?.1)
+}
+
+/// For people: `system call 434 (pidfd_open)`.
+fn call_name(number: u32) -> String {
+    match all_calls().find(|(known, _)| *known == number) {
+        Some((_, name)) => format!("system call {number} ({name})"),
+        None => format!("system call {number}"),
     }
 }
 

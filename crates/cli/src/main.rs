@@ -2,6 +2,7 @@
 
 mod arguments;
 mod command;
+mod engine_log;
 mod error;
 mod findings;
 mod folders;

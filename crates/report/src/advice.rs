@@ -236,6 +236,7 @@ mod tests {
             command_line: vec![],
             ended: "exit 0".to_owned(),
             losses: vec![],
+            cut_short: None,
             structure: None,
             machines: vec![MachineResult::new("skylake", metrics)],
             attribution: Attribution {

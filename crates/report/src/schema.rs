@@ -223,6 +223,9 @@ pub struct ProcessResult {
     pub ended: String,
     /// What was lost or cut off, in plain words; empty when the stream is whole.
     pub losses: Vec<String>,
+    /// Which of the losses is the rest of the program: then the figures are of its beginning only, and there is no advice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_short: Option<String>,
     /// The structure of the operating system that it ran in, where one was asked for: counters of the machines are of
     /// the kernel's and the servers' references too, which `kernel_references` and `server_references` count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -243,6 +246,20 @@ pub struct ProcessResult {
     /// One plain sentence.
     pub advice: String,
 }
+
+impl ProcessResult {
+    /// Takes note of whether the rest of the program is among what was lost. Figures of a beginning are no ground for
+    /// advice.
+    pub fn note_cut(&mut self) {
+        self.cut_short = self.losses.iter().find(|loss| loss.starts_with(REST_LOST)).cloned();
+        if self.cut_short.is_some() {
+            self.advice.clear();
+        }
+    }
+}
+
+/// How a loss of all that a program does from some point on begins.
+pub const REST_LOST: &str = "the rest of the program";
 
 /// Walks by mapping, function and page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

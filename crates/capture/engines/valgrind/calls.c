@@ -4,6 +4,7 @@
    The core looks up what it does before and after a call in a table; the linker (--wrap) has it ask here first. */
 
 #include "engine.h"
+#include "handlers.h"
 #include "sys.h"
 
 #include "pub_tool_aspacemgr.h"
@@ -16,83 +17,67 @@
 /* ---- what the core has and no header for tools declares ---- */
 
 typedef struct {
-   Word number;
-   UWord arguments[8];
-} SyscallArgs;
-
-typedef struct {
-   enum { SsComplete = 1, SsHandToKernel, SsIdle } what;
-   SysRes result;
-} SyscallStatus;
-
-#define SF_MAY_BLOCK (1 << 1)
-#define SF_NO_WRITE_RESULT (1 << 5)
-
-typedef void Before(ThreadId thread, void* layout, SyscallArgs* args, SyscallStatus* status, UWord* flags);
-typedef void After(ThreadId thread, SyscallArgs* args, SyscallStatus* status);
-
-typedef struct {
    Before* before;
    After* after;
 } SyscallTableEntry;
 
-extern SysRes VG_(mk_SysRes_Error)(UWord error);
-extern SysRes VG_(mk_SysRes_Success)(UWord result);
 extern Bool VG_(am_notify_client_mmap)(Addr start, SizeT bytes, UInt protection, UInt flags, Int fd, Off64T offset);
 extern Addr VG_(am_get_advisory_client_simple)(Addr start, SizeT bytes, Bool* ok);
 extern void VG_(discard_translations)(Addr start, ULong bytes, const HChar* who);
 extern void VG_(set_IP)(ThreadId thread, Addr at);
 extern Addr VG_(brk_base);
 extern Addr VG_(brk_limit);
-extern UInt VG_N_THREADS;
 
 SyscallTableEntry* __real_vgModuleLocal_get_linux_syscall_entry(UInt number);
 SyscallTableEntry* __wrap_vgModuleLocal_get_linux_syscall_entry(UInt number);
 
+static void as_core_does(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
+{
+   __real_vgModuleLocal_get_linux_syscall_entry(arguments->number)->before(thread, layout, arguments, status, flags);
+}
+
 /* ---- calls that the core holds its lock over, so that no thread runs that they wait for ---- */
 
-static void before_blocking(ThreadId thread, void* layout, SyscallArgs* args, SyscallStatus* status, UWord* flags)
+static void before_blocking(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
 {
-   __real_vgModuleLocal_get_linux_syscall_entry(args->number)->before(thread, layout, args, status, flags);
-   if (status->what == SsHandToKernel)
-      *flags |= SF_MAY_BLOCK;
+   as_core_does(thread, layout, arguments, status, flags);
+   if (status->what == STATUS_FOR_KERNEL)
+      *flags |= CALL_MAY_BLOCK;
 }
 
 /* ---- mmap at an address that must be free, which the core takes for a hint ---- */
 
-static void before_mmap(ThreadId thread, void* layout, SyscallArgs* args, SyscallStatus* status, UWord* flags)
+static void before_mmap(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
 {
-   Bool must_be_free = (args->arguments[3] & SYS_MAP_FIXED_NOREPLACE) != 0;
-   if (must_be_free && args->arguments[1] != 0 && !placement_is_free(args->arguments[0], args->arguments[1])) {
-      status->what = SsComplete;
-      status->result = VG_(mk_SysRes_Error)(VKI_EEXIST);
+   Bool must_be_free = (arguments->at[3] & SYS_MAP_FIXED_NOREPLACE) != 0;
+   if (must_be_free && arguments->at[1] != 0 && !placement_is_free(arguments->at[0], arguments->at[1])) {
+      call_fail(status, VKI_EEXIST);
       return;
    }
-   __real_vgModuleLocal_get_linux_syscall_entry(args->number)->before(thread, layout, args, status, flags);
+   as_core_does(thread, layout, arguments, status, flags);
 }
 
 /* ---- a break that shrinks: the core would clear the memory, touching all of it, instead of unmapping it ---- */
 
-static void before_brk(ThreadId thread, void* layout, SyscallArgs* args, SyscallStatus* status, UWord* flags)
+static void before_brk(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
 {
-   Addr end = args->arguments[0];
+   Addr end = arguments->at[0];
    if (end < VG_(brk_base) || end >= VG_(brk_limit)) {
-      __real_vgModuleLocal_get_linux_syscall_entry(args->number)->before(thread, layout, args, status, flags);
+      as_core_does(thread, layout, arguments, status, flags);
       return;
    }
    VG_(discard_translations)(end, VG_(brk_limit) - end, "brk");
    placement_shrink_break(end);
-   status->what = SsComplete;
-   status->result = VG_(mk_SysRes_Success)(end);
+   call_succeed(status, end);
 }
 
 /* ---- calls that the core is too old for, and that neither map memory nor change processes or signals ---- */
 
-static void before_unknown(__attribute__((unused)) ThreadId thread, __attribute__((unused)) void* layout,
-                           __attribute__((unused)) SyscallArgs* args, __attribute__((unused)) SyscallStatus* status,
+static void before_unknown(__attribute__((unused)) ThreadId thread, __attribute__((unused)) const void* layout,
+                           __attribute__((unused)) CallArguments* arguments, __attribute__((unused)) CallStatus* status,
                            UWord* flags)
 {
-   *flags |= SF_MAY_BLOCK;
+   *flags |= CALL_MAY_BLOCK;
 }
 
 /* Numbers are the same on all architectures from 424 on; these are of Linux 5.1 to 6.17. */
@@ -106,33 +91,32 @@ static Bool is_plain(UInt number)
 
 /* ---- mremap in the two forms that the core refuses: a second mapping, and MREMAP_DONTUNMAP ---- */
 
-static void before_mremap(ThreadId thread, void* layout, SyscallArgs* args, SyscallStatus* status, UWord* flags)
+static void before_mremap(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
 {
-   Addr old = args->arguments[0];
-   SizeT old_bytes = VG_PGROUNDUP(args->arguments[1]);
-   SizeT bytes = VG_PGROUNDUP(args->arguments[2]);
-   UWord how = args->arguments[3];
+   Addr old = arguments->at[0];
+   SizeT old_bytes = VG_PGROUNDUP(arguments->at[1]);
+   SizeT bytes = VG_PGROUNDUP(arguments->at[2]);
+   UWord how = arguments->at[3];
    const NSegment* segment = VG_(am_find_nsegment)(old);
    Bool leaves_old = old_bytes == 0 || (how & SYS_MREMAP_DONTUNMAP);
    if (!leaves_old || bytes == 0 || segment == NULL || !VG_(am_is_valid_for_client)(old, old_bytes + 1, 0)) {
-      __real_vgModuleLocal_get_linux_syscall_entry(args->number)->before(thread, layout, args, status, flags);
+      as_core_does(thread, layout, arguments, status, flags);
       return;
    }
    UInt protection = (segment->hasR ? VKI_PROT_READ : 0) | (segment->hasW ? VKI_PROT_WRITE : 0)
                      | (segment->hasX ? VKI_PROT_EXEC : 0);
    Bool ok;
-   Addr start = how & VKI_MREMAP_FIXED ? VG_(am_get_advisory_client_simple)(args->arguments[4], bytes, &ok)
-                                       : placement_find(args->arguments[4], bytes, &ok);
+   Addr start = how & VKI_MREMAP_FIXED ? VG_(am_get_advisory_client_simple)(arguments->at[4], bytes, &ok)
+                                       : placement_find(arguments->at[4], bytes, &ok);
    Word result = -VKI_ENOMEM;
    if (ok)
-      result = sys_call6(__NR_mremap, old, args->arguments[1], bytes, how | VKI_MREMAP_FIXED | VKI_MREMAP_MAYMOVE,
+      result = sys_call6(__NR_mremap, old, arguments->at[1], bytes, how | VKI_MREMAP_FIXED | VKI_MREMAP_MAYMOVE,
                          start, 0);
-   status->what = SsComplete;
    if (sys_failed(result)) {
-      status->result = VG_(mk_SysRes_Error)(-result);
+      call_fail(status, -result);
       return;
    }
-   status->result = VG_(mk_SysRes_Success)(result);
+   call_succeed(status, result);
    if (VG_(am_notify_client_mmap)(result, bytes, protection, VKI_MAP_ANONYMOUS | VKI_MAP_PRIVATE, -1, 0))
       VG_(discard_translations)(result, bytes, "mremap");
 }
@@ -140,53 +124,47 @@ static void before_mremap(ThreadId thread, void* layout, SyscallArgs* args, Sysc
 /* ---- calls after which the program cannot go on under the engine ---- */
 
 /* Why the program cannot go on under the engine after this call, or NULL. */
-static const HChar* reason_to_leave(const SyscallArgs* args)
+static const HChar* reason_to_leave(const CallArguments* arguments)
 {
    static const HChar filters[] =
       "it filters its own system calls (seccomp), and the filter could end it for what the engine calls";
-   static HChar threads[160];
-   switch (args->number) {
+   switch (arguments->number) {
       case SYS_USERFAULTFD:
          return "it serves its own page faults (userfaultfd), for which the engine would wait with all threads";
       case SYS_SECCOMP:
-         return args->arguments[0] == SYS_SECCOMP_SET_MODE_FILTER ? filters : NULL;
+         return arguments->at[0] == SYS_SECCOMP_SET_MODE_FILTER ? filters : NULL;
       case __NR_prctl:
-         return args->arguments[0] == VKI_PR_SET_SECCOMP ? filters : NULL;
-      case __NR_clone:
-         if (!(args->arguments[0] & VKI_CLONE_THREAD) || threads_alive() + 2 < VG_N_THREADS)
-            return NULL;
-         VG_(snprintf)(threads, sizeof threads, "it has %u threads, as many as the engine has room for "
-                       "(--max-threads makes more)", threads_alive());
-         return threads;
+         return arguments->at[0] == VKI_PR_SET_SECCOMP ? filters : NULL;
    }
    return NULL;
 }
 
-/* Where the program has to leave, it makes the call again by itself. */
-static void before_leaving(ThreadId thread, void* layout, SyscallArgs* args, SyscallStatus* status, UWord* flags)
+void call_leave(ThreadId thread, CallStatus* status, UWord* flags, const HChar* reason)
 {
-   const HChar* reason = reason_to_leave(args);
-   SyscallTableEntry* entry = __real_vgModuleLocal_get_linux_syscall_entry(args->number);
-   if (reason != NULL) {
-      native_leave(reason);
-      VG_(set_IP)(thread, VG_(get_IP)(thread) - SYS_INSTRUCTION_BYTES);
-      status->what = SsComplete;
-      status->result = VG_(mk_SysRes_Success)(0);
-      *flags |= SF_NO_WRITE_RESULT;
-   } else if (entry != NULL) {
-      entry->before(thread, layout, args, status, flags);
-   } else {
-      status->what = SsComplete;
-      status->result = VG_(mk_SysRes_Error)(VKI_ENOSYS);
-   }
+   native_leave(reason);
+   VG_(set_IP)(thread, VG_(get_IP)(thread) - SYS_INSTRUCTION_BYTES);
+   call_succeed(status, 0);
+   *flags |= CALL_WRITES_NO_RESULT;
+}
+
+static void before_leaving(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
+{
+   const HChar* reason = reason_to_leave(arguments);
+   SyscallTableEntry* entry = __real_vgModuleLocal_get_linux_syscall_entry(arguments->number);
+   if (reason != NULL)
+      call_leave(thread, status, flags, reason);
+   else if (entry != NULL)
+      entry->before(thread, layout, arguments, status, flags);
+   else
+      call_fail(status, VKI_ENOSYS);
 }
 
 /* Not after a call that was left to the program. */
-static void after_leaving(ThreadId thread, SyscallArgs* args, SyscallStatus* status)
+static void after_leaving(ThreadId thread, CallArguments* arguments, CallStatus* status)
 {
-   SyscallTableEntry* entry = __real_vgModuleLocal_get_linux_syscall_entry(args->number);
+   SyscallTableEntry* entry = __real_vgModuleLocal_get_linux_syscall_entry(arguments->number);
    if (!native_is_near() && entry != NULL && entry->after != NULL)
-      entry->after(thread, args, status);
+      entry->after(thread, arguments, status);
 }
 
 /* ---- the table ---- */
@@ -207,8 +185,7 @@ SyscallTableEntry* __wrap_vgModuleLocal_get_linux_syscall_entry(UInt number)
       case __NR_shmget: return &plain;   /* the core leaves SHM_HUGETLB out */
       case SYS_USERFAULTFD:
       case SYS_SECCOMP:
-      case __NR_prctl:
-      case __NR_clone: return &leaving;
+      case __NR_prctl: return &leaving;
       case SYS_IO_URING_ENTER:
          if (entry == NULL)
             return NULL;

@@ -159,12 +159,6 @@ void native_go(ThreadId thread);
 /* Threads of the program that have not ended. */
 UInt threads_alive(void);
 
-/* ---- exec.c ---- */
-
-/* Has Valgrind follow the program that is about to be executed if it can, and leave it alone otherwise. An empty path
-   is of one that is not known. */
-void exec_choose(const HChar* path);
-
 /* ---- syscalls.c ---- */
 
 void syscall_before(ThreadId thread, UInt number, UWord* args, UInt count);

@@ -47,29 +47,6 @@ void syscall_forget_exits(void)
 
 /* ---- before ---- */
 
-/* The string at `at` in the client's memory, cut where the client could not read on. */
-static void copy_client_text(HChar* to, SizeT room, Addr at)
-{
-   SizeT used = 0;
-   while (used < room - 1 && VG_(am_is_valid_for_client)(at + used, 1, VKI_PROT_READ)) {
-      to[used] = *(const HChar*)(at + used);
-      if (to[used] == '\0')
-         return;
-      used++;
-   }
-   to[used] = '\0';
-}
-
-/* `folder`: the descriptor of what a relative path starts from. */
-static void before_exec(Int folder, Addr path_at)
-{
-   HChar path[VKI_PATH_MAX];
-   copy_client_text(path, sizeof path, path_at);
-   /* Nothing may stand between this and the end of a stream that another program's follows. */
-   exec_choose(path[0] == '/' || folder == SYS_AT_FDCWD ? path : "");
-   event_exec(path);
-}
-
 static SizeT shared_segment_bytes(Addr start)
 {
    const NSegment* segment = VG_(am_find_nsegment)(start);
@@ -157,8 +134,6 @@ void syscall_before(ThreadId thread, UInt number, UWord* args, UInt count)
       case __NR_mmap: expect_mmap(thread, args); break;
       case __NR_mremap: expect_mremap(args); break;
       case __NR_shmat: expect_shmat(args); break;
-      case __NR_execve: before_exec(SYS_AT_FDCWD, args[0]); break;
-      case __NR_execveat: before_exec(args[0], args[1]); break;
       case __NR_exit:   /* of one thread */
          if (threads_alive() > 1)
             break;

@@ -37,7 +37,8 @@ impl Manager {
     pub(super) fn take(library: &Path, work: &Path) -> Result<Manager, EngineError> {
         let archive = fs::read(library).map_err(|e| EngineError::file("read", library, e))?;
         let unlike = |what: &str| EngineError::Core { library: library.to_owned(), what: what.to_owned() };
-        let member = find_member(&archive).ok_or_else(|| unlike("the object of the address space manager"))?;
+        let member =
+            find_member(&archive).ok_or_else(|| unlike("the object of the address space manager"))?;
         let (bytes, segments) = enlarge(member).ok_or_else(|| unlike("the manager's table of segments"))?;
         let (plain, object) = (work.join("manager-plain.o"), work.join("manager.o"));
         fs::write(&plain, bytes).map_err(|e| EngineError::file("write", &plain, e))?;
@@ -63,7 +64,9 @@ fn enlarge(object: &[u8]) -> Option<(Vec<u8>, u64)> {
     let header = FileHeader64::<LittleEndian>::parse(object).ok()?;
     let sections = header.sections(LittleEndian, object).ok()?;
     let symbols = sections.symbols(LittleEndian, object, object::elf::SHT_SYMTAB).ok()?;
-    let named = |name: &&str| symbols.iter().find(|symbol| symbol.name(LittleEndian, symbols.strings()) == Ok(name.as_bytes()));
+    let named = |name: &&str| {
+        symbols.iter().find(|symbol| symbol.name(LittleEndian, symbols.strings()) == Ok(name.as_bytes()))
+    };
     if !VISIBLE.iter().all(|name| named(name).is_some()) {
         return None;
     }
@@ -77,8 +80,13 @@ fn enlarge(object: &[u8]) -> Option<(Vec<u8>, u64)> {
     let (code_at, code_bytes) = code.file_range(LittleEndian)?;
     let code = code_at as usize..(code_at + code_bytes) as usize;
     let guard = (u32::try_from(segments).ok()? - 1).to_le_bytes();
-    let guards: Vec<usize> =
-        object.get(code.clone())?.windows(4).enumerate().filter(|(_, four)| *four == guard).map(|(at, _)| at).collect();
+    let guards: Vec<usize> = object
+        .get(code.clone())?
+        .windows(4)
+        .enumerate()
+        .filter(|(_, four)| *four == guard)
+        .map(|(at, _)| at)
+        .collect();
     let mut bytes_out = object.to_vec();
     let &[guard_at] = guards.as_slice() else { return Some((bytes_out, segments)) };
     if bytes % SEGMENT_BYTES != 0 || start + bytes != zeroed.sh_size(LittleEndian) {
@@ -89,6 +97,8 @@ fn enlarge(object: &[u8]) -> Option<(Vec<u8>, u64)> {
         + index.0 * usize::from(header.e_shentsize(LittleEndian))
         + SECTION_SIZE_AT;
     bytes_out.get_mut(size_at..size_at + 8)?.copy_from_slice(&larger.to_le_bytes());
-    bytes_out.get_mut(code.start + guard_at..code.start + guard_at + 4)?.copy_from_slice(&(SEGMENTS - 1).to_le_bytes());
+    bytes_out
+        .get_mut(code.start + guard_at..code.start + guard_at + 4)?
+        .copy_from_slice(&(SEGMENTS - 1).to_le_bytes());
     Some((bytes_out, u64::from(SEGMENTS)))
 }

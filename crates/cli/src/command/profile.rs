@@ -2,15 +2,17 @@
 
 use super::simulate::{data_side, os, structure};
 use crate::arguments::{Model, Profile, Region, Style};
+use crate::engine_log::{Death, WITHOUT_ENGINE};
 use crate::error::{CliError, Code};
 use crate::findings::{Detail, Namer, description, totals};
 use crate::live::{self, Live, Stream};
 use crate::machine;
 use crate::output::{ResultFiles, publish};
 use crate::process::{Ending, Reached, explain_region, follow_ahead};
+use pagewalk_capture::UNFINISHED;
 use pagewalk_mm::OsSpec;
 use pagewalk_mm::structure::StructureSpec;
-use pagewalk_report::schema::{Host, ProcessResult, RESULT_SCHEMA, RunResult, Tool};
+use pagewalk_report::schema::{Host, ProcessResult, REST_LOST, RESULT_SCHEMA, RunResult, Tool};
 use pagewalk_sim::Profile as Profiler;
 use pagewalk_sweep::unpriced;
 use pagewalk_trace::{Source, StreamHeader};
@@ -29,6 +31,7 @@ pub fn run(arguments: Profile) -> Result<ExitCode, CliError> {
     study.check()?;
     let files = ResultFiles::open(&arguments.outputs, arguments.layout.as_deref().into_iter())?;
     let live = Live::prepare(&arguments.command, arguments.layout.as_deref())?;
+    let live = live.told(arguments.style.into(), arguments.max_threads);
     let (result, status) = study.run_live(&live)?;
     study.publish(&result, arguments.style, files, true)?;
     live.check_landed()?;
@@ -63,6 +66,7 @@ impl Study {
         done.sort_by_key(|(number, ..)| *number);
         let mut processes: Vec<ProcessResult> = done.into_iter().map(|(_, process, _)| process).collect();
         name_roots_end(&mut processes, status);
+        name_deaths(&mut processes, live.deaths());
         let host =
             Host { cpu: live.host.cpu.clone(), kernel: live.host.kernel.clone(), thp: live.host.thp.clone() };
         Ok((self.result(live.engine_name.clone(), host, processes), status))
@@ -97,7 +101,8 @@ impl Study {
     }
 
     /// The whole result.
-    pub fn result(&self, engine: String, host: Host, processes: Vec<ProcessResult>) -> RunResult {
+    pub fn result(&self, engine: String, host: Host, mut processes: Vec<ProcessResult>) -> RunResult {
+        processes.iter_mut().for_each(ProcessResult::note_cut);
         let command_line = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
         RunResult {
             schema: RESULT_SCHEMA.to_owned(),
@@ -166,6 +171,19 @@ impl Study {
         Profiler::new(&self.machines, pagewalk_mm::ThpMode::Never, self.what_if)
             .map(drop)
             .map_err(|e| CliError::new(Code::Usage, e).or("give fewer machines with -m"))
+    }
+}
+
+/// The rest of what died of the engine is lost, which says more than that its stream just ended.
+fn name_deaths(processes: &mut [ProcessResult], deaths: &[Death]) {
+    for Death { pid, why } in deaths {
+        let is_meant = |process: &&mut ProcessResult| pid.is_none_or(|pid| process.pid == pid);
+        if let Some(last) = processes.iter_mut().rev().find(is_meant) {
+            let rest =
+                format!("{REST_LOST}, which died of the engine, not of itself: {why}; {WITHOUT_ENGINE}");
+            last.losses.retain(|loss| !loss.contains(UNFINISHED));
+            last.losses.push(rest);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::arguments::{GrainChoice, Record, Region};
 use crate::error::{CliError, Code};
-use crate::live::{self, Live, Stream};
+use crate::live::{self, Live, Noise, Stream};
 use crate::output::{Output, print, say};
 use crate::process::{Ending, Reached, explain_region, follow_ahead};
 use pagewalk_trace::pwt::{Summary, Writer};
@@ -30,6 +30,12 @@ pub struct Written {
 pub fn run(arguments: Record) -> Result<ExitCode, CliError> {
     let first = Output::open_apart(&arguments.output, arguments.layout.as_deref())?;
     let live = Live::prepare(&arguments.command, arguments.layout.as_deref())?;
+    let noise = match (arguments.quiet, arguments.verbose) {
+        (true, _) => Noise::Quiet,
+        (_, true) => Noise::Verbose,
+        _ => Noise::Usual,
+    };
+    let live = live.told(noise, arguments.max_threads);
     let grain = match arguments.grain {
         GrainChoice::Byte => Grain::Byte,
         GrainChoice::Page => Grain::Page,

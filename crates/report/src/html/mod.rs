@@ -78,6 +78,7 @@ pub fn render_runs_html(first: Run<'_>, others: &[Run<'_>]) -> String {
         "runs_link" => runs::link(&runs).to_owned(),
         "run_chooser" => runs::chooser(&runs),
         "runs" => runs::section(&runs),
+        "cut" => part(summary::cut_short),
         "command" => part(summary::command),
         "headline" => shown.map_or("No process was recorded.".to_owned(), summary::headline),
         "advice" => part(summary::advice),

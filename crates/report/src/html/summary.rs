@@ -33,6 +33,11 @@ pub(super) fn advice(_: &RunResult, process: &ProcessResult) -> String {
     parts.collect()
 }
 
+pub(super) fn cut_short(_: &RunResult, process: &ProcessResult) -> String {
+    let why = process.cut_short.as_ref();
+    why.map_or(String::new(), |why| format!("Cut short: these figures lack {}", escape(why)))
+}
+
 pub(super) fn losses(_: &RunResult, process: &ProcessResult) -> String {
     process.losses.iter().map(|loss| format!("<li>Lost: {}</li>", escape(loss))).collect()
 }

@@ -24,13 +24,15 @@ pub use probe::render_probe_text;
 pub use sweep::render_sweep_text;
 pub(crate) use sweep::{sweep_bounds, sweep_left_out, sweep_mean, sweep_on, sweep_quotient};
 
-use crate::figures::costliest;
+use crate::figures::{base_name, costliest};
 use crate::printable::printable;
 use crate::schema::{ProcessResult, RunResult};
 use paint::{Line, Style, wrap};
 
 /// Narrower terminals get lines of this width: below it the tables have nothing left to leave out.
 pub const NARROWEST: usize = 64;
+/// Processes that were cut short, of which is said why.
+const CUTS_SHOWN: usize = 3;
 /// Losses shown before the rest is counted.
 const LOSSES_SHOWN: usize = 4;
 
@@ -52,6 +54,7 @@ pub fn render_text(result: &RunResult, options: &TextOptions) -> String {
         page.line(Line::new(Style::Strong, "No process was recorded."));
         return page.out;
     };
+    cut_short(&mut page, &result.processes);
     process::write(&mut page, result, &result.processes[index]);
     if result.processes.len() > 1 {
         family::write(&mut page, result);
@@ -98,11 +101,25 @@ impl Page {
     }
 }
 
+/// Says before all else which figures are of the beginning of a program only.
+fn cut_short(page: &mut Page, processes: &[ProcessResult]) {
+    let cut = processes.iter().filter_map(|process| Some((process, process.cut_short.as_ref()?)));
+    for (process, why) in cut.take(CUTS_SHOWN) {
+        let whose = match processes.len() {
+            1 => String::new(),
+            _ => format!(" of {} (pid {})", printable(base_name(&process.program)), process.pid),
+        };
+        let text = format!("these figures{whose} lack {}", printable(why));
+        page.paragraph(Line::new(Style::Warning, "Cut short: "), Style::Strong, &text);
+    }
+}
+
 fn losses(page: &mut Page, processes: &[ProcessResult]) {
     let all: Vec<String> = processes
         .iter()
         .flat_map(|process| {
-            process.losses.iter().map(move |loss| match processes.len() {
+            let losses = process.losses.iter().filter(|loss| process.cut_short.as_ref() != Some(loss));
+            losses.map(move |loss| match processes.len() {
                 1 => printable(loss),
                 _ => format!("pid {}: {}", process.pid, printable(loss)),
             })

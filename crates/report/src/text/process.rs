@@ -23,7 +23,9 @@ pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult
     let room = page.width.saturating_sub(what.chars().count() + 2);
     page.line(command.fit(room).and(Style::Quiet, format!("  {what}")));
     page.paragraph(Line::default(), Style::Strong, &printable(&headline(process)));
-    page.paragraph(Line::new(Style::Accent, "→ "), Style::Accent, &printable(&process.advice));
+    if !process.advice.is_empty() {
+        page.paragraph(Line::new(Style::Accent, "→ "), Style::Accent, &printable(&process.advice));
+    }
     let Some(machine) = process.machines.first() else { return };
     page.blank();
     key_figures(page, machine, page_bytes(description(result, &machine.name)));

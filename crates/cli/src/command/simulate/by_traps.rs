@@ -47,6 +47,7 @@ pub fn stream<S: Source>(study: &Study, source: S, host: u32) -> Result<(Process
         command_line: header.arguments.clone(),
         ended: ending.describe(),
         losses: ending.losses.clone(),
+        cut_short: None,
         machines: vec![
             MachineResult::new(name, metrics(&counts)),
             MachineResult::new(format!("{name} by traps"), trapped(&by_traps)),

@@ -100,6 +100,7 @@ fn result(
         command_line: header.arguments.clone(),
         ended: ending.describe(),
         losses: ending.losses.clone(),
+        cut_short: None,
         structure: None,
         machines: machines.collect(),
         advice: advice(&what_if, short(&header.program), cores, &machine.name),

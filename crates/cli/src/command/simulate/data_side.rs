@@ -67,6 +67,7 @@ pub fn once<S: Source + Send>(study: &Study, source: S) -> (ProcessResult, Endin
         command_line: header.arguments.clone(),
         ended: ending.describe(),
         losses: ending.losses.clone(),
+        cut_short: None,
         advice: advice(&machines),
         what_if: limits(&machines[0]),
         machines,

@@ -66,6 +66,7 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
     let files = ResultFiles::open(&arguments.outputs, inputs)?;
     if !arguments.command.is_empty() {
         let live = Live::prepare(&arguments.command, arguments.layout.as_deref())?;
+        let live = live.told(arguments.style.into(), arguments.max_threads);
         let (result, status) = study.run_live(&live)?;
         study.publish(&result, arguments.style, files, true)?;
         live.check_landed()?;

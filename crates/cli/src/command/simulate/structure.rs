@@ -63,6 +63,7 @@ pub fn once<S: Source + Send>(
         command_line: header.arguments.clone(),
         ended: ending.describe(),
         losses: ending.losses.clone(),
+        cut_short: None,
         structure: Some(structure.name.clone()),
         machines: machines.collect(),
         advice: advice(&what_if, short(&header.program), structure, &study.machines[0].name),

@@ -124,13 +124,14 @@ const tlbTables = (process) => [sideTable(process), ...process.machines.flatMap(
   process.machines.length > 1 ? el("h3", {}, machine.name) : null, tlbTable(machine), classTable(machine), walkerLine(machine)])];
 
 function showNothing() {
-  for (const id of ["command", "advice", "losses", "cards"]) replace(id);
+  for (const id of ["cut", "command", "advice", "losses", "cards"]) replace(id);
   replace("headline", "No process was recorded.");
 }
 
 function showSummary(process) {
   const structure = process.structure ? `, under ${process.structure}` : "";
   const ended = `${process.origin}, pid ${process.pid}, ${process.ended}${structure}`;
+  replace("cut", process.cut_short ? `Cut short: these figures lack ${process.cut_short}` : "");
   replace("command", el("code", {}, commandOf(process)), ` (${ended})`);
   replace("headline", headline(process));
   replace("advice", withCode(process.advice));

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The handlers of system calls of Valgrind's core, which its headers for tools do not declare. The linker (--wrap) has
+   the core call ours in their place. */
+
+#ifndef PAGEWALK_HANDLERS_H
+#define PAGEWALK_HANDLERS_H
+
+#include "pub_tool_basics.h"
+
+typedef struct {
+   UWord number;
+   UWord at[8];
+} CallArguments;
+
+typedef struct {
+   enum { STATUS_COMPLETE = 1, STATUS_FOR_KERNEL } what;
+   SysRes result;
+} CallStatus;
+
+/* Flags of a call. */
+#define CALL_MAY_BLOCK (1 << 1)         /* other threads run meanwhile */
+#define CALL_WRITES_NO_RESULT (1 << 5)
+
+/* What the core does before a call is made, or in its place, and after one that succeeded. */
+typedef void Before(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags);
+typedef void After(ThreadId thread, CallArguments* arguments, CallStatus* status);
+
+/* The call is over with this result. */
+static inline void call_succeed(CallStatus* status, UWord result)
+{
+   status->what = STATUS_COMPLETE;
+   status->result = (SysRes){ ._val = result, ._isError = False };
+}
+
+static inline void call_fail(CallStatus* status, Int error)
+{
+   status->what = STATUS_COMPLETE;
+   status->result = (SysRes){ ._val = error, ._isError = True };
+}
+
+/* calls.c: the program leaves the engine for this reason, and makes the call by itself. */
+void call_leave(ThreadId thread, CallStatus* status, UWord* flags, const HChar* reason);
+
+#endif

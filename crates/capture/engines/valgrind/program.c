@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the kernel makes of a file that is executed: a program that is loaded, a script whose interpreter is, or an
+   error. As execve(2) and fs/exec.c, fs/binfmt_script.c and fs/binfmt_elf.c of Linux have it.
+
+   Valgrind's core knows the path that it was given and no more, so a program by a descriptor, by /proc/self/exe or
+   with a first argument of its own would not be the program that runs without it. */
+
+#include "exec.h"
+#include "sys.h"
+
+#include "pub_tool_libcbase.h"
+#include "pub_tool_libcfile.h"
+#include "pub_tool_libcprint.h"
+#include "pub_tool_mallocfree.h"
+#include "pub_tool_vkiscnums.h"
+
+/* In the core library; no header for tools declares it. */
+extern Int VG_(cl_exec_fd);
+
+#define O_PATH 010000000
+#define O_CLOEXEC 02000000
+#define O_NOFOLLOW 0400000
+#define AT_EMPTY_PATH 0x1000
+
+/* The kernel reads this much of a script's first line, and follows so many. */
+#define LINE_BYTES 256
+#define SCRIPTS_MAX 5
+
+#define CLASS_AT 4
+#define CLASS_64 2
+#define MACHINE_AT 18
+#define MACHINE_X86_64 62
+#define SEGMENTS_AT 32
+#define SEGMENT_BYTES_AT 54
+#define SEGMENT_COUNT_AT 56
+#define SEGMENT_INTERPRETER 3
+/* In the list of segments. */
+#define SEGMENT_OFFSET_AT 8
+#define SEGMENT_SIZE_AT 32
+#define SEGMENT_BYTES 56
+
+void program_fd_path(HChar path[FD_PATH_BYTES], Int fd)
+{
+   VG_(snprintf)(path, FD_PATH_BYTES, "/proc/self/fd/%d", fd);
+}
+
+Bool program_may(const HChar* path, UInt how)
+{
+   Word result = sys_call6(SYS_FACCESSAT2, (UWord)SYS_AT_FDCWD, (UWord)path, how, SYS_AT_EACCESS, 0, 0);
+   /* Before Linux 5.8, and where a container's filter does not know the call: by the real user. */
+   if (result == -SYS_ENOSYS || result == -SYS_EPERM)
+      result = sys_call3(__NR_faccessat, (UWord)SYS_AT_FDCWD, (UWord)path, how);
+   return !sys_failed(result);
+}
+
+/* ---- opening ---- */
+
+/* Whether this is the engine's own file, which is what /proc/self/exe is for the kernel. */
+static Bool is_engine(Int fd)
+{
+   struct vg_stat of_fd;
+   struct vg_stat own;
+   return VG_(fstat)(fd, &of_fd) == 0 && !sr_isError(VG_(stat)("/proc/self/exe", &own)) && of_fd.dev == own.dev
+          && of_fd.ino == own.ino;
+}
+
+Int program_open_own(UInt flags)
+{
+   HChar link[FD_PATH_BYTES];
+   program_fd_path(link, VG_(cl_exec_fd));
+   return (Int)sys_call6(__NR_openat, (UWord)SYS_AT_FDCWD, (UWord)link, flags, 0, 0, 0);
+}
+
+Int program_open(Int folder, const HChar* path, UInt flags)
+{
+   HChar link[FD_PATH_BYTES];
+   Int fd;
+   if (path[0] == '\0' && (flags & AT_EMPTY_PATH)) {
+      program_fd_path(link, folder);
+      fd = (Int)sys_call6(__NR_openat, (UWord)SYS_AT_FDCWD, (UWord)link, O_PATH | O_CLOEXEC, 0, 0, 0);
+      if (fd == -VKI_ENOENT)
+         fd = -VKI_EBADF;
+   } else {
+      UInt follow = flags & VKI_AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0;
+      fd = (Int)sys_call6(__NR_openat, folder, (UWord)path, O_PATH | O_CLOEXEC | follow, 0, 0, 0);
+   }
+   if (fd < 0 || VG_(cl_exec_fd) < 0 || !is_engine(fd))
+      return fd;
+   VG_(close)(fd);
+   return program_open_own(O_PATH | O_CLOEXEC);
+}
+
+/* ---- scripts ---- */
+
+static Bool is_blank(HChar c)
+{
+   return c == ' ' || c == '\t';
+}
+
+/* Takes a script's first line, after `#!`, apart in place. False: there is no interpreter's name, or not all of it. */
+static Bool split_line(HChar* line, HChar** interpreter, HChar** argument)
+{
+   HChar* newline = VG_(strchr)(line, '\n');
+   HChar* end = newline == NULL ? line + VG_(strlen)(line) : newline;
+   while (end > line && is_blank(end[-1]))
+      end--;
+   *end = '\0';
+   while (is_blank(*line))
+      line++;
+   *interpreter = line;
+   while (*line != '\0' && !is_blank(*line))
+      line++;
+   Bool is_whole = newline != NULL || *line != '\0' || line - *interpreter < LINE_BYTES - 3;
+   *argument = NULL;
+   if (*line != '\0') {
+      *line++ = '\0';
+      while (is_blank(*line))
+         line++;
+      *argument = line;
+   }
+   return **interpreter != '\0' && is_whole;
+}
+
+static void add(Program* program, Word at, const HChar* text)
+{
+   const HChar* copy = VG_(strdup)("pagewalk.exec", text);
+   VG_(insertIndexXA)(program->front, at, &copy);
+}
+
+/* Goes on from a script to its interpreter; `*name` is the script's, then the interpreter's. */
+static Int go_to_interpreter(Program* program, HChar* line, const HChar** name)
+{
+   HChar* interpreter;
+   HChar* argument;
+   if (*name == NULL)
+      return VKI_ENOENT;   /* it could not open the script */
+   if (!split_line(line, &interpreter, &argument))
+      return VKI_ENOEXEC;
+   VG_(removeIndexXA)(program->front, 0);
+   add(program, 0, interpreter);
+   if (argument != NULL)
+      add(program, 1, argument);
+   add(program, argument == NULL ? 1 : 2, *name);
+   program->is_script = True;
+   VG_(close)(program->fd);
+   program->fd = program_open(SYS_AT_FDCWD, interpreter, 0);
+   *name = *(const HChar**)VG_(indexXA)(program->front, 0);
+   return program->fd < 0 ? -program->fd : 0;
+}
+
+/* ---- what is loaded ---- */
+
+/* False: not all of it is there. */
+static Bool read_at(Int file, void* to, SizeT bytes, ULong offset)
+{
+   return sys_call6(__NR_pread64, file, (UWord)to, bytes, offset, 0, 0) == (Word)bytes;
+}
+
+static UInt half_at(const HChar* bytes)
+{
+   return (UChar)bytes[0] | (UChar)bytes[1] << 8;
+}
+
+/* The loader that a program names must be there. */
+static Int check_loader(Int file, const HChar* header)
+{
+   ULong at;
+   VG_(memcpy)(&at, header + SEGMENTS_AT, sizeof at);
+   UInt count = half_at(header + SEGMENT_COUNT_AT);
+   for (UInt i = 0; i < count && half_at(header + SEGMENT_BYTES_AT) == SEGMENT_BYTES; i++) {
+      HChar segment[SEGMENT_BYTES];
+      ULong offset;
+      ULong bytes;
+      HChar path[VKI_PATH_MAX];
+      UInt kind;
+      if (!read_at(file, segment, sizeof segment, at + i * SEGMENT_BYTES))
+         return 0;
+      VG_(memcpy)(&kind, segment, sizeof kind);
+      VG_(memcpy)(&offset, segment + SEGMENT_OFFSET_AT, sizeof offset);
+      VG_(memcpy)(&bytes, segment + SEGMENT_SIZE_AT, sizeof bytes);
+      if (kind != SEGMENT_INTERPRETER || bytes >= sizeof path || !read_at(file, path, bytes, offset))
+         continue;
+      path[bytes] = '\0';
+      if (program_may(path, MAY_EXECUTE))
+         return 0;
+      return program_may(path, 0) ? VKI_EACCES : VKI_ENOENT;
+   }
+   return 0;
+}
+
+/* Text that is no script is nothing to the kernel. All else may be to it, by binfmt_misc. */
+static Bool is_text(const HChar* bytes, UInt count)
+{
+   for (UInt i = 0; i < count; i++)
+      if (bytes[i] == '\0' || (UChar)bytes[i] >= 128)
+         return False;
+   return True;
+}
+
+static Int check_loaded(Program* program, Int file, const HChar* start, UInt bytes)
+{
+   if (bytes < 64 || VG_(memcmp)(start, "\177ELF", 4) != 0) {
+      program->why_not = "it is no program for this processor, only the kernel may know what runs it";
+      return is_text(start, bytes) ? VKI_ENOEXEC : 0;
+   }
+   if (start[CLASS_AT] != CLASS_64 || half_at(start + MACHINE_AT) != MACHINE_X86_64) {
+      program->why_not = "it is no 64-bit x86-64 program";
+      return 0;
+   }
+   return check_loader(file, start);
+}
+
+/* A file that is executed must be regular and executable. */
+static Int check_rights(const Program* program)
+{
+   HChar link[FD_PATH_BYTES];
+   struct vg_stat about;
+   program_fd_path(link, program->fd);
+   Bool is_known = VG_(fstat)(program->fd, &about) == 0;
+   if (is_known && VKI_S_ISLNK(about.mode))
+      return VKI_ELOOP;   /* one that is not to be followed */
+   if (!is_known || !VKI_S_ISREG(about.mode) || !program_may(link, MAY_EXECUTE))
+      return VKI_EACCES;
+   return 0;
+}
+
+static void check_privileges(Program* program)
+{
+   HChar link[FD_PATH_BYTES];
+   struct vg_stat about;
+   program_fd_path(link, program->fd);
+   if (VG_(fstat)(program->fd, &about) == 0 && (about.mode & (VKI_S_ISUID | VKI_S_ISGID)))
+      program->why_not = "it gains privileges";
+   else if (!sys_failed(sys_call6(__NR_getxattr, (UWord)link, (UWord)"security.capability", 0, 0, 0, 0)))
+      program->why_not = "it gains privileges";
+}
+
+/* Looks at what `program` has come to; true if it is to go on from a script. */
+static Int look(Program* program, const HChar** name, Bool* goes_on)
+{
+   HChar start[LINE_BYTES + 1];
+   HChar link[FD_PATH_BYTES];
+   *goes_on = False;
+   Int error = check_rights(program);
+   if (error != 0)
+      return error;
+   program_fd_path(link, program->fd);
+   Int file = VG_(fd_open)(link, VKI_O_RDONLY | O_CLOEXEC, 0);
+   if (file < 0) {
+      program->why_not = "it may not be read, which the engine has to do";
+      return 0;
+   }
+   Int bytes = VG_(read)(file, start, LINE_BYTES);
+   start[bytes > 0 ? bytes : 0] = '\0';
+   if (bytes > 2 && start[0] == '#' && start[1] == '!') {
+      *goes_on = True;
+      error = go_to_interpreter(program, start + 2, name);
+   } else {
+      error = check_loaded(program, file, start, bytes > 0 ? bytes : 0);
+      if (program->why_not == NULL)
+         check_privileges(program);
+   }
+   VG_(close)(file);
+   return error;
+}
+
+Int program_find(Program* program, Int fd, const HChar* name, const HChar* first)
+{
+   *program = (Program){ .fd = fd, .is_script = False, .why_not = NULL };
+   program->front = VG_(newXA)(VG_(malloc), "pagewalk.exec", VG_(free), sizeof(HChar*));
+   add(program, 0, first);
+   Bool goes_on = True;
+   for (UInt scripts = 0; goes_on; scripts++) {
+      Int error = scripts > SCRIPTS_MAX ? VKI_ELOOP : look(program, &name, &goes_on);
+      if (error != 0) {
+         program_forget(program);
+         return error;
+      }
+   }
+   return 0;
+}
+
+void program_forget(Program* program)
+{
+   if (program->fd >= 0)
+      VG_(close)(program->fd);
+   program->fd = -1;
+   VG_(deleteXA)(program->front);
+   program->front = NULL;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The core's table of threads, as large as the program needs it.
+
+   The core makes a table of --max-threads entries at the start and writes to all of it, some 7 KiB an entry, and panics
+   where it is full. Here the table has its full size in addresses only: entries are begun as they are needed, as copies
+   of one that never was a thread's. Nor do the core's own stacks, one a thread, take their whole memory at once. The
+   linker (--wrap) hands the calls over. At the limit the program leaves the engine. */
+
+#include "engine.h"
+#include "handlers.h"
+#include "sys.h"
+
+#include "pub_tool_libcbase.h"
+#include "pub_tool_libcprint.h"
+#include "pub_tool_mallocfree.h"
+#include "pub_tool_vki.h"
+
+/* In the core library; no header for tools declares them. */
+extern UInt VG_N_THREADS;
+extern void* VG_(get_ThreadState)(ThreadId thread);
+extern Bool VG_(is_valid_tid)(ThreadId thread);
+extern Long VG_(clo_valgrind_stacksize);
+
+void __real_vgPlain_init_Threads(void);
+void __wrap_vgPlain_init_Threads(void);
+void __real_vgPlain_client_syscall(ThreadId thread, UInt how);
+void __wrap_vgPlain_client_syscall(ThreadId thread, UInt how);
+ThreadId __real_vgPlain_alloc_ThreadState(void);
+ThreadId __wrap_vgPlain_alloc_ThreadState(void);
+void* __real_vgPlain_am_alloc_VgStack(Addr* stack_pointer);
+void* __wrap_vgPlain_am_alloc_VgStack(Addr* stack_pointer);
+
+Before __real_vgSysWrap_linux_sys_clone_before;
+Before __wrap_vgSysWrap_linux_sys_clone_before;
+
+#define CLONE_THREAD 0x10000
+#define ENTRIES_AT_FIRST 64
+#define ENTRIES_MORE 64
+#define MADV_DONTNEED 4
+/* The core tells by the lowest words of a stack whether it was used up. */
+#define STACK_KEPT_BYTES (4 * VKI_PAGE_SIZE)
+
+static UInt most;               /* entries that the table has room for */
+static UChar* unused;           /* a copy of an entry that never was a thread's; NULL: not known */
+static SizeT entry_bytes;
+static SizeT number_at;         /* where in an entry its own number stands */
+
+/* ---- the table ---- */
+
+void __wrap_vgPlain_init_Threads(void)
+{
+   __real_vgPlain_init_Threads();
+   most = VG_N_THREADS;
+   if (most > ENTRIES_AT_FIRST)
+      VG_N_THREADS = ENTRIES_AT_FIRST;
+}
+
+/* Entries that were never used differ in nothing but their numbers, or the table stays as it is. */
+static void learn_entry(void)
+{
+   const UChar* last = VG_(get_ThreadState)(VG_N_THREADS - 1);
+   const UChar* other = VG_(get_ThreadState)(VG_N_THREADS - 2);
+   UInt found = 0;
+   entry_bytes = last - other;
+   for (SizeT at = 0; at < entry_bytes; at += sizeof(UInt)) {
+      if (VG_(memcmp)(last + at, other + at, sizeof(UInt)) == 0)
+         continue;
+      number_at = at;
+      found++;
+   }
+   if (found != 1 || *(const UInt*)(last + number_at) != VG_N_THREADS - 1)
+      return;
+   unused = VG_(malloc)("pagewalk.threads", entry_bytes);
+   VG_(memcpy)(unused, last, entry_bytes);
+}
+
+/* The first call has the core make its other table of threads, which is small: that has its full size. */
+void __wrap_vgPlain_client_syscall(ThreadId thread, UInt how)
+{
+   static Bool is_first = True;
+   UInt entries = VG_N_THREADS;
+   if (!is_first || most <= entries) {
+      __real_vgPlain_client_syscall(thread, how);
+      return;
+   }
+   is_first = False;
+   learn_entry();
+   VG_N_THREADS = most;
+   __real_vgPlain_client_syscall(thread, how);
+   VG_N_THREADS = entries;
+}
+
+static Bool has_free_entry(void)
+{
+   for (ThreadId thread = 1; thread < VG_N_THREADS; thread++)
+      if (!VG_(is_valid_tid)(thread))
+         return True;
+   return False;
+}
+
+static Bool may_grow(void)
+{
+   return unused != NULL && VG_N_THREADS < most;
+}
+
+ThreadId __wrap_vgPlain_alloc_ThreadState(void)
+{
+   for (UInt more = ENTRIES_MORE; !has_free_entry() && may_grow() && more > 0; more--) {
+      ThreadId thread = VG_N_THREADS++;
+      UChar* entry = (UChar*)VG_(get_ThreadState)(1) + (thread - 1) * entry_bytes;
+      VG_(memcpy)(entry, unused, entry_bytes);
+      *(UInt*)(entry + number_at) = thread;
+   }
+   return __real_vgPlain_alloc_ThreadState();
+}
+
+void __wrap_vgSysWrap_linux_sys_clone_before(ThreadId thread, const void* layout, CallArguments* arguments,
+                                             CallStatus* status, UWord* flags)
+{
+   HChar reason[160];
+   if (!(arguments->at[0] & CLONE_THREAD) || has_free_entry() || may_grow()) {
+      __real_vgSysWrap_linux_sys_clone_before(thread, layout, arguments, status, flags);
+      return;
+   }
+   VG_(snprintf)(reason, sizeof reason, "it has %u threads, as many as the engine has room for (--max-threads N makes more)",
+                 VG_N_THREADS - 1);
+   call_leave(thread, status, flags, reason);
+}
+
+/* ---- stacks ---- */
+
+/* The core has filled the stack, to know later how much of it was used. */
+void* __wrap_vgPlain_am_alloc_VgStack(Addr* stack_pointer)
+{
+   void* stack = __real_vgPlain_am_alloc_VgStack(stack_pointer);
+   Addr end = VG_PGROUNDDN(*stack_pointer);
+   Addr start = VG_PGROUNDUP(*stack_pointer) - VG_(clo_valgrind_stacksize) + STACK_KEPT_BYTES;
+   if (stack != NULL && start < end)
+      sys_call3(__NR_madvise, start, end - start, MADV_DONTNEED);
+   return stack;
+}
