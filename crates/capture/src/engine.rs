@@ -10,6 +10,7 @@ mod manager;
 
 use self::build::{Parts, TOOL, build};
 pub use self::error::EngineError;
+use rustix::process::{Resource, getrlimit};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -97,6 +98,7 @@ impl Engine {
             .args(["--tool=pagewalk", "-q", "--trace-children=yes", "--vgdb=no"])
             // Threads take turns in the order in which they ask, so that one that waits by spinning hands on.
             .arg("--fair-sched=try")
+            .args(stack_option())
             .arg(max_threads_option(default_max_threads()))
             .arg(joined("--log-file=", &percent_doubled(log_file.as_os_str())));
         if let Some(socket) = socket {
@@ -124,6 +126,16 @@ fn default_max_threads() -> u32 {
     let least = names.iter().filter_map(|name| limit(name)).min();
     least.unwrap_or(THREADS_OF_PROGRAMS).clamp(500, THREADS_OF_PROGRAMS)
 }
+
+/// Valgrind gives the first stack no more than 16 MiB unless it is told to. The engine maps all of it at the start.
+fn stack_option() -> Option<String> {
+    let limit = getrlimit(Resource::Stack).current.unwrap_or(STACK_MOST);
+    (limit > STACK_UNASKED).then(|| format!("--main-stacksize={}", limit.min(STACK_MOST)))
+}
+
+const STACK_UNASKED: u64 = 16 << 20;
+/// For a stack without limit: more than programs use.
+const STACK_MOST: u64 = 1 << 30;
 
 /// More than programs have at a time: Go ends itself at 10,000.
 const THREADS_OF_PROGRAMS: u32 = 32_768;

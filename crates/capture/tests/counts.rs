@@ -67,15 +67,19 @@ fn consume(mut source: RingSource) -> Counts {
     counts
 }
 
+/// The environment in which a program runs as under Valgrind's own tools, and those.
+fn compared(engine: &Engine) -> [(&'static str, &OsStr); 2] {
+    [("VALGRIND_LIB", engine.folder().as_os_str()), ("PAGEWALK_IMAGE_OF_VALGRIND", OsStr::new("1"))]
+}
+
 /// Runs a program that starts no other, with an empty environment.
 fn run(engine: &Engine, program: &Path) -> Counts {
     let session = Session::new("valgrind", Host::detect()).unwrap();
     let log = session.directory().join("log");
     // What is compared with Valgrind's own tools must run as under them.
-    let options = [OsStr::new("--image-of-valgrind=yes")];
     let socket = session.socket_path();
-    let mut command = engine.command(Some(&socket), &log, &options, program.as_os_str(), &[]);
-    command.env_clear().env("VALGRIND_LIB", engine.folder()).stdout(Stdio::null());
+    let mut command = engine.command::<&OsStr>(Some(&socket), &log, &[], program.as_os_str(), &[]);
+    command.env_clear().envs(compared(engine)).stdout(Stdio::null());
     let seen = Mutex::new(vec![]);
     let status = session.run(command, |source| seen.lock().unwrap().push(consume(source))).unwrap();
     assert!(status.success(), "{status}");
@@ -88,7 +92,7 @@ fn run(engine: &Engine, program: &Path) -> Counts {
 fn cachegrind(engine: &Engine, program: &Path) -> [u64; 3] {
     let output = Command::new(engine.launcher())
         .env_clear()
-        .env("VALGRIND_LIB", engine.folder())
+        .envs(compared(engine))
         .args(["--command-line-only=yes", "--tool=cachegrind", "--cache-sim=yes"])
         .args(["--vgdb=no", "--cachegrind-out-file=/dev/null"])
         // As in `run`: the C library asks what kind of file it is.

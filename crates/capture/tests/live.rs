@@ -15,6 +15,9 @@ fn engine() -> Engine {
         .expect("the engine builds on this host")
 }
 
+/// Has programs begin, and lie in memory, as under Valgrind's own tools.
+const OF_VALGRIND: (&str, &str) = ("PAGEWALK_IMAGE_OF_VALGRIND", "1");
+
 /// What a consumer saw of one process image.
 struct Seen {
     header: StreamHeader,
@@ -55,12 +58,11 @@ fn consume(mut source: RingSource, keep_text: bool) -> Seen {
 fn run(engine: &Engine, program: &Path, keep_text: bool) -> (ExitStatus, Vec<Seen>) {
     let session = Session::new("valgrind", Host::detect()).unwrap();
     let log = session.directory().join("log");
-    // What is compared with Valgrind's own tools must run as under them.
-    let compared = [OsStr::new("--image-of-valgrind=yes")];
-    let options = if keep_text { &compared[..] } else { &[] };
     let socket = session.socket_path();
-    let mut command = engine.command(Some(&socket), &log, options, program.as_os_str(), &[]);
+    let mut command = engine.command::<&OsStr>(Some(&socket), &log, &[], program.as_os_str(), &[]);
     command.env_clear().env("VALGRIND_LIB", engine.folder());
+    // What is compared with Valgrind's own tools must run as under them.
+    command.envs(keep_text.then_some(OF_VALGRIND));
     let seen = Mutex::new(vec![]);
     let status = session.run(command, |source| {
         let number = source.number();
@@ -89,6 +91,7 @@ fn lackey(engine: &Engine, folder: &Path, program: &Path) -> String {
     let status = Command::new(engine.launcher())
         .env_clear()
         .env("VALGRIND_LIB", engine.folder())
+        .envs([OF_VALGRIND])
         .args(["--command-line-only=yes", "--tool=lackey", "--trace-mem=yes"])
         .arg(format!("--log-file={}", log.display()))
         .arg("--")

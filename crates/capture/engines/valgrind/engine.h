@@ -88,16 +88,28 @@ void maps_announce_advice(void);
 /* The size of the pages that back what lies there, asked of the kernel. */
 ULong maps_page_bytes(Addr start);
 
+/* Whether what is mapped there is shared, asked of the kernel. */
+Bool maps_is_shared(Addr start);
+
+/* ---- image.c: a new image ---- */
+
+/* For comparisons with Valgrind's own tools (PAGEWALK_IMAGE_OF_VALGRIND in the environment): programs begin, and lie in
+   memory, as under them. */
+Bool image_is_of_valgrind(void);
+
 /* ---- placement.c: where the client's memory lies ---- */
 
 /* What the kernel's choice of an address depends on. */
 typedef struct {
    UInt flags;         /* of mmap */
-   Int fd;
+   ULong device;       /* of the file */
    ULong offset;
    ULong page_bytes;   /* of hugetlb; 0: base pages */
    Addr planned;       /* where a plan has it; 0: nowhere */
 } PlacementCall;
+
+/* Notes the file of a call, and how its file system has files mapped. */
+void placement_learn_file(Int fd, PlacementCall* call);
 
 /* The core asks next for an address for this. */
 void placement_expect(const PlacementCall* call);
@@ -245,7 +257,7 @@ void places_read(void);
 Bool places_is_loader(const NSegment* segment);
 
 /* Where the loader's mapping, made by the code there, is to lie; 0: where it comes. */
-Addr places_address(Addr code, SizeT bytes, const PlacementCall* call);
+Addr places_address(Addr code, Int fd, SizeT bytes, const PlacementCall* call);
 
 /* ---- instrument.c ---- */
 

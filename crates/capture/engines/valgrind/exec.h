@@ -52,9 +52,6 @@ Bool program_may(const HChar* path, UInt how);
 #define IMAGE_FD_OPTION "--image-fd="
 #define IMAGE_NAME_OPTION "--image-name="
 #define IMAGE_FIRST_OPTION "--image-first="
-/* For comparisons with Valgrind's own tools: the first image is as under them. */
-#define IMAGE_OF_VALGRIND_OPTION "--image-of-valgrind=yes"
-
 /* A variable of the environment without what Valgrind has added; NULL: nothing is left. */
 const HChar* image_own_variable(const HChar* variable);
 

@@ -40,6 +40,14 @@ static const HChar* path;    /* as the kernel calls the program */
 static const HChar* first;   /* its first argument */
 static Int loaded_fd = -1;   /* what it is loaded from, to be closed */
 
+Bool image_is_of_valgrind(void)
+{
+   static Int known = -1;
+   if (known < 0)
+      known = VG_(getenv)("PAGEWALK_IMAGE_OF_VALGRIND") != NULL;
+   return known;
+}
+
 /* ---- what is loaded ---- */
 
 /* The value of this option of ours, which is then gone: nobody else is to see it. NULL: not given. */
@@ -94,7 +102,7 @@ static const HChar* find_first_image(const HChar* name)
 /* The core asks for the file of the program. */
 const HChar* __wrap_vgPlain_find_executable(const HChar* name)
 {
-   if (take_option(IMAGE_OF_VALGRIND_OPTION) != NULL)
+   if (image_is_of_valgrind())
       return __real_vgPlain_find_executable(name);
    const HChar* given = take_option(IMAGE_FD_OPTION);
    if (given == NULL)

@@ -100,24 +100,38 @@ static ULong page_bytes_told(HChar* at)
    return 0;
 }
 
-ULong maps_page_bytes(Addr start)
+/* Finds the line of the mapping that holds `start`, in a text of lines of that kind; what follows it. NULL: none. */
+static HChar* find_line(HChar* text, Addr start, Line* line)
 {
-   HChar* text = read_kernel_maps("/proc/self/smaps");
-   ULong bytes = 0;
    for (HChar* at = text; at != NULL && *at != '\0';) {
-      Line line;
       if (is_key(at)) {
          at = next_line(at);
          continue;
       }
-      at = parse_line(at, &line);
-      if (start >= line.start && start < line.end) {
-         bytes = page_bytes_told(at);
-         break;
-      }
+      at = parse_line(at, line);
+      if (start >= line->start && start < line->end)
+         return at;
    }
+   return NULL;
+}
+
+ULong maps_page_bytes(Addr start)
+{
+   Line line;
+   HChar* text = read_kernel_maps("/proc/self/smaps");
+   HChar* keys = find_line(text, start, &line);
+   ULong bytes = keys == NULL ? 0 : page_bytes_told(keys);
    VG_(free)(text);
    return bytes;
+}
+
+Bool maps_is_shared(Addr start)
+{
+   Line line;
+   HChar* text = read_kernel_maps("/proc/self/maps");
+   Bool shared = find_line(text, start, &line) != NULL && line.shared;
+   VG_(free)(text);
+   return shared;
 }
 
 static Addr stack_end(void)

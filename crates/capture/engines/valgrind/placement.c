@@ -134,7 +134,7 @@ static Bool raise_limits(void)
 Addr __wrap_vgPlain_am_startup(Addr sp_at_startup)
 {
    Addr stack_end = __real_vgPlain_am_startup(sp_at_startup);
-   return raise_limits() ? CLIENT_END - 1 : stack_end;
+   return !image_is_of_valgrind() && raise_limits() ? CLIENT_END - 1 : stack_end;
 }
 
 Bool placement_is_full(void)
@@ -198,7 +198,7 @@ static Bool find_low_gap(Addr start, Addr end, SizeT bytes, Addr* bottom)
 /* ---- what the kernel moves to a border ---- */
 
 /* The call for which an address is asked: what the kernel's choice depends on. */
-static PlacementCall asked = { .fd = -1 };
+static PlacementCall asked;
 
 void placement_expect(const PlacementCall* call)
 {
@@ -207,14 +207,13 @@ void placement_expect(const PlacementCall* call)
 
 void placement_forget(void)
 {
-   asked = (PlacementCall){ .fd = -1 };
+   asked = (PlacementCall){ 0 };
 }
 
-/* Where the kernel would map this, Valgrind's own memory and all; 0: nowhere. */
-static Addr ask_kernel(SizeT bytes)
+/* Where the kernel would map so many bytes, from the start of a file if there is one; 0: nowhere. */
+static Addr ask_kernel(UInt flags, Int fd, SizeT bytes)
 {
-   UWord flags = (asked.flags & ~(SYS_MAP_POPULATE | SYS_MAP_LOCKED | SYS_MAP_32BIT)) | VKI_MAP_NORESERVE;
-   Word at = sys_call6(__NR_mmap, 0, bytes, VKI_PROT_NONE, flags, asked.fd, asked.offset);
+   Word at = sys_call6(__NR_mmap, 0, bytes, VKI_PROT_NONE, flags | VKI_MAP_NORESERVE, fd, 0);
    if (sys_failed(at))
       return 0;
    sys_call3(__NR_munmap, at, bytes, 0);
@@ -223,53 +222,89 @@ static Addr ask_kernel(SizeT bytes)
 
 static Bool is_on_border(Addr at)
 {
-   return at != 0 && (at - asked.offset) % REGION == 0;
+   return at != 0 && at % REGION == 0;
 }
 
-/* Whether the kernel puts so many bytes of what is asked for on a border. Where it does so by chance, something below
-   its first choice moves its second. */
-static Bool kernel_aligns(SizeT bytes)
+/* Whether the kernel puts that on a border. Where it does so by chance, something below its first choice moves its
+   second. */
+static Bool kernel_aligns(UInt flags, Int fd, SizeT bytes)
 {
-   Addr first = ask_kernel(bytes);
-   if (!is_on_border(first))
+   if (!is_on_border(ask_kernel(flags, fd, bytes)))
       return False;
    Word page = sys_call6(__NR_mmap, 0, VKI_PAGE_SIZE, VKI_PROT_NONE,
                          VKI_MAP_PRIVATE | VKI_MAP_ANONYMOUS | VKI_MAP_NORESERVE, -1, 0);
-   Bool again = is_on_border(ask_kernel(bytes));
+   Bool again = is_on_border(ask_kernel(flags, fd, bytes));
    if (!sys_failed(page))
       sys_call3(__NR_munmap, page, VKI_PAGE_SIZE, 0);
    return again;
 }
 
-/* The same of anonymous memory, asked once for each case that some version tells apart. Asked at the start, as the
-   program may limit its locked memory later and have all of it locked. */
+/* Anonymous memory, in each case that some version of the kernel tells apart. Asked at the start, as the program may
+   limit its locked memory later and have all of it locked. */
 typedef enum { PRIVATE_WHOLE, PRIVATE_ODD, SHARED_WHOLE, SHARED_ODD, ANONYMOUS_CASES } AnonymousCase;
 static Bool aligns_anonymous[ANONYMOUS_CASES];
 
+static AnonymousCase anonymous_case(Bool shared, SizeT bytes)
+{
+   Bool whole = bytes % REGION == 0;
+   return shared ? (whole ? SHARED_WHOLE : SHARED_ODD) : (whole ? PRIVATE_WHOLE : PRIVATE_ODD);
+}
+
+static void learn_anonymous(Bool shared, SizeT bytes)
+{
+   UInt flags = VKI_MAP_ANONYMOUS | (shared ? VKI_MAP_SHARED : VKI_MAP_PRIVATE);
+   aligns_anonymous[anonymous_case(shared, bytes)] = kernel_aligns(flags, -1, bytes);
+}
+
 static void learn_alignment(void)
 {
-   for (UInt this = 0; this < ANONYMOUS_CASES; this++) {
-      Bool shared = this == SHARED_WHOLE || this == SHARED_ODD;
-      Bool whole = this == PRIVATE_WHOLE || this == SHARED_WHOLE;
-      placement_expect(&(PlacementCall){
-         .flags = VKI_MAP_ANONYMOUS | (shared ? VKI_MAP_SHARED : VKI_MAP_PRIVATE), .fd = -1 });
-      aligns_anonymous[this] = kernel_aligns(2 * REGION + (whole ? 0 : VKI_PAGE_SIZE));
+   for (UInt shared = 0; shared < 2; shared++) {
+      learn_anonymous(shared, 2 * REGION);
+      learn_anonymous(shared, 2 * REGION + VKI_PAGE_SIZE);
    }
-   placement_forget();
+}
+
+/* Files: it is for their file system to say. */
+#define DEVICES_MAX 64
+
+typedef struct {
+   ULong device;
+   Bool aligns;
+} Device;
+
+static Device devices[DEVICES_MAX];
+static UInt device_count;
+
+static Bool device_aligns(ULong device)
+{
+   for (UInt i = 0; i < device_count; i++)
+      if (devices[i].device == device)
+         return devices[i].aligns;
+   return False;
+}
+
+void placement_learn_file(Int fd, PlacementCall* call)
+{
+   struct vg_stat about;
+   /* Mapping a device may do more than map it. */
+   if (fd < 0 || VG_(fstat)(fd, &about) != 0 || !VKI_S_ISREG(about.mode))
+      return;
+   call->device = about.dev;
+   for (UInt i = 0; i < device_count; i++)
+      if (devices[i].device == about.dev)
+         return;
+   if (device_count < DEVICES_MAX)
+      devices[device_count++] = (Device){ about.dev, kernel_aligns(VKI_MAP_PRIVATE, fd, 2 * REGION) };
 }
 
 static Bool is_aligned(SizeT bytes)
 {
-   if (bytes < REGION)
+   /* Some region must lie wholly in it. */
+   if (asked.offset + bytes < VG_ROUNDUP(asked.offset, REGION) + REGION)
       return False;
-   if (asked.flags & VKI_MAP_ANONYMOUS) {
-      Bool shared = (asked.flags & VKI_MAP_SHARED) != 0;
-      Bool whole = bytes % REGION == 0;
-      return aligns_anonymous[shared ? (whole ? SHARED_WHOLE : SHARED_ODD) : (whole ? PRIVATE_WHOLE : PRIVATE_ODD)];
-   }
-   struct vg_stat about;
-   /* Mapping a device may do more than map it. */
-   return asked.fd >= 0 && VG_(fstat)(asked.fd, &about) == 0 && VKI_S_ISREG(about.mode) && kernel_aligns(bytes);
+   if (asked.flags & VKI_MAP_ANONYMOUS)
+      return aligns_anonymous[anonymous_case((asked.flags & VKI_MAP_SHARED) != 0, bytes)];
+   return device_aligns(asked.device);
 }
 
 /* ---- the kernel's choice ---- */
@@ -307,7 +342,7 @@ static Addr place(SizeT bytes)
 Addr __wrap_vgPlain_am_get_advisory(const MapRequest* request, Bool for_client, Bool* ok)
 {
    Addr advised = __real_vgPlain_am_get_advisory(request, for_client, ok);
-   if (!for_client || request->rkind == MFixed || request->len == 0)
+   if (!for_client || image_is_of_valgrind() || request->rkind == MFixed || request->len == 0)
       return advised;
    if (request->rkind == MHint && *ok && advised == request->start)
       return advised;
@@ -380,12 +415,12 @@ Int __wrap_vgPlain_load_ELF(Int fd, const HChar* name, ExeInfo* info)
       Addr among = place_high(program.bytes, program.alignment, program.alignment - VKI_PAGE_SIZE);
       base = among == 0 ? base : among;
    }
-   if (program.is_movable) {
+   if (program.is_movable && !image_is_of_valgrind()) {
       info->exe_base = 0;
       info->exe_end = base / 2 * 3;
    }
    Int failed = __real_vgPlain_load_ELF(fd, name, info);
-   if (failed == 0 && program.is_movable && !program.has_interpreter)
+   if (failed == 0 && program.is_movable && !image_is_of_valgrind() && !program.has_interpreter)
       info->brkbase = PROGRAM_BASE;
    return failed;
 }
@@ -433,6 +468,8 @@ void placement_shrink_break(Addr end)
 
 void placement_start(void)
 {
+   if (image_is_of_valgrind())
+      return;
    learn_alignment();
    make_room_for_break();
 }
@@ -444,6 +481,6 @@ void placement_open_stack(ThreadId thread)
    const NSegment* stack = VG_(am_find_nsegment)(VG_(clstk_end));
    const NSegment* room = stack == NULL ? NULL : VG_(am_find_nsegment)(stack->start - 1);
    /* The manager keeps a page of what is reserved. */
-   if (room != NULL && room->kind == SkResvn && room->end - room->start >= 2 * VKI_PAGE_SIZE)
+   if (!image_is_of_valgrind() && room != NULL && room->kind == SkResvn && room->end - room->start >= 2 * VKI_PAGE_SIZE)
       VG_(extend_stack)(thread, room->start + VKI_PAGE_SIZE);
 }

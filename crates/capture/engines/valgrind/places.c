@@ -107,12 +107,12 @@ static void leave_hole(SizeT bytes)
       VG_(am_mmap_anon_fixed_client)(start, bytes, VKI_PROT_NONE);
 }
 
-Addr places_address(Addr code, SizeT bytes, const PlacementCall* call)
+Addr places_address(Addr code, Int fd, SizeT bytes, const PlacementCall* call)
 {
    if (place_count == 0 || (call->flags & (VKI_MAP_FIXED | VKI_MAP_ANONYMOUS)) != 0 || call->offset != 0
        || !places_is_loader(VG_(am_find_nsegment)(code)))
       return 0;
-   const Place* place = place_of(call->fd, VG_PGROUNDUP(bytes));
+   const Place* place = place_of(fd, VG_PGROUNDUP(bytes));
    if (place == NULL)
       return 0;
    placement_expect(call);

@@ -19,6 +19,8 @@
 extern Addr VG_(brk_base);
 extern Bool VG_(am_notify_client_mmap)(Addr start, SizeT bytes, UInt protection, UInt flags, Int fd, Off64T offset);
 
+#define HUGE_BYTES (2ULL << 20)   /* the smallest huge page */
+
 static Int exit_status = -1;
 static Bool has_advised;       /* on huge pages */
 static Bool has_hugetlb;
@@ -108,23 +110,32 @@ static void expect_mmap(ThreadId thread, const UWord* args)
 {
    UInt flags = args[3];
    Int fd = flags & VKI_MAP_ANONYMOUS ? -1 : (Int)args[4];
-   PlacementCall call = { flags, fd, fd < 0 ? 0 : args[5], mmap_page_bytes(flags, fd), 0 };
+   PlacementCall call = { .flags = flags, .offset = fd < 0 ? 0 : args[5], .page_bytes = mmap_page_bytes(flags, fd) };
+   placement_learn_file(fd, &call);
    if (args[0] == 0)
-      call.planned = places_address(VG_(get_IP)(thread), args[1], &call);
+      call.planned = places_address(VG_(get_IP)(thread), fd, args[1], &call);
    placement_expect(&call);
 }
 
 static void expect_mremap(const UWord* args)
 {
    const NSegment* segment = VG_(am_find_nsegment)(args[0]);
-   Bool is_anonymous = segment != NULL && segment->kind == SkAnonC;
-   placement_expect(&(PlacementCall){ .flags = VKI_MAP_PRIVATE | (is_anonymous ? VKI_MAP_ANONYMOUS : 0), .fd = -1 });
+   PlacementCall call = { .flags = VKI_MAP_PRIVATE };
+   if (segment != NULL && segment->kind == SkFileC) {
+      call.device = segment->dev;
+      call.offset = segment->offset + (args[0] - segment->start);
+   } else {
+      /* Asking takes the kernel a while, so only where it matters. */
+      Bool shared = args[2] >= HUGE_BYTES && args[2] > args[1] && maps_is_shared(args[0]);
+      call.flags = VKI_MAP_ANONYMOUS | (shared ? VKI_MAP_SHARED : VKI_MAP_PRIVATE);
+   }
+   placement_expect(&call);
 }
 
 static void expect_shmat(const UWord* args)
 {
    placement_expect(&(PlacementCall){
-      .flags = VKI_MAP_SHARED | VKI_MAP_ANONYMOUS, .fd = -1, .page_bytes = segment_page_bytes(args[0]) });
+      .flags = VKI_MAP_SHARED | VKI_MAP_ANONYMOUS, .page_bytes = segment_page_bytes(args[0]) });
 }
 
 void syscall_before(ThreadId thread, UInt number, UWord* args, UInt count)

@@ -64,7 +64,7 @@ fn printed(text: &str, name: &str) -> u64 {
 
 #[test]
 fn instructions_and_data_references_equal_cachegrinds_and_lackeys() {
-    let place = Place::new();
+    let place = Place::of_valgrind();
     for (name, source) in PROGRAMS {
         let program = place.compile(name, source);
         place.run(&["profile", "-q", "-o", "result.json", "--", &program]);
@@ -89,7 +89,7 @@ fn instructions_and_data_references_equal_cachegrinds_and_lackeys() {
 /// Lackey's text through `trace import` counts as the program itself did.
 #[test]
 fn an_imported_lackey_trace_counts_as_the_program_did() {
-    let place = Place::new();
+    let place = Place::of_valgrind();
     let program = place.compile("sorting", PROGRAMS[0].1);
     valgrind(&place, &program, &["--tool=lackey", "--trace-mem=yes", "--log-file=lackey.txt"]);
     place.good(&["trace", "import", "--format", "lackey", "-o", "imported.pwt", "lackey.txt"]);

@@ -60,12 +60,17 @@ pub fn engine() -> Engine {
     Engine::prepare(&Options { cache, ..Options::default() }).expect("the engine builds on this host")
 }
 
-/// A folder of one test, where its commands run.
-pub struct Place(TempDir);
+/// A folder of one test, where its commands run, and a variable of their environment.
+pub struct Place(TempDir, Option<&'static str>);
 
 impl Place {
     pub fn new() -> Place {
-        Place(tempfile::tempdir().expect("the temporary folder is writable"))
+        Place(tempfile::tempdir().expect("the temporary folder is writable"), None)
+    }
+
+    /// A place where programs begin, and lie in memory, as under Valgrind's own tools, to be compared with those.
+    pub fn of_valgrind() -> Place {
+        Place(Place::new().0, Some("PAGEWALK_IMAGE_OF_VALGRIND"))
     }
 
     /// A place with a small good trace, `good.pwt`.
@@ -134,6 +139,7 @@ impl Place {
     pub fn settle(&self, command: &mut Command) {
         command.current_dir(self.0.path()).env_clear();
         command.env("PATH", SEARCH_PATH).env("XDG_CACHE_HOME", user_cache());
+        command.envs(self.1.map(|name| (name, "1")));
     }
 
     /// Runs the command to its end.

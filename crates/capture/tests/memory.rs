@@ -1,0 +1,95 @@
+//! Programs that care where their memory lies, or ask the kernel for more than Valgrind gives: natively and under the
+//! engine they must print the same.
+
+mod native;
+
+use native::{Image, compile, followed, natively};
+use pagewalk_trace::{Event, Mapping};
+use std::process::ExitStatus;
+
+/// Runs a program of `tests/programs` both ways; its image, and what it printed.
+fn same(name: &str, argument: &str) -> (Image, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile(folder.path(), name);
+    let native: (String, ExitStatus) = natively(&program, argument);
+    let (output, status, mut images) = followed(&program, argument);
+    assert_eq!((&output, status), (&native.0, native.1), "{name} {argument}");
+    (images.swap_remove(0), output)
+}
+
+fn mappings(image: &Image) -> impl Iterator<Item = &Mapping> {
+    image.events.iter().filter_map(|event| match event {
+        Event::Map(mapping) => Some(mapping),
+        _ => None,
+    })
+}
+
+/// Six hundred mappings of all kinds, moved, grown and taken back: see `placement.c`.
+#[test]
+fn mappings_lie_where_the_kernel_puts_them() {
+    let (image, output) = same("placement", "");
+    assert!(output.lines().count() == 600 && image.lost.is_empty(), "{:?}", image.lost);
+}
+
+#[test]
+fn what_can_be_huge_begins_on_a_border() {
+    let (image, output) = same("aligned", "");
+    assert!(output.contains("of 64 on a border"), "{output}");
+    let large: Vec<_> = mappings(&image).filter(|mapping| mapping.bytes == 2 << 20).collect();
+    assert_eq!(large.len(), 64);
+    let on_border = large.iter().filter(|mapping| mapping.start.0.is_multiple_of(2 << 20)).count();
+    assert!(output.contains(&format!("{on_border} of 64 on a border")), "{on_border}: {output}");
+}
+
+#[test]
+fn calls_that_valgrind_lacks_or_changes_do_what_the_kernel_does() {
+    for what in ["large", "remap", "hugetlb"] {
+        let (image, _) = same("calls", what);
+        assert!(image.lost.is_empty(), "{what}: {:?}", image.lost);
+    }
+    let (image, _) = same("uring", "");
+    assert!(image.lost.is_empty(), "{:?}", image.lost);
+}
+
+#[test]
+fn more_mappings_than_valgrinds_table_are_followed() {
+    let (image, _) = same("segments", "20000");
+    assert!(image.lost.is_empty() && mappings(&image).count() > 20_000);
+}
+
+/// Down to its limit, far below the stack pointer. How many pages that are depends on where the stack begins.
+#[test]
+fn the_stack_may_be_touched_down_to_its_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let (output, status, images) = followed(&compile(folder.path(), "stacktouch"), "");
+    assert!(status.success() && output.ends_with("pages touched\n"), "{status}: {output}");
+    assert!(images[0].references > 1_900, "{}", images[0].references);
+}
+
+/// On a host without AVX-512 the instruction ends the programs natively as well.
+#[test]
+fn a_program_goes_on_untraced_where_the_engine_cannot() {
+    let (image, output) = same("leaving", "");
+    let goes_on = |image: &Image, reason: &str| {
+        let start = "the rest of the program, which runs untraced from here: ";
+        image.lost.iter().any(|lost| lost.starts_with(start) && lost.contains(reason))
+    };
+    assert!(output.is_empty() || goes_on(&image, "needs AVX-512"), "{:?}", image.lost);
+    let (image, output) = same("calls", "faults");
+    assert!(output.contains("no userfaultfd") || goes_on(&image, "userfaultfd"), "{:?}", image.lost);
+}
+
+#[test]
+fn threads_that_wait_by_spinning_hand_their_turn_on() {
+    let (image, _) = same("spin", "200");
+    let spins = image.events.iter().filter(|event| matches!(event, Event::Spin { .. })).count();
+    assert!(spins > 50, "{spins}");
+}
+
+/// The process forbids huge pages for itself: the stream says so.
+#[test]
+fn forbidden_huge_pages_are_told() {
+    let forbids = |image: &Image| image.events.iter().any(|event| matches!(event, Event::ThpDisable { .. }));
+    assert!(!forbids(&same("spin", "1").0));
+    assert!(forbids(&same("nothp", "off").0));
+}

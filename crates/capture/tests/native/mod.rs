@@ -1,0 +1,106 @@
+//! Running a program natively and under the engine, to compare what it prints.
+#![allow(dead_code, reason = "each of the tests uses a part")]
+
+use pagewalk_capture::engine::{Engine, Options};
+use pagewalk_capture::{Host, RingSource, Session};
+use pagewalk_trace::{Event, Item, Source, StreamHeader};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+
+pub fn engine() -> Engine {
+    let cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("engine-cache");
+    Engine::prepare(&Options { cache: Some(cache), ..Options::default() })
+        .expect("the engine builds on this host")
+}
+
+/// Compiles a program of `tests/programs` into `folder`.
+pub fn compile(folder: &Path, name: &str) -> PathBuf {
+    let program = folder.join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name).with_extension("c");
+    let status =
+        Command::new("gcc").args(["-O1", "-w", "-pthread", "-o"]).arg(&program).arg(&source).status();
+    assert!(status.unwrap().success(), "{name}.c does not compile");
+    program
+}
+
+/// What a stream told.
+pub struct Image {
+    pub header: StreamHeader,
+    pub references: usize,
+    pub lost: Vec<String>,
+    /// All that was told, but what was lost.
+    pub events: Vec<Event>,
+}
+
+fn consume(mut source: RingSource) -> Image {
+    let (mut references, mut lost, mut events) = (0, vec![], vec![]);
+    while let Some(item) = source.next_item().expect("a stream in good order") {
+        match item {
+            Item::Batch(batch) => references += batch.refs.len(),
+            Item::Event { event: Event::Lost { what }, .. } => lost.push(what),
+            Item::Event { event, .. } => events.push(event),
+        }
+    }
+    Image { header: source.header().clone(), references, lost, events }
+}
+
+/// The environment of every run here: what tells the two ways apart must not be in it.
+fn in_surroundings<'a>(command: &'a mut Command, folder: &Path, output: &Path) -> &'a mut Command {
+    let output = File::create(output).unwrap();
+    let errors = output.try_clone().unwrap();
+    command.env_clear().env("PATH", "/usr/bin:/bin").env("LD_BIND_NOW", "1").current_dir(folder);
+    command.stdin(Stdio::null()).stdout(output).stderr(errors)
+}
+
+/// The program's output and end, natively.
+pub fn natively(program: &Path, argument: &str) -> (String, ExitStatus) {
+    let folder = program.parent().unwrap();
+    let output = tempfile::NamedTempFile::new().unwrap();
+    let mut command = Command::new(program);
+    let status = in_surroundings(command.arg(argument), folder, output.path()).status().unwrap();
+    (without_numbers(output.path()), status)
+}
+
+/// The same under the engine, and the images that were followed.
+pub fn followed(program: &Path, argument: &str) -> (String, ExitStatus, Vec<Image>) {
+    followed_with(program, argument, &[])
+}
+
+pub fn followed_with(program: &Path, argument: &str, options: &[&OsStr]) -> (String, ExitStatus, Vec<Image>) {
+    let (engine, folder) = (engine(), program.parent().unwrap());
+    let session = Session::new("valgrind", Host::detect()).unwrap();
+    let log = session.directory().join("log");
+    let output = tempfile::NamedTempFile::new().unwrap();
+    let arguments = [OsStr::new(argument)];
+    let socket = session.socket_path();
+    let mut command = engine.command(Some(&socket), &log, options, program.as_os_str(), &arguments);
+    in_surroundings(&mut command, folder, output.path()).env("VALGRIND_LIB", engine.folder());
+    let images = Mutex::new(vec![]);
+    let status = session
+        .run(command, |source| {
+            let number = source.number();
+            let image = consume(source);
+            images.lock().unwrap().push((number, image));
+        })
+        .unwrap();
+    assert!(session.refused().is_empty());
+    let mut images = images.into_inner().unwrap();
+    images.sort_by_key(|(number, _)| *number);
+    let images = images.into_iter().map(|(_, image)| image).collect();
+    (without_numbers(output.path()), status, images)
+}
+
+/// What was printed, without the process ids in it.
+fn without_numbers(output: &Path) -> String {
+    let text = std::fs::read_to_string(output).unwrap();
+    let mut parts = text.split("/proc/");
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        whole.push_str("/proc/");
+        whole.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    whole
+}
