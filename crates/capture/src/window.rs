@@ -20,7 +20,7 @@ pub struct WindowSpec {
 /// Passes the region of interest of another source.
 ///
 /// Events always pass, so that mappings stay right. The references and instructions of what passes are counted from the
-/// region's start. Cuts by numbers of instructions lie at the first block boundary at or after the place. A batch
+/// region's start; sleep and spinning outside pass as none. Cuts by numbers of instructions lie at the first block boundary at or after the place. A batch
 /// that lies outside passes with nothing in it.
 pub struct Window<S> {
     inner: S,
@@ -133,6 +133,15 @@ impl State {
     }
 }
 
+/// What is left of an event that lies outside the region: of time, and of what was executed, nothing.
+fn outside(event: Event) -> Event {
+    match event {
+        Event::Idle { .. } => Event::Idle { nanoseconds: 0 },
+        Event::Spin { .. } => Event::Spin { instructions: 0 },
+        event => event,
+    }
+}
+
 impl<S: Source> Source for Window<S> {
     fn header(&self) -> &StreamHeader {
         self.inner.header()
@@ -146,6 +155,7 @@ impl<S: Source> Source for Window<S> {
                 if let Event::Marker { id } = event {
                     region.state = region.state.on_marker(id, &region.spec);
                 }
+                let event = if region.state == State::Open { event } else { outside(event) };
                 return Ok(Some(Item::Event { at: RefIndex(region.references), event }));
             }
             None => return Ok(None),
@@ -364,6 +374,13 @@ mod tests {
             prop_assert_eq!(told, expected);
             prop_assert_eq!(window.has_begun(), begun);
         }
+    }
+
+    #[test]
+    fn of_time_outside_nothing_is_left() {
+        assert_eq!(outside(Event::Idle { nanoseconds: 5 }), Event::Idle { nanoseconds: 0 });
+        assert_eq!(outside(Event::Spin { instructions: 5 }), Event::Spin { instructions: 0 });
+        assert_eq!(outside(Event::Marker { id: 5 }), Event::Marker { id: 5 });
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub use decoder::{Decoder, Step};
 /// First word of the ring and of the engine's first message: `PWLKGIR1`.
 pub const MAGIC: u64 = 0x3152_4947_4b4c_5750;
 /// Version of the stream that this decoder reads.
-pub const WIRE_VERSION: u64 = 3;
+pub const WIRE_VERSION: u64 = 4;
 /// Words of the engine's first message.
 pub const HELLO_WORDS: usize = 5;
 /// Most chunks that a ring may have.
@@ -83,6 +83,9 @@ pub mod kind {
     pub const EXIT: u8 = 15;
     pub const IDENTITY: u8 = 16;
     pub const LOST: u8 = 17;
+    pub const THP_DISABLE: u8 = 18;
+    pub const IDLE: u8 = 19;
+    pub const SPIN: u8 = 20;
 }
 
 /// Most slots of one block: a little more than the engine ever makes.

@@ -390,7 +390,7 @@ fn engines_that_break_the_protocol_are_refused_by_name() {
     for (role, what) in [
         ("wrong magic", "does not speak the engine's protocol"),
         ("short hello", "does not speak the engine's protocol"),
-        ("wrong version", "speaks version 99 of the engine's protocol, not 3"),
+        ("wrong version", "speaks version 99 of the engine's protocol, not 4"),
         ("wrong ring magic", "its ring does not begin with the magic number"),
         ("no file", "sent no ring"),
         ("unsealable", "its ring cannot be sealed against shrinking"),

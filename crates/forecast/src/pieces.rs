@@ -191,7 +191,7 @@ mod tests {
     fn anonymous(start: u64, bytes: u64) -> Event {
         let protection = Protection { read: true, write: true, execute: false };
         let (start, kind) = (VirtAddr(start), MappingKind::Anonymous);
-        Event::Map(Mapping { start, bytes, protection, kind, file: None })
+        Event::Map(Mapping { start, bytes, protection, kind, file: None, page_bytes: 4096 })
     }
 
     #[test]

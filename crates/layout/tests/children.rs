@@ -28,7 +28,14 @@ fn inherited(path: &str, build_id: &str, file_pages: u64, anonymous: u64) -> Mov
     let mut owners = Owners::new(&StreamHeader { origin: Origin::Fork, ..header() });
     let mut map = |page: u64, pages: u64, kind, file| {
         let (start, bytes) = (VirtAddr(BASE + page * PAGE), pages * PAGE);
-        owners.apply(&Event::Map(Mapping { start, bytes, protection: rights("r"), kind, file }));
+        owners.apply(&Event::Map(Mapping {
+            start,
+            bytes,
+            protection: rights("r"),
+            kind,
+            file,
+            page_bytes: 4096,
+        }));
     };
     let file = |offset| FileIdentity { path: path.to_owned(), offset, build_id: Some(build_id.to_owned()) };
     map(0, 1, MappingKind::File, Some(file(0)));

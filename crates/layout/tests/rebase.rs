@@ -63,7 +63,7 @@ fn pages(start: VirtAddr, bytes: u64) -> impl Iterator<Item = u64> {
 
 fn apply(memory: &mut Memory, event: &Event) {
     match event {
-        Event::Map(Mapping { start, bytes, protection, kind, file }) => {
+        Event::Map(Mapping { start, bytes, protection, kind, file, .. }) => {
             for page in pages(*start, *bytes) {
                 let file = file.as_ref().map(|file| (file.path.clone(), file.offset + page - start.0));
                 let protection = format!("{protection:?}");

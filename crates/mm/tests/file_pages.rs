@@ -17,6 +17,7 @@ fn map(start: u64, pages: u64, offset: u64, protection: Protection) -> Event {
         protection,
         kind: MappingKind::File,
         file: Some(file),
+        page_bytes: 4096,
     })
 }
 
@@ -52,7 +53,14 @@ fn what_could_be_written_may_be_a_copy() {
     assert_eq!(held(&relocated, 12, 1), None);
     assert_eq!(held(&relocated, 13, 1), Some((3, CODE)));
     let shared = |kind, file| {
-        Event::Map(Mapping { start: VirtAddr(10 << 12), bytes: 4096, protection: READ, kind, file })
+        Event::Map(Mapping {
+            start: VirtAddr(10 << 12),
+            bytes: 4096,
+            protection: READ,
+            kind,
+            file,
+            page_bytes: 4096,
+        })
     };
     assert_eq!(held(&[shared(MappingKind::Anonymous, None)], 10, 1), None);
     assert_eq!(held(&[shared(MappingKind::File, None)], 10, 1), None, "a file that nobody knows");

@@ -32,6 +32,7 @@ fn feed(analysis: &mut dyn Analysis, areas: &[Range<u64>], pages: &[u64]) {
             protection: Protection { read: true, write: true, execute: false },
             kind: MappingKind::Anonymous,
             file: None,
+            page_bytes: 4096,
         };
         analysis.on_event(RefIndex(0), &Event::Map(mapping));
     }

@@ -14,7 +14,14 @@ const ALL: Protection = Protection { read: true, write: true, execute: false };
 
 fn map(pages: Range<u64>, protection: Protection) -> Event {
     let (start, bytes) = (VirtAddr(pages.start << 12), (pages.end - pages.start) << 12);
-    Event::Map(Mapping { start, bytes, protection, kind: MappingKind::Anonymous, file: None })
+    Event::Map(Mapping {
+        start,
+        bytes,
+        protection,
+        kind: MappingKind::Anonymous,
+        file: None,
+        page_bytes: 4096,
+    })
 }
 
 fn protect(pages: Range<u64>, protection: Protection) -> Event {

@@ -52,6 +52,8 @@ pub enum Rule {
     ThreadRuns,
     /// Threads that are switched to or end have started, and start once.
     ThreadKnown,
+    /// What was waiting by spinning was executed before.
+    SpinExecuted,
     /// Nothing follows the exit.
     NothingAfterExit,
     /// The recorder lost nothing.
@@ -69,7 +71,8 @@ impl Rule {
     pub fn severity(self) -> Severity {
         use Rule::*;
         match self {
-            NothingLost | RangeKnown | CodeMapped | DataMapped => Severity::Warning,
+            // Of a region of interest, the first may tell of what lies before.
+            SpinExecuted | NothingLost | RangeKnown | CodeMapped | DataMapped => Severity::Warning,
             _ => Severity::Error,
         }
     }
@@ -125,6 +128,8 @@ pub struct Checker {
     findings: Vec<Finding>,
     place: Place,
     instructions: u64,
+    /// Of those told so far, how many were waiting by spinning.
+    spun: u64,
     blocks_checked: usize,
     mapped: Ranges,
     /// A mapping that held a reference lately.
@@ -295,23 +300,23 @@ impl Checker {
             self.found(Rule::NothingAfterExit, || format!("{event:?} after the exit"));
         }
         match event {
-            Event::Map(Mapping { start, bytes, protection, .. }) => {
-                let end = self.range(event, *start, *bytes);
+            Event::Map(Mapping { start, bytes, protection, page_bytes, .. }) => {
+                let end = self.range(event, *start, *bytes, *page_bytes);
                 self.mapped.insert(start.0, end, protection.execute);
             }
             Event::Unmap { start, bytes } => {
-                let end = self.range(event, *start, *bytes);
+                let end = self.range(event, *start, *bytes, PAGE_BYTES);
                 let known = self.mapped.remove(start.0, end);
                 self.expect_known(known, event);
             }
             Event::Protect { start, bytes, protection } => {
-                let end = self.range(event, *start, *bytes);
+                let end = self.range(event, *start, *bytes, PAGE_BYTES);
                 let known = self.mapped.protect(start.0, end, protection.execute);
                 self.expect_known(known, event);
             }
             Event::Remap { old_start, old_bytes, new_start, new_bytes } => {
-                let old_end = self.range(event, *old_start, *old_bytes);
-                let new_end = self.range(event, *new_start, *new_bytes);
+                let old_end = self.range(event, *old_start, *old_bytes, PAGE_BYTES);
+                let new_end = self.range(event, *new_start, *new_bytes, PAGE_BYTES);
                 let executable = self.mapped.covers(old_start.0, old_end, true);
                 let known = self.mapped.remove(old_start.0, old_end);
                 self.mapped.insert(new_start.0, new_end, executable);
@@ -352,7 +357,18 @@ impl Checker {
                     format!("the recorder says that something was lost: {what}")
                 });
             }
+            Event::Spin { instructions } => {
+                self.spun = self.spun.saturating_add(*instructions);
+                let (spun, executed) = (self.spun, self.instructions);
+                if spun > executed {
+                    self.found(Rule::SpinExecuted, || {
+                        format!("{spun} instructions were spinning, but only {executed} were executed")
+                    });
+                }
+            }
             Event::Advise { .. }
+            | Event::ThpDisable { .. }
+            | Event::Idle { .. }
             | Event::Fork { .. }
             | Event::Exec { .. }
             | Event::Syscall { .. }
@@ -362,11 +378,10 @@ impl Checker {
         self.near = (0, 0);
     }
 
-    /// The end of a range of whole pages.
-    fn range(&mut self, event: &Event, start: VirtAddr, bytes: u64) -> u64 {
+    /// The end of a range of whole pages of so many bytes.
+    fn range(&mut self, event: &Event, start: VirtAddr, bytes: u64, page: u64) -> u64 {
         let end = start.0.saturating_add(bytes);
-        if !start.0.is_multiple_of(PAGE_BYTES) || !bytes.is_multiple_of(PAGE_BYTES) || end > Ref::ADDRESS_END
-        {
+        if !start.0.is_multiple_of(page) || !bytes.is_multiple_of(page) || end > Ref::ADDRESS_END {
             self.found(Rule::PageAligned, || format!("{event:?} is not a range of whole pages"));
         }
         end

@@ -1,7 +1,7 @@
 //! Rare events and the stream's header. All of it is serialisable, as events are stored as JSON in files.
 
 use crate::Grain;
-use pagewalk_units::{ThreadId, VirtAddr};
+use pagewalk_units::{PAGE_BYTES, ThreadId, VirtAddr};
 use serde::{Deserialize, Serialize};
 
 /// Access rights of a mapping.
@@ -56,10 +56,10 @@ pub enum MappingKind {
 /// A range of virtual addresses and what backs it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Mapping {
-    /// First byte, page aligned.
+    /// First byte, a multiple of `page_bytes`.
     #[serde(with = "address")]
     pub start: VirtAddr,
-    /// Length in bytes, a multiple of 4096.
+    /// Length in bytes, a multiple of `page_bytes`.
     pub bytes: u64,
     /// Access rights.
     pub protection: Protection,
@@ -67,6 +67,47 @@ pub struct Mapping {
     pub kind: MappingKind,
     /// The file, for file mappings.
     pub file: Option<FileIdentity>,
+    /// Bytes of the pages that back it, a power of two: 4096, and more where the program has it from hugetlb
+    /// (`MAP_HUGETLB` and its like). Left out of files where it is 4096.
+    #[serde(
+        default = "page_bytes::usual",
+        deserialize_with = "page_bytes::deserialize",
+        skip_serializing_if = "page_bytes::is_usual"
+    )]
+    pub page_bytes: u64,
+}
+
+impl Mapping {
+    /// Largest page that a mapping can have: what one entry of the highest level of x86-64's page tables maps.
+    pub const PAGE_BYTES_MAX: u64 = 1 << 39;
+
+    /// Whether mappings can have pages of so many bytes.
+    pub fn may_have_pages_of(bytes: u64) -> bool {
+        bytes.is_power_of_two() && (PAGE_BYTES..=Mapping::PAGE_BYTES_MAX).contains(&bytes)
+    }
+}
+
+/// What a process forbids the kernel of transparent huge pages (`prctl(PR_SET_THP_DISABLE)`). Children inherit it, and so
+/// do programs that it becomes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThpDisable {
+    /// Nothing.
+    #[default]
+    Off,
+    /// All of them.
+    All,
+    /// All but those that `madvise` asks for (`PR_THP_DISABLE_EXCEPT_ADVISED`, Linux 6.18).
+    ExceptAdvised,
+}
+
+impl ThpDisable {
+    /// The one with this number in the engine's stream; others are `None`.
+    pub fn from_code(code: u64) -> Option<ThpDisable> {
+        [ThpDisable::Off, ThpDisable::All, ThpDisable::ExceptAdvised]
+            .get(usize::try_from(code).ok()?)
+            .copied()
+    }
 }
 
 /// Something rare, at its exact place in the stream.
@@ -175,6 +216,21 @@ pub enum Event {
         /// What was lost.
         what: String,
     },
+    /// From here on the process forbids transparent huge pages otherwise than before.
+    ThpDisable {
+        /// What it forbids.
+        mode: ThpDisable,
+    },
+    /// No thread of the process ran for a while here: all slept.
+    Idle {
+        /// How long, in nanoseconds.
+        nanoseconds: u64,
+    },
+    /// So many of the instructions executed just before were a thread waiting by spinning.
+    Spin {
+        /// Instructions.
+        instructions: u64,
+    },
 }
 
 impl Event {
@@ -261,5 +317,26 @@ mod address {
 
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<VirtAddr, D::Error> {
         u64::deserialize(from).map(VirtAddr)
+    }
+}
+
+mod page_bytes {
+    use super::Mapping;
+    use pagewalk_units::PAGE_BYTES;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer};
+
+    pub fn usual() -> u64 {
+        PAGE_BYTES
+    }
+
+    pub fn is_usual(bytes: &u64) -> bool {
+        *bytes == PAGE_BYTES
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+        let bytes = u64::deserialize(from)?;
+        let wrong = || format!("page_bytes is {bytes}: expected a power of two from 4096 to 2^39");
+        if Mapping::may_have_pages_of(bytes) { Ok(bytes) } else { Err(D::Error::custom(wrong())) }
     }
 }

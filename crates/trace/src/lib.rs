@@ -29,7 +29,7 @@ mod worked;
 pub use batch::{Batch, BatchBuffer, BatchRoom, Item, Span};
 pub use block::{Block, BlockEnd, Dictionary, Instruction, Site};
 pub use calls::{all_calls, call_number};
-pub use event::{Event, FileIdentity, Mapping, MappingKind, Origin, Protection, StreamHeader};
+pub use event::{Event, FileIdentity, Mapping, MappingKind, Origin, Protection, StreamHeader, ThpDisable};
 pub use grain::{Grain, ToPages};
 pub use interleave::{Interleave, Turns};
 pub use record::Ref;

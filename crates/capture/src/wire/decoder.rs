@@ -432,6 +432,10 @@ impl Decoder {
         }
         let step = match event::parse(kind, payload)? {
             Parsed::Identity(arguments) => Step::Identity(arguments),
+            Parsed::Spin { block, executions } => {
+                let instructions = self.spun(block, executions)?;
+                Step::Event { at: RefIndex(self.references), event: Event::Spin { instructions } }
+            }
             Parsed::Event(event) => {
                 self.thread = event.switches_to().unwrap_or(self.thread);
                 Step::Event { at: RefIndex(self.references), event }
@@ -439,6 +443,14 @@ impl Decoder {
         };
         *at += 1 + payload_words;
         Ok(Some(step))
+    }
+
+    /// The instructions of so many executions of the whole of a block.
+    fn spun(&self, number: u32, executions: u64) -> Result<u64, Fault> {
+        let definition = (self.table.get(number).definition as usize).checked_sub(1);
+        let definition = &self.definitions[definition.ok_or(Fault::UndefinedBlock(number))?];
+        let too_many = Fault::Payload { kind: kind::SPIN, what: "more instructions than 64 bits count" };
+        (definition.instructions.len() as u64).checked_mul(executions).ok_or(too_many)
     }
 
     fn define(&mut self, payload: &[u64]) -> Result<(), Fault> {

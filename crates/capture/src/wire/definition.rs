@@ -45,7 +45,7 @@ pub(super) struct Path {
 /// A block as the engine defined it.
 #[derive(Clone, Debug)]
 pub(super) struct Definition {
-    instructions: Box<[Instruction]>,
+    pub instructions: Box<[Instruction]>,
     pub slots: Box<[Slot]>,
     /// By ascending number of slots; the last is the block's end.
     pub exits: Box<[Exit]>,

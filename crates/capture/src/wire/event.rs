@@ -1,7 +1,7 @@
 //! Events other than block definitions.
 
 use super::{Fault, kind};
-use pagewalk_trace::{Event, FileIdentity, Mapping, MappingKind, Protection};
+use pagewalk_trace::{Event, FileIdentity, Mapping, MappingKind, Protection, ThpDisable};
 use pagewalk_units::{PAGE_BYTES, VirtAddr};
 
 /// What an event's words say.
@@ -9,6 +9,13 @@ use pagewalk_units::{PAGE_BYTES, VirtAddr};
 pub(super) enum Parsed {
     /// The command line.
     Identity(Vec<String>),
+    /// So many executions of a block were a thread waiting by spinning.
+    Spin {
+        /// The block's number.
+        block: u32,
+        /// The executions.
+        executions: u64,
+    },
     /// Anything else.
     Event(Event),
 }
@@ -52,6 +59,16 @@ pub(super) fn parse(kind_code: u8, payload: &[u64]) -> Result<Parsed, Fault> {
         kind::MARKER => Event::Marker { id: words.next()? },
         kind::EXIT => Event::Exit { status: words.next()? as i32 },
         kind::LOST => Event::Lost { what: words.text()? },
+        kind::THP_DISABLE => {
+            let mode = ThpDisable::from_code(words.next()?);
+            Event::ThpDisable { mode: mode.ok_or(words.wrong("unknown mode of forbidding huge pages"))? }
+        }
+        kind::IDLE => Event::Idle { nanoseconds: words.next()? },
+        kind::SPIN => {
+            let (block, executions) = (words.small()?, words.next()?);
+            words.finish()?;
+            return Ok(Parsed::Spin { block, executions });
+        }
         _ => return Err(Fault::UnknownEvent(kind_code)),
     };
     words.finish()?;
@@ -73,9 +90,18 @@ fn mapping(words: &mut Payload<'_>) -> Result<Mapping, Fault> {
         6 => MappingKind::Kernel,
         _ => return Err(words.wrong("unknown kind of mapping")),
     };
+    let page_bytes = page_bytes((what >> 16) as u8)
+        .filter(|page| start.0.is_multiple_of(*page) && bytes.is_multiple_of(*page))
+        .ok_or(words.wrong("a mapping is not of whole pages of its size"))?;
     let is_file = matches!(kind, MappingKind::File | MappingKind::SharedFile) && !path.is_empty();
     let file = is_file.then_some(FileIdentity { path, offset, build_id: None });
-    Ok(Mapping { start, bytes, protection: protection(what), kind, file })
+    Ok(Mapping { start, bytes, protection: protection(what), kind, file, page_bytes })
+}
+
+/// The page whose size is told as the logarithm to base 2, 0 standing for a base page; `None` if mappings cannot have it.
+fn page_bytes(log2: u8) -> Option<u64> {
+    let bytes = if log2 == 0 { PAGE_BYTES } else { 1u64.checked_shl(log2.into())? };
+    Mapping::may_have_pages_of(bytes).then_some(bytes)
 }
 
 fn protection(bits: u64) -> Protection {

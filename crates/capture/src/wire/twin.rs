@@ -1,7 +1,9 @@
 //! The decoder against a slow twin: one word at a time, with maps, straight from `WIRE.md`.
 
 use super::*;
-use pagewalk_trace::{Block, BlockEnd, Event, Instruction, Ref, Site};
+use pagewalk_trace::{
+    Block, BlockEnd, Event, Instruction, Mapping, MappingKind, Protection, Ref, Site, ThpDisable,
+};
 use pagewalk_units::{Access, Kind, Size, SpaceId, VirtAddr};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -103,6 +105,16 @@ impl Twin {
                         let event = Event::Syscall { number: payload[0] as u32, result: payload[1] as i64 };
                         self.event(event);
                     }
+                    kind::MAP => self.map(payload),
+                    kind::THP_DISABLE => {
+                        let mode = [ThpDisable::Off, ThpDisable::All, ThpDisable::ExceptAdvised];
+                        self.event(Event::ThpDisable { mode: mode[payload[0] as usize] });
+                    }
+                    kind::IDLE => self.event(Event::Idle { nanoseconds: payload[0] }),
+                    kind::SPIN => {
+                        let instructions = self.shapes.get(&(payload[0] as u32))?[2] * payload[1];
+                        self.event(Event::Spin { instructions });
+                    }
                     _ => return None,
                 }
                 at += 1 + count;
@@ -111,6 +123,22 @@ impl Twin {
             }
         }
         Some(())
+    }
+
+    /// Private memory that may be read, without a file.
+    fn map(&mut self, payload: &[u64]) {
+        let page_bytes = match payload[2] >> 16 {
+            0 => 4096,
+            log2 => 1 << log2,
+        };
+        self.event(Event::Map(Mapping {
+            start: VirtAddr(payload[0]),
+            bytes: payload[1],
+            protection: Protection { read: true, ..Protection::default() },
+            kind: MappingKind::Anonymous,
+            file: None,
+            page_bytes,
+        }));
     }
 
     fn event(&mut self, event: Event) {
@@ -250,10 +278,24 @@ fn shape() -> impl Strategy<Value = Shape> {
 /// One thing that a generated stream does; numbers choose among what there is.
 #[derive(Clone, Debug)]
 enum Act {
-    Run { block: usize, exit: usize, absent: u16, address: u64, times: usize },
+    Run {
+        block: usize,
+        exit: usize,
+        absent: u16,
+        address: u64,
+        times: usize,
+    },
     Marker(u64),
     Switch(u64),
     Syscall(u64, i64),
+    /// log2 of the page, 0 for the usual one, and pages.
+    Map(u64, u64),
+    ThpDisable(u64),
+    Idle(u64),
+    Spin {
+        block: usize,
+        executions: u64,
+    },
     NewChunk,
 }
 
@@ -273,6 +315,11 @@ fn act() -> impl Strategy<Value = Act> {
         1 => any::<u64>().prop_map(Act::Marker),
         1 => (1u64..9).prop_map(Act::Switch),
         1 => (0u64..400, any::<i64>()).prop_map(|(number, result)| Act::Syscall(number, result)),
+        1 => (prop::sample::select(vec![0u64, 12, 16, 21, 30, 39]), 1u64..9)
+            .prop_map(|(log2, pages)| Act::Map(log2, pages)),
+        1 => (0u64..3).prop_map(Act::ThpDisable),
+        1 => any::<u64>().prop_map(Act::Idle),
+        1 => (any::<usize>(), 0u64..1 << 40).prop_map(|(block, executions)| Act::Spin { block, executions }),
         2 => Just(Act::NewChunk),
     ]
 }
@@ -313,6 +360,18 @@ fn stream() -> impl Strategy<Value = Vec<(Vec<u64>, usize)>> {
                     Act::Switch(thread) => words.extend(event(kind::SWITCH, &[thread])),
                     Act::Syscall(number, result) => {
                         words.extend(event(kind::SYSCALL, &[number, result as u64]));
+                    }
+                    Act::Map(log2, pages) => {
+                        let bytes = 1 << log2.max(12);
+                        words.extend(event(kind::MAP, &[bytes, pages * bytes, 1 | log2 << 16, 0, 0]));
+                    }
+                    Act::ThpDisable(mode) => words.extend(event(kind::THP_DISABLE, &[mode])),
+                    Act::Idle(nanoseconds) => words.extend(event(kind::IDLE, &[nanoseconds])),
+                    Act::Spin { block, executions } => {
+                        let which = block % numbers.len();
+                        if defined[which] {
+                            words.extend(event(kind::SPIN, &[numbers[which].into(), executions]));
+                        }
                     }
                     Act::NewChunk => {
                         *boundary = boundaries[cut % boundaries.len()];
@@ -381,7 +440,7 @@ fn any_word() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => 0u64..4,
         2 => (0u32..3, 0usize..200).prop_map(|(number, slots)| block_header(number, slots)),
-        2 => (0u8..20, 0u32..20).prop_map(|(kind, words)| event_header(kind, words)),
+        2 => (0u8..24, 0u32..20).prop_map(|(kind, words)| event_header(kind, words)),
         1 => Just(1 | 1 << 16 | 8 << 32),
         1 => any::<u64>(),
     ]
@@ -432,6 +491,16 @@ fn each_fault_has_its_name() {
     assert_eq!(with(&event(kind::EXEC, &[u64::MAX, 2])), beyond);
     let end_of_memory = payload(kind::UNMAP, "a range reaches beyond the end of memory");
     assert_eq!(with(&event(kind::UNMAP, &[4096, u64::MAX - 4096])), end_of_memory);
+    let pages = payload(kind::MAP, "a mapping is not of whole pages of its size");
+    for (start, bytes, log2) in [(4096, 1 << 21, 21), (1 << 21, 4096, 21), (0, 1 << 21, 11), (0, 1 << 21, 40)]
+    {
+        assert_eq!(with(&event(kind::MAP, &[start, bytes, 1 | log2 << 16, 0, 0])), pages);
+    }
+    let mode = payload(kind::THP_DISABLE, "unknown mode of forbidding huge pages");
+    assert_eq!(with(&event(kind::THP_DISABLE, &[3])), mode);
+    assert_eq!(with(&event(kind::SPIN, &[6, 1])), Fault::UndefinedBlock(6));
+    let many = payload(kind::SPIN, "more instructions than 64 bits count");
+    assert_eq!(with(&event(kind::SPIN, &[5, u64::MAX])), many);
     let beyond = MAX_BLOCKS as u32;
     assert_eq!(with(&event(kind::BLOCK, &shape.payload(beyond))), Fault::TooMuchCode);
     let mut odd = shape.clone();

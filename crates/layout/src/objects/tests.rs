@@ -12,7 +12,14 @@ fn map(start: u64, bytes: u64, kind: MappingKind, file: Option<(&str, u64)>) -> 
         offset,
         build_id: path.contains(".so").then(|| "ab".to_owned()),
     });
-    Event::Map(Mapping { start: VirtAddr(start), bytes, protection: Protection::default(), kind, file })
+    Event::Map(Mapping {
+        start: VirtAddr(start),
+        bytes,
+        protection: Protection::default(),
+        kind,
+        file,
+        page_bytes: 4096,
+    })
 }
 
 fn whose(owners: &Owners, address: u64) -> (OwnerKind, String) {

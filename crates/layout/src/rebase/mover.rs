@@ -5,7 +5,7 @@ use super::table::Table;
 use crate::objects::Owners;
 use pagewalk_trace::StreamHeader;
 use pagewalk_trace::{Batch, Block, Dictionary, Event, FileIdentity, Instruction, Mapping, Ref, Span};
-use pagewalk_units::{BlockId, VirtAddr};
+use pagewalk_units::{BlockId, PAGE_BYTES, VirtAddr};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -129,9 +129,14 @@ impl Mover {
         for (range, delta) in after {
             let into = range.start - start;
             let file = mapping.file.clone();
+            let (first, bytes) = (range.start.wrapping_add(delta), range.end - range.start);
+            // Pages of hugetlb cannot lie anywhere.
+            let is_whole =
+                first.is_multiple_of(mapping.page_bytes) && bytes.is_multiple_of(mapping.page_bytes);
             to(Event::Map(Mapping {
-                start: VirtAddr(range.start.wrapping_add(delta)),
-                bytes: range.end - range.start,
+                start: VirtAddr(first),
+                bytes,
+                page_bytes: if is_whole { mapping.page_bytes } else { PAGE_BYTES },
                 file: file.map(|file| FileIdentity { offset: file.offset + into, ..file }),
                 ..mapping.clone()
             }));

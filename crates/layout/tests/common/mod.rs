@@ -40,7 +40,7 @@ pub fn mapping(
     file: Option<FileIdentity>,
 ) -> Event {
     let (start, bytes) = (VirtAddr(start), pages * PAGE);
-    Event::Map(Mapping { start, bytes, protection: rights(protection), kind, file })
+    Event::Map(Mapping { start, bytes, protection: rights(protection), kind, file, page_bytes: 4096 })
 }
 
 pub fn unmap(start: u64, pages: u64) -> Event {

@@ -96,7 +96,7 @@ impl Process {
     pub fn map_of(&mut self, first: u64, pages: u64, kind: MappingKind, file: Option<FileIdentity>) {
         let protection = Protection { read: true, write: true, execute: false };
         let (start, bytes) = (VirtAddr(first * PAGE), pages * PAGE);
-        self.event(&Event::Map(Mapping { start, bytes, protection, kind, file }));
+        self.event(&Event::Map(Mapping { start, bytes, protection, kind, file, page_bytes: PAGE }));
     }
 
     pub fn unmap(&mut self, first: u64, pages: u64) {

@@ -125,6 +125,7 @@ impl Source for Reader<'_> {
                 protection: Protection { read: true, write: true, execute: false },
                 kind: MappingKind::Anonymous,
                 file: None,
+                page_bytes: 4096,
             };
             self.mapped = wanted;
             return Ok(Some(Item::Event { at: RefIndex(at as u64), event: Event::Map(mapping) }));

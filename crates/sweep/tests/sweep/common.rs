@@ -48,6 +48,7 @@ pub fn program(seed: u64, steps: u64) -> Program {
         protection: rights,
         kind: MappingKind::Anonymous,
         file: None,
+        page_bytes: 4096,
     })));
     for _ in 0..steps {
         if random.below(200) == 0 {

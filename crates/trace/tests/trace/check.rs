@@ -2,7 +2,9 @@
 
 use crate::common::{Stream, block, map};
 use pagewalk_trace::check::{Checker, Finding, Rule, Severity};
-use pagewalk_trace::{Analysis, Batch, Block, BlockEnd, Dictionary, Event, Instruction, Ref, Span};
+use pagewalk_trace::{
+    Analysis, Batch, Block, BlockEnd, Dictionary, Event, Instruction, Mapping, Ref, Span, ThpDisable,
+};
 use pagewalk_units::{BlockId, RefIndex, SpaceId, ThreadId, VirtAddr};
 
 /// A sound stream: code at 0x2000 (executable), data at 0x5000, two threads.
@@ -27,6 +29,9 @@ fn sound() -> Stream {
         new_bytes: 0x2000,
     });
     stream.execute(code, |slot| [0x9ff8, 0xbffc][slot]);
+    stream.event(Event::ThpDisable { mode: ThpDisable::All });
+    stream.event(Event::Idle { nanoseconds: 2_000_000 });
+    stream.event(Event::Spin { instructions: 66 });
     stream.event(Event::Break { old_end: VirtAddr(0xa000), new_end: VirtAddr(0x9000) });
     stream
 }
@@ -49,7 +54,11 @@ fn a_sound_stream_has_no_findings() {
 #[test]
 fn events_that_break_rules_are_found() {
     let (start, bytes) = (VirtAddr(0x20_0000), 4096);
-    let cases: [(&[Event], Rule); 9] = [
+    let huge = |start, bytes| match map(start, bytes) {
+        Event::Map(mapping) => Event::Map(Mapping { page_bytes: 2 << 20, ..mapping }),
+        other => other,
+    };
+    let cases: [(&[Event], Rule); 12] = [
         (&[Event::Unmap { start, bytes }], Rule::RangeKnown),
         (&[Event::Protect { start, bytes, protection: Default::default() }], Rule::RangeKnown),
         (
@@ -58,6 +67,9 @@ fn events_that_break_rules_are_found() {
         ),
         (&[map(0x20_0001, 4096)], Rule::PageAligned),
         (&[map(0x20_0000, 5)], Rule::PageAligned),
+        (&[huge(0x20_1000, 2 << 20)], Rule::PageAligned),
+        (&[huge(0x20_0000, 3 << 20)], Rule::PageAligned),
+        (&[Event::Spin { instructions: 67 }], Rule::SpinExecuted),
         (&[Event::ThreadEnd { thread: 9 }], Rule::ThreadKnown),
         (&[Event::Switch { thread: 9 }], Rule::ThreadKnown),
         (&[Event::Exit { status: 0 }, Event::Marker { id: 1 }], Rule::NothingAfterExit),
@@ -82,7 +94,7 @@ fn references_and_code_outside_mappings_are_warnings_with_the_first_example() {
     assert!(findings.iter().all(|finding| finding.rule.severity() == Severity::Warning));
     assert_eq!(
         findings[1].to_string(),
-        "warning: Load(0x6fff, 8) is in no mapping (at reference 44, block execution 22, event 9; 3 times in all)"
+        "warning: Load(0x6fff, 8) is in no mapping (at reference 44, block execution 22, event 12; 3 times in all)"
     );
     assert_eq!(
         findings[0].to_string(),

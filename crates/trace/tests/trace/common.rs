@@ -75,6 +75,7 @@ pub fn map(start: u64, bytes: u64) -> Event {
         protection,
         kind: MappingKind::Anonymous,
         file: None,
+        page_bytes: 4096,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::common::{Disk, Step, Stream, block, header, map, read};
 use pagewalk_trace::pwt::{Writer, events, fuzz_one, info};
-use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Ref, SourceError, Span};
+use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Mapping, Ref, SourceError, Span, ThpDisable};
 use pagewalk_units::{BlockId, RefIndex, SpaceId, ThreadId, VirtAddr};
 use proptest::prelude::*;
 use std::io::{self, Cursor};
@@ -22,7 +22,10 @@ enum Action {
         block: usize,
         seed: u64,
     },
-    Map(u64),
+    /// Memory on pages of 4 KiB or, if the second says so, larger ones.
+    Map(u64, bool),
+    /// Huge pages are forbidden, all sleep, a thread was spinning.
+    Rare(u64),
     Switch(u32),
     /// Another thread and space without an event.
     Elsewhere(u32, u32),
@@ -35,7 +38,8 @@ fn action() -> impl Strategy<Value = Action> {
         6 => (any::<usize>(), 1..40u8, any::<u64>(), prop_oneof![Just(0), 1..4096u64, any::<u64>()])
             .prop_map(|(block, times, start, stride)| Action::Loop { block, times, start, stride }),
         6 => (any::<usize>(), any::<u64>()).prop_map(|(block, seed)| Action::Scatter { block, seed }),
-        1 => (0..1000u64).prop_map(Action::Map),
+        1 => (0..1000u64, any::<bool>()).prop_map(|(page, large)| Action::Map(page, large)),
+        1 => any::<u64>().prop_map(Action::Rare),
         1 => (1..4u32).prop_map(Action::Switch),
         1 => (1..4u32, 0..2u32).prop_map(|(thread, space)| Action::Elsewhere(thread, space)),
         1 => (0..100u64, 0..100u64).prop_map(|(refs, instructions)| Action::Gap(refs, instructions)),
@@ -76,7 +80,16 @@ fn act(stream: &mut Stream, blocks: &[pagewalk_trace::Block], action: &Action) {
             let shift = seed % 60;
             stream.execute(block, |slot| seed.wrapping_mul(0x9e37_79b9_7f4a_7c15 + 2 * slot as u64) >> shift);
         }
-        Action::Map(page) => stream.event(map(4096 * page, 4096)),
+        Action::Map(page, large) => {
+            let page_bytes = if large { 2 << 20 } else { 4096 };
+            let Event::Map(mapping) = map(page_bytes * page, page_bytes) else { unreachable!("it maps") };
+            stream.event(Event::Map(Mapping { page_bytes, ..mapping }));
+        }
+        Action::Rare(number) => stream.event(match number % 3 {
+            0 => Event::ThpDisable { mode: ThpDisable::from_code(number / 3 % 3).expect("a mode") },
+            1 => Event::Idle { nanoseconds: number },
+            _ => Event::Spin { instructions: number },
+        }),
         Action::Switch(thread) => stream.event(Event::Switch { thread }),
         Action::Elsewhere(thread, space) => {
             (stream.thread, stream.space) = (ThreadId(thread), SpaceId(space))
@@ -405,4 +418,20 @@ fn the_fixture_reads_as_ever() {
 #[ignore = "makes the fixture anew; for a new version of the format"]
 fn make_the_fixture() {
     std::fs::write(FIXTURE, small().1).unwrap();
+}
+
+#[test]
+fn pages_of_the_usual_size_are_left_out_of_files() {
+    let Event::Map(mapping) = map(0x20_0000, 2 << 20) else { unreachable!("it maps") };
+    let text = serde_json::to_string(&mapping).unwrap();
+    assert!(!text.contains("page_bytes"), "{text}");
+    assert_eq!(serde_json::from_str::<Mapping>(&text).unwrap(), mapping);
+    let huge = Mapping { page_bytes: 2 << 20, ..mapping };
+    let text = serde_json::to_string(&huge).unwrap();
+    assert_eq!(serde_json::from_str::<Mapping>(&text).unwrap(), huge);
+    for wrong in ["0", "4095", "12288", "1099511627776"] {
+        let text = text.replace("2097152}", &format!("{wrong}}}"));
+        let error = serde_json::from_str::<Mapping>(&text).unwrap_err().to_string();
+        assert!(error.contains(&format!("page_bytes is {wrong}: expected a power of two")), "{error}");
+    }
 }
