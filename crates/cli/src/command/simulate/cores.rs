@@ -100,6 +100,7 @@ fn result(
         command_line: header.arguments.clone(),
         ended: ending.describe(),
         losses: ending.losses.clone(),
+        thp_disable: None,
         structure: None,
         machines: machines.collect(),
         advice: advice(&what_if, short(&header.program), cores, &machine.name),
@@ -115,6 +116,9 @@ fn result(
 fn core_row(core: usize, counts: &DesignCounts) -> MappingRow {
     let [fetch, data] = counts.translations;
     MappingRow {
+        page_bytes: 4096,
+        late_blocks: 0,
+        late_blocks_small_anyway: 0,
         name: format!("core {core}"),
         kind: "core".to_owned(),
         build_id: None,

@@ -164,6 +164,7 @@ impl Interleaved {
             command_line: self.headers.iter().flat_map(|header| header.arguments.clone()).collect(),
             ended: "interleaved".to_owned(),
             losses: self.endings.iter().flat_map(|ending| ending.losses.clone()).collect(),
+            thp_disable: None,
             structure: study.structure.as_ref().map(|structure| structure.name.clone()),
             machines: study
                 .machines

@@ -253,6 +253,7 @@ fn result(
         command_line: header.arguments.clone(),
         ended: ending.describe(),
         losses: ending.losses.clone(),
+        thp_disable: None,
         structure: None,
         machines: machines.collect(),
         advice: advice(&kernels, &study.machines[0].name, short(&header.program)),

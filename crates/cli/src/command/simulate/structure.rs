@@ -63,6 +63,7 @@ pub fn once<S: Source + Send>(
         command_line: header.arguments.clone(),
         ended: ending.describe(),
         losses: ending.losses.clone(),
+        thp_disable: None,
         structure: Some(structure.name.clone()),
         machines: machines.collect(),
         advice: advice(&what_if, short(&header.program), structure, &study.machines[0].name),
@@ -95,6 +96,9 @@ pub(super) fn program(header: &StreamHeader) -> String {
 /// One program, server or kernel.
 pub(super) fn row(name: String, counts: &SpaceCounts) -> MappingRow {
     MappingRow {
+        page_bytes: 4096,
+        late_blocks: 0,
+        late_blocks_small_anyway: 0,
         name,
         kind: "process".to_owned(),
         build_id: None,
