@@ -9,7 +9,7 @@ use pagewalk_report::{page_name, printable};
 use pagewalk_sim::{Alternative, AlternativeKind, DesignCounts, Findings, FunctionWalks};
 use pagewalk_sweep::{add_ratios, is_additive, metrics, partition};
 use pagewalk_symbols::{FileOffset, JitError, JitSymbols, ObjectError, Symbolizer};
-use pagewalk_trace::{Analysis, Batch, Event, Mapping, MappingKind, Origin, StreamHeader};
+use pagewalk_trace::{Analysis, Batch, Event, Mapping, MappingKind, Origin, StreamHeader, ThpDisable};
 use pagewalk_translate::{MachineSpec, MissClass, WalkerSpec};
 use pagewalk_units::{Kind, RefIndex};
 use std::cmp::Reverse;
@@ -104,6 +104,7 @@ impl Namer {
             ended: String::new(),
             losses,
             cut_short: None,
+            thp_disable: thp_disable(findings.space().thp_disable()),
             structure: None,
             machines: machines.iter().zip(findings.machines()).map(|(m, counts)| result(m, counts)).collect(),
             heat: if detail == Detail::Full { heat(findings) } else { Heat::default() },
@@ -220,12 +221,24 @@ fn origin(origin: Origin) -> &'static str {
     }
 }
 
+fn thp_disable(mode: ThpDisable) -> Option<String> {
+    let name = match mode {
+        ThpDisable::Off => return None,
+        ThpDisable::All => "all",
+        ThpDisable::ExceptAdvised => "except_advised",
+    };
+    Some(name.to_owned())
+}
+
 fn mappings(findings: &mut Findings<'_>) -> Vec<MappingRow> {
     let counts = findings.mappings();
     let space = findings.space();
     let row = |(id, counts): (MappingId, pagewalk_sim::MappingCounts)| {
         let info = space.info(id);
         MappingRow {
+            page_bytes: info.page_bytes,
+            late_blocks: counts.late_blocks.huge_otherwise,
+            late_blocks_small_anyway: counts.late_blocks.small_anyway,
             name: info.name.clone(),
             kind: kind(info.kind).to_owned(),
             build_id: info.build_id.clone(),

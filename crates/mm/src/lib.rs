@@ -23,7 +23,7 @@ pub use kernel::{
 };
 pub use mapping::{MappingId, MappingInfo};
 pub use os::{OsError, OsKernel, OsSpec, read_buddyinfo};
-pub use policy::{Everything, Fault, OneMapping, PageSizePolicy, Scope, Small, Thp, ThpMode};
+pub use policy::{Allowed, Everything, Fault, OneMapping, PageSizePolicy, Scope, Small, Thp, ThpMode};
 pub use space::{AddressSpace, Change};
 pub use superpage::Superpage;
 pub use vma::{FilePage, HugeAdvice, Vma};

@@ -20,7 +20,7 @@ impl MappingId {
 /// What is known of a named mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappingInfo {
-    /// `[heap]`, `[stack]`, `[anonymous 0x4a00000]`, a file's path, or `PATH [bss]`.
+    /// `[heap]`, `[stack]`, `[anonymous 0x4a00000]`, `[anonymous 0x4a00000 hugetlb 2M]`, a file's path, or `PATH [bss]`.
     pub name: String,
     /// What it is made of; `None` for pages outside every known mapping.
     pub kind: Option<MappingKind>,
@@ -32,4 +32,6 @@ pub struct MappingInfo {
     pub bytes: u64,
     /// Largest number of bytes mapped at one time.
     pub bytes_max: u64,
+    /// Bytes of its pages, as it was mapped first: 4096, or more where it is of hugetlb.
+    pub page_bytes: u64,
 }

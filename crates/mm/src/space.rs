@@ -1,7 +1,7 @@
 //! An address space that follows the stream's events as Linux would.
 
 use crate::{FilePage, HugeAdvice, MappingId, MappingInfo, Vma};
-use pagewalk_trace::{Event, FileIdentity, Mapping, MappingKind, Protection};
+use pagewalk_trace::{Event, Mapping, MappingKind, Protection, ThpDisable};
 use pagewalk_units::{PAGE_BYTES, PageSize, VirtAddr};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -50,6 +50,8 @@ pub struct AddressSpace {
     stack: Option<MappingId>,
     /// Whether the program has run yet: before that, events describe the image as the kernel made it.
     running: bool,
+    /// What the process forbids of transparent huge pages.
+    thp_disable: ThpDisable,
 }
 
 impl Default for AddressSpace {
@@ -61,6 +63,7 @@ impl Default for AddressSpace {
             start: VirtAddr(0),
             bytes: 0,
             bytes_max: 0,
+            page_bytes: PAGE_BYTES,
         };
         AddressSpace {
             areas: BTreeMap::new(),
@@ -69,6 +72,7 @@ impl Default for AddressSpace {
             heap: None,
             stack: None,
             running: false,
+            thp_disable: ThpDisable::Off,
         }
     }
 }
@@ -77,6 +81,11 @@ impl AddressSpace {
     /// Says that the program runs: mappings seen from now on are its own doing.
     pub fn start_running(&mut self) {
         self.running = true;
+    }
+
+    /// What the process forbids of transparent huge pages now.
+    pub fn thp_disable(&self) -> ThpDisable {
+        self.thp_disable
     }
 
     /// The area that holds `address`.
@@ -145,7 +154,8 @@ impl AddressSpace {
     /// What a page that lies in these bytes holds, where all of it is one piece of a file, under the same rights, that
     /// never could be written: see [`Vma::unwritten_file`].
     pub fn file_page(&self, page: Range<u64>) -> Option<FilePage> {
-        let first = self.vma(VirtAddr(page.start)).filter(|vma| vma.unwritten_file)?;
+        let is_file_page = |vma: &&Vma| vma.unwritten_file && !vma.is_hugetlb();
+        let first = self.vma(VirtAddr(page.start)).filter(is_file_page)?;
         let offset = first.file_offset + (page.start - first.start);
         let mut end = first.end;
         while end < page.end {
@@ -189,6 +199,7 @@ impl AddressSpace {
                 self.protect(start.0, *bytes, *protection, changes)
             }
             Event::Advise { start, bytes, advice } => self.advise(start.0, *bytes, *advice, changes),
+            Event::ThpDisable { mode } => self.thp_disable = *mode,
             _ => {}
         }
     }
@@ -211,6 +222,7 @@ impl AddressSpace {
             advice: HugeAdvice::None,
             file_offset,
             unwritten_file: of_file && !new.protection.write,
+            page_bytes: new.page_bytes,
         });
     }
 
@@ -259,7 +271,7 @@ impl AddressSpace {
             protection: Protection { read: true, write: true, execute: false },
             kind: MappingKind::Heap,
             file: None,
-            page_bytes: pagewalk_units::PAGE_BYTES,
+            page_bytes: PAGE_BYTES,
         };
         self.map(&heap, changes);
     }
@@ -354,13 +366,12 @@ impl AddressSpace {
 
     /// The named mapping that a new area belongs to.
     fn name(&mut self, new: &Mapping) -> MappingId {
-        let start = new.start;
         match (new.kind, &new.file) {
             (MappingKind::Heap, _) => {
                 if let Some(id) = self.heap {
                     return id;
                 }
-                let id = self.new_mapping("[heap]".to_owned(), new.kind, None, start);
+                let id = self.new_mapping("[heap]".to_owned(), new, None);
                 self.heap = Some(id);
                 id
             }
@@ -368,35 +379,25 @@ impl AddressSpace {
                 if let Some(id) = self.stack {
                     return id;
                 }
-                let id = self.new_mapping("[stack]".to_owned(), new.kind, None, start);
+                let id = self.new_mapping("[stack]".to_owned(), new, None);
                 self.stack = Some(id);
                 id
             }
             (MappingKind::File | MappingKind::SharedFile | MappingKind::Kernel, Some(file)) => {
-                self.file_mapping(file, new.kind, start)
+                self.shared_name(file.path.clone(), new, file.build_id.clone())
             }
-            (MappingKind::Kernel, None) => self.shared_name("[vdso]".to_owned(), new.kind, None, start),
+            (MappingKind::Kernel, None) => self.shared_name("[vdso]".to_owned(), new, None),
             _ => self.name_anonymous(new),
         }
     }
 
-    fn file_mapping(&mut self, file: &FileIdentity, kind: MappingKind, start: VirtAddr) -> MappingId {
-        self.shared_name(file.path.clone(), kind, file.build_id.clone(), start)
-    }
-
-    fn shared_name(
-        &mut self,
-        name: String,
-        kind: MappingKind,
-        build_id: Option<String>,
-        start: VirtAddr,
-    ) -> MappingId {
+    fn shared_name(&mut self, name: String, new: &Mapping, build_id: Option<String>) -> MappingId {
         if let Some(&id) = self.files.get(&name) {
             let known = &mut self.mappings[id.index()].build_id;
             *known = known.take().or(build_id);
             return id;
         }
-        let id = self.new_mapping(name.clone(), kind, build_id, start);
+        let id = self.new_mapping(name.clone(), new, build_id);
         self.files.insert(name, id);
         id
     }
@@ -404,18 +405,19 @@ impl AddressSpace {
     fn name_anonymous(&mut self, new: &Mapping) -> MappingId {
         if let Some(file) = self.bss_of(new) {
             let name = format!("{} [bss]", self.info(file).name);
-            return self.shared_name(name, new.kind, None, new.start);
+            return self.shared_name(name, new, None);
         }
         // Memory that grows an anonymous mapping belongs to it, as it does for the kernel.
         let (start, end) = range(new.start.0, new.bytes);
         let below = start.checked_sub(1).and_then(|last| self.vma(VirtAddr(last)));
         let neighbour = [below, self.areas.get(&end)].into_iter().flatten().find(|vma| {
             let nameless = self.info(vma.mapping).name.starts_with("[anonymous");
-            nameless && vma.kind == new.kind && vma.protection == new.protection
+            let same = (vma.kind, vma.protection, vma.page_bytes);
+            nameless && same == (new.kind, new.protection, new.page_bytes)
         });
         match neighbour {
             Some(vma) => vma.mapping,
-            None => self.shared_name(format!("[anonymous {start:#x}]"), new.kind, None, new.start),
+            None => self.shared_name(format!("[anonymous {start:#x}{}]", hugetlb(new.page_bytes)), new, None),
         }
     }
 
@@ -426,21 +428,23 @@ impl AddressSpace {
         let covered = self.vma(new.start).filter(is_file);
         let before = if self.running { None } else { self.vma(VirtAddr(new.start.0.checked_sub(1)?)) };
         let file = covered.or(before.filter(is_file).filter(|vma| vma.protection.write))?;
-        (new.kind == MappingKind::Anonymous).then_some(file.mapping)
+        let is_usual = new.page_bytes == PAGE_BYTES;
+        (new.kind == MappingKind::Anonymous && is_usual).then_some(file.mapping)
     }
 
-    fn new_mapping(
-        &mut self,
-        name: String,
-        kind: MappingKind,
-        build_id: Option<String>,
-        start: VirtAddr,
-    ) -> MappingId {
+    fn new_mapping(&mut self, name: String, new: &Mapping, build_id: Option<String>) -> MappingId {
         let id = MappingId(u32::try_from(self.mappings.len()).expect("fewer than 2^32 mappings"));
-        let info = MappingInfo { name, kind: Some(kind), build_id, start, bytes: 0, bytes_max: 0 };
-        self.mappings.push(info);
+        let &Mapping { start, page_bytes, .. } = new;
+        let kind = Some(new.kind);
+        self.mappings.push(MappingInfo { name, kind, build_id, start, bytes: 0, bytes_max: 0, page_bytes });
         id
     }
+}
+
+/// What names of anonymous memory say of pages of hugetlb.
+fn hugetlb(page_bytes: u64) -> String {
+    let size = PageSize::from_shift(page_bytes.trailing_zeros());
+    size.filter(|_| page_bytes > PAGE_BYTES).map_or_else(String::new, |size| format!(" hugetlb {size}"))
 }
 
 /// Whole pages from `start`; saturates at the end of the address space.

@@ -3,6 +3,7 @@
 use crate::Life;
 use std::collections::{BTreeMap, BTreeSet};
 
+const MADV_HUGEPAGE: i32 = 14;
 const MADV_NOHUGEPAGE: i32 = 15;
 
 /// How page sizes are chosen.
@@ -33,6 +34,12 @@ pub struct Kernel {
     pub advice: BTreeMap<u64, i32>,
     /// Of those pieces, the ones of files that never had the right to write: a file's number, and the piece of it.
     pub files: BTreeMap<u64, (u64, u64)>,
+    /// Those of hugetlb: how many pieces their pages have.
+    pub hugetlb: BTreeMap<u64, u64>,
+    /// Whether the machine has huge pages to put memory of hugetlb on.
+    pub maps_hugetlb: bool,
+    /// 1 where all huge pages are forbidden, 2 where those are that were not advised.
+    pub forbidden: u8,
     /// Base pages backed by memory because something touched them.
     pub touched: BTreeSet<u64>,
     /// Blocks mapped by one huge page.
@@ -59,6 +66,9 @@ impl Kernel {
             rights: BTreeMap::new(),
             advice: BTreeMap::new(),
             files: BTreeMap::new(),
+            hugetlb: BTreeMap::new(),
+            maps_hugetlb: false,
+            forbidden: 0,
             touched: BTreeSet::new(),
             huge: BTreeSet::new(),
             faults: 0,
@@ -87,12 +97,9 @@ impl Kernel {
             self.untouched.remove(&page);
             let pages = block * self.pages()..(block + 1) * self.pages();
             let others = self.touched.range(pages.clone()).any(|&other| other != page);
-            if self.paging == Paging::Thp && !others {
+            if self.paging != Paging::Everything && !others {
                 let pieces = pages.start * self.pieces()..pages.end * self.pieces();
-                let anonymous =
-                    self.mapped.range(pieces.clone()).filter(|(_, anonymous)| **anonymous).count();
-                let is_against = self.advice.get(&pieces.start) == Some(&MADV_NOHUGEPAGE);
-                if !is_against && self.are_alike(&pieces) && anonymous as u64 == pieces.end - pieces.start {
+                if self.is_hugetlb(&pieces) || self.paging == Paging::Thp && self.thp_allows(&pieces) {
                     self.huge.insert(block);
                     let others = pages.clone().filter(|&other| other != page);
                     self.untouched.extend(others.map(|other| (other, self.now)));
@@ -105,6 +112,28 @@ impl Kernel {
             }
         }
         self.size(page)
+    }
+
+    /// Whether the pieces of a block are one page of hugetlb, or a part of one.
+    fn is_hugetlb(&self, pieces: &std::ops::Range<u64>) -> bool {
+        let is_large = |piece: u64| {
+            self.hugetlb
+                .get(&piece)
+                .is_some_and(|&pieces_of_page| pieces_of_page >= pieces.end - pieces.start)
+        };
+        self.maps_hugetlb && pieces.clone().all(is_large)
+    }
+
+    /// Whether Linux gives a block a huge page at its first touch.
+    fn thp_allows(&self, pieces: &std::ops::Range<u64>) -> bool {
+        let anonymous = self.mapped.range(pieces.clone()).filter(|(_, anonymous)| **anonymous).count();
+        let advice = self.advice.get(&pieces.start).copied();
+        let is_against = match self.forbidden {
+            0 => advice == Some(MADV_NOHUGEPAGE),
+            1 => true,
+            _ => advice != Some(MADV_HUGEPAGE),
+        };
+        !is_against && self.are_alike(pieces) && anonymous as u64 == pieces.end - pieces.start
     }
 
     fn rights_of(&self, piece: u64) -> u8 {
@@ -151,11 +180,11 @@ impl Kernel {
 
     /// log2 of the size at which base page `page` is mapped.
     pub fn size(&self, page: u64) -> u32 {
+        let is_huge = self.huge.contains(&(page / self.pages()));
         self.shifts[usize::from(match self.paging {
-            Paging::Small => false,
+            Paging::Small | Paging::Thp => is_huge,
             Paging::Everything => true,
-            Paging::Range(start, end) => (start..end).contains(&page),
-            Paging::Thp => self.huge.contains(&(page / self.pages())),
+            Paging::Range(start, end) => is_huge || (start..end).contains(&page),
         })]
     }
 
@@ -169,7 +198,7 @@ impl Kernel {
             Paging::Range(start, end) if (start..end).contains(&page) => {
                 start.max(block.start)..end.min(block.end)
             }
-            Paging::Thp if self.huge.contains(&(page / pages)) => block,
+            _ if self.huge.contains(&(page / pages)) => block,
             _ => page..page + 1,
         };
         self.touched.range(around).next().map(|_| self.size(page))

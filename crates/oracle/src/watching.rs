@@ -68,6 +68,10 @@ pub struct Promoting {
     pub pieces: u64,
     /// Mapped pieces: the area that each is of, and its rights. Neighbours with the same are one area.
     pub areas: BTreeMap<u64, (u64, u8)>,
+    /// Pages of hugetlb, and the order of those that they are parts of.
+    pub hugetlb: BTreeMap<u64, u8>,
+    /// The order of the pages that map them; 0 where the machine has none for them.
+    pub hugetlb_order: u8,
     /// What maps each backed base page: the order of its superpage.
     pub backed: BTreeMap<u64, u8>,
     /// Base pages touched.
@@ -127,6 +131,8 @@ impl Promoting {
             throttle,
             pieces,
             areas: BTreeMap::new(),
+            hugetlb: BTreeMap::new(),
+            hugetlb_order: 0,
             backed: BTreeMap::new(),
             touched: BTreeSet::new(),
             charges: BTreeMap::new(),
@@ -153,11 +159,19 @@ impl Promoting {
     fn fits(&self, block: Block) -> bool {
         let all = pages(block).start * self.pieces..pages(block).end * self.pieces;
         let areas: Vec<Option<&(u64, u8)>> = all.map(|piece| self.areas.get(&piece)).collect();
-        areas[0].is_some() && areas.iter().all(|area| *area == areas[0])
+        let is_hugetlb = pages(block).any(|page| self.hugetlb.contains_key(&page));
+        !is_hugetlb && areas[0].is_some() && areas.iter().all(|area| *area == areas[0])
     }
 
     /// A reference to a page; returns superpages that are built at once.
     pub fn touch(&mut self, page: u64) -> Vec<Block> {
+        let hugetlb = around(page, self.hugetlb_order);
+        let is_hugetlb = hugetlb.1 > 0
+            && pages(hugetlb).all(|page| self.hugetlb.get(&page).is_some_and(|&order| order >= hugetlb.1));
+        if !self.backed.contains_key(&page) && is_hugetlb {
+            self.faults += 1;
+            pages(hugetlb).for_each(|page| _ = self.backed.insert(page, hugetlb.1));
+        }
         if !self.backed.contains_key(&page) {
             self.faults += 1;
             let order = if let Policy::Fixed(order) = self.policy { order } else { 0 };
@@ -431,7 +445,9 @@ impl Promoting {
     pub fn gone(&mut self, range: std::ops::Range<u64>) {
         let units = self.units_in(range.clone());
         if let Some(memory) = &mut self.memory {
-            units.into_iter().for_each(|unit| memory.release(unit));
+            // Those of hugetlb have frames of their own.
+            let own = units.into_iter().filter(|unit| unit.1 == 0 || !self.hugetlb.contains_key(&unit.0));
+            own.for_each(|unit| memory.release(unit));
             memory.swapped.retain(|page| !range.contains(page));
         }
         for page in range {

@@ -12,7 +12,7 @@ pub(crate) fn page_bytes(description: Option<&MachineDescription>) -> u64 {
 }
 
 /// The bytes of a page size such as `16K`.
-fn size_bytes(size: &str) -> Option<u64> {
+pub(crate) fn size_bytes(size: &str) -> Option<u64> {
     let digits = size.trim_end_matches(['K', 'M', 'G']);
     let scale = match &size[digits.len()..] {
         "" => 0,
@@ -30,6 +30,28 @@ pub(crate) fn whole(machine: &MachineResult, name: &str) -> Option<u64> {
         crate::schema::Number::Count(n) => Some(*n),
         crate::schema::Number::Real(_) => None,
     }
+}
+
+/// What a process forbids of transparent huge pages, in words.
+pub(crate) fn forbidden(process: &ProcessResult) -> Option<&'static str> {
+    match process.thp_disable.as_deref()? {
+        "all" => Some("the process itself forbids transparent huge pages (`prctl(PR_SET_THP_DISABLE)`)"),
+        _ => Some(
+            "the process itself forbids transparent huge pages but where it advises them \
+             (`prctl(PR_SET_THP_DISABLE)` with `PR_THP_DISABLE_EXCEPT_ADVISED`)",
+        ),
+    }
+}
+
+/// Share of a program's instructions above which waiting by spinning is told.
+const NOTICEABLE_SPIN_SHARE: f64 = 0.001;
+
+/// The share of instructions that were a thread waiting by spinning, where it is worth telling. Measured.
+pub(crate) fn spin_share(machine: &MachineResult) -> Option<f64> {
+    let (spun, all) = (whole(machine, "spin_instructions")?, whole(machine, "instructions")?);
+    // Of a region of interest, the first may have been executed before it.
+    let share = (spun as f64 / all.max(1) as f64).min(1.0);
+    (share > NOTICEABLE_SPIN_SHARE).then_some(share)
 }
 
 /// One class of a software-managed TLB's misses.

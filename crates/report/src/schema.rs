@@ -155,6 +155,14 @@ fn is_one(count: &u64) -> bool {
     *count == 1
 }
 
+fn usual_page() -> u64 {
+    4096
+}
+
+fn is_usual_page(bytes: &u64) -> bool {
+    *bytes == 4096
+}
+
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
@@ -226,6 +234,10 @@ pub struct ProcessResult {
     /// Which of the losses is the rest of the program: then the figures are of its beginning only, and there is no advice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_short: Option<String>,
+    /// What the process forbade of transparent huge pages at its end (`prctl(PR_SET_THP_DISABLE)`): `all`, or
+    /// `except_advised`; left out where it forbade nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thp_disable: Option<String>,
     /// The structure of the operating system that it ran in, where one was asked for: counters of the machines are of
     /// the kernel's and the servers' references too, which `kernel_references` and `server_references` count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -289,6 +301,16 @@ pub struct MappingRow {
     pub start: u64,
     /// Largest size it had, bytes.
     pub bytes: u64,
+    /// Bytes of its pages: 4096, and left out, or more where the program has it from hugetlb.
+    #[serde(default = "usual_page", skip_serializing_if = "is_usual_page")]
+    pub page_bytes: u64,
+    /// Huge pages' worth of it, of the first machine, that were first touched while it did not hold all of them yet, and
+    /// so on base pages: the kernel would have given them a huge page otherwise.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub late_blocks: u64,
+    /// The same where it would not have: huge pages are off, or only for what is advised.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub late_blocks_small_anyway: u64,
     /// Base pages of the first machine touched.
     pub pages_touched: u64,
     /// References to it: fetches.

@@ -1,5 +1,6 @@
 //! Who pays: walks and references of the first design by page and by mapping, and the observer told of each walk.
 
+use crate::growth::LateBlocks;
 use crate::memory::WalkCost;
 use crate::pass::{Pass, Place};
 use crate::profile::PageWalks;
@@ -59,6 +60,8 @@ pub struct MappingCounts {
     pub walk_references: u64,
     /// Modelled cycles of those walks.
     pub walk_cycles: u64,
+    /// Blocks that it grew over after their first touch.
+    pub late_blocks: LateBlocks,
 }
 
 impl<O: WalkObserver> Pass<O> {

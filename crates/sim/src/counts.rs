@@ -52,6 +52,8 @@ pub struct DesignCounts {
     pub name: String,
     /// Instructions executed.
     pub instructions: u64,
+    /// Of those, how many were a thread waiting by spinning.
+    pub spin_instructions: u64,
     /// Data references.
     pub data_references: u64,
     /// Fetch references: one per instruction.
@@ -204,6 +206,7 @@ impl<O: WalkObserver> Pass<O> {
         DesignCounts {
             name: below.name.to_owned(),
             instructions: self.instructions,
+            spin_instructions: self.spun,
             data_references: self.data_references,
             fetch_references: self.instructions,
             pages_touched: self.pages_touched,

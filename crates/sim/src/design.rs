@@ -105,6 +105,8 @@ pub(crate) struct Design {
     pub in_pieces: bool,
     /// Whether some lower level receives what the first replaces.
     pub gives_victims: bool,
+    /// Whether memory of hugetlb is on huge pages: not where TLBs do not hold them, or handlers' tables map base pages.
+    pub maps_hugetlb: bool,
     pub counts: MissCounts,
 }
 
@@ -137,7 +139,7 @@ impl Design {
         }
         let os = spec.kernel.map(|kernel| Os::new(kernel, &spec.machine)).transpose()?;
         let used_sizes: Vec<usize> = match &os {
-            Some(os) => os.held_orders().collect(),
+            Some(os) => os.held_orders(true).collect(),
             None => vec![SMALL, HUGE],
         };
         let mut first = Vec::new();
@@ -170,6 +172,7 @@ impl Design {
             identifiers: Identifiers::new(spec.machine.asids),
             last_level: last,
             in_pieces,
+            maps_hugetlb: spec.machine.has_huge_pages() && spec.machine.software().is_none(),
             gives_victims: spec.machine.tlbs.iter().any(|tlb| tlb.fills == Fills::Victims),
             lower,
             walker: Walker::new(&spec.machine.walker),
@@ -192,12 +195,13 @@ impl Design {
     }
 
     /// Sets that every first-level array of small pages has at least which minds hits; `None` where no array does.
-    pub fn sets_to_mind(&self) -> Option<usize> {
+    /// `hugetlb`: the program has some.
+    pub fn sets_to_mind(&self, hugetlb: bool) -> Option<usize> {
         let holds = |array: usize, size: usize| self.array.iter().any(|sizes| sizes[size] == Some(array));
         let minding =
             || (0..self.first.len()).filter_map(|array| Some((array, self.first[array].sets_to_mind()?)));
         // Neighbours in an array of larger pages are not neighbours by their small pages' numbers.
-        let has_larger = self.os.is_some() || self.policy.may_be_huge();
+        let has_larger = self.os.is_some() || self.policy.may_be_huge() || hugetlb;
         let mixed = |array: usize| has_larger && (SMALL + 1..SIZES).any(|size| holds(array, size));
         let sets = |(array, sets)| if mixed(array) { 1 } else { sets };
         let of_small_pages = minding().filter(|&(array, _)| holds(array, SMALL)).map(sets).min();
@@ -227,10 +231,12 @@ impl Design {
 
     /// Whether every fetch has its own place in the order and none may be folded into its neighbour: where fetches
     /// can bypass the first level, or hits of fetches and data, by their order, tell what one array replaces.
-    pub fn needs_every_fetch(&self, policy: &dyn PageSizePolicy) -> bool {
-        let huge = policy.may_be_huge() && !self.in_pieces;
+    /// `hugetlb`: the program has some.
+    pub fn needs_every_fetch(&self, policy: &dyn PageSizePolicy, hugetlb: bool) -> bool {
+        let may_be_huge = policy.may_be_huge() || hugetlb && self.maps_hugetlb;
+        let huge = may_be_huge && !self.in_pieces;
         let sizes: Vec<usize> = match &self.os {
-            Some(os) => os.held_orders().collect(),
+            Some(os) => os.held_orders(hugetlb).collect(),
             None if huge => vec![SMALL, HUGE],
             None => vec![SMALL],
         };

@@ -14,7 +14,7 @@ use crate::pass::Pass;
 use crate::spaces::Parked;
 use crate::store::{STORE, Unit, bits};
 use pagewalk_mm::{AddressSpace, Change, Fault, MappingId, PageSizePolicy, Remap, Vma};
-use pagewalk_trace::{Event, Ref};
+use pagewalk_trace::{Event, Ref, ThpDisable};
 use pagewalk_units::{Kind, PAGE_BYTES, PageSize, Paging, VirtAddr};
 use std::ops::Range;
 use std::sync::Arc;
@@ -60,6 +60,7 @@ impl<O: WalkObserver> Pass<O> {
                 extent(&self.space, mapping, self.store.block_number(vpn), self.store.paging);
         }
         self.touch_untouched(self.store.units[id as usize].asid, vpn);
+        self.note_early(vpn, id);
         self.part_followers(vpn, id);
         let huge = self.store.paging.huge();
         for design in bits(self.kernels & self.active) {
@@ -72,12 +73,17 @@ impl<O: WalkObserver> Pass<O> {
         }
         let block = self.store.block_number(vpn);
         let vma = self.space.vma_within(self.store.bytes_of(vpn));
-        let fault = |populated| Fault::new(block, huge, mapping, vma, populated);
+        let forbidden = self.space.thp_disable();
+        let fault = |populated| Fault::new(block, huge, mapping, vma, populated, forbidden);
         let populated = self.store.populated(id);
         let unit = &mut self.store.units[id as usize];
+        unit.hugetlb |= fault(false).is_hugetlb();
         for design in self.designs.iter().filter(|design| design.decides()) {
             if (unit.huge | unit.small) & design.mask() == 0 {
-                let huge = design.policy.wants_huge(&fault(populated & design.mask() != 0));
+                let fault = fault(populated & design.mask() != 0);
+                // A larger base page may be left of what was mapped in part before.
+                let own = fault.is_hugetlb() && design.maps_hugetlb && !fault.populated;
+                let huge = own || design.policy.wants_huge(&fault);
                 *(if huge { &mut unit.huge } else { &mut unit.small }) |= design.mask();
             }
         }
@@ -120,6 +126,8 @@ impl<O: WalkObserver> Pass<O> {
         match event {
             &Event::Fork { child } => self.forked(child),
             Event::Advise { start, bytes, advice } => self.advise(*start, *bytes, *advice),
+            &Event::ThpDisable { mode } => self.forbid(mode),
+            &Event::Idle { nanoseconds } => self.sleep(nanoseconds),
             _ => {}
         }
         if let Some(child) = reaped(event) {
@@ -127,6 +135,24 @@ impl<O: WalkObserver> Pass<O> {
         }
         if let Some(bytes) = added(event) {
             self.map(bytes);
+        }
+    }
+
+    /// The process forbids transparent huge pages otherwise from now on.
+    fn forbid(&mut self, mode: ThpDisable) {
+        for os in self.designs.iter_mut().filter_map(|design| design.os.as_mut()) {
+            os.kernel.forbidden(mode);
+        }
+    }
+
+    /// No thread of the process ran for so long: kernels did what was due meanwhile.
+    fn sleep(&mut self, nanoseconds: u64) {
+        for design in bits(self.kernels & self.active) {
+            self.designs[design].os_reached(self.instructions);
+            if let Some(os) = &mut self.designs[design].os {
+                os.kernel.slept(nanoseconds);
+            }
+            self.wake(design);
         }
     }
 
@@ -249,7 +275,11 @@ impl<O: WalkObserver> Pass<O> {
         }
         let populated = self.store.populated(unit) & 1 != 0;
         let (block, huge) = (self.store.block_number(vpn), self.store.paging.huge());
-        let fault = Fault::new(block, huge, mapping, self.vma_of(vpn), populated);
+        let forbidden = self.space.thp_disable();
+        let fault = Fault::new(block, huge, mapping, self.vma_of(vpn), populated, forbidden);
+        if fault.is_hugetlb() && self.designs[0].maps_hugetlb {
+            return;
+        }
         let first = self.designs[0].policy.wants_huge(&fault);
         let parts = |f: &Follower| f.design.is_none() && f.policy.wants_huge(&fault) != first;
         let parting: Vec<usize> =
@@ -264,8 +294,9 @@ impl<O: WalkObserver> Pass<O> {
     /// The mapping of the kernel-made huge page that backs `vpn`, if one does. Areas that grow together
     /// change names; a huge page keeps the name it was made under.
     fn kernel_huge_page_at(&self, vpn: u64) -> Option<MappingId> {
-        let made =
-            |unit: &&Unit| bits(unit.huge).any(|design| self.designs[design].policy.splits(unit.mapping));
+        let splits =
+            |unit: &Unit| bits(unit.huge).any(|design| self.designs[design].policy.splits(unit.mapping));
+        let made = |unit: &&Unit| !unit.hugetlb && splits(unit);
         self.store.units_in(self.store.block_number(vpn)).find(made).map(|unit| unit.mapping)
     }
 
@@ -337,7 +368,7 @@ impl<O: WalkObserver> Pass<O> {
     }
 
     /// The area of a base page: that of its lowest mapped byte.
-    fn vma_of(&self, vpn: u64) -> Option<&Vma> {
+    pub(crate) fn vma_of(&self, vpn: u64) -> Option<&Vma> {
         self.space.vma_within(self.store.bytes_of(vpn))
     }
 
@@ -375,9 +406,9 @@ impl<O: WalkObserver> Pass<O> {
     /// Splits the huge page that holds `page` in every design whose policy has the kernel do so. Returns those designs.
     fn split(&mut self, page: u32) -> u64 {
         let unit = self.store.pages[page as usize].unit;
-        let Unit { huge, mapping, .. } = self.store.units[unit as usize];
+        let Unit { huge, mapping, hugetlb, .. } = self.store.units[unit as usize];
         let mut split = 0;
-        for design in bits(huge) {
+        for design in bits(if hugetlb { 0 } else { huge }) {
             let design = &mut self.designs[design];
             if design.policy.splits(mapping) {
                 design.invalidate(&mut self.store, &[page]);
@@ -443,7 +474,7 @@ pub(crate) fn parted_blocks(space: &AddressSpace, start: VirtAddr, bytes: u64, h
 }
 
 /// The block with the first byte of a range, and that with the last, if it is another.
-fn blocks_at_ends(range: &Range<u64>, huge: PageSize) -> Vec<u64> {
+pub(crate) fn blocks_at_ends(range: &Range<u64>, huge: PageSize) -> Vec<u64> {
     let mut blocks = vec![range.start >> huge.shift(), (range.end - 1) >> huge.shift()];
     blocks.dedup();
     blocks
@@ -463,6 +494,6 @@ fn extent(space: &AddressSpace, mapping: MappingId, block: u64, paging: Paging) 
     space.pages_within(mapping, block_bytes(block, paging.huge()), paging.base()) as u32
 }
 
-fn block_bytes(block: u64, huge: PageSize) -> Range<u64> {
+pub(crate) fn block_bytes(block: u64, huge: PageSize) -> Range<u64> {
     block << huge.shift()..(block + 1) << huge.shift()
 }

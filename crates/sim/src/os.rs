@@ -38,7 +38,7 @@ pub(crate) struct Os {
     /// Second halves of references inside one superpage: no lookups of their own.
     pub inside: [[u64; ORDERS]; CLASSES],
     remaps: Vec<Remap>,
-    /// The store's clock and the instructions executed whenever the kernel looked over the memory.
+    /// The store's clock and the kernel's time whenever the kernel looked over the memory.
     looks: Vec<(u64, u64)>,
 }
 
@@ -49,7 +49,7 @@ struct Uses<'a> {
 }
 
 impl LastUse for Uses<'_> {
-    /// The instructions at the last look before the use: no later use is told than there was.
+    /// The time at the last look before the use: no later use is told than there was.
     fn last_use(&self, page: u64) -> Option<u64> {
         let id = self.store.find(page)?;
         let stamp = (0..CLASSES).map(|class| self.store.page_stamp(id, page as u32, class)).max()?;
@@ -62,6 +62,7 @@ impl Os {
     /// `kernel` on a machine.
     pub fn new(mut kernel: Kernel, machine: &MachineSpec) -> Result<Os, KernelError> {
         let held_order = held_order(&kernel, machine)?;
+        kernel.map_hugetlb_by(if machine.has_huge_pages() { machine.paging.huge_order() as u8 } else { 0 });
         let mut tlbs = [0; CLASSES];
         if kernel.watches_tlbs() {
             let entries = watched(machine)?;
@@ -89,9 +90,9 @@ impl Os {
         kernel.samples().to_vec()
     }
 
-    /// Orders of what TLBs hold.
-    pub fn held_orders(&self) -> impl Iterator<Item = usize> + use<> {
-        let orders = self.kernel.orders();
+    /// Orders of what TLBs hold, with memory of hugetlb or without.
+    pub fn held_orders(&self, hugetlb: bool) -> impl Iterator<Item = usize> + use<> {
+        let orders = self.kernel.orders() | u32::from(hugetlb) << self.kernel.hugetlb_order();
         let held = self.held_order;
         let mut set = (0..ORDERS)
             .filter(|order| orders >> order & 1 == 1)
@@ -203,7 +204,7 @@ impl Design {
         else {
             return Vec::new();
         };
-        os.looks.push((store.now, instructions));
+        os.looks.push((store.now, os.kernel.time(instructions)));
         let mut remaps = std::mem::take(&mut os.remaps);
         os.kernel.wake(instructions, space, &Uses { store, looks: &os.looks }, &mut remaps);
         remaps

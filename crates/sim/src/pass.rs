@@ -16,7 +16,7 @@ use crate::untouched::Untouched;
 use pagewalk_mm::{AddressSpace, Change, Kernel, MappingId, PageSizePolicy, Scope};
 use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Ref, Span};
 use pagewalk_translate::Asid;
-use pagewalk_units::{BlockId, Kind, RefIndex, VirtAddr};
+use pagewalk_units::{BlockId, Kind, PAGE_BYTES, RefIndex, VirtAddr};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -84,6 +84,10 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     pub(crate) observer: O,
     pub(crate) split: bool,
     pub(crate) instructions: u64,
+    /// Of those, how many were a thread waiting by spinning.
+    pub(crate) spun: u64,
+    /// Whether the program has had memory of hugetlb.
+    pub(crate) hugetlb: bool,
     pub(crate) untouched: Untouched,
     pub(crate) pages_touched: u64,
     pub(crate) data_references: u64,
@@ -152,6 +156,8 @@ impl<O: WalkObserver> Pass<O> {
             observer,
             split,
             instructions: 0,
+            spun: 0,
+            hugetlb: false,
             untouched: Untouched::default(),
             pages_touched: 0,
             data_references: 0,
@@ -198,12 +204,12 @@ impl<O: WalkObserver> Pass<O> {
         if design.policy.may_be_huge() && design.policy.scope() == Scope::Block {
             self.store.block_designs |= design.mask();
         }
-        self.every_fetch |= design.needs_every_fetch(design.policy.as_ref());
+        self.every_fetch |= design.needs_every_fetch(design.policy.as_ref(), self.hugetlb);
         let may_be_huge = design.os.is_some() || design.policy.may_be_huge();
         self.store.may_merge |= may_be_huge;
         debug_assert!(self.store.minds_units || !may_be_huge || self.store.now == 0);
         self.store.minds_units |= may_be_huge;
-        if let Some(sets) = design.sets_to_mind() {
+        if let Some(sets) = design.sets_to_mind(self.hugetlb) {
             self.mindful |= design.mask();
             self.store.mind_hits(sets);
             self.store.front_clear();
@@ -229,6 +235,24 @@ impl<O: WalkObserver> Pass<O> {
         self.every_fetch |= self.fetches_may_miss() && self.mindful != 0;
         self.active |= design.mask();
         self.designs.push(design);
+    }
+
+    /// The program maps memory of hugetlb for the first time: from now on some pages may be huge, whatever the policies.
+    fn expect_hugetlb(&mut self) {
+        if self.hugetlb || !self.designs.iter().any(|design| design.maps_hugetlb) {
+            return;
+        }
+        self.hugetlb = true;
+        // What the front holds is noted by unit from now on.
+        self.store.front_clear();
+        self.store.minds_units = true;
+        self.store.may_merge = true;
+        for design in &self.designs {
+            self.every_fetch |= design.needs_every_fetch(design.policy.as_ref(), true);
+            if let Some(sets) = design.sets_to_mind(true) {
+                self.store.mind_hits(sets);
+            }
+        }
     }
 
     /// Whether data references may have fetches miss that follow others from the same page.
@@ -271,7 +295,7 @@ impl<O: WalkObserver> Pass<O> {
         if all > Self::DESIGNS_MAX {
             return Err(PassError::DesignCount(all));
         }
-        self.every_fetch |= self.designs[0].needs_every_fetch(policy.as_ref());
+        self.every_fetch |= self.designs[0].needs_every_fetch(policy.as_ref(), self.hugetlb);
         self.followers.push(Follower::new(name, policy));
         Ok(())
     }
@@ -483,9 +507,13 @@ impl<O: WalkObserver> Analysis for Pass<O> {
             self.apply(change);
         }
         self.changes = changes;
-        if let &Event::Advise { start, bytes, .. } = event {
-            self.part(start, bytes);
+        match event {
+            &Event::Advise { start, bytes, .. } => self.part(start, bytes),
+            Event::Map(mapping) if mapping.page_bytes > PAGE_BYTES => self.expect_hugetlb(),
+            &Event::Spin { instructions } => self.spun = self.spun.saturating_add(instructions),
+            _ => {}
         }
+        self.note_grown(event);
         if self.kernels != 0 {
             self.tell_kernels(event);
         }

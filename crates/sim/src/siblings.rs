@@ -104,6 +104,7 @@ fn alike(first: &DesignSpec, other: &DesignSpec) -> bool {
         && first.machine.paging == other.machine.paging
         && [first, other].iter().all(|spec| spec.machine.caches.is_empty())
         && in_pieces(&first.machine) == in_pieces(&other.machine)
+        && first.machine.has_huge_pages() == other.machine.has_huge_pages()
         && first.machine.asids == other.machine.asids
         && [first, other].iter().all(|spec| spec.machine.tlbs.iter().all(TlbSpec::filled_by_misses))
         && [first, other].iter().all(|spec| spec.machine.software().is_none())

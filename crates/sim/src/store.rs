@@ -72,6 +72,10 @@ pub(crate) struct Unit {
     pub huge: u64,
     /// Designs that have mapped some of it as small pages.
     pub small: u64,
+    /// Whether it is a page of hugetlb, or a part of one, which no kernel takes apart.
+    pub hugetlb: bool,
+    /// Whether its first page was touched when its area did not hold all of the block, and still does not.
+    pub early: bool,
     /// Live pages.
     pub pages: u32,
     /// Most pages that lived at one time.
@@ -385,6 +389,8 @@ impl PageStore {
             resident: [0; CLASSES],
             huge: 0,
             small: 0,
+            hugetlb: false,
+            early: false,
             pages: 0,
             pages_peak: 0,
             extent: 0,

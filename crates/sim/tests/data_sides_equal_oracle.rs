@@ -219,6 +219,7 @@ fn slow_side(machine: &MachineSpec, huge: bool) -> oracle::DataSide {
         levels: radix.levels.into(),
         threshold: side.range_threshold,
         huge: huge && machine.has_huge_pages(),
+        hugetlb: machine.has_huge_pages(),
         lite,
         areas: Vec::new(),
         blocks: Default::default(),
@@ -254,19 +255,24 @@ fn feed_slow(side: &mut oracle::DataSide, program: &Program) -> oracle::Segments
         let area = |vma: &pagewalk_mm::Vma| oracle::Area {
             pages: vma.start >> 12..vma.end >> 12,
             rights: rights(vma.protection),
-            anonymous: vma.kind == MappingKind::Anonymous && vma.advice != HugeAdvice::NoHugePage,
+            anonymous: vma.kind == MappingKind::Anonymous
+                && vma.advice != HugeAdvice::NoHugePage
+                && vma.page_bytes == 4096,
+            hugetlb: vma.page_bytes >= 2 << 20,
             mapping: vma.mapping.0,
         };
         let before = std::mem::replace(&mut side.areas, space.areas().map(area).collect());
         match *op {
-            Op::Map { start, pages, .. } | Op::MapFile { start, pages, .. } => {
+            Op::Map { start, pages, .. }
+            | Op::MapFile { start, pages, .. }
+            | Op::MapHuge { start, pages, .. } => {
                 open(side, &[], start..start + pages);
                 segments.map(start..start + pages, side.instructions);
             }
             Op::Protect { start, pages, .. } => open(side, &before, start..start + pages),
             Op::Unmap { start, pages } => segments.unmap(&(start..start + pages), side.instructions),
             Op::Advise { start, pages, .. } => side.part(start..start + pages),
-            Op::Run { .. } | Op::Discard { .. } => {}
+            Op::Run { .. } | Op::Discard { .. } | Op::Forbid(_) => {}
         }
     }
     segments
@@ -366,6 +372,10 @@ fn check(seed: u64) {
             }
             _ => {}
         }
+    }
+    if random.below(2) == 0 {
+        random::add_hugetlb(&mut random, &mut program, false);
+        program.ops.retain(|op| !matches!(op, Op::Forbid(_)));
     }
     let machines: Vec<MachineSpec> =
         (0..1 + random.below(4) as usize).map(|at| machine(&mut random, at)).collect();

@@ -160,6 +160,9 @@ fn memory(random: &mut Random, radix: bool) -> (Buddy, Frames, u64) {
 fn check(seed: u64, with_memory: bool) {
     let mut random = Random::new(seed);
     let mut program = random::program(&mut random, true, &[]);
+    if random.below(3) == 0 {
+        random::add_hugetlb(&mut random, &mut program, true);
+    }
     // The slow model of these kernels is not told of advice.
     program.ops.retain(|op| !matches!(op, Op::Advise { .. }));
     for op in &mut program.ops {

@@ -49,7 +49,10 @@ fn check(seed: u64, plain: bool) {
         machines.push(sibling(&mut random, i, pages, &machines[first].clone()));
     }
     let libraries = random::libraries(&mut random);
-    let program = random::program(&mut random, true, &libraries);
+    let mut program = random::program(&mut random, true, &libraries);
+    if random.below(2) == 0 {
+        random::add_hugetlb(&mut random, &mut program, true);
+    }
     let pagings: [(Paging, Arc<dyn PageSizePolicy>); 3] = [
         (Paging::Small, Arc::new(Small)),
         (Paging::Everything, Arc::new(Everything)),

@@ -215,7 +215,8 @@ impl SlowShared {
                 }
             }
             Op::Protect { start, pages, rights } => self.protect(start..start + pages, rights),
-            Op::Advise { .. } => unreachable!("programs without advice"),
+            Op::Advise { .. } | Op::Forbid(_) => unreachable!("programs without advice"),
+            Op::MapHuge { .. } => unreachable!("programs without hugetlb"),
             Op::Run { .. } => unreachable!("it was run above"),
         }
     }

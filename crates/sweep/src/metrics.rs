@@ -10,6 +10,9 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
     let mut metrics = Metrics::new();
     let mut count = |name: String, value: u64| metrics.insert(name, Number::Count(value));
     count("instructions".into(), counts.instructions);
+    if counts.spin_instructions > 0 {
+        count("spin_instructions".into(), counts.spin_instructions);
+    }
     count("references".into(), counts.fetch_references + counts.data_references);
     count("references_fetch".into(), counts.fetch_references);
     count("references_data".into(), counts.data_references);

@@ -216,10 +216,11 @@ impl Kernel {
         }
     }
 
-    /// A superpage was taken apart: its frames are those of the parts.
+    /// A superpage was taken apart: its frames are those of the parts. A page of hugetlb has none.
     pub(super) fn split(&mut self, unit: Superpage, parts: &[Superpage]) {
         let is_own = !self.table.is_foreign(unit.first);
-        if let Some(memory) = self.memory.as_mut().filter(|_| is_own) {
+        let has_frames = |memory: &&mut Physical| is_own && memory.frame_of(unit.first).is_some();
+        if let Some(memory) = self.memory.as_mut().filter(has_frames) {
             memory.split(unit, parts);
         }
     }

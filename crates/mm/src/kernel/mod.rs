@@ -29,11 +29,15 @@ use usage::Usage;
 
 use crate::promotion::{LastUse, Miss, Policy, Request, View};
 use crate::{AddressSpace, Superpage, Vma};
+use pagewalk_trace::ThpDisable;
 use pagewalk_units::{PageSize, VirtAddr};
 use std::ops::Range;
 
 /// Orders that a superpage can have, 0 included: up to 2^13 base pages, as Arm's huge page with a granule of 64K has.
 pub const ORDERS: usize = 14;
+
+/// log2 of the bytes of the pages of hugetlb, unless [`Kernel::map_hugetlb_by`] says otherwise.
+const HUGETLB_SHIFT: u32 = 21;
 
 /// How pages are mapped otherwise than before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +68,10 @@ pub struct Kernel {
     wishes: Vec<Superpage>,
     /// Instructions executed, as far as it was told.
     now: u64,
+    /// Instructions that would have taken as long as the process has slept.
+    slept: u64,
+    /// Order of the largest page of hugetlb that can be mapped as one; 0 if none can.
+    hugetlb: u8,
     killed: Option<Killed>,
     /// Pages that are not the process's alone, if some may be.
     sharing: Option<Box<Sharing>>,
@@ -85,6 +93,8 @@ impl Kernel {
             usage: Usage::default(),
             wishes: Vec::new(),
             now: 0,
+            slept: 0,
+            hugetlb: (HUGETLB_SHIFT.saturating_sub(base.shift())) as u8,
             killed: None,
             sharing: None,
         }
@@ -121,6 +131,18 @@ impl Kernel {
         self.policy.orders() | 1
     }
 
+    /// Says, before anything else, by pages of which order memory of hugetlb is mapped: the machine's huge page, or 0 where
+    /// it has none, and base pages have to do. Pages of hugetlb that are larger are mapped piece by piece; those that
+    /// are smaller, by base pages.
+    pub fn map_hugetlb_by(&mut self, order: u8) {
+        self.hugetlb = if usize::from(order) < ORDERS { order } else { 0 };
+    }
+
+    /// The order that [`Kernel::map_hugetlb_by`] says.
+    pub fn hugetlb_order(&self) -> u8 {
+        self.hugetlb
+    }
+
     /// Whether [`Kernel::missed`], [`Kernel::entered`] and [`Kernel::left`] are to be called.
     pub fn watches_tlbs(&self) -> bool {
         self.policy.watches_tlbs()
@@ -141,6 +163,7 @@ impl Kernel {
     pub fn touched(&mut self, page: u64, stores: bool, space: &AddressSpace, remaps: &mut Vec<Remap>) {
         if self.table.mapped(page).is_none()
             && !self.inherit(page, space, remaps)
+            && !self.hugetlb_fault(page, space, remaps)
             && !self.file_fault(page, stores, space, remaps)
         {
             self.fault(page, space, remaps);
@@ -164,6 +187,28 @@ impl Kernel {
         }
         self.wishes = wishes;
         self.note_peaks();
+    }
+
+    /// The page of hugetlb around a base page, if there is one, or the part of it that is mapped as one.
+    fn hugetlb_page(&self, page: u64, space: &AddressSpace) -> Option<Superpage> {
+        let block = Superpage::around(page, self.hugetlb);
+        let Range { start, end } = block.pages();
+        let bytes = start << self.base.shift()..end << self.base.shift();
+        let area = self.area(Superpage::around(page, 0), space)?;
+        (self.hugetlb > 0 && area.holds_of_hugetlb(&bytes)).then_some(block)
+    }
+
+    /// First touch of a page of hugetlb, if it is one. Its frames were set aside before the program began: they are none
+    /// of the physical memory.
+    fn hugetlb_fault(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) -> bool {
+        let block = self.hugetlb_page(page, space).filter(|&block| self.table.backed_in(block) == 0);
+        let Some(block) = block else { return false };
+        self.counts.faults += 1;
+        self.table.map(block);
+        remaps.push(Remap::Mapped(block));
+        self.accounts.charge(Account::Fault, self.costs.fault);
+        self.accounts.charge(Account::Zero, self.cycles(self.costs.zero_per_kib, block.len()));
+        true
     }
 
     fn fault(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
@@ -304,12 +349,28 @@ impl Kernel {
 
     /// Instructions executed when [`Kernel::wake`] is to be called next.
     pub fn wakes(&self) -> Option<u64> {
-        self.policy.wakes()
+        self.policy.wakes().map(|at| at.saturating_sub(self.slept))
     }
 
-    /// What the kernel does in the background until `now` instructions are executed.
+    /// The time of the policy after so many instructions: they, and what the process has slept.
+    pub fn time(&self, instructions: u64) -> u64 {
+        instructions.saturating_add(self.slept)
+    }
+
+    /// No thread of the process ran for so long, in nanoseconds. What is due by then [`Kernel::wake`] does.
+    pub fn slept(&mut self, nanoseconds: u64) {
+        self.slept = self.slept.saturating_add(self.policy.slept(nanoseconds));
+    }
+
+    /// The process forbids transparent huge pages otherwise from now on.
+    pub fn forbidden(&mut self, mode: ThpDisable) {
+        self.policy.forbidden(mode);
+    }
+
+    /// What the kernel does in the background until `now` instructions are executed. `uses` tells [times](Kernel::time).
     pub fn wake(&mut self, now: u64, space: &AddressSpace, uses: &dyn LastUse, remaps: &mut Vec<Remap>) {
-        while let Some(at) = self.policy.wakes().filter(|&at| at <= now) {
+        let time = self.time(now);
+        while let Some(at) = self.policy.wakes().filter(|&at| at <= time) {
             let mut requests = Vec::new();
             if let Some(memory) = &self.memory {
                 self.policy.sees(memory.buddy());
@@ -342,7 +403,7 @@ impl Kernel {
             }
         }
         let mut requests = Vec::new();
-        let child_lives = self.child_lives(self.now);
+        let child_lives = self.child_lives(self.time(self.now));
         let view = View { base: self.base, table: &self.table, space, uses, child_lives };
         self.policy.advised(pages, advice, &view, &mut requests);
         self.serve(&requests, space, remaps);
@@ -352,6 +413,7 @@ impl Kernel {
         for &request in requests {
             match request {
                 Request::Promote(block) => self.promote(block, space, remaps),
+                Request::Trim(unit) if self.is_hugetlb(unit, space) => {}
                 Request::Trim(unit) => self.trim(unit, remaps),
             }
             self.note_peaks();
@@ -387,7 +449,8 @@ impl Kernel {
         }
         let area = self.area(block, space);
         let fits = area.is_some_and(|area| self.covers(area, block) && self.policy.takes(area));
-        if !fits && !self.policy.ignores_areas() {
+        let is_hugetlb = area.is_some_and(Vma::is_hugetlb);
+        if is_hugetlb || !fits && !self.policy.ignores_areas() {
             self.counts.refused_area += 1;
             return;
         }
@@ -426,6 +489,11 @@ impl Kernel {
     fn area<'a>(&self, block: Superpage, space: &'a AddressSpace) -> Option<&'a Vma> {
         let start = block.first << self.base.shift();
         space.vma_within(start..start + self.base.bytes())
+    }
+
+    /// Whether a unit is a page of hugetlb.
+    pub(super) fn is_hugetlb(&self, unit: Superpage, space: &AddressSpace) -> bool {
+        self.area(unit, space).is_some_and(Vma::is_hugetlb)
     }
 
     fn covers(&self, area: &Vma, block: Superpage) -> bool {

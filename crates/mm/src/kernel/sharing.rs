@@ -20,7 +20,7 @@ pub struct ForkRules {
     /// Whether private pages are protected against stores when the process forks.
     pub protects: bool,
     /// Instructions that the process executes until the child has become another program, or ended without being waited
-    /// for.
+    /// for. While the process sleeps they pass too.
     pub child_instructions: u64,
 }
 
@@ -168,12 +168,13 @@ impl Kernel {
         }
         let area = self.area(Superpage::around(page, 0), space);
         let orders = self.policy.fault_orders(page, area) | 1;
-        let fits = |block: &Superpage| {
-            let inside = area.is_some_and(|area| !is_file(area) && self.covers(area, *block));
-            inside && sharing.inherits_all(&block.pages())
-        };
+        let of_policy = |area: &Vma| !is_file(area) && !area.is_hugetlb();
+        let inside =
+            |block: &Superpage| area.is_some_and(|area| of_policy(area) && self.covers(area, *block));
         let orders = (1..ORDERS as u8).rev().filter(|order| orders >> order & 1 == 1);
-        let block = orders.map(|order| Superpage::around(page, order)).find(fits);
+        let blocks = orders.map(|order| Superpage::around(page, order)).filter(inside);
+        let mut blocks = self.hugetlb_page(page, space).into_iter().chain(blocks);
+        let block = blocks.find(|block| sharing.inherits_all(&block.pages()));
         let block = block.unwrap_or(Superpage::around(page, 0));
         self.take_over(block);
         remaps.extend((block.order > 0).then_some(Remap::Mapped(block)));
@@ -319,7 +320,7 @@ impl Kernel {
     /// A store to a page that is protected: see [`PageTable::is_protected`](super::PageTable::is_protected).
     pub fn stored(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
         let Some(unit) = self.table.mapped(page).filter(|_| self.table.is_protected(page)) else { return };
-        let child_lives = self.child_lives(self.now);
+        let child_lives = self.child_lives(self.time(self.now));
         let is_own = !self.table.is_foreign(page);
         let notified = self.area(Superpage::around(page, 0), space).is_some_and(|area| !is_private(area));
         self.counts.faults += 1;
@@ -331,6 +332,9 @@ impl Kernel {
             remaps.push(Remap::Moved(unit));
             return;
         }
+        if unit.order > 0 && self.is_hugetlb(unit, space) {
+            return self.copy_hugetlb(unit, remaps);
+        }
         if unit.order > 0 {
             self.take_apart(unit, remaps);
         }
@@ -339,6 +343,15 @@ impl Kernel {
         }
         self.copy(page, space, remaps);
         remaps.push(Remap::Moved(Superpage::around(page, 0)));
+        self.note_peaks();
+    }
+
+    /// A copy of a page of hugetlb, which stays one.
+    fn copy_hugetlb(&mut self, unit: Superpage, remaps: &mut Vec<Remap>) {
+        self.table.map(unit);
+        self.counts.copies_on_write += 1;
+        self.accounts.charge(Account::Copy, self.cycles(self.costs.copy_backed_per_kib, unit.len()));
+        remaps.push(Remap::Moved(unit));
         self.note_peaks();
     }
 
@@ -366,9 +379,10 @@ impl Kernel {
 
     /// The process has forked: its private pages are its child's as well.
     pub fn forked(&mut self, child: u32, space: &AddressSpace, remaps: &mut Vec<Remap>) {
+        let now = self.time(self.now);
         let Some(sharing) = self.sharing.as_mut().filter(|sharing| sharing.fork.protects) else { return };
         sharing.child = child;
-        sharing.child_until = self.now.saturating_add(sharing.fork.child_instructions);
+        sharing.child_until = now.saturating_add(sharing.fork.child_instructions);
         for unit in self.table.units() {
             let is_shared = self.area(unit, space).is_some_and(|area| !is_private(area));
             if !is_shared && !self.table.is_protected(unit.first) {
@@ -379,20 +393,21 @@ impl Kernel {
         self.accounts.charge(Account::Flush, self.costs.flush);
     }
 
-    /// Whether the last child, which has what its parent had, lives after so many instructions.
+    /// Whether the last child, which has what its parent had, lives at a [time](Kernel::time).
     pub(super) fn child_lives(&self, now: u64) -> bool {
         self.sharing.as_ref().is_some_and(|sharing| now < sharing.child_until)
     }
 
     /// A child has ended, before its time perhaps.
     pub fn child_ended(&mut self, child: u32) {
+        let now = self.time(self.now);
         let Some(sharing) = &mut self.sharing else { return };
         if sharing.child == child {
-            sharing.child_until = sharing.child_until.min(self.now);
+            sharing.child_until = sharing.child_until.min(now);
         }
         for (of, until, _) in &mut sharing.lent {
             if *of == child {
-                *until = self.now.min(*until);
+                *until = now.min(*until);
             }
         }
         self.children_end();
@@ -400,8 +415,8 @@ impl Kernel {
 
     /// Children that have ended give back what they had.
     pub(super) fn children_end(&mut self) {
+        let now = self.time(self.now);
         let Some(sharing) = self.sharing.as_mut().filter(|sharing| !sharing.lent.is_empty()) else { return };
-        let now = self.now;
         let ended: Vec<u64> =
             sharing.lent.iter().filter(|&&(_, until, _)| until <= now).map(|&(.., name)| name).collect();
         sharing.lent.retain(|&(_, until, _)| until > now);

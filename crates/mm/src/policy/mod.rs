@@ -8,10 +8,12 @@ mod thp;
 pub use everything::Everything;
 pub use one_mapping::OneMapping;
 pub use small::Small;
-pub use thp::{Thp, ThpMode};
+pub use thp::{Allowed, Thp, ThpMode};
 
 use crate::{MappingId, Vma};
+use pagewalk_trace::ThpDisable;
 use pagewalk_units::{PageSize, VirtAddr};
+use std::ops::Range;
 
 /// The first touch of the part of a mapping inside a block: what one huge page would map.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +29,8 @@ pub struct Fault<'a> {
     pub vma: Option<&'a Vma>,
     /// Whether some of the block is mapped with small pages already.
     pub populated: bool,
+    /// What the process forbids.
+    pub forbidden: ThpDisable,
 }
 
 impl<'a> Fault<'a> {
@@ -37,8 +41,19 @@ impl<'a> Fault<'a> {
         mapping: MappingId,
         vma: Option<&'a Vma>,
         populated: bool,
+        forbidden: ThpDisable,
     ) -> Fault<'a> {
-        Fault { block: VirtAddr(block << size.shift()), size, mapping, vma, populated }
+        Fault { block: VirtAddr(block << size.shift()), size, mapping, vma, populated, forbidden }
+    }
+
+    /// Whether the block is a page of hugetlb, or a part of one: then no policy is asked.
+    pub fn is_hugetlb(&self) -> bool {
+        self.vma.is_some_and(|vma| vma.holds_of_hugetlb(&self.bytes()))
+    }
+
+    /// The bytes of the block.
+    pub fn bytes(&self) -> Range<u64> {
+        self.block.0..self.block.0 + self.size.bytes()
     }
 }
 
@@ -52,7 +67,7 @@ pub enum Scope {
 }
 
 /// Chooses between base pages and one huge page, of the sizes that the machine has. Called once per block and mapping,
-/// not per reference.
+/// not per reference; not for memory of hugetlb, which is the program's own choice.
 pub trait PageSizePolicy: Send + Sync {
     /// Whether the block gets a huge page.
     fn wants_huge(&self, fault: &Fault<'_>) -> bool;

@@ -5,12 +5,16 @@
 //! and the area's advice allow it. A huge page is split when part of it is unmapped, protected apart, discarded or
 //! advised on otherwise than the rest, as that makes areas of its parts (`vma_adjust_trans_huge`).
 //!
+//! A process may forbid them, all or all but those that were advised (`prctl(PR_SET_THP_DISABLE)`): from then on it gets no
+//! more.
+//!
 //! Source: Linux `Documentation/admin-guide/mm/transhuge.rst`. Not modelled: khugepaged's later
 //! collapses, mTHP sizes, huge pages for files and shared memory, failure to find a free block.
 
 use super::{Fault, PageSizePolicy};
-use crate::{HugeAdvice, MappingId};
-use pagewalk_trace::MappingKind;
+use crate::{HugeAdvice, MappingId, Vma};
+use pagewalk_trace::ThpDisable;
+use std::ops::Range;
 
 /// The kernel's mode, as in `/sys/kernel/mm/transparent_hugepage/enabled`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,17 +55,26 @@ pub struct Thp {
     pub mode: ThpMode,
 }
 
-impl PageSizePolicy for Thp {
-    fn wants_huge(&self, fault: &Fault<'_>) -> bool {
-        let Some(vma) = fault.vma else { return false };
+impl Thp {
+    /// Whether an area may have huge pages in a process that forbids what `forbidden` says.
+    pub fn allows(&self, vma: &Vma, forbidden: ThpDisable) -> bool {
+        let advised = vma.advice == HugeAdvice::HugePage;
+        let is_forbidden = forbidden == ThpDisable::All || forbidden == ThpDisable::ExceptAdvised && !advised;
         let allowed = match (self.mode, vma.advice) {
             (ThpMode::Never, _) | (_, HugeAdvice::NoHugePage) => false,
             (ThpMode::Always, _) | (ThpMode::Madvise, HugeAdvice::HugePage) => true,
             (ThpMode::Madvise, HugeAdvice::None) => false,
         };
-        let anonymous = matches!(vma.kind, MappingKind::Anonymous | MappingKind::Heap | MappingKind::Stack);
-        let (start, end) = (fault.block.0, fault.block.0 + fault.size.bytes());
-        allowed && anonymous && !fault.populated && vma.start <= start && end <= vma.end
+        allowed && !is_forbidden && vma.is_private_anonymous()
+    }
+}
+
+impl PageSizePolicy for Thp {
+    fn wants_huge(&self, fault: &Fault<'_>) -> bool {
+        let Some(vma) = fault.vma else { return false };
+        let Range { start, end } = fault.bytes();
+        let is_inside = vma.start <= start && end <= vma.end;
+        self.allows(vma, fault.forbidden) && !fault.populated && is_inside
     }
 
     fn may_be_huge(&self) -> bool {
@@ -70,5 +83,23 @@ impl PageSizePolicy for Thp {
 
     fn splits(&self, _mapping: MappingId) -> bool {
         true
+    }
+}
+
+/// The same, whatever the process forbids: what it would have if it did not.
+#[derive(Clone, Copy, Debug)]
+pub struct Allowed(pub Thp);
+
+impl PageSizePolicy for Allowed {
+    fn wants_huge(&self, fault: &Fault<'_>) -> bool {
+        self.0.wants_huge(&Fault { forbidden: ThpDisable::Off, ..*fault })
+    }
+
+    fn may_be_huge(&self) -> bool {
+        self.0.may_be_huge()
+    }
+
+    fn splits(&self, mapping: MappingId) -> bool {
+        self.0.splits(mapping)
     }
 }

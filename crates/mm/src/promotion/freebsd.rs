@@ -50,7 +50,7 @@ impl Policy for FreeBsd {
     }
 
     fn takes(&self, area: &Vma) -> bool {
-        is_anonymous(area) || area.kind == MappingKind::SharedAnonymous
+        is_anonymous(area) || area.kind == MappingKind::SharedAnonymous && !area.is_hugetlb()
     }
 
     fn touched(&mut self, page: u64, _table: &PageTable, wishes: &mut Vec<Superpage>) {

@@ -13,7 +13,7 @@
 
 use super::khugepaged::is_collapsible;
 use super::setting::{SettingError, Settings};
-use super::{Policy, Request, View, is_anonymous};
+use super::{Policy, Request, View, instructions, is_anonymous};
 use crate::frames::Buddy;
 use crate::{HugeAdvice, Superpage, Vma};
 use rustc_hash::FxHashMap;
@@ -218,7 +218,8 @@ impl HawkEye {
             return false;
         }
         let pages = |area: &Vma| area.start >> view.base.shift()..area.end.div_ceil(view.base.bytes());
-        let units = view.space.areas().flat_map(|area| view.table.units_in(pages(area)));
+        let own = view.space.areas().filter(|area| !area.is_hugetlb());
+        let units = own.flat_map(|area| view.table.units_in(pages(area)));
         let is_huge =
             |unit: &Superpage| unit.order == self.settings.order && !view.table.is_foreign(unit.first);
         for unit in units.filter(is_huge) {
@@ -256,6 +257,10 @@ impl Policy for HawkEye {
 
     fn part_orders(&self) -> u32 {
         1
+    }
+
+    fn slept(&mut self, nanoseconds: u64) -> u64 {
+        instructions(nanoseconds, self.settings.instructions_per_millisecond)
     }
 
     fn sees(&mut self, memory: &Buddy) {

@@ -11,7 +11,7 @@
 
 use super::khugepaged::is_collapsible;
 use super::setting::{SettingError, Settings};
-use super::{Policy, Request, View, is_anonymous};
+use super::{Policy, Request, View, instructions, is_anonymous};
 use crate::frames::Buddy;
 use crate::kernel::PageTable;
 use crate::{HugeAdvice, Superpage, Vma};
@@ -104,6 +104,10 @@ impl Policy for Ingens {
 
     fn part_orders(&self) -> u32 {
         1
+    }
+
+    fn slept(&mut self, nanoseconds: u64) -> u64 {
+        instructions(nanoseconds, self.settings.instructions_per_millisecond)
     }
 
     fn touched(&mut self, page: u64, table: &PageTable, _wishes: &mut Vec<Superpage>) {

@@ -8,13 +8,18 @@
 //! lowest page table, which stays when base pages are discarded piece by piece. A page that is taken apart falls into
 //! base pages.
 //!
+//! What a process forbids by `prctl(PR_SET_THP_DISABLE)` has none of it from then on (`vma_thp_disabled` of
+//! `include/linux/huge_mm.h`): nothing, or, from Linux 6.18 on, nothing but what was advised or is collapsed by
+//! `MADV_COLLAPSE`. Huge pages that are there stay.
+//!
 //! Not modelled: huge pages of files and of shared memory, the shared page of zeros that reads get before the first
-//! write, what `prctl` excludes. What `MAP_STACK` excludes recordings tell as advice.
+//! write. What `MAP_STACK` excludes recordings tell as advice.
 
 use super::khugepaged::{Khugepaged, Scan};
-use super::{Policy, Request, View, is_anonymous};
+use super::{INSTRUCTIONS_PER_MILLISECOND, Policy, Request, View, instructions, is_anonymous};
 use crate::kernel::{ORDERS, PageTable};
 use crate::{AddressSpace, HugeAdvice, Superpage, ThpMode, Vma};
+use pagewalk_trace::ThpDisable;
 use pagewalk_units::{PageSize, VirtAddr};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
@@ -139,12 +144,15 @@ impl LinuxSettings {
         (0..ORDERS).filter(enabled).fold(0, |orders, order| orders | 1 << order)
     }
 
-    /// Orders that an area may have: a bit each.
-    fn allowed(&self, area: &Vma) -> u32 {
+    /// Orders that an area may have in a process that forbids what `forbidden` says: a bit each.
+    fn allowed(&self, area: &Vma, forbidden: ThpDisable) -> u32 {
         if !is_anonymous(area) || area.advice == HugeAdvice::NoHugePage {
             return 0;
         }
         let advised = area.advice == HugeAdvice::HugePage;
+        if forbidden == ThpDisable::All || forbidden == ThpDisable::ExceptAdvised && !advised {
+            return 0;
+        }
         let allows = |order: &usize| match (self.sizes[*order], self.enabled) {
             (SizeMode::Always, _) | (SizeMode::Inherit, ThpMode::Always) => true,
             (SizeMode::Madvise, _) | (SizeMode::Inherit, ThpMode::Madvise) => advised,
@@ -165,6 +173,8 @@ pub struct Linux {
     scanned: Vec<Superpage>,
     /// Numbers of the blocks that have a lowest page table: one that maps base pages, or did.
     tables: FxHashSet<u64>,
+    /// What the process forbids.
+    forbidden: ThpDisable,
 }
 
 impl Linux {
@@ -177,12 +187,22 @@ impl Linux {
         let huge_is_on = settings.orders() >> settings.huge & 1 == 1;
         let scan =
             settings.khugepaged.filter(|_| huge_is_on).map(|khugepaged| Scan::new(khugepaged, settings.huge));
-        Ok(Linux { settings, scan, collapse, scanned: Vec::new(), tables: FxHashSet::default() })
+        Ok(Linux {
+            settings,
+            scan,
+            collapse,
+            scanned: Vec::new(),
+            tables: FxHashSet::default(),
+            forbidden: ThpDisable::Off,
+        })
     }
 
     /// What `MADV_COLLAPSE` builds: blocks wholly inside the range and inside one area that have a lowest page table,
     /// be it empty, whatever the modes and khugepaged's limits say.
     fn collapse(&self, pages: Range<u64>, view: &View<'_>, requests: &mut Vec<Request>) {
+        if self.forbidden == ThpDisable::All {
+            return;
+        }
         let size = 1 << self.settings.huge;
         for first in (pages.start.next_multiple_of(size)..pages.end).step_by(size as usize) {
             let block = Superpage { first, order: self.settings.huge };
@@ -214,7 +234,7 @@ impl Policy for Linux {
     }
 
     fn fault_orders(&self, page: u64, area: Option<&Vma>) -> u32 {
-        let allowed = area.map_or(0, |area| self.settings.allowed(area));
+        let allowed = area.map_or(0, |area| self.settings.allowed(area, self.forbidden));
         let has_table = self.tables.contains(&(page >> self.settings.huge));
         if has_table { allowed & !(1 << self.settings.huge) } else { allowed }
     }
@@ -252,6 +272,18 @@ impl Policy for Linux {
         1
     }
 
+    fn forbidden(&mut self, mode: ThpDisable) {
+        self.forbidden = mode;
+    }
+
+    fn slept(&mut self, nanoseconds: u64) -> u64 {
+        let clock = self.settings.khugepaged.map(|khugepaged| khugepaged.instructions_per_millisecond);
+        let slept = instructions(nanoseconds, clock.unwrap_or(INSTRUCTIONS_PER_MILLISECOND));
+        // Calls come after so many instructions, however long that takes.
+        self.collapse.iter_mut().for_each(|call| call.at = call.at.saturating_add(slept));
+        slept
+    }
+
     fn wakes(&self) -> Option<u64> {
         let collapse = self.collapse.last().map(|call| call.at);
         let scan = self.scan.as_ref().map(Scan::next);
@@ -264,8 +296,8 @@ impl Policy for Linux {
             let pages = call.start.0.div_ceil(view.base.bytes())..end / view.base.bytes();
             self.collapse(pages, view, requests);
         }
-        let Linux { settings, scan, .. } = self;
-        let takes = |area: &Vma| settings.allowed(area) >> settings.huge & 1 == 1;
+        let Linux { settings, scan, forbidden, .. } = self;
+        let takes = |area: &Vma| settings.allowed(area, *forbidden) >> settings.huge & 1 == 1;
         let Some(scan) = scan.as_mut().filter(|scan| scan.next() <= now) else { return 0 };
         let called = requests.len();
         let cycles = scan.run(now, view, takes, requests);

@@ -35,7 +35,7 @@ pub use throttle::{Limits, Throttle};
 use crate::frames::Buddy;
 use crate::kernel::{Accounts, PageTable};
 use crate::{AddressSpace, Superpage, Vma};
-use pagewalk_trace::MappingKind;
+use pagewalk_trace::ThpDisable;
 use pagewalk_units::PageSize;
 use std::ops::Range;
 
@@ -52,7 +52,7 @@ pub struct Miss {
 
 /// When pages were used last: what a kernel learns from accessed bits.
 pub trait LastUse {
-    /// Instructions that had been executed when a base page was used last; `None` if it never was.
+    /// The time when a base page was used last, in instructions executed and slept; `None` if it never was.
     fn last_use(&self, page: u64) -> Option<u64>;
 }
 
@@ -134,7 +134,7 @@ pub trait Policy: Send + Sync {
     /// A copy, with all that it remembers.
     fn boxed(&self) -> Box<dyn Policy>;
 
-    /// Whether superpages may lie in this area.
+    /// Whether superpages may lie in this area, which is not of hugetlb.
     fn takes(&self, _area: &Vma) -> bool {
         true
     }
@@ -210,6 +210,15 @@ pub trait Policy: Send + Sync {
     /// The program has advised on a range of pages, with the kernel's number of the advice. Adds what it wants.
     fn advised(&mut self, _pages: Range<u64>, _advice: i32, _view: &View<'_>, _requests: &mut Vec<Request>) {}
 
+    /// The process forbids transparent huge pages otherwise from now on.
+    fn forbidden(&mut self, _mode: ThpDisable) {}
+
+    /// No thread of the process ran for so long, in nanoseconds. Returns how many instructions would have taken that time,
+    /// which [`Policy::wakes`] and all times that it is told count from now on.
+    fn slept(&mut self, nanoseconds: u64) -> u64 {
+        instructions(nanoseconds, INSTRUCTIONS_PER_MILLISECOND)
+    }
+
     /// Nothing backs a range any more: it is unmapped, or discarded and still in `space`. Called after [`Policy::gone`]
     /// and [`Policy::demoted`].
     fn lost(&mut self, _pages: Range<u64>, _base: PageSize, _space: &AddressSpace) {}
@@ -251,15 +260,24 @@ pub trait Policy: Send + Sync {
     fn demoted(&mut self, _block: Superpage) {}
 }
 
+/// Instructions that the program executes in a millisecond, where nobody says: chosen.
+pub(crate) const INSTRUCTIONS_PER_MILLISECOND: u64 = 1_000_000;
+
+/// The instructions that take so many nanoseconds where a millisecond has so many.
+pub(crate) fn instructions(nanoseconds: u64, per_millisecond: u64) -> u64 {
+    let instructions = u128::from(nanoseconds) * u128::from(per_millisecond) / 1_000_000;
+    u64::try_from(instructions).unwrap_or(u64::MAX)
+}
+
 impl Clone for Box<dyn Policy> {
     fn clone(&self) -> Self {
         self.boxed()
     }
 }
 
-/// Whether an area is private anonymous memory.
+/// Whether an area is private anonymous memory, and not of hugetlb.
 pub(crate) fn is_anonymous(area: &Vma) -> bool {
-    matches!(area.kind, MappingKind::Anonymous | MappingKind::Heap | MappingKind::Stack)
+    area.is_private_anonymous()
 }
 
 /// Orders 1 to `top`: a bit each.

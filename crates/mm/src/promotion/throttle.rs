@@ -4,6 +4,7 @@ use super::{AtMap, Miss, Policy, Request, Reserve, View};
 use crate::frames::Buddy;
 use crate::kernel::{Account, Accounts, PageTable};
 use crate::{AddressSpace, Superpage, Vma};
+use pagewalk_trace::ThpDisable;
 use pagewalk_units::PageSize;
 use std::ops::Range;
 
@@ -130,6 +131,14 @@ impl Policy for Throttle {
 
     fn sees(&mut self, memory: &Buddy) {
         self.inner.sees(memory);
+    }
+
+    fn forbidden(&mut self, mode: ThpDisable) {
+        self.inner.forbidden(mode);
+    }
+
+    fn slept(&mut self, nanoseconds: u64) -> u64 {
+        self.inner.slept(nanoseconds)
     }
 
     fn wakes(&self) -> Option<u64> {

@@ -134,21 +134,23 @@ impl DataSide {
     }
 
     pub(super) fn is_huge(&mut self, page: u64) -> bool {
-        if !self.huge || self.rights(page) == Some(0) {
+        if self.rights(page) == Some(0) {
             return false;
         }
         let block = page / BLOCK;
         let area = self.areas.iter().find(|area| area.pages.contains(&page));
         let mapping = area.map_or(0, |area| area.mapping);
         let populated = self.blocks.iter().any(|(&(of, _), &huge)| of == block && !huge);
-        let whole = area.is_some_and(|area| {
-            area.anonymous && area.pages.start <= block * BLOCK && (block + 1) * BLOCK <= area.pages.end
-        });
+        let whole = area
+            .is_some_and(|area| area.pages.start <= block * BLOCK && (block + 1) * BLOCK <= area.pages.end);
+        let hugetlb = self.hugetlb && area.is_some_and(|area| area.hugetlb);
+        let thp = self.huge && area.is_some_and(|area| area.anonymous);
         if let Some(&huge) = self.blocks.get(&(block, mapping)) {
             return huge;
         }
-        let huge =
-            whole && !populated && self.backing.as_mut().is_none_or(|backing| backing.back_block(block));
+        let huge = whole
+            && (hugetlb || thp)
+            && self.backing.as_mut().is_none_or(|backing| backing.back_block(block));
         self.blocks.insert((block, mapping), huge);
         huge
     }

@@ -84,6 +84,8 @@ pub struct Area {
     pub rights: u8,
     /// Whether it may have huge pages.
     pub anonymous: bool,
+    /// Whether it is of hugetlb, in pages as large as blocks or larger.
+    pub hugetlb: bool,
     /// Its name.
     pub mapping: u32,
 }
@@ -124,6 +126,8 @@ pub struct DataSide {
     pub threshold: u64,
     /// Whether blocks of 512 pages may be huge.
     pub huge: bool,
+    /// Whether blocks of hugetlb are.
+    pub hugetlb: bool,
     /// If huge pages are made in the background.
     pub collapse: Option<Collapse>,
     /// If page sizes are predicted.

@@ -3,8 +3,8 @@
 use super::escape::escape;
 use super::{classes, sides};
 use crate::figures::{
-    self, array, base_name, description, level_misses, page_bytes, per_kilo_instruction, total_cycles,
-    walk_cycle_share, weight, whole,
+    self, array, base_name, description, forbidden, level_misses, page_bytes, per_kilo_instruction,
+    spin_share, total_cycles, walk_cycle_share, weight, whole,
 };
 use crate::numbers::{bytes, change, count, exact, mebibytes, percent, ratio};
 use crate::schema::{MachineDescription, MachineResult, Number, ProcessResult, RunResult, WhatIf};
@@ -61,7 +61,7 @@ pub(super) fn cards(result: &RunResult, process: &ProcessResult) -> String {
         let cycles = total_cycles(machine).filter(|cycles| *cycles > 0.0)?;
         Some(percent(what_if.baseline_walk_cycles.saturating_sub(what_if.walk_cycles) as f64 / cycles))
     });
-    let cards = [
+    let mut cards = vec![
         (
             "Instructions",
             counted("instructions"),
@@ -91,6 +91,14 @@ pub(super) fn cards(result: &RunResult, process: &ProcessResult) -> String {
         ),
         ("Perfect TLB saves", or_dash(bound), "of all modelled cycles".to_owned(), "bound"),
     ];
+    if let Some(share) = spin_share(machine) {
+        let note = "of instructions: threads run one at a time here, so spinning lasts longer than natively";
+        cards.push(("Waiting by spinning", percent(share), note.to_owned(), "measured"));
+    }
+    if let Some(forbidden) = forbidden(process) {
+        let forbidden = forbidden.replace('`', "");
+        cards.push(("Huge pages", "forbidden".to_owned(), escape(&forbidden), "measured"));
+    }
     let card = |(label, value, note, class): &(&str, String, String, &str)| {
         format!(
             "<div class=\"card\"><div class=\"label\">{label}{}</div><div class=\"value\">{value}</div>\

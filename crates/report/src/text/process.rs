@@ -30,6 +30,7 @@ pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult
     page.blank();
     key_figures(page, machine, page_bytes(description(result, &machine.name)));
     page.paragraph(quiet("  "), Style::Quiet, CLASSES);
+    notes(page, process, machine);
     page.blank();
     tlb_table(page, result, machine);
     super::classes::write(page, machine);
@@ -48,6 +49,21 @@ pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult
     if !process.what_if.is_empty() {
         page.blank();
         what_if_table(page, &process.what_if, total_cycles(machine));
+    }
+}
+
+/// What a reader should know of the run before the figures are compared with a native one.
+fn notes(page: &mut Page, process: &ProcessResult, machine: &MachineResult) {
+    if let Some(share) = figures::spin_share(machine) {
+        let waiting = format!(
+            "waiting by spinning: {} of instructions (measured): threads run one at a time here, so spinning lasts \
+             longer than natively",
+            percent(share)
+        );
+        page.paragraph(quiet("  "), Style::Quiet, &waiting);
+    }
+    if let Some(forbidden) = figures::forbidden(process) {
+        page.paragraph(quiet("  "), Style::Quiet, forbidden);
     }
 }
 

@@ -89,7 +89,8 @@ impl DesignMemory {
         let pages = block << order..(block + 1) << order;
         let bytes = pages.start << base.shift()..pages.end << base.shift();
         let of_block = (block, MappingId(0))..=(block, MappingId(u32::MAX));
-        let fault = Fault::new(block, self.paging.huge(), mapping, space.vma_within(bytes.clone()), false);
+        let (huge, area) = (self.paging.huge(), space.vma_within(bytes.clone()));
+        let fault = Fault::new(block, huge, mapping, area, false, space.thp_disable());
         let wanted = self.blocks.contains_key(&(block, mapping))
             && collapser.walked.range(pages.clone()).count() as u64 >= collapser.spec.pages
             && space.mapping_of(bytes) == mapping

@@ -79,7 +79,8 @@ impl DesignMemory {
             side.and_then(|side| side.memory.as_ref()).map(|table| memory_of(table, machine.paging.base()));
         let backing =
             memory.transpose()?.map(|buddy| Backing::new(buddy, eager, machine.paging.huge_order()));
-        let policy = (policy.may_be_huge() && machine.has_huge_pages()).then_some(policy);
+        // Whatever the policy, memory of hugetlb may be huge.
+        let policy = machine.has_huge_pages().then_some(policy);
         Ok(DesignMemory {
             backing,
             paging: machine.paging,
@@ -268,7 +269,8 @@ impl Memory for InSpace<'_> {
         let populated = self.memory.blocks.range(of_block).any(|(_, &huge)| !huge);
         let backing = &mut self.memory.backing;
         let huge = *self.memory.blocks.entry((block, mapping)).or_insert_with(|| {
-            policy.wants_huge(&Fault::new(block, paging.huge(), mapping, vma, populated))
+            let fault = Fault::new(block, paging.huge(), mapping, vma, populated, self.space.thp_disable());
+            (fault.is_hugetlb() && !populated || policy.wants_huge(&fault))
                 && backing.as_mut().is_none_or(|backing| backing.back_block(block))
         });
         if huge { paging.huge() } else { paging.base() }

@@ -13,10 +13,10 @@ use crate::error::PassError;
 use crate::host::HostKernel;
 use crate::pass::Pass;
 use functions::Functions;
-use pagewalk_mm::{AddressSpace, Everything, MappingId, OneMapping, Small, Thp, ThpMode};
+use pagewalk_mm::{AddressSpace, Allowed, Everything, MappingId, OneMapping, Small, Thp, ThpMode};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::MachineSpec;
-use pagewalk_units::{PageSize, Paging, RefIndex, VirtAddr};
+use pagewalk_units::{PAGE_BYTES, PageSize, Paging, RefIndex, VirtAddr};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub enum AlternativeKind {
     Baseline,
     /// Base pages everywhere.
     AllSmall,
-    /// Transparent huge pages for all anonymous memory, as Linux gives them at fault time.
+    /// Transparent huge pages for all anonymous memory, as Linux gives them at fault time, whatever the process forbids.
     ThpAlways,
     /// Huge pages everywhere.
     AllHuge,
@@ -213,7 +213,8 @@ impl Profile {
         let follows = what_if && first.has_huge_pages();
         if follows {
             pass.follow("all base pages".to_owned(), Arc::new(Small))?;
-            pass.follow("THP always".to_owned(), Arc::new(Thp { mode: ThpMode::Always }))?;
+            let always = Arc::new(Allowed(Thp { mode: ThpMode::Always }));
+            pass.follow("THP always".to_owned(), always)?;
         }
         let followers = [AlternativeKind::AllSmall, AlternativeKind::ThpAlways].into_iter().enumerate();
         let followers = followers.map(|(index, kind)| Tried::whole(kind, At::Follower(index)));
@@ -254,6 +255,7 @@ impl Profile {
                 walks as f64 >= total as f64 * CANDIDATE_SHARE
                     && walks > 0
                     && mapping != MappingId::UNKNOWN
+                    && !self.is_hugetlb(mapping)
                     && !known.contains(&AlternativeKind::Mapping(mapping))
             })
             .map(|(mapping, walks)| (walks, mapping))
@@ -279,6 +281,12 @@ impl Profile {
                 end: None,
             });
         }
+    }
+
+    /// Whether a mapping has the machine's huge pages already, as it is of hugetlb.
+    fn is_hugetlb(&self, mapping: MappingId) -> bool {
+        let page = self.pass.space().info(mapping).page_bytes;
+        page > PAGE_BYTES && page >= self.paging.huge().bytes()
     }
 
     /// Stops following candidates whose mappings no longer cost anything worth saving.

@@ -24,7 +24,9 @@ pub struct SlowKernel {
 }
 
 impl SlowKernel {
-    pub fn new(spec: &MachineSpec, kernel: Promoting) -> SlowKernel {
+    pub fn new(spec: &MachineSpec, mut kernel: Promoting) -> SlowKernel {
+        let huge = spec.paging.huge().shift() - spec.paging.base().shift();
+        kernel.hugetlb_order = if spec.has_huge_pages() { huge as u8 } else { 0 };
         let mut machine = Slow::new(spec, Paging::Small).machine;
         let base = spec.paging.base().shift();
         machine.leaves = Some([base, spec.paging.huge().shift()]);
@@ -202,6 +204,15 @@ impl SlowKernel {
             Op::Unmap { start, pages } => self.unmap(*start..start + pages),
             Op::Discard { start, pages } => self.change(*start..start + pages, true),
             Op::Protect { start, pages, rights } => self.protect(*start..start + pages, *rights),
+            Op::MapHuge { start, pages, page } => {
+                let range = *start..start + pages;
+                self.unmap(range.clone());
+                self.areas += 2;
+                let area = (self.areas, ALL);
+                range.clone().for_each(|piece| _ = self.kernel.areas.insert(piece, area));
+                self.kernel.hugetlb.extend(range.map(|piece| (piece, page.ilog2() as u8)));
+            }
+            Op::Forbid(_) => {}
             Op::MapFile { .. } => unreachable!("programs without libraries"),
             Op::Advise { .. } => unreachable!("programs without advice"),
         }
@@ -248,6 +259,7 @@ impl SlowKernel {
         }
         self.kernel.areas.retain(|piece, _| !range.contains(piece));
         pieces.into_iter().for_each(|piece| self.change(piece, true));
+        self.kernel.hugetlb.retain(|piece, _| !range.contains(piece));
     }
 
     /// A change of pieces of 4 KiB.

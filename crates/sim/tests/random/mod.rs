@@ -2,9 +2,11 @@
 
 use pagewalk_trace::{
     Block, BlockEnd, Dictionary, Event, FileIdentity, Instruction, Mapping, MappingKind, Protection, Site,
+    ThpDisable,
 };
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Access, BlockId, Kind, Size, ThreadId, VirtAddr};
+use std::collections::BTreeMap;
 
 /// Random programs per run: `usual`, unless `PAGEWALK_CASES` makes it a long one.
 pub fn cases(usual: u32) -> u32 {
@@ -46,13 +48,48 @@ pub struct Program {
 /// What happens next. Advice is on huge pages, by the number of `madvise`.
 #[derive(Clone, Debug)]
 pub enum Op {
-    Run { block: BlockId, addresses: Vec<u64> },
-    Map { start: u64, pages: u64, anonymous: bool },
-    Unmap { start: u64, pages: u64 },
-    MapFile { start: u64, pages: u64, file: u64, offset: u64, rights: u8 },
-    Discard { start: u64, pages: u64 },
-    Advise { start: u64, pages: u64, advice: i32 },
-    Protect { start: u64, pages: u64, rights: u8 },
+    Run {
+        block: BlockId,
+        addresses: Vec<u64>,
+    },
+    Map {
+        start: u64,
+        pages: u64,
+        anonymous: bool,
+    },
+    Unmap {
+        start: u64,
+        pages: u64,
+    },
+    MapFile {
+        start: u64,
+        pages: u64,
+        file: u64,
+        offset: u64,
+        rights: u8,
+    },
+    Discard {
+        start: u64,
+        pages: u64,
+    },
+    Advise {
+        start: u64,
+        pages: u64,
+        advice: i32,
+    },
+    Protect {
+        start: u64,
+        pages: u64,
+        rights: u8,
+    },
+    /// Memory of hugetlb, whose pages have so many pieces of 4 KiB.
+    MapHuge {
+        start: u64,
+        pages: u64,
+        page: u64,
+    },
+    /// What the process forbids of transparent huge pages: nothing, all, those that were not advised.
+    Forbid(u8),
 }
 
 /// All rights: 2 to write, 1 to execute.
@@ -77,6 +114,7 @@ impl Op {
                 protection: protection(ALL),
                 kind: if anonymous { MappingKind::Anonymous } else { MappingKind::SharedAnonymous },
                 file: None,
+                page_bytes: 4096,
             }),
             Op::MapFile { start, pages, file, offset, rights } => Event::Map(Mapping {
                 start: at(start),
@@ -89,7 +127,19 @@ impl Op {
                     offset: offset << 12,
                     build_id: None,
                 }),
+                page_bytes: 4096,
             }),
+            Op::MapHuge { start, pages, page } => Event::Map(Mapping {
+                start: at(start),
+                bytes: pages << 12,
+                protection: protection(ALL),
+                kind: MappingKind::Anonymous,
+                file: None,
+                page_bytes: page << 12,
+            }),
+            Op::Forbid(mode) => {
+                Event::ThpDisable { mode: ThpDisable::from_code(mode.into()).expect("one of the three") }
+            }
             Op::Unmap { start, pages } => Event::Unmap { start: at(start), bytes: pages << 12 },
             Op::Discard { start, pages } => Event::Advise { start: at(start), bytes: pages << 12, advice: 4 },
             Op::Advise { start, pages, advice } => {
@@ -195,6 +245,57 @@ fn map_files(random: &mut Random, ops: &mut Vec<Op>, libraries: &[Library]) {
         let at = 1 + random.below(ops.len() as u64) as usize;
         ops.insert(at, op);
     }
+}
+
+/// Adds memory of hugetlb, and changes of what the process forbids. Calls that would change a page of hugetlb in part take
+/// all of it, as the kernel refuses others; advice on huge pages is refused there.
+/// `anywhere`: not only before anything is touched.
+pub fn add_hugetlb(random: &mut Random, program: &mut Program, anywhere: bool) {
+    for _ in 0..1 + random.below(6) {
+        let at = if anywhere { 1 + random.below(program.ops.len() as u64) as usize } else { 1 };
+        let page = random.of(&[512, 512, 512, 16, 4]);
+        let first = random.below(REGION_PAGES / page);
+        let most = (REGION_PAGES / page - first).min(random.of(&[1, 2, 5]));
+        let (start, pages) = (REGION + first * page, (1 + random.below(most)) * page);
+        program.ops.insert(at, Op::MapHuge { start, pages, page });
+    }
+    for _ in 0..random.below(4) {
+        let at = random.below(program.ops.len() as u64 + 1) as usize;
+        program.ops.insert(at, Op::Forbid(random.below(3) as u8));
+    }
+    // Page by page of 4 KiB: how many its page has.
+    let mut hugetlb: BTreeMap<u64, u64> = BTreeMap::new();
+    program.ops.retain_mut(|op| follow_hugetlb(op, &mut hugetlb));
+}
+
+/// Widens an operation to whole pages of hugetlb. False for one that the kernel refuses.
+fn follow_hugetlb(op: &mut Op, hugetlb: &mut BTreeMap<u64, u64>) -> bool {
+    if let Op::Advise { start, pages, .. } = *op {
+        return hugetlb.range(start..start + pages).next().is_none();
+    }
+    let (start, pages) = match op {
+        Op::Map { start, pages, .. }
+        | Op::MapHuge { start, pages, .. }
+        | Op::MapFile { start, pages, .. }
+        | Op::Unmap { start, pages }
+        | Op::Discard { start, pages }
+        | Op::Protect { start, pages, .. } => (start, pages),
+        Op::Run { .. } | Op::Advise { .. } | Op::Forbid(_) => return true,
+    };
+    let whole = |at: u64, hugetlb: &BTreeMap<u64, u64>| {
+        hugetlb.get(&at).map(|&page| at / page * page..at / page * page + page)
+    };
+    let (mut first, mut end) = (*start, *start + *pages);
+    first = whole(first, hugetlb).map_or(first, |page| page.start);
+    end = whole(end - 1, hugetlb).map_or(end, |page| page.end);
+    (*start, *pages) = (first, end - first);
+    if !matches!(op, Op::Discard { .. } | Op::Protect { .. }) {
+        hugetlb.retain(|at, _| !(first..end).contains(at));
+    }
+    if let Op::MapHuge { page, .. } = *op {
+        hugetlb.extend((first..end).map(|at| (at, page)));
+    }
+    true
 }
 
 fn map_file(random: &mut Random, Library { start, pages, file, offset }: Library) -> Op {

@@ -93,7 +93,8 @@ impl Slow {
             globals,
             leaves,
         };
-        let kernel = Kernel::new(paging, [base, huge]);
+        let mut kernel = Kernel::new(paging, [base, huge]);
+        kernel.maps_hugetlb = spec.has_huge_pages() && spec.software().is_none();
         let (others, parked, stored) = (Vec::new(), Vec::new(), BTreeSet::new());
         Slow { machine, others, kernel, parked, global_files: false, stored, instructions: 0 }
     }
@@ -191,16 +192,30 @@ impl Slow {
                 let before = self.mapped_pieces(*start..start + pages);
                 for vpn in *start..start + pages {
                     self.kernel.mapped.insert(vpn, *anonymous);
+                    self.kernel.hugetlb.remove(&vpn);
                     self.kernel.advice.remove(&vpn);
                     self.kernel.rights.remove(&vpn);
                     self.kernel.files.remove(&vpn);
                 }
                 self.drop_pieces(before, true);
             }
+            Op::MapHuge { start, pages, page } => {
+                let before = self.mapped_pieces(*start..start + pages);
+                for vpn in *start..start + pages {
+                    self.kernel.mapped.insert(vpn, false);
+                    self.kernel.hugetlb.insert(vpn, *page);
+                    self.kernel.advice.remove(&vpn);
+                    self.kernel.rights.remove(&vpn);
+                    self.kernel.files.remove(&vpn);
+                }
+                self.drop_pieces(before, true);
+            }
+            Op::Forbid(mode) => self.kernel.forbidden = *mode,
             Op::MapFile { start, pages, file, offset, rights } => {
                 let before = self.mapped_pieces(*start..start + pages);
                 for vpn in *start..start + pages {
                     self.kernel.mapped.insert(vpn, false);
+                    self.kernel.hugetlb.remove(&vpn);
                     self.kernel.advice.remove(&vpn);
                     self.kernel.rights.insert(vpn, *rights);
                     self.kernel.files.insert(vpn, (*file, offset + vpn - start));
@@ -214,6 +229,7 @@ impl Slow {
                 let before = self.mapped_pieces(*start..start + pages);
                 for vpn in *start..start + pages {
                     self.kernel.mapped.remove(&vpn);
+                    self.kernel.hugetlb.remove(&vpn);
                     self.kernel.files.remove(&vpn);
                 }
                 self.drop_pieces(before, true);

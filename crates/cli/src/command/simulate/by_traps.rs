@@ -42,6 +42,7 @@ pub fn stream<S: Source>(study: &Study, source: S, host: u32) -> Result<(Process
         pid: header.pid,
         parent: header.parent,
         origin: "by traps".to_owned(),
+        thp_disable: None,
         structure: None,
         program: header.program.clone(),
         command_line: header.arguments.clone(),

@@ -101,6 +101,7 @@ fn result(
         ended: ending.describe(),
         losses: ending.losses.clone(),
         cut_short: None,
+        thp_disable: None,
         structure: None,
         machines: machines.collect(),
         advice: advice(&what_if, short(&header.program), cores, &machine.name),
@@ -116,6 +117,9 @@ fn result(
 fn core_row(core: usize, counts: &DesignCounts) -> MappingRow {
     let [fetch, data] = counts.translations;
     MappingRow {
+        page_bytes: 4096,
+        late_blocks: 0,
+        late_blocks_small_anyway: 0,
         name: format!("core {core}"),
         kind: "core".to_owned(),
         build_id: None,

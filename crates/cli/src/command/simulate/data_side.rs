@@ -62,6 +62,7 @@ pub fn once<S: Source + Send>(study: &Study, source: S) -> (ProcessResult, Endin
         pid: header.pid,
         parent: header.parent,
         origin: "data side".to_owned(),
+        thp_disable: None,
         structure: None,
         program: header.program.clone(),
         command_line: header.arguments.clone(),

@@ -165,6 +165,7 @@ impl Interleaved {
             ended: "interleaved".to_owned(),
             losses: self.endings.iter().flat_map(|ending| ending.losses.clone()).collect(),
             cut_short: None,
+            thp_disable: None,
             structure: study.structure.as_ref().map(|structure| structure.name.clone()),
             machines: study
                 .machines

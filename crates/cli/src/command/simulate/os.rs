@@ -254,6 +254,7 @@ fn result(
         ended: ending.describe(),
         losses: ending.losses.clone(),
         cut_short: None,
+        thp_disable: None,
         structure: None,
         machines: machines.collect(),
         advice: advice(&kernels, &study.machines[0].name, short(&header.program)),

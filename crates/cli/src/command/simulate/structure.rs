@@ -64,6 +64,7 @@ pub fn once<S: Source + Send>(
         ended: ending.describe(),
         losses: ending.losses.clone(),
         cut_short: None,
+        thp_disable: None,
         structure: Some(structure.name.clone()),
         machines: machines.collect(),
         advice: advice(&what_if, short(&header.program), structure, &study.machines[0].name),
@@ -96,6 +97,9 @@ pub(super) fn program(header: &StreamHeader) -> String {
 /// One program, server or kernel.
 pub(super) fn row(name: String, counts: &SpaceCounts) -> MappingRow {
     MappingRow {
+        page_bytes: 4096,
+        late_blocks: 0,
+        late_blocks_small_anyway: 0,
         name,
         kind: "process".to_owned(),
         build_id: None,

@@ -27,7 +27,21 @@ function cards(process) {
       walks ? `${ratio((metric(machine, "walk_references") || 0) / walks)} per walk` : "no walks", "modelled"),
     card("Walk cycles", share === undefined ? "–" : percent(share), `${counted("walk_cycles")} of all modelled cycles`, "modelled"),
     card("Perfect TLB saves", bound === undefined ? "–" : percent(bound), "of all modelled cycles", "bound"),
+    ...notes(process, machine),
   ];
+}
+
+// What a reader should know of the run before the figures are compared with a native one.
+function notes(process, machine) {
+  const spun = Math.min((metric(machine, "spin_instructions") || 0) / Math.max(metric(machine, "instructions") || 0, 1), 1);
+  const waiting = spun > 0.001 ? [card("Waiting by spinning", percent(spun),
+    "of instructions: threads run one at a time here, so spinning lasts longer than natively", "measured")] : [];
+  const forbidden = {
+    all: "the process itself forbids transparent huge pages (prctl(PR_SET_THP_DISABLE))",
+    except_advised: "the process itself forbids transparent huge pages but where it advises them " +
+      "(prctl(PR_SET_THP_DISABLE) with PR_THP_DISABLE_EXCEPT_ADVISED)",
+  }[process.thp_disable];
+  return forbidden ? [...waiting, card("Huge pages", "forbidden", forbidden, "measured")] : waiting;
 }
 
 const word = (text, attributes = {}) => ({ class: "number", "data-word": text, ...attributes });
