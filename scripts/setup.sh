@@ -7,6 +7,7 @@
 
 : "${root:?set by the script that sources this one}"
 readonly exit_cannot=4
+progress_seconds=10
 
 say() { printf 'pagewalk: %s\n' "$*" >&2; }
 
@@ -159,16 +160,50 @@ need_binary() {
         say "first start: fetching crates and building (a few minutes)"
     fi
     # From the root, so that the repository's own .cargo/config.toml counts wherever the user stands.
-    in_root "$cargo" fetch --quiet --locked --target "$(host_triple)" ||
+    local quiet=(--quiet)
+    [[ ! -t 2 ]] || quiet=()
+    in_root "$cargo" fetch "${quiet[@]}" --locked --target "$(host_triple)" ||
         cannot "the Rust crates that Cargo.lock names could not be fetched; the first build needs the network"
     : >"$begun"
-    if ! in_root "$cargo" build --quiet --release --locked --package pagewalk --target-dir "$target"; then
+    if ! build --release --locked --package pagewalk --target-dir "$target"; then
         rm -f "$begun"
         say "the build failed; cargo's messages are above"
         exit 1
     fi
     [[ -x $binary ]] || cannot "the build left no $binary; does a cargo configuration set another target?"
     mv "$begun" "$stamp"
+}
+
+# Has cargo build with these options, and shows how far it is: by cargo's own bar on a terminal, else by a line every
+# $progress_seconds. What cargo says besides is passed on.
+build() {
+    [[ ! -t 2 ]] || { in_root "$cargo" build "$@"; return; }
+    local all
+    all=$(ask_cargo tree --locked --package pagewalk --edges normal,build --prefix none 2>/dev/null | sort -u | grep -c .)
+    in_root "$cargo" build "$@" 2>&1 | show_progress "$all"
+    return "${PIPESTATUS[0]}"
+}
+
+# Reads what cargo says; $1: how many crates there are.
+show_progress() {
+    local line='' ended begun=0 said=$SECONDS
+    while true; do
+        IFS= read -r -t 2 line
+        ended=$?
+        if (( SECONDS - said >= progress_seconds )); then
+            (( $1 > begun )) && say "building crate $begun of $1" || say "building crate $begun"
+            said=$SECONDS
+        fi
+        # Above 128 the time was up, and nothing was read.
+        (( ended <= 128 )) || continue
+        (( ended == 0 )) || [[ -n $line ]] || return 0
+        case $line in
+            *' Compiling '*) (( ++begun )) ;;
+            *' Downloading '* | *' Downloaded '* | *' Finished '* | *' Fresh '* | *' Blocking '*) ;;
+            *) printf '%s\n' "$line" >&2 ;;
+        esac
+        (( ended == 0 )) || return 0
+    done
 }
 
 # Asks cargo from the repository's root: the toolchain file of a project in which the user stands is not ours.

@@ -296,6 +296,21 @@ expect_err "the build failed"
 run "$machine/repo/pagewalk"
 expect_calls "cargo build" 2
 
+begin "a long build says how far it is, and what cargo says besides"
+shown=$(
+    root=$machine/repo
+    . "$machine/repo/scripts/setup.sh"
+    progress_seconds=0
+    printf '%s\n' '   Compiling one v1' 'warning: odd' '   Compiling two v1' '    Finished' | show_progress 3 2>&1
+)
+[[ $shown == *"building crate 1 of 3"*"warning: odd"*"building crate 2 of 3"* && $shown != *Compiling* ]] ||
+    fail "progress is shown: $shown"
+stub cargo "case \$1 in --version) echo 'cargo 99.0.0' ;; tree) echo one ;;
+    build) echo '   Compiling one v1' >&2; while [[ \$1 != --target-dir ]]; do shift; done; cp_binary \"\$2/release/pagewalk\" ;; esac"
+run "$machine/repo/pagewalk" a
+expect_out "<a>in:"
+[[ $err != *Compiling* ]] || fail "cargo's lines are not shown where nobody watches"
+
 begin "crates that cannot be fetched are the network's fault: exit 4"
 stub cargo "case \$1 in --version) echo 'cargo 99.0.0' ;; fetch) exit 101 ;; esac"
 run "$machine/repo/pagewalk"

@@ -36,11 +36,12 @@ fn every_way_to_execute_a_program_ends_as_natively() {
     assert!(different.is_empty(), "{different:#?}");
     assert_eq!((output.lines().count(), status), (expected.lines().count(), native_status));
     // Each image that was begun (it tells its end as the number of its arguments) has a stream, beside the first and its
-    // children; and the one that the engine cannot run was named.
+    // children.
     let begun = native.lines().filter(|line| line.starts_with("   status") && !line.ends_with(" 0")).count();
     assert_eq!(images.len(), 1 + 47 + begun, "{begun}");
     let lost: Vec<&str> = images.iter().flat_map(|image| &image.lost).map(String::as_str).collect();
-    assert_eq!(lost, ["what foreign does, which runs untraced: it is no 64-bit x86-64 program"]);
+    // Where the kernel has been told what runs other processors' programs, it is asked.
+    assert!(lost.iter().all(|what| what.starts_with("what foreign does, which runs untraced")), "{lost:?}");
 }
 
 #[test]

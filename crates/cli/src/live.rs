@@ -7,7 +7,7 @@ use crate::error::{CliError, Code};
 use crate::output::{say, write_to_stderr};
 use crate::signals::{Watch, watch};
 use pagewalk_capture::engine::{Engine, EngineError, Options, max_threads_option};
-use pagewalk_capture::{CaptureError, Handle, Host, RingSource, Session, check_program};
+use pagewalk_capture::{CaptureError, Handle, Host, RingSource, Session, check_program, unmet_needs};
 use pagewalk_layout::files::Object;
 use pagewalk_layout::landed::{Landings, Missed, Watched};
 use pagewalk_live::timed::nowhere;
@@ -23,6 +23,8 @@ use std::sync::OnceLock;
 /// Objects elsewhere that are told one by one.
 const MISSES_TOLD: usize = 10;
 
+/// Files that need instructions which the engine lacks that are told.
+const UNMET_TOLD: usize = 3;
 /// Processes that died of the engine that are told one by one.
 const DEATHS_TOLD: usize = 3;
 
@@ -159,7 +161,11 @@ impl Live {
             variable.iter().for_each(|(name, value)| _ = command.env(name, value));
         }
         let signals = watch_signals(self.session.handle())?;
-        let status = self.session.run(command, |source| on_stream(self.landings.watch(source)));
+        let status = std::thread::scope(|scope| {
+            // Large libraries take a second to look through, the engine a tenth to start.
+            scope.spawn(|| self.tell_unmet_needs());
+            self.session.run(command, |source| on_stream(self.landings.watch(source)))
+        });
         drop(signals);
         for error in self.session.refused() {
             say(error);
@@ -171,6 +177,16 @@ impl Live {
             (CaptureError::EngineSilent { .. }, Some(why)) => failed(error).or(format!("it said: {why}")),
             _ => failed(error),
         })
+    }
+
+    /// Says which files of the program need instructions that the engine lacks.
+    fn tell_unmet_needs(&self) {
+        if self.noise == Noise::Quiet {
+            return;
+        }
+        // It was found when the engine was prepared; from another folder it may not be, and is told at the fault.
+        let Ok(program) = check_program(&self.command[0]) else { return };
+        unmet_needs(&program).iter().take(UNMET_TOLD).for_each(say);
     }
 
     /// Says of the engine's messages what they mean for the results; all of them, and where they are kept, to who asks.

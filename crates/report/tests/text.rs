@@ -141,3 +141,27 @@ fn children_of_one_program_fold_into_one_line() {
     assert!(line("ld ").contains("signal 9"), "{printed}");
     assert!(printed.contains("lost  pid 401: the last 3 chunks"), "{printed}");
 }
+
+/// Figures of the beginning of a program are no ground for advice, and the first line says what they are.
+#[test]
+fn a_process_that_was_cut_short_is_said_first_and_without_advice() {
+    let mut result = fixtures::cpython();
+    let loss = "the rest of the program, which runs untraced from here: instruction 62 f1 needs AVX-512";
+    result.processes[0].losses.push(loss.into());
+    result.processes[0].note_cut();
+    let shown = text(&result, 100, false);
+    assert!(
+        shown.starts_with("Cut short: these figures lack the rest of the program, which runs"),
+        "{shown}"
+    );
+    assert!(!shown.contains('→') && shown.matches("untraced from here").count() == 1, "{shown}");
+    let mut many = fixtures::many_processes();
+    many.processes[1].losses.push(loss.into());
+    many.processes[1].note_cut();
+    let shown = text(&many, 100, false);
+    let pid = many.processes[1].pid;
+    assert!(
+        shown.starts_with("Cut short: these figures of ") && shown.contains(&format!("(pid {pid}) lack")),
+        "{shown}"
+    );
+}

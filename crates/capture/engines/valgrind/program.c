@@ -30,6 +30,7 @@ extern Int VG_(cl_exec_fd);
 #define CLASS_64 2
 #define MACHINE_AT 18
 #define MACHINE_X86_64 62
+#define MACHINE_386 3
 #define SEGMENTS_AT 32
 #define SEGMENT_BYTES_AT 54
 #define SEGMENT_COUNT_AT 56
@@ -188,7 +189,7 @@ static Int check_loader(Int file, const HChar* header)
    return 0;
 }
 
-/* Text that is no script is nothing to the kernel. All else may be to it, by binfmt_misc. */
+/* Text that is no script is nothing to the kernel. All else may be to it, where it has been told so. */
 static Bool is_text(const HChar* bytes, UInt count)
 {
    for (UInt i = 0; i < count; i++)
@@ -199,15 +200,14 @@ static Bool is_text(const HChar* bytes, UInt count)
 
 static Int check_loaded(Program* program, Int file, const HChar* start, UInt bytes)
 {
-   if (bytes < 64 || VG_(memcmp)(start, "\177ELF", 4) != 0) {
-      program->why_not = "it is no program for this processor, only the kernel may know what runs it";
-      return is_text(start, bytes) ? VKI_ENOEXEC : 0;
-   }
-   if (start[CLASS_AT] != CLASS_64 || half_at(start + MACHINE_AT) != MACHINE_X86_64) {
-      program->why_not = "it is no 64-bit x86-64 program";
+   Bool is_elf = bytes >= 64 && VG_(memcmp)(start, "\177ELF", 4) == 0;
+   UInt machine = is_elf ? half_at(start + MACHINE_AT) : 0;
+   if (machine == MACHINE_X86_64 && start[CLASS_AT] == CLASS_64)
+      return check_loader(file, start);
+   program->why_not = "it is no 64-bit x86-64 program";
+   if (machine == MACHINE_386 || machine == MACHINE_X86_64)
       return 0;
-   }
-   return check_loader(file, start);
+   return !is_text(start, bytes) && program_may("/proc/sys/fs/binfmt_misc/status", MAY_READ) ? 0 : VKI_ENOEXEC;
 }
 
 /* A file that is executed must be regular and executable. */

@@ -35,10 +35,6 @@ const SOURCES: &[(&str, &str)] = &[
     ("include/pagewalk.h", include_str!("../../engines/valgrind/include/pagewalk.h")),
 ];
 
-/// What Valgrind starts in place of the 32-bit tool that the engine does not have.
-const UNTRACED: &str = include_str!("../../engines/valgrind/untraced.sh");
-const UNTRACED_TOOL: &str = "pagewalk-x86-linux";
-
 /// As Valgrind builds its own tools: static, for its fixed address, without SSE in code that runs on its
 /// stacks.
 const COMPILE_FLAGS: &[&str] = &[
@@ -88,7 +84,7 @@ const LINK_FLAGS: &[&str] = &[
 
 /// Feeds everything that is built in here to the name of the result.
 pub(super) fn hash_inputs(hasher: &mut impl Hasher) {
-    (SOURCES, UNTRACED, COMPILE_FLAGS, LINK_FLAGS).hash(hasher);
+    (SOURCES, COMPILE_FLAGS, LINK_FLAGS).hash(hasher);
 }
 
 pub(super) const TOOL: &str = "pagewalk-amd64-linux";
@@ -145,7 +141,6 @@ pub(super) fn build(parts: &Parts, compiler: &Path, version: &str, folder: &Path
         .tempdir_in(cache)
         .map_err(|e| EngineError::file("make a folder in", cache, e))?;
     write_sources(work.path())?;
-    write_untraced(&work.path().join(UNTRACED_TOOL))?;
     compile(parts, compiler, version, work.path())?;
     link_own_files(&parts.own_files, work.path())?;
     match fs::rename(work.path(), folder) {
@@ -167,12 +162,6 @@ fn write_sources(work: &Path) -> Result<(), EngineError> {
         fs::write(&file, text).map_err(|e| EngineError::file("write", &file, e))?;
     }
     Ok(())
-}
-
-fn write_untraced(file: &Path) -> Result<(), EngineError> {
-    fs::write(file, UNTRACED).map_err(|e| EngineError::file("write", file, e))?;
-    fs::set_permissions(file, fs::Permissions::from_mode(0o755))
-        .map_err(|e| EngineError::file("make executable", file, e))
 }
 
 fn compile(parts: &Parts, compiler: &Path, version: &str, work: &Path) -> Result<(), EngineError> {

@@ -64,10 +64,14 @@ fn what_valgrind_says_of_a_fault_names_no_function() {
     let place = Place::new();
     let source = "int faulting(int *at) { return *at; }\nint main(void) { return faulting(0); }\n";
     let program = place.compile("reader", source);
-    let outcome = place.run(&["record", "-q", "-o", "t.pwt", "--", &program]);
+    let outcome = place.run(&["record", "-v", "-o", "t.pwt", "--", &program]);
     assert_eq!(outcome.code, 128 + 11, "{}", outcome.stderr);
     assert!(outcome.stderr.contains("Access not within mapped region"), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("???") && !outcome.stderr.contains("faulting"), "{}", outcome.stderr);
+    let kept = outcome.stderr.lines().find_map(|line| line.split_once("Valgrind's messages are in "));
+    std::fs::remove_file(kept.expect("the log's place").1).unwrap();
+    let outcome = place.run(&["record", "-o", "t.pwt", "--", &program]);
+    assert!(!outcome.stderr.contains("Access") && !outcome.stderr.contains("???"), "{}", outcome.stderr);
 }
 
 #[test]

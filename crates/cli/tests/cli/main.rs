@@ -11,6 +11,7 @@ mod bad_traces;
 mod classes;
 mod contiguity;
 mod data_sides;
+mod engine_limits;
 mod exactness;
 mod goldens;
 mod grains;
