@@ -5,6 +5,7 @@
 //! [`PageSizePolicy`] is asked once per first touch of a block as large as a huge page. [`frames`] is physical memory;
 //! [`structure`] is what the kernel and the servers of an operating system touch themselves.
 
+mod former_code;
 pub mod frames;
 mod kernel;
 mod mapping;
@@ -17,6 +18,7 @@ pub mod structure;
 mod superpage;
 mod vma;
 
+pub use former_code::FilePlace;
 pub use kernel::{
     Account, Accounts, FileRules, ForkRules, Kernel, KernelCosts, KernelCounts, Killed, MemoryRules,
     MemorySample, MemoryTotals, ORDERS, PageTable, Remap, WhenFull,

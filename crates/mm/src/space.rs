@@ -1,6 +1,7 @@
 //! An address space that follows the stream's events as Linux would.
 
-use crate::{FilePage, HugeAdvice, MappingId, MappingInfo, Vma};
+use crate::former_code::FormerCode;
+use crate::{FilePage, FilePlace, HugeAdvice, MappingId, MappingInfo, Vma};
 use pagewalk_trace::{Event, FileIdentity, Mapping, MappingKind, Protection};
 use pagewalk_units::{PAGE_BYTES, PageSize, VirtAddr};
 use rustc_hash::FxHashMap;
@@ -48,6 +49,7 @@ pub struct AddressSpace {
     files: FxHashMap<String, MappingId>,
     heap: Option<MappingId>,
     stack: Option<MappingId>,
+    former_code: FormerCode,
     /// Whether the program has run yet: before that, events describe the image as the kernel made it.
     running: bool,
 }
@@ -68,6 +70,7 @@ impl Default for AddressSpace {
             files: FxHashMap::default(),
             heap: None,
             stack: None,
+            former_code: FormerCode::default(),
             running: false,
         }
     }
@@ -140,6 +143,14 @@ impl AddressSpace {
     pub fn has_code(&self, range: Range<u64>) -> bool {
         let first = self.vma(VirtAddr(range.start)).map_or(range.start, |vma| vma.start);
         first < range.end && self.areas.range(first..range.end).any(|(_, vma)| vma.protection.execute)
+    }
+
+    /// Whose code the code at `address` may be, where it is in anonymous memory that may be executed: that of the file
+    /// which was executed from there last.
+    pub fn former_code(&self, address: VirtAddr) -> Option<FilePlace> {
+        let vma = self.vma(address)?;
+        let is_anonymous = matches!(vma.kind, MappingKind::Anonymous | MappingKind::SharedAnonymous);
+        if is_anonymous && vma.protection.execute { self.former_code.at(address.0) } else { None }
     }
 
     /// What a page that lies in these bytes holds, where all of it is one piece of a file, under the same rights, that
@@ -222,6 +233,9 @@ impl AddressSpace {
         for key in keys {
             let vma = self.areas.remove(&key).expect("key was just listed");
             self.mappings[vma.mapping.index()].bytes -= vma.end - vma.start;
+            if vma.is_code_of_file() {
+                self.former_code.note(&vma);
+            }
             gone(vma.start, vma.end - vma.start, changes);
         }
     }
@@ -270,12 +284,22 @@ impl AddressSpace {
         let others = others.filter(|vma| vma.protection != protection);
         let parts: Vec<Range<u64>> = others.map(|vma| vma.start.max(start)..vma.end.min(end)).collect();
         for part in parts {
+            if !protection.execute {
+                self.note_former_code(part.clone());
+            }
             self.change_areas(part.start, part.end - part.start, |vma| {
                 vma.protection = protection;
                 vma.unwritten_file &= !protection.write;
             });
             flushed(part.start, part.end - part.start, changes);
         }
+    }
+
+    /// Notes the code of files in a range that ceases to be code.
+    fn note_former_code(&mut self, range: Range<u64>) {
+        let areas = self.areas_from(range.start).take_while(|vma| vma.start < range.end);
+        let code: Vec<Vma> = areas.filter(|vma| vma.is_code_of_file()).cloned().collect();
+        code.iter().for_each(|vma| self.former_code.note(vma));
     }
 
     fn advise(&mut self, start: u64, bytes: u64, advice: i32, changes: &mut Vec<Change>) {
@@ -401,6 +425,10 @@ impl AddressSpace {
     }
 
     fn name_anonymous(&mut self, new: &Mapping) -> MappingId {
+        if let Some(file) = self.code_under(new) {
+            let name = format!("{} [moved code]", self.info(file).name);
+            return self.shared_name(name, new.kind, None, new.start);
+        }
         if let Some(file) = self.bss_of(new) {
             let name = format!("{} [bss]", self.info(file).name);
             return self.shared_name(name, new.kind, None, new.start);
@@ -416,6 +444,15 @@ impl AddressSpace {
             Some(vma) => vma.mapping,
             None => self.shared_name(format!("[anonymous {start:#x}]"), new.kind, None, new.start),
         }
+    }
+
+    /// The file whose code this replaces: a program moves that into anonymous memory. Where the file's data that can be
+    /// written ends right before, the loader maps its zero-initialised data.
+    fn code_under(&self, new: &Mapping) -> Option<MappingId> {
+        let code = self.vma(new.start).filter(|vma| vma.is_code_of_file())?;
+        let before = new.start.0.checked_sub(1).and_then(|last| self.vma(VirtAddr(last)));
+        let is_bss = before.is_some_and(|vma| vma.mapping == code.mapping && vma.protection.write);
+        (new.kind == MappingKind::Anonymous && !is_bss).then_some(code.mapping)
     }
 
     /// The file whose zero-initialised data this is: the loader maps it over the end of the file's own

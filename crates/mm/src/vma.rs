@@ -56,6 +56,11 @@ impl Vma {
         self.protection.allows_some()
     }
 
+    /// Whether it is a file's and may be executed.
+    pub(crate) fn is_code_of_file(&self) -> bool {
+        matches!(self.kind, MappingKind::File | MappingKind::SharedFile) && self.protection.execute
+    }
+
     /// Whether the kernel would make one area of `self` and `next`, which starts where `self` ends.
     pub(crate) fn merges_with(&self, next: &Vma) -> bool {
         let anonymous = matches!(self.kind, MappingKind::Anonymous | MappingKind::Heap | MappingKind::Stack);

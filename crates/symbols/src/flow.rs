@@ -93,31 +93,36 @@ fn joined(runs: BTreeMap<u64, u64>) -> Vec<Range<u64>> {
 mod tests {
     use super::*;
 
+    /// As starts and ends.
+    fn reached_bytes(code: &[u8], within: Range<u64>) -> Vec<(u64, u64)> {
+        reached(code, within).into_iter().map(|range| (range.start, range.end)).collect()
+    }
+
     #[test]
     fn code_after_a_return_is_not_reached() {
         // ret; push %rbx; ret
-        assert_eq!(reached(&[0xc3, 0x53, 0xc3], 0x1000..0x1003), [0x1000..0x1001]);
+        assert_eq!(reached_bytes(&[0xc3, 0x53, 0xc3], 0x1000..0x1003), [(0x1000, 0x1001)]);
         // Nothing that can be decoded.
-        assert_eq!(reached(&[0x06, 0x53], 0x1000..0x1002), []);
-        assert_eq!(reached(&[], 0x1000..0x1000), []);
+        assert_eq!(reached_bytes(&[0x06, 0x53], 0x1000..0x1002), []);
+        assert_eq!(reached_bytes(&[], 0x1000..0x1000), []);
     }
 
     #[test]
     fn jumps_are_followed_within_the_limits() {
         // 0: je 5; 2: jmp 7; 4: nop; 5: jmp 0; 7: call 5 below; 12: ret; 13: nop
         let code = [0x74, 3, 0xeb, 3, 0x90, 0xeb, 0xf9, 0xe8, 0, 0, 0, 0, 0xc3, 0x90];
-        assert_eq!(reached(&code, 0x1000..0x100e), [0x1000..0x1004, 0x1005..0x100d]);
-        assert_eq!(reached(&code, 0x1000..0x1007), [0x1000..0x1004, 0x1005..0x1007]);
+        assert_eq!(reached_bytes(&code, 0x1000..0x100e), [(0x1000, 0x1004), (0x1005, 0x100d)]);
+        assert_eq!(reached_bytes(&code, 0x1000..0x1007), [(0x1000, 0x1004), (0x1005, 0x1007)]);
         // What a jump through a register reaches is not known; a trap goes nowhere.
-        assert_eq!(reached(&[0xff, 0xe0, 0x90], 0..3), [0..2]);
-        assert_eq!(reached(&[0x0f, 0x0b, 0x90], 0..3), [0..2]);
-        assert_eq!(reached(&[0xcc, 0x90], 0..2), [0..1]);
+        assert_eq!(reached_bytes(&[0xff, 0xe0, 0x90], 0..3), [(0, 2)]);
+        assert_eq!(reached_bytes(&[0x0f, 0x0b, 0x90], 0..3), [(0, 2)]);
+        assert_eq!(reached_bytes(&[0xcc, 0x90], 0..2), [(0, 1)]);
         // syscall; ret
-        assert_eq!(reached(&[0x0f, 0x05, 0xc3, 0x90], 0..4), [0..3]);
+        assert_eq!(reached_bytes(&[0x0f, 0x05, 0xc3, 0x90], 0..4), [(0, 3)]);
     }
 
     #[test]
     fn an_instruction_across_the_limit_is_not_within() {
-        assert_eq!(reached(&[0x90, 0xe8, 0, 0, 0, 0], 0..4), [0..1]);
+        assert_eq!(reached_bytes(&[0x90, 0xe8, 0, 0, 0, 0], 0..4), [(0, 1)]);
     }
 }

@@ -15,7 +15,7 @@ use object::{
 use rustix::fs::OFlags;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Why an object file tells nothing.
@@ -104,6 +104,13 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     }
     let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(refused()) }
+}
+
+/// Bytes of a regular file.
+pub(crate) fn read_bytes(path: &Path, at: FileOffset, count: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; count];
+    open_file(path)?.read_exact_at(&mut bytes, at.0)?;
+    Ok(bytes)
 }
 
 /// Maps a regular file.

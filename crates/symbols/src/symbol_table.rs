@@ -71,7 +71,7 @@ impl SymbolTable {
             let next = functions.get(at + 1).map(|next| next.start.0);
             let stated = function.stated();
             let ranges = match &stated {
-                Some(range) => vec![range.clone()],
+                Some(range) => Vec::from_iter([range.clone()]),
                 None => ranges_without_size(function.start.0, next, code),
             };
             let stated = stated.is_some();
@@ -131,7 +131,7 @@ fn ranges_without_size(start: u64, next: Option<u64>, code: &Code<'_>) -> Vec<Ra
     let Some(section_end) = code.section_end(start) else { return Vec::new() };
     let end = next.map_or(section_end, |next| next.min(section_end));
     match code.extents().around(start) {
-        Some(extent) if begins_at(extent, start) => vec![start..extent.end.min(end)],
+        Some(extent) if begins_at(extent, start) => Vec::from_iter([start..extent.end.min(end)]),
         Some(_) => Vec::new(),
         None => {
             let end = code.extents().next_start(start).map_or(end, |next| next.min(end));

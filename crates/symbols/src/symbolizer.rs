@@ -2,7 +2,7 @@
 
 use crate::debug_file;
 use crate::dwarf::Dwarf;
-use crate::object_file::{ObjectError, ObjectFile, build_id_of, map_file};
+use crate::object_file::{ObjectError, ObjectFile, build_id_of, map_file, read_bytes};
 use crate::symbol_table::SymbolTable;
 use crate::{FileOffset, Svma};
 use addr2line::demangle_auto;
@@ -74,6 +74,20 @@ impl Symbolizer {
             return Symbol::default();
         }
         self.lookup(path, offset)
+    }
+
+    /// The same, if that file has these bytes at `at`, and there are some: of code that was executed elsewhere and may be
+    /// a copy of it.
+    pub fn lookup_copy(
+        &mut self,
+        path: &str,
+        build_id: Option<&str>,
+        offset: FileOffset,
+        (at, bytes): (FileOffset, &[u8]),
+    ) -> Option<Symbol> {
+        let is_copy =
+            !bytes.is_empty() && read_bytes(Path::new(path), at, bytes.len()).is_ok_and(|read| read == bytes);
+        is_copy.then(|| self.lookup_in_build(path, build_id, offset))
     }
 
     /// The GNU build-id of the file `path` in hexadecimal, if it has one.
