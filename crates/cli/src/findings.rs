@@ -162,13 +162,14 @@ impl Namer {
             let mut symbol = place.map(|offset| {
                 symbols.lookup_in_build(&info.name, info.build_id.as_deref(), FileOffset(offset))
             });
-            if let Some(moved) = &walks.moved {
+            // A file that is none on this host, as that of a memfd, may be a place for code as anonymous memory is.
+            let is_known = place.is_some() && Path::new(&info.name).is_file();
+            if let Some(moved) = walks.moved.as_ref().filter(|_| !is_known) {
                 let from = findings.space().info(moved.from.mapping);
                 let (build, offset) = (from.build_id.as_deref(), FileOffset(moved.from.offset));
                 let code = (FileOffset(moved.offset), &*moved.code);
-                symbol = symbols.lookup_copy(&from.name, build, offset, code);
-                if symbol.is_some() {
-                    (info, place) = (from, Some(moved.from.offset));
+                if let Some(found) = symbols.lookup_copy(&from.name, build, offset, code) {
+                    (info, place, symbol) = (from, Some(moved.from.offset), Some(found));
                 }
             }
             let symbol = symbol.unwrap_or_default();

@@ -145,12 +145,11 @@ impl AddressSpace {
         first < range.end && self.areas.range(first..range.end).any(|(_, vma)| vma.protection.execute)
     }
 
-    /// Whose code the code at `address` may be, where it is in anonymous memory that may be executed: that of the file
-    /// which was executed from there last.
+    /// Whose code the code at `address` may be, beside that of its own mapping: that of the file which was executed from
+    /// there last.
     pub fn former_code(&self, address: VirtAddr) -> Option<FilePlace> {
-        let vma = self.vma(address)?;
-        let is_anonymous = matches!(vma.kind, MappingKind::Anonymous | MappingKind::SharedAnonymous);
-        if is_anonymous && vma.protection.execute { self.former_code.at(address.0) } else { None }
+        let vma = self.vma(address).filter(|vma| vma.protection.execute)?;
+        self.former_code.at(address.0).filter(|place| place.mapping != vma.mapping)
     }
 
     /// What a page that lies in these bytes holds, where all of it is one piece of a file, under the same rights, that
@@ -452,7 +451,8 @@ impl AddressSpace {
         let code = self.vma(new.start).filter(|vma| vma.is_code_of_file())?;
         let before = new.start.0.checked_sub(1).and_then(|last| self.vma(VirtAddr(last)));
         let is_bss = before.is_some_and(|vma| vma.mapping == code.mapping && vma.protection.write);
-        (new.kind == MappingKind::Anonymous && !is_bss).then_some(code.mapping)
+        let is_anonymous = matches!(new.kind, MappingKind::Anonymous | MappingKind::SharedAnonymous);
+        (is_anonymous && !is_bss).then_some(code.mapping)
     }
 
     /// The file whose zero-initialised data this is: the loader maps it over the end of the file's own

@@ -15,7 +15,7 @@ pub struct FunctionWalks {
     pub mapping: MappingId,
     /// Offset of the instruction in the mapping's file, where that is a file.
     pub file_offset: u64,
-    /// The file's code that it may be, where it is in anonymous memory.
+    /// The code of another file that it may be.
     pub moved: Option<MovedCode>,
     /// Walks by its fetches.
     pub walks_fetch: u64,
@@ -27,7 +27,7 @@ pub struct FunctionWalks {
     pub walk_cycles: u64,
 }
 
-/// Code in anonymous memory, where a file's code was executed before.
+/// Code where another file's code was executed before: a program may have moved that into anonymous memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MovedCode {
     /// What was at the instruction's address. It is that still if the code is the file's.
