@@ -99,7 +99,11 @@ mod tests {
         let moved = space(&events);
         assert_eq!(former(&moved, 0x12004), Some(("/a", 0x3004)));
         assert_eq!(former(&moved, 0x13fff), Some(("/a", 0x4fff)));
-        assert_eq!((former(&moved, 0x11fff), former(&moved, 0x14000)), (None, None), "that is the file's still");
+        assert_eq!(
+            (former(&moved, 0x11fff), former(&moved, 0x14000)),
+            (None, None),
+            "that is the file's still"
+        );
         let mapping = moved.vma(VirtAddr(0x12000)).unwrap().mapping;
         assert_eq!(moved.info(mapping).name, "/a [moved code]");
     }

@@ -241,3 +241,22 @@ fn a_pipe_in_the_place_of_a_split_unit_is_not_opened() {
     assert_ne!(name(&symbol), Some("main"));
     assert!(symbol.line.is_some() && symbol.line == whole.line, "{symbol:?}");
 }
+
+/// Code that was executed elsewhere is the file's where the bytes are.
+#[test]
+fn a_copy_of_code_has_its_names() {
+    let built = Built::new("gcc", C_PROGRAM, &["-g", "-Wl,--build-id=0x0123"]);
+    let twice = built.offset_of("twice");
+    let file = std::fs::read(&built.path).unwrap();
+    let mut symbolizer = Symbolizer::new();
+    let mut name = |build: &str, at: u64, bytes: &[u8]| {
+        let found = symbolizer.lookup_copy(built.path(), Some(build), twice, (FileOffset(at), bytes));
+        found.map(|symbol| symbol.function)
+    };
+    let code = &file[twice.0 as usize..][..8];
+    assert_eq!(name("0123", twice.0, code), Some(Some("twice".to_owned())));
+    assert_eq!(name("4567", twice.0, code), Some(None), "it was another build");
+    assert_eq!(name("0123", twice.0, &[0x90; 8]), None);
+    assert_eq!(name("0123", twice.0, &[]), None, "it is not known what was executed");
+    assert_eq!(name("0123", u64::MAX, code), None);
+}
