@@ -29,9 +29,8 @@ fn costliest(place: &Place, arguments: &[&str]) -> (String, String) {
 fn code_that_a_program_moves_keeps_its_names() {
     let place = Place::new();
     let program = place.compile("moved", MOVED);
-    for way in ["nowhere", "in_place", "shared", "memfd", "mremap"] {
-        let arguments: &[&str] = if way == "nowhere" { &[&program] } else { &[&program, way] };
-        let (name, object) = costliest(&place, arguments);
+    for way in ["in_place", "shared", "memfd", "mremap"] {
+        let (name, object) = costliest(&place, &[&program, way]);
         assert_eq!(name, "chase", "{way}");
         assert!(object.ends_with("/moved"), "{way}: {object}");
     }
@@ -55,8 +54,6 @@ fn functions_without_names_have_none_and_the_report_says_why() {
     assert_eq!(object, path("kept"));
     let (name, _) = costliest(&place, &["./stripped"]);
     assert!(name.starts_with("stripped (stripped)+0x1"), "{name}");
-    let report = place.good(&["report", "r.json", "-o", "r.html"]);
-    assert!(report.stderr.is_empty() || !report.stderr.contains("panicked"));
-    let printed = place.good(&["profile", "--", "./stripped"]).stdout;
+    let printed = place.good(&["profile", "--", "./stripped"]).stderr;
     assert!(printed.contains("stripped: no names of functions are in that file"), "{printed}");
 }

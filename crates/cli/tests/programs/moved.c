@@ -45,10 +45,10 @@ static void move(const char *how)
 
 int main(int argc, char **argv)
 {
-    long n = 1L << 20, i;
+    long n = 4L << 20, i;
     long *at = malloc(n * sizeof *at);
     for (i = 0; i < n; i++) at[i] = (i * 514229L + 12345) % n;
     if (argc > 1) move(argv[1]);
-    printf("%ld\n", chase(at, 100000));
+    printf("%ld\n", chase(at, 200000));
     return 0;
 }
