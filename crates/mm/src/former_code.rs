@@ -1,8 +1,8 @@
 //! Which file's code stood where none stands now.
 //!
 //! Programs move their own code onto huge pages: they copy it away, map anonymous memory in its place, and copy it back
-//! (`node --use-largepages`, Meta's hugify in BOLT, Intel's iodlr). It is the same code at the same addresses, though no
-//! mapping says so any more.
+//! (`node --use-largepages`, Meta's hugify in BOLT, Intel's iodlr). It is the same code at the same addresses, though
+//! no mapping says so any more.
 
 use crate::{MappingId, Vma};
 use std::collections::BTreeMap;
@@ -54,7 +54,6 @@ impl FormerCode {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::AddressSpace;
     use pagewalk_trace::{Event, FileIdentity, Mapping, MappingKind, Protection};
     use pagewalk_units::VirtAddr;

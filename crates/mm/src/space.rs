@@ -1,39 +1,13 @@
 //! An address space that follows the stream's events as Linux would.
 
+use crate::change::{flushed, gone};
 use crate::former_code::FormerCode;
-use crate::{FilePage, FilePlace, HugeAdvice, MappingId, MappingInfo, Vma};
+use crate::{Change, FilePage, FilePlace, HugeAdvice, MappingId, MappingInfo, Vma};
 use pagewalk_trace::{Event, FileIdentity, Mapping, MappingKind, Protection};
 use pagewalk_units::{PAGE_BYTES, PageSize, VirtAddr};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
-
-/// What an event did to pages that may be in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// The pages of this range are no longer backed: unmapped, replaced, moved or discarded.
-    Gone {
-        /// First byte.
-        start: VirtAddr,
-        /// Length in bytes, above 0.
-        bytes: u64,
-    },
-    /// Translations of this range are no longer valid, but the memory stays.
-    Flushed {
-        /// First byte.
-        start: VirtAddr,
-        /// Length in bytes, above 0.
-        bytes: u64,
-    },
-}
-
-impl Change {
-    /// The numbers of the pages of a size that have some byte of it.
-    pub fn pages(&self, size: PageSize) -> Range<u64> {
-        let (Change::Gone { start, bytes } | Change::Flushed { start, bytes }) = *self;
-        size.number(start)..size.number(VirtAddr(start.0.saturating_add(bytes - 1))) + 1
-    }
-}
 
 const MADV_DONTNEED: i32 = 4;
 const MADV_REMOVE: i32 = 9;
@@ -145,8 +119,8 @@ impl AddressSpace {
         first < range.end && self.areas.range(first..range.end).any(|(_, vma)| vma.protection.execute)
     }
 
-    /// Whose code the code at `address` may be, beside that of its own mapping: that of the file which was executed from
-    /// there last.
+    /// Whose code the code at `address` may be, beside that of its own mapping: that of the file which was executed
+    /// from there last.
     pub fn former_code(&self, address: VirtAddr) -> Option<FilePlace> {
         let vma = self.vma(address).filter(|vma| vma.protection.execute)?;
         self.former_code.at(address.0).filter(|place| place.mapping != vma.mapping)
@@ -484,25 +458,4 @@ fn range(start: u64, bytes: u64) -> (u64, u64) {
     let mask = PAGE_BYTES - 1;
     let end = start.saturating_add(bytes).saturating_add(mask) & !mask;
     (start & !mask, end.max(start & !mask))
-}
-
-/// Neighbours go together: what a call takes is one range, whatever areas lie in it.
-fn gone(start: u64, bytes: u64, changes: &mut Vec<Change>) {
-    match changes.last_mut() {
-        Some(Change::Gone { start: before, bytes: length }) if before.0 + *length == start => {
-            *length += bytes
-        }
-        _ if bytes > 0 => changes.push(Change::Gone { start: VirtAddr(start), bytes }),
-        _ => {}
-    }
-}
-
-fn flushed(start: u64, bytes: u64, changes: &mut Vec<Change>) {
-    match changes.last_mut() {
-        Some(Change::Flushed { start: before, bytes: length }) if before.0 + *length == start => {
-            *length += bytes
-        }
-        _ if bytes > 0 => changes.push(Change::Flushed { start: VirtAddr(start), bytes }),
-        _ => {}
-    }
 }

@@ -4,6 +4,7 @@ use crate::Svma;
 use crate::code::Code;
 use crate::flow;
 use crate::unwind::begins_at;
+use std::iter;
 use std::ops::Range;
 
 /// One function symbol, as the linker spelled it.
@@ -71,7 +72,7 @@ impl SymbolTable {
             let next = functions.get(at + 1).map(|next| next.start.0);
             let stated = function.stated();
             let ranges = match &stated {
-                Some(range) => Vec::from_iter([range.clone()]),
+                Some(range) => iter::once(range.clone()).collect(),
                 None => ranges_without_size(function.start.0, next, code),
             };
             let stated = stated.is_some();
@@ -125,13 +126,13 @@ fn drop_labels_inside(functions: &mut Vec<Function>, code: &Code<'_>) {
     });
 }
 
-/// What a symbol without size at `start` names, if the next symbol is at `next`. The table for unwinding knows; where it
-/// does not, the routine is what control reaches before anything else begins.
+/// What a symbol without size at `start` names, if the next symbol is at `next`. The table for unwinding knows; where
+/// it does not, the routine is what control reaches before anything else begins.
 fn ranges_without_size(start: u64, next: Option<u64>, code: &Code<'_>) -> Vec<Range<u64>> {
     let Some(section_end) = code.section_end(start) else { return Vec::new() };
     let end = next.map_or(section_end, |next| next.min(section_end));
     match code.extents().around(start) {
-        Some(extent) if begins_at(extent, start) => Vec::from_iter([start..extent.end.min(end)]),
+        Some(extent) if begins_at(extent, start) => iter::once(start..extent.end.min(end)).collect(),
         Some(_) => Vec::new(),
         None => {
             let end = code.extents().next_start(start).map_or(end, |next| next.min(end));

@@ -76,8 +76,8 @@ impl Symbolizer {
         self.lookup(path, offset)
     }
 
-    /// The same, if that file has these bytes at `at`, and there are some: of code that was executed elsewhere and may be
-    /// a copy of it.
+    /// The same, if that file has these bytes at `at`, and there are some: of code that was executed elsewhere and
+    /// may be a copy of it.
     pub fn lookup_copy(
         &mut self,
         path: &str,

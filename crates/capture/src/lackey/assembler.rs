@@ -113,8 +113,8 @@ impl Assembler {
         Ok(true)
     }
 
-    /// Takes the last line of a text that has no end. Where that is not a whole line of the trace, the text may have been
-    /// cut off within it.
+    /// Takes the last line of a text that has no end. Where that is not a whole line of the trace, the text may have
+    /// been cut off within it.
     pub fn take_last(&mut self, text: &[u8]) -> Result<bool, SourceError> {
         match Line::read(text) {
             Line::Reference(parts) | Line::ThirdColumn(parts) | Line::Behind(parts)
@@ -213,9 +213,9 @@ impl Assembler {
 
     fn not_a_line(&self, line: &[u8]) -> SourceError {
         self.malformed(&format!(
-            "is `{}`, not one of `I  ADDRESS,BYTES`, ` L ADDRESS,BYTES`, ` S ADDRESS,BYTES`, ` M ADDRESS,BYTES` (address \
-             in hexadecimal), nor a message of Valgrind's (`==PID==`, `--PID--`, `**PID**`): delete it, or have valgrind \
-             write the trace apart from all else, by --log-file=FILE",
+            "is `{}`, not one of `I  ADDRESS,BYTES`, ` L ADDRESS,BYTES`, ` S ADDRESS,BYTES`, ` M ADDRESS,BYTES` \
+             (address in hexadecimal), nor a message of Valgrind's (`==PID==`, `--PID--`, `**PID**`): delete it, or \
+             have valgrind write the trace apart from all else, by --log-file=FILE",
             shown(line)
         ))
     }

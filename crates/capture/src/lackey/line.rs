@@ -1,7 +1,8 @@
 //! One line of a text, as files in the wild have them.
 //!
 //! Lackey's own lines are read in a faster way ([`super::assembler`]). Here are those that editors, other options of
-//! Valgrind's and the traced program bring: `\r\n`, blanks, `0x`, a third column, superblocks, what the program printed.
+//! Valgrind's and the traced program bring: `\r\n`, blanks, `0x`, a third column, superblocks, what the program
+//! printed.
 
 use pagewalk_units::Kind;
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// How much of a line is shown.
 const SHOWN_BYTES: usize = 60;
 
-/// What was passed over in a text, or may be otherwise than it was read. Shared with the source that reads it: whole when
-/// that has come to its end.
+/// What was passed over in a text, or may be otherwise than it was read. Shared with the source that reads it: whole
+/// when that has come to its end.
 #[derive(Clone, Debug, Default)]
 pub struct LackeyNotes(Arc<Mutex<Tally>>);
 

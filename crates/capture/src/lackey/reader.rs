@@ -24,8 +24,8 @@ pub struct LackeySource<R> {
 }
 
 impl LackeySource<Text> {
-    /// A source of the text in `file`, which gzip may have packed. Other archives are named with the command that unpacks
-    /// them.
+    /// A source of the text in `file`, which gzip may have packed. Other archives are named with the command that
+    /// unpacks them.
     pub fn open(file: Text) -> Result<LackeySource<Text>, SourceError> {
         LackeySource::new(text_of(file)?)
     }

@@ -213,8 +213,8 @@ fn notes(text: &str) -> Vec<String> {
     source.notes().sentences()
 }
 
-/// Everything that `valgrind --tool=lackey --trace-mem=yes --trace-superblocks=yes --trace-syscalls=yes -v` and a program
-/// that prints bring into one file.
+/// Everything that `valgrind --tool=lackey --trace-mem=yes --trace-superblocks=yes --trace-syscalls=yes -v` and a
+/// program that prints bring into one file.
 #[test]
 fn what_is_passed_over_is_told() {
     let text = "==9== Lackey\n--9-- Valgrind options:\nSB 04000c50\nI  04000c50,3\nHello\nworldI  04000c53,2\n\
@@ -228,8 +228,8 @@ fn what_is_passed_over_is_told() {
             "1 line of --trace-syscalls=yes (line 7: `SYSCALL[9,1](  1) sys_write`): passed over",
             "1 line with a third column (line 8: ` L 1ffeffe7e,8 5`): it is passed over; Lackey writes an address and \
              bytes alone",
-            "1 line of a second process or program (line 9: `==10== Command: ls`): the references of all are read as one \
-             process's; with --trace-children=yes, valgrind's --log-file=FILE.%p writes a file for each",
+            "1 line of a second process or program (line 9: `==10== Command: ls`): the references of all are read as \
+             one process's; with --trace-children=yes, valgrind's --log-file=FILE.%p writes a file for each",
         ]
     );
     assert_eq!(notes("==9== x\r\nSB 0401\r\nI  0x04000c50,3\r\n\r\n L 10,4"), [""; 0], "nothing is in doubt");

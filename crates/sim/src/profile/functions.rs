@@ -47,7 +47,8 @@ impl MovedCode {
     }
 }
 
-/// The instructions of a block that follow each other in memory, among them this one: where they begin, and their bytes.
+/// The instructions of a block that follow each other in memory, among them this one: where they begin, and their
+/// bytes.
 fn code_around(instruction: VirtAddr, block: &Block) -> Option<(u64, &[u8])> {
     let (mut start, mut first_byte, mut byte) = (0, 0, 0);
     let mut before = None;

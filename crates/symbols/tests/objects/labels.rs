@@ -56,8 +56,8 @@ fn a_label_does_not_swallow_the_function_behind_it() {
     assert!(!built.lookup(FileOffset(0)).stripped, "it has a table of symbols");
 }
 
-/// musl has no table for unwinding, and its routines in assembly (`memcpy.s`, `setjmp.s`) state types and no sizes: in a
-/// stripped `libc.so` each has the functions up to the next exported one behind it.
+/// musl has no table for unwinding, and its routines in assembly (`memcpy.s`, `setjmp.s`) state types and no sizes:
+/// in a stripped `libc.so` each has the functions up to the next exported one behind it.
 #[test]
 fn nor_where_there_is_no_table_for_unwinding() {
     let typed = LABEL.replace(".globl old_label", ".globl old_label\n .type old_label, @function");
