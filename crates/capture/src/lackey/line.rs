@@ -30,7 +30,7 @@ pub(super) enum Line {
     Idle,
     /// Valgrind's own: its report, its warnings, what the program prints by client requests.
     Message,
-    /// A system call (`--trace-syscalls=yes`).
+    /// A system call, or what came of it (`--trace-syscalls=yes`).
     Syscall,
     /// Other text: what the program printed.
     Other,
@@ -51,7 +51,7 @@ impl Line {
         if is_message(line) {
             return Line::Message;
         }
-        if line.starts_with(b"SYSCALL[") {
+        if line.starts_with(b"SYSCALL[") || line.starts_with(b" --> [") {
             return Line::Syscall;
         }
         if let Some(parts) = reference_at_end(line) {

@@ -78,7 +78,7 @@ impl Tally {
 impl Lines {
     fn add(&mut self, number: u64, text: &[u8]) {
         self.count += 1;
-        self.first.get_or_insert_with(|| (number, shown(text)));
+        self.first.get_or_insert_with(|| (number, shown(text.trim_ascii_end())));
     }
 
     fn sentence(&self, what: &str, why: &str) -> Option<String> {

@@ -218,17 +218,17 @@ fn notes(text: &str) -> Vec<String> {
 #[test]
 fn what_is_passed_over_is_told() {
     let text = "==9== Lackey\n--9-- Valgrind options:\nSB 04000c50\nI  04000c50,3\nHello\nworldI  04000c53,2\n\
-                SYSCALL[9,1](  1) sys_write\n L 1ffeffe7e,8 5\n==10== Command: ls\nI  04000c55,1\ntwo\nthree\n";
+                SYSCALL[9,1](  1) sys_write\n --> [pre-fail] Failure(0x26) \n L 1ffeffe7e,8 5\n==10== Command: ls\nI  04000c55,1\ntwo\nthree\n";
     assert_eq!(round(text.as_bytes(), 16).0, "I  04000c50,3\nI  04000c53,2\n L 1ffeffe7e,8\nI  04000c55,1\n");
     assert_eq!(
         notes(text),
         [
             "4 lines of other text (line 5: `Hello`): what the program printed is passed over; valgrind's \
              --log-file=FILE keeps it apart",
-            "1 line of --trace-syscalls=yes (line 7: `SYSCALL[9,1](  1) sys_write`): passed over",
-            "1 line with a third column (line 8: ` L 1ffeffe7e,8 5`): it is passed over; Lackey writes an address and \
+            "2 lines of --trace-syscalls=yes (line 7: `SYSCALL[9,1](  1) sys_write`): passed over",
+            "1 line with a third column (line 9: ` L 1ffeffe7e,8 5`): it is passed over; Lackey writes an address and \
              bytes alone",
-            "1 line of a second process or program (line 9: `==10== Command: ls`): the references of all are read as \
+            "1 line of a second process or program (line 10: `==10== Command: ls`): the references of all are read as \
              one process's; with --trace-children=yes, valgrind's --log-file=FILE.%p writes a file for each",
         ]
     );
