@@ -19,7 +19,8 @@ pub fn pwt_reader(data: &[u8]) {
 
 /// The text of Valgrind's Lackey.
 pub fn lackey_import(data: &[u8]) {
-    if let Ok(source) = LackeySource::new(data) {
+    // Whatever packs it.
+    if let Ok(source) = LackeySource::open(Box::new(Cursor::new(data.to_vec()))) {
         drain(source);
     }
 }

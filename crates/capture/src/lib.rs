@@ -31,7 +31,7 @@ pub use ahead::{Ahead, read_ahead};
 pub use error::CaptureError;
 pub use host::Host;
 pub use instructions::{Unmet, unmet_needs};
-pub use lackey::{LackeySource, LackeyWriter};
+pub use lackey::{LackeyNotes, LackeySource, LackeyWriter, Text};
 pub use program::check_program;
 pub use session::{Handle, Session};
 pub use source::{RingSource, UNFINISHED};

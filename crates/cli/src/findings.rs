@@ -1,14 +1,14 @@
 //! From what the simulator found to the result that is printed: names, symbols, metrics.
 
-use pagewalk_mm::{AddressSpace, MappingId};
+use pagewalk_mm::{AddressSpace, MappingId, MappingInfo};
 use pagewalk_report::schema::{
     Attribution, FunctionRow, Heat, HeatRow, MachineDescription, MachineResult, MappingRow, Number, PageRow,
     ProcessResult, ReachPoint, TlbDescription, WalkCacheDescription, WhatIf,
 };
-use pagewalk_report::{page_name, printable};
+use pagewalk_report::{NO_SYMBOL, STRIPPED, page_name, printable};
 use pagewalk_sim::{Alternative, AlternativeKind, DesignCounts, Findings, FunctionWalks};
 use pagewalk_sweep::{add_ratios, is_additive, metrics, partition};
-use pagewalk_symbols::{FileOffset, JitError, JitSymbols, ObjectError, Symbolizer};
+use pagewalk_symbols::{FileOffset, JitError, JitSymbols, ObjectError, Symbol, Symbolizer};
 use pagewalk_trace::{Analysis, Batch, Event, Mapping, MappingKind, Origin, StreamHeader, ThpDisable};
 use pagewalk_translate::{MachineSpec, MissClass, WalkerSpec};
 use pagewalk_units::{Kind, RefIndex};
@@ -159,20 +159,32 @@ impl Namer {
         let mut jit = None;
         let mut rows: BTreeMap<(String, String), (FunctionRow, u64)> = BTreeMap::new();
         for walks in findings.functions() {
-            let info = findings.space().info(walks.mapping);
-            let is_file = matches!(info.kind, Some(MappingKind::File | MappingKind::SharedFile));
-            let symbol = if is_file {
-                symbols.lookup_in_build(&info.name, info.build_id.as_deref(), FileOffset(walks.file_offset))
-            } else {
-                Default::default()
-            };
+            let mut info = findings.space().info(walks.mapping);
+            let mut place = code_of_file(info).then_some(walks.file_offset);
+            let mut symbol = place.map(|offset| {
+                symbols.lookup_in_build(&info.name, info.build_id.as_deref(), FileOffset(offset))
+            });
+            // A file that is none on this host, as that of a memfd, may be a place for code as anonymous memory is.
+            let is_known = place.is_some() && Path::new(&info.name).is_file();
+            if let Some(moved) = walks.moved.as_ref().filter(|_| !is_known) {
+                let from = findings.space().info(moved.from.mapping);
+                let (build, offset) = (from.build_id.as_deref(), FileOffset(moved.from.offset));
+                let code = (FileOffset(moved.offset), &*moved.code);
+                if let Some(found) = symbols.lookup_copy(&from.name, build, offset, code) {
+                    (info, place, symbol) = (from, Some(moved.from.offset), Some(found));
+                }
+            }
+            let symbol = symbol.unwrap_or_default();
             let mut jitted = || {
                 let jit = jit.get_or_insert_with(|| JitSymbols::of_process(pid, self.until));
                 let jit = jit.as_ref().ok().and_then(Option::as_ref);
                 jit.and_then(|jit| jit.find(walks.instruction)).map(str::to_owned)
             };
-            let name = symbol.function.or_else(|| if is_file { None } else { jitted() });
-            let name = name.unwrap_or_else(|| unnamed(&walks, is_file));
+            let name = symbol.function.clone().or_else(|| if place.is_some() { None } else { jitted() });
+            let name = name.unwrap_or_else(|| match place {
+                Some(offset) => unnamed_in_file(&info.name, offset, &symbol),
+                None => unnamed(&walks),
+            });
             let row = FunctionRow {
                 name: name.clone(),
                 object: info.name.clone(),
@@ -203,12 +215,23 @@ pub fn rebuilt(file: &str) -> String {
     format!("the names of functions in {file}: the file is another build now than when it was mapped")
 }
 
-/// Code without a symbol: the 4 KiB piece of its object that holds it.
-fn unnamed(walks: &FunctionWalks, is_file: bool) -> String {
-    match (walks.instruction.0, is_file) {
-        (0, _) => "(references without code)".to_owned(),
-        (_, true) => format!("(no symbol, file offset {:#x})", walks.file_offset & !0xfff),
-        (address, false) => format!("(no symbol, page {:#x})", address & !0xfff),
+fn code_of_file(info: &MappingInfo) -> bool {
+    matches!(info.kind, Some(MappingKind::File | MappingKind::SharedFile))
+}
+
+/// Code of a file without a symbol: where its function begins, or the 4 KiB piece that holds it where that is not
+/// known.
+fn unnamed_in_file(file: &str, offset: u64, symbol: &Symbol) -> String {
+    let why = if symbol.stripped { STRIPPED } else { NO_SYMBOL };
+    let start = symbol.start.map_or(offset & !0xfff, |start| start.0);
+    format!("{}{why}+{start:#x}", short(file))
+}
+
+/// Code without a file and without a name: the page that holds it.
+fn unnamed(walks: &FunctionWalks) -> String {
+    match walks.instruction.0 {
+        0 => "(references without code)".to_owned(),
+        address => format!("(no symbol, page {:#x})", address & !0xfff),
     }
 }
 

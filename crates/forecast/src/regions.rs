@@ -88,7 +88,7 @@ struct Walks {
 }
 
 impl WalkObserver for Walks {
-    fn on_walk(&mut self, walk: &Walk, _space: &AddressSpace) {
+    fn on_walk(&mut self, walk: &Walk<'_>, _space: &AddressSpace) {
         self.all += 1;
         let page = walk.page.0 >> PAGE_SHIFT;
         let distance = self.lines.refer(page >> PAGES_OF_A_LINE);

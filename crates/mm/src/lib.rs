@@ -5,6 +5,8 @@
 //! [`PageSizePolicy`] is asked once per first touch of a block as large as a huge page. [`frames`] is physical memory;
 //! [`structure`] is what the kernel and the servers of an operating system touch themselves.
 
+mod change;
+mod former_code;
 pub mod frames;
 mod kernel;
 mod mapping;
@@ -17,6 +19,8 @@ pub mod structure;
 mod superpage;
 mod vma;
 
+pub use change::Change;
+pub use former_code::FilePlace;
 pub use kernel::{
     Account, Accounts, FileRules, ForkRules, Kernel, KernelCosts, KernelCounts, Killed, MemoryRules,
     MemorySample, MemoryTotals, ORDERS, PageTable, Remap, WhenFull,
@@ -24,6 +28,6 @@ pub use kernel::{
 pub use mapping::{MappingId, MappingInfo};
 pub use os::{OsError, OsKernel, OsSpec, read_buddyinfo};
 pub use policy::{Allowed, Everything, Fault, OneMapping, PageSizePolicy, Scope, Small, Thp, ThpMode};
-pub use space::{AddressSpace, Change};
+pub use space::AddressSpace;
 pub use superpage::Superpage;
 pub use vma::{FilePage, HugeAdvice, Vma};

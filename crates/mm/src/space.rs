@@ -1,38 +1,13 @@
 //! An address space that follows the stream's events as Linux would.
 
-use crate::{FilePage, HugeAdvice, MappingId, MappingInfo, Vma};
+use crate::change::{flushed, gone};
+use crate::former_code::FormerCode;
+use crate::{Change, FilePage, FilePlace, HugeAdvice, MappingId, MappingInfo, Vma};
 use pagewalk_trace::{Event, Mapping, MappingKind, Protection, ThpDisable};
 use pagewalk_units::{PAGE_BYTES, PageSize, VirtAddr};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
-
-/// What an event did to pages that may be in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// The pages of this range are no longer backed: unmapped, replaced, moved or discarded.
-    Gone {
-        /// First byte.
-        start: VirtAddr,
-        /// Length in bytes, above 0.
-        bytes: u64,
-    },
-    /// Translations of this range are no longer valid, but the memory stays.
-    Flushed {
-        /// First byte.
-        start: VirtAddr,
-        /// Length in bytes, above 0.
-        bytes: u64,
-    },
-}
-
-impl Change {
-    /// The numbers of the pages of a size that have some byte of it.
-    pub fn pages(&self, size: PageSize) -> Range<u64> {
-        let (Change::Gone { start, bytes } | Change::Flushed { start, bytes }) = *self;
-        size.number(start)..size.number(VirtAddr(start.0.saturating_add(bytes - 1))) + 1
-    }
-}
 
 const MADV_DONTNEED: i32 = 4;
 const MADV_REMOVE: i32 = 9;
@@ -48,6 +23,7 @@ pub struct AddressSpace {
     files: FxHashMap<String, MappingId>,
     heap: Option<MappingId>,
     stack: Option<MappingId>,
+    former_code: FormerCode,
     /// Whether the program has run yet: before that, events describe the image as the kernel made it.
     running: bool,
     /// What the process forbids of transparent huge pages.
@@ -71,6 +47,7 @@ impl Default for AddressSpace {
             files: FxHashMap::default(),
             heap: None,
             stack: None,
+            former_code: FormerCode::default(),
             running: false,
             thp_disable: ThpDisable::Off,
         }
@@ -149,6 +126,13 @@ impl AddressSpace {
     pub fn has_code(&self, range: Range<u64>) -> bool {
         let first = self.vma(VirtAddr(range.start)).map_or(range.start, |vma| vma.start);
         first < range.end && self.areas.range(first..range.end).any(|(_, vma)| vma.protection.execute)
+    }
+
+    /// Whose code the code at `address` may be, beside that of its own mapping: that of the file which was executed
+    /// from there last.
+    pub fn former_code(&self, address: VirtAddr) -> Option<FilePlace> {
+        let vma = self.vma(address).filter(|vma| vma.protection.execute)?;
+        self.former_code.at(address.0).filter(|place| place.mapping != vma.mapping)
     }
 
     /// What a page that lies in these bytes holds, where all of it is one piece of a file, under the same rights, that
@@ -234,6 +218,9 @@ impl AddressSpace {
         for key in keys {
             let vma = self.areas.remove(&key).expect("key was just listed");
             self.mappings[vma.mapping.index()].bytes -= vma.end - vma.start;
+            if vma.is_code_of_file() {
+                self.former_code.note(&vma);
+            }
             gone(vma.start, vma.end - vma.start, changes);
         }
     }
@@ -283,12 +270,22 @@ impl AddressSpace {
         let others = others.filter(|vma| vma.protection != protection);
         let parts: Vec<Range<u64>> = others.map(|vma| vma.start.max(start)..vma.end.min(end)).collect();
         for part in parts {
+            if !protection.execute {
+                self.note_former_code(part.clone());
+            }
             self.change_areas(part.start, part.end - part.start, |vma| {
                 vma.protection = protection;
                 vma.unwritten_file &= !protection.write;
             });
             flushed(part.start, part.end - part.start, changes);
         }
+    }
+
+    /// Notes the code of files in a range that ceases to be code.
+    fn note_former_code(&mut self, range: Range<u64>) {
+        let areas = self.areas_from(range.start).take_while(|vma| vma.start < range.end);
+        let code: Vec<Vma> = areas.filter(|vma| vma.is_code_of_file()).cloned().collect();
+        code.iter().for_each(|vma| self.former_code.note(vma));
     }
 
     fn advise(&mut self, start: u64, bytes: u64, advice: i32, changes: &mut Vec<Change>) {
@@ -403,6 +400,10 @@ impl AddressSpace {
     }
 
     fn name_anonymous(&mut self, new: &Mapping) -> MappingId {
+        if let Some(file) = self.code_under(new) {
+            let name = format!("{} [moved code]", self.info(file).name);
+            return self.shared_name(name, new, None);
+        }
         if let Some(file) = self.bss_of(new) {
             let name = format!("{} [bss]", self.info(file).name);
             return self.shared_name(name, new, None);
@@ -419,6 +420,16 @@ impl AddressSpace {
             Some(vma) => vma.mapping,
             None => self.shared_name(format!("[anonymous {start:#x}{}]", hugetlb(new.page_bytes)), new, None),
         }
+    }
+
+    /// The file whose code this replaces: a program moves that into anonymous memory. Where the file's data that can be
+    /// written ends right before, the loader maps its zero-initialised data.
+    fn code_under(&self, new: &Mapping) -> Option<MappingId> {
+        let code = self.vma(new.start).filter(|vma| vma.is_code_of_file())?;
+        let before = new.start.0.checked_sub(1).and_then(|last| self.vma(VirtAddr(last)));
+        let is_bss = before.is_some_and(|vma| vma.mapping == code.mapping && vma.protection.write);
+        let is_anonymous = matches!(new.kind, MappingKind::Anonymous | MappingKind::SharedAnonymous);
+        (is_anonymous && !is_bss).then_some(code.mapping)
     }
 
     /// The file whose zero-initialised data this is: the loader maps it over the end of the file's own
@@ -452,25 +463,4 @@ fn range(start: u64, bytes: u64) -> (u64, u64) {
     let mask = PAGE_BYTES - 1;
     let end = start.saturating_add(bytes).saturating_add(mask) & !mask;
     (start & !mask, end.max(start & !mask))
-}
-
-/// Neighbours go together: what a call takes is one range, whatever areas lie in it.
-fn gone(start: u64, bytes: u64, changes: &mut Vec<Change>) {
-    match changes.last_mut() {
-        Some(Change::Gone { start: before, bytes: length }) if before.0 + *length == start => {
-            *length += bytes
-        }
-        _ if bytes > 0 => changes.push(Change::Gone { start: VirtAddr(start), bytes }),
-        _ => {}
-    }
-}
-
-fn flushed(start: u64, bytes: u64, changes: &mut Vec<Change>) {
-    match changes.last_mut() {
-        Some(Change::Flushed { start: before, bytes: length }) if before.0 + *length == start => {
-            *length += bytes
-        }
-        _ if bytes > 0 => changes.push(Change::Flushed { start: VirtAddr(start), bytes }),
-        _ => {}
-    }
 }

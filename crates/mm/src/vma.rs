@@ -77,6 +77,11 @@ impl Vma {
         self.is_hugetlb() && bytes <= self.page_bytes && self.start <= page.start && page.end <= self.end
     }
 
+    /// Whether it is a file's and may be executed.
+    pub(crate) fn is_code_of_file(&self) -> bool {
+        matches!(self.kind, MappingKind::File | MappingKind::SharedFile) && self.protection.execute
+    }
+
     /// Whether the kernel would make one area of `self` and `next`, which starts where `self` ends.
     pub(crate) fn merges_with(&self, next: &Vma) -> bool {
         // Each mapping of hugetlb has a file of its own.

@@ -28,4 +28,5 @@ pub use html::{Run, render_html, render_runs_html};
 pub use json::{ReadError, from_json, schema_of, to_json};
 pub use numbers::page_name;
 pub use printable::printable;
+pub use schema::{NO_SYMBOL, STRIPPED};
 pub use text::{TextOptions, render_text};

@@ -325,10 +325,17 @@ pub struct MappingRow {
     pub walk_cycles: u64,
 }
 
+/// What stands behind an object's name where a function has none and the object was stripped of the names of all its
+/// own functions: `libfoo.so (stripped)+0x1200`, with the place in the file.
+pub const STRIPPED: &str = " (stripped)";
+/// The same of an object that has names, but not there.
+pub const NO_SYMBOL: &str = " (no symbol)";
+
 /// One function.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FunctionRow {
-    /// Demangled name, or the address where there is none.
+    /// Demangled name; where there is none, the object with [`STRIPPED`] or [`NO_SYMBOL`] and the place in its file
+    /// where the function begins (or its 4 KiB, where that is unknown), or the address.
     pub name: String,
     /// Path of the object that holds it.
     pub object: String,

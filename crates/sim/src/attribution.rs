@@ -6,13 +6,14 @@ use crate::pass::{Pass, Place};
 use crate::profile::PageWalks;
 use crate::store::{Tally, Unit};
 use pagewalk_mm::{AddressSpace, MappingId};
+use pagewalk_trace::Block;
 use pagewalk_units::VirtAddr;
 use std::collections::BTreeMap;
 
 /// A walk of the first design, as its observer sees it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Walk {
+pub struct Walk<'a> {
     /// The first byte of the base page walked for.
     pub page: VirtAddr,
     /// Its mapping.
@@ -25,6 +26,8 @@ pub struct Walk {
     pub cycles: u64,
     /// The instruction that caused it; 0 where the stream has no code.
     pub instruction: VirtAddr,
+    /// The block that it is in.
+    pub block: &'a Block,
     /// Instructions executed before it, those of its own block included.
     pub instructions: u64,
 }
@@ -32,7 +35,7 @@ pub struct Walk {
 /// Told of every walk of the first design.
 pub trait WalkObserver: Send {
     /// A walk happened. `space` is the address space at this moment.
-    fn on_walk(&mut self, walk: &Walk, space: &AddressSpace);
+    fn on_walk(&mut self, walk: &Walk<'_>, space: &AddressSpace);
 }
 
 /// Observes nothing.
@@ -40,7 +43,7 @@ pub trait WalkObserver: Send {
 pub struct NoObserver;
 
 impl WalkObserver for NoObserver {
-    fn on_walk(&mut self, _walk: &Walk, _space: &AddressSpace) {}
+    fn on_walk(&mut self, _walk: &Walk<'_>, _space: &AddressSpace) {}
 }
 
 /// What one named mapping received.
@@ -79,6 +82,7 @@ impl<O: WalkObserver> Pass<O> {
             references: cost.references,
             cycles: cost.cycles,
             instruction: place.instruction(),
+            block: place.blocks.get(place.block),
             instructions: self.instructions,
         };
         self.observer.on_walk(&walk, &self.space);

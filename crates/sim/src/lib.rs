@@ -77,7 +77,7 @@ pub use memory::{GrainError, check_grain};
 pub use offline::{LeftOut, OfflineError, OfflineResult, Replay, check_offline, offline};
 pub use pass::Pass;
 pub use profile::{
-    Alternative, AlternativeKind, Findings, FunctionWalks, HeatMap, PageWalks, Profile, Reach,
+    Alternative, AlternativeKind, Findings, FunctionWalks, HeatMap, MovedCode, PageWalks, Profile, Reach,
 };
 pub use software::SoftwareTotals;
 pub use spaces::SpaceCounts;

@@ -27,6 +27,15 @@ pub(crate) fn stated_address(segments: &[Segment], offset: FileOffset) -> Option
     Some(Svma(segment.address.0.wrapping_add(offset.0 - segment.offset.0)))
 }
 
+/// Where the byte that belongs at `address` is in the file.
+pub(crate) fn file_offset(segments: &[Segment], address: Svma) -> Option<FileOffset> {
+    let holds = |segment: &&Segment| {
+        address.0.checked_sub(segment.address.0).is_some_and(|into| into < segment.bytes)
+    };
+    let segment = segments.iter().find(holds)?;
+    Some(FileOffset(segment.offset.0.checked_add(address.0 - segment.address.0)?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,5 +50,7 @@ mod tests {
         assert_eq!(stated_address(&segments, FileOffset(0x1000)), Some(Svma(0x40_2000)));
         assert_eq!(stated_address(&segments, FileOffset(0x1fff)), Some(Svma(0x40_2fff)));
         assert_eq!(stated_address(&segments, FileOffset(0x2000)), None);
+        assert_eq!(file_offset(&segments, Svma(0x40_2004)), Some(FileOffset(0x1004)));
+        assert_eq!(file_offset(&segments, Svma(0x40_3000)), None);
     }
 }

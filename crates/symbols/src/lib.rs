@@ -16,13 +16,17 @@
 //!   its offset.
 
 mod address;
+mod code;
 mod debug_file;
 mod dwarf;
+mod flow;
 mod jit;
 mod object_file;
+mod pclntab;
 mod plt;
 mod symbol_table;
 mod symbolizer;
+mod unwind;
 
 pub use address::{FileOffset, Svma};
 pub use jit::{JitError, JitSymbols};

@@ -1,7 +1,10 @@
 //! What one ELF file says of its code: segments, function symbols, build-id.
 
-use crate::address::{Segment, stated_address};
+use crate::address::{Segment, file_offset, stated_address};
+use crate::code::{Code, CodeSection};
+use crate::pclntab::GoTable;
 use crate::symbol_table::Function;
+use crate::unwind::Extents;
 use crate::{FileOffset, Svma};
 use memmap2::Mmap;
 use object::elf::{PF_X, SHF_EXECINSTR, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE};
@@ -12,7 +15,7 @@ use object::{
 use rustix::fs::OFlags;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Why an object file tells nothing.
@@ -26,10 +29,15 @@ pub struct ObjectError {
 }
 
 /// The tables of one ELF file, copied out of it.
-#[derive(Debug)]
 pub(crate) struct ObjectFile {
     segments: Vec<Segment>,
     pub functions: Vec<Function>,
+    sections: Vec<CodeSection>,
+    extents: Extents,
+    /// Functions as a program in Go knows them.
+    pub go: Option<GoTable>,
+    /// Whether it has the linker's table of symbols, which `strip` takes away.
+    pub has_symbols: bool,
     pub build_id: Option<String>,
     pub has_dwarf: bool,
     /// Name and checksum of the file with its debug information, as `objcopy --add-gnu-debuglink` notes them.
@@ -51,6 +59,10 @@ impl ObjectFile {
         Ok(ObjectFile {
             segments: segments(&elf),
             functions,
+            sections: code_sections(&elf),
+            extents: Extents::read(&elf),
+            go: GoTable::read(&elf),
+            has_symbols: elf.symbol_table().is_some(),
             build_id: read_build_id(&elf),
             has_dwarf: elf.has_debug_symbols(),
             debug_link: elf.gnu_debuglink().ok().flatten().map(|(name, crc)| (text(name), crc)),
@@ -64,6 +76,16 @@ impl ObjectFile {
 
     pub fn stated_address(&self, offset: FileOffset) -> Option<Svma> {
         stated_address(&self.segments, offset)
+    }
+
+    /// Where the function that holds `address` begins in the file, as the table for unwinding has it.
+    pub fn function_start(&self, address: Svma) -> Option<FileOffset> {
+        file_offset(&self.segments, Svma(self.extents.around(address.0)?.start))
+    }
+
+    /// What stands in its code, if `file` are its bytes.
+    pub fn code<'a>(&'a self, file: &'a [u8]) -> Code<'a> {
+        Code::new(&self.sections, &self.extents, file)
     }
 }
 
@@ -82,6 +104,13 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     }
     let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(refused()) }
+}
+
+/// Bytes of a regular file.
+pub(crate) fn read_bytes(path: &Path, at: FileOffset, count: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; count];
+    open_file(path)?.read_exact_at(&mut bytes, at.0)?;
+    Ok(bytes)
 }
 
 /// Maps a regular file.
@@ -114,16 +143,24 @@ fn segments(elf: &Elf<'_>) -> Vec<Segment> {
         .collect()
 }
 
+fn is_executable<'data>(section: &impl ObjectSection<'data>) -> bool {
+    matches!(section.flags(), SectionFlags::Elf { sh_flags, .. } if sh_flags.contains(SHF_EXECINSTR))
+}
+
+fn code_sections(elf: &Elf<'_>) -> Vec<CodeSection> {
+    let section = |section: object::read::elf::ElfSection64<'_, '_, Endianness>| {
+        let (offset, bytes) = section.file_range().unwrap_or_default();
+        let addresses = section.address()..section.address().saturating_add(section.size());
+        CodeSection { addresses, in_file: offset..offset.saturating_add(bytes) }
+    };
+    elf.sections().filter(is_executable).map(section).collect()
+}
+
 /// Function symbols of `.symtab` and `.dynsym`. Labels without a type count where they stand in code:
 /// hand-written assembly has only those.
 fn functions(elf: &Elf<'_>) -> Vec<Function> {
-    let code_sections: Vec<usize> = elf
-        .sections()
-        .filter(|section| {
-            matches!(section.flags(), SectionFlags::Elf { sh_flags, .. } if sh_flags.contains(SHF_EXECINSTR))
-        })
-        .map(|section| section.index().0)
-        .collect();
+    let code_sections: Vec<usize> =
+        elf.sections().filter(is_executable).map(|section| section.index().0).collect();
     let is_code = |index: SectionIndex| code_sections.contains(&index.0);
     elf.symbols()
         .chain(elf.dynamic_symbols())

@@ -2,7 +2,7 @@
 
 use crate::debug_file;
 use crate::dwarf::Dwarf;
-use crate::object_file::{ObjectError, ObjectFile, build_id_of};
+use crate::object_file::{ObjectError, ObjectFile, build_id_of, map_file, read_bytes};
 use crate::symbol_table::SymbolTable;
 use crate::{FileOffset, Svma};
 use addr2line::demangle_auto;
@@ -13,6 +13,10 @@ use std::path::{Path, PathBuf};
 /// What is known of a byte of code. All of it may be unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Symbol {
+    /// Whether its file has no names of its own functions, in itself or apart: it was stripped.
+    pub stripped: bool,
+    /// Where the function that holds it begins in the file, if that is known; not looked for where it has a name.
+    pub start: Option<FileOffset>,
     /// The function that holds it, demangled; `name@plt` for a linkage stub.
     pub function: Option<String>,
     /// Its source file, from debug information.
@@ -72,6 +76,20 @@ impl Symbolizer {
         self.lookup(path, offset)
     }
 
+    /// The same, if that file has these bytes at `at`, and there are some: of code that was executed elsewhere and
+    /// may be a copy of it.
+    pub fn lookup_copy(
+        &mut self,
+        path: &str,
+        build_id: Option<&str>,
+        offset: FileOffset,
+        (at, bytes): (FileOffset, &[u8]),
+    ) -> Option<Symbol> {
+        let is_copy =
+            !bytes.is_empty() && read_bytes(Path::new(path), at, bytes.len()).is_ok_and(|read| read == bytes);
+        is_copy.then(|| self.lookup_in_build(path, build_id, offset))
+    }
+
     /// The GNU build-id of the file `path` in hexadecimal, if it has one.
     pub fn build_id(&mut self, path: &str) -> Option<String> {
         self.object(path)?.file.build_id.clone()
@@ -110,6 +128,7 @@ pub fn build_id(path: &str) -> Option<String> {
 struct Object {
     file: ObjectFile,
     symbols: SymbolTable,
+    stripped: bool,
     /// Debug information: in the file itself or in its debug file.
     dwarf: Option<Dwarf>,
 }
@@ -120,6 +139,7 @@ impl Object {
         let mut read = |path: &Path| ObjectFile::read(path).map_err(|problem| problems.push(problem)).ok();
         let mut file = read(path)?;
         let mut functions = std::mem::take(&mut file.functions);
+        let mut has_symbols = file.has_symbols;
         let mut dwarf = None;
         if file.has_dwarf {
             dwarf = load_dwarf(path, &file);
@@ -127,29 +147,42 @@ impl Object {
             && let Some(mut debug) = read(&debug_path)
         {
             functions.append(&mut debug.functions);
+            has_symbols |= debug.has_symbols;
             dwarf = load_dwarf(&debug_path, &debug);
         }
-        Some(Object { file, symbols: SymbolTable::new(functions), dwarf })
+        // Without the bytes of code, names without a size are fewer.
+        let map = map_file(path).ok();
+        let symbols = SymbolTable::new(functions, &file.code(map.as_deref().unwrap_or_default()));
+        let stripped = !has_symbols && dwarf.is_none() && file.go.is_none();
+        Some(Object { file, symbols, stripped, dwarf })
     }
 
     fn lookup(&self, address: Svma) -> Symbol {
-        let (mut file, mut line) = (None, None);
-        if let Some(location) = self.dwarf.as_ref().and_then(|dwarf| dwarf.location(address)) {
-            file = location.file.map(str::to_owned);
+        let go = self.file.go.as_ref();
+        let in_dwarf = self.dwarf.as_ref().and_then(|dwarf| dwarf.location(address));
+        let (file, line) = match in_dwarf {
             // Line 0 stands for code that belongs to no line.
-            line = location.line.filter(|&line| line != 0);
-        }
-        let function = self.symbols.find(address);
-        let stated = function.filter(|function| function.bytes.is_some());
-        let name = match stated {
-            Some(function) => Some(demangled(&function.name)),
-            // Without a stated end the symbol only comes before the address; debug information knows better.
+            Some(location) => (location.file.map(str::to_owned), location.line.filter(|&line| line != 0)),
             None => {
-                let in_dwarf = self.dwarf.as_ref().and_then(|dwarf| dwarf.function(address));
-                in_dwarf.or(function.map(|function| demangled(&function.name)))
+                let location = go.and_then(|go| go.location(address));
+                (location.map(|(file, _)| file.to_owned()), location.map(|(_, line)| line))
             }
         };
-        Symbol { function: name, file, line }
+        let function = self.function(address);
+        let start = if function.is_none() { self.file.function_start(address) } else { None };
+        Symbol { stripped: self.stripped, start, function, file, line }
+    }
+
+    /// The function around `address`. A symbol that states no size may only come before it: Go's own table and debug
+    /// information know better.
+    fn function(&self, address: Svma) -> Option<String> {
+        let symbol = self.symbols.find(address);
+        if let Some(symbol) = symbol.filter(|symbol| symbol.stated) {
+            return Some(demangled(symbol.name));
+        }
+        let in_go = || self.file.go.as_ref()?.function(address).map(str::to_owned);
+        let in_dwarf = || self.dwarf.as_ref()?.function(address);
+        in_go().or_else(in_dwarf).or_else(|| Some(demangled(symbol?.name)))
     }
 }
 

@@ -1,5 +1,7 @@
 //! From lines to batches.
 
+use super::line::{Line, Parts, is_cut};
+use super::notes::{LackeyNotes, shown};
 use pagewalk_trace::{
     Batch, BatchBuffer, Block, BlockEnd, Dictionary, Instruction, Ref, Site, SourceError, Span,
 };
@@ -12,13 +14,14 @@ const MAX_SITES: usize = 1024;
 const MAX_BLOCKS: usize = 1 << 24;
 /// Most references of an instruction whose block is found without spelling it out.
 const SHORT_SITES: usize = 7;
-/// How much of a wrong line an error shows.
-const SHOWN_BYTES: usize = 60;
 
 /// Collects lines into a batch.
 #[derive(Default)]
 pub(super) struct Assembler {
     lines: u64,
+    /// Whether a line was Lackey's or Valgrind's: before, other text says that the file is another.
+    known: bool,
+    pub notes: LackeyNotes,
     dictionary: Dictionary,
     /// Blocks of one instruction and at most `SHORT_SITES` references, by address and [`short_key`].
     short_blocks: FxHashMap<(u64, u64), BlockId>,
@@ -31,14 +34,6 @@ pub(super) struct Assembler {
     /// In the batch.
     batch_instructions: u64,
     handed_out: bool,
-}
-
-/// The parts of a line of the trace proper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Parts {
-    kind: Kind,
-    address: u64,
-    bytes: u32,
 }
 
 impl Assembler {
@@ -89,8 +84,8 @@ impl Assembler {
                 used += bytes;
             } else {
                 let Some(end) = rest.iter().position(|&byte| byte == b'\n') else { return Ok(used) };
-                if !is_message(&rest[..end]) {
-                    return Err(self.not_a_line(&rest[..end]));
+                if !self.take_other(&rest[..end])? {
+                    return Ok(used);
                 }
                 used += end + 1;
             }
@@ -98,8 +93,44 @@ impl Assembler {
         }
     }
 
+    /// Takes a line that is not exactly as Lackey writes it; false if the batch has to be handed out first.
+    fn take_other(&mut self, text: &[u8]) -> Result<bool, SourceError> {
+        let line = Line::read(text);
+        match line {
+            Line::Reference(parts) | Line::ThirdColumn(parts) | Line::Behind(parts) => {
+                if !self.take(parts)? {
+                    return Ok(false);
+                }
+            }
+            Line::Message | Line::Syscall => self.known = true,
+            Line::Idle => {}
+            Line::Other if self.known => {}
+            Line::Other | Line::Damaged => return Err(self.not_a_line(text)),
+        }
+        if !matches!(line, Line::Reference(_) | Line::Idle) {
+            self.notes.take(line, self.lines + 1, text);
+        }
+        Ok(true)
+    }
+
+    /// Takes the last line of a text that has no end. Where that is not a whole line of the trace, the text may have
+    /// been cut off within it.
+    pub fn take_last(&mut self, text: &[u8]) -> Result<bool, SourceError> {
+        match Line::read(text) {
+            Line::Reference(parts) | Line::ThirdColumn(parts) | Line::Behind(parts)
+                if parts.kind != Kind::Fetch && Size::of_bytes(parts.bytes).is_none() =>
+            {
+                Err(self.cut_off())
+            }
+            Line::Message | Line::Damaged => Err(self.cut_off()),
+            Line::Other if is_cut(text) => Err(self.cut_off()),
+            _ => self.take_other(text),
+        }
+    }
+
     /// Takes one line; false if the batch has to be handed out first.
     fn take(&mut self, parts: Parts) -> Result<bool, SourceError> {
+        self.known = true;
         if parts.kind == Kind::Fetch {
             self.close_block()?;
             if self.batch.is_full() {
@@ -165,34 +196,29 @@ impl Assembler {
         Ok(())
     }
 
+    /// The line being read.
+    pub fn place(&self) -> String {
+        format!("line {}", self.lines + 1)
+    }
+
     /// An error at the line being read; `what` goes on after "line N".
     pub fn malformed(&self, what: &str) -> SourceError {
-        SourceError::Malformed(format!("line {} {what}", self.lines + 1))
+        SourceError::Malformed(format!("{} {what}", self.place()))
     }
 
     /// The error of a text that ends in the middle of a line.
     pub fn cut_off(&self) -> SourceError {
-        SourceError::Truncated(format!("the text ends in the middle of line {}", self.lines + 1))
+        SourceError::Truncated(format!("the text ends in the middle of {}", self.place()))
     }
 
     fn not_a_line(&self, line: &[u8]) -> SourceError {
-        let shown = line[..line.len().min(SHOWN_BYTES)].escape_ascii();
-        let more = if line.len() > SHOWN_BYTES { "…" } else { "" };
         self.malformed(&format!(
-            "is `{shown}{more}`, not one of `I  ADDRESS,BYTES`, ` L ADDRESS,BYTES`, ` S ADDRESS,BYTES`, \
-             ` M ADDRESS,BYTES` (address in hexadecimal), nor a message of Valgrind's (`==PID==`, `--PID--`, `**PID**`)"
+            "is `{}`, not one of `I  ADDRESS,BYTES`, ` L ADDRESS,BYTES`, ` S ADDRESS,BYTES`, ` M ADDRESS,BYTES` \
+             (address in hexadecimal), nor a message of Valgrind's (`==PID==`, `--PID--`, `**PID**`): delete it, or \
+             have valgrind write the trace apart from all else, by --log-file=FILE",
+            shown(line)
         ))
     }
-}
-
-/// Whether a line is Valgrind's own: its report, its warnings, what the program prints by client requests.
-pub(super) fn is_message(line: &[u8]) -> bool {
-    let warns = |mark: &[u8]| {
-        let digits =
-            line.strip_prefix(mark).and_then(|rest| rest.split(|byte| !byte.is_ascii_digit()).next());
-        digits.is_some_and(|digits| !digits.is_empty() && line[mark.len() + digits.len()..].starts_with(mark))
-    };
-    line.starts_with(b"==") || warns(b"--") || warns(b"**")
 }
 
 /// The line at the front of `text` and its length with the line end; `None` if that is not a whole line of the trace.

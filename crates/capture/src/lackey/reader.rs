@@ -1,8 +1,11 @@
 //! From text to items.
 
 use super::assembler::Assembler;
+use super::line::process_of;
+use super::notes::LackeyNotes;
+use super::packed::{Text, text_of};
 use pagewalk_trace::{Item, Origin, Source, SourceError, StreamHeader};
-use std::io::{BufRead, Read};
+use std::io::{self, BufRead, ErrorKind, Read};
 
 /// Longest line; Valgrind writes a whole command line into one.
 const MAX_LINE_BYTES: usize = 1 << 22;
@@ -20,6 +23,14 @@ pub struct LackeySource<R> {
     ended: bool,
 }
 
+impl LackeySource<Text> {
+    /// A source of the text in `file`, which gzip may have packed. Other archives are named with the command that
+    /// unpacks them.
+    pub fn open(file: Text) -> Result<LackeySource<Text>, SourceError> {
+        LackeySource::new(text_of(file)?)
+    }
+}
+
 impl<R: BufRead> LackeySource<R> {
     /// A source of the text in `reader`. Reads Valgrind's first lines for the command.
     pub fn new(reader: R) -> Result<LackeySource<R>, SourceError> {
@@ -32,14 +43,19 @@ impl<R: BufRead> LackeySource<R> {
         Ok(source)
     }
 
+    /// What the text has besides references: whole at the end of the stream.
+    pub fn notes(&self) -> LackeyNotes {
+        self.assembler.notes.clone()
+    }
+
     /// Takes Valgrind's own lines at the start, and from `==PID== Command: …` the command.
     fn read_head(&mut self) -> Result<(), SourceError> {
-        while matches!(self.reader.fill_buf()?.first(), Some(b'=' | b'-' | b'*')) {
+        while matches!(self.filled()?.first(), Some(b'=' | b'-' | b'*')) {
             let mut line = Vec::new();
             (&mut self.reader).take(MAX_LINE_BYTES as u64).read_until(b'\n', &mut line)?;
             let text = String::from_utf8_lossy(&line);
-            let stamped = text.strip_prefix("==").and_then(|rest| rest.split_once("== Command: "));
-            if let Some((Ok(pid), command)) = stamped.map(|(pid, command)| (pid.parse(), command)) {
+            let command = text.split_once("== Command: ").map(|(_, command)| command);
+            if let (Some(pid), Some(command)) = (process_of(&line), command) {
                 self.header.pid = pid;
                 self.header.arguments = command.trim_end().split(' ').map(str::to_owned).collect();
                 self.header.program = self.header.arguments[0].clone();
@@ -58,11 +74,9 @@ impl<R: BufRead> LackeySource<R> {
                 self.fill_from_cut_line()?;
                 continue;
             }
-            let bytes = self.reader.fill_buf()?;
+            let bytes = filled(&mut self.reader, &self.assembler)?;
             if bytes.is_empty() {
-                self.ended = true;
-                self.assembler.close_block()?;
-                return if self.cut_line.is_empty() { Ok(()) } else { Err(self.assembler.cut_off()) };
+                return self.end();
             }
             if self.cut_line.is_empty() {
                 let used = self.assembler.take_lines(bytes)?;
@@ -79,6 +93,20 @@ impl<R: BufRead> LackeySource<R> {
             }
         }
         Ok(())
+    }
+
+    /// Takes what is left at the end of the text.
+    fn end(&mut self) -> Result<(), SourceError> {
+        if self.cut_line.is_empty() || self.assembler.take_last(&self.cut_line)? {
+            self.cut_line.clear();
+            self.ended = true;
+            self.assembler.close_block()?;
+        }
+        Ok(())
+    }
+
+    fn filled(&mut self) -> Result<&[u8], SourceError> {
+        filled(&mut self.reader, &self.assembler)
     }
 
     fn fill_from_cut_line(&mut self) -> Result<(), SourceError> {
@@ -108,4 +136,17 @@ impl<R: BufRead> Source for LackeySource<R> {
             true => self.error.take().map_or(Ok(None), Err),
         }
     }
+}
+
+/// What comes next of the text; nothing at its end.
+fn filled<'a>(reader: &'a mut impl BufRead, assembler: &Assembler) -> Result<&'a [u8], SourceError> {
+    reader.fill_buf().map_err(|error: io::Error| match error.kind() {
+        ErrorKind::UnexpectedEof => {
+            SourceError::Truncated(format!("the packed text ends in the middle of {}", assembler.place()))
+        }
+        ErrorKind::InvalidInput | ErrorKind::InvalidData => {
+            SourceError::Malformed(format!("the packed text is damaged in {} ({error})", assembler.place()))
+        }
+        _ => error.into(),
+    })
 }

@@ -5,7 +5,7 @@ use crate::arguments::{Format, Region, Trace, TraceCommand};
 use crate::error::{CliError, Code};
 use crate::output::{Output, cannot_write, print, say, unless_gone};
 use crate::process::follow;
-use pagewalk_capture::{LackeySource, LackeyWriter};
+use pagewalk_capture::{LackeySource, LackeyWriter, Text};
 use pagewalk_report::printable;
 use pagewalk_trace::check::{Checker, Finding, Severity};
 use pagewalk_trace::pwt::{Info, Writer, info};
@@ -135,7 +135,7 @@ fn dump(trace: &Path, region: &Region) -> Result<ExitCode, CliError> {
 
 fn import(input: &Path, output: &Path) -> Result<ExitCode, CliError> {
     let bad = |e: &dyn std::fmt::Display| CliError::new(Code::BadInput, format!("{}: {e}", input.display()));
-    let mut reader: Box<dyn BufRead + Send> = if input == Path::new("-") {
+    let mut reader: Text = if input == Path::new("-") {
         Box::new(BufReader::new(io::stdin()))
     } else {
         Box::new(BufReader::with_capacity(1 << 20, File::open(input).map_err(|e| bad(&e))?))
@@ -144,7 +144,8 @@ fn import(input: &Path, output: &Path) -> Result<ExitCode, CliError> {
         return Err(bad(&"the file is empty"));
     }
     let file = Output::open_apart(output, [input])?;
-    let source = LackeySource::new(reader).map_err(|e| bad(&e))?;
+    let source = LackeySource::open(reader).map_err(|e| bad(&e))?;
+    let notes = source.notes();
     let mut imported = Imported { header: source.header().clone(), output: Some(file), writer: None };
     let ending = follow(source, &Region::default(), &mut imported);
     let Some(writer) = imported.writer else {
@@ -153,6 +154,7 @@ fn import(input: &Path, output: &Path) -> Result<ExitCode, CliError> {
             bad(&why).or("lines of references are what `valgrind --tool=lackey --trace-mem=yes` writes")
         );
     };
+    notes.sentences().iter().for_each(|note| say(format!("{}: {note}", input.display())));
     let summary = writer.and_then(Writer::finish).map_err(|e| cannot_write(output, &e))?;
     let records = summary.references + summary.block_executions;
     let path = output.display();

@@ -18,6 +18,7 @@ mod grains;
 mod harness;
 mod layout_studies;
 mod layouts;
+mod naming;
 mod offline;
 mod placing;
 mod planning;

@@ -9,7 +9,7 @@ use crate::figures::{
 };
 use crate::numbers::{bytes, change, count, mebibytes, percent, ratio};
 use crate::printable::printable;
-use crate::schema::{MachineResult, ProcessResult, RunResult, WhatIf};
+use crate::schema::{MachineResult, ProcessResult, RunResult, STRIPPED, WhatIf};
 
 /// Cells of a "who pays" bar.
 const BAR_CELLS: usize = 16;
@@ -219,6 +219,10 @@ fn other_machines(page: &mut Page, machines: &[MachineResult]) {
     page.table(table);
 }
 
+/// What to do about functions without names.
+const STRIPPED_HINT: &str = "stripped: no names of functions are in that file; install its debug package (for libc: \
+     libc6-dbg), or build it without -s and strip";
+
 /// A row of "who pays", whatever it is about.
 struct Payer {
     name: String,
@@ -257,6 +261,10 @@ fn who_pays(page: &mut Page, process: &ProcessResult, all_walks: u64) {
     let limit = if page.verbose { 40 } else { 4 };
     payers(page, figures::payers(process), all_walks, mappings, limit, 0);
     payers(page, "Function", all_walks, functions, limit, 0);
+    let shown = attribution.functions.iter().filter(|row| row.walks_data + row.walks_fetch > 0).take(limit);
+    if all_walks > 0 && shown.into_iter().any(|row| row.name.contains(STRIPPED)) {
+        page.paragraph(quiet("  "), Style::Quiet, STRIPPED_HINT);
+    }
     if page.verbose {
         payers(page, "Page", all_walks, pages, 20, attribution.pages_left_out);
     }

@@ -1,7 +1,8 @@
 //! Walks by the instruction that caused them.
 
 use crate::attribution::Walk;
-use pagewalk_mm::{AddressSpace, MappingId};
+use pagewalk_mm::{AddressSpace, FilePlace, MappingId};
+use pagewalk_trace::Block;
 use pagewalk_units::VirtAddr;
 use rustc_hash::FxHashMap;
 
@@ -14,6 +15,8 @@ pub struct FunctionWalks {
     pub mapping: MappingId,
     /// Offset of the instruction in the mapping's file, where that is a file.
     pub file_offset: u64,
+    /// The code of another file that it may be.
+    pub moved: Option<MovedCode>,
     /// Walks by its fetches.
     pub walks_fetch: u64,
     /// Walks by its data references.
@@ -24,6 +27,47 @@ pub struct FunctionWalks {
     pub walk_cycles: u64,
 }
 
+/// Code where another file's code was executed before: a program may have moved that into anonymous memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MovedCode {
+    /// What was at the instruction's address. It is that still if the code is the file's.
+    pub from: FilePlace,
+    /// Offset in the file of the first byte of `code`.
+    pub offset: u64,
+    /// Code around the instruction, as it was executed; empty where the stream has none.
+    pub code: Box<[u8]>,
+}
+
+impl MovedCode {
+    fn of(instruction: VirtAddr, block: &Block, space: &AddressSpace) -> Option<MovedCode> {
+        let from = space.former_code(instruction)?;
+        let (start, code) = code_around(instruction, block).unwrap_or((instruction.0, &[]));
+        let offset = from.offset.checked_sub(instruction.0 - start)?;
+        Some(MovedCode { from, offset, code: code.into() })
+    }
+}
+
+/// The instructions of a block that follow each other in memory, among them this one: where they begin, and their
+/// bytes.
+fn code_around(instruction: VirtAddr, block: &Block) -> Option<(u64, &[u8])> {
+    let (mut start, mut first_byte, mut byte) = (0, 0, 0);
+    let mut before = None;
+    let mut found = false;
+    for one in &block.instructions {
+        if before != Some(one.address.0) {
+            if found {
+                break;
+            }
+            (start, first_byte) = (one.address.0, byte);
+        }
+        found |= one.address == instruction;
+        before = one.address.0.checked_add(u64::from(one.length));
+        byte += usize::from(one.length);
+    }
+    let code = block.code.get(first_byte..byte)?;
+    found.then_some((start, code))
+}
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Functions {
     current: FxHashMap<VirtAddr, FunctionWalks>,
@@ -32,13 +76,14 @@ pub(crate) struct Functions {
 }
 
 impl Functions {
-    pub fn add(&mut self, walk: &Walk, space: &AddressSpace) {
+    pub fn add(&mut self, walk: &Walk<'_>, space: &AddressSpace) {
         let row = self.current.entry(walk.instruction).or_insert_with(|| {
             let vma = space.vma(walk.instruction);
             FunctionWalks {
                 instruction: walk.instruction,
                 mapping: vma.map_or(MappingId::UNKNOWN, |vma| vma.mapping),
                 file_offset: vma.map_or(0, |vma| vma.file_offset + (walk.instruction.0 - vma.start)),
+                moved: MovedCode::of(walk.instruction, walk.block, space),
                 walks_fetch: 0,
                 walks_data: 0,
                 walk_references: 0,

@@ -3,7 +3,7 @@
 mod functions;
 mod heat;
 
-pub use functions::FunctionWalks;
+pub use functions::{FunctionWalks, MovedCode};
 pub use heat::HeatMap;
 
 use crate::attribution::{MappingCounts, NoObserver, Walk, WalkObserver};
@@ -109,7 +109,7 @@ struct Attribution {
 }
 
 impl WalkObserver for Attribution {
-    fn on_walk(&mut self, walk: &Walk, space: &AddressSpace) {
+    fn on_walk(&mut self, walk: &Walk<'_>, space: &AddressSpace) {
         self.functions.add(walk, space);
         self.heat.add(walk.page, walk.mapping, walk.instructions);
     }

@@ -1,9 +1,12 @@
 //! Lookups in programs compiled here, checked against what binutils says of them.
 
+mod built;
+mod go;
+mod labels;
+
+use built::{Built, hex, run};
 use pagewalk_symbols::{FileOffset, Symbol, Symbolizer, build_id};
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use tempfile::TempDir;
+use std::path::Path;
 
 const C_PROGRAM: &str = "#include <stdio.h>
 static int __attribute__((noinline)) twice(int x)
@@ -25,68 +28,6 @@ template <class T> struct Shelf { T __attribute__((noinline)) get(int i) { retur
 int main(int argc, char **) { return int(store::Shelf<long>().get(argc)); }
 ";
 
-struct Built {
-    folder: TempDir,
-    path: PathBuf,
-}
-
-impl Built {
-    fn new(compiler: &str, source: &str, options: &[&str]) -> Built {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("program");
-        let source_path = folder.path().join(if compiler == "g++" { "program.cpp" } else { "program.c" });
-        std::fs::write(&source_path, source).unwrap();
-        let (path_text, source_text) = (path.to_str().unwrap(), source_path.to_str().unwrap());
-        run(compiler, &[&["-O0", "-o", path_text, source_text], options].concat());
-        Built { folder, path }
-    }
-
-    fn path(&self) -> &str {
-        self.path.to_str().unwrap()
-    }
-
-    /// Where the function's first byte lies in the file, as `nm` and `readelf` have it.
-    fn offset_of(&self, mangled: &str) -> FileOffset {
-        let symbols = run("nm", &[self.path()]);
-        let line = symbols.lines().find(|line| line.ends_with(&format!(" {mangled}"))).expect(mangled);
-        self.offset_at(hex(line.split(' ').next().unwrap()))
-    }
-
-    /// The file offset of a stated address.
-    fn offset_at(&self, address: u64) -> FileOffset {
-        run("readelf", &["--program-headers", "--wide", self.path()])
-            .lines()
-            .filter_map(|line| line.trim().strip_prefix("LOAD"))
-            .find_map(|line| {
-                let fields: Vec<u64> = line.split_whitespace().take(4).map(hex).collect();
-                let (offset, start, bytes) = (fields[0], fields[1], fields[3]);
-                (start..start + bytes).contains(&address).then(|| FileOffset(address - start + offset))
-            })
-            .expect("the address lies in a segment")
-    }
-
-    /// The address of the stub that `objdump` calls by this name.
-    fn stub(&self, name: &str) -> u64 {
-        let listing = run("objdump", &["--disassemble", self.path()]);
-        let line = listing.lines().find(|line| line.ends_with(&format!("<{name}>:"))).expect(name);
-        hex(line.split(' ').next().unwrap())
-    }
-
-    fn lookup(&self, offset: FileOffset) -> Symbol {
-        Symbolizer::with_debug_folder(self.folder.path().join("debug")).lookup(self.path(), offset)
-    }
-}
-
-fn run(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).env("LC_ALL", "C").output().expect(program);
-    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn hex(text: &str) -> u64 {
-    u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap()
-}
-
 fn name(symbol: &Symbol) -> Option<&str> {
     symbol.function.as_deref()
 }
@@ -107,11 +48,8 @@ fn without_debug_information_the_function_is_known() {
     for position in ["-pie", "-no-pie"] {
         let built = Built::new("gcc", C_PROGRAM, &[position]);
         let symbol = built.lookup(built.offset_of("twice"));
-        assert_eq!(
-            symbol,
-            Symbol { function: Some("twice".to_owned()), file: None, line: None },
-            "{position}"
-        );
+        let named = Symbol { function: Some("twice".to_owned()), ..Symbol::default() };
+        assert_eq!(symbol, named, "{position}");
     }
 }
 
@@ -132,7 +70,13 @@ fn a_stripped_program_has_no_names_but_those_of_its_linkage_stubs() {
         let built = Built::new("gcc", C_PROGRAM, &[layout]);
         let (twice, puts) = (built.offset_of("twice"), built.offset_at(built.stub("puts@plt")));
         run("strip", &[built.path()]);
-        assert_eq!(built.lookup(twice), Symbol::default(), "{layout}");
+        let unnamed = Symbol { stripped: true, start: Some(twice), ..Symbol::default() };
+        assert_eq!(built.lookup(twice), unnamed, "{layout}");
+        assert_eq!(
+            built.lookup(FileOffset(twice.0 + 3)),
+            unnamed,
+            "its start is known by the table for unwinding"
+        );
         assert_eq!(name(&built.lookup(puts)), Some("puts@plt"), "{layout}");
     }
 }
@@ -170,7 +114,7 @@ fn debug_information_is_found_by_build_id_and_only_of_the_same_build() {
 
     let other = Built::new("gcc", &C_PROGRAM.replace("x * 2", "x * 3"), &["-g", "-Wl,--build-id"]);
     std::fs::copy(&other.path, &debug_path).unwrap();
-    assert_eq!(built.lookup(twice), Symbol::default());
+    assert_eq!(built.lookup(twice), Symbol { stripped: true, start: Some(twice), ..Symbol::default() });
 }
 
 #[test]
@@ -189,7 +133,7 @@ fn debug_information_is_found_by_link_and_only_with_the_right_checksum() {
     let mut bytes = std::fs::read(&debug_path).unwrap();
     bytes.push(0);
     std::fs::write(&debug_path, bytes).unwrap();
-    assert_eq!(built.lookup(twice), Symbol::default());
+    assert_eq!(built.lookup(twice), Symbol { stripped: true, start: Some(twice), ..Symbol::default() });
 }
 
 #[test]
@@ -296,4 +240,23 @@ fn a_pipe_in_the_place_of_a_split_unit_is_not_opened() {
     let symbol = built.lookup(main);
     assert_ne!(name(&symbol), Some("main"));
     assert!(symbol.line.is_some() && symbol.line == whole.line, "{symbol:?}");
+}
+
+/// Code that was executed elsewhere is the file's where the bytes are.
+#[test]
+fn a_copy_of_code_has_its_names() {
+    let built = Built::new("gcc", C_PROGRAM, &["-g", "-Wl,--build-id=0x0123"]);
+    let twice = built.offset_of("twice");
+    let file = std::fs::read(&built.path).unwrap();
+    let mut symbolizer = Symbolizer::new();
+    let mut name = |build: &str, at: u64, bytes: &[u8]| {
+        let found = symbolizer.lookup_copy(built.path(), Some(build), twice, (FileOffset(at), bytes));
+        found.map(|symbol| symbol.function)
+    };
+    let code = &file[twice.0 as usize..][..8];
+    assert_eq!(name("0123", twice.0, code), Some(Some("twice".to_owned())));
+    assert_eq!(name("4567", twice.0, code), Some(None), "it was another build");
+    assert_eq!(name("0123", twice.0, &[0x90; 8]), None);
+    assert_eq!(name("0123", twice.0, &[]), None, "it is not known what was executed");
+    assert_eq!(name("0123", u64::MAX, code), None);
 }
