@@ -55,12 +55,15 @@ pub struct Tracer<'a> {
     ended: Vec<ImageReport>,
 }
 
-/// Runs a program to its end, and all that it starts.
+/// Runs a program to its end, and all that it starts; it begins in this process group.
+///
+/// All of them are traced by this thread, and this process becomes the parent of orphans among them.
 pub fn trace(
     command: &[OsString],
     array: &TrapArray,
     options: Options,
     interrupt: &Interrupt,
+    group: Pid,
 ) -> Result<Run, TrapError> {
     sys::adopt_orphans().map_err(LaunchError::Io)?;
     let placement = Mutex::new(Placement::new());
@@ -71,7 +74,7 @@ pub fn trace(
             .name("placement".to_owned())
             .spawn_scoped(scope, move || placement::watch(watched, &ended))
             .map_err(LaunchError::Io)?;
-        let run = follow(command, array, options, interrupt, &placement);
+        let run = follow(command, array, options, interrupt, &placement, group);
         drop(end);
         run
     })
@@ -83,11 +86,14 @@ fn follow(
     options: Options,
     interrupt: &Interrupt,
     placement: &Mutex<Placement>,
+    group: Pid,
 ) -> Result<Run, TrapError> {
     let limit = RaisedLimit::raise();
     let filter = Filter::new();
     let install = || {
         limit.lower();
+        // A group that is gone cannot be joined.
+        let _ = sys::join_group(group);
         filter.install()
     };
     let before = Some(BeforeExec { does: &install, failed: LaunchError::Filter });
@@ -327,7 +333,7 @@ impl<'a> Tracer<'a> {
             }
         }
         if let (Some(from), Some(_)) = (self.image_of(parent), &image.agent) {
-            image.heap_end = from.heap_end;
+            image.inherit(from);
         }
         self.begin_image(number, image);
     }
