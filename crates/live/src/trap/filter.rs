@@ -1,8 +1,8 @@
 //! The seccomp filter: which system calls stop the program, so that all others run at full speed.
 //!
-//! It stops calls that make, move or drop memory that may be taken over, that copy the address space, that ask or
-//! choose the processors, which pagewalk has chosen, that lock or seal memory, and locks that the kernel takes in memory without waiting for a
-//! fault. The agent's own calls pass: its code lies where nothing else does.
+//! It stops calls that make, move, drop, lock or seal memory that may be taken over, that copy the address space, that
+//! ask or choose the processors, which pagewalk has chosen, and locks that the kernel takes in memory without waiting
+//! for a fault. The agent's own calls pass: its code lies where nothing else does.
 //!
 //! Calls of no interest pass by their number alone, before anything else is looked at: only those the kernel finds out
 //! in advance, and runs no filter for them.
