@@ -169,8 +169,11 @@ impl Image {
         let start = whole_pages(end.saturating_sub(wanted)).max(lowest).min(mapping.start).min(begin);
         // The kernel begins with so much of it.
         const STACK_BYTES_AT_FIRST: u64 = 128 << 10;
-        self.stack = start..begin.saturating_sub(STACK_BYTES_AT_FIRST).max(start);
-        self.take_over_part(start, end - start, mapping.protection, &[(begin, end - begin)])
+        self.take_over_part(start, end - start, mapping.protection, &[(begin, end - begin)])?;
+        if self.space.touches(start, PAGE) {
+            self.stack = start..begin.saturating_sub(STACK_BYTES_AT_FIRST).max(start);
+        }
+        Ok(())
     }
 
     /// The room that was set aside for the first stack, which the program does not know of.

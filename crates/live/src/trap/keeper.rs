@@ -117,25 +117,26 @@ fn read(mut result: PipeReader) -> Option<Told> {
 }
 
 /// What the keeper does.
-fn keep(command: &[OsString], array: &TrapArray, options: Options, tell: PipeWriter, heard: PipeReader) -> ! {
-    // A panic says itself what it is, and must not go on in what was the caller's.
-    let status = catch_unwind(AssertUnwindSafe(|| {
-        let group = stand_apart(&[tell.as_raw_fd(), heard.as_raw_fd()]);
-        let interrupt = Interrupt::new();
-        std::thread::scope(|scope| {
-            let interrupt = &interrupt;
-            let listens = std::thread::Builder::new().name("orders".to_owned());
-            // Without it the program ends by itself.
-            let _ = listens.spawn_scoped(scope, move || obey(heard, interrupt));
-            let run = tracer::trace(command, array, options, interrupt, group);
-            let told = run.map_or_else(|error| Told::Failed(Failure::of(&error)), Told::Ended);
-            // If nobody hears it, pagewalk is gone.
-            let text = serde_json::to_vec(&told).unwrap_or_default();
-            let _ = (&tell).write_all(&text);
-            launch::end(0)
-        })
-    }));
-    launch::end(if status.is_ok() { 0 } else { 101 })
+fn keep(
+    command: &[OsString],
+    array: &TrapArray,
+    options: Options,
+    mut tell: PipeWriter,
+    heard: PipeReader,
+) -> ! {
+    let group = stand_apart(&[tell.as_raw_fd(), heard.as_raw_fd()]);
+    // As long as the process, which ends below.
+    let interrupt: &'static Interrupt = Box::leak(Box::new(Interrupt::new()));
+    let listens = std::thread::Builder::new().name("orders".to_owned());
+    // Without it the program ends by itself.
+    let _ = listens.spawn(move || obey(heard, interrupt));
+    // A panic says itself what it is. It must not go on in what was the caller's, nor wait for who listens.
+    let run = catch_unwind(AssertUnwindSafe(|| tracer::trace(command, array, options, interrupt, group)));
+    let Ok(run) = run else { launch::end(101) };
+    let told = run.map_or_else(|error| Told::Failed(Failure::of(&error)), Told::Ended);
+    // If nobody hears it, pagewalk is gone.
+    let _ = tell.write_all(&serde_json::to_vec(&told).unwrap_or_default());
+    launch::end(0)
 }
 
 /// Kills the program if pagewalk says so; that pagewalk is gone says nothing.

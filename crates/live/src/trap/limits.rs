@@ -36,7 +36,7 @@ pub fn hinder(image: &Image, pid: Pid, coming: Coming) -> io::Result<Option<i64>
     let own = own_mappings(image)?;
     let sum = |held: &dyn Fn(&Mapping) -> bool| {
         let bytes: u64 = own.iter().filter(|mapping| held(mapping)).map(Mapping::bytes).sum();
-        bytes - image.reserve_bytes()
+        bytes.saturating_sub(image.reserve_bytes())
     };
     let is_data = |mapping: &Mapping| mapping.is_writable() && (!mapping.shared || image.owns(mapping));
     let is_over = |held: u64, limit: u64| held.saturating_add(bytes) > limit;
@@ -89,7 +89,7 @@ pub fn may_lock_nothing(pid: Pid) -> io::Result<bool> {
 /// If its mappings cannot be read.
 pub fn mapped_bytes(image: &Image) -> io::Result<u64> {
     let all: u64 = own_mappings(image)?.iter().map(Mapping::bytes).sum();
-    Ok(all - image.reserve_bytes())
+    Ok(all.saturating_sub(image.reserve_bytes()))
 }
 
 /// The mappings without the agent's.

@@ -1,6 +1,7 @@
 /* A program that serves its own page faults from a thread, as QEMU does after a migration (postcopy), CRIU with lazy
  * pages, and Android's collector of garbage (ART). Exits 0 if all of it held, else with the line of the first that did
- * not. Natively: root, or vm.unprivileged_userfaultfd=1. */
+ * not. It needs what pagewalk needs: root, vm.unprivileged_userfaultfd=1, or rights on
+ * /dev/userfaultfd. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +29,10 @@ static char *range(unsigned long pages) {
 
 static int opened(unsigned long features) {
     int faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+    if (faults < 0) {
+        int device = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
+        faults = ioctl(device, 0xaa00 /* USERFAULTFD_IOC_NEW */, O_CLOEXEC | O_NONBLOCK);
+    }
     CHECK(faults >= 0);
     struct uffdio_api api = {.api = UFFD_API, .features = features};
     CHECK(ioctl(faults, UFFDIO_API, &api) == 0);
