@@ -144,9 +144,10 @@ static void hide_all(struct agent *agent) {
 
 static s64 keep(struct agent *agent, u64 address) {
     if (agent->kept_count == KEPT_MAX)
-        return -ENOMEM_;
+        return -EAGAIN_;
     agent->kept[agent->kept_count++] = address / PAGE;
-    return show(address, 1);
+    s64 result = show(address, 1);
+    return result == -EAGAIN_ ? -EFAULT_ : result;
 }
 
 static void release(struct agent *agent, u64 address) {

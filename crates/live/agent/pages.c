@@ -6,7 +6,7 @@
  */
 #include "sys.h"
 
-enum { NR_fstat = 5, NR_munmap = 11, NR_brk = 12, NR_mremap = 25, NR_seccomp = 317 };
+enum { NR_fstat = 5, NR_munmap = 11, NR_brk = 12, NR_mremap = 25, NR_mincore = 27, NR_seccomp = 317 };
 enum { HEAP = 0, ANONYMOUS = 1, FILE_ = 2 };
 enum { MAP_ANONYMOUS_ = 0x20, HUGEPAGE = 14, PR_SET_SECCOMP_ = 22 };
 #define PAGE 4096ul
@@ -160,6 +160,13 @@ static u64 rounded(struct table *table, u64 wanted) {
     return wanted;
 }
 
+/* Whether the kernel fills memory as it comes, since the program has locked all that is to come (`mlockall`): what it
+ * did not ask for would be locked too, and count against its limit. */
+static int is_filled(u64 address) {
+    u8 held = 0;
+    return call3(NR_mincore, address & -PAGE, PAGE, &held) == 0 && (held & 1);
+}
+
 static u64 on_brk(struct table *table, u64 wanted) {
     if (!table->shown)
         table->shown = table->top = call1(NR_brk, 0);
@@ -178,6 +185,8 @@ static u64 on_brk(struct table *table, u64 wanted) {
             if ((u64)call1(NR_brk, end) != end)
                 return table->shown;
         }
+        if (end > up(wanted, PAGE) && is_filled(end - 1) && (u64)call1(NR_brk, wanted) == wanted)
+            end = wanted;
         table->top = end;
         struct part *part = parts_of(table);
         for (u64 k = 0; k < table->parts; k++, part++)

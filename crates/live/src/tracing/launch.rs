@@ -10,10 +10,17 @@ use std::os::unix::ffi::OsStrExt;
 const DEFAULT_ACTION: usize = 0;
 
 unsafe extern "C" {
-    fn fork() -> c_int;
+    /// `fork(2)`.
+    pub fn fork() -> c_int;
     fn execvp(file: *const c_char, arguments: *const *const c_char) -> c_int;
     fn _exit(status: c_int) -> !;
     fn signal(number: c_int, handler: usize) -> usize;
+}
+
+/// Ends this process at once: nothing of it is dropped or written.
+pub fn end(status: i32) -> ! {
+    // SAFETY: ends the process.
+    unsafe { _exit(status) }
 }
 
 /// Why the program could not be started.
@@ -117,8 +124,7 @@ fn in_child(
     let number = error.raw_os_error().unwrap_or(0).to_le_bytes();
     // Nobody is left to be told if this fails.
     let _ = (&failed).write_all(&[mark, number[0], number[1], number[2], number[3]]);
-    // SAFETY: ends the process at once.
-    unsafe { _exit(127) }
+    end(127)
 }
 
 fn to_exec(

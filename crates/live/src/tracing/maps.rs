@@ -1,6 +1,6 @@
 //! The memory of a process and its mappings, as `/proc` tells them.
 
-use super::sys::{Pid, map};
+use super::sys::{self, Pid, limit, map};
 use pagewalk_units::PAGE_BYTES;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -163,9 +163,49 @@ pub fn arguments_start(pid: Pid) -> io::Result<u64> {
 
 /// How many seccomp filters are on a process.
 pub fn filters(pid: Pid) -> io::Result<u64> {
+    Ok(status(pid, "Seccomp_filters:")?.and_then(|value| value.parse().ok()).unwrap_or(0))
+}
+
+/// Bytes that a process has locked in memory.
+pub fn locked_bytes(pid: Pid) -> io::Result<u64> {
+    let kib = status(pid, "VmLck:")?.and_then(|value| value.trim_end_matches(" kB").parse::<u64>().ok());
+    Ok(kib.unwrap_or(0) * 1024)
+}
+
+/// Whether a process may lock memory without limit (`CAP_IPC_LOCK`).
+pub fn may_lock_any(pid: Pid) -> io::Result<bool> {
+    const IPC_LOCK: u64 = 1 << 14;
+    let held = status(pid, "CapEff:")?.and_then(|value| u64::from_str_radix(&value, 16).ok());
+    Ok(held.unwrap_or(0) & IPC_LOCK != 0)
+}
+
+/// Soft and hard [`limit`] of a process, in bytes.
+pub fn limit_of(pid: Pid, what: u64) -> io::Result<(u64, u64)> {
+    sys::limit_of(pid, what).or_else(|error| {
+        // Of another user's process the kernel tells only by its file.
+        let text = proc_text(pid, "limits").map_err(|_| error)?;
+        Ok(limit_in(&text, what))
+    })
+}
+
+/// From `/proc/PID/limits`.
+fn limit_in(text: &str, what: u64) -> (u64, u64) {
+    let name = match what {
+        limit::DATA => "Max data size",
+        limit::STACK => "Max stack size",
+        limit::LOCKED => "Max locked memory",
+        _ => "Max address space",
+    };
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    let mut words = line.split_whitespace();
+    let mut next = || words.next().and_then(|word| word.parse().ok()).unwrap_or(sys::UNLIMITED);
+    (next(), next())
+}
+
+/// A line of a process's status.
+fn status(pid: Pid, key: &str) -> io::Result<Option<String>> {
     let text = proc_text(pid, "status")?;
-    let line = text.lines().find_map(|line| line.strip_prefix("Seccomp_filters:"));
-    Ok(line.and_then(|value| value.trim().parse().ok()).unwrap_or(0))
+    Ok(text.lines().find_map(|line| line.strip_prefix(key)).map(|value| value.trim().to_owned()))
 }
 
 /// The program that a process runs.
@@ -211,6 +251,18 @@ mod tests {
             !found[1].huge_eligible && !found[1].huge_wanted && found[1].huge_refused && found[1].inode != 0
         );
         assert_eq!((found[1].start, found[1].end), (0x7f20000, 0x7f30000));
+    }
+
+    #[test]
+    fn limits_of_others_are_read() {
+        let text = "Limit                     Soft Limit           Hard Limit           Units     \n\
+                    Max data size             unlimited            unlimited            bytes     \n\
+                    Max locked memory         1048576              8388608              bytes     \n";
+        assert_eq!(limit_in(text, limit::LOCKED), (1 << 20, 8 << 20));
+        assert_eq!(limit_in(text, limit::DATA), (sys::UNLIMITED, sys::UNLIMITED));
+        let own = std::process::id() as Pid;
+        let text = proc_text(own, "limits").unwrap();
+        assert_eq!(limit_in(&text, limit::STACK), sys::limit_of(own, limit::STACK).unwrap());
     }
 
     #[test]

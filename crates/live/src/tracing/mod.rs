@@ -11,12 +11,14 @@ pub(crate) mod sys;
 pub use follow::Relay;
 pub use launch::LaunchError;
 
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
+use std::io::{PipeWriter, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use sys::children_usage;
 
 /// How the program ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
     /// With this exit status.
     Exit(i32),
@@ -48,6 +50,8 @@ struct Interrupted {
     times: u32,
     /// Whether all are to end, those that start from now on too.
     killed: bool,
+    /// Where another process that traces them hears of it.
+    elsewhere: Option<PipeWriter>,
 }
 
 impl Interrupt {
@@ -79,6 +83,15 @@ impl Interrupt {
         }
     }
 
+    /// Another process traces the threads: it is told to kill them.
+    pub(crate) fn hand_on(&self, to: PipeWriter) {
+        let mut state = self.state();
+        state.elsewhere = Some(to);
+        if state.killed {
+            state.kill();
+        }
+    }
+
     pub(crate) fn ended(&self, thread: sys::Pid) {
         self.state().threads.remove(&thread);
     }
@@ -94,6 +107,10 @@ impl Interrupted {
         for &thread in &self.threads {
             // It may be about to end by itself.
             let _ = sys::kill_thread(thread, sys::SIGKILL);
+        }
+        if let Some(elsewhere) = &mut self.elsewhere {
+            // It may have ended.
+            let _ = elsewhere.write_all(&[1]);
         }
     }
 }

@@ -27,6 +27,10 @@ pub mod number {
     pub const FORK: u64 = 57;
     pub const WAIT4: u64 = 61;
     pub const KILL: u64 = 62;
+    pub const MLOCK: u64 = 149;
+    pub const MUNLOCK: u64 = 150;
+    pub const MLOCKALL: u64 = 151;
+    pub const MUNLOCKALL: u64 = 152;
     pub const PTRACE: u64 = 101;
     pub const PERSONALITY: u64 = 135;
     pub const PRCTL: u64 = 157;
@@ -41,9 +45,11 @@ pub mod number {
     pub const PRLIMIT64: u64 = 302;
     pub const SECCOMP: u64 = 317;
     pub const USERFAULTFD: u64 = 323;
+    pub const MLOCK2: u64 = 325;
     pub const RSEQ: u64 = 334;
     pub const CLONE3: u64 = 435;
     pub const PROCESS_MADVISE: u64 = 440;
+    pub const MSEAL: u64 = 462;
 }
 
 /// Flags of `mmap` and of protections.
@@ -59,7 +65,10 @@ pub mod map {
     pub const ANONYMOUS: u64 = 0x20;
     pub const BIT32: u64 = 0x40;
     pub const GROWSDOWN: u64 = 0x100;
+    pub const LOCKED: u64 = 0x2000;
     pub const NORESERVE: u64 = 0x4000;
+    pub const POPULATE: u64 = 0x8000;
+    pub const NONBLOCK: u64 = 0x1_0000;
     pub const HUGETLB: u64 = 0x40000;
     pub const FIXED_NOREPLACE: u64 = 0x10_0000;
 }
@@ -67,6 +76,8 @@ pub mod map {
 /// Error numbers.
 #[allow(missing_docs)]
 pub mod errno {
+    pub const EPERM: i64 = 1;
+    pub const EAGAIN: i64 = 11;
     pub const ENOMEM: i64 = 12;
     pub const EFAULT: i64 = 14;
     pub const EINVAL: i64 = 22;
@@ -246,12 +257,22 @@ pub fn robust_list(pid: Pid) -> io::Result<u64> {
     Ok(head)
 }
 
-/// Soft and hard limit of a process's stack, in bytes; `u64::MAX` is none.
-pub fn stack_limit(pid: Pid) -> io::Result<(u64, u64)> {
-    const STACK: u64 = 3;
+/// Limits on what a process may have.
+#[allow(missing_docs)]
+pub mod limit {
+    pub const DATA: u64 = 2;
+    pub const STACK: u64 = 3;
+    pub const LOCKED: u64 = 8;
+    pub const ADDRESSES: u64 = 9;
+}
+/// No limit.
+pub const UNLIMITED: u64 = u64::MAX;
+
+/// Soft and hard [`limit`] of a process, in bytes.
+pub fn limit_of(pid: Pid, what: u64) -> io::Result<(u64, u64)> {
     let mut limits = [0u64; 2];
     // SAFETY: the limits are written to a local.
-    unsafe { call(number::PRLIMIT64, [pid as u64, STACK, 0, &raw mut limits as u64, 0, 0]) }?;
+    unsafe { call(number::PRLIMIT64, [pid as u64, what, 0, &raw mut limits as u64, 0, 0]) }?;
     Ok((limits[0], limits[1]))
 }
 
@@ -277,6 +298,25 @@ pub fn punch(file: &impl std::os::fd::AsRawFd, offset: u64, bytes: u64) -> io::R
 pub fn adopt_orphans() -> io::Result<()> {
     const SET_CHILD_SUBREAPER: u64 = 36;
     plain(number::PRCTL, [SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0]).map(drop)
+}
+
+/// The process group of this process.
+pub fn own_group() -> Pid {
+    const GETPGRP: u64 = 111;
+    plain(GETPGRP, [0; 6]).map_or(0, |group| group as Pid)
+}
+
+/// Puts this process into a process group of its session, or with 0 into one of its own. Allocates nothing.
+pub fn join_group(group: Pid) -> io::Result<()> {
+    const SETPGID: u64 = 109;
+    plain(SETPGID, [0, group as u64, 0, 0, 0, 0]).map(drop)
+}
+
+/// The name by which this process is listed.
+pub fn set_name(name: &std::ffi::CStr) -> io::Result<()> {
+    const SET_NAME: u64 = 15;
+    // SAFETY: a C string.
+    unsafe { call(number::PRCTL, [SET_NAME, name.as_ptr() as u64, 0, 0, 0, 0]) }.map(drop)
 }
 
 /// Lets this process, and what it becomes, have the same addresses each time. Allocates nothing.

@@ -186,7 +186,8 @@ impl Agent {
         self.order(order::THAW, 0, [0; 6]).map(drop)
     }
 
-    /// Keeps the page of `address` present whatever the array says; an error number below 0 if that cannot be.
+    /// Keeps the page of `address` present whatever the array says; an error number below 0 if that cannot be, EAGAIN
+    /// as long as too many are kept.
     pub fn keep(&mut self, address: u64) -> io::Result<i64> {
         self.order(order::KEEP, 0, [address, 0, 0, 0, 0, 0])
     }

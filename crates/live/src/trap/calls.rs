@@ -4,7 +4,10 @@
 //! pagewalk knows of the memory changes in the order in which the memory does, whichever threads are at it.
 
 use super::filter::advice;
+use super::guards;
 use super::image::{COPY_BYTES_MAX, Image};
+use super::limits::{self, Coming};
+use super::locks::{self, Lock};
 use super::remap;
 use super::shared::descriptor;
 use super::space::{PAGE, whole_pages};
@@ -34,6 +37,15 @@ pub enum After {
         protection: u64,
         /// Whether it may have replaced what was taken over.
         fixed: bool,
+        /// How it is locked.
+        lock: Option<Lock>,
+    },
+    /// Take over the mapping of plain memory that it made in the place of what is there now.
+    TakeOverPlain {
+        /// Its length.
+        bytes: u64,
+        /// Its rights.
+        protection: u64,
     },
     /// Give up what it replaced.
     Replaced {
@@ -50,21 +62,43 @@ pub enum After {
 pub fn judge(image: &mut Image, pid: Pid, registers: &Registers) -> io::Result<Verdict> {
     let arguments = registers.arguments();
     match registers.orig_rax {
-        number::MMAP => mmap(image, arguments),
+        number::MMAP => mmap(image, pid, arguments),
         number::MUNMAP => munmap(image, arguments),
-        number::BRK => brk(image, arguments[0]),
-        number::MREMAP => remap::mremap(image, arguments),
+        number::BRK => brk(image, pid, arguments[0]),
+        number::MREMAP => remap::mremap(image, pid, arguments),
         number::MADVISE => madvise(image, arguments),
-        number::IOCTL => {
-            // What cannot be read, the kernel refuses too.
-            let word = |image: &Image, at| image.word(pid, arguments[2].wrapping_add(at)).ok();
-            if let Some((start, bytes)) = word(image, 0).zip(word(image, 8)) {
-                remap::give_back(image, start, whole_pages(bytes))?;
-            }
-            Ok(Verdict::Native)
+        number::MSEAL => seal(image, arguments),
+        call @ (number::MLOCK | number::MLOCK2 | number::MUNLOCK | number::MLOCKALL | number::MUNLOCKALL) => {
+            locks::judge(image, pid, call, arguments)
         }
+        number::IOCTL => serve_itself(image, pid, arguments[2]),
         _ => Ok(Verdict::Native),
     }
+}
+
+/// The program wants to serve the faults of a range itself: what nobody can do for memory whose faults are ours.
+fn serve_itself(image: &mut Image, pid: Pid, asked: u64) -> io::Result<Verdict> {
+    // What cannot be read, the kernel refuses too.
+    let word = |image: &Image, at| image.word(pid, asked.wrapping_add(at)).ok();
+    if let Some((start, bytes)) = word(image, 0).zip(word(image, 8)) {
+        image.serves = true;
+        let given_back = remap::give_back(
+            image,
+            start,
+            whole_pages(bytes),
+            "the program serves its faults itself (userfaultfd)",
+        )?;
+        if !given_back {
+            return Ok(refused(errno::ENOMEM));
+        }
+    }
+    Ok(Verdict::Native)
+}
+
+/// What is sealed can never again be anything else, not even in a child: it becomes the program's own memory first.
+fn seal(image: &mut Image, [start, bytes, ..]: [u64; 6]) -> io::Result<Verdict> {
+    let given_back = remap::give_back(image, start, whole_pages(bytes), "the program seals it (mseal)")?;
+    Ok(if given_back { Verdict::Native } else { refused(errno::ENOMEM) })
 }
 
 /// What to do with a call that cannot be followed. What was taken over stays shared memory of the file: no page of that
@@ -82,8 +116,8 @@ pub fn unfollowed(image: &Image, registers: &Registers) -> Verdict {
     }
 }
 
-fn mmap(image: &mut Image, arguments: [u64; 6]) -> io::Result<Verdict> {
-    let [address, bytes, protection, flags, ..] = arguments;
+fn mmap(image: &mut Image, pid: Pid, arguments: [u64; 6]) -> io::Result<Verdict> {
+    let [_, bytes, protection, flags, ..] = arguments;
     let length = whole_pages(bytes);
     let fixed = flags & map::FIXED != 0;
     let is_private = flags & map::TYPE == map::PRIVATE;
@@ -97,18 +131,7 @@ fn mmap(image: &mut Image, arguments: [u64; 6]) -> io::Result<Verdict> {
         return Ok(native);
     }
     if flags & map::ANONYMOUS != 0 {
-        let placing = flags & (map::FIXED | map::FIXED_NOREPLACE | map::BIT32);
-        let Some(place) = image.space.allot(length) else { return Ok(native) };
-        let memory = descriptor::MEMORY.into();
-        let flags = map::SHARED | map::NORESERVE | placing;
-        let at = image.agent_call(number::MMAP, [address, bytes, protection, flags, memory, place])?;
-        if at < 0 {
-            return Ok(Verdict::Done(at));
-        }
-        image.give_up(at as u64, length)?;
-        image.space.insert(at as u64, length, place);
-        image.register(at as u64, length)?;
-        return Ok(Verdict::Done(at));
+        return Ok(anonymous(image, pid, arguments)?.unwrap_or(native));
     }
     if protection & map::WRITE == 0 {
         return Ok(native);
@@ -117,7 +140,45 @@ fn mmap(image: &mut Image, arguments: [u64; 6]) -> io::Result<Verdict> {
         image.left_alone.push(format!("{} KiB: a large file mapped to be changed in memory", length / 1024));
         return Ok(native);
     }
-    Ok(Verdict::NativeThen(After::TakeOver { bytes: length, protection, fixed }))
+    let (lock, _) = locks::of_new(image, flags);
+    Ok(Verdict::NativeThen(After::TakeOver { bytes: length, protection, fixed, lock }))
+}
+
+/// A mapping of plain private memory. None if the file is used up.
+fn anonymous(image: &mut Image, pid: Pid, arguments: [u64; 6]) -> io::Result<Option<Verdict>> {
+    let [address, bytes, protection, flags, ..] = arguments;
+    let length = whole_pages(bytes);
+    let fixed = flags & map::FIXED != 0;
+    let (lock, populated) = locks::of_new(image, flags);
+    if flags & map::LOCKED != 0 && limits::may_lock_nothing(pid)? {
+        return Ok(Some(refused(errno::EPERM)));
+    }
+    if let Some(error) =
+        limits::hinder(image, pid, Coming { bytes: length, protection, locked: lock.is_some() })?
+    {
+        return Ok(Some(refused(error)));
+    }
+    if fixed && image.serves && !image.space.gaps(address, length).is_empty() {
+        return Ok(Some(Verdict::NativeThen(After::TakeOverPlain { bytes: length, protection })));
+    }
+    let placing = flags & (map::FIXED | map::FIXED_NOREPLACE | map::BIT32);
+    let Some(place) = image.space.allot(length) else { return Ok(None) };
+    let memory = descriptor::MEMORY.into();
+    let flags = map::SHARED | map::NORESERVE | placing;
+    let at = image.agent_call(number::MMAP, [address, bytes, protection, flags, memory, place])?;
+    if at < 0 {
+        return Ok(Some(Verdict::Done(at)));
+    }
+    image.give_up(at as u64, length)?;
+    image.space.insert(at as u64, length, place);
+    image.register(at as u64, length)?;
+    if let Some(how) = lock {
+        locks::lock_new(image, at as u64, length, how)?;
+    }
+    if populated {
+        locks::fill(image, at as u64, length)?;
+    }
+    Ok(Some(Verdict::Done(at)))
 }
 
 /// After a call that the program made itself.
@@ -129,11 +190,19 @@ pub fn after(image: &mut Image, after: After, result: i64) -> io::Result<()> {
     let start = result as u64;
     match after {
         After::Replaced { bytes } => image.give_up(start, bytes),
-        After::TakeOver { bytes, protection, fixed } => {
+        After::TakeOver { bytes, protection, fixed, lock } => {
             if fixed {
                 image.give_up(start, bytes)?;
             }
-            image.take_over(start, bytes, protection)
+            image.take_over(start, bytes, protection)?;
+            if lock.is_some() {
+                image.space.set_locked(start, bytes, true);
+            }
+            Ok(())
+        }
+        After::TakeOverPlain { bytes, protection } => {
+            image.give_up(start, bytes)?;
+            image.renew(start, bytes, protection)
         }
         After::Pin | After::Release => Ok(()),
     }
@@ -142,7 +211,13 @@ pub fn after(image: &mut Image, after: After, result: i64) -> io::Result<()> {
 fn munmap(image: &mut Image, arguments: [u64; 6]) -> io::Result<Verdict> {
     let [start, bytes, ..] = arguments;
     let length = whole_pages(bytes);
-    if !start.is_multiple_of(PAGE) || bytes == 0 || !image.space.touches(start, length) {
+    let ours = image.space.touches(start, length) || image.guards.touches(start, length);
+    if !start.is_multiple_of(PAGE) || bytes == 0 || !ours {
+        return Ok(Verdict::Native);
+    }
+    if image.serves && !image.space.gaps(start, length).is_empty() {
+        // The call waits for the thread that serves the program's own faults, which may need the agent.
+        image.give_up(start, length)?;
         return Ok(Verdict::Native);
     }
     let result = image.agent_call(number::MUNMAP, arguments)?;
@@ -152,13 +227,22 @@ fn munmap(image: &mut Image, arguments: [u64; 6]) -> io::Result<Verdict> {
     Ok(Verdict::Done(result))
 }
 
-fn brk(image: &mut Image, wanted: u64) -> io::Result<Verdict> {
+fn brk(image: &mut Image, pid: Pid, wanted: u64) -> io::Result<Verdict> {
     let before = image.heap_end;
+    let growth = whole_pages(wanted).saturating_sub(whole_pages(before));
+    let coming =
+        Coming { bytes: growth, protection: map::READ | map::WRITE, locked: image.locks_new.is_some() };
+    if growth > 0 && limits::hinder(image, pid, coming)?.is_some() {
+        return Ok(Verdict::Done(before as i64));
+    }
     let now = image.agent_call(number::BRK, [wanted, 0, 0, 0, 0, 0])? as u64;
     image.heap_end = now;
     let (old, new) = (whole_pages(before), whole_pages(now));
     if new > old {
         image.take_over_heap(old, new)?;
+        if let Some(how) = image.locks_new {
+            locks::lock_new(image, old, new - old, how)?;
+        }
     } else if new < old {
         image.give_up(new, old - new)?;
     }
@@ -170,23 +254,42 @@ fn madvise(image: &mut Image, arguments: [u64; 6]) -> io::Result<Verdict> {
     let [start, bytes, asked, ..] = arguments;
     let length = whole_pages(bytes);
     let pieces = image.space.within(start, length);
+    let guarded = asked == advice::GUARD_REMOVE && image.guards.touches(start, length);
+    let ours = !pieces.is_empty() || guarded;
     // What no memory can be, the kernel refuses itself.
-    if !start.is_multiple_of(PAGE) || start.checked_add(length).is_none() || pieces.is_empty() {
+    if !start.is_multiple_of(PAGE) || start.checked_add(length).is_none() || !ours {
         return Ok(Verdict::Native);
     }
     let gaps = image.space.gaps(start, length);
+    let is_locked = pieces.iter().any(|piece| piece.locked);
     match asked {
+        advice::DONTNEED | advice::FREE if is_locked => return Ok(refused(errno::EINVAL)),
         // Private memory would read as zeros from now on.
         advice::DONTNEED | advice::DONTNEED_LOCKED => image.empty(&pieces)?,
+        // The call would wait for the thread that serves the program's own faults, which may need the agent.
+        advice::FREE if image.serves && !gaps.is_empty() => return Ok(refused(errno::EINVAL)),
         // It may keep its contents, and does; nothing is short.
         advice::FREE => {}
         advice::WIPE_ON_FORK => {
-            let given_back = remap::give_back(image, start, length)?;
+            let given_back = remap::give_back(image, start, length, "it is to be wiped in children")?;
             return Ok(if given_back { Verdict::Native } else { refused(errno::ENOMEM) });
         }
+        advice::POPULATE_READ => {
+            return locks::populate(image, start, length, asked, map::READ).map(Verdict::Done);
+        }
+        advice::POPULATE_WRITE => {
+            return locks::populate(image, start, length, asked, map::WRITE).map(Verdict::Done);
+        }
+        advice::GUARD_INSTALL if is_locked => return Ok(refused(errno::EINVAL)),
+        advice::GUARD_INSTALL => return guards::install(image, start, length).map(Verdict::Done),
+        advice::GUARD_REMOVE => return guards::remove(image, start, length).map(Verdict::Done),
         // For memory of files only; and what lies on a huge page would be present all at once.
         advice::REMOVE | advice::COLLAPSE => return Ok(refused(errno::EINVAL)),
         _ => return Ok(Verdict::Native),
+    }
+    if image.serves && !gaps.is_empty() {
+        // Of what is taken over it only drops pages, which come again.
+        return Ok(Verdict::Native);
     }
     let mut result = 0;
     for (from, length) in gaps {

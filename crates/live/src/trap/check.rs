@@ -3,6 +3,7 @@
 use super::agent::Control;
 use super::shared::{NO_PAGE, decision};
 use pagewalk_setassoc::SetArray;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -12,7 +13,7 @@ use std::time::Duration;
 const PERIOD: Duration = Duration::from_millis(2);
 
 /// What a replay found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checked {
     /// Decisions that were replayed.
     pub decisions: u64,

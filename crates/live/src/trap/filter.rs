@@ -1,8 +1,8 @@
 //! The seccomp filter: which system calls stop the program, so that all others run at full speed.
 //!
-//! It stops calls that make, move or drop memory that may be taken over, that copy the address space, that ask or
-//! choose the processors, which pagewalk has chosen, and locks that the kernel takes in memory without waiting for a
-//! fault. The agent's own calls pass: its code lies where nothing else does.
+//! It stops calls that make, move, drop, lock or seal memory that may be taken over, that copy the address space, that
+//! ask or choose the processors, which pagewalk has chosen, and locks that the kernel takes in memory without waiting
+//! for a fault. The agent's own calls pass: its code lies where nothing else does.
 //!
 //! Calls of no interest pass by their number alone, before anything else is looked at: only those the kernel finds out
 //! in advance, and runs no filter for them.
@@ -59,16 +59,24 @@ pub mod advice {
     pub const FREE: u64 = 8;
     pub const REMOVE: u64 = 9;
     pub const WIPE_ON_FORK: u64 = 18;
+    pub const POPULATE_READ: u64 = 22;
+    pub const POPULATE_WRITE: u64 = 23;
     pub const DONTNEED_LOCKED: u64 = 24;
     pub const COLLAPSE: u64 = 25;
+    pub const GUARD_INSTALL: u64 = 102;
+    pub const GUARD_REMOVE: u64 = 103;
 }
-const ADVICE: [u64; 6] = [
+const ADVICE: [u64; 10] = [
     advice::DONTNEED,
     advice::FREE,
     advice::REMOVE,
     advice::WIPE_ON_FORK,
+    advice::POPULATE_READ,
+    advice::POPULATE_WRITE,
     advice::DONTNEED_LOCKED,
     advice::COLLAPSE,
+    advice::GUARD_INSTALL,
+    advice::GUARD_REMOVE,
 ];
 /// What `futex` does, without its flags.
 pub const FUTEX_OPERATION: u64 = 0x7f;
@@ -146,6 +154,12 @@ fn cases() -> Vec<(u64, Vec<Instruction>)> {
         (number::FORK, always.clone()),
         (number::CLONE3, always.clone()),
         (number::SET_TID_ADDRESS, always.clone()),
+        (number::MLOCK, always.clone()),
+        (number::MLOCK2, always.clone()),
+        (number::MUNLOCK, always.clone()),
+        (number::MLOCKALL, always.clone()),
+        (number::MUNLOCKALL, always.clone()),
+        (number::MSEAL, always.clone()),
         (number::SCHED_GETAFFINITY, always.clone()),
         (number::SCHED_SETAFFINITY, always),
         // The kernel writes to a thread's area of restartable sequences after each switch of tasks, and every fault is

@@ -3,14 +3,17 @@
 use super::agent::{self, Agent, AgentError, Begin};
 use super::array::TrapArray;
 use super::check::Checker;
+use super::locks::Lock;
 use super::report::{Began, ImageReport, MappingReport};
+use super::separate;
 use super::shared::{AGENT_END, Counters, TEXT_BASE, descriptor};
 use super::space::{PAGE, Piece, Space, whole_pages};
 use super::stack;
 use crate::tracing::maps::{self, Mapping};
-use crate::tracing::sys::{self, Pid, map, number};
+use crate::tracing::sys::{self, Pid, limit, map, number};
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::Instant;
 
@@ -37,6 +40,14 @@ pub struct Image {
     why_not: Option<String>,
     /// What is taken over.
     pub space: Space,
+    /// Where guard regions are, in memory that was taken over.
+    pub guards: Space,
+    /// How memory is locked that is yet to come, if it is.
+    pub locks_new: Option<Lock>,
+    /// Whether the program serves faults itself.
+    pub serves: bool,
+    /// Room below the first stack that was set aside for it.
+    stack: Range<u64>,
     /// Where the heap ends.
     pub heap_end: u64,
     /// Bytes of mappings that were left alone, with the reason, as they were made.
@@ -71,6 +82,10 @@ impl Image {
             agent: None,
             why_not: None,
             space: Space::new(),
+            guards: Space::new(),
+            locks_new: None,
+            serves: false,
+            stack: 0..0,
             heap_end: 0,
             left_alone: Vec::new(),
             checker: None,
@@ -145,14 +160,38 @@ impl Image {
     fn take_over_stack(&mut self, pid: Pid, mapping: &Mapping) -> io::Result<()> {
         let (pointer, end) = stack::move_down(pid)?;
         let begin = pointer / PAGE * PAGE;
-        let (soft, hard) = sys::stack_limit(pid)?;
+        let (soft, hard) = maps::limit_of(pid, limit::STACK)?;
         let wanted = soft.max(hard.min(STACK_BYTES_MIN)).min(STACK_BYTES_MAX);
         let below =
             maps::mappings(pid)?.iter().map(|other| other.end).filter(|&end| end <= mapping.start).max();
         // As far from what lies below as the kernel keeps a growing stack.
         let lowest = below.unwrap_or(0) + (1 << 20);
         let start = whole_pages(end.saturating_sub(wanted)).max(lowest).min(mapping.start).min(begin);
-        self.take_over_part(start, end - start, mapping.protection, &[(begin, end - begin)])
+        // The kernel begins with so much of it.
+        const STACK_BYTES_AT_FIRST: u64 = 128 << 10;
+        self.take_over_part(start, end - start, mapping.protection, &[(begin, end - begin)])?;
+        if self.space.touches(start, PAGE) {
+            self.stack = start..begin.saturating_sub(STACK_BYTES_AT_FIRST).max(start);
+        }
+        Ok(())
+    }
+
+    /// The room that was set aside for the first stack, which the program does not know of.
+    pub fn reserve(&self) -> Range<u64> {
+        self.stack.clone()
+    }
+
+    /// Bytes of [`Image::reserve`].
+    pub fn reserve_bytes(&self) -> u64 {
+        self.stack.end - self.stack.start
+    }
+
+    /// What a child made by fork has from its parent.
+    pub fn inherit(&mut self, parent: &Image) {
+        self.heap_end = parent.heap_end;
+        self.guards = parent.guards.clone();
+        self.serves = parent.serves;
+        self.stack = parent.stack.clone();
     }
 
     /// Takes over private memory, all of which is copied; what lies behind the end of its file stays as it is.
@@ -251,11 +290,31 @@ impl Image {
     /// A range is no longer taken over: its memory is gone, or something else is there.
     pub fn give_up(&mut self, start: u64, bytes: u64) -> io::Result<()> {
         let removed = self.space.remove(start, bytes);
+        self.guards.remove(start, bytes);
         let Some(agent) = &mut self.agent else { return Ok(()) };
         if !removed.is_empty() {
             agent.forget(start, bytes)?;
         }
         removed.iter().try_for_each(|piece| sys::punch(&agent.memory, piece.offset, piece.bytes()))
+    }
+
+    /// Puts empty memory of the file in the place of what is there, in one step.
+    ///
+    /// # Errors
+    /// If it could not be done: what is there is what was.
+    pub fn renew(&mut self, start: u64, bytes: u64, protection: u64) -> io::Result<()> {
+        let Some(offset) = self.space.allot(bytes) else { return Ok(()) };
+        self.place(start, bytes, protection, offset)?.map_or(Ok(()), Err)
+    }
+
+    /// The next stretch of the file in `[from, end)` that holds anything.
+    pub fn held(&self, from: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
+        self.agent.as_ref().map_or(Ok(None), |agent| separate::held(&agent.memory, from, end))
+    }
+
+    /// Whether a mapping is of the file.
+    pub fn owns(&self, mapping: &Mapping) -> bool {
+        self.space.touches(mapping.start, mapping.bytes())
     }
 
     /// The contents of a range read as zeros from now on; it stays taken over.

@@ -9,35 +9,40 @@
 use super::filter::{FUTEX_OPERATION, futex};
 use super::image::Image;
 use super::space::PAGE;
-use crate::tracing::sys::{self, Pid, Registers};
+use crate::tracing::sys::{self, Pid, Registers, errno};
 use std::io;
 
 /// Robust mutexes of one thread that are looked at; the kernel's own limit is 2,048.
 const MUTEXES_MAX: usize = 256;
 
-/// Keeps the pages present that the end of `pid` needs; their addresses.
-pub fn for_end(image: &mut Image, pid: Pid, ending_word: u64) -> io::Result<Vec<u64>> {
+/// Keeps the pages present that the end of `pid` needs; their addresses. None if so many threads end at this moment
+/// that the agent cannot keep more.
+pub fn for_end(image: &mut Image, pid: Pid, ending_word: u64) -> io::Result<Option<Vec<u64>>> {
     let words = words(image, pid, ending_word);
     keep(image, &words)
 }
 
-/// Keeps the page present in which the kernel will change a lock; its address.
-pub fn for_lock(image: &mut Image, registers: &Registers) -> io::Result<Vec<u64>> {
+/// Keeps the page present in which the kernel will change a lock; its address. None as above.
+pub fn for_lock(image: &mut Image, registers: &Registers) -> io::Result<Option<Vec<u64>>> {
     let [first, operation, _, _, second, _] = registers.arguments();
     let changes_first = futex::FIRST.contains(&(operation & FUTEX_OPERATION));
     keep(image, &[if changes_first { first } else { second }])
 }
 
-fn keep(image: &mut Image, words: &[u64]) -> io::Result<Vec<u64>> {
+fn keep(image: &mut Image, words: &[u64]) -> io::Result<Option<Vec<u64>>> {
     let mut pages: Vec<u64> = words.iter().map(|address| address / PAGE * PAGE).collect();
     pages.sort_unstable();
     pages.dedup();
     pages.retain(|&page| image.space.offset_of(page).is_some());
-    let Some(agent) = &mut image.agent else { return Ok(Vec::new()) };
-    for &page in &pages {
-        agent.keep(page)?;
+    let Some(agent) = &mut image.agent else { return Ok(Some(Vec::new())) };
+    for (position, &page) in pages.iter().enumerate() {
+        // What else may fail: nothing was ever there, and the kernel finds nothing to change.
+        if agent.keep(page)? == -errno::EAGAIN {
+            release(image, &pages[..position]);
+            return Ok(None);
+        }
     }
-    Ok(pages)
+    Ok(Some(pages))
 }
 
 /// The words that the kernel will read and write.

@@ -7,7 +7,8 @@
 //! How: the program's memory becomes shared memory of a file (contents and places stay), so that dropping a page's
 //! table entry loses nothing. userfaultfd hands each fault to an *agent*, a task of ours in the program's address space
 //! (`agent`, `agent/agent.c`); faults of system calls too, which simply wait. A tracer stops the few system calls
-//! that change mappings (`filter`, `calls`), forks (`separate`), execs and ends (`tracer`, `kept`).
+//! that change mappings (`filter`, `calls`), forks (`separate`), execs and ends (`tracer`, `kept`). The tracer is a
+//! process of its own (`keeper`).
 //!
 //! Source: the tool Tapeworm in Uhlig, Nagle, Stanley, Mudge, Sechrest, Brown, "Design Tradeoffs for Software-Managed
 //! TLBs", ACM TOCS 12 (3), 1994, section 3.2. There the traps were the TLB's own; its rule is the same: what is present
@@ -19,9 +20,13 @@ mod calls;
 mod check;
 mod descriptors;
 mod filter;
+mod guards;
 mod host;
 mod image;
+mod keeper;
 mod kept;
+mod limits;
+mod locks;
 mod placement;
 mod processors;
 mod remap;
@@ -39,6 +44,7 @@ pub use host::{HostError, check_host};
 pub use report::{Began, ImageReport, Kind, MappingReport};
 
 use crate::tracing::{End, Interrupt, LaunchError};
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 
 /// How a program is run.
@@ -49,7 +55,7 @@ pub struct Options {
 }
 
 /// A run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
     /// The end of the first process.
     pub end: End,
@@ -70,15 +76,27 @@ pub enum TrapError {
     /// It started, and its end was not seen.
     #[error("following the program: {0}")]
     Follow(std::io::Error),
+    /// Who followed it has ended without a word.
+    #[error(
+        "the process that followed the program (trap-keeper) ended before it ({how}), and the program with it, which \
+         cannot go on without: what was counted is lost; run it again, and see who ended it (a kill of all processes, \
+         or the kernel for want of memory: dmesg)", how = how(.0)
+    )]
+    Keeper(End),
 }
 
-/// Runs a program, and all that it starts, to the end.
-///
-/// Must be called on the thread that is to trace them; it waits for them there. This process becomes the parent of
-/// orphans among them.
+fn how(end: &End) -> String {
+    match end {
+        End::Exit(status) => format!("exit code {status}"),
+        End::Signal(signal) => format!("signal {signal}"),
+    }
+}
+
+/// Runs a program, and all that it starts, to the end. They are followed by a process of its own, which goes on if this
+/// one is killed.
 ///
 /// # Errors
-/// If this host does not permit it, or the program cannot be started.
+/// If this host does not permit it, the program cannot be started, or the process that follows it is killed.
 pub fn run(
     command: &[OsString],
     array: &TrapArray,
@@ -86,5 +104,5 @@ pub fn run(
     interrupt: &Interrupt,
 ) -> Result<Run, TrapError> {
     check_host()?;
-    tracer::trace(command, array, options, interrupt)
+    keeper::run(command, array, options, interrupt)
 }

@@ -2,10 +2,12 @@
 
 use super::calls::{Verdict, parts, refused};
 use super::image::Image;
+use super::limits;
+use super::locks::{self, Lock};
 use super::shared::descriptor;
 use super::space::{PAGE, Piece, whole_pages};
 use crate::tracing::maps::Mapping;
-use crate::tracing::sys::{errno, map, number};
+use crate::tracing::sys::{Pid, errno, map, number};
 use std::io;
 
 const MAYMOVE: u64 = 1;
@@ -14,7 +16,7 @@ const DONTUNMAP: u64 = 4;
 
 /// `mremap` of memory that may be taken over. What grows needs a place in the file of its own, so the agent makes the
 /// new part, and moves the old one piece by piece.
-pub fn mremap(image: &mut Image, arguments: [u64; 6]) -> io::Result<Verdict> {
+pub fn mremap(image: &mut Image, pid: Pid, arguments: [u64; 6]) -> io::Result<Verdict> {
     let [old, old_bytes, new_bytes, flags, new, _] = arguments;
     let (old_length, new_length) = (whole_pages(old_bytes), whole_pages(new_bytes));
     let ours = image.space.touches(old, old_length.max(PAGE));
@@ -26,18 +28,28 @@ pub fn mremap(image: &mut Image, arguments: [u64; 6]) -> io::Result<Verdict> {
             Verdict::Native
         });
     }
-    if !image.space.gaps(old, old_length).is_empty() {
+    let pieces = image.space.within(old, old_length);
+    let of_one_kind = pieces.iter().all(|piece| piece.locked == pieces[0].locked);
+    // What is locked in part is two mappings, which may move together but not change in length.
+    if !image.space.gaps(old, old_length).is_empty() || old_length != new_length && !of_one_kind {
         return Ok(refused(errno::EFAULT));
     }
-    // To leave the old place mapped and empty is for private memory; programs that ask for it know how to do without.
-    if flags & DONTUNMAP != 0 || flags & FIXED != 0 && (flags & MAYMOVE == 0 || !new.is_multiple_of(PAGE)) {
+    let (fixed, stays) = (flags & FIXED != 0, flags & DONTUNMAP != 0);
+    if (fixed || stays) && (flags & MAYMOVE == 0 || !new.is_multiple_of(PAGE)) {
+        return Ok(refused(errno::EINVAL));
+    }
+    if stays && old_length != new_length {
         return Ok(refused(errno::EINVAL));
     }
     // A second view of the same private memory is something that Linux has never given.
     if old_length == 0 {
         return Ok(refused(errno::EINVAL));
     }
-    if flags & FIXED == 0 {
+    let grows = new_length.saturating_sub(old_length);
+    if let Some(error) = limits::hinder_growth(image, pid, (old, old_length), grows)? {
+        return Ok(refused(error));
+    }
+    if !fixed && !stays {
         if new_length < old_length {
             let (tail, length) = (old + new_length, old_length - new_length);
             let result = image.agent_call(number::MUNMAP, [tail, length, 0, 0, 0, 0])?;
@@ -55,7 +67,20 @@ pub fn mremap(image: &mut Image, arguments: [u64; 6]) -> io::Result<Verdict> {
     } else if overlap(old, old_length, new, new_length) {
         return Ok(refused(errno::EINVAL));
     }
-    relocate(image, (old, old_length), new_length, (flags & FIXED != 0).then_some(new))
+    let hint = if fixed || stays { new } else { 0 };
+    relocate(image, Move { old, old_length, new_length, hint, fixed, stays })
+}
+
+/// Where memory is to move.
+struct Move {
+    old: u64,
+    old_length: u64,
+    new_length: u64,
+    hint: u64,
+    /// Whether it must be the hint, whatever is there.
+    fixed: bool,
+    /// Whether the old place stays mapped, and empty.
+    stays: bool,
 }
 
 fn overlap(one: u64, one_bytes: u64, other: u64, other_bytes: u64) -> bool {
@@ -70,7 +95,11 @@ fn rights_before(image: &Image, end: u64) -> io::Result<u64> {
 /// Maps new memory right behind `end` if nothing is there; with the rights of what is before.
 fn grow(image: &mut Image, end: u64, bytes: u64) -> io::Result<bool> {
     let protection = rights_before(image, end)?;
-    extend(image, end, bytes, protection, map::FIXED_NOREPLACE)
+    let grown = extend(image, end, bytes, protection, map::FIXED_NOREPLACE)?;
+    if grown && image.space.within(end - PAGE, PAGE).iter().any(|piece| piece.locked) {
+        locks::lock_new(image, end, bytes, Lock::Filled)?;
+    }
+    Ok(grown)
 }
 
 fn extend(image: &mut Image, start: u64, bytes: u64, protection: u64, placing: u64) -> io::Result<bool> {
@@ -87,19 +116,14 @@ fn extend(image: &mut Image, start: u64, bytes: u64, protection: u64, placing: u
 }
 
 /// Moves a range to a new place and length.
-fn relocate(
-    image: &mut Image,
-    (old, old_length): (u64, u64),
-    new_length: u64,
-    wanted: Option<u64>,
-) -> io::Result<Verdict> {
+fn relocate(image: &mut Image, wanted: Move) -> io::Result<Verdict> {
+    let Move { old, old_length, new_length, hint, fixed, stays } = wanted;
     let moved = old_length.min(new_length);
     let protection = rights_before(image, old + old_length)?;
     let parts = parts(image, old, moved)?;
     // The whole of the new place first, so that little can fail half-way for want of room.
-    let placing = if wanted.is_some() { map::FIXED } else { 0 };
+    let placing = if fixed { map::FIXED } else { 0 };
     let reserved = map::PRIVATE | map::ANONYMOUS | map::NORESERVE | placing;
-    let hint = wanted.unwrap_or(0);
     let new = image.agent_call(number::MMAP, [hint, new_length, 0, reserved, u64::MAX, 0])?;
     if new < 0 {
         return Ok(Verdict::Done(new));
@@ -108,7 +132,8 @@ fn relocate(
     image.give_up(new, new_length)?;
     let growth = new_length - moved;
     let grown = growth == 0 || extend(image, new + moved, growth, protection, map::FIXED)?;
-    let result = if grown { shift(image, &parts, new.wrapping_sub(old))? } else { -errno::ENOMEM };
+    let distance = new.wrapping_sub(old);
+    let result = if grown { shift(image, &parts, distance, stays)? } else { -errno::ENOMEM };
     if result < 0 {
         image.agent_call(number::MUNMAP, [new, new_length, 0, 0, 0, 0])?;
         image.give_up(new, new_length)?;
@@ -116,14 +141,21 @@ fn relocate(
         return Ok(Verdict::Done(result));
     }
     // What moved keeps its place in the file. It faults no more until that is asked for again.
-    let pieces = image.space.remove(old, moved);
+    let was_locked = image.space.within(old, moved).iter().any(|piece| piece.locked);
+    image.space.shift(old, moved, new);
+    if stays {
+        // Who writes to the old place until it is another part of the file has written before the call.
+        for part in &parts {
+            image.renew(part.start, part.bytes(), part.protection)?;
+        }
+    }
     if let Some(agent) = &mut image.agent {
         agent.forget(old, moved)?;
     }
-    for piece in pieces {
-        image.space.insert(new + (piece.start - old), piece.bytes(), piece.offset);
-    }
     image.register(new, moved)?;
+    if was_locked && growth > 0 {
+        locks::lock_new(image, new + moved, growth, Lock::Filled)?;
+    }
     let (rest, rest_length) = (old + moved, old_length - moved);
     if rest_length > 0 && image.agent_call(number::MUNMAP, [rest, rest_length, 0, 0, 0, 0])? == 0 {
         image.give_up(rest, rest_length)?;
@@ -132,12 +164,14 @@ fn relocate(
 }
 
 /// Moves all of these by a distance: 0, or the error number of the first that could not; then all are where they were.
-fn shift(image: &mut Image, parts: &[Mapping], distance: u64) -> io::Result<i64> {
+/// `stays`: the old places stay mapped, to the same part of the file.
+fn shift(image: &mut Image, parts: &[Mapping], distance: u64, stays: bool) -> io::Result<i64> {
+    let how = if stays { DONTUNMAP } else { 0 };
     for (position, part) in parts.iter().enumerate() {
-        let result = transfer(image, part.start, part.bytes(), part.start.wrapping_add(distance))?;
+        let result = transfer(image, part.start, part.bytes(), part.start.wrapping_add(distance), how)?;
         if result < 0 {
             for back in &parts[..position] {
-                transfer(image, back.start.wrapping_add(distance), back.bytes(), back.start)?;
+                transfer(image, back.start.wrapping_add(distance), back.bytes(), back.start, 0)?;
             }
             return Ok(result);
         }
@@ -146,13 +180,14 @@ fn shift(image: &mut Image, parts: &[Mapping], distance: u64) -> io::Result<i64>
 }
 
 /// Moves one mapping; its new address, or an error number below 0.
-fn transfer(image: &mut Image, from: u64, bytes: u64, to: u64) -> io::Result<i64> {
-    image.agent_call(number::MREMAP, [from, bytes, bytes, MAYMOVE | FIXED, to, 0])
+fn transfer(image: &mut Image, from: u64, bytes: u64, to: u64, how: u64) -> io::Result<i64> {
+    image.agent_call(number::MREMAP, [from, bytes, bytes, MAYMOVE | FIXED | how, to, 0])
 }
 
 /// Makes taken-over memory the program's own private memory again, with its contents: for what only that can do. Who
 /// touches it meanwhile waits. Whether all of it could be; what could not stays taken over.
-pub fn give_back(image: &mut Image, start: u64, bytes: u64) -> io::Result<bool> {
+/// `why`: for the report.
+pub fn give_back(image: &mut Image, start: u64, bytes: u64, why: &str) -> io::Result<bool> {
     let pieces = image.space.within(start, bytes);
     if pieces.is_empty() {
         return Ok(true);
@@ -161,7 +196,7 @@ pub fn give_back(image: &mut Image, start: u64, bytes: u64) -> io::Result<bool> 
     if let Some(agent) = &mut image.agent {
         agent.freeze()?;
     }
-    let result = make_private(image, &parts, &pieces);
+    let result = make_private(image, &parts, &pieces, why);
     if let Some(agent) = &mut image.agent {
         agent.thaw()?;
     }
@@ -170,7 +205,7 @@ pub fn give_back(image: &mut Image, start: u64, bytes: u64) -> io::Result<bool> 
 
 /// Makes private memory of all pieces, with the rights of the parts that they lie in: 0, or the error number of the
 /// first for which it could not be done.
-fn make_private(image: &mut Image, parts: &[Mapping], pieces: &[Piece]) -> io::Result<i64> {
+fn make_private(image: &mut Image, parts: &[Mapping], pieces: &[Piece], why: &str) -> io::Result<i64> {
     for part in parts {
         for piece in pieces.iter().filter_map(|piece| piece.cut(part.start, part.end)) {
             let result = copy_back(image, piece, part.protection)?;
@@ -178,10 +213,8 @@ fn make_private(image: &mut Image, parts: &[Mapping], pieces: &[Piece]) -> io::R
                 return Ok(result);
             }
             image.give_up(piece.start, piece.bytes())?;
-            let kib = piece.bytes() / 1024;
-            image
-                .left_alone
-                .push(format!("{kib} KiB given back, as the program wants its own private memory"));
+            let (kib, at) = (piece.bytes() / 1024, piece.start);
+            image.left_alone.push(format!("{kib} KiB given back at {at:#x}: {why}"));
         }
     }
     Ok(0)
@@ -190,7 +223,7 @@ fn make_private(image: &mut Image, parts: &[Mapping], pieces: &[Piece]) -> io::R
 /// Puts private memory with the same contents in the place of a piece: 0, or an error number below 0; then the piece is
 /// as it was.
 fn copy_back(image: &mut Image, piece: Piece, protection: u64) -> io::Result<i64> {
-    let flags = map::PRIVATE | map::ANONYMOUS;
+    let flags = map::PRIVATE | map::ANONYMOUS | map::NORESERVE;
     let writable = map::READ | map::WRITE;
     let aside = image.agent_call(number::MMAP, [0, piece.bytes(), writable, flags, u64::MAX, 0])?;
     if aside < 0 {
@@ -206,15 +239,19 @@ fn copy_back(image: &mut Image, piece: Piece, protection: u64) -> io::Result<i64
 }
 
 fn fill_and_place(image: &mut Image, aside: u64, piece: Piece, protection: u64) -> io::Result<i64> {
-    let mut copied = 0;
-    while copied < piece.bytes() {
-        let (to, rest) = (aside + copied, piece.bytes() - copied);
-        let from = [descriptor::MEMORY.into(), to, rest, piece.offset + copied, 0, 0];
-        match image.agent_call(number::PREAD64, from)? {
-            more @ 1.. => copied += more as u64,
-            error => return Ok(error),
+    let (mut position, end) = (piece.offset, piece.offset + piece.bytes());
+    // What was never touched stays absent: who serves faults itself waits for those.
+    while let Some((data, hole)) = image.held(position, end)? {
+        position = data;
+        while position < hole {
+            let to = aside + (position - piece.offset);
+            let from = [descriptor::MEMORY.into(), to, hole - position, position, 0, 0];
+            match image.agent_call(number::PREAD64, from)? {
+                more @ 1.. => position += more as u64,
+                error => return Ok(error),
+            }
         }
     }
     let result = image.agent_call(number::MPROTECT, [aside, piece.bytes(), protection, 0, 0, 0])?;
-    if result < 0 { Ok(result) } else { transfer(image, aside, piece.bytes(), piece.start) }
+    if result < 0 { Ok(result) } else { transfer(image, aside, piece.bytes(), piece.start, 0) }
 }

@@ -5,9 +5,10 @@ use super::shared::{AGENT_END, TEXT_BASE};
 use super::space::PAGE;
 use crate::tracing::maps::Mapping;
 use crate::tracing::sys::{Pid, map};
+use serde::{Deserialize, Serialize};
 
 /// How an image came to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Began {
     /// By exec.
     Exec,
@@ -16,7 +17,7 @@ pub enum Began {
 }
 
 /// One process image.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ImageReport {
     /// In order of start, from 0.
     pub number: u32,
@@ -88,7 +89,7 @@ impl ImageReport {
 }
 
 /// What a mapping is, as far as what is seen of it goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Kind {
     /// Taken over: every first reference is seen.
     TakenOver,
@@ -123,7 +124,7 @@ impl Kind {
 }
 
 /// One mapping at the end of an image.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MappingReport {
     /// What it is.
     pub kind: Kind,

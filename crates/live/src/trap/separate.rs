@@ -7,7 +7,7 @@
 
 use super::agent::{Agent, Begin};
 use super::image::{Image, Setting};
-use super::space::Piece;
+use super::space::{Piece, Space};
 use super::tracee::{Injection, Site};
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::{Pid, map, number};
@@ -54,7 +54,7 @@ pub fn separate(
 
 fn copy(
     parent: &mut Agent,
-    space: &super::space::Space,
+    space: &Space,
     child: &mut Image,
     child_pid: Pid,
     inode: u64,
@@ -67,6 +67,7 @@ fn copy(
     } else if let Err(error) = child.begin(child_pid, Begin::Fork, setting) {
         child.leave(error);
     }
+    child.space = Space::copy_of(space);
     let Some(agent) = &mut child.agent else {
         return make_private(&parent.memory, child_pid, &inherited);
     };
@@ -94,7 +95,7 @@ fn copy_held(from: &File, to: &File, piece: Piece) -> io::Result<()> {
 }
 
 /// The next stretch of the file in `[from, end)` that is no hole.
-fn held(file: &File, from: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
+pub fn held(file: &File, from: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
     const LSEEK: u64 = 8;
     const DATA: u64 = 3;
     const HOLE: u64 = 4;

@@ -19,6 +19,8 @@ pub struct Piece {
     pub end: u64,
     /// Where in the file it begins.
     pub offset: u64,
+    /// Whether the program has locked it in memory.
+    pub locked: bool,
 }
 
 impl Piece {
@@ -30,7 +32,7 @@ impl Piece {
     /// What of it lies in `[start, end)`.
     pub fn cut(self, start: u64, end: u64) -> Option<Piece> {
         let (from, to) = (self.start.max(start), self.end.min(end));
-        (from < to).then(|| Piece { start: from, end: to, offset: self.offset + (from - self.start) })
+        (from < to).then(|| Piece { start: from, end: to, offset: self.offset + (from - self.start), ..self })
     }
 }
 
@@ -54,6 +56,11 @@ impl Space {
         Space { pieces: BTreeMap::new(), unused_end: HEAP }
     }
 
+    /// Nothing is taken over, in a copy of another space's file: what that has given out may be in use.
+    pub fn copy_of(other: &Space) -> Space {
+        Space { pieces: BTreeMap::new(), unused_end: other.unused_end }
+    }
+
     /// An offset for a new range; none when the file is used up. Offsets fall, as addresses of new mappings do, so
     /// that neighbours are neighbours in the file too and the kernel merges them.
     pub fn allot(&mut self, bytes: u64) -> Option<u64> {
@@ -66,10 +73,30 @@ impl Space {
         HEAP + address
     }
 
-    /// Takes a range over. What was there before must have been removed.
+    /// Takes a range over, not locked. What was there before must have been removed.
     pub fn insert(&mut self, start: u64, bytes: u64, offset: u64) {
         debug_assert!(!self.touches(start, bytes));
-        self.pieces.insert(start, Piece { start, end: start + bytes, offset });
+        self.pieces.insert(start, Piece { start, end: start + bytes, offset, locked: false });
+    }
+
+    /// Notes that what is taken over of `[start, start + bytes)` is locked from now on, or no longer.
+    pub fn set_locked(&mut self, start: u64, bytes: u64, locked: bool) {
+        for piece in self.remove(start, bytes) {
+            self.pieces.insert(piece.start, Piece { locked, ..piece });
+        }
+    }
+
+    /// Moves a range to another address; it keeps its place in the file. What was there before must have been removed.
+    pub fn shift(&mut self, start: u64, bytes: u64, to: u64) {
+        for piece in self.remove(start, bytes) {
+            let start = to + (piece.start - start);
+            self.pieces.insert(start, Piece { start, end: start + piece.bytes(), ..piece });
+        }
+    }
+
+    /// Bytes that are locked.
+    pub fn locked_bytes(&self) -> u64 {
+        self.pieces().filter(|piece| piece.locked).map(Piece::bytes).sum()
     }
 
     /// The parts of `[start, start + bytes)` that are taken over, in order.
@@ -137,6 +164,10 @@ impl Space {
 mod tests {
     use super::*;
 
+    fn piece(start: u64, end: u64, offset: u64) -> Piece {
+        Piece { start, end, offset, locked: false }
+    }
+
     fn space() -> Space {
         let mut space = Space::new();
         space.insert(0x10000, 0x4000, 0x100000);
@@ -151,9 +182,9 @@ mod tests {
         assert_eq!(
             parts,
             [
-                Piece { start: 0x12000, end: 0x14000, offset: 0x102000 },
-                Piece { start: 0x14000, end: 0x16000, offset: 0x300000 },
-                Piece { start: 0x20000, end: 0x21000, offset: 0x200000 },
+                piece(0x12000, 0x14000, 0x102000),
+                piece(0x14000, 0x16000, 0x300000),
+                piece(0x20000, 0x21000, 0x200000),
             ]
         );
         assert_eq!(space().offset_of(0x14abc), Some(0x300abc));
@@ -164,13 +195,27 @@ mod tests {
     #[test]
     fn a_hole_leaves_both_ends() {
         let mut space = space();
-        assert_eq!(space.remove(0x11000, 0x1000), [Piece { start: 0x11000, end: 0x12000, offset: 0x101000 }]);
+        assert_eq!(space.remove(0x11000, 0x1000), [piece(0x11000, 0x12000, 0x101000)]);
         let left: Vec<Piece> = space.pieces().collect();
-        assert_eq!(left[0], Piece { start: 0x10000, end: 0x11000, offset: 0x100000 });
-        assert_eq!(left[1], Piece { start: 0x12000, end: 0x14000, offset: 0x102000 });
+        assert_eq!(left[0], piece(0x10000, 0x11000, 0x100000));
+        assert_eq!(left[1], piece(0x12000, 0x14000, 0x102000));
         assert_eq!(space.bytes(), 0x6000);
         assert_eq!(space.remove(0, u64::MAX).len(), 4);
         assert_eq!(space.bytes(), 0);
+    }
+
+    #[test]
+    fn locks_go_where_memory_goes() {
+        let mut space = space();
+        space.set_locked(0x13000, 0x2000, true);
+        assert_eq!(space.locked_bytes(), 0x2000);
+        space.shift(0x14000, 0x2000, 0x40000);
+        assert!(space.within(0x40000, 0x1000)[0].locked && !space.within(0x41000, 0x1000)[0].locked);
+        assert_eq!(space.offset_of(0x41000), Some(0x301000));
+        space.remove(0x13000, 0x1000);
+        assert_eq!(space.locked_bytes(), 0x1000);
+        space.set_locked(0, u64::MAX, false);
+        assert_eq!(space.locked_bytes(), 0);
     }
 
     #[test]
@@ -178,6 +223,7 @@ mod tests {
         let mut space = Space::new();
         let first = space.allot(0x1000).unwrap();
         assert_eq!(space.allot(0x3000).unwrap() + 0x3000, first);
+        assert_eq!(Space::copy_of(&space).allot(0x1000).unwrap() + 0x4000, first);
         assert_eq!(space.allot(u64::MAX), None);
         assert_eq!(whole_pages(1), PAGE);
         assert_eq!(whole_pages(u64::MAX) % PAGE, 0);

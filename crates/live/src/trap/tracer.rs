@@ -17,7 +17,7 @@ use crate::tracing::launch::{self, BeforeExec, LaunchError};
 use crate::tracing::stops::{self, Event, Status};
 use crate::tracing::sys::{self, Go, Pid, Registers, number};
 use crate::tracing::{End, Interrupt, maps};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
@@ -50,17 +50,22 @@ pub struct Tracer<'a> {
     /// First stops that came before the event that tells whose child it is.
     early: HashMap<Pid, Status>,
     images: HashMap<u32, Image>,
+    /// Threads that stand at their end until the agent has room for what it must keep present for them.
+    ending: VecDeque<Pid>,
     placement: &'a Mutex<Placement>,
     next_image: u32,
     ended: Vec<ImageReport>,
 }
 
-/// Runs a program to its end, and all that it starts.
+/// Runs a program to its end, and all that it starts; it begins in this process group.
+///
+/// All of them are traced by this thread, and this process becomes the parent of orphans among them.
 pub fn trace(
     command: &[OsString],
     array: &TrapArray,
     options: Options,
     interrupt: &Interrupt,
+    group: Pid,
 ) -> Result<Run, TrapError> {
     sys::adopt_orphans().map_err(LaunchError::Io)?;
     let placement = Mutex::new(Placement::new());
@@ -71,7 +76,7 @@ pub fn trace(
             .name("placement".to_owned())
             .spawn_scoped(scope, move || placement::watch(watched, &ended))
             .map_err(LaunchError::Io)?;
-        let run = follow(command, array, options, interrupt, &placement);
+        let run = follow(command, array, options, interrupt, &placement, group);
         drop(end);
         run
     })
@@ -83,11 +88,14 @@ fn follow(
     options: Options,
     interrupt: &Interrupt,
     placement: &Mutex<Placement>,
+    group: Pid,
 ) -> Result<Run, TrapError> {
     let limit = RaisedLimit::raise();
     let filter = Filter::new();
     let install = || {
         limit.lower();
+        // A group that is gone cannot be joined.
+        let _ = sys::join_group(group);
         filter.install()
     };
     let before = Some(BeforeExec { does: &install, failed: LaunchError::Filter });
@@ -100,6 +108,7 @@ fn follow(
         tasks: HashMap::new(),
         early: HashMap::new(),
         images: HashMap::new(),
+        ending: VecDeque::new(),
         placement,
         next_image: 0,
         ended: Vec::new(),
@@ -224,7 +233,7 @@ impl<'a> Tracer<'a> {
     fn before_lock(&mut self, pid: Pid, registers: &Registers) -> Verdict {
         let Some(image) = self.image_of(pid) else { return Verdict::Native };
         // A lost agent lets all go on.
-        let kept = kept::for_lock(image, registers).unwrap_or_default();
+        let kept = kept::for_lock(image, registers).ok().flatten().unwrap_or_default();
         if kept.is_empty() {
             return Verdict::Native;
         }
@@ -237,6 +246,8 @@ impl<'a> Tracer<'a> {
         if let Some(image) = self.image_of(pid) {
             kept::release(image, &kept);
         }
+        let image = self.task(pid).image;
+        self.on_room(image);
     }
 
     // --- children and threads -----------------------------------------------------------------------------
@@ -327,7 +338,7 @@ impl<'a> Tracer<'a> {
             }
         }
         if let (Some(from), Some(_)) = (self.image_of(parent), &image.agent) {
-            image.heap_end = from.heap_end;
+            image.inherit(from);
         }
         self.begin_image(number, image);
     }
@@ -390,15 +401,29 @@ impl<'a> Tracer<'a> {
     fn on_exit(&mut self, pid: Pid) {
         let ending_word = self.task(pid).ending_word;
         if let Some(image) = self.image_of(pid).filter(|image| image.tasks > 1 && image.agent.is_some()) {
-            // A lost agent lets all go on.
-            let kept = kept::for_end(image, pid, ending_word).unwrap_or_default();
-            self.task(pid).kept.extend(kept);
+            match kept::for_end(image, pid, ending_word) {
+                Ok(Some(kept)) => self.task(pid).kept.extend(kept),
+                Ok(None) => return self.ending.push_back(pid),
+                // A lost agent lets all go on.
+                Err(_) => {}
+            }
         }
         resume(pid, Go::On, 0);
     }
 
+    /// An image's agent has room again: a thread of it that waits to end may.
+    fn on_room(&mut self, image: u32) {
+        let is_there = |pid: &Pid| self.tasks.get(pid).is_some_and(|task| task.image == image);
+        if let Some(position) = self.ending.iter().position(is_there)
+            && let Some(pid) = self.ending.remove(position)
+        {
+            self.on_exit(pid);
+        }
+    }
+
     fn on_end(&mut self, pid: Pid) {
         self.early.remove(&pid);
+        self.ending.retain(|&other| other != pid);
         let Some(task) = self.tasks.remove(&pid) else { return };
         self.interrupt.ended(pid);
         self.placement().thread_ended(task.image, pid);
@@ -406,7 +431,7 @@ impl<'a> Tracer<'a> {
         image.tasks -= 1;
         if image.tasks > 0 {
             kept::release(image, &task.kept);
-            return;
+            return self.on_room(task.image);
         }
         self.placement().image_ended(task.image);
         if let Some(image) = self.images.remove(&task.image) {

@@ -1,5 +1,6 @@
 //! Programs with their libraries placed do what they do without, and the libraries lie where they should.
 
+mod habits;
 mod killed;
 mod lab;
 mod speed;

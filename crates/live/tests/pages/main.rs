@@ -1,5 +1,6 @@
 //! Programs with planned ranges on huge pages do what they do without, and the ranges are on huge pages.
 
+mod habits;
 mod killed;
 mod lab;
 mod speed;

@@ -1,5 +1,8 @@
 //! Programs under faults do what they do without, and every decision is that of the slow twin.
 
+mod habits;
+mod killed;
+
 use pagewalk_live::tracing::{End, Interrupt};
 use pagewalk_live::trap::{Options, Run, TrapArray, check_host, run};
 use pagewalk_setassoc::{Geometry, Replacement, SetIndex};

@@ -1,0 +1,170 @@
+//! The process that follows the program, apart from the one that the user knows.
+//!
+//! A program under faults cannot do without its tracer: with nobody to stop for, calls that the filter stops would
+//! fail, and forks would share memory. So it is followed by a process of its own, out of the way of what may happen to
+//! pagewalk: if that is killed, at whatever moment, the program runs to its end as it would, only that nobody is told
+//! what was counted. The keeper is in no process group but its own, has none of pagewalk's files, and is not called
+//! like it.
+
+use super::array::TrapArray;
+use super::tracer;
+use super::{Options, Run, TrapError};
+use crate::tracing::launch::{self, LaunchError};
+use crate::tracing::stops::{self, Status};
+use crate::tracing::sys::{self, Pid};
+use crate::tracing::{End, Interrupt};
+use rustix::io::{FdFlags, fcntl_getfd};
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What the keeper tells at the end.
+#[derive(Serialize, Deserialize)]
+enum Told {
+    Ended(Run),
+    Failed(Failure),
+}
+
+/// An error that can be written down.
+#[derive(Serialize, Deserialize)]
+struct Failure {
+    at: At,
+    number: Option<i32>,
+    text: String,
+}
+
+/// What failed.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+enum At {
+    ZeroByte,
+    Trace,
+    Filter,
+    Exec,
+    Launch,
+    Follow,
+}
+
+impl Failure {
+    fn of(error: &TrapError) -> Failure {
+        let (at, number) = match error {
+            TrapError::Launch(LaunchError::ZeroByte(_)) => (At::ZeroByte, None),
+            TrapError::Launch(LaunchError::Trace(error)) => (At::Trace, error.raw_os_error()),
+            TrapError::Launch(LaunchError::Filter(error)) => (At::Filter, error.raw_os_error()),
+            TrapError::Launch(LaunchError::Exec { error, .. }) => (At::Exec, error.raw_os_error()),
+            TrapError::Launch(LaunchError::Io(error)) => (At::Launch, error.raw_os_error()),
+            TrapError::Follow(error) => (At::Follow, error.raw_os_error()),
+            _ => (At::Launch, None),
+        };
+        Failure { at, number, text: error.to_string() }
+    }
+
+    fn into_error(self, command: &[OsString]) -> TrapError {
+        let error = self.number.map_or_else(|| io::Error::other(self.text), io::Error::from_raw_os_error);
+        let has_zero = |word: &&OsString| word.as_encoded_bytes().contains(&0);
+        let program = command[0].clone();
+        TrapError::Launch(match self.at {
+            At::ZeroByte => LaunchError::ZeroByte(command.iter().find(has_zero).cloned().unwrap_or(program)),
+            At::Trace => LaunchError::Trace(error),
+            At::Filter => LaunchError::Filter(error),
+            At::Exec => LaunchError::Exec { program, error },
+            At::Launch => LaunchError::Io(error),
+            At::Follow => return TrapError::Follow(error),
+        })
+    }
+}
+
+/// Starts a keeper, and waits for what it tells.
+pub fn run(
+    command: &[OsString],
+    array: &TrapArray,
+    options: Options,
+    interrupt: &Interrupt,
+) -> Result<Run, TrapError> {
+    let (result, tell) = io::pipe().map_err(LaunchError::Io)?;
+    let (heard, orders) = io::pipe().map_err(LaunchError::Io)?;
+    // SAFETY: the child goes on in a copy of this thread alone; what it needs of the C library (memory) is ready for
+    // that, and it ends without a return.
+    let keeper = unsafe { launch::fork() };
+    if keeper < 0 {
+        return Err(LaunchError::Io(io::Error::last_os_error()).into());
+    }
+    if keeper == 0 {
+        drop((result, orders));
+        keep(command, array, options, tell, heard);
+    }
+    drop((tell, heard));
+    interrupt.hand_on(orders);
+    let told = read(result);
+    let end = stops::wait_for_child(keeper).map_err(TrapError::Follow)?.1;
+    match told {
+        Some(Told::Ended(run)) => Ok(run),
+        Some(Told::Failed(failure)) => Err(failure.into_error(command)),
+        None => Err(TrapError::Keeper(match end {
+            Status::Killed(signal) => End::Signal(signal),
+            Status::Exited(status) => End::Exit(status),
+            _ => End::Exit(0),
+        })),
+    }
+}
+
+fn read(mut result: PipeReader) -> Option<Told> {
+    let mut text = Vec::new();
+    result.read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+/// What the keeper does.
+fn keep(
+    command: &[OsString],
+    array: &TrapArray,
+    options: Options,
+    mut tell: PipeWriter,
+    heard: PipeReader,
+) -> ! {
+    let group = stand_apart(&[tell.as_raw_fd(), heard.as_raw_fd()]);
+    // As long as the process, which ends below.
+    let interrupt: &'static Interrupt = Box::leak(Box::new(Interrupt::new()));
+    let listens = std::thread::Builder::new().name("orders".to_owned());
+    // Without it the program ends by itself.
+    let _ = listens.spawn(move || obey(heard, interrupt));
+    // A panic says itself what it is. It must not go on in what was the caller's, nor wait for who listens.
+    let run = catch_unwind(AssertUnwindSafe(|| tracer::trace(command, array, options, interrupt, group)));
+    let Ok(run) = run else { launch::end(101) };
+    let told = run.map_or_else(|error| Told::Failed(Failure::of(&error)), Told::Ended);
+    // If nobody hears it, pagewalk is gone.
+    let _ = tell.write_all(&serde_json::to_vec(&told).unwrap_or_default());
+    launch::end(0)
+}
+
+/// Kills the program if pagewalk says so; that pagewalk is gone says nothing.
+fn obey(mut heard: PipeReader, interrupt: &Interrupt) {
+    let mut word = [0];
+    if heard.read_exact(&mut word).is_ok() {
+        interrupt.kill();
+    }
+}
+
+/// Leaves pagewalk's process group, files and name. The group, which is to be the program's.
+fn stand_apart(kept: &[RawFd]) -> Pid {
+    let group = sys::own_group();
+    // Where it cannot be, it shares pagewalk's fate.
+    let _ = sys::join_group(0);
+    let _ = sys::set_name(c"trap-keeper");
+    let Ok(files) = fs::read_dir("/proc/self/fd") else { return group };
+    let open: Vec<RawFd> =
+        files.flatten().filter_map(|file| file.file_name().to_str()?.parse().ok()).collect();
+    for file in open.into_iter().filter(|file| *file > 2 && !kept.contains(file)) {
+        // SAFETY: it is only asked about; the list itself was closed when it was read.
+        let borrowed = unsafe { BorrowedFd::borrow_raw(file) };
+        // What programs inherit stays for the program.
+        if fcntl_getfd(borrowed).is_ok_and(|flags| flags.contains(FdFlags::CLOEXEC)) {
+            // SAFETY: a copy of a file of the process that this one was made of: nothing here uses it, and nothing
+            // here will be dropped.
+            drop(unsafe { OwnedFd::from_raw_fd(file) });
+        }
+    }
+    group
+}

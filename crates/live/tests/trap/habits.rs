@@ -1,0 +1,80 @@
+//! What programs do to their memory beside mapping it: they lock it, guard it, seal it, move it away, serve its faults.
+
+use super::{array, arrays, assert_good, compiled, host_can, trapped};
+use pagewalk_setassoc::Replacement;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs a program natively, and under every array if the host can.
+fn holds(program: &Path, words: &[&str]) {
+    assert!(Command::new(program).args(words).status().unwrap().success(), "it holds without us");
+    if !host_can() {
+        return;
+    }
+    let command = [&[program.to_str().unwrap()], words].concat();
+    for array in arrays() {
+        assert_good(&trapped(&command, &array), &array.to_string());
+    }
+}
+
+/// The mapping's 64 pages go round in an array of 16: each reference of 200 rounds misses, whether memory is locked or
+/// not, and what is locked is not touched for that.
+#[test]
+fn locked_memory_misses_as_other_memory_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let locked = compiled(folder.path(), "locked", &[]);
+    let source =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/locked.c"))
+            .unwrap();
+    let kept: Vec<&str> = source.lines().filter(|line| !line.contains("mlockall(")).collect();
+    assert_eq!(kept.len() + 1, source.lines().count(), "the call stands on a line of its own");
+    let unlocked_source = folder.path().join("unlocked.c");
+    std::fs::write(&unlocked_source, kept.join("\n")).unwrap();
+    let unlocked = folder.path().join("unlocked");
+    let built = Command::new("cc").arg("-O1").arg("-o").args([&unlocked, &unlocked_source]).status();
+    assert!(built.unwrap().success());
+    assert!(Command::new(&locked).status().unwrap().success(), "it holds without us");
+    if !host_can() {
+        return;
+    }
+    let array = array(16, None, Replacement::Fifo, "modulo");
+    let image = |program: &Path| {
+        let run = trapped(&[program.to_str().unwrap()], &array);
+        assert_good(&run, "locked");
+        run.images.into_iter().next().expect("one image")
+    };
+    let (locked, unlocked) = (image(&locked), image(&unlocked));
+    assert!((12_800..13_000).contains(&unlocked.misses), "{}", unlocked.misses);
+    assert!(locked.misses.abs_diff(unlocked.misses) < 50, "{} and {}", locked.misses, unlocked.misses);
+    // Natively all of what is mapped is filled: some hundred pages. The room for the stack is thousands.
+    assert!((100..1000).contains(&locked.touched_pages), "{}", locked.touched_pages);
+}
+
+#[test]
+fn locked_memory_is_what_linux_promises() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "locks", &[]);
+    holds(&program, &[]);
+    holds(&program, &["limited"]);
+}
+
+#[test]
+fn guards_seals_and_moves_are_what_linux_promises() {
+    let folder = tempfile::tempdir().unwrap();
+    holds(&compiled(folder.path(), "regions", &[]), &[]);
+}
+
+/// The ranges are the program's again, and the report names them.
+#[test]
+fn programs_serve_their_own_faults() {
+    if !host_can() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "serves", &[]);
+    holds(&program, &[]);
+    let [array, ..] = arrays();
+    let run = trapped(&[program.to_str().unwrap()], &array);
+    let named = run.images[0].left_alone.iter().filter(|left| left.contains("userfaultfd")).count();
+    assert_eq!(named, 5, "{:#?}", run.images[0].left_alone);
+}
