@@ -115,10 +115,10 @@ pub fn ratio(now: &[f64], trial: &[f64]) -> Interval {
     Interval { value: middle(&means).exp(), low, high }
 }
 
-/// What a run takes with a gain, to what it takes now, by turns that were taken: by [`ratio`], and by the medians of both
-/// kinds of runs. Pairs are the better guess where the host changes slowly, medians where runs of one kind fall into
-/// groups, which pairs mix. Each counts by its precision; as both are of the same runs, neither makes the other surer,
-/// and what they differ by is not known.
+/// What a run takes with a gain, to what it takes now, by turns that were taken: by [`ratio`], and by the medians of
+/// both kinds of runs. Pairs are the better guess where the host changes slowly, medians where runs of one kind fall
+/// into groups, which pairs mix. Each counts by its precision; as both are of the same runs, neither makes the other
+/// surer, and what they differ by is not known.
 pub fn of_turns(now: &[f64], trial: &[f64]) -> Interval {
     let (pairs, [above, below]) = (ratio(now, trial), [trial, now].map(of_median));
     let share = |of: Interval| of.deviation() / of.value;

@@ -162,7 +162,8 @@ impl<'a> Probed<'a> {
 }
 
 /// What to do about figures that were not measured.
-const REMEDY: &str = "for surer figures take a probe with nothing else running: pagewalk probe -o probe.json, then --probe probe.json";
+const REMEDY: &str = "for surer figures take a probe with nothing else running: pagewalk probe -o probe.json, then \
+     --probe probe.json";
 
 /// For people: what was taken for figures that were not measured; none if all were.
 pub fn assumed_lines(assumed: &[Assumed]) -> Vec<String> {

@@ -88,7 +88,8 @@ fn of_mode(name: &str, mode: Mode) -> Option<Setting> {
 fn of_compaction(read: &dyn Fn(&str) -> Option<String>) -> Vec<Setting> {
     let mut all = Vec::new();
     if read("defrag").is_some_and(|text| chosen(&text) == Some("never")) {
-        let effect = "a first touch gets a huge page only while a free block of 2 MiB is at hand, as none is made room for";
+        let effect =
+            "a first touch gets a huge page only while a free block of 2 MiB is at hand: no room is made";
         all.push(setting("defrag", "never", effect, "madvise"));
     }
     if read("khugepaged/defrag").is_some_and(|text| text.trim() == "0") {

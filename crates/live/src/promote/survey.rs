@@ -27,8 +27,8 @@ pub struct Survey {
 pub enum Forbids {
     /// Huge pages for all its memory.
     All,
-    /// For all but what is marked (`PR_THP_DISABLE_EXCEPT_ADVISED`, Linux 6.18). It shows in mode `always` alone: in the
-    /// others the kernel does so by itself.
+    /// For all but what is marked (`PR_THP_DISABLE_EXCEPT_ADVISED`, Linux 6.18). It shows in mode `always` alone: in
+    /// the others the kernel does so by itself.
     Unmarked,
 }
 
@@ -123,7 +123,8 @@ mod tests {
 
     #[test]
     fn memory_of_pools_is_known_by_its_page_size() {
-        let text = "7f0000000000-7f0004000000 rw-p 00000000 00:10 77 /anon_hugepage (deleted)\nKernelPageSize: 2048 kB\n\
+        let text = "7f0000000000-7f0004000000 rw-p 00000000 00:10 77 /anon_hugepage (deleted)\n\
+                    KernelPageSize: 2048 kB\n\
                     Private_Hugetlb: 65536 kB\nVmFlags: rd wr ht\n\
                     7f1000000000-7f1040000000 rw-s 00000000 00:10 78 /memfd:x (deleted)\nKernelPageSize: 1048576 kB\n\
                     Shared_Hugetlb: 1048576 kB\nVmFlags: rd wr sh ht\n";
@@ -133,7 +134,8 @@ mod tests {
 
     #[test]
     fn what_a_process_forbids_is_known() {
-        let plain = "7f0000000000-7f0010000000 rw-p 00000000 00:00 0 \nRss: 262144 kB\nTHPeligible: 0\nVmFlags: rd wr\n";
+        let plain = "7f0000000000-7f0010000000 rw-p 00000000 00:00 0 \nRss: 262144 kB\nTHPeligible: 0\n\
+                     VmFlags: rd wr\n";
         let disabled = Circumstances { disabled: true, ..AROUND };
         assert_eq!(of(plain, &[], disabled).forbids, Some(Forbids::All));
         assert_eq!(of(plain, &[], AROUND).forbids, Some(Forbids::Unmarked), "`always`, and not allowed");

@@ -42,9 +42,9 @@ const MIB: f64 = (1 << 20) as f64;
 /// Fewer blocks than these that grew by less than huge pages are not worth a word: every heap begins so.
 const GROWN_LEAST: u64 = 4;
 /// What to do about memory that grows by less than huge pages at a time.
-pub const GROW_WHOLE: &str = "grow by whole 2 MiB: map, or open by mprotect, multiples of 2 MiB that begin on a border of 2 MiB, and mark them \
-     before the first touch; for malloc's heap GLIBC_TUNABLES=glibc.malloc.hugetlb=1 does so, and so does a plan of the \
-     heap";
+pub const GROW_WHOLE: &str = "grow by whole 2 MiB: map, or open by mprotect, multiples of 2 MiB that begin on a \
+     border of 2 MiB, and mark them before the first touch; for malloc's heap GLIBC_TUNABLES=glibc.malloc.hugetlb=1 \
+     does so, and so does a plan of the heap";
 
 pub fn run(arguments: Advise) -> Result<ExitCode, CliError> {
     let inputs = [&arguments.trace, &arguments.probe, &arguments.input].map(Option::as_deref);
@@ -94,14 +94,19 @@ pub fn run(arguments: Advise) -> Result<ExitCode, CliError> {
     // Whatever became of the printing: the plan took its time.
     let text = if plan.ranges.is_empty() { None } else { Some(checked(&plan)?) };
     let quiet = arguments.style.quiet;
-    write_plan(output, text, quiet, |path| format!("pagewalk verify {path} -- CMD"))?;
+    write_plan(output, text, NOTHING_PAYS, quiet, |path| format!("pagewalk verify {path} -- CMD"))?;
     printed.map(|()| ExitCode::SUCCESS)
 }
 
-/// Writes a plan where that was asked for, if anything pays, and says what comes `next`.
+/// Why there is no plan, mostly.
+const NOTHING_PAYS: &str = "nothing pays";
+
+/// Writes a plan where that was asked for, if anything pays, and says what comes `next`, or why there is
+/// none.
 fn write_plan(
     output: Option<Output>,
     plan: Option<String>,
+    why_none: &str,
     quiet: bool,
     next: impl FnOnce(&str) -> String,
 ) -> Result<(), CliError> {
@@ -116,7 +121,7 @@ fn write_plan(
             true => format!("; {} was there before and stays as it is", output.path().display()),
             false => String::new(),
         };
-        say(format!("nothing pays, so no plan is written{older}"));
+        say(format!("{why_none}, so no plan is written{older}"));
         return Ok(());
     };
     let path = output.write(plan.as_bytes())?.display().to_string();

@@ -3,7 +3,7 @@
 //! Planned are the parts whose misses, while it was watched, have paid the share of a promotion for which `promote`
 //! would bring them onto huge pages.
 
-use super::{MIB, write_plan};
+use super::{MIB, NOTHING_PAYS, write_plan};
 use crate::arguments::Advise;
 use crate::command::promote::beside::{Beside, host_forbids, of_host};
 use crate::command::promote::prices::Priced;
@@ -77,7 +77,11 @@ pub fn run(arguments: &Advise, pid: i32, output: Option<Output>) -> Result<ExitC
     // Whatever became of the printing: the plan took its time.
     let pays = !found.advised.is_empty() && !found.beside.forbids_all();
     let plan = pays.then(|| plan(&found.summary, &found.advised).to_toml());
-    write_plan(output, plan, quiet, |path| format!("pagewalk apply {path} --pid {pid}"))?;
+    let why_none = match found.beside.forbids_all() {
+        true => "the process forbids huge pages",
+        false => NOTHING_PAYS,
+    };
+    write_plan(output, plan, why_none, quiet, |path| format!("pagewalk apply {path} --pid {pid}"))?;
     printed.map(|()| ExitCode::SUCCESS)
 }
 

@@ -225,7 +225,11 @@ mod tests {
         let walks = vec![WalkPrice { lines: 1, alone: 100.0, together: 20.0 }];
         let prices = Prices { walks, huge_walk: 1.0, fault: 0.0, huge_fault: 0.0, spread };
         let everything = choose(&found, &prices, &Limits { memory: None, waiting: 1.0, least: 0.0 });
-        let kind = |what, seconds: &[f64]| Kind { what, seconds: seconds.to_vec(), ..Kind::default() };
+        let kind = |what, seconds: &[f64]| {
+            let mut kind = Kind::given(seconds);
+            kind.what = what;
+            kind
+        };
         let kinds = [kind(AS_IT_IS, &[1.0; 9]), kind(ALL_RANGES, &[0.7; 9])];
         let weighed = Weighed::new(&prices, &found, &everything, &kinds, None);
         let saved: f64 =

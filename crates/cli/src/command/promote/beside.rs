@@ -1,5 +1,5 @@
-//! What should be known beside samples: what of the process's memory is huge already or forbidden, settings of the host,
-//! prices that are assumed.
+//! What should be known beside samples: what of the process's memory is huge already or forbidden, settings of the
+//! host, prices that are assumed.
 
 use crate::command::advise::GROW_WHOLE;
 use crate::probed::{Assumed, assumed_lines, assumed_values};
@@ -17,12 +17,13 @@ pub struct Beside {
 }
 
 /// What to do about a process that forbids huge pages.
-pub const FORBIDS_ALL: &str = "the process itself forbids huge pages for all its memory (prctl(PR_SET_THP_DISABLE): /proc/PID/status has \
-     THP_enabled: 0), by its own doing or its parent's, from which it is inherited; nothing from outside changes that. To \
-     allow them start it without (redis: `disable-thp no`; systemd: MemoryTHP=)";
-const FORBIDS_UNMARKED: &str = "the process itself forbids huge pages for all memory that it does not mark (prctl(PR_SET_THP_DISABLE) with \
-     PR_THP_DISABLE_EXCEPT_ADVISED): the kernel's mode is `always`, and none of its mappings may have them. Marked memory \
-     may, and so may what `pagewalk apply` and `promote` collapse";
+pub const FORBIDS_ALL: &str = "the process itself forbids huge pages for all its memory \
+     (prctl(PR_SET_THP_DISABLE): /proc/PID/status has THP_enabled: 0), by its own doing or its parent's, from which it \
+     is inherited; nothing from outside changes that. To allow them start it without (redis: `disable-thp no` in its \
+     configuration)";
+const FORBIDS_UNMARKED: &str = "the process itself forbids huge pages for all memory that it does not mark \
+     (prctl(PR_SET_THP_DISABLE) with PR_THP_DISABLE_EXCEPT_ADVISED): the kernel's mode is `always`, and none of its \
+     mappings may have them. Marked memory may, and so may what `pagewalk apply` and `promote` collapse";
 
 impl Beside {
     /// Whether none of the process's memory can be brought onto huge pages.
@@ -37,8 +38,8 @@ impl Beside {
             .iter()
             .map(|(&page, &bytes)| {
                 format!(
-                    "{} are on pages of {} already, which were set aside (hugetlb): nothing to gain there, and they are \
-                     skipped",
+                    "{} are on pages of {} already, which were set aside (hugetlb): nothing to gain there, and they \
+                     are skipped",
                     size(bytes),
                     size(page)
                 )
@@ -89,7 +90,10 @@ impl Beside {
 
 /// Settings of this host that keep memory from huge pages, as data.
 pub fn host_forbids(settings: &[Setting]) -> Vec<Value> {
-    let one = |Setting { file, value, effect, allow }: &Setting| json!({ "file": file, "value": value, "effect": effect, "allow": allow });
+    let one = |setting: &Setting| {
+        let Setting { file, value, effect, allow } = setting;
+        json!({ "file": file, "value": value, "effect": effect, "allow": allow })
+    };
     settings.iter().map(one).collect()
 }
 
@@ -108,11 +112,12 @@ fn grown_line(grown: &Grown) -> String {
         "it grew by less than 2 MiB at a time, or was marked late: each block had small pages before it lay whole in a \
          mapping that may have huge ones, and the kernel keeps those"
     } else {
-        "it grew by less than 2 MiB at a time, or was marked late, or the kernel had no huge page at that moment: it has \
-         failed at least as often since it began"
+        "it grew by less than 2 MiB at a time, or was marked late, or the kernel had no huge page at that moment: it \
+         has failed at least as often since it began"
     };
     format!(
-        "{} ({blocks} blocks of 2 MiB{heap}) are on small pages though huge pages are allowed there: {why}; {GROW_WHOLE}",
+        "{} ({blocks} blocks of 2 MiB{heap}) are on small pages though huge pages are allowed there: {why}; \
+         {GROW_WHOLE}",
         size(blocks * HUGE_BYTES)
     )
 }
