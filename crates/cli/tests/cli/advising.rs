@@ -274,16 +274,28 @@ fn a_probe_that_lacks_figures_does() {
     assert!(lacking["ranges"] == serde_json::json!([]) || width(&lacking) > width(&whole), "{lacking}");
 }
 
-/// Grows by 1 MiB at a time, each piece touched before the next: marks are no help.
+/// Grows to 64 MiB by 1 MiB at a time, each piece touched before the next, and visits all of it.
+const GROWS: &str = r#"
+#include <string.h>
+#include <sys/mman.h>
+int main(void) {
+    unsigned long huge = 2 << 20, random = 1;
+    char *base = mmap(0, (64 << 20) + huge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    base = (char *)(((unsigned long)base + huge - 1) & ~(huge - 1));
+    for (char *at = base; at < base + (64 << 20); at += 1 << 20) {
+        mprotect(at, 1 << 20, PROT_READ | PROT_WRITE);
+        memset(at, 1, 1 << 20);
+    }
+    for (int i = 0; i < 1000000; i++)
+        base[(random = random * 6364136223846793005ul + 1442695040888963407ul) >> 38]++;
+    return 0;
+}"#;
+
+/// Marks are no help then.
 #[test]
 fn memory_that_grows_by_pieces_is_told_to_grow_whole() {
     let place = with_program();
-    place.compile(
-        "grow",
-        "#include <string.h>\n#include <unistd.h>\nint main(void) {\n    char *base = sbrk(0);\n\
-         for (int i = 0; i < 64; i++) memset(sbrk(1 << 20), 1, 1 << 20);\n    unsigned random = 1;\n\
-         for (int i = 0; i < 1000000; i++) base[(random = random * 1664525 + 1013904223) >> 6]++;\n    return 0;\n}\n",
-    );
+    place.compile("grow", GROWS);
     let found = place.good(&[&ADVISE[..], &["--", "./grow"]].concat()).json();
     let blocks = found["grown"]["blocks"].as_u64().unwrap();
     assert!((28..=32).contains(&blocks), "{found}");
