@@ -134,7 +134,7 @@ fn joined(mut regions: Vec<(&Region, Saving)>) -> Vec<Chosen> {
 mod tests {
     use super::*;
     use crate::pieces::{Piece, PieceKind};
-    use crate::prices::WalkPrice;
+    use crate::prices::{Spread, WalkPrice};
     use crate::regions::CLASSES;
 
     fn region(number: u64, pages: u64, count: u64) -> Region {
@@ -154,7 +154,8 @@ mod tests {
 
     fn prices() -> Prices {
         let walks = vec![WalkPrice { lines: 1, alone: 10.0, together: 2.0 }];
-        Prices { walks, huge_walk: 1.0, fault: 0.0, huge_fault: 1000.0 }
+        let spread = Spread { walks: [1.0; 2], fault: [0.0; 2], huge_fault: [1000.0; 2] };
+        Prices { walks, huge_walk: 1.0, fault: 0.0, huge_fault: 1000.0, spread }
     }
 
     #[test]

@@ -27,6 +27,19 @@ pub struct Prices {
     pub fault: f64,
     /// The first touch of a huge page, which the kernel clears as a whole.
     pub huge_fault: f64,
+    /// Between what these may be that were not measured.
+    pub spread: Spread,
+}
+
+/// Bounds of prices, the lower first. Of those that were measured both are the price itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Of walks, as multiples of the prices.
+    pub walks: [f64; 2],
+    /// Of [`Prices::fault`], in nanoseconds.
+    pub fault: [f64; 2],
+    /// Of [`Prices::huge_fault`], in nanoseconds.
+    pub huge_fault: [f64; 2],
 }
 
 /// What a walk takes whose line of page table was read so many lines ago.
@@ -51,6 +64,10 @@ pub struct Saving {
     pub faults: f64,
     /// Bytes that would be backed and are not touched.
     pub memory: u64,
+    /// Nanoseconds in all by the prices that save least, where all walks overlap,
+    pub least: f64,
+    /// and by those that save most, where none do.
+    pub most: f64,
 }
 
 impl Saving {
@@ -66,6 +83,8 @@ impl Saving {
             together: self.together + other.together,
             faults: self.faults + other.faults,
             memory: self.memory + other.memory,
+            least: self.least + other.least,
+            most: self.most + other.most,
         }
     }
 }
@@ -101,11 +120,16 @@ impl Prices {
         };
         let left = region.huge_walks as f64 * self.huge_walk;
         let untouched = (REGION_BYTES / PAGE_BYTES).saturating_sub(region.pages) * PAGE_BYTES;
+        let (alone, together) = (walks(Overlap::Alone), walks(Overlap::Together));
+        let faults = |fault: f64, huge_fault: f64| region.pages as f64 * fault - huge_fault;
+        let Spread { walks: [fewer, more], fault, huge_fault } = self.spread;
         Saving {
-            alone: walks(Overlap::Alone) - left,
-            together: walks(Overlap::Together) - left,
-            faults: region.pages as f64 * self.fault - self.huge_fault,
+            alone: alone - left,
+            together: together - left,
+            faults: faults(self.fault, self.huge_fault),
             memory: untouched,
+            least: together * fewer - left + faults(fault[0], huge_fault[1]),
+            most: alone * more - left + faults(fault[1], huge_fault[0]),
         }
     }
 }
@@ -118,7 +142,8 @@ mod tests {
     fn prices() -> Prices {
         let walk = |lines, alone, together| WalkPrice { lines, alone, together };
         let walks = vec![walk(64, 10.0, 5.0), walk(1024, 50.0, 9.0), walk(32768, 150.0, 30.0)];
-        Prices { walks, huge_walk: 8.0, fault: 500.0, huge_fault: 100_000.0 }
+        let spread = Spread { walks: [1.0; 2], fault: [500.0; 2], huge_fault: [100_000.0; 2] };
+        Prices { walks, huge_walk: 8.0, fault: 500.0, huge_fault: 100_000.0, spread }
     }
 
     #[test]
@@ -143,6 +168,14 @@ mod tests {
         assert!((saving.faults - (250_000.0 - 100_000.0)).abs() < 1e-9);
         assert_eq!(saving.memory, 12 * 4096);
         assert_eq!(saving.walks(1.0), saving.alone);
+        assert!((saving.least - saving.together - saving.faults).abs() < 1e-9, "all is known");
+        assert!((saving.most - saving.alone - saving.faults).abs() < 1e-9);
+        let wide = Spread { walks: [0.5, 2.0], fault: [400.0, 700.0], huge_fault: [90_000.0, 150_000.0] };
+        let unsure = Prices { spread: wide, ..prices() }.saving(&region);
+        assert!(
+            (unsure.least - ((saving.together + 80.0) * 0.5 - 80.0 + 200_000.0 - 150_000.0)).abs() < 1e-6
+        );
+        assert!((unsure.most - ((saving.alone + 80.0) * 2.0 - 80.0 + 350_000.0 - 90_000.0)).abs() < 1e-6);
         let sparse = Region { pages: 1, ..region };
         assert!(prices().saving(&sparse).faults < 0.0);
     }

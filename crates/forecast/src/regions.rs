@@ -54,6 +54,18 @@ pub struct Found {
     pub walks: u64,
     /// All walks with huge pages wherever the kernel would give them.
     pub huge_walks: u64,
+    /// Memory that grew by less than [`REGION_BYTES`] at a time.
+    pub grown: Grown,
+}
+
+/// Blocks as large as a huge page, on a border of such, of which a page was touched before the block lay whole in its
+/// mapping, as it does now. The kernel keeps the small pages that are there, whatever its mode and marks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Grown {
+    /// How many, those alone of which half of all pages or more were touched.
+    pub blocks: u64,
+    /// Walks for pages in them, as the host's kernel maps them now.
+    pub walks: u64,
 }
 
 /// The class of a walk by its line's distance.
@@ -78,21 +90,58 @@ impl Default for Counts {
     }
 }
 
+/// What is known of a block that did not lie whole in its mapping when it was first touched.
+#[derive(Clone, Debug, Default)]
+struct Begun {
+    touched: [u64; PAGES / 64],
+    walks: u64,
+    /// Whether it lay whole in one later.
+    is_whole: bool,
+}
+
 /// Told of the walks of one design.
 #[derive(Clone, Debug, Default)]
 struct Walks {
     pieces: Pieces,
     lines: Recency,
     regions: FxHashMap<(PieceId, u64), Counts>,
+    /// Blocks by number; none of those that lay whole in their mapping from the first touch on.
+    begun: FxHashMap<u64, Option<Begun>>,
     all: u64,
 }
 
+impl Walks {
+    fn note_growth(&mut self, address: u64, space: &AddressSpace) {
+        let block = address / REGION_BYTES;
+        let is_whole = || space.is_one_area(block * REGION_BYTES..(block + 1) * REGION_BYTES);
+        let begun = self.begun.entry(block).or_insert_with(|| (!is_whole()).then(Begun::default));
+        if let Some(begun) = begun {
+            let page = ((address % REGION_BYTES) >> PAGE_SHIFT) as usize;
+            begun.touched[page / 64] |= 1 << (page % 64);
+            begun.walks += 1;
+            begun.is_whole = begun.is_whole || is_whole();
+        }
+    }
+
+    fn grown(&self) -> Grown {
+        let pages =
+            |begun: &Begun| begun.touched.iter().map(|bits| bits.count_ones() as usize).sum::<usize>();
+        let begun = self.begun.values().flatten();
+        let grown = begun.filter(|begun| begun.is_whole && pages(begun) * 2 >= PAGES);
+        grown.fold(Grown::default(), |sum, begun| Grown {
+            blocks: sum.blocks + 1,
+            walks: sum.walks + begun.walks,
+        })
+    }
+}
+
 impl WalkObserver for Walks {
-    fn on_walk(&mut self, walk: &Walk<'_>, _space: &AddressSpace) {
+    fn on_walk(&mut self, walk: &Walk<'_>, space: &AddressSpace) {
         self.all += 1;
         let page = walk.page.0 >> PAGE_SHIFT;
         let distance = self.lines.refer(page >> PAGES_OF_A_LINE);
         let Some((piece, offset)) = self.pieces.at(walk.page.0) else { return };
+        self.note_growth(walk.page.0, space);
         let counts = self.regions.entry((piece, offset / REGION_BYTES)).or_default();
         counts.walks[class(distance)] += 1;
         let page = ((offset % REGION_BYTES) >> PAGE_SHIFT) as usize;
@@ -144,6 +193,7 @@ impl Regions {
             instructions,
             walks: now.all,
             huge_walks: huge.all,
+            grown: now.grown(),
         }
     }
 }

@@ -37,7 +37,7 @@ int main(int count, char **words) {
 }"#;
 const PARTS: u64 = 31;
 /// Prices of a host on which promotion pays soon.
-const PRICES: Prices = Prices { walk: 30.0, walk_alone: 100.0, collapse: 200_000.0 };
+const PRICES: Prices = Prices { walk: 30.0, walk_alone: 100.0, collapse: 200_000.0, bounds: [30.0, 100.0] };
 /// A run of a test ends here, whatever came of it: other work may hold everything up.
 const SECONDS_MAX: f64 = 600.0;
 

@@ -84,6 +84,8 @@ fn result(frames: bool) -> ContiguityResult {
         page_bytes: 4096,
         huge_page_pages: 512,
         present_pages: 15_360,
+        mapped_pages: 15_360,
+        repeated_pages: 0,
         huge_mapped_pages: 5120,
         swapped_pages: 256,
         peak_resident_bytes: Some(64 << 20),
@@ -170,4 +172,19 @@ fn the_picture_has_a_line_for_each_kind_of_run() {
         assert_eq!(svg.contains("frame numbers not readable"), !frames);
         assert!(svg.contains("<style>") && svg.contains("a huge page"));
     }
+}
+
+/// As of a heap that a collector maps three times.
+#[test]
+fn memory_that_is_mapped_again_is_told() {
+    let mut thrice = result(true);
+    (thrice.present_pages, thrice.repeated_pages) = (5120, 5120);
+    let told = text(&thrice, 200, false);
+    assert!(told.contains("20 MiB present, 33.3 % on huge pages"), "{told}");
+    assert!(
+        told.contains("20 MiB of it mapped more than once, so that its page tables map 60 MiB"),
+        "{told}"
+    );
+    assert!(render_html(&thrice).contains("20 MiB of it mapped more than once"));
+    assert!(!text(&result(true), 200, false).contains("more than once"));
 }

@@ -30,12 +30,7 @@ pub fn run(arguments: Probe) -> Result<ExitCode, CliError> {
             .or("choose another with --cpu, or widen the mask (taskset, the control group's cpuset.cpus)")
     })?;
     let host = Host::detect();
-    // Only asked for when wanted: a host without any TLB found has no machine, but a result.
-    let machine = || {
-        machine_file(&measured, &host.cpu, &host.kernel).map_err(|error| {
-            CliError::new(Code::HostCannot, error).or("look at the result without -o FILE.toml and --save")
-        })
-    };
+    let machine = machine_file(&measured, &host.cpu, &host.kernel);
     let result = result::of(&measured, &host, compared.as_ref());
     let printed = if arguments.style.json {
         print(&to_json(&result))
@@ -72,17 +67,12 @@ impl Files {
     }
 
     /// Writes every file, also those after one that fails.
-    fn write(
-        self,
-        result: &ProbeResult,
-        machine: &dyn Fn() -> Result<String, CliError>,
-        quiet: bool,
-    ) -> Result<(), CliError> {
+    fn write(self, result: &ProbeResult, machine: &str, quiet: bool) -> Result<(), CliError> {
         let write = |(output, format): (Output, Format)| {
             let (what, text) = match format {
                 Format::Html => ("report", render_html(result)),
                 Format::Json => ("result", to_json(result)),
-                Format::Machine => ("machine", machine()?),
+                Format::Machine => ("machine", machine.to_owned()),
             };
             let path = output.write(text.as_bytes())?;
             if !quiet {

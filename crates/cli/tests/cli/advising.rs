@@ -242,6 +242,96 @@ fn what_cannot_be_advised_on_is_refused() {
     of_trace(&["--seconds", "1", "-m", "golden_cove"]).refuses(BAD_INPUT, &["none.pwt"]);
     place.write("probe.json", "{}");
     advise(&["--", "./p"]).refuses(BAD_INPUT, &["probe.json", "pagewalk probe -o"]);
-    place.write("probe.json", probe().replace("fault.anonymous_2m", "other"));
-    advise(&["--", "./p"]).refuses(4, &["fault.anonymous_2m"]);
+}
+
+/// As of a host that others kept busy while it was probed.
+#[test]
+fn a_probe_that_lacks_figures_does() {
+    let place = with_program();
+    let advise = |probe: String| {
+        place.write("probe.json", probe);
+        place.good(&[&ADVISE[..], &["--", "./p"]].concat()).json()
+    };
+    let whole = advise(probe());
+    assert_eq!(whole["assumed"], serde_json::json!([]));
+    let lacking =
+        advise(probe().replace("fault.anonymous_2m", "other").replace("walk_extra.32m", "walk_extra.none"));
+    all_are_told(&lacking, &[]);
+    let assumed = lacking["assumed"].as_array().unwrap();
+    let named = |name: &str| assumed.iter().find(|one| one["figure"] == name).expect(name);
+    for name in ["fault.anonymous_2m", "walk_extra.32m.chains_1", "walk_extra.1g.chains_8"] {
+        let of = |key: &str| named(name)[key].as_f64().unwrap();
+        assert!(0.0 < of("low") && of("low") < of("value") && of("value") < of("high"), "{name}");
+        assert!(
+            lacking["notes"].to_string().contains(&format!("{name} is assumed, not measured")),
+            "{lacking}"
+        );
+    }
+    let width = |found: &serde_json::Value| {
+        let end = |key: &str| found["forecast_share"][key].as_f64().unwrap();
+        end("high") - end("low")
+    };
+    assert!(lacking["ranges"] == serde_json::json!([]) || width(&lacking) > width(&whole), "{lacking}");
+}
+
+/// Grows to 64 MiB by 1 MiB at a time, each piece touched before the next, and visits all of it.
+const GROWS: &str = r#"
+#include <string.h>
+#include <sys/mman.h>
+int main(void) {
+    unsigned long huge = 2 << 20, random = 1;
+    char *base = mmap(0, (64 << 20) + huge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    base = (char *)(((unsigned long)base + huge - 1) & ~(huge - 1));
+    for (char *at = base; at < base + (64 << 20); at += 1 << 20) {
+        mprotect(at, 1 << 20, PROT_READ | PROT_WRITE);
+        memset(at, 1, 1 << 20);
+    }
+    for (int i = 0; i < 1000000; i++)
+        base[(random = random * 6364136223846793005ul + 1442695040888963407ul) >> 38]++;
+    return 0;
+}"#;
+
+/// Marks are no help then.
+#[test]
+fn memory_that_grows_by_pieces_is_told_to_grow_whole() {
+    let place = with_program();
+    place.compile("grow", GROWS);
+    let found = place.good(&[&ADVISE[..], &["--", "./grow"]].concat()).json();
+    let blocks = found["grown"]["blocks"].as_u64().unwrap();
+    assert!((28..=32).contains(&blocks), "{found}");
+    assert!(found["grown"]["remedy"].as_str().unwrap().starts_with("grow by whole 2 MiB"), "{found}");
+    assert!(found["notes"].to_string().contains("grow by whole 2 MiB"), "{found}");
+    let whole = place.good(&[&ADVISE[..], &["--", "./p"]].concat()).json();
+    assert_eq!(whole["grown"], serde_json::Value::Null, "{whole}");
+}
+
+/// One estimate: what the plan is forecast to bring lies where the trial and the model say.
+#[test]
+fn a_forecast_and_its_trial_are_joined() {
+    let place = with_program();
+    let words = ["advise", "-m", "golden_cove", "--probe", "probe.json", "--json", "--", "./p"];
+    let found = place.good(&words).json();
+    all_are_told(&found, &[]);
+    let estimates = &found["estimates"];
+    if estimates.is_null() {
+        assert!(found["notes"].to_string().contains("a plan could not be followed here"), "{found}");
+        return;
+    }
+    let share = |name: &str| estimates[name]["share"].as_f64().unwrap();
+    let (model, trial, joined) = (share("model"), share("trial"), share("joined"));
+    assert!(model.min(trial) - 1e-9 <= joined && joined <= model.max(trial) + 1e-9, "{estimates}");
+    assert_eq!(
+        (&estimates["trial"]["class"], &estimates["joined"]["class"]),
+        (&"measured".into(), &"modelled".into())
+    );
+    let ranges = found["ranges"].as_array().unwrap();
+    if ranges.is_empty() {
+        return;
+    }
+    let saved: f64 = ranges
+        .iter()
+        .map(|range| range["walk_seconds"].as_f64().unwrap() + range["fault_seconds"].as_f64().unwrap())
+        .sum();
+    let now = found["runs"][0]["median"]["seconds"].as_f64().unwrap();
+    assert!((now - saved - found["forecast"]["seconds"].as_f64().unwrap()).abs() < 1e-6, "{found}");
 }

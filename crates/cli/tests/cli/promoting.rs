@@ -149,8 +149,30 @@ fn what_cannot_be_is_refused() {
     lab.promote(&["--own-share", "0"]).refuses(USAGE, &["more than 0"]);
     lab.place.write("probe.json", "{}");
     lab.promote(&["--seconds", "1"]).refuses(BAD_INPUT, &["probe.json", "pagewalk probe -o"]);
+}
+
+/// As of a host that others kept busy while it was probed.
+#[test]
+fn a_probe_that_lacks_figures_does() {
+    let lab = Lab::new();
     lab.place.write("probe.json", probe().replace("collapse.2m", "collapse"));
-    lab.promote(&["--seconds", "1"]).refuses(HOST_CANNOT, &["no collapse.2m"]);
+    let outcome = lab.promote(&["--seconds", "0.3", "--dry-run", "--json"]);
+    if !could(&outcome) {
+        return;
+    }
+    let json = outcome.json();
+    all_are_told(&json, &[]);
+    assert_eq!(json["prices"]["assumed"][0]["figure"], "collapse.2m", "{json}");
+    let text = lab.promote(&["--seconds", "0.3", "--dry-run"]).stdout;
+    assert!(text.contains("collapse.2m is assumed, not measured"), "{text}");
+    let pid = lab.child.id().to_string();
+    let words = ["advise", "--pid", &pid, "--watch", "0.5", "--probe", "probe.json", "--json"];
+    let advice = lab.place.run(&words);
+    assert!(
+        advice.code == HOST_CANNOT || advice.json()["prices"]["assumed"][0]["why"].is_string(),
+        "{}",
+        advice.stdout
+    );
 }
 
 /// A way that this host has not is named with what would enable it; one that is chosen is not replaced.

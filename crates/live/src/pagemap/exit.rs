@@ -89,7 +89,7 @@ impl Watched {
         let (program, command_line) = (program(thread), command_line(thread));
         let mut state = self.state();
         // A reading that began before the exit may end after the one at the exit.
-        let rank = |snapshot: &Snapshot, moment: Moment| (snapshot.pages, moment == Moment::Exit);
+        let rank = |snapshot: &Snapshot, moment: Moment| (snapshot.distinct_pages, moment == Moment::Exit);
         let is_new = state
             .kept
             .as_ref()

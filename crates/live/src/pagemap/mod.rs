@@ -11,6 +11,7 @@
 //! Karakostas et al., "Redundant Memory Mappings for Fast Access to Large Memories", ISCA 2015 (ranges).
 
 mod exit;
+mod once;
 pub(crate) mod scan;
 mod sizes;
 mod smaps;
@@ -117,8 +118,13 @@ pub struct MappingPages {
 /// What a process has in memory.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// Base pages that page tables map.
+    /// Base pages that page tables map, each as often as it is mapped.
     pub pages: u64,
+    /// Pages of memory, each counted once however often it is mapped: by frames, or, where those cannot be read, by
+    /// files and places in them.
+    pub distinct_pages: u64,
+    /// Those of them that are mapped more than once.
+    pub repeated_pages: u64,
     /// Those that huge pages map.
     pub huge_pages: u64,
     /// Whether the kernel says where huge pages are; if not, designs that keep to page sizes are `None` where there
@@ -169,8 +175,18 @@ fn snapshot_with(
             (designs.coalesced, designs.clustered, designs.hinted) = (None, None, None);
         }
     }
-    let Walked { swapped_pages, mappings, .. } = walked;
-    Ok(Snapshot { pages, huge_pages, huge_places, swapped_pages, frames, designs, mappings })
+    let Walked { swapped_pages, distinct_pages, repeated_pages, mappings, .. } = walked;
+    Ok(Snapshot {
+        pages,
+        distinct_pages,
+        repeated_pages,
+        huge_pages,
+        huge_places,
+        swapped_pages,
+        frames,
+        designs,
+        mappings,
+    })
 }
 
 /// Opens the page map of a process.
@@ -277,6 +293,10 @@ mod tests {
         if can_scan(&open(pid).unwrap(), &user_mappings(pid).unwrap()[0]) {
             let scanned = read(true);
             assert_eq!((all.designs, all.mappings), (scanned.designs, scanned.mappings));
+            assert_eq!(
+                (all.distinct_pages, all.repeated_pages),
+                (scanned.distinct_pages, scanned.repeated_pages)
+            );
         }
         drop(child.stdin.take());
         child.wait().unwrap();

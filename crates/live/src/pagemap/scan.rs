@@ -26,12 +26,18 @@ impl Region {
         self.kind & PRESENT != 0
     }
 
+    /// Whether they are pages of a file, or of memory that is shared as one.
+    pub fn of_file(&self) -> bool {
+        self.kind & FILE != 0
+    }
+
     /// Whether huge pages map them: an entry above the last level of page tables.
     pub fn huge(&self) -> bool {
         self.kind & HUGE != 0
     }
 }
 
+const FILE: u64 = 1 << 2;
 const PRESENT: u64 = 1 << 3;
 const SWAPPED: u64 = 1 << 4;
 const HUGE: u64 = 1 << 6;
@@ -83,7 +89,7 @@ impl Scanner {
             regions: self.regions.as_mut_ptr() as u64,
             regions_max: self.regions.len() as u64,
             any_of: PRESENT | SWAPPED,
-            returned: PRESENT | SWAPPED | HUGE,
+            returned: FILE | PRESENT | SWAPPED | HUGE,
             ..Scan::default()
         };
         let found = sys::ioctl(pagemap, PAGEMAP_SCAN, &mut scan)?;

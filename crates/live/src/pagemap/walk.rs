@@ -1,10 +1,12 @@
 //! Reading a process's page map from its first mapping to its last, in blocks, into a [`Tally`].
 
+use super::once::Once;
 use super::scan::Scanner;
 use super::tally::{Run, Tally};
 use super::{MappingPages, PAGE_BYTES, PagemapError, errno};
 use crate::tracing::maps::Mapping;
 use crate::tracing::sys::Pid;
+use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -13,6 +15,10 @@ const BLOCK: usize = 1 << 16;
 /// A page that some page table maps.
 pub const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
+/// A page of a file, or of memory that is shared as one.
+const FILE: u64 = 1 << 61;
+/// Pages of a file at most, as a power of two: no file is larger.
+const FILE_PAGES_LOG: u32 = 51;
 /// Where a word holds the frame's number, which is 0 without the right to know it.
 pub const FRAME: u64 = (1 << 55) - 1;
 
@@ -26,6 +32,11 @@ pub struct Walk<'a> {
     words: Vec<u8>,
     tally: Tally,
     swapped_pages: u64,
+    once: Once,
+    /// Without frames pages of files are known by their file and their place in it: files so far, by device and number.
+    files: FxHashMap<(u64, u64), u64>,
+    /// Pages that nothing else can map, where frames are not known.
+    own_pages: u64,
 }
 
 /// What a walk found.
@@ -34,6 +45,10 @@ pub struct Walked {
     pub tally: Tally,
     /// Pages that are swapped out.
     pub swapped_pages: u64,
+    /// Pages of memory, each counted once.
+    pub distinct_pages: u64,
+    /// Those of them that are mapped more than once.
+    pub repeated_pages: u64,
     /// Mappings that have pages, in order.
     pub mappings: Vec<MappingPages>,
 }
@@ -49,14 +64,22 @@ pub fn walk(
     let scanner = scans.then(Scanner::new);
     let words = vec![0; BLOCK * 8];
     let tally = Tally::new(frames);
-    let mut walk = Walk { pid, pagemap, scanner, frames, words, tally, swapped_pages: 0 };
+    let (once, files) = (Once::default(), FxHashMap::default());
+    let mut walk =
+        Walk { pid, pagemap, scanner, frames, words, tally, swapped_pages: 0, once, files, own_pages: 0 };
     let mut found = Vec::new();
     for mapping in mappings {
         if let Some(pages) = walk.mapping(mapping)? {
             found.push(pages);
         }
     }
-    Ok(Walked { tally: walk.tally, swapped_pages: walk.swapped_pages, mappings: found })
+    Ok(Walked {
+        distinct_pages: walk.once.pages + walk.own_pages,
+        repeated_pages: walk.once.repeated,
+        tally: walk.tally,
+        swapped_pages: walk.swapped_pages,
+        mappings: found,
+    })
 }
 
 impl Walk<'_> {
@@ -67,7 +90,7 @@ impl Walk<'_> {
         if self.scanner.is_some() {
             self.scan(&mapping, rights)?;
         } else {
-            self.read(mapping.start, mapping.end, rights, false)?;
+            self.read(&mapping, mapping.start, mapping.end, rights, false)?;
         }
         let pages = self.tally.pages - pages;
         let begun = self.tally.begun();
@@ -100,8 +123,9 @@ impl Walk<'_> {
                 if !region.present() {
                     self.swapped_pages += region.pages();
                 } else if self.frames {
-                    self.read(region.start, region.end, rights, region.huge())?;
+                    self.read(mapping, region.start, region.end, rights, region.huge())?;
                 } else {
+                    self.count(mapping, region.start / PAGE_BYTES, region.pages(), region.of_file());
                     let (first, pages) = (region.start / PAGE_BYTES, region.pages());
                     self.tally.add(Run { first, frame: None, pages, rights, huge: region.huge() });
                 }
@@ -113,7 +137,14 @@ impl Walk<'_> {
     }
 
     /// Reads `[start, end)` word by word.
-    fn read(&mut self, start: u64, end: u64, rights: u8, huge: bool) -> Result<(), PagemapError> {
+    fn read(
+        &mut self,
+        mapping: &Mapping,
+        start: u64,
+        end: u64,
+        rights: u8,
+        huge: bool,
+    ) -> Result<(), PagemapError> {
         let (mut page, end) = (start / PAGE_BYTES, end / PAGE_BYTES);
         while page < end {
             let wanted = ((end - page) as usize).min(BLOCK) * 8;
@@ -122,23 +153,38 @@ impl Walk<'_> {
             if read == 0 {
                 return Err(PagemapError::Ended(self.pid));
             }
-            self.take(page, read, rights, huge);
+            self.take(mapping, page, read, rights, huge);
             page += read as u64;
         }
         Ok(())
     }
 
+    /// Counts pages of memory that nothing tells the frames of.
+    fn count(&mut self, mapping: &Mapping, first: u64, pages: u64, of_file: bool) {
+        if !of_file || mapping.inode == 0 {
+            self.own_pages += pages;
+            return;
+        }
+        let next = self.files.len() as u64;
+        let file = *self.files.entry((mapping.device, mapping.inode)).or_insert(next);
+        let place = first - mapping.start / PAGE_BYTES + mapping.offset / PAGE_BYTES;
+        self.once.add((file << FILE_PAGES_LOG).wrapping_add(place), pages);
+    }
+
     /// Makes runs of the words that were read.
-    fn take(&mut self, first: u64, count: usize, rights: u8, huge: bool) {
-        let Walk { words, tally, frames, swapped_pages, .. } = self;
+    fn take(&mut self, mapping: &Mapping, first: u64, count: usize, rights: u8, huge: bool) {
         let mut run: Option<Run> = None;
+        let words = std::mem::take(&mut self.words);
         for (page, word) in (first..).zip(words[..count * 8].as_chunks::<8>().0) {
             let word = u64::from_ne_bytes(*word);
             if word & PRESENT == 0 {
-                *swapped_pages += u64::from(word & SWAPPED != 0);
+                self.swapped_pages += u64::from(word & SWAPPED != 0);
                 continue;
             }
-            let frame = frames.then_some(word & FRAME);
+            let frame = self.frames.then_some(word & FRAME);
+            if frame.is_none() {
+                self.count(mapping, page, 1, word & FILE != 0);
+            }
             match &mut run {
                 Some(run)
                     if run.first + run.pages == page && run.frame.map(|frame| frame + run.pages) == frame =>
@@ -147,10 +193,19 @@ impl Walk<'_> {
                 }
                 _ => {
                     let next = Run { first: page, frame, pages: 1, rights, huge };
-                    run.replace(next).into_iter().for_each(|ended| tally.add(ended));
+                    run.replace(next).into_iter().for_each(|ended| self.end(ended));
                 }
             }
         }
-        run.into_iter().for_each(|ended| tally.add(ended));
+        run.into_iter().for_each(|ended| self.end(ended));
+        self.words = words;
+    }
+
+    /// A run has ended.
+    fn end(&mut self, run: Run) {
+        if let Some(frame) = run.frame {
+            self.once.add(frame, run.pages);
+        }
+        self.tally.add(run);
     }
 }

@@ -148,7 +148,8 @@ pub fn attach(
         let spans = recognised(pid, &range.what, &mappings);
         let before = look(&pagemap, &mappings, &spans).map_err(named)?;
         let (mut after, mut error) = (before, None);
-        if !dry_run {
+        // What was set aside is on huge pages and stays there.
+        if !dry_run && !before.is_pool() {
             let worked = spans.iter().map(|&span| work(&handle, span, act));
             error = worked.fold(None, |before, outcome| outcome.err().or(before));
             after = look(&pagemap, &maps::detailed_mappings(pid).map_err(named)?, &spans).map_err(named)?;

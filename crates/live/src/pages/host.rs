@@ -14,6 +14,9 @@ const HUGE_ORDER: usize = 9;
 /// The version that has `PR_THP_DISABLE_EXCEPT_ADVISED`.
 pub const EXCEPT_ADVISED_SINCE: (u32, u32) = (6, 18);
 
+/// Where the kernel's settings of huge pages are.
+pub const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
+
 /// To which memory the kernel gives huge pages by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -39,7 +42,6 @@ impl Mode {
 /// The mode for anonymous memory of 2 MiB, by the general setting and that of the size. None of a kernel without huge
 /// pages.
 pub fn mode() -> Option<Mode> {
-    const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
     let read = |name: &str| fs::read_to_string(format!("{FOLDER}/{name}")).ok();
     let of_size = read("hugepages-2048kB/enabled").and_then(|text| chosen(&text).map(str::to_owned));
     match of_size.as_deref() {
@@ -48,12 +50,13 @@ pub fn mode() -> Option<Mode> {
     }
 }
 
-fn mode_of(word: &str) -> Option<Mode> {
+/// The mode that a setting's word means; none of `inherit`.
+pub fn mode_of(word: &str) -> Option<Mode> {
     [Mode::Always, Mode::Madvise, Mode::Never].into_iter().find(|mode| mode.name() == word)
 }
 
 /// The word in brackets.
-fn chosen(text: &str) -> Option<&str> {
+pub fn chosen(text: &str) -> Option<&str> {
     text.split_once('[')?.1.split_once(']').map(|(word, _)| word)
 }
 
@@ -80,6 +83,9 @@ pub struct Circumstances {
     pub free_blocks: Option<u64>,
     /// Whether a memory limit of its cgroup is nearly reached.
     pub limited: bool,
+    /// How often since it began the kernel had no huge page for a first touch, or split one that it had given; none if
+    /// it does not tell.
+    pub failures: Option<u64>,
 }
 
 impl Circumstances {
@@ -92,14 +98,24 @@ impl Circumstances {
             disabled: is_disabled(&status),
             free_blocks: buddies.map(|text| free_blocks(&text)),
             limited: is_limited(pid),
+            failures: fs::read_to_string("/proc/vmstat").ok().and_then(|text| failures(&text)),
         }
     }
 }
 
-/// By `/proc/PID/status`.
-fn is_disabled(status: &str) -> bool {
+/// Whether a process has switched huge pages off for all its memory, by its `/proc/PID/status`.
+pub fn is_disabled(status: &str) -> bool {
     let value = status.lines().find_map(|line| line.strip_prefix("THP_enabled:"));
     value.is_some_and(|value| value.trim() == "0")
+}
+
+/// By `/proc/vmstat`.
+fn failures(text: &str) -> Option<u64> {
+    let count = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|value| value.trim().parse::<u64>().ok())
+    };
+    Some(count("thp_fault_fallback")?.saturating_add(count("thp_split_pmd")?))
 }
 
 /// By `/proc/buddyinfo`: of each zone the free blocks of each order.
@@ -192,6 +208,9 @@ mod tests {
         let zones =
             "Node 0, zone      DMA      0 0 0 0 0 0 0 0 1 1 3\nNode 0, zone   Normal 9 9 9 9 9 9 9 9 9 5 0\n";
         assert_eq!(free_blocks(zones), 1 + 6 + 5);
+        let counts =
+            "thp_fault_alloc 9\nthp_fault_fallback 3\nthp_fault_fallback_charge 7\nthp_split_pmd 4\n";
+        assert_eq!((failures(counts), failures("nr_free_pages 1\n")), (Some(7), None));
         assert!(is_since("6.18.44-x", (6, 18)) && is_since("7.0", (6, 18)) && !is_since("6.6.1", (6, 18)));
         assert!(!is_since("strange", (6, 18)));
     }

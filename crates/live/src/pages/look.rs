@@ -29,12 +29,19 @@ pub struct Seen {
     pub eligible: u64,
     /// In mappings of files.
     pub of_files: u64,
+    /// In mappings of huge pages that were set aside (hugetlb).
+    pub pools: u64,
 }
 
 impl Seen {
     /// Whether this shows more than another.
     pub fn is_more_than(&self, other: &Seen) -> bool {
         (self.huge, self.touched, self.mapped) > (other.huge, other.touched, other.mapped)
+    }
+
+    /// Whether it lies in huge pages that were set aside, where nothing is to be done.
+    pub fn is_pool(&self) -> bool {
+        self.mapped > 0 && self.pools * 2 > self.mapped
     }
 
     /// Whether nine tenths of what could be on huge pages are.
@@ -59,6 +66,7 @@ pub fn look(pagemap: &File, mappings: &[Mapping], spans: &[(u64, u64)]) -> io::R
             seen.refused += part(mapping.huge_refused);
             seen.eligible += part(mapping.huge_eligible);
             seen.of_files += part(mapping.inode != 0);
+            seen.pools += part(mapping.is_pool);
             let whole = (from.next_multiple_of(HUGE_BYTES), to / HUGE_BYTES * HUGE_BYTES);
             seen.whole += whole.1.saturating_sub(whole.0);
             count(pagemap, (from, to), whole, &mut seen)?;

@@ -19,6 +19,7 @@ mod reason;
 mod recognise;
 mod rights;
 mod run;
+pub mod settings;
 mod sites;
 mod table;
 mod watch;
@@ -27,8 +28,8 @@ pub(crate) use collapse::Handle;
 pub(crate) use look::look;
 
 pub use attach::{Act, AttachError, Attached, Process, attach};
-pub(crate) use host::room_in_groups;
 pub use host::{Circumstances, EXCEPT_ADVISED_SINCE, HUGE_BYTES, Mode, is_since, kernel, mode};
+pub(crate) use host::{is_disabled, room_in_groups};
 pub use look::Seen;
 pub use reason::Reason;
 pub use recognise::{Named, named};

@@ -76,13 +76,27 @@ pub enum Reason {
     /// Small pages were there first.
     #[error("its pages were there before it was marked, or the kernel had no huge page at that moment")]
     Fallback,
+    /// Small pages were there before there was room for a huge one.
+    #[error(
+        "its small pages were there before their 2 MiB lay whole in a mapping that may have huge pages, and the kernel \
+         keeps them: grow by whole 2 MiB, and mark before the first touch"
+    )]
+    Grown,
+    /// Set aside.
+    #[error("it is on huge pages already, which were set aside for it (hugetlb): nothing is to be done")]
+    Pool,
 }
 
 impl Reason {
     /// Whether the memory was there, in use, and seen not to be on huge pages. What was not there is no fault of the
     /// plan's: another input may bring it.
     pub fn is_fault(&self) -> bool {
-        !matches!(self, Reason::NeverAppeared(_) | Reason::NotLookedAt | Reason::NeverTouched)
+        !matches!(self, Reason::NeverAppeared(_) | Reason::NotLookedAt | Reason::NeverTouched | Reason::Pool)
+    }
+
+    /// Whether the range is on huge pages without the plan.
+    pub fn is_huge(&self) -> bool {
+        matches!(self, Reason::Pool)
     }
 }
 
@@ -93,6 +107,9 @@ pub fn reason(facts: &Facts<'_>) -> Option<Reason> {
         let appeared = entry.start != 0 || entry.unmapped > 0;
         return Some(if appeared { Reason::NotLookedAt } else { never_appeared(facts) });
     };
+    if best.is_pool() {
+        return Some(Reason::Pool);
+    }
     if best.is_huge() {
         let is_split = last.touched * 2 >= best.touched && last.huge * 2 < best.huge;
         return is_split.then(|| Reason::Split((best.huge - last.huge) / 1024));
@@ -153,6 +170,11 @@ fn not_given(best: &Seen, entry: Entry, quiet: bool, around: Circumstances) -> R
     if around.limited {
         return Reason::Limited;
     }
+    // So often the kernel had none, or split one, and there are more blocks than that.
+    let is_grown = around.failures.is_some_and(|failures| failures < best.small / HUGE_BYTES);
+    if is_grown && best.eligible * 2 > best.mapped {
+        return Reason::Grown;
+    }
     Reason::Fallback
 }
 
@@ -162,8 +184,13 @@ mod tests {
     use crate::pages::plan::Part;
 
     const MIB: u64 = 1 << 20;
-    const AROUND: Circumstances =
-        Circumstances { mode: Some(Mode::Madvise), disabled: false, free_blocks: Some(9), limited: false };
+    const AROUND: Circumstances = Circumstances {
+        mode: Some(Mode::Madvise),
+        disabled: false,
+        free_blocks: Some(9),
+        limited: false,
+        failures: None,
+    };
     const HEAP: What = What::Heap(Part { from: 0, to: 8 * MIB });
     const HUGE: Seen = Seen {
         mapped: 8 * MIB,
@@ -176,6 +203,7 @@ mod tests {
         refused: 0,
         eligible: 8 * MIB,
         of_files: 0,
+        pools: 0,
     };
     const SMALL: Seen = Seen { huge: 0, small: 6 * MIB, ..HUGE };
 
@@ -234,7 +262,18 @@ mod tests {
         assert_eq!(around(Circumstances { mode: None, ..AROUND }), Reason::NoKernel);
         assert_eq!(around(Circumstances { free_blocks: Some(0), ..AROUND }), Reason::NoFreeBlock);
         assert_eq!(around(Circumstances { limited: true, ..AROUND }), Reason::Limited);
+        let known = Circumstances { failures: Some(2), ..AROUND };
+        assert_eq!(around(known), Reason::Grown, "three blocks are small, and two huge pages failed");
+        assert_eq!(around(Circumstances { failures: Some(3), ..AROUND }), Reason::Fallback);
         let off = Seen { eligible: 0, ..SMALL };
+        assert_eq!(
+            reason(&Facts { around: known, ..facts(off) }),
+            Some(Reason::Fallback),
+            "not allowed there"
+        );
+        let pool = Seen { pools: 8 * MIB, ..HUGE };
+        assert_eq!(of(pool), Reason::Pool);
+        assert!(Reason::Pool.is_huge() && !Reason::Pool.is_fault() && Reason::Grown.is_fault());
         let disabled = Circumstances { disabled: true, ..AROUND };
         assert_eq!(reason(&Facts { around: disabled, ..facts(off) }), Some(Reason::Disabled));
         let failed = Entry { start: 1, failure: 12, ..Entry::default() };

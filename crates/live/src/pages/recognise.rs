@@ -24,8 +24,11 @@ fn of_length(mappings: &[Mapping], bytes: u64) -> impl Iterator<Item = &Mapping>
     plain.filter(move |mapping| (bytes..bytes + MERGED_BYTES).contains(&mapping.bytes()))
 }
 
+/// What the kernel calls anonymous memory in huge pages that were set aside (`MAP_HUGETLB`).
+const POOLED: &str = "/anon_hugepage (deleted)";
+
 fn is_anonymous(mapping: &Mapping) -> bool {
-    mapping.inode == 0 && !mapping.name.starts_with("[v")
+    mapping.inode == 0 && !mapping.name.starts_with("[v") || mapping.name == POOLED
 }
 
 /// Memory of a process by the name that a plan has for it.

@@ -1,40 +1,42 @@
 //! A probe as a machine file: what was measured, and in comments what was assumed instead.
 
 use super::levels::{Assumed, Tlb};
+use super::usual::LAST_LEVEL_ENTRIES;
 use super::{Figure, Probe, Size};
 use std::fmt::Write;
 
-/// Why a probe is no machine.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoMachine {
-    /// No first level was seen.
-    #[error("no first-level TLB for 4 KB pages was found, so there is no machine to describe")]
-    NoFirstLevel,
-}
-
 /// Entries of the arrays for fetches, which nothing here measures: Skylake's.
 const FETCH: Assumed = Assumed { entries: 128, ways: 8 };
+/// Levels for data where no first one was seen, as on a host that others keep busy: Skylake's.
+const LEVELS: [Assumed; 2] =
+    [Assumed { entries: 64, ways: 4 }, Assumed { entries: LAST_LEVEL_ENTRIES, ways: 12 }];
 /// Cycles taken where none were measured, as in the library's files.
 const L2_HIT: f64 = 7.0;
 const WALK_REFERENCE: f64 = 20.0;
 
 /// The machine file's text: `pagewalk machines check` accepts it. `cpu` and `kernel` are the host's names.
-///
-/// # Errors
-/// When no first-level TLB for 4 KB pages was found.
-pub fn machine_file(probe: &Probe, cpu: &str, kernel: &str) -> Result<String, NoMachine> {
-    let first = probe.tlb(Size::Base, 1).ok_or(NoMachine::NoFirstLevel)?;
+pub fn machine_file(probe: &Probe, cpu: &str, kernel: &str) -> String {
     let mut out = head(probe, cpu, kernel);
     array(&mut out, "l1i", 1, FETCH_ALONE, &["4K", "2M"], FETCH, "assumed: fetches are not measured");
-    level(&mut out, "l1d", DATA, first, probe.tlb(Size::Huge, 1));
-    if let Some(second) = probe.tlb(Size::Base, 2) {
-        level(&mut out, "l2", ALL, second, probe.tlb(Size::Huge, 2));
+    match probe.tlb(Size::Base, 1) {
+        Some(first) => {
+            level(&mut out, "l1d", DATA, first, probe.tlb(Size::Huge, 1));
+            if let Some(second) = probe.tlb(Size::Base, 2) {
+                level(&mut out, "l2", ALL, second, probe.tlb(Size::Huge, 2));
+            }
+        }
+        None => {
+            let basis = "assumed: no TLB for 4 KB pages was seen; probe again with nothing else running";
+            let [first, last] = LEVELS;
+            array(&mut out, "l1d", 1, DATA, &["4K", "2M"], first, basis);
+            array(&mut out, "l2", 2, ALL, &["4K", "2M"], last, basis);
+        }
     }
     out += "\n[walker]\nkind = \"radix\"\nlevels = 4\n";
     out += "# Not measured. Those of Sandy Bridge are taken, as for Intel's later cores.\n";
     out += "caches = { pde = { entries = 32, ways = 2 }, pdpte = { entries = 4 }, pml4 = { entries = 2 } }\n";
     costs(&mut out, probe);
-    Ok(out)
+    out
 }
 
 fn head(probe: &Probe, cpu: &str, kernel: &str) -> String {
@@ -186,7 +188,7 @@ mod tests {
     }
 
     fn read(probe: &Probe) -> MachineSpec {
-        let text = machine_file(probe, "A \"CPU\"\n", "6.1").unwrap();
+        let text = machine_file(probe, "A \"CPU\"\n", "6.1");
         MachineSpec::from_toml("host.toml", &text).unwrap_or_else(|error| panic!("{error}\n{text}"))
     }
 
@@ -208,9 +210,7 @@ mod tests {
         // In cycles where they are known, else in ticks of the counter.
         assert_eq!(machine.cost.l2_hit, 7);
         assert!(
-            machine_file(&probe(vec![tlb(Size::Base, 1, 64, 4)]), "", "")
-                .unwrap()
-                .contains("walk_reference = 6 ")
+            machine_file(&probe(vec![tlb(Size::Base, 1, 64, 4)]), "", "").contains("walk_reference = 6 ")
         );
     }
 
@@ -224,7 +224,10 @@ mod tests {
     }
 
     #[test]
-    fn nothing_found_is_no_machine() {
-        assert_eq!(machine_file(&probe(Vec::new()), "", ""), Err(NoMachine::NoFirstLevel));
+    fn where_nothing_was_found_the_file_says_what_is_assumed() {
+        let nothing = probe(Vec::new());
+        let machine = read(&nothing);
+        assert_eq!((machine.tlbs.len(), machine.has_huge_pages()), (3, true));
+        assert!(machine_file(&nothing, "", "").contains("# assumed: no TLB for 4 KB pages was seen"));
     }
 }

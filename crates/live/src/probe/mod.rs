@@ -20,12 +20,13 @@ pub mod memory;
 mod parts;
 pub mod steps;
 pub mod tlb;
+pub mod usual;
 pub mod walks;
 
 pub use figure::{Curve, Figure, Point};
 pub use host::{PinError, Surroundings};
 pub use levels::{Assumed, StrideConflict, Tlb};
-pub use machine::{NoMachine, machine_file};
+pub use machine::machine_file;
 
 use rustix::io::Errno;
 use std::io;

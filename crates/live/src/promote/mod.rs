@@ -16,11 +16,13 @@ mod referenced;
 mod round;
 mod run;
 mod sampler;
+mod survey;
 mod told;
 
 pub use policy::Prices;
 pub use run::{Options, run};
 pub use sampler::{SampleError, Unable, Way};
+pub use survey::{Forbids, Grown, Survey, survey};
 pub use told::{Decision, Ended, Standing, Summary, Times, Watcher, What};
 
 use crate::pagemap::{self, PagemapError};

@@ -35,6 +35,8 @@ pub struct Prices {
     pub walk_alone: f64,
     /// Nanoseconds of processor time for bringing a part onto a huge page.
     pub collapse: f64,
+    /// Between what a walk may take: the two prices themselves, and beyond them where one was not measured.
+    pub bounds: [f64; 2],
 }
 
 /// What a policy keeps to.

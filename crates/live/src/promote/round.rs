@@ -5,7 +5,7 @@ use super::sampler::{SampleError, Sampler, Target};
 use super::told::{Decision, Times, Watcher, What};
 use super::{PromoteError, parts, processor_seconds};
 use crate::pagemap::{self, PagemapError};
-use crate::pages::{Circumstances, HUGE_BYTES, Handle, Reason, look};
+use crate::pages::{Circumstances, HUGE_BYTES, Handle, Reason, is_disabled, look};
 use crate::timed::thread_time;
 use crate::tracing::maps;
 use crate::tracing::sys::Pid;
@@ -118,6 +118,11 @@ impl Rounds {
         let what = if self.dry_run {
             self.policy.would_promote(times.target, due);
             What::WouldPromote
+        } else if is_forbidden(self.pid) {
+            let reason = Reason::Disabled.to_string();
+            self.failures += 1;
+            let again = self.policy.failed(times.target, due.start, reason.clone(), false);
+            What::Failed { reason, again }
         } else {
             let before = thread_time().as_secs_f64();
             let outcome = self.handle.collapse(due.start, HUGE_BYTES);
@@ -172,6 +177,11 @@ impl Rounds {
             _ => PromoteError::Process(PagemapError::Read { pid: self.pid, error }),
         }
     }
+}
+
+/// Whether the process has forbidden huge pages for all its memory, so that none need be tried.
+fn is_forbidden(pid: Pid) -> bool {
+    maps::proc_text(pid, "status").is_ok_and(|status| is_disabled(&status))
 }
 
 /// Why a part cannot be on a huge page now.

@@ -3,7 +3,7 @@
 use super::pace::Pace;
 use super::policy::{Limits, Policy, Prices};
 use super::round::Rounds;
-use super::sampler::{self, Opened, SampleError, Way};
+use super::sampler::{self, Opened, SampleError, Unable, Way};
 use super::told::{Ended, Standing, Summary, Times, Watcher};
 use super::{PromoteError, processor_seconds};
 use crate::pagemap::{self, PagemapError};
@@ -60,11 +60,12 @@ pub fn run(
     let pace = Pace::new(options.own_share, clocks.target);
     let policy = Policy::new(prices, options.limits);
     let rounds = Rounds::new(pid, handle, sampler, policy, options.dry_run);
+    let is_free = options.way.is_none();
     let processors = std::thread::available_parallelism().map_or(1.0, |number| usize::from(number) as f64);
     let (next, times) = (Duration::ZERO, Times::default());
-    let mut running = Running { clocks, pace, rounds, next, times, processors };
+    let mut running = Running { clocks, pace, rounds, next, times, processors, unable, is_free };
     let ended = running.until_end(options.seconds, stop, watcher)?;
-    let Running { rounds, times, .. } = running;
+    let Running { rounds, times, unable, .. } = running;
     Ok(Summary {
         program,
         way: rounds.sampler.way(),
@@ -118,6 +119,10 @@ struct Running {
     times: Times,
     /// On which the process may run.
     processors: f64,
+    /// Ways that cannot be used, or no longer.
+    unable: Vec<Unable>,
+    /// Whether another way may be taken when one fails.
+    is_free: bool,
 }
 
 impl Running {
@@ -135,8 +140,8 @@ impl Running {
                 Some(Ended::Interrupted)
             } else if seconds.is_some_and(|seconds| self.times.wall >= seconds) {
                 Some(Ended::Time)
-            } else if self.is_due() && !self.round(stop, watcher)? {
-                Some(Ended::Process)
+            } else if self.is_due() {
+                self.round(stop, watcher)?
             } else {
                 None
             };
@@ -176,8 +181,8 @@ impl Running {
         pause.max(lack).max(TICK_LEAST).min(TICK).min(left)
     }
 
-    /// A round; whether the process is still there.
-    fn round(&mut self, stop: &AtomicBool, watcher: &mut dyn Watcher) -> Result<bool, PromoteError> {
+    /// A round; why it is over, if it is. A way to sample that fails is left for the next.
+    fn round(&mut self, stop: &AtomicBool, watcher: &mut dyn Watcher) -> Result<Option<Ended>, PromoteError> {
         let before = self.times;
         let outcome = self.rounds.round(before, self.clocks.target, stop, watcher);
         let quiet = match outcome {
@@ -187,7 +192,10 @@ impl Running {
                 | PromoteError::Process(
                     PagemapError::NoProcess(_) | PagemapError::NoMemory(_) | PagemapError::Ended(_),
                 ),
-            ) => return Ok(false),
+            ) => return Ok(Some(Ended::Process)),
+            Err(PromoteError::Sample(SampleError::Io { way, error })) if self.is_free => {
+                return Ok(self.next_way(way, &error));
+            }
             Err(error) => return Err(error),
         };
         let pid = self.clocks.pid;
@@ -196,6 +204,91 @@ impl Running {
         let spent = |times: Times| times.own + times.kernel;
         self.pace.ended(spent(self.times) - spent(before), quiet);
         self.next = self.clocks.begun.elapsed() + self.pace.pause();
-        Ok(true)
+        Ok(None)
+    }
+
+    /// Samples by the best way that is left after this one failed; the end if there is none.
+    fn next_way(&mut self, failed: Way, error: &std::io::Error) -> Option<Ended> {
+        let enable = "end what else uses it, and try again";
+        self.unable.push(Unable::new(
+            failed,
+            format!("it failed after {} rounds: {error}", self.rounds.count),
+            enable,
+        ));
+        let left = Way::ALL.into_iter().skip_while(|&way| way != failed).skip(1);
+        for way in left {
+            match way.open(self.clocks.pid) {
+                Ok(sampler) => {
+                    self.rounds.sampler = sampler;
+                    return None;
+                }
+                Err(unable) => self.unable.push(unable),
+            }
+        }
+        Some(Ended::Unsampled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::promote::policy::{FACTOR, Found, View};
+    use crate::promote::sampler::{Sampler, Target};
+    use crate::promote::told::Decision;
+
+    /// As DAMON, when someone else takes it.
+    struct Lost;
+
+    impl Sampler for Lost {
+        fn way(&self) -> Way {
+            Way::Damon
+        }
+
+        fn parts_at_once(&self) -> usize {
+            1
+        }
+
+        fn sample(&mut self, _: Target<'_>, _: &[View]) -> Result<Vec<Found>, SampleError> {
+            Err(SampleError::Io { way: Way::Damon, error: std::io::ErrorKind::ResourceBusy.into() })
+        }
+
+        fn kernel_seconds(&self) -> f64 {
+            0.0
+        }
+    }
+
+    struct Nobody;
+
+    impl Watcher for Nobody {
+        fn decided(&mut self, _: &Decision) {}
+
+        fn passed(&mut self, _: &Standing<'_>) {}
+    }
+
+    #[test]
+    fn a_way_that_fails_is_left_for_the_next() {
+        let pid = std::process::id() as Pid;
+        if pagemap::open(pid).is_err() || check_kernel().is_err() {
+            return eprintln!("not tested: this kernel has no page map to scan");
+        }
+        let clocks = Clocks::begin(pid).unwrap();
+        let prices = Prices { walk: 25.0, walk_alone: 100.0, collapse: 2e5, bounds: [25.0, 100.0] };
+        let policy = Policy::new(prices, Limits { factor: FACTOR, budget_bytes: 0, entries: 1536 });
+        let rounds = Rounds::new(pid, Handle::open(pid).unwrap(), Box::new(Lost), policy, true);
+        let (next, times, unable) = (Duration::ZERO, Times::default(), Vec::new());
+        let pace = Pace::new(1.0, clocks.target);
+        let mut running =
+            Running { clocks, pace, rounds, next, times, processors: 1.0, unable, is_free: true };
+        let stop = AtomicBool::new(false);
+        assert_eq!(running.round(&stop, &mut Nobody).unwrap(), None);
+        assert_eq!(running.rounds.sampler.way(), Way::Referenced);
+        assert!(running.unable[0].why.contains("failed after 1 rounds"), "{:?}", running.unable);
+        assert_eq!(
+            running.next_way(Way::Referenced, &std::io::ErrorKind::Other.into()),
+            Some(Ended::Unsampled)
+        );
+        (running.rounds.sampler, running.is_free) = (Box::new(Lost), false);
+        let outcome = running.round(&stop, &mut Nobody);
+        assert!(matches!(outcome, Err(PromoteError::Sample(_))), "the one that was asked for: {outcome:?}");
     }
 }

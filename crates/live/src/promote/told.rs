@@ -100,6 +100,8 @@ pub enum Ended {
     Interrupted,
     /// The time was over.
     Time,
+    /// No way to sample was left; what was found before is told.
+    Unsampled,
 }
 
 /// All of it.

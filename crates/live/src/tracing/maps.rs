@@ -31,6 +31,12 @@ pub struct Mapping {
     pub referenced_bytes: u64,
     /// Bytes of anonymous memory on huge pages.
     pub huge_bytes: u64,
+    /// Bytes of each of its pages; more than those of a base page where they were set aside (hugetlb).
+    pub page_bytes: u64,
+    /// Bytes that are there of such pages, which do not count as resident.
+    pub pool_bytes: u64,
+    /// Whether its pages are such.
+    pub is_pool: bool,
     /// Whether the kernel lets it grow downwards or its pages are no plain memory.
     pub special: bool,
     /// Whether the kernel says that huge pages may be there.
@@ -55,11 +61,14 @@ impl Mapping {
             "Rss" => self.resident_bytes = bytes(),
             "Referenced" => self.referenced_bytes = bytes(),
             "AnonHugePages" => self.huge_bytes = bytes(),
+            "KernelPageSize" => self.page_bytes = bytes(),
+            "Shared_Hugetlb" | "Private_Hugetlb" => self.pool_bytes += bytes(),
             "THPeligible" => self.huge_eligible = value.trim() == "1",
             "VmFlags" => {
                 for flag in words {
                     // Grows downwards; pure page frames; mapped by a driver; huge pages of a file system.
                     self.special |= ["gd", "pf", "io", "ht"].contains(&flag);
+                    self.is_pool |= flag == "ht";
                     self.huge_wanted |= flag == "hg";
                     self.huge_refused |= flag == "nh";
                 }

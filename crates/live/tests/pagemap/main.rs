@@ -126,6 +126,33 @@ fn frames_are_read_by_those_who_may() {
     assert!(designs.virtual_runs.entries() >= 500 + 20 + 3);
 }
 
+/// As a heap that a collector maps three times, shared memory that is attached three times, and a mapping that was made
+/// double; and the one page of zeros, which 1,024 pages are.
+#[test]
+fn memory_that_is_mapped_three_times_counts_once() {
+    const PAGES: u64 = 16 << 20 >> 12;
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "triple");
+    for kind in ["memfd", "shm", "dup"] {
+        let mut command = Command::new(&program);
+        let mut child = command.arg(kind).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready 0\n", "{kind}");
+        let found = snapshot(child.id() as i32).unwrap();
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        // Without frames nobody sees that pages of zeros are one.
+        let zeros = if found.frames { 1024 } else { 0 };
+        let again = found.pages - found.distinct_pages;
+        let others = again.checked_sub(2 * PAGES + zeros.max(1) - 1);
+        assert!(others.is_some_and(|others| others < 100), "{kind}: {again}");
+        assert!((PAGES..PAGES + 100).contains(&found.repeated_pages), "{kind}: {}", found.repeated_pages);
+        assert!((PAGES..PAGES + 3000).contains(&found.distinct_pages), "{kind}: {}", found.distinct_pages);
+        assert_eq!(found.designs.base_pages.entries(), found.pages, "{kind}: each needs an entry");
+    }
+}
+
 #[test]
 fn what_cannot_be_read_is_named() {
     assert!(matches!(snapshot(i32::MAX), Err(PagemapError::NoProcess(i32::MAX))));

@@ -130,6 +130,10 @@ fn every_design_is_that_of_the_twin() {
         return;
     }
     let adjacent = |before: Page, what: Page| before.rights == what.rights && before.frame + 1 == what.frame;
+    let mut times: BTreeMap<u64, u64> = BTreeMap::new();
+    memory.values().for_each(|page| *times.entry(page.frame).or_default() += 1);
+    assert_eq!(snapshot.distinct_pages, times.len() as u64);
+    assert_eq!(snapshot.repeated_pages, times.values().filter(|&&times| times > 1).count() as u64);
     let starts = runs(&memory, |before, what, _| adjacent(before, what));
     assert_eq!(listed(designs.ranges.as_ref().unwrap()), named(&memory, |page, _| [starts[&page], 0, 0, 0]));
     let starts = runs(&memory, |before, what, page| page % 4 > 0 && adjacent(before, what));

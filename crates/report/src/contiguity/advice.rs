@@ -46,7 +46,7 @@ pub fn advise(result: &ContiguityResult) -> String {
             exact(base)
         );
     }
-    let huge = percent(result.huge_mapped_pages as f64 / result.present_pages as f64);
+    let huge = percent(result.huge_mapped_pages as f64 / result.all_mapped_pages() as f64);
     let first = match needs(name::HUGE_EVERYWHERE) {
         Some(entries) if helps(entries, now) => format!(
             "Huge pages would help: wherever it has memory, {} entries would map {PERCENT} % of it instead of {} now, \

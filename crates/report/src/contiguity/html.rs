@@ -9,7 +9,7 @@ use crate::html::{STYLE, Top, escape, escape_json, page};
 use crate::numbers::{bytes, exact, percent};
 use crate::sweep::html::{head, number};
 use crate::sweep::picture;
-use crate::text::{contiguity_moment, contiguity_segment};
+use crate::text::{contiguity_again, contiguity_moment, contiguity_segment};
 
 const PAGE: &str = include_str!("page.html");
 
@@ -53,10 +53,13 @@ fn cards(result: &ContiguityResult) -> String {
         )
     };
     let of_pages = |pages: u64| bytes(pages.saturating_mul(result.page_bytes));
-    let share = result.huge_mapped_pages as f64 / result.present_pages.max(1) as f64;
-    let peak = result
+    let share = result.huge_mapped_pages as f64 / result.all_mapped_pages().max(1) as f64;
+    let mut peak = result
         .peak_resident_bytes
         .map_or(String::new(), |peak| format!("at most {} at one time", bytes(peak)));
+    if let Some(again) = contiguity_again(result) {
+        peak += &format!("; {again}");
+    }
     let swapped = format!("{} swapped out", of_pages(result.swapped_pages));
     let runs = |pages: Option<u64>| pages.map_or("–".to_owned(), of_pages);
     [

@@ -102,7 +102,7 @@ pub(super) fn run_lengths(result: &ContiguityResult) -> Picture {
 
 /// Level up to a size, and up by what lies in runs of that size.
 fn steps(result: &ContiguityResult, design: &Design, frame: &Frame) -> Vec<[f64; 2]> {
-    let all = result.present_pages.max(1) as f64;
+    let all = result.all_mapped_pages().max(1) as f64;
     let mut points = vec![[frame.x(1.0), frame.y(0.0)]];
     let mut mapped = 0.0;
     for (pages, count) in design.sizes.iter() {
@@ -122,7 +122,7 @@ pub(super) fn reach_label(result: &ContiguityResult) -> String {
 
 /// The share of memory that the largest so many entries of each design map; bounds are dashed.
 pub(super) fn reach(result: &ContiguityResult) -> Picture {
-    let frame = Frame::to(result.present_pages.max(2 * TLB_ENTRIES));
+    let frame = Frame::to(result.all_mapped_pages().max(2 * TLB_ENTRIES));
     let mut picture = Picture::new(LEFT + WIDTH + RIGHT, TOP + HEIGHT + 40.0);
     picture.text("", [0.0, 12.0], "start", "share of memory mapped");
     frame.draw(&mut picture, None);
@@ -133,7 +133,7 @@ pub(super) fn reach(result: &ContiguityResult) -> Picture {
     let known = result.designs.iter().filter(|design| design.missing.is_none());
     for (index, design) in known.enumerate() {
         let share = |entries: f64| {
-            design.sizes.mapped_by(entries.round() as u64) as f64 / result.present_pages.max(1) as f64
+            design.sizes.mapped_by(entries.round() as u64) as f64 / result.all_mapped_pages().max(1) as f64
         };
         // Eight points an octave, at least at every whole number where these are rare.
         let points: Vec<[f64; 2]> = (0..=(frame.octaves * 8.0) as u32)

@@ -48,8 +48,14 @@ pub struct ContiguityResult {
     pub page_bytes: u64,
     /// Base pages of a huge page.
     pub huge_page_pages: u64,
-    /// Pages that its page tables map.
+    /// Pages of memory that it has, each counted once, however often its page tables map it.
     pub present_pages: u64,
+    /// Pages that its page tables map, each as often as they do; 0 in results before these were told apart.
+    #[serde(default)]
+    pub mapped_pages: u64,
+    /// Pages of memory that they map more than once.
+    #[serde(default)]
+    pub repeated_pages: u64,
     /// Those among them that huge pages map.
     pub huge_mapped_pages: u64,
     /// Pages that are swapped out, which no figure below counts.
@@ -80,6 +86,8 @@ pub fn figures() -> Classes {
         "at_seconds",
         "reading_seconds",
         "present_pages",
+        "mapped_pages",
+        "repeated_pages",
         "huge_mapped_pages",
         "swapped_pages",
         "peak_resident_bytes",
@@ -204,6 +212,11 @@ pub struct Mapping {
 }
 
 impl ContiguityResult {
+    /// Pages that its page tables map: what TLBs hold entries for.
+    pub fn all_mapped_pages(&self) -> u64 {
+        self.mapped_pages.max(self.present_pages)
+    }
+
     /// A design by its name, if its figures are there.
     pub fn design(&self, name: &str) -> Option<&Design> {
         self.designs.iter().find(|design| design.name == name && design.missing.is_none())

@@ -48,6 +48,18 @@ pub struct AdviceResult {
     /// The same as a part of what the program takes as it is; surer than the seconds where the host is busy with other
     /// things, as runs took turns.
     pub forecast_share: ForecastShare,
+    /// How the forecast was made of the trial and the model; none without a trial.
+    #[serde(default)]
+    pub estimates: Option<Estimates>,
+    /// Prices that this host's probe could not measure, and what was taken for them.
+    #[serde(default)]
+    pub assumed: Vec<AssumedFigure>,
+    /// Settings of the host that keep from huge pages what would pay.
+    #[serde(default)]
+    pub host_forbids: Vec<HostSetting>,
+    /// Memory that grew by less than huge pages at a time; none if that is little.
+    #[serde(default)]
+    pub grown: Option<GrownMemory>,
     /// Memory that would be backed and not touched, in MiB.
     pub memory_mib: f64,
     /// What the kernel's mode `always` would bring instead; none where it is the host's.
@@ -88,6 +100,67 @@ pub struct Runs {
     pub wall_seconds: Option<f64>,
     /// Most memory resident at a time, in MiB, of the largest run; none of those.
     pub resident_mib: Option<f64>,
+    /// To what the program takes as it is, turn by turn; none of those runs themselves.
+    #[serde(default)]
+    pub share: Option<ForecastShare>,
+}
+
+/// What all ranges that could pay bring, as parts of what the program takes as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimates {
+    /// By the model alone.
+    pub model: ForecastShare,
+    /// By the trial alone, with what it differs by from one occasion to another.
+    pub trial: ForecastShare,
+    /// One of both, each by its precision: what the forecast rests on.
+    pub joined: ForecastShare,
+}
+
+/// A figure that was not measured, and what was taken for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AssumedFigure {
+    /// The probe's name for it.
+    pub figure: String,
+    /// `modelled`.
+    pub class: Class,
+    /// `ns` or `entries`.
+    pub unit: String,
+    /// What was taken.
+    pub value: f64,
+    /// It is hardly below this.
+    pub low: f64,
+    /// Nor above this.
+    pub high: f64,
+    /// Why it was not measured.
+    pub why: String,
+}
+
+/// Memory that grew by less than huge pages at a time, which the kernel therefore keeps on small pages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GrownMemory {
+    /// `modelled`.
+    pub class: Class,
+    /// Blocks of 2 MiB that were touched before they lay whole in a mapping.
+    pub blocks: u64,
+    /// The same in MiB.
+    pub mib: f64,
+    /// Walks for pages in them as it is now.
+    pub walks: u64,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// A setting of the host that keeps memory from huge pages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostSetting {
+    /// Its file.
+    pub file: String,
+    /// What it is.
+    pub value: String,
+    /// What that keeps from being done.
+    pub effect: String,
+    /// The command that would allow it.
+    pub allow: String,
 }
 
 /// A time with its 90 % interval.

@@ -37,17 +37,33 @@ fn headline(page: &mut Page, result: &ContiguityResult) {
     let about = format!(
         ": {} present, {} on huge pages",
         of_pages(result.present_pages),
-        percent(result.huge_mapped_pages as f64 / result.present_pages.max(1) as f64)
+        percent(result.huge_mapped_pages as f64 / result.all_mapped_pages().max(1) as f64)
     );
     page.line(Line::new(Style::Strong, program).and(Style::Strong, about));
     let mut facts = contiguity_moment(result);
     if let Some(peak) = result.peak_resident_bytes {
         facts += &format!("; it had {} at most", bytes(peak));
     }
+    if let Some(again) = contiguity_again(result) {
+        facts += &format!("; {again}");
+    }
     if result.swapped_pages > 0 {
         facts += &format!("; {} swapped out, not counted", of_pages(result.swapped_pages));
     }
     page.paragraph(Line::new(Style::Quiet, "  "), Style::Quiet, &facts);
+}
+
+/// How much of a memory is mapped more than once, if that is a page in a thousand.
+pub(crate) fn contiguity_again(result: &ContiguityResult) -> Option<String> {
+    let of_pages = |pages: u64| bytes(pages.saturating_mul(result.page_bytes));
+    let again = result.all_mapped_pages() - result.present_pages;
+    (again * 1000 >= result.present_pages && again > 0).then(|| {
+        format!(
+            "{} of it mapped more than once, so that its page tables map {}, and entries are for these",
+            of_pages(result.repeated_pages),
+            of_pages(result.all_mapped_pages())
+        )
+    })
 }
 
 /// When the process was read, and how long that took.
@@ -66,7 +82,7 @@ pub(crate) fn contiguity_moment(result: &ContiguityResult) -> String {
 
 /// What one direct segment would map, as a sentence.
 pub(crate) fn contiguity_segment(result: &ContiguityResult) -> String {
-    let share = |pages: u64| percent(pages as f64 / result.present_pages.max(1) as f64);
+    let share = |pages: u64| percent(pages as f64 / result.all_mapped_pages().max(1) as f64);
     let size = |pages: u64| bytes(pages.saturating_mul(result.page_bytes));
     let longest = result.largest_virtual_run_pages;
     let bound = format!("{} if frames were laid out for it ({}; a bound)", share(longest), size(longest));

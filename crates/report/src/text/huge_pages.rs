@@ -3,7 +3,7 @@
 use super::paint::{Line, Style};
 use super::table::{Narrow, Table, names, numbers};
 use super::{Page, TextOptions};
-use crate::huge_pages::schema::{AdviceResult, ForecastSeconds};
+use crate::huge_pages::schema::{AdviceResult, Estimates, ForecastSeconds, ForecastShare};
 use crate::numbers::{count, percent};
 use crate::printable::printable;
 
@@ -27,10 +27,37 @@ pub fn render_huge_pages_text(result: &AdviceResult, options: &TextOptions) -> S
     times(&mut page, result);
     page.blank();
     ranges(&mut page, result);
+    estimates(&mut page, result);
+    for setting in &result.host_forbids {
+        let crate::huge_pages::schema::HostSetting { file, value, effect, allow } = setting;
+        let text = format!("{file} is `{value}`: {effect}; to allow it: {allow}");
+        page.paragraph(Line::new(Style::Warning, "  –  "), Style::Plain, &printable(&text));
+    }
     for note in &result.notes {
         page.paragraph(Line::new(Style::Quiet, "  "), Style::Quiet, &printable(note));
     }
     page.out
+}
+
+/// How the forecast was made of the trial and the model.
+fn estimates(page: &mut Page, result: &AdviceResult) {
+    let Some(Estimates { model, trial, joined }) = result.estimates else { return };
+    let saved = |share: ForecastShare| {
+        let of = |share: f64| (1.0 - share) * 100.0;
+        if share.high < f64::MAX {
+            format!("{:.1} % ({:.1} to {:.1} %)", of(share.share), of(share.high), of(share.low))
+        } else {
+            "nothing that is sure".to_owned()
+        }
+    };
+    let text = format!(
+        "All ranges save {} by the trial, turn by turn, and {} by the model alone; joined, each by its precision, {}: \
+         the forecast is the plan's part of that.",
+        saved(trial),
+        saved(model),
+        saved(joined)
+    );
+    page.paragraph(Line::new(Style::Quiet, "  "), Style::Quiet, &text);
 }
 
 fn plain(text: impl Into<String>) -> Line {
@@ -67,7 +94,12 @@ fn times(page: &mut Page, result: &AdviceResult) {
             }),
             plain(format!("{:.3}", runs.median.seconds)),
             plain(interval(&runs.median)),
-            plain(if number == 0 { "–".to_owned() } else { change(runs.median.seconds) }),
+            // Turn by turn, as the forecast: two medians say less.
+            plain(match runs.share {
+                Some(share) => change(share.share * now),
+                None if number == 0 => "–".to_owned(),
+                None => change(runs.median.seconds),
+            }),
             plain(runs.resident_mib.map_or_else(|| "–".to_owned(), |mib| format!("{mib:.0} MiB"))),
             plain("measured"),
         ]);

@@ -17,7 +17,7 @@ mod table;
 
 pub use conflicts::render_conflicts_text;
 pub use contiguity::render_contiguity_text;
-pub(crate) use contiguity::{contiguity_moment, contiguity_segment};
+pub(crate) use contiguity::{contiguity_again, contiguity_moment, contiguity_segment};
 pub use huge_pages::render_huge_pages_text;
 pub use layout_plan::render_layout_plan_text;
 pub use probe::render_probe_text;

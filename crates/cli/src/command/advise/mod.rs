@@ -15,19 +15,22 @@ use crate::error::{CliError, Code};
 use crate::live::{Apart, Live};
 use crate::machine;
 use crate::output::{Output, print, say, say_next, text_options};
-use pagewalk_forecast::PieceKind;
+use crate::probed::{self, Assumed};
 use pagewalk_forecast::choose::{Chosen, Limits, choose};
-use pagewalk_forecast::interval::{Interval, product};
+use pagewalk_forecast::interval::product;
 use pagewalk_forecast::prices::Prices;
+use pagewalk_forecast::{Grown, PieceKind, REGION_BYTES};
 use pagewalk_live::pages::plan::{Forecast, Gain, Host, Part, Plan, Program, RANGES_MAX, Range, What};
+use pagewalk_live::pages::settings::settings;
 use pagewalk_mm::ThpMode;
 use pagewalk_report::Class;
 use pagewalk_report::huge_pages::schema::{
-    ADVICE_SCHEMA, AdviceResult, AdvisedRange, Always, ForecastShare, figures,
+    ADVICE_SCHEMA, AdviceResult, AdvisedRange, Always, AssumedFigure, Estimates, GrownMemory, HostSetting,
+    figures,
 };
 use pagewalk_report::huge_pages::{render_text, to_json};
 use pagewalk_translate::MachineSpec;
-use runs::{Kind, Trials, seconds_of};
+use runs::{Kind, Trials, seconds_of, share_of};
 use seen::Seen;
 use std::io::{self, IsTerminal, Write};
 use std::iter;
@@ -36,6 +39,12 @@ use tempfile::NamedTempFile;
 use weighed::Weighed;
 
 const MIB: f64 = (1 << 20) as f64;
+/// Fewer blocks than these that grew by less than huge pages are not worth a word: every heap begins so.
+const GROWN_LEAST: u64 = 4;
+/// What to do about memory that grows by less than huge pages at a time.
+pub const GROW_WHOLE: &str = "grow by whole 2 MiB: map, or open by mprotect, multiples of 2 MiB that begin on a \
+     border of 2 MiB, and mark them before the first touch; for malloc's heap GLIBC_TUNABLES=glibc.malloc.hugetlb=1 \
+     does so, and so does a plan of the heap";
 
 pub fn run(arguments: Advise) -> Result<ExitCode, CliError> {
     let inputs = [&arguments.trace, &arguments.probe, &arguments.input].map(Option::as_deref);
@@ -58,7 +67,7 @@ pub fn run(arguments: Advise) -> Result<ExitCode, CliError> {
     }
     let host = pagewalk_capture::Host::detect();
     let thp = machine::thp(arguments.model.thp, &host.thp);
-    let (prices, seen) = look(&arguments, machine, thp)?;
+    let (prices, assumed, seen) = look(&arguments, machine, thp)?;
     let everything = choose(&seen.found, &prices, &Limits { memory: None, waiting: 1.0, least: 0.0 });
     let trials = match arguments.trace {
         Some(_) => Trials { kinds: vec![Kind::given(&arguments.seconds)], unapplied: None, warmth: None },
@@ -69,7 +78,12 @@ pub fn run(arguments: Advise) -> Result<ExitCode, CliError> {
     };
     let weighed = Weighed::new(&prices, &seen.found, &everything, &trials.kinds, arguments.budget);
     let host = Host { kernel: host.kernel, thp: host.thp };
-    let result = result(&weighed, &seen, &trials, &arguments, &host, &machine.name);
+    let mut result = result(&weighed, &seen, &trials, &arguments, &host, &machine.name);
+    result.assumed = assumed.iter().map(assumed_figure).collect();
+    result.notes.extend(probed::assumed_lines(&assumed));
+    if !everything.is_empty() {
+        result.host_forbids = host_settings();
+    }
     let plan = plan(&weighed, &seen, host);
     let text = if arguments.style.json {
         to_json(&result)
@@ -80,14 +94,19 @@ pub fn run(arguments: Advise) -> Result<ExitCode, CliError> {
     // Whatever became of the printing: the plan took its time.
     let text = if plan.ranges.is_empty() { None } else { Some(checked(&plan)?) };
     let quiet = arguments.style.quiet;
-    write_plan(output, text, quiet, |path| format!("pagewalk verify {path} -- CMD"))?;
+    write_plan(output, text, NOTHING_PAYS, quiet, |path| format!("pagewalk verify {path} -- CMD"))?;
     printed.map(|()| ExitCode::SUCCESS)
 }
 
-/// Writes a plan where that was asked for, if anything pays, and says what comes `next`.
+/// Why there is no plan, mostly.
+const NOTHING_PAYS: &str = "nothing pays";
+
+/// Writes a plan where that was asked for, if anything pays, and says what comes `next`, or why there is
+/// none.
 fn write_plan(
     output: Option<Output>,
     plan: Option<String>,
+    why_none: &str,
     quiet: bool,
     next: impl FnOnce(&str) -> String,
 ) -> Result<(), CliError> {
@@ -102,7 +121,7 @@ fn write_plan(
             true => format!("; {} was there before and stays as it is", output.path().display()),
             false => String::new(),
         };
-        say(format!("nothing pays, so no plan is written{older}"));
+        say(format!("{why_none}, so no plan is written{older}"));
         return Ok(());
     };
     let path = output.write(plan.as_bytes())?.display().to_string();
@@ -113,16 +132,56 @@ fn write_plan(
 }
 
 /// What this host's walks and faults take, and what the profiler sees.
-fn look(arguments: &Advise, machine: &MachineSpec, thp: ThpMode) -> Result<(Prices, Seen), CliError> {
+fn look(
+    arguments: &Advise,
+    machine: &MachineSpec,
+    thp: ThpMode,
+) -> Result<(Prices, Vec<Assumed>, Seen), CliError> {
     if let Some(trace) = &arguments.trace {
-        let prices = prices::of_host(arguments)?;
-        return Ok((prices, seen::read(trace, arguments.style.quiet, machine, thp)?));
+        let (prices, assumed) = prices::of_host(arguments)?;
+        return Ok((prices, assumed, seen::read(trace, arguments.style.quiet, machine, thp)?));
     }
     let folder = std::env::current_dir().map_err(|error| CliError::new(Code::Failed, error))?;
     let apart = Apart { folder, input: runs::input(arguments)?, variable: None };
     let live = Live::prepare(&arguments.command, None)?.apart(apart);
-    let prices = prices::of_host(arguments)?;
-    Ok((prices, seen::see(&live, machine, thp)?))
+    let (prices, assumed) = prices::of_host(arguments)?;
+    Ok((prices, assumed, seen::see(&live, machine, thp)?))
+}
+
+fn assumed_figure(assumed: &Assumed) -> AssumedFigure {
+    let Assumed { figure, unit, price, why } = assumed;
+    AssumedFigure {
+        figure: figure.clone(),
+        class: Class::Modelled,
+        unit: (*unit).to_owned(),
+        value: price.value,
+        low: price.low,
+        high: price.high,
+        why: why.clone(),
+    }
+}
+
+/// Settings of this host that keep memory from huge pages.
+fn host_settings() -> Vec<HostSetting> {
+    let of = |setting: pagewalk_live::pages::settings::Setting| HostSetting {
+        file: setting.file,
+        value: setting.value,
+        effect: setting.effect,
+        allow: setting.allow,
+    };
+    settings().into_iter().map(of).collect()
+}
+
+/// Memory that grew by less than huge pages at a time, if it is worth a word.
+fn grown(seen: &Seen) -> Option<GrownMemory> {
+    let Grown { blocks, walks } = seen.found.grown;
+    (blocks >= GROWN_LEAST).then(|| GrownMemory {
+        class: Class::Modelled,
+        blocks,
+        mib: (blocks * REGION_BYTES) as f64 / MIB,
+        walks,
+        remedy: GROW_WHOLE.to_owned(),
+    })
 }
 
 /// The plan of everything that could pay, in a file; none if there is nothing, or no trial is wanted.
@@ -242,7 +301,14 @@ fn result(
             "a plan could not be followed here, so all ranges were not tried: the forecast is the model's alone ({why})"
         ));
     }
-    let Interval { value: share, low, high } = weighed.ratio;
+    if let Some(GrownMemory { mib, blocks, walks, remedy, .. }) = grown(seen) {
+        notes.push(format!(
+            "{mib:.0} MiB ({blocks} blocks of 2 MiB, {walks} walks) grew by less than 2 MiB at a time: each block had \
+             small pages before it lay whole in a mapping, and the kernel keeps those, whatever its mode and marks; \
+             {remedy}"
+        ));
+    }
+    let now = &trials.kinds[0];
     AdviceResult {
         schema: ADVICE_SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -255,12 +321,20 @@ fn result(
         walks: seen.found.walks,
         huge_walks: seen.found.huge_walks,
         classes: figures(),
-        runs: trials.kinds.iter().map(Kind::result).collect(),
+        runs: trials.kinds.iter().map(|kind| kind.result(now)).collect(),
         warmed_mib,
         waiting: weighed.waiting,
         ranges: weighed.chosen.iter().map(range).collect(),
         forecast: seconds_of(Class::Modelled, weighed.forecast),
-        forecast_share: ForecastShare { class: Class::Modelled, share, low, high },
+        forecast_share: share_of(Class::Modelled, weighed.ratio),
+        estimates: weighed.estimates.map(|of| Estimates {
+            model: share_of(Class::Modelled, of.model),
+            trial: share_of(Class::Measured, of.trial),
+            joined: share_of(Class::Modelled, of.joined),
+        }),
+        assumed: Vec::new(),
+        host_forbids: Vec::new(),
+        grown: grown(seen),
         memory_mib: weighed.memory() as f64 / MIB,
         always: (host.thp != "always").then(|| Always {
             forecast: seconds_of(Class::Modelled, product(weighed.now, weighed.always_ratio)),

@@ -3,8 +3,10 @@
 //! Planned are the parts whose misses, while it was watched, have paid the share of a promotion for which `promote`
 //! would bring them onto huge pages.
 
-use super::{MIB, write_plan};
+use super::{MIB, NOTHING_PAYS, write_plan};
 use crate::arguments::Advise;
+use crate::command::promote::beside::{Beside, host_forbids, of_host};
+use crate::command::promote::prices::Priced;
 use crate::command::promote::{failed, prices, set_by_signals, text};
 use crate::error::{CliError, Code};
 use crate::output::{Output, print};
@@ -12,6 +14,7 @@ use crate::progress;
 use indicatif::ProgressBar;
 use pagewalk_capture::Host;
 use pagewalk_live::pages::plan::{self, Gain, Plan, Program, RANGES_MAX};
+use pagewalk_live::pages::settings::Setting;
 use pagewalk_live::pages::{HUGE_BYTES, Named, named};
 use pagewalk_live::promote::policy::{FACTOR, Fate, Limits, Part};
 use pagewalk_live::promote::{self, Decision, Ended, Options, Standing, Summary, Watcher};
@@ -44,7 +47,7 @@ struct Advised {
 pub fn run(arguments: &Advise, pid: i32, output: Option<Output>) -> Result<ExitCode, CliError> {
     let quiet = arguments.style.quiet;
     let bytes = promote::anonymous_bytes(pid).map_err(failed)?;
-    let (prices, entries) = prices::of_host(arguments.probe.as_deref(), quiet, bytes)?;
+    let Priced { prices, entries, assumed } = prices::of_host(arguments.probe.as_deref(), quiet, bytes)?;
     let budget_bytes = arguments.budget.unwrap_or(u64::MAX);
     let options = Options {
         way: None,
@@ -62,15 +65,32 @@ pub fn run(arguments: &Advise, pid: i32, output: Option<Output>) -> Result<ExitC
         return Err(ended(pid));
     }
     let advised = advised(pid, &summary)?;
+    // As it is now: what it did meanwhile counts.
+    let survey = promote::survey(pid).map_err(|_| ended(pid))?;
+    let settings = if advised.is_empty() && survey.grown.is_none() { Vec::new() } else { of_host() };
+    let found = Found { summary, advised, beside: Beside { survey, assumed }, settings };
     let text = match arguments.style.json {
-        true => format!("{:#}\n", document(pid, &summary, &advised)),
-        false => render(pid, &summary, &advised, arguments.style.verbose),
+        true => format!("{:#}\n", document(pid, &found)),
+        false => render(pid, &found, arguments.style.verbose),
     };
     let printed = print(&text);
     // Whatever became of the printing: the plan took its time.
-    let plan = (!advised.is_empty()).then(|| plan(&summary, &advised).to_toml());
-    write_plan(output, plan, quiet, |path| format!("pagewalk apply {path} --pid {pid}"))?;
+    let pays = !found.advised.is_empty() && !found.beside.forbids_all();
+    let plan = pays.then(|| plan(&found.summary, &found.advised).to_toml());
+    let why_none = match found.beside.forbids_all() {
+        true => "the process forbids huge pages",
+        false => NOTHING_PAYS,
+    };
+    write_plan(output, plan, why_none, quiet, |path| format!("pagewalk apply {path} --pid {pid}"))?;
     printed.map(|()| ExitCode::SUCCESS)
+}
+
+/// All that is told.
+struct Found {
+    summary: Summary,
+    advised: Vec<Advised>,
+    beside: Beside,
+    settings: Vec<Setting>,
 }
 
 struct Bar {
@@ -121,8 +141,7 @@ fn advised(pid: i32, summary: &Summary) -> Result<Vec<Advised>, CliError> {
 
 /// The share of the process's processor time that misses take: if walks overlap, and if each waits for the one before.
 fn shares(summary: &Summary, misses_per_second: f64) -> [f64; 2] {
-    let prices = summary.policy.prices;
-    [prices.walk, prices.walk_alone].map(|walk| (misses_per_second * walk * 1e-9).min(1.0))
+    summary.policy.prices.bounds.map(|walk| (misses_per_second * walk * 1e-9).min(1.0))
 }
 
 /// The same in words; of what could not be seen whole only the least is known.
@@ -135,13 +154,24 @@ fn all_misses(advised: &[Advised]) -> f64 {
     advised.iter().map(|one| one.misses_per_second).sum()
 }
 
-fn verdict(summary: &Summary, advised: &[Advised]) -> String {
+fn verdict(found: &Found) -> String {
+    let Found { summary, advised, beside, .. } = found;
     let saved = saved(summary, all_misses(advised), advised.iter().any(|one| one.saturated));
     match advised.len() {
         _ if summary.rounds == 0 => {
             "Not known: no sample was taken; the process has to use its processor, or be watched longer (--watch)."
                 .to_owned()
         }
+        _ if beside.forbids_all() => format!(
+            "Do nothing from outside: the process itself forbids huge pages. {}",
+            match advised.len() {
+                0 => "They would not pay anyway.".to_owned(),
+                _ => format!("If it did not, they should save {saved} of its processor time."),
+            }
+        ),
+        0 if !beside.survey.pools.is_empty() => "Nothing to gain: memory that was set aside (hugetlb) is on huge pages \
+             already, and no other part of it missed the TLB so often that a huge page paid for itself."
+            .to_owned(),
         0 => "Do nothing: no part of its memory missed the TLB so often that a huge page paid for itself.".to_owned(),
         1 => format!("One range on huge pages should save {saved} of its processor time."),
         many => format!("{many} ranges on huge pages should save {saved} of its processor time."),
@@ -167,7 +197,8 @@ fn plan(summary: &Summary, advised: &[Advised]) -> Plan {
     }
 }
 
-fn render(pid: i32, summary: &Summary, advised: &[Advised], verbose: bool) -> String {
+fn render(pid: i32, found: &Found, verbose: bool) -> String {
+    let Found { summary, advised, beside, settings } = found;
     let shown = if verbose { advised.len() } else { RANGES_SHOWN.min(advised.len()) };
     let times = summary.times;
     let mut out = format!(
@@ -178,7 +209,7 @@ fn render(pid: i32, summary: &Summary, advised: &[Advised], verbose: bool) -> St
         summary.way,
         summary.way.title(),
         summary.rounds,
-        verdict(summary, advised)
+        verdict(found)
     );
     if !advised.is_empty() {
         let _ = writeln!(out, "\n  {:>9}{:>14}{:>18}{:>11}  range", "MiB", "walks/s", "saved", "memory");
@@ -202,10 +233,13 @@ fn render(pid: i32, summary: &Summary, advised: &[Advised], verbose: bool) -> St
         out += "  walks in a second of processor time: estimated from samples (>: at least)\n";
         out += "  saved: modelled, from walks that overlap to walks that wait for each other\n";
     }
+    out += &text::lines(beside);
+    out.extend(settings.iter().map(|setting| format!("  {setting}\n")));
     out + &text::sampling(summary)
 }
 
-fn document(pid: i32, summary: &Summary, advised: &[Advised]) -> Value {
+fn document(pid: i32, found: &Found) -> Value {
+    let Found { summary, advised, beside, settings } = found;
     let share = |misses: f64| {
         let [low, high] = shares(summary, misses);
         json!({ "class": "modelled", "low": low, "high": high })
@@ -234,10 +268,13 @@ fn document(pid: i32, summary: &Summary, advised: &[Advised]) -> Value {
             "walk_nanoseconds": summary.policy.prices.walk,
             "walk_alone_nanoseconds": summary.policy.prices.walk_alone,
             "promotion_nanoseconds": summary.policy.prices.collapse,
+            "assumed": beside.assumed_values(),
         },
+        "survey": beside.survey_value(),
+        "host_forbids": host_forbids(settings),
         "share_saved": share(all_misses(advised)),
         "classes": classes(&FIGURES),
         "ranges": advised.iter().map(range).collect::<Vec<_>>(),
-        "verdict": verdict(summary, advised),
+        "verdict": verdict(found),
     })
 }

@@ -4,11 +4,11 @@ use crate::arguments::Advise;
 use crate::error::{CliError, Code};
 use crate::native::warm;
 use crate::progress;
-use pagewalk_forecast::interval::{Interval, mean, of_median, ratio};
+use pagewalk_forecast::interval::{Interval, mean, of_median, of_turns, ratio};
 use pagewalk_live::timed::{self, Timed};
 use pagewalk_live::warmth::Warmth;
 use pagewalk_report::Class;
-use pagewalk_report::huge_pages::schema::{ForecastSeconds, Runs};
+use pagewalk_report::huge_pages::schema::{ForecastSeconds, ForecastShare, Runs};
 use serde::Deserialize;
 use std::fs::{self, File};
 use std::path::Path;
@@ -60,14 +60,29 @@ impl Kind {
         self.resident_bytes = self.resident_bytes.max(run.resident_bytes);
     }
 
-    pub fn result(&self) -> Runs {
+    /// As results have it; `now` are the runs of the program as it is.
+    pub fn result(&self, now: &Kind) -> Runs {
+        let is_other = self.what != now.what && !self.seconds.is_empty();
         Runs {
             what: self.what.to_owned(),
             median: seconds_of(Class::Measured, of_median(&self.seconds)),
             wall_seconds: (!self.wall.is_empty()).then(|| mean(&self.wall)),
             resident_mib: self.resident_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20)),
             seconds: self.seconds.clone(),
+            share: is_other.then(|| share_of(Class::Measured, of_turns(&now.seconds, &self.seconds))),
         }
+    }
+}
+
+/// A part of a run's time as results have it.
+pub fn share_of(class: Class, part: Interval) -> ForecastShare {
+    let known = |end: f64| end.is_finite().then_some(end.max(0.0));
+    let Interval { value, low, high } = part;
+    ForecastShare {
+        class,
+        share: value,
+        low: known(low).unwrap_or(0.0),
+        high: known(high).unwrap_or(f64::MAX),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::runs::{ALL_RANGES, AS_IT_IS, Kind};
 use pagewalk_forecast::Found;
 use pagewalk_forecast::choose::{Chosen, Limits, all_memory, choose};
-use pagewalk_forecast::interval::{Interval, normal, of_median, of_runs, part, product, ratio};
+use pagewalk_forecast::interval::{Interval, joined, normal, of_median, of_runs, of_turns, part, product};
 use pagewalk_forecast::prices::{Prices, Saving};
 
 const NANOSECONDS: f64 = 1e9;
@@ -17,6 +17,21 @@ const WAITING: f64 = 0.5;
 /// is left of the errors of 32 forecasts of 15 programs beyond the intervals of their rounds and pairs
 /// (docs/advise.md).
 const BETWEEN_OCCASIONS: f64 = 0.011;
+
+/// How far the model is off in a share of a run, whatever its prices: a standard deviation. Forecasts of walks times
+/// what one takes were off by this in the middle of 17 programs (docs/advise.md).
+const MODEL_ERROR: f64 = 0.028;
+
+/// What all that could pay brings, to what a run takes now.
+#[derive(Clone, Copy)]
+pub struct Estimates {
+    /// By prices and walks alone.
+    pub model: Interval,
+    /// By the runs that tried it.
+    pub trial: Interval,
+    /// One of both.
+    pub joined: Interval,
+}
 
 /// The plan, and what it should bring.
 pub struct Weighed {
@@ -33,6 +48,10 @@ pub struct Weighed {
     pub always_ratio: Interval,
     /// Bytes that would be backed and not touched then.
     pub always_memory: u64,
+    /// How the trial and the model were joined; none without a trial.
+    pub estimates: Option<Estimates>,
+    /// What ranges save, to what the model alone says of them: together they save what is forecast.
+    scale: f64,
 }
 
 fn sum(chosen: &[Chosen]) -> Saving {
@@ -59,9 +78,9 @@ impl Weighed {
             [_, _] | [_, _, _] | [_, _, _, _] => of_runs(&runs),
             _ => of_median(&runs),
         };
-        let occasions = normal(1.0, BETWEEN_OCCASIONS);
-        let whole = trial.as_deref().map(|trial| product(ratio(&runs, trial), occasions));
         let all = sum(everything);
+        let estimates = trial.as_deref().map(|trial| estimates(now.value, &runs, trial, &all));
+        let whole = estimates.map(|estimates| estimates.joined);
         let waiting = whole.map(|whole| {
             let gain = now.value * (1.0 - whole.value) * NANOSECONDS;
             let (least, most) = (all.faults + all.together, all.faults + all.alone);
@@ -84,6 +103,9 @@ impl Weighed {
             ratio = Interval { value: 1.0, low: 1.0, high: 1.0 };
             chosen.clear();
         }
+        let told = (saving.walks(limits.waiting) + saving.faults) / NANOSECONDS;
+        let is_scaled = whole.is_some() && !chosen.is_empty() && told > 0.0;
+        let scale = if is_scaled { now.value * (1.0 - ratio.value) / told } else { 1.0 };
         Weighed {
             chosen,
             waiting,
@@ -92,17 +114,19 @@ impl Weighed {
             forecast: product(now, ratio),
             always_ratio: ratio_of(&always),
             always_memory: always.memory,
+            estimates,
+            scale,
         }
     }
 
     /// Seconds that a range saves by walks.
     pub fn walk_seconds(&self, chosen: &Chosen) -> f64 {
-        chosen.saving.walks(self.waiting.unwrap_or(WAITING)) / NANOSECONDS
+        self.scale * chosen.saving.walks(self.waiting.unwrap_or(WAITING)) / NANOSECONDS
     }
 
     /// Seconds that a range saves by first touches.
     pub fn fault_seconds(&self, chosen: &Chosen) -> f64 {
-        chosen.saving.faults / NANOSECONDS
+        self.scale * chosen.saving.faults / NANOSECONDS
     }
 
     /// Bytes that would be backed and not touched.
@@ -141,9 +165,77 @@ fn share(plan: &Saving, all: &Saving, waiting: f64) -> Interval {
     Interval { value: parts[1], low, high }
 }
 
-/// By prices alone: somewhere between walks that all overlap and walks that all wait. No run takes less than nothing,
-/// whatever the prices say.
+/// By prices alone: somewhere between walks that all overlap and walks that all wait, at the prices that save least and
+/// most. No run takes less than nothing, whatever the prices say.
 fn modelled(now: f64, saving: &Saving) -> Interval {
-    let ratio = |waiting: f64| (1.0 - (saving.walks(waiting) + saving.faults) / NANOSECONDS / now).max(0.0);
-    Interval { value: ratio(WAITING), low: ratio(1.0), high: ratio(0.0) }
+    let ratio = |nanoseconds: f64| (1.0 - nanoseconds / NANOSECONDS / now).max(0.0);
+    let value = ratio(saving.walks(WAITING) + saving.faults);
+    let [low, high] = [saving.most, saving.least].map(ratio);
+    Interval { value, low: low.min(value), high: high.max(value) }
+}
+
+/// What all brings, by the model, by the runs that tried it, and by both.
+fn estimates(now: f64, runs: &[f64], trial: &[f64], all: &Saving) -> Estimates {
+    let trial = product(of_turns(runs, trial), normal(1.0, BETWEEN_OCCASIONS));
+    // Where prices promise more than a run takes, its middle is not where half of all walks wait.
+    let told = modelled(now, all);
+    let model = Interval { value: f64::midpoint(told.low, told.high), ..told }.widened(MODEL_ERROR);
+    Estimates { model, trial, joined: joined(&[trial, model]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Saving =
+        Saving { alone: 400e6, together: 100e6, faults: 50e6, memory: 0, least: 150e6, most: 450e6 };
+
+    #[test]
+    fn a_steady_trial_says_nearly_all() {
+        let Estimates { model, trial, joined } = estimates(1.0, &[1.0; 9], &[0.6; 9], &ALL);
+        assert!((model.value - 0.7).abs() < 1e-9 && model.low < 0.55 && model.high > 0.85, "{model:?}");
+        assert!((joined.value - trial.value).abs() < 0.002, "{joined:?}");
+        assert!(joined.low < 0.6 && 0.6 < joined.high && joined.width() < 0.05, "{joined:?}");
+    }
+
+    #[test]
+    fn an_unsure_trial_is_helped_by_the_model() {
+        let (now, trial) = ([1.0, 1.4, 1.0, 1.5, 1.0, 1.3], [0.6, 1.2, 0.6, 0.7, 1.3, 0.6]);
+        let Estimates { model, trial, joined } = estimates(1.0, &now, &trial, &ALL);
+        assert!(joined.width() < trial.width() && joined.width() < model.width(), "{joined:?} {trial:?}");
+        let between = [model.value, trial.value];
+        assert!(
+            between.iter().any(|&end| end <= joined.value) && between.iter().any(|&end| end >= joined.value)
+        );
+    }
+
+    /// Ranges together save what is forecast.
+    #[test]
+    fn ranges_sum_up_to_the_forecast() {
+        use pagewalk_forecast::prices::{Spread, WalkPrice};
+        use pagewalk_forecast::{Piece, PieceId, PieceKind, REGION_BYTES, Region, regions::CLASSES};
+        let region = |number| {
+            let mut walks = [0; CLASSES];
+            walks[0] = 1_000_000;
+            Region { piece: PieceId(0), number, pages: 512, walks, huge_walks: 0 }
+        };
+        let pieces = vec![Piece { kind: PieceKind::Heap, bytes: 64 * REGION_BYTES }];
+        let found = Found { pieces, regions: vec![region(0), region(9)], ..Found::default() };
+        let spread = Spread { walks: [1.0; 2], fault: [0.0; 2], huge_fault: [0.0; 2] };
+        let walks = vec![WalkPrice { lines: 1, alone: 100.0, together: 20.0 }];
+        let prices = Prices { walks, huge_walk: 1.0, fault: 0.0, huge_fault: 0.0, spread };
+        let everything = choose(&found, &prices, &Limits { memory: None, waiting: 1.0, least: 0.0 });
+        let kind = |what, seconds: &[f64]| {
+            let mut kind = Kind::given(seconds);
+            kind.what = what;
+            kind
+        };
+        let kinds = [kind(AS_IT_IS, &[1.0; 9]), kind(ALL_RANGES, &[0.7; 9])];
+        let weighed = Weighed::new(&prices, &found, &everything, &kinds, None);
+        let saved: f64 =
+            weighed.chosen.iter().map(|one| weighed.walk_seconds(one) + weighed.fault_seconds(one)).sum();
+        assert_eq!(weighed.chosen.len(), 2);
+        assert!((saved - (weighed.now.value - weighed.forecast.value)).abs() < 1e-9, "{saved}");
+        assert!((weighed.forecast.value - 0.7).abs() < 0.01, "{:?}", weighed.forecast);
+    }
 }

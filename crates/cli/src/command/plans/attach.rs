@@ -149,6 +149,7 @@ fn would(process: &Process, found: &Attached) -> String {
         _ if found.spans.is_empty() => unrecognised().to_string(),
         Act::Split if huge == 0 => "nothing to split: none of it is on huge pages".to_owned(),
         Act::Split => format!("would be split: {:.1} MiB", mib(huge)),
+        _ if found.before.is_pool() => Reason::Pool.to_string(),
         Act::Collapse if touched > 0 && small == 0 => {
             "nothing to collapse: all of it is on huge pages".to_owned()
         }
@@ -184,6 +185,7 @@ fn table(plan: &Plan, process: &Process) -> String {
         let (touched, before) = (mib(found.after.touched), mib(found.before.huge));
         let came = match process.dry_run {
             true => would(process, found),
+            false if found.after.is_pool() => format!("{:>9.1}  {}", mib(found.after.huge), Reason::Pool),
             false => format!("{:>9.1}", mib(found.after.huge)),
         };
         let _ = writeln!(text, "  {name:width$}  {touched:>9.1}  {before:>9.1}  {came}");
@@ -201,6 +203,7 @@ pub const FIGURES: (Class, &[&str]) = (
 pub fn rows(plan: &Plan, process: &Process) -> Vec<Value> {
     let reason = |found: &Attached| match process.act {
         Act::Split => None,
+        Act::Collapse if found.after.is_pool() => Some(Reason::Pool.to_string()),
         Act::Collapse if found.after.is_huge() => None,
         Act::Collapse if process.dry_run => hindrance(process, found).map(|reason| reason.to_string()),
         Act::Collapse => Some(why(process, found)),

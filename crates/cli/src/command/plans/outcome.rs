@@ -1,7 +1,7 @@
 //! What came of a plan: tables, faults, JSON.
 
 use pagewalk_live::pages::plan::{Caller, Plan, What};
-use pagewalk_live::pages::{Image, Outcome, Run};
+use pagewalk_live::pages::{Image, Outcome, Reason, Run};
 use pagewalk_live::tracing::End;
 use pagewalk_report::Class;
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ pub fn missed(plan: &Plan, run: &Run) -> Option<String> {
             }
         }
     }
-    let took = |image: &Image| image.ranges.iter().any(|outcome| outcome.reason.is_none());
+    let took = |image: &Image| image.ranges.iter().any(is_huge);
     if lines.is_empty() && !plan.ranges.is_empty() && !run.images.iter().any(took) {
         let reasons =
             run.images.iter().flat_map(|image| &image.ranges).filter_map(|range| range.reason.as_ref());
@@ -68,6 +68,11 @@ pub fn missed(plan: &Plan, run: &Run) -> Option<String> {
         lines.push(format!("no range took: {}", told.join("; ")));
     }
     (!lines.is_empty()).then(|| lines.join("\n  "))
+}
+
+/// Whether a range is on huge pages, by the plan or without it.
+fn is_huge(outcome: &Outcome) -> bool {
+    outcome.reason.as_ref().is_none_or(Reason::is_huge)
 }
 
 /// An image's ranges, for people.
@@ -137,6 +142,6 @@ fn row(what: &What, outcome: &Outcome) -> Value {
         "huge_bytes": best.huge,
         "huge_bytes_last": outcome.last.map(|last| last.huge),
         "reason": outcome.reason.as_ref().map(ToString::to_string),
-        "in_effect": outcome.reason.is_none(),
+        "in_effect": is_huge(outcome),
     })
 }

@@ -1,5 +1,6 @@
 //! The result of `promote` as data.
 
+use super::beside::Beside;
 use super::ranges::{Range, of};
 use super::text::{left, saved_seconds};
 use crate::arguments::Promote;
@@ -35,7 +36,7 @@ const MODELLED: (Class, &[&str]) =
     (Class::Modelled, &["threshold_charges", "over_budget", "misses_per_second", "charges"]);
 
 /// The whole result.
-pub fn document(arguments: &Promote, options: &Options, summary: &Summary) -> Value {
+pub fn document(arguments: &Promote, options: &Options, summary: &Summary, beside: &Beside) -> Value {
     let (policy, times) = (&summary.policy, summary.times);
     let [low, high] = saved_seconds(policy);
     // Where nothing is promoted, they are what would have come of it.
@@ -48,6 +49,7 @@ pub fn document(arguments: &Promote, options: &Options, summary: &Summary) -> Va
             Ended::Process => "process",
             Ended::Interrupted => "interrupted",
             Ended::Time => "time",
+            Ended::Unsampled => "unsampled",
         },
         "dry_run": options.dry_run,
         "sampler": summary.way.name(),
@@ -67,7 +69,9 @@ pub fn document(arguments: &Promote, options: &Options, summary: &Summary) -> Va
             "walk_alone_nanoseconds": policy.prices.walk_alone,
             "promotion_nanoseconds": policy.prices.collapse,
             "threshold_charges": policy.threshold(0),
+            "assumed": beside.assumed_values(),
         },
+        "survey": beside.survey_value(),
         "seconds": times.wall,
         "processor_seconds": times.target,
         "own_processor_seconds": {

@@ -1,5 +1,6 @@
 //! `pagewalk promote`: huge pages for a running process, as its TLB misses pay for them.
 
+pub mod beside;
 mod json;
 mod live;
 pub mod prices;
@@ -10,10 +11,12 @@ use crate::arguments::{Promote, SamplerChoice};
 use crate::error::{CliError, Code};
 use crate::output::{Output, print, say_next, write_json};
 use crate::signals::heeded;
+use beside::Beside;
 use live::Live;
 use pagewalk_live::pagemap::PagemapError;
 use pagewalk_live::promote::policy::Limits;
 use pagewalk_live::promote::{self, Options, PromoteError, Summary, Way};
+use prices::Priced;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -24,16 +27,20 @@ pub fn run(arguments: Promote) -> Result<ExitCode, CliError> {
     let file = arguments.data.output.as_deref().map(apart).transpose()?;
     let log = arguments.log.as_deref().map(apart).transpose()?;
     let bytes = promote::anonymous_bytes(arguments.pid).map_err(failed)?;
-    let (prices, entries) = prices::of_host(arguments.probe.as_deref(), arguments.data.quiet, bytes)?;
+    let survey = promote::survey(arguments.pid).map_err(failed)?;
+    let Priced { prices, entries, assumed } =
+        prices::of_host(arguments.probe.as_deref(), arguments.data.quiet, bytes)?;
+    let beside = Beside { survey, assumed };
     let options = options(&arguments, entries);
     let stop = set_by_signals()?;
     let mut live = Live::new(arguments.pid, arguments.data.quiet, log)?;
     let outcome = promote::run(arguments.pid, &options, prices, &stop, &mut live);
     let logged = live.finish();
     let summary = outcome.map_err(failed)?;
-    let printed = if arguments.data.json { Ok(()) } else { print(&text::render(&arguments, &summary)) };
+    let printed =
+        if arguments.data.json { Ok(()) } else { print(&text::render(&arguments, &summary, &beside)) };
     // Whatever became of the printing: the result took its time.
-    write_json(&arguments.data, &json::document(&arguments, &options, &summary), file)?;
+    write_json(&arguments.data, &json::document(&arguments, &options, &summary, &beside), file)?;
     printed?;
     logged?;
     if arguments.dry_run && summary.policy.promotions > 0 {

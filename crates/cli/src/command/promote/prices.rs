@@ -1,34 +1,58 @@
 //! What decides here: what walks and promotions cost on this host, and what its TLB holds.
 
 use crate::error::CliError;
-use crate::probed::{self, Walk};
+use crate::probed::{self, Assumed, Probed, Walk};
 use pagewalk_live::promote::Prices;
 use pagewalk_report::probe::ProbeResult;
 use std::path::Path;
 
-const COLLAPSE: &str = "collapse.2m";
-
-/// The prices for a process with so many bytes, and the entries for base pages of the last level of TLBs.
-pub fn of_host(probe: Option<&Path>, quiet: bool, bytes: u64) -> Result<(Prices, u32), CliError> {
-    let check = |result: &ProbeResult| prices(result, bytes).map(drop);
-    let result = probed::of_host(probe, quiet, check)?;
-    prices(&result, bytes).map_err(|missing| probed::lacks(&missing))
+/// What decides, and what of it was not measured.
+pub struct Priced {
+    /// For a process of this size.
+    pub prices: Prices,
+    /// Entries for base pages of the last level of TLBs.
+    pub entries: u32,
+    /// What was taken for figures that are missing.
+    pub assumed: Vec<Assumed>,
 }
 
-/// By the nearest footprint of which the probe has the price of walks that overlap; without any, of which it has the
-/// other. The name of the figure that is missing, if one is.
-fn prices(result: &ProbeResult, bytes: u64) -> Result<(Prices, u32), String> {
-    let distance = |walk: &Walk| (bytes.max(1) as f64 / walk.bytes as f64).log2().abs();
-    let order = |a: &Walk, b: &Walk| {
-        a.together.is_none().cmp(&b.together.is_none()).then(distance(a).total_cmp(&distance(b)))
-    };
-    let nearest = probed::walks(result)?.into_iter().min_by(order);
-    let Walk { alone, together, .. } = nearest.expect("there is one, or its name is told");
-    let together = together.unwrap_or(alone);
-    let collapse = probed::figure(result, COLLAPSE).ok_or(COLLAPSE)?;
-    let base = result.tlbs.iter().filter(|tlb| tlb.page == "4K");
-    let entries =
-        base.map(|tlb| tlb.entries.unwrap_or(tlb.assumed.entries)).max().ok_or("TLB for 4 KB pages")?;
-    let prices = Prices { walk: together.min(alone), walk_alone: alone.max(together), collapse };
-    Ok((prices, entries as u32))
+/// The prices for a process with so many bytes.
+pub fn of_host(probe: Option<&Path>, quiet: bool, bytes: u64) -> Result<Priced, CliError> {
+    let is_whole = |result: &ProbeResult| priced(result, bytes).assumed.is_empty();
+    Ok(priced(&probed::of_host(probe, quiet, is_whole)?, bytes))
+}
+
+fn priced(result: &ProbeResult, bytes: u64) -> Priced {
+    let mut probed = Probed::new(result);
+    let Walk { alone, together, .. } = probed.nearest_walk(bytes);
+    let collapse = probed.price("collapse.2m").value;
+    let entries = probed.entries();
+    let (walk, walk_alone) = (together.value, alone.value);
+    let bounds = [together.low.min(alone.low), alone.high.max(together.high)];
+    Priced { prices: Prices { walk, walk_alone, collapse, bounds }, entries, assumed: probed.assumed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probed::probe_of;
+
+    #[test]
+    fn a_probe_without_figures_does() {
+        let Priced { prices, entries, assumed } = priced(&probe_of(&[]), 256 << 20);
+        let Prices { walk, walk_alone, collapse, bounds: [low, high] } = prices;
+        assert!(
+            0.0 < low && low < walk && walk < walk_alone && walk_alone < high && high < collapse,
+            "{prices:?}"
+        );
+        assert_eq!((entries, assumed.len()), (1536, 4), "two of walks, a collapse, entries");
+        let known = probe_of(&[
+            ("walk_extra.256m.chains_1", Some(60.0)),
+            ("walk_extra.256m.chains_8", Some(8.0)),
+            ("collapse.2m", None),
+        ]);
+        let Priced { prices, assumed, .. } = priced(&known, 256 << 20);
+        assert_eq!((prices.walk, prices.walk_alone, prices.bounds), (8.0, 60.0, [8.0, 60.0]));
+        assert_eq!(assumed[0].figure, "collapse.2m");
+    }
 }

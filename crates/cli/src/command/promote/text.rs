@@ -1,5 +1,6 @@
 //! How it stands, and what came of it, for a terminal.
 
+use super::beside::Beside;
 use super::ranges::{Range, of};
 use crate::arguments::Promote;
 use pagewalk_live::pages::HUGE_BYTES;
@@ -74,16 +75,17 @@ pub fn balance(policy: &Policy, times: Times) -> String {
 
 /// What walks would have taken since, in seconds: if they overlap, and if each waits for the one before.
 pub fn saved_seconds(policy: &Policy) -> [f64; 2] {
-    [policy.prices.walk, policy.prices.walk_alone].map(|walk| policy.saved() * walk * 1e-9)
+    policy.prices.bounds.map(|walk| policy.saved() * walk * 1e-9)
 }
 
 /// The result.
-pub fn render(arguments: &Promote, summary: &Summary) -> String {
+pub fn render(arguments: &Promote, summary: &Summary, beside: &Beside) -> String {
     let times = summary.times;
     let ended = match summary.ended {
         Ended::Process => "it ended",
         Ended::Interrupted => "interrupted",
         Ended::Time => "the time is over",
+        Ended::Unsampled => "no way to sample was left",
     };
     let mut out = format!(
         "process {} ({}): {ended} after {:.1} s, with {:.1} s of processor time\n  by {}: {}; rounds: {}\n\n",
@@ -117,7 +119,12 @@ pub fn render(arguments: &Promote, summary: &Summary) -> String {
             arguments.budget as f64 / f64::from(1 << 20)
         );
     }
-    out + &sampling(summary)
+    out + &sampling(summary) + &lines(beside)
+}
+
+/// What should be known beside samples.
+pub fn lines(beside: &Beside) -> String {
+    beside.lines().iter().map(|line| format!("  {line}\n")).collect()
 }
 
 /// By what was not sampled, and what the sampler had to leave out.

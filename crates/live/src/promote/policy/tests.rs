@@ -3,7 +3,7 @@ use super::*;
 const A: u64 = 10 * HUGE_BYTES;
 const B: u64 = 11 * HUGE_BYTES;
 /// 200 us for a promotion, 25 ns for a walk: break-even at 8,000 misses, due at 1,000.
-const PRICES: Prices = Prices { walk: 25.0, walk_alone: 100.0, collapse: 200_000.0 };
+const PRICES: Prices = Prices { walk: 25.0, walk_alone: 100.0, collapse: 200_000.0, bounds: [25.0, 100.0] };
 const LIMITS: Limits = Limits { factor: 0.125, budget_bytes: 1 << 20, entries: 1 << 20 };
 
 fn view(start: u64) -> View {

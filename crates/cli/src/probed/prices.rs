@@ -1,0 +1,297 @@
+//! The figures of a probe as prices: each as it was measured, or what it usually is.
+
+use pagewalk_live::probe::usual::{LAST_LEVEL_ENTRIES, usually};
+use pagewalk_report::probe::ProbeResult;
+use serde_json::{Value, json};
+
+/// A figure, in nanoseconds. Measured figures have no bounds but themselves: what the repeats of a probe differ by says
+/// little of how another program meets the host.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Price {
+    /// What to calculate with.
+    pub value: f64,
+    /// The least that it may be.
+    pub low: f64,
+    /// The most.
+    pub high: f64,
+}
+
+/// A figure that could not be measured, and what is taken for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assumed {
+    /// The probe's name for it.
+    pub figure: String,
+    /// Its unit: `ns` or `entries`.
+    pub unit: &'static str,
+    /// What is taken, and its bounds.
+    pub price: Price,
+    /// Why it was not measured.
+    pub why: String,
+}
+
+/// What a walk takes at a footprint of the probe.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Walk {
+    /// Pages' bytes.
+    pub bytes: u64,
+    /// Nanoseconds if each waits for the one before.
+    pub alone: Price,
+    /// Nanoseconds of each of as many as were measured at once.
+    pub together: Price,
+}
+
+/// A probe that is asked for prices, and keeps what it did not have.
+pub struct Probed<'a> {
+    result: &'a ProbeResult,
+    /// What was taken for figures that are missing.
+    pub assumed: Vec<Assumed>,
+}
+
+/// Footprints that probes have figures of.
+const FOOTPRINTS: [(&str, u64); 3] = [("32m", 32 << 20), ("256m", 256 << 20), ("1g", 1 << 30)];
+/// Chains at once, those that tell most first.
+const TOGETHER: [u32; 3] = [8, 4, 2];
+
+fn name_of(footprint: &str, chains: u32) -> String {
+    format!("walk_extra.{footprint}.chains_{chains}")
+}
+
+impl<'a> Probed<'a> {
+    /// Nothing was asked yet.
+    pub fn new(result: &'a ProbeResult) -> Probed<'a> {
+        Probed { result, assumed: Vec::new() }
+    }
+
+    /// The value of a figure; none if it is not there, was refused, or is nothing.
+    pub fn value(&self, name: &str) -> Option<f64> {
+        self.result.figure(name).and_then(|figure| figure.value).filter(|&value| value > 0.0)
+    }
+
+    /// A figure as it was measured, or as it usually is.
+    pub fn price(&mut self, name: &str) -> Price {
+        if let Some(value) = self.value(name) {
+            return Price { value, low: value, high: value };
+        }
+        let price = self.assumed(name);
+        let why = self.result.figure(name).and_then(|figure| figure.refused.clone());
+        self.assumed.push(Assumed {
+            figure: name.to_owned(),
+            unit: "ns",
+            price,
+            why: why.unwrap_or_else(|| "the probe does not have it".to_owned()),
+        });
+        price
+    }
+
+    /// What is usual, within what repeats showed if those agree with it; if not, they are right.
+    fn assumed(&self, name: &str) -> Price {
+        let usual = usually(name).expect("all that is asked for has a usual value");
+        let (mut low, mut high) = (usual.low, usual.high);
+        let shown = self.result.figure(name).and_then(|figure| figure.low.zip(figure.high));
+        if let Some((least, most)) = shown.filter(|(_, most)| *most > 0.0) {
+            let agrees = least <= high && most >= low;
+            (low, high) =
+                if agrees { (low.max(least), high.min(most)) } else { (least.max(most / 100.0), most) };
+        }
+        Price { value: usual.value.clamp(low, high), low, high }
+    }
+
+    /// What walks take at each footprint of which anything was measured, smallest first; if nothing was, all as they
+    /// usually are.
+    pub fn walks(&mut self) -> Vec<Walk> {
+        let asked = self.footprints();
+        asked.into_iter().map(|footprint| self.walk(footprint)).collect()
+    }
+
+    /// What walks take at the footprint that is nearest to so many bytes, of those of which most was measured.
+    pub fn nearest_walk(&mut self, bytes: u64) -> Walk {
+        let distance = |of: u64| (bytes.max(1) as f64 / of as f64).log2().abs();
+        let is_partly = |footprint| self.alone(footprint).is_none() || self.together(footprint).is_none();
+        let order = |&(footprint, of): &(&'static str, u64)| (is_partly(footprint), distance(of));
+        let asked = self.footprints().into_iter();
+        let nearest = asked.min_by(|a, b| {
+            let (a, b) = (order(a), order(b));
+            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+        });
+        self.walk(nearest.expect("there is one, measured or usual"))
+    }
+
+    fn alone(&self, footprint: &str) -> Option<f64> {
+        self.value(&name_of(footprint, 1))
+    }
+
+    fn together(&self, footprint: &str) -> Option<f64> {
+        TOGETHER.into_iter().find_map(|chains| self.value(&name_of(footprint, chains)))
+    }
+
+    /// Those of which anything was measured; all if nothing was.
+    fn footprints(&self) -> Vec<(&'static str, u64)> {
+        let is_known = |footprint| self.alone(footprint).or(self.together(footprint)).is_some();
+        let known: Vec<_> = FOOTPRINTS.into_iter().filter(|&(footprint, _)| is_known(footprint)).collect();
+        if known.is_empty() { FOOTPRINTS.to_vec() } else { known }
+    }
+
+    fn walk(&mut self, (footprint, bytes): (&str, u64)) -> Walk {
+        let alone = self.price(&name_of(footprint, 1));
+        let together = match self.together(footprint) {
+            Some(value) => Price { value, low: value, high: value },
+            None => self.price(&name_of(footprint, TOGETHER[0])),
+        };
+        // What one walk of many takes is no more than what it takes alone.
+        let most = |price: f64| price.min(alone.value);
+        let together =
+            Price { value: most(together.value), low: most(together.low), high: most(together.high) };
+        Walk { bytes, alone: Price { low: alone.low.max(together.value), ..alone }, together }
+    }
+
+    /// Entries for base pages of the last level of TLBs.
+    pub fn entries(&mut self) -> u32 {
+        let base = self.result.tlbs.iter().filter(|tlb| tlb.page == "4K");
+        let entries = base.map(|tlb| tlb.entries.unwrap_or(tlb.assumed.entries)).max();
+        entries.unwrap_or_else(|| {
+            let value = LAST_LEVEL_ENTRIES as f64;
+            self.assumed.push(Assumed {
+                figure: "tlb.4k.entries".to_owned(),
+                unit: "entries",
+                price: Price { value, low: value / 2.0, high: value * 2.0 },
+                why: "no TLB for 4 KB pages was seen".to_owned(),
+            });
+            LAST_LEVEL_ENTRIES
+        }) as u32
+    }
+}
+
+/// What to do about figures that were not measured.
+const REMEDY: &str = "for surer figures take a probe with nothing else running: pagewalk probe -o probe.json, then \
+     --probe probe.json";
+
+/// For people: what was taken for figures that were not measured; none if all were.
+pub fn assumed_lines(assumed: &[Assumed]) -> Vec<String> {
+    let line = |assumed: &Assumed| {
+        let Assumed { figure, unit, price: Price { value, low, high }, why } = assumed;
+        format!("{figure} is assumed, not measured: {value:.0} {unit} ({low:.0} to {high:.0}); {why}")
+    };
+    let mut lines: Vec<String> = assumed.iter().map(line).collect();
+    if !lines.is_empty() {
+        lines.push(format!("with what is assumed intervals are wider; {REMEDY}"));
+    }
+    lines
+}
+
+/// The same as data.
+pub fn assumed_values(assumed: &[Assumed]) -> Vec<Value> {
+    let value = |assumed: &Assumed| {
+        let Assumed { figure, unit, price: Price { value, low, high }, why } = assumed;
+        // No measurement, and nothing that cannot be beaten.
+        json!({ "figure": figure, "class": "modelled", "unit": unit, "value": value, "low": low, "high": high,
+                "why": why })
+    };
+    assumed.iter().map(value).collect()
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use pagewalk_report::probe::from_json;
+
+    /// A probe with figures of these names and values; 80 and 120 % of them lie around it, and 10 to 30 of none.
+    pub fn probe(figures: &[(&str, Option<f64>)]) -> ProbeResult {
+        let figure = |(name, value): &(&str, Option<f64>)| {
+            let (low, high) = value.map_or((10.0, 30.0), |value| (value * 0.8, value * 1.2));
+            json!({ "name": name, "title": "", "unit": "ns", "class": "measured", "repeats": 9, "value": value,
+                    "low": low, "high": high, "cycles": null,
+                    "refused": value.is_none().then_some("the noise hides it") })
+        };
+        let document = json!({
+            "schema": "pagewalk.probe/1", "version": "0", "host": { "cpu": "", "kernel": "", "thp": "" },
+            "surroundings": { "cpu": 0, "cpus_allowed": [0], "hypervisor": false, "tsc_ghz": 1.0, "tsc_constant": true,
+                              "available_bytes": 0, "load": null },
+            "quick": false, "seconds": 1.0, "tlbs": [], "figures": figures.iter().map(figure).collect::<Vec<_>>(),
+            "curves": [], "notes": [],
+        });
+        from_json(&document.to_string()).expect("it is one")
+    }
+
+    #[test]
+    fn what_was_measured_is_taken_as_it_is() {
+        let result = probe(&[("collapse.2m", Some(4.0))]);
+        let mut probed = Probed::new(&result);
+        assert_eq!(probed.price("collapse.2m"), Price { value: 4.0, low: 4.0, high: 4.0 });
+        assert!(probed.assumed.is_empty() && assumed_lines(&probed.assumed).is_empty());
+    }
+
+    #[test]
+    fn what_is_missing_is_as_usual_within_what_was_seen() {
+        let mut result = probe(&[("walk_extra.32m.chains_1", None)]);
+        let mut probed = Probed::new(&result);
+        let usual = usually("walk_extra.32m.chains_1").unwrap();
+        assert_eq!(
+            probed.price("walk_extra.32m.chains_1"),
+            Price { value: usual.value, low: 10.0, high: 30.0 }
+        );
+        let never = usually("fault.anonymous_4k").unwrap();
+        let found = probed.price("fault.anonymous_4k");
+        assert_eq!((found.value, found.low, found.high), (never.value, never.low, never.high));
+        assert_eq!(probed.assumed.len(), 2);
+        assert_eq!(probed.assumed[0].why, "the noise hides it");
+        // Repeats that all lie elsewhere are right.
+        (result.figures[0].low, result.figures[0].high) = (Some(100.0), Some(300.0));
+        let found = Probed::new(&result).price("walk_extra.32m.chains_1");
+        assert_eq!((found.value, found.low, found.high), (100.0, 100.0, 300.0));
+        // As after a difference that drowns.
+        (result.figures[0].low, result.figures[0].high) = (Some(-5.0), Some(20.0));
+        let found = Probed::new(&result).price("walk_extra.32m.chains_1");
+        assert_eq!((found.value, found.low, found.high), (usual.value, usual.low, 20.0));
+    }
+
+    #[test]
+    fn a_footprint_counts_if_anything_of_it_was_measured() {
+        let result = probe(&[
+            ("walk_extra.32m.chains_1", None),
+            ("walk_extra.32m.chains_8", Some(3.0)),
+            ("walk_extra.256m.chains_1", Some(80.0)),
+            ("walk_extra.1g.chains_1", None),
+        ]);
+        let mut probed = Probed::new(&result);
+        let walks = probed.walks();
+        assert_eq!(walks.iter().map(|walk| walk.bytes >> 20).collect::<Vec<_>>(), [32, 256]);
+        let missing: Vec<&str> = probed.assumed.iter().map(|assumed| &*assumed.figure).collect();
+        assert_eq!(missing, ["walk_extra.32m.chains_1", "walk_extra.256m.chains_8"]);
+        for Walk { alone, together, .. } in walks {
+            assert!(together.value <= alone.value && together.low <= together.high, "{together:?} {alone:?}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_footprint_is_one_that_was_measured_whole() {
+        let result = probe(&[
+            ("walk_extra.32m.chains_1", Some(40.0)),
+            ("walk_extra.32m.chains_4", Some(8.0)),
+            ("walk_extra.256m.chains_1", None),
+            ("walk_extra.256m.chains_8", Some(9.0)),
+        ]);
+        let mut probed = Probed::new(&result);
+        assert_eq!(probed.nearest_walk(200 << 20).bytes, 32 << 20);
+        assert!(probed.assumed.is_empty());
+        let nothing = probe(&[]);
+        let mut probed = Probed::new(&nothing);
+        assert_eq!(probed.nearest_walk(200 << 20).bytes, 256 << 20);
+        assert_eq!(probed.assumed.len(), 2);
+    }
+
+    #[test]
+    fn of_nothing_all_is_usual() {
+        let result = probe(&[]);
+        let mut probed = Probed::new(&result);
+        assert_eq!(probed.walks().len(), FOOTPRINTS.len());
+        assert_eq!(probed.entries(), LAST_LEVEL_ENTRIES as u32);
+        assert_eq!(probed.assumed.len(), 2 * FOOTPRINTS.len() + 1);
+        let lines = assumed_lines(&probed.assumed);
+        assert!(
+            lines[0].starts_with("walk_extra.32m.chains_1 is assumed, not measured: 15 ns (5 to 60)"),
+            "{lines:?}"
+        );
+        assert!(lines.last().unwrap().contains("pagewalk probe -o probe.json"), "{lines:?}");
+        assert_eq!(assumed_values(&probed.assumed)[0]["low"], 5.0);
+    }
+}

@@ -1,0 +1,156 @@
+//! What keeps a process's memory from huge pages, or has put it there already: processes that forbid them, memory that
+//! was set aside, memory that grew by less than a huge page at a time.
+
+use pagewalk_live::pages::{Mode, mode};
+use pagewalk_live::promote::policy::{Fate, Limits};
+use pagewalk_live::promote::{Decision, Forbids, Options, Prices, Standing, Watcher, Way, What, run, survey};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
+use tempfile::TempDir;
+
+/// Huge pages that are set aside are the host's.
+static ALONE: Mutex<()> = Mutex::new(());
+
+struct Program {
+    child: Child,
+    _folder: TempDir,
+}
+
+impl Program {
+    /// One of the test programs, when it is ready; none if it ended instead.
+    fn start(name: &str, words: &[&str]) -> Option<Program> {
+        let folder = tempfile::tempdir().unwrap();
+        let source =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name).with_extension("c");
+        let program = folder.path().join(name);
+        let compiled = Command::new("cc").args(["-O1", "-w", "-o"]).args([&program, &source]).status();
+        assert!(compiled.expect("cc is here").success());
+        let mut command = Command::new(&program);
+        let mut child =
+            command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let program = Program { child, _folder: folder };
+        (line == "ready\n").then_some(program)
+    }
+
+    fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_process_that_forbids_huge_pages_is_known() {
+    let free = Program::start("nothp", &[]).unwrap();
+    assert_eq!(survey(free.pid()).unwrap().forbids, None);
+    for word in ["off", "child"] {
+        let program = Program::start("nothp", &[word]).unwrap();
+        assert_eq!(survey(program.pid()).unwrap().forbids, Some(Forbids::All), "{word}");
+    }
+    // What is marked it may have, so that nothing but mode `always` shows it.
+    if let Some(program) = Program::start("nothp", &["except"]) {
+        let expected = (mode() == Some(Mode::Always)).then_some(Forbids::Unmarked);
+        assert_eq!(survey(program.pid()).unwrap().forbids, expected);
+    }
+}
+
+struct Decisions(Vec<Decision>);
+
+impl Watcher for Decisions {
+    fn decided(&mut self, decision: &Decision) {
+        self.0.push(decision.clone());
+    }
+
+    fn passed(&mut self, _: &Standing<'_>) {}
+}
+
+/// No part of it is tried, and each is told with the reason.
+#[test]
+fn a_process_that_forbids_huge_pages_is_left_alone() {
+    let program = Program::start("nothp", &["off"]).unwrap();
+    let options = Options {
+        way: Some(Way::Referenced),
+        limits: Limits { factor: 1e-9, budget_bytes: u64::MAX, entries: 1536 },
+        own_share: 1.0,
+        seconds: Some(2.0),
+        dry_run: false,
+    };
+    let prices = Prices { walk: 30.0, walk_alone: 100.0, collapse: 200_000.0, bounds: [30.0, 100.0] };
+    let mut decisions = Decisions(Vec::new());
+    let outcome = run(program.pid(), &options, prices, &AtomicBool::new(false), &mut decisions);
+    let summary = match outcome {
+        Ok(summary) => summary,
+        Err(error) => return eprintln!("not tested, as this host cannot: {error}"),
+    };
+    assert_eq!(summary.policy.promotions, 0);
+    for Decision { what, .. } in &decisions.0 {
+        let is_told =
+            matches!(what, What::Failed { reason, again: false } if reason.contains("PR_SET_THP_DISABLE"));
+        assert!(is_told, "{what:?}");
+    }
+    let left = summary.policy.parts().filter(|part| matches!(part.fate, Fate::Left(_))).count();
+    assert_eq!(left, decisions.0.len());
+}
+
+/// Huge pages that are set aside for a test, and given back after it.
+struct Pool(String);
+
+const POOL: &str = "/proc/sys/vm/nr_hugepages";
+
+impl Pool {
+    fn of(pages: u32) -> Option<Pool> {
+        let before = fs::read_to_string(POOL).ok()?;
+        let already: u32 = before.trim().parse().ok()?;
+        fs::write(POOL, (already + pages).to_string()).ok()?;
+        let pool = Pool(before);
+        let now: u32 = fs::read_to_string(POOL).ok()?.trim().parse().ok()?;
+        (now >= already + pages).then_some(pool)
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let _ = fs::write(POOL, self.0.trim());
+    }
+}
+
+#[test]
+fn memory_that_was_set_aside_is_huge_already() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(_pool) = Pool::of(34) else {
+        return eprintln!("not tested: this user, or this host's memory, cannot set huge pages aside");
+    };
+    for word in ["private", "memfd", "shm"] {
+        let program = Program::start("hugetlb", &[word]).unwrap_or_else(|| panic!("{word}"));
+        let found = survey(program.pid()).unwrap();
+        assert_eq!(found.pools.into_iter().collect::<Vec<_>>(), [(2 << 20, 64 << 20)], "{word}");
+        assert_eq!((found.forbids, found.grown), (None, None), "{word}");
+    }
+}
+
+#[test]
+fn memory_that_grew_by_pieces_is_told_from_what_grew_whole() {
+    let grown = |step| survey(Program::start("grow", &[step]).unwrap().pid()).unwrap().grown;
+    if !matches!(mode(), Some(Mode::Always | Mode::Madvise)) {
+        return eprintln!("not tested, as huge pages are {:?} here", mode());
+    }
+    // khugepaged may have put a few together meanwhile.
+    for step in ["1024", "132"] {
+        let found = grown(step).unwrap_or_else(|| panic!("{step}"));
+        assert!((24..=32).contains(&found.blocks) && found.heap_blocks == 0, "{step}: {found:?}");
+    }
+    // Where the kernel has no huge pages at hand, some are small all the same, and it counts that.
+    let whole = grown("2048");
+    assert!(whole.is_none_or(|whole| whole.blocks < 24 || !whole.is_certain), "{whole:?}");
+}
