@@ -5,8 +5,8 @@
 //! ([`Draws`]). Removing a key changes nothing.
 //!
 //! Source: Romer, "Using Virtual Memory to Improve Cache and TLB Performance", PhD thesis, University of Washington,
-//! 1998, section 3.7: the TLBs of the Alpha 21064 replace an entry that was not used last. Which of the others it is, is
-//! not said; each is as likely here.
+//! 1998, section 3.7: the TLBs of the Alpha 21064 replace an entry that was not used last. Which of the others it is,
+//! is not said; each is as likely here.
 //!
 //! State: a way for each set, 64 bits for the array. Cost: hit, a store; victim, three multiplications.
 

@@ -65,8 +65,8 @@ struct Served {
 }
 
 impl Recency {
-    /// An empty array, in which `how` says what is replaced. Trees have at most [`TREE_WAYS_MAX`] ways in all, as many as
-    /// the policy serves.
+    /// An empty array, in which `how` says what is replaced. Trees have at most [`TREE_WAYS_MAX`] ways in all, as many
+    /// as the policy serves.
     pub fn new(geometry: Geometry, index: SetIndex, classes: [bool; CLASSES], how: LastUse) -> Recency {
         let victim = match how {
             LastUse::Oldest if geometry.ways() <= FEW => Victim::OldestOfFew,

@@ -20,8 +20,8 @@ fn misses(arrays: &mut [SetArray], pages: u64, stride: u64) -> f64 {
     misses as f64 / ROUNDS[1] as f64
 }
 
-/// B. Tolsch, "tlb-aliasing" (github.com/Kobzol/hardware-effects, pull request 7), 2018: rounds over 12 and 16 pages 128
-/// pages apart and over 2,000 neighbours on an Intel processor with a second level of 1,024 entries and 8 ways.
+/// B. Tolsch, "tlb-aliasing" (github.com/Kobzol/hardware-effects, pull request 7), 2018: rounds over 12 and 16 pages
+/// 128 pages apart and over 2,000 neighbours on an Intel processor with a second level of 1,024 entries and 8 ways.
 const TOLSCH_2018: [(u64, u64, f64); 3] = [(12, 128, 7.10), (16, 128, 11.97), (2000, 1, 1629.48)];
 
 /// The three figures of Haswell's two levels for data with this replacement in the second.

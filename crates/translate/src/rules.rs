@@ -37,8 +37,8 @@ impl MachineSpec {
                     Replacement::from_name(name, 0).is_some_and(|other| other.heeds() != Heeds::Each)
                 });
                 Err(format!(
-                    "tlb `{name}`: replacement = \"{}\" heeds each repetition of a page, which is not simulated at level \
-                     1: choose {}, or level 2 or 3",
+                    "tlb `{name}`: replacement = \"{}\" heeds each repetition of a page, which is not simulated at \
+                     level 1: choose {}, or level 2 or 3",
                     replacement.name(),
                     others.collect::<Vec<_>>().join(", ")
                 ))

@@ -218,8 +218,8 @@ impl Aliases {
     }
 
     /// Addresses of nodes in pages, of which some may come several times, each node with a place of its own. Nodes of a
-    /// frame lie side by side, so that they take few lines, and those of different frames in different sets of the cache.
-    /// None if more than 512 pages of the list share a frame.
+    /// frame lie side by side, so that they take few lines, and those of different frames in different sets of the
+    /// cache. None if more than 512 pages of the list share a frame.
     ///
     /// # Errors
     /// When the kernel refuses another mapping.

@@ -1,8 +1,8 @@
 //! This host's TLBs, walks, caches and kernel costs, by timing alone: no counter, no privilege.
 //!
 //! [`measure`] does it all and gives a [`Probe`]. Each part can be had alone: [`tlb`] times cycles over pages, of
-//! which [`arrays`] makes entries and ways, and [`steps`] the steps that these show as; [`replacement`] says what a full
-//! set replaces; [`walks`], [`caches`] and
+//! which [`arrays`] makes entries and ways, and [`steps`] the steps that these show as; [`replacement`] says what a
+//! full set replaces; [`walks`], [`caches`] and
 //! [`kernel`] give costs. Whatever a figure is, it is a median of repeats with its spread, or refused with a reason
 //! ([`figure`]).
 

@@ -1,4 +1,5 @@
-//! What a full set of a TLB replaces: which policy's misses come nearest to what patterns over the pages of few sets cost.
+//! What a full set of a TLB replaces: which policy's misses come nearest to what patterns over the pages of few sets
+//! cost.
 //!
 //! A pattern touches one page more than the ways of a set up to twice as many, in turn or in an order in which pages
 //! come again sooner or later, over and over. Each candidate is simulated under all patterns beforehand; those
@@ -80,8 +81,8 @@ pub trait Repeater {
     /// Why it could not.
     type Error;
 
-    /// Cost of an access of each pattern, which is the numbers of pages in the order of accesses, over and over; once for
-    /// each round, and rounds go over all patterns before the next begins.
+    /// Cost of an access of each pattern, which is the numbers of pages in the order of accesses, over and over; once
+    /// for each round, and rounds go over all patterns before the next begins.
     fn patterns(&mut self, patterns: &[Vec<u64>], rounds: usize) -> Result<Vec<Samples>, Self::Error>;
 }
 
@@ -192,8 +193,8 @@ fn shape(level: &Level) -> Result<(u64, Vec<u64>), String> {
         Some(ways) if level.conflicts.is_empty() => {
             if ways > MOST_ENTRIES {
                 return Err(format!(
-                    "it is fully associative with {ways} entries, more than the {MOST_ENTRIES} up to which policies differ \
-                     enough"
+                    "it is fully associative with {ways} entries, more than the {MOST_ENTRIES} up to which policies \
+                     differ enough"
                 ));
             }
             Ok((1, vec![ways]))
@@ -242,8 +243,8 @@ fn in_turn(pages: u64) -> Vec<u64> {
     (0..pages).collect()
 }
 
-/// Patterns of more pages than each of the ways holds: in turn, and at random, no page within `apart` others of its last
-/// use.
+/// Patterns of more pages than each of the ways holds: in turn, and at random, no page within `apart` others of its
+/// last use.
 fn drawn(ways: &[u64], apart: u64, draws: &mut Draws) -> Vec<Vec<u64>> {
     let fewest = ways.iter().copied().min().unwrap_or(1);
     let most = ways.iter().copied().max().unwrap_or(1);
