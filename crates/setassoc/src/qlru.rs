@@ -4,8 +4,8 @@
 //!
 //! - `Hxy`: a hit makes age 3 x and age 2 y, others 0; `Mx`: a fill has age x.
 //! - `R0`, `R1`: the victim is the lowest way of age 3; `R2`: the highest, as empty ways are filled lowest first here
-//!   and highest first there, which is the same with ways counted from the other end. Where no way has age 3, `R1` takes
-//!   the first way, and so do the others here, where that cannot happen but for one way.
+//!   and highest first there, which is the same with ways counted from the other end. Where no way has age 3, `R1`
+//!   takes the first way, and so do the others here, where that cannot happen but for one way.
 //! - Behind each hit and fill (`UMO`: before each choice of a victim, and then only), if none has age 3: `U0` adds to
 //!   every age what the highest lacks to 3, `U1` to all but that of the way just used, of which the highest is taken;
 //!   `U2` adds 1 to every age.
