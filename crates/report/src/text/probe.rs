@@ -32,14 +32,14 @@ fn tlbs(page: &mut Page, result: &ProbeResult) {
         numbers("entries", Narrow::Keep),
         numbers("ways", Narrow::Keep),
         numbers(machine, Narrow::Keep),
-        texts("replacement", Narrow::Keep),
+        texts("replaces", Narrow::Keep),
         texts("", Narrow::Drop(1)),
     ]);
     for tlb in &result.tlbs {
         let about = match &tlb.refused {
             None => String::new(),
             Some(_) => {
-                format!("a machine file takes {} of {} ways", exact(tlb.assumed.entries), tlb.assumed.ways)
+                format!("file takes {} of {} ways", exact(tlb.assumed.entries), tlb.assumed.ways)
             }
         };
         table.row(vec![
