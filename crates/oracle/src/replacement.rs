@@ -31,6 +31,44 @@ enum State {
     /// The tree's nodes as a heap: the root is 1, node n has the children 2n and 2n + 1. True: go to the
     /// second.
     Tree(Vec<bool>),
+    /// Three sets of ways, each with its tree, and their numbers, the one used last first. `next`: the one behind
+    /// that gives the victim, not the last of them.
+    Trees { trees: Vec<Vec<bool>>, order: VecDeque<usize>, next: bool },
+    /// The way used last.
+    Spared(usize),
+    /// Each way's age and what moves it.
+    Ages(Vec<u8>, AgeRule),
+}
+
+/// A variant by Abel and Reineke's name: `QLRU_Hxy_Mx_Rx_Ux`, with `_UMO` or not.
+#[derive(Clone, Copy, Debug)]
+struct AgeRule {
+    hit_of_3: u8,
+    hit_of_2: u8,
+    fill: u8,
+    find: u8,
+    update: u8,
+    misses_only: bool,
+}
+
+impl AgeRule {
+    fn named(name: &str) -> AgeRule {
+        let name = if name == "srrip" { "qlru-h00-m2-r0-u0-umo" } else { name };
+        let digits: Vec<u8> = name.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
+        let [hit_of_3, hit_of_2, fill, find, update] = digits[..] else { panic!("{name}?") };
+        AgeRule { hit_of_3, hit_of_2, fill, find, update, misses_only: name.ends_with("umo") }
+    }
+
+    /// The ages of a set once they were looked at; `used`: the way just used.
+    fn updated(self, ages: &[u8], used: Option<usize>) -> Vec<u8> {
+        if ages.contains(&3) {
+            return ages.to_vec();
+        }
+        let spares = |way: usize| self.update % 2 == 1 && Some(way) == used;
+        let others = ages.iter().enumerate().filter(|(way, _)| !spares(*way));
+        let step = if self.update >= 2 { 1 } else { 3 - others.map(|(_, age)| *age).max().unwrap_or(3) };
+        ages.iter().enumerate().map(|(way, age)| if spares(way) { *age } else { age + step }).collect()
+    }
 }
 
 /// SplitMix64.
@@ -61,6 +99,15 @@ impl Set {
             "random" => State::Random,
             "bit-plru" => State::Bits(vec![false; ways]),
             "tree-plru" => State::Tree(vec![false; ways]),
+            "mru3-plru" | "lru3-plru" => State::Trees {
+                trees: vec![vec![false; ways / 3]; 3],
+                order: VecDeque::from([2, 1, 0]),
+                next: replacement == "mru3-plru",
+            },
+            "not-mru" => State::Spared(0),
+            name if name.starts_with("qlru") || name == "srrip" => {
+                State::Ages(vec![3; ways], AgeRule::named(name))
+            }
             other => panic!("{other}?"),
         };
         Set { ways: vec![None; ways], state }
@@ -87,39 +134,85 @@ impl Set {
                     bits[way] = true;
                 }
             }
-            State::Tree(nodes) => {
-                let mut node = nodes.len() + way;
-                while node > 1 {
-                    nodes[node / 2] = node.is_multiple_of(2);
-                    node /= 2;
+            State::Tree(nodes) => point_away(nodes, way),
+            State::Trees { trees, order, .. } => {
+                let (tree, leaf) = (way / trees[0].len(), way % trees[0].len());
+                point_away(&mut trees[tree], leaf);
+                order.retain(|&other| other != tree);
+                order.push_front(tree);
+            }
+            State::Spared(spared) => *spared = way,
+            State::Ages(ages, rule) => {
+                ages[way] = match (filled, ages[way]) {
+                    (true, _) => rule.fill,
+                    (false, 3) => rule.hit_of_3,
+                    (false, 2) => rule.hit_of_2,
+                    (false, _) => 0,
+                };
+                if !rule.misses_only {
+                    *ages = rule.updated(ages, Some(way));
                 }
             }
         }
     }
 
-    fn victim(&self, generator: &mut Generator) -> usize {
+    fn victim(&mut self, generator: &mut Generator) -> usize {
+        if let State::Ages(ages, rule) = &mut self.state
+            && rule.misses_only
+        {
+            *ages = rule.updated(ages, None);
+        }
         match &self.state {
             State::Lru(order) => self.way_of(*order.back().unwrap()).unwrap(),
             State::Fifo(order) => self.way_of(*order.front().unwrap()).unwrap(),
             State::Random => generator.below(self.ways.len()),
             State::Bits(bits) => bits.iter().position(|&bit| !bit).unwrap_or(0),
-            State::Tree(nodes) => {
-                let mut node = 1;
-                while node < nodes.len() {
-                    node = 2 * node + usize::from(nodes[node]);
-                }
-                node - nodes.len()
+            State::Tree(nodes) => pointed_to(nodes),
+            State::Trees { trees, order, next } => {
+                let tree = if *next { (order[0] + 1) % 3 } else { order[2] };
+                tree * trees[0].len() + pointed_to(&trees[tree])
+            }
+            State::Spared(spared) => {
+                // Draws even where there is but one way.
+                let others: Vec<usize> = (0..self.ways.len()).filter(|way| way != spared).collect();
+                let drawn = generator.below(others.len().max(1));
+                others.get(drawn).copied().unwrap_or(0)
+            }
+            State::Ages(ages, rule) => {
+                let oldest: Vec<usize> = (0..ages.len()).filter(|&way| ages[way] == 3).collect();
+                let way = if rule.find == 2 { oldest.last() } else { oldest.first() };
+                way.copied().unwrap_or(0)
             }
         }
     }
 
     fn empty(&mut self, way: usize) -> Option<u64> {
         let gone = self.ways[way].take();
-        if let State::Lru(order) | State::Fifo(order) = &mut self.state {
-            order.retain(|&held| Some(held) != gone);
+        match &mut self.state {
+            State::Lru(order) | State::Fifo(order) => order.retain(|&held| Some(held) != gone),
+            State::Ages(ages, _) => ages[way] = 3,
+            _ => {}
         }
         gone
     }
+}
+
+/// Makes the nodes above a leaf point away from it.
+fn point_away(nodes: &mut [bool], leaf: usize) {
+    let mut node = nodes.len() + leaf;
+    while node > 1 {
+        nodes[node / 2] = node.is_multiple_of(2);
+        node /= 2;
+    }
+}
+
+/// The leaf to which the nodes lead.
+fn pointed_to(nodes: &[bool]) -> usize {
+    let mut node = 1;
+    while node < nodes.len() {
+        node = 2 * node + usize::from(nodes[node]);
+    }
+    node - nodes.len()
 }
 
 impl Replacing {

@@ -127,7 +127,7 @@ pub struct TlbDescription {
     pub reserved: u64,
     /// Ways of a set; as many as entries when fully associative.
     pub ways: u64,
-    /// What leaves a full set: `lru`, `tree-plru`, `bit-plru`, `fifo`, `random`.
+    /// What leaves a full set: a policy as machine files name them, such as `lru` or `tree-plru`.
     #[serde(default = "least_recently_used")]
     pub replacement: String,
     /// What is put into it: `walks` or `victims` of the level above.

@@ -10,7 +10,7 @@
 //! State: one bit for each way and their number. Cost: hit, a test, and rarely a store; victim, one scan of
 //! the set's words.
 
-use crate::{Array, Geometry, ReplacementPolicy};
+use crate::{Array, Geometry, Heeds, Policy, ReplacementError, ReplacementPolicy};
 
 /// The bits of the ways.
 #[derive(Clone, Debug)]
@@ -39,6 +39,15 @@ impl BitPlru {
             words: vec![0; geometry.sets() * stride],
             recent: vec![0; geometry.sets()],
         }
+    }
+}
+
+impl Policy for BitPlru {
+    const NAME: &'static str = "bit-plru";
+    const HEEDS: Heeds = Heeds::Changes;
+
+    fn of(geometry: Geometry, _seed: u64) -> Result<BitPlru, ReplacementError> {
+        Ok(BitPlru::new(geometry))
     }
 }
 

@@ -12,7 +12,7 @@
 //! State: the ways of each set in order of arrival. Cost: hit, nothing; victim and fill, O(1); removal, one
 //! pass over the set.
 
-use crate::{Array, Geometry, ReplacementPolicy};
+use crate::{Array, Geometry, Heeds, Policy, ReplacementError, ReplacementPolicy};
 
 /// The order in which ways were filled.
 #[derive(Clone, Debug)]
@@ -46,6 +46,15 @@ impl Fifo {
             order: vec![0; geometry.entries()],
             rings: vec![Ring::default(); geometry.sets()],
         }
+    }
+}
+
+impl Policy for Fifo {
+    const NAME: &'static str = "fifo";
+    const HEEDS: Heeds = Heeds::Nothing;
+
+    fn of(geometry: Geometry, _seed: u64) -> Result<Fifo, ReplacementError> {
+        Ok(Fifo::new(geometry))
     }
 }
 

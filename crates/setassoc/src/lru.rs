@@ -8,7 +8,7 @@
 //!
 //! State: a 64-bit time for each entry. Cost: hit, one store; victim, one scan of the set's times.
 
-use crate::{Array, Geometry, ReplacementPolicy};
+use crate::{Array, Geometry, Heeds, LastUse, Policy, ReplacementError, ReplacementPolicy};
 
 /// When each way was last used.
 #[derive(Clone, Debug)]
@@ -31,6 +31,15 @@ impl LruArray {
 impl Lru {
     pub(crate) fn new(geometry: Geometry) -> Lru {
         Lru { ways: geometry.ways(), stamps: vec![0; geometry.entries()], clock: 0 }
+    }
+}
+
+impl Policy for Lru {
+    const NAME: &'static str = "lru";
+    const HEEDS: Heeds = Heeds::LastUse(LastUse::Oldest);
+
+    fn of(geometry: Geometry, _seed: u64) -> Result<Lru, ReplacementError> {
+        Ok(Lru::new(geometry))
     }
 }
 

@@ -10,7 +10,7 @@
 //!
 //! State: 64 bits for the array. Cost: hit, nothing; victim, three multiplications.
 
-use crate::{Array, Draws, Geometry, ReplacementPolicy};
+use crate::{Array, Draws, Geometry, Heeds, Policy, ReplacementError, ReplacementPolicy};
 
 /// The generator and what it is asked for.
 #[derive(Clone, Debug)]
@@ -29,6 +29,16 @@ impl Array<Random> {
 impl Random {
     pub(crate) fn new(geometry: Geometry, seed: u64) -> Random {
         Random { ways: geometry.ways() as u64, draws: Draws::new(seed) }
+    }
+}
+
+impl Policy for Random {
+    const NAME: &'static str = "random";
+    const HEEDS: Heeds = Heeds::Nothing;
+    const DRAWS: bool = true;
+
+    fn of(geometry: Geometry, seed: u64) -> Result<Random, ReplacementError> {
+        Ok(Random::new(geometry, seed))
     }
 }
 

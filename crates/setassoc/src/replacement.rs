@@ -1,60 +1,41 @@
 //! Replacement policies by name.
 //!
-//! A new policy is a file of its own, and here a name and a line in each match.
+//! A new policy is a file of its own, which implements [`Policy`], and a line here.
 
 use crate::bit_plru::BitPlru;
 use crate::fifo::Fifo;
 use crate::lru::Lru;
+use crate::lru3_plru::Lru3Plru;
+use crate::mru3_plru::Mru3Plru;
+use crate::not_mru::NotMru;
+use crate::qlru::Qlru;
 use crate::random::Random;
 use crate::tree_plru::TreePlru;
-use crate::{Array, Geometry, ReplacementPolicy};
+use crate::{Array, Geometry, Heeds, ReplacementPolicy};
 use std::fmt;
 
-/// Which key leaves a full set. Each policy's file says exactly what it does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Replacement {
-    /// The least recently used.
-    #[default]
-    Lru,
-    /// The one that a tree of bits leads to; the number of ways must be a power of two.
-    TreePlru,
-    /// The lowest way that was not used since its set's bits were cleared.
-    BitPlru,
-    /// The one filled longest ago.
-    Fifo,
-    /// Any.
-    Random {
-        /// Where the array's own generator begins.
-        seed: u64,
-    },
-}
+/// What a policy declares of itself.
+pub trait Policy: ReplacementPolicy + Sized {
+    /// The name in machine files.
+    const NAME: &'static str;
+    /// Which hits change what it replaces later. There is no default: simulators leave out the others.
+    const HEEDS: Heeds;
+    /// Whether it draws random numbers.
+    const DRAWS: bool = false;
 
-impl Replacement {
-    /// The names, as machine files have them.
-    pub const NAMES: [&str; 5] = ["lru", "tree-plru", "bit-plru", "fifo", "random"];
-
-    /// The policy of this name. Only `random` looks at the seed.
-    pub fn from_name(name: &str, seed: u64) -> Option<Replacement> {
-        match name {
-            "lru" => Some(Replacement::Lru),
-            "tree-plru" => Some(Replacement::TreePlru),
-            "bit-plru" => Some(Replacement::BitPlru),
-            "fifo" => Some(Replacement::Fifo),
-            "random" => Some(Replacement::Random { seed }),
-            _ => None,
-        }
+    /// Whether it can replace in sets of so many ways, at least one.
+    ///
+    /// # Errors
+    /// If it cannot.
+    fn serves(_ways: usize) -> Result<(), ReplacementError> {
+        Ok(())
     }
 
-    /// One of [`Replacement::NAMES`].
-    pub fn name(self) -> &'static str {
-        match self {
-            Replacement::Lru => "lru",
-            Replacement::TreePlru => "tree-plru",
-            Replacement::BitPlru => "bit-plru",
-            Replacement::Fifo => "fifo",
-            Replacement::Random { .. } => "random",
-        }
-    }
+    /// The state of an empty array. `seed`: where random numbers begin.
+    ///
+    /// # Errors
+    /// If it cannot serve the ways.
+    fn of(geometry: Geometry, seed: u64) -> Result<Self, ReplacementError>;
 }
 
 /// Why a policy cannot serve a shape.
@@ -62,6 +43,13 @@ impl Replacement {
 pub enum ReplacementError {
     /// `tree-plru` with ways that are not the leaves of a full binary tree.
     TreeWays {
+        /// Ways asked for.
+        ways: usize,
+    },
+    /// Three trees with ways that are not those of three full binary trees.
+    ThreeTrees {
+        /// The policy.
+        policy: &'static str,
         /// Ways asked for.
         ways: usize,
     },
@@ -73,27 +61,137 @@ impl fmt::Display for ReplacementError {
             ReplacementError::TreeWays { ways } => {
                 write!(f, "tree-plru needs a power-of-two number of ways, not {ways}")
             }
+            ReplacementError::ThreeTrees { policy, ways } => {
+                write!(f, "{policy} needs 3, 6, 12, 24 or 3 · 2^k ways, not {ways}")
+            }
         }
     }
 }
 
 impl std::error::Error for ReplacementError {}
 
-/// Any of the policies, chosen at run time.
-// The tag is a byte of its own: decoding one hidden in a vector's capacity costs every hit some instructions.
-#[derive(Clone, Debug)]
-#[repr(u8)]
-pub enum AnyPolicy {
-    /// [`Replacement::Lru`].
-    Lru(Lru),
-    /// [`Replacement::TreePlru`].
-    TreePlru(TreePlru),
-    /// [`Replacement::BitPlru`].
-    BitPlru(BitPlru),
-    /// [`Replacement::Fifo`].
-    Fifo(Fifo),
-    /// [`Replacement::Random`].
-    Random(Random),
+/// Makes of each line a choice at run time: a value of [`Replacement`], and the policy itself in [`AnyPolicy`].
+macro_rules! policies {
+    ($($(#[$about:meta])* $variant:ident $({ $seed:ident })? = $policy:ty),* $(,)?) => {
+        /// Which key leaves a full set. Each policy's file says exactly what it does.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        pub enum Replacement {
+            $($(#[$about])* $variant $({
+                /// Where the array's own generator begins.
+                $seed: u64,
+            })?),*
+        }
+
+        impl Replacement {
+            /// The names, as machine files have them.
+            pub const NAMES: [&'static str; [$(stringify!($variant)),*].len()] =
+                [$(<$policy as Policy>::NAME),*];
+
+            /// The policy of this name. Only those that draw look at the seed.
+            pub fn from_name(name: &str, seed: u64) -> Option<Replacement> {
+                $(if name == <$policy as Policy>::NAME {
+                    return Some(Replacement::$variant $({ $seed: seed })?);
+                })*
+                None
+            }
+
+            /// One of [`Replacement::NAMES`].
+            pub fn name(self) -> &'static str {
+                match self { $(Replacement::$variant { .. } => <$policy as Policy>::NAME),* }
+            }
+
+            /// Which hits change what it replaces later.
+            pub fn heeds(self) -> Heeds {
+                match self { $(Replacement::$variant { .. } => <$policy as Policy>::HEEDS),* }
+            }
+
+            /// Whether it draws random numbers, from a seed.
+            pub fn draws(self) -> bool {
+                match self { $(Replacement::$variant { .. } => <$policy as Policy>::DRAWS),* }
+            }
+
+            /// Whether it can replace in sets of so many ways, at least one.
+            ///
+            /// # Errors
+            /// If it cannot.
+            pub fn serves(self, ways: usize) -> Result<(), ReplacementError> {
+                match self { $(Replacement::$variant { .. } => <$policy as Policy>::serves(ways)),* }
+            }
+        }
+
+        /// Any of the policies, chosen at run time.
+        // The tag is a byte of its own: decoding one hidden in a vector's capacity costs every hit some instructions.
+        #[derive(Clone, Debug)]
+        #[repr(u8)]
+        pub enum AnyPolicy {
+            $(
+                #[doc = concat!("[`Replacement::", stringify!($variant), "`].")]
+                $variant($policy)
+            ),*
+        }
+
+        impl AnyPolicy {
+            fn of(geometry: Geometry, replacement: Replacement) -> Result<AnyPolicy, ReplacementError> {
+                Ok(match replacement {
+                    $(Replacement::$variant $({ $seed })? => {
+                        AnyPolicy::$variant(<$policy as Policy>::of(geometry, 0 $(+ $seed)?)?)
+                    }),*
+                })
+            }
+        }
+
+        impl ReplacementPolicy for AnyPolicy {
+            #[inline(always)]
+            fn hit(&mut self, set: usize, way: usize) {
+                match self { $(AnyPolicy::$variant(policy) => policy.hit(set, way)),* }
+            }
+
+            #[inline]
+            fn victim(&mut self, set: usize) -> usize {
+                match self { $(AnyPolicy::$variant(policy) => policy.victim(set)),* }
+            }
+
+            #[inline]
+            fn fill(&mut self, set: usize, way: usize) {
+                match self { $(AnyPolicy::$variant(policy) => policy.fill(set, way)),* }
+            }
+
+            fn remove(&mut self, set: usize, way: usize) {
+                match self { $(AnyPolicy::$variant(policy) => policy.remove(set, way)),* }
+            }
+        }
+    };
+}
+
+// One line registers a policy; its file says the rest.
+policies! {
+    /// The least recently used.
+    #[default]
+    Lru = Lru,
+    /// The one that a tree of bits leads to; the number of ways must be a power of two.
+    TreePlru = TreePlru,
+    /// The lowest way that was not used since its set's bits were cleared.
+    BitPlru = BitPlru,
+    /// What the tree of bits behind the one used last leads to, of three; the ways must be 3 · 2^k.
+    Mru3Plru = Mru3Plru,
+    /// What the least recently used of three trees of bits leads to; the ways must be 3 · 2^k.
+    Lru3Plru = Lru3Plru,
+    /// The one filled longest ago.
+    Fifo = Fifo,
+    /// Any.
+    Random { seed } = Random,
+    /// Any but the one used last.
+    NotMru { seed } = NotMru,
+    /// The oldest by two bits of age, as in the second-level cache of Skylake.
+    QlruH00M1R2U1 = Qlru<0>,
+    /// The same of Cannon Lake.
+    QlruH00M1R0U1 = Qlru<1>,
+    /// The same of the third-level cache of Haswell.
+    QlruH11M1R0U0 = Qlru<2>,
+    /// The same of the third-level cache of Ivy Bridge.
+    QlruH11M1R1U2 = Qlru<3>,
+    /// The oldest by two bits of age, filled with the second oldest.
+    Srrip = Qlru<4>,
 }
 
 /// An array whose policy is chosen at run time: one predictable branch for each hit.
@@ -120,48 +218,7 @@ impl SetArray {
     /// # Errors
     /// If the policy cannot serve the shape.
     pub fn new(geometry: Geometry, replacement: Replacement) -> Result<SetArray, ReplacementError> {
-        let policy = match replacement {
-            Replacement::Lru => AnyPolicy::Lru(Lru::new(geometry)),
-            Replacement::TreePlru => AnyPolicy::TreePlru(TreePlru::new(geometry)?),
-            Replacement::BitPlru => AnyPolicy::BitPlru(BitPlru::new(geometry)),
-            Replacement::Fifo => AnyPolicy::Fifo(Fifo::new(geometry)),
-            Replacement::Random { seed } => AnyPolicy::Random(Random::new(geometry, seed)),
-        };
-        Ok(Array::with_policy(geometry, policy))
-    }
-}
-
-/// Calls the same method of whichever policy it is.
-macro_rules! whichever {
-    ($policy:expr, $call:ident($($argument:expr),*)) => {
-        match $policy {
-            AnyPolicy::Lru(policy) => policy.$call($($argument),*),
-            AnyPolicy::TreePlru(policy) => policy.$call($($argument),*),
-            AnyPolicy::BitPlru(policy) => policy.$call($($argument),*),
-            AnyPolicy::Fifo(policy) => policy.$call($($argument),*),
-            AnyPolicy::Random(policy) => policy.$call($($argument),*),
-        }
-    };
-}
-
-impl ReplacementPolicy for AnyPolicy {
-    #[inline(always)]
-    fn hit(&mut self, set: usize, way: usize) {
-        whichever!(self, hit(set, way));
-    }
-
-    #[inline]
-    fn victim(&mut self, set: usize) -> usize {
-        whichever!(self, victim(set))
-    }
-
-    #[inline]
-    fn fill(&mut self, set: usize, way: usize) {
-        whichever!(self, fill(set, way));
-    }
-
-    fn remove(&mut self, set: usize, way: usize) {
-        whichever!(self, remove(set, way));
+        Ok(Array::with_policy(geometry, AnyPolicy::of(geometry, replacement)?))
     }
 }
 
@@ -176,5 +233,16 @@ mod tests {
         }
         assert_eq!(Replacement::from_name("random", 7), Some(Replacement::Random { seed: 7 }));
         assert_eq!(Replacement::from_name("LRU", 0), None);
+    }
+
+    #[test]
+    fn what_cannot_serve_a_shape_says_so_before() {
+        for name in Replacement::NAMES {
+            let replacement = Replacement::from_name(name, 7).unwrap();
+            for ways in 1..=64 {
+                let array = SetArray::new(Geometry::new(ways, None).unwrap(), replacement);
+                assert_eq!(array.map(drop), replacement.serves(ways as usize), "{name}, {ways} ways");
+            }
+        }
     }
 }

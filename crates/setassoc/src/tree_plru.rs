@@ -16,7 +16,7 @@
 //! "Timing Predictability of Cache Replacement Policies", Real-Time Systems 37, 2007: minimal life span
 //! log2(ways) + 1); an old key beside a new one is safe too (test `an_old_key_hides_beside_a_new_one`).
 
-use crate::{Array, Geometry, ReplacementError, ReplacementPolicy};
+use crate::{Array, Geometry, Heeds, LastUse, Policy, ReplacementError, ReplacementPolicy};
 
 /// Ways below one word.
 const LEAVES: usize = 64;
@@ -67,12 +67,30 @@ impl Array<TreePlru> {
 
 impl TreePlru {
     pub(crate) fn new(geometry: Geometry) -> Result<TreePlru, ReplacementError> {
-        let ways = geometry.ways();
-        if !ways.is_power_of_two() {
-            return Err(ReplacementError::TreeWays { ways });
-        }
+        TreePlru::serves(geometry.ways())?;
+        Ok(TreePlru::trees(geometry.sets(), geometry.ways()))
+    }
+
+    /// So many sets, of any number, of ways that are a power of two.
+    pub(crate) fn trees(sets: usize, ways: usize) -> TreePlru {
         let stride = words_above(ways);
-        Ok(TreePlru { ways, stride, words: vec![0; geometry.sets() * stride] })
+        TreePlru { ways, stride, words: vec![0; sets * stride] }
+    }
+
+    /// Makes the bits on this way's path point away from it.
+    #[inline(always)]
+    pub(crate) fn used(&mut self, set: usize, way: usize) {
+        let words = set * self.stride;
+        point_away(&mut self.words[words + way / LEAVES], way % LEAVES);
+        if self.stride > 1 {
+            point_away_above(&mut self.words[words..words + self.stride], self.ways, way);
+        }
+    }
+
+    /// The way that the bits lead to.
+    #[inline]
+    pub(crate) fn pointed_to(&self, set: usize) -> usize {
+        pointed_to(&self.words[set * self.stride..][..self.stride], self.ways)
     }
 }
 
@@ -111,19 +129,28 @@ fn pointed_to(words: &[u64], ways: usize) -> usize {
     leaf as usize
 }
 
+impl Policy for TreePlru {
+    const NAME: &'static str = "tree-plru";
+    const HEEDS: Heeds = Heeds::LastUse(LastUse::Tree);
+
+    fn serves(ways: usize) -> Result<(), ReplacementError> {
+        if ways.is_power_of_two() { Ok(()) } else { Err(ReplacementError::TreeWays { ways }) }
+    }
+
+    fn of(geometry: Geometry, _seed: u64) -> Result<TreePlru, ReplacementError> {
+        TreePlru::new(geometry)
+    }
+}
+
 impl ReplacementPolicy for TreePlru {
     #[inline(always)]
     fn hit(&mut self, set: usize, way: usize) {
-        let words = set * self.stride;
-        point_away(&mut self.words[words + way / LEAVES], way % LEAVES);
-        if self.stride > 1 {
-            point_away_above(&mut self.words[words..words + self.stride], self.ways, way);
-        }
+        self.used(set, way);
     }
 
     #[inline]
     fn victim(&mut self, set: usize) -> usize {
-        pointed_to(&self.words[set * self.stride..][..self.stride], self.ways)
+        self.pointed_to(set)
     }
 
     #[inline]

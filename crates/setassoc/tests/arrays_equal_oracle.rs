@@ -2,7 +2,7 @@
 //! and removals.
 
 use pagewalk_oracle::Replacing;
-use pagewalk_setassoc::{Geometry, Replacement, SetArray, SetIndex};
+use pagewalk_setassoc::{Geometry, Heeds, LastUse, Replacement, SetArray, SetIndex};
 use proptest::prelude::*;
 
 /// What is asked of an array; keys are indices into a small population.
@@ -101,6 +101,20 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
+/// So many ways, or the next number that the policy can serve.
+fn served(replacement: &str, ways: usize) -> usize {
+    let replacement = Replacement::from_name(replacement, 0).unwrap();
+    (ways..).find(|&ways| replacement.serves(ways).is_ok()).unwrap()
+}
+
+/// The policies that heed hits so.
+fn heeding(how: impl Fn(Heeds) -> bool) -> Vec<&'static str> {
+    Replacement::NAMES
+        .into_iter()
+        .filter(|name| how(Replacement::from_name(name, 0).unwrap().heeds()))
+        .collect()
+}
+
 /// A case with sets of up to `ways_max` ways and about `ops` operations.
 fn case(ways_max: usize, ops: std::ops::Range<usize>) -> impl Strategy<Value = Case> {
     let index = prop_oneof![
@@ -112,12 +126,39 @@ fn case(ways_max: usize, ops: std::ops::Range<usize>) -> impl Strategy<Value = C
     let stream = (1..5_u64, prop::collection::vec(op(), ops));
     (shape, any::<u64>(), index, stream).prop_map(
         |((set_bits, ways, replacement), seed, index, (population, ops))| {
-            let ways = if replacement == "tree-plru" { ways.next_power_of_two() } else { ways };
+            let ways = served(replacement, ways);
             // Large sets are few, or a stream would not fill them.
             let sets = if ways > 64 { 1 } else { 1 << set_bits };
             Case { sets, ways, replacement, seed, index, population, ops }
         },
     )
+}
+
+/// The victim by times of last use, as [`LastUse`] says.
+fn by_times(how: LastUse, times: &[usize]) -> usize {
+    let latest = |ways: &[usize]| ways.iter().copied().max();
+    let tree = |first: usize, mut ways: &[usize]| {
+        let mut way = first;
+        while ways.len() > 1 {
+            let (lower, upper) = ways.split_at(ways.len() / 2);
+            (way, ways) =
+                if latest(upper) < latest(lower) { (way + lower.len(), upper) } else { (way, lower) };
+        }
+        way
+    };
+    let third = times.len() / 3;
+    let of_three = |chosen: usize| tree(chosen * third, &times[chosen * third..][..third]);
+    let by_latest = || (0..3).map(|chosen| latest(&times[chosen * third..][..third]));
+    match how {
+        LastUse::Oldest => (0..times.len()).min_by_key(|&way| times[way]).unwrap(),
+        LastUse::Tree => tree(0, times),
+        LastUse::NextOfThreeTrees => {
+            of_three((by_latest().enumerate().max_by_key(|&(_, time)| time).unwrap().0 + 1) % 3)
+        }
+        LastUse::OldestOfThreeTrees => {
+            of_three(by_latest().enumerate().min_by_key(|&(_, time)| time).unwrap().0)
+        }
+    }
 }
 
 /// Random cases per property; `PAGEWALK_CASES` makes it a long run.
@@ -150,14 +191,14 @@ proptest! {
         }
     }
 
-    /// References that repeat the last one of their class may be left out, whatever the policy.
+    /// References that repeat the last one of their class may be left out, but where each is heeded.
     #[test]
     fn repetitions_change_nothing(
-        shape in (0..4_u32, 1..20_u32, 0..4_u32), name in prop::sample::select(&Replacement::NAMES[..]),
+        shape in (0..4_u32, 1..20_u32, 0..4_u32), name in prop::sample::select(heeding(|heeds| heeds != Heeds::Each)),
         ats in prop::collection::vec(0..150_u64, 0..800),
     ) {
         let (set_bits, ways, class_bits) = shape;
-        let ways = if name == "tree-plru" { ways.next_power_of_two() } else { ways };
+        let ways = served(name, ways as usize) as u32;
         let shape = Geometry::new(ways << set_bits, Some(ways)).unwrap();
         let mut all = SetArray::new(shape, Replacement::from_name(name, 1).unwrap()).unwrap();
         let mut some = all.clone();
@@ -172,6 +213,50 @@ proptest! {
             } else {
                 prop_assert_eq!(hit, some.touch(number, key));
                 prop_assert_eq!(victim, some.fill(number, key));
+            }
+        }
+    }
+
+    /// Hits may be left out altogether where the policy says so.
+    #[test]
+    fn hits_change_nothing_where_none_is_heeded(
+        ways in 1..40_usize, name in prop::sample::select(heeding(|heeds| heeds == Heeds::Nothing)),
+        ats in prop::collection::vec(0..60_u64, 0..800),
+    ) {
+        let replacement = Replacement::from_name(name, 1).unwrap();
+        let mut all = SetArray::new(Geometry::new(ways as u32, None).unwrap(), replacement).unwrap();
+        let mut some = all.clone();
+        for at in ats {
+            if !all.touch(at, at) {
+                prop_assert_eq!(all.insert(at, at), some.insert(at, at));
+            }
+        }
+    }
+
+    /// The victim follows from the times of last use alone where the policy says so.
+    #[test]
+    fn times_of_last_use_say_the_victim(
+        ways in 1..40_usize, few in 1..4_u64,
+        name in prop::sample::select(heeding(|heeds| matches!(heeds, Heeds::LastUse(_)))),
+        ats in prop::collection::vec(0..120_u64, 0..800),
+    ) {
+        let ways = served(name, ways);
+        let replacement = Replacement::from_name(name, 1).unwrap();
+        let Heeds::LastUse(how) = replacement.heeds() else { return Ok(()) };
+        let mut array = SetArray::new(Geometry::new(ways as u32, None).unwrap(), replacement).unwrap();
+        let mut held: Vec<(u64, usize)> = Vec::new();
+        for (time, at) in ats.into_iter().map(|at| at % (few * ways as u64)).enumerate() {
+            if let Some(way) = held.iter().position(|&(key, _)| key == at) {
+                prop_assert!(array.touch(at, at));
+                held[way].1 = time;
+            } else if held.len() < ways {
+                prop_assert_eq!(array.fill(at, at), None);
+                held.push((at, time));
+            } else {
+                let times: Vec<usize> = held.iter().map(|&(_, time)| time).collect();
+                let way = by_times(how, &times);
+                prop_assert_eq!(array.fill(at, at), Some(held[way].0));
+                held[way] = (at, time);
             }
         }
     }
@@ -210,16 +295,17 @@ proptest! {
     }
 }
 
-/// The largest arrays that the machine files speak of, once for each policy.
+/// Arrays as large as the largest that the machine files speak of, once for each policy.
 #[test]
-fn fully_associative_4096() {
+fn fully_associative_3000_or_more() {
     for replacement in Replacement::NAMES {
         // References spread over 5,000 keys fill the array; each tenth operation removes.
         let ats = (0..12_000_u64).map(|at| (at, at * 7919 % 5000));
         let ops =
             ats.map(|(at, key)| if at % 10 == 3 { Op::Remove(key + 1) } else { Op::Refer(key) }).collect();
         let index = "modulo".to_owned();
-        let case = Case { sets: 1, ways: 4096, replacement, seed: 1, index, population: 3, ops };
+        let ways = served(replacement, 3000);
+        let case = Case { sets: 1, ways, replacement, seed: 1, index, population: 3, ops };
         case.check().unwrap();
     }
 }

@@ -159,7 +159,7 @@ impl Design {
             let (_, tlb) = spec.machine.level(last).find(|(_, tlb)| tlb.holds(size))?;
             let own_size = !in_pieces || size == sizes[SMALL];
             let family = || ReachFamily::new(doublings.iter().map(|&n| tlb.geometry.scaled(n)));
-            (own_size && ReachFamily::stands_for(tlb)).then(family)
+            (own_size && ReachFamily::compares_with(tlb)).then(family)
         };
         let mut lower = LowerLevels::new(&spec.machine);
         if os.as_ref().is_some_and(|os| os.kernel.watches_tlbs()) {

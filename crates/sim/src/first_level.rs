@@ -6,7 +6,7 @@
 use crate::held::{Held, Packed};
 use crate::recency::{Recency, TREE_WAYS_MAX};
 use crate::store::{CLASSES, PageStore, bits};
-use pagewalk_setassoc::{Replacement, SetArray, SetIndex};
+use pagewalk_setassoc::{Heeds, LastUse, SetArray, SetIndex};
 use pagewalk_translate::{Refill, SoftwareMmu, SoftwareSpec, TlbSpec, Wanted};
 
 /// One first-level array of one design.
@@ -39,16 +39,21 @@ impl FirstLevel {
         software: Option<&SoftwareSpec>,
         classes: [bool; CLASSES],
     ) -> FirstLevel {
-        let entries = match (software, spec.replacement) {
-            (Some(software), _) => Entries::Software(Box::new(SoftwareMmu::new(software))),
-            (None, Replacement::Lru) => Entries::Timed(Recency::lru(spec.geometry, spec.index, classes)),
-            (None, Replacement::TreePlru) if spec.geometry.ways() <= TREE_WAYS_MAX => {
-                Entries::Timed(Recency::tree_plru(spec.geometry, spec.index, classes))
+        let timed = |how| Entries::Timed(Recency::new(spec.geometry, spec.index, classes, how));
+        let (entries, minds_hits) = match (software, spec.replacement.heeds()) {
+            (Some(software), _) => (Entries::Software(Box::new(SoftwareMmu::new(software))), false),
+            (None, Heeds::Nothing) => (Entries::Other(spec.array()), false),
+            (None, Heeds::LastUse(how))
+                if how == LastUse::Oldest || spec.geometry.ways() <= TREE_WAYS_MAX =>
+            {
+                (timed(how), false)
             }
-            (None, _) => Entries::Other(spec.array()),
+            (None, Heeds::LastUse(_) | Heeds::Changes) => (Entries::Other(spec.array()), true),
+            (None, Heeds::Each) => unreachable!(
+                "{} heeds repetitions, which a first level is not told of: refused when the machine was read",
+                spec.replacement.name()
+            ),
         };
-        let minds_hits = matches!(entries, Entries::Other(_))
-            && matches!(spec.replacement, Replacement::TreePlru | Replacement::BitPlru);
         let classes = (0..CLASSES).fold(0, |all, class| all | u64::from(classes[class]) << class);
         FirstLevel { index, classes, entries, minds_hits }
     }

@@ -113,6 +113,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_array_says_what_its_replacement_rests_on() {
+        for name in Library::names() {
+            for tlb in Library::get(name).unwrap().tlbs {
+                assert!(tlb.replacement_source.is_some(), "{name}: {}: no replacement_source", tlb.name);
+            }
+        }
+    }
+
+    #[test]
     fn every_machine_reads_and_bears_its_files_name() {
         for name in Library::names() {
             assert_eq!(Library::get(name).unwrap().name, name);

@@ -47,10 +47,13 @@ impl ReachFamily {
     /// Whether a member can stand for an array: it replaces the least recently used of the sets that the low bits
     /// choose, and only what misses it fills it.
     pub fn stands_for(tlb: &TlbSpec) -> bool {
-        tlb.replacement == Replacement::Lru
-            && tlb.index == SetIndex::Modulo
-            && tlb.pages_per_entry == 1
-            && tlb.filled_by_misses()
+        tlb.replacement == Replacement::Lru && ReachFamily::compares_with(tlb)
+    }
+
+    /// Whether a family of its sizes says what other sizes would be worth: as [`ReachFamily::stands_for`], but for what
+    /// the array replaces.
+    pub fn compares_with(tlb: &TlbSpec) -> bool {
+        tlb.index == SetIndex::Modulo && tlb.pages_per_entry == 1 && tlb.filled_by_misses()
     }
 
     /// Adds a member to a family that has seen nothing yet.

@@ -5,12 +5,12 @@
 //! larger ones the times that were seen are kept in order, as lower bounds.
 //!
 //! A tree's bits need not be kept either. Each points away from the half of its ways that was used last, whatever
-//! was used before: so the ways' last times say what all bits are.
+//! was used before: so the ways' last times say what all bits are. Which of three trees gives the victim, they say too.
 
 use crate::held::{Held, Packed};
 use crate::store::{CLASSES, PageStore};
 use crate::tournament::Tournament;
-use pagewalk_setassoc::{Geometry, SetIndex};
+use pagewalk_setassoc::{Geometry, LastUse, SetIndex};
 
 /// An entry.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,12 @@ enum Victim {
     Oldest(Tournament),
     /// The one that a tree of bits points to.
     PointedTo,
+    /// The one that a tree of three points to: that behind the tree used last, or that not used for longest.
+    PointedToOfThree { next: bool },
 }
+
+/// The ways of three trees, one behind the other.
+const TREES: usize = 3;
 
 /// Classes of the references that count.
 #[derive(Clone, Debug)]
@@ -60,21 +65,16 @@ struct Served {
 }
 
 impl Recency {
-    /// An empty array of least recently used entries.
-    pub fn lru(geometry: Geometry, index: SetIndex, classes: [bool; CLASSES]) -> Recency {
-        let victim = match geometry.ways() {
-            ..=FEW => Victim::OldestOfFew,
-            _ => Victim::Oldest(Tournament::new(geometry)),
+    /// An empty array, in which `how` says what is replaced. Trees have at most [`TREE_WAYS_MAX`] ways in all, as many
+    /// as the policy serves.
+    pub fn new(geometry: Geometry, index: SetIndex, classes: [bool; CLASSES], how: LastUse) -> Recency {
+        let victim = match how {
+            LastUse::Oldest if geometry.ways() <= FEW => Victim::OldestOfFew,
+            LastUse::Oldest => Victim::Oldest(Tournament::new(geometry)),
+            LastUse::Tree => Victim::PointedTo,
+            LastUse::NextOfThreeTrees => Victim::PointedToOfThree { next: true },
+            LastUse::OldestOfThreeTrees => Victim::PointedToOfThree { next: false },
         };
-        Recency::new(geometry, index, classes, victim)
-    }
-
-    /// An empty array replaced by trees of bits, of at most [`TREE_WAYS_MAX`] ways, a power of two.
-    pub fn tree_plru(geometry: Geometry, index: SetIndex, classes: [bool; CLASSES]) -> Recency {
-        Recency::new(geometry, index, classes, Victim::PointedTo)
-    }
-
-    fn new(geometry: Geometry, index: SetIndex, classes: [bool; CLASSES], victim: Victim) -> Recency {
         let stride = if let Victim::Oldest(order) = &victim { order.stride() } else { geometry.ways() };
         let mut counting = (0..CLASSES).filter(|&class| classes[class]);
         let only = counting.next().filter(|_| counting.next().is_none());
@@ -124,6 +124,7 @@ impl Recency {
         match victim {
             Victim::OldestOfFew => self.oldest_of_few(store, first),
             Victim::PointedTo => self.pointed_to(store, first),
+            &mut Victim::PointedToOfThree { next } => self.pointed_to_of_three(store, first, next),
             // The times seen may be out of date: so the way that seems oldest is asked for its true time, until one
             // keeps its place.
             Victim::Oldest(order) => loop {
@@ -149,24 +150,49 @@ impl Recency {
     }
 
     fn pointed_to(&self, store: &PageStore, first: usize) -> usize {
-        let slots = &self.slots[first..first + self.stride];
         let mut times = [0; TREE_WAYS_MAX];
+        match self.times(store, first, &mut times) {
+            Ok(times) => in_tree(times),
+            Err(empty) => empty,
+        }
+    }
+
+    /// [`Recency::pointed_to`] where there are three trees.
+    fn pointed_to_of_three(&self, store: &PageStore, first: usize, next: bool) -> usize {
+        let mut times = [0; TREE_WAYS_MAX];
+        let times = match self.times(store, first, &mut times) {
+            Ok(times) => times,
+            Err(empty) => return empty,
+        };
+        let leaves = times.len() / TREES;
+        let mut latest = [0; TREES];
+        for (latest, tree) in latest.iter_mut().zip(times.chunks(leaves)) {
+            *latest = tree.iter().copied().max().unwrap_or(0);
+        }
+        let tree = if next {
+            (0..TREES).max_by_key(|&tree| latest[tree]).map_or(0, |tree| (tree + 1) % TREES)
+        } else {
+            (0..TREES).min_by_key(|&tree| latest[tree]).unwrap_or(0)
+        };
+        tree * leaves + in_tree(&times[tree * leaves..][..leaves])
+    }
+
+    /// When each way of the set that begins at `first` was last used; the first empty way, if there is one.
+    #[inline(always)]
+    fn times<'a>(
+        &self,
+        store: &PageStore,
+        first: usize,
+        times: &'a mut [u64; TREE_WAYS_MAX],
+    ) -> Result<&'a [u64], usize> {
+        let slots = &self.slots[first..first + self.stride];
         for (way, (time, &slot)) in times.iter_mut().zip(slots).enumerate() {
             if slot.held == Packed::EMPTY {
-                return way;
+                return Err(way);
             }
             *time = self.served.last_reference(store, slot);
         }
-        let (mut way, mut times) = (0, &times[..slots.len()]);
-        while times.len() > 1 {
-            let (lower, upper) = times.split_at(times.len() / 2);
-            if upper.iter().max() < lower.iter().max() {
-                (way, times) = (way + lower.len(), upper);
-            } else {
-                times = lower;
-            }
-        }
-        way
+        Ok(&times[..slots.len()])
     }
 
     /// Notes that `way` was last seen used at `time`.
@@ -175,6 +201,21 @@ impl Recency {
             order.note(first, way, time);
         }
     }
+}
+
+/// The way to which the bits lead of a tree whose ways were last used at these times.
+#[inline(always)]
+fn in_tree(mut times: &[u64]) -> usize {
+    let mut way = 0;
+    while times.len() > 1 {
+        let (lower, upper) = times.split_at(times.len() / 2);
+        if upper.iter().max() < lower.iter().max() {
+            (way, times) = (way + lower.len(), upper);
+        } else {
+            times = lower;
+        }
+    }
+    way
 }
 
 impl Served {

@@ -96,8 +96,11 @@ pub(crate) fn groups(specs: &[DesignSpec]) -> (Vec<Group<'_>>, Vec<(usize, Optio
 
 /// Whether a design can be a sibling of one that has only just been made of `first`.
 fn alike(first: &DesignSpec, other: &DesignSpec) -> bool {
-    let level =
-        |spec: &DesignSpec| -> Vec<TlbSpec> { spec.machine.level(1).map(|(_, tlb)| tlb.clone()).collect() };
+    // What is known of an array changes nothing in it.
+    let level = |spec: &DesignSpec| -> Vec<TlbSpec> {
+        let unsourced = |tlb: &TlbSpec| TlbSpec { replacement_source: None, ..tlb.clone() };
+        spec.machine.level(1).map(|(_, tlb)| unsourced(tlb)).collect()
+    };
     Arc::ptr_eq(&first.policy, &other.policy)
         && other.reach.is_none()
         && [first, other].iter().all(|spec| spec.kernel.is_none())

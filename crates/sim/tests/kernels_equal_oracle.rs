@@ -54,11 +54,11 @@ fn machine(random: &mut Random, index: usize, radix: bool, victims: bool) -> Mac
             for (part, sizes) in parts.iter().enumerate() {
                 let ways = random.of(&[1, 2, 3, 4, 8, 16u32]);
                 let sets = random.of(&[1, 1, 1, 2, 8]);
-                let replacement = random.of(&["lru", "lru", "lru", "fifo", "bit-plru"]);
+                let replacement = random::replacement(random, ways, level as u8).join("\n");
                 let fills = if level == 2 && victims { "victims" } else { "walks" };
                 text += &format!(
                     "[[tlb]]\nname = \"l{level}_{number}_{part}\"\nlevel = {level}\nserves = [{serves}]\n\
-                     page_sizes = [{sizes}]\nentries = {}\nways = {ways}\nreplacement = \"{replacement}\"\n\
+                     page_sizes = [{sizes}]\nentries = {}\nways = {ways}\n{replacement}\n\
                      fills = \"{fills}\"\n",
                     sets * ways
                 );

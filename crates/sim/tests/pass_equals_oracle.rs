@@ -9,7 +9,7 @@ mod slow;
 
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_oracle::Paging;
-use pagewalk_setassoc::Replacement;
+use pagewalk_setassoc::Heeds;
 use pagewalk_sim::{DesignSpec, NoObserver, Pass};
 use pagewalk_trace::Event;
 use pagewalk_translate::{Fills, MachineSpec, TlbSpec};
@@ -27,8 +27,7 @@ fn plain_machine(random: &mut Random, index: usize, pages: random::Pages) -> Mac
             tlb.serves.has(Kind::Fetch) && (tlb.serves.has(Kind::Load) || tlb.serves.has(Kind::Store));
         tlb.prefetch.is_none()
             && tlb.fills == Fills::Walks
-            && tlb.replacement != Replacement::BitPlru
-            && !(tlb.level == 1 && of_both)
+            && !(tlb.level == 1 && (of_both || tlb.replacement.heeds() == Heeds::Changes))
     };
     loop {
         let machine = random::machine(random, index, pages);

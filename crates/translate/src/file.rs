@@ -13,7 +13,8 @@ use data_side::{
 };
 use pagewalk_setassoc::{Geometry, Replacement, SetArray, SetIndex};
 use pagewalk_units::{Kind, PageSize, Paging};
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use tlb::FileTlb;
 use walker::FileWalker;
 
@@ -70,30 +71,41 @@ fn default_cycles_per_instruction() -> f64 {
     1.0
 }
 
-/// [`Replacement`] without its seed; the parser names line and choices where it is none.
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum FileReplacement {
-    #[default]
-    Lru,
-    TreePlru,
-    BitPlru,
-    Fifo,
-    Random,
+/// One of [`Replacement::NAMES`]; the parser names line and choices where it is none.
+#[derive(Clone, Copy)]
+struct FileReplacement(&'static str);
+
+impl Default for FileReplacement {
+    fn default() -> FileReplacement {
+        FileReplacement(Replacement::default().name())
+    }
+}
+
+impl FileReplacement {
+    /// The usual one of handlers in software.
+    fn fifo() -> FileReplacement {
+        FileReplacement(Replacement::Fifo.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for FileReplacement {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FileReplacement, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let known = Replacement::NAMES.into_iter().find(|name| *name == text);
+        known.map(FileReplacement).ok_or_else(|| D::Error::unknown_variant(&text, &Replacement::NAMES))
+    }
 }
 
 /// The replacement that the keys `replacement` and `seed` name, for an array of this shape.
 fn replacement(name: FileReplacement, seed: Option<u64>, geometry: Geometry) -> Result<Replacement, String> {
-    let replacement = match name {
-        FileReplacement::Lru => Replacement::Lru,
-        FileReplacement::TreePlru => Replacement::TreePlru,
-        FileReplacement::BitPlru => Replacement::BitPlru,
-        FileReplacement::Fifo => Replacement::Fifo,
-        FileReplacement::Random => Replacement::Random { seed: seed.unwrap_or(0) },
-    };
-    if seed.is_some() && !matches!(replacement, Replacement::Random { .. }) {
-        let name = replacement.name();
-        return Err(format!("seed is for replacement = \"random\" alone, not for \"{name}\""));
+    let FileReplacement(name) = name;
+    let replacement = Replacement::from_name(name, seed.unwrap_or(0)).expect("one of the names");
+    if seed.is_some() && !replacement.draws() {
+        let drawing = |name: &&str| Replacement::from_name(name, 0).is_some_and(Replacement::draws);
+        let names: Vec<String> =
+            Replacement::NAMES.into_iter().filter(drawing).map(|name| format!("\"{name}\"")).collect();
+        let names = names.join(" or ");
+        return Err(format!("seed is for replacement = {names} alone, not for \"{name}\""));
     }
     SetArray::new(geometry, replacement).map_err(|why| format!("replacement: {why}"))?;
     Ok(replacement)

@@ -15,6 +15,7 @@ mod lower;
 mod nested;
 mod prefetch;
 mod radix_format;
+mod replacement_source;
 mod rules;
 mod software;
 mod spec;
@@ -33,6 +34,7 @@ pub use lower::{ArrayCounts, Filled, LowerLevels, page_key};
 pub use nested::{NestedCounts, NestedWalker};
 pub use prefetch::{PrefetchCounts, Prefetcher};
 pub use radix_format::RadixFormat;
+pub use replacement_source::{ReplacementSource, SourceError, SourceKind};
 pub use software::{
     MissClass, NestedMisses, Objective, Placement, Refill, SoftwareCounts, SoftwareMmu, SoftwareSpec, System,
     TrapDriven, TrapError, TuningSpec, Wanted,

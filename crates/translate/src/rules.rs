@@ -1,7 +1,7 @@
 //! The rules between several keys of a machine.
 
 use crate::{Coalesce, Fills, MachineSpec, NestedSpec, TlbSpec, WalkerSpec};
-use pagewalk_setassoc::{Replacement, SetIndex};
+use pagewalk_setassoc::{Heeds, Replacement, SetIndex};
 use pagewalk_units::{Kind, PageSize};
 use std::collections::BTreeSet;
 
@@ -20,11 +20,31 @@ impl MachineSpec {
         }
         self.check_sizes()?;
         self.check_levels()?;
+        self.check_first_level()?;
         self.check_pages_per_entry()?;
         self.check_victims()?;
         self.check_prefetching()?;
         self.check_overlaps()?;
         self.check_data_side()
+    }
+
+    /// A first level is not told of repetitions: what heeds them belongs further down.
+    fn check_first_level(&self) -> Result<(), String> {
+        let heeding = |tlb: &&TlbSpec| tlb.level == 1 && tlb.replacement.heeds() == Heeds::Each;
+        match self.tlbs.iter().find(heeding) {
+            Some(TlbSpec { name, replacement, .. }) => {
+                let others = Replacement::NAMES.into_iter().filter(|name| {
+                    Replacement::from_name(name, 0).is_some_and(|other| other.heeds() != Heeds::Each)
+                });
+                Err(format!(
+                    "tlb `{name}`: replacement = \"{}\" heeds each repetition of a page, which is not simulated at \
+                     level 1: choose {}, or level 2 or 3",
+                    replacement.name(),
+                    others.collect::<Vec<_>>().join(", ")
+                ))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Names of arrays are parts of metrics' names: each has its own there.

@@ -1,6 +1,6 @@
 //! What a machine is. `docs/adding-a-machine.md` explains every key of its file.
 
-use crate::{Coalesce, DataSideSpec, RadixFormat, SoftwareSpec, WalkLevel};
+use crate::{Coalesce, DataSideSpec, RadixFormat, ReplacementSource, SoftwareSpec, WalkLevel};
 use pagewalk_cache::CacheSpec;
 use pagewalk_setassoc::{Geometry, Replacement, SetArray, SetIndex};
 use pagewalk_units::{Kind, PageSize, Paging};
@@ -74,6 +74,8 @@ pub struct TlbSpec {
     pub pages_per_entry: u32,
     /// What leaves a full set.
     pub replacement: Replacement,
+    /// What that rests on, where the file says it. Changes no count.
+    pub replacement_source: Option<ReplacementSource>,
     /// How the page number chooses the set.
     pub index: SetIndex,
     /// What is put into it.

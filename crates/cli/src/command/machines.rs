@@ -6,7 +6,7 @@ use crate::findings::{description, walk_prices};
 use crate::machine::{HostCpu, load, text};
 use crate::output::{print, say};
 use pagewalk_sim::Library;
-use pagewalk_translate::{DataSideSpec, MachineSpec, RangeTlbSpec, TlbSpec};
+use pagewalk_translate::{DataSideSpec, MachineSpec, RangeTlbSpec, ReplacementSource, SourceKind, TlbSpec};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -55,11 +55,15 @@ fn shown_as_json(machine: &MachineSpec) -> String {
         .zip(&machine.tlbs)
         .map(|(tlb, spec)| (tlb.name.clone(), reach(spec).into()))
         .collect();
+    let source = |tlb: &TlbSpec| tlb.replacement_source.as_ref().map(ToString::to_string);
+    let sources: Map<String, Value> =
+        machine.tlbs.iter().map(|tlb| (tlb.name.clone(), source(tlb).into())).collect();
     let document = json!({
         "schema": "pagewalk.machine/1",
         "title": machine.title,
         "machine": described,
         "reach_bytes": reaches,
+        "replacement_sources": sources,
     });
     format!("{document:#}\n")
 }
@@ -69,15 +73,17 @@ fn show(machine: &MachineSpec) -> String {
     let mut out = format!("{}: {}\n\n", machine.name, machine.title);
     let described = description(machine);
     let mut line = |text: String| out.push_str(&(text.trim_end().to_owned() + "\n"));
+    // As wide as the word above them, and wider for those of long names.
+    let wide = described.tlbs.iter().map(|tlb| tlb.replacement.len()).fold("replacement".len(), usize::max);
     line(format!(
-        "{:<12} {:>5} {:>8} {:>6}  {:<11} {:<7} {:<18} {:<12} reach",
+        "{:<12} {:>5} {:>8} {:>6}  {:<wide$} {:<7} {:<18} {:<12} reach",
         "tlb", "level", "entries", "ways", "replacement", "fills", "serves", "page sizes"
     ));
     for (tlb, spec) in described.tlbs.iter().zip(&machine.tlbs) {
         let ways = if tlb.ways == tlb.entries { "full".to_owned() } else { tlb.ways.to_string() };
         let reach = spec.page_sizes.iter().map(|size| format!("{} on {size}", bytes(spec.reach(*size))));
         line(format!(
-            "{:<12} {:>5} {:>8} {:>6}  {:<11} {:<7} {:<18} {:<12} {}",
+            "{:<12} {:>5} {:>8} {:>6}  {:<wide$} {:<7} {:<18} {:<12} {}",
             tlb.name,
             tlb.level,
             tlb.entries,
@@ -95,6 +101,10 @@ fn show(machine: &MachineSpec) -> String {
         n => format!("entries of {n} address spaces at one time"),
     });
     for tlb in &machine.tlbs {
+        line(match &tlb.replacement_source {
+            Some(source) => format!("{}: replacement {source}", tlb.name),
+            None => format!("{}: replacement of unsaid source (`replacement_source`)", tlb.name),
+        });
         if tlb.shared {
             line(format!("{}: shared by all cores", tlb.name));
         }
@@ -189,6 +199,21 @@ fn data_side(machine: &MachineSpec, side: &DataSideSpec) -> Vec<String> {
     coalesce.chain(ranges).chain(lite).chain(segment).chain(energy).collect()
 }
 
+/// Of how many arrays the replacement is known in which way: `2 measured, 1 assumed`.
+fn sources(machine: &MachineSpec) -> String {
+    let known = |tlb: &TlbSpec| match tlb.replacement_source.as_ref().map(ReplacementSource::kind) {
+        Some(SourceKind::Measured) => "measured",
+        Some(SourceKind::Documented) => "documented",
+        Some(SourceKind::Defined) => "defined",
+        Some(SourceKind::Assumed) => "assumed",
+        None => "of unsaid source",
+    };
+    let words = ["measured", "documented", "defined", "assumed", "of unsaid source"];
+    let counts = words.map(|word| (machine.tlbs.iter().filter(|tlb| known(tlb) == word).count(), word));
+    let told = counts.into_iter().filter(|(count, _)| *count > 0);
+    told.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+}
+
 fn bytes(bytes: u64) -> String {
     let (unit, name) = match bytes {
         b if b >= 1 << 30 => (1 << 30, "GiB"),
@@ -212,8 +237,11 @@ fn check(names: &[String], json: bool) -> Result<ExitCode, CliError> {
                 let holding = machine.tlbs.iter().filter(|tlb| tlb.holds(base));
                 let entries = holding.map(|tlb| tlb.geometry.entries()).max().unwrap_or(0);
                 let arrays = machine.tlbs.len();
+                let sources = sources(&machine);
                 if !json {
-                    print(&format!("{name}: ok ({arrays} arrays, up to {entries} entries for {base})\n"))?;
+                    print(&format!(
+                        "{name}: ok ({arrays} arrays, up to {entries} entries for {base}; replacement: {sources})\n"
+                    ))?;
                 }
                 rows.push(json!({
                     "machine": name,
@@ -221,6 +249,7 @@ fn check(names: &[String], json: bool) -> Result<ExitCode, CliError> {
                     "arrays": arrays,
                     "base_page": base.to_string(),
                     "entries_most": entries,
+                    "replacement": sources,
                 }));
             }
             Err(error) => {

@@ -41,7 +41,27 @@ fn a_wrong_machine_file_is_named_with_key_and_choices() {
     for (from, to, parts) in [
         // Typos.
         ("entries = 64", "entires = 64", &["line 9", "`entires`", "`entries`", "`ways`"][..]),
-        ("\"lru\"", "\"lru2\"", &["line 11", "`lru2`", "`lru`, `tree-plru`, `bit-plru`, `fifo`, `random`"]),
+        (
+            "\"lru\"",
+            "\"lru2\"",
+            &["line 11", "`lru2`", "`lru`, `tree-plru`, `bit-plru`", "`random`", "`srrip`"],
+        ),
+        ("\"lru\"", "\"mru3-plru\"", &["tlb `l1d`", "mru3-plru needs 3, 6, 12, 24 or 3 · 2^k ways, not 4"]),
+        (
+            "\"lru\"",
+            "\"srrip\"",
+            &["tlb `l1d`", "\"srrip\" heeds each repetition", "choose lru, ", "level 2 or 3"],
+        ),
+        (
+            "\"lru\"",
+            "\"lru\"\nreplacement_source = \"LRU\"",
+            &["tlb `l1d`", "replacement_source = \"LRU\"", "\"measured by \"", "\"assumed: \""],
+        ),
+        (
+            "\"lru\"",
+            "\"lru\"\nreplacement_source = \"measured by \\u001b[2J\"",
+            &["tlb `l1d`", "replacement_source", "printable"],
+        ),
         ("\"lru\"", "\"lru\"\nseed = 1", &["tlb `l1d`", "seed", "\"random\"", "\"lru\""]),
         ("\"lru\"", "\"lru\"\nindex = \"xor\"", &["tlb `l1d`", "\"xor\"", "modulo, xor-fold, xor-N"]),
         ("\"lru\"", "\"lru\"\nfills = \"victim\"", &["`victim`", "`walks` or `victims`"]),

@@ -25,6 +25,8 @@ fn check(result: &Value) {
         assert_eq!(tlb["entries"].is_null(), tlb["refused"].is_string(), "{tlb}");
         let assumed = |key: &str| tlb["assumed"][key].as_u64().unwrap();
         assert!(assumed("ways") >= 1 && assumed("ways") <= assumed("entries"), "{tlb}");
+        let replacement = &tlb["replacement"];
+        assert_eq!(replacement["policy"].is_null(), replacement["undecided"].is_string(), "{tlb}");
         assert!(tlb["between"][0].as_u64() <= tlb["between"][1].as_u64(), "{tlb}");
     }
     let curve = &result["curves"].as_array().unwrap()[0];

@@ -21,6 +21,15 @@ impl Chain {
         for last in (1..nodes.len()).rev() {
             nodes.swap(last, draws.below(last as u64 + 1) as usize);
         }
+        // SAFETY: the caller's promise.
+        unsafe { Chain::in_order(nodes) }
+    }
+
+    /// Links nodes into one cycle in the order given.
+    ///
+    /// # Safety
+    /// As of [`Chain::link`].
+    pub unsafe fn in_order(nodes: Vec<*mut u8>) -> Chain {
         for (index, node) in nodes.iter().enumerate() {
             let next = nodes[(index + 1) % nodes.len()];
             // SAFETY: the caller's promise.

@@ -2,7 +2,7 @@
 
 use super::arrays::{Conflict, Found, Level};
 use super::figure::{Curve, Figure, Samples};
-use super::{ProbeError, Size, arrays};
+use super::{Nearest, ProbeError, Replaced, Size, arrays};
 
 /// A level of the data TLBs for pages of one size.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +21,8 @@ pub struct Tlb {
     pub refused: Option<String>,
     /// At each stride at which pages conflict: the most that all hit.
     pub conflicts: Vec<StrideConflict>,
+    /// What leaves a full set.
+    pub replacement: Replaced,
     /// What a machine file takes where `entries` and `ways` are refused; as found where they are not.
     pub assumed: Assumed,
 }
@@ -46,9 +48,9 @@ pub struct Assumed {
 /// Ways where nothing was found of them.
 const USUAL_WAYS: u64 = 8;
 
-/// The levels found for a page size.
-pub(super) fn tlbs(page: Size, found: &Found) -> Vec<Tlb> {
-    let tlb = |(index, level): (usize, &Level)| Tlb {
+/// The levels found for a page size, with what each replaces.
+pub(super) fn tlbs(page: Size, found: &Found, replaced: Vec<Replaced>) -> Vec<Tlb> {
+    let tlb = |(index, (level, replacement)): (usize, (&Level, Replaced))| Tlb {
         page,
         level: index as u32 + 1,
         entries: level.entries,
@@ -60,20 +62,27 @@ pub(super) fn tlbs(page: Size, found: &Found) -> Vec<Tlb> {
             .iter()
             .map(|&Conflict { stride, hits, .. }| StrideConflict { stride, hits })
             .collect(),
-        assumed: assumed(level),
+        assumed: assumed(level, &replacement),
+        replacement,
     };
-    found.levels.iter().enumerate().map(tlb).collect()
+    found.levels.iter().zip(replaced).enumerate().map(tlb).collect()
 }
 
 /// The array found; where it is refused, the power of two of entries nearest to the middle of the rise, on a
-/// logarithmic scale, and the power of two of ways between the pages of one set that hit and those that miss, if
-/// there is just one.
-fn assumed(level: &Level) -> Assumed {
+/// logarithmic scale, and the ways with which its replacement came nearest or else the power of two of ways between the
+/// pages of one set that hit and those that miss, if there is just one.
+fn assumed(level: &Level, replacement: &Replaced) -> Assumed {
     if let (Some(entries), Some(ways)) = (level.entries, level.ways) {
         return Assumed { entries, ways };
     }
     let middle = (level.step.onset.max(1) as f64 * level.step.half.max(1) as f64).sqrt();
     let entries = 1u64 << middle.log2().round() as u32;
+    if let Replaced::Nearest(Nearest { ways, .. }) = *replacement
+        && entries.is_multiple_of(ways)
+        && (entries / ways).is_power_of_two()
+    {
+        return Assumed { entries, ways };
+    }
     let (low, high) = arrays::range(&level.conflicts);
     let powers: Vec<u64> = (0..7).map(|bit| 1 << bit).filter(|ways| (low..=high).contains(ways)).collect();
     let ways = if let [ways] = powers[..] { ways } else { USUAL_WAYS };
@@ -127,6 +136,7 @@ pub(super) fn refused(page: Size, why: &ProbeError) -> Vec<Figure> {
 mod tests {
     use super::*;
     use crate::probe::steps::Step;
+    use pagewalk_setassoc::Replacement;
 
     #[test]
     fn what_is_refused_is_taken_from_the_middle() {
@@ -139,10 +149,19 @@ mod tests {
             refused: Some("not sharp".to_owned()),
             conflicts: vec![conflict(16384, 14, 20), conflict(32768, 14, 20)],
         };
-        assert_eq!(assumed(&level), Assumed { entries: 2048, ways: 16 });
+        let unknown = Replaced::Undecided("for a test".to_owned());
+        assert_eq!(assumed(&level, &unknown), Assumed { entries: 2048, ways: 16 });
+        let nearest =
+            |ways| Replaced::Nearest(Nearest { policy: Replacement::Fifo, ways, off: 0.01, next: None });
+        assert_eq!(assumed(&level, &nearest(8)), Assumed { entries: 2048, ways: 8 });
+        assert_eq!(
+            assumed(&level, &nearest(12)),
+            Assumed { entries: 2048, ways: 16 },
+            "no power of two of sets"
+        );
         level.conflicts.clear();
-        assert_eq!(assumed(&level), Assumed { entries: 2048, ways: 8 });
+        assert_eq!(assumed(&level, &unknown), Assumed { entries: 2048, ways: 8 });
         (level.entries, level.ways) = (Some(1536), Some(12));
-        assert_eq!(assumed(&level), Assumed { entries: 1536, ways: 12 });
+        assert_eq!(assumed(&level, &unknown), Assumed { entries: 1536, ways: 12 });
     }
 }

@@ -2,7 +2,8 @@
 
 use super::levels::{Assumed, Tlb};
 use super::usual::LAST_LEVEL_ENTRIES;
-use super::{Figure, Probe, Size};
+use super::{Figure, Nearest, Probe, Replaced, Size};
+use pagewalk_setassoc::Replacement;
 use std::fmt::Write;
 
 /// Entries of the arrays for fetches, which nothing here measures: Skylake's.
@@ -17,7 +18,12 @@ const WALK_REFERENCE: f64 = 20.0;
 /// The machine file's text: `pagewalk machines check` accepts it. `cpu` and `kernel` are the host's names.
 pub fn machine_file(probe: &Probe, cpu: &str, kernel: &str) -> String {
     let mut out = head(probe, cpu, kernel);
-    array(&mut out, "l1i", 1, FETCH_ALONE, &["4K", "2M"], FETCH, "assumed: fetches are not measured");
+    let assumed = |array: &mut String, name, level, serves: &[&str], what, why: &str| {
+        let unknown = Replaced::Undecided(why.to_owned());
+        let basis = Basis { array: &format!("assumed: {why}"), replacement: &unknown };
+        self::array(array, name, level, serves, &["4K", "2M"], what, &basis);
+    };
+    assumed(&mut out, "l1i", 1, FETCH_ALONE, FETCH, "fetches are not measured");
     match probe.tlb(Size::Base, 1) {
         Some(first) => {
             level(&mut out, "l1d", DATA, first, probe.tlb(Size::Huge, 1));
@@ -26,10 +32,10 @@ pub fn machine_file(probe: &Probe, cpu: &str, kernel: &str) -> String {
             }
         }
         None => {
-            let basis = "assumed: no TLB for 4 KB pages was seen; probe again with nothing else running";
+            let why = "no TLB for 4 KB pages was seen; probe again with nothing else running";
             let [first, last] = LEVELS;
-            array(&mut out, "l1d", 1, DATA, &["4K", "2M"], first, basis);
-            array(&mut out, "l2", 2, ALL, &["4K", "2M"], last, basis);
+            assumed(&mut out, "l1d", 1, DATA, first, why);
+            assumed(&mut out, "l2", 2, ALL, last, why);
         }
     }
     out += "\n[walker]\nkind = \"radix\"\nlevels = 4\n";
@@ -65,19 +71,19 @@ const ALL: &[&str] = &["fetch", "load", "store"];
 /// of the library, or where nothing is known of the larger pages; else one for each.
 fn level(out: &mut String, name: &str, serves: &[&str], base: &Tlb, huge: Option<&Tlb>) {
     let number = base.level;
+    let mut put = |name: &str, pages: &[&str], tlb: &Tlb, besides: &str| {
+        let basis = Basis { array: &(basis(tlb) + besides), replacement: &tlb.replacement };
+        array(out, name, number, serves, pages, tlb.assumed, &basis);
+    };
     match huge {
         Some(huge) if huge.assumed != base.assumed => {
-            array(out, name, number, serves, &["4K"], base.assumed, &basis(base));
-            array(out, &format!("{name}_2m"), number, serves, &["2M"], huge.assumed, &basis(huge));
+            put(name, &["4K"], base, "");
+            put(&format!("{name}_2m"), &["2M"], huge, "");
         }
         Some(_) => {
-            let basis = format!("{}; 2 MB pages have the same, so both are assumed to share it", basis(base));
-            array(out, name, number, serves, &["4K", "2M"], base.assumed, &basis);
+            put(name, &["4K", "2M"], base, "; 2 MB pages have the same, so both are assumed to share it");
         }
-        None => {
-            let basis = format!("{}; that 2 MB pages share it is assumed", basis(base));
-            array(out, name, number, serves, &["4K", "2M"], base.assumed, &basis);
-        }
+        None => put(name, &["4K", "2M"], base, "; that 2 MB pages share it is assumed"),
     }
 }
 
@@ -91,6 +97,12 @@ fn basis(tlb: &Tlb) -> String {
     }
 }
 
+/// What an array's keys rest on.
+struct Basis<'a> {
+    array: &'a str,
+    replacement: &'a Replaced,
+}
+
 fn array(
     out: &mut String,
     name: &str,
@@ -98,15 +110,16 @@ fn array(
     serves: &[&str],
     pages: &[&str],
     array: Assumed,
-    basis: &str,
+    basis: &Basis<'_>,
 ) {
     let quoted =
         |words: &[&str]| words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
     let Assumed { entries, ways } = array;
     write!(
         out,
-        "\n# {basis}\n[[tlb]]\nname = \"{name}\"\nlevel = {level}\nserves = [{}]\npage_sizes = [{}]\n\
+        "\n# {}\n[[tlb]]\nname = \"{name}\"\nlevel = {level}\nserves = [{}]\npage_sizes = [{}]\n\
          entries = {entries}\n",
+        basis.array,
         quoted(serves),
         quoted(pages)
     )
@@ -114,7 +127,32 @@ fn array(
     if ways < entries {
         writeln!(out, "ways = {ways}").expect("writing to a string");
     }
-    out.push_str("replacement = \"lru\" # assumed\n");
+    let (policy, source) = replacement(basis.replacement, ways);
+    writeln!(out, "replacement = \"{}\"\nreplacement_source = \"{source}\"", policy.name())
+        .expect("writing to a string");
+}
+
+/// Most characters of a reason in a machine file.
+const REASON: usize = 200;
+
+/// What an array of so many ways replaces, and what that rests on.
+fn replacement(found: &Replaced, ways: u64) -> (Replacement, String) {
+    let percent = |off: f64| format!("{:.0} %", 100.0 * off);
+    let why = match found {
+        Replaced::Nearest(nearest) if nearest.policy.serves(ways as usize).is_ok() => {
+            let Nearest { policy, off, next, .. } = nearest;
+            let next = next.map_or(String::new(), |(policy, off)| {
+                format!(", the next nearest, {}, by {}", policy.name(), percent(off))
+            });
+            let off = percent(*off);
+            return (*policy, format!("measured by probe: off by {off} of the step{next}"));
+        }
+        Replaced::Nearest(nearest) => format!("{} cannot replace in {ways} ways", nearest.policy.name()),
+        Replaced::Undecided(why) => why.clone(),
+    };
+    let plain = why.replace(['"', '\\'], "").replace(char::is_control, " ");
+    let short: String = plain.chars().take(REASON).collect();
+    (Replacement::Lru, format!("assumed: LRU, as probe could not decide: {short}"))
 }
 
 fn costs(out: &mut String, probe: &Probe) {
@@ -164,6 +202,7 @@ mod tests {
             between: [entries, entries + 1],
             refused: None,
             conflicts: Vec::new(),
+            replacement: Replaced::Undecided("for a \"test\"\n".to_owned()),
             assumed: Assumed { entries, ways },
         }
     }
@@ -221,6 +260,32 @@ mod tests {
         let machine = read(&probe(levels));
         assert_eq!(machine.tlbs.len(), 3);
         assert!(machine.has_huge_pages());
+    }
+
+    #[test]
+    fn replacement_stands_in_the_file_where_it_was_decided() {
+        let mut second = tlb(Size::Base, 2, 1024, 8);
+        let next = Some((Replacement::Lru, 0.31));
+        let policy = Replacement::NotMru { seed: 30 };
+        second.replacement = Replaced::Nearest(Nearest { policy, ways: 8, off: 0.034, next });
+        let mut odd = tlb(Size::Base, 1, 96, 6);
+        odd.replacement =
+            Replaced::Nearest(Nearest { policy: Replacement::TreePlru, ways: 8, off: 0.0, next: None });
+        let machine = read(&probe(vec![odd, second]));
+        let source = |name: &str| {
+            let tlb = machine.tlbs.iter().find(|tlb| tlb.name == name).expect(name);
+            (tlb.replacement.name(), tlb.replacement_source.as_ref().expect("it says").to_string())
+        };
+        assert_eq!(
+            source("l2"),
+            (
+                "not-mru",
+                "measured by probe: off by 3 % of the step, the next nearest, lru, by 31 %".to_owned()
+            )
+        );
+        let undecided = "assumed: LRU, as probe could not decide: ";
+        assert_eq!(source("l1d"), ("lru", format!("{undecided}tree-plru cannot replace in 6 ways")));
+        assert_eq!(source("l1i"), ("lru", format!("{undecided}fetches are not measured")));
     }
 
     #[test]

@@ -217,6 +217,29 @@ impl Aliases {
         Ok(self.space.start().wrapping_add(page * BASE + slot * 8))
     }
 
+    /// Addresses of nodes in pages, of which some may come several times, each node with a place of its own. Nodes of a
+    /// frame lie side by side, so that they take few lines, and those of different frames in different sets of the
+    /// cache. None if more than 512 pages of the list share a frame.
+    ///
+    /// # Errors
+    /// When the kernel refuses another mapping.
+    pub fn nodes(&mut self, pages: &[u64]) -> Result<Option<Vec<*mut u8>>, ProbeError> {
+        let mut used = [0; FRAMES];
+        let mut nodes = Vec::with_capacity(pages.len());
+        for &page in pages {
+            let page = page as usize;
+            let start = self.node(page, 0)?;
+            let frame = frame(page);
+            if used[frame] == NODES {
+                return Ok(None);
+            }
+            let slot = (frame * (NODES / FRAMES) + used[frame]) % NODES;
+            used[frame] += 1;
+            nodes.push(start.wrapping_add(slot * 8));
+        }
+        Ok(Some(nodes))
+    }
+
     /// How many pages there is room for.
     pub fn pages(&self) -> usize {
         self.space.bytes() / BASE
@@ -269,6 +292,23 @@ mod tests {
                 assert!(places.insert((frame(page), node.addr() % BASE)), "{number} of {stride}");
             }
         }
+    }
+
+    #[test]
+    fn pages_that_come_again_have_another_node_each_time() {
+        let mut aliases = Aliases::reserve(1024).unwrap();
+        let pages: Vec<u64> = (0..512).map(|at| at % 3 * 64 + at % 2).collect();
+        let nodes = aliases.nodes(&pages).unwrap().expect("few enough");
+        let places: HashSet<_> = pages
+            .iter()
+            .zip(&nodes)
+            .map(|(page, node)| (frame(*page as usize), node.addr() % BASE))
+            .collect();
+        assert_eq!(places.len(), pages.len());
+        for (page, node) in pages.iter().zip(&nodes) {
+            assert_eq!((node.addr() - aliases.space.start().addr()) / BASE, *page as usize);
+        }
+        assert_eq!(aliases.nodes(&[16; NODES + 1]).unwrap(), None, "a frame has no more");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! This host's TLBs, walks, caches and kernel costs, by timing alone: no counter, no privilege.
 //!
 //! [`measure`] does it all and gives a [`Probe`]. Each part can be had alone: [`tlb`] times cycles over pages, of
-//! which [`arrays`] makes entries and ways, and [`steps`] the steps that these show as; [`walks`], [`caches`] and
+//! which [`arrays`] makes entries and ways, and [`steps`] the steps that these show as; [`replacement`] says what a
+//! full set replaces; [`walks`], [`caches`] and
 //! [`kernel`] give costs. Whatever a figure is, it is a median of repeats with its spread, or refused with a reason
 //! ([`figure`]).
 
@@ -18,6 +19,7 @@ mod levels;
 mod machine;
 pub mod memory;
 mod parts;
+pub mod replacement;
 pub mod steps;
 pub mod tlb;
 pub mod usual;
@@ -27,6 +29,7 @@ pub use figure::{Curve, Figure, Point};
 pub use host::{PinError, Surroundings};
 pub use levels::{Assumed, StrideConflict, Tlb};
 pub use machine::machine_file;
+pub use replacement::{Nearest, Replaced};
 
 use rustix::io::Errno;
 use std::io;

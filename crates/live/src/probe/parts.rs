@@ -8,6 +8,7 @@ use super::figure::{Curve, Figure, Samples};
 use super::host::{self, Place};
 use super::kernel::Measure;
 use super::memory::{HUGE, available_bytes};
+use super::replacement::Replaced;
 use super::tlb::{BasePages, Effort, HugePages};
 use super::{Options, Probe, ProbeError, Size, Surroundings, caches, levels, tlb, walks};
 use std::path::Path;
@@ -115,21 +116,25 @@ impl Parts {
 
     fn base_pages(&mut self) {
         match tlb::base_pages(self.clock, self.amounts.tlb) {
-            Ok(found) => self.found(Size::Base, &found),
+            Ok((found, replaced)) => self.found(Size::Base, &found, replaced),
             Err(error) => self.refuse_tlb(Size::Base, &error),
         }
     }
 
     fn huge_pages(&mut self, huge: &mut HugePages) {
         match tlb::huge_pages(huge, self.amounts.tlb) {
-            Ok(found) => self.found(Size::Huge, &found),
+            Ok(found) => {
+                let not_asked = Replaced::Undecided("only 4 KB pages are asked for it".to_owned());
+                let replaced = vec![not_asked; found.levels.len()];
+                self.found(Size::Huge, &found, replaced);
+            }
             Err(error) => self.refuse_tlb(Size::Huge, &error),
         }
     }
 
-    fn found(&mut self, page: Size, found: &super::arrays::Found) {
+    fn found(&mut self, page: Size, found: &super::arrays::Found, replaced: Vec<Replaced>) {
         let (curve, figures) = levels::costs(page, found);
-        self.probe.tlbs.extend(levels::tlbs(page, found));
+        self.probe.tlbs.extend(levels::tlbs(page, found, replaced));
         self.probe.curves.push(curve);
         self.probe.figures.extend(figures);
     }

@@ -6,6 +6,7 @@ use super::chase::Chain;
 use super::clock::Clock;
 use super::figure::Samples;
 use super::memory::{Aliases, HUGE, Pages, Space, available_bytes, huge_bytes};
+use super::replacement::{self, Repeater, Replaced};
 use pagewalk_setassoc::Draws;
 use std::collections::HashSet;
 
@@ -50,7 +51,7 @@ impl BasePages {
     /// # Errors
     /// When the kernel refuses the addresses.
     pub fn new(clock: Clock) -> Result<BasePages, ProbeError> {
-        let pages = MOST_BASE.max(MOST_WAYS * LONGEST_BASE);
+        let pages = MOST_BASE.max(MOST_WAYS.max(replacement::MOST_PLACES) * LONGEST_BASE);
         Ok(BasePages { clock, aliases: Aliases::reserve(pages as usize)?, draws: Draws::new(1) })
     }
 
@@ -86,6 +87,30 @@ impl Prober for BasePages {
 
     fn costs(&mut self, cycles: &[Cycle], rounds: usize) -> Result<Vec<Samples>, ProbeError> {
         in_rounds(cycles, rounds, |cycle| self.time(cycle))
+    }
+}
+
+impl Repeater for BasePages {
+    type Error = ProbeError;
+
+    fn patterns(&mut self, patterns: &[Vec<u64>], rounds: usize) -> Result<Vec<Samples>, ProbeError> {
+        let mut all = vec![Samples::new(); patterns.len()];
+        for _ in 0..rounds {
+            for (pattern, samples) in patterns.iter().zip(&mut all) {
+                // A pattern without room has no samples, and nothing can be said.
+                let room = self.aliases.pages() as u64;
+                if pattern.iter().any(|page| *page >= room) {
+                    continue;
+                }
+                let Some(nodes) = self.aliases.nodes(pattern)? else { continue };
+                // SAFETY: nodes have places of their own in frames that live as long as `self`.
+                let mut chain = unsafe { Chain::in_order(nodes) };
+                (0..replacement::WARM).for_each(|_| chain.warm());
+                let steps = replacement::TIMED_ACCESSES.max(2 * pattern.len());
+                samples.push(chain.time(self.clock, 1, steps));
+            }
+        }
+        Ok(all)
     }
 }
 
@@ -206,14 +231,19 @@ fn in_rounds(
     Ok(all)
 }
 
-/// What is found for 4 KB pages.
+/// What is found for 4 KB pages, and what each level replaces.
 ///
 /// # Errors
 /// When the kernel refuses memory.
-pub fn base_pages(clock: Clock, effort: Effort) -> Result<Found, ProbeError> {
+pub fn base_pages(clock: Clock, effort: Effort) -> Result<(Found, Vec<Replaced>), ProbeError> {
     let plan =
         Plan::new(effort.most_pages.min(MOST_BASE), effort.longest_stride.min(LONGEST_BASE), effort.rounds);
-    find(&mut BasePages::new(clock)?, &plan)
+    let mut pages = BasePages::new(clock)?;
+    let found = find(&mut pages, &plan)?;
+    let replaced = replacement::find(&mut pages, &found.levels, effort.rounds);
+    let replaced =
+        replaced.unwrap_or_else(|error| vec![Replaced::Undecided(error.to_string()); found.levels.len()]);
+    Ok((found, replaced))
 }
 
 /// What is found for 2 MB pages.

@@ -2,7 +2,7 @@
 //! island.
 
 use super::schema::{Figure, ProbeResult, Tlb};
-use super::{entries, picture, quantity, to_json, ways, where_measured};
+use super::{entries, picture, quantity, replacement, replacement_basis, to_json, ways, where_measured};
 use crate::html::{STYLE, Top, escape, escape_json, page};
 use crate::numbers::exact;
 use crate::sweep::html::{head, number};
@@ -74,20 +74,24 @@ fn tlbs(result: &ProbeResult) -> String {
             let taken = format!("a machine file takes {} of {} ways", exact(assumed.entries), assumed.ways);
             format!("<span class=\"sub\">{}; {taken}</span>", escape(why))
         });
+        let basis = replacement_basis(tlb)
+            .map_or(String::new(), |basis| format!("<span class=\"sub\">{}</span>", escape(&basis)));
         let known = |machine: Option<u64>| machine.map_or(String::new(), exact);
         format!(
-            "<tr><td class=\"name\">level {}, {} pages{refused}</td>{}{}{}</tr>",
+            "<tr><td class=\"name\">level {}, {} pages{refused}{basis}</td>{}{}{}{}</tr>",
             tlb.level,
             escape(&crate::page_name(&tlb.page)),
             number(&entries(tlb)),
             number(&ways(tlb)),
+            number(&escape(&replacement(tlb))),
             number(&known(tlb.machine_entries))
         )
     };
     let rows: String = result.tlbs.iter().map(row).collect();
     let machine =
         if result.tlbs.iter().any(|tlb| tlb.machine_entries.is_some()) { "of the machine" } else { "" };
-    let columns = [("Data TLB", false), ("entries", true), ("ways", true), (machine, true)];
+    let columns =
+        [("Data TLB", false), ("entries", true), ("ways", true), ("replacement", true), (machine, true)];
     format!("<table>{}<tbody>{rows}</tbody></table>", head(&columns))
 }
 

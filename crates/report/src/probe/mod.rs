@@ -42,6 +42,29 @@ pub(crate) fn ways(tlb: &Tlb) -> String {
     }
 }
 
+/// What leaves a full set, in a word.
+pub(crate) fn replacement(tlb: &Tlb) -> String {
+    match &tlb.replacement {
+        None => "–".to_owned(),
+        Some(found) => found.policy.clone().unwrap_or("undecided".to_owned()),
+    }
+}
+
+/// How sure that is, or why nothing is said.
+pub(crate) fn replacement_basis(tlb: &Tlb) -> Option<String> {
+    let found = tlb.replacement.as_ref()?;
+    if let Some(why) = &found.undecided {
+        return Some(format!("replacement undecided: {why}"));
+    }
+    let percent = |off: f64| format!("{:.0} %", 100.0 * off);
+    let next = match (&found.next, found.next_off) {
+        (Some(next), Some(off)) => format!("; the next, {next}, by {}", percent(off)),
+        _ => String::new(),
+    };
+    let (policy, ways) = (found.policy.as_ref()?, found.ways?);
+    Some(format!("{policy} of {ways} ways is off by {} of the step{next}", percent(found.off?)))
+}
+
 /// A time or a rate in words: three digits and its unit.
 pub(crate) fn quantity(value: f64, unit: &str) -> String {
     let (value, unit) = match unit {

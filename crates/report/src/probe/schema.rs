@@ -73,6 +73,9 @@ pub struct Tlb {
     pub refused: Option<String>,
     /// At each stride at which pages conflict: the most that all hit.
     pub conflicts: Vec<StrideConflict>,
+    /// What leaves a full set; null of probes before this was asked.
+    #[serde(default)]
+    pub replacement: Option<Replaced>,
     /// What a machine file takes where `entries` and `ways` are refused; as found where they are not.
     pub assumed: Assumed,
     /// Entries of the machine compared with; null where none was given or it has no such array.
@@ -86,6 +89,23 @@ pub struct StrideConflict {
     pub stride: u64,
     /// Most pages in a cycle that all hit.
     pub hits: u64,
+}
+
+/// The policy that comes nearest to what patterns over few sets cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Replaced {
+    /// Its name in machine files; null if undecided.
+    pub policy: Option<String>,
+    /// Ways with which it was simulated; null if undecided.
+    pub ways: Option<u64>,
+    /// How far off it is, from 0 to 1, the step from all hits to all misses; null if undecided.
+    pub off: Option<f64>,
+    /// The next nearest policy; null where there is none, and if undecided.
+    pub next: Option<String>,
+    /// How far off that is.
+    pub next_off: Option<f64>,
+    /// Why nothing can be said; null where something is.
+    pub undecided: Option<String>,
 }
 
 /// An array to calculate with.

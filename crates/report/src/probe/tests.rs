@@ -46,6 +46,14 @@ fn result() -> ProbeResult {
         between: [1722, 2435],
         refused: entries.is_none().then(|| "not sharp".to_owned()),
         conflicts: vec![StrideConflict { stride: 16, hits: 6 }],
+        replacement: Some(Replaced {
+            policy: entries.map(|_| "not-mru".to_owned()),
+            ways: entries.map(|_| 6),
+            off: entries.map(|_| 0.034),
+            next: entries.map(|_| "random".to_owned()),
+            next_off: entries.map(|_| 0.21),
+            undecided: entries.is_none().then(|| "lru and fifo are too near".to_owned()),
+        }),
         assumed: Assumed { entries: 2048, ways: 16 },
         machine_entries: Some(1536),
     };
@@ -107,12 +115,29 @@ fn a_guest_that_gives_its_memory_back_is_told_of() {
 #[test]
 fn the_text_names_what_is_refused() {
     let text = render_text(&result(), &TextOptions { width: 100, color: false, verbose: false });
-    for part in
-        ["1,722 to 2,435", "takes 2,048 of 16 ways", "collapse.2m, shootdown.4k: the noise hides it", "1,040"]
-    {
+    for part in [
+        "1,722 to 2,435",
+        "not-mru",
+        "undecided",
+        "takes 2,048 of 16 ways",
+        "collapse.2m, shootdown.4k: the noise hides it",
+        "1,040",
+    ] {
         assert!(text.contains(part), "{part}:\n{text}");
     }
     assert!(text.contains("quick look") && text.contains("virtual machine"), "{text}");
+}
+
+#[test]
+fn how_sure_a_policy_is_stands_beside_it() {
+    let verbose = render_text(&result(), &TextOptions { width: 120, color: false, verbose: true });
+    for shown in [verbose, render_html(&result())] {
+        assert!(
+            shown.contains("not-mru of 6 ways is off by 3 % of the step; the next, random, by 21 %"),
+            "{shown}"
+        );
+        assert!(shown.contains("replacement undecided: lru and fifo are too near"), "{shown}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{Page, TextOptions};
 use crate::numbers::exact;
 use crate::printable::printable;
 use crate::probe::schema::{Figure, ProbeResult};
-use crate::probe::{entries, quantity, ways, where_measured};
+use crate::probe::{entries, quantity, replacement, replacement_basis, ways, where_measured};
 
 /// The result as text for a terminal.
 pub fn render_probe_text(result: &ProbeResult, options: &TextOptions) -> String {
@@ -32,13 +32,14 @@ fn tlbs(page: &mut Page, result: &ProbeResult) {
         numbers("entries", Narrow::Keep),
         numbers("ways", Narrow::Keep),
         numbers(machine, Narrow::Keep),
+        texts("replaces", Narrow::Keep),
         texts("", Narrow::Drop(1)),
     ]);
     for tlb in &result.tlbs {
         let about = match &tlb.refused {
             None => String::new(),
             Some(_) => {
-                format!("a machine file takes {} of {} ways", exact(tlb.assumed.entries), tlb.assumed.ways)
+                format!("file takes {} of {} ways", exact(tlb.assumed.entries), tlb.assumed.ways)
             }
         };
         table.row(vec![
@@ -46,15 +47,17 @@ fn tlbs(page: &mut Page, result: &ProbeResult) {
             Line::new(Style::Plain, entries(tlb)),
             Line::new(Style::Plain, ways(tlb)),
             Line::new(Style::Plain, tlb.machine_entries.map_or(String::new(), exact)),
+            Line::new(Style::Plain, printable(&replacement(tlb))),
             Line::new(Style::Quiet, about),
         ]);
     }
     page.table(table);
     if page.verbose {
         for tlb in &result.tlbs {
-            let Some(why) = &tlb.refused else { continue };
-            let text = format!("level {}, {} pages: {why}", tlb.level, crate::page_name(&tlb.page));
-            page.paragraph(Line::new(Style::Warning, "  –  "), Style::Plain, &printable(&text));
+            for why in [tlb.refused.clone(), replacement_basis(tlb)].into_iter().flatten() {
+                let text = format!("level {}, {} pages: {why}", tlb.level, crate::page_name(&tlb.page));
+                page.paragraph(Line::new(Style::Warning, "  –  "), Style::Plain, &printable(&text));
+            }
         }
     }
 }

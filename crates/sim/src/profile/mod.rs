@@ -436,7 +436,8 @@ impl Findings<'_> {
         all
     }
 
-    /// Walks against the size of the lower levels, for the baseline and for huge pages everywhere.
+    /// Walks against the size of the lower levels, for the baseline and for huge pages everywhere: those of the machine
+    /// itself at its own size, of least recently used arrays at others.
     pub fn reach(&self) -> Vec<Reach> {
         let pass = &self.profile.pass;
         let all_huge = self.profile.tried.iter().find(|tried| tried.kind == AlternativeKind::AllHuge);
@@ -450,7 +451,12 @@ impl Findings<'_> {
             for (doublings, (entries, walks)) in
                 REACH.iter().zip(family.iter().flat_map(|family| family.misses()))
             {
-                let point = Reach { page_size, entries: entries as u64, walks, own: *doublings == 0 };
+                let own = *doublings == 0;
+                let walks = match index {
+                    Some(index) if own => pass.designs[index].counts.walks.iter().sum(),
+                    _ => walks,
+                };
+                let point = Reach { page_size, entries: entries as u64, walks, own };
                 // Small arrays stop shrinking at one set: keep one point per size.
                 match points.last_mut() {
                     Some(last) if (last.entries, last.page_size) == (point.entries, page_size) => {

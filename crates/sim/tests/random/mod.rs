@@ -1,5 +1,6 @@
 //! Random machines and programs from one seed.
 
+use pagewalk_setassoc::{Heeds, Replacement};
 use pagewalk_trace::{
     Block, BlockEnd, Dictionary, Event, FileIdentity, Instruction, Mapping, MappingKind, Protection, Site,
     ThpDisable,
@@ -472,13 +473,13 @@ fn memory(random: &mut Random) -> String {
     ];
     for (name, level, serves) in caches {
         if name == "l2" || random.below(3) > 0 {
-            let (sets, ways) = (random.of(&[1, 4, 16, 64]), random.of(&[1, 2, 4]));
+            let (sets, ways) = (random.of(&[1, 4, 16, 64]), random.of(&[1, 2, 3, 4]));
             text += &format!(
                 "[[cache]]\nname = \"{name}\"\nlevel = {level}\nserves = [{serves}]\nsize = \"{}\"\nways = {ways}\n\
                  latency = {}\n{}\n",
                 sets * ways * 64,
                 4 * level * level,
-                replacement(random, true).join("\n")
+                replacement(random, ways, 2).join("\n")
             );
         }
     }
@@ -509,15 +510,15 @@ fn walk_caches(random: &mut Random, table: &str, names: &[&str]) -> String {
 
 /// The keys of a small cache.
 fn cache(random: &mut Random) -> String {
-    let (ways, policy) = (random.of(&[1, 2, 4]), replacement(random, true));
-    format!("entries = 4, ways = {ways}, {}", policy.join(", "))
+    let (sets, ways) = (random.of(&[1, 2]), random.of(&[1, 2, 3, 4]));
+    format!("entries = {}, ways = {ways}, {}", sets * ways, replacement(random, ways, 2).join(", "))
 }
 
 fn tlb(random: &mut Random, name: &str, level: u8, serves: &str, sizes: &str, base: &str) -> String {
     let sets = random.of(&[1, 1, 2, 4, 16]);
     // Least-recently-used sets of more than eight ways are kept in another form, and so are trees of more than 64.
     let large = sets == 1 && random.below(8) == 0;
-    let ways = if large { random.of(&[64, 128]) } else { random.of(&[1, 2, 3, 4, 6, 8, 12, 16u32]) };
+    let ways = if large { random.of(&[48, 64, 96, 128]) } else { random.of(&[1, 2, 3, 4, 6, 8, 12, 16u32]) };
     let reserved = if sets == 1 { random.of(&[0, 0, 2]) } else { 0 };
     let ways_key = if reserved == 0 { format!("ways = {ways}\n") } else { String::new() };
     let index = random.of(&["modulo", "modulo", "xor-fold", "xor-2"]);
@@ -529,7 +530,7 @@ fn tlb(random: &mut Random, name: &str, level: u8, serves: &str, sizes: &str, ba
          entries = {}\n{ways_key}reserved = {reserved}\nindex = \"{index}\"\nfills = \"{fills}\"\n\
          pages_per_entry = {pages}\n{}\n",
         sets * ways + reserved,
-        replacement(random, ways.is_power_of_two()).join("\n")
+        replacement(random, ways, level).join("\n")
     )
 }
 
@@ -546,13 +547,21 @@ fn with_prefetching(random: &mut Random, arrays: &str) -> String {
     arrays.split("[[tlb]]").map(array).collect::<Vec<_>>().join("[[tlb]]")
 }
 
-/// Keys that say what is replaced: mostly the least recently used.
-fn replacement(random: &mut Random, tree: bool) -> Vec<String> {
-    let name = random.of(&["lru", "lru", "lru", "fifo", "random", "bit-plru", "tree-plru"]);
-    let name = if name == "tree-plru" && !tree { "fifo" } else { name };
+/// Keys that say what is replaced in sets of so many ways: often the least recently used.
+pub fn replacement(random: &mut Random, ways: u32, level: u8) -> Vec<String> {
+    let seed = random.below(5);
+    let name = loop {
+        let name = random.of(&Replacement::NAMES);
+        let replacement = Replacement::from_name(name, seed).expect("one of the names");
+        // A first level is not told of repetitions.
+        let told = level > 1 || replacement.heeds() != Heeds::Each;
+        if told && replacement.serves(ways as usize).is_ok() {
+            break if random.below(3) == 0 { "lru" } else { name };
+        }
+    };
     let mut keys = vec![format!("replacement = \"{name}\"")];
-    if name == "random" {
-        keys.push(format!("seed = {}", random.below(5)));
+    if Replacement::from_name(name, seed).is_some_and(Replacement::draws) {
+        keys.push(format!("seed = {seed}"));
     }
     keys
 }

@@ -411,7 +411,10 @@ fn slow_nested(spec: &NestedSpec) -> Nested {
 }
 
 fn replacing(geometry: Geometry, replacement: Replacement, index: &str) -> Replacing {
-    let seed = if let Replacement::Random { seed } = replacement { seed } else { 0 };
+    let seed = match replacement {
+        Replacement::Random { seed } | Replacement::NotMru { seed } => seed,
+        _ => 0,
+    };
     Replacing::new(geometry.sets(), geometry.ways(), replacement.name(), seed, index)
 }
 

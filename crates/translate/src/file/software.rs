@@ -67,7 +67,7 @@ impl FileSoftware {
                  page of {base}"
             ));
         }
-        let lower_replacement = self.lower_replacement.unwrap_or(FileReplacement::Fifo);
+        let lower_replacement = self.lower_replacement.unwrap_or_else(FileReplacement::fifo);
         let whole = Geometry::new(1, None).map_err(|why| why.to_string())?;
         let lower_replacement = replacement(lower_replacement, self.lower_seed, whole)
             .map_err(|why| format!("walker.mapped.lower_replacement: {why}"))?;

@@ -2,7 +2,7 @@
 
 use super::data_side::FileCoalesce;
 use super::{FileReplacement, replacement, set_index};
-use crate::{Fills, KindSet, MachineError, TlbSpec, WalkCacheSpec};
+use crate::{Fills, KindSet, MachineError, ReplacementSource, TlbSpec, WalkCacheSpec};
 use pagewalk_setassoc::{Geometry, SetIndex};
 use pagewalk_units::{Kind, PageSize};
 use serde::Deserialize;
@@ -22,6 +22,7 @@ pub(super) struct FileTlb {
     #[serde(default)]
     replacement: FileReplacement,
     seed: Option<u64>,
+    replacement_source: Option<String>,
     index: Option<String>,
     #[serde(default)]
     fills: Fills,
@@ -126,6 +127,8 @@ impl FileTlb {
         };
         let replacement = replacement(self.replacement, self.seed, geometry);
         let replacement = replacement.map_err(|why| rule(format!("tlb `{name}`: {why}")))?;
+        let source = self.replacement_source.as_deref().map(ReplacementSource::read).transpose();
+        let replacement_source = source.map_err(|why| rule(format!("tlb `{name}`: {why}")))?;
         let index = set_index(self.index.as_deref(), SetIndex::Modulo)
             .map_err(|why| rule(format!("tlb `{name}`: {why}")))?;
         let prefetch = self.prefetch.map(FilePrefetch::check).transpose();
@@ -139,6 +142,7 @@ impl FileTlb {
             reserved: self.reserved,
             pages_per_entry: self.pages_per_entry.unwrap_or(1),
             replacement,
+            replacement_source,
             index,
             fills: self.fills,
             shared: self.shared,

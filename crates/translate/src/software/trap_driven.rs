@@ -16,7 +16,7 @@
 use super::mmu::{Entry, SoftwareCounts, Wanted};
 use super::slots::{Part, Slots};
 use super::spec::SoftwareSpec;
-use pagewalk_setassoc::Replacement;
+use pagewalk_setassoc::{Heeds, Replacement};
 
 /// What becomes of a nested miss whose parent only the host's TLB missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,11 +41,9 @@ pub enum TrapError {
 impl TrapError {
     /// Refuses what depends on hits.
     pub fn check(replacement: Replacement) -> Result<(), TrapError> {
-        match replacement {
-            Replacement::Fifo | Replacement::Random { .. } => Ok(()),
-            Replacement::Lru | Replacement::TreePlru | Replacement::BitPlru => {
-                Err(TrapError::Hits(replacement.name()))
-            }
+        match replacement.heeds() {
+            Heeds::Nothing => Ok(()),
+            Heeds::LastUse(_) | Heeds::Changes | Heeds::Each => Err(TrapError::Hits(replacement.name())),
         }
     }
 }

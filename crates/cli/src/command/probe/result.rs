@@ -3,7 +3,7 @@
 use pagewalk_capture::Host;
 use pagewalk_live::probe::{self, Probe, Size};
 use pagewalk_report::probe::schema::{
-    Assumed, Curve, Figure, PROBE_SCHEMA, Point, ProbeResult, StrideConflict, Surroundings, Tlb,
+    Assumed, Curve, Figure, PROBE_SCHEMA, Point, ProbeResult, Replaced, StrideConflict, Surroundings, Tlb,
 };
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Kind, PageSize};
@@ -53,8 +53,23 @@ fn tlb(level: &probe::Tlb, machine: Option<&MachineSpec>) -> Tlb {
         between: level.between,
         refused: level.refused.clone(),
         conflicts: level.conflicts.iter().map(conflict).collect(),
+        replacement: Some(replaced(&level.replacement)),
         assumed: Assumed { entries: level.assumed.entries, ways: level.assumed.ways },
         machine_entries: machine.and_then(|machine| entries(machine, level)),
+    }
+}
+
+fn replaced(found: &probe::Replaced) -> Replaced {
+    let nearest = if let probe::Replaced::Nearest(nearest) = found { Some(nearest) } else { None };
+    let undecided = if let probe::Replaced::Undecided(why) = found { Some(why.clone()) } else { None };
+    let next = nearest.and_then(|nearest| nearest.next);
+    Replaced {
+        policy: nearest.map(|nearest| nearest.policy.name().to_owned()),
+        ways: nearest.map(|nearest| nearest.ways),
+        off: nearest.map(|nearest| nearest.off),
+        next: next.map(|(policy, _)| policy.name().to_owned()),
+        next_off: next.map(|(_, off)| off),
+        undecided,
     }
 }
 

@@ -1,0 +1,428 @@
+//! What a full set of a TLB replaces: which policy's misses come nearest to what patterns over the pages of few sets
+//! cost.
+//!
+//! A pattern touches one page more than the ways of a set up to twice as many, in turn or in an order in which pages
+//! come again sooner or later, over and over. Each candidate is simulated under all patterns beforehand; those
+//! patterns are timed under which the candidates differ most. An access costs a constant, and another for each miss:
+//! both are fitted for each candidate, so neither has to be known. What remains unexplained, as a part of the step from
+//! all hits to all misses, says how far *off* a candidate is.
+//!
+//! Nothing is claimed where the best is far off, where another is hardly farther, or where the noise is as large.
+
+use super::arrays::{Conflict, Level, range};
+use super::figure::Samples;
+use pagewalk_setassoc::{Draws, Geometry, Heeds, Replacement, SetArray};
+use std::collections::VecDeque;
+
+/// Most that the nearest candidate may be off, as a part of the step.
+const MOST_OFF: f64 = 0.12;
+/// The next candidate must be so many times as far off.
+const MARGIN: f64 = 1.6;
+/// The step must be so many times the noise of a point.
+const STEP_OF_NOISE: f64 = 5.0;
+/// Patterns that are timed besides the two that hit and miss always.
+const TIMED: usize = 12;
+/// Patterns to choose from.
+const DRAWN: usize = 40;
+/// Most ways that are tried where a probe did not tell them.
+const MOST_WAYS: u64 = 24;
+/// Largest fully associative array that is asked.
+const MOST_ENTRIES: u64 = 128;
+/// Most accesses to a set in one turn of a pattern, which all nodes of a frame have room for.
+const LONGEST: u64 = 480;
+/// Each page comes about so many times in a turn of a pattern.
+const TIMES: u64 = 6;
+/// Other pages come before each turn, so many for each way. They leave every policy in the same state: without them
+/// first in, first out misses more or less for good, as it stood at the beginning.
+const SWEPT: u64 = 2;
+/// Most places of pages in a set.
+pub const MOST_PLACES: u64 = (2 + SWEPT) * MOST_WAYS;
+/// Sets that a pattern goes over side by side, so that the level before has forgotten a page when it comes again.
+const SIDE_BY_SIDE: u64 = 16;
+/// The same where the level before is fully associative, and holds pages of all of them.
+const MORE_SIDE_BY_SIDE: u64 = 32;
+/// Turns of a pattern before it is timed.
+pub const WARM: usize = 2;
+/// Accesses that are timed then, or two turns if these are more.
+pub const TIMED_ACCESSES: usize = 8000;
+/// Beginnings from which each is simulated.
+const TRIALS: u64 = 3;
+/// The same of policies that draw, whose misses are the mean.
+const DRAWING_TRIALS: u64 = 16;
+/// Most turns of them: all is settled then.
+const MOST_TURNS: usize = 40;
+/// The seed of everything drawn here: the same patterns in every probe.
+const SEED: u64 = 30;
+
+/// What was found of a level's replacement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Replaced {
+    /// The nearest candidate, well before the next.
+    Nearest(Nearest),
+    /// Nothing can be said, and why.
+    Undecided(String),
+}
+
+/// A candidate that is nearer than the others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nearest {
+    /// The policy; of one that draws, with any seed.
+    pub policy: Replacement,
+    /// Ways with which it was simulated: those found, or where these were refused, those that came nearest.
+    pub ways: u64,
+    /// How far off it is, from 0 (exact) to 1 (as far as the step from all hits to all misses).
+    pub off: f64,
+    /// The next nearest policy, and how far off that is.
+    pub next: Option<(Replacement, f64)>,
+}
+
+/// What answers how much patterns cost.
+pub trait Repeater {
+    /// Why it could not.
+    type Error;
+
+    /// Cost of an access of each pattern, which is the numbers of pages in the order of accesses, over and over; once
+    /// for each round, and rounds go over all patterns before the next begins.
+    fn patterns(&mut self, patterns: &[Vec<u64>], rounds: usize) -> Result<Vec<Samples>, Self::Error>;
+}
+
+/// A policy with ways, and its ratio of misses under each pattern.
+#[derive(Clone, Debug)]
+struct Candidate {
+    policy: Replacement,
+    ways: u64,
+    misses: Vec<f64>,
+}
+
+/// How far off a candidate is.
+#[derive(Clone, Copy, Debug)]
+struct Fit {
+    policy: Replacement,
+    ways: u64,
+    off: f64,
+}
+
+/// What each level replaces. `rounds`: how often each pattern is timed.
+///
+/// # Errors
+/// Of the repeater.
+pub fn find<R: Repeater>(
+    repeater: &mut R,
+    levels: &[Level],
+    rounds: usize,
+) -> Result<Vec<Replaced>, R::Error> {
+    (0..levels.len())
+        .map(|index| {
+            let before = index.checked_sub(1).map(|before| &levels[before]);
+            match Question::of(&levels[index], before) {
+                Ok(question) => question.ask(repeater, rounds),
+                Err(why) => Ok(Replaced::Undecided(why)),
+            }
+        })
+        .collect()
+}
+
+/// What is to be timed for one level.
+#[derive(Debug)]
+struct Question {
+    /// Pages from one of a set to the next.
+    stride: u64,
+    /// Sets side by side.
+    sets: u64,
+    candidates: Vec<Candidate>,
+    /// Places of pages in a set, in order. The first pattern always hits, the second never.
+    patterns: Vec<Vec<u64>>,
+}
+
+impl Question {
+    /// What to ask of a level behind another; why nothing, otherwise.
+    fn of(level: &Level, before: Option<&Level>) -> Result<Question, String> {
+        let (stride, ways) = shape(level)?;
+        let (sets, apart) = match before {
+            None => (1, 0),
+            Some(before) => forgetting(before, &ways)?,
+        };
+        let mut draws = Draws::new(SEED);
+        let most = ways.iter().copied().max().unwrap_or(1);
+        let drawn = drawn(&ways, apart, &mut draws);
+        let mut patterns = vec![in_turn(ways.iter().copied().min().unwrap_or(1)), in_turn(most * 3)];
+        if (patterns[0].len() as u64) <= apart {
+            return Err(format!(
+                "the level before may still hold pages that come again behind {apart} others, as many as a set has ways"
+            ));
+        }
+        patterns.extend(drawn);
+        let mut candidates = candidates(&ways);
+        for candidate in &mut candidates {
+            candidate.misses = patterns.iter().map(|pattern| candidate.misses_of(pattern, sets)).collect();
+        }
+        let chosen = most_telling(&candidates);
+        for candidate in &mut candidates {
+            candidate.misses = chosen.iter().map(|&at| candidate.misses[at]).collect();
+        }
+        let patterns = chosen.into_iter().map(|at| patterns[at].clone()).collect();
+        Ok(Question { stride, sets, candidates, patterns })
+    }
+
+    fn ask<R: Repeater>(&self, repeater: &mut R, rounds: usize) -> Result<Replaced, R::Error> {
+        let pages: Vec<Vec<u64>> = self.patterns.iter().map(|pattern| self.pages(pattern)).collect();
+        let samples = repeater.patterns(&pages, rounds)?;
+        Ok(judged(&self.candidates, &samples))
+    }
+
+    /// The pages of a pattern over sets side by side, each time in another order, so that nothing foresees it.
+    fn pages(&self, pattern: &[u64]) -> Vec<u64> {
+        let mut draws = Draws::new(SEED);
+        let mut order: Vec<u64> = (0..self.sets).collect();
+        let mut pages = Vec::new();
+        for place in pattern {
+            for last in (1..order.len()).rev() {
+                order.swap(last, draws.below(last as u64 + 1) as usize);
+            }
+            pages.extend(order.iter().map(|set| place * self.stride + set));
+        }
+        pages
+    }
+}
+
+/// The stride of pages of one set, and the numbers of ways to try.
+fn shape(level: &Level) -> Result<(u64, Vec<u64>), String> {
+    let stride =
+        |ways: u64| level.conflicts.iter().find(|conflict| conflict.hits == ways).map(|at| at.stride);
+    match level.ways {
+        Some(ways) if level.conflicts.is_empty() => {
+            if ways > MOST_ENTRIES {
+                return Err(format!(
+                    "it is fully associative with {ways} entries, more than the {MOST_ENTRIES} up to which policies \
+                     differ enough"
+                ));
+            }
+            Ok((1, vec![ways]))
+        }
+        Some(ways) => Ok((stride(ways).unwrap_or(1), vec![ways])),
+        None => match level.conflicts.last() {
+            None => Err("neither its entries nor its ways are known".to_owned()),
+            Some(&Conflict { stride, .. }) => {
+                let (low, high) = range(&level.conflicts);
+                let (low, high) = (low.max(2), high.min(MOST_WAYS));
+                if low > high {
+                    return Err(format!("its ways are not known, but for more than {MOST_WAYS}"));
+                }
+                Ok((stride, (low..=high).collect()))
+            }
+        },
+    }
+}
+
+/// Sets side by side, and how many other pages of a set must come before one comes again, so that the level before has
+/// forgotten it.
+fn forgetting(before: &Level, ways: &[u64]) -> Result<(u64, u64), String> {
+    let (Some(entries), Some(before_ways)) = (before.entries, before.ways) else {
+        // As many as its sets may have.
+        let (_, most) = range(&before.conflicts);
+        if before.conflicts.is_empty() {
+            return Err("the level before is not known, so it cannot be kept out".to_owned());
+        }
+        return Ok((SIDE_BY_SIDE, most));
+    };
+    if before_ways < entries {
+        return Ok((SIDE_BY_SIDE.min(entries / before_ways), before_ways));
+    }
+    let apart = (entries + entries / 4).div_ceil(MORE_SIDE_BY_SIDE);
+    let fewest = ways.iter().copied().min().unwrap_or(0);
+    if apart >= fewest {
+        return Err(format!(
+            "the level before is fully associative with {entries} entries and holds the pages of too many sets"
+        ));
+    }
+    Ok((MORE_SIDE_BY_SIDE, apart))
+}
+
+/// So many pages one after the other.
+fn in_turn(pages: u64) -> Vec<u64> {
+    (0..pages).collect()
+}
+
+/// Patterns of more pages than each of the ways holds: in turn, and at random, no page within `apart` others of its
+/// last use.
+fn drawn(ways: &[u64], apart: u64, draws: &mut Draws) -> Vec<Vec<u64>> {
+    let fewest = ways.iter().copied().min().unwrap_or(1);
+    let most = ways.iter().copied().max().unwrap_or(1);
+    let numbers =
+        |steps: u64| (1..=steps).map(move |step| fewest + ((2 * most - fewest) * step).div_ceil(steps));
+    let others = SWEPT * most;
+    let swept = |pages: u64| -> Vec<u64> {
+        let turns = (LONGEST.saturating_sub(others) / pages).clamp(1, TIMES);
+        (pages..pages + others).chain((0..turns).flat_map(|_| 0..pages)).collect()
+    };
+    let mut patterns: Vec<Vec<u64>> = numbers(8).filter(|pages| *pages > apart).map(swept).collect();
+    let pages: Vec<u64> = numbers(6).filter(|pages| *pages > apart + 2).collect();
+    while !pages.is_empty() && patterns.len() < DRAWN {
+        let pages = pages[draws.below(pages.len() as u64) as usize];
+        patterns.push(at_random(pages, others, apart, draws));
+    }
+    patterns
+}
+
+/// So many other pages, and a pattern in which any page may come next that is none of the last `apart`.
+fn at_random(pages: u64, others: u64, apart: u64, draws: &mut Draws) -> Vec<u64> {
+    let mut pattern: Vec<u64> = (pages..pages + others).collect();
+    let mut recent: VecDeque<u64> = VecDeque::new();
+    for _ in 0..(pages * TIMES).min(LONGEST.saturating_sub(others)) {
+        let free: Vec<u64> = (0..pages).filter(|page| !recent.contains(page)).collect();
+        let page = free[draws.below(free.len() as u64) as usize];
+        pattern.push(page);
+        recent.push_back(page);
+        if recent.len() as u64 > apart {
+            recent.pop_front();
+        }
+    }
+    pattern
+}
+
+/// Every policy that can serve the ways, without misses yet; but for those of ages, which are caches' and were found in
+/// no TLB.
+fn candidates(ways: &[u64]) -> Vec<Candidate> {
+    let policies = Replacement::NAMES.into_iter().filter_map(|name| Replacement::from_name(name, SEED));
+    policies
+        .filter(|policy| policy.heeds() != Heeds::Each)
+        .flat_map(|policy| ways.iter().map(move |&ways| Candidate { policy, ways, misses: Vec::new() }))
+        .filter(|candidate| candidate.policy.serves(candidate.ways as usize).is_ok())
+        .collect()
+}
+
+impl Candidate {
+    /// The ratio of misses under a pattern that goes over so many sets, over as many turns as are timed.
+    fn misses_of(&self, pattern: &[u64], sets: u64) -> f64 {
+        let turns = (TIMED_ACCESSES / (pattern.len() * sets as usize)).clamp(2, MOST_TURNS);
+        let trials = if self.policy.draws() { DRAWING_TRIALS } else { TRIALS };
+        let misses: usize = (0..trials).map(|trial| self.misses_from(trial, pattern, turns)).sum();
+        misses as f64 / (pattern.len() * turns * trials as usize) as f64
+    }
+
+    /// Misses in the turns that count, from one of many beginnings.
+    fn misses_from(&self, beginning: u64, pattern: &[u64], turns: usize) -> usize {
+        let geometry = Geometry::new(self.ways as u32, None).expect("few ways, at least one");
+        let policy = Replacement::from_name(self.policy.name(), beginning).expect("its own name");
+        let mut set = SetArray::new(geometry, policy).expect("asked whether it serves so many ways");
+        let mut draws = Draws::new(beginning);
+        // Pages that are none of the pattern's.
+        for _ in 0..4 * self.ways {
+            let page = (1 << 32) + draws.below(2 * self.ways);
+            set.fill(page, page);
+        }
+        let mut missed = 0;
+        for turn in 0..WARM + turns {
+            for &page in pattern {
+                if !set.touch(page, page) {
+                    set.insert(page, page);
+                    missed += usize::from(turn >= WARM);
+                }
+            }
+        }
+        missed
+    }
+}
+
+/// The two first patterns, and those that tell candidates apart best: one after the other, the one that helps the two
+/// most that are nearest to each other.
+fn most_telling(candidates: &[Candidate]) -> Vec<usize> {
+    let patterns = candidates.first().map_or(0, |candidate| candidate.misses.len());
+    let pairs: Vec<(&Candidate, &Candidate)> = candidates
+        .iter()
+        .enumerate()
+        .flat_map(|(at, one)| candidates[at + 1..].iter().map(move |other| (one, other)))
+        // Whatever the pattern, these two do the same.
+        .filter(|(one, other)| one.misses != other.misses)
+        .collect();
+    let mut chosen: Vec<usize> = (0..patterns.min(2)).collect();
+    let mut apart: Vec<f64> = vec![0.0; pairs.len()];
+    while chosen.len() < patterns.min(TIMED + 2) {
+        let gain = |at: usize| -> f64 {
+            let told = |(pair, apart): (&(&Candidate, &Candidate), &f64)| {
+                let difference = pair.0.misses[at] - pair.1.misses[at];
+                // Counts most where little is told yet.
+                (difference * difference) / (0.01 + apart)
+            };
+            pairs.iter().zip(&apart).map(told).sum()
+        };
+        let free = (2..patterns).filter(|at| !chosen.contains(at));
+        let Some(best) = free.max_by(|&one, &other| gain(one).total_cmp(&gain(other))) else { break };
+        for (pair, apart) in pairs.iter().zip(&mut apart) {
+            *apart += (pair.0.misses[best] - pair.1.misses[best]).powi(2);
+        }
+        chosen.push(best);
+    }
+    chosen
+}
+
+/// The nearest candidate, if it is near and the next is not.
+fn judged(candidates: &[Candidate], samples: &[Samples]) -> Replaced {
+    if samples.iter().any(Samples::is_empty) {
+        return Replaced::Undecided("its patterns go over more pages than there is room for".to_owned());
+    }
+    let costs: Vec<f64> = samples.iter().map(Samples::low).collect();
+    let lowest = costs.iter().copied().fold(f64::INFINITY, f64::min);
+    let step = costs.iter().copied().fold(f64::NEG_INFINITY, f64::max) - lowest;
+    let mut noises: Vec<f64> =
+        samples.iter().map(|samples| samples.median() - samples.quantile(0.1)).collect();
+    noises.sort_by(f64::total_cmp);
+    let noise = noises.get(noises.len() / 2).copied().unwrap_or(f64::NAN);
+    // False where anything is no number, too.
+    let clear = step > STEP_OF_NOISE * noise && step > 0.0;
+    if !clear {
+        return Replaced::Undecided(format!(
+            "patterns of few and of many misses differ by {step:.2} ns, repeats by {noise:.2} ns"
+        ));
+    }
+    let mut fits: Vec<Fit> = candidates.iter().filter_map(|candidate| candidate.fit(&costs, step)).collect();
+    fits.sort_by(|one, other| one.off.total_cmp(&other.off));
+    let Some(&best) = fits.first() else {
+        return Replaced::Undecided("no candidate's misses go with the cost".to_owned());
+    };
+    let next = fits.iter().find(|fit| fit.policy != best.policy).copied();
+    let percent = |part: f64| format!("{:.0} %", 100.0 * part);
+    if best.off > MOST_OFF {
+        return Replaced::Undecided(format!(
+            "the nearest policy, {}, is off by {} of the step",
+            best.policy.name(),
+            percent(best.off)
+        ));
+    }
+    // Off by what chance leaves of the noise at least: a lucky fit proves nothing.
+    let repeats = samples.iter().map(Samples::len).min().unwrap_or(1);
+    let least = best.off.max(noise / step / (repeats as f64).sqrt());
+    if let Some(next) = next.filter(|next| next.off < MARGIN * least) {
+        return Replaced::Undecided(format!(
+            "{} is off by {} of the step and {} by {}, too near to each other",
+            best.policy.name(),
+            percent(best.off),
+            next.policy.name(),
+            percent(next.off)
+        ));
+    }
+    let next = next.map(|next| (next.policy, next.off));
+    Replaced::Nearest(Nearest { policy: best.policy, ways: best.ways, off: best.off, next })
+}
+
+impl Candidate {
+    /// How far off it is once the cost of a hit and of a miss are fitted: the root of the mean square of what remains,
+    /// over the step. None where more misses would cost less.
+    fn fit(&self, costs: &[f64], step: f64) -> Option<Fit> {
+        let number = costs.len() as f64;
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / number;
+        let (misses, cost) = (mean(&self.misses), mean(costs));
+        let pairs = || self.misses.iter().zip(costs).map(|(m, c)| (m - misses, c - cost));
+        let spread: f64 = pairs().map(|(m, _)| m * m).sum();
+        let slope = pairs().map(|(m, c)| m * c).sum::<f64>() / spread;
+        if slope.is_nan() || slope <= 0.0 {
+            return None;
+        }
+        let rest: f64 = pairs().map(|(m, c)| (c - slope * m).powi(2)).sum();
+        let off = (rest / number).sqrt() / step;
+        off.is_finite().then_some(Fit { policy: self.policy, ways: self.ways, off })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+//! Quad-age LRU: two bits of age for each way, 3 the oldest.
+//!
+//! Abel and Reineke's names say what each variant does:
+//!
+//! - `Hxy`: a hit makes age 3 x and age 2 y, others 0; `Mx`: a fill has age x.
+//! - `R0`, `R1`: the victim is the lowest way of age 3; `R2`: the highest, as empty ways are filled lowest first here
+//!   and highest first there, which is the same with ways counted from the other end. Where no way has age 3, `R1`
+//!   takes the first way, and so do the others here, where that cannot happen but for one way.
+//! - Behind each hit and fill (`UMO`: before each choice of a victim, and then only), if none has age 3: `U0` adds to
+//!   every age what the highest lacks to 3, `U1` to all but that of the way just used, of which the highest is taken;
+//!   `U2` adds 1 to every age.
+//!
+//! Empty ways have age 3. A removed key's way is empty.
+//!
+//! Sources: Abel and Reineke, "nanoBench: A Low-Overhead Tool for Running Microbenchmarks on x86 Systems", ISPASS 2020,
+//! with uops.info/cache.html, for [`RULES`]: second- and third-level caches of Intel's cores. Jaleel, Theobald, Steely,
+//! Emer, "High Performance Cache Replacement Using Re-Reference Interval Prediction (RRIP)", ISCA 2010, for `srrip`,
+//! there SRRIP-HP of two bits.
+//!
+//! These heed repetitions: a key that is used again right after its fill grows younger. So they are for the second
+//! level and below, and for caches.
+//!
+//! State: a byte for each entry. Cost: hit and fill, one pass over the set's ages.
+
+use crate::{Array, Geometry, Heeds, Policy, ReplacementError, ReplacementPolicy};
+
+/// The oldest.
+const OLDEST: u8 = 3;
+
+/// When and by how much ways grow older.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ageing {
+    /// All, so that the oldest is 3.
+    ToOldest,
+    /// All but the one just used, so that the oldest of them is 3.
+    OthersToOldest,
+    /// All by 1.
+    ByOne,
+}
+
+/// A variant.
+#[derive(Clone, Copy, Debug)]
+struct Rule {
+    name: &'static str,
+    /// Ages by age that a hit makes.
+    hit: [u8; 4],
+    fill: u8,
+    highest: bool,
+    ageing: Ageing,
+    /// Before the choice of a victim alone.
+    at_misses_only: bool,
+}
+
+/// The variants that were found in hardware, and what they derive from.
+const RULES: [Rule; 5] = [
+    // Second-level cache of Skylake to Coffee Lake.
+    Rule {
+        name: "qlru-h00-m1-r2-u1",
+        hit: [0, 0, 0, 0],
+        fill: 1,
+        highest: true,
+        ageing: Ageing::OthersToOldest,
+        at_misses_only: false,
+    },
+    // Second-level cache of Cannon Lake and Ice Lake.
+    Rule {
+        name: "qlru-h00-m1-r0-u1",
+        hit: [0, 0, 0, 0],
+        fill: 1,
+        highest: false,
+        ageing: Ageing::OthersToOldest,
+        at_misses_only: false,
+    },
+    // Third-level caches of Haswell to Coffee Lake.
+    Rule {
+        name: "qlru-h11-m1-r0-u0",
+        hit: [0, 0, 1, 1],
+        fill: 1,
+        highest: false,
+        ageing: Ageing::ToOldest,
+        at_misses_only: false,
+    },
+    // Third-level cache of Ivy Bridge.
+    Rule {
+        name: "qlru-h11-m1-r1-u2",
+        hit: [0, 0, 1, 1],
+        fill: 1,
+        highest: false,
+        ageing: Ageing::ByOne,
+        at_misses_only: false,
+    },
+    // QLRU_H00_M2_R0_U0_UMO.
+    Rule {
+        name: "srrip",
+        hit: [0, 0, 0, 0],
+        fill: 2,
+        highest: false,
+        ageing: Ageing::ToOldest,
+        at_misses_only: true,
+    },
+];
+
+/// The ages of the ways; `RULE` is an index of the variants.
+#[derive(Clone, Debug)]
+pub struct Qlru<const RULE: usize> {
+    ways: usize,
+    ages: Vec<u8>,
+}
+
+impl<const RULE: usize> Qlru<RULE> {
+    const RULE: Rule = RULES[RULE];
+
+    fn ages(&mut self, set: usize) -> &mut [u8] {
+        &mut self.ages[set * self.ways..][..self.ways]
+    }
+
+    /// Lets the ways of a set grow older if none is oldest. `used`: the way just used, if one was.
+    fn grow(&mut self, set: usize, used: Option<usize>) {
+        let ages = self.ages(set);
+        if ages.contains(&OLDEST) {
+            return;
+        }
+        let spared = used.filter(|_| Self::RULE.ageing == Ageing::OthersToOldest);
+        let others = || (0..ages.len()).filter(|&way| Some(way) != spared);
+        let highest = others().map(|way| ages[way]).max().unwrap_or(OLDEST);
+        let by = if Self::RULE.ageing == Ageing::ByOne { 1 } else { OLDEST - highest };
+        for way in 0..ages.len() {
+            if Some(way) != spared {
+                ages[way] += by;
+            }
+        }
+    }
+
+    fn set_age(&mut self, set: usize, way: usize, age: u8) {
+        self.ages(set)[way] = age;
+        if !Self::RULE.at_misses_only {
+            self.grow(set, Some(way));
+        }
+    }
+}
+
+impl<const RULE: usize> Policy for Qlru<RULE> {
+    const NAME: &'static str = RULES[RULE].name;
+    const HEEDS: Heeds = Heeds::Each;
+
+    fn of(geometry: Geometry, _seed: u64) -> Result<Qlru<RULE>, ReplacementError> {
+        Ok(Qlru { ways: geometry.ways(), ages: vec![OLDEST; geometry.entries()] })
+    }
+}
+
+impl<const RULE: usize> Array<Qlru<RULE>> {
+    /// An empty array.
+    pub fn new(geometry: Geometry) -> Array<Qlru<RULE>> {
+        Array::with_policy(geometry, Qlru { ways: geometry.ways(), ages: vec![OLDEST; geometry.entries()] })
+    }
+}
+
+impl<const RULE: usize> ReplacementPolicy for Qlru<RULE> {
+    #[inline]
+    fn hit(&mut self, set: usize, way: usize) {
+        let age = Self::RULE.hit[usize::from(self.ages(set)[way])];
+        self.set_age(set, way, age);
+    }
+
+    #[inline]
+    fn victim(&mut self, set: usize) -> usize {
+        if Self::RULE.at_misses_only {
+            self.grow(set, None);
+        }
+        let mut ages = self.ages(set).iter();
+        let oldest = |&age: &u8| age == OLDEST;
+        let way = if Self::RULE.highest { ages.rposition(oldest) } else { ages.position(oldest) };
+        way.unwrap_or(0)
+    }
+
+    #[inline]
+    fn fill(&mut self, set: usize, way: usize) {
+        self.set_age(set, way, Self::RULE.fill);
+    }
+
+    fn remove(&mut self, set: usize, way: usize) {
+        self.ages(set)[way] = OLDEST;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The ages that uops.info gives as the example of `QLRU_H11_M1_R0_U0`'s rules, worked out by hand: a full set of
+    /// age 1 grows to 3; a new key has age 1; a hit of age 1 has 0.
+    #[test]
+    fn ages_by_hand() {
+        let mut policy = Qlru::<2>::of(Geometry::new(4, None).unwrap(), 0).unwrap();
+        for way in 0..4 {
+            policy.fill(0, way);
+        }
+        assert_eq!(policy.ages, [3; 4]);
+        assert_eq!(policy.victim(0), 0);
+        policy.fill(0, 0);
+        policy.hit(0, 1);
+        assert_eq!(policy.ages, [1, 1, 3, 3]);
+        policy.hit(0, 1);
+        assert_eq!(policy.ages, [1, 0, 3, 3]);
+        assert_eq!(policy.victim(0), 2);
+    }
+
+    #[test]
+    fn one_way_is_always_the_victim() {
+        let mut array = Array::<Qlru<0>>::new(Geometry::new(2, Some(1)).unwrap());
+        assert_eq!([2, 4, 4, 6].map(|key| array.fill(key, key)), [None, Some(2), None, Some(4)]);
+    }
+}
