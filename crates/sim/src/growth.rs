@@ -81,10 +81,12 @@ impl<O: WalkObserver> Pass<O> {
     }
 }
 
-/// The bytes whose rights an event changes, so that areas may become one.
+/// The bytes whose rights or advice an event changes, so that areas may become one.
 fn opened(event: &Event) -> Option<Range<u64>> {
     match event {
-        Event::Protect { start, bytes, .. } => Some(start.0..start.0.saturating_add(*bytes)),
+        Event::Protect { start, bytes, .. } | Event::Advise { start, bytes, .. } => {
+            Some(start.0..start.0.saturating_add(*bytes))
+        }
         _ => None,
     }
 }

@@ -80,7 +80,7 @@ fn tell(analysis: &mut impl Analysis, event: Event) {
 }
 
 fn machine(name: &str) -> MachineSpec {
-    Library::embedded().find(name).expect("a machine of the library").clone()
+    Library::get(name).expect("a machine of the library")
 }
 
 /// The alternative of a kind.
@@ -98,7 +98,7 @@ fn under(policy: &str, machine: &MachineSpec) -> Pass {
 fn memory_of_hugetlb_is_on_huge_pages_under_every_mode_and_has_nothing_to_gain() {
     for (mode, page) in [(ThpMode::Never, 2 * MIB), (ThpMode::Always, 2 * MIB), (ThpMode::Never, 1 << 30)] {
         let bytes = page.max(64 * MIB);
-        let mut profile = Profile::new(&[machine("skylake")], mode, true).unwrap().with_first_look(1000);
+        let mut profile = Profile::new(&[machine("skylake_sp")], mode, true).unwrap().with_first_look(1000);
         let mut program = Stores::new();
         tell(&mut profile, map(DATA, bytes, page));
         program.touch(&mut profile, DATA, 64 * MIB, 3);
@@ -116,8 +116,8 @@ fn memory_of_hugetlb_is_on_huge_pages_under_every_mode_and_has_nothing_to_gain()
 
 #[test]
 fn every_kernel_takes_one_fault_for_a_page_of_hugetlb() {
-    let machine = machine("skylake");
-    for policy in ["linux", "ingens", "hawkeye", "freebsd", "fixed", "linux:enabled=never"] {
+    let machine = machine("skylake_sp");
+    for policy in ["linux", "ingens", "hawkeye", "freebsd", "fixed", "linux:thp=never"] {
         let mut pass = under(policy, &machine);
         let mut program = Stores::new();
         tell(&mut pass, map(DATA, 64 * MIB, 2 * MIB));
@@ -132,7 +132,9 @@ fn every_kernel_takes_one_fault_for_a_page_of_hugetlb() {
 
 #[test]
 fn machines_without_huge_pages_have_base_pages_for_it() {
-    let machine = machine("romer_1998");
+    let text = "schema = 1\nname = \"small\"\n[[tlb]]\nname = \"tlb\"\nlevel = 1\nserves = [\"fetch\", \"load\", \"store\"]\n\
+                page_sizes = [\"4K\"]\nentries = 64\n[walker]\nkind = \"software\"\nrefill_cycles = 30\n[cost]\nl2_hit = 7\n";
+    let machine = MachineSpec::from_toml("small.toml", text).unwrap();
     assert!(!machine.has_huge_pages());
     let mut profile = Profile::new(&[machine], ThpMode::Always, false).unwrap();
     tell(&mut profile, map(DATA, 4 * MIB, 2 * MIB));
@@ -143,7 +145,7 @@ fn machines_without_huge_pages_have_base_pages_for_it() {
 #[test]
 fn what_the_process_forbids_stays_small_but_is_shown() {
     let run = |mode: ThpDisable, advise: bool| {
-        let mut profile = Profile::new(&[machine("skylake")], ThpMode::Always, true).unwrap();
+        let mut profile = Profile::new(&[machine("skylake_sp")], ThpMode::Always, true).unwrap();
         tell(&mut profile, Event::ThpDisable { mode });
         tell(&mut profile, map(DATA, 64 * MIB, 4096));
         if advise {
@@ -166,7 +168,7 @@ fn what_the_process_forbids_stays_small_but_is_shown() {
 #[test]
 fn memory_that_grows_by_less_than_a_huge_page_is_counted() {
     let run = |mode: ThpMode, step: u64, advice: Option<i32>| {
-        let mut profile = Profile::new(&[machine("skylake")], mode, false).unwrap();
+        let mut profile = Profile::new(&[machine("skylake_sp")], mode, false).unwrap();
         let mut program = Stores::new();
         for start in (DATA..DATA + 32 * MIB).step_by(step as usize) {
             tell(&mut profile, map(start, step, 4096));
@@ -189,7 +191,7 @@ fn memory_that_grows_by_less_than_a_huge_page_is_counted() {
 #[test]
 fn khugepaged_works_while_the_program_sleeps() {
     let promotions = |sleeps: u64| {
-        let mut pass = under("linux", &machine("skylake"));
+        let mut pass = under("linux", &machine("skylake_sp"));
         let mut program = Stores::new();
         // Each block begins with half of it.
         for start in (DATA..DATA + 32 * MIB).step_by(MIB as usize) {
@@ -208,7 +210,7 @@ fn khugepaged_works_while_the_program_sleeps() {
 
 #[test]
 fn spinning_is_counted() {
-    let mut profile = Profile::new(&[machine("skylake")], ThpMode::Always, false).unwrap();
+    let mut profile = Profile::new(&[machine("skylake_sp")], ThpMode::Always, false).unwrap();
     tell(&mut profile, map(DATA, MIB, 4096));
     Stores::new().touch(&mut profile, DATA, MIB, 1);
     tell(&mut profile, Event::Spin { instructions: 100 });

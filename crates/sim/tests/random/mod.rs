@@ -249,10 +249,9 @@ fn map_files(random: &mut Random, ops: &mut Vec<Op>, libraries: &[Library]) {
 
 /// Adds memory of hugetlb, and changes of what the process forbids. Calls that would change a page of hugetlb in part take
 /// all of it, as the kernel refuses others; advice on huge pages is refused there.
-/// `anywhere`: not only before anything is touched.
-pub fn add_hugetlb(random: &mut Random, program: &mut Program, anywhere: bool) {
+pub fn add_hugetlb(random: &mut Random, program: &mut Program) {
     for _ in 0..1 + random.below(6) {
-        let at = if anywhere { 1 + random.below(program.ops.len() as u64) as usize } else { 1 };
+        let at = 1 + random.below(program.ops.len() as u64) as usize;
         let page = random.of(&[512, 512, 512, 16, 4]);
         let first = random.below(REGION_PAGES / page);
         let most = (REGION_PAGES / page - first).min(random.of(&[1, 2, 5]));
