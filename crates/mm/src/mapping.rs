@@ -20,7 +20,8 @@ impl MappingId {
 /// What is known of a named mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappingInfo {
-    /// `[heap]`, `[stack]`, `[anonymous 0x4a00000]`, `[anonymous 0x4a00000 hugetlb 2M]`, a file's path, or `PATH [bss]`.
+    /// `[heap]`, `[stack]`, `[anonymous 0x4a00000]`, `[anonymous 0x4a00000 hugetlb 2M]`, a file's path, or `PATH
+    /// [bss]`.
     pub name: String,
     /// What it is made of; `None` for pages outside every known mapping.
     pub kind: Option<MappingKind>,

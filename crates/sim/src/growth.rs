@@ -1,4 +1,5 @@
-//! Memory that grows by less than a huge page: the first touch of a block comes when its area does not hold all of it, and
+//! Memory that grows by less than a huge page: the first touch of a block comes when its area does not hold all of
+//! it, and
 //! finds no huge page, though the area grows over the block later. Nothing but the size of the steps is wrong with it.
 
 use crate::attribution::WalkObserver;

@@ -1,7 +1,9 @@
 //! Programs that choose their page sizes themselves, in the profile and under kernels of their own: on hugetlb, with
 //! transparent huge pages forbidden, growing by less than a huge page, asleep for a while. Small streams of what
-//! `hugetlb.c` and `nothp.c` of the project's cases do, of an arena that grows by 1 MiB (as glibc's and jemalloc's do: Linux's
-//! `Documentation/admin-guide/mm/transhuge.rst`, "Need of application restart"), and of a server that waits for requests
+//! `hugetlb.c` and `nothp.c` of the project's cases do, of an arena that grows by 1 MiB (as glibc's and jemalloc's
+//! do: Linux's
+//! `Documentation/admin-guide/mm/transhuge.rst`, "Need of application restart"), and of a server that waits for
+//! requests
 //! (redis/redis issue 3201, huge pages that appear while it is idle).
 
 use pagewalk_mm::{OsSpec, ThpMode};
@@ -132,8 +134,10 @@ fn every_kernel_takes_one_fault_for_a_page_of_hugetlb() {
 
 #[test]
 fn machines_without_huge_pages_have_base_pages_for_it() {
-    let text = "schema = 1\nname = \"small\"\n[[tlb]]\nname = \"tlb\"\nlevel = 1\nserves = [\"fetch\", \"load\", \"store\"]\n\
-                page_sizes = [\"4K\"]\nentries = 64\n[walker]\nkind = \"software\"\nrefill_cycles = 30\n[cost]\nl2_hit = 7\n";
+    let text = "schema = 1\nname = \"small\"\n\
+                [[tlb]]\nname = \"tlb\"\nlevel = 1\nserves = [\"fetch\", \"load\", \"store\"]\n\
+                page_sizes = [\"4K\"]\nentries = 64\n\
+                [walker]\nkind = \"software\"\nrefill_cycles = 30\n[cost]\nl2_hit = 7\n";
     let machine = MachineSpec::from_toml("small.toml", text).unwrap();
     assert!(!machine.has_huge_pages());
     let mut profile = Profile::new(&[machine], ThpMode::Always, false).unwrap();

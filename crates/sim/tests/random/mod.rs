@@ -247,7 +247,8 @@ fn map_files(random: &mut Random, ops: &mut Vec<Op>, libraries: &[Library]) {
     }
 }
 
-/// Adds memory of hugetlb, and changes of what the process forbids. Calls that would change a page of hugetlb in part take
+/// Adds memory of hugetlb, and changes of what the process forbids. Calls that would change a page of hugetlb in
+/// part take
 /// all of it, as the kernel refuses others; advice on huge pages is refused there.
 pub fn add_hugetlb(random: &mut Random, program: &mut Program) {
     for _ in 0..1 + random.below(6) {
