@@ -487,9 +487,9 @@ impl<O: WalkObserver> Analysis for Pass<O> {
             self.apply(change);
         }
         self.changes = changes;
-        match event {
-            &Event::Advise { start, bytes, .. } => self.part(start, bytes),
-            &Event::Spin { instructions } => self.spun = self.spun.saturating_add(instructions),
+        match *event {
+            Event::Advise { start, bytes, .. } => self.part(start, bytes),
+            Event::Spin { instructions } => self.spun = self.spun.saturating_add(instructions),
             _ => self.expect_hugetlb(event),
         }
         self.note_grown(event);

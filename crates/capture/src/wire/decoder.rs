@@ -76,9 +76,8 @@ pub struct Decoder {
     stretch: usize,
     /// Whether the batch has been handed out.
     handed_out: bool,
-    /// Data references before the batch.
+    /// Data references and instructions before the batch.
     references: u64,
-    /// Instructions before the batch.
     instructions: u64,
 }
 
