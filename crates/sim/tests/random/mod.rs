@@ -83,12 +83,14 @@ pub enum Op {
         rights: u8,
     },
     /// Memory of hugetlb, whose pages have so many pieces of 4 KiB.
+    #[allow(dead_code, reason = "not every test has programs on hugetlb")]
     MapHuge {
         start: u64,
         pages: u64,
         page: u64,
     },
     /// What the process forbids of transparent huge pages: nothing, all, those that were not advised.
+    #[allow(dead_code, reason = "not every test has programs on hugetlb")]
     Forbid(u8),
 }
 
@@ -250,6 +252,7 @@ fn map_files(random: &mut Random, ops: &mut Vec<Op>, libraries: &[Library]) {
 /// Adds memory of hugetlb, and changes of what the process forbids. Calls that would change a page of hugetlb in
 /// part take
 /// all of it, as the kernel refuses others; advice on huge pages is refused there.
+#[allow(dead_code, reason = "not every test has programs on hugetlb")]
 pub fn add_hugetlb(random: &mut Random, program: &mut Program) {
     for _ in 0..1 + random.below(6) {
         let at = 1 + random.below(program.ops.len() as u64) as usize;
@@ -269,6 +272,7 @@ pub fn add_hugetlb(random: &mut Random, program: &mut Program) {
 }
 
 /// Widens an operation to whole pages of hugetlb. False for one that the kernel refuses.
+#[allow(dead_code, reason = "not every test has programs on hugetlb")]
 fn follow_hugetlb(op: &mut Op, hugetlb: &mut BTreeMap<u64, u64>) -> bool {
     if let Op::Advise { start, pages, .. } = *op {
         return hugetlb.range(start..start + pages).next().is_none();
