@@ -20,7 +20,8 @@ pub struct WindowSpec {
 /// Passes the region of interest of another source.
 ///
 /// Events always pass, so that mappings stay right. The references and instructions of what passes are counted from the
-/// region's start; sleep and spinning outside pass as none. Cuts by numbers of instructions lie at the first block boundary at or after the place. A batch
+/// region's start; sleep and spinning outside pass as none. Cuts by numbers of instructions lie at the first block
+/// boundary at or after the place. A batch
 /// that lies outside passes with nothing in it.
 pub struct Window<S> {
     inner: S,

@@ -3,9 +3,9 @@
 use crate::REGION_BYTES;
 use crate::pieces::{Piece, PieceId, Pieces};
 use crate::recency::Recency;
-use pagewalk_mm::{AddressSpace, Thp, ThpMode};
+use pagewalk_mm::{AddressSpace, Fault, MappingId, PageSizePolicy, Thp, ThpMode};
 use pagewalk_sim::{DesignSpec, HostKernel, Pass, PassError, Walk, WalkObserver};
-use pagewalk_trace::{Analysis, Batch, Event};
+use pagewalk_trace::{Analysis, Batch, Event, ThpDisable};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::RefIndex;
 use rustc_hash::FxHashMap;
@@ -149,6 +149,25 @@ impl WalkObserver for Walks {
     }
 }
 
+/// Huge pages wherever a plan can have them: it advises, which some processes allow that forbid the rest. What
+/// forbids all
+/// of them has none under a plan either.
+struct Planned(Thp);
+
+impl PageSizePolicy for Planned {
+    fn wants_huge(&self, fault: &Fault<'_>) -> bool {
+        let mut fault = *fault;
+        if fault.forbidden == ThpDisable::ExceptAdvised {
+            fault.forbidden = ThpDisable::Off;
+        }
+        self.0.wants_huge(&fault)
+    }
+
+    fn splits(&self, mapping: MappingId) -> bool {
+        self.0.splits(mapping)
+    }
+}
+
 /// Watches a stream on one machine: as the host's kernel maps memory, and with huge pages wherever it would give them
 /// if it was asked to. The first reference to a page always walks, so that walks tell what was touched.
 pub struct Regions {
@@ -162,7 +181,7 @@ impl Regions {
     /// # Errors
     /// If the machine cannot be simulated in a pass, or its TLBs hold no huge pages.
     pub fn new(machine: &MachineSpec, thp: ThpMode) -> Result<Regions, PassError> {
-        let always = Arc::new(Thp { mode: ThpMode::Always });
+        let always = Arc::new(Planned(Thp { mode: ThpMode::Always }));
         let now = HostKernel::new(thp).design(machine);
         Ok(Regions {
             now: Pass::new(vec![now], Walks::default())?,

@@ -11,6 +11,7 @@ use pagewalk_mm::promotion::{
 use pagewalk_mm::{KernelCosts, ThpMode};
 use pagewalk_oracle::promotion::{self as slow, Promoting, Rules};
 use pagewalk_trace::MappingKind::{Anonymous, SharedAnonymous};
+use pagewalk_trace::ThpDisable;
 use proptest::prelude::*;
 
 /// log2 of the pages of a block.
@@ -33,6 +34,11 @@ enum Op {
     /// Every so many pages of a range, so that blocks fill up.
     Touch(u64, u64, u64),
     Wait(u64),
+    /// As long as that, but asleep.
+    Sleep(u64),
+    /// Blocks of hugetlb.
+    MapHugetlb(u64, u64),
+    Forbid(u64),
 }
 
 fn range() -> impl Strategy<Value = (u64, u64)> {
@@ -52,6 +58,9 @@ fn op() -> impl Strategy<Value = Op> {
         1 => range().prop_map(|(a, n)| Op::Collapse(a, n)),
         6 => (range(), 1..6u64).prop_map(|((a, n), step)| Op::Touch(a, n, step)),
         4 => (1..40u64).prop_map(Op::Wait),
+        2 => (1..90u64).prop_map(Op::Sleep),
+        1 => (0..7u64, 1..3u64).prop_map(|(block, blocks)| Op::MapHugetlb(block, blocks.min(7 - block))),
+        1 => (0..3u64).prop_map(Op::Forbid),
     ]
 }
 
@@ -183,6 +192,22 @@ fn build(choice: &Choice) -> (Box<dyn Policy>, Rules) {
 /// Does the same to both.
 fn run(op: &Op, piece: u64, fast: &mut Process, slow: &mut Promoting) {
     let all = |first: u64, pages: u64| REGION + first..REGION + first + pages;
+    // The kernel refuses calls on pages of hugetlb in part.
+    let op = &match *op {
+        Op::Map(first, pages, shared) => {
+            let whole = slow.whole(all(first, pages));
+            Op::Map(whole.start - REGION, whole.end - whole.start, shared)
+        }
+        Op::Unmap(first, pages) => {
+            let whole = slow.whole(all(first, pages));
+            Op::Unmap(whole.start - REGION, whole.end - whole.start)
+        }
+        Op::Discard(first, pages) => {
+            let whole = slow.whole(all(first, pages));
+            Op::Discard(whole.start - REGION, whole.end - whole.start)
+        }
+        ref other => other.clone(),
+    };
     // What was mapped by a call of its own keeps its areas apart, which the slow model does not know once they change.
     let is_private =
         |slow: &Promoting, first, pages| slow.memory.range(all(first, pages)).all(|(_, a)| a.piece == 0);
@@ -223,6 +248,20 @@ fn run(op: &Op, piece: u64, fast: &mut Process, slow: &mut Promoting) {
             fast.wait(time);
             slow.wait(time);
         }
+        Op::Sleep(time) => {
+            // Clocks have an instruction in a millisecond here.
+            fast.sleep(time * 1_000_000);
+            slow.wait(time);
+        }
+        Op::MapHugetlb(block, blocks) => {
+            let (first, pages) = (block * BLOCK, blocks * BLOCK);
+            fast.map_hugetlb(REGION + first, pages, BLOCK);
+            slow.map_hugetlb(all(first, pages), piece);
+        }
+        Op::Forbid(mode) => {
+            fast.forbid(ThpDisable::from_code(mode).expect("a mode"));
+            slow.forbidden = mode as u8;
+        }
         Op::Protect(..) | Op::Advise(..) => {}
     }
 }
@@ -230,6 +269,7 @@ fn run(op: &Op, piece: u64, fast: &mut Process, slow: &mut Promoting) {
 fn check(choice: &Choice, ops: &[Op]) -> Result<(), TestCaseError> {
     let (policy, rules) = build(choice);
     let mut fast = Process::with_costs(policy, KernelCosts::TODAY);
+    fast.kernel.map_hugetlb_by(HUGE);
     let mut slow = Promoting::new(rules, HUGE);
     for (n, op) in ops.iter().enumerate() {
         run(op, 1 + n as u64, &mut fast, &mut slow);

@@ -304,7 +304,8 @@ pub struct MappingRow {
     /// Bytes of its pages: 4096, and left out, or more where the program has it from hugetlb.
     #[serde(default = "usual_page", skip_serializing_if = "is_usual_page")]
     pub page_bytes: u64,
-    /// Huge pages' worth of it, of the first machine, that were first touched while it did not hold all of them yet, and
+    /// Huge pages' worth of it, of the first machine, that were first touched while it did not hold all of them yet,
+    /// and
     /// so on base pages: the kernel would have given them a huge page otherwise.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub late_blocks: u64,

@@ -1,4 +1,5 @@
-//! Memory that grows by less than a huge page: the first touch of a block comes when its area does not hold all of it, and
+//! Memory that grows by less than a huge page: the first touch of a block comes when its area does not hold all of
+//! it, and
 //! finds no huge page, though the area grows over the block later. Nothing but the size of the steps is wrong with it.
 
 use crate::attribution::WalkObserver;
@@ -81,10 +82,12 @@ impl<O: WalkObserver> Pass<O> {
     }
 }
 
-/// The bytes whose rights an event changes, so that areas may become one.
+/// The bytes whose rights or advice an event changes, so that areas may become one.
 fn opened(event: &Event) -> Option<Range<u64>> {
     match event {
-        Event::Protect { start, bytes, .. } => Some(start.0..start.0.saturating_add(*bytes)),
+        Event::Protect { start, bytes, .. } | Event::Advise { start, bytes, .. } => {
+            Some(start.0..start.0.saturating_add(*bytes))
+        }
         _ => None,
     }
 }

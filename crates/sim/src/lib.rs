@@ -38,6 +38,7 @@ mod global;
 mod growth;
 mod held;
 mod host;
+mod hugetlb;
 mod kernel;
 mod key;
 mod latest;

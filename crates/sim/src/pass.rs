@@ -16,7 +16,7 @@ use crate::untouched::Untouched;
 use pagewalk_mm::{AddressSpace, Change, Kernel, MappingId, PageSizePolicy, Scope};
 use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Ref, Span};
 use pagewalk_translate::Asid;
-use pagewalk_units::{BlockId, Kind, PAGE_BYTES, RefIndex, VirtAddr};
+use pagewalk_units::{BlockId, Kind, RefIndex, VirtAddr};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -84,9 +84,7 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     pub(crate) observer: O,
     pub(crate) split: bool,
     pub(crate) instructions: u64,
-    /// Of those, how many were a thread waiting by spinning.
     pub(crate) spun: u64,
-    /// Whether the program has had memory of hugetlb.
     pub(crate) hugetlb: bool,
     pub(crate) untouched: Untouched,
     pub(crate) pages_touched: u64,
@@ -100,7 +98,7 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     pub(crate) retired_walks: rustc_hash::FxHashMap<(u64, MappingId), [u64; 2]>,
     pub(crate) followers: Vec<Follower>,
     pub(crate) fetches: FetchTable,
-    every_fetch: bool,
+    pub(crate) every_fetch: bool,
     changes: Vec<Change>,
 }
 
@@ -235,24 +233,6 @@ impl<O: WalkObserver> Pass<O> {
         self.every_fetch |= self.fetches_may_miss() && self.mindful != 0;
         self.active |= design.mask();
         self.designs.push(design);
-    }
-
-    /// The program maps memory of hugetlb for the first time: from now on some pages may be huge, whatever the policies.
-    fn expect_hugetlb(&mut self) {
-        if self.hugetlb || !self.designs.iter().any(|design| design.maps_hugetlb) {
-            return;
-        }
-        self.hugetlb = true;
-        // What the front holds is noted by unit from now on.
-        self.store.front_clear();
-        self.store.minds_units = true;
-        self.store.may_merge = true;
-        for design in &self.designs {
-            self.every_fetch |= design.needs_every_fetch(design.policy.as_ref(), true);
-            if let Some(sets) = design.sets_to_mind(true) {
-                self.store.mind_hits(sets);
-            }
-        }
     }
 
     /// Whether data references may have fetches miss that follow others from the same page.
@@ -507,11 +487,10 @@ impl<O: WalkObserver> Analysis for Pass<O> {
             self.apply(change);
         }
         self.changes = changes;
-        match event {
-            &Event::Advise { start, bytes, .. } => self.part(start, bytes),
-            Event::Map(mapping) if mapping.page_bytes > PAGE_BYTES => self.expect_hugetlb(),
-            &Event::Spin { instructions } => self.spun = self.spun.saturating_add(instructions),
-            _ => {}
+        match *event {
+            Event::Advise { start, bytes, .. } => self.part(start, bytes),
+            Event::Spin { instructions } => self.spun = self.spun.saturating_add(instructions),
+            _ => self.expect_hugetlb(event),
         }
         self.note_grown(event);
         if self.kernels != 0 {

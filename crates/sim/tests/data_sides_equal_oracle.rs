@@ -374,7 +374,7 @@ fn check(seed: u64) {
         }
     }
     if random.below(2) == 0 {
-        random::add_hugetlb(&mut random, &mut program, false);
+        random::add_hugetlb(&mut random, &mut program);
         program.ops.retain(|op| !matches!(op, Op::Forbid(_)));
     }
     let machines: Vec<MachineSpec> =

@@ -161,7 +161,7 @@ fn check(seed: u64, with_memory: bool) {
     let mut random = Random::new(seed);
     let mut program = random::program(&mut random, true, &[]);
     if random.below(3) == 0 {
-        random::add_hugetlb(&mut random, &mut program, true);
+        random::add_hugetlb(&mut random, &mut program);
     }
     // The slow model of these kernels is not told of advice.
     program.ops.retain(|op| !matches!(op, Op::Advise { .. }));

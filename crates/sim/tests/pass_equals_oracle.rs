@@ -50,7 +50,7 @@ fn check(seed: u64, plain: bool) {
     let libraries = random::libraries(&mut random);
     let mut program = random::program(&mut random, true, &libraries);
     if random.below(2) == 0 {
-        random::add_hugetlb(&mut random, &mut program, true);
+        random::add_hugetlb(&mut random, &mut program);
     }
     let pagings: [(Paging, Arc<dyn PageSizePolicy>); 3] = [
         (Paging::Small, Arc::new(Small)),

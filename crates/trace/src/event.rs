@@ -87,7 +87,8 @@ impl Mapping {
     }
 }
 
-/// What a process forbids the kernel of transparent huge pages (`prctl(PR_SET_THP_DISABLE)`). Children inherit it, and so
+/// What a process forbids the kernel of transparent huge pages (`prctl(PR_SET_THP_DISABLE)`). Children inherit it,
+/// and so
 /// do programs that it becomes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

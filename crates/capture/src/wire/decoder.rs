@@ -76,9 +76,8 @@ pub struct Decoder {
     stretch: usize,
     /// Whether the batch has been handed out.
     handed_out: bool,
-    /// Data references before the batch.
+    /// Data references and instructions before the batch.
     references: u64,
-    /// Instructions before the batch.
     instructions: u64,
 }
 
@@ -433,8 +432,8 @@ impl Decoder {
         let step = match event::parse(kind, payload)? {
             Parsed::Identity(arguments) => Step::Identity(arguments),
             Parsed::Spin { block, executions } => {
-                let instructions = self.spun(block, executions)?;
-                Step::Event { at: RefIndex(self.references), event: Event::Spin { instructions } }
+                let event = Event::Spin { instructions: self.spun(block, executions)? };
+                Step::Event { at: RefIndex(self.references), event }
             }
             Parsed::Event(event) => {
                 self.thread = event.switches_to().unwrap_or(self.thread);
@@ -445,12 +444,12 @@ impl Decoder {
         Ok(Some(step))
     }
 
-    /// The instructions of so many executions of the whole of a block.
+    /// Instructions of so many whole executions.
     fn spun(&self, number: u32, executions: u64) -> Result<u64, Fault> {
-        let definition = (self.table.get(number).definition as usize).checked_sub(1);
-        let definition = &self.definitions[definition.ok_or(Fault::UndefinedBlock(number))?];
-        let too_many = Fault::Payload { kind: kind::SPIN, what: "more instructions than 64 bits count" };
-        (definition.instructions.len() as u64).checked_mul(executions).ok_or(too_many)
+        let index = (self.table.get(number).definition as usize).checked_sub(1);
+        let definition = &self.definitions[index.ok_or(Fault::UndefinedBlock(number))?];
+        let many = Fault::Payload { kind: kind::SPIN, what: "more instructions than 64 bits count" };
+        (definition.instructions.len() as u64).checked_mul(executions).ok_or(many)
     }
 
     fn define(&mut self, payload: &[u64]) -> Result<(), Fault> {

@@ -98,7 +98,8 @@ fn mapping(words: &mut Payload<'_>) -> Result<Mapping, Fault> {
     Ok(Mapping { start, bytes, protection: protection(what), kind, file, page_bytes })
 }
 
-/// The page whose size is told as the logarithm to base 2, 0 standing for a base page; `None` if mappings cannot have it.
+/// The page whose size is told as the logarithm to base 2, 0 standing for a base page; `None` if mappings cannot
+/// have it.
 fn page_bytes(log2: u8) -> Option<u64> {
     let bytes = if log2 == 0 { PAGE_BYTES } else { 1u64.checked_shl(log2.into())? };
     Mapping::may_have_pages_of(bytes).then_some(bytes)

@@ -9,6 +9,7 @@ mod accounts;
 mod backing;
 mod counts;
 mod files;
+mod hugetlb;
 mod memory;
 mod sharing;
 mod table;
@@ -35,9 +36,6 @@ use std::ops::Range;
 
 /// Orders that a superpage can have, 0 included: up to 2^13 base pages, as Arm's huge page with a granule of 64K has.
 pub const ORDERS: usize = 14;
-
-/// log2 of the bytes of the pages of hugetlb, unless [`Kernel::map_hugetlb_by`] says otherwise.
-const HUGETLB_SHIFT: u32 = 21;
 
 /// How pages are mapped otherwise than before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +92,7 @@ impl Kernel {
             wishes: Vec::new(),
             now: 0,
             slept: 0,
-            hugetlb: (HUGETLB_SHIFT.saturating_sub(base.shift())) as u8,
+            hugetlb: hugetlb::usual_order(base),
             killed: None,
             sharing: None,
         }
@@ -129,18 +127,6 @@ impl Kernel {
     /// Orders of the pages that the policy may map: a bit each.
     pub fn orders(&self) -> u32 {
         self.policy.orders() | 1
-    }
-
-    /// Says, before anything else, by pages of which order memory of hugetlb is mapped: the machine's huge page, or 0 where
-    /// it has none, and base pages have to do. Pages of hugetlb that are larger are mapped piece by piece; those that
-    /// are smaller, by base pages.
-    pub fn map_hugetlb_by(&mut self, order: u8) {
-        self.hugetlb = if usize::from(order) < ORDERS { order } else { 0 };
-    }
-
-    /// The order that [`Kernel::map_hugetlb_by`] says.
-    pub fn hugetlb_order(&self) -> u8 {
-        self.hugetlb
     }
 
     /// Whether [`Kernel::missed`], [`Kernel::entered`] and [`Kernel::left`] are to be called.
@@ -187,28 +173,6 @@ impl Kernel {
         }
         self.wishes = wishes;
         self.note_peaks();
-    }
-
-    /// The page of hugetlb around a base page, if there is one, or the part of it that is mapped as one.
-    fn hugetlb_page(&self, page: u64, space: &AddressSpace) -> Option<Superpage> {
-        let block = Superpage::around(page, self.hugetlb);
-        let Range { start, end } = block.pages();
-        let bytes = start << self.base.shift()..end << self.base.shift();
-        let area = self.area(Superpage::around(page, 0), space)?;
-        (self.hugetlb > 0 && area.holds_of_hugetlb(&bytes)).then_some(block)
-    }
-
-    /// First touch of a page of hugetlb, if it is one. Its frames were set aside before the program began: they are none
-    /// of the physical memory.
-    fn hugetlb_fault(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) -> bool {
-        let block = self.hugetlb_page(page, space).filter(|&block| self.table.backed_in(block) == 0);
-        let Some(block) = block else { return false };
-        self.counts.faults += 1;
-        self.table.map(block);
-        remaps.push(Remap::Mapped(block));
-        self.accounts.charge(Account::Fault, self.costs.fault);
-        self.accounts.charge(Account::Zero, self.cycles(self.costs.zero_per_kib, block.len()));
-        true
     }
 
     fn fault(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
@@ -367,7 +331,8 @@ impl Kernel {
         self.policy.forbidden(mode);
     }
 
-    /// What the kernel does in the background until `now` instructions are executed. `uses` tells [times](Kernel::time).
+    /// What the kernel does in the background until `now` instructions are executed. `uses` tells
+    /// [times](Kernel::time).
     pub fn wake(&mut self, now: u64, space: &AddressSpace, uses: &dyn LastUse, remaps: &mut Vec<Remap>) {
         let time = self.time(now);
         while let Some(at) = self.policy.wakes().filter(|&at| at <= time) {
@@ -489,11 +454,6 @@ impl Kernel {
     fn area<'a>(&self, block: Superpage, space: &'a AddressSpace) -> Option<&'a Vma> {
         let start = block.first << self.base.shift();
         space.vma_within(start..start + self.base.bytes())
-    }
-
-    /// Whether a unit is a page of hugetlb.
-    pub(super) fn is_hugetlb(&self, unit: Superpage, space: &AddressSpace) -> bool {
-        self.area(unit, space).is_some_and(Vma::is_hugetlb)
     }
 
     fn covers(&self, area: &Vma, block: Superpage) -> bool {

@@ -346,15 +346,6 @@ impl Kernel {
         self.note_peaks();
     }
 
-    /// A copy of a page of hugetlb, which stays one.
-    fn copy_hugetlb(&mut self, unit: Superpage, remaps: &mut Vec<Remap>) {
-        self.table.map(unit);
-        self.counts.copies_on_write += 1;
-        self.accounts.charge(Account::Copy, self.cycles(self.costs.copy_backed_per_kib, unit.len()));
-        remaps.push(Remap::Moved(unit));
-        self.note_peaks();
-    }
-
     /// A superpage that is shared falls into base pages, which are shared.
     fn take_apart(&mut self, unit: Superpage, remaps: &mut Vec<Remap>) {
         self.policy.demoted(unit);

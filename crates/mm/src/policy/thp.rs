@@ -5,7 +5,8 @@
 //! and the area's advice allow it. A huge page is split when part of it is unmapped, protected apart, discarded or
 //! advised on otherwise than the rest, as that makes areas of its parts (`vma_adjust_trans_huge`).
 //!
-//! A process may forbid them, all or all but those that were advised (`prctl(PR_SET_THP_DISABLE)`): from then on it gets no
+//! A process may forbid them, all or all but those that were advised (`prctl(PR_SET_THP_DISABLE)`): from then on it
+//! gets no
 //! more.
 //!
 //! Source: Linux `Documentation/admin-guide/mm/transhuge.rst`. Not modelled: khugepaged's later

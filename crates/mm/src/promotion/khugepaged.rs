@@ -3,7 +3,8 @@
 //! Source: Linux 6.18, `mm/khugepaged.c` (`khugepaged_do_scan`, `khugepaged_scan_mm_slot`, `hpage_collapse_scan_pmd`),
 //! and `Documentation/admin-guide/mm/transhuge.rst`.
 //!
-//! The thread has this process alone. Time is instructions, and sleep of the process. Of the kernel's settings, these have no meaning here:
+//! The thread has this process alone. Time is instructions, and sleep of the process. Of the kernel's settings,
+//! these have no meaning here:
 //! `max_ptes_swap`, as what is swapped out in part is not collapsed; `defrag`, as whether memory is compacted is the
 //! memory's. Pages count as shared with a child while that lives, as far as the simulation knows, and with a parent
 //! until they are copied, as nobody tells what became of the parent's. Where no huge page is found, the kernel sleeps

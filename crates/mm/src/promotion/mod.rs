@@ -213,7 +213,8 @@ pub trait Policy: Send + Sync {
     /// The process forbids transparent huge pages otherwise from now on.
     fn forbidden(&mut self, _mode: ThpDisable) {}
 
-    /// No thread of the process ran for so long, in nanoseconds. Returns how many instructions would have taken that time,
+    /// No thread of the process ran for so long, in nanoseconds. Returns how many instructions would have taken that
+    /// time,
     /// which [`Policy::wakes`] and all times that it is told count from now on.
     fn slept(&mut self, nanoseconds: u64) -> u64 {
         instructions(nanoseconds, INSTRUCTIONS_PER_MILLISECOND)

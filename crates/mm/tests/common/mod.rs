@@ -6,7 +6,7 @@
 use pagewalk_mm::frames::Buddy;
 use pagewalk_mm::promotion::{LastUse, Policy};
 use pagewalk_mm::{AddressSpace, Change, Kernel, KernelCosts, MemoryRules, Remap, Superpage, WhenFull};
-use pagewalk_trace::{Event, FileIdentity, Mapping, MappingKind, Protection};
+use pagewalk_trace::{Event, FileIdentity, Mapping, MappingKind, Protection, ThpDisable};
 use pagewalk_units::{PageSize, VirtAddr};
 use std::collections::BTreeMap;
 
@@ -92,6 +92,26 @@ impl Process {
         self.map_of(first, pages, kind, None);
     }
 
+    /// Maps memory of hugetlb, whose pages have so many base pages.
+    pub fn map_hugetlb(&mut self, first: u64, pages: u64, page: u64) {
+        let protection = Protection { read: true, write: true, execute: false };
+        let (start, bytes, kind) = (VirtAddr(first * PAGE), pages * PAGE, MappingKind::Anonymous);
+        let page_bytes = page * PAGE;
+        self.event(&Event::Map(Mapping { start, bytes, protection, kind, file: None, page_bytes }));
+    }
+
+    /// Forbids transparent huge pages.
+    pub fn forbid(&mut self, mode: ThpDisable) {
+        self.event(&Event::ThpDisable { mode });
+        self.kernel.forbidden(mode);
+    }
+
+    /// Sleeps.
+    pub fn sleep(&mut self, nanoseconds: u64) {
+        self.kernel.slept(nanoseconds);
+        self.kernel.wake(self.now, &self.space, &self.uses, &mut self.remaps);
+    }
+
     /// Maps base pages of a file.
     pub fn map_of(&mut self, first: u64, pages: u64, kind: MappingKind, file: Option<FileIdentity>) {
         let protection = Protection { read: true, write: true, execute: false };
@@ -124,7 +144,7 @@ impl Process {
 
     /// Loads from a page, or stores to it.
     pub fn use_page(&mut self, page: u64, stores: bool) {
-        self.uses.0.insert(page, self.now);
+        self.uses.0.insert(page, self.kernel.time(self.now));
         if !self.kernel.table().is_touched(page) {
             self.kernel.touched(page, stores, &self.space, &mut self.remaps);
         } else if stores && self.kernel.table().is_protected(page) {

@@ -149,6 +149,7 @@ impl DataSide {
             return huge;
         }
         let huge = whole
+            && !populated
             && (hugetlb || thp)
             && self.backing.as_mut().is_none_or(|backing| backing.back_block(block));
         self.blocks.insert((block, mapping), huge);

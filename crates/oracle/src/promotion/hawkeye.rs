@@ -107,7 +107,7 @@ impl Promoting {
         let mut huge: Vec<u64> = self
             .mapped
             .iter()
-            .filter(|&(_, order)| *order == self.huge)
+            .filter(|&(page, order)| *order == self.huge && !self.hugetlb.contains(page))
             .map(|(page, _)| self.number(*page))
             .collect();
         huge.dedup();

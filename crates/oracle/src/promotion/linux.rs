@@ -29,13 +29,15 @@ pub struct Scanning {
 
 impl Linux {
     /// Whether memory with these attributes may have pages of an order.
-    pub fn allows(&self, order: u8, attributes: Attributes) -> bool {
+    pub fn allows(&self, order: u8, attributes: Attributes, forbidden: u8) -> bool {
         let mode = match self.sizes.get(order as usize) {
             Some(&"inherit") => self.enabled,
             Some(&mode) => mode,
             None => "never",
         };
+        let is_forbidden = forbidden == 1 || forbidden == 2 && attributes.advice != 14;
         attributes.piece == 0
+            && !is_forbidden
             && match mode {
                 "always" => attributes.advice != 15,
                 "madvise" => attributes.advice == 14,
@@ -47,7 +49,7 @@ impl Linux {
 impl Promoting {
     /// The program calls `MADV_COLLAPSE`.
     pub fn collapse(&mut self, range: Range<u64>) {
-        if !matches!(self.rules, Rules::Linux(_)) {
+        if !matches!(self.rules, Rules::Linux(_)) || self.forbidden == 1 {
             return;
         }
         for number in self.number(range.start)..=self.number(range.end) {
@@ -87,7 +89,7 @@ impl Promoting {
                 continue;
             }
             let (first, end) = (area.start.next_multiple_of(size), area.end / size * size);
-            if !linux.allows(self.huge, attributes) || first >= end || at > end {
+            if !linux.allows(self.huge, attributes, self.forbidden) || first >= end || at > end {
                 *progress += 1;
                 continue;
             }

@@ -56,6 +56,10 @@ pub struct Promoting {
     pub touched: BTreeSet<u64>,
     /// When each was used last.
     pub used: BTreeMap<u64, u64>,
+    /// Pages of hugetlb, whose pages are as large as blocks.
+    pub hugetlb: BTreeSet<u64>,
+    /// 1 where all huge pages are forbidden, 2 where those are that were not advised.
+    pub forbidden: u8,
     /// The time.
     pub now: u64,
     /// Linux: blocks with a lowest page table.
@@ -76,6 +80,8 @@ impl Promoting {
             mapped: BTreeMap::new(),
             touched: BTreeSet::new(),
             used: BTreeMap::new(),
+            hugetlb: BTreeSet::new(),
+            forbidden: 0,
             now: 0,
             tables: BTreeSet::new(),
             broken: BTreeSet::new(),
@@ -119,6 +125,7 @@ impl Promoting {
         let block = self.block(number);
         let is_huge = self.mapped.get(&block.start) == Some(&self.huge);
         let fits = self.one_area(block.clone()).is_some_and(|attributes| self.takes(attributes));
+        let fits = fits && !self.hugetlb.contains(&block.start);
         fits && !is_huge && self.backed(block) > 0
     }
 
@@ -153,15 +160,32 @@ impl Promoting {
     pub fn map(&mut self, range: Range<u64>, piece: u64) {
         let before = self.runs(range.clone(), |_| true);
         for page in range {
+            self.hugetlb.remove(&page);
             self.memory.insert(page, Attributes { piece, write: true, advice: 0 });
         }
         before.into_iter().for_each(|run| self.lose(run));
+    }
+
+    /// Maps whole blocks of hugetlb anew.
+    pub fn map_hugetlb(&mut self, range: Range<u64>, piece: u64) {
+        self.map(range.clone(), piece);
+        self.hugetlb.extend(range);
+    }
+
+    /// The blocks of hugetlb that a range has some of, as a whole, and the rest of it.
+    pub fn whole(&self, range: Range<u64>) -> Range<u64> {
+        let block = |page: u64| self.block(self.number(page));
+        let is_hugetlb = |page: u64| self.hugetlb.contains(&page);
+        let start = if is_hugetlb(range.start) { block(range.start).start } else { range.start };
+        let end = if is_hugetlb(range.end - 1) { block(range.end - 1).end } else { range.end };
+        start..end
     }
 
     /// Unmaps pages.
     pub fn unmap(&mut self, range: Range<u64>) {
         let before = self.runs(range.clone(), |_| true);
         self.memory.retain(|page, _| !range.contains(page));
+        self.hugetlb.retain(|page| !range.contains(page));
         before.into_iter().for_each(|run| self.lose(run));
     }
 
@@ -232,7 +256,8 @@ impl Promoting {
             return;
         }
         if !self.mapped.contains_key(&page) {
-            let order = self.fault_order(page);
+            let is_hugetlb = self.hugetlb.contains(&page);
+            let order = if is_hugetlb { self.huge } else { self.fault_order(page) };
             for page in Self::around(page, order) {
                 self.mapped.insert(page, order);
             }
@@ -268,7 +293,7 @@ impl Promoting {
             let wanted = attributes.is_some_and(|attributes| match &self.rules {
                 Rules::Linux(linux) => {
                     let has_table = order == self.huge && self.tables.contains(&self.number(page));
-                    linux.allows(order, attributes) && !has_table
+                    linux.allows(order, attributes, self.forbidden) && !has_table
                 }
                 Rules::HawkEye(hawkeye) => hawkeye.at_fault && order == self.huge && self.takes(attributes),
                 _ => false,

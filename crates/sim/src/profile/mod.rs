@@ -39,7 +39,8 @@ pub enum AlternativeKind {
     Baseline,
     /// Base pages everywhere.
     AllSmall,
-    /// Transparent huge pages for all anonymous memory, as Linux gives them at fault time, whatever the process forbids.
+    /// Transparent huge pages for all anonymous memory, as Linux gives them at fault time, whatever the process
+    /// forbids.
     ThpAlways,
     /// Huge pages everywhere.
     AllHuge,

@@ -84,12 +84,14 @@ pub enum Op {
         rights: u8,
     },
     /// Memory of hugetlb, whose pages have so many pieces of 4 KiB.
+    #[allow(dead_code, reason = "not every test has programs on hugetlb")]
     MapHuge {
         start: u64,
         pages: u64,
         page: u64,
     },
     /// What the process forbids of transparent huge pages: nothing, all, those that were not advised.
+    #[allow(dead_code, reason = "not every test has programs on hugetlb")]
     Forbid(u8),
 }
 
@@ -248,12 +250,13 @@ fn map_files(random: &mut Random, ops: &mut Vec<Op>, libraries: &[Library]) {
     }
 }
 
-/// Adds memory of hugetlb, and changes of what the process forbids. Calls that would change a page of hugetlb in part take
+/// Adds memory of hugetlb, and changes of what the process forbids. Calls that would change a page of hugetlb in
+/// part take
 /// all of it, as the kernel refuses others; advice on huge pages is refused there.
-/// `anywhere`: not only before anything is touched.
-pub fn add_hugetlb(random: &mut Random, program: &mut Program, anywhere: bool) {
+#[allow(dead_code, reason = "not every test has programs on hugetlb")]
+pub fn add_hugetlb(random: &mut Random, program: &mut Program) {
     for _ in 0..1 + random.below(6) {
-        let at = if anywhere { 1 + random.below(program.ops.len() as u64) as usize } else { 1 };
+        let at = 1 + random.below(program.ops.len() as u64) as usize;
         let page = random.of(&[512, 512, 512, 16, 4]);
         let first = random.below(REGION_PAGES / page);
         let most = (REGION_PAGES / page - first).min(random.of(&[1, 2, 5]));
@@ -270,6 +273,7 @@ pub fn add_hugetlb(random: &mut Random, program: &mut Program, anywhere: bool) {
 }
 
 /// Widens an operation to whole pages of hugetlb. False for one that the kernel refuses.
+#[allow(dead_code, reason = "not every test has programs on hugetlb")]
 fn follow_hugetlb(op: &mut Op, hugetlb: &mut BTreeMap<u64, u64>) -> bool {
     if let Op::Advise { start, pages, .. } = *op {
         return hugetlb.range(start..start + pages).next().is_none();

@@ -37,6 +37,7 @@ fn sandy_bridge() -> slow::DataSide {
         levels: 4,
         threshold: 8,
         huge: false,
+        hugetlb: false,
         lite: None,
         areas: Vec::new(),
         blocks: BTreeMap::new(),
@@ -148,6 +149,7 @@ fn area(vma: &pagewalk_mm::Vma) -> slow::Area {
             | u8::from(vma.protection.write) << 1
             | u8::from(vma.protection.execute),
         anonymous: vma.kind == MappingKind::Anonymous,
+        hugetlb: false,
         mapping: vma.mapping.0,
     }
 }
