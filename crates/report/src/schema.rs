@@ -223,7 +223,8 @@ pub struct ProcessResult {
     pub ended: String,
     /// What was lost or cut off, in plain words; empty when the stream is whole.
     pub losses: Vec<String>,
-    /// Which of the losses is the rest of the program: then the figures are of its beginning only, and there is no advice.
+    /// Which of the losses is the rest of the program: then the figures are of its beginning only, and there is no
+    /// advice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_short: Option<String>,
     /// The structure of the operating system that it ran in, where one was asked for: counters of the machines are of
