@@ -2,7 +2,8 @@
 //!
 //! Libraries hold code for processors of all kinds and choose by CPUID, which under the engine tells of no such
 //! instruction. So a file that chooses is left out, and one that is left out wrongly is told when it meets the
-//! instruction. No file is decoded as a whole: bytes that could begin such an instruction are, and what leads up to them.
+//! instruction. No file is decoded as a whole: bytes that could begin such an instruction are, and what leads up to
+//! them.
 
 use iced_x86::{CpuidFeature, Decoder, DecoderOptions, Instruction, Mnemonic};
 use object::elf::{self, GnuPropertyType};
@@ -54,8 +55,8 @@ impl std::fmt::Display for Unmet {
         }
         write!(
             out,
-            ", which the engine lacks: the program continues natively and untraced from the first such instruction. What \
-             works instead: `trap`, `promote` and `advise --pid`, or a build with -march=x86-64-v3"
+            ", which the engine lacks: the program continues natively and untraced from the first such instruction. \
+             What works instead: `trap`, `promote` and `advise --pid`, or a build with -march=x86-64-v3"
         )
     }
 }
@@ -311,7 +312,7 @@ mod tests {
         assert!(unmet[0].to_string().contains("needs x86-64-v4"));
     }
 
-    /// SHA instructions have no prefix of their own; OpenSSL's speed tests and Go's `-gcflags` builds have them unasked.
+    /// SHA instructions have no prefix of their own; builds with `-march=native` have them unasked.
     #[test]
     fn legacy_encodings_are_told() {
         let body = "#include <immintrin.h>\n__m128i s[9]; __attribute__((noinline, used)) void h(void) { \

@@ -35,8 +35,8 @@ fn every_way_to_execute_a_program_ends_as_natively() {
     let different: Vec<(&str, &str)> = pairs.filter(|(ours, theirs)| ours != theirs).collect();
     assert!(different.is_empty(), "{different:#?}");
     assert_eq!((output.lines().count(), status), (expected.lines().count(), native_status));
-    // Each image that was begun (it tells its end as the number of its arguments) has a stream, beside the first and its
-    // children.
+    // Each image that was begun (it tells its end as the number of its arguments) has a stream, beside the first and
+    // its children.
     let begun = native.lines().filter(|line| line.starts_with("   status") && !line.ends_with(" 0")).count();
     assert_eq!(images.len(), 1 + 47 + begun, "{begun}");
     let lost: Vec<&str> = images.iter().flat_map(|image| &image.lost).map(String::as_str).collect();

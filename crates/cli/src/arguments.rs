@@ -15,7 +15,6 @@ pub use promote::{Promote, SamplerChoice};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
-use pagewalk_capture::engine::MAX_THREADS;
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -161,9 +160,8 @@ pub struct Profile {
     /// would have
     #[arg(long, value_name = "PLAN.toml", value_hint = ValueHint::FilePath)]
     pub layout: Option<PathBuf>,
-    /// Most threads that a process of the program has at a time; one more is refused, as by the kernel. Default: the
-    /// kernel's own limit, up to 32,768
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(4..=i64::from(MAX_THREADS)))]
+    /// Most threads that a process has at a time. Default: the kernel's limit, up to 32,768
+    #[arg(long, value_name = "N", value_parser = numbers::threads)]
     pub max_threads: Option<u32>,
     /// The program and its arguments, after `--`
     #[arg(last = true, required = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
@@ -203,9 +201,8 @@ pub struct Record {
     /// Print what the engine itself said, too
     #[arg(short, long, conflicts_with = "quiet")]
     pub verbose: bool,
-    /// Most threads that a process of the program has at a time; one more is refused, as by the kernel. Default: the
-    /// kernel's own limit, up to 32,768
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(4..=i64::from(MAX_THREADS)))]
+    /// Most threads that a process has at a time. Default: the kernel's limit, up to 32,768
+    #[arg(long, value_name = "N", value_parser = numbers::threads)]
     pub max_threads: Option<u32>,
     /// The program and its arguments, after `--`
     #[arg(last = true, required = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
@@ -264,10 +261,8 @@ pub struct Simulate {
     pub region: Region,
     #[command(flatten)]
     pub style: Style,
-    /// Most threads that a process of the program has at a time; one more is refused, as by the kernel. Default: the
-    /// kernel's own limit, up to 32,768
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(4..=i64::from(MAX_THREADS)),
-          conflicts_with = "traces")]
+    /// Most threads that a process has at a time. Default: the kernel's limit, up to 32,768
+    #[arg(long, value_name = "N", value_parser = numbers::threads, conflicts_with = "traces")]
     pub max_threads: Option<u32>,
     /// Traces to read
     #[arg(value_name = "T.pwt", value_hint = ValueHint::FilePath, required_unless_present = "command")]

@@ -231,7 +231,8 @@ pub struct ProcessResult {
     pub ended: String,
     /// What was lost or cut off, in plain words; empty when the stream is whole.
     pub losses: Vec<String>,
-    /// Which of the losses is the rest of the program: then the figures are of its beginning only, and there is no advice.
+    /// Which of the losses is the rest of the program: then the figures are of its beginning only, and there is no
+    /// advice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_short: Option<String>,
     /// What the process forbade of transparent huge pages at its end (`prctl(PR_SET_THP_DISABLE)`): `all`, or

@@ -1,5 +1,13 @@
 //! Numbers as arguments: sizes, times and shares within bounds.
 
+use pagewalk_capture::engine::MAX_THREADS;
+
+/// Threads that the engine has room for.
+pub fn threads(text: &str) -> Result<u32, String> {
+    let threads = text.parse().ok().filter(|threads| (4..=MAX_THREADS).contains(threads));
+    threads.ok_or_else(|| format!("a whole number from 4 to {MAX_THREADS}"))
+}
+
 /// A size such as 4096, 64K, 512M or 2G.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.as_bytes().last() {
