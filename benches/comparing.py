@@ -1,0 +1,184 @@
+"""What two runs of a program have in common: output, exit code, files, mappings; and what pagewalk says of the rest."""
+
+import collections
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import stat
+
+import mappings
+
+EQUAL, VARIES, SAID, UNSAID = "equal", "varies natively", "differs, said", "differs, unsaid"
+# Keys of pagewalk's JSON under which it says what it did not do.
+_SAYING_KEYS = {"losses", "lost", "error", "why", "reason", "unseen", "refused", "not_taken_over", "problems"}
+# What such a text has to say for a difference to count as said.
+_NAMES_IT = re.compile(r"untraced|without (the engine|a plan|it)|as (it is|they are)|rest of the program|died|limit|not seen|given back|refused|cannot")
+
+
+@dataclasses.dataclass
+class Outcome:
+    """How one run ended."""
+
+    exit: object  # a number, or "hung"
+    out: bytes = b""
+    err: bytes = b""
+    files: dict = dataclasses.field(default_factory=dict)
+    mappings: object = None  # None: the program left none
+    said: list = dataclasses.field(default_factory=list)
+
+
+def files_in(folder):
+    """What lies in a folder: path to kind, rights, size and contents."""
+    found = {}
+    for base, folders, names in os.walk(folder):
+        for name in folders + names:
+            path = os.path.join(base, name)
+            about = os.lstat(path)
+            found[os.path.relpath(path, folder)] = (stat.filemode(about.st_mode), _contents(path, about))
+    return found
+
+
+def _contents(path, about):
+    if stat.S_ISLNK(about.st_mode):
+        return os.readlink(path)
+    if not stat.S_ISREG(about.st_mode):
+        return ""
+    with open(path, "rb") as file:
+        return f"{about.st_size} bytes, {hashlib.sha256(file.read()).hexdigest()[:12]}"
+
+
+def normal(text, rules):
+    """The text with what depends on more than the program replaced."""
+    text = text.decode(errors="backslashreplace")
+    for pattern, instead, _reason in rules:
+        text = re.sub(pattern, instead, text, flags=re.MULTILINE)
+    return text
+
+
+def own_lines(err):
+    """Standard error without what pagewalk says, and that."""
+    theirs, said = [], []
+    for line in err.splitlines(keepends=True):
+        (said if re.match(rb"(pagewalk: |==\d+== pagewalk|next: )", line) else theirs).append(line)
+    return b"".join(theirs), [line.decode(errors="replace").strip() for line in said]
+
+
+def said_in(document):
+    """All texts of a JSON document under keys that say what was not done."""
+    found = []
+
+    def look(value, is_saying):
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                look(inner, is_saying or key in _SAYING_KEYS)
+        elif isinstance(value, list):
+            for inner in value:
+                look(inner, is_saying)
+        elif isinstance(value, str) and is_saying and value:
+            found.append(value)
+
+    look(document, False)
+    return found
+
+
+def said_in_text(text):
+    try:
+        return said_in(json.loads(text))
+    except ValueError:
+        return []
+
+
+def compare_text(first, second, traced):
+    """The verdict on one text by two native runs, with the first line that differs."""
+    if traced in (first, second):
+        return EQUAL, ""
+    if first == second:
+        return UNSAID, _first_difference(first, traced)
+    # Only lines that both native runs have are the program's alone.
+    one, other, lines = (text.splitlines() for text in (first, second, traced))
+    stable = collections.Counter(one) & collections.Counter(other)
+    missing = stable - collections.Counter(lines)
+    if missing:
+        return UNSAID, f"natively {next(iter(missing))!r} is there each time"
+    return VARIES, ""
+
+
+def _first_difference(native, traced):
+    ours, theirs = native.splitlines(), traced.splitlines()
+    for at in range(max(len(ours), len(theirs))):
+        pair = [lines[at] if at < len(lines) else "(end)" for lines in (ours, theirs)]
+        if pair[0] != pair[1]:
+            return f"line {at + 1}: natively {pair[0][:160]!r}, traced {pair[1][:160]!r}"
+    return "line ends"
+
+
+def compare_files(first, second, traced, loose):
+    """The verdict on the files, with the first that differs. Of files that differ natively their presence counts."""
+    varies = False
+    for path in sorted(first.keys() | second.keys() | traced.keys()):
+        native = [run.get(path) for run in (first, second)]
+        is_loose = native[0] != native[1] or any(re.fullmatch(pattern, path) for pattern, _ in loose)
+        if is_loose:
+            varies = True
+            if None in native or traced.get(path):
+                continue
+        if traced.get(path) not in native:
+            return UNSAID, f"{path}: natively {native[0]}, traced {traced.get(path)}"
+    return (VARIES if varies else EQUAL), ""
+
+
+def compare(program, command, natives, traced):
+    """Aspect to (verdict, difference) of one traced run."""
+    one, other = natives
+    found = {}
+    if traced.exit == one.exit or traced.exit == other.exit:
+        found["exit"] = EQUAL, ""
+    else:
+        found["exit"] = UNSAID, f"natively {one.exit}, traced {traced.exit}"
+    for aspect in ("out", "err"):
+        texts = [normal(getattr(run, aspect), program.rules) for run in (one, other, traced)]
+        found[aspect] = compare_text(*texts)
+    found["files"] = compare_files(one.files, other.files, traced.files, program.loose)
+    found.update(compare_mappings(command, one.mappings, other.mappings, traced.mappings))
+    return {aspect: settle(*verdict, traced.said) for aspect, verdict in found.items()}
+
+
+def compare_mappings(command, one, other, traced):
+    """The verdicts on places and huge pages. Of what `command` says in its page that it does, nothing is a difference."""
+    if one is None or other is None:
+        return {}
+    if traced is None:
+        return {"maps": (UNSAID, "natively it leaves its mappings, traced none")}
+    found = {}
+    for aspect, what in (("maps", mappings.places), ("huge", mappings.huge)):
+        if (aspect, command) in DOCUMENTED and DOCUMENTED[aspect, command][0] == "all":
+            continue
+        has_addresses = (aspect, command) not in DOCUMENTED
+        counts = [what(run, has_addresses) for run in (one, other, traced)]
+        text = mappings.difference(*counts)
+        found[aspect] = (UNSAID, text) if text else (EQUAL if counts[0] == counts[1] else VARIES, "")
+    return found
+
+
+# What a command does to mappings by its purpose: what is not compared, and where that is said.
+DOCUMENTED = {
+    ("maps", "layout run"): ("addresses", "libraries that lie elsewhere leave room to what the kernel places after them (docs/layout.md)"),
+    ("huge", "layout run"): ("addresses", "the same"),
+    ("huge", "trap"): ("all", "memory is taken over in pages of 4 KiB, whose misses are what is counted (docs/trap.md)"),
+    ("huge", "apply"): ("all", "planned ranges are on huge pages: that is asked for (docs/plans.md)"),
+}
+
+
+def settle(verdict, difference, said):
+    """A difference that pagewalk names counts as said."""
+    if verdict == UNSAID and any(_NAMES_IT.search(text) for text in said):
+        return SAID, difference
+    return verdict, difference
+
+
+def worst(verdicts):
+    """The verdict on a whole run."""
+    kinds = {verdict for verdict, _ in verdicts.values()}
+    return next((kind for kind in (UNSAID, SAID, VARIES) if kind in kinds), EQUAL)
