@@ -2,8 +2,10 @@
 
 import collections
 import dataclasses
+import functools
 import hashlib
 import json
+import operator
 import os
 import re
 import stat
@@ -90,19 +92,21 @@ def said_in_text(text):
         return []
 
 
-def compare_text(first, second, traced):
-    """The verdict on one text by two native runs, with the first line that differs."""
-    if traced in (first, second):
+def compare_text(natives, traced):
+    """The verdict on one text by the native runs', with the first line that differs."""
+    if traced in natives:
         return EQUAL, ""
-    if first == second:
-        return UNSAID, _first_difference(first, traced)
-    # Only lines that both native runs have are the program's alone.
-    one, other, lines = (text.splitlines() for text in (first, second, traced))
-    stable = collections.Counter(one) & collections.Counter(other)
-    missing = stable - collections.Counter(lines)
+    if all(text == natives[0] for text in natives):
+        return UNSAID, _first_difference(natives[0], traced)
+    # Only lines that all native runs have are the program's alone.
+    missing = _in_all([collections.Counter(text.splitlines()) for text in natives]) - collections.Counter(traced.splitlines())
     if missing:
         return UNSAID, f"natively {next(iter(missing))!r} is there each time"
     return VARIES, ""
+
+
+def _in_all(counters):
+    return functools.reduce(operator.and_, counters)
 
 
 def _first_difference(native, traced):
@@ -114,12 +118,12 @@ def _first_difference(native, traced):
     return "line ends"
 
 
-def compare_files(first, second, traced, loose):
+def compare_files(natives, traced, loose):
     """The verdict on the files, with the first that differs. Of files that differ natively their presence counts."""
     varies = False
-    for path in sorted(first.keys() | second.keys() | traced.keys()):
-        native = [run.get(path) for run in (first, second)]
-        is_loose = native[0] != native[1] or any(re.fullmatch(pattern, path) for pattern, _ in loose)
+    for path in sorted(set(traced).union(*natives)):
+        native = [run.get(path) for run in natives]
+        is_loose = any(one != native[0] for one in native) or any(re.fullmatch(pattern, path) for pattern, _ in loose)
         if is_loose:
             varies = True
             if None in native or traced.get(path):
@@ -131,23 +135,22 @@ def compare_files(first, second, traced, loose):
 
 def compare(program, command, natives, traced):
     """Aspect to (verdict, difference) of one traced run."""
-    one, other = natives
     found = {}
-    if traced.exit == one.exit or traced.exit == other.exit:
+    if traced.exit in [run.exit for run in natives]:
         found["exit"] = EQUAL, ""
     else:
-        found["exit"] = UNSAID, f"natively {one.exit}, traced {traced.exit}"
+        found["exit"] = UNSAID, f"natively {natives[0].exit}, traced {traced.exit}"
     for aspect in ("out", "err"):
-        texts = [normal(getattr(run, aspect), program.rules) for run in (one, other, traced)]
-        found[aspect] = compare_text(*texts)
-    found["files"] = compare_files(one.files, other.files, traced.files, program.loose)
-    found.update(compare_mappings(command, one.mappings, other.mappings, traced.mappings))
+        *texts, last = [normal(getattr(run, aspect), program.rules) for run in (*natives, traced)]
+        found[aspect] = compare_text(texts, last)
+    found["files"] = compare_files([run.files for run in natives], traced.files, program.loose)
+    found.update(compare_mappings(program, command, [run.mappings for run in natives], traced.mappings))
     return {aspect: settle(*verdict, traced.said) for aspect, verdict in found.items()}
 
 
-def compare_mappings(command, one, other, traced):
+def compare_mappings(program, command, natives, traced):
     """The verdicts on places and huge pages. Of what `command` says in its page that it does, nothing is a difference."""
-    if one is None or other is None:
+    if None in natives:
         return {}
     if traced is None:
         return {"maps": (UNSAID, "natively it leaves its mappings, traced none")}
@@ -155,10 +158,12 @@ def compare_mappings(command, one, other, traced):
     for aspect, what in (("maps", mappings.places), ("huge", mappings.huge)):
         if (aspect, command) in DOCUMENTED and DOCUMENTED[aspect, command][0] == "all":
             continue
-        has_addresses = (aspect, command) not in DOCUMENTED
-        counts = [what(run, has_addresses) for run in (one, other, traced)]
-        text = mappings.difference(*counts)
-        found[aspect] = (UNSAID, text) if text else (EQUAL if counts[0] == counts[1] else VARIES, "")
+        has_addresses = (aspect, command) not in DOCUMENTED and not program.races
+        least = mappings.RACED_BYTES if program.races else mappings.HUGE
+        counts = [what(run, has_addresses, least) for run in (*natives, traced)]
+        text = mappings.difference(counts[:-1], counts[-1])
+        is_same = all(count == counts[0] for count in counts) and not program.races
+        found[aspect] = (UNSAID, text) if text else (EQUAL if is_same else VARIES, "")
     return found
 
 

@@ -27,6 +27,8 @@ class Program:
     files: tuple = ()
     rules: tuple = ()
     loose: tuple = ()
+    # Why its mappings depend on which thread comes first; then those of more than 64 MiB are compared, by size.
+    races: str = ""
     # Command that must exit 0 before the program is run; otherwise the host lacks something.
     host: tuple = ()
     what_host_lacks: str = ""
@@ -36,6 +38,7 @@ def script(name, kind, text, *needs, **more):
     return Program(name, ("bash", "-c", text), kind, needs, **more)
 
 
+_RACES = "its threads have arenas and stacks in the order in which they come"
 _SPEED = (r"[0-9]+\.[0-9]+ requests per second.*", "N requests per second", "depends on the processor's time")
 _PORT = (r"\b(?:pid|process) [0-9]+", "pid N", "the kernel numbers processes")
 _REDIS = (
@@ -98,9 +101,9 @@ def _runtimes():
     return [
         Program("python3", ("python3", "-c", _PYTHON), "runtime"),
         Program("python3, threads", ("python3", "-c", _PYTHON_THREADS), "runtime"),
-        Program("node", ("node", "-e", _NODE), "runtime"),
-        Program("java", ("java", "-Xmx64m", "-cp", "{built}", "Small"), "runtime", ("javac",)),
-        Program("java, serial", ("java", "-Xmx64m", "-XX:+UseSerialGC", "-Xint", "-cp", "{built}", "Small"), "runtime", ("javac",)),
+        Program("node", ("node", "-e", _NODE), "runtime", races=_RACES),
+        Program("java", ("java", "-Xmx64m", "-cp", "{built}", "Small"), "runtime", ("javac",), races=_RACES),
+        Program("java, serial", ("java", "-Xmx64m", "-XX:+UseSerialGC", "-Xint", "-cp", "{built}", "Small"), "runtime", ("javac",), races=_RACES),
         Program("perl", ("perl", "-e", "my %h; $h{$_*7%10007}.=$_ for 1..40000; print join(',',(sort keys %h)[0..9]),qq(\\n); system('exit 3'); print $?>>8; die 'so'"), "runtime"),
         Program("tclsh", ("tclsh", "{data}/program.tcl"), "runtime"),
         Program("ruby", ("ruby", "-e", "h=Hash.new(0);60000.times{|i|h[i%997]+=i};puts h.values.sum; Thread.new{puts 'thread'}.join; puts `echo child`; exit 4"), "runtime"),
@@ -110,7 +113,7 @@ def _runtimes():
         Program("sbcl", ("sbcl", "--noinform", "--non-interactive", "--no-userinit", "--eval", "(progn (print (loop for n below 200000 sum (* n n))) (gc :full t) (exit :code 3))"), "runtime"),
         Program("php", ("php", "-n", "-r", "$a=[];for($i=0;$i<60000;$i++)$a[$i%997]=($a[$i%997]??0)+$i;echo array_sum($a),md5('x'),PHP_EOL;exit(6);"), "runtime"),
         Program("ocaml", ("ocaml", "{data}/program.ml"), "runtime"),
-        Program("go, stripped", ("{built}/goroutines",), "stripped", ("go",)),
+        Program("go, stripped", ("{built}/goroutines",), "stripped", ("go",), races=_RACES),
         Program("rust, stripped", ("{built}/arena",), "stripped", ("rustc",), rules=((r"thread 'doomed' \([0-9]+\)", "thread 'doomed' (N)", "the kernel numbers threads"),)),
     ]
 
@@ -130,10 +133,10 @@ def _compilers():
         Program("g++", ("g++", "-O0", "-c", "{data}/program.cc", "-o", "program.o"), "compiler"),
         Program("gcc, an error", ("gcc", "-c", "{data}/program.tcl", "-x", "c", "-o", "none.o"), "compiler"),
         Program("ld", ("gcc", "-o", "maps", "{built}/maps.o", "-Wl,--build-id=none"), "compiler"),
-        Program("rustc", ("{rustc}", "--crate-type=lib", "--emit=metadata", "--crate-name", "small", "-o", "libsmall.rmeta", "{data}/program.rs"), "compiler", ("rustc",)),
-        Program("gofmt", ("gofmt", "-l", "-d", "{data}/program.go"), "compiler"),
-        Program("go vet", ("go", "vet", "{data}/program.go"), "compiler", ("go",)),
-        Program("javac", ("javac", "-J-Xmx128m", "-d", ".", str(SOURCES / "Small.java")), "compiler"),
+        Program("rustc", ("{rustc}", "--crate-type=lib", "--emit=metadata", "--crate-name", "small", "-o", "libsmall.rmeta", "{data}/program.rs"), "compiler", ("rustc",), races=_RACES),
+        Program("gofmt", ("gofmt", "-l", "-d", "{data}/program.go"), "compiler", races=_RACES),
+        Program("go vet", ("go", "vet", "{data}/program.go"), "compiler", ("go",), races=_RACES),
+        Program("javac", ("javac", "-J-Xmx128m", "-d", ".", str(SOURCES / "Small.java")), "compiler", races=_RACES),
         Program("clang", ("clang", "-O1", "-c", str(ROOT / "workloads/maps.c"), "-o", "maps.o"), "compiler"),
         Program("nasm", ("nasm", "-f", "elf64", "-o", "a.o", "{data}/program.asm"), "compiler"),
     ]

@@ -2,9 +2,13 @@
 
 import collections
 import dataclasses
+import functools
+import operator
 import re
 
 HUGE = 2 << 20
+# Programs whose threads race have arenas of the C library, of up to 64 MiB, as the race goes.
+RACED_BYTES = (64 << 20) + 1
 # How far below its native place the engine puts a program's memory.
 SHIFT = 2 << 40
 # What the kernel maps for itself.
@@ -62,15 +66,15 @@ def _is_engines(mapping):
     return "/pagewalk/valgrind-" in mapping.name or any(low <= mapping.start < high for low, high in _ENGINES)
 
 
-def places(mappings, has_addresses=True):
+def places(mappings, has_addresses=True, least=HUGE):
     """Large anonymous mappings, each as its address modulo 2 MiB and its size, with how often it is there."""
-    large = [one for one in mappings if one.is_large]
+    large = [one for one in mappings if one.is_large and one.size >= least]
     return collections.Counter((one.start % HUGE if has_addresses else 0, one.size) for one in large)
 
 
-def huge(mappings, has_addresses=True):
+def huge(mappings, has_addresses=True, least=HUGE):
     """The same with the bytes that are on huge pages, of those that have any."""
-    large = [one for one in mappings if one.is_large and one.huge_bytes]
+    large = [one for one in mappings if one.is_large and one.size >= least and one.huge_bytes]
     return collections.Counter((one.start % HUGE if has_addresses else 0, one.size, one.huge_bytes) for one in large)
 
 
@@ -87,13 +91,12 @@ def is_exact(native, traced, shift=0):
     return [moved(one) for one in of_files(native)] == [(o.start, o.end, o.rights) for o in of_files(traced)]
 
 
-def difference(first, second, traced):
-    """What of both native runs the traced one lacks, and what it has that neither has, as text; None if nothing."""
-    stable = first & second
-    missing, more = stable - traced, traced - (first | second)
-    if first != second:
-        # What the program has differs from run to run: only what does not is asked for.
-        more = collections.Counter()
+def difference(natives, traced):
+    """What of all native runs the traced one lacks, and what it has that none has, as text; None if nothing."""
+    stable, any_of_them = (functools.reduce(how, natives) for how in (operator.and_, operator.or_))
+    # Where what the program has differs from run to run, only what does not is asked for.
+    more = collections.Counter() if stable != any_of_them else traced - any_of_them
+    missing = stable - traced
     if not missing and not more:
         return None
     return f"natively {_text(missing)}, traced {_text(more)}"

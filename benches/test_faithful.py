@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import dataclasses
 import importlib.machinery
 import importlib.util
 import io
@@ -41,6 +42,11 @@ def mapping(start, size, huge_bytes=0, name=""):
     return mappings.Mapping(start, start + size, "rw-p", name, huge_bytes)
 
 
+def difference(what, *runs):
+    *natives, traced = map(what, runs)
+    return mappings.difference(natives, traced)
+
+
 class Mappings(unittest.TestCase):
     def test_an_smaps_file_is_read_without_what_the_kernel_maps(self):
         found = mappings.of_program(mappings.parse(SMAPS))
@@ -59,20 +65,20 @@ class Mappings(unittest.TestCase):
     def test_places_are_addresses_modulo_2_mib(self):
         native, moved = [mapping(0x7FFFF7400000, 4 << 20)], [mapping(0x7DFFF7600000, 4 << 20)]
         self.assertEqual(mappings.places(native), mappings.places(moved))
-        self.assertIsNone(mappings.difference(*(mappings.places(one) for one in (native, native, moved))))
+        self.assertIsNone(difference(mappings.places, native, native, moved))
 
     def test_another_place_is_told_from_both_sides(self):
         native, moved = [mapping(0x7FFFF7400000, 4 << 20)], [mapping(0x7FFFF7401000, 4 << 20)]
-        text = mappings.difference(*(mappings.places(one) for one in (native, native, moved)))
+        text = difference(mappings.places, native, native, moved)
         self.assertEqual(text, "natively 0x0 0x400000, traced 0x1000 0x400000")
 
     def test_what_varies_natively_is_not_asked_for(self):
         one, other = [mapping(0x7FFFF7400000, 4 << 20)], [mapping(0x7FFFF7400000, 8 << 20)]
-        self.assertIsNone(mappings.difference(*(mappings.places(run) for run in (one, other, []))))
+        self.assertIsNone(difference(mappings.places, one, other, []))
 
     def test_huge_bytes_count(self):
         native, small = [mapping(0, 4 << 20, 4 << 20)], [mapping(0, 4 << 20)]
-        self.assertIsNotNone(mappings.difference(*(mappings.huge(run) for run in (native, native, small))))
+        self.assertIsNotNone(difference(mappings.huge, native, native, small))
 
     def test_all_addresses_are_the_same_below_a_shift_of_what_lies_high(self):
         native = [mapping(0x400000, 4096), mapping(0x7FFFF7400000, 4096), mapping(0x7FFFFFFDE000, 8192, name="[stack]")]
@@ -83,15 +89,15 @@ class Mappings(unittest.TestCase):
 
 class Texts(unittest.TestCase):
     def test_equal_text_is_equal_and_another_line_is_told(self):
-        self.assertEqual(comparing.compare_text("a\nb", "a\nb", "a\nb")[0], EQUAL)
+        self.assertEqual(comparing.compare_text(["a\nb", "a\nb"], "a\nb")[0], EQUAL)
         self.assertEqual(
-            comparing.compare_text("a\nb", "a\nb", "a\nc"), (UNSAID, "line 2: natively 'b', traced 'c'")
+            comparing.compare_text(["a\nb", "a\nb"], "a\nc"), (UNSAID, "line 2: natively 'b', traced 'c'")
         )
-        self.assertIn("(end)", comparing.compare_text("a\nb", "a\nb", "a")[1])
+        self.assertIn("(end)", comparing.compare_text(["a\nb", "a\nb"], "a")[1])
 
     def test_only_lines_that_both_native_runs_have_are_asked_for(self):
-        self.assertEqual(comparing.compare_text("a\n1", "a\n2", "a\n3")[0], VARIES)
-        self.assertEqual(comparing.compare_text("a\n1", "a\n2", "b\n3")[0], UNSAID)
+        self.assertEqual(comparing.compare_text(["a\n1", "a\n2"], "a\n3")[0], VARIES)
+        self.assertEqual(comparing.compare_text(["a\n1", "a\n2"], "b\n3")[0], UNSAID)
 
     def test_rules_replace_and_have_reasons(self):
         self.assertEqual(comparing.normal(b"pid 7 ends", PROGRAM.rules), "pid N ends")
@@ -116,11 +122,11 @@ class Files(unittest.TestCase):
             first = comparing.files_in(folder)
             (pathlib.Path(folder) / "a").write_text("tex!")
             second = comparing.files_in(folder)
-        self.assertEqual(comparing.compare_files(first, first, first, ())[0], EQUAL)
-        self.assertEqual(comparing.compare_files(first, first, second, ())[0], UNSAID)
-        self.assertEqual(comparing.compare_files(first, second, second, ())[0], VARIES)
-        self.assertEqual(comparing.compare_files(first, first, second, (("a", "why"),))[0], VARIES)
-        self.assertEqual(comparing.compare_files(first, first, {}, (("a", "why"),))[0], UNSAID)
+        self.assertEqual(comparing.compare_files([first, first], first, ())[0], EQUAL)
+        self.assertEqual(comparing.compare_files([first, first], second, ())[0], UNSAID)
+        self.assertEqual(comparing.compare_files([first, second], second, ())[0], VARIES)
+        self.assertEqual(comparing.compare_files([first, first], second, (("a", "why"),))[0], VARIES)
+        self.assertEqual(comparing.compare_files([first, first], {}, (("a", "why"),))[0], UNSAID)
 
 
 class Runs(unittest.TestCase):
@@ -139,6 +145,13 @@ class Runs(unittest.TestCase):
 
     def test_mappings_that_a_run_does_not_leave_are_a_difference(self):
         self.assertEqual(self.verdicts(mappings=None)["maps"][0], UNSAID)
+
+    def test_of_threads_that_race_only_what_is_large_counts(self):
+        raced = dataclasses.replace(PROGRAM, races="why")
+        native = Outcome(0, mappings=[mapping(0, 4 << 20), mapping(0, 1 << 30)])
+        for at, size, verdict in ((4096, 1 << 30, VARIES), (0, 1 << 29, UNSAID)):
+            run = Outcome(0, mappings=[mapping(at, size)])
+            self.assertEqual(comparing.compare(raced, "profile", (native, native), run)["maps"][0], verdict)
 
     def test_what_a_command_is_for_is_no_difference(self):
         moved = [mapping(0x1000, 4 << 20, 2 << 20)]
