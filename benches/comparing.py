@@ -16,7 +16,10 @@ EQUAL, VARIES, SAID, UNSAID = "equal", "varies natively", "differs, said", "diff
 # Keys of pagewalk's JSON under which it says what it did not do.
 _SAYING_KEYS = {"losses", "lost", "error", "why", "reason", "unseen", "refused", "not_taken_over", "problems"}
 # What such a text has to say for a difference to count as said.
-_NAMES_IT = re.compile(r"untraced|without (the engine|a plan|it)|as (it is|they are)|rest of the program|died|limit|not seen|given back|refused|cannot")
+_NAMES_IT = re.compile(
+    r"untraced|without (the engine|a plan|it)|as (it is|they are)|rest of the program|died|limit|not seen|given back|"
+    r"refused|cannot"
+)
 
 
 @dataclasses.dataclass
@@ -99,7 +102,9 @@ def compare_text(natives, traced):
     if all(text == natives[0] for text in natives):
         return UNSAID, _first_difference(natives[0], traced)
     # Only lines that all native runs have are the program's alone.
-    missing = _in_all([collections.Counter(text.splitlines()) for text in natives]) - collections.Counter(traced.splitlines())
+    missing = _in_all([collections.Counter(text.splitlines()) for text in natives]) - collections.Counter(
+        traced.splitlines()
+    )
     if missing:
         return UNSAID, f"natively {next(iter(missing))!r} is there each time"
     return VARIES, ""
@@ -169,9 +174,15 @@ def compare_mappings(program, command, natives, traced):
 
 # What a command does to mappings by its purpose: what is not compared, and where that is said.
 DOCUMENTED = {
-    ("maps", "layout run"): ("addresses", "libraries that lie elsewhere leave room to what the kernel places after them (docs/layout.md)"),
+    ("maps", "layout run"): (
+        "addresses",
+        "libraries that lie elsewhere leave room to what the kernel places after them (docs/layout.md)",
+    ),
     ("huge", "layout run"): ("addresses", "the same"),
-    ("huge", "trap"): ("all", "memory is taken over in pages of 4 KiB, whose misses are what is counted (docs/trap.md)"),
+    ("huge", "trap"): (
+        "all",
+        "memory is taken over in pages of 4 KiB, whose misses are what is counted (docs/trap.md)",
+    ),
     ("huge", "apply"): ("all", "planned ranges are on huge pages: that is asked for (docs/plans.md)"),
 }
 

@@ -103,25 +103,106 @@ def _runtimes():
         Program("python3, threads", ("python3", "-c", _PYTHON_THREADS), "runtime"),
         Program("node", ("node", "-e", _NODE), "runtime", races=_RACES),
         Program("java", ("java", "-Xmx64m", "-cp", "{built}", "Small"), "runtime", ("javac",), races=_RACES),
-        Program("java, serial", ("java", "-Xmx64m", "-XX:+UseSerialGC", "-Xint", "-cp", "{built}", "Small"), "runtime", ("javac",), races=_RACES),
-        Program("perl", ("perl", "-e", "my %h; $h{$_*7%10007}.=$_ for 1..40000; print join(',',(sort keys %h)[0..9]),qq(\\n); system('exit 3'); print $?>>8; die 'so'"), "runtime"),
+        Program(
+            "java, serial",
+            ("java", "-Xmx64m", "-XX:+UseSerialGC", "-Xint", "-cp", "{built}", "Small"),
+            "runtime",
+            ("javac",),
+            races=_RACES,
+        ),
+        Program(
+            "perl",
+            (
+                "perl",
+                "-e",
+                "my %h; $h{$_*7%10007}.=$_ for 1..40000; print join(',',(sort keys %h)[0..9]),qq(\\n); system('exit 3'); print $?>>8; die 'so'",
+            ),
+            "runtime",
+        ),
         Program("tclsh", ("tclsh", "{data}/program.tcl"), "runtime"),
-        Program("ruby", ("ruby", "-e", "h=Hash.new(0);60000.times{|i|h[i%997]+=i};puts h.values.sum; Thread.new{puts 'thread'}.join; puts `echo child`; exit 4"), "runtime"),
-        Program("lua", ("lua5.4", "-e", "local t={} for i=1,100000 do t[i%5003]=(t[i%5003] or 0)+i end local s=0 for i=0,5002 do s=s+t[i] end print(s) error('so')"), "runtime"),
-        Program("luajit", ("luajit", "-e", "local t={} for i=1,1000000 do t[i%5003]=(t[i%5003] or 0)+i end local s=0 for i=0,5002 do s=s+t[i] end print(s) os.exit(4)"), "runtime"),
-        Program("guile", ("guile", "--no-auto-compile", "-c", "(display (apply + (map (lambda (n) (* n n)) (iota 20000)))) (newline) (exit 5)"), "runtime"),
-        Program("sbcl", ("sbcl", "--noinform", "--non-interactive", "--no-userinit", "--eval", "(progn (print (loop for n below 200000 sum (* n n))) (gc :full t) (exit :code 3))"), "runtime"),
-        Program("php", ("php", "-n", "-r", "$a=[];for($i=0;$i<60000;$i++)$a[$i%997]=($a[$i%997]??0)+$i;echo array_sum($a),md5('x'),PHP_EOL;exit(6);"), "runtime"),
+        Program(
+            "ruby",
+            (
+                "ruby",
+                "-e",
+                "h=Hash.new(0);60000.times{|i|h[i%997]+=i};puts h.values.sum; Thread.new{puts 'thread'}.join; puts `echo child`; exit 4",
+            ),
+            "runtime",
+        ),
+        Program(
+            "lua",
+            (
+                "lua5.4",
+                "-e",
+                "local t={} for i=1,100000 do t[i%5003]=(t[i%5003] or 0)+i end local s=0 for i=0,5002 do s=s+t[i] end print(s) error('so')",
+            ),
+            "runtime",
+        ),
+        Program(
+            "luajit",
+            (
+                "luajit",
+                "-e",
+                "local t={} for i=1,1000000 do t[i%5003]=(t[i%5003] or 0)+i end local s=0 for i=0,5002 do s=s+t[i] end print(s) os.exit(4)",
+            ),
+            "runtime",
+        ),
+        Program(
+            "guile",
+            (
+                "guile",
+                "--no-auto-compile",
+                "-c",
+                "(display (apply + (map (lambda (n) (* n n)) (iota 20000)))) (newline) (exit 5)",
+            ),
+            "runtime",
+        ),
+        Program(
+            "sbcl",
+            (
+                "sbcl",
+                "--noinform",
+                "--non-interactive",
+                "--no-userinit",
+                "--eval",
+                "(progn (print (loop for n below 200000 sum (* n n))) (gc :full t) (exit :code 3))",
+            ),
+            "runtime",
+        ),
+        Program(
+            "php",
+            (
+                "php",
+                "-n",
+                "-r",
+                "$a=[];for($i=0;$i<60000;$i++)$a[$i%997]=($a[$i%997]??0)+$i;echo array_sum($a),md5('x'),PHP_EOL;exit(6);",
+            ),
+            "runtime",
+        ),
         Program("ocaml", ("ocaml", "{data}/program.ml"), "runtime"),
         Program("go, stripped", ("{built}/goroutines",), "stripped", ("go",), races=_RACES),
-        Program("rust, stripped", ("{built}/arena",), "stripped", ("rustc",), rules=((r"thread 'doomed' \([0-9]+\)", "thread 'doomed' (N)", "the kernel numbers threads"),)),
+        Program(
+            "rust, stripped",
+            ("{built}/arena",),
+            "stripped",
+            ("rustc",),
+            rules=((r"thread 'doomed' \([0-9]+\)", "thread 'doomed' (N)", "the kernel numbers threads"),),
+        ),
     ]
 
 
 def _databases():
     return [
         Program("sqlite3", ("sqlite3", "file.db", _SQL), "database"),
-        script("redis", "database", _REDIS, "redis-server", "redis-benchmark", "redis-cli", rules=(_SPEED, (r"[0-9.]+ requests", "N requests", "depends on the processor's time"))),
+        script(
+            "redis",
+            "database",
+            _REDIS,
+            "redis-server",
+            "redis-benchmark",
+            "redis-cli",
+            rules=(_SPEED, (r"[0-9.]+ requests", "N requests", "depends on the processor's time")),
+        ),
         script("memcached", "database", _MEMCACHED, "memcached", "python3"),
         Program("postgres", ("{postgres}", "--describe-config"), "database"),
     ]
@@ -133,7 +214,22 @@ def _compilers():
         Program("g++", ("g++", "-O0", "-c", "{data}/program.cc", "-o", "program.o"), "compiler"),
         Program("gcc, an error", ("gcc", "-c", "{data}/program.tcl", "-x", "c", "-o", "none.o"), "compiler"),
         Program("ld", ("gcc", "-o", "maps", "{built}/maps.o", "-Wl,--build-id=none"), "compiler"),
-        Program("rustc", ("{rustc}", "--crate-type=lib", "--emit=metadata", "--crate-name", "small", "-o", "libsmall.rmeta", "{data}/program.rs"), "compiler", ("rustc",), races=_RACES),
+        Program(
+            "rustc",
+            (
+                "{rustc}",
+                "--crate-type=lib",
+                "--emit=metadata",
+                "--crate-name",
+                "small",
+                "-o",
+                "libsmall.rmeta",
+                "{data}/program.rs",
+            ),
+            "compiler",
+            ("rustc",),
+            races=_RACES,
+        ),
         Program("gofmt", ("gofmt", "-l", "-d", "{data}/program.go"), "compiler", races=_RACES),
         Program("go vet", ("go", "vet", "{data}/program.go"), "compiler", ("go",), races=_RACES),
         Program("javac", ("javac", "-J-Xmx128m", "-d", ".", str(SOURCES / "Small.java")), "compiler", races=_RACES),
@@ -144,7 +240,12 @@ def _compilers():
 
 def _tools():
     return [
-        script("make", "build tool", "printf 'all: b c\\nb: a\\n\\ttr a-z A-Z < a > b\\nc: b\\n\\tcat b b > c\\nfail:\\n\\tfalse\\n' > Makefile; echo x > a; make -j2; make fail", "make"),
+        script(
+            "make",
+            "build tool",
+            "printf 'all: b c\\nb: a\\n\\ttr a-z A-Z < a > b\\nc: b\\n\\tcat b b > c\\nfail:\\n\\tfalse\\n' > Makefile; echo x > a; make -j2; make fail",
+            "make",
+        ),
         Program("cmake", ("cmake", "-P", "{data}/program.cmake"), "build tool"),
         script("ninja", "build tool", _NINJA, "ninja"),
         script("git", "build tool", _GIT, "git"),
@@ -152,7 +253,11 @@ def _tools():
         Program("m4", ("m4", "-Dx=y", "{data}/program.m4"), "build tool"),
         Program("bison", ("bison", "-o", "p.c", "{data}/program.y"), "build tool"),
         Program("flex", ("flex", "-o", "l.c", "{data}/program.l"), "build tool"),
-        Program("gdb", ("gdb", "--batch", "-nx", "-ex", "info address main", "-ex", "list main", "{built}/reexec"), "build tool"),
+        Program(
+            "gdb",
+            ("gdb", "--batch", "-nx", "-ex", "info address main", "-ex", "list main", "{built}/reexec"),
+            "build tool",
+        ),
         Program("objdump", ("objdump", "-h", "-d", "{built}/maps.o"), "build tool"),
     ]
 
@@ -160,7 +265,9 @@ def _tools():
 def _packers():
     return [
         script("gzip", "packer", "gzip -9 < {data}/text > t.gz; gzip -dc t.gz | cksum", "gzip"),
-        script("xz, threads", "packer", "xz -T2 -1 --block-size=100KiB < {data}/text > t.xz; xz -dc t.xz | cksum", "xz"),
+        script(
+            "xz, threads", "packer", "xz -T2 -1 --block-size=100KiB < {data}/text > t.xz; xz -dc t.xz | cksum", "xz"
+        ),
         script("zstd, threads", "packer", "zstd -q -T2 -5 < {data}/text > t.zst; zstd -qdc t.zst | cksum", "zstd"),
         Program("bzip2", ("bzip2", "-k", "-c", "{data}/text"), "packer"),
         Program("tar", ("tar", "-cf", "t.tar", "--mtime=@0", "--sort=name", "-C", "{data}", "."), "packer"),
@@ -171,7 +278,11 @@ def _texts():
     return [
         Program("grep", ("grep", "-c", "-E", "(ab|ba)+[0-9]7", "{data}/text"), "text"),
         Program("sort, threads", ("sort", "--parallel=2", "-S", "8M", "-o", "sorted", "{data}/text"), "text"),
-        Program("awk", ("awk", "{ n[length($0)] += NR } END { for (k in n) s += n[k] * k; print s; exit 2 }", "{data}/text"), "text"),
+        Program(
+            "awk",
+            ("awk", "{ n[length($0)] += NR } END { for (k in n) s += n[k] * k; print s; exit 2 }", "{data}/text"),
+            "text",
+        ),
         Program("gawk", ("gawk", "{ n[substr($0, 1, 2)]++ } END { print length(n) }", "{data}/text"), "text"),
         Program("find", ("find", "{data}", "-type", "f", "-size", "+1k"), "text"),
         Program("sed", ("sed", "-n", "-e", "s/\\(a\\)\\(b\\)/\\2\\1/gp;200q", "{data}/text"), "text"),
@@ -179,8 +290,17 @@ def _texts():
         Program("bc", ("bc", "-q", "{data}/program.bc"), "text"),
         Program("dc", ("dc", "-e", "2 500 ^ p 3 / p"), "text"),
         script("ed", "text", "printf '1,3p\\n2d\\nw new\\nq\\n' | ed -s {data}/text", "ed"),
-        Program("vim", ("vim", "-u", "NONE", "-es", "-c", "g/ab/s//ba/g", "-c", "w! new", "-c", "q!", "{data}/lines"), "text"),
-        script("busybox", "text", "busybox sh -c 'busybox seq 300 | busybox awk \"{s+=\\$1} END {print s}\"; busybox sha1sum {data}/text; exit 3'", "busybox"),
+        Program(
+            "vim",
+            ("vim", "-u", "NONE", "-es", "-c", "g/ab/s//ba/g", "-c", "w! new", "-c", "q!", "{data}/lines"),
+            "text",
+        ),
+        script(
+            "busybox",
+            "text",
+            "busybox sh -c 'busybox seq 300 | busybox awk \"{s+=\\$1} END {print s}\"; busybox sha1sum {data}/text; exit 3'",
+            "busybox",
+        ),
         script("dash", "text", "exec sh -c 'seq 100 | while read n; do :; done; echo $n; exit 5'", "sh"),
     ]
 
@@ -189,16 +309,38 @@ def _others():
     return [
         script("bash, pipes and traps", "shell", _PIPES),
         script("bash, what it sees", "shell", _SURROUNDINGS),
-        script("openssl", "library", "openssl dgst -sha256 {data}/text; openssl enc -aes-128-cbc -K 00 -iv 00 -in {data}/text | cksum; openssl prime 1000003", "openssl"),
+        script(
+            "openssl",
+            "library",
+            "openssl dgst -sha256 {data}/text; openssl enc -aes-128-cbc -K 00 -iv 00 -in {data}/text | cksum; openssl prime 1000003",
+            "openssl",
+        ),
         Program("convert", ("convert", "-size", "120x90", "gradient:red-blue", "-blur", "0x2", "out.ppm"), "library"),
-        Program("ffmpeg", ("ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc=d=0.2:s=64x48", "-f", "framemd5", "-"), "library"),
+        Program(
+            "ffmpeg",
+            ("ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc=d=0.2:s=64x48", "-f", "framemd5", "-"),
+            "library",
+        ),
         Program("curl", ("curl", "-sS", "-o", "got", "file://{data}/text"), "library"),
         Program("curl, an error", ("curl", "-sS", "file:///no/such/file"), "library"),
         Program("rsync", ("rsync", "-a", "--no-times", "{data}/", "copy/"), "library"),
-        script("chromium", "browser", "exec chromium --headless --no-sandbox --disable-gpu --user-data-dir=d --dump-dom file://{data}/page.html 2>/dev/null", "chromium", loose=((r"d/.*", "a profile of random names"),)),
-        script("setpriv", "system", "exec setpriv --reuid=65534 --clear-groups sh -c 'id -u; echo as another'", "setpriv"),
+        script(
+            "chromium",
+            "browser",
+            "exec chromium --headless --no-sandbox --disable-gpu --user-data-dir=d --dump-dom file://{data}/page.html 2>/dev/null",
+            "chromium",
+            loose=((r"d/.*", "a profile of random names"),),
+        ),
+        script(
+            "setpriv", "system", "exec setpriv --reuid=65534 --clear-groups sh -c 'id -u; echo as another'", "setpriv"
+        ),
         script("timeout", "system", "timeout 0.5 sleep 20; echo $?; timeout -s KILL 0.5 sleep 20; echo $?", "timeout"),
-        script("xargs", "system", "seq 40 | xargs -P 4 -n 5 sh -c 'exit 0'; echo $?; seq 3 | xargs -n1 sh -c 'exit 255'; echo $?", "xargs"),
+        script(
+            "xargs",
+            "system",
+            "seq 40 | xargs -P 4 -n 5 sh -c 'exit 0'; echo $?; seq 3 | xargs -n1 sh -c 'exit 255'; echo $?",
+            "xargs",
+        ),
         script("signals", "system", "exec sh -c 'kill -TERM $$'", "sh"),
         script("aborts", "system", "ulimit -c 0; exec python3 -c 'import os; os.abort()'", "python3"),
         script("files missing", "system", "exec /no/such/program"),
@@ -212,25 +354,59 @@ def _cases():
         Program("aligned", (here + "aligned",), "case"),
         Program("nothp", (here + "nothp",), "case"),
         Program("nothp, off", (here + "nothp", "off"), "case"),
-        Program("hugetlb", (here + "hugetlb",), "case", host=("sh", "-c", "test $(cat /proc/sys/vm/nr_hugepages) -ge 40"), what_host_lacks="sysctl vm.nr_hugepages=40"),
+        Program(
+            "hugetlb",
+            (here + "hugetlb",),
+            "case",
+            host=("sh", "-c", "test $(cat /proc/sys/vm/nr_hugepages) -ge 40"),
+            what_host_lacks="sysctl vm.nr_hugepages=40",
+        ),
         Program("locked", (here + "locked",), "case"),
         Program("segments", (here + "segments", "14000"), "case"),
         Program("spin", (here + "spin",), "case"),
         Program("stacktouch", (here + "stacktouch",), "case"),
         Program("threads", (here + "threads", "600"), "case"),
         Program("uring_wait", (here + "uring_wait",), "case", ("{built}/uring_wait",)),
-        Program("wide, AVX-512", (here + "wide",), "AVX-512", host=("sh", "-c", anonymous), what_host_lacks="a processor with AVX-512"),
-        Program("wide, in a library", (here + "wide_host",), "AVX-512", host=("sh", "-c", anonymous), what_host_lacks="a processor with AVX-512"),
+        Program(
+            "wide, AVX-512",
+            (here + "wide",),
+            "AVX-512",
+            host=("sh", "-c", anonymous),
+            what_host_lacks="a processor with AVX-512",
+        ),
+        Program(
+            "wide, in a library",
+            (here + "wide_host",),
+            "AVX-512",
+            host=("sh", "-c", anonymous),
+            what_host_lacks="a processor with AVX-512",
+        ),
     ]
     again = [Program(f"reexec {how}", (here + "reexec", how), "case") for how in ("memfd", "self", "noenv", "noargs")]
-    storms = [Program(f"storm {mode}", (here + "storm", mode, "."), "case", rules=(), loose=(("pid", "the kernel numbers processes"),)) for mode in ("memory", "forks", "threads", "exec")]
+    storms = [
+        Program(
+            f"storm {mode}",
+            (here + "storm", mode, "."),
+            "case",
+            rules=(),
+            loose=(("pid", "the kernel numbers processes"),),
+        )
+        for mode in ("memory", "forks", "threads", "exec")
+    ]
     return plain + again + storms
 
 
 _C = {
-    "aligned": ("-O2",), "nothp": ("-O2",), "hugetlb": ("-O2",), "locked": ("-O2",), "segments": ("-O2",),
-    "spin": ("-O2", "-pthread"), "stacktouch": ("-O1", "-pthread"), "threads": ("-O2", "-pthread"),
-    "reexec": ("-O2", "-g"), "storm": ("-O2", "-pthread"),
+    "aligned": ("-O2",),
+    "nothp": ("-O2",),
+    "hugetlb": ("-O2",),
+    "locked": ("-O2",),
+    "segments": ("-O2",),
+    "spin": ("-O2", "-pthread"),
+    "stacktouch": ("-O1", "-pthread"),
+    "threads": ("-O2", "-pthread"),
+    "reexec": ("-O2", "-g"),
+    "storm": ("-O2", "-pthread"),
 }
 
 
@@ -239,19 +415,29 @@ def build(folder):
     lacking = {}
 
     def make(name, command):
-        done = subprocess.run(command, capture_output=True, text=True, cwd=SOURCES, check=False) if shutil.which(command[0]) else None
+        done = (
+            subprocess.run(command, capture_output=True, text=True, cwd=SOURCES, check=False)
+            if shutil.which(command[0])
+            else None
+        )
         if done is None or done.returncode != 0:
             lacking[name] = f"{command[0]} is not here" if done is None else done.stderr.strip()[-300:]
 
     running.run(["gcc", "-O2", "-shared", "-fPIC", "-o", str(folder / "leaving.so"), str(SOURCES / "leaving.c")])
     for name, how in _C.items():
         make(name, ["gcc", *how, "-o", str(folder / name), str(SOURCES / f"{name}.c")])
-    make("uring_wait", ["gcc", "-O2", "-pthread", "-o", str(folder / "uring_wait"), str(SOURCES / "uring_wait.c"), "-luring"])
+    make(
+        "uring_wait",
+        ["gcc", "-O2", "-pthread", "-o", str(folder / "uring_wait"), str(SOURCES / "uring_wait.c"), "-luring"],
+    )
     wide = ["gcc", "-O3", "-mprefer-vector-width=512", "-o"]
     make("wide", [*wide, str(folder / "wide"), "-march=x86-64-v4", str(SOURCES / "wide.c")])
     make("wide_host", [*wide, str(folder / "wide_host"), "-march=native", str(SOURCES / "wide.c")])
     make("maps.o", ["gcc", "-O1", "-c", "-o", str(folder / "maps.o"), str(ROOT / "workloads/maps.c")])
-    make("goroutines", ["go", "build", "-ldflags=-s -w", "-o", str(folder / "goroutines"), str(SOURCES / "goroutines.go")])
+    make(
+        "goroutines",
+        ["go", "build", "-ldflags=-s -w", "-o", str(folder / "goroutines"), str(SOURCES / "goroutines.go")],
+    )
     make("arena", ["rustc", "-O", "-C", "strip=symbols", "-o", str(folder / "arena"), str(SOURCES / "arena.rs")])
     make("Small", ["javac", "-d", str(folder), str(SOURCES / "Small.java")])
     return lacking
@@ -300,7 +486,11 @@ def places_of(built, data):
     servers = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/postgres"))
     found["postgres"] = servers[-1] if servers else "postgres"
     for name in ("rustc", "cargo"):
-        root = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=False) if shutil.which("rustc") else None
+        root = (
+            subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=False)
+            if shutil.which("rustc")
+            else None
+        )
         inside = pathlib.Path(root.stdout.strip()) / "bin" / name if root else pathlib.Path(name)
         found[name] = inside if inside.exists() else name
     return found

@@ -103,6 +103,9 @@ def difference(natives, traced):
 
 
 def _text(counter):
-    items = [f"{' '.join(f'{part:#x}' for part in key)}" + (f" ×{times}" if times > 1 else "") for key, times in sorted(counter.items())]
+    items = [
+        f"{' '.join(f'{part:#x}' for part in key)}" + (f" ×{times}" if times > 1 else "")
+        for key, times in sorted(counter.items())
+    ]
     shown = ", ".join(items[:4]) + (f" and {len(items) - 4} more" if len(items) > 4 else "")
     return shown or "nothing"

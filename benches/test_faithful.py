@@ -90,9 +90,7 @@ class Mappings(unittest.TestCase):
 class Texts(unittest.TestCase):
     def test_equal_text_is_equal_and_another_line_is_told(self):
         self.assertEqual(comparing.compare_text(["a\nb", "a\nb"], "a\nb")[0], EQUAL)
-        self.assertEqual(
-            comparing.compare_text(["a\nb", "a\nb"], "a\nc"), (UNSAID, "line 2: natively 'b', traced 'c'")
-        )
+        self.assertEqual(comparing.compare_text(["a\nb", "a\nb"], "a\nc"), (UNSAID, "line 2: natively 'b', traced 'c'"))
         self.assertIn("(end)", comparing.compare_text(["a\nb", "a\nb"], "a")[1])
 
     def test_only_lines_that_both_native_runs_have_are_asked_for(self):
@@ -163,7 +161,9 @@ class Runs(unittest.TestCase):
         self.assertEqual(self.verdicts(exit="hung")["exit"], (UNSAID, "natively 0, traced hung"))
 
     def test_cells_shout_what_is_not_said(self):
-        self.assertEqual(faithful.cell_text({"out": (UNSAID, ""), "err": (SAID, ""), "exit": (EQUAL, "")}, None), "OUT,err")
+        self.assertEqual(
+            faithful.cell_text({"out": (UNSAID, ""), "err": (SAID, ""), "exit": (EQUAL, "")}, None), "OUT,err"
+        )
         self.assertEqual(faithful.cell_text({"out": (EQUAL, "")}, True), "==")
         self.assertEqual(faithful.cell_text({"out": (EQUAL, "")}, None), "=")
         self.assertEqual(faithful.cell_text({"out": (VARIES, "")}, True), "~")
@@ -198,7 +198,9 @@ class Programs(unittest.TestCase):
         self.assertGreaterEqual(len(programs), 60)
         self.assertEqual(len({one.name for one in programs}), len(programs))
         kinds = {one.kind for one in programs}
-        self.assertLessEqual({"runtime", "database", "compiler", "build tool", "browser", "stripped", "AVX-512", "case"}, kinds)
+        self.assertLessEqual(
+            {"runtime", "database", "compiler", "build tool", "browser", "stripped", "AVX-512", "case"}, kinds
+        )
 
     def test_places_in_braces_are_filled_in_and_other_braces_stay(self):
         self.assertEqual(faithful_programs.resolve(("{built}/a", "{ print }"), {"built": "/b"}), ("/b/a", "{ print }"))
@@ -212,7 +214,9 @@ class Programs(unittest.TestCase):
 
 class Plans(unittest.TestCase):
     def test_a_plan_has_the_largest_mapping(self):
-        plan = layout_of.range_plan("/bin/p", [mapping(0, 2 << 20), mapping(0, 6 << 20), mapping(0, 8 << 20, name="[heap]")])
+        plan = layout_of.range_plan(
+            "/bin/p", [mapping(0, 2 << 20), mapping(0, 6 << 20), mapping(0, 8 << 20, name="[heap]")]
+        )
         self.assertIn('bytes = "0x600000"', plan)
         self.assertEqual(layout_of.range_plan("/bin/p", None).count("[[range]]"), 1)
 
@@ -220,7 +224,9 @@ class Plans(unittest.TestCase):
         head = bytearray(64)
         struct.pack_into("<Q", head, 32, 64)
         struct.pack_into("<HH", head, 54, 56, 2)
-        loads = [struct.pack("<IIQQQQQQ", 1, 5, 0, at, at, 100, size, 4096) for at, size in ((0x1000, 100), (0x3000, 4097))]
+        loads = [
+            struct.pack("<IIQQQQQQ", 1, 5, 0, at, at, 100, size, 4096) for at, size in ((0x1000, 100), (0x3000, 4097))
+        ]
         with tempfile.NamedTemporaryFile() as file:
             file.write(bytes(head) + b"".join(loads))
             file.flush()
