@@ -1,0 +1,111 @@
+"""The mappings of a program, as /proc/PID/smaps has them, and how two lists of them differ."""
+
+import collections
+import dataclasses
+import functools
+import operator
+import re
+
+HUGE = 2 << 20
+# Programs whose threads race have arenas of the C library, of up to 64 MiB, as the race goes.
+RACED_BYTES = (64 << 20) + 1
+# How far below its native place the engine puts a program's memory.
+SHIFT = 2 << 40
+# What the kernel maps for itself.
+_KERNELS = {"[vdso]", "[vvar]", "[vvar_vclock]", "[vsyscall]"}
+_HEAD = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) \S+ (\d+) *(.*)")
+# The engine's own: its program, and the memory that its core takes.
+_ENGINES = ((0x58000000, 0x60000000), (0x3F0000000000, 0x400000000000), (0x1000000000, 0x2000000000))
+
+
+@dataclasses.dataclass(frozen=True)
+class Mapping:
+    """One mapping: addresses, rights, the file, and how much of it is on huge pages."""
+
+    start: int
+    end: int
+    rights: str
+    name: str
+    huge_bytes: int
+    flags: str = ""
+
+    @property
+    def size(self):
+        return self.end - self.start
+
+    @property
+    def is_large(self):
+        """Whether it is anonymous, no stack, and can hold a huge page. `trap` has files in memory in the place of
+        anonymous mappings."""
+        has_no_file = self.name == "" or self.name.startswith(("[anon", "[heap]", "/memfd:pagewalk"))
+        return has_no_file and self.size >= HUGE and "gd" not in self.flags.split()
+
+
+def parse(text):
+    """All mappings in the text of an smaps file. A cut file has what is whole of it."""
+    found = []
+    for line in text.splitlines():
+        head = _HEAD.fullmatch(line.rstrip())
+        if head:
+            start, end, rights, _, _, name = head.groups()
+            found.append(Mapping(int(start, 16), int(end, 16), rights, name.strip(), 0))
+        elif found and line.startswith(("AnonHugePages:", "ShmemPmdMapped:", "Private_Hugetlb:", "Shared_Hugetlb:")):
+            bytes_more = int(line.split()[1]) << 10
+            found[-1] = dataclasses.replace(found[-1], huge_bytes=found[-1].huge_bytes + bytes_more)
+        elif found and line.startswith("VmFlags:"):
+            found[-1] = dataclasses.replace(found[-1], flags=line.partition(":")[2].strip())
+    return found
+
+
+def of_program(mappings):
+    """Those of the program: the kernel's and the engine's are left out."""
+    return [one for one in mappings if one.name not in _KERNELS and not _is_engines(one)]
+
+
+def _is_engines(mapping):
+    return "/pagewalk/valgrind-" in mapping.name or any(low <= mapping.start < high for low, high in _ENGINES)
+
+
+def places(mappings, has_addresses=True, least=HUGE):
+    """Large anonymous mappings, each as its address modulo 2 MiB and its size, with how often it is there."""
+    large = [one for one in mappings if one.is_large and one.size >= least]
+    return collections.Counter((one.start % HUGE if has_addresses else 0, one.size) for one in large)
+
+
+def huge(mappings, has_addresses=True, least=HUGE):
+    """The same with the bytes that are on huge pages, of those that have any."""
+    large = [one for one in mappings if one.is_large and one.size >= least and one.huge_bytes]
+    return collections.Counter((one.start % HUGE if has_addresses else 0, one.size, one.huge_bytes) for one in large)
+
+
+def is_exact(native, traced, shift=0):
+    """Whether both have the same addresses and rights, the traced ones `shift` lower where they lie high."""
+
+    def moved(one):
+        by = shift if one.start >= 0x500000000000 else 0
+        return (one.start - by, one.end - by, one.rights)
+
+    def of_files(mappings):
+        return [one for one in mappings if one.name != "[stack]"]
+
+    return [moved(one) for one in of_files(native)] == [(o.start, o.end, o.rights) for o in of_files(traced)]
+
+
+def difference(natives, traced):
+    """What of all native runs the traced one lacks, and what it has that none has, as text; None if nothing."""
+    stable, any_of_them = (functools.reduce(how, natives) for how in (operator.and_, operator.or_))
+    # Where what the program has differs from run to run, only what does not is asked for.
+    more = collections.Counter() if stable != any_of_them else traced - any_of_them
+    missing = stable - traced
+    if not missing and not more:
+        return None
+    return f"natively {_text(missing)}, traced {_text(more)}"
+
+
+def _text(counter):
+    items = [
+        f"{' '.join(f'{part:#x}' for part in key)}" + (f" ×{times}" if times > 1 else "")
+        for key, times in sorted(counter.items())
+    ]
+    shown = ", ".join(items[:4]) + (f" and {len(items) - 4} more" if len(items) > 4 else "")
+    return shown or "nothing"
