@@ -121,14 +121,10 @@ impl<const RULE: usize> Qlru<RULE> {
             return;
         }
         let spared = used.filter(|_| Self::RULE.ageing == Ageing::OthersToOldest);
-        let others = || (0..ages.len()).filter(|&way| Some(way) != spared);
-        let highest = others().map(|way| ages[way]).max().unwrap_or(OLDEST);
+        let grows = |&(way, _): &(usize, &mut u8)| Some(way) != spared;
+        let highest = ages.iter_mut().enumerate().filter(grows).map(|(_, age)| *age).max().unwrap_or(OLDEST);
         let by = if Self::RULE.ageing == Ageing::ByOne { 1 } else { OLDEST - highest };
-        for way in 0..ages.len() {
-            if Some(way) != spared {
-                ages[way] += by;
-            }
-        }
+        ages.iter_mut().enumerate().filter(grows).for_each(|(_, age)| *age += by);
     }
 
     fn set_age(&mut self, set: usize, way: usize, age: u8) {
