@@ -98,7 +98,7 @@ fn references_and_code_outside_mappings_are_warnings_with_the_first_example() {
     );
     assert_eq!(
         findings[0].to_string(),
-        "warning: the instruction at 0x3000 is in no executable mapping (at reference 45, block execution 22, event 9)"
+        "warning: the instruction at 0x3000 is in no executable mapping (at reference 45, block execution 22, event 12)"
     );
 }
 
