@@ -78,9 +78,11 @@ def of_program(mappings):
 def taken_over(mappings):
     """The same as `trap` has it: private writable memory of files is in its own file too."""
     return [
-        dataclasses.replace(one, name="", rights=one.rights[:3] + "s")
-        if one.rights[1] == "w" and (one.rights[3] == "p" or one.name.startswith("/memfd:pagewalk"))
-        else one
+        (
+            dataclasses.replace(one, name="", rights=one.rights[:3] + "s")
+            if one.rights[1] == "w" and (one.rights[3] == "p" or one.name.startswith("/memfd:pagewalk"))
+            else one
+        )
         for one in mappings
     ]
 

@@ -63,7 +63,10 @@ class Mappings(unittest.TestCase):
         self.assertEqual(mappings.of_program(found), found[2:])
 
     def test_stacks_are_left_out_where_they_have_no_name(self):
-        found = [mapping(0x7DFFFF800000, 0x7FF000), mapping(0x7FFFF8FFF000, 0x7000000, name="/memfd:pagewalk (deleted)")]
+        found = [
+            mapping(0x7DFFFF800000, 0x7FF000),
+            mapping(0x7FFFF8FFF000, 0x7000000, name="/memfd:pagewalk (deleted)"),
+        ]
         self.assertEqual(mappings.of_program(found), [])
 
     def test_the_break_and_what_lies_before_it_are_one(self):
