@@ -64,7 +64,7 @@ def normal(text, rules):
 
 # What `profile` and `trap` tell of a run begins so, when the program has ended.
 _REPORT = re.compile(
-    rb"^(Cut short: |.*  pid \d+, (exit|ended|signal|killed|still)|\S+, \S+: \d+ entries, )", re.MULTILINE
+    rb"^(Cut short: |.*  pid \d+, (exit|exec|ended|signal|killed|still)|\S+, \S+: \d+ entries, )", re.MULTILINE
 )
 
 
