@@ -62,11 +62,20 @@ def normal(text, rules):
     return text
 
 
+# What `profile` and `trap` tell of a run begins so, when the program has ended.
+_REPORT = re.compile(
+    rb"^(Cut short: |.*  pid \d+, (exit|exec|ended|signal|killed|still)|\S+, \S+: \d+ entries, )", re.MULTILINE
+)
+
+
 def own_lines(err):
     """Standard error without what pagewalk says, and that."""
+    begin = _REPORT.search(err)
+    err, report = (err[: begin.start()], err[begin.start() :]) if begin else (err, b"")
     theirs, said = [], []
     for line in err.splitlines(keepends=True):
         (said if re.match(rb"(pagewalk: |==\d+== pagewalk|next: )", line) else theirs).append(line)
+    said += [line for line in report.splitlines() if line.lstrip().startswith((b"Cut short", b"lost ", b"pagewalk: "))]
     return b"".join(theirs), [line.decode(errors="replace").strip() for line in said]
 
 
@@ -146,7 +155,8 @@ def compare(program, command, natives, traced):
     else:
         found["exit"] = UNSAID, f"natively {natives[0].exit}, traced {traced.exit}"
     for aspect in ("out", "err"):
-        *texts, last = [normal(getattr(run, aspect), program.rules) for run in (*natives, traced)]
+        rules = program.rules + RULES.get(command, ())
+        *texts, last = [normal(getattr(run, aspect), rules) for run in (*natives, traced)]
         found[aspect] = compare_text(texts, last)
     found["files"] = compare_files([run.files for run in natives], traced.files, program.loose)
     found.update(compare_mappings(program, command, [run.mappings for run in natives], traced.mappings))
@@ -165,15 +175,25 @@ def compare_mappings(program, command, natives, traced):
             continue
         has_addresses = (aspect, command) not in DOCUMENTED and not program.races
         least = mappings.RACED_BYTES if program.races else mappings.HUGE
-        counts = [what(run, has_addresses, least) for run in (*natives, traced)]
+        runs = (*natives, traced)
+        if command == "trap":
+            runs = map(mappings.taken_over, runs)
+        runs = [mappings.joined(run) for run in runs]
+        if ("heap", command) in DOCUMENTED:
+            runs = [[one for one in run if one.name != "[heap]"] for run in runs]
+        counts = [what(run, has_addresses, least) for run in runs]
         text = mappings.difference(counts[:-1], counts[-1])
         is_same = all(count == counts[0] for count in counts) and not program.races
         found[aspect] = (UNSAID, text) if text else (EQUAL if is_same else VARIES, "")
     return found
 
 
+# What programs print of themselves that a command changes by its purpose.
+RULES = {"trap": ((r"AnonHugePages: +\d+ kB", "AnonHugePages: N kB", "memory is taken over in pages of 4 KiB"),)}
+
 # What a command does to mappings by its purpose: what is not compared, and where that is said.
 DOCUMENTED = {
+    ("heap", "apply"): ("all", "the break goes up by whole 2 MiB in a planned range (docs/plans.md)"),
     ("maps", "layout run"): (
         "addresses",
         "libraries that lie elsewhere leave room to what the kernel places after them (docs/layout.md)",

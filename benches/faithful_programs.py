@@ -58,7 +58,7 @@ s.sendall(b"get k7\\r\\n"); print(s.recv(999))
 END
 kill $server; wait $server; echo $?; rm -f s"""
 _PIPES = """trap 'echo left' EXIT; trap 'echo told' USR1; kill -USR1 $$
-seq 2000 | grep 7 | sort -r | head -n 3; (exit 9); echo $?; sleep 30 & kill %1; wait %1 2>/dev/null; echo $?
+seq 2000 | grep 7 | sort -r | head -n 3; (exit 9); echo $?; sleep 30 & until [[ $(</proc/$!/comm) == sleep ]]; do :; done; kill %1; wait %1 2>/dev/null; echo $?
 while read -r a b; do echo "$b $a"; done < <(printf '1 2\\n3 4\\n'); cat <<< here > file; exit 6"""
 _NINJA = """cat > build.ninja <<'END'
 rule upper

@@ -11,6 +11,8 @@ HUGE = 2 << 20
 RACED_BYTES = (64 << 20) + 1
 # How far below its native place the engine puts a program's memory.
 SHIFT = 2 << 40
+_STACK_END = 0x7FFFFFFFF000
+_ENGINE_STACK_END = _STACK_END - SHIFT
 # What the kernel maps for itself.
 _KERNELS = {"[vdso]", "[vvar]", "[vvar_vclock]", "[vsyscall]"}
 _HEAD = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) \S+ (\d+) *(.*)")
@@ -34,11 +36,14 @@ class Mapping:
         return self.end - self.start
 
     @property
+    def has_no_file(self):
+        """Whether it is anonymous. `trap` has files in memory in the place of that."""
+        return self.name == "" or self.name.startswith(("[anon", "[heap]", "/memfd:pagewalk"))
+
+    @property
     def is_large(self):
-        """Whether it is anonymous, no stack, and can hold a huge page. `trap` has files in memory in the place of
-        anonymous mappings."""
-        has_no_file = self.name == "" or self.name.startswith(("[anon", "[heap]", "/memfd:pagewalk"))
-        return has_no_file and self.size >= HUGE and "gd" not in self.flags.split()
+        """Whether it is anonymous, no stack, and can hold a huge page."""
+        return self.has_no_file and self.size >= HUGE and "gd" not in self.flags.split()
 
 
 def parse(text):
@@ -58,8 +63,42 @@ def parse(text):
 
 
 def of_program(mappings):
-    """Those of the program: the kernel's and the engine's are left out."""
-    return [one for one in mappings if one.name not in _KERNELS and not _is_engines(one)]
+    """Those of the program: the kernel's and the engine's are left out, and stacks, whose room differs."""
+    stacks = {one.start for one in mappings if one.name == "[stack]"}
+    return [
+        one
+        for one in mappings
+        if one.name not in _KERNELS
+        and not _is_engines(one)
+        and one.end != _ENGINE_STACK_END
+        and not (one.name.startswith("/memfd:pagewalk") and one.end in stacks | {_STACK_END})
+    ]
+
+
+def taken_over(mappings):
+    """The same as `trap` has it: private writable memory of files is in its own file too."""
+    return [
+        (
+            dataclasses.replace(one, name="", rights=one.rights[:3] + "s")
+            if one.rights[1] == "w" and (one.rights[3] == "p" or one.name.startswith("/memfd:pagewalk"))
+            else one
+        )
+        for one in mappings
+    ]
+
+
+def joined(mappings):
+    """The same with anonymous neighbours of equal rights as one. The kernel keeps the break apart from `.bss` before
+    it, which the engine does not."""
+    found = []
+    for one in mappings:
+        last = found[-1] if found else None
+        if last and last.end == one.start and last.rights == one.rights and last.has_no_file and one.has_no_file:
+            name = one.name or last.name
+            found[-1] = dataclasses.replace(last, end=one.end, name=name, huge_bytes=last.huge_bytes + one.huge_bytes)
+        else:
+            found.append(one)
+    return found
 
 
 def _is_engines(mapping):
@@ -88,7 +127,8 @@ def is_exact(native, traced, shift=0):
     def of_files(mappings):
         return [one for one in mappings if one.name != "[stack]"]
 
-    return [moved(one) for one in of_files(native)] == [(o.start, o.end, o.rights) for o in of_files(traced)]
+    native, traced = (of_files(joined(one)) for one in (native, traced))
+    return [moved(one) for one in native] == [(one.start, one.end, one.rights) for one in traced]
 
 
 def difference(natives, traced):

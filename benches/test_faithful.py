@@ -62,6 +62,17 @@ class Mappings(unittest.TestCase):
         found = [mapping(0x58000000, 4096), mapping(0x3F0000001000, 8 << 20), mapping(0x7DFFF7400000, 4 << 20)]
         self.assertEqual(mappings.of_program(found), found[2:])
 
+    def test_stacks_are_left_out_where_they_have_no_name(self):
+        found = [
+            mapping(0x7DFFFF800000, 0x7FF000),
+            mapping(0x7FFFF8FFF000, 0x7000000, name="/memfd:pagewalk (deleted)"),
+        ]
+        self.assertEqual(mappings.of_program(found), [])
+
+    def test_the_break_and_what_lies_before_it_are_one(self):
+        apart = [mapping(0, 8192), mapping(8192, 2 << 20, 2 << 20, "[heap]")]
+        self.assertEqual(mappings.joined(apart), [mapping(0, 8192 + (2 << 20), 2 << 20, "[heap]")])
+
     def test_places_are_addresses_modulo_2_mib(self):
         native, moved = [mapping(0x7FFFF7400000, 4 << 20)], [mapping(0x7DFFF7600000, 4 << 20)]
         self.assertEqual(mappings.places(native), mappings.places(moved))
@@ -106,6 +117,12 @@ class Texts(unittest.TestCase):
     def test_what_pagewalk_says_is_no_output_of_the_program(self):
         theirs, said = comparing.own_lines(b"mine\npagewalk: lost: x\nlast")
         self.assertEqual((theirs, said), (b"mine\nlast", ["pagewalk: lost: x"]))
+
+    def test_the_report_after_the_program_is_no_output_of_it(self):
+        report = b"/bin/p  pid 7, exit 0\np spends 3 % of its cycles\n  lost  the rest of the program\n"
+        theirs, said = comparing.own_lines(b"mine\n" + report)
+        self.assertEqual((theirs, said), (b"mine\n", ["lost  the rest of the program"]))
+        self.assertEqual(comparing.own_lines(b"mips_r2000, tlb: 64 entries, 8 ways\n")[0], b"")
 
     def test_json_says_what_was_not_done_under_some_keys_alone(self):
         document = {"processes": [{"name": "n", "losses": ["a", "b"]}], "ranges": [{"reason": "too short"}]}
