@@ -425,7 +425,9 @@ impl AddressSpace {
     /// The file whose code this replaces: a program moves that into anonymous memory. Where the file's data that can be
     /// written ends right before, the loader maps its zero-initialised data.
     fn code_under(&self, new: &Mapping) -> Option<MappingId> {
-        let code = self.vma(new.start).filter(|vma| vma.is_code_of_file())?;
+        // A name of its own keeps memory apart from what the kernel would join it to: none but where programs move code.
+        let is_program = |vma: &&Vma| vma.is_code_of_file() && vma.kind == MappingKind::File;
+        let code = self.vma(new.start).filter(is_program)?;
         let before = new.start.0.checked_sub(1).and_then(|last| self.vma(VirtAddr(last)));
         let is_bss = before.is_some_and(|vma| vma.mapping == code.mapping && vma.protection.write);
         let is_anonymous = matches!(new.kind, MappingKind::Anonymous | MappingKind::SharedAnonymous);

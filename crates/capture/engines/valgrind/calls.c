@@ -62,6 +62,8 @@ static void before_mmap(ThreadId thread, const void* layout, CallArguments* argu
 static void before_brk(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
 {
    Addr end = arguments->at[0];
+   if (end > VG_(brk_base))
+      placement_begin_break();
    if (end < VG_(brk_base) || end >= VG_(brk_limit)) {
       as_core_does(thread, layout, arguments, status, flags);
       return;
@@ -167,11 +169,29 @@ static void after_leaving(ThreadId thread, CallArguments* arguments, CallStatus*
       entry->after(thread, arguments, status);
 }
 
+/* ---- the limit of open files ---- */
+
+static void before_limit(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
+{
+   if (!limits_before(arguments, status))
+      as_core_does(thread, layout, arguments, status, flags);
+}
+
+/* The core's own, but not after a call that is done already. */
+static void after_limit(ThreadId thread, CallArguments* arguments, CallStatus* status)
+{
+   SyscallTableEntry* entry = __real_vgModuleLocal_get_linux_syscall_entry(arguments->number);
+   UWord resource = arguments->at[arguments->number == SYS_PRLIMIT64 ? 1 : 0];
+   if (entry->after != NULL && resource != SYS_RLIMIT_NOFILE)
+      entry->after(thread, arguments, status);
+}
+
 /* ---- the table ---- */
 
 SyscallTableEntry* __wrap_vgModuleLocal_get_linux_syscall_entry(UInt number)
 {
    static SyscallTableEntry plain = { before_unknown, NULL };
+   static SyscallTableEntry limiting = { before_limit, after_limit };
    static SyscallTableEntry mapping = { before_mmap, NULL };
    static SyscallTableEntry shrinking = { before_brk, NULL };
    static SyscallTableEntry remapping = { before_mremap, NULL };
@@ -179,6 +199,9 @@ SyscallTableEntry* __wrap_vgModuleLocal_get_linux_syscall_entry(UInt number)
    static SyscallTableEntry blocking = { before_blocking, NULL };
    SyscallTableEntry* entry = __real_vgModuleLocal_get_linux_syscall_entry(number);
    switch (number) {
+      case __NR_getrlimit:
+      case __NR_setrlimit:
+      case SYS_PRLIMIT64: return entry == NULL ? NULL : &limiting;
       case __NR_mmap: return &mapping;
       case __NR_mremap: return &remapping;
       case __NR_brk: return &shrinking;

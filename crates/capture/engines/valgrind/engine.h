@@ -88,6 +88,9 @@ void maps_announce_advice(void);
 /* The size of the pages that back what lies there, asked of the kernel. */
 ULong maps_page_bytes(Addr start);
 
+/* Bytes of the pages that the kernel adds to a process: vdso and what belongs to it. */
+SizeT maps_kernel_bytes(void);
+
 /* Whether what is mapped there is shared, asked of the kernel. */
 Bool maps_is_shared(Addr start);
 
@@ -124,6 +127,9 @@ Bool placement_is_free(Addr start, SizeT bytes);
 /* Whether the address space manager has no room for more mappings. */
 Bool placement_is_full(void);
 
+/* Maps the first page of the break, when it grows first. */
+void placement_begin_break(void);
+
 /* Lets the break shrink to `end`. */
 void placement_shrink_break(Addr end);
 
@@ -156,6 +162,17 @@ Spin waiting_find_spin(const ULong* start, const ULong* end);
 
 /* Tells it, and has the thread give its slice away. */
 void waiting_tell_spin(ThreadId thread, const Spin* spin);
+
+/* ---- limits.c: the limit of open files ---- */
+
+/* Gives the kernel the program's own, for what runs without the engine or begins anew, and takes it back. */
+void limits_native(void);
+void limits_engine(void);
+
+/* ---- faults.c: programs that repair their own page faults ---- */
+
+void faults_after_sigaction(Int signal, Addr at);
+void faults_before_mprotect(ThreadId thread, Addr start, UInt protection);
 
 /* ---- native.c: going on without the engine ---- */
 

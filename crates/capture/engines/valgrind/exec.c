@@ -206,11 +206,13 @@ static void show_signals(ThreadId thread, Signals* kept)
       open.sig[word] = ~blocked.sig[word];
    while (VG_(sigtimedwait_zero)(&open, &info) > 0)
       ;
+   limits_native();
    sys_call6(__NR_rt_sigprocmask, VKI_SIG_SETMASK, (UWord)&blocked, (UWord)&kept->mask, sizeof blocked, 0, 0);
 }
 
 static void hide_signals(const Signals* kept)
 {
+   limits_engine();
    sys_call6(__NR_rt_sigprocmask, VKI_SIG_SETMASK, (UWord)&kept->mask, 0, sizeof kept->mask, 0, 0);
    for (Int signal = 1; signal <= SIGNALS; signal++)
       set_action(signal, &kept->actions[signal], NULL);

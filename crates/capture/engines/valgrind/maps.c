@@ -125,6 +125,22 @@ ULong maps_page_bytes(Addr start)
    return bytes;
 }
 
+SizeT maps_kernel_bytes(void)
+{
+   static const HChar* const names[] = { "[vdso]", "[vvar]", "[vvar_vclock]" };
+   HChar* text = read_kernel_maps("/proc/self/maps");
+   SizeT bytes = 0;
+   for (HChar* at = text; at != NULL && *at != '\0';) {
+      Line line;
+      at = parse_line(at, &line);
+      for (UInt i = 0; i < sizeof names / sizeof names[0]; i++)
+         if (VG_(strcmp)(line.path, names[i]) == 0)
+            bytes += line.end - line.start;
+   }
+   VG_(free)(text);
+   return bytes;
+}
+
 Bool maps_is_shared(Addr start)
 {
    Line line;

@@ -24,8 +24,6 @@ extern void VG_(release_BigLock)(ThreadId thread, UInt status, const HChar* who)
 extern SysRes VG_(do_sys_sigaction)(Int signal, const vki_sigaction_toK_t* new, vki_sigaction_fromK_t* old);
 extern SysRes VG_(do_sys_sigprocmask)(ThreadId thread, Int how, vki_sigset_t* set, vki_sigset_t* old);
 extern SysRes VG_(do_sys_sigaltstack)(ThreadId thread, vki_stack_t* new, vki_stack_t* old);
-extern Int VG_(fd_soft_limit);
-extern Int VG_(fd_hard_limit);
 extern Int VG_(max_signal);
 extern Addr VG_(brk_base);
 extern Addr VG_(brk_limit);
@@ -265,8 +263,7 @@ static void hand_over_process(void)
    hand_over_break();
    hand_over_loader();
    hand_over_signals();
-   ULong limit[2] = { VG_(fd_soft_limit), VG_(fd_hard_limit) };
-   sys_call3(__NR_setrlimit, SYS_RLIMIT_NOFILE, (UWord)limit, 0);
+   limits_native();
 }
 
 /* ---- a thread ---- */

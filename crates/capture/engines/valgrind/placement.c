@@ -31,6 +31,7 @@
 #define STACK_GAP_MIN 0x8000000ULL                   /* 128 MiB */
 #define PROGRAM_BASE 0x555555554000ULL               /* ELF_ET_DYN_BASE, rounded down to a page */
 #define BREAK_ROOM (1ULL << 40)                      /* what the break may grow by at most */
+#define FIXED_RESERVATION 1                          /* SmFixed */
 #define LOWEST 0x10000ULL                            /* vm.mmap_min_addr */
 #define LOW_START 0x40000000ULL                      /* where MAP_32BIT lies */
 #define LOW_END 0x80000000ULL
@@ -72,6 +73,7 @@ extern struct vki_rlimit VG_(client_rlimit_stack);
 extern Addr VG_(clstk_end);
 extern SizeT VG_(clstk_max_size);
 extern SysRes VG_(pread)(Int fd, void* to, Int count, Off64T offset);
+extern Bool VG_(am_create_reservation)(Addr start, SizeT bytes, UInt mode, SSizeT extra);
 extern Bool VG_(extend_stack)(ThreadId thread, Addr address);
 
 Addr __real_vgPlain_am_startup(Addr sp_at_startup);
@@ -405,6 +407,16 @@ static Program read_program(Int fd)
    return program;
 }
 
+/* Without randomisation the kernel's own pages come next, which the client does not get. */
+static void leave_room_for_kernel(void)
+{
+   SizeT bytes = maps_kernel_bytes();
+   Bool ok = bytes > 0;
+   Addr start = ok ? placement_find(0, bytes, &ok) : 0;
+   if (ok)
+      VG_(am_create_reservation)(start, bytes, FIXED_RESERVATION, 0);
+}
+
 /* The core loads a program that may lie anywhere at two thirds of what it is given, from 0 up. One without an
    interpreter (a loader itself, or linked statically) lies among the mappings, and its break where programs lie. */
 Int __wrap_vgPlain_load_ELF(Int fd, const HChar* name, ExeInfo* info)
@@ -420,6 +432,8 @@ Int __wrap_vgPlain_load_ELF(Int fd, const HChar* name, ExeInfo* info)
       info->exe_end = base / 2 * 3;
    }
    Int failed = __real_vgPlain_load_ELF(fd, name, info);
+   if (failed == 0 && !image_is_of_valgrind())
+      leave_room_for_kernel();
    if (failed == 0 && program.is_movable && !image_is_of_valgrind() && !program.has_interpreter)
       info->brkbase = PROGRAM_BASE;
    return failed;
@@ -436,7 +450,10 @@ static void make_room_for_break(void)
    if (heap->kind != SkAnonC || heap->start != VG_PGROUNDUP(VG_(brk_base)))
       return;
    heap->hasX = False;
-   sys_call3(__NR_mprotect, heap->start, segment_end(heap) - heap->start, VKI_PROT_READ | VKI_PROT_WRITE);
+   /* A mark by which the manager does not join it to the program's data right before. */
+   heap->isCH = True;
+   /* Natively there is no page before the first call. */
+   sys_call3(__NR_munmap, heap->start, segment_end(heap) - heap->start, 0);
    if (at + 2 >= nsegments_used || room->kind != SkResvn || room[1].kind != SkFree)
       return;
    ULong limit = VG_(client_rlimit_data).rlim_cur < BREAK_ROOM ? VG_(client_rlimit_data).rlim_cur : BREAK_ROOM;
@@ -447,6 +464,17 @@ static void make_room_for_break(void)
       return;
    room->end = end - 1;
    room[1].start = end;
+}
+
+void placement_begin_break(void)
+{
+   static Bool has_begun;
+   const NSegment* heap = VG_(am_find_nsegment)(VG_PGROUNDUP(VG_(brk_base)));
+   if (has_begun || image_is_of_valgrind() || heap == NULL || heap->kind != SkAnonC)
+      return;
+   has_begun = True;
+   sys_call6(__NR_mmap, heap->start, segment_end(heap) - heap->start, VKI_PROT_READ | VKI_PROT_WRITE,
+             VKI_MAP_PRIVATE | VKI_MAP_ANONYMOUS | VKI_MAP_FIXED, -1, 0);
 }
 
 void placement_shrink_break(Addr end)

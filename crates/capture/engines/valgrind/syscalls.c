@@ -144,6 +144,7 @@ void syscall_before(ThreadId thread, UInt number, UWord* args, UInt count)
    switch (number) {
       case __NR_mmap: expect_mmap(thread, args); break;
       case __NR_mremap: expect_mremap(args); break;
+      case __NR_mprotect: faults_before_mprotect(thread, args[0], args[2]); break;
       case __NR_shmat: expect_shmat(args); break;
       case __NR_exit:   /* of one thread */
          if (threads_alive() > 1)
@@ -270,6 +271,7 @@ static void after_success(UInt number, const UWord* args, UWord result)
       case __NR_mremap: after_mremap(result, args); break;
       case __NR_brk: after_brk(result); break;
       case __NR_prctl: after_prctl(args); break;
+      case __NR_rt_sigaction: faults_after_sigaction(args[0], args[1]); break;
       case __NR_shmat: after_shmat(result, args[2]); break;
       case __NR_shmdt: event_words(WIRE_UNMAP, 2, (ULong[]){ args[0], detached_bytes }); break;
       case __NR_munmap: event_words(WIRE_UNMAP, 2, (ULong[]){ args[0], VG_PGROUNDUP(args[1]) }); break;

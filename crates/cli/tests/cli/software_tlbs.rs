@@ -23,11 +23,7 @@ fn a_wrong_mapped_walker_is_named_with_key_and_choices() {
             "\"lru\"",
             &["walker.mapped.lower_replacement", "lru", "misses alone", "fifo or random"],
         ),
-        (
-            "replacement = \"random\"\nseed = 2000 ",
-            "replacement = \"lru\" ",
-            &["tlb.replacement", "fifo or random"],
-        ),
+        ("replacement = \"random\"", "replacement = \"lru\"", &["tlb.replacement", "fifo or random"]),
         (
             "kind = \"software\"",
             "kind = \"software\"\nrefill_cycles = 20",

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The limit of open files, as the program has it natively.
+
+   The core takes the last twelve numbers of files below the limit for itself, and shows the program the soft limit less
+   those for both limits. Programs that raise their limit to what they may, or count on it, end or do less then. So the
+   program is shown, and may set, what the kernel would let it; only the numbers from the core's own on are refused. */
+
+#include "engine.h"
+#include "handlers.h"
+#include "sys.h"
+
+#include "pub_tool_aspacemgr.h"
+#include "pub_tool_libcproc.h"
+#include "pub_tool_vki.h"
+
+/* In the core library; no header for tools declares them. */
+extern Int VG_(fd_soft_limit);
+extern Int VG_(fd_hard_limit);
+
+typedef struct {
+   ULong now;
+   ULong most;
+} Limit;
+
+static Limit of_engine;   /* what the kernel has meanwhile; most 0: not known yet */
+static Limit shown;
+
+static const Limit* shown_limit(void)
+{
+   if (of_engine.most != 0)
+      return &shown;
+   if (sys_failed(sys_call6(SYS_PRLIMIT64, 0, SYS_RLIMIT_NOFILE, 0, (UWord)&of_engine, 0, 0)))
+      of_engine = (Limit){ VG_(fd_hard_limit), VG_(fd_hard_limit) };
+   /* The core adds its own to the soft limit, up to the hard one. */
+   ULong now = of_engine.now == of_engine.most ? of_engine.most : (ULong)VG_(fd_soft_limit);
+   shown = (Limit){ now, of_engine.most };
+   return &shown;
+}
+
+static Int set_limit(const Limit* new)
+{
+   const Limit* old = shown_limit();
+   if (new->now > new->most)
+      return VKI_EINVAL;
+   if (new->most > old->most)
+      return VKI_EPERM;
+   shown = *new;
+   VG_(fd_soft_limit) = new->now < (ULong)VG_(fd_hard_limit) ? (Int)new->now : VG_(fd_hard_limit);
+   return 0;
+}
+
+static Bool may_use(Addr at, UInt protection)
+{
+   return VG_(am_is_valid_for_client)(at, sizeof(Limit), protection);
+}
+
+/* Reads the limit to `old` and sets it to `new`, where these are not 0. */
+static void exchange(CallStatus* status, Addr new, Addr old)
+{
+   Limit before = *shown_limit();
+   Int error = 0;
+   if ((new != 0 && !may_use(new, VKI_PROT_READ)) || (old != 0 && !may_use(old, VKI_PROT_WRITE)))
+      error = VKI_EFAULT;
+   else if (new != 0)
+      error = set_limit((const Limit*)new);
+   if (error != 0) {
+      call_fail(status, error);
+      return;
+   }
+   if (old != 0)
+      *(Limit*)old = before;
+   call_succeed(status, 0);
+}
+
+Bool limits_before(const CallArguments* arguments, CallStatus* status)
+{
+   const UWord* at = arguments->at;
+   Bool is_own = arguments->number != SYS_PRLIMIT64 || at[0] == 0 || at[0] == (UWord)VG_(getpid)();
+   UWord resource = arguments->number == SYS_PRLIMIT64 ? at[1] : at[0];
+   if (!is_own || resource != SYS_RLIMIT_NOFILE)
+      return False;
+   switch (arguments->number) {
+      case __NR_getrlimit: exchange(status, 0, at[1]); break;
+      case __NR_setrlimit: exchange(status, at[1], 0); break;
+      default: exchange(status, at[2], at[3]);
+   }
+   return True;
+}
+
+void limits_native(void)
+{
+   sys_call6(SYS_PRLIMIT64, 0, SYS_RLIMIT_NOFILE, (UWord)shown_limit(), 0, 0, 0);
+}
+
+void limits_engine(void)
+{
+   Limit limit = { of_engine.now, shown.most };
+   sys_call6(SYS_PRLIMIT64, 0, SYS_RLIMIT_NOFILE, (UWord)&limit, 0, 0, 0);
+}
