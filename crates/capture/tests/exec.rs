@@ -66,8 +66,8 @@ fn at_the_limit_of_threads_the_program_goes_on_untraced() {
     assert_eq!(
         images[0].lost,
         [
-            "the rest of the program, which runs untraced from here: it has 100 threads, as many as the engine has room \
-          for (--max-threads N makes more)"
+            "the rest of the program, which runs untraced from here: it has 100 threads, as many as the engine has \
+             room for (--max-threads N makes more)"
         ]
     );
 }

@@ -7,7 +7,7 @@ use native::{Image, compile, followed, natively};
 use pagewalk_trace::{Event, Mapping};
 use std::process::ExitStatus;
 
-/// Runs a program of `tests/programs` both ways; its image, and what it printed.
+/// Runs one of the programs beside these tests both ways; its image, and what it printed.
 fn same(name: &str, argument: &str) -> (Image, String) {
     let folder = tempfile::tempdir().unwrap();
     let program = compile(folder.path(), name);

@@ -20,8 +20,8 @@ impl MappingId {
 /// What is known of a named mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappingInfo {
-    /// `[heap]`, `[stack]`, `[anonymous 0x4a00000]`, `[anonymous 0x4a00000 hugetlb 2M]`, a file's path, `PATH [bss]`, or
-    /// `PATH [moved code]`.
+    /// `[heap]`, `[stack]`, `[anonymous 0x4a00000]`, `[anonymous 0x4a00000 hugetlb 2M]`, a file's path,
+    /// `PATH [bss]`, or `PATH [moved code]`.
     pub name: String,
     /// What it is made of; `None` for pages outside every known mapping.
     pub kind: Option<MappingKind>,

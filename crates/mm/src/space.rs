@@ -425,7 +425,7 @@ impl AddressSpace {
     /// The file whose code this replaces: a program moves that into anonymous memory. Where the file's data that can be
     /// written ends right before, the loader maps its zero-initialised data.
     fn code_under(&self, new: &Mapping) -> Option<MappingId> {
-        // A name of its own keeps memory apart from what the kernel would join it to: none but where programs move code.
+        // A name of its own keeps memory apart from what the kernel would join it to: where programs move code alone.
         let is_program = |vma: &&Vma| vma.is_code_of_file() && vma.kind == MappingKind::File;
         let code = self.vma(new.start).filter(is_program)?;
         let before = new.start.0.checked_sub(1).and_then(|last| self.vma(VirtAddr(last)));

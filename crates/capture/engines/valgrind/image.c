@@ -102,11 +102,9 @@ static const HChar* find_first_image(const HChar* name)
 /* The core asks for the file of the program. */
 const HChar* __wrap_vgPlain_find_executable(const HChar* name)
 {
-   if (image_is_of_valgrind())
-      return __real_vgPlain_find_executable(name);
    const HChar* given = take_option(IMAGE_FD_OPTION);
    if (given == NULL)
-      return find_first_image(name);
+      return image_is_of_valgrind() ? __real_vgPlain_find_executable(name) : find_first_image(name);
    path = take_option(IMAGE_NAME_OPTION);
    first = take_option(IMAGE_FIRST_OPTION);
    make_room();

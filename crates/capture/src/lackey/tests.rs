@@ -218,7 +218,8 @@ fn notes(text: &str) -> Vec<String> {
 #[test]
 fn what_is_passed_over_is_told() {
     let text = "==9== Lackey\n--9-- Valgrind options:\nSB 04000c50\nI  04000c50,3\nHello\nworldI  04000c53,2\n\
-                SYSCALL[9,1](  1) sys_write\n --> [pre-fail] Failure(0x26) \n L 1ffeffe7e,8 5\n==10== Command: ls\nI  04000c55,1\ntwo\nthree\n";
+                SYSCALL[9,1](  1) sys_write\n --> [pre-fail] Failure(0x26) \n L 1ffeffe7e,8 5\n\
+                ==10== Command: ls\nI  04000c55,1\ntwo\nthree\n";
     assert_eq!(round(text.as_bytes(), 16).0, "I  04000c50,3\nI  04000c53,2\n L 1ffeffe7e,8\nI  04000c55,1\n");
     assert_eq!(
         notes(text),

@@ -16,7 +16,7 @@ pub fn engine() -> Engine {
         .expect("the engine builds on this host")
 }
 
-/// Compiles a program of `tests/programs` into `folder`.
+/// Compiles one of the programs beside the tests into `folder`.
 pub fn compile(folder: &Path, name: &str) -> PathBuf {
     let program = folder.join(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name).with_extension("c");

@@ -4,6 +4,10 @@ use crate::harness::{BAD_INPUT, Place, USAGE};
 
 const R2000: &str = include_str!("../../../../machines/mips_r2000.toml");
 
+/// How its TLB is said to replace.
+const RANDOM: &str = "replacement = \"random\"\nreplacement_source = \"documented by Uhlig et al. 1994: the Random \
+                      register of the R2000\"\nseed = 2000 ";
+
 /// A place with a recording, and the R2000 under Ultrix with one thing changed.
 fn changed(place: &Place, from: &str, to: &str) {
     assert!(R2000.contains(from), "{from}");
@@ -23,7 +27,7 @@ fn a_wrong_mapped_walker_is_named_with_key_and_choices() {
             "\"lru\"",
             &["walker.mapped.lower_replacement", "lru", "misses alone", "fifo or random"],
         ),
-        ("replacement = \"random\"", "replacement = \"lru\"", &["tlb.replacement", "fifo or random"]),
+        (RANDOM, "replacement = \"lru\" ", &["tlb.replacement", "fifo or random"]),
         (
             "kind = \"software\"",
             "kind = \"software\"\nrefill_cycles = 20",
