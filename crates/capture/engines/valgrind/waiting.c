@@ -17,9 +17,10 @@
 
 /* ---- idle time ---- */
 
-#define IDLE_NS_MIN 1000000ULL
+/* Longer than the kernel keeps a thread waiting that could run, which is no sleep of the program. */
+#define IDLE_NS_MIN 20000000ULL
 /* Fewer cycles than IDLE_NS_MIN takes on any processor. */
-#define IDLE_CYCLES_MIN 400000ULL
+#define IDLE_CYCLES_MIN 8000000ULL
 
 typedef struct {
    ULong cycles;
