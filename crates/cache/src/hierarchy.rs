@@ -36,6 +36,7 @@ struct Cache {
     array: SetArray,
     latency: u64,
     counts: [CacheCounts; Requester::ALL.len()],
+    shared: bool,
 }
 
 impl Hierarchy {
@@ -54,6 +55,7 @@ impl Hierarchy {
             array: spec.array(),
             latency: spec.latency,
             counts: Default::default(),
+            shared: spec.shared,
         };
         Hierarchy {
             caches: caches.iter().map(cache).collect(),
@@ -61,6 +63,12 @@ impl Hierarchy {
             line_shift: caches.first().map_or(0, |cache| cache.line_shift),
             memory_latency,
         }
+    }
+
+    /// Exchanges the caches that all cores share with those of another core of the same machine.
+    pub fn swap_shared(&mut self, other: &mut Hierarchy) {
+        let pairs = self.caches.iter_mut().zip(&mut other.caches);
+        pairs.filter(|(own, _)| own.shared).for_each(|(own, other)| std::mem::swap(own, other));
     }
 
     /// One access to the line of a physical address.

@@ -71,6 +71,8 @@ pub struct CacheSpec {
     pub replacement: Replacement,
     /// Cycles of an access that ends here.
     pub latency: u64,
+    /// Whether all cores share it; otherwise each has one.
+    pub shared: bool,
 }
 
 impl CacheSpec {

@@ -23,6 +23,7 @@ fn cache(name: &'static str, level: u8, serves: &'static [Requester]) -> impl St
             geometry: Geometry::new(1 << (sets + ways), Some(1 << ways)).expect("powers of two"),
             replacement,
             latency: u64::from(level) * 10,
+            shared: false,
         },
     )
 }
@@ -39,6 +40,7 @@ fn slow(caches: &[CacheSpec]) -> Memories {
             "modulo",
         ),
         latency: spec.latency,
+        shared: false,
         lookups: [0; 4],
         hits: [0; 4],
     };
@@ -100,6 +102,7 @@ fn what_is_no_hierarchy_is_named() {
         geometry: Geometry::new(64, Some(4)).unwrap(),
         replacement: Replacement::Lru,
         latency: 4,
+        shared: false,
     };
     let refused = |caches: &[CacheSpec]| check(caches).unwrap_err().to_string();
     let (a, b) = (cache("a", 1, &[Requester::Walk]), cache("b", 1, &[Requester::Load, Requester::Walk]));

@@ -21,6 +21,7 @@ mod error;
 mod host;
 mod instructions;
 mod lackey;
+mod processors;
 mod program;
 mod ring;
 mod session;

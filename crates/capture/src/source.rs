@@ -1,6 +1,7 @@
 //! One process image's stream, from its ring to items.
 
 use crate::build_id::BuildIds;
+use crate::processors;
 use crate::ring::{Filled, Ring};
 use crate::session::Registration;
 use crate::wire::{Chunk, Decoder, Step};
@@ -228,11 +229,14 @@ impl Source for RingSource {
         self.decoder.give_room(for_another);
     }
 
+    // Taking turns at decoding pays where processors share a cache; where they do not, one thread that decodes all is
+    // faster (docs/speed.md).
     fn is_ready(&self) -> bool {
-        self.ring.as_ref().is_none_or(Ring::is_ready)
+        !processors::share_a_cache() || self.ring.as_ref().is_none_or(Ring::is_ready)
     }
 
     fn backlog(&self) -> Option<Arc<dyn Backlog>> {
-        Some(Arc::new(self.ring.as_ref()?.backlog()))
+        let ring = self.ring.as_ref().filter(|_| processors::share_a_cache())?;
+        Some(Arc::new(ring.backlog()))
     }
 }

@@ -1,7 +1,7 @@
 //! Whether a program that was run with a plan has its objects where the plan says, by its own stream.
 
 use crate::files::Object;
-use pagewalk_trace::{BatchRoom, Event, Item, MappingKind, Source, SourceError, StreamHeader};
+use pagewalk_trace::{Backlog, BatchRoom, Event, Item, MappingKind, Source, SourceError, StreamHeader};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -106,5 +106,13 @@ impl<S: Source> Source for Watched<S> {
 
     fn give_room(&mut self, for_another: &mut BatchRoom) {
         self.inner.give_room(for_another);
+    }
+
+    fn is_ready(&self) -> bool {
+        self.inner.is_ready()
+    }
+
+    fn backlog(&self) -> Option<Arc<dyn Backlog>> {
+        self.inner.backlog()
     }
 }

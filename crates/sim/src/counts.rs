@@ -109,6 +109,18 @@ pub struct KernelTotals {
     pub killed: Option<Killed>,
 }
 
+impl KernelTotals {
+    /// Those of two processes together.
+    pub(crate) fn and(self, other: KernelTotals) -> KernelTotals {
+        KernelTotals {
+            accounts: self.accounts + other.accounts,
+            counts: self.counts + other.counts,
+            memory: self.memory.or(other.memory),
+            killed: self.killed.or(other.killed),
+        }
+    }
+}
+
 impl DesignCounts {
     /// Walks in all.
     pub fn walks(&self) -> u64 {
@@ -117,7 +129,7 @@ impl DesignCounts {
 
     /// Tells the misses of lower levels too: what one level's arrays did not hit goes to the next. Only of all cores
     /// together, as one core's share of an array that cores share may hold more hits than its own misses.
-    fn with_level_misses(mut self) -> DesignCounts {
+    pub(crate) fn with_level_misses(mut self) -> DesignCounts {
         let last = self.arrays.iter().map(|array| array.level).max().unwrap_or(1);
         for level in 2..=last {
             let hits: u64 =
@@ -286,7 +298,7 @@ impl<O: WalkObserver> Pass<O> {
     }
 }
 
-fn cache_totals(machine: &MachineSpec, memory: &Memory) -> Vec<CacheTotals> {
+pub(crate) fn cache_totals(machine: &MachineSpec, memory: &Memory) -> Vec<CacheTotals> {
     let of_cache = |(index, cache): (usize, &CacheSpec)| -> Vec<CacheTotals> {
         let totals = cache.serves.iter().map(|requester| CacheTotals {
             name: cache.name.clone(),
@@ -298,6 +310,6 @@ fn cache_totals(machine: &MachineSpec, memory: &Memory) -> Vec<CacheTotals> {
     machine.caches.iter().enumerate().flat_map(of_cache).collect()
 }
 
-fn prices(cost: &CostSpec) -> Prices {
+pub(crate) fn prices(cost: &CostSpec) -> Prices {
     Prices { lower_hit: cost.l2_hit, instruction: cost.cycles_per_instruction }
 }

@@ -481,7 +481,7 @@ pub(crate) fn blocks_at_ends(range: &Range<u64>, huge: PageSize) -> Vec<u64> {
 }
 
 /// The child that a system call of x86-64 Linux has seen the end of: `wait4`, by which `wait` and `waitpid` are made.
-fn reaped(event: &Event) -> Option<u32> {
+pub(crate) fn reaped(event: &Event) -> Option<u32> {
     const WAIT4: u32 = 61;
     match *event {
         Event::Syscall { number: WAIT4, result } => u32::try_from(result).ok().filter(|&child| child > 0),

@@ -61,6 +61,7 @@ mod store;
 mod structured;
 mod structures;
 mod supers;
+mod system;
 mod tournament;
 mod untouched;
 
@@ -84,3 +85,4 @@ pub use software::SoftwareTotals;
 pub use spaces::SpaceCounts;
 pub use structured::{StructureCounts, Structured};
 pub use structures::{Structures, UnknownStructure};
+pub use system::System;

@@ -63,7 +63,7 @@ impl Memory {
     }
 
     /// Walks, and reads each entry through the caches.
-    fn walk(&mut self, walker: &mut Walker, address: VirtAddr, size: PageSize) -> WalkCost {
+    pub fn walk(&mut self, walker: &mut Walker, address: VirtAddr, size: PageSize) -> WalkCost {
         self.entries.clear();
         let references = walker.walk_listing(address, size, &mut self.entries);
         let mut cycles = 0u64;
@@ -73,6 +73,18 @@ impl Memory {
             cycles = cycles.saturating_add(self.hierarchy.latency(served));
         }
         WalkCost { references, cycles }
+    }
+}
+
+impl Memory {
+    /// A reference of the program to a physical address.
+    pub fn access(&mut self, kind: Kind, physical: u64, bytes: u64) {
+        let requester = match kind {
+            Kind::Fetch => Requester::Fetch,
+            Kind::Load => Requester::Load,
+            Kind::Store | Kind::Modify => Requester::Store,
+        };
+        self.hierarchy.access_bytes(requester, physical, bytes);
     }
 }
 
@@ -89,16 +101,11 @@ impl Design {
 impl<O: WalkObserver> Pass<O> {
     /// Gives a reference of the program, translated already, to the designs with caches.
     pub(crate) fn access_memory(&mut self, kind: Kind, address: VirtAddr, bytes: u64) {
-        let requester = match kind {
-            Kind::Fetch => Requester::Fetch,
-            Kind::Load => Requester::Load,
-            Kind::Store | Kind::Modify => Requester::Store,
-        };
         // Addresses have 57 bits, so those of several spaces lie one behind the other.
         let address = (self.store.asid.index() as u64) << VirtAddr::BITS | as_recorded(address).0;
         for design in bits(self.with_memory & self.active) {
             if let Some(memory) = &mut self.designs[design].memory {
-                memory.hierarchy.access_bytes(requester, address, bytes);
+                memory.access(kind, address, bytes);
             }
         }
     }

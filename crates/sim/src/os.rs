@@ -9,7 +9,7 @@ use crate::held::Held;
 use crate::store::{CLASSES, FETCH, KINDS, PageStore};
 use pagewalk_mm::promotion::{LastUse, Miss};
 use pagewalk_mm::{AddressSpace, Kernel, MemorySample, ORDERS, Remap, Superpage};
-use pagewalk_translate::{Filled, MachineSpec};
+use pagewalk_translate::{Asid, Filled, MachineSpec};
 use pagewalk_units::{Kind, PageSize};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -305,7 +305,7 @@ impl Design {
         } else {
             let base = store.paging.base().shift();
             // Lower arrays are asked by number, whatever the store calls it.
-            let of = |(number, size): (u64, PageSize)| (held, number, (size.shift() - base) as usize);
+            let of = |(_, number, size): (Asid, u64, PageSize)| (held, number, (size.shift() - base) as usize);
             left.extend(self.lower.take_evicted().map(of));
         }
         // Another array of the same TLB may still have it.

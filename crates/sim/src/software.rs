@@ -8,7 +8,7 @@ use crate::attribution::WalkObserver;
 use crate::design::Design;
 use crate::pass::Pass;
 use crate::store::bits;
-use pagewalk_translate::{MissClass, SoftwareCounts};
+use pagewalk_translate::{MissClass, SoftwareCounts, SoftwareMmu};
 
 /// What a software-managed TLB and its handlers did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +78,14 @@ impl Design {
 
     /// Counts of a software-managed TLB, if it has one.
     pub(crate) fn software_totals(&self) -> Option<SoftwareTotals> {
-        let mmu = self.first.first()?.as_software()?;
+        SoftwareTotals::of(self.first.first()?.as_software())
+    }
+}
+
+impl SoftwareTotals {
+    /// Those of a TLB, if it is one.
+    pub(crate) fn of(mmu: Option<&SoftwareMmu>) -> Option<SoftwareTotals> {
+        let mmu = mmu?;
         Some(SoftwareTotals {
             system: mmu.spec().system.name.clone(),
             counts: *mmu.counts(),

@@ -167,7 +167,7 @@ impl Identifiers {
     }
 
     /// Gives `asid` an identifier if it has none; returns the space that loses it.
-    fn assign(&mut self, asid: Asid) -> Option<Asid> {
+    pub fn assign(&mut self, asid: Asid) -> Option<Asid> {
         if self.holders.contains(&Some(asid)) {
             return None;
         }

@@ -15,10 +15,16 @@ use std::ops::Range;
 
 /// Base pages that were backed and that the program never touched, while they were.
 #[derive(Clone, Copy, Debug)]
-struct Life {
-    born: u64,
-    died: u64,
-    pages: u64,
+pub(crate) struct Life {
+    pub born: u64,
+    pub died: u64,
+    pub pages: u64,
+}
+
+/// The same of several designs: a bit each.
+#[derive(Clone, Copy, Debug)]
+struct LifeIn {
+    life: Life,
     designs: u64,
 }
 
@@ -40,31 +46,34 @@ impl Rest {
     }
 
     /// Takes pages out; returns those of them that it had, up to `died`.
-    fn take(&mut self, pages: &Range<u64>, died: u64) -> Life {
+    fn take(&mut self, pages: &Range<u64>, died: u64) -> LifeIn {
         let Range { start, end } = self.block();
         let [from, to] = [pages.start, pages.end].map(|page| (page.clamp(start, end) - start) as usize);
-        let taken = self.untouched[from..to].iter_mut().map(std::mem::take).map(u64::from);
-        Life { born: self.born, died, pages: taken.sum(), designs: self.designs }
+        let taken = self.untouched[from..to].iter_mut().map(std::mem::take).map(u64::from).sum();
+        self.lived(died, taken)
     }
 
     /// What it still has, up to `died`.
-    fn life(&self, died: u64) -> Life {
-        let pages = self.untouched.iter().filter(|&&untouched| untouched).count() as u64;
-        Life { born: self.born, died, pages, designs: self.designs }
+    fn life(&self, died: u64) -> LifeIn {
+        self.lived(died, self.untouched.iter().filter(|&&untouched| untouched).count() as u64)
+    }
+
+    fn lived(&self, died: u64, pages: u64) -> LifeIn {
+        LifeIn { life: Life { born: self.born, died, pages }, designs: self.designs }
     }
 }
 
 /// What was backed for nothing and is no more, and what splits have left.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Untouched {
-    ended: Vec<Life>,
+    ended: Vec<LifeIn>,
     /// By block and mapping.
     rests: BTreeMap<(Key, MappingId), Rest>,
 }
 
 impl Untouched {
-    fn end(&mut self, life: Life) {
-        if life.pages > 0 && life.designs != 0 {
+    fn end(&mut self, life: LifeIn) {
+        if life.life.pages > 0 && life.designs != 0 {
             self.ended.push(life);
         }
     }
@@ -102,13 +111,13 @@ impl<O: WalkObserver> Pass<O> {
         let blocks = blocks.map(|block| self.of_block(block, now));
         let rests = self.untouched.rests.values().map(|rest| rest.life(now));
         let lives = self.untouched.ended.iter().copied().chain(units).chain(blocks).chain(rests);
-        let own = lives.filter(|life| life.designs & design != 0 && life.pages > 0);
-        most_at_once(own) * self.store.paging.base().bytes()
+        let own = lives.filter(|life| life.designs & design != 0 && life.life.pages > 0);
+        most_at_once(own.map(|life| life.life)) * self.store.paging.base().bytes()
     }
 
-    fn of_block(&self, block: &Block, died: u64) -> Life {
+    fn of_block(&self, block: &Block, died: u64) -> LifeIn {
         let pages = (1 << self.store.paging.huge_order()) - u64::from(block.pages_peak);
-        Life { born: block.born, died, pages, designs: self.store.block_designs }
+        LifeIn { life: Life { born: block.born, died, pages }, designs: self.store.block_designs }
     }
 
     /// The last touched page of a unit is gone.
@@ -166,13 +175,13 @@ impl<O: WalkObserver> Pass<O> {
 }
 
 /// What a unit's huge page backs for nothing.
-fn of_unit(unit: &Unit, died: u64) -> Life {
+fn of_unit(unit: &Unit, died: u64) -> LifeIn {
     let pages = unit.extent.saturating_sub(unit.pages_peak).into();
-    Life { born: unit.born, died, pages, designs: unit.huge }
+    LifeIn { life: Life { born: unit.born, died, pages }, designs: unit.huge }
 }
 
 /// The largest sum of pages over lives that overlap in time.
-fn most_at_once(lives: impl Iterator<Item = Life>) -> u64 {
+pub(crate) fn most_at_once(lives: impl Iterator<Item = Life>) -> u64 {
     // A life includes the moment of its end, so what dies at an instant overlaps what is born then.
     let ends = |life: Life| [(life.born, life.pages as i64), (life.died + 1, -(life.pages as i64))];
     let mut steps: Vec<(u64, i64)> = lives.flat_map(ends).collect();

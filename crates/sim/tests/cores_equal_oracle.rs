@@ -5,16 +5,19 @@
 mod equal;
 mod random;
 mod slow;
+#[allow(dead_code, reason = "other tests have more processes and cores")]
+mod systems;
 
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_oracle::{Machine, Paging};
-use pagewalk_sim::{DesignSpec, Library, Pass};
+use pagewalk_sim::{DesignSpec, Library, Pass, System};
 use pagewalk_trace::{Block, BlockEnd, Dictionary, Instruction, Site};
 use pagewalk_translate::{MachineSpec, WalkerSpec};
 use pagewalk_units::{Access, Kind, Size, ThreadId, VirtAddr};
 use proptest::prelude::*;
 use random::{Op, Program, Random, cases};
 use slow::{Slow, feed};
+use systems::Systems;
 use std::sync::Arc;
 
 /// The cores of a slow machine.
@@ -83,7 +86,8 @@ fn check(seed: u64) {
         slows.push(Cores::new(&machine, *paging, cores));
         specs.push(DesignSpec { name, machine, policy: Arc::clone(policy), reach: None, kernel: None });
     }
-    let mut pass = Pass::with_cores(specs, cores).unwrap();
+    let systems = Systems::new(&specs, cores);
+    let mut both = (Pass::with_cores(specs, cores).unwrap(), systems);
     let (mut done, mut seen) = (0, Vec::new());
     while done < program.ops.len() {
         let thread = random.below(threads) as u32;
@@ -92,7 +96,7 @@ fn check(seed: u64) {
         let turn = Program { thread: ThreadId(thread), blocks, ops };
         done = end;
         // A batch, even one without executions, tells which thread runs.
-        feed(&mut pass, &turn, &mut random);
+        feed(&mut both, &turn, &mut random);
         if !seen.contains(&thread) {
             seen.push(thread);
         }
@@ -102,8 +106,14 @@ fn check(seed: u64) {
             turn.ops.iter().for_each(|op| slow.slow.op(&turn, op));
         }
     }
+    let (mut pass, systems) = both;
     let sums = pass.finish();
+    systems.assert_equal(&sums, seed);
     for core in 0..cores {
+        let of_core = |system: &Option<System>| system.as_ref().map(|system| system.core_counts(core));
+        for (system, pass) in systems.0.iter().map(of_core).zip(pass.core_counts(core)) {
+            assert!(system.is_none_or(|system| system == pass), "core {core} of {} (seed {seed})", pass.name);
+        }
         for (fast, slow) in pass.core_counts(core).iter().zip(&slows) {
             equal::assert_equal(fast, slow.core(core), slow.slow.instructions, seed);
         }

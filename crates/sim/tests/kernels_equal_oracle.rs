@@ -9,6 +9,8 @@ mod promoting;
 mod random;
 #[allow(dead_code)]
 mod slow;
+#[allow(dead_code, reason = "other tests have more processes and cores")]
+mod systems;
 
 use pagewalk_mm::frames::{Buddy, Frame};
 use pagewalk_mm::promotion::{
@@ -26,6 +28,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use random::{ALL, Op, Random, cases};
 use slow::feed;
+use systems::Systems;
 
 /// Largest order that TLBs hold.
 const TOP: u8 = 4;
@@ -204,11 +207,15 @@ fn check(seed: u64, with_memory: bool) {
         specs.push(DesignSpec::with_kernel(name, &machine, kernel));
         slows.push(SlowKernel::new(&machine, slow));
     }
-    let mut pass = Pass::new(specs, NoObserver).unwrap_or_else(|error| panic!("{error} (seed {seed})"));
-    feed(&mut pass, &program, &mut random);
+    let systems = Systems::new(&specs, 1);
+    let pass = Pass::new(specs, NoObserver).unwrap_or_else(|error| panic!("{error} (seed {seed})"));
+    let mut both = (pass, systems);
+    feed(&mut both, &program, &mut random);
+    let (mut pass, systems) = both;
     for slow in &mut slows {
         program.ops.iter().for_each(|op| slow.op(&program, op));
     }
+    systems.assert_equal(&pass.finish(), seed);
     for (fast, slow) in pass.finish().iter().zip(&slows) {
         let kernel = fast.kernel.expect("each has one");
         let promotions: Vec<(u8, u64)> =

@@ -6,6 +6,8 @@ mod equal;
 mod random;
 mod siblings;
 mod slow;
+#[allow(dead_code, reason = "other tests have more processes and cores")]
+mod systems;
 
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_oracle::Paging;
@@ -18,6 +20,7 @@ use proptest::prelude::*;
 use random::{Op, Program, Random, cases};
 use siblings::sibling;
 use slow::{Slow, feed};
+use systems::Systems;
 use std::sync::Arc;
 
 /// A machine whose misses ask nobody else, and are no fetches' and data references' together.
@@ -76,8 +79,11 @@ fn check(seed: u64, plain: bool) {
     if specs.is_empty() {
         return;
     }
-    let mut pass = Pass::new(specs, NoObserver).unwrap();
-    feed(&mut pass, &program, &mut random);
+    let systems = Systems::new(&specs, 1);
+    let mut both = (Pass::new(specs, NoObserver).unwrap(), systems);
+    feed(&mut both, &program, &mut random);
+    let (mut pass, systems) = both;
+    systems.assert_equal(&pass.finish(), seed);
     for slow in &mut slows {
         program.ops.iter().for_each(|op| slow.op(&program, op));
     }

@@ -7,6 +7,8 @@ mod equal;
 mod random;
 #[allow(dead_code)]
 mod slow;
+#[allow(dead_code, reason = "other tests have more processes and cores")]
+mod systems;
 
 use pagewalk_mm::frames::{Buddy, Frame};
 use pagewalk_mm::promotion::Fixed;
@@ -21,6 +23,7 @@ use pagewalk_units::{Kind, PageSize, RefIndex};
 use proptest::prelude::*;
 use random::{ALL, Op, Program, Random, cases};
 use slow::{Slow, feed};
+use systems::Systems;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -65,9 +68,9 @@ fn is_waited_for(child: u32) -> bool {
 }
 
 /// A pass that hears of private mappings of files, and of forks.
-struct Forking(Pass);
+struct Forking<A>(A);
 
-impl Analysis for Forking {
+impl<A: Analysis> Analysis for Forking<A> {
     fn on_batch(&mut self, batch: &Batch<'_>) {
         self.0.on_batch(batch);
     }
@@ -286,14 +289,17 @@ fn check(seed: u64) {
         let slow = Slow::new(&machine, Paging::Small);
         slows.push(SlowShared { slow, sharing, rights: BTreeMap::new(), areas: 0, instructions: 0 });
     }
-    let mut pass =
-        Forking(Pass::new(specs, NoObserver).unwrap_or_else(|error| panic!("{error} (seed {seed})")));
-    feed(&mut pass, &program, &mut random);
+    let systems = Systems::new(&specs, 1);
+    let pass = Pass::new(specs, NoObserver).unwrap_or_else(|error| panic!("{error} (seed {seed})"));
+    let mut both = Forking((pass, systems));
+    feed(&mut both, &program, &mut random);
+    let Forking((mut pass, systems)) = both;
     for op in &program.ops {
         beside.op(&program, op);
         slows.iter_mut().for_each(|slow| slow.op(&program, op));
     }
-    let counts = pass.0.finish();
+    let counts = pass.finish();
+    systems.assert_equal(&counts, seed);
     equal::assert_all_equal(&counts[0], &beside, seed);
     counts[1..].iter().zip(&slows).for_each(|(fast, slow)| slow.check(fast, seed));
 }

@@ -4,6 +4,8 @@
 mod equal;
 mod random;
 mod slow;
+#[allow(dead_code, reason = "other tests have more processes and cores")]
+mod systems;
 
 use pagewalk_mm::Small;
 use pagewalk_oracle::Paging;
@@ -13,6 +15,7 @@ use pagewalk_units::ThreadId;
 use proptest::prelude::*;
 use random::{Op, Pages, Program, Random, cases};
 use slow::{Slow, feed};
+use systems::Systems;
 use std::sync::Arc;
 
 /// A machine; small, so that a short stream fills it.
@@ -94,8 +97,10 @@ fn check(seed: u64) {
         machines.iter().map(|machine| vec![None; machine.asids.max(1) as usize]).collect();
     holders.iter_mut().for_each(|holders| holders[0] = Some(0));
     let mut next: Vec<usize> = holders.iter().map(|holders| 1 % holders.len()).collect();
-    let specs = machines.iter().map(|machine| DesignSpec::new(machine, Arc::new(Small))).collect();
-    let mut pass = Pass::new(specs, NoObserver).unwrap();
+    let specs: Vec<DesignSpec> =
+        machines.iter().map(|machine| DesignSpec::new(machine, Arc::new(Small))).collect();
+    let systems = Systems::new(&specs, 1);
+    let mut both = (Pass::new(specs, NoObserver).unwrap(), systems);
     let (mut done, mut runs) = (vec![0; spaces], 0);
     while (0..spaces).any(|space| done[space] < programs[space].ops.len()) {
         let space = random.below(spaces as u64) as usize;
@@ -104,8 +109,9 @@ fn check(seed: u64) {
         let ops = program.ops[done[space]..end].to_vec();
         let turn = Program { thread: ThreadId(1), blocks: program.blocks.clone(), ops };
         done[space] = end;
-        pass.switch_to(Asid::new(space as u32).unwrap());
-        feed(&mut pass, &turn, &mut random);
+        both.0.switch_to(Asid::new(space as u32).unwrap());
+        both.1.switch_to(Asid::new(space as u32).unwrap());
+        feed(&mut both, &turn, &mut random);
         for ((slow, holders), next) in slows.iter_mut().zip(&mut holders).zip(&mut next) {
             if space != runs {
                 std::mem::swap(&mut slow.kernel, &mut slow.parked[runs]);
@@ -123,6 +129,8 @@ fn check(seed: u64) {
         }
         runs = space;
     }
+    let (mut pass, systems) = both;
+    systems.assert_equal(&pass.finish(), seed);
     for ((fast, slow), machine) in pass.finish().iter().zip(&slows).zip(&machines) {
         let Some(software) = &fast.software else {
             equal::assert_all_equal(fast, slow, seed);

@@ -5,6 +5,8 @@ mod equal;
 mod random;
 mod siblings;
 mod slow;
+#[allow(dead_code, reason = "other tests have more processes and cores")]
+mod systems;
 
 use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_oracle::Paging;
@@ -15,6 +17,7 @@ use proptest::prelude::*;
 use random::{Program, Random, cases};
 use siblings::sibling;
 use slow::{Slow, feed};
+use systems::Systems;
 use std::sync::Arc;
 
 /// A slow machine with a kernel for each space, and who holds its identifiers.
@@ -93,10 +96,13 @@ fn check(seed: u64) {
         slows.push(Spaces::new(&machine, *paging, spaces, global_files));
         specs.push(DesignSpec { name, machine, policy: Arc::clone(policy), reach: None, kernel: None });
     }
+    let mut systems = Systems::new(&specs, 1);
     let mut pass = Pass::new(specs, NoObserver).unwrap();
     if global_files {
         pass = pass.with_global_files().unwrap();
+        systems = systems.with_global_files();
     }
+    let mut both = (pass, systems);
     let mut done = vec![0; spaces];
     while (0..spaces).any(|space| done[space] < programs[space].ops.len()) {
         let space = random.below(spaces as u64) as usize;
@@ -108,14 +114,21 @@ fn check(seed: u64) {
             ops: program.ops[done[space]..end].to_vec(),
         };
         done[space] = end;
-        pass.switch_to(Asid::new(space as u32).unwrap());
-        feed(&mut pass, &turn, &mut random);
+        both.0.switch_to(Asid::new(space as u32).unwrap());
+        both.1.switch_to(Asid::new(space as u32).unwrap());
+        feed(&mut both, &turn, &mut random);
         for slow in &mut slows {
             slow.switch_to(space);
             turn.ops.iter().for_each(|op| slow.slow.op(&turn, op));
         }
     }
+    let (mut pass, systems) = both;
     let counts = pass.finish();
+    systems.assert_equal(&counts, seed);
+    let by_space = pass.space_counts();
+    if let Some(system) = &systems.0[0] {
+        assert_eq!(system.space_counts(), by_space, "by process (seed {seed})");
+    }
     let mut sum =
         |of: fn(&SpaceCounts) -> u64| pass.space_counts().iter().map(|(_, counts)| of(counts)).sum::<u64>();
     assert_eq!(sum(|space| space.walks_fetch + space.walks_data), counts[0].walks());

@@ -41,6 +41,16 @@ impl Walker {
         }
     }
 
+    /// Hands what lies in memory to another core's walker of the same kind. What a core caches for itself stays.
+    pub fn give_tables(&mut self, to: &mut Walker) {
+        match (self, to) {
+            (Walker::Radix(own), Walker::Radix(to)) => own.give_tables(to),
+            (Walker::Hashed(own), Walker::Hashed(to)) => own.give_tables(to),
+            (Walker::Nested(own), Walker::Nested(to)) => own.give_tables(to),
+            _ => {}
+        }
+    }
+
     /// Drops everything that it caches of an address space.
     pub fn flush(&mut self, asid: Asid) {
         match self {

@@ -1,5 +1,8 @@
 //! Address-space identifiers.
 
+use crate::page_key;
+use pagewalk_units::PageSize;
+
 /// Which address space a TLB entry translates for. Entries of several may be held at one time; only those of the space
 /// that runs are found, and global ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,6 +28,17 @@ impl Asid {
     /// As an index.
     pub fn index(self) -> usize {
         self.0.into()
+    }
+
+    /// The key of a page of this space in arrays that mix spaces and sizes.
+    pub fn key(self, number: u64, size: PageSize) -> u64 {
+        self.tag(page_key(number, size))
+    }
+
+    /// The page that [`Asid::key`] made a key of.
+    pub fn page_of(key: u64) -> (Asid, u64, PageSize) {
+        let (asid, key) = Asid::split(key);
+        (asid, key >> 6, PageSize::from_shift((key & 63) as u32).expect("keys are made of page sizes"))
     }
 
     /// Adds it to a key without one.

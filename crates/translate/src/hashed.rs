@@ -57,6 +57,11 @@ impl HashedWalker {
         }
     }
 
+    /// Hands the table to another core's walker.
+    pub fn give_tables(&mut self, to: &mut HashedWalker) {
+        std::mem::swap(&mut self.chains, &mut to.chains);
+    }
+
     /// From now on addresses are those of this address space.
     pub fn enter(&mut self, asid: Asid) {
         self.asid = asid;

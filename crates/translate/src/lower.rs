@@ -95,7 +95,7 @@ impl Lower {
     /// What an entry is found by: the number that chooses its set, and its key.
     fn entry(&self, asid: Asid, number: u64, size: PageSize) -> (u64, u64) {
         let number = number >> self.pages_shift;
-        (number, asid.tag(page_key(number, size)))
+        (number, asid.key(number, size))
     }
 
     /// Whether pages of `size` come to it, for `kind`, only as victims.
@@ -127,12 +127,6 @@ pub fn page_key(number: u64, size: PageSize) -> u64 {
     number << 6 | u64::from(size.shift())
 }
 
-/// The page that [`page_key`] and [`Asid::tag`] made a key of.
-fn numbered(key: u64) -> (Asid, (u64, PageSize)) {
-    let (asid, key) = Asid::split(key);
-    (asid, (key >> 6, PageSize::from_shift((key & 63) as u32).expect("keys are made of page sizes")))
-}
-
 impl LowerLevels {
     /// Empty arrays.
     pub fn new(machine: &MachineSpec) -> LowerLevels {
@@ -154,9 +148,9 @@ impl LowerLevels {
         self.evicted = Some(Vec::new());
     }
 
-    /// Numbers and sizes of the pages that fills have displaced from arrays of the last level since the last call.
-    pub fn take_evicted(&mut self) -> impl Iterator<Item = (u64, PageSize)> + '_ {
-        self.evicted.iter_mut().flat_map(|keys| keys.drain(..)).map(|key| numbered(key).1)
+    /// The pages that fills have displaced from arrays of the last level since the last call: space, number and size.
+    pub fn take_evicted(&mut self) -> impl Iterator<Item = (Asid, u64, PageSize)> + '_ {
+        self.evicted.iter_mut().flat_map(|keys| keys.drain(..)).map(Asid::page_of)
     }
 
     /// Exchanges the arrays that all cores share with those of another core of the same machine.
@@ -243,7 +237,7 @@ impl LowerLevels {
         for at in 0..self.receivers.len() {
             let Receiver { from: giver, sizes, to } = self.receivers[at];
             if giver == from && sizes >> size.shift() & 1 == 1 {
-                let victim = self.arrays[to].array.fill(number, asid.tag(page_key(number, size)));
+                let victim = self.arrays[to].array.fill(number, asid.key(number, size));
                 self.receive_from(to, victim);
             }
         }
@@ -252,7 +246,7 @@ impl LowerLevels {
     /// Passes on what one of these arrays replaced.
     fn receive_from(&mut self, at: usize, victim: Option<u64>) {
         if let (Some(key), false) = (victim, self.receivers.is_empty()) {
-            let (asid, (number, size)) = numbered(key);
+            let (asid, number, size) = Asid::page_of(key);
             self.receive(self.arrays[at].index, asid, number, size);
         }
     }

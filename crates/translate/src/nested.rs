@@ -122,6 +122,13 @@ impl NestedWalker {
         }
     }
 
+    /// Hands the guest's memory, and the tables of both dimensions, to another core's walker.
+    pub fn give_tables(&mut self, to: &mut NestedWalker) {
+        std::mem::swap(&mut self.memory, &mut to.memory);
+        self.guest.give_tables(&mut to.guest);
+        self.host.give_tables(&mut to.host);
+    }
+
     /// From now on addresses are those of this address space of the guest.
     pub fn enter(&mut self, asid: Asid) {
         self.asid = asid;

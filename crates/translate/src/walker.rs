@@ -95,6 +95,11 @@ impl RadixWalker {
         self.asid = asid;
     }
 
+    /// Hands the tables to another core's walker.
+    pub fn give_tables(&mut self, to: &mut RadixWalker) {
+        std::mem::swap(&mut self.tables, &mut to.tables);
+    }
+
     /// Drops everything of an address space.
     pub fn flush(&mut self, asid: Asid) {
         for cache in &mut self.caches {

@@ -86,6 +86,15 @@ impl Accounts {
     }
 }
 
+impl std::ops::Add for Accounts {
+    type Output = Accounts;
+
+    fn add(mut self, other: Accounts) -> Accounts {
+        Account::ALL.into_iter().for_each(|account| self.charge(account, other.of(account)));
+        self
+    }
+}
+
 /// What the kernel's work costs, in cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelCosts {

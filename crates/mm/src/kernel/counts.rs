@@ -94,3 +94,40 @@ pub struct KernelCounts {
     /// Most bytes that were mapped at one time in frames of the page cache or of the parent.
     pub foreign_bytes_peak: u64,
 }
+
+impl std::ops::Add for KernelCounts {
+    type Output = KernelCounts;
+
+    /// Of two processes together. Peaks are those of each, which may have come at different times.
+    fn add(self, other: KernelCounts) -> KernelCounts {
+        KernelCounts {
+            promotions: std::array::from_fn(|order| self.promotions[order] + other.promotions[order]),
+            faults: self.faults + other.faults,
+            faults_fallen_back: self.faults_fallen_back + other.faults_fallen_back,
+            promotions_in_place: self.promotions_in_place + other.promotions_in_place,
+            demotions: self.demotions + other.demotions,
+            trimmed_bytes: self.trimmed_bytes + other.trimmed_bytes,
+            refused_area: self.refused_area + other.refused_area,
+            refused_memory: self.refused_memory + other.refused_memory,
+            promoted_bytes: self.promoted_bytes + other.promoted_bytes,
+            backed_bytes_peak: self.backed_bytes_peak + other.backed_bytes_peak,
+            untouched_bytes_peak: self.untouched_bytes_peak + other.untouched_bytes_peak,
+            compactions: self.compactions + other.compactions,
+            frames_moved: self.frames_moved + other.frames_moved,
+            reservations_refused: self.reservations_refused + other.reservations_refused,
+            reservations_broken: self.reservations_broken + other.reservations_broken,
+            eager_areas: self.eager_areas + other.eager_areas,
+            eager_bytes: self.eager_bytes + other.eager_bytes,
+            eager_runs: self.eager_runs + other.eager_runs,
+            eager_left: self.eager_left + other.eager_left,
+            swap_outs: self.swap_outs + other.swap_outs,
+            swap_ins: self.swap_ins + other.swap_ins,
+            copies_on_write: self.copies_on_write + other.copies_on_write,
+            reused: self.reused + other.reused,
+            write_notices: self.write_notices + other.write_notices,
+            file_faults: self.file_faults + other.file_faults,
+            file_reads: self.file_reads + other.file_reads,
+            foreign_bytes_peak: self.foreign_bytes_peak + other.foreign_bytes_peak,
+        }
+    }
+}

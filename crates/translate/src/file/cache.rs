@@ -20,6 +20,8 @@ pub(super) struct FileCacheOfMemory {
     #[serde(default)]
     replacement: FileReplacement,
     seed: Option<u64>,
+    #[serde(default)]
+    shared: bool,
 }
 
 fn usual_line() -> u32 {
@@ -77,6 +79,7 @@ impl FileCacheOfMemory {
             geometry,
             replacement: replacement(self.replacement, self.seed, geometry)?,
             latency: self.latency,
+            shared: self.shared,
         })
     }
 }

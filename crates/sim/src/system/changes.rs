@@ -1,0 +1,180 @@
+//! What events take away from pages.
+
+use super::System;
+use super::host::HostMemory;
+use super::page::Page;
+use super::process::{Memory, Process};
+use crate::kernel::parted_blocks;
+use pagewalk_mm::Change;
+use pagewalk_trace::{Analysis, Batch, Event, Ref};
+use pagewalk_translate::Asid;
+use pagewalk_units::{PAGE_BYTES, RefIndex, SpaceId, VirtAddr};
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+impl Analysis for System {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.run(batch, 0..batch.spans.len());
+    }
+
+    fn on_event(&mut self, _at: RefIndex, event: &Event) {
+        if self.killed.is_some() {
+            return;
+        }
+        let mut changes = Vec::new();
+        self.process().space.apply(event, &mut changes);
+        for change in changes {
+            self.change(change);
+        }
+        match *event {
+            Event::Advise { start, bytes, .. } => self.part(start, bytes),
+            Event::Spin { instructions } => {
+                self.clock.spun = self.clock.spun.saturating_add(instructions);
+            }
+            _ => {}
+        }
+        self.tell_of(event);
+    }
+
+    fn on_turn(&mut self, space: SpaceId) {
+        self.switch_to(Asid::new(space.0).expect("there are not more programs"));
+    }
+}
+
+impl System {
+    fn change(&mut self, change: Change) {
+        let (Change::Gone { start, bytes } | Change::Flushed { start, bytes }) = change;
+        // Above the addresses that records hold lies nothing that was touched.
+        if start.0 >= Ref::ADDRESS_END {
+            return;
+        }
+        let bytes = bytes.min(Ref::ADDRESS_END - start.0);
+        let paging = self.machine().paging;
+        let base = paging.base().shift();
+        let last = start.0 + (bytes - 1);
+        let pages = start.0 >> base..(last >> base) + 1;
+        // A change is of whole 4 KiB pages.
+        let range = start.0 & !(PAGE_BYTES - 1)..(last | (PAGE_BYTES - 1)) + 1;
+        let gone = match change {
+            Change::Gone { .. } => self.process().gone_of(pages.clone(), &range, paging),
+            Change::Flushed { .. } => pages.end..pages.end,
+        };
+        match &self.process().memory {
+            Memory::Own(_) => self.change_own(&pages, &gone),
+            Memory::Host(_) => self.drop_touched(pages.clone()),
+        }
+        self.invalidate_tables(start, bytes);
+        self.split_ends(&range);
+        self.retire(pages.clone(), &gone);
+        let now = self.clock.instructions;
+        let Process { pages: touched, memory: Memory::Host(host), .. } = self.process() else { return };
+        let is_empty = |region: Range<u64>| touched.range(region).all(|(_, page)| page.global);
+        host.gone(pages, &gone, now, is_empty);
+    }
+
+    /// The kernel's part of a change.
+    fn change_own(&mut self, pages: &Range<u64>, gone: &Range<u64>) {
+        let now = self.clock.instructions;
+        let Some(kernel) = self.process().kernel() else { return };
+        kernel.reached(now);
+        for unit in kernel.table().units_in(pages.clone()) {
+            self.drop_block(unit, true);
+        }
+        let Process { space, memory: Memory::Own(own), .. } = self.process() else { return };
+        let mut remaps = Vec::new();
+        own.kernel.flushed(pages.clone(), &mut remaps);
+        if !gone.is_empty() {
+            own.kernel.gone(gone.clone(), space, &mut remaps);
+        }
+        self.remap(remaps, None);
+        if let Memory::Own(own) = &mut self.process().memory {
+            own.forget(gone.clone());
+        }
+    }
+
+    /// Drops the translations of the touched pages of a range, where the host's kernel maps them.
+    fn drop_touched(&mut self, pages: Range<u64>) {
+        let touched: Vec<u64> = self.process().pages.range(pages).map(|(&vpn, _)| vpn).collect();
+        let mut pieces = BTreeSet::new();
+        for vpn in touched {
+            let (asid, page) = self.translation(vpn);
+            if page.leaf > page.size {
+                pieces.insert(vpn >> self.machine().paging.huge_order());
+            } else {
+                self.invalidate(asid, page);
+            }
+        }
+        pieces.into_iter().for_each(|region| self.drop_pieces(region));
+    }
+
+    /// Drops all pieces of a huge page.
+    fn drop_pieces(&mut self, region: u64) {
+        let paging = self.machine().paging;
+        let pages = region << paging.huge_order()..(region + 1) << paging.huge_order();
+        let touched: Vec<u64> = self.process().pages.range(pages).map(|(&vpn, _)| vpn).collect();
+        for vpn in touched {
+            let (asid, _) = self.translation(vpn);
+            self.invalidate(asid, Page::base(vpn, paging.base()));
+        }
+    }
+
+    /// Splits a huge page of the host's kernel; false where there is none.
+    fn split(&mut self, region: u64, split: impl Fn(&mut HostMemory, u64) -> bool) -> bool {
+        let vpn = region << self.machine().paging.huge_order();
+        let Memory::Host(host) = &mut self.process().memory else { return false };
+        let page = host.page(vpn);
+        if !split(host, region) {
+            return false;
+        }
+        match page.leaf > page.size {
+            true => self.drop_pieces(region),
+            false => {
+                let asid = self.asid;
+                self.invalidate(asid, page);
+            }
+        }
+        true
+    }
+
+    /// The kernel splits a huge page when a range covers part of it: the rest goes on as small pages.
+    fn split_ends(&mut self, range: &Range<u64>) {
+        let Memory::Host(host) = &self.process().memory else { return };
+        for region in host.reaching_out(range) {
+            self.split(region, HostMemory::split);
+        }
+    }
+
+    /// Advice on a part of an area makes areas of its parts: the kernel's huge pages reach over no end of one.
+    fn part(&mut self, start: VirtAddr, bytes: u64) {
+        let huge = self.machine().paging.huge();
+        for region in parted_blocks(&self.process().space, start, bytes, huge) {
+            if self.split(region, HostMemory::split) {
+                self.invalidate_tables(VirtAddr(region << huge.shift()), huge.bytes());
+            }
+        }
+    }
+
+    /// Drops what walkers cache of the tables of the process that runs, on all cores.
+    fn invalidate_tables(&mut self, start: VirtAddr, bytes: u64) {
+        let asid = self.asid;
+        for core in &mut self.cores {
+            core.tlbs.enter(asid);
+            core.tlbs.invalidate_tables(start, bytes);
+            core.tlbs.enter(core.asid);
+        }
+    }
+
+    /// Forgets touched pages that are gone; those that all processes share are left, or ended.
+    fn retire(&mut self, pages: Range<u64>, gone: &Range<u64>) {
+        let all = self.process().pages.range(pages).map(|(&vpn, page)| (vpn, page.global));
+        for (vpn, global) in all.collect::<Vec<_>>() {
+            match global {
+                true => self.change_global(vpn, gone.contains(&vpn)),
+                false if gone.contains(&vpn) => {
+                    self.process().pages.remove(&vpn);
+                }
+                false => {}
+            }
+        }
+    }
+}

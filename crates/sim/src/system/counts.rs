@@ -1,0 +1,118 @@
+//! The counts of a system.
+
+use super::System;
+use super::process::{Memory, Process};
+use super::tlbs::Tlbs;
+use crate::cores::sum;
+use crate::counts::{ClassCounts, DesignCounts, KernelTotals, PrefetchTotals, prices};
+use crate::software::SoftwareTotals;
+use crate::store::{FETCH, LOAD, STORE};
+use crate::untouched::most_at_once;
+use pagewalk_cost::price;
+use pagewalk_mm::{Kernel, MemorySample};
+
+impl System {
+    /// All counts so far.
+    pub fn counts(&self) -> DesignCounts {
+        self.killed.as_deref().cloned().unwrap_or_else(|| self.count())
+    }
+
+    /// Counts of one core. An array that cores share is counted for the core that used it last, so misses are told of
+    /// the first level only.
+    pub fn core_counts(&self, core: usize) -> DesignCounts {
+        self.of_core(&self.cores[core].tlbs)
+    }
+
+    pub(super) fn count(&self) -> DesignCounts {
+        let cores = self.cores.iter().map(|core| self.of_core(&core.tlbs)).collect();
+        sum(cores).with_level_misses()
+    }
+
+    fn of_core(&self, tlbs: &Tlbs) -> DesignCounts {
+        let machine = self.machine();
+        let counts = &tlbs.counts;
+        let software = SoftwareTotals::of(tlbs.as_software());
+        let walk_caches = tlbs.walker().counts().into_iter().map(|(name, counts)| ClassCounts {
+            name,
+            level: 0,
+            lookups: counts.lookups,
+            hits: counts.hits,
+        });
+        let prefetchers = tlbs.prefetchers().iter().map(|prefetcher| PrefetchTotals {
+            name: machine.tlbs[prefetcher.array].name.clone(),
+            counts: prefetcher.counts(),
+        });
+        DesignCounts {
+            name: self.spec.name.clone(),
+            instructions: self.clock.instructions,
+            spin_instructions: self.clock.spun,
+            data_references: self.clock.data_references,
+            fetch_references: self.clock.instructions,
+            pages_touched: self.clock.pages_touched,
+            translations: [tlbs.lookups[FETCH], tlbs.lookups[LOAD] + tlbs.lookups[STORE]],
+            arrays: tlbs.arrays(),
+            level_misses: vec![counts.first_level.as_flattened().iter().sum()],
+            lower_hits: counts.lower_hits,
+            walks_fetch: counts.walks[0],
+            walks_data: counts.walks[1],
+            walk_references: counts.walk_references,
+            nested_walk_references: tlbs.walker().nested_entries_read(),
+            prefetchers: prefetchers.collect(),
+            walk_caches: walk_caches.collect(),
+            caches: tlbs.caches(),
+            walk_references_in_memory: tlbs.walks_in_memory(),
+            untouched_bytes: self.untouched_bytes(),
+            kernel: self.kernel_totals(),
+            memory_samples: self.samples(),
+            cycles: price(
+                &prices(&machine.cost),
+                self.clock.instructions,
+                counts.lower_hits,
+                counts.walk_cycles,
+                software.as_ref().map_or(0, SoftwareTotals::trap_cycles),
+            ),
+            software,
+        }
+    }
+
+    fn kernels(&self) -> impl Iterator<Item = &Kernel> {
+        let mut processes: Vec<_> = self.processes.iter().collect();
+        processes.sort_unstable_by_key(|&(&asid, _)| asid);
+        processes.into_iter().filter_map(|(_, process)| process.own()).map(|own| &own.kernel)
+    }
+
+    fn untouched_bytes(&self) -> u64 {
+        if self.spec.kernel.is_some() {
+            return self.kernels().map(|kernel| kernel.counts().untouched_bytes_peak).sum();
+        }
+        let lives = |process: &Process| match &process.memory {
+            Memory::Host(host) => host.lives(self.clock.instructions),
+            Memory::Own(_) => Vec::new(),
+        };
+        most_at_once(self.processes.values().flat_map(lives)) * self.machine().paging.base().bytes()
+    }
+
+    /// Of all processes together.
+    fn kernel_totals(&self) -> Option<KernelTotals> {
+        let totals = self.kernels().map(|kernel| KernelTotals {
+            accounts: *kernel.accounts(),
+            counts: *kernel.counts(),
+            memory: kernel.memory_totals(),
+            killed: kernel.killed(),
+        });
+        totals.reduce(KernelTotals::and)
+    }
+
+    /// Memory over time, of a process that is alone.
+    fn samples(&self) -> Vec<MemorySample> {
+        let mut kernels = self.kernels();
+        match (kernels.next(), kernels.next()) {
+            (Some(kernel), None) => {
+                let mut kernel = kernel.clone();
+                kernel.reached(self.clock.instructions);
+                kernel.samples().to_vec()
+            }
+            _ => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Global pages: one translation for all processes that map a page of a file alike. The rule is in `global.rs`.
+
+use super::System;
+use super::page::Page;
+use super::process::{Memory, Process, Touched};
+use pagewalk_mm::FilePage;
+use pagewalk_translate::Asid;
+use pagewalk_units::PageSize;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// By number: what the page holds, and who uses it.
+#[derive(Default)]
+pub(super) struct Globals(FxHashMap<u64, Global>);
+
+struct Global {
+    holds: FilePage,
+    users: BTreeSet<Asid>,
+}
+
+fn bytes(vpn: u64, base: PageSize) -> Range<u64> {
+    vpn << base.shift()..(vpn + 1) << base.shift()
+}
+
+impl System {
+    /// The first touch of a page. `None`: the process was killed.
+    pub(super) fn first_touch(&mut self, vpn: u64, stores: bool) -> Option<()> {
+        self.clock.pages_touched += 1;
+        self.account().pages_touched += 1;
+        if self.share(vpn) { Some(()) } else { self.add_page(vpn, stores, 1) }
+    }
+
+    /// A page of its own for the process that runs.
+    fn add_page(&mut self, vpn: u64, stores: bool, new_pages: u64) -> Option<()> {
+        let (now, order) = (self.clock.instructions, self.machine().paging.huge_order());
+        let Process { space, pages, memory, .. } = self.process();
+        let region = vpn >> order << order..((vpn >> order) + 1) << order;
+        let others = pages.range(region).any(|(&other, page)| other != vpn && !page.global);
+        pages.insert(vpn, Touched::default());
+        if let Memory::Host(host) = memory {
+            host.touched(vpn, others, space, now);
+            return Some(());
+        }
+        self.back(vpn, stores, new_pages)
+    }
+
+    /// Has the process that runs use the global page at `vpn`, a new one if need be. False: it is to have one of its
+    /// own, and nothing is global there.
+    fn share(&mut self, vpn: u64) -> bool {
+        if self.globals.is_none() {
+            return false;
+        }
+        let (asid, base) = (self.asid, self.machine().paging.base());
+        let file = self.process().space.file_page(bytes(vpn, base));
+        let held = self.globals.as_ref().and_then(|globals| globals.0.get(&vpn)).map(|global| &global.holds);
+        let others = || self.processes.iter().any(|(&of, process)| of != asid && process.pages.contains_key(&vpn));
+        match (file, held) {
+            (Some(file), Some(holds)) if file == *holds => {}
+            (_, Some(_)) => {
+                self.end_global(vpn);
+                return false;
+            }
+            (Some(file), None) if !others() => {
+                let global = Global { holds: file, users: BTreeSet::new() };
+                self.globals.as_mut().map(|globals| globals.0.insert(vpn, global));
+            }
+            (_, None) => return false,
+        }
+        if let Some(global) = self.globals.as_mut().and_then(|globals| globals.0.get_mut(&vpn)) {
+            global.users.insert(asid);
+        }
+        self.process().pages.insert(vpn, Touched { global: true, ..Touched::default() });
+        // Its kernel has it in memory all the same.
+        if self.process().own().is_some() {
+            self.back(vpn, false, 0);
+        }
+        true
+    }
+
+    /// Gives each process that uses a global page one of its own.
+    fn end_global(&mut self, vpn: u64) {
+        let Some(Global { users, .. }) = self.globals.as_mut().and_then(|globals| globals.0.remove(&vpn)) else {
+            return;
+        };
+        self.invalidate(Asid::GLOBAL, Page::base(vpn, self.machine().paging.base()));
+        let runs = self.asid;
+        for user in users {
+            self.asid = user;
+            self.process().pages.remove(&vpn);
+            self.add_page(vpn, false, 0);
+        }
+        self.asid = runs;
+    }
+
+    /// The process that runs has changed its mapping of a global page; `gone`: it has none there any more.
+    pub(super) fn change_global(&mut self, vpn: u64, gone: bool) {
+        let (asid, base) = (self.asid, self.machine().paging.base());
+        let maps = self.process().space.file_page(bytes(vpn, base)).filter(|_| !gone);
+        let Some(globals) = &mut self.globals else { return };
+        let Some(global) = globals.0.get_mut(&vpn) else { return };
+        if maps.as_ref() == Some(&global.holds) {
+            return;
+        }
+        global.users.remove(&asid);
+        if global.users.is_empty() {
+            globals.0.remove(&vpn);
+        }
+        self.process().pages.remove(&vpn);
+        if !gone && !self.share(vpn) {
+            self.add_page(vpn, false, 0);
+        }
+    }
+}

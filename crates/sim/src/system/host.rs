@@ -1,0 +1,154 @@
+//! The host's kernel: each huge-page-sized region gets a huge page or base pages at its first touch.
+//!
+//! A region is huge from then on until a change takes a part of it, which splits it, or nothing touched is left of it.
+
+use super::page::Page;
+use crate::design::in_pieces;
+use crate::kernel::{block_bytes, blocks_at_ends};
+use crate::untouched::Life;
+use pagewalk_mm::{AddressSpace, Fault, MappingId, PageSizePolicy};
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::Paging;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What the host's kernel made of one process's memory.
+pub(super) struct HostMemory {
+    policy: Arc<dyn PageSizePolicy>,
+    paging: Paging,
+    /// Whether memory of hugetlb is on huge pages.
+    maps_hugetlb: bool,
+    /// Whether TLBs hold huge pages in pieces of base pages.
+    in_pieces: bool,
+    /// By number: regions that are huge, or were.
+    regions: BTreeMap<u64, Region>,
+    ended: Vec<Life>,
+}
+
+/// A region that a huge page backs, or backed before it was split.
+struct Region {
+    huge: bool,
+    hugetlb: bool,
+    /// Instructions at which it was backed.
+    born: u64,
+    /// By base page: backed and never touched.
+    untouched: Vec<bool>,
+}
+
+impl HostMemory {
+    pub fn new(machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>) -> HostMemory {
+        HostMemory {
+            policy,
+            paging: machine.paging,
+            maps_hugetlb: machine.has_huge_pages() && machine.software().is_none(),
+            in_pieces: in_pieces(machine),
+            regions: BTreeMap::new(),
+            ended: Vec::new(),
+        }
+    }
+
+    fn region_of(&self, vpn: u64) -> u64 {
+        vpn >> self.paging.huge_order()
+    }
+
+    fn is_huge(&self, vpn: u64) -> bool {
+        self.regions.get(&self.region_of(vpn)).is_some_and(|region| region.huge)
+    }
+
+    /// What maps a base page.
+    pub fn page(&self, vpn: u64) -> Page {
+        let (base, huge) = (self.paging.base(), self.paging.huge());
+        match (self.is_huge(vpn), self.in_pieces) {
+            (false, _) => Page::base(vpn, base),
+            (true, true) => Page { leaf: huge, ..Page::base(vpn, base) },
+            (true, false) => Page { number: self.region_of(vpn), size: huge, leaf: huge },
+        }
+    }
+
+    /// Whether TLBs may hold a base page that was not touched.
+    pub fn maps_untouched(&self, vpn: u64) -> bool {
+        self.is_huge(vpn) && !self.in_pieces
+    }
+
+    /// First touch of a base page; `others`: some other page of its region was touched.
+    pub fn touched(&mut self, vpn: u64, others: bool, space: &AddressSpace, now: u64) {
+        let (number, order) = (self.region_of(vpn), self.paging.huge_order());
+        let at = (vpn - (number << order)) as usize;
+        if let Some(region) = self.regions.get_mut(&number) {
+            region.untouched[at] = false;
+            return;
+        }
+        if others {
+            return;
+        }
+        let base = self.paging.base().shift();
+        let vma = space.vma_within(vpn << base..(vpn + 1) << base);
+        let mapping = vma.map_or(MappingId::UNKNOWN, |vma| vma.mapping);
+        let fault = Fault::new(number, self.paging.huge(), mapping, vma, false, space.thp_disable());
+        let hugetlb = fault.is_hugetlb() && self.maps_hugetlb;
+        if hugetlb || self.policy.wants_huge(&fault) {
+            let mut untouched = vec![true; 1 << order];
+            untouched[at] = false;
+            self.regions.insert(number, Region { huge: true, hugetlb, born: now, untouched });
+        }
+    }
+
+    /// The regions at the ends of a range of bytes that reach out of it.
+    pub fn reaching_out(&self, bytes: &Range<u64>) -> Vec<u64> {
+        let huge = self.paging.huge();
+        let reaches_out = |number: &u64| {
+            let region = block_bytes(*number, huge);
+            region.start < bytes.start || bytes.end < region.end
+        };
+        blocks_at_ends(bytes, huge).into_iter().filter(reaches_out).collect()
+    }
+
+    /// Splits a huge page; false where there is none, or it is the program's own.
+    pub fn split(&mut self, number: u64) -> bool {
+        let Some(region) = self.regions.get_mut(&number).filter(|region| region.huge && !region.hugetlb) else {
+            return false;
+        };
+        region.huge = false;
+        true
+    }
+
+    /// The base pages `gone`, of those of a change, are backed no longer, nor is anything of regions of which nothing
+    /// touched is left, as `is_empty` says.
+    pub fn gone(
+        &mut self,
+        changed: Range<u64>,
+        gone: &Range<u64>,
+        now: u64,
+        is_empty: impl Fn(Range<u64>) -> bool,
+    ) {
+        let order = self.paging.huge_order();
+        let numbers = self.region_of(changed.start)..self.region_of(changed.end - 1) + 1;
+        let mut left = Vec::new();
+        for (&number, region) in self.regions.range_mut(numbers) {
+            let pages = number << order..(number + 1) << order;
+            let empty = is_empty(pages.clone());
+            let taken = if empty { pages.clone() } else { gone.clone() };
+            let (from, to) = (taken.start.max(pages.start), taken.end.min(pages.end));
+            if from < to {
+                let of = &mut region.untouched[(from - pages.start) as usize..(to - pages.start) as usize];
+                let pages = of.iter_mut().map(std::mem::take).map(u64::from).sum();
+                self.ended.extend((pages > 0).then_some(Life { born: region.born, died: now, pages }));
+            }
+            left.extend(empty.then_some(number));
+        }
+        for number in left {
+            self.regions.remove(&number);
+        }
+    }
+
+    /// All that was backed and never touched; what still is, up to `now`.
+    pub fn lives(&self, now: u64) -> Vec<Life> {
+        let alive = self.regions.values().map(|region| Life {
+            born: region.born,
+            died: now,
+            pages: region.untouched.iter().filter(|&&untouched| untouched).count() as u64,
+        });
+        self.ended.iter().copied().chain(alive).filter(|life| life.pages > 0).collect()
+    }
+}

@@ -1,0 +1,388 @@
+//! The system: one design, every reference in its order, everything composes.
+//!
+//! Any number of processes and cores, any TLBs, walkers and caches of memory, and one kind of kernel for all processes:
+//! the host's or one with a policy. [`Pass`](crate::Pass) is faster where it can go; what both can do they count alike.
+//!
+//! A reference goes: first touch (the kernel backs the page), first-level lookup, lower levels, walk, fill; then
+//! the kernel does what the miss made due.
+//!
+//! - *Processes* take turns by [`System::switch_to`]. Each has its own kernel, and its own memory where that is described.
+//! - *Cores* run threads in order of appearance, from the first core again after the last. Each has its own hardware;
+//!   arrays and caches that are `shared` move with whoever runs, and so do tables in memory. The kernel's work drops
+//!   translations from all cores.
+//! - *A killed process* ends the counting: counts stay what they were before the reference that had it killed.
+
+mod changes;
+mod counts;
+mod globals;
+mod host;
+mod os;
+mod own;
+mod page;
+mod process;
+mod tlbs;
+
+use crate::counts::DesignCounts;
+use crate::error::PassError;
+use crate::fetch::instruction_pages;
+use crate::fit::{held_order, watched};
+use crate::memory::WalkCost;
+use crate::pages::{as_recorded, pages_of};
+use crate::spaces::Identifiers;
+use crate::store::{CLASSES, FETCH, class_of};
+use crate::{DesignSpec, SpaceCounts};
+use globals::Globals;
+use host::HostMemory;
+use own::OwnMemory;
+use page::Page;
+use pagewalk_mm::Kernel;
+use pagewalk_trace::{Batch, Block, Ref};
+use pagewalk_translate::{Asid, Filled, MachineSpec, MissClass};
+use pagewalk_units::{Kind, ThreadId, VirtAddr};
+use process::{Memory, Process, Touched};
+use rustc_hash::FxHashMap;
+use tlbs::Tlbs;
+
+/// One core: its hardware, and the address spaces that it has identifiers for.
+struct Core {
+    tlbs: Tlbs,
+    identifiers: Identifiers,
+    /// The space that it ran last.
+    asid: Asid,
+}
+
+/// What has been executed.
+#[derive(Clone, Copy, Default)]
+struct Clock {
+    /// References, in order.
+    now: u64,
+    instructions: u64,
+    spun: u64,
+    data_references: u64,
+    pages_touched: u64,
+}
+
+/// See the module's documentation.
+pub struct System {
+    spec: DesignSpec,
+    cores: Vec<Core>,
+    /// The core that runs.
+    core: usize,
+    /// In order of appearance.
+    threads: Vec<(Asid, ThreadId)>,
+    processes: FxHashMap<Asid, Process>,
+    /// The process that runs.
+    runs: Asid,
+    /// Whose pages are meant: those of the process that runs, or of the kernel's half of addresses, which all share.
+    asid: Asid,
+    clock: Clock,
+    /// Second halves of references inside one page, by class: no lookups of their own.
+    inside: [u64; CLASSES],
+    globals: Option<Globals>,
+    killed: Option<Box<DesignCounts>>,
+}
+
+impl System {
+    /// A design on so many cores.
+    ///
+    /// # Errors
+    /// If its kernel cannot work on its machine.
+    pub fn new(spec: DesignSpec, cores: usize) -> Result<System, PassError> {
+        let fits = |error| PassError::Kernel { design: spec.name.clone(), error };
+        if spec.machine.data_side.is_some() {
+            return Err(PassError::DataSide(spec.machine.name.clone()));
+        }
+        let mut spec = spec.clone();
+        let mut watches = None;
+        if let Some(kernel) = &mut spec.kernel {
+            held_order(kernel, &spec.machine).map_err(fits)?;
+            if kernel.watches_tlbs() {
+                let entries = watched(&spec.machine).map_err(fits)?;
+                kernel.watch(&entries.repeat(cores));
+                watches = Some(entries.len());
+            }
+        }
+        let core = |number: usize| {
+            let watched = watches.map(|tlbs| {
+                let mut of_class = [number * tlbs; CLASSES];
+                of_class[FETCH] = number * tlbs + tlbs - 1;
+                of_class
+            });
+            Core {
+                tlbs: Tlbs::new(&spec.machine, watched),
+                identifiers: Identifiers::new(spec.machine.asids),
+                asid: Asid::default(),
+            }
+        };
+        Ok(System {
+            cores: (0..cores.max(1)).map(core).collect(),
+            core: 0,
+            threads: Vec::new(),
+            processes: FxHashMap::default(),
+            runs: Asid::default(),
+            asid: Asid::default(),
+            clock: Clock::default(),
+            inside: [0; CLASSES],
+            globals: None,
+            killed: None,
+            spec,
+        })
+    }
+
+    /// Makes pages of files global that are mapped without the right to write. To be asked before it runs.
+    pub fn with_global_files(self) -> System {
+        System { globals: Some(Globals::default()), ..self }
+    }
+
+    fn machine(&self) -> &MachineSpec {
+        &self.spec.machine
+    }
+
+    /// The process whose pages are meant.
+    fn process(&mut self) -> &mut Process {
+        self.process_of(self.asid)
+    }
+
+    fn process_of(&mut self, asid: Asid) -> &mut Process {
+        let spec = &self.spec;
+        self.processes.entry(asid).or_insert_with(|| Process::new(memory_of(spec)))
+    }
+
+    /// What the process that runs did and cost.
+    fn account(&mut self) -> &mut SpaceCounts {
+        &mut self.process_of(self.runs).counts
+    }
+
+    fn tlbs(&mut self) -> &mut Tlbs {
+        &mut self.cores[self.core].tlbs
+    }
+
+    /// The kernel of the process that runs, if it is not the host's.
+    pub fn kernel(&self) -> Option<&Kernel> {
+        self.processes.get(&self.asid)?.own().map(|own| &own.kernel)
+    }
+
+    /// What each process has done and cost so far, in order.
+    pub fn space_counts(&self) -> Vec<(Asid, SpaceCounts)> {
+        let processes = self.processes.iter().filter(|&(&asid, _)| asid != Asid::GLOBAL);
+        let mut all: Vec<_> = processes.map(|(&asid, process)| (asid, process.counts)).collect();
+        all.sort_unstable_by_key(|&(asid, _)| asid);
+        all
+    }
+
+    /// From now on the stream is that of another process.
+    pub fn switch_to(&mut self, asid: Asid) {
+        (self.asid, self.runs) = (asid, asid);
+        self.process();
+        self.enter_core();
+    }
+
+    /// Has the core that runs work for the process that runs.
+    fn enter_core(&mut self) {
+        let asid = self.asid;
+        let core = &mut self.cores[self.core];
+        if core.asid == asid {
+            return;
+        }
+        core.asid = asid;
+        if let Some(loser) = core.identifiers.assign(asid) {
+            core.tlbs.flush(loser);
+        }
+        core.tlbs.enter(asid);
+    }
+
+    /// From now on `thread` runs.
+    fn run_thread(&mut self, thread: ThreadId) {
+        if self.cores.len() == 1 {
+            return;
+        }
+        let wanted = (self.asid, thread);
+        let known = self.threads.iter().position(|&other| other == wanted);
+        let number = known.unwrap_or_else(|| {
+            self.threads.push(wanted);
+            self.threads.len() - 1
+        });
+        let core = number % self.cores.len();
+        if core != self.core {
+            let [from, to] = self.cores.get_disjoint_mut([self.core, core]).expect("two cores");
+            from.tlbs.give_shared(&mut to.tlbs);
+            self.core = core;
+        }
+        self.enter_core();
+    }
+
+    /// Runs the spans `spans` of a batch.
+    pub(crate) fn run(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>) {
+        if spans.is_empty() || self.killed.is_some() {
+            return;
+        }
+        self.run_thread(batch.thread);
+        self.start();
+        for span in spans {
+            let block = batch.blocks.get(batch.spans[span].block);
+            self.clock.instructions += block.instructions.len() as u64;
+            self.account().instructions += block.instructions.len() as u64;
+            let refs = &batch.refs[batch.spans[span].first as usize..batch.span_end(span)];
+            if self.execute(block, refs).is_none() {
+                return;
+            }
+        }
+    }
+
+    /// One execution of a block. `None`: the process was killed.
+    fn execute(&mut self, block: &Block, refs: &[Ref]) -> Option<()> {
+        let base = self.machine().paging.base();
+        let mut refs = refs.iter();
+        let mut sites = block.sites.iter().peekable();
+        for (index, instruction) in block.instructions.iter().enumerate() {
+            let (first, last) = instruction_pages(instruction, base).into_inner();
+            for vpn in first..=last {
+                self.touch(Kind::Fetch, vpn, vpn != first)?;
+            }
+            self.access(Kind::Fetch, instruction.address, instruction.length.into());
+            while sites.next_if(|site| usize::from(site.instruction) == index).is_some()
+                && let Some(record) = refs.next()
+            {
+                self.data(*record)?;
+            }
+        }
+        // References without code.
+        refs.try_for_each(|record| self.data(*record))
+    }
+
+    fn data(&mut self, record: Ref) -> Option<()> {
+        let (kind, bytes) = (record.kind(), record.size().bytes().into());
+        let pages = pages_of(self.machine().paging.base(), record.address(), bytes);
+        let (first, last) = pages.into_inner();
+        for vpn in first..=last {
+            self.touch(kind, vpn, vpn != first)?;
+        }
+        self.clock.data_references += 1;
+        self.account().data_references += 1;
+        self.access(kind, record.address(), bytes);
+        Some(())
+    }
+
+    /// Gives a reference, translated already, to the caches of memory.
+    fn access(&mut self, kind: Kind, address: VirtAddr, bytes: u64) {
+        if self.tlbs().has_caches() {
+            // Addresses have 57 bits, so those of several spaces lie one behind the other.
+            let physical = (self.asid.index() as u64) << VirtAddr::BITS | as_recorded(address).0;
+            self.tlbs().access(kind, physical, bytes);
+        }
+    }
+
+    /// A translation of one base page. `crosses`: it is the second half of a reference that began on the page before.
+    fn touch(&mut self, kind: Kind, vpn: u64, crosses: bool) -> Option<()> {
+        if VirtAddr(vpn << self.machine().paging.base().shift()).is_kernel() {
+            self.asid = Asid::GLOBAL;
+        }
+        let done = self.translate(kind, vpn, crosses);
+        self.asid = self.runs;
+        done
+    }
+
+    fn translate(&mut self, kind: Kind, vpn: u64, crosses: bool) -> Option<()> {
+        let class = class_of(kind, true);
+        let stores = matches!(kind, Kind::Store | Kind::Modify);
+        let known = self.process().pages.get(&vpn).copied();
+        match known {
+            None => self.first_touch(vpn, stores)?,
+            Some(_) => self.bring_back(kind, vpn)?,
+        }
+        self.trap(vpn, stores, known);
+        if stores {
+            self.stored(vpn)?;
+        }
+        if crosses && self.process().shares(vpn - 1, vpn) {
+            self.inside[class] += 1;
+            return Some(());
+        }
+        self.clock.now += 1;
+        self.bring_back(kind, vpn)?;
+        let (asid, page) = self.translation(vpn);
+        if !self.tlbs().look_up(class, kind, asid, page) {
+            if class != FETCH {
+                self.wake();
+            }
+            self.miss(class, kind, vpn);
+        }
+        let now = self.clock.now;
+        if let Some(touched) = self.process().pages.get_mut(&vpn) {
+            touched.used = now;
+        }
+        Some(())
+    }
+
+    /// What TLBs hold for a base page, and for whom.
+    fn translation(&self, vpn: u64) -> (Asid, Page) {
+        self.processes[&self.asid].translation(vpn, self.asid, self.spec.machine.paging.base())
+    }
+
+    fn miss(&mut self, class: usize, kind: Kind, vpn: u64) {
+        let (asid, page) = self.translation(vpn);
+        let now = self.clock.instructions;
+        if let Some(cost) = self.tlbs().refill(class, asid, page, vpn, now) {
+            self.charge(class, cost);
+            return;
+        }
+        let address = VirtAddr(vpn << self.machine().paging.base().shift());
+        let (served, prefetched) = self.tlbs().served_below(class, kind, asid, page, address);
+        let walks = served == Filled::Walk && !prefetched;
+        if walks {
+            self.missed(class, vpn);
+            let cost = self.tlbs().walk(class, address, page.leaf);
+            self.charge(class, cost);
+        }
+        let moves = self.tlbs().fill(class, kind, asid, page, served);
+        self.tell(moves);
+        if served == Filled::Walk {
+            self.prefetch_next(kind, page);
+        }
+        if walks {
+            self.serve(class, kind, vpn);
+        }
+    }
+
+    fn charge(&mut self, class: usize, cost: WalkCost) {
+        let counts = self.account();
+        *(if class == FETCH { &mut counts.walks_fetch } else { &mut counts.walks_data }) += 1;
+        counts.walk_cycles = counts.walk_cycles.saturating_add(cost.cycles);
+    }
+
+    fn prefetch_next(&mut self, kind: Kind, page: Page) {
+        let System { cores, core, processes, asid, spec, .. } = self;
+        let (process, base) = (&processes[asid], spec.machine.paging.base());
+        let next = |vpn: u64| process.maps(vpn).then(|| process.translation(vpn, *asid, base));
+        cores[*core].tlbs.prefetch_next(kind, page, next);
+    }
+
+    /// Handlers of software-managed TLBs trap first touches and first stores of the program's own pages.
+    fn trap(&mut self, vpn: u64, stores: bool, known: Option<Touched>) {
+        let class = match known {
+            None => MissClass::Invalid,
+            Some(touched) if stores && !touched.written => MissClass::Modify,
+            Some(_) => return,
+        };
+        if let Some(touched) = self.process().pages.get_mut(&vpn) {
+            touched.written = stores;
+        }
+        let is_kernels = VirtAddr(vpn << self.machine().paging.base().shift()).is_kernel();
+        if let (Some(mmu), false) = (self.tlbs().software(), is_kernels)
+            && (class != MissClass::Modify || mmu.spec().system.modify)
+        {
+            mmu.count(class);
+        }
+    }
+}
+
+/// The memory of a process that has touched nothing.
+fn memory_of(spec: &DesignSpec) -> Memory {
+    match &spec.kernel {
+        None => Memory::Host(HostMemory::new(&spec.machine, spec.policy.clone())),
+        Some(kernel) => {
+            let own = OwnMemory::new(kernel.clone(), &spec.machine);
+            Memory::Own(Box::new(own.expect("checked when the system was made")))
+        }
+    }
+}

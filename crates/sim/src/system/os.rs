@@ -1,0 +1,250 @@
+//! What a kernel with a policy is told, and what its decisions do to the hardware.
+
+use super::System;
+use super::own::OwnMemory;
+use super::page::Page;
+use super::process::{Memory, Process};
+use super::tlbs::Moves;
+use crate::kernel::{added, reaped};
+use pagewalk_mm::promotion::Miss;
+use pagewalk_mm::{AddressSpace, Kernel, Remap, Superpage};
+use pagewalk_trace::Event;
+use pagewalk_translate::{Asid, Filled};
+use pagewalk_units::{Kind, VirtAddr};
+use std::ops::Range;
+
+/// The reference after whose miss a kernel works: its class and kind.
+type After = (usize, Kind);
+
+impl System {
+    /// The process that runs executes its first instruction.
+    pub(super) fn start(&mut self) {
+        let process = self.process();
+        if std::mem::replace(&mut process.started, true) {
+            return;
+        }
+        process.space.start_running();
+        if let Memory::Own(own) = &mut process.memory {
+            own.kernel.started(&process.space);
+        }
+    }
+
+    /// Says, before anything else, that the process that runs began with a fork.
+    pub fn begin_as_child(&mut self) {
+        if let Some(kernel) = self.process().kernel() {
+            kernel.begin_as_child();
+        }
+    }
+
+    /// Asks the kernel of the process that runs, and does what it decides.
+    fn ask(&mut self, after: Option<After>, ask: impl FnOnce(&mut Kernel, &AddressSpace, &mut Vec<Remap>)) {
+        let now = self.clock.instructions;
+        let Process { space, memory: Memory::Own(own), .. } = self.process() else { return };
+        let mut remaps = Vec::new();
+        own.kernel.reached(now);
+        ask(&mut own.kernel, space, &mut remaps);
+        self.remap(remaps, after);
+    }
+
+    /// The first touch of a base page, or one of memory that was swapped out: its kernel backs it.
+    pub(super) fn back(&mut self, vpn: u64, stores: bool, new_pages: u64) -> Option<()> {
+        self.ask(None, |kernel, space, remaps| kernel.touched(vpn, stores, space, remaps));
+        self.live_on(new_pages)
+    }
+
+    /// Has the kernel bring a page back that it has swapped out. What the first level holds is backed.
+    pub(super) fn bring_back(&mut self, kind: Kind, vpn: u64) -> Option<()> {
+        if !self.process().own().is_some_and(|own| own.lacks(vpn)) {
+            return Some(());
+        }
+        let (asid, page) = self.translation(vpn);
+        if self.tlbs().holds(kind, asid, page) {
+            return Some(());
+        }
+        self.back(vpn, matches!(kind, Kind::Store | Kind::Modify), 0)
+    }
+
+    /// A store: a fault where the page is protected.
+    pub(super) fn stored(&mut self, vpn: u64) -> Option<()> {
+        if self.process().own().is_some_and(|own| own.kernel.table().is_protected(vpn)) {
+            self.ask(None, |kernel, space, remaps| kernel.stored(vpn, space, remaps));
+            self.live_on(0)?;
+        }
+        Some(())
+    }
+
+    /// `None` where the process was killed: counts stay as they were before the reference, which touched `new_pages`.
+    fn live_on(&mut self, new_pages: u64) -> Option<()> {
+        if self.process().kernel().is_some_and(|kernel| kernel.killed().is_some()) {
+            self.clock.pages_touched -= new_pages;
+            self.killed = Some(Box::new(self.count()));
+            return None;
+        }
+        Some(())
+    }
+
+    /// What the kernel does in the background, if some of it is due.
+    pub(super) fn wake(&mut self) {
+        let (now, instructions) = (self.clock.now, self.clock.instructions);
+        let Memory::Own(own) = &mut self.process().memory else { return };
+        own.kernel.reached(instructions);
+        if !own.kernel.wakes().is_some_and(|at| at <= instructions) {
+            return;
+        }
+        own.looks.push((now, own.kernel.time(instructions)));
+        let mut remaps = Vec::new();
+        self.process().with_uses(|kernel, space, uses| kernel.wake(instructions, space, uses, &mut remaps));
+        self.remap(remaps, None);
+    }
+
+    /// A walk is due, and nothing is filled yet.
+    pub(super) fn missed(&mut self, class: usize, vpn: u64) {
+        let instructions = self.clock.instructions;
+        let tlb = self.tlbs().watched_by(class);
+        let Some(kernel) = self.process().kernel() else { return };
+        kernel.walked(vpn);
+        if let Some(tlb) = tlb {
+            let unit = kernel.table().mapped(vpn).unwrap_or(Superpage::around(vpn, 0));
+            kernel.missed(Miss { tlb, unit, instructions });
+        }
+    }
+
+    /// Tells the kernel what entered and left the TLBs that it watches.
+    pub(super) fn tell(&mut self, moves: Moves) {
+        let Some(kernel) = self.process().kernel() else { return };
+        for (tlb, unit) in moves.left {
+            kernel.left(tlb, unit);
+        }
+        if let Some((tlb, unit)) = moves.entered {
+            kernel.entered(tlb, unit);
+        }
+    }
+
+    /// A walk was made: what is due after it.
+    pub(super) fn serve(&mut self, class: usize, kind: Kind, vpn: u64) {
+        let instructions = self.clock.instructions;
+        let watches = self.tlbs().watched_by(class).is_some();
+        let Some(kernel) = self.process().kernel() else { return };
+        kernel.reached(instructions);
+        let mut unit = kernel.table().mapped(vpn).filter(|_| watches);
+        while let Some(from) = unit {
+            let Process { space, memory: Memory::Own(own), .. } = self.process() else { return };
+            let mut remaps = Vec::new();
+            let due = own.kernel.served(from, space, &mut remaps);
+            // One elsewhere enters the TLBs when it misses.
+            let holds_it = due.is_some_and(|block| block.pages().contains(&vpn));
+            self.remap(remaps, holds_it.then_some((class, kind)));
+            unit = due;
+        }
+    }
+
+    /// Does what the kernel has decided.
+    pub(super) fn remap(&mut self, remaps: Vec<Remap>, after: Option<After>) {
+        for remap in remaps {
+            if let Some(dropped) = OwnMemory::dropped(remap) {
+                self.drop_block(dropped.block, dropped.tell);
+            }
+            let Memory::Own(own) = &mut self.process().memory else { return };
+            match remap {
+                Remap::Mapped(block) => own.know(block),
+                Remap::Demoted(block) | Remap::Evicted(block) => own.forget(block.pages()),
+                Remap::Moved(_) => {}
+                Remap::Promoted(block) => {
+                    own.forget(block.pages());
+                    own.know(block);
+                    self.enter_promoted(block, after);
+                }
+            }
+        }
+    }
+
+    /// A superpage that was built after a miss in it enters the TLBs.
+    fn enter_promoted(&mut self, block: Superpage, after: Option<After>) {
+        let Some((class, kind)) = after else { return };
+        let Some((&vpn, _)) = self.process().pages.range(block.pages()).next() else { return };
+        let (asid, page) = self.translation(vpn);
+        let moves = self.tlbs().fill(class, kind, asid, page, Filled::Walk);
+        self.tell(moves);
+    }
+
+    /// Drops all translations of a block, or of parts of it. `tell`: the kernel does not know yet.
+    pub(super) fn drop_block(&mut self, block: Superpage, tell: bool) {
+        let process = self.process();
+        let touched = process.pages.range(block.pages()).map(|(&vpn, _)| vpn);
+        let Memory::Own(own) = &process.memory else { return };
+        let of_part = |part: Superpage| {
+            let size = own.size(part.order);
+            (part, Page { number: part.number(), size, leaf: size })
+        };
+        let parts: Vec<_> = own.parts(block, touched).into_iter().map(of_part).collect();
+        for (part, page) in parts {
+            let asid = self.asid_of(part);
+            let mut left = Vec::new();
+            for core in self.cores.iter().filter(|_| tell) {
+                left.extend(core.tlbs.watched().filter(|&tlb| core.tlbs.is_watched_in(tlb, asid, page)));
+            }
+            self.invalidate(asid, page);
+            let Some(kernel) = self.process().kernel() else { return };
+            left.into_iter().for_each(|tlb| kernel.left(tlb, part));
+        }
+    }
+
+    /// The address space that a page's translations are of.
+    fn asid_of(&self, part: Superpage) -> Asid {
+        if part.order == 0 { self.translation(part.first).0 } else { self.asid }
+    }
+
+    /// Drops a page from the TLBs of all cores.
+    pub(super) fn invalidate(&mut self, asid: Asid, page: Page) {
+        self.cores.iter_mut().for_each(|core| core.tlbs.invalidate(asid, page));
+    }
+
+    /// Tells the kernel of what the program asked for.
+    pub(super) fn tell_of(&mut self, event: &Event) {
+        match *event {
+            Event::Fork { child } => {
+                self.ask(None, |kernel, space, remaps| kernel.forked(child, space, remaps));
+            }
+            Event::Advise { start, bytes, advice } => self.advise(start, bytes, advice),
+            Event::ThpDisable { mode } => {
+                if let Some(kernel) = self.process().kernel() {
+                    kernel.forbidden(mode);
+                }
+            }
+            Event::Idle { nanoseconds } => {
+                self.ask(None, |kernel, _, _| kernel.slept(nanoseconds));
+                self.wake();
+            }
+            _ => {}
+        }
+        if let Some(child) = reaped(event) {
+            self.ask(None, |kernel, _, _| kernel.child_ended(child));
+        }
+        if let Some(bytes) = added(event) {
+            self.map(bytes);
+        }
+    }
+
+    /// The program has advised on a range of bytes.
+    fn advise(&mut self, start: VirtAddr, bytes: u64, advice: i32) {
+        let base = self.machine().paging.base();
+        let last = start.0.saturating_add(bytes.max(1) - 1);
+        let pages = base.number(start)..base.number(VirtAddr(last)) + 1;
+        self.ask(None, |_, _, _| {});
+        let mut remaps = Vec::new();
+        self.process().with_uses(|kernel, space, uses| kernel.advised(pages, advice, space, uses, &mut remaps));
+        self.remap(remaps, None);
+    }
+
+    /// Bytes were added to the address space.
+    fn map(&mut self, bytes: Range<u64>) {
+        let base = self.machine().paging.base();
+        let pages = bytes.start.div_ceil(base.bytes())..bytes.end >> base.shift();
+        self.ask(None, |kernel, space, remaps| {
+            if kernel.backs_areas() {
+                kernel.mapped(pages, space, remaps);
+            }
+        });
+    }
+}
+

@@ -1,0 +1,26 @@
+//! One page, as TLBs and tables know it.
+
+use pagewalk_units::{PageSize, VirtAddr};
+
+/// What TLBs hold for an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Page {
+    /// Its number at its size.
+    pub number: u64,
+    /// Its size in TLBs.
+    pub size: PageSize,
+    /// The size at which tables map it: that of its leaf.
+    pub leaf: PageSize,
+}
+
+impl Page {
+    /// A base page.
+    pub fn base(vpn: u64, base: PageSize) -> Page {
+        Page { number: vpn, size: base, leaf: base }
+    }
+
+    /// Its first byte.
+    pub fn address(self) -> VirtAddr {
+        VirtAddr(self.number << self.size.shift())
+    }
+}

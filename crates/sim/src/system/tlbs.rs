@@ -1,0 +1,378 @@
+//! The translation hardware of one core: first-level arrays, the levels below, the walker, caches of memory.
+
+use super::page::Page;
+use crate::counts::{CacheTotals, ClassCounts, cache_totals};
+use crate::design::MissCounts;
+use crate::memory::{Memory, WalkCost};
+use crate::store::{CLASSES, FETCH, KINDS};
+use pagewalk_mm::Superpage;
+use pagewalk_setassoc::SetArray;
+use pagewalk_translate::{
+    Asid, Filled, Fills, KindSet, LowerLevels, MachineSpec, Prefetcher, SoftwareMmu, Walker, Wanted, page_key,
+};
+use pagewalk_units::{Kind, PageSize, VirtAddr};
+
+/// One first-level array.
+#[derive(Clone)]
+struct First {
+    index: usize,
+    serves: KindSet,
+    sizes: Vec<PageSize>,
+    entries: Entries,
+    lookups: u64,
+    hits: u64,
+}
+
+#[derive(Clone)]
+enum Entries {
+    Array(SetArray),
+    /// Refilled by handlers whose own misses take part.
+    Software(Box<SoftwareMmu>),
+}
+
+/// Where keys of software-managed TLBs carry the address space: below those of table pages.
+const SOFTWARE_ASID: u32 = 55;
+
+fn software_key(asid: Asid, page: Page) -> u64 {
+    (asid.index() as u64) << SOFTWARE_ASID | page_key(page.number, page.size)
+}
+
+impl First {
+    fn takes(&self, kind: Kind, size: PageSize) -> bool {
+        self.serves.has(kind) && self.sizes.contains(&size)
+    }
+
+    fn look_up(&mut self, asid: Asid, page: Page) -> bool {
+        self.lookups += 1;
+        let hit = self.sizes.contains(&page.size)
+            && match &mut self.entries {
+                Entries::Array(array) => array.touch(page.number, asid.key(page.number, page.size)),
+                Entries::Software(mmu) => mmu.contains(software_key(asid, page)),
+            };
+        self.hits += u64::from(hit);
+        hit
+    }
+
+    fn holds(&self, asid: Asid, page: Page) -> bool {
+        self.sizes.contains(&page.size)
+            && match &self.entries {
+                Entries::Array(array) => array.contains(page.number, asid.key(page.number, page.size)),
+                Entries::Software(mmu) => mmu.contains(software_key(asid, page)),
+            }
+    }
+}
+
+/// What entered and left TLBs that a policy watches.
+#[derive(Default)]
+pub(super) struct Moves {
+    pub entered: Option<(usize, Superpage)>,
+    pub left: Vec<(usize, Superpage)>,
+}
+
+/// One core's.
+#[derive(Clone)]
+pub(super) struct Tlbs {
+    pub machine: MachineSpec,
+    first: Vec<First>,
+    lower: LowerLevels,
+    walker: Walker,
+    memory: Option<Memory>,
+    prefetchers: Vec<Prefetcher>,
+    gives_victims: bool,
+    last_level: u8,
+    /// By class: which of the TLBs that a policy watches serves it; none where none does.
+    watched: Option<[usize; CLASSES]>,
+    pub counts: MissCounts,
+    /// Lookups by class.
+    pub lookups: [u64; CLASSES],
+}
+
+impl Tlbs {
+    /// Empty. `watched`: see there.
+    pub fn new(machine: &MachineSpec, watched: Option<[usize; CLASSES]>) -> Tlbs {
+        let first = |(index, tlb): (usize, &pagewalk_translate::TlbSpec)| First {
+            index,
+            serves: tlb.serves,
+            sizes: tlb.page_sizes.clone(),
+            entries: match machine.software() {
+                Some(software) => Entries::Software(Box::new(SoftwareMmu::new(software))),
+                None => Entries::Array(tlb.array()),
+            },
+            lookups: 0,
+            hits: 0,
+        };
+        let mut lower = LowerLevels::new(machine);
+        if watched.is_some() {
+            lower.keep_evicted();
+        }
+        Tlbs {
+            first: machine.level(1).map(first).collect(),
+            lower,
+            walker: Walker::new(&machine.walker),
+            memory: Memory::of(machine),
+            prefetchers: Prefetcher::of(machine),
+            gives_victims: machine.tlbs.iter().any(|tlb| tlb.fills == Fills::Victims),
+            last_level: machine.last_level(),
+            watched,
+            machine: machine.clone(),
+            counts: MissCounts::default(),
+            lookups: [0; CLASSES],
+        }
+    }
+
+    /// Looks a page up in the first level.
+    pub fn look_up(&mut self, class: usize, kind: Kind, asid: Asid, page: Page) -> bool {
+        self.lookups[class] += 1;
+        let serving = self.first.iter_mut().filter(|first| first.serves.has(kind));
+        serving.fold(false, |hit, first| first.look_up(asid, page) | hit)
+    }
+
+    /// Whether the first level holds a page for a kind of references.
+    pub fn holds(&self, kind: Kind, asid: Asid, page: Page) -> bool {
+        self.first.iter().any(|first| first.serves.has(kind) && first.holds(asid, page))
+    }
+
+    /// Handlers' part, where tables are mapped: the walk that the miss was; `None` on other machines.
+    pub fn refill(&mut self, class: usize, asid: Asid, page: Page, vpn: u64, now: u64) -> Option<WalkCost> {
+        let First { entries: Entries::Software(mmu), .. } = &mut self.first[0] else { return None };
+        let kernel = VirtAddr(vpn << self.machine.paging.base().shift()).is_kernel();
+        let refill = mmu.refill(Wanted { key: software_key(asid, page), asid, number: vpn, kernel }, now);
+        self.counts.first_level[class][0] += 1;
+        let cost = WalkCost { references: refill.references, cycles: refill.cycles };
+        self.counts.charge(class, cost);
+        Some(cost)
+    }
+
+    /// Which of the lower levels, or a prefetch buffer, serves a miss; a walk is due for [`Filled::Walk`].
+    pub fn served_below(&mut self, class: usize, kind: Kind, asid: Asid, page: Page, address: VirtAddr) -> (Filled, bool) {
+        self.counts.first_level[class][0] += 1;
+        let served = self.lower.look_up(kind, asid, address, page.size);
+        let prefetched = served == Filled::Walk && {
+            let mut prefetchers = self.prefetchers.iter_mut();
+            prefetchers
+                .find(|prefetcher| prefetcher.takes(kind, page.size))
+                .is_some_and(|prefetcher| prefetcher.claim(asid, page.number, page.size))
+        };
+        self.counts.lower_hits += u64::from(served != Filled::Walk || prefetched);
+        (served, prefetched)
+    }
+
+    /// Walks to a page's leaf.
+    pub fn walk(&mut self, class: usize, address: VirtAddr, leaf: PageSize) -> WalkCost {
+        let cost = self.read_tables(address, leaf);
+        self.counts.charge(class, cost);
+        cost
+    }
+
+    fn read_tables(&mut self, address: VirtAddr, leaf: PageSize) -> WalkCost {
+        match &mut self.memory {
+            Some(memory) => memory.walk(&mut self.walker, address, leaf),
+            None => WalkCost::flat(self.walker.walk(address, leaf), self.machine.cost.walk_reference),
+        }
+    }
+
+    /// Fills the arrays above the level that served a miss; tells what entered and left watched TLBs.
+    pub fn fill(&mut self, class: usize, kind: Kind, asid: Asid, page: Page, served: Filled) -> Moves {
+        let tlb = self.watched.filter(|_| served == Filled::Walk).map(|tlbs| tlbs[class]);
+        let was_there = tlb.is_some_and(|tlb| self.is_watched_in(tlb, asid, page));
+        let key = asid.key(page.number, page.size);
+        let mut left = Vec::new();
+        if let Some(at) = self.first.iter().rposition(|first| first.takes(kind, page.size))
+            && let Entries::Array(array) = &mut self.first[at].entries
+            && let Some(victim) = array.fill(page.number, key)
+        {
+            let (of, number, size) = Asid::page_of(victim);
+            if self.gives_victims {
+                self.lower.receive(self.first[at].index, of, number, size);
+            }
+            left.extend((self.last_level == 1).then_some((of, number, size)));
+        }
+        self.lower.fill(kind, asid, page.address(), page.size, served);
+        let Some(tlb) = tlb else { return Moves::default() };
+        left.extend(self.lower.take_evicted());
+        let block = |number: u64, size: PageSize| {
+            let order = (size.shift() - self.machine.paging.base().shift()) as u8;
+            Superpage { first: number << order, order }
+        };
+        let still = |&(of, number, size): &(Asid, u64, PageSize)| {
+            !self.is_watched_in(tlb, of, Page { number, size, leaf: size })
+        };
+        // Another array of the same TLB may still have it.
+        let left = left.into_iter().filter(still).map(|(_, number, size)| (tlb, block(number, size))).collect();
+        let enters = !was_there && self.is_watched_in(tlb, asid, page);
+        Moves { entered: enters.then(|| (tlb, block(page.number, page.size))), left }
+    }
+
+    /// Whether a watched TLB holds a page.
+    pub fn is_watched_in(&self, tlb: usize, asid: Asid, page: Page) -> bool {
+        let Some(tlbs) = self.watched else { return false };
+        let mut kinds = (0..CLASSES).filter(|&class| tlbs[class] == tlb).map(|class| KINDS[class]);
+        if self.last_level == 1 {
+            return kinds.any(|kind| {
+                let array = self.first.iter().rfind(|first| first.takes(kind, page.size));
+                array.is_some_and(|first| first.holds(asid, page))
+            });
+        }
+        kinds.any(|kind| {
+            let mut arrays = self.machine.level(self.last_level);
+            arrays.any(|(index, tlb)| {
+                tlb.serves.has(kind) && self.lower.holds(index, asid, page.number, page.size)
+            })
+        })
+    }
+
+    /// The watched TLB that serves a class, if some policy watches.
+    pub fn watched_by(&self, class: usize) -> Option<usize> {
+        self.watched.map(|tlbs| tlbs[class])
+    }
+
+    /// The watched TLBs by number; none where no policy watches.
+    pub fn watched(&self) -> std::ops::Range<usize> {
+        self.watched.map_or(0..0, |tlbs| tlbs[LAST_DATA].min(tlbs[FETCH])..tlbs[FETCH] + 1)
+    }
+
+    /// After a walk, or a hit in a prefetch buffer: fetches what maps the next page, where that is due.
+    pub fn prefetch_next(&mut self, kind: Kind, page: Page, next: impl Fn(u64) -> Option<(Asid, Page)>) {
+        let Some(at) = self.prefetchers.iter().position(|prefetcher| prefetcher.takes(kind, page.size)) else {
+            return;
+        };
+        let vpn = (page.number + 1) << (page.size.shift() - self.machine.paging.base().shift());
+        let Some((asid, next)) = next(vpn) else { return };
+        let array = self.prefetchers[at].array;
+        let held = match self.first.iter().find(|first| first.index == array) {
+            Some(first) => first.holds(asid, next),
+            None => self.lower.holds(array, asid, next.number, next.size),
+        };
+        if self.prefetchers[at].wants(asid, next.number, next.size) && !held {
+            let read = self.read_tables(next.address(), next.leaf).references;
+            self.prefetchers[at].put(asid, next.number, next.size, read);
+        }
+    }
+
+    /// A reference of the program goes through the caches of memory.
+    pub fn access(&mut self, kind: Kind, physical: u64, bytes: u64) {
+        if let Some(memory) = &mut self.memory {
+            memory.access(kind, physical, bytes);
+        }
+    }
+
+    /// Whether there are caches of memory.
+    pub fn has_caches(&self) -> bool {
+        self.memory.is_some()
+    }
+
+    /// Drops a page from all arrays.
+    pub fn invalidate(&mut self, asid: Asid, page: Page) {
+        for first in self.first.iter_mut().filter(|first| first.sizes.contains(&page.size)) {
+            match &mut first.entries {
+                Entries::Array(array) => array.remove(page.number, asid.key(page.number, page.size)),
+                Entries::Software(mmu) => mmu.remove(software_key(asid, page)),
+            };
+        }
+        self.lower.invalidate(asid, page.number, page.size);
+        self.walker.invalidate_page(page.number, page.size);
+        for prefetcher in &mut self.prefetchers {
+            prefetcher.invalidate(asid, page.number, page.size);
+        }
+    }
+
+    /// Drops what walkers cache of tables that map some byte of the range.
+    pub fn invalidate_tables(&mut self, start: VirtAddr, bytes: u64) {
+        self.walker.invalidate(start, bytes);
+    }
+
+    /// Another address space runs.
+    pub fn enter(&mut self, asid: Asid) {
+        self.walker.enter(asid);
+    }
+
+    /// Drops everything of an address space.
+    pub fn flush(&mut self, asid: Asid) {
+        for first in &mut self.first {
+            match &mut first.entries {
+                Entries::Array(array) => array.remove_where(|key| Asid::page_of(key).0 == asid),
+                Entries::Software(mmu) => {
+                    let of_space = |key: &u64| key >> SOFTWARE_ASID == asid.index() as u64;
+                    let gone: Vec<u64> = mmu.pages().filter(of_space).collect();
+                    for key in gone {
+                        mmu.remove(key);
+                    }
+                }
+            }
+        }
+        self.lower.flush(asid);
+        self.walker.flush(asid);
+        self.prefetchers.iter_mut().for_each(|prefetcher| prefetcher.flush(asid));
+    }
+
+    /// Hands the arrays that all cores share, and the tables in memory, to another core.
+    pub fn give_shared(&mut self, to: &mut Tlbs) {
+        self.lower.swap_shared(&mut to.lower);
+        for (own, other) in self.prefetchers.iter_mut().zip(&mut to.prefetchers) {
+            if self.machine.tlbs[own.array].shared {
+                std::mem::swap(own, other);
+            }
+        }
+        self.walker.give_tables(&mut to.walker);
+        if let (Some(own), Some(other)) = (&mut self.memory, &mut to.memory) {
+            own.hierarchy.swap_shared(&mut other.hierarchy);
+        }
+    }
+
+    /// What refills it, where tables are mapped.
+    pub fn software(&mut self) -> Option<&mut SoftwareMmu> {
+        match &mut self.first[0].entries {
+            Entries::Software(mmu) => Some(mmu),
+            Entries::Array(_) => None,
+        }
+    }
+
+    /// The same, to look at.
+    pub fn as_software(&self) -> Option<&SoftwareMmu> {
+        match &self.first[0].entries {
+            Entries::Software(mmu) => Some(mmu),
+            Entries::Array(_) => None,
+        }
+    }
+
+    /// Lookups and hits of all TLB arrays, in the machine's order.
+    pub fn arrays(&self) -> Vec<ClassCounts> {
+        let none = |tlb: &pagewalk_translate::TlbSpec| ClassCounts {
+            name: tlb.name.clone(),
+            level: tlb.level,
+            lookups: 0,
+            hits: 0,
+        };
+        let mut arrays: Vec<ClassCounts> = self.machine.tlbs.iter().map(none).collect();
+        for first in &self.first {
+            (arrays[first.index].lookups, arrays[first.index].hits) = (first.lookups, first.hits);
+        }
+        for (index, counts) in self.lower.counts() {
+            (arrays[index].lookups, arrays[index].hits) = (counts.lookups, counts.hits);
+        }
+        arrays
+    }
+
+    /// The walker, to be counted.
+    pub fn walker(&self) -> &Walker {
+        &self.walker
+    }
+
+    /// The prefetchers.
+    pub fn prefetchers(&self) -> &[Prefetcher] {
+        &self.prefetchers
+    }
+
+    /// Caches of memory by requester.
+    pub fn caches(&self) -> Vec<CacheTotals> {
+        self.memory.iter().flat_map(|memory| cache_totals(&self.machine, memory)).collect()
+    }
+
+    /// Page-table entries that walks read from memory, where there are caches.
+    pub fn walks_in_memory(&self) -> Option<u64> {
+        self.memory.as_ref().map(|memory| memory.walks_in_memory)
+    }
+}
+
+/// The last class of data references.
+const LAST_DATA: usize = CLASSES - 1;

@@ -1,0 +1,55 @@
+//! The same designs through the system engine: it must count what the pass counts.
+
+use pagewalk_mm::MappingId;
+use pagewalk_sim::{DesignCounts, DesignSpec, System};
+use pagewalk_trace::{Analysis, Batch, Event};
+use pagewalk_translate::Asid;
+use pagewalk_units::RefIndex;
+
+/// One system for each design whose kernel a host can have; hypothetical policies are the profile's.
+pub struct Systems(pub Vec<Option<System>>);
+
+fn is_hosts(spec: &DesignSpec) -> bool {
+    spec.kernel.is_some() || !spec.policy.may_be_huge() || spec.policy.splits(MappingId::UNKNOWN)
+}
+
+impl Systems {
+    pub fn new(specs: &[DesignSpec], cores: usize) -> Systems {
+        let system = |spec: &DesignSpec| System::new(spec.clone(), cores).unwrap_or_else(|e| panic!("{e}"));
+        Systems(specs.iter().map(|spec| is_hosts(spec).then(|| system(spec))).collect())
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = &mut System> {
+        self.0.iter_mut().flatten()
+    }
+
+    pub fn with_global_files(self) -> Systems {
+        Systems(self.0.into_iter().map(|system| Some(system?.with_global_files())).collect())
+    }
+
+    pub fn begin_as_child(&mut self) {
+        self.all().for_each(System::begin_as_child);
+    }
+
+    pub fn switch_to(&mut self, asid: Asid) {
+        self.all().for_each(|system| system.switch_to(asid));
+    }
+
+    /// All counts against those of the pass.
+    pub fn assert_equal(&self, pass: &[DesignCounts], seed: u64) {
+        for (system, pass) in self.0.iter().zip(pass) {
+            let Some(system) = system else { continue };
+            assert_eq!(&system.counts(), pass, "the system's counts, and the pass's, of {} (seed {seed})", pass.name);
+        }
+    }
+}
+
+impl Analysis for Systems {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.all().for_each(|system| system.on_batch(batch));
+    }
+
+    fn on_event(&mut self, at: RefIndex, event: &Event) {
+        self.all().for_each(|system| system.on_event(at, event));
+    }
+}
