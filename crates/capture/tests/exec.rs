@@ -44,6 +44,18 @@ fn every_way_to_execute_a_program_ends_as_natively() {
     assert!(lost.iter().all(|what| what.starts_with("what foreign does, which runs untraced")), "{lost:?}");
 }
 
+/// A child's name, command line and environment, and a program's own descriptors: see `seen.c`.
+#[test]
+fn who_looks_at_a_program_sees_the_program() {
+    let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (native, native_status) = natively(&compile(one.path(), "seen"), "argument");
+    let (output, status, images) = followed(&compile(other.path(), "seen"), "argument");
+    let path = |folder: &tempfile::TempDir| folder.path().to_str().unwrap().to_owned();
+    assert_eq!(output, native.replace(&path(&one), &path(&other)));
+    assert_eq!((status, images.len()), (native_status, 3));
+    assert!(native.contains("comm: seen") && native.contains("cmdline: another name and an argument"));
+}
+
 #[test]
 fn many_threads_live_together() {
     let folder = tempfile::tempdir().unwrap();

@@ -186,6 +186,14 @@ static void after_limit(ThreadId thread, CallArguments* arguments, CallStatus* s
       entry->after(thread, arguments, status);
 }
 
+/* ---- entries of folders ---- */
+
+static void after_entries(ThreadId thread, CallArguments* arguments, CallStatus* status)
+{
+   __real_vgModuleLocal_get_linux_syscall_entry(arguments->number)->after(thread, arguments, status);
+   seen_entries(arguments, status);
+}
+
 /* ---- the table ---- */
 
 SyscallTableEntry* __wrap_vgModuleLocal_get_linux_syscall_entry(UInt number)
@@ -197,12 +205,15 @@ SyscallTableEntry* __wrap_vgModuleLocal_get_linux_syscall_entry(UInt number)
    static SyscallTableEntry remapping = { before_mremap, NULL };
    static SyscallTableEntry leaving = { before_leaving, after_leaving };
    static SyscallTableEntry blocking = { before_blocking, NULL };
+   static SyscallTableEntry listing = { as_core_does, after_entries };
    SyscallTableEntry* entry = __real_vgModuleLocal_get_linux_syscall_entry(number);
    switch (number) {
       case __NR_getrlimit:
       case __NR_setrlimit:
       case SYS_PRLIMIT64: return entry == NULL ? NULL : &limiting;
       case __NR_mmap: return &mapping;
+      case __NR_getdents:
+      case __NR_getdents64: return &listing;
       case __NR_mremap: return &remapping;
       case __NR_brk: return &shrinking;
       case __NR_shmget: return &plain;   /* the core leaves SHM_HUGETLB out */

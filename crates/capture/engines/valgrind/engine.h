@@ -167,6 +167,16 @@ void waiting_tell_spin(ThreadId thread, const Spin* spin);
 
 /* Gives the kernel the program's own, for what runs without the engine or begins anew, and takes it back. */
 void limits_native(void);
+
+/* ---- seen.c ---- */
+
+/* Before client code runs: at the first instruction, has the kernel know the program's name, command line and
+   environment. */
+void seen_start(ThreadId thread);
+
+/* Has the kernel know them, and the break as the client has it. */
+void seen_tell_kernel(void);
+
 void limits_engine(void);
 
 /* ---- faults.c: programs that repair their own page faults ---- */

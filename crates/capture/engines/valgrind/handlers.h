@@ -41,6 +41,9 @@ static inline void call_fail(CallStatus* status, Int error)
 /* limits.c: whether the call was one on the limit of open files, and is done. */
 Bool limits_before(const CallArguments* arguments, CallStatus* status);
 
+/* seen.c: takes the engine's descriptors out of the entries that a call has read. */
+void seen_entries(const CallArguments* arguments, CallStatus* status);
+
 /* calls.c: the program leaves the engine for this reason, and makes the call by itself. */
 void call_leave(ThreadId thread, CallStatus* status, UWord* flags, const HChar* reason);
 

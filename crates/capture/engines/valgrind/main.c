@@ -36,6 +36,7 @@ static void start_client_code(ThreadId thread, ULong blocks_dispatched)
 {
    if (native_is_near())
       native_go(thread);
+   seen_start(thread);
    waiting_tell_idle();
    event_switch_to(thread);
    client_cursor_store(thread);

@@ -168,28 +168,6 @@ static void fill_registers(Frame* frame, const VexGuestAMD64State* guest)
 
 /* ---- the process ---- */
 
-/* The kernel's own idea of the break, which the core keeps for the client: as the client has it. Needs no privilege, but
-   a kernel with CONFIG_CHECKPOINT_RESTORE; without, the C library's allocator takes other memory. */
-static void hand_over_break(void)
-{
-   struct {
-      ULong start_code, end_code, start_data, end_data, start_brk, brk, start_stack;
-      ULong arg_start, arg_end, env_start, env_end;
-      ULong* auxv;
-      UInt auxv_bytes;
-      Int exe_fd;
-   } map;
-   VG_(memset)(&map, 0, sizeof map);
-   Addr page = VG_PGROUNDDN((Addr)hand_over_break);
-   map.start_code = map.start_data = page;
-   map.end_code = map.end_data = page + 1;
-   map.start_brk = VG_(brk_base);
-   map.brk = VG_(brk_limit);
-   map.start_stack = map.arg_start = map.arg_end = map.env_start = map.env_end = VG_(brk_base) - 1;
-   map.exe_fd = -1;
-   sys_call6(__NR_prctl, SYS_PR_SET_MM, SYS_PR_SET_MM_MAP, (UWord)&map, sizeof map, 0, 0);
-}
-
 /* The kernel would not let the break grow into what the core has mapped beyond it. */
 static void trim_break(void)
 {
@@ -260,7 +238,7 @@ static void hand_over_process(void)
 {
    ring_finish();
    trim_break();
-   hand_over_break();
+   seen_tell_kernel();   /* of the break, which the core keeps for the client */
    hand_over_loader();
    hand_over_signals();
    limits_native();

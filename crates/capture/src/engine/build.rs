@@ -26,6 +26,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("native.c", include_str!("../../engines/valgrind/native.c")),
     ("placement.c", include_str!("../../engines/valgrind/placement.c")),
     ("places.c", include_str!("../../engines/valgrind/places.c")),
+    ("seen.c", include_str!("../../engines/valgrind/seen.c")),
     ("program.c", include_str!("../../engines/valgrind/program.c")),
     ("ring.c", include_str!("../../engines/valgrind/ring.c")),
     ("symbols.c", include_str!("../../engines/valgrind/symbols.c")),

@@ -69,6 +69,7 @@ pub mod map {
     pub const NORESERVE: u64 = 0x4000;
     pub const POPULATE: u64 = 0x8000;
     pub const NONBLOCK: u64 = 0x1_0000;
+    pub const STACK: u64 = 0x2_0000;
     pub const HUGETLB: u64 = 0x40000;
     pub const FIXED_NOREPLACE: u64 = 0x10_0000;
 }

@@ -161,11 +161,8 @@ fn anonymous(image: &mut Image, pid: Pid, arguments: [u64; 6]) -> io::Result<Opt
     if fixed && image.serves && !image.space.gaps(address, length).is_empty() {
         return Ok(Some(Verdict::NativeThen(After::TakeOverPlain { bytes: length, protection })));
     }
-    let placing = flags & (map::FIXED | map::FIXED_NOREPLACE | map::BIT32);
     let Some(place) = image.space.allot(length) else { return Ok(None) };
-    let memory = descriptor::MEMORY.into();
-    let flags = map::SHARED | map::NORESERVE | placing;
-    let at = image.agent_call(number::MMAP, [address, bytes, protection, flags, memory, place])?;
+    let at = map_file(image, [address, bytes, protection, flags], place)?;
     if at < 0 {
         return Ok(Some(Verdict::Done(at)));
     }
@@ -179,6 +176,28 @@ fn anonymous(image: &mut Image, pid: Pid, arguments: [u64; 6]) -> io::Result<Opt
         locks::fill(image, at as u64, length)?;
     }
     Ok(Some(Verdict::Done(at)))
+}
+
+/// Maps the file from `place` on where the kernel puts anonymous memory. It would not put a file there: only plain memory
+/// lies on borders of huge pages (Linux from 6.7 on). So plain memory comes first, and the file in its place.
+fn map_file(image: &mut Image, [address, bytes, protection, flags]: [u64; 4], place: u64) -> io::Result<i64> {
+    const NO_FILE: u64 = u64::MAX;
+    let mut at = address;
+    if flags & map::FIXED == 0 {
+        let placing = flags & (map::FIXED_NOREPLACE | map::BIT32 | map::STACK);
+        let plain = map::PRIVATE | map::ANONYMOUS | map::NORESERVE | placing;
+        let placed = image.agent_call(number::MMAP, [address, bytes, 0, plain, NO_FILE, 0])?;
+        if placed < 0 {
+            return Ok(placed);
+        }
+        at = placed as u64;
+    }
+    let over = map::SHARED | map::NORESERVE | map::FIXED;
+    let mapped = image.agent_call(number::MMAP, [at, bytes, protection, over, descriptor::MEMORY.into(), place])?;
+    if mapped < 0 && flags & map::FIXED == 0 {
+        image.agent_call(number::MUNMAP, [at, bytes, 0, 0, 0, 0])?;
+    }
+    Ok(mapped)
 }
 
 /// After a call that the program made itself.

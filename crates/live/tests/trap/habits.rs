@@ -50,6 +50,27 @@ fn locked_memory_misses_as_other_memory_does() {
     assert!((100..1000).contains(&locked.touched_pages), "{}", locked.touched_pages);
 }
 
+/// Allocators of Rust, Go and C++ ask for whole 2 MiB, which lie on borders natively: they must here.
+#[test]
+fn memory_lies_where_the_kernel_puts_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "placed", &[]);
+    let printed = |command: &[&str]| {
+        let out = folder.path().join("out");
+        let line = format!("exec setarch -R {} > {}", command.join(" "), out.display());
+        (line, out)
+    };
+    let (line, out) = printed(&[program.to_str().unwrap()]);
+    assert!(Command::new("sh").args(["-c", &line]).status().unwrap().success(), "it runs without us");
+    let natively = std::fs::read_to_string(&out).unwrap();
+    if !host_can() {
+        return;
+    }
+    assert_good(&trapped(&["sh", "-c", &line], &array(64, None, Replacement::Fifo, "modulo")), "placed");
+    let lines = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(lines(&std::fs::read_to_string(&out).unwrap()), lines(&natively));
+}
+
 #[test]
 fn locked_memory_is_what_linux_promises() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the process is to who looks at it through /proc, itself included: its name and command line are the program's,
+   not the engine's, and its descriptors are those that the program has opened.
+
+   `/proc/PID/exe` stays the engine's file: the kernel changes that only for a process that has unmapped its own. */
+
+#include "engine.h"
+#include "exec.h"
+#include "handlers.h"
+#include "sys.h"
+
+#include "pub_tool_libcbase.h"
+#include "pub_tool_libcfile.h"
+#include "pub_tool_libcprint.h"
+#include "pub_tool_machine.h"
+#include "pub_tool_vki.h"
+
+/* In the core library; no header for tools declares them. */
+extern Addr VG_(brk_base);
+extern Addr VG_(brk_limit);
+extern Int VG_(fd_hard_limit);
+
+#define AT_EXECFN 31
+#define PR_SET_NAME 15
+
+/* Where the kernel put the program's strings, from the first byte to the one past the last. */
+static struct {
+   Addr stack;
+   Addr arguments, arguments_end;
+   Addr variables, variables_end;
+} strings;
+
+/* ---- the command line ---- */
+
+static Addr end_of(const HChar* string)
+{
+   return (Addr)string + VG_(strlen)(string) + 1;
+}
+
+/* Finds the strings of a list that ends with NULL; returns what lies behind it. */
+static HChar** find_strings(HChar** list, Addr* start, Addr* end)
+{
+   *start = *end = list[0] == NULL ? strings.arguments_end : (Addr)list[0];
+   for (; *list != NULL; list++)
+      *end = end_of(*list);
+   return list + 1;
+}
+
+static void set_name(const UWord* auxiliary)
+{
+   for (; auxiliary[0] != 0; auxiliary += 2) {
+      if (auxiliary[0] == AT_EXECFN) {
+         const HChar* path = (const HChar*)auxiliary[1];
+         const HChar* slash = VG_(strrchr)(path, '/');
+         sys_call6(__NR_prctl, PR_SET_NAME, (UWord)(slash == NULL ? path : slash + 1), 0, 0, 0, 0);
+         return;
+      }
+   }
+}
+
+void seen_start(ThreadId thread)
+{
+   if (strings.stack != 0)
+      return;
+   UWord* stack = (UWord*)VG_(get_SP)(thread);
+   strings.stack = (Addr)stack;
+   HChar** variables = find_strings((HChar**)(stack + 1), &strings.arguments, &strings.arguments_end);
+   HChar** auxiliary = find_strings(variables, &strings.variables, &strings.variables_end);
+   set_name((const UWord*)auxiliary);
+   seen_tell_kernel();
+}
+
+/* Needs no privilege, but a kernel with CONFIG_CHECKPOINT_RESTORE. Without, who looks sees the engine's command line,
+   and a program that leaves the engine cannot move its break: the C library's allocator takes other memory. */
+void seen_tell_kernel(void)
+{
+   struct {
+      ULong start_code, end_code, start_data, end_data, start_brk, brk, start_stack;
+      ULong arg_start, arg_end, env_start, env_end;
+      ULong* auxv;
+      UInt auxv_bytes;
+      Int exe_fd;
+   } map;
+   VG_(memset)(&map, 0, sizeof map);
+   Addr page = VG_PGROUNDDN((Addr)seen_tell_kernel);
+   map.start_code = map.start_data = page;
+   map.end_code = map.end_data = page + 1;
+   map.start_brk = VG_(brk_base);
+   map.brk = VG_(brk_limit);
+   map.start_stack = strings.stack;
+   map.arg_start = strings.arguments;
+   map.arg_end = strings.arguments_end;
+   map.env_start = strings.variables;
+   map.env_end = strings.variables_end;
+   map.exe_fd = -1;
+   sys_call6(__NR_prctl, SYS_PR_SET_MM, SYS_PR_SET_MM_MAP, (UWord)&map, sizeof map, 0, 0);
+}
+
+/* ---- descriptors ---- */
+
+/* Whether a descriptor is of a folder that lists those of some process. */
+static Bool lists_descriptors(Int fd)
+{
+   HChar link[FD_PATH_BYTES];
+   HChar path[64];
+   program_fd_path(link, fd);
+   Word bytes = sys_call3(__NR_readlink, (UWord)link, (UWord)path, sizeof path - 1);
+   if (bytes <= 0)
+      return False;
+   path[bytes] = '\0';
+   const HChar* last = VG_(strrchr)(path, '/');
+   return VG_(strncmp)(path, "/proc/", 6) == 0 && last != NULL
+          && (VG_(strcmp)(last, "/fd") == 0 || VG_(strcmp)(last, "/fdinfo") == 0);
+}
+
+/* The engine's lie above all that a program may have. */
+static Bool is_engines(const HChar* name)
+{
+   return name[0] >= '0' && name[0] <= '9' && VG_(strtoll10)(name, NULL) >= VG_(fd_hard_limit);
+}
+
+#define ENTRY_BYTES_AT 16                   /* after an inode and an offset of eight bytes each */
+#define NAME_AT_64 19
+#define NAME_AT 18
+
+void seen_entries(const CallArguments* arguments, CallStatus* status)
+{
+   UInt name_at = arguments->number == __NR_getdents ? NAME_AT : NAME_AT_64;
+   UChar* entries = (UChar*)arguments->at[1];
+   UWord bytes = status->result._val;
+   if (!lists_descriptors((Int)arguments->at[0]))
+      return;
+   UWord kept = 0;
+   for (UWord at = 0; at < bytes;) {
+      UShort length;
+      VG_(memcpy)(&length, entries + at + ENTRY_BYTES_AT, sizeof length);
+      if (!is_engines((const HChar*)entries + at + name_at)) {
+         VG_(memmove)(entries + kept, entries + at, length);
+         kept += length;
+      }
+      at += length;
+   }
+   status->result._val = kept;
+}

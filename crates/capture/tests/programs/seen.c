@@ -1,0 +1,68 @@
+/* What a program and its parent see of it in /proc. Shell scripts wait for a child's name so (`pgrep`, `ps -C`, service
+   managers' PID files), and programs that close all descriptors but their own list /proc/self/fd. */
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void show(const char* what, int pid)
+{
+   char path[64], text[4096];
+   snprintf(path, sizeof path, "/proc/%d/%s", pid, what);
+   int file = open(path, O_RDONLY);
+   long bytes = read(file, text, sizeof text);
+   close(file);
+   for (long i = 0; i < bytes; i++)
+      text[i] = text[i] == '\0' || text[i] == '\n' ? ' ' : text[i];
+   printf("%s: %.*s\n", what, (int)(bytes > 0 ? bytes : 0), text);
+}
+
+static void list(const char* path)
+{
+   DIR* folder = opendir(path);
+   int highest = -1, count = 0;
+   for (struct dirent* entry; (entry = readdir(folder)) != NULL; count++)
+      highest = atoi(entry->d_name) > highest ? atoi(entry->d_name) : highest;
+   closedir(folder);
+   printf("%s: %d entries up to %d\n", path, count, highest);
+}
+
+int main(int count, char** arguments)
+{
+   if (count > 2) {   /* the child: tells that it is there, and waits */
+      close(1);
+      pause();
+   }
+   int pipes[2], pid, byte;
+   pipe(pipes);
+   if ((pid = fork()) == 0) {
+      dup2(pipes[1], 1);
+      close(pipes[0]);
+      close(pipes[1]);
+      char* all[] = { "another name", "and", "an argument", NULL };
+      char* variables[] = { "ONE=1", "TWO=two", NULL };
+      execve(arguments[0], all, variables);
+   }
+   close(pipes[1]);
+   read(pipes[0], &byte, 1);
+   show("comm", pid);
+   show("cmdline", pid);
+   show("environ", pid);
+   kill(pid, SIGTERM);
+   waitpid(pid, NULL, 0);
+   show("comm", getpid());
+   prctl(PR_SET_NAME, "renamed");
+   show("comm", getpid());
+   memset(arguments[1], 'x', strlen(arguments[1]));
+   show("cmdline", getpid());
+   list("/proc/self/fd");
+   list("/proc/self/fdinfo");
+   list("/proc/self/task");
+   return 0;
+}
