@@ -169,6 +169,14 @@ void waiting_tell_spin(ThreadId thread, const Spin* spin);
 void limits_native(void);
 void limits_engine(void);
 
+/* ---- vfork.c: children that borrow their parent's memory ---- */
+
+/* In such a child: its parent gets what it has written. */
+void vfork_send(void);
+
+/* This process is no such child, whatever its parent is. */
+void vfork_forget(void);
+
 /* ---- faults.c: programs that repair their own page faults ---- */
 
 void faults_after_sigaction(Int signal, Addr at);

@@ -366,6 +366,7 @@ static Int execute(const Call* call)
    /* Nothing may stand between this and the end of a stream that another program's follows. */
    event_exec(shown);
    ring_publish();
+   vfork_send();
    error = program.why_not == NULL ? follow(call, &program, name) : leave(call);
    program_forget(&program);
    return error;

@@ -41,6 +41,13 @@ static inline void call_fail(CallStatus* status, Int error)
 /* limits.c: whether the call was one on the limit of open files, and is done. */
 Bool limits_before(const CallArguments* arguments, CallStatus* status);
 
+/* threads.c */
+Before clone3_before;
+
+/* vfork.c: forks by the core's handler, as vfork does. `told`: where the kernel tells the parent of the child, or NULL. */
+void vfork_do(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags,
+              Before* fork, Int* told);
+
 /* calls.c: the program leaves the engine for this reason, and makes the call by itself. */
 void call_leave(ThreadId thread, CallStatus* status, UWord* flags, const HChar* reason);
 

@@ -220,6 +220,28 @@ static void set_stack(void)
    VG_(free)(texts.bytes);
 }
 
+/* In the core library; no header for tools declares it. */
+extern Bool VG_(resolve_filename)(Int fd, const HChar** name);
+extern Int VG_(cl_exec_fd);
+
+/* As the kernel does: by the last part of its path, and by its file's where it is executed by a descriptor (Linux 6.14;
+   by the descriptor's number before). `ps` shows it, pkill and killall look for it. */
+static void name_process(void)
+{
+   static const HChar deleted[] = " (deleted)";
+   const HChar* whole = path;
+   HChar name[16];
+   if (VG_(strncmp)(path, "/dev/fd/", 8) == 0 && !VG_(resolve_filename)(VG_(cl_exec_fd), &whole))
+      whole = path;
+   const HChar* slash = VG_(strrchr)(whole, '/');
+   VG_(strncpy)(name, slash == NULL ? whole : slash + 1, sizeof name - 1);
+   name[sizeof name - 1] = '\0';
+   HChar* end = whole == path ? NULL : VG_(strstr)(name, deleted);
+   if (end != NULL)
+      *end = '\0';
+   sys_call6(__NR_prctl, SYS_PR_SET_NAME, (UWord)name, 0, 0, 0, 0);
+}
+
 /* The core makes two files right after the image, of what the client is to see in /proc. */
 Int __wrap_vgPlain_mkstemp(const HChar* part_of_name, HChar* full_name)
 {
@@ -227,6 +249,7 @@ Int __wrap_vgPlain_mkstemp(const HChar* part_of_name, HChar* full_name)
       VG_(close)(loaded_fd);
       loaded_fd = -1;
       set_stack();
+      name_process();
       VG_(args_the_exename) = first;
    }
    return __real_vgPlain_mkstemp(part_of_name, full_name);
