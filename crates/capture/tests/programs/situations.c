@@ -2,7 +2,8 @@
    it is what the kernel promises. The argument says which:
 
    `views`: one heap mapped three times at fixed addresses, as ZGC does (AutoMQ/automq-for-rocketmq, issue 722).
-   `guards`: stacks of coroutines that are changed, seals, guard pages, wiping at a fork, a mapping that grows down.
+   `guards`: stacks of coroutines that are changed, seals, guard pages, wiping at a fork, a mapping that grows down,
+   the least stack for signals.
    `advice`: MADV_POPULATE_WRITE, process_madvise on oneself, names of mappings (golang/go, issue 63334: what runtimes
    ask the kernel for and how it may fail).
    `waiting`: calls that block while another thread completes what they wait for: futex_waitv, epoll_pwait2, signalfd, a
@@ -115,6 +116,9 @@ static void guards(void)
     mmap(top - 2 * PAGE, 2 * PAGE, READ_WRITE, PRIVATE | MAP_GROWSDOWN | MAP_FIXED, -1, 0);
     for (volatile char *down = top - PAGE; down > top - 20 * PAGE; down -= PAGE) *down = 1;
     SAY("grown down: %d\n", top[-15 * (long)PAGE]);
+    stack_t alternate = { .ss_sp = map(4 * PAGE), .ss_size = sysconf(_SC_MINSIGSTKSZ) };
+    SAY("least stack for signals: %zu", alternate.ss_size);
+    SAY(", accepted %d\n", sigaltstack(&alternate, 0));
 }
 
 static void advice(void)
