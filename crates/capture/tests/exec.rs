@@ -56,6 +56,24 @@ fn who_looks_at_a_program_sees_the_program() {
     assert!(native.contains("comm: seen") && native.contains("cmdline: another name and an argument"));
 }
 
+/// What a child that borrows its parent's memory writes is there, and the parent waits for it: see `children.c`.
+#[test]
+fn children_are_begun_as_natively() {
+    let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (native, program) = (compile(one.path(), "children"), compile(other.path(), "children"));
+    for way in ["vfork", "spawn", "threads", "flags", "copy", "name"] {
+        let expected = natively(&native, way);
+        let (output, status, images) = followed(&program, way);
+        assert_eq!((output, status), expected, "{way}");
+        let lost: Vec<&str> = images.iter().flat_map(|image| &image.lost).map(String::as_str).collect();
+        let is_told = |what: &str| what.contains("shares a part of it (clone with flags 0x111)");
+        assert!(
+            lost.len() == usize::from(way == "flags") && lost.iter().all(|what| is_told(what)),
+            "{lost:?}"
+        );
+    }
+}
+
 #[test]
 fn many_threads_live_together() {
     let folder = tempfile::tempdir().unwrap();

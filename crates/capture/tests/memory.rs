@@ -51,6 +51,15 @@ fn calls_that_valgrind_lacks_or_changes_do_what_the_kernel_does() {
     assert!(image.lost.is_empty(), "{:?}", image.lost);
 }
 
+/// Views of one heap, guards and seals, advice, calls that wait, closed descriptors: see `situations.c`.
+#[test]
+fn situations_that_others_reported_are_as_natively() {
+    for what in ["views", "guards", "advice", "waiting", "closing"] {
+        let (image, output) = same("situations", what);
+        assert!(image.lost.is_empty() && output.lines().count() >= 3, "{what}: {:?}", image.lost);
+    }
+}
+
 #[test]
 fn more_mappings_than_valgrinds_table_are_followed() {
     let (image, _) = same("segments", "20000");
@@ -84,6 +93,8 @@ fn threads_that_wait_by_spinning_hand_their_turn_on() {
     let (image, _) = same("spin", "200");
     let spins = image.events.iter().filter(|event| matches!(event, Event::Spin { .. })).count();
     assert!(spins > 50, "{spins}");
+    let (_, output) = same("situations", "tickets");
+    assert_eq!(output, "800 turns\n");
 }
 
 /// The process forbids huge pages for itself: the stream says so.

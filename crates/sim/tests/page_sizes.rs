@@ -1,10 +1,9 @@
 //! Programs that choose their page sizes themselves, in the profile and under kernels of their own: on hugetlb, with
 //! transparent huge pages forbidden, growing by less than a huge page, asleep for a while. Small streams of what
-//! `hugetlb.c` and `nothp.c` of the project's cases do, of an arena that grows by 1 MiB (as glibc's and jemalloc's
-//! do: Linux's
-//! `Documentation/admin-guide/mm/transhuge.rst`, "Need of application restart"), and of a server that waits for
-//! requests
-//! (redis/redis issue 3201, huge pages that appear while it is idle).
+//! `hugetlb.c` and `nothp.c` of the project's cases do, of an arena that grows by 1 MiB (Linux's
+//! `Documentation/admin-guide/mm/transhuge.rst`, "Optimizing the applications": only a mapping on a border has a huge
+//! page at once), and of a server that waits for requests (openjdk/jdk pull request 14919: `khugepaged` makes huge
+//! pages of stacks that nobody has filled).
 
 use pagewalk_mm::{OsSpec, ThpMode};
 use pagewalk_sim::{

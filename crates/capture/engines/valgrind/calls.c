@@ -169,6 +169,13 @@ static void after_leaving(ThreadId thread, CallArguments* arguments, CallStatus*
       entry->after(thread, arguments, status);
 }
 
+/* ---- vfork ---- */
+
+static void before_vfork(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
+{
+   vfork_do(thread, layout, arguments, status, flags, as_core_does, NULL);
+}
+
 /* ---- the limit of open files ---- */
 
 static void before_limit(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
@@ -204,6 +211,8 @@ SyscallTableEntry* __wrap_vgModuleLocal_get_linux_syscall_entry(UInt number)
    static SyscallTableEntry shrinking = { before_brk, NULL };
    static SyscallTableEntry remapping = { before_mremap, NULL };
    static SyscallTableEntry leaving = { before_leaving, after_leaving };
+   static SyscallTableEntry borrowing = { before_vfork, NULL };
+   static SyscallTableEntry copying = { clone3_before, NULL };
    static SyscallTableEntry blocking = { before_blocking, NULL };
    static SyscallTableEntry listing = { as_core_does, after_entries };
    SyscallTableEntry* entry = __real_vgModuleLocal_get_linux_syscall_entry(number);
@@ -216,6 +225,8 @@ SyscallTableEntry* __wrap_vgModuleLocal_get_linux_syscall_entry(UInt number)
       case __NR_getdents64: return &listing;
       case __NR_mremap: return &remapping;
       case __NR_brk: return &shrinking;
+      case __NR_vfork: return &borrowing;
+      case SYS_CLONE3: return &copying;
       case __NR_shmget: return &plain;   /* the core leaves SHM_HUGETLB out */
       case SYS_USERFAULTFD:
       case SYS_SECCOMP:

@@ -170,14 +170,22 @@ void limits_native(void);
 
 /* ---- seen.c ---- */
 
-/* Before client code runs: at the first instruction, has the kernel know the program's name, command line and
-   environment. */
+/* Before client code runs: at the first instruction, has the kernel know the program's command line and environment. */
 void seen_start(ThreadId thread);
 
 /* Has the kernel know them, and the break as the client has it. */
 void seen_tell_kernel(void);
+Bool seen_is_told(void);
 
 void limits_engine(void);
+
+/* ---- vfork.c: children that borrow their parent's memory ---- */
+
+/* In such a child: its parent gets what it has written. */
+void vfork_send(void);
+
+/* This process is no such child, whatever its parent is. */
+void vfork_forget(void);
 
 /* ---- faults.c: programs that repair their own page faults ---- */
 

@@ -366,6 +366,7 @@ static Int execute(const Call* call)
    /* Nothing may stand between this and the end of a stream that another program's follows. */
    event_exec(shown);
    ring_publish();
+   vfork_send();
    error = program.why_not == NULL ? follow(call, &program, name) : leave(call);
    program_forget(&program);
    return error;
@@ -413,11 +414,14 @@ Before __wrap_vgSysWrap_generic_sys_open_before;
 Before __real_vgSysWrap_linux_sys_openat_before;
 Before __wrap_vgSysWrap_linux_sys_openat_before;
 
-static Bool is_own_file(const HChar* path)
+/* Whether this is a file of its own folder in /proc. */
+static Bool is_of_process(const HChar* path, const HChar* file)
 {
    HChar by_number[FD_PATH_BYTES];
-   VG_(snprintf)(by_number, sizeof by_number, "/proc/%d/exe", VG_(getpid)());
-   return is_readable(path, 1) && (VG_(strcmp)(path, by_number) == 0 || VG_(strcmp)(path, "/proc/self/exe") == 0);
+   HChar by_name[FD_PATH_BYTES];
+   VG_(snprintf)(by_number, sizeof by_number, "/proc/%d/%s", VG_(getpid)(), file);
+   VG_(snprintf)(by_name, sizeof by_name, "/proc/self/%s", file);
+   return is_readable(path, 1) && (VG_(strcmp)(path, by_number) == 0 || VG_(strcmp)(path, by_name) == 0);
 }
 
 /* The core would hand on to the next image a descriptor that is to be closed, and have all share one position. */
@@ -431,20 +435,30 @@ static void open_own(CallStatus* status, UInt flags)
       call_fail(status, -fd);
 }
 
+/* Opens a file that natively is another than the core's; false: the core is to. */
+static Bool opens(const HChar* path, UInt how, CallStatus* status, UWord* flags)
+{
+   if (is_of_process(path, "exe")) {
+      open_own(status, how);
+      return True;
+   }
+   /* The core has a copy of the command line, but programs change their own to be seen. */
+   if (!seen_is_told() || !is_of_process(path, "cmdline"))
+      return False;
+   *flags |= CALL_MAY_BLOCK;
+   return True;
+}
+
 void __wrap_vgSysWrap_generic_sys_open_before(ThreadId thread, const void* layout, CallArguments* arguments,
                                               CallStatus* status, UWord* flags)
 {
-   if (is_own_file((const HChar*)arguments->at[0]))
-      open_own(status, arguments->at[1]);
-   else
+   if (!opens((const HChar*)arguments->at[0], arguments->at[1], status, flags))
       __real_vgSysWrap_generic_sys_open_before(thread, layout, arguments, status, flags);
 }
 
 void __wrap_vgSysWrap_linux_sys_openat_before(ThreadId thread, const void* layout, CallArguments* arguments,
                                               CallStatus* status, UWord* flags)
 {
-   if (is_own_file((const HChar*)arguments->at[1]))
-      open_own(status, arguments->at[2]);
-   else
+   if (!opens((const HChar*)arguments->at[1], arguments->at[2], status, flags))
       __real_vgSysWrap_linux_sys_openat_before(thread, layout, arguments, status, flags);
 }

@@ -44,6 +44,13 @@ Bool limits_before(const CallArguments* arguments, CallStatus* status);
 /* seen.c: takes the engine's descriptors out of the entries that a call has read. */
 void seen_entries(const CallArguments* arguments, CallStatus* status);
 
+/* threads.c */
+Before clone3_before;
+
+/* vfork.c: forks by the core's handler, as vfork does. `told`: where the kernel tells the parent of the child, or NULL. */
+void vfork_do(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags,
+              Before* fork, Int* told);
+
 /* calls.c: the program leaves the engine for this reason, and makes the call by itself. */
 void call_leave(ThreadId thread, CallStatus* status, UWord* flags, const HChar* reason);
 

@@ -35,6 +35,8 @@ SysRes __wrap_vgPlain_open(const HChar* path, Int flags, Int mode);
 #define AUX_RANDOM 25
 #define AUX_RANDOM_BYTES 16
 #define AUX_EXECFN 31
+#define AUX_LEAST_SIGNAL_STACK 51
+#define AUX_IGNORED 1
 
 static const HChar* path;    /* as the kernel calls the program */
 static const HChar* first;   /* its first argument */
@@ -175,10 +177,25 @@ static UInt count_words(const UWord* at)
    return count;
 }
 
+/* The least size of an alternate stack for signals on this processor, as the kernel told the engine; 0: it did not. The
+   core leaves it out, and the C library counts without what CPUID here lacks: too little for sigaltstack. */
+static UWord least_signal_stack(void)
+{
+   UWord words[2] = { 0, 0 };
+   Int fd = (Int)sys_call6(__NR_openat, (UWord)SYS_AT_FDCWD, (UWord)"/proc/self/auxv", VKI_O_RDONLY, 0, 0, 0);
+   while (fd >= 0 && VG_(read)(fd, words, sizeof words) == sizeof words && words[0] != 0)
+      if (words[0] == AUX_LEAST_SIGNAL_STACK)
+         break;
+   if (fd >= 0)
+      VG_(close)(fd);
+   return words[0] == AUX_LEAST_SIGNAL_STACK ? words[1] : 0;
+}
+
 /* Moves the list that tells of the kernel behind the environment, which is shorter now, and keeps its texts. */
 static void move_auxiliary(Texts* texts, UWord* to)
 {
    const UWord* from = VG_(client_auxv);
+   UWord signal_stack = least_signal_stack();
    VG_(client_auxv) = to;
    for (Bool is_last = False; !is_last; from += 2, to += 2) {
       UWord kind = to[0] = from[0];
@@ -189,6 +206,11 @@ static void move_auxiliary(Texts* texts, UWord* to)
          keep_text(texts, &to[1], (const HChar*)to[1]);
       else if (kind == AUX_EXECFN)
          keep_text(texts, &to[1], path);
+      else if (kind == AUX_IGNORED && signal_stack != 0) {
+         to[0] = AUX_LEAST_SIGNAL_STACK;
+         to[1] = signal_stack;
+         signal_stack = 0;
+      }
       is_last = kind == 0;
    }
 }
@@ -220,6 +242,28 @@ static void set_stack(void)
    VG_(free)(texts.bytes);
 }
 
+/* In the core library; no header for tools declares it. */
+extern Bool VG_(resolve_filename)(Int fd, const HChar** name);
+extern Int VG_(cl_exec_fd);
+
+/* As the kernel does: by the last part of its path, and by its file's where it is executed by a descriptor (Linux 6.14;
+   by the descriptor's number before). `ps` shows it, pkill and killall look for it. */
+static void name_process(void)
+{
+   static const HChar deleted[] = " (deleted)";
+   const HChar* whole = path;
+   HChar name[16];
+   if (VG_(strncmp)(path, "/dev/fd/", 8) == 0 && !VG_(resolve_filename)(VG_(cl_exec_fd), &whole))
+      whole = path;
+   const HChar* slash = VG_(strrchr)(whole, '/');
+   VG_(strncpy)(name, slash == NULL ? whole : slash + 1, sizeof name - 1);
+   name[sizeof name - 1] = '\0';
+   HChar* end = whole == path ? NULL : VG_(strstr)(name, deleted);
+   if (end != NULL)
+      *end = '\0';
+   sys_call6(__NR_prctl, SYS_PR_SET_NAME, (UWord)name, 0, 0, 0, 0);
+}
+
 /* The core makes two files right after the image, of what the client is to see in /proc. */
 Int __wrap_vgPlain_mkstemp(const HChar* part_of_name, HChar* full_name)
 {
@@ -227,6 +271,7 @@ Int __wrap_vgPlain_mkstemp(const HChar* part_of_name, HChar* full_name)
       VG_(close)(loaded_fd);
       loaded_fd = -1;
       set_stack();
+      name_process();
       VG_(args_the_exename) = first;
    }
    return __real_vgPlain_mkstemp(part_of_name, full_name);

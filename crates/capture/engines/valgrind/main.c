@@ -103,6 +103,7 @@ static void fork_child(ThreadId thread)
 {
    alive = 1;
    syscall_forget_exits();
+   vfork_forget();
    /* A ring that nobody reads is the child's own already. */
    if (ring_socket_path == NULL)
       return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the process is to who looks at it through /proc, itself included: its name and command line are the program's,
-   not the engine's, and its descriptors are those that the program has opened.
+/* What the process is to who looks at it through /proc, itself included: its command line and environment are the
+   program's, not the engine's, and its descriptors are those that the program has opened. Its name: image.c.
 
    `/proc/PID/exe` stays the engine's file: the kernel changes that only for a process that has unmapped its own. */
 
@@ -20,15 +20,20 @@ extern Addr VG_(brk_base);
 extern Addr VG_(brk_limit);
 extern Int VG_(fd_hard_limit);
 
-#define AT_EXECFN 31
-#define PR_SET_NAME 15
-
 /* Where the kernel put the program's strings, from the first byte to the one past the last. */
 static struct {
    Addr stack;
    Addr arguments, arguments_end;
    Addr variables, variables_end;
 } strings;
+
+/* Whether the kernel knows them. */
+static Bool is_told;
+
+Bool seen_is_told(void)
+{
+   return is_told;
+}
 
 /* ---- the command line ---- */
 
@@ -46,18 +51,6 @@ static HChar** find_strings(HChar** list, Addr* start, Addr* end)
    return list + 1;
 }
 
-static void set_name(const UWord* auxiliary)
-{
-   for (; auxiliary[0] != 0; auxiliary += 2) {
-      if (auxiliary[0] == AT_EXECFN) {
-         const HChar* path = (const HChar*)auxiliary[1];
-         const HChar* slash = VG_(strrchr)(path, '/');
-         sys_call6(__NR_prctl, PR_SET_NAME, (UWord)(slash == NULL ? path : slash + 1), 0, 0, 0, 0);
-         return;
-      }
-   }
-}
-
 void seen_start(ThreadId thread)
 {
    if (strings.stack != 0)
@@ -65,8 +58,7 @@ void seen_start(ThreadId thread)
    UWord* stack = (UWord*)VG_(get_SP)(thread);
    strings.stack = (Addr)stack;
    HChar** variables = find_strings((HChar**)(stack + 1), &strings.arguments, &strings.arguments_end);
-   HChar** auxiliary = find_strings(variables, &strings.variables, &strings.variables_end);
-   set_name((const UWord*)auxiliary);
+   find_strings(variables, &strings.variables, &strings.variables_end);
    seen_tell_kernel();
 }
 
@@ -93,7 +85,7 @@ void seen_tell_kernel(void)
    map.env_start = strings.variables;
    map.env_end = strings.variables_end;
    map.exe_fd = -1;
-   sys_call6(__NR_prctl, SYS_PR_SET_MM, SYS_PR_SET_MM_MAP, (UWord)&map, sizeof map, 0, 0);
+   is_told = !sys_failed(sys_call6(__NR_prctl, SYS_PR_SET_MM, SYS_PR_SET_MM_MAP, (UWord)&map, sizeof map, 0, 0));
 }
 
 /* ---- descriptors ---- */

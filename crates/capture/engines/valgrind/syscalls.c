@@ -150,7 +150,10 @@ void syscall_before(ThreadId thread, UInt number, UWord* args, UInt count)
          if (threads_alive() > 1)
             break;
          /* fall through */
-      case __NR_exit_group: exit_status = args[0] & 0xff; break;
+      case __NR_exit_group:
+         exit_status = args[0] & 0xff;
+         vfork_send();
+         break;
       case __NR_shmdt: detached_bytes = shared_segment_bytes(args[0]); break;
    }
    /* The program may sleep now: let the reader have everything up to here. */
@@ -289,6 +292,7 @@ static void after_success(UInt number, const UWord* args, UWord result)
          break;
       case __NR_fork:
       case __NR_vfork:
+      case SYS_CLONE3:
          if (result != 0)
             event_words(WIRE_FORK, 1, (ULong[]){ result });
          break;

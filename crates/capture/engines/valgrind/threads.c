@@ -10,6 +10,7 @@
 #include "handlers.h"
 #include "sys.h"
 
+#include "pub_tool_aspacemgr.h"
 #include "pub_tool_libcbase.h"
 #include "pub_tool_libcprint.h"
 #include "pub_tool_mallocfree.h"
@@ -34,6 +35,9 @@ Before __real_vgSysWrap_linux_sys_clone_before;
 Before __wrap_vgSysWrap_linux_sys_clone_before;
 
 #define CLONE_THREAD 0x10000
+/* What the core knows kinds of clones by. */
+#define THREAD_PARTS (VKI_CLONE_VM | VKI_CLONE_FS | VKI_CLONE_FILES)
+#define SHARED_PARTS (THREAD_PARTS | VKI_CLONE_VFORK)
 #define ENTRIES_AT_FIRST 64
 #define ENTRIES_MORE 64
 #define MADV_DONTNEED 4
@@ -118,13 +122,62 @@ void __wrap_vgSysWrap_linux_sys_clone_before(ThreadId thread, const void* layout
                                              CallStatus* status, UWord* flags)
 {
    HChar reason[160];
-   if (!(arguments->at[0] & CLONE_THREAD) || has_free_entry() || may_grow()) {
-      __real_vgSysWrap_linux_sys_clone_before(thread, layout, arguments, status, flags);
-      return;
+   Int* told = arguments->at[0] & (VKI_CLONE_PARENT_SETTID | SYS_CLONE_PIDFD) ? (Int*)arguments->at[2] : NULL;
+   switch (arguments->at[0] & SHARED_PARTS) {
+      case THREAD_PARTS:
+         if (!(arguments->at[0] & CLONE_THREAD) || has_free_entry() || may_grow())
+            break;
+         VG_(snprintf)(reason, sizeof reason,
+                       "it has %u threads, as many as the engine has room for (--max-threads N makes more)",
+                       VG_N_THREADS - 1);
+         call_leave(thread, status, flags, reason);
+         return;
+      case VKI_CLONE_VM | VKI_CLONE_VFORK:
+         vfork_do(thread, layout, arguments, status, flags, __real_vgSysWrap_linux_sys_clone_before, told);
+         return;
+      case VKI_CLONE_VFORK:
+      case 0: break;
+      default:
+         VG_(snprintf)(reason, sizeof reason,
+                       "it begins a process that shares a part of it (clone with flags 0x%lx), neither a thread nor a "
+                       "copy, which the engine cannot follow",
+                       arguments->at[0]);
+         call_leave(thread, status, flags, reason);
+         return;
    }
-   VG_(snprintf)(reason, sizeof reason, "it has %u threads, as many as the engine has room for (--max-threads N makes more)",
-                 VG_N_THREADS - 1);
-   call_leave(thread, status, flags, reason);
+   __real_vgSysWrap_linux_sys_clone_before(thread, layout, arguments, status, flags);
+}
+
+/* What clone3 says beyond the arguments of clone. */
+typedef struct {
+   ULong flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_bytes, thread_pointer, set_tid, set_tid_count,
+      cgroup;
+} CloneArguments;
+
+#define CLONE_ARGUMENTS_LEAST (8 * sizeof(ULong))
+
+/* As clone, where that can say the same. Threads and what borrows memory find that there is no such call, as on Linux
+   before 5.3 and in many containers, and call clone themselves: the C library's do. */
+void clone3_before(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
+{
+   CloneArguments given;
+   SizeT bytes = arguments->at[1] < sizeof given ? arguments->at[1] : sizeof given;
+   call_fail(status, SYS_ENOSYS);
+   if (bytes < CLONE_ARGUMENTS_LEAST || !VG_(am_is_valid_for_client)(arguments->at[0], bytes, VKI_PROT_READ))
+      return;
+   VG_(memset)(&given, 0, sizeof given);
+   VG_(memcpy)(&given, (const void*)arguments->at[0], bytes);
+   Bool tells_twice = (given.flags & SYS_CLONE_PIDFD) && (given.flags & VKI_CLONE_PARENT_SETTID);
+   if ((given.flags & (VKI_CLONE_VM | VKI_CLONE_FS | VKI_CLONE_FILES)) || given.flags > 0xffffffff || tells_twice
+       || given.set_tid_count != 0 || given.stack != 0 || arguments->at[1] > sizeof given)
+      return;
+   CallArguments older = { .number = __NR_clone };
+   older.at[0] = given.flags | given.exit_signal;
+   older.at[2] = given.flags & SYS_CLONE_PIDFD ? given.pidfd : given.parent_tid;
+   older.at[3] = given.child_tid;
+   older.at[4] = given.thread_pointer;
+   status->what = STATUS_FOR_KERNEL;
+   __wrap_vgSysWrap_linux_sys_clone_before(thread, layout, &older, status, flags);
 }
 
 /* ---- stacks ---- */

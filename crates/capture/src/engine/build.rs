@@ -33,6 +33,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("sys.h", include_str!("../../engines/valgrind/sys.h")),
     ("syscalls.c", include_str!("../../engines/valgrind/syscalls.c")),
     ("threads.c", include_str!("../../engines/valgrind/threads.c")),
+    ("vfork.c", include_str!("../../engines/valgrind/vfork.c")),
     ("waiting.c", include_str!("../../engines/valgrind/waiting.c")),
     ("wire.h", include_str!("../../engines/valgrind/wire.h")),
     ("include/pagewalk.h", include_str!("../../engines/valgrind/include/pagewalk.h")),

@@ -26,11 +26,11 @@ static void show(const char* what, int pid)
 static void list(const char* path)
 {
    DIR* folder = opendir(path);
-   int highest = -1, count = 0;
-   for (struct dirent* entry; (entry = readdir(folder)) != NULL; count++)
-      highest = atoi(entry->d_name) > highest ? atoi(entry->d_name) : highest;
+   int count = 0;
+   while (readdir(folder) != NULL)
+      count++;
    closedir(folder);
-   printf("%s: %d entries up to %d\n", path, count, highest);
+   printf("%s: %d entries\n", path, count);
 }
 
 int main(int count, char** arguments)

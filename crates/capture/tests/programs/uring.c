@@ -1,4 +1,4 @@
-/* One thread sleeps in io_uring_enter until another writes what it reads. */
+/* One thread sleeps in io_uring_enter until another writes what it reads: `uring_wait.c` of the cases, without liburing. */
 #define _GNU_SOURCE
 #include <linux/io_uring.h>
 #include <pthread.h>
