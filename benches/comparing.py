@@ -189,7 +189,10 @@ def compare_mappings(program, command, natives, traced):
 
 
 # What programs print of themselves that a command changes by its purpose.
-RULES = {"trap": ((r"AnonHugePages: +\d+ kB", "AnonHugePages: N kB", "memory is taken over in pages of 4 KiB"),)}
+RULES = {
+    "trap": ((r"AnonHugePages: +\d+ kB", "AnonHugePages: N kB", "memory is taken over in pages of 4 KiB"),),
+    "apply": ((r"AnonHugePages: +\d+ kB", "AnonHugePages: N kB", "planned ranges are on huge pages"),),
+}
 
 # What a command does to mappings by its purpose: what is not compared, and where that is said.
 DOCUMENTED = {

@@ -106,9 +106,11 @@ def _is_engines(mapping):
 
 
 def places(mappings, has_addresses=True, least=HUGE):
-    """Large anonymous mappings, each as its address modulo 2 MiB and its size, with how often it is there."""
+    """Large anonymous mappings, each as its address modulo 2 MiB and its size, with how often it is there; without
+    addresses each as its whole 2 MiB, as neighbours that join it are others then."""
     large = [one for one in mappings if one.is_large and one.size >= least]
-    return collections.Counter((one.start % HUGE if has_addresses else 0, one.size) for one in large)
+    place = (lambda one: (one.start % HUGE, one.size)) if has_addresses else (lambda one: (0, one.size // HUGE * HUGE))
+    return collections.Counter(map(place, large))
 
 
 def huge(mappings, has_addresses=True, least=HUGE):

@@ -21,7 +21,9 @@ fn ours() -> BTreeSet<usize> {
 fn are_near(processors: &BTreeSet<usize>, folder: &Path) -> bool {
     let Some(first) = processors.first() else { return false };
     let Ok(caches) = folder.join(format!("cpu{first}/cache")).read_dir() else { return false };
-    let shared = caches.flatten().filter_map(|cache| std::fs::read_to_string(cache.path().join("shared_cpu_list")).ok());
+    let shared = caches
+        .flatten()
+        .filter_map(|cache| std::fs::read_to_string(cache.path().join("shared_cpu_list")).ok());
     shared.filter_map(|list| listed(&list)).any(|sharing| processors.is_subset(&sharing))
 }
 

@@ -305,7 +305,8 @@ impl Design {
         } else {
             let base = store.paging.base().shift();
             // Lower arrays are asked by number, whatever the store calls it.
-            let of = |(_, number, size): (Asid, u64, PageSize)| (held, number, (size.shift() - base) as usize);
+            let of =
+                |(_, number, size): (Asid, u64, PageSize)| (held, number, (size.shift() - base) as usize);
             left.extend(self.lower.take_evicted().map(of));
         }
         // Another array of the same TLB may still have it.

@@ -306,6 +306,14 @@ impl<O: WalkObserver> Pass<O> {
         self.store.front_clear();
     }
 
+    /// Runs the spans `spans` of a batch, on the core of its thread.
+    pub(crate) fn run_on_core(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>) {
+        if self.cores.all.len() > 1 {
+            self.run_thread(batch.thread);
+        }
+        self.run(batch, spans);
+    }
+
     /// Runs the spans `spans` of a batch.
     pub(crate) fn run(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>) {
         if spans.is_empty() {
@@ -473,10 +481,7 @@ impl<O: WalkObserver> Pass<O> {
 
 impl<O: WalkObserver> Analysis for Pass<O> {
     fn on_batch(&mut self, batch: &Batch<'_>) {
-        if self.cores.all.len() > 1 {
-            self.run_thread(batch.thread);
-        }
-        self.run(batch, 0..batch.spans.len());
+        self.run_on_core(batch, 0..batch.spans.len());
     }
 
     fn on_event(&mut self, _at: RefIndex, event: &Event) {

@@ -17,8 +17,8 @@ use pagewalk_units::{Access, Kind, Size, ThreadId, VirtAddr};
 use proptest::prelude::*;
 use random::{Op, Program, Random, cases};
 use slow::{Slow, feed};
-use systems::Systems;
 use std::sync::Arc;
+use systems::Systems;
 
 /// The cores of a slow machine.
 struct Cores {

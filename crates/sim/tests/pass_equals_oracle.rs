@@ -20,8 +20,8 @@ use proptest::prelude::*;
 use random::{Op, Program, Random, cases};
 use siblings::sibling;
 use slow::{Slow, feed};
-use systems::Systems;
 use std::sync::Arc;
+use systems::Systems;
 
 /// A machine whose misses ask nobody else, and are no fetches' and data references' together.
 fn plain_machine(random: &mut Random, index: usize, pages: random::Pages) -> MachineSpec {

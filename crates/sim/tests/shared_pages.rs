@@ -23,10 +23,10 @@ use pagewalk_units::{Kind, PageSize, RefIndex};
 use proptest::prelude::*;
 use random::{ALL, Op, Program, Random, cases};
 use slow::{Slow, feed};
-use systems::Systems;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use systems::Systems;
 
 /// Loads and stores together or apart, with fetches or without.
 fn machine(random: &mut Random, index: usize) -> MachineSpec {

@@ -15,8 +15,8 @@ use pagewalk_units::ThreadId;
 use proptest::prelude::*;
 use random::{Op, Pages, Program, Random, cases};
 use slow::{Slow, feed};
-use systems::Systems;
 use std::sync::Arc;
+use systems::Systems;
 
 /// A machine; small, so that a short stream fills it.
 fn machine(random: &mut Random, index: usize, (base, huge): Pages) -> MachineSpec {

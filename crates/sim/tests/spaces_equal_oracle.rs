@@ -17,8 +17,8 @@ use proptest::prelude::*;
 use random::{Program, Random, cases};
 use siblings::sibling;
 use slow::{Slow, feed};
-use systems::Systems;
 use std::sync::Arc;
+use systems::Systems;
 
 /// A slow machine with a kernel for each space, and who holds its identifiers.
 struct Spaces {

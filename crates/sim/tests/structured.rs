@@ -4,7 +4,7 @@
 use pagewalk_mm::structure::{StructureSpec, Who};
 use pagewalk_mm::{Small, ThpMode};
 use pagewalk_sim::{
-    DesignCounts, DesignSpec, HostKernel, NoObserver, Pass, StructureCounts, Structured, Structures,
+    Arrangement, DesignCounts, DesignSpec, Experiment, HostKernel, StructureCounts, Structures,
 };
 use pagewalk_trace::{Analysis, Batch, Block, BlockEnd, Dictionary, Event, Instruction, Ref, Site, Span};
 use pagewalk_translate::{Asid, MachineSpec};
@@ -150,7 +150,8 @@ fn run(
     cut: usize,
 ) -> (DesignCounts, Option<StructureCounts>) {
     let design = DesignSpec::new(machine, Arc::new(Small));
-    let mut system = Structured::new(Pass::new(vec![design], NoObserver).unwrap(), structure.cloned());
+    let arrangement = Arrangement { structure: structure.cloned(), ..Arrangement::default() };
+    let mut system = Experiment::new(vec![design], &arrangement).unwrap();
     feed(acts, cut, &mut system);
     (system.finish().remove(0), system.counts())
 }
@@ -265,8 +266,8 @@ fn walks_are_charged_to_who_makes_them() {
     let structure = Structures::get("mach3").unwrap();
     let acts = program(&mut Random::new(5));
     let host = HostKernel::new(ThpMode::Never);
-    let pass = Pass::new(vec![host.design(&machine(16, 64))], NoObserver).unwrap();
-    let mut system = Structured::new(pass, Some(structure));
+    let arrangement = Arrangement { structure: Some(structure), ..Arrangement::default() };
+    let mut system = Experiment::new(vec![host.design(&machine(16, 64))], &arrangement).unwrap();
     feed(&acts, 10, &mut system);
     let (programs, visitors) = (system.program_counts(), system.visitor_counts());
     let did = system.counts().unwrap();

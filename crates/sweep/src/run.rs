@@ -217,8 +217,8 @@ impl<'a> Sweep<'a> {
         };
         let mut sources = (0..files.len()).map(open).collect::<Result<Vec<_>, SweepError>>()?;
         let origin = sources[0].header().origin;
-        let mut running =
-            Running::start(&once, origin, *thp, self.options.threads).map_err(|e| wrong(0, e.to_string()))?;
+        let mut running = Running::start(&once, origin, *thp, turns.is_some(), self.options.threads)
+            .map_err(|e| wrong(0, e.to_string()))?;
         let mut laid = self.start_laid(stream, &laid)?;
         let mut analyses: Vec<&mut dyn Analysis> =
             running.iter_mut().map(|running| running as &mut dyn Analysis).collect();

@@ -27,11 +27,14 @@ pub fn variants(
         }
         variants.push(variant);
     }
-    let own = machines.iter().any(|variant| variant.own.is_some());
-    if !variants.is_empty() && (own || !kernels.is_empty()) {
-        let why =
-            "kernels that build superpages, of [[os]] or of machines' own files, manage one program alone";
-        return Err(wrong(format!("{why}: leave out these or those")));
+    let own = machines.iter().filter_map(|variant| variant.own.as_ref());
+    let replaying = own.chain(kernels).find(|kernel| kernel.replays());
+    if let Some(kernel) = replaying.filter(|_| !variants.is_empty()) {
+        let why = format!(
+            "policy `{}` replays the program as it was recorded, without a system around it",
+            kernel.name
+        );
+        return Err(wrong(format!("{why}: leave out it or these")));
     }
     if !variants.is_empty() && machines.is_empty() {
         return Err(wrong("there is no machine to be in it: name some with machines = [\"k8\"]".to_owned()));

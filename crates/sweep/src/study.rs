@@ -201,6 +201,11 @@ impl KernelVariant {
         }
     }
 
+    /// Whether it replays the stream to choose its superpages.
+    pub fn replays(&self) -> bool {
+        matches!(&self.kind, KernelKind::Policy(spec) if spec.replays())
+    }
+
     /// Whether `machine` runs under it.
     pub fn is_for(&self, machine: &MachineSpec) -> bool {
         self.machines.is_empty() || self.machines.contains(&machine.name)
@@ -208,6 +213,12 @@ impl KernelVariant {
 }
 
 impl Study {
+    /// The name of a kernel that replays the stream, if there is one.
+    pub fn replaying(&self) -> Option<&str> {
+        let own = self.machines.iter().filter_map(|variant| variant.own.as_ref());
+        self.kernels.iter().chain(own).find(|kernel| kernel.replays()).map(|kernel| kernel.name.as_str())
+    }
+
     /// The machines, each under every kernel that is for it: in their order, in that of the kernels. Where the study
     /// names no kernel, under its own; `None` where it has none either.
     pub fn machines_by_kernel(&self) -> impl Iterator<Item = (&MachineVariant, Option<&KernelVariant>)> {

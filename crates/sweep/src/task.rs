@@ -13,7 +13,7 @@ use pagewalk_mm::{OsKernel, OsSpec, Thp, ThpMode};
 use pagewalk_report::schema::{Metrics, PartitionMove};
 use pagewalk_report::sweep::schema::Method;
 use pagewalk_reuse::{Family, SampledDistances, Sampling, Serves, StackDistances};
-use pagewalk_sim::{DataSides, HostKernel, NoObserver, Pass, PassError, Structured};
+use pagewalk_sim::{Arrangement, DataSides, Experiment, HostKernel, PassError};
 use pagewalk_trace::{Analysis, Batch, Event, Origin};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{RefIndex, SpaceId};
@@ -145,7 +145,7 @@ impl<'a> Task<'a> {
     /// What chooses its superpages in replays of the stream, if it is of that kind: its machine, and how it chooses.
     pub fn offline(&self) -> Option<(&'a MachineSpec, OfflineSettings)> {
         let Task::Machine(variant, (Some(kernel), _)) = self else { return None };
-        if !matches!(&kernel.kind, KernelKind::Policy(spec) if spec.replays()) {
+        if !kernel.replays() {
             return None;
         }
         match kernel.build(&variant.machine) {
@@ -181,7 +181,7 @@ impl<'a> Task<'a> {
 
 /// Simulators at work: of one task, or of several machines that share a pass. The numbers say which tasks.
 pub enum Running {
-    Machines(Vec<usize>, Box<Structured>),
+    Machines(Vec<usize>, Box<Experiment>),
     DataSides(Vec<usize>, Vec<MachineSpec>, Box<DataSides>),
     Family(usize, Box<Family>),
     Curve(usize, Box<StackDistances>),
@@ -189,12 +189,13 @@ pub enum Running {
 }
 
 impl Running {
-    /// Simulators for these tasks, of a process that began so. Machines share passes, in enough of them to keep
+    /// Simulators for these tasks, of a process that began so, or of several that take turns. Machines share passes, in enough of them to keep
     /// `threads` threads busy.
     pub fn start(
         tasks: &[(usize, Task<'_>)],
         origin: Origin,
         thp: ThpMode,
+        turns: bool,
         threads: usize,
     ) -> Result<Vec<Running>, PassError> {
         let mut running = Vec::new();
@@ -220,7 +221,7 @@ impl Running {
         running.extend(Running::data_sides(&sides, thp, threads));
         let kernel = HostKernel::new(thp);
         for group in groups(machines, threads) {
-            Running::add_passes(&mut running, &group, &kernel)?;
+            Running::add_passes(&mut running, &group, &kernel, turns)?;
         }
         if origin == Origin::Fork {
             for running in &mut running {
@@ -237,20 +238,21 @@ impl Running {
         running: &mut Vec<Running>,
         group: &[Numbered<'_>],
         kernel: &HostKernel,
+        turns: bool,
     ) -> Result<(), PassError> {
         let designs = group.iter().map(|one| one.design(kernel));
-        match Pass::new(designs.collect(), NoObserver) {
+        let structure = group.first().and_then(|one| one.structure?.spec.clone());
+        let arrangement = Arrangement { structure, turns, ..Arrangement::default() };
+        match Experiment::new(designs.collect(), &arrangement) {
             Ok(pass) => {
-                let system = group.first().and_then(|one| one.structure?.spec.clone());
-                let pass = Structured::new(pass, system);
                 let numbers = group.iter().map(|one| one.number).collect();
                 running.push(Running::Machines(numbers, Box::new(pass)));
                 Ok(())
             }
             Err(PassError::DesignCount(_)) if group.len() > 1 => {
                 let (some, others) = group.split_at(group.len() / 2);
-                Running::add_passes(running, some, kernel)?;
-                Running::add_passes(running, others, kernel)
+                Running::add_passes(running, some, kernel, turns)?;
+                Running::add_passes(running, others, kernel, turns)
             }
             Err(error) => Err(error),
         }
@@ -332,7 +334,7 @@ pub fn counters(variant: &MachineVariant, under: Under<'_>) -> Result<Vec<String
         // Kernels of all kinds have the same counters.
         task = Task::Machine(variant, (Some(&fixed), None));
     }
-    let mut running = Running::start(&[(0, task)], Origin::Start, ThpMode::Never, 1)?;
+    let mut running = Running::start(&[(0, task)], Origin::Start, ThpMode::Never, false, 1)?;
     match running.pop().and_then(|running| running.finish().pop()) {
         Some((_, Outcome::Machine(metrics, _))) => Ok(metrics.into_keys().collect()),
         _ => unreachable!("a pass over one machine ends with its counters"),

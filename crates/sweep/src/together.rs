@@ -1,7 +1,7 @@
 //! Traces of a study that take turns on one processor.
 
 use crate::study::{Study, TraceSpec};
-use pagewalk_sim::Structured;
+use pagewalk_sim::Experiment;
 use pagewalk_trace::{Turns, call_number};
 use serde::Deserialize;
 use std::path::Path;
@@ -47,7 +47,7 @@ pub fn turns(quantum: Option<u64>, switch_at: &[String]) -> Result<Option<Turns>
     Ok((quantum.is_some() || !calls.is_empty()).then_some(Turns { quantum, calls }))
 }
 
-/// Checks that a study does nothing with traces that take turns but what machines under the host's kernel can do.
+/// Checks that a study does nothing with traces that take turns but what can be done with several processes.
 pub fn check(study: &Study) -> Result<(), String> {
     let Some(trace) = study.traces.iter().find(|trace| trace.turns().is_some()) else { return Ok(()) };
     let inside =
@@ -55,9 +55,8 @@ pub fn check(study: &Study) -> Result<(), String> {
     if study.family.is_some() || study.curve.is_some() {
         return inside("[family] and [curve] are of one process");
     }
-    let own = study.machines.iter().any(|variant| variant.own.is_some());
-    if own || !study.kernels.is_empty() {
-        return inside("kernels that build superpages manage one process");
+    if let Some(kernel) = study.replaying() {
+        return inside(&format!("policy `{kernel}` replays one process as it was recorded"));
     }
     Ok(())
 }
@@ -65,6 +64,6 @@ pub fn check(study: &Study) -> Result<(), String> {
 /// So many processes can take turns in the study.
 pub fn most(study: &Study) -> usize {
     let specs = study.structures.iter().map(|structure| structure.spec.as_ref());
-    let room = specs.chain([None]).map(Structured::programs_max);
+    let room = specs.chain([None]).map(Experiment::programs_max);
     room.min().expect("there is one at least")
 }

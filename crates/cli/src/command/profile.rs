@@ -82,11 +82,11 @@ impl Study {
         if data_side::is_meant(self) {
             return data_side::once(self, source);
         }
-        if self.has_kernels() {
-            return os::once(self, source);
-        }
         if let Some(structure) = &self.structure {
             return structure::once(self, structure, source);
+        }
+        if self.has_kernels() {
+            return os::once(self, source);
         }
         let header: StreamHeader = source.header().clone();
         let thp = machine::thp(self.model.thp, &header.thp);
@@ -161,11 +161,11 @@ impl Study {
         if data_side::is_meant(self) {
             return data_side::check(self);
         }
-        if self.has_kernels() {
-            return os::check(self);
-        }
         if self.structure.is_some() {
             return structure::check(self);
+        }
+        if self.has_kernels() {
+            return os::check(self);
         }
         self.check_kernels_are_none("profile or --what-if")?;
         Profiler::new(&self.machines, pagewalk_mm::ThpMode::Never, self.what_if)

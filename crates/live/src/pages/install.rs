@@ -139,7 +139,7 @@ impl Installing {
         known: &mut Known,
         at_exec: bool,
     ) -> Result<(), Obstacle> {
-        let mappings = maps::mappings(pid)?;
+        let mut mappings = maps::mappings(pid)?;
         let sites = known.sites(&self.memory, &mappings);
         if !sites.iter().any(Site::maps) {
             return Err(Obstacle::NoSites);
@@ -149,9 +149,12 @@ impl Installing {
         let stop = if at_exec { Stop::End } else { Stop::Beginning(anew(pid, &sites)?) };
         let mut detour = Detour::prepare(pid, &self.memory, room, stop)?;
         let bytes = wanted.table.bytes().next_multiple_of(PAGE_BYTES);
-        detour.call(pid, number::MMAP, asking(0, bytes, map::READ | map::WRITE))?;
         let rest = rest(pid, wanted, &mappings);
         let clusters = clusters(sites);
+        // Not where the kernel would put it: what the program maps later would lie elsewhere than without us.
+        let place = place(&mappings, &clusters[0], bytes).ok_or(Obstacle::NoPlace)?;
+        detour.call(pid, number::MMAP, asking(place, bytes, map::READ | map::WRITE))?;
+        mappings.push(Mapping { start: place, end: place + bytes, ..Mapping::default() });
         let work = Work { detour, mappings, clusters, table: 0, rest, jumps: false };
         self.at = Towards::Call(Box::new(work));
         Ok(())
@@ -166,10 +169,9 @@ fn anew(pid: Pid, sites: &[Site]) -> io::Result<u64> {
     Ok(from_site.map_or(behind - 2, |site| site.address))
 }
 
-/// Memory of one's own; at this address only, if it is not 0.
+/// Memory of one's own, at this address only.
 fn asking(address: u64, bytes: u64, protection: u64) -> [u64; 6] {
-    let fixed = if address == 0 { 0 } else { map::FIXED_NOREPLACE };
-    [address, bytes, protection, map::PRIVATE | map::ANONYMOUS | fixed, u64::MAX, 0]
+    [address, bytes, protection, map::PRIVATE | map::ANONYMOUS | map::FIXED_NOREPLACE, u64::MAX, 0]
 }
 
 impl Work {

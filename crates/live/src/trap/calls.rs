@@ -193,7 +193,8 @@ fn map_file(image: &mut Image, [address, bytes, protection, flags]: [u64; 4], pl
         at = placed as u64;
     }
     let over = map::SHARED | map::NORESERVE | map::FIXED;
-    let mapped = image.agent_call(number::MMAP, [at, bytes, protection, over, descriptor::MEMORY.into(), place])?;
+    let mapped =
+        image.agent_call(number::MMAP, [at, bytes, protection, over, descriptor::MEMORY.into(), place])?;
     if mapped < 0 && flags & map::FIXED == 0 {
         image.agent_call(number::MUNMAP, [at, bytes, 0, 0, 0, 0])?;
     }

@@ -14,7 +14,7 @@ use std::ops::Range;
 
 impl Analysis for System {
     fn on_batch(&mut self, batch: &Batch<'_>) {
-        self.run(batch, 0..batch.spans.len());
+        self.run_on_core(batch, 0..batch.spans.len());
     }
 
     fn on_event(&mut self, _at: RefIndex, event: &Event) {

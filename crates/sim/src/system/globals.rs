@@ -54,7 +54,8 @@ impl System {
         let (asid, base) = (self.asid, self.machine().paging.base());
         let file = self.process().space.file_page(bytes(vpn, base));
         let held = self.globals.as_ref().and_then(|globals| globals.0.get(&vpn)).map(|global| &global.holds);
-        let others = || self.processes.iter().any(|(&of, process)| of != asid && process.pages.contains_key(&vpn));
+        let others =
+            || self.processes.iter().any(|(&of, process)| of != asid && process.pages.contains_key(&vpn));
         match (file, held) {
             (Some(file), Some(holds)) if file == *holds => {}
             (_, Some(_)) => {
@@ -80,7 +81,8 @@ impl System {
 
     /// Gives each process that uses a global page one of its own.
     fn end_global(&mut self, vpn: u64) {
-        let Some(Global { users, .. }) = self.globals.as_mut().and_then(|globals| globals.0.remove(&vpn)) else {
+        let Some(Global { users, .. }) = self.globals.as_mut().and_then(|globals| globals.0.remove(&vpn))
+        else {
             return;
         };
         self.invalidate(Asid::GLOBAL, Page::base(vpn, self.machine().paging.base()));

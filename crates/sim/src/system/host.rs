@@ -106,7 +106,8 @@ impl HostMemory {
 
     /// Splits a huge page; false where there is none, or it is the program's own.
     pub fn split(&mut self, number: u64) -> bool {
-        let Some(region) = self.regions.get_mut(&number).filter(|region| region.huge && !region.hugetlb) else {
+        let Some(region) = self.regions.get_mut(&number).filter(|region| region.huge && !region.hugetlb)
+        else {
             return false;
         };
         region.huge = false;

@@ -211,12 +211,38 @@ impl System {
         self.enter_core();
     }
 
+    /// References of a visitor with pages and blocks of its own, of which the counters of programs take no notice.
+    pub(crate) fn visited(&mut self, asid: Asid, batch: &Batch<'_>) {
+        let runs = std::mem::replace(&mut self.runs, asid);
+        self.asid = asid;
+        let programs = self.clock;
+        self.stop_time(Some(self.clock.instructions));
+        self.run(batch, 0..batch.spans.len());
+        self.stop_time(None);
+        self.clock = Clock { now: self.clock.now, ..programs };
+        (self.runs, self.asid) = (runs, runs);
+    }
+
+    /// Has time stand still for partitions that move, or go on again.
+    fn stop_time(&mut self, at: Option<u64>) {
+        if let Some(mmu) = self.tlbs().software() {
+            mmu.stop_time(at);
+        }
+    }
+
+    /// Runs the spans `spans` of a batch, on the core of its thread.
+    pub(crate) fn run_on_core(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>) {
+        if self.killed.is_none() {
+            self.run_thread(batch.thread);
+        }
+        self.run(batch, spans);
+    }
+
     /// Runs the spans `spans` of a batch.
-    pub(crate) fn run(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>) {
+    fn run(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>) {
         if spans.is_empty() || self.killed.is_some() {
             return;
         }
-        self.run_thread(batch.thread);
         self.start();
         for span in spans {
             let block = batch.blocks.get(batch.spans[span].block);

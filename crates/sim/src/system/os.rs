@@ -232,7 +232,8 @@ impl System {
         let pages = base.number(start)..base.number(VirtAddr(last)) + 1;
         self.ask(None, |_, _, _| {});
         let mut remaps = Vec::new();
-        self.process().with_uses(|kernel, space, uses| kernel.advised(pages, advice, space, uses, &mut remaps));
+        self.process()
+            .with_uses(|kernel, space, uses| kernel.advised(pages, advice, space, uses, &mut remaps));
         self.remap(remaps, None);
     }
 
@@ -247,4 +248,3 @@ impl System {
         });
     }
 }
-

@@ -36,7 +36,13 @@ impl OwnMemory {
     pub fn new(mut kernel: Kernel, machine: &MachineSpec) -> Result<OwnMemory, KernelError> {
         let held_order = held_order(&kernel, machine)?;
         kernel.map_hugetlb_by(if machine.has_huge_pages() { machine.paging.huge_order() as u8 } else { 0 });
-        Ok(OwnMemory { kernel, paging: machine.paging, held_order, mapped: BTreeMap::new(), looks: Vec::new() })
+        Ok(OwnMemory {
+            kernel,
+            paging: machine.paging,
+            held_order,
+            mapped: BTreeMap::new(),
+            looks: Vec::new(),
+        })
     }
 
     /// The size of a page of an order.

@@ -126,7 +126,10 @@ impl Process {
     }
 
     /// Asks the kernel, with when pages were used.
-    pub fn with_uses<T>(&mut self, ask: impl FnOnce(&mut Kernel, &AddressSpace, &dyn LastUse) -> T) -> Option<T> {
+    pub fn with_uses<T>(
+        &mut self,
+        ask: impl FnOnce(&mut Kernel, &AddressSpace, &dyn LastUse) -> T,
+    ) -> Option<T> {
         let Memory::Own(own) = &mut self.memory else { return None };
         let uses = Uses { pages: &self.pages, looks: &own.looks };
         Some(ask(&mut own.kernel, &self.space, &uses))

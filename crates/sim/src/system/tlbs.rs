@@ -144,7 +144,14 @@ impl Tlbs {
     }
 
     /// Which of the lower levels, or a prefetch buffer, serves a miss; a walk is due for [`Filled::Walk`].
-    pub fn served_below(&mut self, class: usize, kind: Kind, asid: Asid, page: Page, address: VirtAddr) -> (Filled, bool) {
+    pub fn served_below(
+        &mut self,
+        class: usize,
+        kind: Kind,
+        asid: Asid,
+        page: Page,
+        address: VirtAddr,
+    ) -> (Filled, bool) {
         self.counts.first_level[class][0] += 1;
         let served = self.lower.look_up(kind, asid, address, page.size);
         let prefetched = served == Filled::Walk && {
@@ -198,7 +205,8 @@ impl Tlbs {
             !self.is_watched_in(tlb, of, Page { number, size, leaf: size })
         };
         // Another array of the same TLB may still have it.
-        let left = left.into_iter().filter(still).map(|(_, number, size)| (tlb, block(number, size))).collect();
+        let left =
+            left.into_iter().filter(still).map(|(_, number, size)| (tlb, block(number, size))).collect();
         let enters = !was_there && self.is_watched_in(tlb, asid, page);
         Moves { entered: enters.then(|| (tlb, block(page.number, page.size))), left }
     }
@@ -233,7 +241,8 @@ impl Tlbs {
 
     /// After a walk, or a hit in a prefetch buffer: fetches what maps the next page, where that is due.
     pub fn prefetch_next(&mut self, kind: Kind, page: Page, next: impl Fn(u64) -> Option<(Asid, Page)>) {
-        let Some(at) = self.prefetchers.iter().position(|prefetcher| prefetcher.takes(kind, page.size)) else {
+        let Some(at) = self.prefetchers.iter().position(|prefetcher| prefetcher.takes(kind, page.size))
+        else {
             return;
         };
         let vpn = (page.number + 1) << (page.size.shift() - self.machine.paging.base().shift());

@@ -39,7 +39,12 @@ impl Systems {
     pub fn assert_equal(&self, pass: &[DesignCounts], seed: u64) {
         for (system, pass) in self.0.iter().zip(pass) {
             let Some(system) = system else { continue };
-            assert_eq!(&system.counts(), pass, "the system's counts, and the pass's, of {} (seed {seed})", pass.name);
+            assert_eq!(
+                &system.counts(),
+                pass,
+                "the system's counts, and the pass's, of {} (seed {seed})",
+                pass.name
+            );
         }
     }
 }

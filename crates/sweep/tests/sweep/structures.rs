@@ -5,7 +5,7 @@ use crate::common::{Silent, program, study, sweep};
 use pagewalk_mm::ThpMode;
 use pagewalk_report::TextOptions;
 use pagewalk_report::sweep::{from_json, render_html, render_text, to_json};
-use pagewalk_sim::{HostKernel, Library, NoObserver, Pass, Structured, Structures};
+use pagewalk_sim::{Arrangement, Experiment, HostKernel, Library, Structures};
 use pagewalk_sweep::{Study, add_structure, metrics};
 
 const STUDY: &str = r#"
@@ -43,8 +43,10 @@ fn cells_are_what_direct_simulation_counts() {
     for cell in &result.machines {
         let machine = Library::get(&cell.machine).unwrap();
         let structure = cell.structure.as_deref().filter(|name| *name != "none");
-        let pass = Pass::new(vec![HostKernel::new(ThpMode::Never).design(&machine)], NoObserver).unwrap();
-        let mut system = Structured::new(pass, structure.map(|name| Structures::get(name).unwrap()));
+        let structure = structure.map(|name| Structures::get(name).unwrap());
+        let designs = vec![HostKernel::new(ThpMode::Never).design(&machine)];
+        let arrangement = Arrangement { structure, ..Arrangement::default() };
+        let mut system = Experiment::new(designs, &arrangement).unwrap();
         program.play(&mut system);
         let mut expected = metrics(&system.finish().remove(0));
         if let Some(counts) = system.counts() {

@@ -3,7 +3,7 @@
 use crate::common::{Silent, program, study, sweep};
 use pagewalk_mm::ThpMode;
 use pagewalk_report::sweep::to_json;
-use pagewalk_sim::{HostKernel, Library, NoObserver, Pass, Structured, Structures};
+use pagewalk_sim::{Arrangement, Experiment, HostKernel, Library, Structures};
 use pagewalk_sweep::{Study, add_structure, metrics};
 use pagewalk_trace::pwt::Reader;
 use pagewalk_trace::{Analysis, Interleave, Item, Turns};
@@ -46,8 +46,10 @@ fn cells_are_what_direct_simulation_counts() {
         let (files, turns) = &all[cell.trace];
         let machine = Library::get(&cell.machine).unwrap();
         let structure = cell.structure.as_deref().filter(|name| *name != "none");
-        let pass = Pass::new(vec![HostKernel::new(ThpMode::Never).design(&machine)], NoObserver).unwrap();
-        let mut system = Structured::new(pass, structure.map(|name| Structures::get(name).unwrap()));
+        let structure = structure.map(|name| Structures::get(name).unwrap());
+        let designs = vec![HostKernel::new(ThpMode::Never).design(&machine)];
+        let arrangement = Arrangement { structure, ..Arrangement::default() };
+        let mut system = Experiment::new(designs, &arrangement).unwrap();
         let open = |name| Reader::new(File::open(folder.path().join(name)).unwrap()).unwrap();
         let mut streams = Interleave::new(files.iter().map(open).collect(), turns.clone());
         while let Some((stream, item)) = streams.next_item().map_err(|(_, error)| error).unwrap() {

@@ -1,13 +1,14 @@
 //! `pagewalk simulate --cores N T.pwt`: a process's threads on several cores.
 
-use super::compared;
+use super::os::Under;
+use super::{compared, os};
 use crate::command::profile::Study;
-use crate::error::{CliError, Code};
+use crate::error::CliError;
 use crate::findings::short;
 use crate::machine;
 use crate::process::{Ending, follow};
 use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, Number, ProcessResult, WhatIf};
-use pagewalk_sim::{DesignCounts, HostKernel, Pass};
+use pagewalk_sim::{Arrangement, DesignCounts, Experiment};
 use pagewalk_sweep::{metrics, partition};
 use pagewalk_trace::{Analysis, Batch, Event, Source, StreamHeader};
 use pagewalk_translate::MachineSpec;
@@ -16,8 +17,8 @@ use pagewalk_units::RefIndex;
 /// The same stream on machines of several cores and of one.
 struct Cores {
     /// The machines, and after them the first one with its last level private to each core, and shared.
-    several: Pass,
-    one: Pass,
+    several: Experiment,
+    one: Experiment,
 }
 
 impl Analysis for Cores {
@@ -39,18 +40,18 @@ pub fn stream<S: Source>(
     cores: usize,
 ) -> Result<(ProcessResult, Ending), CliError> {
     let header = source.header().clone();
-    let kernel = HostKernel::new(machine::thp(study.model.thp, &header.thp));
+    let thp = machine::thp(study.model.thp, &header.thp);
+    let kernels = os::running_kernels(study, "--cores")?;
     let first = &study.machines[0];
     let mut machines = study.machines.clone();
     machines.extend([false, true].map(|shared| with_last_level(first, shared)));
-    let pass = |machines: &[MachineSpec], cores: usize| {
-        let designs = machines.iter().map(|machine| kernel.design(machine)).collect();
-        Pass::with_cores(designs, cores)
-            .map_err(|e| CliError::new(Code::Usage, e).or("give other machines with -m, or fewer --cores"))
+    let on = |machines: &[MachineSpec], kernels: &[Under], cores: usize| {
+        os::experiment(study, machines, kernels, thp, &Arrangement { cores, ..Arrangement::default() })
     };
-    let mut all = Cores { several: pass(&machines, cores)?, one: pass(std::slice::from_ref(first), 1)? };
+    let mut all =
+        Cores { several: on(&machines, &kernels, cores)?, one: on(std::slice::from_ref(first), &[], 1)? };
     let ending = follow(source, &study.region, &mut all);
-    Ok((result(study, &header, &mut all, cores, &ending), ending))
+    Ok((result(study, &header, &mut all, &kernels, cores, &ending), ending))
 }
 
 /// The machine with the arrays of its last level shared by all cores, or none.
@@ -68,6 +69,7 @@ fn result(
     study: &Study,
     header: &StreamHeader,
     all: &mut Cores,
+    kernels: &[Under],
     cores: usize,
     ending: &Ending,
 ) -> ProcessResult {
@@ -85,13 +87,16 @@ fn result(
     let row = |id: &str, title: &str, counts: &DesignCounts| {
         compared(base, id, title, "modelled", counts.walks(), counts.cycles.walk)
     };
-    let what_if = vec![
+    let under = &counts[study.machines.len() + 2..];
+    let rows = os::rows(study, kernels, &counts[..study.machines.len()], under);
+    let mut what_if = vec![
         row("baseline", "as it is", base),
         row("private", "a last level for each core", private),
         row("shared", "one last level for all cores", shared),
         row("one_core", "all threads on one core", &one[0]),
         compared(base, "perfect_tlb", "a perfect TLB", "bound", 0, 0),
     ];
+    what_if.splice(4..4, rows.under);
     ProcessResult {
         pid: header.pid,
         parent: header.parent,
@@ -109,7 +114,7 @@ fn result(
         heat: Heat::default(),
         reach: Vec::new(),
         what_if,
-        kernels: Vec::new(),
+        kernels: rows.kernels,
     }
 }
 

@@ -1,6 +1,7 @@
 //! `pagewalk simulate --quantum N A.pwt B.pwt`, or with `--switch-at`: several processes on one processor.
 
-use super::{compared, structure};
+use super::os::Under;
+use super::{compared, os, structure};
 use crate::arguments::Simulate;
 use crate::command::profile::Study;
 use crate::error::{CliError, Code};
@@ -10,7 +11,7 @@ use crate::process::{Ending, Reached, note, window};
 use pagewalk_capture::Window;
 use pagewalk_mm::ThpMode;
 use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, Number, ProcessResult, WhatIf};
-use pagewalk_sim::{DesignCounts, HostKernel, NoObserver, Pass, Structured};
+use pagewalk_sim::{Arrangement, DesignCounts, Experiment};
 use pagewalk_sweep::{add_structure, metrics, partition};
 use pagewalk_trace::{Analysis, Interleave, Item, Source, StreamHeader, Turns, all_calls, call_number};
 use pagewalk_translate::{Asid, MachineSpec};
@@ -55,12 +56,14 @@ fn call(text: &str) -> Result<u32, CliError> {
 /// Several streams on the machines of a study, which all see the same turns.
 pub struct Interleaved {
     /// The machines, and after them the first one without identifiers and with one for each process.
-    shared: Structured,
+    shared: Experiment,
     /// The first machine with global pages of files if the others are without, and the other way round.
-    otherwise: Structured,
+    otherwise: Experiment,
     sharing: Sharing,
+    /// Kernels beside the host's, of which each process has its own.
+    kernels: Vec<Under>,
     /// Each process with the first machine for itself.
-    alone: Vec<Structured>,
+    alone: Vec<Experiment>,
     switches: u64,
     headers: Vec<StreamHeader>,
     /// How each stream ended.
@@ -76,7 +79,7 @@ impl Interleaved {
         thp: ThpMode,
     ) -> Result<Interleaved, CliError> {
         let structure = study.structure.as_ref();
-        let most = Structured::programs_max(structure);
+        let most = Experiment::programs_max(structure);
         if sources.len() > most {
             let why = format!("{} traces: at most {most} can take turns", sources.len());
             return Err(CliError::new(Code::Usage, why));
@@ -85,15 +88,19 @@ impl Interleaved {
         let mut machines = study.machines.clone();
         machines.extend([0, Asid::COUNT].map(|asids| MachineSpec { asids, ..first.clone() }));
         let only = std::slice::from_ref(first);
-        let pass = |machines: &[MachineSpec], global_files: bool| {
-            Ok::<_, CliError>(Structured::new(pass(machines, thp, global_files)?, structure.cloned()))
+        let kernels = os::running_kernels(study, "--quantum or --switch-at")?;
+        let taking_turns = |machines: &[MachineSpec], kernels: &[Under], global_files: bool| {
+            let structure = structure.cloned();
+            let arrangement = Arrangement { turns: true, global_files, structure, ..Arrangement::default() };
+            os::experiment(study, machines, kernels, thp, &arrangement)
         };
-        let alone = sources.iter().map(|_| pass(only, false));
+        let alone = sources.iter().map(|_| taking_turns(only, &[], false));
         let mut all = Interleaved {
-            shared: pass(&machines, sharing.global_files)?,
-            otherwise: pass(only, !sharing.global_files)?,
+            shared: taking_turns(&machines, &kernels, sharing.global_files)?,
+            otherwise: taking_turns(only, &[], !sharing.global_files)?,
             sharing,
             alone: alone.collect::<Result<_, _>>()?,
+            kernels,
             switches: 0,
             headers: sources.iter().map(|source| source.header().clone()).collect(),
             endings: sources.iter().map(|_| Ending::default()).collect(),
@@ -154,6 +161,9 @@ impl Interleaved {
         let mut rows: Vec<MappingRow> = rows.chain(system.into_iter().flatten()).collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
         let mut what_if = what_if(&counts, &alone, study.machines.len());
+        let (bases, under) = (&counts[..study.machines.len()], &counts[study.machines.len() + 2..]);
+        let under = os::rows(study, &self.kernels, bases, under);
+        what_if.splice(3..3, under.under);
         what_if.insert(3, global_row(&counts[0], self.sharing.global_files, &otherwise));
         let names: Vec<&str> = self.headers.iter().map(|header| short(&header.program)).collect();
         ProcessResult {
@@ -185,17 +195,9 @@ impl Interleaved {
             heat: Heat::default(),
             reach: Vec::new(),
             what_if,
-            kernels: Vec::new(),
+            kernels: under.kernels,
         }
     }
-}
-
-fn pass(machines: &[MachineSpec], thp: ThpMode, global_files: bool) -> Result<Pass, CliError> {
-    let kernel = HostKernel::new(thp);
-    let pass = Pass::new(machines.iter().map(|machine| kernel.design(machine)).collect(), NoObserver);
-    pass.and_then(|pass| if global_files { pass.with_global_files() } else { Ok(pass) }).map_err(|e| {
-        CliError::new(Code::Usage, e).or("give machines with the same page sizes, or fewer of them, with -m")
-    })
 }
 
 /// The programs in order of their first appearance: `2 × sqlite3 + gzip`.

@@ -48,12 +48,6 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
         );
         return Err(CliError::new(Code::Usage, why));
     }
-    if arguments.cores.is_some() || turns.is_some() {
-        study.check_kernels_are_none("--cores, --quantum or --switch-at")?;
-    }
-    if study.structure.is_some() {
-        study.check_kernels_are_none("--structure")?;
-    }
     if arguments.by_traps.is_some() {
         by_traps::check(&study)?;
     }
@@ -94,7 +88,7 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
         });
         let (process, ending) = match (bounds.get(index), arguments.cores, arguments.by_traps) {
             (Some(bound), cores, host) => one(&study, Rebased::new(reader, bound), &namer, cores, host)?,
-            (None, None, None) if study.has_kernels() => {
+            (None, None, None) if study.has_kernels() && study.structure.is_none() => {
                 os::trace(&study, reader, trace, arguments.style.quiet)?
             }
             (None, cores, host) => one(&study, reader, &namer, cores, host)?,

@@ -14,7 +14,8 @@ use pagewalk_report::schema::{
     Attribution, Heat, KernelResult, MachineResult, MemoryPoint, Metrics, Number, ProcessResult, WhatIf,
 };
 use pagewalk_sim::{
-    DesignCounts, DesignSpec, HostKernel, NoObserver, OfflineError, Pass, check_offline, held_orders, offline,
+    Arrangement, DesignCounts, DesignSpec, Experiment, HostKernel, OfflineError, check_offline, held_orders,
+    offline,
 };
 use pagewalk_sweep::{metrics, partition};
 use pagewalk_trace::{Origin, Source, StreamHeader};
@@ -37,7 +38,7 @@ fn usage(error: &dyn std::fmt::Display) -> CliError {
 }
 
 /// A machine under one of the kernels.
-struct Under {
+pub struct Under {
     /// Which machine of the study.
     machine: usize,
     policy: String,
@@ -45,7 +46,7 @@ struct Under {
 }
 
 /// Each machine under the kernel of its own file and those of the command line.
-fn all_kernels(study: &Study) -> Result<Vec<Under>, CliError> {
+pub fn all_kernels(study: &Study) -> Result<Vec<Under>, CliError> {
     let mut all = Vec::new();
     for (index, machine) in study.machines.iter().enumerate() {
         let own = machine::kernel(machine).map_err(|e| usage(&e))?;
@@ -58,10 +59,17 @@ fn all_kernels(study: &Study) -> Result<Vec<Under>, CliError> {
     Ok(all)
 }
 
-/// Machines, each under the host's kernel, and all of `kernels` that decide while the stream runs, in one pass.
-fn pass(study: &Study, kernels: &[Under], thp: ThpMode) -> Result<Pass, CliError> {
+/// `machines`, each under the host's kernel, and after them those of the study under `kernels` that decide while the
+/// stream runs.
+pub fn experiment(
+    study: &Study,
+    machines: &[MachineSpec],
+    kernels: &[Under],
+    thp: ThpMode,
+    arrangement: &Arrangement,
+) -> Result<Experiment, CliError> {
     let host = HostKernel::new(thp);
-    let mut designs: Vec<DesignSpec> = study.machines.iter().map(|machine| host.design(machine)).collect();
+    let mut designs: Vec<DesignSpec> = machines.iter().map(|machine| host.design(machine)).collect();
     designs.extend(kernels.iter().filter_map(|under| match &under.kernel {
         OsKernel::Running(kernel) => {
             let machine = &study.machines[under.machine];
@@ -69,11 +77,18 @@ fn pass(study: &Study, kernels: &[Under], thp: ThpMode) -> Result<Pass, CliError
         }
         OsKernel::Offline(_) => None,
     }));
-    Pass::new(designs, NoObserver).map_err(|e| unfit(&e))
+    Experiment::new(designs, arrangement).map_err(|e| unfit(&e))
+}
+
+/// The kernels of a study that is to run in another arrangement than one process on one core. `what` names that.
+pub fn running_kernels(study: &Study, what: &str) -> Result<Vec<Under>, CliError> {
+    check_no_replays(study, what)?;
+    if study.has_kernels() { all_kernels(study) } else { Ok(Vec::new()) }
 }
 
 fn unfit(error: &dyn std::fmt::Display) -> CliError {
-    CliError::new(Code::Usage, error).or("give a machine whose TLBs hold these pages, or other policies")
+    CliError::new(Code::Usage, error)
+        .or("give machines with the same page sizes, whose TLBs hold the pages of the policies, or other policies")
 }
 
 /// Checks that the kernels can work on the machines.
@@ -84,7 +99,7 @@ pub fn check(study: &Study) -> Result<(), CliError> {
             check_offline(&study.machines[under.machine], settings).map_err(|e| unfit(&e))?;
         }
     }
-    pass(study, &kernels, ThpMode::Never).map(drop)
+    experiment(study, &study.machines, &kernels, ThpMode::Never, &Arrangement::default()).map(drop)
 }
 
 /// Checks that everything can be read as often as the kernels want it: `traces`, or a program that is to run where
@@ -168,7 +183,8 @@ fn first_pass<S: Source + Send>(
 ) -> (StreamHeader, Vec<DesignCounts>, Ending) {
     let header = source.header().clone();
     let thp = machine::thp(study.model.thp, &header.thp);
-    let mut pass = pass(study, kernels, thp).expect("the study was checked");
+    let alone = Arrangement::default();
+    let mut pass = experiment(study, &study.machines, kernels, thp, &alone).expect("the study was checked");
     if header.origin == Origin::Fork {
         pass.begin_as_child();
     }
@@ -222,28 +238,10 @@ fn result(
         metrics: metrics(counts),
         partition: partition(counts),
     });
-    let mut kernels = Vec::new();
+    let Rows { kernels, under } = rows(study, all, bases, under);
     let base = &bases[0];
     let mut what_if = vec![row(base, "baseline", "as the host's kernel has it", "modelled", base)];
-    for (index, (machine, base)) in study.machines.iter().zip(bases).enumerate() {
-        let kernel = |policy: &str, metrics: Metrics| KernelResult {
-            machine: machine.name.clone(),
-            policy: policy.to_owned(),
-            class: "modelled".to_owned(),
-            metrics,
-            memory: Vec::new(),
-        };
-        kernels.push(kernel("host", metrics(base)));
-        for (of, counts) in all.iter().zip(under).filter(|(of, _)| of.machine == index) {
-            let mut metrics = metrics(counts);
-            add_promotions(&mut metrics, counts, machine);
-            kernels.push(KernelResult { memory: memory(counts), ..kernel(&of.policy, metrics) });
-            // Where it was killed, it cannot be compared with the whole run.
-            if index == 0 && !was_killed(counts) {
-                what_if.push(row(base, "kernel", &of.policy, "modelled", counts));
-            }
-        }
-    }
+    what_if.extend(under);
     what_if.push(super::compared(base, "perfect_tlb", "a perfect TLB", "bound", 0, 0));
     ProcessResult {
         pid: header.pid,
@@ -264,6 +262,44 @@ fn result(
         what_if,
         kernels,
     }
+}
+
+/// What kernels came to.
+#[derive(Default)]
+pub struct Rows {
+    /// Each machine under the host's kernel and under the others.
+    pub kernels: Vec<KernelResult>,
+    /// The first machine under the others, beside the host's.
+    pub under: Vec<WhatIf>,
+}
+
+/// Rows of all kernels; none where there is none. `bases`: the machines under the host's kernel; `under`: what is under
+/// `all`, in order.
+pub fn rows(study: &Study, all: &[Under], bases: &[DesignCounts], under: &[DesignCounts]) -> Rows {
+    if all.is_empty() {
+        return Rows::default();
+    }
+    let mut rows = Rows::default();
+    for (index, (machine, base)) in study.machines.iter().zip(bases).enumerate() {
+        let kernel = |policy: &str, metrics: Metrics| KernelResult {
+            machine: machine.name.clone(),
+            policy: policy.to_owned(),
+            class: "modelled".to_owned(),
+            metrics,
+            memory: Vec::new(),
+        };
+        rows.kernels.push(kernel("host", metrics(base)));
+        for (of, counts) in all.iter().zip(under).filter(|(of, _)| of.machine == index) {
+            let mut metrics = metrics(counts);
+            add_promotions(&mut metrics, counts, machine);
+            rows.kernels.push(KernelResult { memory: memory(counts), ..kernel(&of.policy, metrics) });
+            // Where it was killed, it cannot be compared with the whole run.
+            if index == 0 && !was_killed(counts) {
+                rows.under.push(row(&bases[0], "kernel", &of.policy, "modelled", counts));
+            }
+        }
+    }
+    rows
 }
 
 fn was_killed(counts: &DesignCounts) -> bool {

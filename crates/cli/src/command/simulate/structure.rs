@@ -1,31 +1,25 @@
 //! `pagewalk simulate --structure STRUCTURE`: programs in an operating system whose kernel and servers touch pages of
 //! their own.
 
-use super::compared;
+use super::os::Under;
+use super::{compared, os};
 use crate::command::profile::Study;
-use crate::error::{CliError, Code};
+use crate::error::CliError;
 use crate::findings::short;
 use crate::machine;
 use crate::process::{Ending, follow_ahead};
 use pagewalk_mm::ThpMode;
 use pagewalk_mm::structure::{StructureSpec, Who};
 use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, ProcessResult, WhatIf};
-use pagewalk_sim::{DesignCounts, HostKernel, NoObserver, Pass, SpaceCounts, Structured};
+use pagewalk_sim::{Arrangement, DesignCounts, Experiment, SpaceCounts};
 use pagewalk_sweep::{add_structure, metrics, partition};
 use pagewalk_trace::{Source, StreamHeader};
 use pagewalk_translate::MachineSpec;
 
-fn pass(machines: &[MachineSpec], thp: ThpMode) -> Result<Pass, CliError> {
-    let kernel = HostKernel::new(thp);
-    let designs = machines.iter().map(|machine| kernel.design(machine)).collect();
-    Pass::new(designs, NoObserver).map_err(|e| {
-        CliError::new(Code::Usage, e).or("give machines with the same page sizes, or fewer of them, with -m")
-    })
-}
-
-/// Checks that the machines fit into one pass.
+/// Checks that everything can be simulated.
 pub fn check(study: &Study) -> Result<(), CliError> {
-    pass(&study.machines, ThpMode::Never).map(drop)
+    let kernels = os::running_kernels(study, "--structure")?;
+    os::experiment(study, &study.machines, &kernels, ThpMode::Never, &Arrangement::default()).map(drop)
 }
 
 /// Follows `source` to its end.
@@ -36,10 +30,14 @@ pub fn once<S: Source + Send>(
 ) -> (ProcessResult, Ending) {
     let header = source.header().clone();
     let thp = machine::thp(study.model.thp, &header.thp);
-    let pass = |machines: &[MachineSpec]| pass(machines, thp).expect("the study was checked");
-    let system = Structured::new(pass(&study.machines), Some(structure.clone()));
+    let kernels = os::running_kernels(study, "--structure").expect("the study was checked");
+    let inside = Arrangement { structure: Some(structure.clone()), ..Arrangement::default() };
+    let experiment = |machines: &[MachineSpec], kernels: &[Under], arrangement: &Arrangement| {
+        os::experiment(study, machines, kernels, thp, arrangement).expect("the study was checked")
+    };
+    let system = experiment(&study.machines, &kernels, &inside);
     // All machines in the system, and the first one without it.
-    let mut both = (system, pass(&study.machines[..1]));
+    let mut both = (system, experiment(&study.machines[..1], &[], &Arrangement::default()));
     let ending = follow_ahead(source, &study.region, &mut both);
     let (mut system, mut alone) = both;
     let programs = system.program_counts();
@@ -54,7 +52,10 @@ pub fn once<S: Source + Send>(
         add_structure(&mut metrics, &did);
         MachineResult { name: machine.name.clone(), metrics, partition: partition(counts) }
     });
-    let what_if = what_if(&counts[0], &alone.finish()[0]);
+    let (bases, under) = counts.split_at(study.machines.len());
+    let under = os::rows(study, &kernels, bases, under);
+    let mut what_if = what_if(&counts[0], &alone.finish()[0]);
+    what_if.splice(2..2, under.under);
     let process = ProcessResult {
         pid: header.pid,
         parent: header.parent,
@@ -72,13 +73,13 @@ pub fn once<S: Source + Send>(
         heat: Heat::default(),
         reach: Vec::new(),
         what_if,
-        kernels: Vec::new(),
+        kernels: under.kernels,
     };
     (process, ending)
 }
 
 /// The kernel and the servers, to stand among processes.
-pub fn rows(structure: &StructureSpec, system: &mut Structured) -> Vec<MappingRow> {
+pub fn rows(structure: &StructureSpec, system: &mut Experiment) -> Vec<MappingRow> {
     let row = |(who, counts): (Who, SpaceCounts)| {
         let name = match who {
             Who::Kernel => format!("kernel of {}", structure.name),

@@ -1,6 +1,10 @@
-//! A pass with what the operating system touches of its own: see [`pagewalk_mm::structure`].
+//! An experiment: streams in one arrangement, through any designs.
 //!
-//! At each system call of the stream, before the event that says that it has returned, and at each tick of the clock
+//! An [`Arrangement`] says who runs where: one process or several in turns, on one core or several, alone or in an
+//! operating system that touches pages of its own. Designs that [`Pass`] can simulate in it share one, as that is
+//! faster; each other one is a [`System`]. [`takes`] says which is which, and nothing else does.
+//!
+//! *Structure* (see [`pagewalk_mm::structure`]): at each system call of the stream, before the event that says that it has returned, and at each tick of the clock
 //! the generator's visits run through the designs. The kernel works in the address space of whoever runs: entering it
 //! changes no identifier, and its pages are those of all spaces. A server has a space of its own: to visit it is to
 //! switch to it and back. Both have their own pages and code here, so nothing mixes with the program's; they take
@@ -11,12 +15,15 @@
 
 use crate::attribution::NoObserver;
 use crate::counts::DesignCounts;
+use crate::design::DesignSpec;
+use crate::error::PassError;
 use crate::pass::Pass;
 use crate::spaces::SpaceCounts;
 use crate::store::bits;
+use crate::system::System;
 use pagewalk_mm::structure::{Generator, Reference, StructureSpec, Visits, Who};
 use pagewalk_trace::{Analysis, Batch, Block, BlockEnd, Dictionary, Event, Instruction, Ref, Site, Span};
-use pagewalk_translate::Asid;
+use pagewalk_translate::{Asid, WalkerSpec};
 use pagewalk_units::{Access, BlockId, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
 use rustc_hash::FxHashMap;
 
@@ -35,14 +42,58 @@ pub struct StructureCounts {
     pub server_references: u64,
 }
 
-/// A pass, and the operating system around its programs, if one is described.
-pub struct Structured {
-    pass: Pass,
-    system: Option<System>,
+/// Who runs where.
+#[derive(Clone, Default)]
+pub struct Arrangement {
+    /// Whether processes take turns.
+    pub turns: bool,
+    /// Cores, on which threads run in order of appearance; 0 and 1 are one.
+    pub cores: usize,
+    /// Whether pages of files are global that are mapped without the right to write.
+    pub global_files: bool,
+    /// The operating system around the programs.
+    pub structure: Option<StructureSpec>,
+}
+
+/// Whether a pass can simulate a design in an arrangement.
+fn takes(design: &DesignSpec, arrangement: &Arrangement) -> bool {
+    let machine = &design.machine;
+    let is_alone = !arrangement.turns && arrangement.cores <= 1 && arrangement.structure.is_none();
+    let in_registers = matches!(machine.walker, WalkerSpec::Radix(_) | WalkerSpec::Software);
+    match design.kernel {
+        Some(_) => {
+            is_alone && machine.software().is_none() && machine.tlbs.iter().all(|tlb| tlb.prefetch.is_none())
+        }
+        None => arrangement.cores <= 1 || in_registers && machine.caches.is_empty(),
+    }
+}
+
+/// What simulates designs, driven from outside.
+trait Engine: Analysis + Send {
+    fn begin_as_child(&mut self);
+    fn switch_to(&mut self, asid: Asid);
+    /// Runs some spans of a batch of the program that runs.
+    fn run(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>);
+    /// References of a visitor with pages and blocks of its own, of which the counters of programs take no notice.
+    fn visited(&mut self, asid: Asid, batch: &Batch<'_>);
+    /// Of the first design.
+    fn space_counts(&mut self) -> Vec<(Asid, SpaceCounts)>;
+    fn core_counts(&self, core: usize) -> Vec<DesignCounts>;
+    fn finish(&mut self) -> Vec<DesignCounts>;
+}
+
+/// Designs in an arrangement.
+pub struct Experiment {
+    engines: Vec<Box<dyn Engine>>,
+    /// By design: its engine, and its place there.
+    places: Vec<(usize, usize)>,
+    /// The program that runs.
+    runs: Asid,
+    system: Option<Surroundings>,
 }
 
 /// What is around the programs.
-struct System {
+struct Surroundings {
     generator: Generator,
     visits: Visits,
     visitors: Vec<Visitor>,
@@ -59,7 +110,23 @@ struct Visitor {
     asid: Asid,
 }
 
-impl System {
+impl Surroundings {
+    fn new(spec: StructureSpec) -> Surroundings {
+        let all = std::iter::once(Who::Kernel).chain((0..spec.servers.len()).map(Who::Server));
+        let visitors = (1..).zip(all).map(|(from_top, who)| Visitor {
+            who,
+            asid: Asid::new(Asid::COUNT - from_top).expect("there are fewer servers"),
+        });
+        Surroundings {
+            visitors: visitors.collect(),
+            to_tick: spec.kernel.tick_instructions,
+            generator: Generator::new(spec),
+            visits: Visits::default(),
+            counts: StructureCounts::default(),
+            stream: VisitStream::default(),
+        }
+    }
+
     fn asid(&self, who: Who) -> Asid {
         match who {
             Who::Kernel => self.visitors[0].asid,
@@ -68,29 +135,64 @@ impl System {
     }
 }
 
-impl Structured {
-    /// `pass` in a system with this structure; with `None` as it is. The kernels of its designs must be the host's.
-    pub fn new(pass: Pass, structure: Option<StructureSpec>) -> Structured {
-        assert!(
-            structure.is_none() || pass.kernels == 0,
-            "a kernel that builds superpages manages one address space"
-        );
-        let system = structure.map(|spec| {
-            let all = std::iter::once(Who::Kernel).chain((0..spec.servers.len()).map(Who::Server));
-            let visitors = (1..).zip(all).map(|(from_top, who)| Visitor {
-                who,
-                asid: Asid::new(Asid::COUNT - from_top).expect("there are fewer servers"),
-            });
-            System {
-                visitors: visitors.collect(),
-                to_tick: spec.kernel.tick_instructions,
-                generator: Generator::new(spec),
-                visits: Visits::default(),
-                counts: StructureCounts::default(),
-                stream: VisitStream::default(),
+impl Experiment {
+    /// `designs` in an arrangement.
+    ///
+    /// # Errors
+    /// If one cannot be simulated: see [`PassError`].
+    pub fn new(designs: Vec<DesignSpec>, arrangement: &Arrangement) -> Result<Experiment, PassError> {
+        if designs.is_empty() {
+            return Err(PassError::DesignCount(0));
+        }
+        let cores = arrangement.cores.max(1);
+        let (mut engines, mut of_pass, mut places): (
+            Vec<Box<dyn Engine>>,
+            Vec<DesignSpec>,
+            Vec<(usize, usize)>,
+        ) = Default::default();
+        for design in designs {
+            if takes(&design, arrangement) {
+                places.push((usize::MAX, of_pass.len()));
+                of_pass.push(design);
+                continue;
             }
-        });
-        Structured { pass, system }
+            let mut system = System::new(design, cores)?;
+            if arrangement.global_files {
+                system = system.with_global_files();
+            }
+            places.push((engines.len(), 0));
+            engines.push(Box::new(system));
+        }
+        if !of_pass.is_empty() {
+            let mut pass = Pass::with_cores(of_pass, cores)?;
+            if arrangement.global_files {
+                pass = pass.with_global_files()?;
+            }
+            let last = engines.len();
+            places.iter_mut().filter(|place| place.0 == usize::MAX).for_each(|place| place.0 = last);
+            engines.push(Box::new(pass));
+        }
+        let system = arrangement.structure.clone().map(Surroundings::new);
+        Ok(Experiment { engines, places, runs: Asid::default(), system })
+    }
+
+    /// The engine of the first design.
+    fn first(&mut self) -> &mut dyn Engine {
+        self.engines[self.places[0].0].as_mut()
+    }
+
+    fn each(&mut self, act: impl Fn(&mut dyn Engine)) {
+        self.engines.iter_mut().for_each(|engine| act(engine.as_mut()));
+    }
+
+    fn in_order(&self, of_engine: Vec<Vec<DesignCounts>>) -> Vec<DesignCounts> {
+        self.places.iter().map(|&(engine, place)| of_engine[engine][place].clone()).collect()
+    }
+
+    /// Counts of one core for every design, in the order given. An array that cores share is counted for the core
+    /// that used it last, so misses are told of the first level only.
+    pub fn core_counts(&self, core: usize) -> Vec<DesignCounts> {
+        self.in_order(self.engines.iter().map(|engine| engine.core_counts(core)).collect())
     }
 
     /// So many address spaces are left for programs under a structure: identifiers from 0 on.
@@ -101,12 +203,13 @@ impl Structured {
 
     /// From now on the stream is that of another program: see [`Pass::switch_to`].
     pub fn switch_to(&mut self, asid: Asid) {
-        self.pass.switch_to(asid);
+        self.runs = asid;
+        self.each(|engine| engine.switch_to(asid));
     }
 
     /// The process began as a child: see [`Pass::begin_as_child`].
     pub fn begin_as_child(&mut self) {
-        self.pass.begin_as_child();
+        self.each(|engine| engine.begin_as_child());
     }
 
     /// What the kernel and the servers did so far; `None` where no structure is described.
@@ -118,46 +221,47 @@ impl Structured {
     pub fn program_counts(&mut self) -> Vec<(Asid, SpaceCounts)> {
         let visitors: Vec<Asid> =
             self.system.iter().flat_map(|system| &system.visitors).map(|visitor| visitor.asid).collect();
-        let mut counts = self.pass.space_counts();
+        let mut counts = self.first().space_counts();
         counts.retain(|(asid, _)| !visitors.contains(asid));
         counts
     }
 
     /// The same of the kernel and the servers; each fetch of theirs counts as an instruction here.
     pub fn visitor_counts(&mut self) -> Vec<(Who, SpaceCounts)> {
-        let counts: FxHashMap<Asid, SpaceCounts> = self.pass.space_counts().into_iter().collect();
+        let counts: FxHashMap<Asid, SpaceCounts> = self.first().space_counts().into_iter().collect();
         let visitors = self.system.iter().flat_map(|system| &system.visitors);
         visitors.map(|one| (one.who, counts.get(&one.asid).copied().unwrap_or_default())).collect()
     }
 
-    /// Ends the pass and returns the counts of every specification, in the order given.
+    /// The counts of every design at the end, in the order given.
     pub fn finish(&mut self) -> Vec<DesignCounts> {
-        self.pass.finish()
+        let all = self.engines.iter_mut().map(|engine| engine.finish()).collect();
+        self.in_order(all)
     }
 
     /// Runs the visits that were drawn.
     fn visit(&mut self) {
         let Some(system) = &mut self.system else { return };
         let visits = std::mem::take(&mut system.visits);
-        let program = self.pass.store.asid;
         for (who, references) in visits.iter() {
             let asid = system.asid(who);
             let many = references.len() as u64;
+            let batch = system.stream.batch(asid, references);
+            // The kernel answers where it was called; to visit a server is to switch to it and back.
             match who {
-                Who::Kernel => system.counts.kernel_references += many,
+                Who::Kernel => {
+                    system.counts.kernel_references += many;
+                    self.engines.iter_mut().for_each(|engine| engine.visited(asid, &batch));
+                }
                 Who::Server(_) => {
                     system.counts.server_references += many;
                     system.counts.server_visits += 1;
-                    self.pass.switch_to(asid);
+                    for engine in &mut self.engines {
+                        engine.switch_to(asid);
+                        engine.visited(asid, &batch);
+                        engine.switch_to(self.runs);
+                    }
                 }
-            }
-            let of_whom = self.pass.store.asid;
-            let batch = system.stream.batch(asid, references);
-            self.pass.visited(asid, &batch);
-            // The kernel answers where it was called.
-            debug_assert!(self.pass.store.asid == of_whom);
-            if who != Who::Kernel {
-                self.pass.switch_to(program);
             }
         }
         system.visits = visits;
@@ -186,12 +290,12 @@ impl Structured {
     }
 }
 
-impl Analysis for Structured {
+impl Analysis for Experiment {
     fn on_batch(&mut self, batch: &Batch<'_>) {
         let mut first = 0;
         while first < batch.spans.len() {
             let (end, ticks) = self.until_tick(batch, first);
-            self.pass.run(batch, first..end);
+            self.each(|engine| engine.run(batch, first..end));
             first = end;
             if let (true, Some(system)) = (ticks, &mut self.system) {
                 system.counts.ticks += 1;
@@ -207,12 +311,72 @@ impl Analysis for Structured {
             system.generator.call(*number, &mut system.visits);
             self.visit();
         }
-        self.pass.on_event(at, event);
+        self.each(|engine| engine.on_event(at, event));
     }
 
     /// Streams are programs in address spaces with their numbers.
     fn on_turn(&mut self, space: SpaceId) {
-        self.pass.switch_to(Asid::new(space.0).expect("there are not more programs"));
+        self.switch_to(Asid::new(space.0).expect("there are not more programs"));
+    }
+}
+
+impl Engine for Pass {
+    fn begin_as_child(&mut self) {
+        Pass::begin_as_child(self);
+    }
+
+    fn switch_to(&mut self, asid: Asid) {
+        Pass::switch_to(self, asid);
+    }
+
+    fn run(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>) {
+        self.run_on_core(batch, spans);
+    }
+
+    fn visited(&mut self, asid: Asid, batch: &Batch<'_>) {
+        Pass::visited(self, asid, batch);
+    }
+
+    fn space_counts(&mut self) -> Vec<(Asid, SpaceCounts)> {
+        Pass::space_counts(self)
+    }
+
+    fn core_counts(&self, core: usize) -> Vec<DesignCounts> {
+        Pass::core_counts(self, core)
+    }
+
+    fn finish(&mut self) -> Vec<DesignCounts> {
+        Pass::finish(self)
+    }
+}
+
+impl Engine for System {
+    fn begin_as_child(&mut self) {
+        System::begin_as_child(self);
+    }
+
+    fn switch_to(&mut self, asid: Asid) {
+        System::switch_to(self, asid);
+    }
+
+    fn run(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>) {
+        self.run_on_core(batch, spans);
+    }
+
+    fn visited(&mut self, asid: Asid, batch: &Batch<'_>) {
+        System::visited(self, asid, batch);
+    }
+
+    fn space_counts(&mut self) -> Vec<(Asid, SpaceCounts)> {
+        System::space_counts(self)
+    }
+
+    fn core_counts(&self, core: usize) -> Vec<DesignCounts> {
+        vec![System::core_counts(self, core)]
+    }
+
+    fn finish(&mut self) -> Vec<DesignCounts> {
+        vec![self.counts()]
     }
 }
 
@@ -297,7 +461,7 @@ impl VisitStream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DesignSpec, Library, Structures};
+    use crate::{Library, Structures};
     use pagewalk_mm::Small;
     use pagewalk_translate::MachineSpec;
     use std::sync::Arc;
@@ -308,8 +472,9 @@ mod tests {
         let tuning = "[walker.mapped.tuning]\nperiod = 20\nprobe_after = 1\n";
         let machine = Library::text("mips_r2000").unwrap().to_owned() + tuning;
         let machine = MachineSpec::from_toml("tuned.toml", &machine).unwrap();
-        let pass = Pass::new(vec![DesignSpec::new(&machine, Arc::new(Small))], NoObserver).unwrap();
-        let mut system = Structured::new(pass, Structures::get("mach3").ok());
+        let arrangement = Arrangement { structure: Structures::get("mach3").ok(), ..Arrangement::default() };
+        let designs = vec![DesignSpec::new(&machine, Arc::new(Small))];
+        let mut system = Experiment::new(designs, &arrangement).unwrap();
         let mut stream = VisitStream::default();
         let fetch = Reference { address: VirtAddr(0x1000), kind: Kind::Fetch };
         for page in 0..500 {
