@@ -100,7 +100,7 @@ def all_programs():
 def _runtimes():
     return [
         Program("python3", ("python3", "-c", _PYTHON), "runtime"),
-        Program("python3, threads", ("python3", "-c", _PYTHON_THREADS), "runtime"),
+        Program("python3, threads", ("python3", "-c", _PYTHON_THREADS), "runtime", races=_RACES),
         Program("node", ("node", "-e", _NODE), "runtime", races=_RACES),
         Program("java", ("java", "-Xmx64m", "-cp", "{built}", "Small"), "runtime", ("javac",), races=_RACES),
         Program(
@@ -156,6 +156,7 @@ def _runtimes():
                 "(display (apply + (map (lambda (n) (* n n)) (iota 20000)))) (newline) (exit 5)",
             ),
             "runtime",
+            races=_RACES,
         ),
         Program(
             "sbcl",
@@ -257,6 +258,7 @@ def _tools():
             "gdb",
             ("gdb", "--batch", "-nx", "-ex", "info address main", "-ex", "list main", "{built}/reexec"),
             "build tool",
+            races=_RACES,
         ),
         Program("objdump", ("objdump", "-h", "-d", "{built}/maps.o"), "build tool"),
     ]

@@ -76,14 +76,16 @@ def of_program(mappings):
 
 
 def taken_over(mappings):
-    """The same as `trap` has it: private writable memory of files is in its own file too."""
+    """The same as `trap` has it: private writable memory of files is in its own file too, and stays there when it may
+    only be read any more, as loaders leave it. Whose that was cannot be seen then."""
+    writable = [one for one in mappings if one.rights[:2] != "r-" or not one.has_no_file]
     return [
         (
             dataclasses.replace(one, name="", rights=one.rights[:3] + "s")
             if one.rights[1] == "w" and (one.rights[3] == "p" or one.name.startswith("/memfd:pagewalk"))
             else one
         )
-        for one in mappings
+        for one in writable
     ]
 
 

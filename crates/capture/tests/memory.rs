@@ -54,7 +54,7 @@ fn calls_that_valgrind_lacks_or_changes_do_what_the_kernel_does() {
 /// Views of one heap, guards and seals, advice, calls that wait, closed descriptors: see `situations.c`.
 #[test]
 fn situations_that_others_reported_are_as_natively() {
-    for what in ["views", "guards", "advice", "waiting", "closing"] {
+    for what in ["views", "guards", "advice", "waiting", "closing", "masks"] {
         let (image, output) = same("situations", what);
         assert!(image.lost.is_empty() && output.lines().count() >= 3, "{what}: {:?}", image.lost);
     }

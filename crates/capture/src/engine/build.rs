@@ -26,9 +26,10 @@ const SOURCES: &[(&str, &str)] = &[
     ("native.c", include_str!("../../engines/valgrind/native.c")),
     ("placement.c", include_str!("../../engines/valgrind/placement.c")),
     ("places.c", include_str!("../../engines/valgrind/places.c")),
-    ("seen.c", include_str!("../../engines/valgrind/seen.c")),
     ("program.c", include_str!("../../engines/valgrind/program.c")),
     ("ring.c", include_str!("../../engines/valgrind/ring.c")),
+    ("seen.c", include_str!("../../engines/valgrind/seen.c")),
+    ("signals.c", include_str!("../../engines/valgrind/signals.c")),
     ("symbols.c", include_str!("../../engines/valgrind/symbols.c")),
     ("sys.h", include_str!("../../engines/valgrind/sys.h")),
     ("syscalls.c", include_str!("../../engines/valgrind/syscalls.c")),
@@ -83,6 +84,7 @@ const LINK_FLAGS: &[&str] = &[
     "-Wl,--wrap=vgPlain_client_syscall",
     "-Wl,--wrap=vgPlain_alloc_ThreadState",
     "-Wl,--wrap=vgPlain_am_alloc_VgStack",
+    "-Wl,--wrap=vgPlain_sigframe_create",
     "-Wl,--wrap=vgSysWrap_linux_sys_clone_before",
 ];
 

@@ -10,7 +10,9 @@
    timer of a thread's own (axboe/liburing, issue 657: all threads stood still under Valgrind).
    `tickets`: four threads that take turns by a ticket lock and never yield (leapmotion/autowiring, pull request 765;
    atomvm/AtomVM, pull request 2331: starved or livelocked under Valgrind).
-   `closing`: all descriptors closed, by number and as a range, as daemons do. */
+   `closing`: all descriptors closed, by number and as a range, as daemons do.
+   `masks`: what is blocked in handlers of all kinds, as SBCL asserts when it stops its threads (Debian's sbcl 2.2.9 ends
+   itself under Valgrind 3.19 with "blockables unblocked"). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/futex.h>
@@ -238,6 +240,40 @@ static void closing(void)
     SAY("a child ended with %d\n", WEXITSTATUS(status));
 }
 
+static void show_blocked(int signal)
+{
+    sigset_t blocked;
+    pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+    SAY("in a handler of %d:", signal);
+    for (int i = 1; i < 65; i++)
+        if (sigismember(&blocked, i)) SAY(" %d", i);
+    SAY("\n");
+}
+
+static void nested(int signal)
+{
+    static int depth;
+    show_blocked(signal);
+    if (depth++ == 0) raise(SIGUSR2);
+}
+
+static void masks(void)
+{
+    int flags[] = { 0, SA_NODEFER, SA_RESTART | SA_SIGINFO, SA_NODEFER | SA_ONSTACK };
+    for (int i = 0; i < 4; i++) {
+        struct sigaction action = { .sa_flags = flags[i], .sa_handler = show_blocked };
+        sigemptyset(&action.sa_mask);
+        sigaddset(&action.sa_mask, SIGALRM);
+        sigaddset(&action.sa_mask, SIGCHLD);
+        sigaction(SIGUSR1, &action, NULL);
+        action.sa_handler = nested;
+        sigaction(SIGUSR2, &action, NULL);
+        raise(SIGUSR1);
+        if (flags[i] & SA_NODEFER) raise(SIGUSR2);
+        show_blocked(0);
+    }
+}
+
 int main(int count, char **arguments)
 {
     const char *what = count > 1 ? arguments[1] : "";
@@ -247,5 +283,6 @@ int main(int count, char **arguments)
     if (!strcmp(what, "waiting")) waiting();
     if (!strcmp(what, "tickets")) tickets();
     if (!strcmp(what, "closing")) closing();
+    if (!strcmp(what, "masks")) masks();
     return 0;
 }
