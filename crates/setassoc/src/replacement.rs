@@ -20,8 +20,6 @@ pub trait Policy: ReplacementPolicy + Sized {
     const NAME: &'static str;
     /// Which hits change what it replaces later. There is no default: simulators leave out the others.
     const HEEDS: Heeds;
-    /// Whether it draws random numbers.
-    const DRAWS: bool = false;
 
     /// Whether it can replace in sets of so many ways, at least one.
     ///
@@ -105,9 +103,16 @@ macro_rules! policies {
                 match self { $(Replacement::$variant { .. } => <$policy as Policy>::HEEDS),* }
             }
 
+            /// Where its random numbers begin; `None` if it draws none.
+            pub fn seed(self) -> Option<u64> {
+                match self {
+                    $(Replacement::$variant $({ $seed })? => None::<u64> $(.or(Some($seed)))?),*
+                }
+            }
+
             /// Whether it draws random numbers, from a seed.
             pub fn draws(self) -> bool {
-                match self { $(Replacement::$variant { .. } => <$policy as Policy>::DRAWS),* }
+                self.seed().is_some()
             }
 
             /// Whether it can replace in sets of so many ways, at least one.
@@ -163,7 +168,7 @@ macro_rules! policies {
     };
 }
 
-// One line registers a policy; its file says the rest.
+// One line registers a policy; its file says the rest. Those that draw random numbers carry their seed.
 policies! {
     /// The least recently used.
     #[default]
@@ -232,6 +237,8 @@ mod tests {
             assert_eq!(Replacement::from_name(name, 7).unwrap().name(), name);
         }
         assert_eq!(Replacement::from_name("random", 7), Some(Replacement::Random { seed: 7 }));
+        assert_eq!(Replacement::Random { seed: 7 }.seed(), Some(7));
+        assert_eq!(Replacement::Lru.seed(), None);
         assert_eq!(Replacement::from_name("LRU", 0), None);
     }
 

@@ -319,10 +319,6 @@ impl Slow {
 }
 
 fn slow_software(spec: &SoftwareSpec) -> software::Software {
-    let seed = |replacement: Replacement| match replacement {
-        Replacement::Random { seed } => Some(seed),
-        _ => None,
-    };
     let below = match spec.placement.to_string().as_str() {
         "A" => vec![software::L2],
         "B" => vec![software::L2, software::L3],
@@ -345,7 +341,7 @@ fn slow_software(spec: &SoftwareSpec) -> software::Software {
         slots: vec![None; spec.slots as usize],
         lower: spec.lower as usize,
         ways: spec.ways as usize,
-        random: [spec.lower_replacement, spec.upper_replacement].map(seed),
+        random: [spec.lower_replacement, spec.upper_replacement].map(Replacement::seed),
         draws: [0; 2],
         below,
         entries: 1 << spec.entries_shift,
@@ -411,10 +407,7 @@ fn slow_nested(spec: &NestedSpec) -> Nested {
 }
 
 fn replacing(geometry: Geometry, replacement: Replacement, index: &str) -> Replacing {
-    let seed = match replacement {
-        Replacement::Random { seed } | Replacement::NotMru { seed } => seed,
-        _ => 0,
-    };
+    let seed = replacement.seed().unwrap_or(0);
     Replacing::new(geometry.sets(), geometry.ways(), replacement.name(), seed, index)
 }
 
