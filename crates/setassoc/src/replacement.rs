@@ -10,6 +10,7 @@ mod mru3_plru;
 mod not_mru;
 mod qlru;
 mod random;
+mod srrip;
 mod three_trees;
 mod tree_plru;
 
@@ -199,8 +200,10 @@ policies! {
     QlruH11M1R0U0 = qlru::Qlru<2>,
     /// The same of the third-level cache of Ivy Bridge.
     QlruH11M1R1U2 = qlru::Qlru<3>,
-    /// The oldest by two bits of age, filled with the second oldest.
-    Srrip = qlru::Qlru<4>,
+    /// The one whose next use two bits predict to be farthest away.
+    Srrip = srrip::Srrip<2>,
+    /// The same by three bits.
+    Srrip3 = srrip::Srrip<3>,
 }
 
 /// An array whose policy is chosen at run time: one predictable branch for each hit.
