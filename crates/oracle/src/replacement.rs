@@ -8,6 +8,38 @@ pub struct Replacing {
     index: String,
     sets: Vec<Set>,
     generator: Generator,
+    duel: Option<Duel>,
+}
+
+/// Who leads which policy of two: `Some(true)` the bimodal one. `score`: of 10 bits, up with each miss of the other.
+#[derive(Clone, Debug)]
+struct Duel {
+    leads: Vec<Option<bool>>,
+    score: u32,
+}
+
+impl Duel {
+    fn new(sets: usize) -> Duel {
+        let mut leads = vec![None; sets];
+        let regions = if sets < 128 { sets / 4 } else { 32 };
+        for region in 0..regions {
+            let size = sets / regions;
+            let (first, at) = (region * size, region % size);
+            leads[first + at] = Some(false);
+            leads[first + size - 1 - at] = Some(true);
+        }
+        Duel { leads, score: 511 }
+    }
+
+    /// A miss of this set: whether its fill is bimodal.
+    fn missed(&mut self, set: usize) -> bool {
+        match self.leads[set] {
+            Some(false) if self.score < 1023 => self.score += 1,
+            Some(true) if self.score > 0 => self.score -= 1,
+            _ => {}
+        }
+        self.leads[set].unwrap_or(self.score / 512 == 1)
+    }
 }
 
 /// One set.
@@ -106,7 +138,7 @@ impl Set {
             },
             "not-mru" => State::Spared(0),
             name if name.starts_with("qlru") => State::Ages(vec![3; ways], AgeRule::named(name)),
-            "srrip" => State::Intervals(vec![3; ways], 3),
+            "srrip" | "drrip" => State::Intervals(vec![3; ways], 3),
             "srrip-3" => State::Intervals(vec![7; ways], 7),
             other => panic!("{other}?"),
         };
@@ -219,10 +251,11 @@ fn pointed_to(nodes: &[bool]) -> usize {
 
 impl Replacing {
     /// An empty array. `replacement` and `index` are the names that machine files use; `seed` is that of
-    /// `random`.
+    /// those that draw.
     pub fn new(sets: usize, ways: usize, replacement: &str, seed: u64, index: &str) -> Replacing {
+        let duel = (replacement == "drrip").then(|| Duel::new(sets));
         let sets = vec![Set::new(ways, replacement); sets];
-        Replacing { index: index.to_owned(), sets, generator: Generator { seed, draws: 0 } }
+        Replacing { index: index.to_owned(), sets, generator: Generator { seed, draws: 0 }, duel }
     }
 
     /// The set of `number`: each of its bits flips one bit of the index, or none.
@@ -267,13 +300,19 @@ impl Replacing {
         if self.touch(number, key) {
             return None;
         }
-        let set = self.set_of(number);
-        let set = &mut self.sets[set];
+        let at = self.set_of(number);
+        let set = &mut self.sets[at];
         let empty = set.ways.iter().position(Option::is_none);
         let way = empty.unwrap_or_else(|| set.victim(&mut self.generator));
         let gone = set.empty(way);
         set.ways[way] = Some(key);
         set.used(way, true);
+        let bimodal = self.duel.as_mut().is_some_and(|duel| duel.missed(at));
+        if let (State::Intervals(intervals, distant), true) = (&mut set.state, bimodal)
+            && self.generator.below(32) != 0
+        {
+            intervals[way] = *distant;
+        }
         gone
     }
 

@@ -3,6 +3,7 @@
 //! A new policy is a file of its own beside the others, which implements [`Policy`], and a line below that registers it.
 
 mod bit_plru;
+mod drrip;
 mod fifo;
 mod lru;
 mod lru3_plru;
@@ -204,6 +205,8 @@ policies! {
     Srrip = srrip::Srrip<2>,
     /// The same by three bits.
     Srrip3 = srrip::Srrip<3>,
+    /// The same by two bits that a fill sets as sets that duel do with fewer misses.
+    Drrip { seed } = drrip::Drrip,
 }
 
 /// An array whose policy is chosen at run time: one predictable branch for each hit.
