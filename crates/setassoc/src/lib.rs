@@ -12,6 +12,7 @@ mod directory;
 mod draws;
 mod geometry;
 mod heeds;
+mod organisation;
 mod replacement;
 mod set_index;
 
@@ -19,5 +20,6 @@ pub use array::{Array, ReplacementPolicy};
 pub use draws::Draws;
 pub use geometry::{Geometry, GeometryError};
 pub use heeds::{Heeds, LastUse};
+pub use organisation::{Entry, Organisation, OrganisationError, Organised, Shape, TlbArray};
 pub use replacement::{AnyPolicy, LruArray, Policy, Replacement, ReplacementError, SetArray};
 pub use set_index::{SetIndex, XorBits};
