@@ -116,17 +116,6 @@ impl FirstLevel {
         Some(refill)
     }
 
-    /// As an array of its own policy knows it.
-    #[inline]
-    fn entry(&self, store: &PageStore, held: Held, number: u64) -> Entry {
-        let size = match held {
-            Held::Page(_) => SMALL,
-            Held::Unit(_) | Held::Block(_) => HUGE,
-            Held::Super(id) => store.supers.get(id).block.order.into(),
-        };
-        Entry { shift: self.shifts[size], number, key: Packed::new(held).key() }
-    }
-
     #[inline(always)]
     fn served(&self) -> impl Iterator<Item = usize> + use<> {
         bits(self.classes)
@@ -135,10 +124,10 @@ impl FirstLevel {
     /// Puts `held`, whose page number at its size is `number`, in the place of what its replacement chooses, which is
     /// returned.
     pub fn fill(&mut self, store: &mut PageStore, design: usize, held: Held, number: u64) -> Option<Held> {
-        let entry = self.entry(store, held, number);
+        let entry = || entry(&self.shifts, store, held, number);
         let victim = match &mut self.entries {
             Entries::Timed(recency) => recency.fill(store, Packed::new(held), number),
-            Entries::Other(array) => array.insert(entry).map(Packed::from_key),
+            Entries::Other(array) => array.insert(entry()).map(Packed::from_key),
             Entries::Software(_) => unreachable!("see `refill`"),
         };
         let victim = victim.map(Packed::get);
@@ -170,20 +159,18 @@ impl FirstLevel {
 
     /// Tells of a reference to what is held, where that matters.
     pub fn hit(&mut self, store: &PageStore, held: Held, number: u64) {
-        let entry = self.entry(store, held, number);
         if let (Entries::Other(array), true) = (&mut self.entries, self.minds_hits) {
-            let found = array.touch(entry);
+            let found = array.touch(entry(&self.shifts, store, held, number));
             debug_assert!(found);
         }
     }
 
     /// Drops `held` if it is here.
     pub fn remove(&mut self, store: &mut PageStore, design: usize, held: Held, number: u64) {
-        let entry = self.entry(store, held, number);
         let was_here = match &mut self.entries {
             Entries::Timed(recency) => recency.remove(Packed::new(held), number),
-            Entries::Other(array) => array.remove(entry),
-            Entries::Software(mmu) => mmu.remove(entry.key),
+            Entries::Other(array) => array.remove(entry(&self.shifts, store, held, number)),
+            Entries::Software(mmu) => mmu.remove(Packed::new(held).key()),
         };
         if was_here {
             self.clear_residency(store, design, held);
@@ -226,6 +213,17 @@ impl FirstLevel {
             }
         }
     }
+}
+
+/// As an array with places of its own knows it; `shifts`: log2 of page sizes by their index.
+#[inline]
+fn entry(shifts: &[u32; SIZES], store: &PageStore, held: Held, number: u64) -> Entry {
+    let size = match held {
+        Held::Page(_) => SMALL,
+        Held::Unit(_) | Held::Block(_) => HUGE,
+        Held::Super(id) => store.supers.get(id).block.order.into(),
+    };
+    Entry { shift: shifts[size], number, key: Packed::new(held).key() }
 }
 
 /// Designs whose first level holds it for references of `class`.
