@@ -15,6 +15,7 @@ mod heeds;
 mod organisation;
 mod replacement;
 mod set_index;
+mod skewed;
 
 pub use array::{Array, ReplacementPolicy};
 pub use draws::Draws;

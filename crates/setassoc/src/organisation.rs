@@ -3,6 +3,7 @@
 //! In most arrays the page's number chooses a set ([`SetIndex`]), whatever its size. Others have to know the size too.
 //! A new one is a file beside this one, which implements [`Organised`], and a line below that registers it.
 
+use crate::skewed::Skewed;
 use crate::{Geometry, Heeds, Replacement, SetArray, SetIndex};
 use std::fmt;
 
@@ -139,7 +140,9 @@ macro_rules! organisations {
         }
 
         /// An array of any organisation.
+        // The tag is a byte of its own, as that of `AnyPolicy` is.
         #[derive(Clone, Debug)]
+        #[repr(u8)]
         pub enum TlbArray {
             /// Sets.
             Sets(SetArray),
@@ -213,7 +216,10 @@ macro_rules! organisations {
 }
 
 // One line registers an organisation; its file says the rest.
-organisations! {}
+organisations! {
+    /// Each way has a hash of its own, and a page size by the address.
+    Skewed = Skewed,
+}
 
 impl Default for Organisation {
     fn default() -> Organisation {

@@ -1,6 +1,7 @@
 //! Replacement policies by name.
 //!
-//! A new policy is a file of its own beside the others, which implements [`Policy`], and a line below that registers it.
+//! A new policy is a file of its own beside the others, which implements [`Policy`], and a line below that registers
+//! it.
 
 mod bit_plru;
 mod drrip;

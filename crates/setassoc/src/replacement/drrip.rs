@@ -12,10 +12,10 @@
 //! beginning, around the end, leads SRRIP, and the one as far before the end leads BRRIP.
 //!
 //! What they leave open, and what is taken. The counter begins at 511: SRRIP, until its leaders miss more. Arrays of
-//! fewer than 128 sets have a quarter of their sets as leaders of each policy, so that half of them follow; those of one
-//! or two sets have none and are SRRIP. A fill is a miss, but a fill by a prefetch or of what the level above replaced is
-//! one too. Each fill of BRRIP draws one random number ([`Draws`]), and nothing else does. What empties an array leaves
-//! its counter.
+//! fewer than 128 sets have a quarter of their sets as leaders of each policy, so that half of them follow; those of
+//! one or two sets have none and are SRRIP. A fill is a miss, but a fill by a prefetch or of what the level above
+//! replaced is one too. Each fill of BRRIP draws one random number ([`Draws`]), and nothing else does. What empties an
+//! array leaves its counter.
 //!
 //! State: a byte for each entry, one for each set, a counter. Cost: as of SRRIP, and a draw for each fill of BRRIP.
 

@@ -79,8 +79,8 @@ impl<const BITS: u32> ReplacementPolicy for Srrip<BITS> {
 mod tests {
     use super::*;
 
-    /// The paper's example of SRRIP-HP with 2 bits and 4 ways: the reuses of a1 and a2 outlive a scan of b1 to b4, which
-    /// least-recently-used replacement lets push both out.
+    /// The paper's example of 2 bits and 4 ways: a1 and a2, which are reused, outlive a scan of b1 to b4, which pushes
+    /// both out where the least recently used is replaced.
     #[test]
     fn jaleel_2010_a_scan_leaves_what_was_reused() {
         let mut policy = Srrip::<2>::new(Geometry::new(4, None).unwrap());

@@ -3,14 +3,14 @@
 use crate::random::{self, Op, Program, Random};
 use pagewalk_cache::{CacheSpec, Requester};
 use pagewalk_oracle::{
-    Array, Cache, Counts, Globals, Hashed, Kernel, Machine, Memories, Memory, Nested, Paging, Prefetch,
-    Replacing, Table, most_at_once, software,
+    Array, Cache, Counts, Globals, Hashed, Held, Kernel, Machine, Memories, Memory, Nested, Paging, Prefetch,
+    Replacing, Skewed, Table, most_at_once, software,
 };
 use pagewalk_setassoc::{Geometry, Replacement};
 use pagewalk_trace::{Analysis, Batch, BatchBuffer, Ref, Span};
 use pagewalk_translate::{
-    CostSpec, Fills, MachineSpec, MissClass, NestedSpec, Objective, RadixSpec, SoftwareSpec, WalkCacheSpec,
-    WalkerSpec,
+    CostSpec, Fills, MachineSpec, MissClass, NestedSpec, Objective, RadixSpec, SoftwareSpec, TlbSpec,
+    WalkCacheSpec, WalkerSpec,
 };
 use pagewalk_units::{Access, Kind, RefIndex, SpaceId, VirtAddr};
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,7 @@ impl Slow {
         let arrays = spec.tlbs.iter().map(|tlb| {
             let serves = [Kind::Fetch, Kind::Load, Kind::Store].map(|kind| tlb.serves.has(kind));
             let shifts = tlb.page_sizes.iter().map(|size| size.shift()).collect();
-            let held = replacing(tlb.geometry, tlb.replacement, &tlb.index.to_string());
+            let held = slow_held(tlb);
             let victims = tlb.fills == Fills::Victims;
             let prefetch = tlb.prefetch.map(|buffer| Prefetch {
                 held: replacing(buffer.geometry, buffer.replacement, "modulo"),
@@ -403,6 +403,16 @@ fn slow_nested(spec: &NestedSpec) -> Nested {
         end: 0,
         guest: 0,
         host: 0,
+    }
+}
+
+fn slow_held(tlb: &TlbSpec) -> Held {
+    match tlb.index.to_string().as_str() {
+        "skewed" => {
+            let shifts = tlb.page_sizes.iter().map(|size| size.shift() + tlb.pages_per_entry.ilog2());
+            Held::Skewed(Skewed::new(tlb.geometry.sets(), tlb.geometry.ways(), shifts.collect()))
+        }
+        index => Held::Sets(replacing(tlb.geometry, tlb.replacement, index)),
     }
 }
 
