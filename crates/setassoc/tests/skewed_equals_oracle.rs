@@ -30,7 +30,7 @@ fn op() -> impl Strategy<Value = Op> {
 /// The `at`-th of few pages of a size, near and far.
 fn entry(at: u64, few: u64, shift: u32) -> Entry {
     let at = at % few;
-    let address = (at << 12) ^ (at % 7 << 30) ^ (at % 3 << 44);
+    let address = (at << 12) ^ ((at % 7) << 30) ^ ((at % 3) << 44);
     let number = address >> shift;
     Entry { shift, number, key: number << 6 | u64::from(shift) }
 }
