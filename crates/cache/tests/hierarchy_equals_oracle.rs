@@ -6,26 +6,21 @@ use pagewalk_setassoc::{Geometry, Replacement};
 use proptest::prelude::*;
 
 fn cache(name: &'static str, level: u8, serves: &'static [Requester]) -> impl Strategy<Value = CacheSpec> {
-    let replacements = [
-        Replacement::Lru,
-        Replacement::Lru,
-        Replacement::Fifo,
-        Replacement::BitPlru,
-        Replacement::TreePlru,
-        Replacement::Random { seed: 3 },
-    ];
-    (0..5u32, 0..3u32, prop::sample::select(replacements.to_vec())).prop_map(
-        move |(sets, ways, replacement)| CacheSpec {
+    let replacement = prop::sample::select(&Replacement::NAMES[..]);
+    (0..5u32, 1..=4u32, replacement).prop_map(move |(sets, ways, replacement)| {
+        let replacement = Replacement::from_name(replacement, 3).expect("one of the names");
+        let ways = (ways..).find(|&ways| replacement.serves(ways as usize).is_ok()).expect("so many or more");
+        CacheSpec {
             name: name.to_owned(),
             level,
             serves: serves.iter().copied().collect(),
             line_shift: 6,
-            geometry: Geometry::new(1 << (sets + ways), Some(1 << ways)).expect("powers of two"),
+            geometry: Geometry::new(ways << sets, Some(ways)).expect("a power of two of sets"),
             replacement,
             latency: u64::from(level) * 10,
             shared: false,
-        },
-    )
+        }
+    })
 }
 
 fn slow(caches: &[CacheSpec]) -> Memories {
@@ -36,7 +31,7 @@ fn slow(caches: &[CacheSpec]) -> Memories {
             spec.geometry.sets(),
             spec.geometry.ways(),
             spec.replacement.name(),
-            if let Replacement::Random { seed } = spec.replacement { seed } else { 0 },
+            spec.replacement.seed().unwrap_or(0),
             "modulo",
         ),
         latency: spec.latency,

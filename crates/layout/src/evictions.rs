@@ -56,15 +56,16 @@ pub struct ArraySpec {
 }
 
 impl ArraySpec {
-    /// A machine's array, with true LRU replacement whatever the machine's is.
-    pub fn of(tlb: &TlbSpec) -> ArraySpec {
-        ArraySpec {
+    /// A machine's array, with true LRU replacement whatever the machine's is; `None` where pages have no set that
+    /// others fight for.
+    pub fn of(tlb: &TlbSpec) -> Option<ArraySpec> {
+        Some(ArraySpec {
             name: tlb.name.clone(),
             geometry: tlb.geometry,
-            index: tlb.index,
+            index: tlb.index.sets()?,
             fetches: tlb.serves.has(Kind::Fetch),
             data: tlb.serves.has(Kind::Load) || tlb.serves.has(Kind::Store),
-        }
+        })
     }
 
     /// The set of a page.

@@ -1,7 +1,7 @@
 //! A machine, one reference at a time.
 
 use crate::software::Software;
-use crate::{Memories, Nested, Replacing, Table};
+use crate::{Held, Memories, Nested, Replacing, Table};
 use pagewalk_units::Kind;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub struct Array {
     /// What it has prefetched, if it does.
     pub prefetch: Option<Prefetch>,
     /// Pages held, as [`Machine::key`] makes them.
-    pub held: Replacing,
+    pub held: Held,
     /// Lookups.
     pub lookups: u64,
     /// Hits.
@@ -30,7 +30,7 @@ pub struct Array {
 
 impl Array {
     /// An array that holds what `held` does.
-    pub fn new(level: u8, serves: [bool; 3], shifts: Vec<u32>, held: Replacing) -> Array {
+    pub fn new(level: u8, serves: [bool; 3], shifts: Vec<u32>, held: Held) -> Array {
         Array {
             level,
             serves,
@@ -49,21 +49,22 @@ impl Array {
         self.serves[served] && self.shifts.contains(&shift)
     }
 
-    /// The number and the key of the entry for a page of this key.
-    fn entry(&self, key: u64) -> (u64, u64) {
+    /// Of the entry for a page of this key, the number, log2 of what it maps, and the key.
+    fn entry(&self, key: u64) -> (u64, u32, u64) {
         let (number, shift) = page_of(key);
         let number = number / self.pages_per_entry;
-        (number, (key >> SPACE << SPACE) + number * 64 + u64::from(shift))
+        let mapped = shift + self.pages_per_entry.ilog2();
+        (number, mapped, (key >> SPACE << SPACE) + number * 64 + u64::from(shift))
     }
 
     fn touch(&mut self, key: u64) -> bool {
-        let (number, key) = self.entry(key);
-        self.held.touch(number, key)
+        let entry = self.entry(key);
+        self.held.touch(entry)
     }
 
     fn remove(&mut self, key: u64) -> bool {
-        let (number, key) = self.entry(key);
-        self.held.remove(number, key)
+        let entry = self.entry(key);
+        self.held.remove(entry)
     }
 }
 
@@ -362,7 +363,7 @@ impl Machine {
         let array = &self.arrays[at];
         let entry = array.entry(key);
         let buffered = array.prefetch.as_ref().unwrap().held.contains(number, key);
-        if array.shifts.contains(&shift) && !array.held.contains(entry.0, entry.1) && !buffered {
+        if array.shifts.contains(&shift) && !array.held.contains(entry) && !buffered {
             let (read, _) = self.walk(address, mapped);
             let prefetch = self.arrays[at].prefetch.as_mut().unwrap();
             prefetch.held.fill(number, key);
@@ -384,8 +385,8 @@ impl Machine {
 
     /// Puts a page into an array; what leaves goes down, and so on.
     fn put(&mut self, at: usize, key: u64) {
-        let (number, key) = self.arrays[at].entry(key);
-        let Some(gone) = self.arrays[at].held.fill(number, key) else { return };
+        let entry = self.arrays[at].entry(key);
+        let Some(gone) = self.arrays[at].held.fill(entry) else { return };
         let (_, shift) = page_of(gone);
         // The arrays of the nearest level below, kind by kind, that hold such pages.
         let mut heirs = BTreeSet::new();

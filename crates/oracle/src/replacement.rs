@@ -8,6 +8,38 @@ pub struct Replacing {
     index: String,
     sets: Vec<Set>,
     generator: Generator,
+    duel: Option<Duel>,
+}
+
+/// Who leads which policy of two: `Some(true)` the bimodal one. `score`: of 10 bits, up with each miss of the other.
+#[derive(Clone, Debug)]
+struct Duel {
+    leads: Vec<Option<bool>>,
+    score: u32,
+}
+
+impl Duel {
+    fn new(sets: usize) -> Duel {
+        let mut leads = vec![None; sets];
+        let regions = if sets < 128 { sets / 4 } else { 32 };
+        for region in 0..regions {
+            let size = sets / regions;
+            let (first, at) = (region * size, region % size);
+            leads[first + at] = Some(false);
+            leads[first + size - 1 - at] = Some(true);
+        }
+        Duel { leads, score: 511 }
+    }
+
+    /// A miss of this set: whether its fill is bimodal.
+    fn missed(&mut self, set: usize) -> bool {
+        match self.leads[set] {
+            Some(false) if self.score < 1023 => self.score += 1,
+            Some(true) if self.score > 0 => self.score -= 1,
+            _ => {}
+        }
+        self.leads[set].unwrap_or(self.score / 512 == 1)
+    }
 }
 
 /// One set.
@@ -38,9 +70,11 @@ enum State {
     Spared(usize),
     /// Each way's age and what moves it.
     Ages(Vec<u8>, AgeRule),
+    /// How far away the next use of each way is predicted to be, and the farthest that can be said.
+    Intervals(Vec<u32>, u32),
 }
 
-/// A variant by Abel and Reineke's name: `QLRU_Hxy_Mx_Rx_Ux`, with `_UMO` or not.
+/// A variant by Abel and Reineke's name: `QLRU_Hxy_Mx_Rx_Ux`.
 #[derive(Clone, Copy, Debug)]
 struct AgeRule {
     hit_of_3: u8,
@@ -48,23 +82,21 @@ struct AgeRule {
     fill: u8,
     find: u8,
     update: u8,
-    misses_only: bool,
 }
 
 impl AgeRule {
     fn named(name: &str) -> AgeRule {
-        let name = if name == "srrip" { "qlru-h00-m2-r0-u0-umo" } else { name };
         let digits: Vec<u8> = name.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
         let [hit_of_3, hit_of_2, fill, find, update] = digits[..] else { panic!("{name}?") };
-        AgeRule { hit_of_3, hit_of_2, fill, find, update, misses_only: name.ends_with("umo") }
+        AgeRule { hit_of_3, hit_of_2, fill, find, update }
     }
 
     /// The ages of a set once they were looked at; `used`: the way just used.
-    fn updated(self, ages: &[u8], used: Option<usize>) -> Vec<u8> {
+    fn updated(self, ages: &[u8], used: usize) -> Vec<u8> {
         if ages.contains(&3) {
             return ages.to_vec();
         }
-        let spares = |way: usize| self.update % 2 == 1 && Some(way) == used;
+        let spares = |way: usize| self.update % 2 == 1 && way == used;
         let others = ages.iter().enumerate().filter(|(way, _)| !spares(*way));
         let step = if self.update >= 2 { 1 } else { 3 - others.map(|(_, age)| *age).max().unwrap_or(3) };
         ages.iter().enumerate().map(|(way, age)| if spares(way) { *age } else { age + step }).collect()
@@ -105,9 +137,9 @@ impl Set {
                 next: replacement == "mru3-plru",
             },
             "not-mru" => State::Spared(0),
-            name if name.starts_with("qlru") || name == "srrip" => {
-                State::Ages(vec![3; ways], AgeRule::named(name))
-            }
+            name if name.starts_with("qlru") => State::Ages(vec![3; ways], AgeRule::named(name)),
+            "srrip" | "drrip" => State::Intervals(vec![3; ways], 3),
+            "srrip-3" => State::Intervals(vec![7; ways], 7),
             other => panic!("{other}?"),
         };
         Set { ways: vec![None; ways], state }
@@ -149,18 +181,17 @@ impl Set {
                     (false, 2) => rule.hit_of_2,
                     (false, _) => 0,
                 };
-                if !rule.misses_only {
-                    *ages = rule.updated(ages, Some(way));
-                }
+                *ages = rule.updated(ages, way);
             }
+            State::Intervals(intervals, distant) => intervals[way] = if filled { *distant - 1 } else { 0 },
         }
     }
 
     fn victim(&mut self, generator: &mut Generator) -> usize {
-        if let State::Ages(ages, rule) = &mut self.state
-            && rule.misses_only
-        {
-            *ages = rule.updated(ages, None);
+        if let State::Intervals(intervals, distant) = &mut self.state {
+            while !intervals.contains(distant) {
+                intervals.iter_mut().for_each(|interval| *interval += 1);
+            }
         }
         match &self.state {
             State::Lru(order) => self.way_of(*order.back().unwrap()).unwrap(),
@@ -182,6 +213,9 @@ impl Set {
                 let oldest: Vec<usize> = (0..ages.len()).filter(|&way| ages[way] == 3).collect();
                 let way = if rule.find == 2 { oldest.last() } else { oldest.first() };
                 way.copied().unwrap_or(0)
+            }
+            State::Intervals(intervals, distant) => {
+                intervals.iter().position(|interval| interval == distant).unwrap()
             }
         }
     }
@@ -217,10 +251,11 @@ fn pointed_to(nodes: &[bool]) -> usize {
 
 impl Replacing {
     /// An empty array. `replacement` and `index` are the names that machine files use; `seed` is that of
-    /// `random`.
+    /// those that draw.
     pub fn new(sets: usize, ways: usize, replacement: &str, seed: u64, index: &str) -> Replacing {
+        let duel = (replacement == "drrip").then(|| Duel::new(sets));
         let sets = vec![Set::new(ways, replacement); sets];
-        Replacing { index: index.to_owned(), sets, generator: Generator { seed, draws: 0 } }
+        Replacing { index: index.to_owned(), sets, generator: Generator { seed, draws: 0 }, duel }
     }
 
     /// The set of `number`: each of its bits flips one bit of the index, or none.
@@ -265,13 +300,19 @@ impl Replacing {
         if self.touch(number, key) {
             return None;
         }
-        let set = self.set_of(number);
-        let set = &mut self.sets[set];
+        let at = self.set_of(number);
+        let set = &mut self.sets[at];
         let empty = set.ways.iter().position(Option::is_none);
         let way = empty.unwrap_or_else(|| set.victim(&mut self.generator));
         let gone = set.empty(way);
         set.ways[way] = Some(key);
         set.used(way, true);
+        let bimodal = self.duel.as_mut().is_some_and(|duel| duel.missed(at));
+        if let (State::Intervals(intervals, distant), true) = (&mut set.state, bimodal)
+            && self.generator.below(32) != 0
+        {
+            intervals[way] = *distant;
+        }
         gone
     }
 

@@ -1,16 +1,23 @@
 //! Replacement policies by name.
 //!
-//! A new policy is a file of its own, which implements [`Policy`], and a line here.
+//! A new policy is a file of its own beside the others, which implements [`Policy`], and a line below that registers
+//! it.
 
-use crate::bit_plru::BitPlru;
-use crate::fifo::Fifo;
-use crate::lru::Lru;
-use crate::lru3_plru::Lru3Plru;
-use crate::mru3_plru::Mru3Plru;
-use crate::not_mru::NotMru;
-use crate::qlru::Qlru;
-use crate::random::Random;
-use crate::tree_plru::TreePlru;
+mod bit_plru;
+mod drrip;
+mod fifo;
+mod lru;
+mod lru3_plru;
+mod mru3_plru;
+mod not_mru;
+mod qlru;
+mod random;
+mod srrip;
+mod three_trees;
+mod tree_plru;
+
+pub use lru::LruArray;
+
 use crate::{Array, Geometry, Heeds, ReplacementPolicy};
 use std::fmt;
 
@@ -20,8 +27,6 @@ pub trait Policy: ReplacementPolicy + Sized {
     const NAME: &'static str;
     /// Which hits change what it replaces later. There is no default: simulators leave out the others.
     const HEEDS: Heeds;
-    /// Whether it draws random numbers.
-    const DRAWS: bool = false;
 
     /// Whether it can replace in sets of so many ways, at least one.
     ///
@@ -105,9 +110,16 @@ macro_rules! policies {
                 match self { $(Replacement::$variant { .. } => <$policy as Policy>::HEEDS),* }
             }
 
+            /// Where its random numbers begin; `None` if it draws none.
+            pub fn seed(self) -> Option<u64> {
+                match self {
+                    $(Replacement::$variant $({ $seed })? => None::<u64> $(.or(Some($seed)))?),*
+                }
+            }
+
             /// Whether it draws random numbers, from a seed.
             pub fn draws(self) -> bool {
-                match self { $(Replacement::$variant { .. } => <$policy as Policy>::DRAWS),* }
+                self.seed().is_some()
             }
 
             /// Whether it can replace in sets of so many ways, at least one.
@@ -163,35 +175,39 @@ macro_rules! policies {
     };
 }
 
-// One line registers a policy; its file says the rest.
+// One line registers a policy; its file says the rest. Those that draw random numbers carry their seed.
 policies! {
     /// The least recently used.
     #[default]
-    Lru = Lru,
+    Lru = lru::Lru,
     /// The one that a tree of bits leads to; the number of ways must be a power of two.
-    TreePlru = TreePlru,
+    TreePlru = tree_plru::TreePlru,
     /// The lowest way that was not used since its set's bits were cleared.
-    BitPlru = BitPlru,
+    BitPlru = bit_plru::BitPlru,
     /// What the tree of bits behind the one used last leads to, of three; the ways must be 3 · 2^k.
-    Mru3Plru = Mru3Plru,
+    Mru3Plru = mru3_plru::Mru3Plru,
     /// What the least recently used of three trees of bits leads to; the ways must be 3 · 2^k.
-    Lru3Plru = Lru3Plru,
+    Lru3Plru = lru3_plru::Lru3Plru,
     /// The one filled longest ago.
-    Fifo = Fifo,
+    Fifo = fifo::Fifo,
     /// Any.
-    Random { seed } = Random,
+    Random { seed } = random::Random,
     /// Any but the one used last.
-    NotMru { seed } = NotMru,
+    NotMru { seed } = not_mru::NotMru,
     /// The oldest by two bits of age, as in the second-level cache of Skylake.
-    QlruH00M1R2U1 = Qlru<0>,
+    QlruH00M1R2U1 = qlru::Qlru<0>,
     /// The same of Cannon Lake.
-    QlruH00M1R0U1 = Qlru<1>,
+    QlruH00M1R0U1 = qlru::Qlru<1>,
     /// The same of the third-level cache of Haswell.
-    QlruH11M1R0U0 = Qlru<2>,
+    QlruH11M1R0U0 = qlru::Qlru<2>,
     /// The same of the third-level cache of Ivy Bridge.
-    QlruH11M1R1U2 = Qlru<3>,
-    /// The oldest by two bits of age, filled with the second oldest.
-    Srrip = Qlru<4>,
+    QlruH11M1R1U2 = qlru::Qlru<3>,
+    /// The one whose next use two bits predict to be farthest away.
+    Srrip = srrip::Srrip<2>,
+    /// The same by three bits.
+    Srrip3 = srrip::Srrip<3>,
+    /// The same by two bits that a fill sets as sets that duel do with fewer misses.
+    Drrip { seed } = drrip::Drrip,
 }
 
 /// An array whose policy is chosen at run time: one predictable branch for each hit.
@@ -232,6 +248,8 @@ mod tests {
             assert_eq!(Replacement::from_name(name, 7).unwrap().name(), name);
         }
         assert_eq!(Replacement::from_name("random", 7), Some(Replacement::Random { seed: 7 }));
+        assert_eq!(Replacement::Random { seed: 7 }.seed(), Some(7));
+        assert_eq!(Replacement::Lru.seed(), None);
         assert_eq!(Replacement::from_name("LRU", 0), None);
     }
 

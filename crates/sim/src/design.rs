@@ -151,7 +151,7 @@ impl Design {
                     array[class][size] = Some(first.len());
                 }
             }
-            first.push(FirstLevel::new(index, tlb, spec.machine.software(), serves));
+            first.push(FirstLevel::new(index, tlb, spec.machine.software(), serves, &sizes));
         }
         let last = spec.machine.last_level();
         let in_pieces = in_pieces(&spec.machine);
@@ -212,7 +212,7 @@ impl Design {
     pub fn hit(&mut self, store: &PageStore, class: usize, page: u32) {
         let (held, number, size) = self.mapped(store, page);
         if let Some(array) = self.array[class][size] {
-            self.first[array].hit(held, number);
+            self.first[array].hit(store, held, number);
         }
     }
 

@@ -3,11 +3,13 @@
 //! Hits are found from the pages' side (see [`crate::store`]), so this is asked to make room, and told of references
 //! only where its replacement remembers them.
 
+use crate::design::{HUGE, SIZES, SMALL};
 use crate::held::{Held, Packed};
 use crate::recency::{Recency, TREE_WAYS_MAX};
 use crate::store::{CLASSES, PageStore, bits};
-use pagewalk_setassoc::{Heeds, LastUse, SetArray, SetIndex};
+use pagewalk_setassoc::{Entry, Heeds, LastUse, SetIndex, TlbArray};
 use pagewalk_translate::{Refill, SoftwareMmu, SoftwareSpec, TlbSpec, Wanted};
+use pagewalk_units::PageSize;
 
 /// One first-level array of one design.
 #[derive(Clone, Debug)]
@@ -16,6 +18,8 @@ pub(crate) struct FirstLevel {
     pub index: usize,
     /// Classes of the references it serves: a bit each.
     classes: u64,
+    /// log2 of page sizes by their index.
+    shifts: [u32; SIZES],
     entries: Entries,
     /// Whether references that hit change what leaves later, other than through the pages' times.
     minds_hits: bool,
@@ -26,45 +30,46 @@ enum Entries {
     /// Replaced by the times that pages carry.
     Timed(Recency),
     /// Replaced by a policy of their own. Keys are [`Packed`] words.
-    Other(SetArray),
+    Other(TlbArray),
     /// Refilled by handlers whose own misses take part. Keys are [`Packed`] words.
     Software(Box<SoftwareMmu>),
 }
 
 impl FirstLevel {
-    /// An empty array; `software`: what refills it, where its tables are mapped.
+    /// An empty array; `software`: what refills it, where its tables are mapped; `sizes`: those of pages by index.
     pub fn new(
         index: usize,
         spec: &TlbSpec,
         software: Option<&SoftwareSpec>,
         classes: [bool; CLASSES],
+        sizes: &[PageSize; SIZES],
     ) -> FirstLevel {
-        let timed = |how| Entries::Timed(Recency::new(spec.geometry, spec.index, classes, how));
-        let (entries, minds_hits) = match (software, spec.replacement.heeds()) {
-            (Some(software), _) => (Entries::Software(Box::new(SoftwareMmu::new(software))), false),
-            (None, Heeds::Nothing) => (Entries::Other(spec.array()), false),
-            (None, Heeds::LastUse(how))
+        let timed = |how, index| Entries::Timed(Recency::new(spec.geometry, index, classes, how));
+        let (entries, minds_hits) = match (software, spec.heeds(), spec.index.sets()) {
+            (Some(software), ..) => (Entries::Software(Box::new(SoftwareMmu::new(software))), false),
+            (None, Heeds::Nothing, _) => (Entries::Other(spec.array()), false),
+            (None, Heeds::LastUse(how), Some(index))
                 if how == LastUse::Oldest || spec.geometry.ways() <= TREE_WAYS_MAX =>
             {
-                (timed(how), false)
+                (timed(how, index), false)
             }
-            (None, Heeds::LastUse(_) | Heeds::Changes) => (Entries::Other(spec.array()), true),
-            (None, Heeds::Each) => unreachable!(
+            (None, Heeds::LastUse(_) | Heeds::Changes, _) => (Entries::Other(spec.array()), true),
+            (None, Heeds::Each, _) => unreachable!(
                 "{} heeds repetitions, which a first level is not told of: refused when the machine was read",
                 spec.replacement.name()
             ),
         };
         let classes = (0..CLASSES).fold(0, |all, class| all | u64::from(classes[class]) << class);
-        FirstLevel { index, classes, entries, minds_hits }
+        FirstLevel { index, classes, shifts: sizes.map(PageSize::shift), entries, minds_hits }
     }
 
     /// Page numbers that differ in the low bits of so many sets never meet in one set; `None`: hits need not be told.
     pub fn sets_to_mind(&self) -> Option<usize> {
         match &self.entries {
-            Entries::Other(array) if self.minds_hits && array.index() == SetIndex::Modulo => {
-                Some(array.geometry().sets())
+            Entries::Other(array) if self.minds_hits => {
+                let sets = array.as_sets().filter(|array| array.index() == SetIndex::Modulo);
+                Some(sets.map_or(1, |array| array.geometry().sets()))
             }
-            Entries::Other(_) if self.minds_hits => Some(1),
             _ => None,
         }
     }
@@ -119,10 +124,10 @@ impl FirstLevel {
     /// Puts `held`, whose page number at its size is `number`, in the place of what its replacement chooses, which is
     /// returned.
     pub fn fill(&mut self, store: &mut PageStore, design: usize, held: Held, number: u64) -> Option<Held> {
-        let packed = Packed::new(held);
+        let entry = || entry(&self.shifts, store, held, number);
         let victim = match &mut self.entries {
-            Entries::Timed(recency) => recency.fill(store, packed, number),
-            Entries::Other(array) => array.insert(number, packed.key()).map(Packed::from_key),
+            Entries::Timed(recency) => recency.fill(store, Packed::new(held), number),
+            Entries::Other(array) => array.insert(entry()).map(Packed::from_key),
             Entries::Software(_) => unreachable!("see `refill`"),
         };
         let victim = victim.map(Packed::get);
@@ -153,20 +158,19 @@ impl FirstLevel {
     }
 
     /// Tells of a reference to what is held, where that matters.
-    pub fn hit(&mut self, held: Held, number: u64) {
+    pub fn hit(&mut self, store: &PageStore, held: Held, number: u64) {
         if let (Entries::Other(array), true) = (&mut self.entries, self.minds_hits) {
-            let found = array.touch(number, Packed::new(held).key());
+            let found = array.touch(entry(&self.shifts, store, held, number));
             debug_assert!(found);
         }
     }
 
     /// Drops `held` if it is here.
     pub fn remove(&mut self, store: &mut PageStore, design: usize, held: Held, number: u64) {
-        let packed = Packed::new(held);
         let was_here = match &mut self.entries {
-            Entries::Timed(recency) => recency.remove(packed, number),
-            Entries::Other(array) => array.remove(number, packed.key()),
-            Entries::Software(mmu) => mmu.remove(packed.key()),
+            Entries::Timed(recency) => recency.remove(Packed::new(held), number),
+            Entries::Other(array) => array.remove(entry(&self.shifts, store, held, number)),
+            Entries::Software(mmu) => mmu.remove(Packed::new(held).key()),
         };
         if was_here {
             self.clear_residency(store, design, held);
@@ -186,7 +190,9 @@ impl FirstLevel {
     pub fn held(&self) -> Vec<Held> {
         match &self.entries {
             Entries::Timed(recency) => recency.held().map(Packed::get).collect(),
-            Entries::Other(array) => array.keys().map(|key| Packed::from_key(key).get()).collect(),
+            Entries::Other(array) => {
+                array.keys().into_iter().map(|key| Packed::from_key(key).get()).collect()
+            }
             Entries::Software(mmu) => mmu.pages().map(|key| Packed::from_key(key).get()).collect(),
         }
     }
@@ -207,6 +213,17 @@ impl FirstLevel {
             }
         }
     }
+}
+
+/// As an array with places of its own knows it; `shifts`: log2 of page sizes by their index.
+#[inline]
+fn entry(shifts: &[u32; SIZES], store: &PageStore, held: Held, number: u64) -> Entry {
+    let size = match held {
+        Held::Page(_) => SMALL,
+        Held::Unit(_) | Held::Block(_) => HUGE,
+        Held::Super(id) => store.supers.get(id).block.order.into(),
+    };
+    Entry { shift: shifts[size], number, key: Packed::new(held).key() }
 }
 
 /// Designs whose first level holds it for references of `class`.

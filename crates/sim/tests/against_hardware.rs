@@ -1,6 +1,6 @@
 //! Machines of the library against what was counted on the hardware they describe.
 
-use pagewalk_setassoc::{Replacement, SetArray};
+use pagewalk_setassoc::{Entry, Replacement, TlbArray};
 use pagewalk_sim::Library;
 use pagewalk_translate::TlbSpec;
 
@@ -8,12 +8,13 @@ use pagewalk_translate::TlbSpec;
 const ROUNDS: [usize; 2] = [100, 400];
 
 /// Misses of the last array in a round over so many pages, so many pages apart, of arrays asked one behind the other.
-fn misses(arrays: &mut [SetArray], pages: u64, stride: u64) -> f64 {
+fn misses(arrays: &mut [TlbArray], pages: u64, stride: u64) -> f64 {
     let mut misses = 0;
     for round in 0..ROUNDS[0] + ROUNDS[1] {
         for page in (0..pages).map(|page| page * stride) {
-            let hit = arrays.iter_mut().position(|array| array.touch(page, page)).unwrap_or(arrays.len());
-            arrays[..hit].iter_mut().for_each(|array| _ = array.insert(page, page));
+            let page = Entry { shift: 12, number: page, key: page };
+            let hit = arrays.iter_mut().position(|array| array.touch(page)).unwrap_or(arrays.len());
+            arrays[..hit].iter_mut().for_each(|array| _ = array.insert(page));
             misses += usize::from(hit == arrays.len() && round >= ROUNDS[0]);
         }
     }

@@ -57,7 +57,11 @@ fn machine(random: &mut Random, index: usize, radix: bool, victims: bool) -> Mac
             for (part, sizes) in parts.iter().enumerate() {
                 let ways = random.of(&[1, 2, 3, 4, 8, 16u32]);
                 let sets = random.of(&[1, 1, 1, 2, 8]);
-                let replacement = random::replacement(random, ways, level as u8).join("\n");
+                let mut replacement = random::replacement(random, ways, level as u8).join("\n");
+                // Each size of a skewed array has as many ways.
+                if sets > 1 && ways.is_multiple_of(sizes.matches(',').count() as u32 + 1) {
+                    replacement = "index = \"skewed\"".to_owned();
+                }
                 let fills = if level == 2 && victims { "victims" } else { "walks" };
                 text += &format!(
                     "[[tlb]]\nname = \"l{level}_{number}_{part}\"\nlevel = {level}\nserves = [{serves}]\n\

@@ -30,7 +30,7 @@ fn plain_machine(random: &mut Random, index: usize, pages: random::Pages) -> Mac
             tlb.serves.has(Kind::Fetch) && (tlb.serves.has(Kind::Load) || tlb.serves.has(Kind::Store));
         tlb.prefetch.is_none()
             && tlb.fills == Fills::Walks
-            && !(tlb.level == 1 && (of_both || tlb.replacement.heeds() == Heeds::Changes))
+            && !(tlb.level == 1 && (of_both || tlb.heeds() == Heeds::Changes))
     };
     loop {
         let machine = random::machine(random, index, pages);

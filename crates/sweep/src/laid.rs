@@ -95,9 +95,9 @@ impl Laid {
             let layout = bound.as_ref().map(|_| bounds.len());
             bounds.extend(bound);
             for task in own {
-                for tlb in last_level(&task.machine.machine) {
-                    lanes.push(Lane { array: ArraySpec::of(tlb), layout });
-                    of_lanes.push((task.number, tlb.name.clone()));
+                for array in arrays(task.machine) {
+                    of_lanes.push((task.number, array.name.clone()));
+                    lanes.push(Lane { array, layout });
                 }
             }
         }
@@ -129,6 +129,11 @@ impl Laid {
         }
         outcomes
     }
+}
+
+/// The arrays of the last level that have sets.
+fn arrays(variant: &MachineVariant) -> impl Iterator<Item = ArraySpec> {
+    last_level(&variant.machine).into_iter().filter_map(ArraySpec::of)
 }
 
 fn bound(plan: &str, events: &Events) -> Result<Bound, String> {
@@ -175,9 +180,9 @@ fn counts(split: &Split) -> [(&'static str, u64); 10] {
 
 /// Names of what [`add_splits`] adds for a machine.
 pub fn split_names(variant: &MachineVariant) -> Vec<String> {
-    let arrays: Vec<&str> = last_level(&variant.machine).iter().map(|tlb| tlb.name.as_str()).collect();
+    let arrays: Vec<ArraySpec> = arrays(variant).collect();
     let none = Split::default();
     let mut metrics = Metrics::new();
-    add_splits(&mut metrics, arrays.into_iter().map(|array| (array, &none)));
+    add_splits(&mut metrics, arrays.iter().map(|array| (array.name.as_str(), &none)));
     metrics.into_keys().collect()
 }

@@ -11,7 +11,7 @@ use cache::FileCacheOfMemory;
 use data_side::{
     FileAnchors, FileDataSide, FileLite, FilePredictor, FileRangeTlb, FileRanges, FileSegment, FileSide,
 };
-use pagewalk_setassoc::{Geometry, Replacement, SetArray, SetIndex};
+use pagewalk_setassoc::{Geometry, Organisation, Replacement, SetArray, SetIndex};
 use pagewalk_units::{Kind, PageSize, Paging};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -109,6 +109,15 @@ fn replacement(name: FileReplacement, seed: Option<u64>, geometry: Geometry) -> 
     }
     SetArray::new(geometry, replacement).map_err(|why| format!("replacement: {why}"))?;
     Ok(replacement)
+}
+
+/// The organisation of a TLB array that the key `index` names.
+fn organisation(name: Option<&str>) -> Result<Organisation, String> {
+    let Some(name) = name else { return Ok(Organisation::default()) };
+    Organisation::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = Organisation::names().collect();
+        format!("index = \"{name}\": choose from {}", names.join(", "))
+    })
 }
 
 fn set_index(name: Option<&str>, default: SetIndex) -> Result<SetIndex, String> {

@@ -11,7 +11,7 @@
 //! received translation that is held already counts as used.
 
 use crate::{Asid, Fills, KindSet, MachineSpec, TlbSpec};
-use pagewalk_setassoc::SetArray;
+use pagewalk_setassoc::{Entry, TlbArray};
 use pagewalk_units::{Kind, PageSize, VirtAddr};
 
 /// Lookups and hits of one array.
@@ -55,7 +55,7 @@ struct Lower {
     pages_shift: u32,
     /// For arrays that take victims, by kind: the sizes that come from the levels above.
     from_above: [u64; Kind::ALL.len()],
-    array: SetArray,
+    array: TlbArray,
     counts: ArrayCounts,
     shared: bool,
 }
@@ -92,10 +92,10 @@ impl Lower {
         self.sizes >> size.shift() & 1 == 1
     }
 
-    /// What an entry is found by: the number that chooses its set, and its key.
-    fn entry(&self, asid: Asid, number: u64, size: PageSize) -> (u64, u64) {
+    /// The entry for a page.
+    fn entry(&self, asid: Asid, number: u64, size: PageSize) -> Entry {
         let number = number >> self.pages_shift;
-        (number, asid.key(number, size))
+        Entry { shift: size.shift() + self.pages_shift, number, key: asid.key(number, size) }
     }
 
     /// Whether pages of `size` come to it, for `kind`, only as victims.
@@ -178,12 +178,12 @@ impl LowerLevels {
                 continue;
             }
             lower.counts.lookups += 1;
-            let (number, key) = lower.entry(asid, size.number(address), size);
+            let entry = lower.entry(asid, size.number(address), size);
             let hit = lower.holds(size)
                 && if lower.takes_victims(kind, size) {
-                    lower.array.remove(number, key)
+                    lower.array.remove(entry)
                 } else {
-                    lower.array.touch(number, key)
+                    lower.array.touch(entry)
                 };
             if hit {
                 lower.counts.hits += 1;
@@ -208,8 +208,8 @@ impl LowerLevels {
                 && lower.serves.has(kind)
                 && !lower.takes_victims(kind, size)
             {
-                let (number, key) = lower.entry(asid, size.number(address), size);
-                let victim = lower.array.fill(number, key);
+                let entry = lower.entry(asid, size.number(address), size);
+                let victim = lower.array.fill(entry);
                 if let (Some(evicted), true) = (&mut self.evicted, lower.level == self.last_level) {
                     evicted.extend(victim);
                 }
@@ -222,8 +222,8 @@ impl LowerLevels {
     pub fn holds(&self, index: usize, asid: Asid, number: u64, size: PageSize) -> bool {
         let mut arrays = self.arrays.iter().filter(|lower| lower.index == index);
         arrays.any(|lower| {
-            let (number, key) = lower.entry(asid, number, size);
-            lower.holds(size) && lower.array.contains(number, key)
+            let entry = lower.entry(asid, number, size);
+            lower.holds(size) && lower.array.contains(entry)
         })
     }
 
@@ -237,7 +237,9 @@ impl LowerLevels {
         for at in 0..self.receivers.len() {
             let Receiver { from: giver, sizes, to } = self.receivers[at];
             if giver == from && sizes >> size.shift() & 1 == 1 {
-                let victim = self.arrays[to].array.fill(number, asid.key(number, size));
+                let lower = &mut self.arrays[to];
+                let entry = lower.entry(asid, number, size);
+                let victim = lower.array.fill(entry);
                 self.receive_from(to, victim);
             }
         }
@@ -255,8 +257,8 @@ impl LowerLevels {
     pub fn invalidate(&mut self, asid: Asid, number: u64, size: PageSize) {
         for lower in &mut self.arrays {
             if lower.holds(size) {
-                let (number, key) = lower.entry(asid, number, size);
-                lower.array.remove(number, key);
+                let entry = lower.entry(asid, number, size);
+                lower.array.remove(entry);
             }
         }
     }

@@ -22,6 +22,7 @@ impl MachineSpec {
         self.check_levels()?;
         self.check_first_level()?;
         self.check_pages_per_entry()?;
+        self.check_organisations()?;
         self.check_victims()?;
         self.check_prefetching()?;
         self.check_overlaps()?;
@@ -30,7 +31,7 @@ impl MachineSpec {
 
     /// A first level is not told of repetitions: what heeds them belongs further down.
     fn check_first_level(&self) -> Result<(), String> {
-        let heeding = |tlb: &&TlbSpec| tlb.level == 1 && tlb.replacement.heeds() == Heeds::Each;
+        let heeding = |tlb: &&TlbSpec| tlb.level == 1 && tlb.heeds() == Heeds::Each;
         match self.tlbs.iter().find(heeding) {
             Some(TlbSpec { name, replacement, .. }) => {
                 let others = Replacement::NAMES.into_iter().filter(|name| {
@@ -151,6 +152,14 @@ impl MachineSpec {
         Ok(())
     }
 
+    /// Each array can be built as it is organised.
+    fn check_organisations(&self) -> Result<(), String> {
+        self.tlbs.iter().try_for_each(|tlb| match tlb.try_array() {
+            Ok(_) => Ok(()),
+            Err(why) => Err(format!("tlb `{}`: {why}", tlb.name)),
+        })
+    }
+
     /// An array for victims has someone above it to give them.
     fn check_victims(&self) -> Result<(), String> {
         for tlb in self.tlbs.iter().filter(|tlb| tlb.fills == Fills::Victims) {
@@ -205,6 +214,9 @@ impl MachineSpec {
             }
             if tlb.replacement != Replacement::Lru || !tlb.filled_by_misses() {
                 return wrong("arrays have replacement = \"lru\", fills = \"walks\" and no `prefetch`");
+            }
+            if tlb.index.sets().is_none() {
+                return wrong("all arrays have sets: leave out `index`, or choose modulo, xor-fold or xor-N");
             }
             if tlb.pages_per_entry != 1 || tlb.reserved != 0 || tlb.shared {
                 return wrong("leave out `pages_per_entry` (there is `coalesce`), `reserved` and `shared`");

@@ -2,7 +2,9 @@
 
 use crate::{Coalesce, DataSideSpec, RadixFormat, ReplacementSource, SoftwareSpec, WalkLevel};
 use pagewalk_cache::CacheSpec;
-use pagewalk_setassoc::{Geometry, Replacement, SetArray, SetIndex};
+use pagewalk_setassoc::{
+    Geometry, Heeds, Organisation, OrganisationError, Replacement, SetArray, SetIndex, Shape, TlbArray,
+};
 use pagewalk_units::{Kind, PageSize, Paging};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -76,8 +78,8 @@ pub struct TlbSpec {
     pub replacement: Replacement,
     /// What that rests on, where the file says it. Changes no count.
     pub replacement_source: Option<ReplacementSource>,
-    /// How the page number chooses the set.
-    pub index: SetIndex,
+    /// How it finds the places where a page may lie.
+    pub index: Organisation,
     /// What is put into it.
     pub fills: Fills,
     /// Whether all cores share it, where there are several.
@@ -114,8 +116,30 @@ impl Fills {
 
 impl TlbSpec {
     /// An empty array of this kind.
-    pub fn array(&self) -> SetArray {
-        array(self.geometry, self.replacement).indexed_by(self.index)
+    pub fn array(&self) -> TlbArray {
+        self.try_array().expect("the shape was checked when the machine was read")
+    }
+
+    /// The same, of a spec that was not checked.
+    pub(crate) fn try_array(&self) -> Result<TlbArray, OrganisationError> {
+        let shifts: Vec<u32> = self.page_sizes.iter().map(|size| self.entry_shift(size.shift())).collect();
+        self.index.array(Shape { geometry: self.geometry, shifts: &shifts, replacement: self.replacement })
+    }
+
+    /// The same, where it has sets: all arrays of data sides do.
+    pub(crate) fn set_array(&self) -> SetArray {
+        let index = self.index.sets().expect("checked when the machine was read");
+        array(self.geometry, self.replacement).indexed_by(index)
+    }
+
+    /// log2 of the bytes that an entry for pages of 2^`shift` bytes maps.
+    fn entry_shift(&self, shift: u32) -> u32 {
+        shift + self.pages_per_entry.ilog2()
+    }
+
+    /// Which hits change what it replaces later.
+    pub fn heeds(&self) -> Heeds {
+        self.index.heeds(self.replacement)
     }
 
     /// Whether references of `kind` to pages of `size` use it.

@@ -105,6 +105,9 @@ fn show(machine: &MachineSpec) -> String {
             Some(source) => format!("{}: replacement {source}", tlb.name),
             None => format!("{}: replacement of unsaid source (`replacement_source`)", tlb.name),
         });
+        if tlb.index.sets().is_none() {
+            line(format!("{}: {}, each way with a hash and a page size of its own", tlb.name, tlb.index));
+        }
         if tlb.shared {
             line(format!("{}: shared by all cores", tlb.name));
         }

@@ -63,7 +63,12 @@ fn a_wrong_machine_file_is_named_with_key_and_choices() {
             &["tlb `l1d`", "replacement_source", "printable"],
         ),
         ("\"lru\"", "\"lru\"\nseed = 1", &["tlb `l1d`", "seed", "\"random\"", "\"lru\""]),
-        ("\"lru\"", "\"lru\"\nindex = \"xor\"", &["tlb `l1d`", "\"xor\"", "modulo, xor-fold, xor-N"]),
+        ("\"lru\"", "\"lru\"\nindex = \"xor\"", &["tlb `l1d`", "\"xor\"", "modulo, xor-fold, xor-N, skewed"]),
+        (
+            "\"lru\"",
+            "\"fifo\"\nindex = \"skewed\"",
+            &["tlb `l1d`: index = \"skewed\"", "replacement = \"fifo\"", "choose \"lru\""],
+        ),
         ("\"lru\"", "\"lru\"\nfills = \"victim\"", &["`victim`", "`walks` or `victims`"]),
         ("\"lru\"", "\"lru\"\nfills = \"victims\"", &["tlb `l1d`", "level 2 or 3", "fills = \"walks\""]),
         (

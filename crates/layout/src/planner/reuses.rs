@@ -21,7 +21,7 @@ use crate::evictions::ArraySpec;
 use crate::evictions::fetches::{FetchTable, Touch};
 use crate::objects::{OwnerId, Owners};
 use pagewalk_mm::{AddressSpace, Change};
-use pagewalk_setassoc::SetArray;
+use pagewalk_setassoc::{Entry, TlbArray};
 use pagewalk_trace::{Analysis, Batch, Event, StreamHeader};
 use pagewalk_translate::{MachineSpec, TlbSpec};
 use pagewalk_units::{Kind, PAGE_SHIFT, PageSize, RefIndex, Vpn};
@@ -169,11 +169,35 @@ pub struct Page {
     pub object: Option<usize>,
 }
 
+/// An array above the last level.
+struct Above {
+    /// Whether it serves fetches, and data.
+    serves: [bool; 2],
+    array: TlbArray,
+}
+
+impl Above {
+    fn new(tlb: &TlbSpec) -> Above {
+        let data = tlb.serves.has(Kind::Load) || tlb.serves.has(Kind::Store);
+        Above { serves: [tlb.serves.has(Kind::Fetch), data], array: tlb.array() }
+    }
+
+    /// A reference to a page, which is held afterwards; whether it was before.
+    fn touch(&mut self, vpn: u64) -> bool {
+        let entry = Entry { shift: PAGE_SHIFT, number: vpn, key: vpn };
+        let hit = self.array.touch(entry);
+        if !hit {
+            self.array.insert(entry);
+        }
+        hit
+    }
+}
+
 /// A last-level array with what lies above it.
 struct Watched {
     reuses: ArrayReuses,
     /// Arrays above, the first level first.
-    above: Vec<(ArraySpec, SetArray)>,
+    above: Vec<Above>,
     /// Pages by last use, the latest first.
     stack: Vec<u32>,
     depth: usize,
@@ -185,8 +209,8 @@ impl Watched {
         let mut above: Vec<&TlbSpec> = machine.tlbs.iter().filter(above).collect();
         above.sort_by_key(|tlb| tlb.level);
         Watched {
-            reuses: ArrayReuses::new(ArraySpec::of(last), room),
-            above: above.iter().map(|tlb| (ArraySpec::of(tlb), tlb.array())).collect(),
+            reuses: ArrayReuses::new(ArraySpec::of(last).expect("supported machines have sets"), room),
+            above: above.into_iter().map(Above::new).collect(),
             stack: Vec::new(),
             depth: 2 * last.geometry.entries(),
         }
@@ -201,12 +225,9 @@ impl Watched {
             return;
         }
         let mut hit = false;
-        for (spec, array) in &mut self.above {
-            if Watched::serves(spec, fetch) && !hit {
-                hit = array.touch(vpn, vpn);
-                if !hit {
-                    array.fill(vpn, vpn);
-                }
+        for above in &mut self.above {
+            if above.serves[usize::from(!fetch)] && !hit {
+                hit = above.touch(vpn);
             }
         }
         if !hit {
@@ -233,7 +254,7 @@ impl Watched {
 
     fn invalidate(&mut self, pages: &Range<u64>, all: &[(Vpn, OwnerId)]) {
         self.stack.retain(|&page| !pages.contains(&all[page as usize].0.0));
-        self.above.iter_mut().for_each(|(_, array)| array.remove_where(|vpn| pages.contains(&vpn)));
+        self.above.iter_mut().for_each(|above| above.array.remove_where(|vpn| pages.contains(&vpn)));
     }
 }
 

@@ -21,7 +21,8 @@ pub struct Views {
 impl Views {
     /// For `planners` on `machines`, over a stream with this header, with `room` numbers for the reuses of each array.
     pub fn new(header: &StreamHeader, machines: &[MachineSpec], planners: &[Planner], room: usize) -> Views {
-        let specs: Vec<ArraySpec> = machines.iter().flat_map(last_level).map(ArraySpec::of).collect();
+        let spec = |tlb| ArraySpec::of(tlb).expect("supported machines have sets");
+        let specs: Vec<ArraySpec> = machines.iter().flat_map(last_level).map(spec).collect();
         let wants = |planner| planners.contains(&planner);
         let mut next = 0;
         let arrays = machines.iter().map(|machine| {

@@ -73,6 +73,19 @@ pub enum ArrayError {
         /// Its policy.
         replacement: &'static str,
     },
+    /// Pages have no sets.
+    #[error(
+        "array {array} of machine {machine} is {index}: the agent keeps sets, so only modulo, xor-fold and xor-N can \
+         be simulated"
+    )]
+    NoSets {
+        /// The machine.
+        machine: String,
+        /// The array.
+        array: String,
+        /// Its organisation.
+        index: String,
+    },
     /// Filled otherwise than by misses.
     #[error("array {array} of machine {machine} prefetches: what it is given ahead of misses does not fault")]
     Prefetches {
@@ -160,7 +173,10 @@ impl TrapArray {
         if ways < if geometry.sets() == 1 { ONLY_SET_WAYS_MIN } else { WAYS_MIN } {
             return Err(ArrayError::Narrow { machine: name(), array, geometry });
         }
-        Ok(TrapArray { name: array, geometry, replacement, index: tlb.index })
+        let Some(index) = tlb.index.sets() else {
+            return Err(ArrayError::NoSets { machine: name(), array, index: tlb.index.to_string() });
+        };
+        Ok(TrapArray { name: array, geometry, replacement, index })
     }
 
     /// What the agent has to know of it.

@@ -2,7 +2,7 @@
 //! the pass is compared with, in speed and in counts.
 
 use pagewalk_mm::{AddressSpace, Change};
-use pagewalk_setassoc::SetArray;
+use pagewalk_setassoc::{Entry, TlbArray};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::{Asid, Filled, LowerLevels, MachineSpec, Walker};
 use pagewalk_units::{Kind, PageSize, RefIndex, VirtAddr, Vpn};
@@ -12,7 +12,7 @@ const SIZE: PageSize = PageSize::FOUR_KIB;
 /// One machine over 4 KiB pages.
 pub struct Plain {
     /// With their indices in the machine.
-    arrays: Vec<(usize, SetArray)>,
+    arrays: Vec<(usize, TlbArray)>,
     /// Index in `arrays` by kind of reference.
     array_of: [Option<usize>; 4],
     lower: LowerLevels,
@@ -21,6 +21,11 @@ pub struct Plain {
     running: bool,
     /// Walks so far.
     pub walks: u64,
+}
+
+/// The page of this number.
+fn entry(vpn: u64) -> Entry {
+    Entry { shift: SIZE.shift(), number: vpn, key: vpn }
 }
 
 impl Plain {
@@ -47,7 +52,7 @@ impl Plain {
 
     fn translate(&mut self, kind: Kind, vpn: u64) {
         let array = self.array_of[kind as usize];
-        if array.is_some_and(|array| self.arrays[array].1.touch(vpn, vpn)) {
+        if array.is_some_and(|array| self.arrays[array].1.touch(entry(vpn))) {
             return;
         }
         let address = Vpn(vpn).start();
@@ -58,7 +63,7 @@ impl Plain {
         }
         if let Some(array) = array {
             let (index, array) = &mut self.arrays[array];
-            if let Some(victim) = array.fill(vpn, vpn) {
+            if let Some(victim) = array.fill(entry(vpn)) {
                 self.lower.receive(*index, Asid::default(), victim, SIZE);
             }
         }

@@ -1,5 +1,7 @@
 //! One page, as TLBs and tables know it.
 
+use pagewalk_setassoc::Entry;
+use pagewalk_translate::Asid;
 use pagewalk_units::{PageSize, VirtAddr};
 
 /// What TLBs hold for an address.
@@ -17,6 +19,11 @@ impl Page {
     /// A base page.
     pub fn base(vpn: u64, base: PageSize) -> Page {
         Page { number: vpn, size: base, leaf: base }
+    }
+
+    /// Its entry in TLBs.
+    pub fn entry(self, asid: Asid) -> Entry {
+        Entry { shift: self.size.shift(), number: self.number, key: asid.key(self.number, self.size) }
     }
 
     /// Its first byte.

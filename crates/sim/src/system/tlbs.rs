@@ -6,7 +6,7 @@ use crate::design::MissCounts;
 use crate::memory::{Memory, WalkCost};
 use crate::store::{CLASSES, FETCH, KINDS};
 use pagewalk_mm::Superpage;
-use pagewalk_setassoc::SetArray;
+use pagewalk_setassoc::TlbArray;
 use pagewalk_translate::{
     Asid, Filled, Fills, KindSet, LowerLevels, MachineSpec, Prefetcher, SoftwareMmu, Walker, Wanted, page_key,
 };
@@ -25,7 +25,7 @@ struct First {
 
 #[derive(Clone)]
 enum Entries {
-    Array(SetArray),
+    Array(TlbArray),
     /// Refilled by handlers whose own misses take part.
     Software(Box<SoftwareMmu>),
 }
@@ -46,7 +46,7 @@ impl First {
         self.lookups += 1;
         let hit = self.sizes.contains(&page.size)
             && match &mut self.entries {
-                Entries::Array(array) => array.touch(page.number, asid.key(page.number, page.size)),
+                Entries::Array(array) => array.touch(page.entry(asid)),
                 Entries::Software(mmu) => mmu.contains(software_key(asid, page)),
             };
         self.hits += u64::from(hit);
@@ -56,7 +56,7 @@ impl First {
     fn holds(&self, asid: Asid, page: Page) -> bool {
         self.sizes.contains(&page.size)
             && match &self.entries {
-                Entries::Array(array) => array.contains(page.number, asid.key(page.number, page.size)),
+                Entries::Array(array) => array.contains(page.entry(asid)),
                 Entries::Software(mmu) => mmu.contains(software_key(asid, page)),
             }
     }
@@ -182,11 +182,10 @@ impl Tlbs {
     pub fn fill(&mut self, class: usize, kind: Kind, asid: Asid, page: Page, served: Filled) -> Moves {
         let tlb = self.watched.filter(|_| served == Filled::Walk).map(|tlbs| tlbs[class]);
         let was_there = tlb.is_some_and(|tlb| self.is_watched_in(tlb, asid, page));
-        let key = asid.key(page.number, page.size);
         let mut left = Vec::new();
         if let Some(at) = self.first.iter().rposition(|first| first.takes(kind, page.size))
             && let Entries::Array(array) = &mut self.first[at].entries
-            && let Some(victim) = array.fill(page.number, key)
+            && let Some(victim) = array.fill(page.entry(asid))
         {
             let (of, number, size) = Asid::page_of(victim);
             if self.gives_victims {
@@ -274,7 +273,7 @@ impl Tlbs {
     pub fn invalidate(&mut self, asid: Asid, page: Page) {
         for first in self.first.iter_mut().filter(|first| first.sizes.contains(&page.size)) {
             match &mut first.entries {
-                Entries::Array(array) => array.remove(page.number, asid.key(page.number, page.size)),
+                Entries::Array(array) => array.remove(page.entry(asid)),
                 Entries::Software(mmu) => mmu.remove(software_key(asid, page)),
             };
         }

@@ -529,12 +529,19 @@ fn tlb(random: &mut Random, name: &str, level: u8, serves: &str, sizes: &str, ba
     // An array of huge pages alone may have none above it that gives it victims.
     let fills = if level > 1 && sizes.contains(base) { random.of(&["walks", "victims"]) } else { "walks" };
     let pages = if level > 1 { random.of(&[1, 1, 2, 4]) } else { 1 };
+    let mut keys = replacement(random, ways, level);
+    // Each size of a skewed array has as many ways.
+    let fits = ways.is_multiple_of(sizes.matches(',').count() as u32 + 1);
+    let index = if fits && random.below(5) == 0 { "skewed" } else { index };
+    if index == "skewed" {
+        keys.clear();
+    }
     format!(
         "[[tlb]]\nname = \"{name}\"\nlevel = {level}\nserves = [{serves}]\npage_sizes = [{sizes}]\n\
          entries = {}\n{ways_key}reserved = {reserved}\nindex = \"{index}\"\nfills = \"{fills}\"\n\
          pages_per_entry = {pages}\n{}\n",
         sets * ways + reserved,
-        replacement(random, ways, level).join("\n")
+        keys.join("\n")
     )
 }
 

@@ -13,7 +13,7 @@ pub fn sibling(random: &mut Random, index: usize, pages: Pages, first: &MachineS
         other.tlbs.truncate(1);
         for tlb in &mut other.tlbs {
             tlb.page_sizes = vec![first.paging.base(), first.paging.huge()];
-            (tlb.replacement, tlb.index) = (Replacement::Lru, SetIndex::Modulo);
+            (tlb.replacement, tlb.index) = (Replacement::Lru, SetIndex::Modulo.into());
         }
     }
     // In front of the others or behind them: the order in a file says nothing of levels.

@@ -3,14 +3,14 @@
 use crate::random::{self, Op, Program, Random};
 use pagewalk_cache::{CacheSpec, Requester};
 use pagewalk_oracle::{
-    Array, Cache, Counts, Globals, Hashed, Kernel, Machine, Memories, Memory, Nested, Paging, Prefetch,
-    Replacing, Table, most_at_once, software,
+    Array, Cache, Counts, Globals, Hashed, Held, Kernel, Machine, Memories, Memory, Nested, Paging, Prefetch,
+    Replacing, Skewed, Table, most_at_once, software,
 };
 use pagewalk_setassoc::{Geometry, Replacement};
 use pagewalk_trace::{Analysis, Batch, BatchBuffer, Ref, Span};
 use pagewalk_translate::{
-    CostSpec, Fills, MachineSpec, MissClass, NestedSpec, Objective, RadixSpec, SoftwareSpec, WalkCacheSpec,
-    WalkerSpec,
+    CostSpec, Fills, MachineSpec, MissClass, NestedSpec, Objective, RadixSpec, SoftwareSpec, TlbSpec,
+    WalkCacheSpec, WalkerSpec,
 };
 use pagewalk_units::{Access, Kind, RefIndex, SpaceId, VirtAddr};
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,7 @@ impl Slow {
         let arrays = spec.tlbs.iter().map(|tlb| {
             let serves = [Kind::Fetch, Kind::Load, Kind::Store].map(|kind| tlb.serves.has(kind));
             let shifts = tlb.page_sizes.iter().map(|size| size.shift()).collect();
-            let held = replacing(tlb.geometry, tlb.replacement, &tlb.index.to_string());
+            let held = slow_held(tlb);
             let victims = tlb.fills == Fills::Victims;
             let prefetch = tlb.prefetch.map(|buffer| Prefetch {
                 held: replacing(buffer.geometry, buffer.replacement, "modulo"),
@@ -319,10 +319,6 @@ impl Slow {
 }
 
 fn slow_software(spec: &SoftwareSpec) -> software::Software {
-    let seed = |replacement: Replacement| match replacement {
-        Replacement::Random { seed } => Some(seed),
-        _ => None,
-    };
     let below = match spec.placement.to_string().as_str() {
         "A" => vec![software::L2],
         "B" => vec![software::L2, software::L3],
@@ -345,7 +341,7 @@ fn slow_software(spec: &SoftwareSpec) -> software::Software {
         slots: vec![None; spec.slots as usize],
         lower: spec.lower as usize,
         ways: spec.ways as usize,
-        random: [spec.lower_replacement, spec.upper_replacement].map(seed),
+        random: [spec.lower_replacement, spec.upper_replacement].map(Replacement::seed),
         draws: [0; 2],
         below,
         entries: 1 << spec.entries_shift,
@@ -410,11 +406,18 @@ fn slow_nested(spec: &NestedSpec) -> Nested {
     }
 }
 
+fn slow_held(tlb: &TlbSpec) -> Held {
+    match tlb.index.to_string().as_str() {
+        "skewed" => {
+            let shifts = tlb.page_sizes.iter().map(|size| size.shift() + tlb.pages_per_entry.ilog2());
+            Held::Skewed(Skewed::new(tlb.geometry.sets(), tlb.geometry.ways(), shifts.collect()))
+        }
+        index => Held::Sets(replacing(tlb.geometry, tlb.replacement, index)),
+    }
+}
+
 fn replacing(geometry: Geometry, replacement: Replacement, index: &str) -> Replacing {
-    let seed = match replacement {
-        Replacement::Random { seed } | Replacement::NotMru { seed } => seed,
-        _ => 0,
-    };
+    let seed = replacement.seed().unwrap_or(0);
     Replacing::new(geometry.sets(), geometry.ways(), replacement.name(), seed, index)
 }
 

@@ -127,7 +127,7 @@ impl DataSide {
                 Some(Coalesce::Anchor(pages)) => {
                     Entries::Anchored(Anchored::new(tlb.geometry, shifts.clone(), pages.ilog2()))
                 }
-                _ => Entries::Pages(tlb.array()),
+                _ => Entries::Pages(tlb.set_array()),
             };
             second.push(Second { entries, shifts, hits: 0, writes: 0 });
         }

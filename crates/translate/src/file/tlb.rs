@@ -1,9 +1,9 @@
 //! One `[[tlb]]` of a machine file.
 
 use super::data_side::FileCoalesce;
-use super::{FileReplacement, replacement, set_index};
+use super::{FileReplacement, organisation, replacement};
 use crate::{Fills, KindSet, MachineError, ReplacementSource, TlbSpec, WalkCacheSpec};
-use pagewalk_setassoc::{Geometry, SetIndex};
+use pagewalk_setassoc::Geometry;
 use pagewalk_units::{Kind, PageSize};
 use serde::Deserialize;
 
@@ -129,8 +129,8 @@ impl FileTlb {
         let replacement = replacement.map_err(|why| rule(format!("tlb `{name}`: {why}")))?;
         let source = self.replacement_source.as_deref().map(ReplacementSource::read).transpose();
         let replacement_source = source.map_err(|why| rule(format!("tlb `{name}`: {why}")))?;
-        let index = set_index(self.index.as_deref(), SetIndex::Modulo)
-            .map_err(|why| rule(format!("tlb `{name}`: {why}")))?;
+        let index =
+            organisation(self.index.as_deref()).map_err(|why| rule(format!("tlb `{name}`: {why}")))?;
         let prefetch = self.prefetch.map(FilePrefetch::check).transpose();
         let prefetch = prefetch.map_err(|why| rule(format!("tlb `{name}`: prefetch: {why}")))?;
         Ok(TlbSpec {

@@ -69,7 +69,7 @@ struct Watched {
 
 fn watch<S: Source + Send>(source: S, arguments: &LayoutAnalyze, tlbs: &[&TlbSpec]) -> Watched {
     let header = source.header().clone();
-    let specs: Vec<ArraySpec> = tlbs.iter().map(|tlb| ArraySpec::of(tlb)).collect();
+    let specs: Vec<ArraySpec> = tlbs.iter().filter_map(|tlb| ArraySpec::of(tlb)).collect();
     let evictions = Evictions::new(&header, &specs, DEFAULT_ROWS);
     let mut both = (evictions, Calls::new(&header));
     let ending = follow_ahead(source, &arguments.region, &mut both);
@@ -97,6 +97,11 @@ fn chosen<'a>(machine: &'a MachineSpec, name: Option<&str>) -> Result<Vec<&'a Tl
     }
     if let Some(tlb) = tlbs.iter().find(|tlb| !tlb.holds(base) || tlb.pages_per_entry > 1) {
         let why = format!("array `{}` does not have one entry for each 4K page", tlb.name);
+        return Err(usage(why).or("give another one with --tlb, or another machine with -m"));
+    }
+    if let Some(tlb) = tlbs.iter().find(|tlb| tlb.index.sets().is_none()) {
+        let why =
+            format!("array `{}` is {}: pages have no set there that others fight for", tlb.name, tlb.index);
         return Err(usage(why).or("give another one with --tlb, or another machine with -m"));
     }
     Ok(tlbs)

@@ -197,7 +197,7 @@ fn fully_associative(machine: &MachineSpec) -> MachineSpec {
     let names: Vec<String> = reuses::last_level(&machine).iter().map(|tlb| tlb.name.clone()).collect();
     for tlb in machine.tlbs.iter_mut().filter(|tlb| names.contains(&tlb.name)) {
         tlb.geometry = Geometry::new(tlb.geometry.entries() as u32, None).expect("as many entries as before");
-        (tlb.replacement, tlb.index) = (Replacement::Lru, SetIndex::Modulo);
+        (tlb.replacement, tlb.index) = (Replacement::Lru, SetIndex::Modulo.into());
     }
     machine
 }

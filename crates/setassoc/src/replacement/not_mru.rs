@@ -36,7 +36,6 @@ impl NotMru {
 impl Policy for NotMru {
     const NAME: &'static str = "not-mru";
     const HEEDS: Heeds = Heeds::Changes;
-    const DRAWS: bool = true;
 
     fn of(geometry: Geometry, seed: u64) -> Result<NotMru, ReplacementError> {
         Ok(NotMru::new(geometry, seed))

@@ -1,6 +1,6 @@
 //! Three trees of pseudo-LRU bits, of which the one behind the most recently used gives the victim.
 //!
-//! The ways of a set are three trees, as in [`crate::TreePlru`], one behind the other. A hit or a fill makes the
+//! The ways of a set are three trees, as in [`super::tree_plru`], one behind the other. A hit or a fill makes the
 //! bits on the way's path point away from it and its tree the recent one. The victim is what the bits of the next
 //! tree lead to, around the end. Removing a key changes nothing. The ways must be 3 · 2^k.
 //!
@@ -10,7 +10,7 @@
 //!
 //! State: ways − 3 bits and the recent tree of each set. Cost: as of one tree.
 
-use crate::three_trees::{self, TREES, ThreeTrees};
+use super::three_trees::{self, TREES, ThreeTrees};
 use crate::{Array, Geometry, Heeds, LastUse, Policy, ReplacementError, ReplacementPolicy};
 
 /// The trees, and which was used last.

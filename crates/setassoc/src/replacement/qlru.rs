@@ -6,16 +6,13 @@
 //! - `R0`, `R1`: the victim is the lowest way of age 3; `R2`: the highest, as empty ways are filled lowest first here
 //!   and highest first there, which is the same with ways counted from the other end. Where no way has age 3, `R1`
 //!   takes the first way, and so do the others here, where that cannot happen but for one way.
-//! - Behind each hit and fill (`UMO`: before each choice of a victim, and then only), if none has age 3: `U0` adds to
-//!   every age what the highest lacks to 3, `U1` to all but that of the way just used, of which the highest is taken;
-//!   `U2` adds 1 to every age.
+//! - Behind each hit and fill, if none has age 3: `U0` adds to every age what the highest lacks to 3, `U1` to all but
+//!   that of the way just used, of which the highest is taken; `U2` adds 1 to every age.
 //!
 //! Empty ways have age 3. A removed key's way is empty.
 //!
-//! Sources: Abel and Reineke, "nanoBench: A Low-Overhead Tool for Running Microbenchmarks on x86 Systems", ISPASS 2020,
-//! with uops.info/cache.html, for [`RULES`]: second- and third-level caches of Intel's cores. Jaleel, Theobald, Steely,
-//! Emer, "High Performance Cache Replacement Using Re-Reference Interval Prediction (RRIP)", ISCA 2010, for `srrip`,
-//! there SRRIP-HP of two bits.
+//! Source: Abel and Reineke, "nanoBench: A Low-Overhead Tool for Running Microbenchmarks on x86 Systems", ISPASS 2020,
+//! with uops.info/cache.html, for [`RULES`]: second- and third-level caches of Intel's cores.
 //!
 //! These heed repetitions: a key that is used again right after its fill grows younger. So they are for the second
 //! level and below, and for caches.
@@ -47,12 +44,10 @@ struct Rule {
     fill: u8,
     highest: bool,
     ageing: Ageing,
-    /// Before the choice of a victim alone.
-    at_misses_only: bool,
 }
 
-/// The variants that were found in hardware, and what they derive from.
-const RULES: [Rule; 5] = [
+/// The variants that were found in hardware.
+const RULES: [Rule; 4] = [
     // Second-level cache of Skylake to Coffee Lake.
     Rule {
         name: "qlru-h00-m1-r2-u1",
@@ -60,7 +55,6 @@ const RULES: [Rule; 5] = [
         fill: 1,
         highest: true,
         ageing: Ageing::OthersToOldest,
-        at_misses_only: false,
     },
     // Second-level cache of Cannon Lake and Ice Lake.
     Rule {
@@ -69,35 +63,11 @@ const RULES: [Rule; 5] = [
         fill: 1,
         highest: false,
         ageing: Ageing::OthersToOldest,
-        at_misses_only: false,
     },
     // Third-level caches of Haswell to Coffee Lake.
-    Rule {
-        name: "qlru-h11-m1-r0-u0",
-        hit: [0, 0, 1, 1],
-        fill: 1,
-        highest: false,
-        ageing: Ageing::ToOldest,
-        at_misses_only: false,
-    },
+    Rule { name: "qlru-h11-m1-r0-u0", hit: [0, 0, 1, 1], fill: 1, highest: false, ageing: Ageing::ToOldest },
     // Third-level cache of Ivy Bridge.
-    Rule {
-        name: "qlru-h11-m1-r1-u2",
-        hit: [0, 0, 1, 1],
-        fill: 1,
-        highest: false,
-        ageing: Ageing::ByOne,
-        at_misses_only: false,
-    },
-    // QLRU_H00_M2_R0_U0_UMO.
-    Rule {
-        name: "srrip",
-        hit: [0, 0, 0, 0],
-        fill: 2,
-        highest: false,
-        ageing: Ageing::ToOldest,
-        at_misses_only: true,
-    },
+    Rule { name: "qlru-h11-m1-r1-u2", hit: [0, 0, 1, 1], fill: 1, highest: false, ageing: Ageing::ByOne },
 ];
 
 /// The ages of the ways; `RULE` is an index of the variants.
@@ -114,13 +84,13 @@ impl<const RULE: usize> Qlru<RULE> {
         &mut self.ages[set * self.ways..][..self.ways]
     }
 
-    /// Lets the ways of a set grow older if none is oldest. `used`: the way just used, if one was.
-    fn grow(&mut self, set: usize, used: Option<usize>) {
+    /// Lets the ways of a set grow older if none is oldest. `used`: the way just used.
+    fn grow(&mut self, set: usize, used: usize) {
         let ages = self.ages(set);
         if ages.contains(&OLDEST) {
             return;
         }
-        let spared = used.filter(|_| Self::RULE.ageing == Ageing::OthersToOldest);
+        let spared = (Self::RULE.ageing == Ageing::OthersToOldest).then_some(used);
         let grows = |&(way, _): &(usize, &mut u8)| Some(way) != spared;
         let highest = ages.iter_mut().enumerate().filter(grows).map(|(_, age)| *age).max().unwrap_or(OLDEST);
         let by = if Self::RULE.ageing == Ageing::ByOne { 1 } else { OLDEST - highest };
@@ -129,9 +99,7 @@ impl<const RULE: usize> Qlru<RULE> {
 
     fn set_age(&mut self, set: usize, way: usize, age: u8) {
         self.ages(set)[way] = age;
-        if !Self::RULE.at_misses_only {
-            self.grow(set, Some(way));
-        }
+        self.grow(set, way);
     }
 }
 
@@ -160,9 +128,6 @@ impl<const RULE: usize> ReplacementPolicy for Qlru<RULE> {
 
     #[inline]
     fn victim(&mut self, set: usize) -> usize {
-        if Self::RULE.at_misses_only {
-            self.grow(set, None);
-        }
         let mut ages = self.ages(set).iter();
         let oldest = |&age: &u8| age == OLDEST;
         let way = if Self::RULE.highest { ages.rposition(oldest) } else { ages.position(oldest) };

@@ -35,7 +35,6 @@ impl Random {
 impl Policy for Random {
     const NAME: &'static str = "random";
     const HEEDS: Heeds = Heeds::Nothing;
-    const DRAWS: bool = true;
 
     fn of(geometry: Geometry, seed: u64) -> Result<Random, ReplacementError> {
         Ok(Random::new(geometry, seed))

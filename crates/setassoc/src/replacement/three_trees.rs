@@ -1,6 +1,6 @@
 //! Ways as three trees of pseudo-LRU bits, one behind the other: for 3 · 2^k ways, which one tree cannot have.
 
-use crate::tree_plru::TreePlru;
+use super::tree_plru::TreePlru;
 use crate::{Geometry, ReplacementError};
 
 /// How many trees.

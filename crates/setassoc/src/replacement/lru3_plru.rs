@@ -1,13 +1,13 @@
 //! Three trees of pseudo-LRU bits, of which the least recently used gives the victim.
 //!
-//! As [`crate::Mru3Plru`], but the victim is what the bits of the tree lead to that was not used for longest.
+//! As [`super::mru3_plru`], but the victim is what the bits of the tree lead to that was not used for longest.
 //!
 //! Source: Abel and Reineke, "nanoBench: A Low-Overhead Tool for Running Microbenchmarks on x86 Systems", ISPASS 2020,
 //! with uops.info/cache.html, there `LRU3PLRU4`: the first-level data cache of Intel's Ice Lake, 12 ways.
 //!
 //! State: ways − 3 bits of each set and the order of its trees. Cost: as of one tree.
 
-use crate::three_trees::{self, TREES, ThreeTrees};
+use super::three_trees::{self, TREES, ThreeTrees};
 use crate::{Array, Geometry, Heeds, LastUse, Policy, ReplacementError, ReplacementPolicy};
 
 /// The trees, and the order in which they were used.

@@ -1,0 +1,105 @@
+//! A skewed-associative array: each way a bank of places, hashed bit by bit.
+
+use std::collections::BTreeMap;
+
+/// Pages of several sizes in ways that have a size by address.
+#[derive(Clone, Debug)]
+pub struct Skewed {
+    /// Places of a way.
+    places: usize,
+    ways: usize,
+    /// log2 of the sizes, from the smallest on.
+    shifts: Vec<u32>,
+    /// By way and place: what is held, and when it was used last.
+    held: BTreeMap<(usize, usize), (u64, u64)>,
+    now: u64,
+}
+
+impl Skewed {
+    /// An empty array.
+    pub fn new(places: usize, ways: usize, mut shifts: Vec<u32>) -> Skewed {
+        shifts.sort();
+        Skewed { places, ways, shifts, held: BTreeMap::new(), now: 0 }
+    }
+
+    /// The bits of the place of a number, the lowest first: its pieces, the k-th moved `way` times k times.
+    fn place(&self, way: usize, number: u64) -> usize {
+        let width = self.places.ilog2() as usize;
+        if width == 0 {
+            return 0;
+        }
+        let bits: Vec<bool> = (0..64).map(|bit| number >> bit & 1 == 1).collect();
+        let mut place = vec![false; width];
+        for (k, piece) in bits.chunks(width).enumerate() {
+            let mut piece = piece.to_vec();
+            piece.resize(width, false);
+            for _ in 0..way * k {
+                if width > 1 {
+                    let highest = piece[width - 1] ^ piece[0];
+                    piece.remove(0);
+                    piece.push(highest);
+                }
+            }
+            place.iter_mut().zip(piece).for_each(|(bit, other)| *bit ^= other);
+        }
+        place.iter().enumerate().map(|(bit, &set)| usize::from(set) << bit).sum()
+    }
+
+    /// Where a page may lie, the lowest way first.
+    fn places_of(&self, number: u64, shift: u32) -> Vec<(usize, usize)> {
+        let region = ((number << shift) >> self.shifts.last().unwrap()) as usize;
+        let size_of = |way: usize| {
+            let each = self.ways / self.shifts.len();
+            self.shifts[(way / each + region) % self.shifts.len()]
+        };
+        let ways = (0..self.ways).filter(|&way| size_of(way) == shift);
+        ways.map(|way| (way, self.place(way, number))).collect()
+    }
+
+    /// Where the key of a page is.
+    fn find(&self, number: u64, shift: u32, key: u64) -> Option<(usize, usize)> {
+        let mut places = self.places_of(number, shift).into_iter();
+        places.find(|place| self.held.get(place).is_some_and(|&(held, _)| held == key))
+    }
+
+    /// Whether it is held.
+    pub fn contains(&self, number: u64, shift: u32, key: u64) -> bool {
+        self.find(number, shift, key).is_some()
+    }
+
+    /// A lookup: whether it hits.
+    pub fn touch(&mut self, number: u64, shift: u32, key: u64) -> bool {
+        self.now += 1;
+        let found = self.find(number, shift, key);
+        found.into_iter().for_each(|place| self.held.get_mut(&place).unwrap().1 = self.now);
+        found.is_some()
+    }
+
+    /// A fill: the key that has to leave.
+    pub fn fill(&mut self, number: u64, shift: u32, key: u64) -> Option<u64> {
+        if self.touch(number, shift, key) {
+            return None;
+        }
+        let places = self.places_of(number, shift);
+        let empty = places.iter().find(|place| !self.held.contains_key(place));
+        let oldest = || places.iter().min_by_key(|place| self.held[place].1).unwrap();
+        let place = *empty.unwrap_or_else(oldest);
+        self.held.insert(place, (key, self.now)).map(|(gone, _)| gone)
+    }
+
+    /// A removal: whether the key was there.
+    pub fn remove(&mut self, number: u64, shift: u32, key: u64) -> bool {
+        let found = self.find(number, shift, key);
+        found.is_some_and(|place| self.held.remove(&place).is_some())
+    }
+
+    /// Removes every key for which `gone` holds.
+    pub fn remove_where(&mut self, gone: impl Fn(u64) -> bool) {
+        self.held.retain(|_, &mut (key, _)| !gone(key));
+    }
+
+    /// The keys held, bank after bank.
+    pub fn keys(&self) -> Vec<u64> {
+        self.held.values().map(|&(key, _)| key).collect()
+    }
+}

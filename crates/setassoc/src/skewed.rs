@@ -1,0 +1,279 @@
+//! The skewed-associative array, which holds pages of several sizes at one time.
+//!
+//! Each way is a bank with a hash of its own, so pages that meet in one way seldom meet in another. Banks are looked up
+//! before a page's size is known, each for one size: which one, address bits say that pages of every size leave as
+//! their number. So a page may lie in as many ways as there are ways for each size, and all sizes share all entries.
+//!
+//! With S sizes from the smallest on, way w of W serves, for an address in region r, size (⌊w·S/W⌋ + r) mod S; a
+//! region is as large as the largest page. In way w the page with number n at its size lies in place
+//! a₀ ⊕ Hʷ(a₁ ⊕ Hʷ(a₂ ⊕ …)), where aₖ are the pieces of n as wide as a bank's index, the lowest first, and H moves
+//! the bits of a piece down by one and sets the highest to the exclusive or of what were the highest and the lowest.
+//! Way 0 is [`crate::SetIndex::XorFold`], and each aligned run of as many pages as a bank has places uses every place
+//! of it once.
+//!
+//! A page goes into the lowest way whose place is empty, of those it may lie in, else in the place of what was used
+//! least recently of them.
+//!
+//! Sources: Seznec, "Concurrent Support of Multiple Page Sizes on a Skewed Associative TLB", IEEE Transactions on
+//! Computers 53 (7), 2004, for ways whose size address bits choose, so that each size of four has two of eight ways.
+//! Seznec and Bodin, "Skewed-Associative Caches", PARLE 1993, for H. `docs/adding-a-machine.md` says what is taken
+//! where they leave something open.
+//!
+//! State: a key and a 64-bit time for each entry, and 8 KiB of tables for each way. Cost: one hash and one comparison
+//! for each way of a size.
+
+use crate::organisation::{Entry, OrganisationError, Organised, Shape};
+use crate::{Heeds, Replacement};
+use std::sync::Arc;
+
+/// Marks an empty place; never a key.
+const EMPTY: u64 = u64::MAX;
+
+/// Keys in banks, each replaced by the times of last use.
+#[derive(Clone, Debug)]
+pub struct Skewed {
+    /// log2 of the places of a bank.
+    bits: u32,
+    ways: usize,
+    /// log2 of the sizes, from the smallest on.
+    shifts: Vec<u32>,
+    /// By way, byte of a number and its value: what it adds to the place.
+    hashes: Arc<[Bytes]>,
+    /// Bank after bank.
+    places: Vec<Place>,
+    clock: u64,
+}
+
+/// By byte of a number and its value.
+type Bytes = [[u32; 256]; 8];
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    key: u64,
+    /// When it was used last.
+    time: u64,
+}
+
+const VACANT: Place = Place { key: EMPTY, time: 0 };
+
+/// Seznec and Bodin's H on the low `bits` bits, of which there is at least one.
+fn step(piece: u64, bits: u32) -> u64 {
+    // Of one bit, the highest is the lowest, and H would lose it.
+    if bits == 1 { piece } else { piece >> 1 | ((piece ^ piece >> (bits - 1)) & 1) << (bits - 1) }
+}
+
+/// [`place_in`] of each byte. The place of a number is the exclusive or of those of its bits.
+fn bytes(way: usize, bits: u32) -> Bytes {
+    let of_bits: [u32; 64] = std::array::from_fn(|bit| place_in(way, 1 << bit, bits) as u32);
+    let of_value = |byte: usize, value: usize| {
+        let set = (0..8).filter(|bit| value >> bit & 1 == 1);
+        set.fold(0, |place, bit| place ^ of_bits[8 * byte + bit])
+    };
+    std::array::from_fn(|byte| std::array::from_fn(|value| of_value(byte, value)))
+}
+
+/// Where the page of this number lies in a way.
+fn place_in(way: usize, number: u64, bits: u32) -> usize {
+    if bits == 0 {
+        return 0;
+    }
+    let pieces = (u64::BITS - number.leading_zeros()).div_ceil(bits);
+    let mut place = 0;
+    for piece in (0..pieces).rev() {
+        place = (0..way).fold(place, |place, _| step(place, bits));
+        place ^= number >> (piece * bits) & ((1 << bits) - 1);
+    }
+    place as usize
+}
+
+impl Skewed {
+    /// The ways in which it looks for the entry.
+    fn ways_of(&self, entry: Entry) -> std::ops::Range<usize> {
+        let sizes = self.shifts.len();
+        let size = self.shifts.iter().position(|&shift| shift == entry.shift).expect("a size that it holds");
+        let region = entry.number >> (self.shifts[sizes - 1] - entry.shift);
+        let group = (size + sizes - (region % sizes as u64) as usize) % sizes;
+        let each = self.ways / sizes;
+        group * each..(group + 1) * each
+    }
+
+    /// The places where it may lie, the lowest way first.
+    #[inline]
+    fn places_of(&self, entry: Entry) -> impl Iterator<Item = usize> + '_ {
+        self.ways_of(entry).map(move |way| {
+            let (mut place, mut rest) = (0, entry.number);
+            for byte in &self.hashes[way] {
+                if rest == 0 {
+                    break;
+                }
+                place ^= byte[(rest & 255) as usize];
+                rest >>= 8;
+            }
+            (way << self.bits) + place as usize
+        })
+    }
+
+    fn find(&self, entry: Entry) -> Option<usize> {
+        self.places_of(entry).find(|&place| self.places[place].key == entry.key)
+    }
+
+    fn now(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+}
+
+impl Organised for Skewed {
+    const NAME: &'static str = "skewed";
+    const HEEDS: Heeds = Heeds::Changes;
+
+    fn of(shape: Shape<'_>) -> Result<Skewed, OrganisationError> {
+        let Shape { geometry, replacement, .. } = shape;
+        let (ways, sizes) = (geometry.ways(), shape.shifts.len());
+        let name = Skewed::NAME;
+        if sizes == 0 || !ways.is_multiple_of(sizes) {
+            return Err(OrganisationError(format!(
+                "index = \"{name}\" with {ways} ways and {sizes} page sizes: each size has as many ways, so choose a \
+                 multiple of {} ways, or other `page_sizes`",
+                sizes.max(1)
+            )));
+        }
+        if replacement != Replacement::Lru {
+            return Err(OrganisationError(format!(
+                "index = \"{name}\" with replacement = \"{}\": pages that may lie in one place have no set in common \
+                 whose order such a policy keeps: leave it out, or choose \"lru\"",
+                replacement.name()
+            )));
+        }
+        let mut shifts = shape.shifts.to_vec();
+        shifts.sort_unstable();
+        let bits = geometry.sets().trailing_zeros();
+        let hashes = (0..ways).map(|way| bytes(way, bits)).collect();
+        Ok(Skewed { bits, ways, shifts, hashes, places: vec![VACANT; geometry.entries()], clock: 0 })
+    }
+
+    fn contains(&self, entry: Entry) -> bool {
+        self.find(entry).is_some()
+    }
+
+    fn touch(&mut self, entry: Entry) -> bool {
+        let Some(place) = self.find(entry) else { return false };
+        self.places[place].time = self.now();
+        true
+    }
+
+    fn insert(&mut self, entry: Entry) -> Option<u64> {
+        debug_assert!(self.find(entry).is_none(), "{entry:?} is held already");
+        // Empty places have times before all others.
+        let place = self.places_of(entry).min_by_key(|&place| self.places[place].time);
+        let place = place.expect("each size has a way");
+        let new = Place { key: entry.key, time: self.now() };
+        let old = std::mem::replace(&mut self.places[place], new);
+        (old.key != EMPTY).then_some(old.key)
+    }
+
+    fn remove(&mut self, entry: Entry) -> bool {
+        let found = self.find(entry);
+        found.into_iter().for_each(|place| self.places[place] = VACANT);
+        found.is_some()
+    }
+
+    fn remove_where(&mut self, mut gone: impl FnMut(u64) -> bool) {
+        let held = self.places.iter_mut().filter(|place| place.key != EMPTY);
+        held.filter(|place| gone(place.key)).for_each(|place| *place = VACANT);
+    }
+
+    fn keys(&self) -> impl Iterator<Item = u64> + '_ {
+        self.places.iter().map(|place| place.key).filter(|&key| key != EMPTY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Geometry, SetIndex};
+
+    /// Seznec's sizes: 8 KiB, 64 KiB, 512 KiB and 4 MiB.
+    const SHIFTS: [u32; 4] = [13, 16, 19, 22];
+
+    fn array(entries: u32, ways: u32, shifts: &[u32]) -> Result<Skewed, OrganisationError> {
+        let geometry = Geometry::new(entries, Some(ways)).unwrap();
+        Skewed::of(Shape { geometry, shifts, replacement: Replacement::Lru })
+    }
+
+    fn entry(address: u64, shift: u32) -> Entry {
+        Entry { shift, number: address >> shift, key: address >> shift << 6 | u64::from(shift) }
+    }
+
+    #[test]
+    fn seznec_2004_each_size_has_two_of_eight_ways_and_each_way_one_size() {
+        let array = array(64, 8, &SHIFTS).unwrap();
+        for address in (0..64).map(|n| n * 0x12_3456) {
+            let mut ways: Vec<usize> =
+                SHIFTS.iter().flat_map(|&shift| array.ways_of(entry(address, shift))).collect();
+            ways.sort_unstable();
+            assert!(ways.into_iter().eq(0..8), "{address:#x}");
+        }
+        // Each size uses all ways, by regions.
+        for shift in SHIFTS {
+            let mut ways: Vec<usize> =
+                (0..4).flat_map(|region| array.ways_of(entry(region << 22, shift))).collect();
+            ways.sort_unstable();
+            assert!(ways.into_iter().eq(0..8));
+        }
+    }
+
+    #[test]
+    fn aligned_runs_use_every_place_of_each_bank() {
+        for (bits, way) in (0..8).flat_map(|bits| (0..12).map(move |way| (bits, way))) {
+            let start = 0x1234_5678_9abc << bits;
+            let run = start..start + (1 << bits);
+            let mut used: Vec<usize> = run.map(|number| place_in(way, number, bits)).collect();
+            used.sort_unstable();
+            assert!(used.into_iter().eq(0..1 << bits), "way {way} of {bits} bits");
+        }
+    }
+
+    #[test]
+    fn the_first_way_folds() {
+        for (bits, n) in (0..10).flat_map(|bits| (0..100_u64).map(move |n| (bits, n))) {
+            let number = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+            let bank = Geometry::new(1 << bits, Some(1)).unwrap();
+            assert_eq!(place_in(0, number, bits), SetIndex::XorFold.set_of(bank, number));
+        }
+    }
+
+    /// 16 pages that all meet in the first way of 2 with 16 places fit in the second.
+    #[test]
+    fn pages_that_meet_in_one_way_do_not_meet_in_another() {
+        let mut array = array(32, 2, &[12]).unwrap();
+        let pages: Vec<u64> = (0..16).map(|n| n << 4 | n).collect();
+        assert!(pages.iter().all(|&page| place_in(0, page, 4) == 0));
+        for &page in &pages {
+            array.insert(entry(page << 12, 12));
+        }
+        assert!(array.keys().count() > 10, "{}", array.keys().count());
+    }
+
+    #[test]
+    fn a_page_of_each_size_at_one_address_is_held_at_one_time() {
+        let mut array = array(8, 8, &SHIFTS).unwrap();
+        for shift in SHIFTS {
+            assert_eq!(array.insert(entry(0x4000_0000, shift)), None);
+        }
+        for shift in SHIFTS {
+            assert!(array.touch(entry(0x4000_0000, shift)));
+            assert!(array.remove(entry(0x4000_0000, shift)));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_named() {
+        let why = array(64, 8, &[12, 21, 30]).unwrap_err().to_string();
+        assert!(why.contains("8 ways and 3 page sizes") && why.contains("multiple of 3 ways"), "{why}");
+        let geometry = Geometry::new(8, Some(2)).unwrap();
+        let shape = Shape { geometry, shifts: &[12], replacement: Replacement::Fifo };
+        let why = Skewed::of(shape).unwrap_err().to_string();
+        assert!(why.contains("replacement = \"fifo\"") && why.contains("choose \"lru\""), "{why}");
+    }
+}
