@@ -5,6 +5,7 @@
 
 mod assembler;
 mod digits;
+mod din;
 mod lackey;
 mod notes;
 mod packed;
@@ -37,7 +38,7 @@ pub trait Importer: Sync {
 }
 
 /// All formats. Their order is that of messages.
-pub static IMPORTERS: &[&dyn Importer] = &[&lackey::Format];
+pub static IMPORTERS: &[&dyn Importer] = &[&lackey::Format, &din::Format];
 
 /// A file as a stream.
 pub struct Import {
