@@ -13,8 +13,8 @@ use toml::{Table, Value};
 /// The policy that stands for the kernel of the recording host.
 const HOST: &str = "host";
 
-/// Every `[[os]]` table of the file, whose text is `text`, as a kernel, with files by their paths from `folder`, each tried on every machine that is to
-/// run under it.
+/// Every `[[os]]` table of the file, whose text is `text`, as a kernel, with files by their paths from `folder`, each
+/// tried on every machine that is to run under it.
 pub fn variants(
     file: &str,
     text: &str,

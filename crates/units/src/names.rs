@@ -71,7 +71,8 @@ pub fn with_closest(message: &str) -> String {
     }
 }
 
-/// How like two names are, up to 1: by letters, of which one may always be wrong, or where a word of one is a word of the other.
+/// How like two names are, up to 1: by letters, of which one may always be wrong, or where a word of one is a word of
+/// the other.
 fn likeness(asked: &str, name: &str) -> f64 {
     let (asked_letters, letters) = (letters(asked), letters(name));
     let is_slip = asked_letters.len() > 1 && strsim::damerau_levenshtein(&asked_letters, &letters) <= 1;
@@ -129,8 +130,8 @@ mod tests {
 
     #[test]
     fn a_parsers_message_names_the_closest() {
-        let message = "TOML parse error at line 1, column 1\n  |\n1 | sise = 1\n  | ^^^^\nunknown field `sise`, expected \
-                       one of `initial`, `size`";
+        let message = "TOML parse error at line 1, column 1\n  |\n1 | sise = 1\n  | ^^^^\n\
+                       unknown field `sise`, expected one of `initial`, `size`";
         let told = with_closest(message);
         let expected = "unknown field `sise` (did you mean `size`?), expected one of `initial`, `size`";
         assert!(told.starts_with("TOML parse error") && told.ends_with(expected), "{told}");

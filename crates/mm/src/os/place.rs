@@ -4,8 +4,8 @@ use super::OsError;
 use toml::de::{DeTable, DeValue};
 
 impl OsError {
-    /// The line, counted from 1, of the file `text` on which the key stands that this is about: `os` of the file, or the
-    /// `nth` of `[[os]]`, counted from 0. `None` where the file does not have it, or it is not about a key.
+    /// The line, counted from 1, of the file `text` on which the key stands that this is about: `os` of the file, or
+    /// the `nth` of `[[os]]`, counted from 0. `None` where the file does not have it, or it is not about a key.
     pub fn line(&self, text: &str, nth: usize) -> Option<usize> {
         let (OsError::Key { key, .. } | OsError::Value { key, .. }) = self else { return None };
         let file = DeTable::parse(text).ok()?;
@@ -32,7 +32,8 @@ mod tests {
 
     #[test]
     fn the_line_of_a_key_is_found() {
-        let text = "schema = 1\n[os]\npolicy = \"linux\"\ncosts = { fault = 1,\n  fork = 2 }\n[os.files]\ncach = \"warm\"\n";
+        let text = "schema = 1\n[os]\npolicy = \"linux\"\ncosts = { fault = 1,\n  fork = 2 }\n[os.files]\n\
+                    cach = \"warm\"\n";
         let line = |key: &str| OsError::Key { key: key.to_owned(), choice: String::new() }.line(text, 0);
         let keys = ["os.policy", "os.costs", "os.costs.fork", "os.files.cach", "os.gone", "os.policy.x"];
         assert_eq!(keys.map(line), [Some(3), Some(4), Some(5), Some(7), None, None]);
