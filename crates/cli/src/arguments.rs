@@ -67,6 +67,8 @@ pub enum Command {
     Machines(Machines),
     /// Make the HTML report from a saved result
     Report(Report),
+    /// The kinds of results, and the JSON Schema of each
+    Schema(Schema),
     /// What this host can do, and what would enable the rest
     Doctor(Doctor),
     /// Print a completion script for a shell
@@ -414,6 +416,12 @@ pub struct Report {
     /// stand side by side
     #[arg(value_name = "RESULT.json", required = true, value_hint = ValueHint::FilePath)]
     pub results: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Schema {
+    /// A kind, such as `result` or `pagewalk.result/1`. Default: list all
+    pub kind: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -6,13 +6,14 @@ use crate::error::{CliError, Code};
 use crate::output::{Output, cannot_write, print, say, unless_gone};
 use crate::process::follow;
 use pagewalk_capture::{LackeyWriter, Text, import};
+use pagewalk_report::documents;
+use pagewalk_report::documents::streams::{TRACE_CHECK_SCHEMA, TraceCheckResult};
 use pagewalk_report::printable;
 use pagewalk_trace::check::{Checker, Finding, Severity};
 use pagewalk_trace::pwt::{Info, Writer, info};
 use pagewalk_trace::{Analysis, Batch, Event, Grain, Source, StreamHeader};
 use pagewalk_units::{Kind, RefIndex};
 use serde::Serialize;
-use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
@@ -101,15 +102,15 @@ fn check(trace: &Path, json: bool) -> Result<ExitCode, CliError> {
     let errors = findings.iter().filter(|finding| finding.rule.severity() == Severity::Error).count();
     if json {
         let told: Vec<String> = findings.iter().map(Finding::to_string).collect();
-        let document = json!({
-            "schema": "pagewalk.trace-check/1",
-            "trace": trace.to_string_lossy(),
-            "rules_broken": errors,
-            "findings": told,
-            "whole": !ending.cut,
-            "losses": ending.losses,
-        });
-        print(&format!("{document:#}\n"))?;
+        let result = TraceCheckResult {
+            schema: TRACE_CHECK_SCHEMA,
+            trace: trace.to_string_lossy().into_owned(),
+            rules_broken: errors,
+            findings: told,
+            whole: !ending.cut,
+            losses: ending.losses.clone(),
+        };
+        print(&documents::text(&result))?;
     } else {
         let mut out: String = findings.iter().map(|finding| printable(&finding.to_string()) + "\n").collect();
         out += &match (errors, ending.cut) {
