@@ -37,7 +37,7 @@ const fn kind<T: JsonSchema>(schema: &'static str, about: &'static str) -> Kind 
 }
 
 /// All kinds, in the order of their names.
-pub const KINDS: &[Kind] = &[
+pub static KINDS: &[Kind] = &[
     kind::<AdviceResult>(ADVICE_SCHEMA, "advise: what huge pages would buy a program"),
     kind::<AdviceProcessResult>(ADVICE_PROCESS_SCHEMA, "advise --pid: the same of a running process"),
     kind::<ApplyResult>(APPLY_SCHEMA, "apply: what came of a plan"),
@@ -113,8 +113,8 @@ mod tests {
     fn kinds_have_names_of_their_own_and_schemas_that_name_them() {
         assert!(KINDS.is_sorted_by_key(|kind| kind.name()));
         for kind in KINDS {
-            assert!(std::ptr::eq(Kind::named(kind.schema).unwrap(), kind), "{}", kind.schema);
-            assert!(std::ptr::eq(Kind::named(kind.name()).unwrap(), kind), "{}", kind.schema);
+            assert_eq!(Kind::named(kind.schema).unwrap().schema, kind.schema);
+            assert_eq!(Kind::named(kind.name()).unwrap().schema, kind.schema);
             let schema = kind.json_schema();
             assert!(jsonschema::validator_for(&schema).is_ok(), "{schema:#}");
             assert!(schema.to_string().contains(&format!("\"const\":\"{}\"", kind.schema)), "{schema:#}");
