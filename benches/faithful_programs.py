@@ -322,6 +322,7 @@ def _others():
             "ffmpeg",
             ("ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc=d=0.2:s=64x48", "-f", "framemd5", "-"),
             "library",
+            races=_RACES,
         ),
         Program("curl", ("curl", "-sS", "-o", "got", "file://{data}/text"), "library"),
         Program("curl, an error", ("curl", "-sS", "file:///no/such/file"), "library"),

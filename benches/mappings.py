@@ -17,7 +17,7 @@ _ENGINE_STACK_END = _STACK_END - SHIFT
 _KERNELS = {"[vdso]", "[vvar]", "[vvar_vclock]", "[vsyscall]"}
 _HEAD = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) \S+ (\d+) *(.*)")
 # The engine's own: its program, and the memory that its core takes.
-_ENGINES = ((0x58000000, 0x60000000), (0x3F0000000000, 0x400000000000), (0x1000000000, 0x2000000000))
+_ENGINES = ((0x78000000, 0x7A000000), (0x3F0000000000, 0x400000000000), (0x1000000000, 0x2000000000))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -59,7 +59,7 @@ class Mappings(unittest.TestCase):
         self.assertEqual(mappings.parse("123\n"), [])
 
     def test_the_engines_own_are_left_out(self):
-        found = [mapping(0x58000000, 4096), mapping(0x3F0000001000, 8 << 20), mapping(0x7DFFF7400000, 4 << 20)]
+        found = [mapping(0x78000000, 4096), mapping(0x3F0000001000, 8 << 20), mapping(0x7DFFF7400000, 4 << 20)]
         self.assertEqual(mappings.of_program(found), found[2:])
 
     def test_stacks_are_left_out_where_they_have_no_name(self):

@@ -2,7 +2,7 @@
 //!
 //! Any input may be refused; none may panic, and what is yielded keeps the promises of its type.
 
-use pagewalk_capture::LackeySource;
+use pagewalk_capture::import::{IMPORTERS, open};
 use pagewalk_mm::structure::{Generator, KERNEL_START, StructureSpec, Visits, Who};
 use pagewalk_trace::{Batch, Item, Source, pwt};
 use pagewalk_translate::MachineSpec;
@@ -17,11 +17,14 @@ pub fn pwt_reader(data: &[u8]) {
     let _ = pwt::info(Cursor::new(data));
 }
 
-/// The text of Valgrind's Lackey.
-pub fn lackey_import(data: &[u8]) {
-    // Whatever packs it.
-    if let Ok(source) = LackeySource::open(Box::new(Cursor::new(data.to_vec()))) {
-        drain(source);
+/// Other tools' files: as each format that there is, and as the one that they have.
+pub fn imports(data: &[u8]) {
+    for format in IMPORTERS.iter().copied().map(Some).chain([None]) {
+        // Whatever packs it.
+        if let Ok((_, import)) = open(Box::new(Cursor::new(data.to_vec())), format) {
+            drain(import.source);
+            import.notes.sentences();
+        }
     }
 }
 

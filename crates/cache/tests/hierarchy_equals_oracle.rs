@@ -35,7 +35,6 @@ fn slow(caches: &[CacheSpec]) -> Memories {
             "modulo",
         ),
         latency: spec.latency,
-        shared: false,
         lookups: [0; 4],
         hits: [0; 4],
     };

@@ -9,10 +9,11 @@
 //! - [`Session`]: runs the engine's command and hands out one [`RingSource`] for each process image.
 //! - [`wire`]: the words of the stream, decoded.
 //! - [`Window`]: the region of interest of any source.
-//! - [`LackeySource`], [`LackeyWriter`]: the text of Valgrind's Lackey, in and out.
+//! - [`import`]: other tools' files, one file and one line of the registry a format. [`LackeyWriter`] is the way out.
 //! - [`check_program`]: whether a program can be captured, found out before anything is started.
 
 pub mod engine;
+pub mod import;
 pub mod wire;
 
 mod ahead;
@@ -20,7 +21,6 @@ mod build_id;
 mod error;
 mod host;
 mod instructions;
-mod lackey;
 mod processors;
 mod program;
 mod ring;
@@ -31,8 +31,8 @@ mod window;
 pub use ahead::{Ahead, read_ahead};
 pub use error::CaptureError;
 pub use host::Host;
+pub use import::{LackeySource, LackeyWriter, Text};
 pub use instructions::{Unmet, unmet_needs};
-pub use lackey::{LackeyNotes, LackeySource, LackeyWriter, Text};
 pub use program::check_program;
 pub use session::{Handle, Session};
 pub use source::{RingSource, UNFINISHED};

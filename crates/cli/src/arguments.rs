@@ -6,12 +6,14 @@ mod numbers;
 mod plans;
 mod probe;
 mod promote;
+mod trace;
 
 pub use advise::Advise;
 pub use layout::{Layout, LayoutAnalyze, LayoutCommand, LayoutPlan, LayoutRun, Planner};
 pub use plans::{Apply, Undo, Verify};
 pub use probe::Probe;
 pub use promote::{Promote, SamplerChoice};
+pub use trace::{Format, Trace, TraceCommand};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
@@ -65,6 +67,8 @@ pub enum Command {
     Machines(Machines),
     /// Make the HTML report from a saved result
     Report(Report),
+    /// The kinds of results, and the JSON Schema of each
+    Schema(Schema),
     /// What this host can do, and what would enable the rest
     Doctor(Doctor),
     /// Print a completion script for a shell
@@ -369,72 +373,6 @@ pub struct Contiguity {
 }
 
 #[derive(Debug, Args)]
-pub struct Trace {
-    #[command(subcommand)]
-    pub command: TraceCommand,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Format {
-    /// What `valgrind --tool=lackey --trace-mem=yes` writes
-    Lackey,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum TraceCommand {
-    /// What a trace holds
-    Info {
-        /// Print JSON instead of text
-        #[arg(long)]
-        json: bool,
-        /// The trace
-        #[arg(value_hint = ValueHint::FilePath)]
-        trace: PathBuf,
-    },
-    /// Verify every rule that a stream must keep
-    Check {
-        /// Print JSON instead of text
-        #[arg(long)]
-        json: bool,
-        /// The trace
-        #[arg(value_hint = ValueHint::FilePath)]
-        trace: PathBuf,
-    },
-    /// Print references as text, one a line, with events in between
-    Dump {
-        #[command(flatten)]
-        region: Region,
-        /// The trace
-        #[arg(value_hint = ValueHint::FilePath)]
-        trace: PathBuf,
-    },
-    /// Convert another tool's file to a trace
-    Import {
-        /// Its format
-        #[arg(long, value_enum)]
-        format: Format,
-        /// The trace to write
-        #[arg(short, long, value_name = "T.pwt", value_hint = ValueHint::FilePath)]
-        output: PathBuf,
-        /// The file to read; `-` for standard input
-        #[arg(value_hint = ValueHint::FilePath)]
-        input: PathBuf,
-    },
-    /// Convert a trace to another tool's format
-    Export {
-        /// The format
-        #[arg(long, value_enum)]
-        format: Format,
-        /// The file to write. Default: standard output
-        #[arg(short, long, value_hint = ValueHint::FilePath)]
-        output: Option<PathBuf>,
-        /// The trace
-        #[arg(value_hint = ValueHint::FilePath)]
-        trace: PathBuf,
-    },
-}
-
-#[derive(Debug, Args)]
 pub struct Machines {
     #[command(subcommand)]
     pub command: MachinesCommand,
@@ -478,6 +416,12 @@ pub struct Report {
     /// stand side by side
     #[arg(value_name = "RESULT.json", required = true, value_hint = ValueHint::FilePath)]
     pub results: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Schema {
+    /// A kind, such as `result` or `pagewalk.result/1`. Default: list all
+    pub kind: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ use pagewalk_mm::structure::StructureSpec;
 use pagewalk_mm::{OsError, OsKernel, OsSpec, ThpMode};
 use pagewalk_sim::{Library, LibraryError, Structures, held_orders};
 use pagewalk_translate::MachineSpec;
+use pagewalk_units::names::with_closest;
 use std::path::{Path, PathBuf};
 
 /// The CPU of this host as `/proc/cpuinfo` names it.
@@ -135,10 +136,13 @@ pub fn load(name: &str) -> Result<MachineSpec, CliError> {
     let text = std::fs::read_to_string(Path::new(name))
         .map_err(|e| CliError::new(Code::BadInput, format!("machine file {name}: {e}")))?;
     let machine = MachineSpec::from_toml(name, &text).map_err(|e| {
-        CliError::new(Code::BadInput, e).or("docs/adding-a-machine.md explains every key of a machine file")
+        let told = with_closest(&e.to_string());
+        CliError::new(Code::BadInput, told)
+            .or("docs/adding-a-machine.md explains every key of a machine file")
     })?;
     kernel(&machine).map_err(|e| {
-        CliError::new(Code::BadInput, format!("machine file {name}: {e}"))
+        let line = e.line(&text, 0).map_or_else(String::new, |line| format!("line {line}: "));
+        CliError::new(Code::BadInput, format!("machine file {name}: {line}{e}"))
             .or("docs/kernel-policies.md lists policies and their keys")
     })?;
     Ok(machine)

@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         Command::Trace(arguments) => command::trace::run(arguments),
         Command::Machines(arguments) => command::machines::run(arguments),
         Command::Report(arguments) => command::report::run(arguments),
+        Command::Schema(arguments) => command::schema::run(&arguments),
         Command::Doctor(arguments) => command::doctor::run(arguments),
         Command::Completions(arguments) => command::generate::completions(arguments),
         Command::Man(arguments) => command::generate::man(arguments),

@@ -2,9 +2,11 @@
 
 use crate::arguments::{Data, Style};
 use crate::error::{CliError, Code};
+use pagewalk_live::tracing::End;
+use pagewalk_report::documents;
 use pagewalk_report::schema::RunResult;
 use pagewalk_report::{TextOptions, render_html, render_text, to_json};
-use serde_json::Value;
+use serde::Serialize;
 use std::fmt;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -208,11 +210,11 @@ pub fn publish(
 }
 
 /// Writes JSON where it was asked for: to stdout, to a file.
-pub fn write_json(data: &Data, document: &Value, file: Option<Output>) -> Result<(), CliError> {
+pub fn write_json(data: &Data, document: &impl Serialize, file: Option<Output>) -> Result<(), CliError> {
     if !data.json && file.is_none() {
         return Ok(());
     }
-    let json = format!("{document:#}\n");
+    let json = documents::text(document);
     let printed = if data.json { print(&json) } else { Ok(()) };
     // Whatever became of the printing.
     let written = file.map_or(Ok(()), |file| {
@@ -230,4 +232,12 @@ pub fn text_options(verbose: bool, terminal: bool) -> TextOptions {
     let width = rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
     let color = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     TextOptions { width: if terminal && width > 0 { width.min(140) } else { 100 }, color, verbose }
+}
+
+/// How a program ended, as results have it.
+pub fn end(end: End) -> documents::End {
+    match end {
+        End::Exit(status) => documents::End::Exit(status),
+        End::Signal(signal) => documents::End::Signal(signal),
+    }
 }

@@ -6,6 +6,7 @@ use crate::error::{CliError, Code};
 use crate::live::{self, Apart, Live};
 use crate::output::{Output, say};
 use pagewalk_sweep::{UNFINISHED, Workload};
+use pagewalk_units::names::choice;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Seek, Write};
@@ -142,7 +143,8 @@ fn choose<'a>(workload: &Workload, written: &'a [Written]) -> Result<&'a Written
         programs.dedup();
         let image = workload.image.as_deref().unwrap_or_default();
         let why = format!("workload `{}`: image = \"{image}\" never ran", workload.name);
-        CliError::new(Code::BadInput, why).or(format!("choose from {}", programs.join(", ")))
+        CliError::new(Code::BadInput, why)
+            .or(choice(image, &programs.iter().map(String::as_str).collect::<Vec<_>>()))
     })?;
     whole(workload, chosen).map(|()| chosen)
 }

@@ -67,8 +67,9 @@ fn library(name: &str) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn lackey_import() {
-    fuzz("lackey_import", &[LACKEY.as_bytes().to_vec(), Vec::new()], harness::lackey_import);
+fn imports() {
+    let din = b"2 400c50\r\n0 0x7ffeffe7e the stack\n3 0\n4 0\n1 0".to_vec();
+    fuzz("imports", &[LACKEY.as_bytes().to_vec(), din, Vec::new()], harness::imports);
 }
 
 #[test]

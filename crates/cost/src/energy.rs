@@ -6,6 +6,7 @@
 //! level-1 data cache, and all hit it. Source: Karakostas 2016, table 5.3; of range-table walks it says only that they
 //! cost energy: here a line of the cache for each line read.
 
+use pagewalk_units::names;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -93,12 +94,12 @@ pub enum EnergyError {
         why: String,
     },
     /// There is no table of this name.
-    #[error("no energy table is named `{name}`: choose from {known}")]
+    #[error("no energy table is named `{name}`: {choice}")]
     Unknown {
         /// The name asked for.
         name: String,
         /// Those there are.
-        known: String,
+        choice: String,
     },
     /// The table lacks a structure.
     #[error(
@@ -171,7 +172,7 @@ impl EnergyTable {
             Some((_, text)) => EnergyTable::from_toml(name, text),
             None => {
                 let known: Vec<&str> = TABLES.iter().map(|&(name, _)| name).collect();
-                Err(EnergyError::Unknown { name: name.to_owned(), known: known.join(", ") })
+                Err(EnergyError::Unknown { name: name.to_owned(), choice: names::choice(name, &known) })
             }
         }
     }
@@ -180,7 +181,7 @@ impl EnergyTable {
     pub fn from_toml(file: &str, text: &str) -> Result<EnergyTable, EnergyError> {
         let wrong = |why: String| EnergyError::Table { file: file.to_owned(), why };
         let parsed: File =
-            toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
+            toml::from_str(text).map_err(|error| wrong(names::with_closest(error.to_string().trim_end())))?;
         if parsed.schema != 1 {
             return Err(wrong(format!("schema = {}: this version reads schema = 1", parsed.schema)));
         }

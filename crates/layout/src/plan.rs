@@ -3,6 +3,7 @@
 //! A plan is relative to its arena, a range of addresses that is free both natively and under Valgrind. Who applies it
 //! may slide the arena by multiples of [`SLIDE_BYTES`] if something is in the way: the sets of any TLB's pages stay.
 
+use pagewalk_units::names::with_closest;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -353,7 +354,7 @@ fn parsed(text: &str) -> Result<Plan, PlanError> {
 }
 
 fn syntax(error: toml::de::Error) -> PlanError {
-    PlanError::Syntax(error.to_string().trim_end().to_owned())
+    PlanError::Syntax(with_closest(error.to_string().trim_end()))
 }
 
 /// The number that plans write as `text`: hexadecimal, such as `0x1e1000`.

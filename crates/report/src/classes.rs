@@ -3,11 +3,12 @@
 //! The user guide says what each class means. A result whose figures do not carry their class themselves has a table of
 //! them, which names a figure once, wherever it occurs; a name of a list or of an object stands for all in it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Where a figure comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     /// From the program, the process or the host.

@@ -3,17 +3,20 @@
 //! [`schema`] is the result; [`json`] writes and reads it; [`text`] prints it on a terminal; [`html`] makes the
 //! self-contained page; [`advice`] says in one sentence what to do about it; [`sweep`] does the same for the
 //! results of studies, [`contiguity`] for a live process's memory, [`conflicts`] for a TLB's sets, [`probe`] for
-//! what a host's translation costs; [`classes()`] tells what figures are. A renderer only renders: every figure it
-//! shows stands in the result or is a quotient of two that do.
+//! what a host's translation costs; [`classes()`] tells what figures are; [`documents`] are results of one command
+//! each, and [`kinds`] lists all kinds with their JSON Schemas. A renderer only renders: every figure it shows stands
+//! in the result or is a quotient of two that do.
 
 pub mod advice;
 pub mod classes;
 pub mod conflicts;
 pub mod contiguity;
+pub mod documents;
 mod figures;
 pub mod html;
 pub mod huge_pages;
 pub mod json;
+pub mod kinds;
 pub mod layout_plan;
 mod numbers;
 mod printable;

@@ -4,6 +4,7 @@
 //! the simulation are *modelled* (exact for the machine described); instructions, references and pages
 //! touched are *measured* on the program; a perfect TLB is a *bound*.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ pub const RESULT_SCHEMA: &str = "pagewalk.result/1";
 pub type Metrics = BTreeMap<String, Number>;
 
 /// A count or a ratio.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Number {
     /// An exact count.
@@ -34,7 +35,7 @@ impl Number {
 }
 
 /// One run of `profile` or `simulate`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunResult {
     /// [`RESULT_SCHEMA`].
     pub schema: String,
@@ -52,7 +53,7 @@ pub struct RunResult {
 }
 
 /// The tool's identity and settings.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tool {
     /// Version of pagewalk.
     pub version: String,
@@ -63,7 +64,7 @@ pub struct Tool {
 }
 
 /// The recording host.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
     /// CPU model name.
     pub cpu: String,
@@ -74,7 +75,7 @@ pub struct Host {
 }
 
 /// How a machine is built: what its file says, so that a reader can check what was modelled.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineDescription {
     /// The machine's name.
     pub name: String,
@@ -107,7 +108,7 @@ fn two_mib() -> String {
 }
 
 /// One TLB array.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TlbDescription {
     /// Its name, as in the metrics `tlb.NAME.lookups`.
     pub name: String,
@@ -173,7 +174,7 @@ fn least_recently_used() -> String {
 }
 
 /// One page-walk cache.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WalkCacheDescription {
     /// Its name, as in the metrics `walk_cache.NAME.lookups`.
     pub name: String,
@@ -184,7 +185,7 @@ pub struct WalkCacheDescription {
 }
 
 /// Counters of one machine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineResult {
     /// The machine's name.
     pub name: String,
@@ -205,7 +206,7 @@ impl MachineResult {
 }
 
 /// The partition of a software-managed TLB from one move to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PartitionMove {
     /// Instructions executed when it came there; 0 at the start.
     pub instructions: u64,
@@ -214,7 +215,7 @@ pub struct PartitionMove {
 }
 
 /// One process image.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessResult {
     /// Process id.
     pub pid: u32,
@@ -275,7 +276,7 @@ impl ProcessResult {
 pub const REST_LOST: &str = "the rest of the program";
 
 /// Walks by mapping, function and page.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Attribution {
     /// By mapping, costliest first.
     pub mappings: Vec<MappingRow>,
@@ -288,7 +289,7 @@ pub struct Attribution {
 }
 
 /// One mapping, or all mappings of one file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MappingRow {
     /// `[heap]`, `[stack]`, `[anonymous 1.5G]`, a file's path …
     pub name: String,
@@ -334,7 +335,7 @@ pub const STRIPPED: &str = " (stripped)";
 pub const NO_SYMBOL: &str = " (no symbol)";
 
 /// One function.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionRow {
     /// Demangled name; where there is none, the object with [`STRIPPED`] or [`NO_SYMBOL`] and the place in its file
     /// where the function begins (or its 4 KiB, where that is unknown), or the address.
@@ -354,7 +355,7 @@ pub struct FunctionRow {
 }
 
 /// One base page of the first machine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PageRow {
     /// Its first byte.
     pub address: u64,
@@ -367,7 +368,7 @@ pub struct PageRow {
 }
 
 /// Walks over address space and time: a picture's data.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Heat {
     /// Instructions per column.
     pub instructions_per_column: u64,
@@ -378,7 +379,7 @@ pub struct Heat {
 }
 
 /// One row of the picture: a piece of address space.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HeatRow {
     /// First byte; 0 of the row of many mappings.
     pub start: u64,
@@ -391,7 +392,7 @@ pub struct HeatRow {
 }
 
 /// One point of the curve "walks against reach".
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReachPoint {
     /// Page size of the run, such as `4K` or `2M`.
     pub page_size: String,
@@ -406,7 +407,7 @@ pub struct ReachPoint {
 }
 
 /// One machine under one kernel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelResult {
     /// The machine's name.
     pub machine: String,
@@ -423,7 +424,7 @@ pub struct KernelResult {
 }
 
 /// What a kernel backs at one time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryPoint {
     /// Instructions executed: what was so before anything happened at the last of them.
     pub instructions: u64,
@@ -434,7 +435,7 @@ pub struct MemoryPoint {
 }
 
 /// One alternative, simulated in the same pass.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WhatIf {
     /// `baseline`, `all_4k`, `thp`, `all_2m`, `mapping_2m`, `double_tlb`, `perfect_tlb`; where processes take turns
     /// `flush`, `identifiers`, `global` or `no_global`, `alone`; on several cores `private`, `shared`, `one_core`;

@@ -2,6 +2,7 @@
 
 mod fixtures;
 
+use pagewalk_report::kinds::Kind;
 use pagewalk_report::schema::RESULT_SCHEMA;
 use pagewalk_report::{from_json, to_json};
 
@@ -51,4 +52,22 @@ fn errors_name_what_was_found_and_expected() {
     assert!(message("PWT\u{1}").starts_with("not a pagewalk result: expected value at line 1 column 1"));
     assert!(message("[]").starts_with("not a pagewalk result: invalid length 0"), "{}", message("[]"));
     assert!(message("").starts_with("not a pagewalk result: EOF while parsing"));
+}
+
+#[test]
+fn results_fit_the_schema_made_from_their_type() {
+    let kind = Kind::named(RESULT_SCHEMA).unwrap();
+    let validator = jsonschema::validator_for(&kind.json_schema()).unwrap();
+    for (name, result) in fixtures::all() {
+        let mut result = serde_json::to_value(result).unwrap();
+        let wrong: Vec<String> = validator
+            .iter_errors(&result)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
+        assert!(wrong.is_empty(), "{name}: {}", wrong.join("\n"));
+        result["machines"][0]["metrics"]["walks"] = "many".into();
+        assert!(!validator.is_valid(&result), "{name}: a count is a number");
+        result = serde_json::json!({ "schema": "pagewalk.other/1" });
+        assert!(!validator.is_valid(&result), "{name}: another kind's");
+    }
 }

@@ -1,6 +1,7 @@
 //! The library of machines: `machines/*.toml`, embedded in the binary.
 
 use pagewalk_translate::{MachineError, MachineSpec};
+use pagewalk_units::names::choice_of_many;
 
 macro_rules! machines {
     ($($name:literal),* $(,)?) => {
@@ -57,12 +58,12 @@ const FALLBACK: &str = "golden_cove";
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
     /// The library has no such machine.
-    #[error("no machine `{name}` in the library; it has {known}; a path to a .toml file works too")]
+    #[error("no machine `{name}` in the library: {choice}; a path to a .toml file works too")]
     Unknown {
         /// The name asked for.
         name: String,
-        /// The names there are.
-        known: String,
+        /// The closest names, and how all are listed.
+        choice: String,
     },
     /// The file is wrong.
     #[error(transparent)]
@@ -84,7 +85,7 @@ impl Library {
         let found = FILES.iter().find(|&&(known, _)| known == name);
         found.map(|&(_, text)| text).ok_or_else(|| LibraryError::Unknown {
             name: name.to_owned(),
-            known: Library::names().collect::<Vec<_>>().join(", "),
+            choice: choice_of_many(name, Library::names(), "`pagewalk machines list`"),
         })
     }
 
@@ -128,5 +129,20 @@ mod tests {
         }
         assert!(Library::names().is_sorted());
         assert!(matches!(Library::get("nonesuch"), Err(LibraryError::Unknown { .. })));
+    }
+
+    #[test]
+    fn a_misspelt_name_is_answered_with_the_closest() {
+        for (name, closest) in [
+            ("alpha-21064", "`alpha_21064`?"),
+            ("r2000", "`mips_r2000`"),
+            ("thp_always", "`karakostas_thp`"),
+            ("Golden Cove", "`golden_cove`?"),
+        ] {
+            let told = Library::get(name).unwrap_err().to_string();
+            let expected = format!("no machine `{name}` in the library: did you mean {closest}");
+            assert!(told.starts_with(&expected), "{told}");
+            assert!(told.contains("`pagewalk machines list` lists all ") && told.len() < 240, "{told}");
+        }
     }
 }

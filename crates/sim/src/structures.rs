@@ -1,6 +1,7 @@
 //! The library of structures: `structures/*.toml`, embedded in the binary.
 
 use pagewalk_mm::structure::{StructureError, StructureSpec};
+use pagewalk_units::names::choice;
 
 macro_rules! structures {
     ($($name:literal),* $(,)?) => {
@@ -21,12 +22,12 @@ structures! {
 #[derive(Debug, thiserror::Error)]
 pub enum UnknownStructure {
     /// The library has no such structure.
-    #[error("no structure `{name}` in the library; it has {known}; a path to a .toml file works too")]
+    #[error("no structure `{name}` in the library: {choice}; a path to a .toml file works too")]
     Name {
         /// The name asked for.
         name: String,
-        /// The names there are.
-        known: String,
+        /// The names there are, the closest first.
+        choice: String,
     },
     /// The file is wrong.
     #[error(transparent)]
@@ -48,7 +49,7 @@ impl Structures {
         let found = FILES.iter().find(|&&(known, _)| known == name);
         found.map(|&(_, text)| text).ok_or_else(|| UnknownStructure::Name {
             name: name.to_owned(),
-            known: Structures::names().collect::<Vec<_>>().join(", "),
+            choice: choice(name, &Structures::names().collect::<Vec<_>>()),
         })
     }
 
@@ -70,5 +71,8 @@ mod tests {
         assert!(Structures::names().is_sorted());
         let unknown = Structures::get("nonesuch").unwrap_err().to_string();
         assert!(unknown.contains("nonesuch") && unknown.contains("osf1"), "{unknown}");
+        let misspelt = Structures::get("mach-3").unwrap_err().to_string();
+        let expected = "no structure `mach-3` in the library: did you mean `mach3`";
+        assert!(misspelt.starts_with(expected), "{misspelt}");
     }
 }

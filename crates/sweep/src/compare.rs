@@ -1,11 +1,13 @@
 //! What was found beside what sources found: quotients of two figures on each trace.
 
 use crate::layouts::RECORDED;
+use crate::selection::of_metrics;
 use crate::study::{Best, Cell, Compare, MachineVariant, OfDraws, On, Provided, Study, Under, serves_name};
 use crate::task;
 use pagewalk_report::sweep::schema::{
     Comparison, Found, LeftOut, MachineCell, Parameters, SweepResult, Value,
 };
+use pagewalk_units::names::choice;
 
 impl Compare {
     /// Checks that the study has what is compared.
@@ -28,7 +30,7 @@ impl Compare {
         }
         let known: Vec<&str> = study.traces.iter().map(|trace| trace.name()).collect();
         match self.traces.iter().find(|name| !known.contains(&name.as_str())) {
-            Some(name) => Err(inside(format!("traces: \"{name}\": choose from {}", known.join(", ")))),
+            Some(name) => Err(inside(format!("traces: \"{name}\": {}", choice(name, &known)))),
             None => Ok(()),
         }
     }
@@ -86,9 +88,9 @@ impl Cell {
         for (key, name) in named.iter().filter_map(|(key, name)| Some((key, name.as_ref()?))) {
             if !study.layouts.iter().any(|layout| layout.name == *name) {
                 let names: Vec<&str> = study.layouts.iter().map(|layout| layout.name.as_str()).collect();
-                let choices =
-                    if names.is_empty() { "none: see [[layout]]".to_owned() } else { names.join(", ") };
-                return Err(format!("{key} = \"{name}\": choose from {choices}"));
+                let none = "choose from none: see [[layout]]";
+                let choice = if names.is_empty() { none.to_owned() } else { choice(name, &names) };
+                return Err(format!("{key} = \"{name}\": {choice}"));
             }
         }
         let named =
@@ -242,7 +244,7 @@ fn machines_of<'a>(
         let mut names: Vec<&str> =
             study.machines.iter().map(|variant| variant.machine.name.as_str()).collect();
         names.dedup();
-        return Err(format!("machine = \"{machine}\": choose from {}", names.join(", ")));
+        return Err(format!("machine = \"{machine}\": {}", choice(machine, &names)));
     }
     let mut fitting: Vec<_> = study
         .cells()
@@ -255,8 +257,9 @@ fn machines_of<'a>(
         let names: Vec<&str> =
             fitting.iter().filter_map(|(_, (kernel, _))| Some(kernel.as_ref()?.name.as_str())).collect();
         if !names.contains(&os) {
-            let choices = if names.is_empty() { "none: see [[os]]".to_owned() } else { names.join(", ") };
-            return Err(format!("os = \"{os}\": choose from {choices}"));
+            let none = "choose from none: see [[os]]";
+            let choice = if names.is_empty() { none.to_owned() } else { choice(os, &names) };
+            return Err(format!("os = \"{os}\": {choice}"));
         }
         fitting.retain(|(_, (kernel, _))| kernel.is_some_and(|kernel| kernel.name == os));
     }
@@ -264,8 +267,9 @@ fn machines_of<'a>(
         fitting.retain(|(_, (_, variant))| variant.is_some_and(|variant| variant.name == structure));
         if fitting.is_empty() {
             let names: Vec<&str> = study.structures.iter().map(|variant| variant.name.as_str()).collect();
-            let choices = if names.is_empty() { "none: see structures".to_owned() } else { names.join(", ") };
-            return Err(format!("structure = \"{structure}\": choose from {choices}"));
+            let none = "choose from none: see structures";
+            let choice = if names.is_empty() { none.to_owned() } else { choice(structure, &names) };
+            return Err(format!("structure = \"{structure}\": {choice}"));
         }
     }
     Ok(fitting)
@@ -282,7 +286,7 @@ fn has_counter(
     if names.iter().any(|name| name == metric) {
         return Ok(());
     }
-    Err(format!("metric = \"{metric}\": choose from {}", names.join(", ")))
+    Err(format!("metric = \"{metric}\": {}", of_metrics(metric, &names)))
 }
 
 /// Whether all that is asked for is so.

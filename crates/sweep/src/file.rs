@@ -16,6 +16,7 @@ use crate::workloads::{FileWorkload, check_grains, shared_workloads, workloads};
 use pagewalk_mm::ThpMode;
 use pagewalk_report::sweep::schema::{Plot, Published, PublishedRow};
 use pagewalk_reuse::Family;
+use pagewalk_units::names::with_closest;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -182,13 +183,13 @@ impl Study {
     /// Reads a study from TOML text; `file` is its name for messages, `folder` where its paths start.
     pub fn from_toml(file: &str, text: &str, folder: &Path) -> Result<Study, SweepError> {
         let wrong = |why: String| SweepError::Study { file: file.to_owned(), why };
-        let parsed: File = toml::from_str(text).map_err(|e| wrong(e.to_string().trim_end().to_owned()))?;
+        let parsed: File = toml::from_str(text).map_err(|e| wrong(with_closest(e.to_string().trim_end())))?;
         if parsed.schema != 1 {
             return Err(wrong(format!("schema = {}: this version reads schema = 1", parsed.schema)));
         }
         name_is_plain(&parsed.name).map_err(wrong)?;
         let machines = machines::variants(file, folder, &parsed.machines, &parsed.vary)?;
-        let kernels = kernels::variants(file, folder, parsed.os, &machines)?;
+        let kernels = kernels::variants(file, text, folder, parsed.os, &machines)?;
         let mut all = traces(parsed.traces, parsed.together, folder).map_err(wrong)?;
         if let Some(path) = &parsed.workloads {
             let inside = |why: String| wrong(format!("workloads = \"{path}\": {why}"));

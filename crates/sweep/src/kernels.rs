@@ -4,18 +4,20 @@
 use crate::error::SweepError;
 use crate::study::{KernelKind, KernelVariant, MachineVariant};
 use crate::task;
-use pagewalk_mm::{OsKernel, OsSpec, read_buddyinfo};
+use pagewalk_mm::{OsError, OsKernel, OsSpec, read_buddyinfo};
 use pagewalk_sim::{PassError, check_offline};
+use pagewalk_units::names::choice;
 use std::path::Path;
 use toml::{Table, Value};
 
 /// The policy that stands for the kernel of the recording host.
 const HOST: &str = "host";
 
-/// Every `[[os]]` table as a kernel, with files by their paths from `folder`, each tried on every machine that is to
-/// run under it.
+/// Every `[[os]]` table of the file, whose text is `text`, as a kernel, with files by their paths from `folder`, each
+/// tried on every machine that is to run under it.
 pub fn variants(
     file: &str,
+    text: &str,
     folder: &Path,
     tables: Vec<Table>,
     machines: &[MachineVariant],
@@ -31,7 +33,10 @@ pub fn variants(
         let numbered = |why| wrong(format!("[[os]] number {number}: {why}"));
         read_buddyinfo(&mut table, |path| std::fs::read_to_string(folder.join(path))).map_err(numbered)?;
         let kernel = variant(table).map_err(numbered)?;
-        check(&kernel, machines).map_err(|why| wrong(format!("os `{}`: {why}", kernel.name)))?;
+        let place = |error: &OsError| {
+            error.line(text, number - 1).map_or_else(String::new, |line| format!("line {line}: "))
+        };
+        check(&kernel, machines, &place).map_err(|why| wrong(format!("os `{}`: {why}", kernel.name)))?;
         let clashes = |other: &&KernelVariant| {
             let on_both =
                 |variant: &MachineVariant| other.is_for(&variant.machine) && kernel.is_for(&variant.machine);
@@ -92,22 +97,32 @@ fn policies() -> String {
 }
 
 /// Whether it can be built on every machine that is to run under it: shows now, before any work.
-fn check(kernel: &KernelVariant, machines: &[MachineVariant]) -> Result<(), String> {
+fn check(
+    kernel: &KernelVariant,
+    machines: &[MachineVariant],
+    place: &dyn Fn(&OsError) -> String,
+) -> Result<(), String> {
     if let Some(name) =
         kernel.machines.iter().find(|name| machines.iter().all(|one| one.machine.name != **name))
     {
         let mut names: Vec<&str> = machines.iter().map(|one| one.machine.name.as_str()).collect();
         names.dedup();
-        return Err(format!("machines: \"{name}\": choose from {}", names.join(", ")));
+        return Err(format!("machines: \"{name}\": {}", choice(name, &names)));
     }
     for variant in machines.iter().filter(|variant| kernel.is_for(&variant.machine)) {
-        works_on(kernel, variant, "; its key machines says on which machines it runs")?;
+        works_on(kernel, variant, place, "; its key machines says on which machines it runs")?;
     }
     Ok(())
 }
 
-fn works_on(kernel: &KernelVariant, variant: &MachineVariant, advice: &str) -> Result<(), String> {
-    let built = kernel.build(&variant.machine).map_err(|e| e.to_string())?;
+/// `place` says where in a file a key stands.
+fn works_on(
+    kernel: &KernelVariant,
+    variant: &MachineVariant,
+    place: &dyn Fn(&OsError) -> String,
+    advice: &str,
+) -> Result<(), String> {
+    let built = kernel.build(&variant.machine).map_err(|e| format!("{}{e}", place(&e)))?;
     let wrong = |e: PassError| format!("{e}{advice}");
     match built {
         Some(OsKernel::Offline(settings)) => check_offline(&variant.machine, &settings).map_err(wrong),
@@ -121,6 +136,6 @@ pub fn own(variant: &MachineVariant) -> Result<Option<KernelVariant>, String> {
     let spec = OsSpec::from_table(table.clone()).map_err(|e| e.to_string())?;
     let (name, machines) = (spec.name.clone(), vec![variant.machine.name.clone()]);
     let kernel = KernelVariant { name, machines, text: identity(table)?, kind: KernelKind::Policy(spec) };
-    works_on(&kernel, variant, "")?;
+    works_on(&kernel, variant, &|_| String::new(), "")?;
     Ok(Some(kernel))
 }

@@ -7,6 +7,7 @@ use pagewalk_layout::planner::single::Target;
 use pagewalk_layout::planner::{Planner, PlannerOptions, reuses};
 use pagewalk_mm::ThpMode;
 use pagewalk_units::PageSize;
+use pagewalk_units::names::choice;
 use serde::Deserialize;
 
 /// The layout that every study of layouts has: nothing moves.
@@ -193,7 +194,7 @@ pub(crate) fn check(study: &Study) -> Result<(), String> {
     for layout in &study.layouts {
         let unknown = layout.from.iter().chain(&layout.traces).find(|name| !names.contains(&name.as_str()));
         if let Some(name) = unknown {
-            return Err(format!("layout `{}`: \"{name}\": choose from {}", layout.name, names.join(", ")));
+            return Err(format!("layout `{}`: \"{name}\": {}", layout.name, choice(name, &names)));
         }
     }
     Ok(())

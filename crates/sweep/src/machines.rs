@@ -9,6 +9,7 @@ use crate::vary;
 use pagewalk_mm::read_buddyinfo;
 use pagewalk_sim::Library;
 use pagewalk_translate::MachineSpec;
+use pagewalk_units::names::with_closest;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
@@ -30,7 +31,8 @@ pub fn variants(
     for name in names {
         let text = text_of(folder, name).map_err(|why| wrong(format!("machines: {why}")))?;
         // First as it is, so that a mistake in the file is told with its line.
-        let as_it_is = MachineSpec::from_toml(name, &text).map_err(|e| wrong(format!("machines: {e}")))?;
+        let as_it_is = MachineSpec::from_toml(name, &text)
+            .map_err(|e| wrong(format!("machines: {}", with_closest(&e.to_string()))))?;
         let table: Table = text.parse().map_err(|e| wrong(format!("machines: {name}: {e}")))?;
         if variants.iter().any(|variant: &MachineVariant| variant.machine.name == as_it_is.name) {
             return Err(wrong(format!("machines: two are named `{}`: names must differ", as_it_is.name)));

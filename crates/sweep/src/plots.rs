@@ -1,9 +1,11 @@
 //! Checking the pictures that a study asks for.
 
+use crate::selection::of_metrics;
 use crate::study::Study;
 use crate::task;
 use pagewalk_report::sweep::schema::{Plot, Value};
 use pagewalk_translate::SoftwareSpec;
+use pagewalk_units::names::choice;
 use std::collections::HashSet;
 
 /// What tells machines apart besides varied keys.
@@ -29,8 +31,8 @@ pub fn check(plot: &Plot, study: &Study) -> Result<(), String> {
     }
     for key in plot.lines.iter().chain(plot.at.keys()) {
         if !varied.contains(&key.as_str()) && !NAMES.contains(&key.as_str()) {
-            let choices = listed(&[&varied[..], &NAMES].concat());
-            return Err(inside(format!("\"{key}\": choose from {choices}")));
+            let choice = choice(key, &[&varied[..], &NAMES].concat());
+            return Err(inside(format!("\"{key}\": {choice}")));
         }
     }
     check_values(plot, study).map_err(inside)?;
@@ -43,7 +45,7 @@ pub fn check(plot: &Plot, study: &Study) -> Result<(), String> {
     };
     let counters = counters.map_err(inside)?;
     match plot.y.iter().find(|metric| !counters.contains(metric)) {
-        Some(metric) => Err(inside(format!("y: \"{metric}\": choose from {}", counters.join(", ")))),
+        Some(metric) => Err(inside(format!("y: \"{metric}\": {}", of_metrics(metric, &counters)))),
         None if plot.y.is_empty() => Err(inside("y = []: name a counter, such as \"walks\"".to_owned())),
         None => Ok(()),
     }
@@ -55,7 +57,7 @@ fn check_values(plot: &Plot, study: &Study) -> Result<(), String> {
         let values = values_of(key, study);
         if !values.contains(&value.to_string()) {
             let values: Vec<&str> = values.iter().map(String::as_str).collect();
-            return Err(format!("at: {key} = \"{value}\": choose from {}", listed(&values)));
+            return Err(format!("at: {key} = \"{value}\": {}", choice(&value.to_string(), &values)));
         }
     }
     Ok(())

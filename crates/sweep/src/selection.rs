@@ -1,5 +1,6 @@
 //! Choices in study files: names, ranges and lists.
 
+use pagewalk_units::names::{choice, choice_of_many};
 use serde::Deserialize;
 
 /// Numbers: `"1..64"`, both ends meant, or a list.
@@ -43,8 +44,13 @@ pub fn one<T: Copy>(key: &str, name: &str, known: &[(&str, T)]) -> Result<T, Str
     let found = known.iter().find(|(known, _)| *known == name);
     found.map(|&(_, value)| value).ok_or_else(|| {
         let names: Vec<&str> = known.iter().map(|&(name, _)| name).collect();
-        format!("{key}: \"{name}\": choose from {}", names.join(", "))
+        format!("{key}: \"{name}\": {}", choice(name, &names))
     })
+}
+
+/// What to choose instead of a metric that there is not.
+pub fn of_metrics(asked: &str, known: &[String]) -> String {
+    choice_of_many(asked, known.iter().map(String::as_str), "`pagewalk simulate --json`")
 }
 
 /// What the names stand for, in the order of `known`; at least one.

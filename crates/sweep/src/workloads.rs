@@ -6,6 +6,7 @@ use crate::together;
 use pagewalk_sim::check_grain;
 use pagewalk_trace::Grain;
 use pagewalk_translate::MachineSpec;
+use pagewalk_units::names::with_closest;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -44,7 +45,7 @@ struct WorkloadFile {
 /// The workloads of a file, and the folder where their paths start.
 pub(crate) fn shared_workloads(path: &Path) -> Result<(Vec<FileWorkload>, PathBuf), String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-    let parsed: WorkloadFile = toml::from_str(&text).map_err(|e| e.to_string().trim_end().to_owned())?;
+    let parsed: WorkloadFile = toml::from_str(&text).map_err(|e| with_closest(e.to_string().trim_end()))?;
     if parsed.schema != 1 {
         return Err(format!("schema = {}: this version reads schema = 1", parsed.schema));
     }

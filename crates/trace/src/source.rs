@@ -46,6 +46,33 @@ pub trait Source {
     }
 }
 
+/// A source whose type is known when it runs.
+impl<S: Source + ?Sized> Source for Box<S> {
+    fn header(&self) -> &StreamHeader {
+        (**self).header()
+    }
+
+    fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
+        (**self).next_item()
+    }
+
+    fn gives_rooms(&self) -> bool {
+        (**self).gives_rooms()
+    }
+
+    fn give_room(&mut self, for_another: &mut BatchRoom) {
+        (**self).give_room(for_another);
+    }
+
+    fn is_ready(&self) -> bool {
+        (**self).is_ready()
+    }
+
+    fn backlog(&self) -> Option<Arc<dyn Backlog>> {
+        (**self).backlog()
+    }
+}
+
 /// Of a stream that is written while it is read: knows when there is much to read. For another thread than the
 /// reader's.
 pub trait Backlog: Send + Sync {

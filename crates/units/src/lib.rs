@@ -1,7 +1,10 @@
-//! The vocabulary of pagewalk: addresses, page sizes, access kinds and ids.
+//! The vocabulary of pagewalk: addresses, page sizes, access kinds and ids; [`names`], for messages about one that is
+//! unknown.
 //!
-//! Design constraints: depends on nothing, allocates nothing, and every type says which space its
+//! Design constraints: depends on no other crate of pagewalk, its types allocate nothing, and each says which space its
 //! number lives in, so that a page number cannot be used where an address is meant.
+
+pub mod names;
 
 mod access;
 mod address;

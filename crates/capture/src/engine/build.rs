@@ -63,7 +63,7 @@ const LINK_FLAGS: &[&str] = &[
     "-nostartfiles",
     "-u",
     "_start",
-    "-Wl,-Ttext-segment=0x58000000",
+    "-Wl,-Ttext-segment=0x78000000",
     // The core's calls of these go to the files that define `__wrap_…`.
     "-Wl,--wrap=vgPlain_di_notify_mmap",
     "-Wl,--wrap=vgPlain_am_startup",

@@ -8,29 +8,13 @@ use pagewalk_capture::Host;
 use pagewalk_capture::engine::{Engine, EngineError, Options};
 use pagewalk_live::probe::balloon::free_page_reporting;
 use pagewalk_live::{layout, pagemap, pages, promote, trap};
-use serde::Serialize;
+use pagewalk_report::documents;
+use pagewalk_report::documents::doctor::{DOCTOR_SCHEMA, DoctorResult, EngineFound, Finding};
 use std::path::Path;
 use std::process::ExitCode;
 
 /// What runs programs under the engine.
 const UNDER_ENGINE: &str = "profile, record, simulate -- CMD, advise -- CMD, sweep of workloads";
-
-/// One thing that pagewalk may need.
-#[derive(Serialize)]
-struct Finding {
-    /// What it is.
-    name: &'static str,
-    /// Whether this host has it.
-    able: bool,
-    /// What was found, or what is missing.
-    found: String,
-    /// What would enable it; empty where nothing is missing.
-    enable: String,
-    /// Which commands need it.
-    for_commands: &'static str,
-    /// Whether the present commands cannot work without it.
-    required: bool,
-}
 
 pub fn run(arguments: Doctor) -> Result<ExitCode, CliError> {
     let engine = Engine::prepare(&Options::default());
@@ -48,17 +32,16 @@ pub fn run(arguments: Doctor) -> Result<ExitCode, CliError> {
         cores(),
     ];
     if arguments.json {
-        let all = serde_json::json!({
-            "schema": "pagewalk.doctor/1",
-            "findings": findings,
-            // Where it lies, for running it by hand.
-            "engine": engine.ok().map(|engine| serde_json::json!({
-                "version": engine.version(),
-                "launcher": engine.launcher().to_string_lossy(),
-                "folder": engine.folder().to_string_lossy(),
-            })),
-        });
-        print(&format!("{all:#}\n"))?;
+        let result = DoctorResult {
+            schema: DOCTOR_SCHEMA,
+            findings: findings.to_vec(),
+            engine: engine.ok().map(|engine| EngineFound {
+                version: engine.version().to_owned(),
+                launcher: engine.launcher().to_string_lossy().into_owned(),
+                folder: engine.folder().to_string_lossy().into_owned(),
+            }),
+        };
+        print(&documents::text(&result))?;
     } else {
         print(&text(&findings))?;
     }

@@ -9,6 +9,7 @@ use clap::{Arg, Command, CommandFactory};
 use clap_complete::Shell;
 use pagewalk_mm::OsSpec;
 use pagewalk_sim::{Library, Structures};
+use pagewalk_units::names::choice;
 use std::iter;
 use std::process::ExitCode;
 
@@ -93,6 +94,6 @@ fn subcommand(command: &Command, name: &str) -> Result<Command, CliError> {
         let known =
             command.get_subcommands().filter(|known| !known.is_hide_set() && known.get_name() != "help");
         let known: Vec<&str> = known.map(Command::get_name).collect();
-        if known.is_empty() { error } else { error.or(format!("it is one of {}", known.join(", "))) }
+        if known.is_empty() { error } else { error.or(choice(name, &known)) }
     })
 }

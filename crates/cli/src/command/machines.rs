@@ -5,9 +5,13 @@ use crate::error::CliError;
 use crate::findings::{description, walk_prices};
 use crate::machine::{HostCpu, load, text};
 use crate::output::{print, say};
+use pagewalk_report::documents;
+use pagewalk_report::documents::library::{
+    MACHINE_SCHEMA, MACHINES_CHECK_SCHEMA, MACHINES_SCHEMA, MachineCheck, MachineResult, MachineRow,
+    MachinesCheckResult, MachinesResult,
+};
 use pagewalk_sim::Library;
 use pagewalk_translate::{DataSideSpec, MachineSpec, RangeTlbSpec, ReplacementSource, SourceKind, TlbSpec};
-use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -34,38 +38,29 @@ fn list(json: bool) -> Result<(), CliError> {
         let is_host = known && name == host.name;
         let mark = if is_host { "  (this host)" } else { "" };
         writeln!(out, "{name:<16} {}{mark}", machine.title).expect("writing to a string");
-        rows.push(serde_json::json!({ "name": name, "title": machine.title, "is_host": is_host }));
+        rows.push(MachineRow { name: name.to_owned(), title: machine.title, is_host });
     }
     if json {
-        let list = serde_json::json!({ "schema": "pagewalk.machines/1", "machines": rows });
-        out = format!("{list:#}\n");
+        out = documents::text(&MachinesResult { schema: MACHINES_SCHEMA, machines: rows });
     }
     print(&out)
 }
 
 /// A machine as data: what results say of it, and the reach of each of its TLBs by page size.
 fn shown_as_json(machine: &MachineSpec) -> String {
-    let reach = |tlb: &TlbSpec| -> Map<String, Value> {
-        tlb.page_sizes.iter().map(|size| (size.to_string(), tlb.reach(*size).into())).collect()
-    };
+    let reach =
+        |tlb: &TlbSpec| tlb.page_sizes.iter().map(|size| (size.to_string(), tlb.reach(*size))).collect();
     let described = description(machine);
-    let reaches: Map<String, Value> = described
-        .tlbs
-        .iter()
-        .zip(&machine.tlbs)
-        .map(|(tlb, spec)| (tlb.name.clone(), reach(spec).into()))
-        .collect();
+    let named = described.tlbs.iter().zip(&machine.tlbs);
+    let reach_bytes = named.map(|(tlb, spec)| (tlb.name.clone(), reach(spec))).collect();
     let source = |tlb: &TlbSpec| tlb.replacement_source.as_ref().map(ToString::to_string);
-    let sources: Map<String, Value> =
-        machine.tlbs.iter().map(|tlb| (tlb.name.clone(), source(tlb).into())).collect();
-    let document = json!({
-        "schema": "pagewalk.machine/1",
-        "title": machine.title,
-        "machine": described,
-        "reach_bytes": reaches,
-        "replacement_sources": sources,
-    });
-    format!("{document:#}\n")
+    documents::text(&MachineResult {
+        schema: MACHINE_SCHEMA,
+        title: machine.title.clone(),
+        machine: described,
+        reach_bytes,
+        replacement_sources: machine.tlbs.iter().map(|tlb| (tlb.name.clone(), source(tlb))).collect(),
+    })
 }
 
 /// A machine as a table with its reach.
@@ -246,25 +241,24 @@ fn check(names: &[String], json: bool) -> Result<ExitCode, CliError> {
                         "{name}: ok ({arrays} arrays, up to {entries} entries for {base}; replacement: {sources})\n"
                     ))?;
                 }
-                rows.push(json!({
-                    "machine": name,
-                    "ok": true,
-                    "arrays": arrays,
-                    "base_page": base.to_string(),
-                    "entries_most": entries,
-                    "replacement": sources,
-                }));
+                rows.push(MachineCheck::Right {
+                    machine: name.clone(),
+                    ok: true,
+                    arrays,
+                    base_page: base.to_string(),
+                    entries_most: entries,
+                    replacement: sources,
+                });
             }
             Err(error) => {
                 say(&error);
-                rows.push(json!({ "machine": name, "ok": false, "error": error.to_string() }));
+                rows.push(MachineCheck::Wrong { machine: name.clone(), ok: false, error: error.to_string() });
                 code = ExitCode::from(error.code as u8);
             }
         }
     }
     if json {
-        let document = json!({ "schema": "pagewalk.machines-check/1", "machines": rows });
-        print(&format!("{document:#}\n"))?;
+        print(&documents::text(&MachinesCheckResult { schema: MACHINES_CHECK_SCHEMA, machines: rows }))?;
     }
     Ok(code)
 }

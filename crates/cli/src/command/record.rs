@@ -5,9 +5,10 @@ use crate::error::{CliError, Code};
 use crate::live::{self, Live, Noise, Stream};
 use crate::output::{Output, print, say};
 use crate::process::{Ending, Reached, explain_region, follow_ahead};
+use pagewalk_report::documents;
+use pagewalk_report::documents::streams::{RECORD_SCHEMA, RecordResult, Recorded};
 use pagewalk_trace::pwt::{Summary, Writer};
 use pagewalk_trace::{Grain, Source, StreamHeader, ToPages};
-use serde_json::json;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
@@ -118,18 +119,17 @@ fn older(first: &Path, written: &[Written]) -> Option<PathBuf> {
 fn document(written: &[Written]) -> String {
     let row = |one: &Written| {
         let summary = one.outcome.as_ref().ok();
-        json!({
-            "file": one.path.to_string_lossy(),
-            "program": one.program,
-            "references_data": summary.map(|summary| summary.references),
-            "block_executions": summary.map(|summary| summary.block_executions),
-            "bytes": summary.map(|summary| summary.bytes),
-            "losses": one.losses,
-            "error": one.outcome.as_ref().err().map(ToString::to_string),
-        })
+        Recorded {
+            file: one.path.to_string_lossy().into_owned(),
+            program: one.program.clone(),
+            references_data: summary.map(|summary| summary.references),
+            block_executions: summary.map(|summary| summary.block_executions),
+            bytes: summary.map(|summary| summary.bytes),
+            losses: one.losses.clone(),
+            error: one.outcome.as_ref().err().map(ToString::to_string),
+        }
     };
-    let files: Vec<_> = written.iter().map(row).collect();
-    format!("{:#}\n", json!({ "schema": "pagewalk.record/1", "files": files }))
+    documents::text(&RecordResult { schema: RECORD_SCHEMA, files: written.iter().map(row).collect() })
 }
 
 /// Says what became of a file; returns whether it failed.

@@ -5,14 +5,15 @@ use crate::arguments::{Format, Region, Trace, TraceCommand};
 use crate::error::{CliError, Code};
 use crate::output::{Output, cannot_write, print, say, unless_gone};
 use crate::process::follow;
-use pagewalk_capture::{LackeySource, LackeyWriter, Text};
+use pagewalk_capture::{LackeyWriter, Text, import};
+use pagewalk_report::documents;
+use pagewalk_report::documents::streams::{TRACE_CHECK_SCHEMA, TraceCheckResult};
 use pagewalk_report::printable;
 use pagewalk_trace::check::{Checker, Finding, Severity};
 use pagewalk_trace::pwt::{Info, Writer, info};
 use pagewalk_trace::{Analysis, Batch, Event, Grain, Source, StreamHeader};
 use pagewalk_units::{Kind, RefIndex};
 use serde::Serialize;
-use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
@@ -23,7 +24,7 @@ pub fn run(arguments: Trace) -> Result<ExitCode, CliError> {
         TraceCommand::Info { json, trace } => show_info(&trace, json),
         TraceCommand::Check { json, trace } => check(&trace, json),
         TraceCommand::Dump { region, trace } => dump(&trace, &region),
-        TraceCommand::Import { format: Format::Lackey, output, input } => import(&input, &output),
+        TraceCommand::Import { format, output, input } => import(&input, format.as_deref(), &output),
         TraceCommand::Export { format: Format::Lackey, output, trace } => export(&trace, output.as_deref()),
     }
 }
@@ -101,15 +102,15 @@ fn check(trace: &Path, json: bool) -> Result<ExitCode, CliError> {
     let errors = findings.iter().filter(|finding| finding.rule.severity() == Severity::Error).count();
     if json {
         let told: Vec<String> = findings.iter().map(Finding::to_string).collect();
-        let document = json!({
-            "schema": "pagewalk.trace-check/1",
-            "trace": trace.to_string_lossy(),
-            "rules_broken": errors,
-            "findings": told,
-            "whole": !ending.cut,
-            "losses": ending.losses,
-        });
-        print(&format!("{document:#}\n"))?;
+        let result = TraceCheckResult {
+            schema: TRACE_CHECK_SCHEMA,
+            trace: trace.to_string_lossy().into_owned(),
+            rules_broken: errors,
+            findings: told,
+            whole: !ending.cut,
+            losses: ending.losses.clone(),
+        };
+        print(&documents::text(&result))?;
     } else {
         let mut out: String = findings.iter().map(|finding| printable(&finding.to_string()) + "\n").collect();
         out += &match (errors, ending.cut) {
@@ -133,7 +134,7 @@ fn dump(trace: &Path, region: &Region) -> Result<ExitCode, CliError> {
     Ok(damage(trace, &ending.losses, ending.cut))
 }
 
-fn import(input: &Path, output: &Path) -> Result<ExitCode, CliError> {
+fn import(input: &Path, format: Option<&str>, output: &Path) -> Result<ExitCode, CliError> {
     let bad = |e: &dyn std::fmt::Display| CliError::new(Code::BadInput, format!("{}: {e}", input.display()));
     let mut reader: Text = if input == Path::new("-") {
         Box::new(BufReader::new(io::stdin()))
@@ -144,15 +145,13 @@ fn import(input: &Path, output: &Path) -> Result<ExitCode, CliError> {
         return Err(bad(&"the file is empty"));
     }
     let file = Output::open_apart(output, [input])?;
-    let source = LackeySource::open(reader).map_err(|e| bad(&e))?;
-    let notes = source.notes();
+    let (importer, import::Import { source, notes }) =
+        import::open(reader, format.and_then(import::importer)).map_err(|e| bad(&e))?;
     let mut imported = Imported { header: source.header().clone(), output: Some(file), writer: None };
     let ending = follow(source, &Region::default(), &mut imported);
     let Some(writer) = imported.writer else {
         let why = ending.losses.first().map_or("there is no reference in it", String::as_str);
-        return Err(
-            bad(&why).or("lines of references are what `valgrind --tool=lackey --trace-mem=yes` writes")
-        );
+        return Err(bad(&why).or(format!("lines of references are {}", importer.about())));
     };
     notes.sentences().iter().for_each(|note| say(format!("{}: {note}", input.display())));
     let summary = writer.and_then(Writer::finish).map_err(|e| cannot_write(output, &e))?;

@@ -12,6 +12,7 @@ use pagewalk_capture::check_program;
 use pagewalk_live::timed::nowhere;
 use pagewalk_live::tracing::{Interrupt, LaunchError};
 use pagewalk_live::trap::{self, Changes, HostError, Options, Run, TrapArray, TrapError};
+use pagewalk_report::documents;
 use pagewalk_setassoc::Replacement;
 use std::ffi::OsString;
 use std::io::{Seek, SeekFrom};
@@ -142,7 +143,7 @@ fn run_trapped(arguments: &Trap, array: &TrapArray) -> Result<Run, CliError> {
 }
 
 fn publish(arguments: &Trap, outcome: &Outcome, file: Option<Output>) -> Result<(), CliError> {
-    let json = || format!("{:#}\n", json::document(outcome));
+    let json = || documents::text(&json::document(outcome));
     let printed = if arguments.style.json {
         print(&json())
     } else {

@@ -1,8 +1,9 @@
 //! The figures of a probe as prices: each as it was measured, or what it usually is.
 
 use pagewalk_live::probe::usual::{LAST_LEVEL_ENTRIES, usually};
+use pagewalk_report::Class;
+use pagewalk_report::huge_pages::schema::AssumedFigure;
 use pagewalk_report::probe::ProbeResult;
-use serde_json::{Value, json};
 
 /// A figure, in nanoseconds. Measured figures have no bounds but themselves: what the repeats of a probe differ by says
 /// little of how another program meets the host.
@@ -179,12 +180,11 @@ pub fn assumed_lines(assumed: &[Assumed]) -> Vec<String> {
 }
 
 /// The same as data.
-pub fn assumed_values(assumed: &[Assumed]) -> Vec<Value> {
+pub fn assumed_values(assumed: &[Assumed]) -> Vec<AssumedFigure> {
     let value = |assumed: &Assumed| {
-        let Assumed { figure, unit, price: Price { value, low, high }, why } = assumed;
+        let Assumed { figure, unit, price: Price { value, low, high }, why } = assumed.clone();
         // No measurement, and nothing that cannot be beaten.
-        json!({ "figure": figure, "class": "modelled", "unit": unit, "value": value, "low": low, "high": high,
-                "why": why })
+        AssumedFigure { figure, class: Class::Modelled, unit: unit.to_owned(), value, low, high, why }
     };
     assumed.iter().map(value).collect()
 }
@@ -193,6 +193,7 @@ pub fn assumed_values(assumed: &[Assumed]) -> Vec<Value> {
 pub mod tests {
     use super::*;
     use pagewalk_report::probe::from_json;
+    use serde_json::json;
 
     /// A probe with figures of these names and values; 80 and 120 % of them lie around it, and 10 to 30 of none.
     pub fn probe(figures: &[(&str, Option<f64>)]) -> ProbeResult {
@@ -292,6 +293,6 @@ pub mod tests {
             "{lines:?}"
         );
         assert!(lines.last().unwrap().contains("pagewalk probe -o probe.json"), "{lines:?}");
-        assert_eq!(assumed_values(&probed.assumed)[0]["low"], 5.0);
+        assert_eq!(assumed_values(&probed.assumed)[0].low, 5.0);
     }
 }

@@ -52,7 +52,12 @@ fn what_is_no_program_is_refused_before_anything_runs() {
 #[test]
 fn unknown_words_name_the_known_ones() {
     let place = Place::with_witness();
-    let all = ["`pentium`", "golden_cove", "skylake_sp", "zen4", ".toml"];
+    let all = [
+        "`pentium`",
+        "did you mean `pentium_4` or `pentium_m`?",
+        "`pagewalk machines list` lists all ",
+        ".toml",
+    ];
     place.run(&["profile", "-m", "pentium", "--", "./witness"]).refuses(USAGE, &all);
     place.run(&["simulate", "-m", "pentium", "t.pwt"]).refuses(USAGE, &all);
     place.run(&["machines", "show", "pentium"]).refuses(USAGE, &all);
@@ -60,12 +65,69 @@ fn unknown_words_name_the_known_ones() {
     place
         .run(&["profile", "--thp", "maybe", "--", "./witness"])
         .refuses(USAGE, &["always", "madvise", "never"]);
+    for (name, closest) in
+        [("alpha-21064", "`alpha_21064`"), ("r2000", "`mips_r2000`"), ("thp_always", "`karakostas_thp`")]
+    {
+        let parts =
+            [&format!("no machine `{name}` in the library: did you mean {closest}")[..], "machines list"];
+        place.run(&["simulate", "-m", name, "t.pwt"]).refuses(USAGE, &parts);
+    }
+    place.run(&["simulate", "--structure", "mach-3", "t.pwt"]).refuses(USAGE, &["did you mean `mach3`"]);
+    place
+        .run(&["simulate", "--switch-at", "raed", "t.pwt"])
+        .refuses(USAGE, &["did you mean `read`", "Numbers"]);
     place.run(&["man", "prfile"]).refuses(USAGE, &["`prfile`", "profile", "simulate"]);
     place.run(&["profile", "--skip", "many", "--", "./witness"]).refuses(USAGE, &["--skip"]);
     place.run(&["profile", "./witness"]).refuses(USAGE, &["--"]);
     place.run(&["profile"]).refuses(USAGE, &["<CMD>"]);
     place.run(&["simulate"]).refuses(USAGE, &["<T.pwt>"]);
     assert!(!place.has("ran"));
+}
+
+/// Of every kind of file: the key, the file, the line, the choices.
+#[test]
+fn unknown_keys_of_files_name_the_closest() {
+    let place = Place::with_trace();
+    place.write("machine.toml", EXAMPLE_MACHINE.replace("levels = 4", "level = 4"));
+    place.run(&["machines", "check", "./machine.toml"]).refuses(
+        BAD_INPUT,
+        &["./machine.toml", "line 23", "unknown field `level` (did you mean `levels`?)", "expected one of `"],
+    );
+    place.write("policy.toml", EXAMPLE_MACHINE.replace("\"lru\"", "\"tree_plru\""));
+    place.run(&["machines", "check", "./policy.toml"]).refuses(
+        BAD_INPUT,
+        &["./policy.toml", "line 11", "unknown variant `tree_plru` (did you mean `tree-plru`", "`fifo`"],
+    );
+    let structure = include_str!("../../../../structures/mach3.toml");
+    place.write("structure.toml", structure.replacen("[kernel]", "[kernle]", 1));
+    place.run(&["simulate", "--structure", "./structure.toml", "good.pwt"]).refuses(
+        BAD_INPUT,
+        &[
+            "./structure.toml",
+            "line ",
+            "unknown field `kernle` (did you mean `kernel`?)",
+            "expected one of `",
+        ],
+    );
+    let study = "schema = 1\nname = \"s\"\ntraces = [\"good.pwt\"]\nmachines = [\"k8\"]\n";
+    place.write("study.toml", format!("{study}machnes = []\n"));
+    place.run(&["sweep", "study.toml"]).refuses(
+        BAD_INPUT,
+        &["study.toml", "line 5", "unknown field `machnes` (did you mean `machines`?)", "expected one of `"],
+    );
+    place.write(
+        "os.toml",
+        format!("{study}[[os]]\npolicy = \"asap\"\n\n[[os]]\npolicy = \"linux\"\nthb = 1\n"),
+    );
+    place.run(&["sweep", "os.toml"]).refuses(
+        BAD_INPUT,
+        &["os.toml", "os `linux`: line 10: unknown key `os.thb`: did you mean `thp`? choose from "],
+    );
+    place.write("plan.toml", "schema = \"pagewalk.plan/1\"\n\n[program]\npth = \"/bin/true\"\n");
+    place.run(&["apply", "--dry-run", "plan.toml", "--", "true"]).refuses(
+        BAD_INPUT,
+        &["plan.toml", "line 4", "unknown field `pth` (did you mean `path`?)", "expected one of `"],
+    );
 }
 
 #[test]
@@ -88,6 +150,7 @@ fn kernels_that_cannot_be_name_what_can() {
     let place = Place::new();
     for (os, parts) in [
         ("asop", &["no kernel policy `asop`", "approx-online", "hawkeye"][..]),
+        ("thp_always", &["no kernel policy `thp_always`: did you mean `linux`? choose from fixed, asap"]),
         ("asap:max=8M", &["unknown key `os.max`", "max_page"]),
         ("asap:max_page=3K", &["os.max_page is \"3K\"", "8K to 32M"]),
         ("approx-online:threshold=-1", &["os.threshold is -1", "from 0"]),
@@ -105,7 +168,7 @@ fn kernels_that_cannot_be_name_what_can() {
         .refuses(USAGE, &["they hold 4K"]);
     place.run(&["simulate", "--os", "asap", "--cores", "2", "t.pwt"]).refuses(USAGE, &["--cores"]);
     place.write("wrong.toml", EXAMPLE_MACHINE.to_owned() + "[os]\npolicy = \"asap\"\npages = 3\n");
-    let parts = ["machine file ./wrong.toml", "unknown key `os.pages`", "max_page"];
+    let parts = ["machine file ./wrong.toml: line 31: unknown key `os.pages`", "max_page"];
     place.run(&["machines", "check", "./wrong.toml"]).refuses(BAD_INPUT, &parts);
     place.write("own.toml", EXAMPLE_MACHINE.to_owned() + "[os]\npolicy = \"linux\"\n");
     let parts = ["has an [os] of its own"];

@@ -1,6 +1,7 @@
 //! What the tests share: a folder of their own, programs to run in it, and the command's outcome.
 
 use pagewalk_capture::engine::{Engine, Options};
+use pagewalk_report::kinds::Kind;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs::Permissions;
@@ -109,7 +110,9 @@ impl Place {
     }
 
     pub fn json(&self, name: &str) -> Value {
-        serde_json::from_slice(&self.read(name)).expect("the file is JSON")
+        let value = serde_json::from_slice(&self.read(name)).expect("the file is JSON");
+        check_schema(&value);
+        value
     }
 
     /// Compiles a C program without shared libraries; gives its path for a command line.
@@ -174,8 +177,13 @@ impl Outcome {
         Outcome { code, stdout: String::from_utf8_lossy(&output.stdout).into_owned(), stderr }
     }
 
+    /// What was printed, which fits the schema that it names.
+    #[track_caller]
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {}", self.stdout))
+        let value =
+            serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {}", self.stdout));
+        check_schema(&value);
+        value
     }
 
     /// Expects this exit code, and one message that holds all of `parts`.
@@ -203,6 +211,23 @@ impl Outcome {
             );
         }
     }
+}
+
+/// Kinds of results that have no type yet.
+const WITHOUT_TYPE: [&str; 2] = ["pagewalk.trace-info/1", "pagewalk.verify-history/1"];
+
+/// Expects a result to be as the schema says that `pagewalk schema` prints of its kind.
+#[track_caller]
+pub fn check_schema(result: &Value) {
+    let Some(name) = result["schema"].as_str() else { return };
+    if WITHOUT_TYPE.contains(&name) {
+        return;
+    }
+    let kind = Kind::named(name).unwrap_or_else(|| panic!("no kind {name}"));
+    let validator = jsonschema::validator_for(&kind.json_schema()).expect("it is a schema");
+    let wrong: Vec<String> =
+        validator.iter_errors(result).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(wrong.is_empty(), "{name}: {}", wrong.join("\n"));
 }
 
 /// A metric of the first machine, summed over all processes.

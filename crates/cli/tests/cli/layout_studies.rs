@@ -270,7 +270,7 @@ fn mistakes_in_layouts_are_named() {
     refused(
         "upper = { layout = \"search\" }",
         "upper = { layout = \"search\", metric = \"x\" }",
-        &["\"x\"", "last_level.misses"],
+        &["\"x\"", "`pagewalk simulate --json` lists all "],
     );
     refused("[[plot]]", "[[os]]\npolicy = \"fixed\"\n[[plot]]", &["layout", "leave out [[os]]"]);
 }

@@ -182,7 +182,7 @@ fn a_region_knows_what_was_mapped_before_it() {
 fn analyses_that_cannot_be_are_refused() {
     let place = Place::with_trace();
     let analyze = |more: &[&str]| place.run(&[&["layout", "analyze"], more, &["good.pwt"]].concat());
-    analyze(&["--tlb", "l9"]).refuses(USAGE, &["no array `l9`", "it has tlb"]);
+    analyze(&["--tlb", "l9"]).refuses(USAGE, &["no array `l9`", "choose from tlb"]);
     analyze(&["-m", "mips_r4000"]).refuses(USAGE, &["jtlb", "--tlb"]);
     analyze(&["--set", "128"]).refuses(USAGE, &["--set 128", "0 to 127"]);
     analyze(&["--least", "150%"]).refuses(USAGE, &["150%"]);

@@ -17,6 +17,7 @@ mod exactness;
 mod goldens;
 mod grains;
 mod harness;
+mod importing;
 mod layout_studies;
 mod layouts;
 mod naming;

@@ -268,3 +268,25 @@ fn a_trace_can_be_looked_into() {
     let fetches = part.lines().filter(|line| line.contains(" fetch ")).count();
     assert!((50..80).contains(&fetches), "{fetches}");
 }
+
+#[test]
+fn every_kind_of_result_has_a_schema() {
+    let place = Place::new();
+    let list = place.good(&["schema"]).stdout;
+    for (name, schema) in
+        [("result", "pagewalk.result/1"), ("trap", "pagewalk.trap/1"), ("doctor", "pagewalk.doctor/1")]
+    {
+        assert!(list.lines().any(|line| line.starts_with(name) && line.contains(schema)), "{list}");
+        let told: serde_json::Value = serde_json::from_str(&place.good(&["schema", name]).stdout).unwrap();
+        assert_eq!(told["properties"]["schema"]["const"], schema);
+        assert_eq!(told["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    }
+    place
+        .run(&["schema", "resutl"])
+        .refuses(2, &["no kind of result is named `resutl`: did you mean `result`?"]);
+    for listed in
+        [&["machines", "list"][..], &["machines", "show", "zen4"], &["machines", "check"], &["doctor"]]
+    {
+        place.run(&[listed, &["--json"]].concat()).json();
+    }
+}

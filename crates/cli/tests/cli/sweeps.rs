@@ -167,7 +167,11 @@ fn bad_studies_are_refused_with_the_choices() {
     let with = |more: &str| format!("{good}{more}");
     refused(&place, &with("machnes = []\n"), &["bad.toml", "line 5", "machnes", "expected one of"]);
     refused(&place, &good.replace("= 1", "= 2"), &["schema = 2", "schema = 1"]);
-    refused(&place, &good.replace("k8", "k9"), &["k9", "zen4"]);
+    refused(
+        &place,
+        &good.replace("k8", "k9"),
+        &["k9", "did you mean `k8`", "`pagewalk machines list` lists all "],
+    );
     refused(&place, &good.replace("k8", "none.toml"), &["machines", "none.toml"]);
     refused(&place, &good.replace("\"s\"", "\"a/b\""), &["name = \"a/b\""]);
     refused(&place, "schema = 1\nname = \"s\"\nmachines = [\"k8\"]\n", &["no trace", "[[workload]]"]);
@@ -195,7 +199,12 @@ fn bad_studies_are_refused_with_the_choices() {
     let lower = |lower: &str| with(&format!("{compare}{machine}lower = {lower}\n"));
     refused(&place, &lower("{ machine = \"zen4\" }"), &["compare \"c\": lower", "zen4", "choose from k8"]);
     refused(&place, &lower("{}").replace("least = 1", "least = nan"), &["compare \"c\"", "NaN", "quotient"]);
-    refused(&place, &lower("{ machine = \"k8\", metric = \"w\" }"), &["metric = \"w\"", "walks"]);
+    refused(
+        &place,
+        &lower("{ machine = \"k8\", metric = \"w\" }"),
+        &["metric = \"w\"", "`pagewalk simulate --json` lists all "],
+    );
+    refused(&place, &lower("{ machine = \"k8\", metric = \"wlaks\" }"), &["\"wlaks\": did you mean `walks`"]);
     refused(&place, &lower("{ family = \"data\", sets = 1, ways = 1 }"), &["no [family]"]);
     refused(&place, &lower("{ sets = 1 }"), &["lower", "a family", "a machine or a number"]);
     refused(

@@ -2,6 +2,7 @@
 
 use super::OsError;
 use crate::ORDERS;
+use pagewalk_units::names::choice;
 use pagewalk_units::{PageSize, Paging};
 use std::ops::RangeInclusive;
 use toml::{Table, Value};
@@ -181,7 +182,7 @@ impl Keys {
         match self.table.keys().next() {
             None => Ok(()),
             Some(key) => {
-                Err(OsError::Key { key: format!("{}.{key}", self.place), known: self.known.join(", ") })
+                Err(OsError::Key { key: format!("{}.{key}", self.place), choice: choice(key, &self.known) })
             }
         }
     }

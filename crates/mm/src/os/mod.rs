@@ -4,6 +4,7 @@ mod collapse;
 mod keys;
 mod memory;
 mod offline;
+mod place;
 mod policies;
 mod sharing;
 
@@ -12,7 +13,7 @@ pub use memory::read_buddyinfo;
 use crate::promotion::OfflineSettings;
 use crate::{Kernel, KernelCosts};
 use keys::Keys;
-use pagewalk_units::Paging;
+use pagewalk_units::{Paging, names};
 use policies::{Entry, POLICIES};
 use thiserror::Error;
 use toml::{Table, Value};
@@ -21,20 +22,20 @@ use toml::{Table, Value};
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OsError {
     /// No policy of this name.
-    #[error("no kernel policy `{name}`: choose from {choices}")]
+    #[error("no kernel policy `{name}`: {choice}")]
     Name {
         /// What was asked for.
         name: String,
-        /// What there is.
-        choices: String,
+        /// What there is, the closest first.
+        choice: String,
     },
     /// A key that the policy does not have.
-    #[error("unknown key `{key}`: known are {known}")]
+    #[error("unknown key `{key}`: {choice}")]
     Key {
         /// The key.
         key: String,
-        /// Those that there are.
-        known: String,
+        /// Those that there are, the closest first.
+        choice: String,
     },
     /// A value out of range.
     #[error("{key} is {given}: expected {expected}")]
@@ -155,7 +156,7 @@ impl OsSpec {
         }
         let entry = POLICIES.iter().find(|entry| entry.name == name).ok_or_else(|| OsError::Name {
             name: name.to_owned(),
-            choices: OsSpec::policies().map(|(name, _)| name).collect::<Vec<_>>().join(", "),
+            choice: names::choice_of(name, &OsSpec::policies().collect::<Vec<_>>()),
         })?;
         let policy = (entry.make)(&mut keys)?;
         let costs = costs(&mut keys, entry)?;
@@ -256,7 +257,7 @@ mod tests {
         assert_eq!(refusal("offline:take=2"), "os.take is 2: expected a number from 0 to 1");
         assert!(
             refusal("offline:memory.size=1G")
-                .starts_with("unknown key `os.memory`: known are policy, max_page")
+                .starts_with("unknown key `os.memory`: choose from policy, max_page")
         );
         let small = os.build(Paging::FOUR_KIB, 1).map(|_| ()).unwrap_err().to_string();
         assert!(small.contains("they hold 4K"), "{small}");
@@ -305,15 +306,21 @@ mod tests {
             refusal("linux:files.around=3K").starts_with("os.files.around is \"3K\": expected a page size")
         );
         assert!(refusal("linux:files.read_cycles=3").starts_with("os.files: read_cycles with a warm cache"));
-        assert!(refusal("linux:files.arround=4K").contains("known are cache, around, read_ahead"));
+        assert!(
+            refusal("linux:files.arround=4K")
+                .contains("did you mean `around`? choose from cache, around, read_ahead")
+        );
     }
 
     #[test]
     fn what_is_wrong_is_named_with_the_choices() {
-        assert!(refusal("asop").starts_with("no kernel policy `asop`: choose from fixed, asap"));
+        assert!(
+            refusal("asop")
+                .starts_with("no kernel policy `asop`: did you mean `asap`? choose from fixed, asap")
+        );
         assert_eq!(
             refusal("fixed:pages=4K"),
-            "unknown key `os.pages`: known are policy, page, costs, memory, files, fork"
+            "unknown key `os.pages`: did you mean `page`? choose from policy, page, costs, memory, files, fork"
         );
         assert_eq!(
             refusal("asap:max_page=3K"),

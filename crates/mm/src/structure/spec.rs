@@ -2,6 +2,7 @@
 
 use super::class::ByClass;
 use super::layout::REGION_PAGES;
+use pagewalk_units::names::with_closest;
 use serde::Deserialize;
 
 /// Why a file does not describe a structure. Each message names the place and the choices.
@@ -158,7 +159,8 @@ impl StructureSpec {
     /// Reads a description from TOML text; `file` is its name for messages.
     pub fn from_toml(file: &str, text: &str) -> Result<StructureSpec, StructureError> {
         let syntax = |message: String| StructureError::Syntax { file: file.to_owned(), message };
-        let parsed: File = toml::from_str(text).map_err(|e| syntax(e.to_string().trim_end().to_owned()))?;
+        let parsed: File =
+            toml::from_str(text).map_err(|e| syntax(with_closest(e.to_string().trim_end())))?;
         let checks = Checks { file };
         if parsed.schema != 1 {
             return Err(checks.wrong("schema", parsed.schema, "1: this version reads no other"));

@@ -3,13 +3,14 @@
 //! All counts are *modelled*: those of arrays that are simulated alone, with least-recently-used replacement.
 
 use crate::schema::Host;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The schema name that every result carries.
 pub const CONFLICTS_SCHEMA: &str = "pagewalk.conflicts/1";
 
 /// What was found in one stream.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConflictsResult {
     /// [`CONFLICTS_SCHEMA`].
     pub schema: String,
@@ -36,7 +37,7 @@ pub struct ConflictsResult {
 }
 
 /// Code and data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sides {
     /// By fetches of instructions.
     pub code: u64,
@@ -52,7 +53,7 @@ impl Sides {
 }
 
 /// One array of a TLB.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArrayResult {
     /// Its name.
     pub name: String,
@@ -104,7 +105,7 @@ impl ArrayResult {
 }
 
 /// Evictions by both sides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Evictions {
     /// Code by code.
     pub code_by_code: u64,
@@ -117,7 +118,7 @@ pub struct Evictions {
 }
 
 /// A file, or a kind of memory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnerRow {
     /// Its path, or its kind in brackets.
     pub name: String,
@@ -137,7 +138,7 @@ pub struct OwnerRow {
 }
 
 /// A page.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PageRow {
     /// Its first byte, hexadecimal.
     pub start: String,
@@ -165,7 +166,7 @@ impl PageRow {
 }
 
 /// Who evicts whom in a set.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SetGraph {
     /// The set.
     pub set: u64,
@@ -180,7 +181,7 @@ pub struct SetGraph {
 }
 
 /// A page of a set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GraphNode {
     /// Index into the array's pages.
     pub page: usize,
@@ -191,7 +192,7 @@ pub struct GraphNode {
 }
 
 /// An arrow from a page to the one that took its place.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GraphEdge {
     /// Index of the node that was evicted.
     pub victim: usize,
@@ -204,7 +205,7 @@ pub struct GraphEdge {
 }
 
 /// The code that ran, by pages.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Code {
     /// Instructions executed.
     pub instructions: u64,
@@ -215,7 +216,7 @@ pub struct Code {
 }
 
 /// A page of code.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CodePage {
     /// Its first byte, hexadecimal.
     pub start: String,
@@ -228,7 +229,7 @@ pub struct CodePage {
 }
 
 /// Calls from a page to a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PageCall {
     /// Index of the calling page.
     pub caller: usize,

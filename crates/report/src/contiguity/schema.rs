@@ -5,6 +5,7 @@
 
 use crate::classes::{Class, Classes, classes};
 use crate::schema::Host;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The schema name that every result carries.
@@ -34,7 +35,7 @@ pub mod name {
 }
 
 /// What was found in one process.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ContiguityResult {
     /// [`CONTIGUITY_SCHEMA`].
     pub schema: String,
@@ -98,7 +99,7 @@ pub fn figures() -> Classes {
 }
 
 /// A process, and when it was read.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Subject {
     /// Its number.
     pub pid: i32,
@@ -115,7 +116,7 @@ pub struct Subject {
 }
 
 /// When a process's memory was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Moment {
     /// When the user asked, of a process that was not ours.
@@ -127,7 +128,7 @@ pub enum Moment {
 }
 
 /// One design of a TLB.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Design {
     /// Its name: one of [`name`].
     pub name: String,
@@ -146,7 +147,7 @@ pub struct Design {
 }
 
 /// Why figures are missing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Missing {
     /// What could not be read.
     pub reason: String,
@@ -155,7 +156,7 @@ pub struct Missing {
 }
 
 /// How many entries a share of memory takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Covering {
     /// The share.
     pub percent: u32,
@@ -164,7 +165,7 @@ pub struct Covering {
 }
 
 /// Entries by size: two lists of the same length.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sizes {
     /// Pages that an entry maps, ascending.
     pub pages: Vec<u64>,
@@ -191,7 +192,7 @@ impl Sizes {
 }
 
 /// A mapping that has pages.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Mapping {
     /// Its first address, hexadecimal.
     pub start: String,

@@ -4,13 +4,14 @@
 //! program) or *modelled* (what lies between them); memory is *modelled*.
 
 use crate::classes::{Class, Classes, classes};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The schema name that every result carries.
 pub const ADVICE_SCHEMA: &str = "pagewalk.advice/1";
 
 /// What was found for one program.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AdviceResult {
     /// [`ADVICE_SCHEMA`].
     pub schema: String,
@@ -79,7 +80,7 @@ pub fn figures() -> Classes {
 }
 
 /// All memory on huge pages, whether it pays or not.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Always {
     /// Processor time.
     pub forecast: ForecastSeconds,
@@ -88,7 +89,7 @@ pub struct Always {
 }
 
 /// Runs of one kind.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Runs {
     /// What was run: `as it is`, `all ranges`, `glibc.malloc.hugetlb=1`.
     pub what: String,
@@ -106,7 +107,7 @@ pub struct Runs {
 }
 
 /// What all ranges that could pay bring, as parts of what the program takes as it is.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimates {
     /// By the model alone.
     pub model: ForecastShare,
@@ -117,7 +118,7 @@ pub struct Estimates {
 }
 
 /// A figure that was not measured, and what was taken for it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AssumedFigure {
     /// The probe's name for it.
     pub figure: String,
@@ -136,7 +137,7 @@ pub struct AssumedFigure {
 }
 
 /// Memory that grew by less than huge pages at a time, which the kernel therefore keeps on small pages.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GrownMemory {
     /// `modelled`.
     pub class: Class,
@@ -151,7 +152,7 @@ pub struct GrownMemory {
 }
 
 /// A setting of the host that keeps memory from huge pages.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HostSetting {
     /// Its file.
     pub file: String,
@@ -164,7 +165,7 @@ pub struct HostSetting {
 }
 
 /// A time with its 90 % interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ForecastSeconds {
     /// `measured` or `modelled`.
     pub class: Class,
@@ -177,7 +178,7 @@ pub struct ForecastSeconds {
 }
 
 /// A part of a run's time, with its 90 % interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ForecastShare {
     /// `modelled`.
     pub class: Class,
@@ -190,7 +191,7 @@ pub struct ForecastShare {
 }
 
 /// A range of memory.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AdvisedRange {
     /// As the plan names it.
     pub name: String,

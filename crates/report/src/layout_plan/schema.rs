@@ -2,13 +2,14 @@
 //!
 //! All counts are *modelled*: of the machines, for base pages, on the recorded stream with its objects moved.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The schema name that every result carries.
 pub const LAYOUT_PLAN_SCHEMA: &str = "pagewalk.layout-plan/1";
 
 /// What was planned for one stream.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LayoutPlanResult {
     /// [`LAYOUT_PLAN_SCHEMA`].
     pub schema: String,
@@ -33,7 +34,7 @@ pub struct LayoutPlanResult {
 }
 
 /// Walks of one machine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedMachine {
     /// Its name.
     pub name: String,
@@ -58,7 +59,7 @@ impl PlannedMachine {
 }
 
 /// Walks under random layouts, estimated from a sample of reuses, as shares of those where objects were recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RandomLayouts {
     /// How many.
     pub count: u64,
@@ -71,7 +72,7 @@ pub struct RandomLayouts {
 }
 
 /// An object.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedObject {
     /// Its file.
     pub file: String,

@@ -4,13 +4,14 @@
 //! the reason. Times are in nanoseconds; cycles are those of the core.
 
 use crate::schema::Host;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The schema name that every result carries.
 pub const PROBE_SCHEMA: &str = "pagewalk.probe/1";
 
 /// What was measured on one processor of a host.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProbeResult {
     /// [`PROBE_SCHEMA`].
     pub schema: String,
@@ -35,7 +36,7 @@ pub struct ProbeResult {
 }
 
 /// What of a host matters to the figures.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Surroundings {
     /// The processor that everything ran on.
     pub cpu: usize,
@@ -57,7 +58,7 @@ pub struct Surroundings {
 }
 
 /// A level of the data TLBs for pages of one size.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tlb {
     /// `4K` or `2M`.
     pub page: String,
@@ -83,7 +84,7 @@ pub struct Tlb {
 }
 
 /// Most pages at a stride that all hit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StrideConflict {
     /// Pages that one lies after the other.
     pub stride: u64,
@@ -92,7 +93,7 @@ pub struct StrideConflict {
 }
 
 /// The policy that comes nearest to what patterns over few sets cost.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Replaced {
     /// Its name in machine files; null if undecided.
     pub policy: Option<String>,
@@ -109,7 +110,7 @@ pub struct Replaced {
 }
 
 /// An array to calculate with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Assumed {
     /// Its entries.
     pub entries: u64,
@@ -118,7 +119,7 @@ pub struct Assumed {
 }
 
 /// A measured figure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
     /// Its name, such as `fault.anonymous_4k`.
     pub name: String,
@@ -143,7 +144,7 @@ pub struct Figure {
 }
 
 /// A figure over something else.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Curve {
     /// Its name, such as `tlb.4k`.
     pub name: String,
@@ -158,7 +159,7 @@ pub struct Curve {
 }
 
 /// One point of a curve.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// Where it is.
     pub at: u64,

@@ -1,6 +1,7 @@
 //! The result of a sweep, as data. `--json` writes exactly this; Parquet, tables and pictures are made from it.
 
 use crate::schema::{Metrics, PartitionMove};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 pub const SWEEP_SCHEMA: &str = "pagewalk.sweep/1";
 
 /// What a study found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepResult {
     /// [`SWEEP_SCHEMA`].
     pub schema: String,
@@ -44,7 +45,7 @@ pub struct SweepResult {
 }
 
 /// A picture of metrics against a varied key, for each trace and each choice of the keys that it does not name.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plot {
     /// What it shows.
     pub title: String,
@@ -86,7 +87,7 @@ impl Plot {
 }
 
 /// A table that a source printed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Published {
     /// What it shows, with its unit.
     pub title: String,
@@ -101,7 +102,7 @@ pub struct Published {
 }
 
 /// A row of a [`Published`] table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedRow {
     /// What it is of.
     pub name: String,
@@ -110,7 +111,7 @@ pub struct PublishedRow {
 }
 
 /// One stream.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepTrace {
     /// Its name in the study.
     pub name: String,
@@ -130,7 +131,7 @@ pub struct SweepTrace {
 }
 
 /// A value that a study gave a machine's key: a number, a text, or what else TOML has, as TOML writes it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Value {
     /// A whole number.
@@ -152,7 +153,7 @@ impl std::fmt::Display for Value {
 pub type Parameters = BTreeMap<String, Value>;
 
 /// One machine on one trace.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineCell {
     /// Place of the trace in [`SweepResult::traces`].
     pub trace: usize,
@@ -189,7 +190,7 @@ impl MachineCell {
 }
 
 /// A plan of where shared objects are to lie.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MadePlan {
     /// Place of the trace that it was made from in [`SweepResult::traces`].
     pub trace: usize,
@@ -208,7 +209,7 @@ pub struct MadePlan {
 }
 
 /// A family of LRU arrays on one trace.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FamilyCell {
     /// Place of the trace in [`SweepResult::traces`].
     pub trace: usize,
@@ -221,7 +222,7 @@ pub struct FamilyCell {
 }
 
 /// The arrays of a family for pages of one size.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FamilySize {
     /// The page size: `4K`, `2M` …
     pub page_size: String,
@@ -245,7 +246,7 @@ impl FamilySize {
 }
 
 /// The misses of fully associative LRU arrays of 4 KiB pages, by size: a miss-ratio curve.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CurveCell {
     /// Place of the trace in [`SweepResult::traces`].
     pub trace: usize,
@@ -265,7 +266,7 @@ pub struct CurveCell {
 }
 
 /// How a curve was taken.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// Every reference counted.
@@ -296,7 +297,7 @@ impl Method {
 }
 
 /// What a source found, and what this study found of the same kind.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// What is compared, in a few words.
     pub title: String,
@@ -339,7 +340,7 @@ impl Comparison {
 }
 
 /// Where something was not asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOut {
     /// Place of the trace in [`SweepResult::traces`].
     pub trace: usize,
@@ -349,7 +350,7 @@ pub struct LeftOut {
 }
 
 /// A quotient on one trace.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Found {
     /// Place of the trace in [`SweepResult::traces`].
     pub trace: usize,

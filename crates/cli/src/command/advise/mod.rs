@@ -11,10 +11,12 @@ mod seen;
 mod weighed;
 
 use crate::arguments::Advise;
+use crate::command::promote::beside::host_forbids;
 use crate::error::{CliError, Code};
 use crate::live::{Apart, Live};
 use crate::machine;
 use crate::output::{Output, print, say, say_next, text_options};
+use crate::probed::assumed_values;
 use crate::probed::{self, Assumed};
 use pagewalk_forecast::choose::{Chosen, Limits, choose};
 use pagewalk_forecast::interval::product;
@@ -25,8 +27,7 @@ use pagewalk_live::pages::settings::settings;
 use pagewalk_mm::ThpMode;
 use pagewalk_report::Class;
 use pagewalk_report::huge_pages::schema::{
-    ADVICE_SCHEMA, AdviceResult, AdvisedRange, Always, AssumedFigure, Estimates, GrownMemory, HostSetting,
-    figures,
+    ADVICE_SCHEMA, AdviceResult, AdvisedRange, Always, Estimates, GrownMemory, figures,
 };
 use pagewalk_report::huge_pages::{render_text, to_json};
 use pagewalk_translate::MachineSpec;
@@ -79,10 +80,10 @@ pub fn run(arguments: Advise) -> Result<ExitCode, CliError> {
     let weighed = Weighed::new(&prices, &seen.found, &everything, &trials.kinds, arguments.budget);
     let host = Host { kernel: host.kernel, thp: host.thp };
     let mut result = result(&weighed, &seen, &trials, &arguments, &host, &machine.name);
-    result.assumed = assumed.iter().map(assumed_figure).collect();
+    result.assumed = assumed_values(&assumed);
     result.notes.extend(probed::assumed_lines(&assumed));
     if !everything.is_empty() {
-        result.host_forbids = host_settings();
+        result.host_forbids = host_forbids(&settings());
     }
     let plan = plan(&weighed, &seen, host);
     let text = if arguments.style.json {
@@ -146,30 +147,6 @@ fn look(
     let live = Live::prepare(&arguments.command, None)?.apart(apart);
     let (prices, assumed) = prices::of_host(arguments)?;
     Ok((prices, assumed, seen::see(&live, machine, thp)?))
-}
-
-fn assumed_figure(assumed: &Assumed) -> AssumedFigure {
-    let Assumed { figure, unit, price, why } = assumed;
-    AssumedFigure {
-        figure: figure.clone(),
-        class: Class::Modelled,
-        unit: (*unit).to_owned(),
-        value: price.value,
-        low: price.low,
-        high: price.high,
-        why: why.clone(),
-    }
-}
-
-/// Settings of this host that keep memory from huge pages.
-fn host_settings() -> Vec<HostSetting> {
-    let of = |setting: pagewalk_live::pages::settings::Setting| HostSetting {
-        file: setting.file,
-        value: setting.value,
-        effect: setting.effect,
-        allow: setting.allow,
-    };
-    settings().into_iter().map(of).collect()
 }
 
 /// Memory that grew by less than huge pages at a time, if it is worth a word.

@@ -18,8 +18,11 @@ use pagewalk_live::pages::settings::Setting;
 use pagewalk_live::pages::{HUGE_BYTES, Named, named};
 use pagewalk_live::promote::policy::{FACTOR, Fate, Limits, Part};
 use pagewalk_live::promote::{self, Decision, Ended, Options, Standing, Summary, Watcher};
+use pagewalk_report::documents;
+use pagewalk_report::documents::process::{
+    ADVICE_PROCESS_SCHEMA, AdvicePrices, AdviceProcessResult, AdvisedRange, SharedGain,
+};
 use pagewalk_report::{Class, classes};
-use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -70,7 +73,7 @@ pub fn run(arguments: &Advise, pid: i32, output: Option<Output>) -> Result<ExitC
     let settings = if advised.is_empty() && survey.grown.is_none() { Vec::new() } else { of_host() };
     let found = Found { summary, advised, beside: Beside { survey, assumed }, settings };
     let text = match arguments.style.json {
-        true => format!("{:#}\n", document(pid, &found)),
+        true => documents::text(&document(pid, &found)),
         false => render(pid, &found, arguments.style.verbose),
     };
     let printed = print(&text);
@@ -238,43 +241,41 @@ fn render(pid: i32, found: &Found, verbose: bool) -> String {
     out + &text::sampling(summary)
 }
 
-fn document(pid: i32, found: &Found) -> Value {
+fn document(pid: i32, found: &Found) -> AdviceProcessResult {
     let Found { summary, advised, beside, settings } = found;
     let share = |misses: f64| {
-        let [low, high] = shares(summary, misses);
-        json!({ "class": "modelled", "low": low, "high": high })
+        let [low, high] = shares(summary, misses).map(|share| Some(share).filter(|share| share.is_finite()));
+        SharedGain { class: Class::Modelled, low, high }
     };
-    let range = |one: &Advised| {
-        json!({
-            "range": one.named.what.to_string(),
-            "start": format!("{:#x}", one.named.start),
-            "bytes": one.named.end - one.named.start,
-            "walks_per_processor_second": one.misses_per_second,
-            "at_least": one.saturated,
-            "share_saved": share(one.misses_per_second),
-            "memory_mib": one.memory as f64 / MIB,
-        })
+    let range = |one: &Advised| AdvisedRange {
+        range: one.named.what.to_string(),
+        start: format!("{:#x}", one.named.start),
+        bytes: one.named.end - one.named.start,
+        walks_per_processor_second: one.misses_per_second,
+        at_least: one.saturated,
+        share_saved: share(one.misses_per_second),
+        memory_mib: one.memory as f64 / MIB,
     };
-    json!({
-        "schema": "pagewalk.advice-process/1",
-        "process": pid,
-        "program": summary.program,
-        "sampler": summary.way.name(),
-        "seconds": summary.times.wall,
-        "processor_seconds": summary.times.target,
-        "sampling_share": summary.times.sampling_share(),
-        "rounds": summary.rounds,
-        "prices": {
-            "walk_nanoseconds": summary.policy.prices.walk,
-            "walk_alone_nanoseconds": summary.policy.prices.walk_alone,
-            "promotion_nanoseconds": summary.policy.prices.collapse,
-            "assumed": beside.assumed_values(),
+    AdviceProcessResult {
+        schema: ADVICE_PROCESS_SCHEMA,
+        process: pid,
+        program: summary.program.clone(),
+        sampler: summary.way.name(),
+        seconds: summary.times.wall,
+        processor_seconds: summary.times.target,
+        sampling_share: summary.times.sampling_share(),
+        rounds: summary.rounds,
+        prices: AdvicePrices {
+            walk_nanoseconds: summary.policy.prices.walk,
+            walk_alone_nanoseconds: summary.policy.prices.walk_alone,
+            promotion_nanoseconds: summary.policy.prices.collapse,
+            assumed: beside.assumed_values(),
         },
-        "survey": beside.survey_value(),
-        "host_forbids": host_forbids(settings),
-        "share_saved": share(all_misses(advised)),
-        "classes": classes(&FIGURES),
-        "ranges": advised.iter().map(range).collect::<Vec<_>>(),
-        "verdict": verdict(found),
-    })
+        survey: beside.survey_value(),
+        host_forbids: host_forbids(settings),
+        share_saved: share(all_misses(advised)),
+        classes: classes(&FIGURES),
+        ranges: advised.iter().map(range).collect(),
+        verdict: verdict(found),
+    }
 }

@@ -20,6 +20,7 @@ use pagewalk_report::conflicts::{ConflictsResult, places_could_help, render_html
 use pagewalk_trace::{Source, StreamHeader};
 use pagewalk_translate::{MachineSpec, TlbSpec};
 use pagewalk_units::PageSize;
+use pagewalk_units::names::choice;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -91,7 +92,7 @@ fn chosen<'a>(machine: &'a MachineSpec, name: Option<&str>) -> Result<Vec<&'a Tl
     let tlbs: Vec<&TlbSpec> = machine.tlbs.iter().filter(wanted).collect();
     if tlbs.is_empty() {
         return Err(match name {
-            Some(name) => usage(format!("no array `{name}`; it has {}", all.join(", "))),
+            Some(name) => usage(format!("no array `{name}`: {}", choice(name, &all))),
             None => usage("no array holds 4K pages".to_owned()),
         });
     }

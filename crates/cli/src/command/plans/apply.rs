@@ -5,12 +5,13 @@ use super::{attach, dry, outcome};
 use crate::arguments::Apply;
 use crate::error::{CliError, Code};
 use crate::native::{exit_code, relay_signals};
+use crate::output::end;
 use crate::output::{Output, say, say_next, write_json, write_to_stderr};
 use crate::planned::{OR_DEFAULT, can_run_without, cannot_trace, check_command, does_not_fit, run_without};
 use pagewalk_live::pages::{self, Options, PagesError, Run};
 use pagewalk_live::tracing::{LaunchError, Relay};
+use pagewalk_report::documents::plans::{APPLY_SCHEMA, AppliedRun, ApplyResult};
 use pagewalk_report::{Class, classes};
-use serde_json::{Value, json};
 use std::process::ExitCode;
 
 pub fn run(arguments: Apply) -> Result<ExitCode, CliError> {
@@ -86,26 +87,21 @@ fn publish(arguments: &Apply, fitting: &Fitting, run: &Run, file: Option<Output>
     write_json(&arguments.data, &document(arguments, fitting, run), file)
 }
 
-fn document(arguments: &Apply, fitting: &Fitting, run: &Run) -> Value {
+fn document(arguments: &Apply, fitting: &Fitting, run: &Run) -> ApplyResult {
     let plan = &fitting.plan;
-    let command: Vec<_> = arguments.command.iter().map(|word| word.to_string_lossy()).collect();
-    json!({
-        "schema": "pagewalk.apply/1",
-        "plan": {
-            "file": arguments.plan.to_string_lossy(),
-            "program": plan.program.path,
-            "ranges": plan.ranges.len(),
-        },
-        "command": command,
-        "end": outcome::end(run.end),
-        "seconds": run.seconds,
-        "processor_seconds": run.processor_seconds,
-        "resident_bytes": run.resident_bytes,
-        "classes": classes(&[outcome::FIGURES, (Class::Measured, &["seconds", "processor_seconds"])]),
-        "mode": fitting.mode.name(),
-        "in_effect": outcome::missed(plan, run).is_none(),
-        "images": run.images.iter().map(|image| outcome::image(plan, image)).collect::<Vec<_>>(),
-        "other_programs": run.others,
-        "notes": fitting.notes.iter().cloned().chain(outcome::notes(plan, run)).collect::<Vec<_>>(),
+    ApplyResult::Run(AppliedRun {
+        schema: APPLY_SCHEMA,
+        plan: outcome::plan_file(&arguments.plan, plan),
+        command: arguments.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        end: end(run.end),
+        seconds: run.seconds,
+        processor_seconds: run.processor_seconds,
+        resident_bytes: run.resident_bytes,
+        classes: classes(&[outcome::FIGURES, (Class::Measured, &["seconds", "processor_seconds"])]),
+        mode: fitting.mode.name(),
+        in_effect: outcome::missed(plan, run).is_none(),
+        images: run.images.iter().map(|image| outcome::image(plan, image)).collect(),
+        other_programs: run.others.clone(),
+        notes: fitting.notes.iter().cloned().chain(outcome::notes(plan, run)).collect(),
     })
 }

@@ -1,13 +1,14 @@
 //! `pagewalk apply --pid` and `pagewalk undo --pid`: planned ranges of a process that runs already.
 
 use super::fitting::Fitting;
+use super::outcome::plan_file;
 use crate::arguments::{Apply, Data};
 use crate::error::{CliError, Code};
 use crate::output::{Output, print, say, say_next, write_json, write_to_stderr};
 use pagewalk_live::pages::plan::{Plan, Range};
 use pagewalk_live::pages::{Act, AttachError, Attached, Mode, Process, Reason, Seen, attach};
+use pagewalk_report::documents::plans::{APPLY_SCHEMA, AppliedProcess, ApplyResult, AttachedRange};
 use pagewalk_report::{Class, classes};
-use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -25,22 +26,18 @@ pub fn run(arguments: &Apply, pid: i32, file: Option<Output>) -> Result<ExitCode
         }
     }
     let took = |found: &Attached| found.after.is_huge();
-    let document = json!({
-        "schema": "pagewalk.apply/1",
-        "plan": {
-            "file": arguments.plan.to_string_lossy(),
-            "program": fitting.plan.program.path,
-            "ranges": fitting.plan.ranges.len(),
-        },
-        "process": pid,
-        "tracer": process.tracer,
-        "mode": fitting.mode.name(),
-        "dry_run": arguments.dry_run,
-        "in_effect": process.ranges.iter().all(took),
-        "classes": classes(&[FIGURES]),
-        "ranges": rows(&fitting.plan, &process),
-        "missing": missing(&process),
-        "notes": fitting.notes,
+    let document = ApplyResult::Process(AppliedProcess {
+        schema: APPLY_SCHEMA,
+        plan: plan_file(&arguments.plan, &fitting.plan),
+        process: pid,
+        tracer: process.tracer,
+        mode: fitting.mode.name(),
+        dry_run: arguments.dry_run,
+        in_effect: process.ranges.iter().all(took),
+        classes: classes(&[FIGURES]),
+        ranges: rows(&fitting.plan, &process),
+        missing: missing(&process),
+        notes: fitting.notes.clone(),
     });
     write_json(&arguments.data, &document, file)?;
     let next = |command: &str| {
@@ -200,7 +197,7 @@ pub const FIGURES: (Class, &[&str]) = (
 );
 
 /// The same as data.
-pub fn rows(plan: &Plan, process: &Process) -> Vec<Value> {
+pub fn rows(plan: &Plan, process: &Process) -> Vec<AttachedRange> {
     let reason = |found: &Attached| match process.act {
         Act::Split => None,
         Act::Collapse if found.after.is_pool() => Some(Reason::Pool.to_string()),
@@ -210,19 +207,19 @@ pub fn rows(plan: &Plan, process: &Process) -> Vec<Value> {
     };
     let row = |(range, found): (&Range, &Attached)| {
         let start = found.spans.first().map(|(start, _)| format!("{start:#x}"));
-        json!({
-            "range": range.what.to_string(),
-            "start": start,
-            "mapped_bytes": found.after.mapped,
-            "whole_block_bytes": found.after.whole,
-            "touched_block_bytes": found.after.touched,
-            "huge_bytes_before": found.before.huge,
-            "huge_bytes": found.after.huge,
-            "error": found.error.as_ref().map(ToString::to_string),
-            "in_effect": found.after.is_huge(),
-            "reason": reason(found),
-            "would": process.dry_run.then(|| would(process, found)),
-        })
+        AttachedRange {
+            range: range.what.to_string(),
+            start,
+            mapped_bytes: found.after.mapped,
+            whole_block_bytes: found.after.whole,
+            touched_block_bytes: found.after.touched,
+            huge_bytes_before: found.before.huge,
+            huge_bytes: found.after.huge,
+            error: found.error.as_ref().map(ToString::to_string),
+            in_effect: found.after.is_huge(),
+            reason: reason(found),
+            would: process.dry_run.then(|| would(process, found)),
+        }
     };
     plan.ranges.iter().zip(&process.ranges).map(row).collect()
 }

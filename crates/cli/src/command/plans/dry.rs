@@ -2,6 +2,7 @@
 
 use super::attach;
 use super::fitting::Fitting;
+use super::outcome::plan_file;
 use crate::arguments::Apply;
 use crate::error::{CliError, Code};
 use crate::output::{Output, print, say, say_next, write_json};
@@ -9,8 +10,8 @@ use crate::planned::{OR_DEFAULT, check_command};
 use pagewalk_live::layout::check_host;
 use pagewalk_live::pages::plan::What;
 use pagewalk_live::pages::{self, Circumstances, HUGE_BYTES, Mode};
+use pagewalk_report::documents::plans::{APPLY_SCHEMA, AppliedDry, ApplyResult, Step};
 use pagewalk_report::{Class, classes};
-use serde_json::json;
 use std::process::ExitCode;
 
 pub fn run(arguments: &Apply, file: Option<Output>) -> Result<ExitCode, CliError> {
@@ -49,20 +50,16 @@ pub fn run(arguments: &Apply, file: Option<Output>) -> Result<ExitCode, CliError
         .iter()
         .map(|range| (range.what.to_string(), step(&range.what, fitting.mode)))
         .collect();
-    let document = json!({
-        "schema": "pagewalk.apply/1",
-        "dry_run": true,
-        "plan": {
-            "file": arguments.plan.to_string_lossy(),
-            "program": fitting.plan.program.path,
-            "ranges": fitting.plan.ranges.len(),
-        },
-        "mode": fitting.mode.name(),
-        "free_blocks": around.free_blocks,
-        "classes": classes(&[(Class::Measured, &["free_blocks"])]),
-        "ranges": ranges.iter().map(|(range, step)| json!({ "range": range, "would": step })).collect::<Vec<_>>(),
-        "missing": missing,
-        "notes": fitting.notes,
+    let document = ApplyResult::Dry(AppliedDry {
+        schema: APPLY_SCHEMA,
+        dry_run: true,
+        plan: plan_file(&arguments.plan, &fitting.plan),
+        mode: fitting.mode.name(),
+        free_blocks: around.free_blocks,
+        classes: classes(&[(Class::Measured, &["free_blocks"])]),
+        ranges: ranges.iter().cloned().map(|(range, would)| Step { range, would }).collect(),
+        missing: missing.clone(),
+        notes: fitting.notes.clone(),
     });
     if !arguments.data.json {
         let text: String = ranges.iter().map(|(range, step)| format!("{range}: {step}\n")).collect();

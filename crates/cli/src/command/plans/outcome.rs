@@ -2,10 +2,10 @@
 
 use pagewalk_live::pages::plan::{Caller, Plan, What};
 use pagewalk_live::pages::{Image, Outcome, Reason, Run};
-use pagewalk_live::tracing::End;
 use pagewalk_report::Class;
-use serde_json::{Value, json};
+use pagewalk_report::documents::plans::{PlanFile, PlannedImage, PlannedRange};
 use std::fmt::Write;
+use std::path::Path;
 
 /// Bytes as MiB.
 fn mib(bytes: u64) -> f64 {
@@ -93,14 +93,6 @@ pub fn table(plan: &Plan, image: &Image) -> String {
     text
 }
 
-/// How a program ended.
-pub fn end(end: End) -> Value {
-    match end {
-        End::Exit(status) => json!({ "exit": status }),
-        End::Signal(signal) => json!({ "signal": signal }),
-    }
-}
-
 /// What figures of images are.
 pub const FIGURES: (Class, &[&str]) = (
     Class::Measured,
@@ -116,32 +108,38 @@ pub const FIGURES: (Class, &[&str]) = (
     ],
 );
 
-/// An image as data.
-pub fn image(plan: &Plan, image: &Image) -> Value {
-    let rows = plan.ranges.iter().zip(&image.ranges).map(|(range, outcome)| row(&range.what, outcome));
-    json!({
-        "process": image.process,
-        "program": image.program,
-        "obstacle": image.obstacle,
-        "ranges": rows.collect::<Vec<_>>(),
-    })
+/// The plan's file as data.
+pub fn plan_file(path: &Path, plan: &Plan) -> PlanFile {
+    let (file, program) = (path.to_string_lossy().into_owned(), plan.program.path.clone());
+    PlanFile { file, program, ranges: plan.ranges.len() }
 }
 
-fn row(what: &What, outcome: &Outcome) -> Value {
+/// An image as data.
+pub fn image(plan: &Plan, image: &Image) -> PlannedImage {
+    let rows = plan.ranges.iter().zip(&image.ranges).map(|(range, outcome)| row(&range.what, outcome));
+    PlannedImage {
+        process: image.process,
+        program: image.program.clone(),
+        obstacle: image.obstacle.clone(),
+        ranges: rows.collect(),
+    }
+}
+
+fn row(what: &What, outcome: &Outcome) -> PlannedRange {
     let best = outcome.best.unwrap_or_default();
-    json!({
-        "range": what.to_string(),
-        "start": outcome.start.map(|start| format!("{start:#x}")),
-        "caller": outcome.caller.as_ref().map(|by| format!("{}+{:#x}", by.file, by.offset)),
-        "marked_bytes": outcome.marked_bytes,
-        "collapsed_bytes": outcome.collapsed_bytes,
-        "mapped_bytes": best.mapped,
-        "whole_block_bytes": best.whole,
-        "touched_block_bytes": best.touched,
-        "resident_bytes": best.resident,
-        "huge_bytes": best.huge,
-        "huge_bytes_last": outcome.last.map(|last| last.huge),
-        "reason": outcome.reason.as_ref().map(ToString::to_string),
-        "in_effect": is_huge(outcome),
-    })
+    PlannedRange {
+        range: what.to_string(),
+        start: outcome.start.map(|start| format!("{start:#x}")),
+        caller: outcome.caller.as_ref().map(|by| format!("{}+{:#x}", by.file, by.offset)),
+        marked_bytes: outcome.marked_bytes,
+        collapsed_bytes: outcome.collapsed_bytes,
+        mapped_bytes: best.mapped,
+        whole_block_bytes: best.whole,
+        touched_block_bytes: best.touched,
+        resident_bytes: best.resident,
+        huge_bytes: best.huge,
+        huge_bytes_last: outcome.last.map(|last| last.huge),
+        reason: outcome.reason.as_ref().map(ToString::to_string),
+        in_effect: is_huge(outcome),
+    }
 }

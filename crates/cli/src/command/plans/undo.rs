@@ -2,12 +2,13 @@
 
 use super::attach::{FIGURES, ended_dry, failed, missing, rows, tell};
 use super::fitting::Fitting;
+use super::outcome::plan_file;
 use crate::arguments::Undo;
 use crate::error::{CliError, Code};
 use crate::output::{Output, say, write_json};
 use pagewalk_live::pages::{Act, attach};
+use pagewalk_report::documents::plans::{UNDO_SCHEMA, UndoResult};
 use pagewalk_report::{Class, classes};
-use serde_json::json;
 use std::process::ExitCode;
 
 /// What cannot be taken back.
@@ -26,17 +27,17 @@ pub fn run(arguments: Undo) -> Result<ExitCode, CliError> {
     if marked > 0 && !arguments.data.quiet {
         say(MARKS);
     }
-    let document = json!({
-        "schema": "pagewalk.undo/1",
-        "plan": { "file": arguments.plan.to_string_lossy(), "program": plan.program.path, "ranges": plan.ranges.len() },
-        "process": arguments.pid,
-        "dry_run": arguments.dry_run,
-        "huge_bytes": left,
-        "marked_bytes": marked,
-        "classes": classes(&[FIGURES, (Class::Measured, &["marked_bytes"])]),
-        "ranges": rows(&plan, &process),
-        "missing": missing(&process),
-    });
+    let document = UndoResult {
+        schema: UNDO_SCHEMA,
+        plan: plan_file(&arguments.plan, &plan),
+        process: arguments.pid,
+        dry_run: arguments.dry_run,
+        huge_bytes: left,
+        marked_bytes: marked,
+        classes: classes(&[FIGURES, (Class::Measured, &["marked_bytes"])]),
+        ranges: rows(&plan, &process),
+        missing: missing(&process),
+    };
     write_json(&arguments.data, &document, file)?;
     if process.dry_run {
         return ended_dry(process);

@@ -6,6 +6,7 @@ use super::{history, outcome};
 use crate::arguments::Verify;
 use crate::error::{CliError, Code};
 use crate::native::{RELAYED, hand_on, warm};
+use crate::output::end;
 use crate::output::{Output, say, say_next, write_json, write_to_stderr};
 use crate::planned::{OR_DEFAULT, check_command};
 use crate::progress;
@@ -16,6 +17,7 @@ use pagewalk_live::pages::{self, Options, Run, kernel};
 use pagewalk_live::timed::nowhere;
 use pagewalk_live::tracing::{End, Relay, children_usage};
 use pagewalk_live::warmth::Warmth;
+use pagewalk_report::documents::plans::{self, RunTimes, Share, VERIFY_SCHEMA, VerifiedPlan, VerifyResult};
 use pagewalk_report::{Class, classes};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::{Value, json};
@@ -310,8 +312,8 @@ fn text(fitting: &Fitting, measured: &Measured) -> String {
     out
 }
 
-fn interval(Interval { value, low, high }: Interval) -> Value {
-    json!({ "mean": value, "low": low, "high": high })
+fn interval(Interval { value, low, high }: Interval) -> plans::Interval {
+    plans::Interval::of(value, low, high)
 }
 
 /// The ends of an interval, where they are known.
@@ -319,9 +321,10 @@ fn bound(Interval { low, high, .. }: Interval) -> Option<(f64, f64)> {
     (low.is_finite() && high.is_finite()).then_some((low, high))
 }
 
-fn part(found: Interval) -> Value {
+fn part(found: Interval) -> Share {
     let ends = bound(found);
-    json!({ "share": found.value, "low": ends.map(|ends| ends.0), "high": ends.map(|ends| ends.1) })
+    let share = Some(found.value).filter(|share| share.is_finite());
+    Share { share, low: ends.map(|ends| ends.0), high: ends.map(|ends| ends.1) }
 }
 
 /// What figures are, beside those of images.
@@ -339,38 +342,32 @@ const MEASURED: (Class, &[&str]) = (
 const MODELLED: (Class, &[&str]) =
     (Class::Modelled, &["forecast_processor_seconds_saved", "forecast_processor_share"]);
 
-fn document(arguments: &Verify, fitting: &Fitting, measured: &Measured) -> Value {
+fn document(arguments: &Verify, fitting: &Fitting, measured: &Measured) -> VerifyResult {
     let plan = &fitting.plan;
-    let command: Vec<_> = arguments.command.iter().map(|word| word.to_string_lossy()).collect();
-    let times = |times: &[Times]| -> Vec<Value> {
-        times
-            .iter()
-            .map(|times| json!({ "seconds": times.wall, "processor_seconds": times.processor }))
-            .collect()
-    };
+    let of = |times: &Times| RunTimes { seconds: times.wall, processor_seconds: times.processor };
     let Measured { without, with, run, missed, stopped, warmth } = measured;
-    json!({
-        "schema": "pagewalk.verify/1",
-        "plan": { "program": plan.program.path, "ranges": plan.ranges.len() },
-        "command": command,
-        "end": outcome::end(run.end),
-        "mode": fitting.mode.name(),
-        "without": times(without),
-        "with": times(with),
-        "stopped_by": stopped,
-        "warmed_mib": warmth.map(|warmth| warmth.mebibytes()),
-        "interval": "90 %, Student's, of paired differences",
-        "seconds_saved": interval(gain(without, with, wall)),
-        "processor_seconds_saved": interval(gain(without, with, processor)),
-        "processor_share": part(share(without, with)),
-        "forecast_processor_seconds_saved": plan.forecast.as_ref().map(forecast_gain).map(interval),
-        "forecast_processor_share": plan.forecast.as_ref().map(forecast_share),
-        "classes": classes(&[outcome::FIGURES, MEASURED, MODELLED]),
-        "in_effect": missed.is_none(),
-        "images": run.images.iter().map(|image| outcome::image(plan, image)).collect::<Vec<_>>(),
-        "other_programs": run.others,
-        "notes": fitting.notes.iter().cloned().chain(outcome::notes(plan, run)).collect::<Vec<_>>(),
-    })
+    VerifyResult {
+        schema: VERIFY_SCHEMA,
+        plan: VerifiedPlan { program: plan.program.path.clone(), ranges: plan.ranges.len() },
+        command: arguments.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        end: end(run.end),
+        mode: fitting.mode.name(),
+        without: without.iter().map(of).collect(),
+        with: with.iter().map(of).collect(),
+        stopped_by: stopped,
+        warmed_mib: warmth.map(|warmth| warmth.mebibytes()),
+        interval: "90 %, Student's, of paired differences",
+        seconds_saved: interval(gain(without, with, wall)),
+        processor_seconds_saved: interval(gain(without, with, processor)),
+        processor_share: part(share(without, with)),
+        forecast_processor_seconds_saved: plan.forecast.as_ref().map(forecast_gain).map(interval),
+        forecast_processor_share: plan.forecast.as_ref().map(forecast_share),
+        classes: classes(&[outcome::FIGURES, MEASURED, MODELLED]),
+        in_effect: missed.is_none(),
+        images: run.images.iter().map(|image| outcome::image(plan, image)).collect(),
+        other_programs: run.others.clone(),
+        notes: fitting.notes.iter().cloned().chain(outcome::notes(plan, run)).collect(),
+    }
 }
 
 fn record(fitting: &Fitting, measured: &Measured) -> Value {

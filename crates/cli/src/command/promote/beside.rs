@@ -6,7 +6,9 @@ use crate::probed::{Assumed, assumed_lines, assumed_values};
 use pagewalk_live::pages::HUGE_BYTES;
 use pagewalk_live::pages::settings::{Setting, settings};
 use pagewalk_live::promote::{Forbids, Grown, Survey};
-use serde_json::{Value, json};
+use pagewalk_report::Class;
+use pagewalk_report::documents::process as documents;
+use pagewalk_report::huge_pages::schema::{AssumedFigure, HostSetting};
 
 /// What was found beside samples.
 pub struct Beside {
@@ -61,38 +63,40 @@ impl Beside {
     }
 
     /// The same as data.
-    pub fn survey_value(&self) -> Value {
+    pub fn survey_value(&self) -> documents::Survey {
         let Survey { pools, forbids, refused_bytes, grown } = &self.survey;
-        let pool = |(page, bytes): (&u64, &u64)| json!({ "page_bytes": page, "bytes": bytes });
-        json!({
-            "class": "measured",
-            "hugetlb": pools.iter().map(pool).collect::<Vec<_>>(),
-            "process_forbids": forbids.map(|forbids| match forbids {
+        documents::Survey {
+            class: Class::Measured,
+            hugetlb: pools
+                .iter()
+                .map(|(&page_bytes, &bytes)| documents::Pool { page_bytes, bytes })
+                .collect(),
+            process_forbids: forbids.map(|forbids| match forbids {
                 Forbids::All => "all",
                 Forbids::Unmarked => "unmarked",
             }),
-            "refused_bytes": refused_bytes,
-            "grown": grown.map(|grown| json!({
-                "blocks": grown.blocks,
-                "heap_blocks": grown.heap_blocks,
-                "bytes": grown.blocks * HUGE_BYTES,
-                "certain": grown.is_certain,
-                "why": grown_line(&grown),
-            })),
-        })
+            refused_bytes: *refused_bytes,
+            grown: grown.map(|grown| documents::Grown {
+                blocks: grown.blocks,
+                heap_blocks: grown.heap_blocks,
+                bytes: grown.blocks * HUGE_BYTES,
+                certain: grown.is_certain,
+                why: grown_line(&grown),
+            }),
+        }
     }
 
     /// Figures that are assumed, as data.
-    pub fn assumed_values(&self) -> Vec<Value> {
+    pub fn assumed_values(&self) -> Vec<AssumedFigure> {
         assumed_values(&self.assumed)
     }
 }
 
 /// Settings of this host that keep memory from huge pages, as data.
-pub fn host_forbids(settings: &[Setting]) -> Vec<Value> {
+pub fn host_forbids(settings: &[Setting]) -> Vec<HostSetting> {
     let one = |setting: &Setting| {
-        let Setting { file, value, effect, allow } = setting;
-        json!({ "file": file, "value": value, "effect": effect, "allow": allow })
+        let Setting { file, value, effect, allow } = setting.clone();
+        HostSetting { file, value, effect, allow }
     };
     settings.iter().map(one).collect()
 }
@@ -156,10 +160,7 @@ mod tests {
         assert!(lines.iter().zip(begins).all(|(line, begin)| line.starts_with(begin)), "{lines:#?}");
         assert!(lines[4].contains("grow by whole 2 MiB"), "{}", lines[4]);
         let value = beside.survey_value();
-        assert_eq!(
-            (&value["hugetlb"][1]["page_bytes"], &value["process_forbids"]),
-            (&(1 << 30).into(), &"all".into())
-        );
+        assert_eq!((value.hugetlb[1].page_bytes, value.process_forbids), (1 << 30, Some("all")));
         assert!(Beside { survey: Survey::default(), assumed: Vec::new() }.lines().is_empty());
     }
 }

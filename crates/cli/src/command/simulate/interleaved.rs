@@ -15,6 +15,7 @@ use pagewalk_sim::{Arrangement, DesignCounts, Experiment};
 use pagewalk_sweep::{add_structure, metrics, partition};
 use pagewalk_trace::{Analysis, Interleave, Item, Source, StreamHeader, Turns, all_calls, call_number};
 use pagewalk_translate::{Asid, MachineSpec};
+use pagewalk_units::names::{closest, meant};
 
 /// How processes share a processor.
 #[derive(Clone, Debug)]
@@ -40,16 +41,14 @@ pub fn turns(arguments: &Simulate) -> Result<Option<Sharing>, CliError> {
 /// The number of a system call that is given by its name, or by its number.
 fn call(text: &str) -> Result<u32, CliError> {
     call_number(text).or_else(|| text.parse().ok()).ok_or_else(|| {
-        let alike = |name: &&str| name.contains(text) || (name.len() > 2 && text.contains(name));
-        let names: Vec<&str> = all_calls().map(|(_, name)| name).filter(alike).take(8).collect();
         let error = CliError::new(
             Code::Usage,
             format!("--switch-at {text}: no system call of x86-64 Linux has this name"),
         );
-        match names.is_empty() || text.is_empty() {
-            true => error.or("give names such as read, poll or futex, or numbers"),
-            false => error.or(format!("did you mean {}? Numbers work too", names.join(", "))),
-        }
+        error.or(match meant(&closest(text, all_calls().map(|(_, name)| name))) {
+            None => "give names such as read, poll or futex, or numbers".to_owned(),
+            Some(meant) => format!("{meant} Numbers work too"),
+        })
     })
 }
 

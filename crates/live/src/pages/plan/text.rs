@@ -2,6 +2,7 @@
 
 use super::{Caller, Forecast, Gain, Host, PAGES, Part, Plan, PlanError, Program, Range, SCHEMA, What};
 use pagewalk_layout::plan::number_of;
+use pagewalk_units::names::with_closest;
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -102,7 +103,7 @@ pub fn parsed(text: &str) -> Result<Plan, PlanError> {
 }
 
 fn syntax(error: toml::de::Error) -> PlanError {
-    PlanError::Syntax(error.to_string().trim_end().to_owned())
+    PlanError::Syntax(with_closest(error.to_string().trim_end()))
 }
 
 /// A range's text and its number, for errors.

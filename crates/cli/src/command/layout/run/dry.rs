@@ -1,6 +1,7 @@
 //! `pagewalk layout run --dry-run`: what would be placed where, and whether files and host let it.
 
 use super::super::fitting::Fitting;
+use super::result::plan_file;
 use crate::arguments::LayoutRun;
 use crate::error::{CliError, Code};
 use crate::output::{Output, print, write_json};
@@ -8,8 +9,8 @@ use crate::planned::OR_DEFAULT;
 use pagewalk_layout::Plan;
 use pagewalk_layout::files::Object;
 use pagewalk_live::layout::check_host;
+use pagewalk_report::documents::layout_run::{LAYOUT_RUN_SCHEMA, LaidDry, LayoutRunResult, PlannedLibrary};
 use pagewalk_report::printable;
-use serde_json::json;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -22,30 +23,17 @@ pub fn run(arguments: &LayoutRun, file: Option<Output>) -> Result<ExitCode, CliE
     let Fitting { plan, mut objects } = Fitting::new(&arguments.plan, &program, OR_DEFAULT)?;
     let missing = check_host().err().map(|error| format!("{error}; to enable: {}", error.enable()));
     objects.sort_by_key(|object| object.base);
-    let rows: Vec<_> = objects
-        .iter()
-        .map(|object| {
-            json!({
-                "file": object.file,
-                "base": format!("{:#x}", object.base),
-                "bytes": object.bytes,
-            })
-        })
-        .collect();
-    let document = json!({
-        "schema": "pagewalk.layout-run/1",
-        "dry_run": true,
-        "plan": {
-            "file": arguments.plan.to_string_lossy(),
-            "planner": plan.planner,
-            "machines": plan.machines,
-            "program": plan.program.path,
-            "arena": format!("{:#x}", plan.arena),
-            "libraries": objects.len(),
-        },
-        "command": arguments.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>(),
-        "would_place": rows,
-        "missing": missing,
+    let place = |object: &Object| {
+        let (file, base) = (object.file.clone(), format!("{:#x}", object.base));
+        PlannedLibrary { file, base, bytes: object.bytes }
+    };
+    let document = LayoutRunResult::Dry(LaidDry {
+        schema: LAYOUT_RUN_SCHEMA,
+        dry_run: true,
+        plan: plan_file(&arguments.plan, &plan, objects.len()),
+        command: arguments.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        would_place: objects.iter().map(place).collect(),
+        missing: missing.clone(),
     });
     if !arguments.data.json {
         let row = |object: &Object| {

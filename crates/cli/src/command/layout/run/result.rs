@@ -1,10 +1,12 @@
 //! What a run with a plan is told as: a table, notes, JSON.
 
+use crate::output::end;
 use pagewalk_layout::Plan;
 use pagewalk_layout::files::Object;
 use pagewalk_live::layout::{Image, Landing, Run, State};
-use pagewalk_live::tracing::End;
-use serde_json::{Value, json};
+use pagewalk_report::documents::layout_run::{
+    LAYOUT_RUN_SCHEMA, LaidImage, LaidLibrary, LaidRun, LayoutPlanFile, LayoutRunResult,
+};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -80,58 +82,56 @@ impl Outcome {
     }
 
     /// All as data.
-    pub fn document(&self, plan: &Path, command: &[OsString]) -> Value {
-        let command: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-        let end = match self.run.end {
-            End::Exit(status) => json!({ "exit": status }),
-            End::Signal(signal) => json!({ "signal": signal }),
-        };
-        json!({
-            "schema": "pagewalk.layout-run/1",
-            "plan": {
-                "file": plan.to_string_lossy(),
-                "planner": self.plan.planner,
-                "machines": self.plan.machines,
-                "program": self.plan.program.path,
-                "arena": format!("{:#x}", self.plan.arena),
-                "libraries": self.objects.len(),
-            },
-            "command": command,
-            "end": end,
-            "in_effect": self.missed().is_none(),
-            "not_loaded": self.unopened(),
-            "images": self.run.images.iter().map(|image| self.image(image)).collect::<Vec<_>>(),
+    pub fn document(&self, plan: &Path, command: &[OsString]) -> LayoutRunResult {
+        LayoutRunResult::Run(LaidRun {
+            schema: LAYOUT_RUN_SCHEMA,
+            plan: plan_file(plan, &self.plan, self.objects.len()),
+            command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            end: end(self.run.end),
+            in_effect: self.missed().is_none(),
+            not_loaded: self.unopened().into_iter().map(str::to_owned).collect(),
+            images: self.run.images.iter().map(|image| self.image(image)).collect(),
         })
     }
 
-    fn image(&self, image: &Image) -> Value {
+    fn image(&self, image: &Image) -> LaidImage {
+        let row = |landing: &Landing| library(&self.objects[landing.object], landing);
         let at = |landings: &Option<Vec<Landing>>| {
-            landings.as_ref().map(|landings| {
-                let row = |landing: &Landing| library(&self.objects[landing.object], landing);
-                landings.iter().map(row).collect::<Vec<_>>()
-            })
+            landings.as_ref().map(|landings| landings.iter().map(row).collect())
         };
-        json!({
-            "process": image.process,
-            "program": image.program,
-            "obstacle": image.obstacle,
-            "slid_bytes": image.slid_bytes,
-            "at_start": at(&image.at_start),
-            "at_end": at(&image.at_end),
-        })
+        LaidImage {
+            process: image.process,
+            program: image.program.clone(),
+            obstacle: image.obstacle.clone(),
+            slid_bytes: image.slid_bytes,
+            at_start: at(&image.at_start),
+            at_end: at(&image.at_end),
+        }
     }
 }
 
-fn library(object: &Object, landing: &Landing) -> Value {
-    let reason = if let State::Elsewhere(reason) = &landing.state { Some(reason) } else { None };
-    json!({
-        "file": object.file,
-        "planned": format!("{:#x}", landing.planned),
-        "actual": format!("{:#x}", landing.actual),
-        "bytes": object.bytes,
-        "state": landing.state.name(),
-        "reason": reason,
-    })
+/// The plan's file as data.
+pub fn plan_file(path: &Path, plan: &Plan, libraries: usize) -> LayoutPlanFile {
+    LayoutPlanFile {
+        file: path.to_string_lossy().into_owned(),
+        planner: plan.planner.clone(),
+        machines: plan.machines.clone(),
+        program: plan.program.path.clone(),
+        arena: format!("{:#x}", plan.arena),
+        libraries,
+    }
+}
+
+fn library(object: &Object, landing: &Landing) -> LaidLibrary {
+    let reason = if let State::Elsewhere(reason) = &landing.state { Some(reason.clone()) } else { None };
+    LaidLibrary {
+        file: object.file.clone(),
+        planned: format!("{:#x}", landing.planned),
+        actual: format!("{:#x}", landing.actual),
+        bytes: object.bytes,
+        state: landing.state.name(),
+        reason,
+    }
 }
 
 /// Where an image's libraries lie, for people; those that are not loaded are counted.

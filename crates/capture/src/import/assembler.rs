@@ -1,7 +1,5 @@
-//! From lines to batches.
+//! From references to batches.
 
-use super::line::{Line, Parts, is_cut};
-use super::notes::{LackeyNotes, shown};
 use pagewalk_trace::{
     Batch, BatchBuffer, Block, BlockEnd, Dictionary, Instruction, Ref, Site, SourceError, Span,
 };
@@ -15,13 +13,19 @@ const MAX_BLOCKS: usize = 1 << 24;
 /// Most references of an instruction whose block is found without spelling it out.
 const SHORT_SITES: usize = 7;
 
-/// Collects lines into a batch.
+/// An instruction or a data reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Parts {
+    pub kind: Kind,
+    pub address: u64,
+    pub bytes: u32,
+}
+
+/// Collects references into a batch. Those of an instruction follow it.
 #[derive(Default)]
 pub(super) struct Assembler {
-    lines: u64,
-    /// Whether a line was Lackey's or Valgrind's: before, other text says that the file is another.
-    known: bool,
-    pub notes: LackeyNotes,
+    /// Lines read.
+    pub lines: u64,
     dictionary: Dictionary,
     /// Blocks of one instruction and at most `SHORT_SITES` references, by address and [`short_key`].
     short_blocks: FxHashMap<(u64, u64), BlockId>,
@@ -71,66 +75,9 @@ impl Assembler {
         }
     }
 
-    /// Takes whole lines from the front of `text`, until the batch is full or no whole line is left; gives the bytes
-    /// taken.
-    pub fn take_lines(&mut self, text: &[u8]) -> Result<usize, SourceError> {
-        let mut used = 0;
-        loop {
-            let rest = &text[used..];
-            if let Some((parts, bytes)) = parse(rest) {
-                if !self.take(parts)? {
-                    return Ok(used);
-                }
-                used += bytes;
-            } else {
-                let Some(end) = rest.iter().position(|&byte| byte == b'\n') else { return Ok(used) };
-                if !self.take_other(&rest[..end])? {
-                    return Ok(used);
-                }
-                used += end + 1;
-            }
-            self.lines += 1;
-        }
-    }
-
-    /// Takes a line that is not exactly as Lackey writes it; false if the batch has to be handed out first.
-    fn take_other(&mut self, text: &[u8]) -> Result<bool, SourceError> {
-        let line = Line::read(text);
-        match line {
-            Line::Reference(parts) | Line::ThirdColumn(parts) | Line::Behind(parts) => {
-                if !self.take(parts)? {
-                    return Ok(false);
-                }
-            }
-            Line::Message | Line::Syscall => self.known = true,
-            Line::Idle => {}
-            Line::Other if self.known => {}
-            Line::Other | Line::Damaged => return Err(self.not_a_line(text)),
-        }
-        if !matches!(line, Line::Reference(_) | Line::Idle) {
-            self.notes.take(line, self.lines + 1, text);
-        }
-        Ok(true)
-    }
-
-    /// Takes the last line of a text that has no end. Where that is not a whole line of the trace, the text may have
-    /// been cut off within it.
-    pub fn take_last(&mut self, text: &[u8]) -> Result<bool, SourceError> {
-        match Line::read(text) {
-            Line::Reference(parts) | Line::ThirdColumn(parts) | Line::Behind(parts)
-                if parts.kind != Kind::Fetch && Size::of_bytes(parts.bytes).is_none() =>
-            {
-                Err(self.cut_off())
-            }
-            Line::Message | Line::Damaged => Err(self.cut_off()),
-            Line::Other if is_cut(text) => Err(self.cut_off()),
-            _ => self.take_other(text),
-        }
-    }
-
-    /// Takes one line; false if the batch has to be handed out first.
-    fn take(&mut self, parts: Parts) -> Result<bool, SourceError> {
-        self.known = true;
+    /// Takes one reference; false if the batch has to be handed out first.
+    #[inline]
+    pub fn take(&mut self, parts: Parts) -> Result<bool, SourceError> {
         if parts.kind == Kind::Fetch {
             self.close_block()?;
             if self.batch.is_full() {
@@ -206,66 +153,14 @@ impl Assembler {
         SourceError::Malformed(format!("{} {what}", self.place()))
     }
 
+    /// Whether something was taken.
+    pub fn has_begun(&self) -> bool {
+        self.open.is_some() || !self.dictionary.is_empty()
+    }
+
     /// The error of a text that ends in the middle of a line.
     pub fn cut_off(&self) -> SourceError {
         SourceError::Truncated(format!("the text ends in the middle of {}", self.place()))
-    }
-
-    fn not_a_line(&self, line: &[u8]) -> SourceError {
-        self.malformed(&format!(
-            "is `{}`, not one of `I  ADDRESS,BYTES`, ` L ADDRESS,BYTES`, ` S ADDRESS,BYTES`, ` M ADDRESS,BYTES` \
-             (address in hexadecimal), nor a message of Valgrind's (`==PID==`, `--PID--`, `**PID**`): delete it, or \
-             have valgrind write the trace apart from all else, by --log-file=FILE",
-            shown(line)
-        ))
-    }
-}
-
-/// The line at the front of `text` and its length with the line end; `None` if that is not a whole line of the trace.
-#[inline]
-fn parse(text: &[u8]) -> Option<(Parts, usize)> {
-    let kind = match text.first_chunk::<3>()? {
-        b"I  " => Kind::Fetch,
-        b" L " => Kind::Load,
-        b" S " => Kind::Store,
-        b" M " => Kind::Modify,
-        _ => return None,
-    };
-    let (address, comma) = number::<16>(text, 3, 16)?;
-    if text[comma] != b',' {
-        return None;
-    }
-    let (bytes, end) = number::<10>(text, comma + 1, 9)?;
-    (text[end] == b'\n').then_some((Parts { kind, address, bytes: bytes as u32 }, end + 1))
-}
-
-/// Values of digits; 255 for anything else.
-static DIGITS: [u8; 256] = {
-    let mut digits = [255; 256];
-    let mut value = 0;
-    while value < 16 {
-        digits[b"0123456789abcdef"[value] as usize] = value as u8;
-        digits[b"0123456789ABCDEF"[value] as usize] = value as u8;
-        value += 1;
-    }
-    digits
-};
-
-/// The number of 1 to `most` digits at `at`, and the index after it, where there is one more byte.
-#[inline]
-fn number<const BASE: u64>(text: &[u8], at: usize, most: usize) -> Option<(u64, usize)> {
-    let mut value = 0;
-    let mut end = at;
-    loop {
-        let digit = u64::from(DIGITS[usize::from(*text.get(end)?)]);
-        if digit >= BASE {
-            return (end > at).then_some((value, end));
-        }
-        if end - at == most {
-            return None;
-        }
-        value = value * BASE + digit;
-        end += 1;
     }
 }
 

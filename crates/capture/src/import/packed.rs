@@ -2,7 +2,7 @@
 
 use flate2::bufread::MultiGzDecoder;
 use pagewalk_trace::SourceError;
-use std::io::{BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 /// A text that can be read.
 pub type Text = Box<dyn BufRead + Send>;
@@ -29,7 +29,7 @@ pub(super) fn text_of(mut file: Text) -> Result<Text, SourceError> {
     (&mut file).take(HEAD_BYTES as u64).read_to_end(&mut head)?;
     if let Some((_, what, command)) = OTHERS.iter().find(|(mark, ..)| head.starts_with(mark)) {
         let what = format!(
-            "the file {what}, which is not read here: `{command} | pagewalk trace import --format lackey -o OUT.pwt -`"
+            "the file {what}, which is not read here: `{command} | pagewalk trace import -o OUT.pwt -`"
         );
         return Err(SourceError::Malformed(what));
     }
@@ -41,5 +41,14 @@ pub(super) fn text_of(mut file: Text) -> Result<Text, SourceError> {
     match is_packed {
         true => Ok(Box::new(BufReader::with_capacity(PIECE_BYTES, MultiGzDecoder::new(whole)))),
         false => Ok(Box::new(whole)),
+    }
+}
+
+/// A text whose reading failed: it fails once more, then it ends.
+pub(super) struct Interrupted(pub Option<io::Error>);
+
+impl Read for Interrupted {
+    fn read(&mut self, _into: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
     }
 }

@@ -1,25 +1,18 @@
 //! One line of a text, as files in the wild have them.
 //!
-//! Lackey's own lines are read in a faster way ([`super::assembler`]). Here are those that editors, other options of
+//! Lackey's own lines are read in a faster way ([`super::Lackey`]). Here are those that editors, other options of
 //! Valgrind's and the traced program bring: `\r\n`, blanks, `0x`, a third column, superblocks, what the program
 //! printed.
 
+use super::super::assembler::Parts;
 use pagewalk_units::Kind;
 
 /// Least digits of an address in a line that Lackey wrote itself.
 const OWN_DIGITS: usize = 8;
 
-/// The parts of a line of the trace proper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Parts {
-    pub kind: Kind,
-    pub address: u64,
-    pub bytes: u32,
-}
-
 /// What a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub enum Line {
     /// An instruction or a data reference.
     Reference(Parts),
     /// The same with one more column.

@@ -1,0 +1,233 @@
+//! From text to items.
+
+use super::assembler::{Assembler, Parts};
+use super::notes::{Notes, Sort};
+use super::packed::{Text, text_of};
+use pagewalk_trace::{Item, Origin, Source, SourceError, StreamHeader};
+use std::io::{self, BufRead, ErrorKind, Read};
+
+/// Longest line; Valgrind writes a whole command line into one.
+const MAX_LINE_BYTES: usize = 1 << 22;
+
+/// What lines of a format mean.
+pub(super) trait Grammar: Default {
+    /// A line, read.
+    type Line: Copy;
+    /// What wrote the text, as trace headers have it.
+    const ENGINE: &'static str;
+    /// Sorts of lines that are told of.
+    const SORTS: &'static [Sort];
+    /// What lines of a head begin with, in front of the references.
+    const HEAD: &'static [u8] = b"";
+
+    /// The reference at the front of `text` and its length with the line end; `None` if that is not a whole line as
+    /// the format's own tool writes it. Hot.
+    fn front(text: &[u8]) -> Option<(Parts, usize)>;
+
+    /// What any line, without its end, is.
+    fn read(text: &[u8]) -> Self::Line;
+
+    /// The reference in a line, `None` where it is passed over; or what is wrong with it, which goes on after
+    /// "line N". `begun`: there were references before.
+    fn reference(&self, line: Self::Line, text: &[u8], begun: bool) -> Result<Option<Parts>, String>;
+
+    /// The index in [`Grammar::SORTS`] of a line that was taken, if it is to be told of.
+    fn sort(&mut self, line: Self::Line, text: &[u8]) -> Option<usize>;
+
+    /// Whether the text may have been cut off within a line, its last one, which has no end.
+    fn is_cut(line: Self::Line, text: &[u8]) -> bool;
+
+    /// Takes a line of the head.
+    fn head(_line: &[u8], _header: &mut StreamHeader) {}
+}
+
+/// Reads a text of references. Each instruction is a block of its own; references before the first instruction belong
+/// to blocks without instructions.
+pub struct TextSource<R, G> {
+    reader: R,
+    /// Start of a line whose end was not in the reader's buffer.
+    cut_line: Vec<u8>,
+    header: StreamHeader,
+    lines: Lines<G>,
+    /// What ends the stream, once all before it has been told.
+    error: Option<SourceError>,
+    ended: bool,
+}
+
+#[expect(private_bounds, reason = "grammars are this module's own; their sources have names")]
+impl<G: Grammar> TextSource<Text, G> {
+    /// A source of the text in `file`, which gzip may have packed. Other archives are named with the command that
+    /// unpacks them.
+    pub fn open(file: Text) -> Result<TextSource<Text, G>, SourceError> {
+        TextSource::new(text_of(file)?)
+    }
+}
+
+#[expect(private_bounds, reason = "grammars are this module's own; their sources have names")]
+impl<R: BufRead, G: Grammar> TextSource<R, G> {
+    /// A source of the text in `reader`. Reads its head.
+    pub fn new(reader: R) -> Result<TextSource<R, G>, SourceError> {
+        let header = StreamHeader { engine: G::ENGINE.to_owned(), ..StreamHeader::unknown(Origin::Import) };
+        let lines =
+            Lines { assembler: Assembler::default(), grammar: G::default(), notes: Notes::new(G::SORTS) };
+        let mut source =
+            TextSource { reader, cut_line: Vec::new(), header, lines, error: None, ended: false };
+        source.read_head()?;
+        Ok(source)
+    }
+
+    /// What the text has besides references: whole at the end of the stream.
+    pub fn notes(&self) -> Notes {
+        self.lines.notes.clone()
+    }
+
+    fn read_head(&mut self) -> Result<(), SourceError> {
+        while self.filled()?.first().is_some_and(|first| G::HEAD.contains(first)) {
+            let mut line = Vec::new();
+            (&mut self.reader).take(MAX_LINE_BYTES as u64).read_until(b'\n', &mut line)?;
+            G::head(&line, &mut self.header);
+            // Checked like any other line.
+            self.cut_line = line;
+            self.fill_from_cut_line()?;
+        }
+        Ok(())
+    }
+
+    /// Reads lines until there is a batch or the text ends.
+    fn fill(&mut self) -> Result<(), SourceError> {
+        while !self.lines.assembler.is_full() {
+            if self.cut_line.last() == Some(&b'\n') {
+                self.fill_from_cut_line()?;
+                continue;
+            }
+            let bytes = filled(&mut self.reader, &self.lines.assembler)?;
+            if bytes.is_empty() {
+                return self.end();
+            }
+            if self.cut_line.is_empty() {
+                let used = self.lines.take(bytes)?;
+                if used > 0 || self.lines.assembler.is_full() {
+                    self.reader.consume(used);
+                    continue;
+                }
+            }
+            let used = bytes.iter().position(|&byte| byte == b'\n').map_or(bytes.len(), |end| end + 1);
+            self.cut_line.extend_from_slice(&bytes[..used]);
+            self.reader.consume(used);
+            if self.cut_line.len() > MAX_LINE_BYTES {
+                let what = format!("has more than {MAX_LINE_BYTES} bytes");
+                return Err(self.lines.assembler.malformed(&what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what is left at the end of the text.
+    fn end(&mut self) -> Result<(), SourceError> {
+        if self.cut_line.is_empty() || self.lines.take_last(&self.cut_line)? {
+            self.cut_line.clear();
+            self.ended = true;
+            self.lines.assembler.close_block()?;
+        }
+        Ok(())
+    }
+
+    fn filled(&mut self) -> Result<&[u8], SourceError> {
+        filled(&mut self.reader, &self.lines.assembler)
+    }
+
+    fn fill_from_cut_line(&mut self) -> Result<(), SourceError> {
+        if self.lines.take(&self.cut_line)? > 0 {
+            self.cut_line.clear();
+        }
+        Ok(())
+    }
+}
+
+impl<R: BufRead, G: Grammar> Source for TextSource<R, G> {
+    fn header(&self) -> &StreamHeader {
+        &self.header
+    }
+
+    fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
+        let assembler = &mut self.lines.assembler;
+        assembler.retire();
+        if !self.ended
+            && let Err(error) = self.fill()
+        {
+            self.ended = true;
+            self.lines.assembler.close_block()?;
+            self.error = Some(error);
+        }
+        match self.lines.assembler.is_empty() {
+            false => Ok(Some(Item::Batch(self.lines.assembler.batch()))),
+            true => self.error.take().map_or(Ok(None), Err),
+        }
+    }
+}
+
+/// What lines become.
+struct Lines<G> {
+    assembler: Assembler,
+    grammar: G,
+    notes: Notes,
+}
+
+impl<G: Grammar> Lines<G> {
+    /// Takes whole lines from the front of `text`, until the batch is full or no whole line is left; gives the bytes
+    /// taken.
+    fn take(&mut self, text: &[u8]) -> Result<usize, SourceError> {
+        let mut used = 0;
+        loop {
+            let rest = &text[used..];
+            if let Some((parts, bytes)) = G::front(rest) {
+                if !self.assembler.take(parts)? {
+                    return Ok(used);
+                }
+                used += bytes;
+            } else {
+                let Some(end) = rest.iter().position(|&byte| byte == b'\n') else { return Ok(used) };
+                if !self.take_other(G::read(&rest[..end]), &rest[..end])? {
+                    return Ok(used);
+                }
+                used += end + 1;
+            }
+            self.assembler.lines += 1;
+        }
+    }
+
+    /// Takes a line that is not exactly as the format's tool writes it; false if the batch has to be handed out first.
+    fn take_other(&mut self, line: G::Line, text: &[u8]) -> Result<bool, SourceError> {
+        let begun = self.assembler.has_begun();
+        let reference = self.grammar.reference(line, text, begun);
+        if let Some(parts) = reference.map_err(|what| self.assembler.malformed(&what))?
+            && !self.assembler.take(parts)?
+        {
+            return Ok(false);
+        }
+        if let Some(sort) = self.grammar.sort(line, text) {
+            self.notes.add(sort, self.assembler.lines + 1, text);
+        }
+        Ok(true)
+    }
+
+    /// Takes the last line of a text that has no end. Where that is not a whole line of the trace, the text may have
+    /// been cut off within it.
+    fn take_last(&mut self, text: &[u8]) -> Result<bool, SourceError> {
+        let line = G::read(text);
+        if G::is_cut(line, text) { Err(self.assembler.cut_off()) } else { self.take_other(line, text) }
+    }
+}
+
+/// What comes next of the text; nothing at its end.
+fn filled<'a>(reader: &'a mut impl BufRead, assembler: &Assembler) -> Result<&'a [u8], SourceError> {
+    reader.fill_buf().map_err(|error: io::Error| match error.kind() {
+        ErrorKind::UnexpectedEof => {
+            SourceError::Truncated(format!("the packed text ends in the middle of {}", assembler.place()))
+        }
+        ErrorKind::InvalidInput | ErrorKind::InvalidData => {
+            SourceError::Malformed(format!("the packed text is damaged in {} ({error})", assembler.place()))
+        }
+        _ => error.into(),
+    })
+}

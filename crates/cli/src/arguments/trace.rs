@@ -1,0 +1,79 @@
+//! Arguments of `trace`.
+
+use super::Region;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use pagewalk_capture::import::IMPORTERS;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct Trace {
+    #[command(subcommand)]
+    pub command: TraceCommand,
+}
+
+/// Formats that traces are written in.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Format {
+    /// What `valgrind --tool=lackey --trace-mem=yes` writes
+    Lackey,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TraceCommand {
+    /// What a trace holds
+    Info {
+        /// Print JSON instead of text
+        #[arg(long)]
+        json: bool,
+        /// The trace
+        #[arg(value_hint = ValueHint::FilePath)]
+        trace: PathBuf,
+    },
+    /// Verify every rule that a stream must keep
+    Check {
+        /// Print JSON instead of text
+        #[arg(long)]
+        json: bool,
+        /// The trace
+        #[arg(value_hint = ValueHint::FilePath)]
+        trace: PathBuf,
+    },
+    /// Print references as text, one a line, with events in between
+    Dump {
+        #[command(flatten)]
+        region: Region,
+        /// The trace
+        #[arg(value_hint = ValueHint::FilePath)]
+        trace: PathBuf,
+    },
+    /// Convert another tool's file to a trace
+    Import {
+        /// Its format. Default: the one that its first lines have
+        #[arg(long, visible_alias = "from", value_name = "FORMAT", value_parser = formats())]
+        format: Option<String>,
+        /// The trace to write
+        #[arg(short, long, value_name = "T.pwt", value_hint = ValueHint::FilePath)]
+        output: PathBuf,
+        /// The file to read; `-` for standard input
+        #[arg(value_hint = ValueHint::FilePath)]
+        input: PathBuf,
+    },
+    /// Convert a trace to another tool's format
+    Export {
+        /// The format
+        #[arg(long, value_enum)]
+        format: Format,
+        /// The file to write. Default: standard output
+        #[arg(short, long, value_hint = ValueHint::FilePath)]
+        output: Option<PathBuf>,
+        /// The trace
+        #[arg(value_hint = ValueHint::FilePath)]
+        trace: PathBuf,
+    },
+}
+
+/// Formats that are read.
+fn formats() -> PossibleValuesParser {
+    IMPORTERS.iter().map(|importer| PossibleValue::new(importer.name()).help(importer.about())).into()
+}

@@ -1,0 +1,134 @@
+//! What `trap` counts.
+
+use super::End;
+use crate::classes::Classes;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Schema of what this version writes.
+pub const TRAP_SCHEMA: &str = "pagewalk.trap/1";
+
+/// Misses of a TLB, counted by page faults of a running program.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct TrapResult {
+    /// [`TRAP_SCHEMA`].
+    pub schema: &'static str,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// The machine whose TLB it is.
+    pub machine: String,
+    /// The TLB.
+    pub array: TrapArray,
+    /// Which references it sees.
+    pub references: &'static str,
+    /// How the program ended.
+    pub end: End,
+    /// Misses of all images.
+    pub misses: u64,
+    /// Seconds that the run took.
+    pub run_seconds: f64,
+    /// Seconds of a run without the trap; null where there was none.
+    pub native_seconds: Option<f64>,
+    /// How many times as long the run took as without the trap.
+    pub slowdown: Option<f64>,
+    /// What a miss cost beyond the native run, in microseconds.
+    pub microseconds_per_miss: Option<f64>,
+    /// What figures are.
+    pub classes: Classes,
+    /// One for each image of a process.
+    pub images: Vec<TrapImage>,
+}
+
+/// A TLB that traps can simulate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TrapArray {
+    /// Its name.
+    pub name: String,
+    /// Entries.
+    pub entries: usize,
+    /// Ways of a set.
+    pub ways: usize,
+    /// Its replacement policy.
+    pub replacement: &'static str,
+    /// The seed of a policy that draws.
+    pub seed: Option<u64>,
+    /// How pages find their sets.
+    pub index: String,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+}
+
+/// An image of a process.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct TrapImage {
+    /// Its number, in order of beginning.
+    pub number: u32,
+    /// The process.
+    pub process: i32,
+    /// The program.
+    pub program: String,
+    /// How it began: `exec` or `fork`.
+    pub began: &'static str,
+    /// Why it was not followed; null if it was.
+    pub not_followed: Option<String>,
+    /// Seconds that it ran.
+    pub run_seconds: f64,
+    /// Misses.
+    pub misses: u64,
+    /// Entries that were replaced.
+    pub evictions: u64,
+    /// First touches of pages.
+    pub first_touches: u64,
+    /// Pages that unmapping took out of the TLB.
+    pub forgotten: u64,
+    /// Misses of pages that were touched before.
+    pub refills: u64,
+    /// Misses in a second.
+    pub misses_per_second: f64,
+    /// What the agent spent on a fault, in microseconds; null without faults.
+    pub agent_microseconds_per_fault: Option<f64>,
+    /// Bytes of memory that it followed.
+    pub taken_over_bytes: u64,
+    /// Pages of that memory that were touched.
+    pub touched_pages: u64,
+    /// The share of resident pages that it followed; null where there were none.
+    pub seen_page_share: Option<f64>,
+    /// Its memory by kind.
+    pub memory: Vec<TrapMemory>,
+    /// Its mappings at its end.
+    pub mappings: Vec<TrapMapping>,
+    /// What was not followed, in words.
+    pub left_alone: Vec<String>,
+    /// Decisions that were compared with the simulator's; null where that was not asked for.
+    pub checked_decisions: Option<u64>,
+    /// The first that differed; null where none did.
+    pub first_difference: Option<String>,
+}
+
+/// Memory of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TrapMemory {
+    /// The kind.
+    pub kind: String,
+    /// Mappings of it.
+    pub mappings: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Their resident pages.
+    pub pages: u64,
+}
+
+/// A mapping.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TrapMapping {
+    /// Its kind.
+    pub kind: String,
+    /// Its address, in hexadecimal.
+    pub start: String,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Its resident pages.
+    pub resident_pages: u64,
+    /// Its name, as /proc/PID/maps has it.
+    pub name: String,
+}

@@ -1,0 +1,124 @@
+//! Every kind of result: one line each. Its JSON Schema is made from its type.
+
+use crate::conflicts::schema::{CONFLICTS_SCHEMA, ConflictsResult};
+use crate::contiguity::schema::{CONTIGUITY_SCHEMA, ContiguityResult};
+use crate::documents::doctor::{DOCTOR_SCHEMA, DoctorResult};
+use crate::documents::layout_run::{LAYOUT_RUN_SCHEMA, LayoutRunResult};
+use crate::documents::library::{
+    MACHINE_SCHEMA, MACHINES_CHECK_SCHEMA, MACHINES_SCHEMA, MachineResult, MachinesCheckResult,
+    MachinesResult,
+};
+use crate::documents::plans::{
+    APPLY_SCHEMA, ApplyResult, UNDO_SCHEMA, UndoResult, VERIFY_SCHEMA, VerifyResult,
+};
+use crate::documents::process::{ADVICE_PROCESS_SCHEMA, AdviceProcessResult, PROMOTE_SCHEMA, PromoteResult};
+use crate::documents::streams::{RECORD_SCHEMA, RecordResult, TRACE_CHECK_SCHEMA, TraceCheckResult};
+use crate::documents::trap::{TRAP_SCHEMA, TrapResult};
+use crate::huge_pages::schema::{ADVICE_SCHEMA, AdviceResult};
+use crate::layout_plan::schema::{LAYOUT_PLAN_SCHEMA, LayoutPlanResult};
+use crate::probe::schema::{PROBE_SCHEMA, ProbeResult};
+use crate::schema::{RESULT_SCHEMA, RunResult};
+use crate::sweep::schema::{SWEEP_SCHEMA, SweepResult};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+/// A kind of result.
+pub struct Kind {
+    /// What results name in their key `schema`: `pagewalk.result/1`.
+    pub schema: &'static str,
+    /// Who writes such results, and what they are.
+    pub about: &'static str,
+    make: fn() -> Value,
+}
+
+const fn kind<T: JsonSchema>(schema: &'static str, about: &'static str) -> Kind {
+    Kind { schema, about, make: made::<T> }
+}
+
+/// All kinds, in the order of their names.
+pub static KINDS: &[Kind] = &[
+    kind::<AdviceResult>(ADVICE_SCHEMA, "advise: what huge pages would buy a program"),
+    kind::<AdviceProcessResult>(ADVICE_PROCESS_SCHEMA, "advise --pid: the same of a running process"),
+    kind::<ApplyResult>(APPLY_SCHEMA, "apply: what came of a plan"),
+    kind::<ConflictsResult>(CONFLICTS_SCHEMA, "layout analyze: who fights for a TLB's sets"),
+    kind::<ContiguityResult>(
+        CONTIGUITY_SCHEMA,
+        "contiguity: entries that designs would need for a process's memory",
+    ),
+    kind::<DoctorResult>(DOCTOR_SCHEMA, "doctor: what this host can do"),
+    kind::<LayoutPlanResult>(LAYOUT_PLAN_SCHEMA, "layout plan: where libraries should lie"),
+    kind::<LayoutRunResult>(LAYOUT_RUN_SCHEMA, "layout run: a program with its libraries at planned places"),
+    kind::<MachineResult>(MACHINE_SCHEMA, "machines show: one machine"),
+    kind::<MachinesResult>(MACHINES_SCHEMA, "machines list: the library"),
+    kind::<MachinesCheckResult>(MACHINES_CHECK_SCHEMA, "machines check: whether machine files are right"),
+    kind::<ProbeResult>(PROBE_SCHEMA, "probe: what translation costs on this host"),
+    kind::<PromoteResult>(PROMOTE_SCHEMA, "promote: a process brought onto huge pages while it runs"),
+    kind::<RecordResult>(RECORD_SCHEMA, "record: files that were recorded"),
+    kind::<RunResult>(RESULT_SCHEMA, "profile, simulate: counts of machines, and who pays"),
+    kind::<SweepResult>(SWEEP_SCHEMA, "sweep: results of a study"),
+    kind::<TraceCheckResult>(TRACE_CHECK_SCHEMA, "trace check: whether a trace keeps the rules"),
+    kind::<TrapResult>(TRAP_SCHEMA, "trap: a TLB's misses counted by page faults"),
+    kind::<UndoResult>(UNDO_SCHEMA, "undo: ranges brought back to small pages"),
+    kind::<VerifyResult>(VERIFY_SCHEMA, "verify: what a plan brings, measured"),
+];
+
+impl Kind {
+    /// Its name without what all have in common, and without the version: `result`.
+    pub fn name(&self) -> &'static str {
+        let name = self.schema.strip_prefix("pagewalk.").unwrap_or(self.schema);
+        name.split_once('/').map_or(name, |(name, _)| name)
+    }
+
+    /// The kind of this name: `result`, `pagewalk.result` or `pagewalk.result/1`.
+    pub fn named(name: &str) -> Option<&'static Kind> {
+        KINDS.iter().find(|kind| {
+            let short = name.strip_prefix("pagewalk.").unwrap_or(name);
+            kind.schema == name || kind.name() == short
+        })
+    }
+
+    /// Its JSON Schema (draft 2020-12): what this version writes.
+    pub fn json_schema(&self) -> Value {
+        let mut schema = (self.make)();
+        if let Some(root) = schema.as_object_mut() {
+            root.insert("title".to_owned(), self.schema.into());
+            name_schema(root, self.schema);
+            let defined = root.get_mut("$defs").and_then(Value::as_object_mut);
+            for of in defined.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut) {
+                name_schema(of, self.schema);
+            }
+        }
+        schema
+    }
+}
+
+/// Fixes the value of the key `schema` of an object that has it.
+fn name_schema(object: &mut Map<String, Value>, name: &str) {
+    let key = object.get_mut("properties").and_then(|properties| properties.get_mut("schema"));
+    if let Some(key) = key.and_then(Value::as_object_mut) {
+        key.insert("const".to_owned(), json!(name));
+    }
+}
+
+fn made<T: JsonSchema>() -> Value {
+    SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>().to_value()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_have_names_of_their_own_and_schemas_that_name_them() {
+        assert!(KINDS.is_sorted_by_key(|kind| kind.name()));
+        for kind in KINDS {
+            assert_eq!(Kind::named(kind.schema).unwrap().schema, kind.schema);
+            assert_eq!(Kind::named(kind.name()).unwrap().schema, kind.schema);
+            let schema = kind.json_schema();
+            assert!(jsonschema::validator_for(&schema).is_ok(), "{schema:#}");
+            assert!(schema.to_string().contains(&format!("\"const\":\"{}\"", kind.schema)), "{schema:#}");
+        }
+        assert!(Kind::named("nonesuch").is_none());
+    }
+}

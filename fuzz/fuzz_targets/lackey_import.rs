@@ -1,3 +1,0 @@
-#![no_main]
-use libfuzzer_sys::fuzz_target;
-fuzz_target!(|data: &[u8]| pagewalk_fuzz::lackey_import(data));
