@@ -42,8 +42,11 @@ impl Kernel {
         self.memory.is_some()
     }
 
-    /// A walk to a page, which sets its accessed bit.
+    /// A walk to a page, which sets its accessed bit, and which the policy hears of.
     pub fn walked(&mut self, page: u64) {
+        if let Some(unit) = self.table.mapped(page) {
+            self.policy.walked(unit);
+        }
         if let (Some(memory), Some(unit)) = (&mut self.memory, self.table.mapped(page)) {
             let cached = self.sharing.as_ref().and_then(|sharing| sharing.cache.mapped(page));
             memory.walked(cached.unwrap_or(unit.first));

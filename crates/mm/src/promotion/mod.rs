@@ -224,6 +224,9 @@ pub trait Policy: Send + Sync {
     /// and [`Policy::demoted`].
     fn lost(&mut self, _pages: Range<u64>, _base: PageSize, _space: &AddressSpace) {}
 
+    /// A walk to a page that `unit` maps.
+    fn walked(&mut self, _unit: Superpage) {}
+
     /// Whether it is to be told of the TLBs: the calls that follow.
     fn watches_tlbs(&self) -> bool {
         false

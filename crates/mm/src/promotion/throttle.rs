@@ -163,6 +163,10 @@ impl Policy for Throttle {
         self.inner.lost(pages, base, space);
     }
 
+    fn walked(&mut self, unit: Superpage) {
+        self.inner.walked(unit);
+    }
+
     fn watches_tlbs(&self) -> bool {
         true
     }
