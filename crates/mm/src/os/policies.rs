@@ -6,9 +6,9 @@ use super::keys::Keys;
 use super::sharing::LINUX_AROUND;
 use crate::promotion::up_to;
 use crate::promotion::{
-    ApproxOnline, Asap, AsapShare, Break, Deferral, Eager, EagerSettings, Fixed, FreeBsd, HawkEye,
-    HawkEyeSettings, Ingens, IngensSettings, Khugepaged, Limits, Linux, LinuxSettings, Online, Policy,
-    SizeMode, Throttle,
+    ApproxOnline, Asap, AsapShare, Break, Candidates, CandidatesSettings, Deferral, Eager, EagerSettings,
+    Fixed, FreeBsd, HawkEye, HawkEyeSettings, Ingens, IngensSettings, Khugepaged, Limits, Linux,
+    LinuxSettings, Online, Policy, SizeMode, Throttle,
 };
 use crate::{KernelCosts, ThpMode};
 use pagewalk_units::PageSize;
@@ -53,6 +53,7 @@ pub(super) const POLICIES: &[Entry] = &[
     today("ingens", "by utilisation (Kwon et al. 2016)", ingens, LINUX_AROUND),
     today("eager", "areas when they are mapped (Karakostas 2016)", eager, LINUX_AROUND),
     today("hawkeye", "by access coverage (Panwar et al. 2019)", hawkeye, LINUX_AROUND),
+    today("candidates", "by walks, under a budget (Manocha et al. 2023)", candidates, LINUX_AROUND),
 ];
 
 fn fixed(keys: &mut Keys) -> Made {
@@ -236,4 +237,23 @@ fn hawkeye(keys: &mut Keys) -> Made {
         ..usual
     };
     Ok(Box::new(HawkEye::new(settings).map_err(|error| OsError::Policy(error.to_string()))?))
+}
+
+fn candidates(keys: &mut Keys) -> Made {
+    let usual = CandidatesSettings::new(huge(keys));
+    let settings = CandidatesSettings {
+        entries: keys.count("entries", usual.entries, 1..=1 << 20)?,
+        most_walks: keys.count("most_walks", usual.most_walks, 1..=u64::MAX)?,
+        budget: keys.number("budget", usual.budget, 0.0..=1.0)?,
+        promote_sleep_millisecs: keys.count(
+            "promote_sleep_millisecs",
+            usual.promote_sleep_millisecs,
+            1..=u64::MAX,
+        )?,
+        regions_at_once: keys.count("regions_at_once", usual.regions_at_once, 1..=u64::MAX)?,
+        instructions_per_millisecond: clock(keys, usual.instructions_per_millisecond)?,
+        cycles_per_entry: keys.count("cycles_per_entry", usual.cycles_per_entry, 0..=u64::MAX)?,
+        ..usual
+    };
+    Ok(Box::new(Candidates::new(settings).map_err(|error| OsError::Policy(error.to_string()))?))
 }

@@ -2,6 +2,7 @@
 
 mod approx_online;
 mod asap;
+mod candidates;
 mod capacity;
 mod eager;
 mod fixed;
@@ -19,6 +20,7 @@ mod tlb_counts;
 
 pub use approx_online::{ApproxOnline, Break, Deferral};
 pub use asap::{Asap, AsapShare};
+pub use candidates::{Candidates, CandidatesSettings};
 pub use eager::{Eager, EagerSettings};
 pub use fixed::Fixed;
 pub use freebsd::FreeBsd;
