@@ -165,7 +165,7 @@ def compare(program, command, natives, traced):
 
 def compare_mappings(program, command, natives, traced):
     """The verdicts on places and huge pages. Of what `command` says in its page that it does, nothing is a difference."""
-    if None in natives:
+    if program.no_maps or None in natives:
         return {}
     if traced is None:
         return {"maps": (UNSAID, "natively it leaves its mappings, traced none")}

@@ -64,7 +64,11 @@ fn takes(design: &DesignSpec, arrangement: &Arrangement) -> bool {
         Some(_) => {
             is_alone && machine.software().is_none() && machine.tlbs.iter().all(|tlb| tlb.prefetch.is_none())
         }
-        None => arrangement.cores <= 1 || in_registers && machine.caches.is_empty(),
+        None if arrangement.cores <= 1 => true,
+        None => {
+            let is_one_process = !arrangement.turns && arrangement.structure.is_none();
+            is_one_process && in_registers && machine.caches.is_empty()
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! `pagewalk simulate --cores N T.pwt`: a process's threads on several cores.
 
 use super::os::Under;
-use super::{compared, os};
+use super::{compared, os, structure};
 use crate::command::profile::Study;
 use crate::error::CliError;
 use crate::findings::short;
@@ -9,7 +9,7 @@ use crate::machine;
 use crate::process::{Ending, follow};
 use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, Number, ProcessResult, WhatIf};
 use pagewalk_sim::{Arrangement, DesignCounts, Experiment};
-use pagewalk_sweep::{metrics, partition};
+use pagewalk_sweep::{add_structure, metrics, partition};
 use pagewalk_trace::{Analysis, Batch, Event, Source, StreamHeader};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::RefIndex;
@@ -46,7 +46,14 @@ pub fn stream<S: Source>(
     let mut machines = study.machines.clone();
     machines.extend([false, true].map(|shared| with_last_level(first, shared)));
     let on = |machines: &[MachineSpec], kernels: &[Under], cores: usize| {
-        os::experiment(study, machines, kernels, thp, &Arrangement { cores, ..Arrangement::default() })
+        let structure = study.structure.clone();
+        os::experiment(
+            study,
+            machines,
+            kernels,
+            thp,
+            &Arrangement { cores, structure, ..Arrangement::default() },
+        )
     };
     let mut all =
         Cores { several: on(&machines, &kernels, cores)?, one: on(std::slice::from_ref(first), &[], 1)? };
@@ -76,10 +83,16 @@ fn result(
     let counts = all.several.finish();
     let one = all.one.finish();
     let machine = &study.machines[0];
-    let by_core = (0..cores).map(|core| core_row(core, &all.several.core_counts(core)[0]));
+    let mut groups: Vec<MappingRow> =
+        (0..cores).map(|core| core_row(core, &all.several.core_counts(core)[0])).collect();
+    groups.extend(study.structure.iter().flat_map(|structure| structure::rows(structure, &mut all.several)));
+    let did = all.several.counts();
     let machines = study.machines.iter().zip(&counts).map(|(machine, counts)| {
         let mut metrics = metrics(counts);
         metrics.insert("cores".into(), Number::Count(cores as u64));
+        if let Some(did) = &did {
+            add_structure(&mut metrics, did);
+        }
         MachineResult { name: machine.name.clone(), metrics, partition: partition(counts) }
     });
     let [base, private, shared] =
@@ -107,10 +120,10 @@ fn result(
         losses: ending.losses.clone(),
         cut_short: None,
         thp_disable: None,
-        structure: None,
+        structure: study.structure.as_ref().map(|structure| structure.name.clone()),
         machines: machines.collect(),
         advice: advice(&what_if, short(&header.program), cores, &machine.name),
-        attribution: Attribution { mappings: by_core.collect(), ..Attribution::default() },
+        attribution: Attribution { mappings: groups, ..Attribution::default() },
         heat: Heat::default(),
         reach: Vec::new(),
         what_if,

@@ -24,6 +24,8 @@ pub struct Sharing {
     pub turns: Turns,
     /// Whether pages of files are global that are mapped without the right to write.
     pub global_files: bool,
+    /// On how many cores their threads run.
+    pub cores: usize,
 }
 
 /// What the command line says of turns; `None`: there are none.
@@ -35,7 +37,8 @@ pub fn turns(arguments: &Simulate) -> Result<Option<Sharing>, CliError> {
         let way_out = "give --quantum N or --switch-at CALL, or leave it out";
         return if global_files { Err(CliError::new(Code::Usage, why).or(way_out)) } else { Ok(None) };
     }
-    Ok(Some(Sharing { turns: Turns { quantum, calls }, global_files }))
+    let cores = arguments.cores.map_or(1, usize::from);
+    Ok(Some(Sharing { turns: Turns { quantum, calls }, global_files, cores }))
 }
 
 /// The number of a system call that is given by its name, or by its number.
@@ -88,9 +91,10 @@ impl Interleaved {
         machines.extend([0, Asid::COUNT].map(|asids| MachineSpec { asids, ..first.clone() }));
         let only = std::slice::from_ref(first);
         let kernels = os::running_kernels(study, "--quantum or --switch-at")?;
+        let cores = sharing.cores;
         let taking_turns = |machines: &[MachineSpec], kernels: &[Under], global_files: bool| {
             let structure = structure.cloned();
-            let arrangement = Arrangement { turns: true, global_files, structure, ..Arrangement::default() };
+            let arrangement = Arrangement { turns: true, global_files, structure, cores };
             os::experiment(study, machines, kernels, thp, &arrangement)
         };
         let alone = sources.iter().map(|_| taking_turns(only, &[], false));
@@ -183,6 +187,9 @@ impl Interleaved {
                 .map(|(machine, counts)| {
                     let mut metrics = metrics(counts);
                     metrics.insert("switches".into(), Number::Count(self.switches));
+                    if self.sharing.cores > 1 {
+                        metrics.insert("cores".into(), Number::Count(self.sharing.cores as u64));
+                    }
                     if let Some(counts) = self.shared.counts() {
                         add_structure(&mut metrics, &counts);
                     }

@@ -68,7 +68,7 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
     }
     let plan = arguments.layout.as_deref().map(layout::PlanFile::read).transpose()?;
     if let Some(turns) = turns {
-        return in_turns(&study, &arguments.traces, turns, arguments.style, files);
+        return in_turns(&study, &arguments.traces, plan.as_ref(), turns, arguments.style, files);
     }
     let bounds = look_at(&study, &arguments.traces, plan.as_ref())?;
     let mut namer = Namer::default();
@@ -139,10 +139,11 @@ fn one<S: Source + Send>(
     }
 }
 
-/// All traces on one processor.
+/// All traces together, with the objects of a plan elsewhere if there is one.
 fn in_turns(
     study: &Study,
     traces: &[PathBuf],
+    plan: Option<&layout::PlanFile>,
     turns: Sharing,
     style: Style,
     files: ResultFiles,
@@ -156,7 +157,13 @@ fn in_turns(
         Some(_) => machine::thp(study.model.thp, ""),
         None => machine::thp(None, &common_thp(&readers)),
     };
-    let all = Interleaved::follow(study, readers, turns, thp)?;
+    let all = match plan {
+        None => Interleaved::follow(study, readers, turns, thp)?,
+        Some(plan) => {
+            let moved = traces.iter().zip(readers).map(|(trace, reader)| plan.move_objects(trace, reader));
+            Interleaved::follow(study, moved.collect::<Result<_, _>>()?, turns, thp)?
+        }
+    };
     let mut code = ExitCode::SUCCESS;
     for (trace, ending) in traces.iter().zip(&all.endings).filter(|(_, ending)| ending.cut) {
         ending.losses.iter().for_each(|loss| say(format!("{}: {loss}", trace.display())));
