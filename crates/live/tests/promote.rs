@@ -6,6 +6,7 @@ use pagewalk_live::promote::policy::{Fate, Limits};
 use pagewalk_live::promote::{
     Decision, Ended, Options, Prices, PromoteError, Standing, Summary, Watcher, Way, What, check_host, run,
 };
+use pagewalk_skip::{Need, skip};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -124,7 +125,7 @@ fn unless_host_cannot<T>(outcome: Result<T, PromoteError>) -> Option<T> {
             | PromoteError::Kernel { .. }),
         ) => {
             assert!(!error.enable().is_empty());
-            eprintln!("not tested, as this host cannot: {error}");
+            skip(Need::Sampling, error);
             None
         }
         other => Some(other.unwrap_or_else(|error| panic!("{error}"))),
@@ -137,7 +138,7 @@ fn small_pages() -> bool {
     // Collapsing asks for blocks in every mode; trying needs one in which marks count.
     let at_hand = mode() == Some(Mode::Never) || huge_pages_are_at_hand(128 << 20);
     if !small || !at_hand {
-        eprintln!("not tested, as huge pages are {:?} here, at hand: {at_hand}", mode());
+        skip(Need::HugePages, format_args!("huge pages are {:?} here, at hand: {at_hand}", mode()));
     }
     small && at_hand
 }

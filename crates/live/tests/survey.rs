@@ -4,6 +4,7 @@
 use pagewalk_live::pages::{Mode, mode};
 use pagewalk_live::promote::policy::{Fate, Limits};
 use pagewalk_live::promote::{Decision, Forbids, Options, Prices, Standing, Watcher, Way, What, run, survey};
+use pagewalk_skip::{Need, skip};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -91,7 +92,7 @@ fn a_process_that_forbids_huge_pages_is_left_alone() {
     let outcome = run(program.pid(), &options, prices, &AtomicBool::new(false), &mut decisions);
     let summary = match outcome {
         Ok(summary) => summary,
-        Err(error) => return eprintln!("not tested, as this host cannot: {error}"),
+        Err(error) => return skip(Need::Sampling, error),
     };
     assert_eq!(summary.policy.promotions, 0);
     for Decision { what, .. } in &decisions.0 {
@@ -129,7 +130,7 @@ impl Drop for Pool {
 fn memory_that_was_set_aside_is_huge_already() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(_pool) = Pool::of(34) else {
-        return eprintln!("not tested: this user, or this host's memory, cannot set huge pages aside");
+        return skip(Need::Hugetlb, "this user, or this host's memory, cannot set huge pages aside");
     };
     for word in ["private", "memfd", "shm"] {
         let program = Program::start("hugetlb", &[word]).unwrap_or_else(|| panic!("{word}"));
@@ -143,7 +144,7 @@ fn memory_that_was_set_aside_is_huge_already() {
 fn memory_that_grew_by_pieces_is_told_from_what_grew_whole() {
     let grown = |step| survey(Program::start("grow", &[step]).unwrap().pid()).unwrap().grown;
     if !matches!(mode(), Some(Mode::Always | Mode::Madvise)) {
-        return eprintln!("not tested, as huge pages are {:?} here", mode());
+        return skip(Need::HugePages, format_args!("huge pages are {:?} here", mode()));
     }
     // khugepaged may have put a few together meanwhile.
     for step in ["1024", "132"] {

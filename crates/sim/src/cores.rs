@@ -180,7 +180,7 @@ impl Design {
 pub(crate) fn sum(cores: Vec<DesignCounts>) -> DesignCounts {
     let mut cores = cores.into_iter();
     let mut sum = cores.next().expect("there is a core");
-    let translation = |cycles: &Cycles| cycles.walk as f64 + cycles.lower_hit as f64;
+    let translation = |cycles: &Cycles| cycles.walk as f64 + cycles.lower_hit as f64 + cycles.traps as f64;
     let instructions = sum.cycles.total - translation(&sum.cycles);
     for core in cores {
         sum.add_core(&core);
@@ -224,6 +224,10 @@ impl DesignCounts {
         self.walks_data += core.walks_data;
         self.walk_references += core.walk_references;
         // As dear as a machine file makes them, each core's may be as many as there can be.
+        self.cycles.traps = self.cycles.traps.saturating_add(core.cycles.traps);
+        if let (Some(sum), Some(own)) = (&mut self.software, &core.software) {
+            sum.add(own);
+        }
         self.cycles.walk = self.cycles.walk.saturating_add(core.cycles.walk);
         self.cycles.lower_hit = self.cycles.lower_hit.saturating_add(core.cycles.lower_hit);
     }

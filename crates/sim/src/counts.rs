@@ -115,7 +115,10 @@ impl KernelTotals {
         KernelTotals {
             accounts: self.accounts + other.accounts,
             counts: self.counts + other.counts,
-            memory: self.memory.or(other.memory),
+            memory: match (self.memory, other.memory) {
+                (Some(own), Some(other)) => Some(own + other),
+                (own, other) => own.or(other),
+            },
             killed: self.killed.or(other.killed),
         }
     }

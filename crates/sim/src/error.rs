@@ -16,7 +16,7 @@ pub enum PassError {
     DesignCount(usize),
     /// Machines that can have one core only.
     #[error(
-        "machine `{0}` has tables or caches in memory (hashed, nested, mapped, [[cache]]): it can have one core only"
+        "machine `{0}` has tables or caches in memory (hashed, nested, mapped, [[cache]]): a pass simulates one core of it"
     )]
     OneCore(String),
     /// A design whose policy leaves no base page that could be global.
@@ -41,7 +41,7 @@ pub enum PassError {
     )]
     DataSide(String),
     /// A kernel manages one process on one core.
-    #[error("{0}: a kernel that builds superpages manages one process on one core")]
+    #[error("{0}: in a pass a kernel that builds superpages manages one process on one core")]
     KernelOfMany(String),
     /// Machines with different pages: each kind needs a pass of its own.
     #[error("machine `{machine}` has pages of {its}, `{other}` of {others}: one pass can have one kind")]

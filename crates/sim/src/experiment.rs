@@ -11,7 +11,7 @@
 //! the identifiers from the top of [`Asid`]'s range.
 //!
 //! Counters of the program stay what they are without: its instructions, references and touched pages. Misses, walks
-//! and their cycles are of everything, as are lookups of arrays; [`Structured::counts`] tells whose the references are.
+//! and their cycles are of everything, as are lookups of arrays; [`Experiment::counts`] tells whose the references are.
 
 use crate::attribution::NoObserver;
 use crate::counts::DesignCounts;
@@ -74,7 +74,7 @@ fn takes(design: &DesignSpec, arrangement: &Arrangement) -> bool {
 
 /// What simulates designs, driven from outside.
 trait Engine: Analysis + Send {
-    fn begin_as_child(&mut self);
+    fn begin_as_child(&mut self, asid: Asid);
     fn switch_to(&mut self, asid: Asid);
     /// Runs some spans of a batch of the program that runs.
     fn run(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>);
@@ -149,11 +149,9 @@ impl Experiment {
             return Err(PassError::DesignCount(0));
         }
         let cores = arrangement.cores.max(1);
-        let (mut engines, mut of_pass, mut places): (
-            Vec<Box<dyn Engine>>,
-            Vec<DesignSpec>,
-            Vec<(usize, usize)>,
-        ) = Default::default();
+        let mut engines: Vec<Box<dyn Engine>> = Vec::new();
+        let mut of_pass = Vec::new();
+        let mut places = Vec::new();
         for design in designs {
             if takes(&design, arrangement) {
                 places.push((usize::MAX, of_pass.len()));
@@ -211,9 +209,9 @@ impl Experiment {
         self.each(|engine| engine.switch_to(asid));
     }
 
-    /// The process began as a child: see [`Pass::begin_as_child`].
-    pub fn begin_as_child(&mut self) {
-        self.each(|engine| engine.begin_as_child());
+    /// Says, before anything else, that a process began as a child: see [`Pass::begin_as_child`].
+    pub fn begin_as_child(&mut self, asid: Asid) {
+        self.each(|engine| engine.begin_as_child(asid));
     }
 
     /// What the kernel and the servers did so far; `None` where no structure is described.
@@ -325,7 +323,8 @@ impl Analysis for Experiment {
 }
 
 impl Engine for Pass {
-    fn begin_as_child(&mut self) {
+    // Kernels share a pass where one process is alone.
+    fn begin_as_child(&mut self, _asid: Asid) {
         Pass::begin_as_child(self);
     }
 
@@ -355,8 +354,8 @@ impl Engine for Pass {
 }
 
 impl Engine for System {
-    fn begin_as_child(&mut self) {
-        System::begin_as_child(self);
+    fn begin_as_child(&mut self, asid: Asid) {
+        System::begin_as_child(self, asid);
     }
 
     fn switch_to(&mut self, asid: Asid) {

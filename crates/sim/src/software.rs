@@ -27,6 +27,13 @@ pub struct SoftwareTotals {
 }
 
 impl SoftwareTotals {
+    /// Adds those of another core, whose partition moves by itself: where it went is told of one core alone.
+    pub(crate) fn add(&mut self, other: &SoftwareTotals) {
+        self.counts.add(&other.counts);
+        self.unpriced = self.unpriced.or(other.unpriced);
+        self.moves.clear();
+    }
+
     /// Cycles of the traps that depend on no TLB.
     pub fn trap_cycles(&self) -> u64 {
         let of = |class: MissClass| self.counts.cycles[class as usize];

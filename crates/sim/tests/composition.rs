@@ -1,5 +1,4 @@
-//! Arrangements compose with kernels and machines: equalities that must hold in every cell of the table in
-//! `ARCHITECTURE.md`, on random programs and machines, under every policy of `[os]`.
+//! Arrangements compose with kernels and machines: equalities that must hold in every cell, on random programs and machines, under every policy of `[os]`.
 //!
 //! Designs that have a kernel run in a pass alone and in the system engine elsewhere, so each of these holds one engine
 //! to the other too.
@@ -99,15 +98,29 @@ fn check_alone(seed: u64) {
     }
 }
 
+/// Two programs in turns of random lengths, to their ends.
+fn for_turns(
+    programs: &[Program; 2],
+    random: &mut Random,
+    mut take: impl FnMut(usize, &Program, &mut Random),
+) {
+    let mut done = [0, 0];
+    while (0..2).any(|space| done[space] < programs[space].ops.len()) {
+        let space = random.below(2) as usize;
+        let Program { thread, blocks, ops } = &programs[space];
+        let end = (done[space] + 1 + random.below(200) as usize).min(ops.len());
+        let turn = Program { thread: *thread, blocks: blocks.clone(), ops: ops[done[space]..end].to_vec() };
+        done[space] = end;
+        take(space, &turn, random);
+    }
+}
+
 /// Two processes that take turns with an identifier each do not disturb each other's kernels: what kernels did is the sum
 /// of what they did alone, and no array hits more than alone.
 fn check_turns(seed: u64) {
     let mut random = Random::new(seed);
     let designs: Vec<DesignSpec> =
         designs(&mut random).into_iter().filter(|design| design.kernel.is_some()).collect();
-    // Policies that watch TLBs see the other's misses through evictions.
-    let designs: Vec<DesignSpec> =
-        designs.into_iter().filter(|design| !design.kernel.as_ref().unwrap().watches_tlbs()).collect();
     if designs.is_empty() {
         return;
     }
@@ -174,6 +187,38 @@ fn what_one_core_unmaps_the_others_forget() {
     };
     assert!(walks(false).iter().all(|&walks| walks == 0), "{:?}", walks(false));
     assert!(walks(true).iter().all(|&walks| walks > 0), "{:?}", walks(true));
+}
+
+/// Processes of one thread each that take turns on as many cores do not disturb each other: each walks as alone, though
+/// its machine has no identifiers.
+#[test]
+fn who_has_a_core_for_itself_keeps_its_tlbs() {
+    for seed in 0..6 {
+        let mut random = Random::new(seed);
+        let machine = MachineSpec { asids: 0, ..Library::get("zen4").unwrap() };
+        let designs = kernels(&machine);
+        let programs = [0, 1].map(|thread| Program { thread: ThreadId(thread), ..program(&mut random) });
+        let alone =
+            programs.each_ref().map(|program| run(&designs, &Arrangement::default(), program, &mut random));
+        let arrangement = Arrangement { turns: true, cores: 2, ..Arrangement::default() };
+        let mut experiment = Experiment::new(designs.clone(), &arrangement).unwrap();
+        for_turns(&programs, &mut random, |space, turn, random| {
+            experiment.switch_to(Asid::new(space as u32).unwrap());
+            feed(&mut experiment, turn, random);
+        });
+        for (at, design) in designs.iter().enumerate() {
+            // Time in turns is that of both, so what kernels do in the background comes earlier.
+            if ["fixed", "asap", "asap-4-64", "approx-online", "online"].contains(&design.name.as_str()) {
+                let walks = [0, 1].map(|core| experiment.core_counts(core)[at].walks());
+                assert_eq!(
+                    walks,
+                    alone.each_ref().map(|alone| alone[at].walks()),
+                    "{}, seed {seed}",
+                    design.name
+                );
+            }
+        }
+    }
 }
 
 proptest! {

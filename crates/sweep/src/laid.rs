@@ -88,7 +88,7 @@ impl Laid {
             let as_tasks: Vec<(usize, Task<'_>)> =
                 own.iter().map(|task| (task.number, Task::Machine(task.machine, (None, None)))).collect();
             // One thread: each plan has a pass of its own anyway.
-            let running = Running::start(&as_tasks, events.header.origin, ThpMode::Never, false, 1);
+            let running = Running::start(&as_tasks, &[events.header.origin], ThpMode::Never, false, 1);
             for running in running.map_err(|error| wrong(error.to_string()))? {
                 passes.push(Moved::new(mover(), running));
             }

@@ -17,7 +17,7 @@ use pagewalk_report::sweep::schema::{
 };
 use pagewalk_reuse::Family;
 use pagewalk_trace::pwt::{Events, Reader, events};
-use pagewalk_trace::{Analysis, Event, Interleave, Source, Stretch};
+use pagewalk_trace::{Analysis, Event, Interleave, Origin, Source, Stretch};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 use std::fs::File;
@@ -216,8 +216,8 @@ impl<'a> Sweep<'a> {
             Reader::new(Counted { file: opened, progress }).map_err(|e| wrong(file, e.to_string()))
         };
         let mut sources = (0..files.len()).map(open).collect::<Result<Vec<_>, SweepError>>()?;
-        let origin = sources[0].header().origin;
-        let mut running = Running::start(&once, origin, *thp, turns.is_some(), self.options.threads)
+        let origins: Vec<Origin> = sources.iter().map(|source| source.header().origin).collect();
+        let mut running = Running::start(&once, &origins, *thp, turns.is_some(), self.options.threads)
             .map_err(|e| wrong(0, e.to_string()))?;
         let mut laid = self.start_laid(stream, &laid)?;
         let mut analyses: Vec<&mut dyn Analysis> =

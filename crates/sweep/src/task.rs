@@ -15,7 +15,7 @@ use pagewalk_report::sweep::schema::Method;
 use pagewalk_reuse::{Family, SampledDistances, Sampling, Serves, StackDistances};
 use pagewalk_sim::{Arrangement, DataSides, Experiment, HostKernel, PassError};
 use pagewalk_trace::{Analysis, Batch, Event, Origin};
-use pagewalk_translate::MachineSpec;
+use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::{RefIndex, SpaceId};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -189,11 +189,11 @@ pub enum Running {
 }
 
 impl Running {
-    /// Simulators for these tasks, of a process that began so, or of several that take turns. Machines share passes, in enough of them to keep
+    /// Simulators for these tasks, of processes that began so, which take turns or are one. Machines share passes, in enough of them to keep
     /// `threads` threads busy.
     pub fn start(
         tasks: &[(usize, Task<'_>)],
-        origin: Origin,
+        origins: &[Origin],
         thp: ThpMode,
         turns: bool,
         threads: usize,
@@ -223,10 +223,11 @@ impl Running {
         for group in groups(machines, threads) {
             Running::add_passes(&mut running, &group, &kernel, turns)?;
         }
-        if origin == Origin::Fork {
+        let forked = (0..).zip(origins).filter(|(_, origin)| **origin == Origin::Fork);
+        for asid in forked.filter_map(|(number, _)| Asid::new(number)) {
             for running in &mut running {
-                if let Running::Machines(_, pass) = running {
-                    pass.begin_as_child();
+                if let Running::Machines(_, experiment) = running {
+                    experiment.begin_as_child(asid);
                 }
             }
         }
@@ -334,7 +335,7 @@ pub fn counters(variant: &MachineVariant, under: Under<'_>) -> Result<Vec<String
         // Kernels of all kinds have the same counters.
         task = Task::Machine(variant, (Some(&fixed), None));
     }
-    let mut running = Running::start(&[(0, task)], Origin::Start, ThpMode::Never, false, 1)?;
+    let mut running = Running::start(&[(0, task)], &[Origin::Start], ThpMode::Never, false, 1)?;
     match running.pop().and_then(|running| running.finish().pop()) {
         Some((_, Outcome::Machine(metrics, _))) => Ok(metrics.into_keys().collect()),
         _ => unreachable!("a pass over one machine ends with its counters"),

@@ -153,6 +153,13 @@ impl LowerLevels {
         self.evicted.iter_mut().flat_map(|keys| keys.drain(..)).map(Asid::page_of)
     }
 
+    /// Numbers and sizes of the pages of an address space that the arrays of the last level hold.
+    pub fn pages_of(&self, asid: Asid) -> impl Iterator<Item = (u64, PageSize)> + '_ {
+        let last = self.arrays.iter().filter(|lower| lower.level == self.last_level);
+        let keys = last.flat_map(|lower| lower.array.keys()).map(Asid::page_of);
+        keys.filter(move |&(of, ..)| of == asid).map(|(_, number, size)| (number, size))
+    }
+
     /// Exchanges the arrays that all cores share with those of another core of the same machine.
     pub fn swap_shared(&mut self, other: &mut LowerLevels) {
         for (own, other) in self.arrays.iter_mut().zip(&mut other.arrays).filter(|(own, _)| own.shared) {

@@ -55,4 +55,7 @@ Bool program_may(const HChar* path, UInt how);
 /* A variable of the environment without what Valgrind has added; NULL: nothing is left. */
 const HChar* image_own_variable(const HChar* variable);
 
+/* Whether a path leads to the engine's own file. */
+Bool program_is_engine(const HChar* path);
+
 #endif

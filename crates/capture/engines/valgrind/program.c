@@ -56,6 +56,14 @@ Bool program_may(const HChar* path, UInt how)
 
 /* ---- opening ---- */
 
+Bool program_is_engine(const HChar* path)
+{
+   struct vg_stat of_path;
+   struct vg_stat own;
+   return !sr_isError(VG_(stat)(path, &of_path)) && !sr_isError(VG_(stat)("/proc/self/exe", &own))
+          && of_path.dev == own.dev && of_path.ino == own.ino;
+}
+
 /* Whether this is the engine's own file, which is what /proc/self/exe is for the kernel. */
 static Bool is_engine(Int fd)
 {

@@ -90,19 +90,22 @@ void seen_tell_kernel(void)
 
 /* ---- descriptors ---- */
 
-/* Whether a descriptor is of a folder that lists those of some process. */
+/* Whether a descriptor is of a folder that lists those of a process which the engine runs. */
 static Bool lists_descriptors(Int fd)
 {
    HChar link[FD_PATH_BYTES];
-   HChar path[64];
+   HChar path[80];
    program_fd_path(link, fd);
    Word bytes = sys_call3(__NR_readlink, (UWord)link, (UWord)path, sizeof path - 1);
    if (bytes <= 0)
       return False;
    path[bytes] = '\0';
-   const HChar* last = VG_(strrchr)(path, '/');
-   return VG_(strncmp)(path, "/proc/", 6) == 0 && last != NULL
-          && (VG_(strcmp)(last, "/fd") == 0 || VG_(strcmp)(last, "/fdinfo") == 0);
+   HChar* last = VG_(strrchr)(path, '/');
+   if (VG_(strncmp)(path, "/proc/", 6) != 0 || last == NULL
+       || (VG_(strcmp)(last, "/fd") != 0 && VG_(strcmp)(last, "/fdinfo") != 0))
+      return False;
+   VG_(strcpy)(last, "/exe");
+   return program_is_engine(path);
 }
 
 /* The engine's lie above all that a program may have. */

@@ -167,6 +167,10 @@ void clone3_before(ThreadId thread, const void* layout, CallArguments* arguments
       return;
    VG_(memset)(&given, 0, sizeof given);
    VG_(memcpy)(&given, (const void*)arguments->at[0], bytes);
+   if ((given.exit_signal & ~0xffULL) != 0 || (given.flags & 0xff) != 0) {
+      call_fail(status, VKI_EINVAL);
+      return;
+   }
    Bool tells_twice = (given.flags & SYS_CLONE_PIDFD) && (given.flags & VKI_CLONE_PARENT_SETTID);
    if ((given.flags & (VKI_CLONE_VM | VKI_CLONE_FS | VKI_CLONE_FILES)) || given.flags > 0xffffffff || tells_twice
        || given.set_tid_count != 0 || given.stack != 0 || arguments->at[1] > sizeof given)

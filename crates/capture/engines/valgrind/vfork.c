@@ -166,6 +166,20 @@ static void wait_for_child(Word child, Int* told)
    event_lost(lost);
 }
 
+/* What a child is taken to write where its parent has other threads: near the caller's stack pointer, in the same mapping,
+   as the next one may be the stack of another thread. */
+static Range around(Addr stack)
+{
+   const NSegment* own = VG_(am_find_nsegment)(stack);
+   Addr start = VG_PGROUNDDN(stack - STACK_REACH);
+   Addr end = VG_PGROUNDUP(stack + STACK_REACH);
+   if (own != NULL && own->start > start)
+      start = own->start;
+   if (own != NULL && own->end < end - 1)
+      end = own->end + 1;
+   return (Range){ start, end };
+}
+
 void vfork_do(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags,
               Before* fork, Int* told)
 {
@@ -177,7 +191,7 @@ void vfork_do(ThreadId thread, const void* layout, CallArguments* arguments, Cal
    if (is_done && sr_Res(status->result) == 0 && ends[1] >= 0) {
       to_parent = ends[1];
       ends[1] = -1;
-      sent = is_alone ? (Range){ 0, ~(Addr)0 } : (Range){ VG_PGROUNDDN(stack - STACK_REACH), VG_PGROUNDUP(stack + STACK_REACH) };
+      sent = is_alone ? (Range){ 0, ~(Addr)0 } : around(stack);
    } else if (is_done && sr_Res(status->result) != 0 && ends[1] >= 0) {
       VG_(close)(ends[1]);
       ends[1] = -1;

@@ -166,12 +166,10 @@ fn kernels_that_cannot_be_name_what_can() {
     place
         .run(&["simulate", "-m", "mips_r2000", "--os", "asap", "--", "true"])
         .refuses(USAGE, &["they hold 4K"]);
-    place.run(&["simulate", "--os", "asap", "--cores", "2", "t.pwt"]).refuses(USAGE, &["--cores"]);
     place.write("wrong.toml", EXAMPLE_MACHINE.to_owned() + "[os]\npolicy = \"asap\"\npages = 3\n");
     let parts = ["machine file ./wrong.toml: line 31: unknown key `os.pages`", "max_page"];
     place.run(&["machines", "check", "./wrong.toml"]).refuses(BAD_INPUT, &parts);
     place.write("own.toml", EXAMPLE_MACHINE.to_owned() + "[os]\npolicy = \"linux\"\n");
     let parts = ["has an [os] of its own"];
     place.run(&["profile", "-m", "./own.toml", "--", "true"]).refuses(USAGE, &parts);
-    place.run(&["simulate", "-m", "./own.toml", "--cores", "2", "t.pwt"]).refuses(USAGE, &parts);
 }

@@ -301,8 +301,6 @@ fn structures_add_to_what_programs_do() {
         assert_eq!(bad.code, code, "{}", bad.stderr);
         parts.iter().for_each(|part| assert!(bad.stderr.contains(part), "{part}: {}", bad.stderr));
     }
-    let clash = place.run(&["simulate", "--structure", "osf1", "--cores", "2", "ls.pwt"]);
-    assert_eq!(clash.code, USAGE);
 }
 
 /// What the row says of global pages is what the option does, and the other way round.

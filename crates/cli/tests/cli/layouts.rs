@@ -84,7 +84,6 @@ fn plans_that_do_not_fit_are_refused() {
     place.write("plan.toml", library.plan(0, 0));
     simulate(&[]).refuses(BAD_INPUT, &["plan.toml", "at least one page"]);
     place.write("plan.toml", library.plan(0, library.size));
-    simulate(&["--quantum", "1000"]).refuses(USAGE, &["--layout"]);
     simulate(&["--os", "offline"]).refuses(USAGE, &["offline", "--layout"]);
     let absent = library.plan(0, library.size).replace(&library.file, "/nowhere.so");
     place.write("plan.toml", absent);

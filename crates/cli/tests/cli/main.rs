@@ -10,6 +10,7 @@ mod bad_runs;
 mod bad_traces;
 mod cases;
 mod classes;
+mod composing;
 mod contiguity;
 mod data_sides;
 mod engine_limits;

@@ -3,6 +3,7 @@
 use crate::harness::{BAD_INPUT, Outcome, PAGEWALK, Place, USAGE, metric};
 use pagewalk_layout::files;
 use pagewalk_layout::plan::{DEFAULT_ARENA, Plan, Program};
+use pagewalk_skip::{Need, skip};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -82,7 +83,7 @@ fn host_can(lab: &Lab) -> bool {
         return true;
     }
     lab.run(&[], &["./p"]).refuses(HOST_CANNOT, &["to enable: "]);
-    eprintln!("this host cannot: {}; to enable: {}", able["found"], able["enable"]);
+    skip(Need::Tracing, format_args!("{}; to enable: {}", able["found"], able["enable"]));
     false
 }
 

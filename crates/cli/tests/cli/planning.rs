@@ -3,6 +3,7 @@
 use crate::classes::all_are_told;
 use crate::harness::{BAD_INPUT, Outcome, PAGEWALK, Place, USAGE};
 use pagewalk_live::probe::memory::huge_pages_are_at_hand;
+use pagewalk_skip::{Need, skip};
 use rustix::process::geteuid;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -94,7 +95,8 @@ fn host_can(lab: &Lab) -> bool {
     assert!(dry.code == 0 || dry.code == HOST_CANNOT, "{}", dry.stderr);
     all_are_told(&dry.json(), &[]);
     if !can {
-        eprintln!("not tested, as this host cannot (huge pages at hand: {at_hand}): {}", dry.stderr);
+        let need = if at_hand { Need::Tracing } else { Need::HugePages };
+        skip(need, format_args!("huge pages at hand: {at_hand}: {}", dry.stderr));
     }
     can
 }

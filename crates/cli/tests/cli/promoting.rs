@@ -3,6 +3,7 @@
 use crate::advising::probe;
 use crate::classes::all_are_told;
 use crate::harness::{BAD_INPUT, Outcome, Place, USAGE};
+use pagewalk_skip::{Need, skip};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -59,7 +60,7 @@ impl Drop for Lab {
 /// Whether the run was not refused because of this host.
 fn could(outcome: &Outcome) -> bool {
     if outcome.code == HOST_CANNOT {
-        eprintln!("not tested, as this host cannot: {}", outcome.stderr);
+        skip(Need::Sampling, &outcome.stderr);
     }
     outcome.code != HOST_CANNOT
 }

@@ -2,6 +2,7 @@
 
 use crate::classes::all_are_told;
 use crate::harness::{Outcome, PAGEWALK, Place, USAGE, text};
+use pagewalk_skip::{Need, skip};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::os::unix::process::CommandExt;
@@ -17,7 +18,7 @@ fn host_can(place: &Place) -> bool {
     }
     let enable = faults["enable"].as_str().expect("says what would help");
     place.run(&["trap", "--", "true"]).refuses(4, &[enable]);
-    eprintln!("this host cannot: {}; to enable: {enable}", faults["found"]);
+    skip(Need::Trap, format_args!("{}; to enable: {enable}", faults["found"]));
     false
 }
 

@@ -119,7 +119,7 @@ pub fn unfollowed(image: &Image, registers: &Registers) -> Verdict {
 fn mmap(image: &mut Image, pid: Pid, arguments: [u64; 6]) -> io::Result<Verdict> {
     let [_, bytes, protection, flags, ..] = arguments;
     let length = whole_pages(bytes);
-    let fixed = flags & map::FIXED != 0;
+    let fixed = replaces(flags);
     let is_private = flags & map::TYPE == map::PRIVATE;
     let odd = flags & (map::GROWSDOWN | map::HUGETLB) != 0;
     let native = if fixed { Verdict::NativeThen(After::Replaced { bytes: length }) } else { Verdict::Native };
@@ -148,7 +148,7 @@ fn mmap(image: &mut Image, pid: Pid, arguments: [u64; 6]) -> io::Result<Verdict>
 fn anonymous(image: &mut Image, pid: Pid, arguments: [u64; 6]) -> io::Result<Option<Verdict>> {
     let [address, bytes, protection, flags, ..] = arguments;
     let length = whole_pages(bytes);
-    let fixed = flags & map::FIXED != 0;
+    let fixed = replaces(flags);
     let (lock, populated) = locks::of_new(image, flags);
     if flags & map::LOCKED != 0 && limits::may_lock_nothing(pid)? {
         return Ok(Some(refused(errno::EPERM)));
@@ -178,13 +178,18 @@ fn anonymous(image: &mut Image, pid: Pid, arguments: [u64; 6]) -> io::Result<Opt
     Ok(Some(Verdict::Done(at)))
 }
 
+/// Whether a mapping takes the place of what is there.
+fn replaces(flags: u64) -> bool {
+    flags & map::FIXED != 0 && flags & map::FIXED_NOREPLACE == 0
+}
+
 /// Maps the file from `place` on where the kernel puts anonymous memory. It would not put a file there: only plain memory
 /// lies on borders of huge pages (Linux from 6.7 on). So plain memory comes first, and the file in its place.
 fn map_file(image: &mut Image, [address, bytes, protection, flags]: [u64; 4], place: u64) -> io::Result<i64> {
     const NO_FILE: u64 = u64::MAX;
     let mut at = address;
-    if flags & map::FIXED == 0 {
-        let placing = flags & (map::FIXED_NOREPLACE | map::BIT32 | map::STACK);
+    if !replaces(flags) {
+        let placing = flags & (map::FIXED | map::FIXED_NOREPLACE | map::BIT32 | map::STACK);
         let plain = map::PRIVATE | map::ANONYMOUS | map::NORESERVE | placing;
         let placed = image.agent_call(number::MMAP, [address, bytes, 0, plain, NO_FILE, 0])?;
         if placed < 0 {
@@ -195,7 +200,7 @@ fn map_file(image: &mut Image, [address, bytes, protection, flags]: [u64; 4], pl
     let over = map::SHARED | map::NORESERVE | map::FIXED;
     let mapped =
         image.agent_call(number::MMAP, [at, bytes, protection, over, descriptor::MEMORY.into(), place])?;
-    if mapped < 0 && flags & map::FIXED == 0 {
+    if mapped < 0 && !replaces(flags) {
         image.agent_call(number::MUNMAP, [at, bytes, 0, 0, 0, 0])?;
     }
     Ok(mapped)

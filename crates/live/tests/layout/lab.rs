@@ -3,6 +3,7 @@
 use pagewalk_layout::files::{self, Object};
 use pagewalk_layout::plan::{DEFAULT_ARENA, Plan, Program};
 use pagewalk_live::layout::{Image, LayoutError, Options, Relay, Run, State, check_host, run};
+use pagewalk_skip::{Need, skip};
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
@@ -15,7 +16,7 @@ pub fn host_can() -> bool {
         Ok(()) => true,
         Err(error) => {
             assert!(!error.enable().is_empty(), "{error}");
-            eprintln!("not tested, as this host cannot: {error}; to enable: {}", error.enable());
+            skip(Need::Tracing, format_args!("{error}; to enable: {}", error.enable()));
             false
         }
     }

@@ -9,6 +9,7 @@ use lab::{Lab, VERIFY, assert_landed, host_can, mapped_libraries, packed, placed
 use pagewalk_layout::plan::SLIDE_BYTES;
 use pagewalk_live::layout::{LayoutError, Obstacle, Options, State};
 use pagewalk_live::tracing::End;
+use pagewalk_skip::{Need, skip};
 use std::fs;
 use std::process::Command;
 
@@ -165,7 +166,7 @@ fn python_gets_its_extensions_where_they_should_be() {
     let show = format!("{imports}print(open('/proc/self/maps').read())");
     let Ok(output) = Command::new("python3").args(["-c", &show]).output() else { return };
     if !output.status.success() || !host_can() {
-        eprintln!("not tested: no python3 with all these modules, or this host cannot");
+        skip(Need::Programs, "no python3 with all these modules, or this host cannot");
         return;
     }
     let files = mapped_libraries(&String::from_utf8_lossy(&output.stdout));

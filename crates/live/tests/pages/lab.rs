@@ -5,6 +5,7 @@ use pagewalk_live::pages::plan::{Gain, Part, Plan, Program, Range, What};
 use pagewalk_live::pages::{Image, Mode, Options, PagesError, Run, mode, run};
 use pagewalk_live::probe::memory::huge_pages_are_at_hand;
 use pagewalk_live::tracing::Relay;
+use pagewalk_skip::{Need, skip};
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
@@ -19,7 +20,8 @@ pub fn host_can() -> bool {
     match (check_host(), mode(), AT_HAND.get_or_init(|| huge_pages_are_at_hand(256 << 20))) {
         (Ok(()), Some(Mode::Madvise | Mode::Always), true) => true,
         (host, mode, at_hand) => {
-            eprintln!("not tested, as this host cannot: {host:?}, huge pages {mode:?}, at hand: {at_hand}");
+            let need = if host.is_err() { Need::Tracing } else { Need::HugePages };
+            skip(need, format_args!("{host:?}, huge pages {mode:?}, at hand: {at_hand}"));
             false
         }
     }

@@ -6,6 +6,7 @@ mod killed;
 use pagewalk_live::tracing::{End, Interrupt};
 use pagewalk_live::trap::{Options, Run, TrapArray, check_host, run};
 use pagewalk_setassoc::{Geometry, Replacement, SetIndex};
+use pagewalk_skip::{Need, skip};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +19,7 @@ fn host_can() -> bool {
         Ok(()) => true,
         Err(error) => {
             assert!(!error.enable().is_empty(), "{error}");
-            eprintln!("not tested, as this host cannot: {error}; to enable: {}", error.enable());
+            skip(Need::Trap, format_args!("{error}; to enable: {}", error.enable()));
             false
         }
     }

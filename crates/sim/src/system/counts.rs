@@ -76,7 +76,8 @@ impl System {
     }
 
     fn kernels(&self) -> impl Iterator<Item = &Kernel> {
-        let mut processes: Vec<_> = self.processes.iter().collect();
+        let programs = self.processes.iter().filter(|(asid, _)| !self.visitors.contains(asid));
+        let mut processes: Vec<_> = programs.collect();
         processes.sort_unstable_by_key(|&(&asid, _)| asid);
         processes.into_iter().filter_map(|(_, process)| process.own()).map(|own| &own.kernel)
     }

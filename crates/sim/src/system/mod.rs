@@ -10,6 +10,7 @@
 //! - *Cores* run threads in order of appearance, from the first core again after the last. Each has its own hardware;
 //!   arrays and caches that are `shared` move with whoever runs, and so do tables in memory. The kernel's work drops
 //!   translations from all cores.
+//! - *Visitors*, the kernel and servers of a structure, are processes too, but what their kernels do is not told.
 //! - *A killed process* ends the counting: counts stay what they were before the reference that had it killed.
 
 mod changes;
@@ -25,7 +26,7 @@ mod tlbs;
 use crate::counts::DesignCounts;
 use crate::error::PassError;
 use crate::fetch::instruction_pages;
-use crate::fit::{held_order, watched};
+use crate::fit::{KernelError, held_order, watched};
 use crate::memory::WalkCost;
 use crate::pages::{as_recorded, pages_of};
 use crate::spaces::Identifiers;
@@ -41,7 +42,8 @@ use pagewalk_translate::{Asid, Filled, MachineSpec, MissClass};
 use pagewalk_units::{Kind, ThreadId, VirtAddr};
 use process::{Memory, Process, Touched};
 use rustc_hash::FxHashMap;
-use tlbs::Tlbs;
+use std::collections::BTreeSet;
+use tlbs::{Moves, Tlbs};
 
 /// One core: its hardware, and the address spaces that it has identifiers for.
 struct Core {
@@ -71,6 +73,8 @@ pub struct System {
     /// In order of appearance.
     threads: Vec<(Asid, ThreadId)>,
     processes: FxHashMap<Asid, Process>,
+    /// Those that are no programs.
+    visitors: BTreeSet<Asid>,
     /// The process that runs.
     runs: Asid,
     /// Whose pages are meant: those of the process that runs, or of the kernel's half of addresses, which all share.
@@ -98,14 +102,17 @@ impl System {
             held_order(kernel, &spec.machine).map_err(fits)?;
             if kernel.watches_tlbs() {
                 let entries = watched(&spec.machine).map_err(fits)?;
-                kernel.watch(&entries.repeat(cores));
-                watches = Some(entries.len());
+                let is_shared = last_level_is_shared(&spec.machine).map_err(fits)?;
+                let own = if is_shared { 1 } else { cores.max(1) };
+                kernel.watch(&entries.repeat(own));
+                watches = Some((entries.len(), own));
             }
         }
         let core = |number: usize| {
-            let watched = watches.map(|tlbs| {
-                let mut of_class = [number * tlbs; CLASSES];
-                of_class[FETCH] = number * tlbs + tlbs - 1;
+            let watched = watches.map(|(tlbs, own)| {
+                let first = number % own * tlbs;
+                let mut of_class = [first; CLASSES];
+                of_class[FETCH] = first + tlbs - 1;
                 of_class
             });
             Core {
@@ -119,6 +126,7 @@ impl System {
             core: 0,
             threads: Vec::new(),
             processes: FxHashMap::default(),
+            visitors: BTreeSet::from([Asid::GLOBAL]),
             runs: Asid::default(),
             asid: Asid::default(),
             clock: Clock::default(),
@@ -174,7 +182,10 @@ impl System {
     pub fn switch_to(&mut self, asid: Asid) {
         (self.asid, self.runs) = (asid, asid);
         self.process();
-        self.enter_core();
+        // Of several cores, that of the thread which runs next is meant.
+        if self.cores.len() == 1 {
+            self.enter_core();
+        }
     }
 
     /// Has the core that runs work for the process that runs.
@@ -185,10 +196,10 @@ impl System {
             return;
         }
         core.asid = asid;
-        if let Some(loser) = core.identifiers.assign(asid) {
-            core.tlbs.flush(loser);
-        }
+        let loser = core.identifiers.assign(asid);
+        let left = loser.map_or_else(Vec::new, |loser| core.tlbs.flush(loser));
         core.tlbs.enter(asid);
+        self.tell(Moves { entered: None, left });
     }
 
     /// From now on `thread` runs.
@@ -213,13 +224,25 @@ impl System {
 
     /// References of a visitor with pages and blocks of its own, of which the counters of programs take no notice.
     pub(crate) fn visited(&mut self, asid: Asid, batch: &Batch<'_>) {
+        if self.killed.is_some() {
+            return;
+        }
+        self.visitors.insert(asid);
         let runs = std::mem::replace(&mut self.runs, asid);
         self.asid = asid;
+        // A server was switched to. The kernel answers where it was called.
+        if runs == asid {
+            self.enter_core();
+        }
         let programs = self.clock;
         self.stop_time(Some(self.clock.instructions));
         self.run(batch, 0..batch.spans.len());
         self.stop_time(None);
         self.clock = Clock { now: self.clock.now, ..programs };
+        if self.killed.is_some() {
+            // By a visitor: the programs have done no more.
+            self.killed = Some(Box::new(self.count()));
+        }
         (self.runs, self.asid) = (runs, runs);
     }
 
@@ -400,6 +423,19 @@ impl System {
             mmu.count(class);
         }
     }
+}
+
+/// Whether all cores share the last level, which a policy watches.
+fn last_level_is_shared(machine: &MachineSpec) -> Result<bool, KernelError> {
+    let mut shared = machine.level(machine.last_level()).map(|(_, tlb)| tlb.shared);
+    let first = shared.next().unwrap_or_default();
+    let refused = || {
+        KernelError::Watch(format!(
+            "of the last level of `{}` some arrays are shared, others not",
+            machine.name
+        ))
+    };
+    if shared.all(|other| other == first) { Ok(first) } else { Err(refused()) }
 }
 
 /// The memory of a process that has touched nothing.

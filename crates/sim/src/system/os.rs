@@ -4,7 +4,7 @@ use super::System;
 use super::own::OwnMemory;
 use super::page::Page;
 use super::process::{Memory, Process};
-use super::tlbs::Moves;
+use super::tlbs::{Moved, Moves};
 use crate::kernel::{added, reaped};
 use pagewalk_mm::promotion::Miss;
 use pagewalk_mm::{AddressSpace, Kernel, Remap, Superpage};
@@ -29,9 +29,9 @@ impl System {
         }
     }
 
-    /// Says, before anything else, that the process that runs began with a fork.
-    pub fn begin_as_child(&mut self) {
-        if let Some(kernel) = self.process().kernel() {
+    /// Says, before anything else, that a process began with a fork.
+    pub fn begin_as_child(&mut self, asid: Asid) {
+        if let Some(kernel) = self.process_of(asid).kernel() {
             kernel.begin_as_child();
         }
     }
@@ -75,12 +75,12 @@ impl System {
 
     /// `None` where the process was killed: counts stay as they were before the reference, which touched `new_pages`.
     fn live_on(&mut self, new_pages: u64) -> Option<()> {
-        if self.process().kernel().is_some_and(|kernel| kernel.killed().is_some()) {
+        let is_killed = self.process().kernel().is_some_and(|kernel| kernel.killed().is_some());
+        if is_killed && self.killed.is_none() {
             self.clock.pages_touched -= new_pages;
             self.killed = Some(Box::new(self.count()));
-            return None;
         }
-        Some(())
+        if self.killed.is_some() { None } else { Some(()) }
     }
 
     /// What the kernel does in the background, if some of it is due.
@@ -88,7 +88,7 @@ impl System {
         let (now, instructions) = (self.clock.now, self.clock.instructions);
         let Memory::Own(own) = &mut self.process().memory else { return };
         own.kernel.reached(instructions);
-        if !own.kernel.wakes().is_some_and(|at| at <= instructions) {
+        if own.kernel.wakes().is_none_or(|at| at > instructions) {
             return;
         }
         own.looks.push((now, own.kernel.time(instructions)));
@@ -109,15 +109,23 @@ impl System {
         }
     }
 
-    /// Tells the kernel what entered and left the TLBs that it watches.
+    /// Tells each process's kernel what entered and left the TLBs that it watches.
     pub(super) fn tell(&mut self, moves: Moves) {
-        let Some(kernel) = self.process().kernel() else { return };
-        for (tlb, unit) in moves.left {
-            kernel.left(tlb, unit);
+        for Moved { asid, tlb, unit } in moves.left {
+            if let Some(kernel) = self.kernel_of(asid, unit) {
+                kernel.left(tlb, unit);
+            }
         }
-        if let Some((tlb, unit)) = moves.entered {
+        let Some(Moved { asid, tlb, unit }) = moves.entered else { return };
+        if let Some(kernel) = self.kernel_of(asid, unit) {
             kernel.entered(tlb, unit);
         }
+    }
+
+    /// The kernel whose page it is. A page that processes share is nobody's, and never part of a superpage.
+    fn kernel_of(&mut self, asid: Asid, unit: Superpage) -> Option<&mut Kernel> {
+        let is_kernels = VirtAddr(unit.first << self.machine().paging.base().shift()).is_kernel();
+        if asid == Asid::GLOBAL && !is_kernels { None } else { self.process_of(asid).kernel() }
     }
 
     /// A walk was made: what is due after it.
@@ -184,8 +192,8 @@ impl System {
                 left.extend(core.tlbs.watched().filter(|&tlb| core.tlbs.is_watched_in(tlb, asid, page)));
             }
             self.invalidate(asid, page);
-            let Some(kernel) = self.process().kernel() else { return };
-            left.into_iter().for_each(|tlb| kernel.left(tlb, part));
+            let left = left.into_iter().map(|tlb| Moved { asid, tlb, unit: part });
+            self.tell(Moves { entered: None, left: left.collect() });
         }
     }
 

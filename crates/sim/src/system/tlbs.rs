@@ -62,11 +62,19 @@ impl First {
     }
 }
 
-/// What entered and left TLBs that a policy watches.
+/// A translation of a process that entered or left a TLB which a policy watches.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moved {
+    pub asid: Asid,
+    pub tlb: usize,
+    pub unit: Superpage,
+}
+
+/// What entered and left such TLBs.
 #[derive(Default)]
 pub(super) struct Moves {
-    pub entered: Option<(usize, Superpage)>,
-    pub left: Vec<(usize, Superpage)>,
+    pub entered: Option<Moved>,
+    pub left: Vec<Moved>,
 }
 
 /// One core's.
@@ -196,18 +204,42 @@ impl Tlbs {
         self.lower.fill(kind, asid, page.address(), page.size, served);
         let Some(tlb) = tlb else { return Moves::default() };
         left.extend(self.lower.take_evicted());
-        let block = |number: u64, size: PageSize| {
-            let order = (size.shift() - self.machine.paging.base().shift()) as u8;
-            Superpage { first: number << order, order }
-        };
         let still = |&(of, number, size): &(Asid, u64, PageSize)| {
             !self.is_watched_in(tlb, of, Page { number, size, leaf: size })
         };
         // Another array of the same TLB may still have it.
+        let left = left.into_iter().filter(still);
         let left =
-            left.into_iter().filter(still).map(|(_, number, size)| (tlb, block(number, size))).collect();
+            left.map(|(asid, number, size)| Moved { asid, tlb, unit: self.block(number, size) }).collect();
         let enters = !was_there && self.is_watched_in(tlb, asid, page);
-        Moves { entered: enters.then(|| (tlb, block(page.number, page.size))), left }
+        let entered = enters.then(|| Moved { asid, tlb, unit: self.block(page.number, page.size) });
+        Moves { entered, left }
+    }
+
+    fn block(&self, number: u64, size: PageSize) -> Superpage {
+        let order = (size.shift() - self.machine.paging.base().shift()) as u8;
+        Superpage { first: number << order, order }
+    }
+
+    /// What watched TLBs hold of an address space.
+    fn watched_of(&self, asid: Asid) -> Vec<Moved> {
+        let mut pages: Vec<(u64, PageSize)> = Vec::new();
+        for first in self.first.iter().filter(|_| self.last_level == 1) {
+            if let Entries::Array(array) = &first.entries {
+                let own = array.keys().into_iter().map(Asid::page_of).filter(|&(of, ..)| of == asid);
+                pages.extend(own.map(|(_, number, size)| (number, size)));
+            }
+        }
+        pages.extend(self.lower.pages_of(asid));
+        pages.sort_unstable();
+        pages.dedup();
+        let of_tlb = |tlb: usize| {
+            let held = pages.iter().filter(move |&&(number, size)| {
+                self.is_watched_in(tlb, asid, Page { number, size, leaf: size })
+            });
+            held.map(move |&(number, size)| Moved { asid, tlb, unit: self.block(number, size) })
+        };
+        self.watched().flat_map(of_tlb).collect()
     }
 
     /// Whether a watched TLB holds a page.
@@ -294,8 +326,9 @@ impl Tlbs {
         self.walker.enter(asid);
     }
 
-    /// Drops everything of an address space.
-    pub fn flush(&mut self, asid: Asid) {
+    /// Drops everything of an address space; returns what left watched TLBs.
+    pub fn flush(&mut self, asid: Asid) -> Vec<Moved> {
+        let left = self.watched_of(asid);
         for first in &mut self.first {
             match &mut first.entries {
                 Entries::Array(array) => array.remove_where(|key| Asid::page_of(key).0 == asid),
@@ -311,6 +344,7 @@ impl Tlbs {
         self.lower.flush(asid);
         self.walker.flush(asid);
         self.prefetchers.iter_mut().for_each(|prefetcher| prefetcher.flush(asid));
+        left
     }
 
     /// Hands the arrays that all cores share, and the tables in memory, to another core.

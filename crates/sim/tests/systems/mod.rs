@@ -28,7 +28,7 @@ impl Systems {
     }
 
     pub fn begin_as_child(&mut self) {
-        self.all().for_each(System::begin_as_child);
+        self.all().for_each(|system| system.begin_as_child(Asid::default()));
     }
 
     pub fn switch_to(&mut self, asid: Asid) {

@@ -104,6 +104,16 @@ impl SoftwareCounts {
         self.cycles.iter().fold(0, |sum, &cycles| sum.saturating_add(cycles))
     }
 
+    /// Adds others.
+    pub fn add(&mut self, other: &SoftwareCounts) {
+        for (sum, own) in self.misses.iter_mut().zip(other.misses) {
+            *sum += own;
+        }
+        for (sum, own) in self.cycles.iter_mut().zip(other.cycles) {
+            *sum = sum.saturating_add(own);
+        }
+    }
+
     /// Counts events of a class at its price; returns their cycles.
     pub fn charge(&mut self, spec: &SoftwareSpec, class: MissClass, events: u64) -> u64 {
         let cycles = spec.system.cycles[class as usize].unwrap_or(0).saturating_mul(events);

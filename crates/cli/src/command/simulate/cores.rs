@@ -10,8 +10,8 @@ use crate::process::{Ending, follow};
 use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, Number, ProcessResult, WhatIf};
 use pagewalk_sim::{Arrangement, DesignCounts, Experiment};
 use pagewalk_sweep::{add_structure, metrics, partition};
-use pagewalk_trace::{Analysis, Batch, Event, Source, StreamHeader};
-use pagewalk_translate::MachineSpec;
+use pagewalk_trace::{Analysis, Batch, Event, Origin, Source, StreamHeader};
+use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::RefIndex;
 
 /// The same stream on machines of several cores and of one.
@@ -57,6 +57,9 @@ pub fn stream<S: Source>(
     };
     let mut all =
         Cores { several: on(&machines, &kernels, cores)?, one: on(std::slice::from_ref(first), &[], 1)? };
+    if header.origin == Origin::Fork {
+        all.several.begin_as_child(Asid::default());
+    }
     let ending = follow(source, &study.region, &mut all);
     Ok((result(study, &header, &mut all, &kernels, cores, &ending), ending))
 }

@@ -13,7 +13,9 @@ use pagewalk_mm::ThpMode;
 use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, Number, ProcessResult, WhatIf};
 use pagewalk_sim::{Arrangement, DesignCounts, Experiment};
 use pagewalk_sweep::{add_structure, metrics, partition};
-use pagewalk_trace::{Analysis, Interleave, Item, Source, StreamHeader, Turns, all_calls, call_number};
+use pagewalk_trace::{
+    Analysis, Interleave, Item, Origin, Source, StreamHeader, Turns, all_calls, call_number,
+};
 use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::names::{closest, meant};
 
@@ -108,6 +110,9 @@ impl Interleaved {
             headers: sources.iter().map(|source| source.header().clone()).collect(),
             endings: sources.iter().map(|_| Ending::default()).collect(),
         };
+        for (stream, _) in (0..).zip(&all.headers).filter(|(_, header)| header.origin == Origin::Fork) {
+            all.shared.begin_as_child(Asid::new(stream).expect("there are not more streams"));
+        }
         let windows = sources.into_iter().map(|source| Window::new(source, window(&study.region)));
         let turns = all.sharing.turns.clone();
         all.take_turns(Interleave::new(windows.collect(), turns));

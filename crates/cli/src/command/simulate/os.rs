@@ -19,7 +19,7 @@ use pagewalk_sim::{
 };
 use pagewalk_sweep::{metrics, partition};
 use pagewalk_trace::{Origin, Source, StreamHeader};
-use pagewalk_translate::MachineSpec;
+use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::PageSize;
 use std::path::{Path, PathBuf};
 
@@ -186,7 +186,7 @@ fn first_pass<S: Source + Send>(
     let alone = Arrangement::default();
     let mut pass = experiment(study, &study.machines, kernels, thp, &alone).expect("the study was checked");
     if header.origin == Origin::Fork {
-        pass.begin_as_child();
+        pass.begin_as_child(Asid::default());
     }
     let ending = follow_ahead(source, &study.region, &mut pass);
     (header, pass.finish(), ending)

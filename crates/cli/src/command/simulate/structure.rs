@@ -13,8 +13,8 @@ use pagewalk_mm::structure::{StructureSpec, Who};
 use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, ProcessResult, WhatIf};
 use pagewalk_sim::{Arrangement, DesignCounts, Experiment, SpaceCounts};
 use pagewalk_sweep::{add_structure, metrics, partition};
-use pagewalk_trace::{Source, StreamHeader};
-use pagewalk_translate::MachineSpec;
+use pagewalk_trace::{Origin, Source, StreamHeader};
+use pagewalk_translate::{Asid, MachineSpec};
 
 /// Checks that everything can be simulated.
 pub fn check(study: &Study) -> Result<(), CliError> {
@@ -35,7 +35,10 @@ pub fn once<S: Source + Send>(
     let experiment = |machines: &[MachineSpec], kernels: &[Under], arrangement: &Arrangement| {
         os::experiment(study, machines, kernels, thp, arrangement).expect("the study was checked")
     };
-    let system = experiment(&study.machines, &kernels, &inside);
+    let mut system = experiment(&study.machines, &kernels, &inside);
+    if header.origin == Origin::Fork {
+        system.begin_as_child(Asid::default());
+    }
     // All machines in the system, and the first one without it.
     let mut both = (system, experiment(&study.machines[..1], &[], &Arrangement::default()));
     let ending = follow_ahead(source, &study.region, &mut both);

@@ -1,0 +1,144 @@
+//! Arrangements, kernels and machines go together; what cannot is refused with its reason.
+
+use crate::harness::{EXAMPLE_MACHINE, Place, USAGE, joined, metric};
+use serde_json::Value;
+
+const WORK: &str = r#"
+    #include <pthread.h>
+    #include <stdlib.h>
+    static void* work(void* at) {
+        volatile char* memory = aligned_alloc(2 << 20, 4 << 20);
+        for (int round = 0; round < 3; round++)
+            for (long i = 0; i < 4 << 20; i += 4096) memory[i] += (long)at;
+        free((char*)memory);
+        return 0;
+    }
+    int main(void) {
+        pthread_t threads[2];
+        for (long i = 0; i < 2; i++) pthread_create(threads + i, 0, work, (void*)i);
+        for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+        return 0;
+    }
+"#;
+
+/// A trace of that, and one of nothing.
+fn recorded() -> Place {
+    let place = Place::new();
+    let work = place.compile("work", WORK);
+    place.good(&["record", "-q", "-o", "t.pwt", "--", &work]);
+    place.good(&["record", "-q", "-o", "empty.pwt", "--skip", "1000000000", "--", "/bin/true"]);
+    place
+}
+
+fn simulate(place: &Place, options: &[&str]) -> Value {
+    place
+        .good(&joined(&[&["simulate", "-q", "-m", "golden_cove", "--thp", "never", "--json"], options]))
+        .json()
+}
+
+/// Walks, faults and superpages of each kernel, by its name.
+fn kernels(result: &Value) -> Vec<(String, Vec<Option<u64>>)> {
+    let rows = result["processes"][0]["kernels"].as_array().expect("rows of kernels");
+    let of = |row: &Value| {
+        let counts = ["walks", "kernel.faults", "kernel.promotions", "kernel.total_cycles"];
+        let counts = counts.map(|name| row["metrics"][name].as_u64());
+        (row["policy"].as_str().expect("a name").to_owned(), counts.to_vec())
+    };
+    rows.iter().map(of).collect()
+}
+
+#[test]
+fn one_of_anything_is_as_none() {
+    let place = recorded();
+    let policies = [
+        "--os",
+        "linux",
+        "--os",
+        "asap",
+        "--os",
+        "candidates:budget=1,promote_sleep_millisecs=1",
+        "--os",
+        "approx-online",
+    ];
+    let with = |more: &[&str]| kernels(&simulate(&place, &joined(&[&policies, more])));
+    let alone = with(&["t.pwt"]);
+    assert_eq!(alone.len(), 5);
+    assert_eq!(with(&["--cores", "1", "t.pwt"]), alone);
+    // The second process does nothing.
+    assert_eq!(with(&["--quantum", "1000000000000", "t.pwt", "empty.pwt"]), alone);
+    let walks = |kernels: &[(String, Vec<Option<u64>>)], name: &str| {
+        kernels.iter().find(|(policy, _)| policy == name).and_then(|(_, counts)| counts[0]).expect("walks")
+    };
+    for policy in ["linux", "asap", "candidates"] {
+        assert!(walks(&alone, policy) < walks(&alone, "host"), "{policy}: {alone:?}");
+    }
+}
+
+#[test]
+fn arrangements_go_together() {
+    let place = recorded();
+    let two = simulate(&place, &["--os", "linux", "--cores", "2", "t.pwt"]);
+    assert_eq!(kernels(&two).len(), 2);
+    assert!(metric(&two, "walks") > 0);
+    let inside = simulate(&place, &["--os", "linux", "--structure", "mach3", "--cores", "2", "t.pwt"]);
+    assert_eq!(inside["processes"][0]["structure"], "mach3");
+    let rows = inside["processes"][0]["attribution"]["mappings"].as_array().expect("rows");
+    let names: Vec<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
+    assert!(names.contains(&"core 1") && names.contains(&"server unix"), "{names:?}");
+    let turns = simulate(
+        &place,
+        &[
+            "--os",
+            "ingens",
+            "--cores",
+            "2",
+            "--structure",
+            "osf1",
+            "--quantum",
+            "1000",
+            "--global-files",
+            "t.pwt",
+            "t.pwt",
+        ],
+    );
+    assert_eq!(kernels(&turns).len(), 2);
+    assert!(metric(&turns, "switches") > 10);
+}
+
+/// Each core has caches of its own, or all share one: the machine file says which.
+#[test]
+fn caches_serve_a_core_or_all() {
+    let place = recorded();
+    let machine = |shared: bool| {
+        let name = if shared { "shared.toml" } else { "private.toml" };
+        let cache = format!(
+            "[[cache]]\nname = \"l2\"\nlevel = 2\nserves = [\"load\", \"store\", \"walk\"]\nsize = \"1M\"\nways = 8\n\
+             latency = 14\nshared = {shared}\n"
+        );
+        place.write(name, EXAMPLE_MACHINE.replace("walk_reference = 20", "memory = 200") + &cache);
+        let machine = format!("./{name}");
+        let run = |cores: &str| {
+            let result =
+                place.good(&["simulate", "-q", "-m", &machine, "--cores", cores, "--json", "t.pwt"]).json();
+            metric(&result, "cache.l2.load_hits")
+        };
+        (run("1"), run("2"))
+    };
+    let ((one, private), (one_shared, shared)) = (machine(false), machine(true));
+    assert_eq!(one, one_shared);
+    assert_eq!(shared, one, "one cache sees the same references, whoever makes them");
+    assert_ne!(private, one);
+}
+
+#[test]
+fn what_cannot_be_has_a_reason() {
+    let place = recorded();
+    for more in [
+        &["--cores", "2", "t.pwt"][..],
+        &["--structure", "mach3", "t.pwt"],
+        &["--quantum", "9", "t.pwt", "t.pwt"],
+    ] {
+        let command = joined(&[&["simulate", "-m", "golden_cove", "--os", "offline"], more]);
+        place.run(&command).refuses(USAGE, &["policy `offline` replays the stream as it was recorded"]);
+    }
+}
