@@ -14,6 +14,7 @@ use crate::held::Held;
 use crate::pass::Pass;
 use crate::store::{CLASSES, PageStore, bits};
 use pagewalk_cost::Cycles;
+use pagewalk_trace::Batch;
 use pagewalk_translate::{MachineSpec, WalkerSpec};
 use pagewalk_units::ThreadId;
 
@@ -82,6 +83,14 @@ impl Pass<NoObserver> {
 }
 
 impl<O: WalkObserver> Pass<O> {
+    /// Runs the spans `spans` of a batch, on the core of its thread.
+    pub(crate) fn run_on_core(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>) {
+        if self.cores.all.len() > 1 {
+            self.run_thread(batch.thread);
+        }
+        self.run(batch, spans);
+    }
+
     /// From now on `thread` runs.
     pub(crate) fn run_thread(&mut self, thread: ThreadId) {
         let core = self.cores.of(thread);

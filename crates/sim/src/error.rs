@@ -16,7 +16,7 @@ pub enum PassError {
     DesignCount(usize),
     /// Machines that can have one core only.
     #[error(
-        "machine `{0}` has tables or caches in memory (hashed, nested, mapped, [[cache]]): a pass simulates one core of it"
+        "machine `{0}` has tables or caches in memory (hashed, nested, mapped, [[cache]]): a pass has one core of it"
     )]
     OneCore(String),
     /// A design whose policy leaves no base page that could be global.

@@ -4,11 +4,11 @@
 //! operating system that touches pages of its own. Designs that [`Pass`] can simulate in it share one, as that is
 //! faster; each other one is a [`System`]. [`takes`] says which is which, and nothing else does.
 //!
-//! *Structure* (see [`pagewalk_mm::structure`]): at each system call of the stream, before the event that says that it has returned, and at each tick of the clock
-//! the generator's visits run through the designs. The kernel works in the address space of whoever runs: entering it
-//! changes no identifier, and its pages are those of all spaces. A server has a space of its own: to visit it is to
-//! switch to it and back. Both have their own pages and code here, so nothing mixes with the program's; they take
-//! the identifiers from the top of [`Asid`]'s range.
+//! *Structure* (see [`pagewalk_mm::structure`]): at each system call of the stream, before the event that says that
+//! it has returned, and at each tick of the clock the generator's visits run through the designs. The kernel works in
+//! the address space of whoever runs: entering it changes no identifier, and its pages are those of all spaces. A
+//! server has a space of its own: to visit it is to switch to it and back. Both have their own pages and code here,
+//! so nothing mixes with the program's; they take the identifiers from the top of [`Asid`]'s range.
 //!
 //! Counters of the program stay what they are without: its instructions, references and touched pages. Misses, walks
 //! and their cycles are of everything, as are lookups of arrays; [`Experiment::counts`] tells whose the references are.

@@ -306,14 +306,6 @@ impl<O: WalkObserver> Pass<O> {
         self.store.front_clear();
     }
 
-    /// Runs the spans `spans` of a batch, on the core of its thread.
-    pub(crate) fn run_on_core(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>) {
-        if self.cores.all.len() > 1 {
-            self.run_thread(batch.thread);
-        }
-        self.run(batch, spans);
-    }
-
     /// Runs the spans `spans` of a batch.
     pub(crate) fn run(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>) {
         if spans.is_empty() {

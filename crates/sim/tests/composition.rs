@@ -1,4 +1,5 @@
-//! Arrangements compose with kernels and machines: equalities that must hold in every cell, on random programs and machines, under every policy of `[os]`.
+//! Arrangements compose with kernels and machines: equalities that must hold in every cell, on random programs and
+//! machines, under every policy of `[os]`.
 //!
 //! Designs that have a kernel run in a pass alone and in the system engine elsewhere, so each of these holds one engine
 //! to the other too.
@@ -71,8 +72,8 @@ fn program(random: &mut Random) -> Program {
     program
 }
 
-/// One process in turns is that process; one core is no cores; threads that all run on the first of several are those of
-/// one; a structure that nothing calls is none.
+/// One process in turns is that process; one core is no cores; threads that all run on the first of several are those
+/// of one; a structure that nothing calls is none.
 fn check_alone(seed: u64) {
     let mut random = Random::new(seed);
     let designs = designs(&mut random);
@@ -115,8 +116,8 @@ fn for_turns(
     }
 }
 
-/// Two processes that take turns with an identifier each do not disturb each other's kernels: what kernels did is the sum
-/// of what they did alone, and no array hits more than alone.
+/// Two processes that take turns with an identifier each do not disturb each other's kernels: what kernels did is the
+/// sum of what they did alone, and no array hits more than alone.
 fn check_turns(seed: u64) {
     let mut random = Random::new(seed);
     let designs: Vec<DesignSpec> =
@@ -222,7 +223,9 @@ fn who_has_a_core_for_itself_keeps_its_tlbs() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(25), failure_persistence: None, max_shrink_iters: 0, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: cases(25), failure_persistence: None, max_shrink_iters: 0, ..ProptestConfig::default()
+    })]
 
     #[test]
     fn what_is_alone_counts_as_alone(seed in any::<u64>()) {

@@ -189,8 +189,8 @@ pub enum Running {
 }
 
 impl Running {
-    /// Simulators for these tasks, of processes that began so, which take turns or are one. Machines share passes, in enough of them to keep
-    /// `threads` threads busy.
+    /// Simulators for these tasks, of processes that began so, which take turns or are one. Machines share passes, in
+    /// enough of them to keep `threads` threads busy.
     pub fn start(
         tasks: &[(usize, Task<'_>)],
         origins: &[Origin],

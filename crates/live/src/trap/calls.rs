@@ -183,8 +183,8 @@ fn replaces(flags: u64) -> bool {
     flags & map::FIXED != 0 && flags & map::FIXED_NOREPLACE == 0
 }
 
-/// Maps the file from `place` on where the kernel puts anonymous memory. It would not put a file there: only plain memory
-/// lies on borders of huge pages (Linux from 6.7 on). So plain memory comes first, and the file in its place.
+/// Maps the file from `place` on where the kernel puts anonymous memory. It would not put a file there: only plain
+/// memory lies on borders of huge pages (Linux from 6.7 on). So plain memory comes first, and the file in its place.
 fn map_file(image: &mut Image, [address, bytes, protection, flags]: [u64; 4], place: u64) -> io::Result<i64> {
     const NO_FILE: u64 = u64::MAX;
     let mut at = address;

@@ -1,16 +1,16 @@
-//! Promotion of the regions that walks come to most often, under a budget (Manocha et al. 2023, "Architectural Support for
-//! Optimizing Huge Page Selection Within the OS", MICRO 2023: the promotion candidate cache).
+//! Promotion of the regions that walks come to most often, under a budget (Manocha et al. 2023, "Architectural
+//! Support for Optimizing Huge Page Selection Within the OS", MICRO 2023: the promotion candidate cache).
 //!
 //! A small cache beside the page walker counts the walks to each huge-page-sized region that base pages map. It holds a
 //! fixed number of regions; a new one takes the place of that with the fewest walks, of several the one that came
 //! first. From time to time the kernel reads it and promotes the regions with the most walks, of several the lowest,
 //! until the budget is spent: a share of what the program has touched.
 //!
-//! The source's abstract names the parts and the budget of 4 % of the footprint, with which it reaches three quarters of
-//! the gain that is possible. All sizes and times here are chosen, and parameters.
+//! The source's abstract names the parts and the budget of 4 % of the footprint, with which it reaches three quarters
+//! of the gain that is possible. All sizes and times here are chosen, and parameters.
 //!
-//! Modelled: counting, ranking, the budget. Not modelled: the cost of the cache itself, which is hardware, and sharing of
-//! the budget among processes.
+//! Modelled: counting, ranking, the budget. Not modelled: the cost of the cache itself, which is hardware, and
+//! sharing of the budget among processes.
 
 use super::khugepaged::is_collapsible;
 use super::setting::{SettingError, Settings};

@@ -6,7 +6,8 @@
 //! A reference goes: first touch (the kernel backs the page), first-level lookup, lower levels, walk, fill; then
 //! the kernel does what the miss made due.
 //!
-//! - *Processes* take turns by [`System::switch_to`]. Each has its own kernel, and its own memory where that is described.
+//! - *Processes* take turns by [`System::switch_to`]. Each has its own kernel, and its own memory where that is
+//!   described.
 //! - *Cores* run threads in order of appearance, from the first core again after the last. Each has its own hardware;
 //!   arrays and caches that are `shared` move with whoever runs, and so do tables in memory. The kernel's work drops
 //!   translations from all cores.

@@ -147,7 +147,7 @@ fn machines_stand_side_by_side() {
     assert_eq!(from_json(&to_json(&result)).unwrap(), result);
     for (from, to, parts) in [
         ("x = \"machine\"", "x = \"machine\"\nlines = \"trace\"", ["machine", "leave out lines"]),
-        ("l1_range.searches\"", "l1_range.walks\"", ["l1_range.walks", "energy_pj.l1_range.searches"]),
+        ("l1_range.searches\"", "l1_range.walks\"", ["l1_range.walks", "did you mean `energy_pj."]),
     ] {
         let text = format!("schema = 1\nname = \"s\"\n{}", BARS.replacen(from, to, 1));
         let why = Study::from_toml("s.toml", &text, folder.path()).unwrap_err().to_string();

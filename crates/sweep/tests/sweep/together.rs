@@ -89,8 +89,8 @@ fn mistakes_are_named() {
         (read("traces = []\nquantum = 1", ""), ["together `two`: traces = []", "a.pwt"]),
         (read(&format!("{traces}quantum = 1\n[curve]"), ""), ["trace `two`", "[curve]"]),
         (
-            read(&format!("{traces}quantum = 1\n[[os]]\npolicy = \"asap\""), ""),
-            ["trace `two`", "one process"],
+            read(&format!("{traces}quantum = 1\n[[os]]\npolicy = \"offline\""), ""),
+            ["trace `two`", "policy `offline` replays one process"],
         ),
         (read(&format!("{traces}quantum = 1"), workload), ["workload `w`: image", "quantum"]),
     ];
