@@ -27,7 +27,7 @@ class Program:
     files: tuple = ()
     rules: tuple = ()
     loose: tuple = ()
-    # Why its mappings depend on which thread comes first; then those of more than 64 MiB are compared, by size.
+    # Why its mappings depend on more than its input; then those of more than 64 MiB are compared, by size.
     races: str = ""
     # Why it is not one process that leaves its mappings at the end: then none are compared.
     no_maps: str = ""
@@ -130,6 +130,7 @@ def _runtimes():
                 "h=Hash.new(0);60000.times{|i|h[i%997]+=i};puts h.values.sum; Thread.new{puts 'thread'}.join; puts `echo child`; exit 4",
             ),
             "runtime",
+            races="its collector takes for pointers what looks like them on the stack, so addresses say what it frees",
         ),
         Program(
             "lua",
