@@ -18,6 +18,7 @@ mod changes;
 mod counts;
 mod globals;
 mod host;
+mod known;
 mod os;
 mod own;
 mod page;
@@ -35,6 +36,7 @@ use crate::store::{CLASSES, FETCH, class_of};
 use crate::{DesignSpec, SpaceCounts};
 use globals::Globals;
 use host::HostMemory;
+use known::Lately;
 use own::OwnMemory;
 use page::Page;
 use pagewalk_mm::Kernel;
@@ -84,6 +86,7 @@ pub struct System {
     /// Second halves of references inside one page, by class: no lookups of their own.
     inside: [u64; CLASSES],
     globals: Option<Globals>,
+    lately: Lately,
     killed: Option<Box<DesignCounts>>,
 }
 
@@ -133,6 +136,7 @@ impl System {
             clock: Clock::default(),
             inside: [0; CLASSES],
             globals: None,
+            lately: Lately::new(),
             killed: None,
             spec,
         })
@@ -182,6 +186,7 @@ impl System {
     /// From now on the stream is that of another process.
     pub fn switch_to(&mut self, asid: Asid) {
         (self.asid, self.runs) = (asid, asid);
+        self.lately.forget();
         self.process();
         // Of several cores, that of the thread which runs next is meant.
         if self.cores.len() == 1 {
@@ -229,6 +234,7 @@ impl System {
             return;
         }
         self.visitors.insert(asid);
+        self.lately.forget();
         let runs = std::mem::replace(&mut self.runs, asid);
         self.asid = asid;
         // A server was switched to. The kernel answers where it was called.
@@ -245,6 +251,7 @@ impl System {
             self.killed = Some(Box::new(self.count()));
         }
         (self.runs, self.asid) = (runs, runs);
+        self.lately.forget();
     }
 
     /// Has time stand still for partitions that move, or go on again.
@@ -324,12 +331,30 @@ impl System {
 
     /// A translation of one base page. `crosses`: it is the second half of a reference that began on the page before.
     fn touch(&mut self, kind: Kind, vpn: u64, crosses: bool) -> Option<()> {
+        if !crosses && self.hits_lately(kind, vpn) {
+            return Some(());
+        }
         if VirtAddr(vpn << self.machine().paging.base().shift()).is_kernel() {
             self.asid = Asid::GLOBAL;
         }
         let done = self.translate(kind, vpn, crosses);
         self.asid = self.runs;
         done
+    }
+
+    /// Whether a reference finds its page as it was lately, and in the first level: then that is all there is to it.
+    /// Kernels that look at when pages were used are told of every use, so not under those.
+    fn hits_lately(&mut self, kind: Kind, vpn: u64) -> bool {
+        if self.spec.kernel.as_ref().is_some_and(|kernel| kernel.wakes().is_some() || kernel.swaps()) {
+            return false;
+        }
+        let stores = matches!(kind, Kind::Store | Kind::Modify);
+        let Some(known) = self.lately.get(vpn).filter(|known| known.stored || !stores) else { return false };
+        if !self.tlbs().holds(kind, known.asid, known.page) {
+            return false;
+        }
+        self.clock.now += 1;
+        self.tlbs().look_up(class_of(kind, true), kind, known.asid, known.page)
     }
 
     fn translate(&mut self, kind: Kind, vpn: u64, crosses: bool) -> Option<()> {
@@ -351,6 +376,7 @@ impl System {
         self.clock.now += 1;
         self.bring_back(kind, vpn)?;
         let (asid, page) = self.translation(vpn);
+        self.lately.note(vpn, asid, page, stores);
         if !self.tlbs().look_up(class, kind, asid, page) {
             if class != FETCH {
                 self.wake();
