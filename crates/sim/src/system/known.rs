@@ -1,7 +1,7 @@
 //! Translations that were looked up lately: what a reference needs that finds its page touched, backed and in place.
 //!
-//! A direct-mapped table over all classes. Whatever may map a page otherwise, take it away or switch who runs forgets all
-//! of it at once.
+//! A direct-mapped table over all classes. Whatever may map a page otherwise, take it away or switch who runs forgets
+//! all of it at once.
 
 use super::page::Page;
 use pagewalk_translate::Asid;
