@@ -1,6 +1,6 @@
 //! Other tools' files: one file a format, and its line in [`IMPORTERS`].
 //!
-//! A format of lines is a [`Grammar`](reader::Grammar); what they share (gzip, line ends, batches, errors with the
+//! A format of lines is a `Grammar` (`import/reader.rs`); what they share (gzip, line ends, batches, errors with the
 //! line's number, notes of what was passed over) is here once. Nothing in a file is trusted.
 
 mod assembler;
