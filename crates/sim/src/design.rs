@@ -1,5 +1,6 @@
 //! One design: a machine under a page-size policy.
 
+use crate::error::PassError;
 use crate::first_level::FirstLevel;
 use crate::fit::KernelError;
 use crate::held::Held;
@@ -36,6 +37,17 @@ impl DesignSpec {
     /// A machine under a policy, by the machine's name.
     pub fn new(machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>) -> DesignSpec {
         DesignSpec { name: machine.name.clone(), machine: machine.clone(), policy, reach: None, kernel: None }
+    }
+
+    /// Whether its machine can be simulated under its kernel or policy, in whatever arrangement.
+    pub(crate) fn check(&self) -> Result<(), PassError> {
+        if self.machine.data_side.is_some() {
+            return Err(PassError::DataSide(self.machine.name.clone()));
+        }
+        if self.machine.software().is_some() && (self.kernel.is_some() || self.policy.may_be_huge()) {
+            return Err(PassError::Mapped(self.name.clone()));
+        }
+        Ok(())
     }
 
     /// A machine under a kernel.

@@ -61,9 +61,7 @@ fn takes(design: &DesignSpec, arrangement: &Arrangement) -> bool {
     let is_alone = !arrangement.turns && arrangement.cores <= 1 && arrangement.structure.is_none();
     let in_registers = matches!(machine.walker, WalkerSpec::Radix(_) | WalkerSpec::Software);
     match design.kernel {
-        Some(_) => {
-            is_alone && machine.software().is_none() && machine.tlbs.iter().all(|tlb| tlb.prefetch.is_none())
-        }
+        Some(_) => is_alone,
         None if arrangement.cores <= 1 => true,
         None => {
             let is_one_process = !arrangement.turns && arrangement.structure.is_none();

@@ -13,9 +13,10 @@ use crate::attribution::{WalkObserver, add_references, add_tally};
 use crate::pass::Pass;
 use crate::spaces::Parked;
 use crate::store::{STORE, Unit, bits};
+use crate::taken::Taken;
 use pagewalk_mm::{AddressSpace, Change, Fault, MappingId, PageSizePolicy, Remap, Vma};
 use pagewalk_trace::{Event, Ref, ThpDisable};
-use pagewalk_units::{Kind, PAGE_BYTES, PageSize, Paging, VirtAddr};
+use pagewalk_units::{Kind, PageSize, Paging, VirtAddr};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -238,9 +239,7 @@ impl<O: WalkObserver> Pass<O> {
 
     /// The program has advised on a range of bytes.
     fn advise(&mut self, start: VirtAddr, bytes: u64, advice: i32) {
-        let base = self.store.paging.base();
-        let last = start.0.saturating_add(bytes.max(1) - 1);
-        let pages = base.number(start)..base.number(VirtAddr(last)) + 1;
+        let pages = advised(start, bytes, self.store.paging.base());
         for design in bits(self.kernels & self.active) {
             self.designs[design].os_reached(self.instructions);
             let remaps = self.designs[design].os_advised(&self.store, &self.space, pages.clone(), advice);
@@ -250,8 +249,7 @@ impl<O: WalkObserver> Pass<O> {
 
     /// Bytes were added to the address space.
     fn map(&mut self, bytes: Range<u64>) {
-        let base = self.store.paging.base();
-        let pages = bytes.start.div_ceil(base.bytes())..bytes.end >> base.shift();
+        let pages = whole_pages(bytes, self.store.paging.base());
         for design in bits(self.kernels & self.active) {
             self.designs[design].os_reached(self.instructions);
             let remaps = self.designs[design].os_mapped(&self.space, pages.clone());
@@ -313,22 +311,9 @@ impl<O: WalkObserver> Pass<O> {
     }
 
     pub(crate) fn apply(&mut self, change: Change) {
-        let (Change::Gone { start, bytes } | Change::Flushed { start, bytes }) = change;
-        // Above the addresses that records hold lies nothing that was touched.
-        if start.0 >= Ref::ADDRESS_END {
-            return;
-        }
-        let bytes = bytes.min(Ref::ADDRESS_END - start.0);
-        let base = self.store.paging.base().shift();
-        let last = start.0 + (bytes - 1);
-        let pages = self.store.pages_in(start.0 >> base..(last >> base) + 1);
-        // A change is of whole 4 KiB pages.
-        let range = start.0 & !(PAGE_BYTES - 1)..(last | (PAGE_BYTES - 1)) + 1;
-        let ends = start.0 >> base..(last >> base) + 1;
-        let gone = match change {
-            Change::Gone { .. } => self.gone_of(ends.clone(), &range),
-            Change::Flushed { .. } => ends.end..ends.end,
-        };
+        let Some(taken) = Taken::by(change, &self.space, self.store.paging) else { return };
+        let Taken { start, bytes, range, pages: ends, gone } = taken;
+        let pages = self.store.pages_in(ends.clone());
         for design in &mut self.designs {
             design.os_reached(self.instructions);
             match &design.os {
@@ -342,29 +327,14 @@ impl<O: WalkObserver> Pass<O> {
         }
         self.split_at_ends(&range);
         for page in pages {
-            let gone = matches!(change, Change::Gone { .. })
-                && self.is_gone(self.store.pages[page as usize].vpn, &range);
+            let is_gone = gone.contains(&self.store.pages[page as usize].vpn);
             if self.store.is_global(page) {
-                self.change_global(page, gone);
-            } else if gone {
+                self.change_global(page, is_gone);
+            } else if is_gone {
                 self.retire(page);
             }
         }
         self.free_untouched(ends, &gone);
-    }
-
-    /// Whether a base page is gone with the bytes of `range`.
-    fn is_gone(&self, vpn: u64, range: &Range<u64>) -> bool {
-        let bytes = self.store.bytes_of(vpn);
-        let covered = range.start <= bytes.start && bytes.end <= range.end;
-        covered || self.space.vma_within(bytes).is_none()
-    }
-
-    /// The base pages of `pages` that are gone with the bytes of `range`: all but those at the ends, perhaps.
-    fn gone_of(&self, mut pages: Range<u64>, range: &Range<u64>) -> Range<u64> {
-        pages.start += u64::from(!self.is_gone(pages.start, range));
-        pages.end -= u64::from(!pages.is_empty() && !self.is_gone(pages.end - 1, range));
-        pages
     }
 
     /// The area of a base page: that of its lowest mapped byte.
@@ -460,6 +430,17 @@ pub(crate) fn added(event: &Event) -> Option<Range<u64>> {
         _ => return None,
     };
     (start < end).then_some(start..end)
+}
+
+/// The pages that advice on a range of bytes is about.
+pub(crate) fn advised(start: VirtAddr, bytes: u64, base: PageSize) -> Range<u64> {
+    let last = start.0.saturating_add(bytes.max(1) - 1);
+    base.number(start)..base.number(VirtAddr(last)) + 1
+}
+
+/// The pages that lie whole in a range of bytes.
+pub(crate) fn whole_pages(bytes: Range<u64>, base: PageSize) -> Range<u64> {
+    bytes.start.div_ceil(base.bytes())..bytes.end >> base.shift()
 }
 
 /// The blocks at the ends of a range of bytes that no one area holds, where there has been advice on the range.

@@ -45,6 +45,7 @@ mod key;
 mod latest;
 mod library;
 mod lookahead;
+mod looks;
 mod memory;
 mod offline;
 mod os;
@@ -62,6 +63,7 @@ mod store;
 mod structures;
 mod supers;
 mod system;
+mod taken;
 mod tournament;
 mod untouched;
 

@@ -6,6 +6,7 @@
 use crate::design::Design;
 use crate::fit::{KernelError, held_order, watched};
 use crate::held::Held;
+use crate::looks::Looks;
 use crate::store::{CLASSES, FETCH, KINDS, PageStore};
 use pagewalk_mm::promotion::{LastUse, Miss};
 use pagewalk_mm::{AddressSpace, Kernel, MemorySample, ORDERS, Remap, Superpage};
@@ -38,23 +39,21 @@ pub(crate) struct Os {
     /// Second halves of references inside one superpage: no lookups of their own.
     pub inside: [[u64; ORDERS]; CLASSES],
     remaps: Vec<Remap>,
-    /// The store's clock and the kernel's time whenever the kernel looked over the memory.
-    looks: Vec<(u64, u64)>,
+    /// By the store's clock.
+    looks: Looks,
 }
 
-/// When pages were used, as a kernel can know it: at which of its looks accessed bits were last found clear.
+/// When pages were used, as a kernel can know it.
 struct Uses<'a> {
     store: &'a PageStore,
-    looks: &'a [(u64, u64)],
+    looks: &'a Looks,
 }
 
 impl LastUse for Uses<'_> {
-    /// The time at the last look before the use: no later use is told than there was.
     fn last_use(&self, page: u64) -> Option<u64> {
         let id = self.store.find(page)?;
         let stamp = (0..CLASSES).map(|class| self.store.page_stamp(id, page as u32, class)).max()?;
-        let looks_before = self.looks.partition_point(|&(clock, _)| clock <= stamp);
-        (stamp > 0).then(|| looks_before.checked_sub(1).map_or(0, |look| self.looks[look].1))
+        self.looks.last_use(stamp)
     }
 }
 
@@ -79,7 +78,7 @@ impl Os {
             references: [[0; ORDERS]; CLASSES],
             inside: [[0; ORDERS]; CLASSES],
             remaps: Vec::new(),
-            looks: Vec::new(),
+            looks: Looks::default(),
         })
     }
 
@@ -204,7 +203,7 @@ impl Design {
         else {
             return Vec::new();
         };
-        os.looks.push((store.now, os.kernel.time(instructions)));
+        os.looks.note(store.now, os.kernel.time(instructions));
         let mut remaps = std::mem::take(&mut os.remaps);
         os.kernel.wake(instructions, space, &Uses { store, looks: &os.looks }, &mut remaps);
         remaps

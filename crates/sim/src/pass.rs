@@ -115,9 +115,7 @@ impl<O: WalkObserver> Pass<O> {
     /// A pass with the same machines for each of `cores` cores, the first of which runs.
     pub(crate) fn build(specs: Vec<DesignSpec>, cores: usize, observer: O) -> Result<Pass<O>, PassError> {
         let Some(DesignSpec { machine, .. }) = specs.first() else { return Err(PassError::DesignCount(0)) };
-        if let Some(spec) = specs.iter().find(|spec| spec.machine.data_side.is_some()) {
-            return Err(PassError::DataSide(spec.machine.name.clone()));
-        }
+        specs.iter().try_for_each(DesignSpec::check)?;
         let paging = machine.paging;
         if let Some(other) = specs.iter().map(|spec| &spec.machine).find(|other| other.paging != paging) {
             return Err(PassError::Paging {
@@ -175,11 +173,6 @@ impl<O: WalkObserver> Pass<O> {
         }
         if let Some(spec) = specs.iter().find(|spec| spec.kernel.is_some() && cores > 1) {
             return Err(PassError::KernelOfMany(spec.name.clone()));
-        }
-        let mapped = |spec: &&DesignSpec| spec.machine.software().is_some();
-        let large = |spec: &&DesignSpec| spec.kernel.is_some() || spec.policy.may_be_huge();
-        if let Some(spec) = specs.iter().filter(mapped).find(large) {
-            return Err(PassError::Mapped(spec.name.clone()));
         }
         pass.cores = Cores::new(cores, distinct.len());
         for group in (0..cores).flat_map(|_| &distinct) {

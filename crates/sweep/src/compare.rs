@@ -1,7 +1,7 @@
 //! What was found beside what sources found: quotients of two figures on each trace.
 
 use crate::layouts::RECORDED;
-use crate::selection::of_metrics;
+use crate::selection::{choice_of_study, of_metrics};
 use crate::study::{Best, Cell, Compare, MachineVariant, OfDraws, On, Provided, Study, Under, serves_name};
 use crate::task;
 use pagewalk_report::sweep::schema::{
@@ -88,9 +88,7 @@ impl Cell {
         for (key, name) in named.iter().filter_map(|(key, name)| Some((key, name.as_ref()?))) {
             if !study.layouts.iter().any(|layout| layout.name == *name) {
                 let names: Vec<&str> = study.layouts.iter().map(|layout| layout.name.as_str()).collect();
-                let none = "choose from none: see [[layout]]";
-                let choice = if names.is_empty() { none.to_owned() } else { choice(name, &names) };
-                return Err(format!("{key} = \"{name}\": {choice}"));
+                return Err(format!("{key} = \"{name}\": {}", choice_of_study(name, &names, "[[layout]]")));
             }
         }
         let named =
@@ -257,9 +255,7 @@ fn machines_of<'a>(
         let names: Vec<&str> =
             fitting.iter().filter_map(|(_, (kernel, _))| Some(kernel.as_ref()?.name.as_str())).collect();
         if !names.contains(&os) {
-            let none = "choose from none: see [[os]]";
-            let choice = if names.is_empty() { none.to_owned() } else { choice(os, &names) };
-            return Err(format!("os = \"{os}\": {choice}"));
+            return Err(format!("os = \"{os}\": {}", choice_of_study(os, &names, "[[os]]")));
         }
         fitting.retain(|(_, (kernel, _))| kernel.is_some_and(|kernel| kernel.name == os));
     }
@@ -267,8 +263,7 @@ fn machines_of<'a>(
         fitting.retain(|(_, (_, variant))| variant.is_some_and(|variant| variant.name == structure));
         if fitting.is_empty() {
             let names: Vec<&str> = study.structures.iter().map(|variant| variant.name.as_str()).collect();
-            let none = "choose from none: see structures";
-            let choice = if names.is_empty() { none.to_owned() } else { choice(structure, &names) };
+            let choice = choice_of_study(structure, &names, "structures");
             return Err(format!("structure = \"{structure}\": {choice}"));
         }
     }

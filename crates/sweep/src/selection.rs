@@ -48,6 +48,11 @@ pub fn one<T: Copy>(key: &str, name: &str, known: &[(&str, T)]) -> Result<T, Str
     })
 }
 
+/// What to choose instead of a name of the study's own; `from` is the key that would have such names.
+pub fn choice_of_study(asked: &str, known: &[&str], from: &str) -> String {
+    if known.is_empty() { format!("choose from none: see {from}") } else { choice(asked, known) }
+}
+
 /// What to choose instead of a metric that there is not.
 pub fn of_metrics(asked: &str, known: &[String]) -> String {
     choice_of_many(asked, known.iter().map(String::as_str), "`pagewalk simulate --json`")

@@ -1,4 +1,4 @@
-//! Traces of a study that take turns on one processor.
+//! Traces of a study that take turns.
 
 use crate::study::{Study, TraceSpec};
 use pagewalk_sim::Experiment;

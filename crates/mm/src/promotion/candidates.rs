@@ -14,8 +14,8 @@
 
 use super::khugepaged::is_collapsible;
 use super::setting::{SettingError, Settings};
-use super::{Policy, Request, View, instructions, is_anonymous};
-use crate::{HugeAdvice, Superpage, Vma};
+use super::{Policy, Request, View, instructions, may_be_huge};
+use crate::{Superpage, Vma};
 
 /// What the cache holds, and what is promoted.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -153,7 +153,7 @@ impl Policy for Candidates {
     }
 
     fn takes(&self, area: &Vma) -> bool {
-        is_anonymous(area) && area.advice != HugeAdvice::NoHugePage
+        may_be_huge(area)
     }
 
     fn part_orders(&self) -> u32 {

@@ -13,9 +13,9 @@
 
 use super::khugepaged::is_collapsible;
 use super::setting::{SettingError, Settings};
-use super::{Policy, Request, View, instructions, is_anonymous};
+use super::{Policy, Request, View, instructions, may_be_huge};
 use crate::frames::Buddy;
-use crate::{HugeAdvice, Superpage, Vma};
+use crate::{Superpage, Vma};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
@@ -247,7 +247,7 @@ impl Policy for HawkEye {
     }
 
     fn takes(&self, area: &Vma) -> bool {
-        is_anonymous(area) && area.advice != HugeAdvice::NoHugePage
+        may_be_huge(area)
     }
 
     fn fault_orders(&self, _page: u64, area: Option<&Vma>) -> u32 {

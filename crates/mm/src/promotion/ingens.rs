@@ -11,10 +11,10 @@
 
 use super::khugepaged::is_collapsible;
 use super::setting::{SettingError, Settings};
-use super::{Policy, Request, View, instructions, is_anonymous};
+use super::{Policy, Request, View, instructions, may_be_huge};
 use crate::frames::Buddy;
 use crate::kernel::PageTable;
-use crate::{HugeAdvice, Superpage, Vma};
+use crate::{Superpage, Vma};
 
 /// When a block becomes a huge page.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,7 +99,7 @@ impl Policy for Ingens {
     }
 
     fn takes(&self, area: &Vma) -> bool {
-        is_anonymous(area) && area.advice != HugeAdvice::NoHugePage
+        may_be_huge(area)
     }
 
     fn part_orders(&self) -> u32 {

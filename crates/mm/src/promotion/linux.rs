@@ -16,7 +16,7 @@
 //! write. What `MAP_STACK` excludes recordings tell as advice.
 
 use super::khugepaged::{Khugepaged, Scan};
-use super::{INSTRUCTIONS_PER_MILLISECOND, Policy, Request, View, instructions, is_anonymous};
+use super::{INSTRUCTIONS_PER_MILLISECOND, Policy, Request, View, instructions, may_be_huge};
 use crate::kernel::{ORDERS, PageTable};
 use crate::{AddressSpace, HugeAdvice, Superpage, ThpMode, Vma};
 use pagewalk_trace::ThpDisable;
@@ -146,7 +146,7 @@ impl LinuxSettings {
 
     /// Orders that an area may have in a process that forbids what `forbidden` says: a bit each.
     fn allowed(&self, area: &Vma, forbidden: ThpDisable) -> u32 {
-        if !is_anonymous(area) || area.advice == HugeAdvice::NoHugePage {
+        if !may_be_huge(area) {
             return 0;
         }
         let advised = area.advice == HugeAdvice::HugePage;
@@ -230,7 +230,7 @@ impl Policy for Linux {
     }
 
     fn takes(&self, area: &Vma) -> bool {
-        is_anonymous(area) && area.advice != HugeAdvice::NoHugePage
+        may_be_huge(area)
     }
 
     fn fault_orders(&self, page: u64, area: Option<&Vma>) -> u32 {

@@ -36,7 +36,7 @@ pub use throttle::{Limits, Throttle};
 
 use crate::frames::Buddy;
 use crate::kernel::{Accounts, PageTable};
-use crate::{AddressSpace, Superpage, Vma};
+use crate::{AddressSpace, HugeAdvice, Superpage, Vma};
 use pagewalk_trace::ThpDisable;
 use pagewalk_units::PageSize;
 use std::ops::Range;
@@ -284,6 +284,11 @@ impl Clone for Box<dyn Policy> {
 /// Whether an area is private anonymous memory, and not of hugetlb.
 pub(crate) fn is_anonymous(area: &Vma) -> bool {
     area.is_private_anonymous()
+}
+
+/// Whether Linux may give an area huge pages: private anonymous memory that no advice excludes.
+pub(crate) fn may_be_huge(area: &Vma) -> bool {
+    is_anonymous(area) && area.advice != HugeAdvice::NoHugePage
 }
 
 /// Orders 1 to `top`: a bit each.

@@ -5,10 +5,11 @@ use super::host::HostMemory;
 use super::page::Page;
 use super::process::{Memory, Process};
 use crate::kernel::parted_blocks;
+use crate::taken::Taken;
 use pagewalk_mm::Change;
-use pagewalk_trace::{Analysis, Batch, Event, Ref};
+use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::Asid;
-use pagewalk_units::{PAGE_BYTES, RefIndex, SpaceId, VirtAddr};
+use pagewalk_units::{RefIndex, SpaceId, VirtAddr};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -44,22 +45,9 @@ impl Analysis for System {
 
 impl System {
     fn change(&mut self, change: Change) {
-        let (Change::Gone { start, bytes } | Change::Flushed { start, bytes }) = change;
-        // Above the addresses that records hold lies nothing that was touched.
-        if start.0 >= Ref::ADDRESS_END {
-            return;
-        }
-        let bytes = bytes.min(Ref::ADDRESS_END - start.0);
         let paging = self.machine().paging;
-        let base = paging.base().shift();
-        let last = start.0 + (bytes - 1);
-        let pages = start.0 >> base..(last >> base) + 1;
-        // A change is of whole 4 KiB pages.
-        let range = start.0 & !(PAGE_BYTES - 1)..(last | (PAGE_BYTES - 1)) + 1;
-        let gone = match change {
-            Change::Gone { .. } => self.process().gone_of(pages.clone(), &range, paging),
-            Change::Flushed { .. } => pages.end..pages.end,
-        };
+        let Some(taken) = Taken::by(change, &self.process().space, paging) else { return };
+        let Taken { start, bytes, range, pages, gone } = taken;
         match &self.process().memory {
             Memory::Own(_) => self.change_own(&pages, &gone),
             Memory::Host(_) => self.drop_touched(pages.clone()),

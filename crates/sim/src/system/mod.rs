@@ -39,7 +39,6 @@ use host::HostMemory;
 use known::Lately;
 use own::OwnMemory;
 use page::Page;
-use pagewalk_mm::Kernel;
 use pagewalk_trace::{Batch, Block, Ref};
 use pagewalk_translate::{Asid, Filled, MachineSpec, MissClass};
 use pagewalk_units::{Kind, ThreadId, VirtAddr};
@@ -94,19 +93,16 @@ impl System {
     /// A design on so many cores.
     ///
     /// # Errors
-    /// If its kernel cannot work on its machine.
-    pub fn new(spec: DesignSpec, cores: usize) -> Result<System, PassError> {
-        let fits = |error| PassError::Kernel { design: spec.name.clone(), error };
-        if spec.machine.data_side.is_some() {
-            return Err(PassError::DataSide(spec.machine.name.clone()));
-        }
-        let mut spec = spec.clone();
+    /// If its kernel or policy cannot work on its machine.
+    pub fn new(mut spec: DesignSpec, cores: usize) -> Result<System, PassError> {
+        spec.check()?;
         let mut watches = None;
         if let Some(kernel) = &mut spec.kernel {
-            held_order(kernel, &spec.machine).map_err(fits)?;
+            let refused = |error| PassError::Kernel { design: spec.name.clone(), error };
+            held_order(kernel, &spec.machine).map_err(refused)?;
             if kernel.watches_tlbs() {
-                let entries = watched(&spec.machine).map_err(fits)?;
-                let is_shared = last_level_is_shared(&spec.machine).map_err(fits)?;
+                let entries = watched(&spec.machine).map_err(refused)?;
+                let is_shared = last_level_is_shared(&spec.machine).map_err(refused)?;
                 let own = if is_shared { 1 } else { cores.max(1) };
                 kernel.watch(&entries.repeat(own));
                 watches = Some((entries.len(), own));
@@ -168,11 +164,6 @@ impl System {
 
     fn tlbs(&mut self) -> &mut Tlbs {
         &mut self.cores[self.core].tlbs
-    }
-
-    /// The kernel of the process that runs, if it is not the host's.
-    pub fn kernel(&self) -> Option<&Kernel> {
-        self.processes.get(&self.asid)?.own().map(|own| &own.kernel)
     }
 
     /// What each process has done and cost so far, in order.
@@ -331,34 +322,44 @@ impl System {
 
     /// A translation of one base page. `crosses`: it is the second half of a reference that began on the page before.
     fn touch(&mut self, kind: Kind, vpn: u64, crosses: bool) -> Option<()> {
-        if !crosses && self.hits_lately(kind, vpn) {
-            return Some(());
-        }
         if VirtAddr(vpn << self.machine().paging.base().shift()).is_kernel() {
             self.asid = Asid::GLOBAL;
         }
-        let done = self.translate(kind, vpn, crosses);
+        let done = match self.known(kind, vpn).filter(|_| !crosses) {
+            Some((asid, page)) => {
+                self.look_up(kind, vpn, asid, page);
+                Some(())
+            }
+            None => self.translate(kind, vpn, crosses),
+        };
         self.asid = self.runs;
         done
     }
 
-    /// Whether a reference finds its page as it was lately, and in the first level: then that is all there is to it.
-    /// Kernels that look at when pages were used are told of every use, so not under those.
-    fn hits_lately(&mut self, kind: Kind, vpn: u64) -> bool {
+    /// The translation of a page that is as it was lately: a reference need only look it up. Kernels that look at when
+    /// pages were used are told of every use, so nothing is known under those.
+    fn known(&self, kind: Kind, vpn: u64) -> Option<(Asid, Page)> {
         if self.spec.kernel.as_ref().is_some_and(|kernel| kernel.wakes().is_some() || kernel.swaps()) {
-            return false;
+            return None;
         }
         let stores = matches!(kind, Kind::Store | Kind::Modify);
-        let Some(known) = self.lately.get(vpn).filter(|known| known.stored || !stores) else { return false };
-        if !self.tlbs().holds(kind, known.asid, known.page) {
-            return false;
-        }
+        let known = self.lately.get(vpn).filter(|known| known.stored || !stores)?;
+        Some((known.asid, known.page))
+    }
+
+    /// A reference looks a translation up.
+    fn look_up(&mut self, kind: Kind, vpn: u64, asid: Asid, page: Page) {
+        let class = class_of(kind, true);
         self.clock.now += 1;
-        self.tlbs().look_up(class_of(kind, true), kind, known.asid, known.page)
+        if !self.tlbs().look_up(class, kind, asid, page) {
+            if class != FETCH {
+                self.wake();
+            }
+            self.miss(class, kind, vpn);
+        }
     }
 
     fn translate(&mut self, kind: Kind, vpn: u64, crosses: bool) -> Option<()> {
-        let class = class_of(kind, true);
         let stores = matches!(kind, Kind::Store | Kind::Modify);
         let known = self.process().pages.get(&vpn).copied();
         match known {
@@ -370,19 +371,13 @@ impl System {
             self.stored(vpn)?;
         }
         if crosses && self.process().shares(vpn - 1, vpn) {
-            self.inside[class] += 1;
+            self.inside[class_of(kind, true)] += 1;
             return Some(());
         }
-        self.clock.now += 1;
         self.bring_back(kind, vpn)?;
         let (asid, page) = self.translation(vpn);
         self.lately.note(vpn, asid, page, stores);
-        if !self.tlbs().look_up(class, kind, asid, page) {
-            if class != FETCH {
-                self.wake();
-            }
-            self.miss(class, kind, vpn);
-        }
+        self.look_up(kind, vpn, asid, page);
         let now = self.clock.now;
         if let Some(touched) = self.process().pages.get_mut(&vpn) {
             touched.used = now;

@@ -5,7 +5,7 @@ use super::own::OwnMemory;
 use super::page::Page;
 use super::process::{Memory, Process};
 use super::tlbs::{Moved, Moves};
-use crate::kernel::{added, reaped};
+use crate::kernel::{added, advised, reaped, whole_pages};
 use pagewalk_mm::promotion::Miss;
 use pagewalk_mm::{AddressSpace, Kernel, Remap, Superpage};
 use pagewalk_trace::Event;
@@ -92,7 +92,7 @@ impl System {
         if own.kernel.wakes().is_none_or(|at| at > instructions) {
             return;
         }
-        own.looks.push((now, own.kernel.time(instructions)));
+        own.looks.note(now, own.kernel.time(instructions));
         let mut remaps = Vec::new();
         self.process().with_uses(|kernel, space, uses| kernel.wake(instructions, space, uses, &mut remaps));
         self.remap(remaps, None);
@@ -239,9 +239,7 @@ impl System {
 
     /// The program has advised on a range of bytes.
     fn advise(&mut self, start: VirtAddr, bytes: u64, advice: i32) {
-        let base = self.machine().paging.base();
-        let last = start.0.saturating_add(bytes.max(1) - 1);
-        let pages = base.number(start)..base.number(VirtAddr(last)) + 1;
+        let pages = advised(start, bytes, self.machine().paging.base());
         self.ask(None, |_, _, _| {});
         let mut remaps = Vec::new();
         self.process()
@@ -251,8 +249,7 @@ impl System {
 
     /// Bytes were added to the address space.
     fn map(&mut self, bytes: Range<u64>) {
-        let base = self.machine().paging.base();
-        let pages = bytes.start.div_ceil(base.bytes())..bytes.end >> base.shift();
+        let pages = whole_pages(bytes, self.machine().paging.base());
         self.ask(None, |kernel, space, remaps| {
             if kernel.backs_areas() {
                 kernel.mapped(pages, space, remaps);

@@ -5,6 +5,7 @@
 
 use super::page::Page;
 use crate::fit::{KernelError, held_order};
+use crate::looks::Looks;
 use pagewalk_mm::{Kernel, ORDERS, Remap, Superpage};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{PageSize, Paging};
@@ -19,8 +20,7 @@ pub(super) struct OwnMemory {
     held_order: [u8; ORDERS],
     /// Orders of the superpages that TLBs may hold, by first page.
     mapped: BTreeMap<u64, u8>,
-    /// The clock and the kernel's time whenever the kernel looked over the memory.
-    pub looks: Vec<(u64, u64)>,
+    pub looks: Looks,
 }
 
 /// A translation that is no longer valid.
@@ -41,7 +41,7 @@ impl OwnMemory {
             paging: machine.paging,
             held_order,
             mapped: BTreeMap::new(),
-            looks: Vec::new(),
+            looks: Looks::default(),
         })
     }
 

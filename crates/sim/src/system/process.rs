@@ -3,13 +3,13 @@
 use super::host::HostMemory;
 use super::own::OwnMemory;
 use super::page::Page;
+use crate::looks::Looks;
 use crate::spaces::SpaceCounts;
 use pagewalk_mm::promotion::LastUse;
 use pagewalk_mm::{AddressSpace, Kernel};
 use pagewalk_translate::Asid;
-use pagewalk_units::{PageSize, Paging, VirtAddr};
+use pagewalk_units::{PageSize, VirtAddr};
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 /// A base page that the process touched.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,18 +36,15 @@ pub(super) struct Process {
     pub started: bool,
 }
 
-/// When pages were used, as a kernel can know it: at which of its looks accessed bits were last found clear.
+/// When pages were used, as a kernel can know it.
 struct Uses<'a> {
     pages: &'a BTreeMap<u64, Touched>,
-    looks: &'a [(u64, u64)],
+    looks: &'a Looks,
 }
 
 impl LastUse for Uses<'_> {
-    /// The time at the last look before the use: no later use is told than there was.
     fn last_use(&self, page: u64) -> Option<u64> {
-        let used = self.pages.get(&page)?.used;
-        let looks_before = self.looks.partition_point(|&(clock, _)| clock <= used);
-        (used > 0).then(|| looks_before.checked_sub(1).map_or(0, |look| self.looks[look].1))
+        self.looks.last_use(self.pages.get(&page)?.used)
     }
 }
 
@@ -110,19 +107,6 @@ impl Process {
     pub fn shares(&self, a: u64, b: u64) -> bool {
         let (a, b) = (self.page(a), self.page(b));
         (a.number, a.size) == (b.number, b.size)
-    }
-
-    /// The base pages of a change that are gone with the bytes of `range`: all but those at the ends, perhaps.
-    pub fn gone_of(&self, mut pages: Range<u64>, range: &Range<u64>, paging: Paging) -> Range<u64> {
-        let is_gone = |vpn: u64| {
-            let base = paging.base().shift();
-            let bytes = vpn << base..(vpn + 1) << base;
-            let covered = range.start <= bytes.start && bytes.end <= range.end;
-            covered || self.space.vma_within(bytes).is_none()
-        };
-        pages.start += u64::from(!is_gone(pages.start));
-        pages.end -= u64::from(!pages.is_empty() && !is_gone(pages.end - 1));
-        pages
     }
 
     /// Asks the kernel, with when pages were used.

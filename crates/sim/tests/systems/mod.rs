@@ -27,10 +27,6 @@ impl Systems {
         Systems(self.0.into_iter().map(|system| Some(system?.with_global_files())).collect())
     }
 
-    pub fn begin_as_child(&mut self) {
-        self.all().for_each(|system| system.begin_as_child(Asid::default()));
-    }
-
     pub fn switch_to(&mut self, asid: Asid) {
         self.all().for_each(|system| system.switch_to(asid));
     }

@@ -1,4 +1,4 @@
-//! `pagewalk simulate --quantum N A.pwt B.pwt`, or with `--switch-at`: several processes on one processor.
+//! `pagewalk simulate --quantum N A.pwt B.pwt`, or with `--switch-at`: several processes in turns.
 
 use super::os::Under;
 use super::{compared, os, structure};

@@ -46,7 +46,7 @@ pub struct Under {
 }
 
 /// Each machine under the kernel of its own file and those of the command line.
-pub fn all_kernels(study: &Study) -> Result<Vec<Under>, CliError> {
+fn all_kernels(study: &Study) -> Result<Vec<Under>, CliError> {
     let mut all = Vec::new();
     for (index, machine) in study.machines.iter().enumerate() {
         let own = machine::kernel(machine).map_err(|e| usage(&e))?;

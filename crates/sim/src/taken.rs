@@ -1,0 +1,51 @@
+//! What a change takes away from pages.
+
+use pagewalk_mm::{AddressSpace, Change};
+use pagewalk_trace::Ref;
+use pagewalk_units::{PAGE_BYTES, Paging, VirtAddr};
+use std::ops::Range;
+
+/// What a change takes away from pages.
+pub(crate) struct Taken {
+    /// The first byte of the change.
+    pub start: VirtAddr,
+    /// Its length, up to the last address that records hold.
+    pub bytes: u64,
+    /// The 4 KiB pages of the change, in bytes: changes are of whole ones.
+    pub range: Range<u64>,
+    /// The base pages that it reaches.
+    pub pages: Range<u64>,
+    /// Those that are gone: none of a flush, and not one at an end of which something is left.
+    pub gone: Range<u64>,
+}
+
+impl Taken {
+    /// By a change of `space`, which knows of it. `None`: it lies above the addresses that records hold, where nothing
+    /// was touched.
+    pub fn by(change: Change, space: &AddressSpace, paging: Paging) -> Option<Taken> {
+        let (Change::Gone { start, bytes } | Change::Flushed { start, bytes }) = change;
+        let bytes = bytes.min(Ref::ADDRESS_END.checked_sub(start.0).filter(|&room| room > 0)?);
+        let last = start.0 + (bytes - 1);
+        let range = start.0 & !(PAGE_BYTES - 1)..(last | (PAGE_BYTES - 1)) + 1;
+        let base = paging.base().shift();
+        let pages = start.0 >> base..(last >> base) + 1;
+        let gone = match change {
+            Change::Gone { .. } => gone_of(pages.clone(), &range, space, paging),
+            Change::Flushed { .. } => pages.end..pages.end,
+        };
+        Some(Taken { start, bytes, range, pages, gone })
+    }
+}
+
+/// The base pages of `pages` that are gone with the bytes of `range`: all but those at the ends, perhaps.
+fn gone_of(mut pages: Range<u64>, range: &Range<u64>, space: &AddressSpace, paging: Paging) -> Range<u64> {
+    let base = paging.base().shift();
+    let is_gone = |vpn: u64| {
+        let bytes = vpn << base..(vpn + 1) << base;
+        let covered = range.start <= bytes.start && bytes.end <= range.end;
+        covered || space.vma_within(bytes).is_none()
+    };
+    pages.start += u64::from(!is_gone(pages.start));
+    pages.end -= u64::from(!pages.is_empty() && !is_gone(pages.end - 1));
+    pages
+}
