@@ -19,7 +19,6 @@ pub use reader::TextSource;
 use notes::shown;
 use packed::{Interrupted, text_of};
 use pagewalk_trace::{Source, SourceError};
-use std::fmt::Write;
 use std::io::{BufReader, Cursor, Read};
 
 /// A format that can be read.
@@ -121,9 +120,6 @@ fn recognise(mut text: Text) -> Result<(&'static dyn Importer, Text), ImportErro
 
 /// Formats in words.
 fn formats(of: &[&dyn Importer]) -> String {
-    of.iter().fold(String::new(), |mut all, importer| {
-        let comma = if all.is_empty() { "" } else { ", " };
-        let _ = write!(all, "{comma}{} ({})", importer.name(), importer.about());
-        all
-    })
+    let told = of.iter().map(|importer| format!("{} ({})", importer.name(), importer.about()));
+    told.collect::<Vec<_>>().join(", ")
 }

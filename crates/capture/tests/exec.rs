@@ -74,6 +74,14 @@ fn children_are_begun_as_natively() {
     }
 }
 
+/// Linux before 6.14 calls it by the descriptor's number.
+#[test]
+fn a_program_from_memory_is_called_by_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (output, status, _) = followed(&compile(folder.path(), "children"), "memory");
+    assert_eq!((output.as_str(), status.code()), ("memfd:mine\n", Some(0)));
+}
+
 #[test]
 fn many_threads_live_together() {
     let folder = tempfile::tempdir().unwrap();

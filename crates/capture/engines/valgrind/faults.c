@@ -21,23 +21,16 @@ extern void VG_(discard_translations)(Addr start, ULong bytes, const HChar* who)
 #define FIRST_ADDRESS 0x1000ULL
 #define ALL_ADDRESSES 0x7fffffff0000ULL
 
-typedef struct {
-   UWord handler;
-   UWord flags;
-   UWord restorer;
-   UWord mask;
-} Action;
-
 static Bool has_handler;   /* of SIGSEGV, that is told of the registers */
 static Bool is_exact;
 
 void faults_after_sigaction(Int signal, Addr at)
 {
-   if (signal != VKI_SIGSEGV || !VG_(am_is_valid_for_client)(at, sizeof(Action), VKI_PROT_READ))
+   const vki_sigaction_toK_t* action = (const vki_sigaction_toK_t*)at;
+   if (signal != VKI_SIGSEGV || !VG_(am_is_valid_for_client)(at, sizeof *action, VKI_PROT_READ))
       return;
-   const Action* action = (const Action*)at;
-   has_handler = action->handler != (UWord)VKI_SIG_DFL && action->handler != (UWord)VKI_SIG_IGN
-                 && (action->flags & VKI_SA_SIGINFO) != 0;
+   has_handler = action->ksa_handler != VKI_SIG_DFL && action->ksa_handler != VKI_SIG_IGN
+                 && (action->sa_flags & VKI_SA_SIGINFO) != 0;
 }
 
 /* Before a range loses its rights: which the loader does to its own data, too. */

@@ -37,6 +37,7 @@ SysRes __wrap_vgPlain_open(const HChar* path, Int flags, Int mode);
 #define AUX_EXECFN 31
 #define AUX_LEAST_SIGNAL_STACK 51
 #define AUX_IGNORED 1
+#define TASK_NAME_BYTES 16
 
 static const HChar* path;    /* as the kernel calls the program */
 static const HChar* first;   /* its first argument */
@@ -252,15 +253,16 @@ static void name_process(void)
 {
    static const HChar deleted[] = " (deleted)";
    const HChar* whole = path;
-   HChar name[16];
+   HChar name[TASK_NAME_BYTES];
    if (VG_(strncmp)(path, "/dev/fd/", 8) == 0 && !VG_(resolve_filename)(VG_(cl_exec_fd), &whole))
       whole = path;
    const HChar* slash = VG_(strrchr)(whole, '/');
-   VG_(strncpy)(name, slash == NULL ? whole : slash + 1, sizeof name - 1);
-   name[sizeof name - 1] = '\0';
-   HChar* end = whole == path ? NULL : VG_(strstr)(name, deleted);
-   if (end != NULL)
-      *end = '\0';
+   const HChar* last = slash == NULL ? whole : slash + 1;
+   const HChar* end = whole == path ? NULL : VG_(strstr)(last, deleted);
+   SizeT bytes = end == NULL ? VG_(strlen)(last) : (SizeT)(end - last);
+   bytes = bytes < sizeof name ? bytes : sizeof name - 1;
+   VG_(memcpy)(name, last, bytes);
+   name[bytes] = '\0';
    sys_call6(__NR_prctl, SYS_PR_SET_NAME, (UWord)name, 0, 0, 0, 0);
 }
 

@@ -56,21 +56,17 @@ Bool program_may(const HChar* path, UInt how)
 
 /* ---- opening ---- */
 
-Bool program_is_engine(const HChar* path)
+/* Whether this is the engine's own file, which is what /proc/self/exe is for the kernel. */
+static Bool is_engine(const struct vg_stat* file)
 {
-   struct vg_stat of_path;
    struct vg_stat own;
-   return !sr_isError(VG_(stat)(path, &of_path)) && !sr_isError(VG_(stat)("/proc/self/exe", &own))
-          && of_path.dev == own.dev && of_path.ino == own.ino;
+   return !sr_isError(VG_(stat)("/proc/self/exe", &own)) && file->dev == own.dev && file->ino == own.ino;
 }
 
-/* Whether this is the engine's own file, which is what /proc/self/exe is for the kernel. */
-static Bool is_engine(Int fd)
+Bool program_is_engine(const HChar* path)
 {
-   struct vg_stat of_fd;
-   struct vg_stat own;
-   return VG_(fstat)(fd, &of_fd) == 0 && !sr_isError(VG_(stat)("/proc/self/exe", &own)) && of_fd.dev == own.dev
-          && of_fd.ino == own.ino;
+   struct vg_stat file;
+   return !sr_isError(VG_(stat)(path, &file)) && is_engine(&file);
 }
 
 Int program_open_own(UInt flags)
@@ -83,6 +79,7 @@ Int program_open_own(UInt flags)
 Int program_open(Int folder, const HChar* path, UInt flags)
 {
    HChar link[FD_PATH_BYTES];
+   struct vg_stat file;
    Int fd;
    if (path[0] == '\0' && (flags & AT_EMPTY_PATH)) {
       program_fd_path(link, folder);
@@ -93,7 +90,7 @@ Int program_open(Int folder, const HChar* path, UInt flags)
       UInt follow = flags & VKI_AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0;
       fd = (Int)sys_call6(__NR_openat, folder, (UWord)path, O_PATH | O_CLOEXEC | follow, 0, 0, 0);
    }
-   if (fd < 0 || VG_(cl_exec_fd) < 0 || !is_engine(fd))
+   if (fd < 0 || VG_(cl_exec_fd) < 0 || VG_(fstat)(fd, &file) != 0 || !is_engine(&file))
       return fd;
    VG_(close)(fd);
    return program_open_own(O_PATH | O_CLOEXEC);

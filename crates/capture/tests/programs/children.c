@@ -7,9 +7,11 @@
    `flags`: clone with flags that are neither a thread's nor a copy's, as leak checkers and runtimes have them
    (microsoft/WSL, issues 1005 and 2781). Valgrind ends the program ("does not support general clone").
    `copy`: clone3 and clone with a descriptor of the child.
-   `name`: what `ps` shows, and killall and pkill look for (acg/psmisc, issue 1). */
+   `name`: what `ps` shows, and killall and pkill look for (acg/psmisc, issue 1).
+   `memory`: the same of a program that lies in memory. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/sched.h>
 #include <pthread.h>
 #include <sched.h>
@@ -18,6 +20,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -148,15 +152,27 @@ static void copy(void)
     SAY("clone: %d, status %d\n", fd >= 0, WEXITSTATUS(status));
 }
 
-static void name(char *own)
+static void say_name(void)
 {
     char text[64] = "";
     FILE *file = fopen("/proc/self/comm", "r");
     SAY("%s", fgets(text, sizeof text, file));
+}
+
+static void name(char *own)
+{
+    say_name();
     if (!strcmp(own, "again")) return;
     symlink(own, "a name of more than sixteen bytes");
     if (fork() == 0) execl("a name of more than sixteen bytes", "other", "name", "", (char *)0);
     wait(0);
+}
+
+static void from_memory(char *own)
+{
+    int from = open(own, O_RDONLY), to = memfd_create("mine", MFD_CLOEXEC);
+    while (sendfile(to, from, 0, 1 << 20) > 0) {}
+    fexecve(to, (char *[]){ own, "named", 0 }, environ);
 }
 
 int main(int count, char **arguments)
@@ -167,6 +183,8 @@ int main(int count, char **arguments)
     if (!strcmp(what, "threads")) among_threads();
     if (!strcmp(what, "flags")) with_flags();
     if (!strcmp(what, "copy")) copy();
+    if (!strcmp(what, "memory")) from_memory(arguments[0]);
+    if (!strcmp(what, "named")) say_name();
     if (!strcmp(what, "name")) name(count > 2 ? "again" : arguments[0]);
     return 0;
 }
