@@ -72,14 +72,18 @@ fn compared(engine: &Engine) -> [(&'static str, &OsStr); 2] {
     [("VALGRIND_LIB", engine.folder().as_os_str()), ("PAGEWALK_IMAGE_OF_VALGRIND", OsStr::new("1"))]
 }
 
-/// Runs a program that starts no other, with an empty environment.
+/// Runs a program as under Valgrind's own tools: what is compared with those.
 fn run(engine: &Engine, program: &Path) -> Counts {
+    run_in(engine, program, &compared(engine))
+}
+
+/// Runs a program that starts no other, in an environment of its own.
+fn run_in(engine: &Engine, program: &Path, environment: &[(&str, &OsStr)]) -> Counts {
     let session = Session::new("valgrind", Host::detect()).unwrap();
     let log = session.directory().join("log");
-    // What is compared with Valgrind's own tools must run as under them.
     let socket = session.socket_path();
     let mut command = engine.command::<&OsStr>(Some(&socket), &log, &[], program.as_os_str(), &[]);
-    command.env_clear().envs(compared(engine)).stdout(Stdio::null());
+    command.env_clear().envs(environment.iter().copied()).stdout(Stdio::null());
     let seen = Mutex::new(vec![]);
     let status = session.run(command, |source| seen.lock().unwrap().push(consume(source))).unwrap();
     assert!(status.success(), "{status}");
@@ -138,4 +142,16 @@ fn a_handled_fault_counts_what_was_done() {
         [before, guarded, after].map(|place| counts.places.get(&place).copied()),
         [Some(1000), Some(500), Some(500)]
     );
+}
+
+/// A processor translates the address of a load whether or not anybody uses its value.
+#[test]
+fn loads_of_unused_values_count() {
+    let engine = engine();
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile(folder.path(), "unused");
+    let counts = run_in(&engine, &program, &[("VALGRIND_LIB", engine.folder().as_os_str())]);
+    let counted = |page: u64| counts.places.get(&(counts.markers[0] + page * 4096)).copied();
+    let missed: Vec<u64> = (0..2000).filter(|&page| counted(page) != Some(1)).collect();
+    assert!(missed.is_empty(), "{} of 2,000 pages, first {:?}", missed.len(), missed.first());
 }

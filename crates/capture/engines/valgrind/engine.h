@@ -94,6 +94,14 @@ SizeT maps_kernel_bytes(void);
 /* Whether what is mapped there is shared, asked of the kernel. */
 Bool maps_is_shared(Addr start);
 
+/* ---- loads.c: loads whose values nobody uses ---- */
+
+/* Whether a load is to be counted here; it reads `len` bytes at `base`. */
+Bool loads_is_mark(const IRStmt* statement);
+
+/* Whether the optimiser has left the load that is marked. */
+Bool loads_is_done(const IRSB* block, Int mark);
+
 /* ---- image.c: a new image ---- */
 
 /* For comparisons with Valgrind's own tools (PAGEWALK_IMAGE_OF_VALGRIND in the environment): programs begin, and lie in
@@ -167,6 +175,7 @@ void waiting_tell_spin(ThreadId thread, const Spin* spin);
 
 /* Gives the kernel the program's own, for what runs without the engine or begins anew, and takes it back. */
 void limits_native(void);
+void limits_engine(void);
 
 /* ---- seen.c ---- */
 
@@ -176,8 +185,6 @@ void seen_start(ThreadId thread);
 /* Has the kernel know them, and the break as the client has it. */
 void seen_tell_kernel(void);
 Bool seen_is_told(void);
-
-void limits_engine(void);
 
 /* ---- vfork.c: children that borrow their parent's memory ---- */
 

@@ -9,7 +9,7 @@
       PUT(cursor) = p + 16                before an exit, and at the end, if references were added
 
    What counts as a reference, and that a load and a store of the same bytes by one instruction are one modify,
-   follows Cachegrind, so that the counts can be compared. */
+   follows Cachegrind, so that the counts can be compared; but loads whose values nobody uses count (loads.c). */
 
 #include "engine.h"
 #include "wire.h"
@@ -82,7 +82,7 @@ static UInt words_at_most(const IRSB* in, UInt from)
    UInt words = 2;   /* the header, and padding before the end */
    for (Int i = from; i < in->stmts_used; i++) {
       switch (in->stmts[i]->tag) {
-         case Ist_WrTmp:
+         case Ist_AbiHint:
          case Ist_Store:
          case Ist_StoreG:
          case Ist_LoadG:
@@ -175,6 +175,25 @@ static UInt bytes_of(const IRExpr* value)
    return sizeofIRType(typeOfIRExpr(out->tyenv, value));
 }
 
+/* VEX has dropped the load, and would again if nobody used the value: it goes where the address comes next. */
+static void add_dropped_load(UInt bytes, IRExpr* address)
+{
+   IRExpr* place = word_at(draft.slot_count + 1);
+   IRExpr* last = compute(Ity_I64, IRExpr_Binop(Iop_Add64, address, constant(bytes - 1)));
+   add(IRStmt_Store(Iend_LE, place, compute(Ity_I8, IRExpr_Load(Iend_LE, Ity_I8, address))));
+   if (bytes > 1)
+      add(IRStmt_Store(Iend_LE, place, compute(Ity_I8, IRExpr_Load(Iend_LE, Ity_I8, last))));
+}
+
+static void add_marked_load(const IRSB* in, Int mark)
+{
+   UInt bytes = in->stmts[mark]->Ist.AbiHint.len;
+   IRExpr* address = in->stmts[mark]->Ist.AbiHint.base;
+   if (!loads_is_done(in, mark))
+      add_dropped_load(bytes, address);
+   add_load(bytes, address);
+}
+
 static void add_guarded_load(const IRLoadG* load)
 {
    IRType widened = Ity_INVALID;
@@ -244,12 +263,6 @@ static void add_references(const IRStmt* statement)
 {
    switch (statement->tag) {
       case Ist_IMark: add_instruction(statement); break;
-      case Ist_WrTmp: {
-         const IRExpr* value = statement->Ist.WrTmp.data;
-         if (value->tag == Iex_Load)
-            add_load(sizeofIRType(value->Iex.Load.ty), value->Iex.Load.addr);
-         break;
-      }
       case Ist_Store: add_store(bytes_of(statement->Ist.Store.data), statement->Ist.Store.addr); break;
       case Ist_StoreG: {
          const IRStoreG* store = statement->Ist.StoreG.details;
@@ -284,8 +297,12 @@ IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* lay
    IRConst* header = IRConst_U64(0);
    add(IRStmt_Store(Iend_LE, word_at(0), IRExpr_Const(header)));
    for (; i < in->stmts_used; i++) {
-      add_references(in->stmts[i]);
-      add(in->stmts[i]);
+      if (loads_is_mark(in->stmts[i])) {
+         add_marked_load(in, i);
+      } else {
+         add_references(in->stmts[i]);
+         add(in->stmts[i]);
+      }
    }
    add_exit();
    header->Ico.U64 = blocks_header(blocks_next_number(), draft.slot_count);

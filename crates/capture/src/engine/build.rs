@@ -21,6 +21,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("image.c", include_str!("../../engines/valgrind/image.c")),
     ("instrument.c", include_str!("../../engines/valgrind/instrument.c")),
     ("limits.c", include_str!("../../engines/valgrind/limits.c")),
+    ("loads.c", include_str!("../../engines/valgrind/loads.c")),
     ("main.c", include_str!("../../engines/valgrind/main.c")),
     ("maps.c", include_str!("../../engines/valgrind/maps.c")),
     ("native.c", include_str!("../../engines/valgrind/native.c")),
@@ -86,6 +87,7 @@ const LINK_FLAGS: &[&str] = &[
     "-Wl,--wrap=vgPlain_am_alloc_VgStack",
     "-Wl,--wrap=vgPlain_sigframe_create",
     "-Wl,--wrap=vgSysWrap_linux_sys_clone_before",
+    "-Wl,--wrap=do_iropt_BB",
 ];
 
 /// Feeds everything that is built in here to the name of the result.
