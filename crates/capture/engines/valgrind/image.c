@@ -256,8 +256,9 @@ static void name_process(void)
    HChar name[TASK_NAME_BYTES];
    if (VG_(strncmp)(path, "/dev/fd/", 8) == 0 && !VG_(resolve_filename)(VG_(cl_exec_fd), &whole))
       whole = path;
+   /* The core's own search looks everywhere but at the first place, where the name of a memfd has its slash. */
    const HChar* slash = VG_(strrchr)(whole, '/');
-   const HChar* last = slash == NULL ? whole : slash + 1;
+   const HChar* last = slash != NULL ? slash + 1 : whole + (whole[0] == '/');
    const HChar* end = whole == path ? NULL : VG_(strstr)(last, deleted);
    SizeT bytes = end == NULL ? VG_(strlen)(last) : (SizeT)(end - last);
    bytes = bytes < sizeof name ? bytes : sizeof name - 1;
