@@ -3,13 +3,14 @@
 use crate::harness::{EXAMPLE_MACHINE, Place, USAGE, joined, metric};
 use serde_json::Value;
 
+/// Two threads, each with twice the pages that the second level holds.
 const WORK: &str = r#"
     #include <pthread.h>
     #include <stdlib.h>
     static void* work(void* at) {
-        volatile char* memory = aligned_alloc(2 << 20, 4 << 20);
+        volatile char* memory = aligned_alloc(2 << 20, 16 << 20);
         for (int round = 0; round < 3; round++)
-            for (long i = 0; i < 4 << 20; i += 4096) memory[i] += (long)at;
+            for (long i = 0; i < 16 << 20; i += 4096) memory[i] += (long)at;
         free((char*)memory);
         return 0;
     }
