@@ -52,6 +52,8 @@ struct Interrupted {
     killed: bool,
     /// Where another process that traces them hears of it.
     elsewhere: Option<PipeWriter>,
+    /// Signals that came before there was one.
+    early: Vec<i32>,
 }
 
 impl Interrupt {
@@ -75,6 +77,12 @@ impl Interrupt {
         self.state().kill();
     }
 
+    /// Hands a signal on to the program, where another process follows it.
+    pub fn hand_on(&self, signal: i32) {
+        let mut state = self.state();
+        if state.elsewhere.is_some() { state.order(signal) } else { state.early.push(signal) }
+    }
+
     pub(crate) fn began(&self, thread: sys::Pid) {
         let mut state = self.state();
         state.threads.insert(thread);
@@ -83,10 +91,13 @@ impl Interrupt {
         }
     }
 
-    /// Another process traces the threads: it is told to kill them.
-    pub(crate) fn hand_on(&self, to: PipeWriter) {
+    /// Another process traces the threads: it is told to kill them, and which signals come.
+    pub(crate) fn tell(&self, to: PipeWriter) {
         let mut state = self.state();
         state.elsewhere = Some(to);
+        for signal in std::mem::take(&mut state.early) {
+            state.order(signal);
+        }
         if state.killed {
             state.kill();
         }
@@ -108,9 +119,13 @@ impl Interrupted {
             // It may be about to end by itself.
             let _ = sys::kill_thread(thread, sys::SIGKILL);
         }
+        self.order(sys::SIGKILL);
+    }
+
+    fn order(&mut self, signal: i32) {
         if let Some(elsewhere) = &mut self.elsewhere {
             // It may have ended.
-            let _ = elsewhere.write_all(&[1]);
+            let _ = elsewhere.write_all(&[signal as u8]);
         }
     }
 }

@@ -4,9 +4,11 @@ use super::agent::{Agent, AgentError, Begin};
 use super::array::TrapArray;
 use super::calls::{self, After, Verdict};
 use super::descriptors::RaisedLimit;
-use super::filter::{CLONE_VM, Filter};
+use super::filter::{CLONE_UNTRACED, CLONE_VM, Filter};
+use super::first::First;
 use super::image::{Image, Setting};
 use super::kept;
+use super::leaving::{Leaving, Ptrace};
 use super::placement::{self, Placement};
 use super::processors::Processors;
 use super::report::{Began, ImageReport};
@@ -17,10 +19,13 @@ use crate::tracing::launch::{self, BeforeExec, LaunchError};
 use crate::tracing::stops::{self, Event, Status};
 use crate::tracing::sys::{self, Go, Pid, Registers, number};
 use crate::tracing::{End, Interrupt, maps};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::OsString;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+
+/// `ECHILD`.
+const NO_CHILD: i32 = 10;
 
 /// A thread of the program.
 struct Task {
@@ -34,24 +39,32 @@ struct Task {
     ending_word: u64,
     /// Pages that are kept present while it ends or takes a lock.
     kept: Vec<u64>,
+    /// Whether the clone that it is about to make asked that nobody follows the new task.
+    hides: bool,
 }
 
 impl Task {
     fn new(image: u32) -> Task {
-        Task { image, after: None, fork_word: None, ending_word: 0, kept: Vec::new() }
+        Task { image, after: None, fork_word: None, ending_word: 0, kept: Vec::new(), hides: false }
     }
 }
 
 /// Follows one program and all that it starts.
 pub struct Tracer<'a> {
-    setting: Setting<'a>,
+    pub(super) setting: Setting<'a>,
     interrupt: &'a Interrupt,
     tasks: HashMap<Pid, Task>,
     /// First stops that came before the event that tells whose child it is.
     early: HashMap<Pid, Status>,
     images: HashMap<u32, Image>,
     /// Threads that stand at their end until the agent has room for what it must keep present for them.
-    ending: VecDeque<Pid>,
+    pub(super) ending: VecDeque<Pid>,
+    /// Processes that the program is about to trace itself.
+    pub(super) leaving: Vec<Leaving>,
+    /// Whether some have been let go for that.
+    pub(super) some_left: bool,
+    /// Processes that think that their parent traces them.
+    pub(super) in_name: HashSet<Pid>,
     placement: &'a Mutex<Placement>,
     next_image: u32,
     ended: Vec<ImageReport>,
@@ -65,6 +78,7 @@ pub fn trace(
     array: &TrapArray,
     options: Options,
     interrupt: &Interrupt,
+    first: &First,
     group: Pid,
 ) -> Result<Run, TrapError> {
     sys::adopt_orphans().map_err(LaunchError::Io)?;
@@ -76,7 +90,7 @@ pub fn trace(
             .name("placement".to_owned())
             .spawn_scoped(scope, move || placement::watch(watched, &ended))
             .map_err(LaunchError::Io)?;
-        let run = follow(command, array, options, interrupt, &placement, group);
+        let run = follow(command, array, options, interrupt, first, &placement, group);
         drop(end);
         run
     })
@@ -87,6 +101,7 @@ fn follow(
     array: &TrapArray,
     options: Options,
     interrupt: &Interrupt,
+    first: &First,
     placement: &Mutex<Placement>,
     group: Pid,
 ) -> Result<Run, TrapError> {
@@ -109,24 +124,33 @@ fn follow(
         early: HashMap::new(),
         images: HashMap::new(),
         ending: VecDeque::new(),
+        leaving: Vec::new(),
+        some_left: false,
+        in_name: HashSet::new(),
         placement,
         next_image: 0,
         ended: Vec::new(),
     };
     tracer.on_exec(root);
-    let end = tracer.run(root).map_err(TrapError::Follow)?;
+    first.begin(root);
+    let end = tracer.run(root, first).map_err(TrapError::Follow)?;
     tracer.ended.sort_by_key(|image| image.number);
     Ok(Run { end, images: tracer.ended })
 }
 
 impl<'a> Tracer<'a> {
-    fn run(&mut self, root: Pid) -> io::Result<End> {
+    fn run(&mut self, root: Pid, first: &First) -> io::Result<End> {
         let mut root_end = None;
-        while !self.tasks.is_empty() {
-            let (pid, status) = stops::wait(-1)?;
+        // Of those that were let go the calls must pass until their end; all are descendants of this process.
+        while !self.tasks.is_empty() || self.some_left {
+            let (pid, status) = match stops::wait(-1) {
+                Err(error) if self.tasks.is_empty() && error.raw_os_error() == Some(NO_CHILD) => break,
+                found => found?,
+            };
             if let Some(end) = End::of(status) {
                 self.on_end(pid);
                 if pid == root {
+                    first.end();
                     root_end = Some(end);
                 }
             } else if self.tasks.contains_key(&pid) {
@@ -147,6 +171,7 @@ impl<'a> Tracer<'a> {
             Status::Event(Event::Exec, _) => self.on_exec(pid),
             Status::Event(Event::Fork | Event::Vfork | Event::Clone, _) => self.on_child(pid),
             Status::Event(Event::Exit, _) => self.on_exit(pid),
+            Status::Event(Event::Stop, _) if self.is_awaited(pid) => self.on_standing(pid),
             Status::Event(Event::Stop, signal) if stops::is_group_stop(signal) => resume(pid, Go::Listen, 0),
             Status::Event(..) | Status::Exited(_) | Status::Killed(_) => resume(pid, Go::On, 0),
         }
@@ -165,9 +190,14 @@ impl<'a> Tracer<'a> {
                 Verdict::Native
             }
             number::FORK | number::CLONE | number::CLONE3 => {
-                self.before_fork(pid, &registers);
+                self.before_fork(pid, &mut registers);
                 Verdict::Native
             }
+            number::PTRACE => match self.before_ptrace(pid, &registers) {
+                Ptrace::Native => Verdict::Native,
+                Ptrace::Done(result) => Verdict::Done(result),
+                Ptrace::Waits => return,
+            },
             _ => self.judge(pid, &registers),
         };
         match verdict {
@@ -252,9 +282,16 @@ impl<'a> Tracer<'a> {
 
     // --- children and threads -----------------------------------------------------------------------------
 
-    /// The kernel will write the child's number to a place in memory that parent and child still share.
-    fn before_fork(&mut self, pid: Pid, registers: &Registers) {
+    /// The kernel will write the child's number to a place in memory that parent and child still share. A task that
+    /// nobody is to follow (the one with which a leak checker stops the program) is followed all the same: its calls
+    /// could not be made.
+    fn before_fork(&mut self, pid: Pid, registers: &mut Registers) {
         const CHILD_SETTID: u64 = 0x0100_0000;
+        if registers.orig_rax == number::CLONE && registers.rdi & u64::from(CLONE_UNTRACED) != 0 {
+            registers.rdi &= !u64::from(CLONE_UNTRACED);
+            // If this fails the thread has just been killed.
+            self.task(pid).hides = sys::set_registers(pid, registers).is_ok();
+        }
         let Some((flags, child_word)) = self.clone_arguments(pid, registers) else { return };
         let word = self.image_of(pid).and_then(|image| {
             let wanted = flags & CHILD_SETTID != 0 && flags & u64::from(CLONE_VM) == 0;
@@ -295,6 +332,10 @@ impl<'a> Tracer<'a> {
             // It was killed before its first stop.
             return resume(parent, Go::On, 0);
         }
+        if std::mem::take(&mut self.task(parent).hides) {
+            // What the program asked for stands in its registers again.
+            [parent, child].into_iter().for_each(show_hidden);
+        }
         let word = self.task(parent).fork_word.take();
         let shares = flags & u64::from(CLONE_VM) != 0;
         let image = if shares { self.join_image(parent) } else { self.new_number() };
@@ -313,6 +354,7 @@ impl<'a> Tracer<'a> {
             self.placement().begin(image, child, own);
             self.fork_image(image, parent, child, word);
         }
+        self.await_new(child);
         resume(child, Go::On, 0);
         resume(parent, Go::On, 0);
     }
@@ -370,6 +412,7 @@ impl<'a> Tracer<'a> {
 
     fn on_exec(&mut self, pid: Pid) {
         let number = self.new_number();
+        let callers = self.put_off_leaving(pid);
         let own = self.leave_image(pid);
         self.begin_task(pid, Task::new(number));
         self.placement().begin(number, pid, own);
@@ -381,6 +424,7 @@ impl<'a> Tracer<'a> {
         }
         self.begin_image(number, image);
         resume(pid, Go::On, 0);
+        callers.into_iter().for_each(|caller| self.begin_leaving(pid, caller));
     }
 
     /// The thread that called exec is the only one left, under its process's number. Its own processors.
@@ -421,9 +465,11 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    fn on_end(&mut self, pid: Pid) {
+    /// A thread is seen no more: it has ended, or was let go.
+    pub(super) fn on_end(&mut self, pid: Pid) {
         self.early.remove(&pid);
         self.ending.retain(|&other| other != pid);
+        self.forget_leaving(pid);
         let Some(task) = self.tasks.remove(&pid) else { return };
         self.interrupt.ended(pid);
         self.placement().thread_ended(task.image, pid);
@@ -450,18 +496,45 @@ impl<'a> Tracer<'a> {
         self.tasks.get_mut(&pid).expect("stops of unknown threads are kept apart")
     }
 
-    fn image_of(&mut self, pid: Pid) -> Option<&mut Image> {
+    pub(super) fn image_of(&mut self, pid: Pid) -> Option<&mut Image> {
         let number = self.tasks.get(&pid)?.image;
         self.images.get_mut(&number)
     }
 
-    fn placement(&self) -> MutexGuard<'a, Placement> {
+    pub(super) fn image_number(&self, pid: Pid) -> Option<u32> {
+        self.tasks.get(&pid).map(|task| task.image)
+    }
+
+    /// Whether this is a thread that is followed.
+    pub(super) fn follows(&self, pid: Pid) -> bool {
+        self.tasks.contains_key(&pid)
+    }
+
+    /// Gives a thread the processors that it had.
+    pub(super) fn unpin(&self, pid: Pid) {
+        if let Some(image) = self.image_number(pid)
+            && let Some(own) = self.placement().own(image, pid)
+        {
+            // If this fails the thread has just been killed.
+            let _ = own.set(pid);
+        }
+    }
+
+    pub(super) fn placement(&self) -> MutexGuard<'a, Placement> {
         self.placement.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn new_number(&mut self) -> u32 {
         self.next_image += 1;
         self.next_image - 1
+    }
+}
+
+fn show_hidden(pid: Pid) {
+    if let Ok(registers) = sys::registers(pid) {
+        let rdi = registers.rdi | u64::from(CLONE_UNTRACED);
+        // If this fails the thread has just been killed.
+        let _ = sys::set_registers(pid, &Registers { rdi, ..registers });
     }
 }
 
