@@ -365,6 +365,17 @@ impl Image {
         }
     }
 
+    /// Writes one word of it, also where it is absent.
+    pub fn set_word(&self, pid: Pid, address: u64, word: u64) -> io::Result<()> {
+        let bytes = word.to_le_bytes();
+        match (&self.agent, self.space.within(address, bytes.len() as u64).as_slice()) {
+            (Some(agent), [piece]) if piece.bytes() == bytes.len() as u64 => {
+                agent.memory.write_all_at(&bytes, piece.offset)
+            }
+            _ => maps::memory(pid)?.write_all_at(&bytes, address),
+        }
+    }
+
     /// One word of it.
     pub fn word(&self, pid: Pid, address: u64) -> io::Result<u64> {
         let mut bytes = [0; 8];

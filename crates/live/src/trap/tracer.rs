@@ -287,11 +287,7 @@ impl<'a> Tracer<'a> {
     /// could not be made.
     fn before_fork(&mut self, pid: Pid, registers: &mut Registers) {
         const CHILD_SETTID: u64 = 0x0100_0000;
-        if registers.orig_rax == number::CLONE && registers.rdi & u64::from(CLONE_UNTRACED) != 0 {
-            registers.rdi &= !u64::from(CLONE_UNTRACED);
-            // If this fails the thread has just been killed.
-            self.task(pid).hides = sys::set_registers(pid, registers).is_ok();
-        }
+        self.task(pid).hides = self.set_hidden(pid, registers, false);
         let Some((flags, child_word)) = self.clone_arguments(pid, registers) else { return };
         let word = self.image_of(pid).and_then(|image| {
             let wanted = flags & CHILD_SETTID != 0 && flags & u64::from(CLONE_VM) == 0;
@@ -301,6 +297,36 @@ impl<'a> Tracer<'a> {
             Some(Word { offset, bytes })
         });
         self.task(pid).fork_word = word;
+    }
+
+    /// Takes `CLONE_UNTRACED` from the flags of a clone, or puts it back. Whether it was there, or is.
+    fn set_hidden(&mut self, pid: Pid, registers: &mut Registers, hidden: bool) -> bool {
+        let bit = u64::from(CLONE_UNTRACED);
+        let changed = |flags: u64| if hidden { flags | bit } else { flags & !bit };
+        match registers.orig_rax {
+            number::CLONE if changed(registers.rdi) != registers.rdi => {
+                registers.rdi = changed(registers.rdi);
+                // If this fails the thread has just been killed.
+                sys::set_registers(pid, registers).is_ok()
+            }
+            number::CLONE3 => {
+                let Some(image) = self.image_of(pid) else { return false };
+                // What cannot be read, the kernel cannot read either.
+                let Ok(flags) = image.word(pid, registers.rdi) else { return false };
+                changed(flags) != flags && image.set_word(pid, registers.rdi, changed(flags)).is_ok()
+            }
+            _ => false,
+        }
+    }
+
+    /// The program finds in registers and memory what it asked for. In the child no call is under way any more.
+    fn put_hidden_back(&mut self, parent: Pid, child: Pid) {
+        let Ok(mut of_parent) = sys::registers(parent) else { return };
+        self.set_hidden(parent, &mut of_parent, true);
+        if let Ok(now) = sys::registers(child) {
+            let mut of_child = Registers { orig_rax: of_parent.orig_rax, ..now };
+            self.set_hidden(child, &mut of_child, true);
+        }
     }
 
     /// Flags of a clone, and where its child's number goes.
@@ -332,10 +358,7 @@ impl<'a> Tracer<'a> {
             // It was killed before its first stop.
             return resume(parent, Go::On, 0);
         }
-        if std::mem::take(&mut self.task(parent).hides) {
-            // What the program asked for stands in its registers again.
-            [parent, child].into_iter().for_each(show_hidden);
-        }
+        let hides = std::mem::take(&mut self.task(parent).hides);
         let word = self.task(parent).fork_word.take();
         let shares = flags & u64::from(CLONE_VM) != 0;
         let image = if shares { self.join_image(parent) } else { self.new_number() };
@@ -353,6 +376,9 @@ impl<'a> Tracer<'a> {
             let own = self.placement().own(self.task(parent).image, parent).cloned();
             self.placement().begin(image, child, own);
             self.fork_image(image, parent, child, word);
+        }
+        if hides {
+            self.put_hidden_back(parent, child);
         }
         self.await_new(child);
         resume(child, Go::On, 0);
@@ -527,14 +553,6 @@ impl<'a> Tracer<'a> {
     fn new_number(&mut self) -> u32 {
         self.next_image += 1;
         self.next_image - 1
-    }
-}
-
-fn show_hidden(pid: Pid) {
-    if let Ok(registers) = sys::registers(pid) {
-        let rdi = registers.rdi | u64::from(CLONE_UNTRACED);
-        // If this fails the thread has just been killed.
-        let _ = sys::set_registers(pid, &Registers { rdi, ..registers });
     }
 }
 
