@@ -1,7 +1,7 @@
 //! Programs that run at their own speed: the memory that they find, signals meanwhile, and their end as ours.
 
 use crate::error::{CliError, Code};
-use crate::signals::{Sender, Watch, watch, watch_senders};
+use crate::signals::{Sender, Watch, watch_senders};
 use pagewalk_live::tracing::{End, Interrupt, Relay};
 use pagewalk_live::warmth::Warmth;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -10,17 +10,6 @@ use std::sync::Arc;
 
 /// What [`relay_signals`] takes.
 pub const RELAYED: [i32; 6] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
-
-/// The terminal sends Ctrl-C to the program as well, which decides how to end; a second one kills it. SIGTERM and
-/// SIGHUP came to us alone, so they end the program at once.
-pub fn watch_signals(interrupt: Arc<Interrupt>) -> Result<Watch, CliError> {
-    watch(
-        &[SIGINT, SIGTERM, SIGHUP],
-        move |signal| {
-            if signal == SIGINT { interrupt.interrupt() } else { interrupt.kill() }
-        },
-    )
-}
 
 /// Hands signals on to the program.
 pub fn relay_signals(relay: &'static Relay) -> Result<Watch, CliError> {
@@ -39,7 +28,8 @@ fn is_key(signal: i32, sender: Sender) -> bool {
     (signal == SIGINT || signal == SIGQUIT) && sender == Sender::Kernel
 }
 
-/// Hands signals on to a program that another process of ours follows. A second Ctrl-C kills it.
+/// Hands signals on to a program. The terminal sends Ctrl-C to it as well, and it decides how to end; a second one
+/// kills it and all that it started.
 pub fn relay_to_followed(interrupt: Arc<Interrupt>) -> Result<Watch, CliError> {
     watch_senders(&RELAYED, move |signal, sender| match is_key(signal, sender) {
         false => interrupt.hand_on(signal),

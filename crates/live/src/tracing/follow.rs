@@ -173,9 +173,11 @@ impl<W: Work> Follower<W> {
 
     /// From now on a process is seen only when it ends, if it is our own child.
     fn let_go(&mut self, pid: Pid) {
-        let _ = sys::go(pid, Go::Alone, 0);
-        self.tasks.remove(&pid);
-        self.processes.remove(&pid);
+        // One that has just been killed stays traced, and is seen to its end.
+        if sys::go(pid, Go::Alone, 0).is_ok() {
+            self.tasks.remove(&pid);
+            self.processes.remove(&pid);
+        }
     }
 
     fn on_child(&mut self, parent: Pid) {

@@ -52,7 +52,9 @@ struct Interrupted {
     killed: bool,
     /// Where another process that traces them hears of it.
     elsewhere: Option<PipeWriter>,
-    /// Signals that came before there was one.
+    /// The program's first thread, as long as it is traced here.
+    first: Option<sys::Pid>,
+    /// Signals that came before there was anyone to get them.
     early: Vec<i32>,
 }
 
@@ -77,15 +79,25 @@ impl Interrupt {
         self.state().kill();
     }
 
-    /// Hands a signal on to the program, where another process follows it.
+    /// Hands a signal on to the program; before it has begun, the signal waits for it.
     pub fn hand_on(&self, signal: i32) {
         let mut state = self.state();
-        if state.elsewhere.is_some() { state.order(signal) } else { state.early.push(signal) }
+        match state.first {
+            // It may be about to end by itself.
+            Some(first) => _ = sys::kill(first, signal),
+            None if state.elsewhere.is_some() => state.order(signal),
+            None => state.early.push(signal),
+        }
     }
 
     pub(crate) fn began(&self, thread: sys::Pid) {
         let mut state = self.state();
         state.threads.insert(thread);
+        if state.first.is_none() {
+            state.first = Some(thread);
+            // It may be about to end by itself.
+            std::mem::take(&mut state.early).into_iter().for_each(|signal| _ = sys::kill(thread, signal));
+        }
         if state.killed {
             state.kill();
         }
@@ -104,7 +116,10 @@ impl Interrupt {
     }
 
     pub(crate) fn ended(&self, thread: sys::Pid) {
-        self.state().threads.remove(&thread);
+        let mut state = self.state();
+        state.threads.remove(&thread);
+        // Its number may be another's from now on.
+        state.first = state.first.filter(|&first| first != thread);
     }
 
     fn state(&self) -> MutexGuard<'_, Interrupted> {

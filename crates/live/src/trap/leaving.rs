@@ -48,7 +48,7 @@ impl Tracer<'_> {
         match maps::process_and_parent(about) {
             // Nobody may trace its own threads, which the kernel says itself.
             Ok((process, _)) if process == own && request != trace::ME => Ptrace::Native,
-            Ok((process, _)) if self.follows(about) => {
+            Ok((process, _)) if self.follows(about) && !self.staying.contains(&process) => {
                 self.begin_leaving(process, pid);
                 Ptrace::Waits
             }
@@ -191,24 +191,33 @@ impl Tracer<'_> {
 
     fn detach(&mut self, threads: &[Pid], with_memory: bool) {
         let image = threads.first().and_then(|first| self.image_number(*first));
+        let mut gone = Vec::new();
         for &thread in threads {
             self.unpin(thread);
-            let _ = sys::go(thread, Go::Alone, 0);
+            // One that has just been killed stays traced, and is seen to its end.
+            if sys::go(thread, Go::Alone, 0).is_ok() {
+                gone.push(thread);
+            }
         }
         if let Some(image) = image.filter(|_| with_memory) {
             self.placement().leave_alone(image);
         }
-        for &thread in threads {
+        for thread in gone {
             self.on_end(thread);
         }
     }
 
     /// A process cannot be let go: its threads go on, and the program's `ptrace` is refused.
     fn stay(&mut self, leaving: &Leaving, error: &io::Error) {
+        const NO_PROCESS: i32 = 3;
+        self.staying.insert(leaving.process);
+        let first = self.threads_of(leaving.process).first().copied();
+        if let Some(image) = first.and_then(|first| self.image_of(first))
+            && error.raw_os_error() != Some(NO_PROCESS)
+        {
+            image.left_alone.push(format!("the program may not trace it itself (ptrace): {error}"));
+        }
         for &thread in &leaving.standing {
-            if let Some(image) = self.image_of(thread) {
-                image.left_alone.push(format!("the program may not trace it itself (ptrace): {error}"));
-            }
             let _ = sys::go(thread, Go::On, 0);
         }
     }

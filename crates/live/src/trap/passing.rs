@@ -8,9 +8,9 @@ use super::filter;
 use super::shared::{STACK_BASE, STARTER_STACK};
 use super::tracee::{Injection, Site};
 use crate::tracing::sys::{self, Pid, number};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
 /// Where the filter is put in a process with an agent: below what its starter used, which is gone.
@@ -25,6 +25,7 @@ const RED_ZONE: u64 = 128;
 pub fn install(injection: &mut Injection, process: Pid, site: Site) -> io::Result<OwnedFd> {
     const SET_NO_NEW_PRIVS: u64 = 38;
     const EACCES: i64 = 13;
+    may_fetch(process)?;
     let room = filter::passing(0).len() as u64;
     let at = match site {
         Site::Agent => PLACE,
@@ -59,6 +60,16 @@ fn put(injection: &mut Injection, at: u64) -> io::Result<i64> {
     }
 }
 
+/// Whether files of a process may be had: without the filter's, its calls would wait for nobody.
+fn may_fetch(process: Pid) -> io::Result<()> {
+    const NO_FILE: u64 = i32::MAX as u64;
+    const NOT_OPEN: i32 = 9;
+    match fetched(process, NO_FILE) {
+        Err(error) if error.raw_os_error() != Some(NOT_OPEN) => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// The file that a process has open under this number.
 fn fetched(process: Pid, descriptor: u64) -> io::Result<OwnedFd> {
     const PIDFD_OPEN: u64 = 434;
@@ -75,12 +86,38 @@ fn fetched(process: Pid, descriptor: u64) -> io::Result<OwnedFd> {
 
 /// Lets all calls pass, on a thread of its own, until the last process that has the filter has ended.
 ///
+/// A signal that comes before a call is taken up breaks it off (`EINTR` where the handler does not ask to restart calls),
+/// so that moment is to be short: who takes it up runs where the caller just ran, and before all others if it may.
+///
 /// # Errors
 /// If there can be no thread.
 pub fn begin(listener: OwnedFd) -> io::Result<()> {
     const STACK_BYTES: usize = 64 << 10;
+    // Kernels before 6.6 do not know it.
+    let _ = wake_where_the_caller_is(&listener);
     let thread = std::thread::Builder::new().name("passing".to_owned()).stack_size(STACK_BYTES);
-    thread.spawn(move || while pass_next(&listener).is_ok() {}).map(drop)
+    let passes = move || {
+        // Not everyone may.
+        let _ = run_first();
+        while pass_next(&listener).is_ok() {}
+    };
+    thread.spawn(passes).map(drop)
+}
+
+/// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`.
+fn wake_where_the_caller_is(listener: &OwnedFd) -> io::Result<()> {
+    const SET_FLAGS: u64 = 0x4008_2104;
+    // SAFETY: no pointers.
+    unsafe { sys::call(number::IOCTL, [listener.as_raw_fd() as u64, SET_FLAGS, 1, 0, 0, 0]) }.map(drop)
+}
+
+/// Lets this thread run before all that have no real-time priority.
+fn run_first() -> io::Result<()> {
+    const SCHED_SETSCHEDULER: u64 = 144;
+    const FIFO: u64 = 1;
+    let priority = 1i32;
+    // SAFETY: the priority is read from a local.
+    unsafe { sys::call(SCHED_SETSCHEDULER, [0, FIFO, &raw const priority as u64, 0, 0, 0]) }.map(drop)
 }
 
 /// `struct seccomp_notif`.
@@ -110,19 +147,20 @@ fn pass_next(listener: &OwnedFd) -> io::Result<()> {
     const RECEIVE: u64 = 0xc050_2100;
     const SEND: u64 = 0xc018_2101;
     const CONTINUE: u32 = 1;
-    let mut waiting = [PollFd::new(listener, PollFlags::IN)];
-    match poll(&mut waiting, None) {
-        Err(rustix::io::Errno::INTR) => return Ok(()),
-        found => found?,
-    };
-    if !waiting[0].revents().contains(PollFlags::IN) {
-        return Err(io::ErrorKind::BrokenPipe.into());
-    }
     let mut call = Call::default();
-    // What was killed meanwhile waits for nothing.
-    if sys::ioctl(listener, RECEIVE, &mut call).is_ok() {
-        let mut answer = Answer { number: call.number, value: 0, error: 0, flags: CONTINUE };
-        let _ = sys::ioctl(listener, SEND, &mut answer);
+    if sys::ioctl(listener, RECEIVE, &mut call).is_err() {
+        // The caller was killed, or all have ended.
+        return if has_users(listener)? { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) };
     }
+    let mut answer = Answer { number: call.number, value: 0, error: 0, flags: CONTINUE };
+    // What was killed meanwhile waits for nothing.
+    let _ = sys::ioctl(listener, SEND, &mut answer);
     Ok(())
+}
+
+/// Whether some process has the filter.
+fn has_users(listener: &OwnedFd) -> io::Result<bool> {
+    let mut state = [PollFd::new(listener, PollFlags::empty())];
+    poll(&mut state, Some(&Timespec::default()))?;
+    Ok(!state[0].revents().contains(PollFlags::HUP))
 }

@@ -63,6 +63,8 @@ pub struct Tracer<'a> {
     pub(super) leaving: Vec<Leaving>,
     /// Whether some have been let go for that.
     pub(super) some_left: bool,
+    /// Processes that could not be let go for that.
+    pub(super) staying: HashSet<Pid>,
     /// Processes that think that their parent traces them.
     pub(super) in_name: HashSet<Pid>,
     placement: &'a Mutex<Placement>,
@@ -126,6 +128,7 @@ fn follow(
         ending: VecDeque::new(),
         leaving: Vec::new(),
         some_left: false,
+        staying: HashSet::new(),
         in_name: HashSet::new(),
         placement,
         next_image: 0,
@@ -497,6 +500,9 @@ impl<'a> Tracer<'a> {
         self.ending.retain(|&other| other != pid);
         self.forget_leaving(pid);
         let Some(task) = self.tasks.remove(&pid) else { return };
+        // Its number may be another's from now on.
+        self.staying.remove(&pid);
+        self.in_name.remove(&pid);
         self.interrupt.ended(pid);
         self.placement().thread_ended(task.image, pid);
         let Some(image) = self.images.get_mut(&task.image) else { return };

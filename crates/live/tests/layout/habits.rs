@@ -41,12 +41,12 @@ fn programs_that_trace_others_are_let_go() {
     if !host_can() {
         return;
     }
+    let objects = packed(&[library]);
     for what in ["exec", "stopped", "seize", "steps"] {
-        let run =
-            placed(&["sh", "-c", "$0 $1", &program, what], &packed(&[library.clone()]), VERIFY).unwrap();
+        let run = placed(&["sh", "-c", "$0 $1", &program, what], &objects, VERIFY).unwrap();
         assert_eq!(run.end, End::Exit(0), "{what}");
-        assert_eq!(run.tracers, [program.clone()], "{what}");
-        let run = placed(&[&program, what], &packed(&[library.clone()]), VERIFY).unwrap();
+        assert_eq!(run.tracers, [program.as_str()], "{what}");
+        let run = placed(&[&program, what], &objects, VERIFY).unwrap();
         assert_eq!((run.end, run.tracers.len()), (End::Exit(0), 1), "{what}");
     }
 }

@@ -73,7 +73,7 @@ fn programs_that_trace_others_are_let_go() {
         return;
     }
     for what in ["exec", "stopped", "seize", "steps"] {
-        let run = applied_to(&[&program, what], &[anonymous(64 * MIB, 0)]);
+        let run = applied_to(&[&program, what], &[anonymous(4 * MIB, 1)]);
         assert_eq!((run.end, &run.tracers), (End::Exit(0), &vec![program.clone()]), "{what}");
     }
 }

@@ -7,10 +7,15 @@
  * `traces parent`: a child traces its parent, which maps memory meanwhile; and one that shares its memory and asks not
  *   to be followed (CLONE_UNTRACED), as LeakSanitizer does at the end of each program.
  * `traces steps`: steps, system calls and forks of a child are told (gdb, strace -f).
+ * `traces killed`: children that are killed while they are attached to, at one moment or another.
+ * `traces filtered`: a child with a seccomp filter of its own, which `trap` cannot let go: 0 if it could be traced, 3 if
+ *   that was refused.
  * `traces me`: its own parent is asked to trace it (detection of debuggers); the second time that is refused.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -18,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -234,6 +240,36 @@ static void steps(void) {
     CHECK(status == 4 << 8 && forks == 1 && calls > 160);
 }
 
+static void killed(void) {
+    for (int round = 0; round < 40; round++) {
+        pid_t target = fork();
+        if (target == 0)
+            for (;;)
+                use_memory();
+        pid_t killer = fork();
+        if (killer == 0) {
+            usleep(round * 300);
+            _exit(kill(target, SIGKILL) != 0);
+        }
+        usleep(5000);
+        ptrace(PTRACE_SEIZE, target, 0, 0);
+        CHECK(next(target) == SIGKILL);
+        CHECK(next(killer) == 0);
+    }
+}
+
+static void filtered(void) {
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct sock_filter all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+        struct sock_fprog program = {1, all};
+        CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+        CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+        _exit(ptrace(PTRACE_TRACEME, 0, 0, 0) == 0 ? 0 : errno == EPERM ? 3 : 1);
+    }
+    _exit(WEXITSTATUS(next(pid)));
+}
+
 static void me(void) {
     CHECK(ptrace(PTRACE_TRACEME, 0, 0, 0) == 0);
     CHECK(ptrace(PTRACE_TRACEME, 0, 0, 0) == -1 && errno == EPERM);
@@ -253,6 +289,10 @@ int main(int count, char **words) {
         parent();
     else if (!strcmp(what, "steps"))
         steps();
+    else if (!strcmp(what, "killed"))
+        killed();
+    else if (!strcmp(what, "filtered"))
+        filtered();
     else if (!strcmp(what, "me"))
         me();
     else

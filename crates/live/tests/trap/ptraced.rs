@@ -41,6 +41,32 @@ fn a_program_traces_others_as_natively() {
     }
 }
 
+#[test]
+fn what_is_traced_may_be_killed_at_any_moment() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "traces", &[]);
+    assert!(Command::new(&program).arg("killed").status().unwrap().success(), "it holds without us");
+    if host_can() {
+        traced(&program, "killed");
+    }
+}
+
+/// Its filter might not let it take another, without which its calls would fail: `ptrace` is refused, and that is said.
+#[test]
+fn what_cannot_be_let_go_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "traces", &[]);
+    assert!(Command::new(&program).arg("filtered").status().unwrap().success(), "it holds without us");
+    if !host_can() {
+        return;
+    }
+    let array = array(64, None, Replacement::Fifo, "modulo");
+    let run = trapped(&[program.to_str().unwrap(), "filtered"], &array);
+    assert_eq!(run.end, End::Exit(3), "{:#?}", run.images);
+    let left = run.images[1].left_alone.join("; ");
+    assert!(left.contains("may not trace it itself (ptrace): it has a seccomp filter of its own"), "{left}");
+}
+
 /// Detection of debuggers: nobody traces it natively either, and its parent would do nothing about it.
 #[test]
 fn a_program_that_asks_to_be_traced_is_told_what_it_would_be_natively() {
