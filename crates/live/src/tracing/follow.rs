@@ -1,6 +1,6 @@
 //! Programs whose images are worked on as they begin, and which otherwise run at their own speed: every process and
-//! thread is followed, and only those stop at system calls that something is being done to. Debuggers and their like are
-//! let go, as a process has one tracer.
+//! thread is followed, and only those stop at system calls that something is being done to. Debuggers and their like
+//! are let go, as a process has one tracer.
 
 use super::stops::{self, Event, Status};
 use super::sys::{self, Go, Pid, option};

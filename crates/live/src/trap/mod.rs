@@ -18,6 +18,7 @@ mod agent;
 mod array;
 mod calls;
 mod check;
+mod children;
 mod descriptors;
 mod filter;
 mod first;

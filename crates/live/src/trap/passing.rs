@@ -86,8 +86,9 @@ fn fetched(process: Pid, descriptor: u64) -> io::Result<OwnedFd> {
 
 /// Lets all calls pass, on a thread of its own, until the last process that has the filter has ended.
 ///
-/// A signal that comes before a call is taken up breaks it off (`EINTR` where the handler does not ask to restart calls),
-/// so that moment is to be short: who takes it up runs where the caller just ran, and before all others if it may.
+/// A signal that comes before a call is taken up breaks it off (`EINTR` where the handler does not ask to restart
+/// calls), so that moment is to be short: who takes it up runs where the caller just ran, and before all others if it
+/// may.
 ///
 /// # Errors
 /// If there can be no thread.
