@@ -1,7 +1,7 @@
 //! Programs that run at their own speed: the memory that they find, signals meanwhile, and their end as ours.
 
 use crate::error::{CliError, Code};
-use crate::signals::{Watch, watch};
+use crate::signals::{Sender, Watch, watch_senders};
 use pagewalk_live::tracing::{End, Interrupt, Relay};
 use pagewalk_live::warmth::Warmth;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -11,27 +11,38 @@ use std::sync::Arc;
 /// What [`relay_signals`] takes.
 pub const RELAYED: [i32; 6] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
 
-/// The terminal sends Ctrl-C to the program as well, which decides how to end; a second one kills it. SIGTERM and
-/// SIGHUP came to us alone, so they end the program at once.
-pub fn watch_signals(interrupt: Arc<Interrupt>) -> Result<Watch, CliError> {
-    watch(
-        &[SIGINT, SIGTERM, SIGHUP],
-        move |signal| {
-            if signal == SIGINT { interrupt.interrupt() } else { interrupt.kill() }
-        },
-    )
-}
-
 /// Hands signals on to the program.
 pub fn relay_signals(relay: &'static Relay) -> Result<Watch, CliError> {
-    watch(&RELAYED, |signal| hand_on(relay, signal))
+    watch_senders(&RELAYED, |signal, sender| hand_on(relay, signal, sender))
 }
 
 /// Hands one on. The terminal sends Ctrl-C and Ctrl-\ to the program as well, which decides what to do.
-pub fn hand_on(relay: &Relay, signal: i32) {
-    if signal != SIGINT && signal != SIGQUIT {
+pub fn hand_on(relay: &Relay, signal: i32, sender: Sender) {
+    if !is_key(signal, sender) {
         relay.send(signal);
     }
+}
+
+/// Whether it came from a key of the terminal, which the program has been sent too.
+fn is_key(signal: i32, sender: Sender) -> bool {
+    (signal == SIGINT || signal == SIGQUIT) && sender == Sender::Kernel
+}
+
+/// Hands signals on to a program. The terminal sends Ctrl-C to it as well, and it decides how to end; a second one
+/// kills it and all that it started.
+pub fn relay_to_followed(interrupt: Arc<Interrupt>) -> Result<Watch, CliError> {
+    watch_senders(&RELAYED, move |signal, sender| match is_key(signal, sender) {
+        false => interrupt.hand_on(signal),
+        true if signal == SIGINT => interrupt.interrupt(),
+        true => {}
+    })
+}
+
+/// A program that traces others was let go, as a process has one tracer.
+pub fn traces_others(program: &String) -> String {
+    format!(
+        "{program} traces processes itself (ptrace): nobody else can trace those, so what it started ran without us"
+    )
 }
 
 /// Has the next run of a program find memory that is there, where that was asked for.

@@ -6,7 +6,8 @@ use crate::error::{CliError, Code};
 use signal_hook::SigId;
 use signal_hook::consts::SIGXFSZ;
 use signal_hook::flag::{register, register_conditional_default};
-use signal_hook::iterator::{Handle, Signals};
+use signal_hook::iterator::exfiltrator::raw::WithRawSiginfo;
+use signal_hook::iterator::{Handle, SignalsInfo};
 use signal_hook::low_level::unregister;
 use std::collections::BTreeSet;
 use std::ffi::c_int;
@@ -29,8 +30,25 @@ impl Drop for Watch {
     }
 }
 
+/// Who sent a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sender {
+    /// The kernel, as for a key of the terminal: then it came to all of its foreground group.
+    Kernel,
+    /// A process.
+    Process,
+}
+
 /// Calls `on` for each of these signals that comes, on a thread of its own. One watch at a time.
-pub fn watch(signals: &[c_int], on: impl FnMut(c_int) + Send + 'static) -> Result<Watch, CliError> {
+pub fn watch(signals: &[c_int], mut on: impl FnMut(c_int) + Send + 'static) -> Result<Watch, CliError> {
+    watch_senders(signals, move |signal, _| on(signal))
+}
+
+/// The same, with who sent it.
+pub fn watch_senders(
+    signals: &[c_int],
+    mut on: impl FnMut(c_int, Sender) + Send + 'static,
+) -> Result<Watch, CliError> {
     let cannot = |error| CliError::new(Code::Failed, format!("watching signals: {error}"));
     let signals = heeded(signals);
     let mut defaults = DEFAULTS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -39,10 +57,15 @@ pub fn watch(signals: &[c_int], on: impl FnMut(c_int) + Send + 'static) -> Resul
             register_conditional_default(signal, Arc::clone(&UNWATCHED)).map_err(cannot)?;
         }
     }
-    let mut come = Signals::new(&signals).map_err(cannot)?;
+    let mut come = SignalsInfo::<WithRawSiginfo>::new(&signals).map_err(cannot)?;
     UNWATCHED.store(false, Ordering::SeqCst);
     let handle = come.handle();
-    std::thread::spawn(move || come.forever().for_each(on));
+    std::thread::spawn(move || {
+        for info in come.forever() {
+            // `SI_USER`, `SI_QUEUE`, `SI_TKILL`: all that processes send are not above 0.
+            on(info.si_signo, if info.si_code <= 0 { Sender::Process } else { Sender::Kernel });
+        }
+    });
     Ok(Watch(handle))
 }
 

@@ -4,7 +4,7 @@ mod result;
 
 use crate::arguments::Contiguity;
 use crate::error::{CliError, Code};
-use crate::native::{exit_code, watch_signals};
+use crate::native::{exit_code, relay_to_followed};
 use crate::output::{Output, print, say, say_next, text_options, write_to_stderr};
 use pagewalk_capture::check_program;
 use pagewalk_live::pagemap::{self, Kept, Moment, PagemapError, Snapshot};
@@ -63,7 +63,7 @@ fn read(pid: i32) -> Result<Reading, CliError> {
 /// Runs a program to its end; the reading with most memory, and its exit code.
 fn run_program(command: &[OsString]) -> Result<(Reading, ExitCode), CliError> {
     let interrupt = Arc::new(Interrupt::new());
-    let signals = watch_signals(Arc::clone(&interrupt))?;
+    let signals = relay_to_followed(Arc::clone(&interrupt))?;
     let run = pagemap::run_to_exit(command, &interrupt);
     drop(signals);
     let run = run.map_err(|error| match error {

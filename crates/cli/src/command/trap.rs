@@ -6,7 +6,7 @@ mod text;
 use crate::arguments::{BlindReplacement, Trap};
 use crate::error::{CliError, Code};
 use crate::machine::load_and_say;
-use crate::native::{exit_code, watch_signals};
+use crate::native::{exit_code, relay_to_followed};
 use crate::output::{Output, print, say, write_to_stderr};
 use pagewalk_capture::check_program;
 use pagewalk_live::timed::nowhere;
@@ -128,7 +128,7 @@ fn run_native(words: &[OsString]) -> Result<f64, CliError> {
 
 fn run_trapped(arguments: &Trap, array: &TrapArray) -> Result<Run, CliError> {
     let interrupt = Arc::new(Interrupt::new());
-    let signals = watch_signals(Arc::clone(&interrupt))?;
+    let signals = relay_to_followed(Arc::clone(&interrupt))?;
     let run = trap::run(&arguments.command, array, Options { check: arguments.check }, &interrupt);
     drop(signals);
     run.map_err(|error| match error {

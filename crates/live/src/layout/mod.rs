@@ -46,6 +46,8 @@ pub struct Run {
     pub end: End,
     /// All process images that began by exec, in order of start; copies that fork made belong to the one they are of.
     pub images: Vec<Image>,
+    /// Programs that trace others, with all that they started: they were let go.
+    pub tracers: Vec<String>,
 }
 
 /// A process image, from its exec on.

@@ -51,7 +51,7 @@ pub fn trace(
     }
     let end = follower.run(root).map_err(LaunchError::Io)?;
     relay.to(0);
-    Ok(Run { end, images: follower.work.images })
+    Ok(Run { end, images: follower.work.images, tracers: follower.tracers })
 }
 
 impl Work for Placing<'_> {

@@ -70,6 +70,8 @@ pub struct Run {
     pub images: Vec<Image>,
     /// Programs that were started and are not the planned one.
     pub others: Vec<String>,
+    /// Programs that trace others, with all that they started: they were let go.
+    pub tracers: Vec<String>,
     /// From the first instruction to the end, in seconds.
     pub seconds: f64,
     /// Processor time of the programs that were waited for, in seconds; what following them took is not in it.

@@ -40,7 +40,7 @@ pub fn run(command: &[OsString], plan: &Plan, options: &Options, relay: &Relay) 
     let table = Table::new(plan).map_err(|(file, error)| PagesError::File { file, error })?;
     let watch = Watch::new(plan, &table);
     let before = sys::children_usage().map_err(LaunchError::Io)?;
-    let (work, end, seconds) = std::thread::scope(|scope| {
+    let (work, tracers, end, seconds) = std::thread::scope(|scope| {
         // Before the program begins: later, this thread would begin where the program has just stopped, and have it
         // go on elsewhere. From then on each of its unmappings would have to be told to two processors.
         let looks = scope.spawn(|| watch.run());
@@ -53,10 +53,11 @@ pub fn run(command: &[OsString], plan: &Plan, options: &Options, relay: &Relay) 
     watch.finish(&mut images);
     let used = sys::children_usage().map_err(LaunchError::Io)?;
     let processor_seconds = used.processor_seconds - before.processor_seconds;
-    Ok(Run { end, images, others, seconds, processor_seconds, resident_bytes: used.resident_bytes })
+    Ok(Run { end, images, others, tracers, seconds, processor_seconds, resident_bytes: used.resident_bytes })
 }
 
-/// From the start to the end: what was seen, how the first process ended, and how many seconds it took.
+/// From the start to the end: what was seen, which programs trace others, how the first process ended, and how many
+/// seconds it took.
 fn follow<'a>(
     command: &[OsString],
     plan: &'a Plan,
@@ -64,7 +65,7 @@ fn follow<'a>(
     relay: &Relay,
     table: &'a Table,
     watch: &'a Watch<'a>,
-) -> Result<(Applying<'a>, End, f64), PagesError> {
+) -> Result<(Applying<'a>, Vec<String>, End, f64), PagesError> {
     let silent = BeforeExec { does: &sys::leave_streams, failed: LaunchError::Io };
     let root = launch(command, options.silent.then_some(silent), STOPS)?;
     relay.to(root);
@@ -89,7 +90,7 @@ fn follow<'a>(
     let end = follower.run(root);
     let seconds = begun.elapsed().as_secs_f64();
     relay.to(0);
-    Ok((follower.work, end.map_err(LaunchError::Io)?, seconds))
+    Ok((follower.work, follower.tracers, end.map_err(LaunchError::Io)?, seconds))
 }
 
 impl Work for Applying<'_> {

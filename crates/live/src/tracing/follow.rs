@@ -1,9 +1,10 @@
 //! Programs whose images are worked on as they begin, and which otherwise run at their own speed: every process and
-//! thread is followed, and only those stop at system calls that something is being done to.
+//! thread is followed, and only those stop at system calls that something is being done to. Debuggers and their like
+//! are let go, as a process has one tracer.
 
-use super::End;
 use super::stops::{self, Event, Status};
 use super::sys::{self, Go, Pid, option};
+use super::{End, image, maps};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
@@ -51,12 +52,16 @@ struct Process {
     image: usize,
     /// Threads that have not begun to end.
     threads: usize,
+    /// Whether its program traces others.
+    traces: bool,
 }
 
 /// Follows processes. All is to happen on the thread that traces them.
 pub struct Follower<W: Work> {
     /// What is done to them.
     pub work: W,
+    /// Programs that trace others: they were let go when what was done to them was done, and all that they started.
+    pub tracers: Vec<String>,
     tasks: HashMap<Pid, Task<W::Job>>,
     processes: HashMap<Pid, Process>,
     /// Children that stopped before the event that tells whose they are.
@@ -68,7 +73,7 @@ impl<W: Work> Follower<W> {
     /// Begins with a process that stands at the end of its exec; [`Follower::run`] lets it go on.
     pub fn begin(work: W, root: Pid) -> Follower<W> {
         let (tasks, processes, early) = (HashMap::new(), HashMap::new(), HashSet::new());
-        let mut follower = Follower { work, tasks, processes, early, images: 0 };
+        let mut follower = Follower { work, tracers: Vec::new(), tasks, processes, early, images: 0 };
         follower.begin_image(root);
         follower
     }
@@ -78,7 +83,7 @@ impl<W: Work> Follower<W> {
     /// # Errors
     /// If processes cannot be waited for.
     pub fn run(&mut self, root: Pid) -> io::Result<End> {
-        self.resume(root, 0);
+        self.go_on(root);
         let end = self.follow(root)?;
         self.release();
         Ok(end)
@@ -107,7 +112,7 @@ impl<W: Work> Follower<W> {
             Status::Call => self.on_call(pid),
             Status::Event(Event::Exec, _) => {
                 self.begin_image(pid);
-                self.resume(pid, 0);
+                self.go_on(pid);
             }
             Status::Event(Event::Fork | Event::Vfork | Event::Clone, _) => self.on_child(pid),
             Status::Event(Event::Exit, _) => {
@@ -127,14 +132,27 @@ impl<W: Work> Follower<W> {
         let _ = sys::go(pid, if works { Go::ToCall } else { Go::On }, signal);
     }
 
+    /// Lets a thread go on, or its process go, where nothing more is to be done to it and it traces others.
+    fn go_on(&mut self, pid: Pid) {
+        let is_done = |task: &&Task<W::Job>| task.job.is_none();
+        let process = self.tasks.get(&pid).filter(is_done).and_then(|task| self.processes.get(&task.process));
+        if process.is_some_and(|process| process.traces) { self.let_go(pid) } else { self.resume(pid, 0) }
+    }
+
     /// A process has become another program.
     fn begin_image(&mut self, pid: Pid) {
         // The thread that called exec is the only one left, under its process's number.
         self.tasks.retain(|_, task| task.process != pid);
         let image = self.images;
         self.images += 1;
-        self.processes.insert(pid, Process { image, threads: 1 });
         let job = self.work.begin(image, pid);
+        // What cannot be read is as most programs are.
+        let traces = image::imports(pid, "ptrace").unwrap_or(false);
+        self.processes.insert(pid, Process { image, threads: 1, traces });
+        let program = maps::program(pid);
+        if traces && !self.tracers.contains(&program) {
+            self.tracers.push(program);
+        }
         self.tasks.insert(pid, Task { process: pid, job, ends: false });
     }
 
@@ -150,14 +168,16 @@ impl<W: Work> Follower<W> {
                 Next::LetGo => return self.let_go(pid),
             };
         }
-        self.resume(pid, 0);
+        self.go_on(pid);
     }
 
     /// From now on a process is seen only when it ends, if it is our own child.
     fn let_go(&mut self, pid: Pid) {
-        let _ = sys::go(pid, Go::Alone, 0);
-        self.tasks.remove(&pid);
-        self.processes.remove(&pid);
+        // One that has just been killed stays traced, and is seen to its end.
+        if sys::go(pid, Go::Alone, 0).is_ok() {
+            self.tasks.remove(&pid);
+            self.processes.remove(&pid);
+        }
     }
 
     fn on_child(&mut self, parent: Pid) {
@@ -167,7 +187,8 @@ impl<W: Work> Follower<W> {
         if let (Ok(child), Some(of), Some(image)) = (child, of, image) {
             let is_thread = Path::new(&format!("/proc/{of}/task/{child}")).exists();
             let process = if is_thread { of } else { child };
-            self.processes.entry(process).or_insert(Process { image, threads: 0 }).threads += 1;
+            self.processes.entry(process).or_insert(Process { image, threads: 0, traces: false }).threads +=
+                1;
             self.tasks.insert(child, Task { process, job: None, ends: false });
             if self.early.remove(&child) {
                 self.resume(child, 0);

@@ -69,6 +69,32 @@ impl Vector {
     }
 }
 
+/// Whether a program that has just begun asks its libraries for this function.
+pub fn imports(pid: Pid, function: &str) -> io::Result<bool> {
+    const DYNAMIC: u32 = 2;
+    const NAMES: u64 = 5;
+    const NAMES_BYTES: u64 = 10;
+    /// More than any program's names take.
+    const BYTES_MAX: u64 = 64 << 20;
+    let memory = super::maps::memory(pid)?;
+    let Some((bias, headers)) = Vector::read(pid)?.program_headers(&memory) else { return Ok(false) };
+    let Some(table) = headers.iter().find(|header| header.kind == DYNAMIC) else { return Ok(false) };
+    let mut bytes = vec![0; (table.end() - table.address).min(PAGE_BYTES) as usize];
+    memory.read_exact_at(&mut bytes, bias.wrapping_add(table.address))?;
+    // Nobody has added to the addresses in it yet.
+    let word = |wanted: u64| {
+        let mut pairs =
+            bytes.as_chunks::<16>().0.iter().map(|pair| {
+                [0, 8].map(|at| u64::from_le_bytes(*pair[at..].first_chunk().expect("16 bytes")))
+            });
+        pairs.find(|[key, _]| *key == wanted).map(|[_, value]| value)
+    };
+    let Some((at, length)) = word(NAMES).zip(word(NAMES_BYTES)) else { return Ok(false) };
+    let mut names = vec![0; length.min(BYTES_MAX) as usize];
+    memory.read_exact_at(&mut names, bias.wrapping_add(at))?;
+    Ok(names.split(|&byte| byte == 0).any(|name| name == function.as_bytes()))
+}
+
 /// The program headers of the object that lies at `base`.
 pub fn headers_at(memory: &File, base: u64) -> Option<Vec<ProgramHeader>> {
     let mut bytes = [0; FILE_HEADER_BYTES];

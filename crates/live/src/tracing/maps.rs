@@ -170,6 +170,15 @@ pub fn arguments_start(pid: Pid) -> io::Result<u64> {
     field.ok_or_else(|| io::Error::other("/proc/PID/stat has no field 48"))
 }
 
+/// The process of a thread, and the process's parent.
+pub fn process_and_parent(thread: Pid) -> io::Result<(Pid, Pid)> {
+    let number = |key| {
+        let value = status(thread, key)?.and_then(|value| value.parse().ok());
+        value.ok_or_else(|| io::Error::other(format!("/proc/PID/status has no {key}")))
+    };
+    Ok((number("Tgid:")?, number("PPid:")?))
+}
+
 /// How many seccomp filters are on a process.
 pub fn filters(pid: Pid) -> io::Result<u64> {
     Ok(status(pid, "Seccomp_filters:")?.and_then(|value| value.parse().ok()).unwrap_or(0))

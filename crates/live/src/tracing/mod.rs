@@ -52,6 +52,10 @@ struct Interrupted {
     killed: bool,
     /// Where another process that traces them hears of it.
     elsewhere: Option<PipeWriter>,
+    /// The program's first thread, as long as it is traced here.
+    first: Option<sys::Pid>,
+    /// Signals that came before there was anyone to get them.
+    early: Vec<i32>,
 }
 
 impl Interrupt {
@@ -75,25 +79,47 @@ impl Interrupt {
         self.state().kill();
     }
 
+    /// Hands a signal on to the program; before it has begun, the signal waits for it.
+    pub fn hand_on(&self, signal: i32) {
+        let mut state = self.state();
+        match state.first {
+            // It may be about to end by itself.
+            Some(first) => _ = sys::kill(first, signal),
+            None if state.elsewhere.is_some() => state.order(signal),
+            None => state.early.push(signal),
+        }
+    }
+
     pub(crate) fn began(&self, thread: sys::Pid) {
         let mut state = self.state();
         state.threads.insert(thread);
+        if state.first.is_none() {
+            state.first = Some(thread);
+            // It may be about to end by itself.
+            std::mem::take(&mut state.early).into_iter().for_each(|signal| _ = sys::kill(thread, signal));
+        }
         if state.killed {
             state.kill();
         }
     }
 
-    /// Another process traces the threads: it is told to kill them.
-    pub(crate) fn hand_on(&self, to: PipeWriter) {
+    /// Another process traces the threads: it is told to kill them, and which signals come.
+    pub(crate) fn tell(&self, to: PipeWriter) {
         let mut state = self.state();
         state.elsewhere = Some(to);
+        for signal in std::mem::take(&mut state.early) {
+            state.order(signal);
+        }
         if state.killed {
             state.kill();
         }
     }
 
     pub(crate) fn ended(&self, thread: sys::Pid) {
-        self.state().threads.remove(&thread);
+        let mut state = self.state();
+        state.threads.remove(&thread);
+        // Its number may be another's from now on.
+        state.first = state.first.filter(|&first| first != thread);
     }
 
     fn state(&self) -> MutexGuard<'_, Interrupted> {
@@ -108,9 +134,13 @@ impl Interrupted {
             // It may be about to end by itself.
             let _ = sys::kill_thread(thread, sys::SIGKILL);
         }
+        self.order(sys::SIGKILL);
+    }
+
+    fn order(&mut self, signal: i32) {
         if let Some(elsewhere) = &mut self.elsewhere {
             // It may have ended.
-            let _ = elsewhere.write_all(&[1]);
+            let _ = elsewhere.write_all(&[signal as u8]);
         }
     }
 }

@@ -14,6 +14,7 @@ pub type Pid = i32;
 /// Numbers of system calls on x86-64.
 #[allow(missing_docs)]
 pub mod number {
+    pub const CLOSE: u64 = 3;
     pub const MMAP: u64 = 9;
     pub const MPROTECT: u64 = 10;
     pub const MUNMAP: u64 = 11;

@@ -1,8 +1,9 @@
 //! The seccomp filter: which system calls stop the program, so that all others run at full speed.
 //!
 //! It stops calls that make, move, drop, lock or seal memory that may be taken over, that copy the address space, that
-//! ask or choose the processors, which pagewalk has chosen, and locks that the kernel takes in memory without waiting
-//! for a fault. The agent's own calls pass: its code lies where nothing else does.
+//! ask or choose the processors, which pagewalk has chosen, locks that the kernel takes in memory without waiting
+//! for a fault, and those by which a program begins to trace another. The agent's own calls pass: its code lies where
+//! nothing else does.
 //!
 //! Calls of no interest pass by their number alone, before anything else is looked at: only those the kernel finds out
 //! in advance, and runs no filter for them.
@@ -36,6 +37,8 @@ const RETURN: u16 = 0x06;
 
 const ALLOW: u32 = 0x7fff_0000;
 const TRACE: u32 = 0x7ff0_0000;
+/// The call waits for who listens to the filter. It goes before [`TRACE`].
+const NOTIFY: u32 = 0x7fc0_0000;
 /// As in kernels without that call.
 const NOT_THERE: u32 = 0x0005_0000 | 38;
 /// The program is told that it went well, and nothing is done.
@@ -93,6 +96,17 @@ const ADOPT_ORPHANS: u64 = 36;
 pub const UFFDIO_REGISTER: u32 = 0xc020_aa00;
 /// `CLONE_VM`.
 pub const CLONE_VM: u32 = 0x100;
+/// `CLONE_UNTRACED`: the new task is not to be followed.
+pub const CLONE_UNTRACED: u32 = 0x80_0000;
+/// What `ptrace` is asked to begin to trace with.
+pub mod trace {
+    /// The caller, by its parent.
+    pub const ME: u64 = 0;
+    /// Another, which is stopped.
+    pub const ATTACH: u64 = 16;
+    /// Another, which runs on.
+    pub const SEIZE: u64 = 0x4206;
+}
 
 const fn load(value: u32) -> Instruction {
     Instruction { code: LOAD, when_true: 0, when_false: 0, value }
@@ -138,8 +152,14 @@ fn cases() -> Vec<(u64, Vec<Instruction>)> {
         verdict(ALLOW),
         verdict(TRACE),
     ];
-    let copies_memory =
-        vec![load(argument(0)), test(IF_ANY_BIT, CLONE_VM, 1, 0), verdict(TRACE), verdict(ALLOW)];
+    let copies_memory_or_hides = vec![
+        load(argument(0)),
+        test(IF_ANY_BIT, CLONE_UNTRACED, 1, 0),
+        test(IF_ANY_BIT, CLONE_VM, 1, 0),
+        verdict(TRACE),
+        verdict(ALLOW),
+    ];
+    let traces = [trace::ME, trace::ATTACH, trace::SEIZE];
     let locks = [&futex::FIRST[..], &futex::SECOND].concat();
     let always = vec![verdict(TRACE)];
     vec![
@@ -148,7 +168,8 @@ fn cases() -> Vec<(u64, Vec<Instruction>)> {
         (number::FUTEX, where_argument(1, FUTEX_OPERATION, &locks, TRACE)),
         (number::MMAP, at_fixed_place_or_private_and_either_anonymous_or_writable),
         (number::BRK, not_zero),
-        (number::CLONE, copies_memory),
+        (number::CLONE, copies_memory_or_hides),
+        (number::PTRACE, where_argument(0, ALL, &traces, TRACE)),
         (number::MUNMAP, always.clone()),
         (number::MREMAP, always.clone()),
         (number::FORK, always.clone()),
@@ -196,6 +217,25 @@ fn instructions() -> Vec<Instruction> {
     }
     out.push(verdict(ALLOW));
     out
+}
+
+/// A filter for a process that is no longer followed: the one that it has would fail its calls, as nobody traces it,
+/// and cannot be taken away. With this one they wait for who listens, who lets them pass.
+///
+/// As the kernel wants it at this address: the program, and behind it its instructions.
+pub fn passing(address: u64) -> Vec<u8> {
+    let filter: Vec<Instruction> = instructions()
+        .into_iter()
+        .map(|it| if it == verdict(TRACE) { verdict(NOTIFY) } else { it })
+        .collect();
+    let head = [filter.len() as u64, address + 16];
+    let words = head.map(u64::to_le_bytes).concat();
+    let instructions = filter.iter().flat_map(|it| {
+        let [low, high] = it.code.to_le_bytes();
+        let [a, b, c, d] = it.value.to_le_bytes();
+        [low, high, it.when_true, it.when_false, a, b, c, d]
+    });
+    words.into_iter().chain(instructions).collect()
 }
 
 /// The filter, made before the process that is to have it: making it allocates.
@@ -294,6 +334,11 @@ mod tests {
         }
         assert!(stops(number::CLONE, [17, 0, 0, 0, 0, 0], at), "fork");
         assert!(!stops(number::CLONE, [0x3d0f00, 0, 0, 0, 0, 0], at), "a thread");
+        assert!(stops(number::CLONE, [0xbd0f00, 0, 0, 0, 0, 0], at), "one that nobody is to follow");
+        for request in [trace::ME, trace::ATTACH, trace::SEIZE] {
+            assert!(stops(number::PTRACE, [request, 7, 0, 0, 0, 0], at), "{request}");
+        }
+        assert!(!stops(number::PTRACE, [7, 7, 0, 0, 0, 0], at), "PTRACE_CONT");
         assert!(stops(number::IOCTL, [3, UFFDIO_REGISTER.into(), 0, 0, 0, 0], at));
         assert!(!stops(number::IOCTL, [3, 0x5401, 0, 0, 0, 0], at));
     }
@@ -316,6 +361,21 @@ mod tests {
         for call in 0..512 {
             let by_number = run(call, [0; 6], 0) == (ALLOW, true);
             assert_eq!(by_number, !of_interest.contains(&call), "{call}");
+        }
+    }
+
+    /// What stops a followed process waits for who listens in one that was let go, and fits where it is put.
+    #[test]
+    fn the_filter_that_passes_has_the_same_calls() {
+        let (own, passing) = (instructions(), passing(0x1000));
+        assert_eq!(passing.len(), 16 + 8 * own.len());
+        assert!(passing.len() < 0xe00, "{}", passing.len());
+        assert_eq!(passing[..8], (own.len() as u64).to_le_bytes());
+        assert_eq!(passing[8..16], 0x1010_u64.to_le_bytes());
+        for (at, instruction) in own.iter().enumerate() {
+            let value = passing[16 + 8 * at + 4..][..4].try_into().map(u32::from_le_bytes).unwrap();
+            let is_verdict = *instruction == verdict(TRACE);
+            assert_eq!(value, if is_verdict { NOTIFY } else { instruction.value }, "{at}");
         }
     }
 

@@ -4,13 +4,14 @@ use super::agent::{self, Agent, AgentError, Begin};
 use super::array::TrapArray;
 use super::check::Checker;
 use super::locks::Lock;
+use super::remap;
 use super::report::{Began, ImageReport, MappingReport};
 use super::separate;
 use super::shared::{AGENT_END, Counters, TEXT_BASE, descriptor};
 use super::space::{PAGE, Piece, Space, whole_pages};
 use super::stack;
 use crate::tracing::maps::{self, Mapping};
-use crate::tracing::sys::{self, Pid, limit, map, number};
+use crate::tracing::sys::{self, Pid, errno, limit, map, number};
 use std::fs;
 use std::io;
 use std::ops::Range;
@@ -53,6 +54,8 @@ pub struct Image {
     /// Bytes of mappings that were left alone, with the reason, as they were made.
     pub left_alone: Vec<String>,
     checker: Option<Checker>,
+    /// What the agent had counted, and its seconds, when the image was let go.
+    counted: Option<(Counters, f64)>,
 }
 
 /// What an image needs from its run.
@@ -89,12 +92,35 @@ impl Image {
             heap_end: 0,
             left_alone: Vec::new(),
             checker: None,
+            counted: None,
         }
     }
 
     /// Leaves the image alone.
     pub fn leave(&mut self, why: impl ToString) {
         self.why_not = Some(why.to_string());
+    }
+
+    /// Makes plain private memory of all that was taken over, and ends the agent: from now on the image runs as if
+    /// nothing had been done to it.
+    ///
+    /// # Errors
+    /// If not all of it could be: the image is as it was, or has less taken over.
+    pub fn let_go(&mut self, why: impl ToString) -> io::Result<()> {
+        if !remap::give_back_all(self)? {
+            return Err(io::Error::from_raw_os_error(errno::ENOMEM as i32));
+        }
+        if let Some(agent) = self.agent.take() {
+            self.counted = Some((agent.control().counters(), agent.processor_seconds()));
+            agent.end();
+        }
+        self.leave(why);
+        Ok(())
+    }
+
+    /// Its first process.
+    pub fn process(&self) -> Pid {
+        self.process
     }
 
     /// A call that could not be followed: the agent has ended, or lives and could not do it.
@@ -339,6 +365,17 @@ impl Image {
         }
     }
 
+    /// Writes one word of it, also where it is absent.
+    pub fn set_word(&self, pid: Pid, address: u64, word: u64) -> io::Result<()> {
+        let bytes = word.to_le_bytes();
+        match (&self.agent, self.space.within(address, bytes.len() as u64).as_slice()) {
+            (Some(agent), [piece]) if piece.bytes() == bytes.len() as u64 => {
+                agent.memory.write_all_at(&bytes, piece.offset)
+            }
+            _ => maps::memory(pid)?.write_all_at(&bytes, address),
+        }
+    }
+
     /// One word of it.
     pub fn word(&self, pid: Pid, address: u64) -> io::Result<u64> {
         let mut bytes = [0; 8];
@@ -355,11 +392,10 @@ impl Image {
     pub fn end(self) -> ImageReport {
         let run_seconds = self.started.elapsed().as_secs_f64();
         let inode = self.memory_inode().unwrap_or(0);
-        let mut counters = Counters::default();
+        let (mut counters, mut agent_seconds) = self.counted.unwrap_or_default();
         let mut mappings = Vec::new();
         let mut taken_over_bytes = 0;
         let mut touched_pages = 0;
-        let mut agent_seconds = 0.0;
         let mut checked = None;
         if let Some(mut agent) = self.agent {
             // The agent keeps the address space alive until now.

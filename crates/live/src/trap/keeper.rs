@@ -7,12 +7,13 @@
 //! like it.
 
 use super::array::TrapArray;
+use super::first::First;
 use super::tracer;
 use super::{Options, Run, TrapError};
 use crate::tracing::launch::{self, LaunchError};
 use crate::tracing::stops::{self, Status};
 use crate::tracing::sys::{self, Pid};
-use crate::tracing::{End, Interrupt};
+use crate::tracing::{End, Interrupt, maps};
 use rustix::io::{FdFlags, fcntl_getfd};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -96,7 +97,7 @@ pub fn run(
         keep(command, array, options, tell, heard);
     }
     drop((tell, heard));
-    interrupt.hand_on(orders);
+    interrupt.tell(orders);
     let told = read(result);
     let end = stops::wait_for_child(keeper).map_err(TrapError::Follow)?.1;
     match told {
@@ -127,11 +128,13 @@ fn keep(
     let group = stand_apart(&[tell.as_raw_fd(), heard.as_raw_fd()]);
     // As long as the process, which ends below.
     let interrupt: &'static Interrupt = Box::leak(Box::new(Interrupt::new()));
+    let first: &'static First = Box::leak(Box::new(First::new()));
     let listens = std::thread::Builder::new().name("orders".to_owned());
     // Without it the program ends by itself.
-    let _ = listens.spawn(move || obey(heard, interrupt));
+    let _ = listens.spawn(move || obey(heard, interrupt, first));
     // A panic says itself what it is. It must not go on in what was the caller's, nor wait for who listens.
-    let run = catch_unwind(AssertUnwindSafe(|| tracer::trace(command, array, options, interrupt, group)));
+    let run =
+        catch_unwind(AssertUnwindSafe(|| tracer::trace(command, array, options, interrupt, first, group)));
     let Ok(run) = run else { launch::end(101) };
     let told = run.map_or_else(|error| Told::Failed(Failure::of(&error)), Told::Ended);
     // If nobody hears it, pagewalk is gone.
@@ -139,11 +142,36 @@ fn keep(
     launch::end(0)
 }
 
-/// Kills the program if pagewalk says so; that pagewalk is gone says nothing.
-fn obey(mut heard: PipeReader, interrupt: &Interrupt) {
+/// Hands signals on to the program as pagewalk says so, and kills it; that pagewalk is gone says nothing. Once the
+/// program has ended, what it left running ends by what would end it.
+fn obey(mut heard: PipeReader, interrupt: &Interrupt, first: &First) {
+    const ENDING: [i32; 4] = [1, 2, 3, 15];
     let mut word = [0];
-    if heard.read_exact(&mut word).is_ok() {
-        interrupt.kill();
+    while heard.read_exact(&mut word).is_ok() {
+        let signal = word[0].into();
+        if signal == sys::SIGKILL || !first.send(signal) && ENDING.contains(&signal) {
+            interrupt.kill();
+            kill_descendants();
+        }
+    }
+}
+
+/// Kills what was let go, which nobody traces here: all that descends from this process and is no agent.
+fn kill_descendants() {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = processes.filter_map(|process| process.file_name().to_str()?.parse::<Pid>().ok());
+    let parents: Vec<(Pid, Pid)> =
+        numbers.filter_map(|process| Some((process, maps::process_and_parent(process).ok()?.1))).collect();
+    let mut found = vec![std::process::id() as Pid];
+    while let Some(parent) = found.pop() {
+        for &(process, _) in parents.iter().filter(|(_, of)| *of == parent) {
+            found.push(process);
+            let name = maps::proc_text(process, "comm").unwrap_or_default();
+            if name.trim() != "pagewalk-trap" {
+                // It may have ended.
+                let _ = sys::kill(process, sys::SIGKILL);
+            }
+        }
     }
 }
 

@@ -8,7 +8,7 @@
 //! table entry loses nothing. userfaultfd hands each fault to an *agent*, a task of ours in the program's address space
 //! (`agent`, `agent/agent.c`); faults of system calls too, which simply wait. A tracer stops the few system calls
 //! that change mappings (`filter`, `calls`), forks (`separate`), execs and ends (`tracer`, `kept`). The tracer is a
-//! process of its own (`keeper`).
+//! process of its own (`keeper`). What the program traces itself is let go (`leaving`).
 //!
 //! Source: the tool Tapeworm in Uhlig, Nagle, Stanley, Mudge, Sechrest, Brown, "Design Tradeoffs for Software-Managed
 //! TLBs", ACM TOCS 12 (3), 1994, section 3.2. There the traps were the TLB's own; its rule is the same: what is present
@@ -18,15 +18,19 @@ mod agent;
 mod array;
 mod calls;
 mod check;
+mod children;
 mod descriptors;
 mod filter;
+mod first;
 mod guards;
 mod host;
 mod image;
 mod keeper;
 mod kept;
+mod leaving;
 mod limits;
 mod locks;
+mod passing;
 mod placement;
 mod processors;
 mod remap;

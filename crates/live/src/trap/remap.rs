@@ -188,24 +188,51 @@ fn transfer(image: &mut Image, from: u64, bytes: u64, to: u64, how: u64) -> io::
 /// touches it meanwhile waits. Whether all of it could be; what could not stays taken over.
 /// `why`: for the report.
 pub fn give_back(image: &mut Image, start: u64, bytes: u64, why: &str) -> io::Result<bool> {
+    let given = restore(image, start, bytes)?;
+    for piece in &given.pieces {
+        let (kib, at) = (piece.bytes() / 1024, piece.start);
+        image.left_alone.push(format!("{kib} KiB given back at {at:#x}: {why}"));
+    }
+    Ok(given.all)
+}
+
+/// The same of all that is taken over, without a word for each range. Whether all of it could be.
+pub fn give_back_all(image: &mut Image) -> io::Result<bool> {
+    restore(image, 0, u64::MAX).map(|given| given.all)
+}
+
+/// What became private memory again.
+struct Given {
+    pieces: Vec<Piece>,
+    all: bool,
+}
+
+fn restore(image: &mut Image, start: u64, bytes: u64) -> io::Result<Given> {
     let pieces = image.space.within(start, bytes);
+    let mut given = Given { pieces: Vec::new(), all: true };
     if pieces.is_empty() {
-        return Ok(true);
+        return Ok(given);
     }
     let parts = parts(image, start, bytes)?;
     if let Some(agent) = &mut image.agent {
         agent.freeze()?;
     }
-    let result = make_private(image, &parts, &pieces, why);
+    let result = make_private(image, &parts, &pieces, &mut given.pieces);
     if let Some(agent) = &mut image.agent {
         agent.thaw()?;
     }
-    Ok(result? == 0)
+    given.all = result? == 0;
+    Ok(given)
 }
 
 /// Makes private memory of all pieces, with the rights of the parts that they lie in: 0, or the error number of the
 /// first for which it could not be done.
-fn make_private(image: &mut Image, parts: &[Mapping], pieces: &[Piece], why: &str) -> io::Result<i64> {
+fn make_private(
+    image: &mut Image,
+    parts: &[Mapping],
+    pieces: &[Piece],
+    given: &mut Vec<Piece>,
+) -> io::Result<i64> {
     for part in parts {
         for piece in pieces.iter().filter_map(|piece| piece.cut(part.start, part.end)) {
             let result = copy_back(image, piece, part.protection)?;
@@ -213,8 +240,7 @@ fn make_private(image: &mut Image, parts: &[Mapping], pieces: &[Piece], why: &st
                 return Ok(result);
             }
             image.give_up(piece.start, piece.bytes())?;
-            let (kib, at) = (piece.bytes() / 1024, piece.start);
-            image.left_alone.push(format!("{kib} KiB given back at {at:#x}: {why}"));
+            given.push(piece);
         }
     }
     Ok(0)

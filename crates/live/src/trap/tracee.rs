@@ -36,8 +36,23 @@ pub struct Injection {
 impl Injection {
     /// Begins at a stop outside a system call.
     pub fn begin(pid: Pid, site: Site) -> io::Result<Injection> {
-        let saved = sys::registers(pid)?;
-        let saved_mask = sys::signal_mask(pid)?;
+        let (saved, saved_mask) = (sys::registers(pid)?, sys::signal_mask(pid)?);
+        Injection::with(pid, site, saved, saved_mask)
+    }
+
+    /// Begins where the filter stopped a system call, which is skipped, and begun anew at the end.
+    pub fn begin_at_call(pid: Pid, site: Site) -> io::Result<Injection> {
+        const CALL_BYTES: u64 = 2;
+        let (now, saved_mask) = (sys::registers(pid)?, sys::signal_mask(pid)?);
+        sys::set_signal_mask(pid, u64::MAX)?;
+        sys::set_registers(pid, &Registers { orig_rax: u64::MAX, ..now })?;
+        let saved = Registers { rip: now.rip - CALL_BYTES, rax: now.orig_rax, orig_rax: u64::MAX, ..now };
+        let mut stop_signal = false;
+        run_to_call(pid, &mut stop_signal)?;
+        Ok(Injection { stop_signal, ..Injection::with(pid, site, saved, saved_mask)? })
+    }
+
+    fn with(pid: Pid, site: Site, saved: Registers, saved_mask: u64) -> io::Result<Injection> {
         let memory = maps::memory(pid)?;
         let (mut covered, mut place) = (None, TEXT_BASE);
         if site == Site::Here {
@@ -73,24 +88,14 @@ impl Injection {
             ..self.saved
         };
         sys::set_registers(self.pid, &registers)?;
-        self.run_to_call()?; // its beginning
-        self.run_to_call()?; // its end
+        run_to_call(self.pid, &mut self.stop_signal)?; // its beginning
+        run_to_call(self.pid, &mut self.stop_signal)?; // its end
         Ok(sys::registers(self.pid)?.rax as i64)
     }
 
-    fn run_to_call(&mut self) -> io::Result<()> {
-        loop {
-            sys::go(self.pid, Go::ToCall, 0)?;
-            match stops::next(self.pid)? {
-                Some(Status::Call) => return Ok(()),
-                Some(Status::Event(Event::Seccomp, _)) => {}
-                // Its group stops, or goes on.
-                Some(Status::Event(Event::Stop, signal)) => self.stop_signal = stops::is_group_stop(signal),
-                // All signals that can be are held back; what is left is a stop.
-                Some(Status::Signal(_)) => self.stop_signal = true,
-                _ => return Err(ended()),
-            }
-        }
+    /// Where its stack is.
+    pub fn stack_pointer(&self) -> u64 {
+        self.saved.rsp
     }
 
     fn uncover(&mut self) -> io::Result<()> {
@@ -110,6 +115,40 @@ impl Injection {
             sys::kill_thread(self.pid, sys::SIGSTOP)?;
         }
         Ok(())
+    }
+
+    /// The same where it began at a stop that may have been in the midst of a system call: that goes on. The thread
+    /// stands at a stop of its own again.
+    pub fn end_amid(mut self) -> io::Result<()> {
+        self.uncover()?;
+        sys::set_registers(self.pid, &self.saved)?;
+        sys::set_signal_mask(self.pid, self.saved_mask)?;
+        // As it passes through the kernel's work on signals, which begins a call anew that was cut short.
+        sys::interrupt(self.pid)?;
+        loop {
+            sys::go(self.pid, Go::On, 0)?;
+            match stops::next(self.pid)? {
+                Some(Status::Event(Event::Stop, _)) => return Ok(()),
+                Some(Status::Event(Event::Exit, _)) | None => return Err(ended()),
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+/// Goes to the next beginning or end of a system call; notes whether its group is to be stopped.
+fn run_to_call(pid: Pid, stop_signal: &mut bool) -> io::Result<()> {
+    loop {
+        sys::go(pid, Go::ToCall, 0)?;
+        match stops::next(pid)? {
+            Some(Status::Call) => return Ok(()),
+            Some(Status::Event(Event::Seccomp, _)) => {}
+            // Its group stops, or goes on.
+            Some(Status::Event(Event::Stop, signal)) => *stop_signal = stops::is_group_stop(signal),
+            // All signals that can be are held back; what is left is a stop.
+            Some(Status::Signal(_)) => *stop_signal = true,
+            _ => return Err(ended()),
+        }
     }
 }
 

@@ -4,54 +4,69 @@ use super::agent::{Agent, AgentError, Begin};
 use super::array::TrapArray;
 use super::calls::{self, After, Verdict};
 use super::descriptors::RaisedLimit;
-use super::filter::{CLONE_VM, Filter};
+use super::filter::Filter;
+use super::first::First;
 use super::image::{Image, Setting};
 use super::kept;
+use super::leaving::{Leaving, Ptrace};
 use super::placement::{self, Placement};
 use super::processors::Processors;
 use super::report::{Began, ImageReport};
-use super::separate::{Word, separate};
+use super::separate::Word;
 use super::tracee;
 use super::{Options, Run, TrapError};
 use crate::tracing::launch::{self, BeforeExec, LaunchError};
 use crate::tracing::stops::{self, Event, Status};
 use crate::tracing::sys::{self, Go, Pid, Registers, number};
 use crate::tracing::{End, Interrupt, maps};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::OsString;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
+/// `ECHILD`.
+const NO_CHILD: i32 = 10;
+
 /// A thread of the program.
-struct Task {
+pub struct Task {
     /// Its image, by number.
-    image: u32,
+    pub(super) image: u32,
     /// What is to be done at the end of its system call.
     after: Option<After>,
     /// What a fork that it is about to make must leave as it is.
-    fork_word: Option<Word>,
+    pub(super) fork_word: Option<Word>,
     /// Where the kernel writes a zero when it ends; 0 for nowhere.
-    ending_word: u64,
+    pub(super) ending_word: u64,
     /// Pages that are kept present while it ends or takes a lock.
     kept: Vec<u64>,
+    /// Whether the clone that it is about to make asked that nobody follows the new task.
+    pub(super) hides: bool,
 }
 
 impl Task {
-    fn new(image: u32) -> Task {
-        Task { image, after: None, fork_word: None, ending_word: 0, kept: Vec::new() }
+    pub(super) fn new(image: u32) -> Task {
+        Task { image, after: None, fork_word: None, ending_word: 0, kept: Vec::new(), hides: false }
     }
 }
 
 /// Follows one program and all that it starts.
 pub struct Tracer<'a> {
-    setting: Setting<'a>,
+    pub(super) setting: Setting<'a>,
     interrupt: &'a Interrupt,
     tasks: HashMap<Pid, Task>,
     /// First stops that came before the event that tells whose child it is.
-    early: HashMap<Pid, Status>,
-    images: HashMap<u32, Image>,
+    pub(super) early: HashMap<Pid, Status>,
+    pub(super) images: HashMap<u32, Image>,
     /// Threads that stand at their end until the agent has room for what it must keep present for them.
-    ending: VecDeque<Pid>,
+    pub(super) ending: VecDeque<Pid>,
+    /// Processes that the program is about to trace itself.
+    pub(super) leaving: Vec<Leaving>,
+    /// Whether some have been let go for that.
+    pub(super) some_left: bool,
+    /// Processes that could not be let go for that.
+    pub(super) staying: HashSet<Pid>,
+    /// Processes that think that their parent traces them.
+    pub(super) in_name: HashSet<Pid>,
     placement: &'a Mutex<Placement>,
     next_image: u32,
     ended: Vec<ImageReport>,
@@ -65,6 +80,7 @@ pub fn trace(
     array: &TrapArray,
     options: Options,
     interrupt: &Interrupt,
+    first: &First,
     group: Pid,
 ) -> Result<Run, TrapError> {
     sys::adopt_orphans().map_err(LaunchError::Io)?;
@@ -76,7 +92,7 @@ pub fn trace(
             .name("placement".to_owned())
             .spawn_scoped(scope, move || placement::watch(watched, &ended))
             .map_err(LaunchError::Io)?;
-        let run = follow(command, array, options, interrupt, &placement, group);
+        let run = follow(command, array, options, interrupt, first, &placement, group);
         drop(end);
         run
     })
@@ -87,6 +103,7 @@ fn follow(
     array: &TrapArray,
     options: Options,
     interrupt: &Interrupt,
+    first: &First,
     placement: &Mutex<Placement>,
     group: Pid,
 ) -> Result<Run, TrapError> {
@@ -109,24 +126,34 @@ fn follow(
         early: HashMap::new(),
         images: HashMap::new(),
         ending: VecDeque::new(),
+        leaving: Vec::new(),
+        some_left: false,
+        staying: HashSet::new(),
+        in_name: HashSet::new(),
         placement,
         next_image: 0,
         ended: Vec::new(),
     };
     tracer.on_exec(root);
-    let end = tracer.run(root).map_err(TrapError::Follow)?;
+    first.begin(root);
+    let end = tracer.run(root, first).map_err(TrapError::Follow)?;
     tracer.ended.sort_by_key(|image| image.number);
     Ok(Run { end, images: tracer.ended })
 }
 
 impl<'a> Tracer<'a> {
-    fn run(&mut self, root: Pid) -> io::Result<End> {
+    fn run(&mut self, root: Pid, first: &First) -> io::Result<End> {
         let mut root_end = None;
-        while !self.tasks.is_empty() {
-            let (pid, status) = stops::wait(-1)?;
+        // Of those that were let go the calls must pass until their end; all are descendants of this process.
+        while !self.tasks.is_empty() || self.some_left {
+            let (pid, status) = match stops::wait(-1) {
+                Err(error) if self.tasks.is_empty() && error.raw_os_error() == Some(NO_CHILD) => break,
+                found => found?,
+            };
             if let Some(end) = End::of(status) {
                 self.on_end(pid);
                 if pid == root {
+                    first.end();
                     root_end = Some(end);
                 }
             } else if self.tasks.contains_key(&pid) {
@@ -147,6 +174,7 @@ impl<'a> Tracer<'a> {
             Status::Event(Event::Exec, _) => self.on_exec(pid),
             Status::Event(Event::Fork | Event::Vfork | Event::Clone, _) => self.on_child(pid),
             Status::Event(Event::Exit, _) => self.on_exit(pid),
+            Status::Event(Event::Stop, _) if self.is_awaited(pid) => self.on_standing(pid),
             Status::Event(Event::Stop, signal) if stops::is_group_stop(signal) => resume(pid, Go::Listen, 0),
             Status::Event(..) | Status::Exited(_) | Status::Killed(_) => resume(pid, Go::On, 0),
         }
@@ -165,9 +193,14 @@ impl<'a> Tracer<'a> {
                 Verdict::Native
             }
             number::FORK | number::CLONE | number::CLONE3 => {
-                self.before_fork(pid, &registers);
+                self.before_fork(pid, &mut registers);
                 Verdict::Native
             }
+            number::PTRACE => match self.before_ptrace(pid, &registers) {
+                Ptrace::Native => Verdict::Native,
+                Ptrace::Done(result) => Verdict::Done(result),
+                Ptrace::Waits => return,
+            },
             _ => self.judge(pid, &registers),
         };
         match verdict {
@@ -250,101 +283,10 @@ impl<'a> Tracer<'a> {
         self.on_room(image);
     }
 
-    // --- children and threads -----------------------------------------------------------------------------
-
-    /// The kernel will write the child's number to a place in memory that parent and child still share.
-    fn before_fork(&mut self, pid: Pid, registers: &Registers) {
-        const CHILD_SETTID: u64 = 0x0100_0000;
-        let Some((flags, child_word)) = self.clone_arguments(pid, registers) else { return };
-        let word = self.image_of(pid).and_then(|image| {
-            let wanted = flags & CHILD_SETTID != 0 && flags & u64::from(CLONE_VM) == 0;
-            let offset = image.space.offset_of(child_word).filter(|_| wanted)?;
-            let mut bytes = [0; 4];
-            image.read(pid, child_word, &mut bytes).ok()?;
-            Some(Word { offset, bytes })
-        });
-        self.task(pid).fork_word = word;
-    }
-
-    /// Flags of a clone, and where its child's number goes.
-    fn clone_arguments(&mut self, pid: Pid, registers: &Registers) -> Option<(u64, u64)> {
-        const CLONE_VFORK_VM: u64 = 0x4100;
-        match registers.orig_rax {
-            number::FORK => Some((0, 0)),
-            number::CLONE => Some((registers.rdi, registers.r10)),
-            number::CLONE3 => {
-                let image = self.image_of(pid)?;
-                // struct clone_args: flags, pidfd, child_tid.
-                let word = |position: u64| image.word(pid, registers.rdi + 8 * position).ok();
-                Some((word(0)?, word(2)?))
-            }
-            _ => Some((CLONE_VFORK_VM, 0)),
-        }
-    }
-
-    fn on_child(&mut self, parent: Pid) {
-        const CHILD_CLEARTID: u64 = 0x0020_0000;
-        const VFORK: u64 = 0x4000;
-        let arguments =
-            sys::registers(parent).ok().and_then(|registers| self.clone_arguments(parent, &registers));
-        let (Ok(child), Some((flags, child_word))) = (sys::event_message(parent), arguments) else {
-            return resume(parent, Go::On, 0);
-        };
-        let child = child as Pid;
-        if self.early.remove(&child).is_none() && !matches!(stops::wait(child), Ok((_, Status::Event(..)))) {
-            // It was killed before its first stop.
-            return resume(parent, Go::On, 0);
-        }
-        let word = self.task(parent).fork_word.take();
-        let shares = flags & u64::from(CLONE_VM) != 0;
-        let image = if shares { self.join_image(parent) } else { self.new_number() };
-        let mut task = Task::new(image);
-        if flags & CHILD_CLEARTID != 0 {
-            task.ending_word = child_word;
-        }
-        self.begin_task(child, task);
-        if shares {
-            self.placement().join(image, child, parent);
-            if flags & VFORK == 0 {
-                self.watch(image);
-            }
-        } else {
-            let own = self.placement().own(self.task(parent).image, parent).cloned();
-            self.placement().begin(image, child, own);
-            self.fork_image(image, parent, child, word);
-        }
-        resume(child, Go::On, 0);
-        resume(parent, Go::On, 0);
-    }
-
-    fn join_image(&mut self, parent: Pid) -> u32 {
-        let number = self.task(parent).image;
-        if let Some(image) = self.images.get_mut(&number) {
-            image.tasks += 1;
-        }
-        number
-    }
-
-    fn fork_image(&mut self, number: u32, parent: Pid, child: Pid, word: Option<Word>) {
-        let mut image = Image::new(number, child, Began::Fork);
-        let setting = self.setting;
-        if let Some(parent) = self.image_of(parent) {
-            if parent.agent.is_none() {
-                image.leave("its parent ran by itself");
-            } else if let Err(error) = separate(parent, &mut image, child, word, setting) {
-                // It would run on in its parent's memory, on the same stack.
-                let _ = sys::kill(child, sys::SIGKILL);
-                image.leave(format!("killed, as it could not be given memory of its own: {error}"));
-            }
-        }
-        if let (Some(from), Some(_)) = (self.image_of(parent), &image.agent) {
-            image.inherit(from);
-        }
-        self.begin_image(number, image);
-    }
+    // --- images --------------------------------------------------------------------------------------------
 
     /// A program without an agent runs where it likes.
-    fn begin_image(&mut self, number: u32, image: Image) {
+    pub(super) fn begin_image(&mut self, number: u32, image: Image) {
         match &image.agent {
             Some(agent) => self.placement().has_agent(number, agent.pid()),
             None => self.placement().leave_alone(number),
@@ -353,7 +295,7 @@ impl<'a> Tracer<'a> {
     }
 
     /// Has where a program of several threads runs depend on what it does.
-    fn watch(&mut self, number: u32) {
+    pub(super) fn watch(&mut self, number: u32) {
         let mut placement = self.placement();
         if placement.watches(number) {
             return;
@@ -370,6 +312,7 @@ impl<'a> Tracer<'a> {
 
     fn on_exec(&mut self, pid: Pid) {
         let number = self.new_number();
+        let callers = self.put_off_leaving(pid);
         let own = self.leave_image(pid);
         self.begin_task(pid, Task::new(number));
         self.placement().begin(number, pid, own);
@@ -381,6 +324,7 @@ impl<'a> Tracer<'a> {
         }
         self.begin_image(number, image);
         resume(pid, Go::On, 0);
+        callers.into_iter().for_each(|caller| self.begin_leaving(pid, caller));
     }
 
     /// The thread that called exec is the only one left, under its process's number. Its own processors.
@@ -421,10 +365,15 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    fn on_end(&mut self, pid: Pid) {
+    /// A thread is seen no more: it has ended, or was let go.
+    pub(super) fn on_end(&mut self, pid: Pid) {
         self.early.remove(&pid);
         self.ending.retain(|&other| other != pid);
+        self.forget_leaving(pid);
         let Some(task) = self.tasks.remove(&pid) else { return };
+        // Its number may be another's from now on.
+        self.staying.remove(&pid);
+        self.in_name.remove(&pid);
         self.interrupt.ended(pid);
         self.placement().thread_ended(task.image, pid);
         let Some(image) = self.images.get_mut(&task.image) else { return };
@@ -441,25 +390,44 @@ impl<'a> Tracer<'a> {
 
     // --- small ---------------------------------------------------------------------------------------------
 
-    fn begin_task(&mut self, pid: Pid, task: Task) {
+    pub(super) fn begin_task(&mut self, pid: Pid, task: Task) {
         self.tasks.insert(pid, task);
         self.interrupt.began(pid);
     }
 
-    fn task(&mut self, pid: Pid) -> &mut Task {
+    pub(super) fn task(&mut self, pid: Pid) -> &mut Task {
         self.tasks.get_mut(&pid).expect("stops of unknown threads are kept apart")
     }
 
-    fn image_of(&mut self, pid: Pid) -> Option<&mut Image> {
+    pub(super) fn image_of(&mut self, pid: Pid) -> Option<&mut Image> {
         let number = self.tasks.get(&pid)?.image;
         self.images.get_mut(&number)
     }
 
-    fn placement(&self) -> MutexGuard<'a, Placement> {
+    pub(super) fn image_number(&self, pid: Pid) -> Option<u32> {
+        self.tasks.get(&pid).map(|task| task.image)
+    }
+
+    /// Whether this is a thread that is followed.
+    pub(super) fn follows(&self, pid: Pid) -> bool {
+        self.tasks.contains_key(&pid)
+    }
+
+    /// Gives a thread the processors that it had.
+    pub(super) fn unpin(&self, pid: Pid) {
+        if let Some(image) = self.image_number(pid)
+            && let Some(own) = self.placement().own(image, pid)
+        {
+            // If this fails the thread has just been killed.
+            let _ = own.set(pid);
+        }
+    }
+
+    pub(super) fn placement(&self) -> MutexGuard<'a, Placement> {
         self.placement.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn new_number(&mut self) -> u32 {
+    pub(super) fn new_number(&mut self) -> u32 {
         self.next_image += 1;
         self.next_image - 1
     }
@@ -473,6 +441,6 @@ fn begin_program(image: &mut Image, pid: Pid, setting: Setting<'_>) -> Result<()
 }
 
 /// Lets a thread go on; one that was killed meanwhile is past it.
-fn resume(pid: Pid, how: Go, signal: i32) {
+pub fn resume(pid: Pid, how: Go, signal: i32) {
     let _ = sys::go(pid, how, signal);
 }

@@ -1,6 +1,6 @@
 //! Programs that lock, guard, seal and move their memory, or serve its faults, do so with placed libraries as without.
 
-use crate::lab::{Lab, host_can, packed, placed};
+use crate::lab::{Lab, VERIFY, host_can, packed, placed};
 use pagewalk_live::layout::Options;
 use pagewalk_live::tracing::End;
 use std::process::Command;
@@ -28,5 +28,25 @@ fn memory_is_treated_as_natively() {
         }
         let run = placed(&command, &packed(std::slice::from_ref(&library)), Options::default()).unwrap();
         assert_eq!(run.end, End::Exit(0), "{name} {words:?}");
+    }
+}
+
+/// A process has one tracer, so a debugger is let go, and what it starts is not placed.
+#[test]
+fn programs_that_trace_others_are_let_go() {
+    let lab = Lab::new();
+    let library = lab.library("one", 1, "", &[]);
+    let source = include_str!("../programs/traces.c");
+    let program = lab.compile("traces", source, &[]);
+    if !host_can() {
+        return;
+    }
+    let objects = packed(&[library]);
+    for what in ["exec", "stopped", "seize", "steps"] {
+        let run = placed(&["sh", "-c", "$0 $1", &program, what], &objects, VERIFY).unwrap();
+        assert_eq!(run.end, End::Exit(0), "{what}");
+        assert_eq!(run.tracers, [program.as_str()], "{what}");
+        let run = placed(&[&program, what], &objects, VERIFY).unwrap();
+        assert_eq!((run.end, run.tracers.len()), (End::Exit(0), 1), "{what}");
     }
 }

@@ -4,6 +4,7 @@ use crate::compiled;
 use pagewalk_live::pagemap::{Exit, Moment, run_to_exit};
 use pagewalk_live::tracing::{End, Interrupt};
 use std::ffi::OsString;
+use std::time::{Duration, Instant};
 
 /// Pages of the memory that it fills.
 const FILLED: u64 = 32 << 20 >> 12;
@@ -50,4 +51,28 @@ fn an_exec_begins_anew() {
     let kept = exit.kept.unwrap();
     assert!(kept.snapshot.pages < FILLED, "{}", kept.snapshot.pages);
     assert_eq!(kept.command_line.last().map(String::as_str), Some("small"));
+}
+
+/// The program's own handler runs, and its exit code stays.
+#[test]
+fn signals_are_handed_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "heeds");
+    for signal in [1, 2, 15, 10] {
+        let ready = folder.path().join(format!("ready{signal}"));
+        let interrupt = Interrupt::new();
+        let command = [OsString::from(&program), OsString::from(&ready)];
+        let exit = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let begun = Instant::now();
+                while !ready.exists() {
+                    assert!(begun.elapsed() < Duration::from_secs(30), "it does not begin");
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                interrupt.hand_on(signal);
+            });
+            run_to_exit(&command, &interrupt).expect("the program starts")
+        });
+        assert_eq!(exit.end, End::Exit(40 + signal));
+    }
 }

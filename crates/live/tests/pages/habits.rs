@@ -1,6 +1,6 @@
 //! Programs that lock, guard, seal and move their memory, or serve its faults, do so under a plan as they do without.
 
-use crate::lab::{Lab, anonymous, applied_to, heap, host_can};
+use crate::lab::{Lab, MIB, anonymous, applied_to, heap, host_can};
 use pagewalk_live::tracing::End;
 use std::fs;
 use std::process::Command;
@@ -62,4 +62,18 @@ fn a_locked_heap_is_as_long_as_it_was_asked_for() {
     };
     let (natively, under) = (kib(&natively), kib(&under));
     assert!(natively >= 512 && under.abs_diff(natively) <= 64, "{natively} and {under} KiB");
+}
+
+/// A process has one tracer, so a debugger is let go; its own ranges are on huge pages all the same.
+#[test]
+fn programs_that_trace_others_are_let_go() {
+    let lab = Lab::new();
+    let program = lab.compile("traces", include_str!("../programs/traces.c"), &[]);
+    if !host_can() {
+        return;
+    }
+    for what in ["exec", "stopped", "seize", "steps"] {
+        let run = applied_to(&[&program, what], &[anonymous(4 * MIB, 1)]);
+        assert_eq!((run.end, &run.tracers), (End::Exit(0), &vec![program.clone()]), "{what}");
+    }
 }

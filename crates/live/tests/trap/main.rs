@@ -2,6 +2,7 @@
 
 mod habits;
 mod killed;
+mod ptraced;
 
 use pagewalk_live::tracing::{End, Interrupt};
 use pagewalk_live::trap::{Options, Run, TrapArray, check_host, run};

@@ -1,5 +1,6 @@
 //! What came of a plan: tables, faults, JSON.
 
+use crate::native::traces_others;
 use pagewalk_live::pages::plan::{Caller, Plan, What};
 use pagewalk_live::pages::{Image, Outcome, Reason, Run};
 use pagewalk_report::Class;
@@ -29,6 +30,7 @@ pub fn notes(plan: &Plan, run: &Run) -> Vec<String> {
         }
     }
     notes.dedup();
+    notes.extend(run.tracers.iter().map(traces_others));
     notes
 }
 

@@ -1,5 +1,6 @@
 //! What a run with a plan is told as: a table, notes, JSON.
 
+use crate::native::traces_others;
 use crate::output::end;
 use pagewalk_layout::Plan;
 use pagewalk_layout::files::Object;
@@ -63,6 +64,7 @@ impl Outcome {
                 notes.insert(format!("{}: the plan was moved up by {gib} GiB", image.program));
             }
         }
+        notes.extend(self.run.tracers.iter().map(traces_others));
         let unopened = self.unopened();
         if !unopened.is_empty() {
             let (few, all) = (unopened.len(), self.objects.len());

@@ -1,0 +1,224 @@
+//! Processes that the program traces itself: debuggers, `strace`, and what detects them.
+//!
+//! A process has one tracer. So one that the program is about to trace is let go: its threads stop, its memory becomes
+//! private memory again, its agent ends, its calls pass from then on ([`passing`]), and the program's `ptrace` does
+//! what it does natively.
+
+use super::filter::trace;
+use super::passing;
+use super::tracee::{Injection, Site};
+use super::tracer::Tracer;
+use crate::tracing::maps;
+use crate::tracing::sys::{self, Go, Pid, Registers, errno};
+use std::collections::HashSet;
+use std::io;
+
+/// A process that is to be let go.
+pub struct Leaving {
+    process: Pid,
+    /// Threads whose `ptrace` waits for that.
+    callers: Vec<Pid>,
+    /// Its threads that have not stopped yet.
+    awaited: HashSet<Pid>,
+    /// Its threads that have.
+    standing: Vec<Pid>,
+}
+
+/// What becomes of a stopped `ptrace`.
+pub enum Ptrace {
+    /// It is made.
+    Native,
+    /// It has been made: this is the result.
+    Done(i64),
+    /// It waits until a process has been let go.
+    Waits,
+}
+
+const WHY: &str = "the program traces it itself (ptrace), so it ran by itself from then on";
+
+impl Tracer<'_> {
+    /// A program asks to trace, or to be traced.
+    pub fn before_ptrace(&mut self, pid: Pid, registers: &Registers) -> Ptrace {
+        let (request, other) = (registers.rdi, registers.rsi as Pid);
+        let Ok((own, parent)) = maps::process_and_parent(pid) else { return Ptrace::Native };
+        if request == trace::ME && parent == std::process::id() as Pid {
+            return Ptrace::Done(self.trace_in_name(pid, own));
+        }
+        let about = if request == trace::ME { pid } else { other };
+        match maps::process_and_parent(about) {
+            // Nobody may trace its own threads, which the kernel says itself.
+            Ok((process, _)) if process == own && request != trace::ME => Ptrace::Native,
+            Ok((process, _)) if self.follows(about) && !self.staying.contains(&process) => {
+                self.begin_leaving(process, pid);
+                Ptrace::Waits
+            }
+            _ => Ptrace::Native,
+        }
+    }
+
+    /// Its parent is who has started pagewalk, or has adopted it: it would do nothing about it. The second time it is
+    /// refused, as natively.
+    fn trace_in_name(&mut self, pid: Pid, process: Pid) -> i64 {
+        if !self.in_name.insert(process) {
+            return -errno::EPERM;
+        }
+        if let Some(image) = self.image_of(pid) {
+            image.left_alone.push(
+                "PTRACE_TRACEME: it was told that its parent traces it, as it would be natively, and nobody does"
+                    .to_owned(),
+            );
+        }
+        0
+    }
+
+    pub fn begin_leaving(&mut self, process: Pid, caller: Pid) {
+        if let Some(leaving) = self.leaving.iter_mut().find(|leaving| leaving.process == process) {
+            leaving.callers.push(caller);
+            return self.on_standing(caller);
+        }
+        let mut leaving =
+            Leaving { process, callers: vec![caller], awaited: HashSet::new(), standing: Vec::new() };
+        for thread in self.threads_of(process) {
+            // One that stands at its end, or has just been killed, need not stop.
+            if thread != caller && !self.ending.contains(&thread) && sys::interrupt(thread).is_ok() {
+                leaving.awaited.insert(thread);
+            }
+        }
+        self.leaving.push(leaving);
+        self.leave_if_ready();
+    }
+
+    /// The threads of a process that are followed.
+    fn threads_of(&self, process: Pid) -> Vec<Pid> {
+        let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
+        let numbers = threads.flatten().filter_map(|thread| thread.file_name().to_str()?.parse().ok());
+        numbers.filter(|&thread| self.follows(thread)).collect()
+    }
+
+    /// Whether this stop of a thread is one that it was asked for.
+    pub fn is_awaited(&self, pid: Pid) -> bool {
+        self.leaving.iter().any(|leaving| leaving.awaited.contains(&pid))
+    }
+
+    /// A thread has stopped, so that its process may be let go.
+    pub fn on_standing(&mut self, pid: Pid) {
+        for leaving in &mut self.leaving {
+            if leaving.awaited.remove(&pid) {
+                leaving.standing.push(pid);
+            }
+        }
+        self.leave_if_ready();
+    }
+
+    /// A process becomes another program: it is let go afterwards. Who waits for that.
+    pub fn put_off_leaving(&mut self, process: Pid) -> Vec<Pid> {
+        let position = self.leaving.iter().position(|leaving| leaving.process == process);
+        let callers = position.map_or_else(Vec::new, |at| self.leaving.swap_remove(at).callers);
+        // Its own threads are gone.
+        callers.into_iter().filter(|&caller| !self.threads_of(process).contains(&caller)).collect()
+    }
+
+    /// A thread has ended.
+    pub fn forget_leaving(&mut self, pid: Pid) {
+        for leaving in &mut self.leaving {
+            leaving.awaited.remove(&pid);
+            leaving.standing.retain(|&other| other != pid);
+            leaving.callers.retain(|&other| other != pid);
+        }
+        self.leave_if_ready();
+    }
+
+    /// A thread of a process that may be about to be let go has begun.
+    pub fn await_new(&mut self, pid: Pid) {
+        if self.leaving.is_empty() {
+            return;
+        }
+        let Ok((process, _)) = maps::process_and_parent(pid) else { return };
+        for leaving in self.leaving.iter_mut().filter(|leaving| leaving.process == process) {
+            if sys::interrupt(pid).is_ok() {
+                leaving.awaited.insert(pid);
+            }
+        }
+    }
+
+    fn leave_if_ready(&mut self) {
+        while let Some(position) = self.leaving.iter().position(|leaving| leaving.awaited.is_empty()) {
+            let leaving = self.leaving.swap_remove(position);
+            let left = self.leave(&leaving);
+            if let Err(error) = &left {
+                self.stay(&leaving, error);
+            }
+            for &caller in &leaving.callers {
+                // One that was let go itself makes its call anew.
+                if self.follows(caller) {
+                    let _ = sys::go(caller, Go::On, 0);
+                }
+            }
+        }
+    }
+
+    /// Lets a process go, all threads of which stand.
+    fn leave(&mut self, leaving: &Leaving) -> io::Result<()> {
+        let process = leaving.process;
+        let threads = self.threads_of(process);
+        let caller = leaving.callers.iter().copied().find(|caller| threads.contains(caller));
+        let Some(equipped) = caller.or_else(|| leaving.standing.first().copied()) else { return Ok(()) };
+        if maps::filters(process)? > self.setting.filters {
+            return Err(io::Error::other("it has a seccomp filter of its own"));
+        }
+        let Some(image) = self.image_of(equipped) else { return Ok(()) };
+        // A child made by vfork has its parent's memory, which stays as it is.
+        let owns = image.process() == process;
+        let site = if image.agent.is_some() { Site::Agent } else { Site::Here };
+        let mut injection = match caller {
+            Some(_) => Injection::begin_at_call(equipped, site)?,
+            None => Injection::begin(equipped, site)?,
+        };
+        let listener = passing::install(&mut injection, process, site);
+        if caller.is_some() {
+            injection.end()?
+        } else {
+            injection.end_amid()?
+        };
+        passing::begin(listener?)?;
+        self.some_left = true;
+        if owns && let Some(image) = self.image_of(equipped) {
+            image.let_go(WHY)?;
+        }
+        self.detach(&threads, owns);
+        Ok(())
+    }
+
+    fn detach(&mut self, threads: &[Pid], with_memory: bool) {
+        let image = threads.first().and_then(|first| self.image_number(*first));
+        let mut gone = Vec::new();
+        for &thread in threads {
+            self.unpin(thread);
+            // One that has just been killed stays traced, and is seen to its end.
+            if sys::go(thread, Go::Alone, 0).is_ok() {
+                gone.push(thread);
+            }
+        }
+        if let Some(image) = image.filter(|_| with_memory) {
+            self.placement().leave_alone(image);
+        }
+        for thread in gone {
+            self.on_end(thread);
+        }
+    }
+
+    /// A process cannot be let go: its threads go on, and the program's `ptrace` is refused.
+    fn stay(&mut self, leaving: &Leaving, error: &io::Error) {
+        const NO_PROCESS: i32 = 3;
+        self.staying.insert(leaving.process);
+        let first = self.threads_of(leaving.process).first().copied();
+        if let Some(image) = first.and_then(|first| self.image_of(first))
+            && error.raw_os_error() != Some(NO_PROCESS)
+        {
+            image.left_alone.push(format!("the program may not trace it itself (ptrace): {error}"));
+        }
+        for &thread in &leaving.standing {
+            let _ = sys::go(thread, Go::On, 0);
+        }
+    }
+}

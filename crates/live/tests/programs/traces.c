@@ -1,0 +1,301 @@
+/* A program that traces others, in each way that debuggers do; 0 if all is as Linux promises.
+ *
+ * `traces exec`: PTRACE_TRACEME in a child that becomes another program (gdb, ltrace), after fork and after vfork.
+ * `traces stopped`: PTRACE_SEIZE of a child that has stopped itself (strace).
+ * `traces attach`, `traces seize`: a process of five threads that writes and maps memory (gdb -p, strace -p), which then
+ *   forks and gives memory back: it must be private.
+ * `traces parent`: a child traces its parent, which maps memory meanwhile; and one that shares its memory and asks not
+ *   to be followed (CLONE_UNTRACED), as LeakSanitizer does at the end of each program.
+ * `traces steps`: steps, system calls and forks of a child are told (gdb, strace -f).
+ * `traces killed`: children that are killed while they are attached to, at one moment or another.
+ * `traces filtered`: a child with a seccomp filter of its own, which `trap` cannot let go: 0 if it could be traced, 3 if
+ *   that was refused.
+ * `traces me`: its own parent is asked to trace it (detection of debuggers); the second time that is refused.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHECK(holds) ((holds) ? (void)0 : failed(#holds, __LINE__))
+
+static void failed(const char *what, int line) {
+    fprintf(stderr, "traces.c:%d: %s (errno %d)\n", line, what, errno);
+    _exit(1);
+}
+
+static int next(pid_t pid) {
+    int status;
+    CHECK(waitpid(pid, &status, __WALL) == pid);
+    return status;
+}
+
+static void use_memory(void) {
+    for (int round = 0; round < 20; round++) {
+        char *fresh = mmap(0, 1 << 18, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(fresh != MAP_FAILED);
+        memset(fresh, round, 1 << 18);
+        CHECK(munmap(fresh, 1 << 18) == 0);
+    }
+}
+
+static const char *SCRIPT = "x=$(printf '%s\\n' b a | sort | head -n 1); test $x = a && exit 9";
+
+/* Through all signals to the end. */
+static int to_end(pid_t pid, int status) {
+    while (WIFSTOPPED(status)) {
+        int signal = WSTOPSIG(status);
+        CHECK(ptrace(PTRACE_CONT, pid, 0, signal == SIGSTOP || signal == SIGTRAP ? 0 : signal) == 0);
+        status = next(pid);
+    }
+    return status;
+}
+
+static void exec(void) {
+    pid_t pid = fork();
+    if (pid == 0) {
+        CHECK(ptrace(PTRACE_TRACEME, 0, 0, 0) == 0);
+        use_memory();
+        raise(SIGSTOP);
+        execl("/bin/sh", "sh", "-c", SCRIPT, (char *)0);
+        _exit(1);
+    }
+    int status = next(pid);
+    CHECK(WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP);
+    CHECK(to_end(pid, status) == 9 << 8);
+
+    pid = vfork();
+    if (pid == 0) {
+        ptrace(PTRACE_TRACEME, 0, 0, 0);
+        execl("/bin/sh", "sh", "-c", SCRIPT, (char *)0);
+        _exit(1);
+    }
+    status = next(pid);
+    CHECK(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
+    use_memory();
+    CHECK(to_end(pid, status) == 9 << 8);
+}
+
+static void stopped(void) {
+    pid_t pid = fork();
+    if (pid == 0) {
+        raise(SIGSTOP);
+        execl("/bin/sh", "sh", "-c", SCRIPT, (char *)0);
+        _exit(1);
+    }
+    int status;
+    CHECK(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
+    CHECK(ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACEEXEC) == 0);
+    CHECK(kill(pid, SIGCONT) == 0);
+    int execs = 0;
+    for (status = next(pid); WIFSTOPPED(status); status = next(pid)) {
+        execs += status >> 8 == (SIGTRAP | PTRACE_EVENT_EXEC << 8);
+        int event = status >> 16, signal = WSTOPSIG(status);
+        CHECK(ptrace(PTRACE_CONT, pid, 0, event ? 0 : signal) == 0);
+    }
+    CHECK(execs == 1 && status == 9 << 8);
+}
+
+enum { WORKERS = 4, PAGES = 256, PAGE = 4096 };
+static volatile int ended;
+static volatile char *area;
+
+static void *work(void *number) {
+    volatile char *own = area + (long)number * PAGES * PAGE;
+    unsigned char rounds = 0;
+    while (!ended) {
+        rounds++;
+        for (int page = 0; page < PAGES; page++)
+            own[page * PAGE]++;
+        if (rounds % 16 == 0)
+            use_memory();
+    }
+    for (int page = 0; page < PAGES; page++)
+        CHECK((unsigned char)own[page * PAGE] == rounds);
+    return 0;
+}
+
+static void end(int signal) {
+    ended = 1;
+}
+
+/* What is attached to. */
+static void target(int ready) {
+    pthread_t threads[WORKERS];
+    area = mmap(0, WORKERS * PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    signal(SIGUSR1, end);
+    for (long number = 0; number < WORKERS; number++)
+        CHECK(pthread_create(&threads[number], 0, work, (void *)number) == 0);
+    CHECK(write(ready, "r", 1) == 1);
+    while (!ended)
+        usleep(1000);
+    for (int number = 0; number < WORKERS; number++)
+        pthread_join(threads[number], 0);
+    area[0] = 5;
+    pid_t child = fork();
+    if (child == 0) {
+        area[0] = 6;
+        use_memory();
+        _exit(0);
+    }
+    CHECK(next(child) == 0 && area[0] == 5);
+    CHECK(madvise((void *)area, PAGE, MADV_DONTNEED) == 0 && area[0] == 0);
+    _exit(3);
+}
+
+static void attach(int seize) {
+    int ready[2];
+    char word;
+    CHECK(pipe(ready) == 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        target(ready[1]);
+    CHECK(read(ready[0], &word, 1) == 1);
+    CHECK(ptrace(seize ? PTRACE_SEIZE : PTRACE_ATTACH, pid, 0, 0) == 0);
+    if (seize)
+        CHECK(ptrace(PTRACE_INTERRUPT, pid, 0, 0) == 0);
+    CHECK(WIFSTOPPED(next(pid)));
+    errno = 0;
+    CHECK((char *)ptrace(PTRACE_PEEKDATA, pid, &area, 0) != area && errno == 0);
+    CHECK(ptrace(PTRACE_DETACH, pid, 0, 0) == 0);
+    usleep(20000);
+    CHECK(kill(pid, SIGUSR1) == 0);
+    CHECK(next(pid) == 3 << 8);
+}
+
+static pid_t parent_pid;
+
+static int trace_parent(void *unused) {
+    if (ptrace(PTRACE_ATTACH, parent_pid, 0, 0) != 0)
+        return 1;
+    int status;
+    if (waitpid(parent_pid, &status, __WALL) != parent_pid || !WIFSTOPPED(status))
+        return 2;
+    return ptrace(PTRACE_DETACH, parent_pid, 0, 0) == 0 ? 4 : 3;
+}
+
+static void parent(void) {
+    parent_pid = getpid();
+    pid_t child = fork();
+    if (child == 0)
+        _exit(trace_parent(0));
+    use_memory();
+    CHECK(next(child) == 4 << 8);
+    use_memory();
+    static char stack[1 << 16] __attribute__((aligned(16)));
+    child = clone(trace_parent, stack + sizeof stack, CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED, 0);
+    CHECK(child > 0);
+    use_memory();
+    CHECK(next(child) == 4 << 8);
+    child = fork();
+    if (child == 0) {
+        use_memory();
+        _exit(0);
+    }
+    CHECK(next(child) == 0);
+}
+
+static void steps(void) {
+    pid_t pid = fork();
+    if (pid == 0) {
+        CHECK(ptrace(PTRACE_TRACEME, 0, 0, 0) == 0);
+        raise(SIGSTOP);
+        pid_t child = fork();
+        if (child == 0) {
+            use_memory();
+            _exit(1);
+        }
+        next(child);
+        use_memory();
+        _exit(4);
+    }
+    CHECK(WIFSTOPPED(next(pid)));
+    for (int step = 0; step < 20; step++) {
+        CHECK(ptrace(PTRACE_SINGLESTEP, pid, 0, 0) == 0);
+        CHECK(WIFSTOPPED(next(pid)));
+    }
+    CHECK(ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACEFORK | PTRACE_O_TRACESYSGOOD) == 0);
+    int status, calls = 0, forks = 0;
+    for (pid_t at = pid;;) {
+        ptrace(PTRACE_SYSCALL, at, 0, 0);
+        at = waitpid(-1, &status, __WALL);
+        CHECK(at > 0);
+        if (WIFEXITED(status) && at == pid)
+            break;
+        forks += status >> 16 == PTRACE_EVENT_FORK;
+        calls += WIFSTOPPED(status) && WSTOPSIG(status) == (SIGTRAP | 0x80);
+    }
+    CHECK(status == 4 << 8 && forks == 1 && calls > 160);
+}
+
+static void killed(void) {
+    for (int round = 0; round < 40; round++) {
+        pid_t target = fork();
+        if (target == 0)
+            for (;;)
+                use_memory();
+        pid_t killer = fork();
+        if (killer == 0) {
+            usleep(round * 300);
+            _exit(kill(target, SIGKILL) != 0);
+        }
+        usleep(5000);
+        ptrace(PTRACE_SEIZE, target, 0, 0);
+        CHECK(next(target) == SIGKILL);
+        CHECK(next(killer) == 0);
+    }
+}
+
+static void filtered(void) {
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct sock_filter all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+        struct sock_fprog program = {1, all};
+        CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+        CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+        _exit(ptrace(PTRACE_TRACEME, 0, 0, 0) == 0 ? 0 : errno == EPERM ? 3 : 1);
+    }
+    _exit(WEXITSTATUS(next(pid)));
+}
+
+static void me(void) {
+    CHECK(ptrace(PTRACE_TRACEME, 0, 0, 0) == 0);
+    CHECK(ptrace(PTRACE_TRACEME, 0, 0, 0) == -1 && errno == EPERM);
+    use_memory();
+}
+
+int main(int count, char **words) {
+    const char *what = count > 1 ? words[1] : "";
+    alarm(60);
+    if (!strcmp(what, "exec"))
+        exec();
+    else if (!strcmp(what, "stopped"))
+        stopped();
+    else if (!strcmp(what, "attach") || !strcmp(what, "seize"))
+        attach(*what == 's');
+    else if (!strcmp(what, "parent"))
+        parent();
+    else if (!strcmp(what, "steps"))
+        steps();
+    else if (!strcmp(what, "killed"))
+        killed();
+    else if (!strcmp(what, "filtered"))
+        filtered();
+    else if (!strcmp(what, "me"))
+        me();
+    else
+        return 2;
+    return 0;
+}

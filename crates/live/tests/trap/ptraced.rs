@@ -1,0 +1,146 @@
+//! Programs that trace others, and signals that come for a program.
+
+use super::{array, compiled, host_can, trapped};
+use pagewalk_live::tracing::{End, Interrupt};
+use pagewalk_live::trap::{Options, Run, run};
+use pagewalk_setassoc::Replacement;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+fn traced(program: &Path, what: &str) -> Run {
+    let array = array(64, None, Replacement::Fifo, "modulo");
+    let run = trapped(&[program.to_str().unwrap(), what], &array);
+    assert_eq!(run.end, End::Exit(0), "{what}: {:#?}", run.images);
+    for image in &run.images {
+        let checked = image.checked.as_ref();
+        assert_eq!(checked.and_then(|checked| checked.first_difference.as_deref()), None, "{what}");
+    }
+    run
+}
+
+/// strace, gdb, ltrace and LeakSanitizer work so.
+#[test]
+fn a_program_traces_others_as_natively() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "traces", &[]);
+    for (what, let_go) in
+        [("exec", 2), ("stopped", 1), ("attach", 1), ("seize", 1), ("parent", 1), ("steps", 1)]
+    {
+        assert!(Command::new(&program).arg(what).status().unwrap().success(), "{what} holds without us");
+        if !host_can() {
+            continue;
+        }
+        let run = traced(&program, what);
+        let told = run.images.iter().filter_map(|image| image.not_followed.as_deref());
+        let told = told.filter(|why| why.contains("traces it itself (ptrace)")).count();
+        // A child made by vfork has no image of its own before its exec.
+        let own = if what == "exec" { let_go - 1 } else { let_go };
+        assert_eq!(told, own, "{what}: {:#?}", run.images);
+    }
+}
+
+#[test]
+fn what_is_traced_may_be_killed_at_any_moment() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "traces", &[]);
+    assert!(Command::new(&program).arg("killed").status().unwrap().success(), "it holds without us");
+    if host_can() {
+        traced(&program, "killed");
+    }
+}
+
+/// Its filter might not let it take another, without which its calls would fail: `ptrace` is refused, and that is said.
+#[test]
+fn what_cannot_be_let_go_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "traces", &[]);
+    assert!(Command::new(&program).arg("filtered").status().unwrap().success(), "it holds without us");
+    if !host_can() {
+        return;
+    }
+    let array = array(64, None, Replacement::Fifo, "modulo");
+    let run = trapped(&[program.to_str().unwrap(), "filtered"], &array);
+    assert_eq!(run.end, End::Exit(3), "{:#?}", run.images);
+    let left = run.images[1].left_alone.join("; ");
+    assert!(left.contains("may not trace it itself (ptrace): it has a seccomp filter of its own"), "{left}");
+}
+
+/// Detection of debuggers: nobody traces it natively either, and its parent would do nothing about it.
+#[test]
+fn a_program_that_asks_to_be_traced_is_told_what_it_would_be_natively() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "traces", &[]);
+    if !host_can() {
+        return;
+    }
+    let run = traced(&program, "me");
+    let left = run.images[0].left_alone.join("; ");
+    assert_eq!(left.matches("PTRACE_TRACEME").count(), 1, "{left}");
+}
+
+#[test]
+fn children_that_nobody_is_to_follow_are_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "hidden", &[]);
+    assert!(Command::new(&program).status().unwrap().success(), "it holds without us");
+    if host_can() {
+        let array = array(64, None, Replacement::Fifo, "modulo");
+        let run = trapped(&[program.to_str().unwrap()], &array);
+        super::assert_good(&run, "hidden");
+        assert_eq!(run.images.len(), 3);
+    }
+}
+
+/// Each comes to the program's own handler, whose exit code stays; before the program is there, it waits for it.
+#[test]
+fn signals_are_handed_on() {
+    if !host_can() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "heeds", &[]);
+    let array = array(64, None, Replacement::Fifo, "modulo");
+    for signal in [1, 2, 3, 15, 10, 12] {
+        let ready = folder.path().join(format!("ready{signal}"));
+        let interrupt = Interrupt::new();
+        let command = [OsString::from(&program), OsString::from(&ready)];
+        let run = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let begun = Instant::now();
+                while !ready.exists() {
+                    assert!(begun.elapsed() < Duration::from_secs(30), "it does not begin");
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                interrupt.hand_on(signal);
+            });
+            run(&command, &array, Options::default(), &interrupt).expect("the program starts")
+        });
+        assert_eq!(run.end, End::Exit(40 + signal));
+    }
+    let interrupt = Interrupt::new();
+    interrupt.hand_on(15);
+    let command = ["sleep", "100"].map(OsString::from);
+    let run = run(&command, &array, Options::default(), &interrupt).expect("the program starts");
+    assert_eq!(run.end, End::Signal(15));
+}
+
+/// What the program leaves running when it ends is ended by what would end the program.
+#[test]
+fn what_a_program_leaves_running_is_ended() {
+    if !host_can() {
+        return;
+    }
+    let array = array(64, None, Replacement::Fifo, "modulo");
+    let interrupt = Interrupt::new();
+    let command = ["sh", "-c", "sleep 100 & exit 3"].map(OsString::from);
+    let run = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_secs(1));
+            interrupt.hand_on(15);
+        });
+        run(&command, &array, Options::default(), &interrupt).expect("the program starts")
+    });
+    assert_eq!(run.end, End::Exit(3));
+}
