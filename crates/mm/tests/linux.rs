@@ -4,7 +4,7 @@ mod common;
 
 use common::Process;
 use pagewalk_mm::promotion::{
-    Collapse, Khugepaged, Linux, LinuxError, LinuxSettings, MADV_COLLAPSE, SizeMode,
+    Collapse, Khugepaged, Linux, LinuxError, LinuxSettings, MADV_COLLAPSE, Mthp, SizeMode,
 };
 use pagewalk_mm::{Account, ForkRules, Remap, Superpage, ThpMode};
 use pagewalk_trace::MappingKind::{Anonymous, File, Heap, SharedAnonymous, Stack};
@@ -197,6 +197,158 @@ fn khugepaged_goes_so_far_at_a_time_and_round() {
         let orders = (1..=5).map(|block| p.order(block * 512));
         assert_eq!(orders.filter(|&order| order == Some(9)).count(), collapsed);
     }
+}
+
+/// Two blocks from page 512 on, and these pages touched, which faults map by base pages; then sizes of these orders are
+/// allowed, the huge page among them if it is one, and khugepaged collapses as `mthp` says.
+fn scanned(mthp: Mthp, max_ptes_none: u64, orders: &[usize], touched: &[u64]) -> Process {
+    let khugepaged = eager_khugepaged().map(|k| Khugepaged { mthp, max_ptes_none, ..k });
+    let mut settings = LinuxSettings { khugepaged, ..settings(ThpMode::Madvise) };
+    settings.sizes[9] = SizeMode::Never;
+    orders.iter().for_each(|&order| settings.sizes[order] = SizeMode::Madvise);
+    let mut p = process(settings);
+    p.map(512, 1024, Anonymous);
+    touched.iter().for_each(|page| p.touch(512 + page));
+    p.advise(512, 1024, HUGEPAGE);
+    p
+}
+
+/// What larger pages map, from page 512 on: first pages and orders.
+fn large(p: &Process) -> Vec<(u64, u8)> {
+    let units = p.units(512, 1024).into_iter().filter(|unit| unit.order > 0);
+    units.map(|unit| (unit.first - 512, unit.order)).collect()
+}
+
+/// 16 pages, 15 of the next 16, 64 pages from 64 on, and one page.
+fn utilised() -> Vec<u64> {
+    (0..31).chain(64..128).chain([200]).collect()
+}
+
+#[test]
+fn khugepaged_collapses_what_is_full_to_the_largest_size_that_is() {
+    let mut p = scanned(Mthp::Strict, 0, &[2, 4, 6, 9], &utilised());
+    p.wait(9);
+    assert_eq!(large(&p), []);
+    p.wait(1);
+    // The first 64 have 31, so that 16 and three times 4 are full; 28 to 31 have three.
+    assert_eq!(large(&p), [(0, 4), (16, 2), (20, 2), (24, 2), (64, 6)]);
+    assert_eq!(p.kernel.table().backed(), 31 + 64 + 1);
+    // Nothing is cleared for it, and the other block, of which nothing is mapped, is not looked at.
+    assert_eq!(p.kernel.accounts().of(Account::Zero), 96 * 4 * 100);
+    assert_eq!(p.kernel.accounts().of(Account::Scan), 512 * 10);
+    // Nothing changes that.
+    let before = p.remaps.len();
+    p.wait(100);
+    assert_eq!(p.remaps.len(), before);
+    // As many missing as it likes but all but one are none, below the huge page.
+    for max_ptes_none in [1, 255, 510 - 96] {
+        let mut p = scanned(Mthp::Strict, max_ptes_none, &[2, 4, 6, 9], &utilised());
+        p.wait(10);
+        assert_eq!(large(&p), [(0, 4), (16, 2), (20, 2), (24, 2), (64, 6)], "{max_ptes_none}");
+    }
+    let mut p = scanned(Mthp::Strict, 512 - 96, &[2, 4, 6, 9], &utilised());
+    p.wait(10);
+    assert_eq!(large(&p), [(0, 9)]);
+    // Linux 7.1 knows only that one.
+    let mut p = scanned(Mthp::Never, 0, &[2, 4, 6, 9], &utilised());
+    p.wait(10);
+    assert_eq!(large(&p), []);
+}
+
+#[test]
+fn khugepaged_collapses_around_every_page_where_all_but_one_may_be_missing() {
+    for (orders, collapsed) in [
+        (&[2, 4, 6][..], vec![(0, 6), (64, 6), (192, 6)]),
+        (&[2, 4][..], (0..2).chain(4..8).chain([12]).map(|n| (n * 16, 4)).collect()),
+        (&[2, 4, 6, 9][..], vec![(0, 9)]),
+    ] {
+        let mut p = scanned(Mthp::Strict, 511, orders, &utilised());
+        p.wait(10);
+        assert_eq!(large(&p), collapsed, "{orders:?}");
+        // What a page of the size or a larger one maps is passed over.
+        p.wait(100);
+        assert_eq!(large(&p), collapsed, "{orders:?}");
+    }
+}
+
+#[test]
+fn khugepaged_collapses_what_has_its_share_and_grows_by_it() {
+    // 255 of 512 are 7 of 16: nine of the first 16 suffice, eight of the next do not.
+    let touched: Vec<u64> = (0..9).chain(16..24).collect();
+    let mut p = scanned(Mthp::Scaled, 255, &[4, 9], &touched);
+    p.wait(100);
+    assert_eq!(large(&p), [(0, 4)]);
+    // 300 of 512 are 9 of 16, 18 of 32, 37 of 64: the 16 that the first collapse fills are enough for 32, those for
+    // 64, and those, of which 75 of 128 may be missing, for 128, and so on to the huge page.
+    let mut p = scanned(Mthp::Scaled, 300, &[4, 5, 6, 7, 8, 9], &[0, 1, 2, 3, 4, 5, 6]);
+    for order in [4, 5, 6, 7, 8, 9, 9] {
+        p.wait(10);
+        assert_eq!(large(&p), [(0, order)]);
+    }
+}
+
+#[test]
+fn khugepaged_goes_by_whole_blocks_whatever_the_size() {
+    let khugepaged = eager_khugepaged().map(|k| Khugepaged { mthp: Mthp::Strict, max_ptes_none: 0, ..k });
+    let mut settings = LinuxSettings { khugepaged, ..settings(ThpMode::Madvise) };
+    settings.sizes[4] = SizeMode::Madvise;
+    let mut p = process(settings);
+    p.map(528, 1008, Anonymous);
+    (528..544).chain(1024..1040).chain(1041..1057).for_each(|page| p.touch(page));
+    p.advise(528, 1008, HUGEPAGE);
+    p.wait(10);
+    // The first 16 lie before the area's first huge block, the last are not aligned.
+    let units = p.units(528, 1008).into_iter().filter(|unit| unit.order > 0).collect::<Vec<_>>();
+    assert_eq!(units, [Superpage { first: 1024, order: 4 }]);
+    // The block's table stays: no fault has a huge page there once the rest is gone.
+    p.advise(1024, 500, DONTNEED);
+    p.touch(1024);
+    assert_eq!(p.order(1024), Some(4));
+}
+
+#[test]
+fn khugepaged_leaves_out_what_a_child_has_too_of_smaller_sizes() {
+    let mut p = scanned(Mthp::Strict, 0, &[4, 5, 9], &(0..32).collect::<Vec<_>>());
+    let fork = ForkRules { child_instructions: 15, ..ForkRules::default() };
+    p.kernel = p.kernel.with_sharing(None, fork);
+    p.kernel.forked(7, &p.space, &mut p.remaps);
+    // Half of the 32 pages are its own again.
+    (512..528).for_each(|page| p.touch(page));
+    p.wait(10);
+    assert_eq!(large(&p), [(0, 4)]);
+    p.wait(10);
+    assert_eq!(large(&p), [(0, 5)]);
+}
+
+#[test]
+fn khugepaged_passes_over_what_a_huge_page_has_left() {
+    let split = |mthp_remains| {
+        let mthp = Mthp::Strict;
+        let khugepaged = eager_khugepaged().map(|k| Khugepaged { mthp, mthp_remains, max_ptes_none: 0, ..k });
+        let mut settings = LinuxSettings { khugepaged, ..settings(ThpMode::Always) };
+        settings.sizes[4] = SizeMode::Inherit;
+        let mut p = process(settings);
+        p.map(512, 512, Anonymous);
+        p.touch(512);
+        p.advise(512 + 500, 1, DONTNEED);
+        p.advise(512 + 16, 8, DONTNEED);
+        (528..536).for_each(|page| p.touch(page));
+        p.wait(10);
+        p
+    };
+    // All 16 pages are there but in the last of 32 parts; half of the second is new.
+    assert_eq!(large(&split(true)), (0..31).map(|n| (n * 16, 4)).collect::<Vec<_>>());
+    let mut p = split(false);
+    assert_eq!(large(&p), []);
+    // Now all of that is.
+    p.advise(512 + 24, 8, DONTNEED);
+    (536..544).for_each(|page| p.touch(page));
+    p.wait(10);
+    assert_eq!(large(&p), [(16, 4)]);
+    // The huge page itself is built as ever.
+    p.touch(512 + 500);
+    p.wait(10);
+    assert_eq!(large(&p), [(0, 9)]);
 }
 
 #[test]

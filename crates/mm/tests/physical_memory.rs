@@ -7,7 +7,7 @@ use common::{PAGE, Process};
 use pagewalk_mm::frames::{BlockState, Buddy, Frame};
 use pagewalk_mm::promotion::{
     Asap, AsapShare, Eager, EagerSettings, Fixed, FreeBsd, HawkEye, HawkEyeSettings, Ingens, IngensSettings,
-    Khugepaged, Linux, LinuxSettings, Policy,
+    Khugepaged, Linux, LinuxSettings, Mthp, Policy, SizeMode,
 };
 use pagewalk_mm::{Account, FileRules, ForkRules, KernelCosts, Killed, Remap, Superpage, ThpMode, WhenFull};
 use pagewalk_trace::MappingKind::{Anonymous, File};
@@ -66,6 +66,53 @@ fn khugepaged_compacts_or_sleeps_longer() {
         p.wait(1);
         assert_eq!(p.kernel.counts().refused_memory, 2);
     }
+}
+
+/// Linux that collapses to huge pages of an order and to a smaller size, where advised; a page suffices.
+fn collapsing(huge: u8, smaller: usize) -> Box<dyn Policy> {
+    let mut settings = LinuxSettings::new(huge, ThpMode::Madvise);
+    settings.sizes[smaller] = SizeMode::Inherit;
+    settings.khugepaged = Some(Khugepaged {
+        scan_sleep_millisecs: 10,
+        instructions_per_millisecond: 1,
+        mthp: Mthp::Strict,
+        ..Khugepaged::new(huge)
+    });
+    Box::new(Linux::new(settings).expect("possible settings"))
+}
+
+#[test]
+fn khugepaged_tries_smaller_sizes_before_it_sleeps_longer() {
+    let mut p = Process::new(collapsing(HUGE, 4)).with_memory(fragmented(&[]), false);
+    p.map(0, 1024, Anonymous);
+    [0, 1, 40].into_iter().for_each(|page| p.touch(page));
+    p.advise(0, 1024, 14);
+    p.wait(10);
+    assert_eq!((p.kernel.counts().refused_memory, p.order(0)), (1, Some(0)));
+    p.wait(1);
+    assert_eq!([0, 16, 40].map(|page| p.order(page)), [Some(4), None, Some(4)]);
+    // It has collapsed something, and sleeps no longer than ever. The next time there is nothing smaller to collapse.
+    p.wait(9);
+    assert_eq!(p.kernel.counts().refused_memory, 2);
+    p.wait(59_999);
+    assert_eq!(p.kernel.counts().refused_memory, 2);
+    p.wait(1);
+    assert_eq!(p.kernel.counts().refused_memory, 3);
+}
+
+#[test]
+fn khugepaged_tries_smaller_sizes_where_a_part_is_swapped_out() {
+    let mut p = Process::new(collapsing(4, 2)).with_memory(Buddy::new(20, 4), true);
+    p.map(0, 16, Anonymous);
+    p.map(100, 5, Anonymous);
+    (0..16).chain(100..105).for_each(|page| p.touch(page));
+    assert_eq!((p.order(0), p.kernel.counts().swap_outs), (None, 1));
+    p.unmap(100, 5);
+    p.advise(0, 16, 14);
+    p.wait(11);
+    assert_eq!([0, 1, 4, 8, 12].map(|page| p.order(page)), [None, Some(0), Some(2), Some(2), Some(2)]);
+    // The block, and of its parts the first.
+    assert_eq!(p.kernel.counts().refused_memory, 2);
 }
 
 #[test]
@@ -239,6 +286,11 @@ fn policy(number: u8) -> Box<dyn Policy> {
         }
         5 => Box::new(Linux::new(settings).expect("possible")),
         6 => {
+            settings.sizes[2] = SizeMode::Always;
+            settings.khugepaged = Some(Khugepaged { mthp: Mthp::Strict, ..scan });
+            Box::new(Linux::new(settings).expect("possible"))
+        }
+        7 => {
             let usual = IngensSettings::new(3);
             let settings = IngensSettings {
                 utilisation: 0.5,
@@ -248,7 +300,7 @@ fn policy(number: u8) -> Box<dyn Policy> {
             };
             Box::new(Ingens::new(settings).expect("possible"))
         }
-        7 => {
+        8 => {
             let settings = EagerSettings { least_pages: 1, ..EagerSettings::new(3) };
             Box::new(Eager::new(settings).expect("possible"))
         }
@@ -324,7 +376,7 @@ proptest! {
 
     #[test]
     fn no_frame_is_lost_or_owned_twice(
-        number in 0..9u8,
+        number in 0..10u8,
         frames in 4..80u64,
         others in 0..4u64,
         compact in any::<bool>(),

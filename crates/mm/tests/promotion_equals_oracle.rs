@@ -6,7 +6,7 @@ mod common;
 use common::{PAGE, Process};
 use pagewalk_mm::promotion::{
     FreeBsd, HawkEye, HawkEyeSettings, Ingens, IngensSettings, Khugepaged, Linux, LinuxSettings,
-    MADV_COLLAPSE, Policy, SizeMode,
+    MADV_COLLAPSE, Mthp, Policy, SizeMode,
 };
 use pagewalk_mm::{KernelCosts, ThpMode};
 use pagewalk_oracle::promotion::{self as slow, Promoting, Rules};
@@ -70,7 +70,7 @@ enum Choice {
     Linux {
         enabled: usize,
         sizes: [usize; 3],
-        scan: Option<(u64, u64, u64)>,
+        scan: Option<(u64, u64, u64, (usize, bool))>,
     },
     Reservations(bool),
     Ingens {
@@ -91,9 +91,11 @@ enum Choice {
 }
 
 const MODES: [&str; 4] = ["always", "madvise", "never", "inherit"];
+const MTHP: [&str; 3] = ["never", "strict", "scaled"];
 
 fn linux() -> impl Strategy<Value = Choice> {
-    let scan = prop::option::of((1..50u64, 1..150u64, 0..BLOCK));
+    let max_none = prop_oneof![Just(0), Just(BLOCK - 1), 0..BLOCK];
+    let scan = prop::option::weighted(0.8, (1..50u64, 1..150u64, max_none, (0..MTHP.len(), any::<bool>())));
     (0..3usize, [0..4usize, 0..4, 0..4], scan).prop_map(|(enabled, sizes, scan)| Choice::Linux {
         enabled,
         sizes,
@@ -121,20 +123,26 @@ fn build(choice: &Choice) -> (Box<dyn Policy>, Rules) {
             for (order, size) in (2..).zip(sizes) {
                 settings.sizes[order] = SizeMode::from_name(MODES[size]).expect("one of the four");
             }
-            settings.khugepaged = scan.map(|(period, pages_to_scan, max_ptes_none)| Khugepaged {
-                pages_to_scan,
-                scan_sleep_millisecs: period,
-                max_ptes_none,
-                instructions_per_millisecond: 1,
-                ..Khugepaged::new(HUGE)
-            });
+            settings.khugepaged =
+                scan.map(|(period, pages_to_scan, max_ptes_none, (mthp, mthp_remains))| Khugepaged {
+                    pages_to_scan,
+                    mthp: Mthp::from_name(MTHP[mthp]).expect("one of the three"),
+                    mthp_remains,
+                    scan_sleep_millisecs: period,
+                    max_ptes_none,
+                    instructions_per_millisecond: 1,
+                    ..Khugepaged::new(HUGE)
+                });
             let names = ["never", "never"].into_iter().chain(sizes.map(|size| MODES[size])).collect();
-            let scanning = scan.map(|(period, pages_to_scan, max_none)| slow::Scanning {
-                period,
-                pages_to_scan,
-                max_none,
-                position: None,
-            });
+            let scanning =
+                scan.map(|(period, pages_to_scan, max_none, (mthp, mthp_remains))| slow::Scanning {
+                    period,
+                    pages_to_scan,
+                    max_none,
+                    mthp: MTHP[mthp],
+                    mthp_remains,
+                    position: None,
+                });
             let rules = slow::Linux { enabled: MODES[enabled], sizes: names, scanning };
             (Box::new(Linux::new(settings).expect("possible settings")), Rules::Linux(rules))
         }

@@ -233,6 +233,7 @@ impl Kernel {
         let Some(memory) = &mut self.memory else { return true };
         if memory.any_swapped(block.pages()) {
             self.counts.refused_memory += 1;
+            self.policy.swapped(block);
             return false;
         }
         let parts = self.table.units_in(block.pages());

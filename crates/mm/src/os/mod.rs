@@ -239,6 +239,14 @@ mod tests {
         }
         let os = OsSpec::from_text("linux:thp=never,sizes.64K=always,khugepaged=false").unwrap();
         assert_eq!(os.kernel(Paging::FOUR_KIB, u32::MAX).unwrap().orders() & (1 << 4), 1 << 4);
+        // khugepaged runs while a size is enabled that it collapses to.
+        for (mthp, wakes) in
+            [("never", None), ("strict", Some(10_000_000_000)), ("scaled", Some(10_000_000_000))]
+        {
+            let text = format!("linux:thp=never,sizes.64K=always,khugepaged.mthp={mthp}");
+            let kernel = OsSpec::from_text(&text).unwrap().kernel(Paging::FOUR_KIB, u32::MAX).unwrap();
+            assert_eq!(kernel.wakes(), wakes, "{mthp}");
+        }
     }
 
     #[test]
@@ -337,6 +345,10 @@ mod tests {
         assert_eq!(
             refusal("linux:khugepaged.max_ptes_none=512"),
             "os.khugepaged.max_ptes_none is 512: expected a whole number, 0 to 511"
+        );
+        assert_eq!(
+            refusal("linux:khugepaged.mthp=always"),
+            "os.khugepaged.mthp is \"always\": expected one of never, strict, scaled"
         );
         let small = OsSpec::from_text("asap").unwrap().kernel(Paging::FOUR_KIB, 1).map(|_| ()).unwrap_err();
         assert_eq!(

@@ -8,7 +8,7 @@ use crate::promotion::up_to;
 use crate::promotion::{
     ApproxOnline, Asap, AsapShare, Break, Candidates, CandidatesSettings, Deferral, Eager, EagerSettings,
     Fixed, FreeBsd, HawkEye, HawkEyeSettings, Ingens, IngensSettings, Khugepaged, Limits, Linux,
-    LinuxSettings, Online, Policy, SizeMode, Throttle,
+    LinuxSettings, Mthp, Online, Policy, SizeMode, Throttle,
 };
 use crate::{KernelCosts, ThpMode};
 use pagewalk_units::PageSize;
@@ -167,6 +167,8 @@ fn linux(keys: &mut Keys) -> Made {
                     usual.max_ptes_shared,
                     0..=usual.max_ptes_none + 1,
                 )?,
+                mthp: of.name("mthp", usual.mthp, Mthp::from_name, "never, strict, scaled")?,
+                mthp_remains: of.flag("mthp_remains", usual.mthp_remains)?,
                 instructions_per_millisecond: clock(&mut of, usual.instructions_per_millisecond)?,
                 cycles_per_page: of.count("cycles_per_page", usual.cycles_per_page, 0..=u64::MAX)?,
             };

@@ -10,10 +10,16 @@
 //! until they are copied, as nobody tells what became of the parent's. Where no huge page is found, the kernel sleeps
 //! and goes on, and the second time in a scan ends the scan: here a scan goes to its end, and the sleep follows. That
 //! at least one page must have been used lately always holds, as only reclaim clears accessed bits.
+//!
+//! Collapses to smaller sizes ([`Mthp`]) are asked for as the scan goes, and done when it ends. Where one finds no
+//! frames, or a part swapped out, smaller sizes are tried an instruction later.
 
 use super::linux::LinuxError;
+use super::mthp::{Mthp, Remains, Sizes};
 use super::{Request, View};
 use crate::{Superpage, Vma};
+use rustc_hash::FxHashSet;
+use std::ops::Range;
 
 /// What is set under `/sys/kernel/mm/transparent_hugepage/khugepaged`, and what stands for time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +34,11 @@ pub struct Khugepaged {
     pub max_ptes_none: u64,
     /// Base pages of a block that may be shared with a parent or a child: 256, half of a huge page.
     pub max_ptes_shared: u64,
+    /// Which sizes below the huge page memory is collapsed to: none, as up to Linux 7.1.
+    pub mthp: Mthp,
+    /// Whether sizes below the huge page take what superpages leave that are taken apart: false, as the kernel passes
+    /// over that.
+    pub mthp_remains: bool,
     /// Instructions that the program executes in a millisecond: 1,000,000, chosen.
     pub instructions_per_millisecond: u64,
     /// Cycles to look at a base page's entry: 10, chosen.
@@ -43,6 +54,8 @@ impl Khugepaged {
             alloc_sleep_millisecs: 60_000,
             max_ptes_none: (1 << huge) - 1,
             max_ptes_shared: (1 << huge) / 2,
+            mthp: Mthp::Never,
+            mthp_remains: false,
             instructions_per_millisecond: 1_000_000,
             cycles_per_page: 10,
         }
@@ -69,6 +82,7 @@ impl Khugepaged {
 #[derive(Clone, Debug)]
 pub(super) struct Scan {
     settings: Khugepaged,
+    sizes: Sizes,
     /// Order of the huge page.
     huge: u8,
     /// First byte of the next block; `None` when it begins anew.
@@ -76,54 +90,177 @@ pub(super) struct Scan {
     /// Instructions executed at the last scan.
     ran: u64,
     next: u64,
+    /// What the last scan asked for, and nobody has answered yet.
+    asked: FxHashSet<Superpage>,
+    /// What of it there were no frames for.
+    failures: Failures,
+}
+
+/// What a scan asked for in vain, and what becomes of that.
+#[derive(Clone, Debug, Default)]
+struct Failures {
+    /// Instructions executed when smaller sizes are tried.
+    retry: Option<u64>,
+    /// Blocks to try smaller sizes in.
+    blocks: Vec<Superpage>,
+    /// First pages of the huge blocks in which frames were missing.
+    without_frames: Vec<u64>,
+    /// Those in which something was collapsed.
+    collapsed: FxHashSet<u64>,
 }
 
 impl Scan {
     /// It has just gone to sleep.
     pub fn new(settings: Khugepaged, huge: u8) -> Scan {
-        Scan { settings, huge, position: None, ran: 0, next: settings.sleep() }
+        let Khugepaged { mthp, max_ptes_none, mthp_remains, .. } = settings;
+        let heeds = mthp != Mthp::Never && !mthp_remains;
+        let sizes = Sizes { huge, mthp, max_ptes_none, remains: heeds.then(|| Remains::new(huge)) };
+        let (asked, failures) = (FxHashSet::default(), Failures::default());
+        Scan { settings, sizes, huge, position: None, ran: 0, next: settings.sleep(), asked, failures }
     }
 
-    /// Instructions executed when it scans again.
+    /// Instructions executed when it scans again, or tries smaller sizes.
     pub fn next(&self) -> u64 {
-        self.next
+        self.failures.retry.map_or(self.next, |retry| retry.min(self.next))
     }
 
-    /// A block of the last scan found no free huge page.
-    pub fn refused(&mut self) {
+    /// There are no frames for a block: one of the last scan's, or another.
+    pub fn refused(&mut self, block: Superpage) {
+        if !self.asked.remove(&block) {
+            return;
+        }
+        if self.settings.mthp == Mthp::Never {
+            self.sleep_longer();
+            return;
+        }
+        self.failures.without_frames.push(self.huge_around(block).first);
+        self.try_smaller(block);
+    }
+
+    /// A part of a block is swapped out: one of the last scan's, or another.
+    pub fn swapped(&mut self, block: Superpage) {
+        if self.settings.mthp != Mthp::Never && self.asked.remove(&block) {
+            self.try_smaller(block);
+        }
+    }
+
+    /// A superpage was taken apart.
+    pub fn taken_apart(&mut self, unit: Superpage) {
+        if let Some(remains) = &mut self.sizes.remains {
+            remains.add(unit);
+        }
+    }
+
+    /// Nothing backs these pages any more.
+    pub fn gone(&mut self, pages: Range<u64>) {
+        if let Some(remains) = &mut self.sizes.remains {
+            remains.forget(pages);
+        }
+    }
+
+    /// A superpage was built.
+    pub fn built(&mut self, block: Superpage) {
+        self.gone(block.pages());
+        if self.settings.mthp != Mthp::Never && self.asked.remove(&block) {
+            self.failures.collapsed.insert(self.huge_around(block).first);
+        }
+    }
+
+    fn huge_around(&self, block: Superpage) -> Superpage {
+        Superpage::around(block.first, self.huge)
+    }
+
+    fn try_smaller(&mut self, block: Superpage) {
+        self.failures.blocks.push(block);
+        self.failures.retry.get_or_insert(self.ran.saturating_add(1));
+    }
+
+    /// It found no free block.
+    fn sleep_longer(&mut self) {
         let sleep =
             self.settings.instructions_per_millisecond.saturating_mul(self.settings.alloc_sleep_millisecs);
         self.next = self.next.max(self.ran.saturating_add(sleep));
     }
 
-    /// One scan of areas that `takes` accepts. Returns the cycles of looking.
+    /// What is due by `now`, in areas that may have pages of the orders that `allowed` says, a bit each. Returns the
+    /// cycles of looking.
     pub fn run(
         &mut self,
         now: u64,
         view: &View<'_>,
-        takes: impl Fn(&Vma) -> bool,
+        allowed: impl Fn(&Vma) -> u32,
+        requests: &mut Vec<Request>,
+    ) -> u64 {
+        let (called, mut cycles) = (requests.len(), 0);
+        if self.failures.retry.take_if(|retry| *retry <= now).is_some() {
+            self.retry(now, view, &allowed, requests);
+        }
+        if self.next <= now {
+            cycles = self.scan(now, view, &allowed, requests);
+        }
+        self.asked.extend(requests[called..].iter().map(|request| match request {
+            Request::Promote(block) | Request::Trim(block) => *block,
+        }));
+        cycles
+    }
+
+    /// Tries smaller sizes where the last try failed. Sleeps longer, when nothing is left to try, if there were no
+    /// frames in a block in which nothing was collapsed.
+    fn retry(
+        &mut self,
+        now: u64,
+        view: &View<'_>,
+        allowed: impl Fn(&Vma) -> u32,
+        requests: &mut Vec<Request>,
+    ) {
+        let called = requests.len();
+        for block in std::mem::take(&mut self.failures.blocks) {
+            let orders = view.area_of(self.huge_around(block)).map_or(0, &allowed);
+            if self.sizes.has_smaller(block.order, orders) {
+                self.sizes.collapses(block, block.order - 1, orders, view, requests);
+            }
+        }
+        if requests.len() > called {
+            self.failures.retry = Some(now.saturating_add(1));
+            return;
+        }
+        let Failures { without_frames, collapsed, .. } = std::mem::take(&mut self.failures);
+        if without_frames.iter().any(|first| !collapsed.contains(first)) {
+            self.sleep_longer();
+        }
+    }
+
+    /// One scan.
+    fn scan(
+        &mut self,
+        now: u64,
+        view: &View<'_>,
+        allowed: impl Fn(&Vma) -> u32,
         requests: &mut Vec<Request>,
     ) -> u64 {
         let (mut progress, mut begun, mut cycles) = (0, 0, 0);
+        self.asked.clear();
+        self.failures = Failures::default();
         while progress < self.settings.pages_to_scan {
             // It comes by the beginning once: what follows was scanned just now.
             begun += u32::from(self.position.is_none());
             if begun == 2 {
                 break;
             }
-            cycles += self.go_on(&mut progress, view, &takes, requests);
+            cycles += self.go_on(&mut progress, view, &allowed, requests);
         }
         self.ran = now;
         self.next = now.saturating_add(self.settings.sleep());
         cycles
     }
 
-    /// Goes on through the areas to the end, to a collapse, or until it has gone far enough.
+    /// Goes on through the areas to the end, to a block that is looked at for collapses, or until it has gone far
+    /// enough.
     fn go_on(
         &mut self,
         progress: &mut u64,
         view: &View<'_>,
-        takes: impl Fn(&Vma) -> bool,
+        allowed: impl Fn(&Vma) -> u32,
         requests: &mut Vec<Request>,
     ) -> u64 {
         let Khugepaged { pages_to_scan, cycles_per_page, .. } = self.settings;
@@ -132,13 +269,14 @@ impl Scan {
         let (mut at, mut cycles) = (self.position.unwrap_or(0), 0);
         *progress += 1;
         for area in view.space.areas_from(at) {
-            let blocks = view.blocks_of(area, huge);
-            if !takes(area) || blocks.is_empty() || at > blocks.end << shift {
+            let orders = self.sizes.possible(area, allowed(area), view);
+            let end = area.end >> shift << shift;
+            if orders == 0 || at > end {
                 *progress += 1;
                 continue;
             }
-            at = at.max(blocks.start << shift);
-            while at < blocks.end << shift {
+            at = at.max(view.blocks_of(area, huge).start << shift);
+            while at < end {
                 let block = Superpage { first: at >> view.base.shift(), order: huge };
                 // What this scan has collapsed already is done when the scan ends.
                 let is_done = requests.contains(&Request::Promote(block));
@@ -147,11 +285,10 @@ impl Scan {
                 at += 1 << shift;
                 *progress += block.len();
                 self.position = Some(at);
-                let missing = block.len() - view.table.backed_in(block);
-                let shared = view.shared_in(block);
-                let few = missing <= self.settings.max_ptes_none && shared <= self.settings.max_ptes_shared;
-                if collapsible && few {
-                    requests.push(Request::Promote(block));
+                if collapsible && self.looks_for_collapses(block, orders, view) {
+                    if !has_requests_in(block, requests) {
+                        self.sizes.collapses(block, huge, orders, view, requests);
+                    }
                     return cycles;
                 }
                 if *progress >= pages_to_scan {
@@ -162,6 +299,22 @@ impl Scan {
         self.position = None;
         cycles
     }
+
+    /// Whether few enough pages of a block are missing and shared. How many are missing the sizes say, where there are
+    /// others than the huge page.
+    fn looks_for_collapses(&self, block: Superpage, orders: u32, view: &View<'_>) -> bool {
+        let missing = block.len() - view.table.backed_in(block);
+        let is_whole = orders == 1 << self.huge;
+        (!is_whole || missing <= self.settings.max_ptes_none)
+            && view.shared_in(block) <= self.settings.max_ptes_shared
+    }
+}
+
+fn has_requests_in(block: Superpage, requests: &[Request]) -> bool {
+    let is_in = |request: &Request| match request {
+        Request::Promote(unit) | Request::Trim(unit) => block.holds(*unit),
+    };
+    requests.iter().any(is_in)
 }
 
 /// Whether some of a block is mapped, and not by one page.

@@ -16,6 +16,7 @@
 //! write. What `MAP_STACK` excludes recordings tell as advice.
 
 use super::khugepaged::{Khugepaged, Scan};
+use super::mthp::Mthp;
 use super::{INSTRUCTIONS_PER_MILLISECOND, Policy, Request, View, instructions, may_be_huge};
 use crate::kernel::{ORDERS, PageTable};
 use crate::{AddressSpace, HugeAdvice, Superpage, ThpMode, Vma};
@@ -69,7 +70,8 @@ pub struct Collapse {
 /// What is set under `/sys/kernel/mm/transparent_hugepage`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinuxSettings {
-    /// Order of the huge page: the largest size, and the only one that memory is collapsed to. 9 for 2 MiB of 4 KiB.
+    /// Order of the huge page: the largest size, and the only one that memory is collapsed to unless khugepaged's
+    /// [`Mthp`](super::Mthp) says otherwise. 9 for 2 MiB of 4 KiB.
     pub huge: u8,
     /// The mode of the sizes that inherit it.
     pub enabled: ThpMode,
@@ -169,8 +171,6 @@ pub struct Linux {
     scan: Option<Scan>,
     /// Calls that are still to come, the next one last.
     collapse: Vec<Collapse>,
-    /// What the last scan collapsed.
-    scanned: Vec<Superpage>,
     /// Numbers of the blocks that have a lowest page table: one that maps base pages, or did.
     tables: FxHashSet<u64>,
     /// What the process forbids.
@@ -183,18 +183,14 @@ impl Linux {
         settings.check()?;
         let mut collapse = settings.collapse.clone();
         collapse.sort_by_key(|call| std::cmp::Reverse(call.at));
-        // It runs while huge pages are enabled at all.
-        let huge_is_on = settings.orders() >> settings.huge & 1 == 1;
-        let scan =
-            settings.khugepaged.filter(|_| huge_is_on).map(|khugepaged| Scan::new(khugepaged, settings.huge));
-        Ok(Linux {
-            settings,
-            scan,
-            collapse,
-            scanned: Vec::new(),
-            tables: FxHashSet::default(),
-            forbidden: ThpDisable::Off,
-        })
+        // It runs while a size that it collapses to is enabled at all.
+        let (huge, orders) = (settings.huge, settings.orders());
+        let has_work = |khugepaged: &Khugepaged| match khugepaged.mthp {
+            Mthp::Never => orders >> huge & 1 == 1,
+            _ => orders != 0,
+        };
+        let scan = settings.khugepaged.filter(has_work).map(|khugepaged| Scan::new(khugepaged, huge));
+        Ok(Linux { settings, scan, collapse, tables: FxHashSet::default(), forbidden: ThpDisable::Off })
     }
 
     /// What `MADV_COLLAPSE` builds: blocks wholly inside the range and inside one area that have a lowest page table,
@@ -246,17 +242,34 @@ impl Policy for Linux {
     }
 
     fn promoted(&mut self, block: Superpage) {
-        self.tables.remove(&(block.first >> self.settings.huge));
+        if block.order == self.settings.huge {
+            self.tables.remove(&block.number());
+        }
+        if let Some(scan) = &mut self.scan {
+            scan.built(block);
+        }
     }
 
     fn demoted(&mut self, block: Superpage) {
         self.tables.insert(block.first >> self.settings.huge);
+        if let Some(scan) = &mut self.scan {
+            scan.taken_apart(block);
+        }
+    }
+
+    fn gone(&mut self, page: u64) {
+        if let Some(scan) = &mut self.scan {
+            scan.gone(page..page + 1);
+        }
     }
 
     /// A table goes when the last area of its block does (`free_pgtables` of `mm/memory.c`), and when all of the block,
     /// in one area, is discarded by one call (`mm/pt_reclaim.c`, since Linux 6.14 on x86-64).
     fn lost(&mut self, pages: Range<u64>, base: PageSize, space: &AddressSpace) {
         let huge = self.settings.huge;
+        if let Some(scan) = &mut self.scan {
+            scan.gone(pages.clone());
+        }
         for block in pages.start >> huge..=pages.end.saturating_sub(1) >> huge {
             let all = block << huge..(block + 1) << huge;
             let is_whole = pages.start <= all.start && all.end <= pages.end;
@@ -297,21 +310,21 @@ impl Policy for Linux {
             self.collapse(pages, view, requests);
         }
         let Linux { settings, scan, forbidden, .. } = self;
-        let takes = |area: &Vma| settings.allowed(area, *forbidden) >> settings.huge & 1 == 1;
+        let allowed = |area: &Vma| settings.allowed(area, *forbidden);
         let Some(scan) = scan.as_mut().filter(|scan| scan.next() <= now) else { return 0 };
-        let called = requests.len();
-        let cycles = scan.run(now, view, takes, requests);
-        let blocks = requests[called..].iter().map(|request| match request {
-            Request::Promote(block) | Request::Trim(block) => *block,
-        });
-        self.scanned = blocks.collect();
-        cycles
+        scan.run(now, view, allowed, requests)
     }
 
     fn refused(&mut self, block: Superpage) {
         // A program's call of MADV_COLLAPSE fails, and nothing else happens.
-        if let (Some(scan), true) = (&mut self.scan, self.scanned.contains(&block)) {
-            scan.refused();
+        if let Some(scan) = &mut self.scan {
+            scan.refused(block);
+        }
+    }
+
+    fn swapped(&mut self, block: Superpage) {
+        if let Some(scan) = &mut self.scan {
+            scan.swapped(block);
         }
     }
 

@@ -12,6 +12,7 @@ mod hawkeye;
 mod ingens;
 mod khugepaged;
 mod linux;
+mod mthp;
 mod offline;
 mod online;
 mod setting;
@@ -29,6 +30,7 @@ pub use hawkeye::{HawkEye, HawkEyeSettings};
 pub use ingens::{Ingens, IngensSettings};
 pub use khugepaged::Khugepaged;
 pub use linux::{Collapse, Linux, LinuxError, LinuxSettings, MADV_COLLAPSE, SizeMode};
+pub use mthp::Mthp;
 pub use offline::{Growth, OfflineSettings, Take};
 pub use online::Online;
 pub use setting::SettingError;
@@ -184,6 +186,9 @@ pub trait Policy: Send + Sync {
 
     /// There were no frames for a superpage or a reservation that it wanted, or that was broken for want of some.
     fn refused(&mut self, _block: Superpage) {}
+
+    /// A superpage that it wanted was not built, as a part of the block is swapped out.
+    fn swapped(&mut self, _block: Superpage) {}
 
     /// Whether it may back areas as a whole when they are mapped, which takes a physical memory.
     fn backs_areas(&self) -> bool {

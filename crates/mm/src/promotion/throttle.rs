@@ -121,6 +121,10 @@ impl Policy for Throttle {
         self.inner.refused(block);
     }
 
+    fn swapped(&mut self, block: Superpage) {
+        self.inner.swapped(block);
+    }
+
     fn backs_areas(&self) -> bool {
         self.inner.backs_areas()
     }

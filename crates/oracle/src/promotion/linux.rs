@@ -1,6 +1,7 @@
 //! Linux's modes, `MADV_COLLAPSE` and khugepaged.
 
 use super::{Attributes, Promoting, Rules};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// The settings, and where khugepaged is.
@@ -23,6 +24,10 @@ pub struct Scanning {
     pub pages_to_scan: u64,
     /// Pages of a block that may be missing.
     pub max_none: u64,
+    /// Which sizes below the huge page it collapses to: `never`, `strict` or `scaled`.
+    pub mthp: &'static str,
+    /// Whether it collapses what superpages have left to those.
+    pub mthp_remains: bool,
     /// The next page; `None` at the beginning.
     pub position: Option<u64>,
 }
@@ -68,31 +73,41 @@ impl Promoting {
             return;
         }
         let (mut progress, mut beginnings) = (0, 0);
+        let mut collapsed = BTreeSet::new();
         while progress < scan.pages_to_scan {
             beginnings += u32::from(scan.position.is_none());
             if beginnings == 2 {
                 break;
             }
             progress += 1;
-            scan.position = self.scan_on(&linux, &scan, &mut progress);
+            scan.position = self.scan_on(&linux, &scan, &mut progress, &mut collapsed);
         }
         linux.scanning = Some(scan);
         self.rules = Rules::Linux(linux);
     }
 
-    /// Goes on until something is collapsed, the scan has gone far enough, or the end.
-    fn scan_on(&mut self, linux: &Linux, scan: &Scanning, progress: &mut u64) -> Option<u64> {
+    /// Goes on until a block is looked at for collapses, the scan has gone far enough, or the end. Each block has
+    /// collapses once in a scan.
+    fn scan_on(
+        &mut self,
+        linux: &Linux,
+        scan: &Scanning,
+        progress: &mut u64,
+        collapsed: &mut BTreeSet<u64>,
+    ) -> Option<u64> {
         let size = 1u64 << self.huge;
         let mut at = scan.position.unwrap_or(0);
         for (area, attributes) in self.areas() {
             if area.end <= at {
                 continue;
             }
+            let orders = self.collapse_orders(linux, scan, &area, attributes);
             let (first, end) = (area.start.next_multiple_of(size), area.end / size * size);
-            if !linux.allows(self.huge, attributes, self.forbidden) || first >= end || at > end {
+            if orders.is_empty() || at > end {
                 *progress += 1;
                 continue;
             }
+            at = at.max(first);
             for number in first / size..end / size {
                 if number * size < at {
                     continue;
@@ -100,8 +115,15 @@ impl Promoting {
                 at = (number + 1) * size;
                 *progress += size;
                 let missing = size - self.backed(self.block(number));
-                if self.is_candidate(number) && missing <= scan.max_none {
-                    self.promote(number);
+                let is_whole = orders == [self.huge];
+                if self.is_candidate(number) && (!is_whole || missing <= scan.max_none) {
+                    let before = self.mapped.clone();
+                    if !collapsed.contains(&number) {
+                        self.collapse_parts(scan, &orders, self.block(number), self.huge);
+                    }
+                    if self.mapped != before {
+                        collapsed.insert(number);
+                    }
                     return Some(at);
                 }
                 if *progress >= scan.pages_to_scan {
@@ -110,5 +132,53 @@ impl Promoting {
             }
         }
         None
+    }
+
+    /// The orders that parts of an area are collapsed to.
+    fn collapse_orders(
+        &self,
+        linux: &Linux,
+        scan: &Scanning,
+        area: &Range<u64>,
+        attributes: Attributes,
+    ) -> Vec<u8> {
+        let is_possible = |&order: &u8| {
+            let size = 1u64 << order;
+            (order == self.huge || scan.mthp != "never")
+                && linux.allows(order, attributes, self.forbidden)
+                && area.start.next_multiple_of(size) < area.end / size * size
+        };
+        (2..=self.huge).filter(is_possible).collect()
+    }
+
+    /// Collapses a part, or else its halves, as the first versions of the kernel's patches had it.
+    fn collapse_parts(&mut self, scan: &Scanning, orders: &[u8], part: Range<u64>, order: u8) {
+        let size = 1u64 << order;
+        let may_miss = match scan.mthp {
+            _ if order == self.huge => scan.max_none,
+            "scaled" => scan.max_none / (1 << (self.huge - order)),
+            _ if scan.max_none == (1 << self.huge) - 1 => size - 1,
+            _ => 0,
+        };
+        if orders.contains(&order) && self.backed(part.clone()) + may_miss >= size {
+            let mut units = self.mapped.range(part.clone()).map(|(_, &order)| order);
+            let mut remains = self.remains.range(part.clone()).map(|(_, &order)| order);
+            let in_way =
+                units.any(|unit| unit >= order) || !scan.mthp_remains && remains.any(|unit| unit >= order);
+            if order < self.huge && in_way {
+                return;
+            }
+            for page in part.clone() {
+                self.mapped.insert(page, order);
+                self.remains.remove(&page);
+            }
+            if order == self.huge {
+                self.tables.remove(&self.number(part.start));
+            }
+        } else if orders.iter().any(|&smaller| smaller < order) {
+            let middle = part.start + size / 2;
+            self.collapse_parts(scan, orders, part.start..middle, order - 1);
+            self.collapse_parts(scan, orders, middle..part.end, order - 1);
+        }
     }
 }

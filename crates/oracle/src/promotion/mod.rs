@@ -64,6 +64,8 @@ pub struct Promoting {
     pub now: u64,
     /// Linux: blocks with a lowest page table.
     tables: BTreeSet<u64>,
+    /// Linux: pages that were parts of a superpage of an order.
+    remains: BTreeMap<u64, u8>,
     /// FreeBSD: blocks whose reservation is broken.
     broken: BTreeSet<u64>,
     /// Ingens: blocks that were asked for.
@@ -84,6 +86,7 @@ impl Promoting {
             forbidden: 0,
             now: 0,
             tables: BTreeSet::new(),
+            remains: BTreeMap::new(),
             broken: BTreeSet::new(),
             asked: Vec::new(),
         }
@@ -132,6 +135,7 @@ impl Promoting {
     fn promote(&mut self, number: u64) {
         for page in self.block(number) {
             self.mapped.insert(page, self.huge);
+            self.remains.remove(&page);
         }
         self.tables.remove(&number);
     }
@@ -141,6 +145,7 @@ impl Promoting {
         let order = self.mapped[&page];
         for part in Self::around(page, order) {
             self.mapped.insert(part, 0);
+            self.remains.insert(part, order);
         }
         self.tables.insert(self.number(page));
     }
@@ -229,6 +234,7 @@ impl Promoting {
         self.part_at_ends(&range);
         for page in range.clone() {
             self.mapped.remove(&page);
+            self.remains.remove(&page);
             self.used.remove(&page);
             if self.touched.remove(&page)
                 && matches!(self.rules, Rules::Reservations { broken_by_gaps: true })
