@@ -31,6 +31,16 @@ fn mappings_lie_where_the_kernel_puts_them() {
     assert!(output.lines().count() == 600 && image.lost.is_empty(), "{:?}", image.lost);
 }
 
+/// Code of files that is written by another way than the one it runs by: see `rewritten.c`.
+#[test]
+fn code_that_is_written_elsewhere_is_not_stale() {
+    let ways = ["memfd", "shm", "unlinked", "private", "late", "call", "views", "threads", "child", "patch"];
+    for way in ways {
+        let (image, output) = same("rewritten", way);
+        assert!(!output.is_empty() && !output.contains("STALE") && image.lost.is_empty(), "{way}: {output}");
+    }
+}
+
 #[test]
 fn what_can_be_huge_begins_on_a_border() {
     let (image, output) = same("aligned", "");

@@ -137,6 +137,12 @@ void placement_shrink_break(Addr end);
 void placement_start(void);
 void placement_open_stack(ThreadId thread);
 
+/* ---- aliases.c: code in files that is written while it runs ---- */
+
+/* A file was mapped there, or rights of a range were set. */
+void aliases_after_mmap(Addr start, Bool is_shared, Int fd);
+void aliases_after_mprotect(Addr start, SizeT bytes, UInt protection);
+
 /* ---- waiting.c: idle time, and threads that spin ---- */
 
 /* From here on time counts. */

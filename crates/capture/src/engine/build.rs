@@ -10,6 +10,7 @@ use std::process::Command;
 
 /// The tool's sources. Only those that end in `.c` are compiled by themselves.
 const SOURCES: &[(&str, &str)] = &[
+    ("aliases.c", include_str!("../../engines/valgrind/aliases.c")),
     ("blocks.c", include_str!("../../engines/valgrind/blocks.c")),
     ("calls.c", include_str!("../../engines/valgrind/calls.c")),
     ("engine.h", include_str!("../../engines/valgrind/engine.h")),
@@ -86,6 +87,7 @@ const LINK_FLAGS: &[&str] = &[
     "-Wl,--wrap=vgPlain_am_alloc_VgStack",
     "-Wl,--wrap=vgPlain_sigframe_create",
     "-Wl,--wrap=vgSysWrap_linux_sys_clone_before",
+    "-Wl,--wrap=LibVEX_Translate",
 ];
 
 /// Feeds everything that is built in here to the name of the result.
