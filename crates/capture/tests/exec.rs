@@ -2,8 +2,9 @@
 
 mod native;
 
-use native::{compile, followed, followed_with, natively};
+use native::{compile, compile_with, followed, followed_with, natively};
 use pagewalk_capture::engine::max_threads_option;
+use pagewalk_skip::{Need, skip};
 use std::ffi::OsStr;
 
 #[test]
@@ -72,6 +73,24 @@ fn children_are_begun_as_natively() {
             "{lost:?}"
         );
     }
+}
+
+/// Under a root of its own, where neither /proc nor Valgrind is: see `rooted.c`.
+#[test]
+fn under_another_root_programs_run_and_forks_are_followed() {
+    let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (native, native_status) = natively(&compile_with(one.path(), "rooted", &["-static"]), "");
+    if native_status.code() == Some(77) {
+        return skip(Need::Root, "chroot is refused");
+    }
+    let program = compile_with(other.path(), "rooted", &["-static"]);
+    let (output, status, images) = followed(&program, "");
+    assert_eq!((output, status), (native, native_status));
+    // The first, nine children, and a child of two of them.
+    assert_eq!(images.len(), 12);
+    let lost: Vec<&str> = images.iter().flat_map(|image| &image.lost).map(String::as_str).collect();
+    let reason = "which runs untraced: Valgrind cannot be reached from where it runs";
+    assert!(lost.len() == 4 && lost.iter().all(|what| what.ends_with(reason)), "{lost:?}");
 }
 
 #[test]

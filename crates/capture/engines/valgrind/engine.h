@@ -78,6 +78,17 @@ void event_switch_to(ThreadId thread);
 /* Makes the next event_switch_to speak in any case: the ring is new. */
 void event_forget_thread(void);
 
+/* ---- roots.c: what the engine needs of the file system, under another root too ---- */
+
+/* Keeps open what is needed later. */
+void roots_hold(void);
+
+/* Opens what `path` is, in /proc. Negative: an error. */
+Int proc_open(const HChar* path, UInt flags);
+
+/* Connects to the socket of this path, and gives 0 or a negative error. */
+Int roots_connect(Int socket, const HChar* path);
+
 /* ---- maps.c: the client's mappings when a stream begins ---- */
 
 void maps_announce(void);

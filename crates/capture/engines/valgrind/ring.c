@@ -60,26 +60,15 @@ static void enter_chunk(ULong number)
 
 /* ---- the connection ---- */
 
-typedef struct {
-   UShort family;
-   HChar path[108];
-} SocketAddress;
-
 static Int socket_connect(void)
 {
-   SocketAddress address;
-   if (VG_(strlen)(ring_socket_path) >= sizeof address.path)
-      return -1;
    Word fd = sys_call3(__NR_socket, VKI_AF_UNIX, SYS_SOCK_SEQPACKET | SYS_SOCK_CLOEXEC, 0);
    if (sys_failed(fd))
       return -1;
    /* A reader that does not accept must not hold the program up for good. */
    struct vki_timeval patience = { .tv_sec = CONNECT_TIMEOUT_S, .tv_usec = 0 };
    sys_call6(__NR_setsockopt, fd, VKI_SOL_SOCKET, SYS_SO_SNDTIMEO, (UWord)&patience, sizeof patience, 0);
-   VG_(memset)(&address, 0, sizeof address);
-   address.family = VKI_AF_UNIX;
-   VG_(strcpy)(address.path, ring_socket_path);
-   if (sys_failed(sys_call3(__NR_connect, fd, (UWord)&address, sizeof address))) {
+   if (roots_connect(fd, ring_socket_path) < 0) {
       VG_(close)(fd);
       return -1;
    }

@@ -29,6 +29,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("places.c", include_str!("../../engines/valgrind/places.c")),
     ("program.c", include_str!("../../engines/valgrind/program.c")),
     ("ring.c", include_str!("../../engines/valgrind/ring.c")),
+    ("roots.c", include_str!("../../engines/valgrind/roots.c")),
     ("seen.c", include_str!("../../engines/valgrind/seen.c")),
     ("signals.c", include_str!("../../engines/valgrind/signals.c")),
     ("symbols.c", include_str!("../../engines/valgrind/symbols.c")),
