@@ -41,6 +41,13 @@ fn code_that_is_written_elsewhere_is_not_stale() {
     }
 }
 
+/// What handlers of faults are told, also of code that ends where nothing can be fetched: see `faulting.c`.
+#[test]
+fn faults_are_told_as_natively() {
+    let (image, output) = same("faulting", "");
+    assert!(output.lines().count() == 44 && image.lost.is_empty(), "{output} {:?}", image.lost);
+}
+
 #[test]
 fn what_can_be_huge_begins_on_a_border() {
     let (image, output) = same("aligned", "");

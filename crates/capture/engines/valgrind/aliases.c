@@ -11,7 +11,6 @@
 #include "engine.h"
 #include "sys.h"
 
-#include "libvex.h"
 #include "pub_tool_aspacemgr.h"
 #include "pub_tool_hashtable.h"
 #include "pub_tool_libcbase.h"
@@ -20,9 +19,6 @@
 
 /* In the core library; no header for tools declares it. */
 extern void VG_(discard_translations)(Addr start, ULong bytes, const HChar* who);
-
-VexTranslateResult __real_LibVEX_Translate(VexTranslateArgs* arguments);
-VexTranslateResult __wrap_LibVEX_Translate(VexTranslateArgs* arguments);
 
 /* ---- files ---- */
 
@@ -110,31 +106,10 @@ void aliases_after_mprotect(Addr start, SizeT bytes, UInt protection)
 
 /* ---- translations ---- */
 
-static UInt (*core_needs_check)(void* closure, VexRegisterUpdates* updates, const VexGuestExtents* extents);
-
-static Bool may_change(Addr at)
+Bool aliases_may_change(Addr code)
 {
-   const NSegment* segment = VG_(am_find_nsegment)(at);
+   const NSegment* segment = VG_(am_find_nsegment)(code);
    if (segment == NULL || segment->kind != SkFileC)
       return False;
-   if (segment->hasW)
-      return True;
-   return find_file(segment, False)->is_written;
-}
-
-/* A bit for each part of the block that is to be compared whenever it runs. */
-static UInt needs_check(void* closure, VexRegisterUpdates* updates, const VexGuestExtents* extents)
-{
-   UInt parts = core_needs_check(closure, updates, extents);
-   for (UInt i = 0; i < extents->n_used; i++)
-      if (may_change(extents->base[i]))
-         parts |= 1U << i;
-   return parts;
-}
-
-VexTranslateResult __wrap_LibVEX_Translate(VexTranslateArgs* arguments)
-{
-   core_needs_check = arguments->needs_self_check;
-   arguments->needs_self_check = needs_check;
-   return __real_LibVEX_Translate(arguments);
+   return segment->hasW || find_file(segment, False)->is_written;
 }

@@ -154,6 +154,14 @@ void placement_open_stack(ThreadId thread);
 void aliases_after_mmap(Addr start, Bool is_shared, Int fd);
 void aliases_after_mprotect(Addr start, SizeT bytes, UInt protection);
 
+/* Whether code may be written without the core's knowing; if not now, it will be discarded when it may. */
+Bool aliases_may_change(Addr code);
+
+/* ---- signals.c ---- */
+
+/* The thread's next instruction lies, in whole or in part, at `at`, where it cannot be fetched: the signal of that. */
+void signals_synthesise_fetch(ThreadId thread, Addr at, Bool is_past_file);
+
 /* ---- waiting.c: idle time, and threads that spin ---- */
 
 /* From here on time counts. */
@@ -208,6 +216,9 @@ void vfork_forget(void);
 
 void faults_after_sigaction(Int signal, Addr at);
 void faults_before_mprotect(ThreadId thread, Addr start, UInt protection);
+
+/* Whether the program may want to know all registers at an instruction of this code that is no reference to memory. */
+Bool faults_may_be_in(Addr code, SizeT bytes);
 
 /* ---- native.c: going on without the engine ---- */
 

@@ -4,7 +4,10 @@
    Such a program takes the right to write away from its memory, and its handler of SIGSEGV gives it back and goes on at
    the instruction (SBCL's collector does, and Boehm's where it is incremental). It relies on all registers at the fault;
    Valgrind's code keeps few of them up to date there, as that takes less time. So from the first such call on code is
-   translated anew, with all registers up to date at each memory access. */
+   translated anew, with all registers up to date at each memory access.
+
+   In a division by zero none is up to date, not even the instruction's address. From the first handler of SIGFPE on that
+   is told of them (Java's and .NET's) blocks that divide are translated with all registers up to date everywhere. */
 
 #include "engine.h"
 #include "sys.h"
@@ -30,14 +33,36 @@ typedef struct {
 
 static Bool has_handler;   /* of SIGSEGV, that is told of the registers */
 static Bool is_exact;
+static Bool divides_exactly;
+
+/* Whether the handler that a call has set is told of the registers. */
+static Bool is_told(const Action* action)
+{
+   return action->handler != (UWord)VKI_SIG_DFL && action->handler != (UWord)VKI_SIG_IGN
+          && (action->flags & VKI_SA_SIGINFO) != 0;
+}
 
 void faults_after_sigaction(Int signal, Addr at)
 {
-   if (signal != VKI_SIGSEGV || !VG_(am_is_valid_for_client)(at, sizeof(Action), VKI_PROT_READ))
+   if ((signal != VKI_SIGSEGV && signal != VKI_SIGFPE) || !VG_(am_is_valid_for_client)(at, sizeof(Action), VKI_PROT_READ))
       return;
-   const Action* action = (const Action*)at;
-   has_handler = action->handler != (UWord)VKI_SIG_DFL && action->handler != (UWord)VKI_SIG_IGN
-                 && (action->flags & VKI_SA_SIGINFO) != 0;
+   if (signal == VKI_SIGSEGV)
+      has_handler = is_told((const Action*)at);
+   else if (is_told((const Action*)at) && !divides_exactly) {
+      divides_exactly = True;
+      VG_(discard_translations)(FIRST_ADDRESS, ALL_ADDRESSES, "faults");
+   }
+}
+
+/* div and idiv: f6 or f7, and 6 or 7 in the second field of the next byte. May find what is none. */
+Bool faults_may_be_in(Addr code, SizeT bytes)
+{
+   for (SizeT i = 0; divides_exactly && i + 1 < bytes; i++) {
+      const UChar* at = (const UChar*)code + i;
+      if ((at[0] & 0xfe) == 0xf6 && (at[1] & 0x30) == 0x30)
+         return True;
+   }
+   return False;
 }
 
 /* Before a range loses its rights: which the loader does to its own data, too. */

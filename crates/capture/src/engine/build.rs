@@ -36,6 +36,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("sys.h", include_str!("../../engines/valgrind/sys.h")),
     ("syscalls.c", include_str!("../../engines/valgrind/syscalls.c")),
     ("threads.c", include_str!("../../engines/valgrind/threads.c")),
+    ("translate.c", include_str!("../../engines/valgrind/translate.c")),
     ("vfork.c", include_str!("../../engines/valgrind/vfork.c")),
     ("waiting.c", include_str!("../../engines/valgrind/waiting.c")),
     ("wire.h", include_str!("../../engines/valgrind/wire.h")),
@@ -89,6 +90,7 @@ const LINK_FLAGS: &[&str] = &[
     "-Wl,--wrap=vgPlain_sigframe_create",
     "-Wl,--wrap=vgSysWrap_linux_sys_clone_before",
     "-Wl,--wrap=LibVEX_Translate",
+    "-Wl,--wrap=vgPlain_translate",
 ];
 
 /// Feeds everything that is built in here to the name of the result.
