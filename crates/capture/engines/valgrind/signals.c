@@ -37,9 +37,9 @@ CreateFrame __wrap_vgPlain_sigframe_create;
 #define CODE_NOT_ALLOWED 2
 #define CODE_NO_OPERAND 2
 #define CODE_PAST_FILE 2
+#define CODE_BREAKPOINT 1
 
 /* Traps of the processor, and what it says of a fault of a page. */
-#define TRAP_BREAKPOINT 3
 #define TRAP_INSTRUCTION 6
 #define TRAP_PROTECTION 13
 #define TRAP_PAGE 14
@@ -131,11 +131,9 @@ static void correct(Fault* fault, ThreadId thread, Bool is_of_kernel)
       info->si_code = CODE_NO_OPERAND;
       fault->is_told = True;
       fault->trap = TRAP_INSTRUCTION;
-   } else if (info->si_signo == VKI_SIGTRAP && !is_of_kernel) {
-      info->si_code = CODE_OF_KERNEL;
-      fault->is_told = True;
-      fault->trap = TRAP_BREAKPOINT;
-   } else if (info->si_signo == VKI_SIGFPE)
+   } else if (info->si_signo == VKI_SIGTRAP && info->si_code == CODE_BREAKPOINT)
+      info->si_code = CODE_OF_KERNEL;   /* int3, which the core does itself */
+   else if (info->si_signo == VKI_SIGFPE)
       info->ADDRESS = (void*)ip;
 }
 
