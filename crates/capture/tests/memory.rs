@@ -48,6 +48,15 @@ fn faults_are_told_as_natively() {
     assert!(output.lines().count() == 44 && image.lost.is_empty(), "{output} {:?}", image.lost);
 }
 
+/// Over two thousand calls with wrong arguments, all in one test as each is short: see `wrong.c`.
+#[test]
+fn wrong_arguments_are_answered_as_natively() {
+    for (what, calls) in [("some", 50), ("all", 2_000)] {
+        let (image, output) = same("wrong", what);
+        assert!(output.lines().count() > calls && image.lost.is_empty(), "{what}: {:?}", image.lost);
+    }
+}
+
 #[test]
 fn what_can_be_huge_begins_on_a_border() {
     let (image, output) = same("aligned", "");
@@ -103,6 +112,15 @@ fn a_program_goes_on_untraced_where_the_engine_cannot() {
     assert!(output.is_empty() || goes_on(&image, "needs AVX-512"), "{:?}", image.lost);
     let (image, output) = same("calls", "faults");
     assert!(output.contains("no userfaultfd") || goes_on(&image, "userfaultfd"), "{:?}", image.lost);
+}
+
+#[test]
+fn what_the_engine_cannot_take_part_in_is_left_to_the_program() {
+    for (what, reason) in [("clock", "the processor's clock (PR_SET_TSC)"), ("segments", "modify_ldt")] {
+        let (image, output) = same("wrong", what);
+        let left = output.starts_with('0') || what == "clock";
+        assert!(!left || image.lost.iter().any(|lost| lost.contains(reason)), "{what}: {:?}", image.lost);
+    }
 }
 
 #[test]

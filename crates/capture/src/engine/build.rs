@@ -18,6 +18,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("exec.c", include_str!("../../engines/valgrind/exec.c")),
     ("exec.h", include_str!("../../engines/valgrind/exec.h")),
     ("faults.c", include_str!("../../engines/valgrind/faults.c")),
+    ("guard.c", include_str!("../../engines/valgrind/guard.c")),
     ("handlers.h", include_str!("../../engines/valgrind/handlers.h")),
     ("image.c", include_str!("../../engines/valgrind/image.c")),
     ("instrument.c", include_str!("../../engines/valgrind/instrument.c")),
