@@ -395,9 +395,15 @@ static SyscallTableEntry* find_entry(UInt number)
    return entry == NULL && is_plain(number) ? &plain : entry;
 }
 
+static void before_chosen(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
+{
+   seen_path(arguments);
+   find_entry(arguments->number)->before(thread, layout, arguments, status, flags);
+}
+
 static void before_any(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
 {
-   guard_before(find_entry(arguments->number)->before, thread, layout, arguments, status, flags);
+   guard_before(before_chosen, thread, layout, arguments, status, flags);
 }
 
 static void after_any(ThreadId thread, CallArguments* arguments, CallStatus* status)

@@ -87,6 +87,11 @@ Bool program_is_engine(const HChar* path)
    return !sr_isError(VG_(stat)(path, &about)) && is_engine(&about);
 }
 
+Int program_own_fd(void)
+{
+   return VG_(cl_exec_fd);
+}
+
 Int program_open_own(UInt flags)
 {
    HChar link[FD_PATH_BYTES];
