@@ -93,6 +93,22 @@ fn under_another_root_programs_run_and_forks_are_followed() {
     assert!(lost.len() == 4 && lost.iter().all(|what| what.ends_with(reason)), "{lost:?}");
 }
 
+/// What the engine writes and opens counts for none of the program's limits: see `limited.c`.
+#[test]
+fn limits_of_files_are_the_programs() {
+    let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (native, program) = (compile(one.path(), "limited"), compile(other.path(), "limited"));
+    for (way, images_least) in [("soft", 4), ("hard", 1), ("few", 3), ("fewest", 1)] {
+        let expected = natively(&native, way);
+        let (output, status, images) = followed(&program, way);
+        assert_eq!((output, status), expected, "{way}");
+        assert!(images.len() >= images_least, "{way}: {}", images.len());
+        let reason = "which runs untraced: it may have too few files open (ulimit -Hn)";
+        let is_told = images.iter().flat_map(|image| &image.lost).any(|lost| lost.contains(reason));
+        assert_eq!(is_told, way == "fewest", "{way}");
+    }
+}
+
 #[test]
 fn many_threads_live_together() {
     let folder = tempfile::tempdir().unwrap();

@@ -188,10 +188,18 @@ Spin waiting_find_spin(const ULong* start, const ULong* end);
 /* Tells it, and has the thread give its slice away. */
 void waiting_tell_spin(ThreadId thread, const Spin* spin);
 
-/* ---- limits.c: the limit of open files ---- */
+/* ---- limits.c: the limits of open files and of their length ---- */
 
 /* Gives the kernel the program's own, for what runs without the engine or begins anew, and takes it back. */
 void limits_native(void);
+
+/* Whether a program with the limit of open files that this one has set could not begin under the engine. */
+Bool limits_are_too_low(void);
+
+/* Whether a file of the engine's own may become so long; until limits_end_file() it may, if this process may raise the limit
+   on the length of files for as long. */
+Bool limits_begin_file(ULong bytes);
+void limits_end_file(void);
 
 /* ---- seen.c ---- */
 

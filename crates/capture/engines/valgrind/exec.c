@@ -359,6 +359,8 @@ static Int execute(const Call* call)
       event_exec(shown);
       return error;
    }
+   if (program.why_not == NULL && limits_are_too_low())
+      program.why_not = "it may have too few files open (ulimit -Hn), of which the engine needs some";
    if (program.why_not == NULL && !may_begin())
       program.why_not = "Valgrind cannot be reached from where it runs";
    if (program.why_not != NULL) {

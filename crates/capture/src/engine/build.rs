@@ -91,6 +91,7 @@ const LINK_FLAGS: &[&str] = &[
     "-Wl,--wrap=vgPlain_sigframe_create",
     "-Wl,--wrap=vgSysWrap_linux_sys_clone_before",
     "-Wl,--wrap=LibVEX_Translate",
+    "-Wl,--wrap=vgPlain_write",
     "-Wl,--wrap=vgPlain_translate",
 ];
 
