@@ -49,6 +49,7 @@ impl Engine {
         if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
             return Err(EngineError::Host(format!("{} {}", std::env::consts::ARCH, std::env::consts::OS)));
         }
+        check_files(getrlimit(Resource::Nofile).maximum)?;
         let launcher = find_launcher(options)?;
         let cache = cache_folder(options)?;
         let key = build_key(&launcher)?;
@@ -150,6 +151,17 @@ fn joined(option: &str, value: &OsStr) -> OsString {
 fn percent_doubled(path: &OsStr) -> OsString {
     let bytes = path.as_bytes().iter();
     OsString::from_vec(bytes.flat_map(|&b| if b == b'%' { vec![b, b] } else { vec![b] }).collect())
+}
+
+/// As many files as `FILES_LEAST` in `limits.c`.
+const FILES_LEAST: u64 = 32;
+
+/// Valgrind keeps twelve for itself, and ends with words of its own where there are fewer.
+fn check_files(limit: Option<u64>) -> Result<(), EngineError> {
+    match limit {
+        Some(limit) if limit < FILES_LEAST => Err(EngineError::Files { limit, least: FILES_LEAST }),
+        _ => Ok(()),
+    }
 }
 
 // --- finding -------------------------------------------------------------------------------------------
@@ -270,6 +282,13 @@ mod tests {
         );
         let library = command.get_envs().find(|(name, _)| *name == "VALGRIND_LIB").unwrap().1;
         assert_eq!(library, Some(OsStr::new("/cache/valgrind-3.19.0-0123")));
+    }
+
+    #[test]
+    fn too_low_a_limit_of_files_is_named() {
+        assert!(check_files(None).is_ok() && check_files(Some(32)).is_ok());
+        let error = check_files(Some(6)).unwrap_err().to_string();
+        assert!(error.starts_with("6 files may be open at a time (ulimit -Hn"), "{error}");
     }
 
     #[test]

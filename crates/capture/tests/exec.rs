@@ -2,8 +2,9 @@
 
 mod native;
 
-use native::{compile, followed, followed_with, natively};
+use native::{compile, compile_with, followed, followed_with, natively};
 use pagewalk_capture::engine::max_threads_option;
+use pagewalk_skip::{Need, skip};
 use std::ffi::OsStr;
 
 #[test]
@@ -80,6 +81,40 @@ fn a_program_from_memory_is_called_by_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let (output, status, _) = followed(&compile(folder.path(), "children"), "memory");
     assert_eq!((output.as_str(), status.code()), ("memfd:mine\n", Some(0)));
+}
+
+/// Under a root of its own, where neither /proc nor Valgrind is: see `rooted.c`.
+#[test]
+fn under_another_root_programs_run_and_forks_are_followed() {
+    let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (native, native_status) = natively(&compile_with(one.path(), "rooted", &["-static"]), "");
+    if native_status.code() == Some(77) {
+        return skip(Need::Root, "chroot is refused");
+    }
+    let program = compile_with(other.path(), "rooted", &["-static"]);
+    let (output, status, images) = followed(&program, "");
+    assert_eq!((output, status), (native, native_status));
+    // The first, nine children, and a child of two of them.
+    assert_eq!(images.len(), 12);
+    let lost: Vec<&str> = images.iter().flat_map(|image| &image.lost).map(String::as_str).collect();
+    let reason = "which runs untraced: Valgrind cannot be reached from where it runs";
+    assert!(lost.len() == 4 && lost.iter().all(|what| what.ends_with(reason)), "{lost:?}");
+}
+
+/// What the engine writes and opens counts for none of the program's limits: see `limited.c`.
+#[test]
+fn limits_of_files_are_the_programs() {
+    let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (native, program) = (compile(one.path(), "limited"), compile(other.path(), "limited"));
+    for (way, images_least) in [("soft", 4), ("hard", 1), ("few", 3), ("fewest", 1)] {
+        let expected = natively(&native, way);
+        let (output, status, images) = followed(&program, way);
+        assert_eq!((output, status), expected, "{way}");
+        assert!(images.len() >= images_least, "{way}: {}", images.len());
+        let reason = "which runs untraced: it may have too few files open (ulimit -Hn)";
+        let is_told = images.iter().flat_map(|image| &image.lost).any(|lost| lost.contains(reason));
+        assert_eq!(is_told, way == "fewest", "{way}");
+    }
 }
 
 #[test]

@@ -31,6 +31,32 @@ fn mappings_lie_where_the_kernel_puts_them() {
     assert!(output.lines().count() == 600 && image.lost.is_empty(), "{:?}", image.lost);
 }
 
+/// Code of files that is written by another way than the one it runs by: see `rewritten.c`.
+#[test]
+fn code_that_is_written_elsewhere_is_not_stale() {
+    let ways = ["memfd", "shm", "unlinked", "private", "late", "call", "views", "threads", "child", "patch"];
+    for way in ways {
+        let (image, output) = same("rewritten", way);
+        assert!(!output.is_empty() && !output.contains("STALE") && image.lost.is_empty(), "{way}: {output}");
+    }
+}
+
+/// What handlers of faults are told, also of code that ends where nothing can be fetched: see `faulting.c`.
+#[test]
+fn faults_are_told_as_natively() {
+    let (image, output) = same("faulting", "");
+    assert!(output.lines().count() == 44 && image.lost.is_empty(), "{output} {:?}", image.lost);
+}
+
+/// Over two thousand calls with wrong arguments, all in one test as each is short: see `wrong.c`.
+#[test]
+fn wrong_arguments_are_answered_as_natively() {
+    for (what, calls) in [("some", 50), ("all", 2_000)] {
+        let (image, output) = same("wrong", what);
+        assert!(output.lines().count() > calls && image.lost.is_empty(), "{what}: {:?}", image.lost);
+    }
+}
+
 #[test]
 fn what_can_be_huge_begins_on_a_border() {
     let (image, output) = same("aligned", "");
@@ -86,6 +112,15 @@ fn a_program_goes_on_untraced_where_the_engine_cannot() {
     assert!(output.is_empty() || goes_on(&image, "needs AVX-512"), "{:?}", image.lost);
     let (image, output) = same("calls", "faults");
     assert!(output.contains("no userfaultfd") || goes_on(&image, "userfaultfd"), "{:?}", image.lost);
+}
+
+#[test]
+fn what_the_engine_cannot_take_part_in_is_left_to_the_program() {
+    for (what, reason) in [("clock", "the processor's clock (PR_SET_TSC)"), ("segments", "modify_ldt")] {
+        let (image, output) = same("wrong", what);
+        let left = output.starts_with('0') || what == "clock";
+        assert!(!left || image.lost.iter().any(|lost| lost.contains(reason)), "{what}: {:?}", image.lost);
+    }
 }
 
 #[test]

@@ -21,19 +21,22 @@ pub enum Need {
     Sampling,
     /// Mounting a small file system.
     Mount,
+    /// Another root than the host's, for a process.
+    Root,
     /// Programs that are no part of every host.
     Programs,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 7] = [
+    pub const ALL: [Need; 8] = [
         Need::Trap,
         Need::Tracing,
         Need::HugePages,
         Need::Hugetlb,
         Need::Sampling,
         Need::Mount,
+        Need::Root,
         Need::Programs,
     ];
 
@@ -46,6 +49,7 @@ impl Need {
             Need::Hugetlb => "hugetlb",
             Need::Sampling => "sampling",
             Need::Mount => "mount",
+            Need::Root => "root",
             Need::Programs => "programs",
         }
     }

@@ -82,9 +82,19 @@ static void before_unknown(__attribute__((unused)) ThreadId thread, __attribute_
    *flags |= CALL_MAY_BLOCK;
 }
 
-/* Numbers are the same on all architectures from 424 on; these are of Linux 5.1 to 6.17. */
+/* Older ones that the core leaves out. Numbers are the same on all architectures from 424 on; these are of Linux 5.1 to 6.17. */
 static Bool is_plain(UInt number)
 {
+   switch (number) {
+      case __NR_ustat:
+      case __NR_sysfs:
+      case __NR_setdomainname:
+      case __NR_remap_file_pages:
+      case __NR_migrate_pages:
+      case SYS_MLOCK2:
+      case SYS_UPROBE:
+      case SYS_IO_PGETEVENTS: return True;
+   }
    return number == SYS_PIDFD_SEND_SIGNAL || (number >= SYS_OPEN_TREE && number <= SYS_PIDFD_OPEN)
           || (number >= SYS_OPENAT2 && number <= SYS_PIDFD_GETFD)
           || (number >= SYS_PROCESS_MADVISE && number <= SYS_FCHMODAT2)
@@ -100,6 +110,11 @@ static void before_mremap(ThreadId thread, const void* layout, CallArguments* ar
    SizeT bytes = VG_PGROUNDUP(arguments->at[2]);
    UWord how = arguments->at[3];
    const NSegment* segment = VG_(am_find_nsegment)(old);
+   Bool is_mapped = segment != NULL && VG_(am_is_valid_for_client)(old, 1, 0);
+   if (old_bytes == 0 && bytes != 0 && !is_mapped && old % VKI_PAGE_SIZE == 0 && (how & ~VKI_MREMAP_MAYMOVE) == 0) {
+      call_fail(status, VKI_EFAULT);
+      return;
+   }
    Bool leaves_old = old_bytes == 0 || (how & SYS_MREMAP_DONTUNMAP);
    if (!leaves_old || bytes == 0 || segment == NULL || !VG_(am_is_valid_for_client)(old, old_bytes + 1, 0)) {
       as_core_does(thread, layout, arguments, status, flags);
@@ -125,6 +140,15 @@ static void before_mremap(ThreadId thread, const void* layout, CallArguments* ar
 
 /* ---- calls after which the program cannot go on under the engine ---- */
 
+#define FILTER_BYTES 16   /* of what describes a filter */
+#define LDT_ENTRY_BYTES 16
+
+/* Programs ask with a filter that is nowhere whether there are any. */
+static Bool is_filter(Bool is_given, Bool is_strict, Addr filter)
+{
+   return is_strict || (is_given && VG_(am_is_valid_for_client)(filter, FILTER_BYTES, VKI_PROT_READ));
+}
+
 /* Why the program cannot go on under the engine after this call, or NULL. */
 static const HChar* reason_to_leave(const CallArguments* arguments)
 {
@@ -134,9 +158,17 @@ static const HChar* reason_to_leave(const CallArguments* arguments)
       case SYS_USERFAULTFD:
          return "it serves its own page faults (userfaultfd), for which the engine would wait with all threads";
       case SYS_SECCOMP:
-         return arguments->at[0] == SYS_SECCOMP_SET_MODE_FILTER ? filters : NULL;
+         return is_filter(arguments->at[0] == SYS_SECCOMP_SET_MODE_FILTER, arguments->at[0] == 0, arguments->at[2])
+                   ? filters : NULL;
       case __NR_prctl:
-         return arguments->at[0] == VKI_PR_SET_SECCOMP ? filters : NULL;
+         if (arguments->at[0] == SYS_PR_SET_TSC && arguments->at[1] == SYS_PR_TSC_SIGSEGV)
+            return "it forbids itself the processor's clock (PR_SET_TSC), which the engine reads";
+         return arguments->at[0] == VKI_PR_SET_SECCOMP
+                   && is_filter(arguments->at[1] == SYS_SECCOMP_MODE_FILTER, arguments->at[1] == 1, arguments->at[2])
+                   ? filters : NULL;
+      case __NR_modify_ldt:
+         return (arguments->at[0] == 1 || arguments->at[0] == 0x11) && arguments->at[2] == LDT_ENTRY_BYTES
+                   ? "it defines segments of its own (modify_ldt), of which the engine knows nothing" : NULL;
    }
    return NULL;
 }
@@ -158,7 +190,7 @@ static void before_leaving(ThreadId thread, const void* layout, CallArguments* a
    else if (entry != NULL)
       entry->before(thread, layout, arguments, status, flags);
    else
-      call_fail(status, VKI_ENOSYS);
+      before_unknown(thread, layout, arguments, status, flags);
 }
 
 /* Not after a call that was left to the program. */
@@ -201,9 +233,116 @@ static void after_entries(ThreadId thread, CallArguments* arguments, CallStatus*
    seen_entries(arguments, status);
 }
 
+/* ---- calls of which the core counts what they point to, however much that is said to be ---- */
+
+/* More than a process may have open. */
+#define POLLED_MAX (1UL << 20)
+/* The kernel's UIO_MAXIOV. */
+#define MESSAGES_MAX 1024
+
+static void before_poll(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
+{
+   if ((UInt)arguments->at[1] > POLLED_MAX)
+      before_unknown(thread, layout, arguments, status, flags);
+   else
+      as_core_does(thread, layout, arguments, status, flags);
+}
+
+static void before_batch(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
+{
+   if ((UInt)arguments->at[2] > MESSAGES_MAX)
+      arguments->at[2] = MESSAGES_MAX;
+   as_core_does(thread, layout, arguments, status, flags);
+}
+
+/* ---- calls with a number that the kernel looks at before the core does ---- */
+
+static void before_fcntl(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
+{
+   if ((Int)arguments->at[0] < 0)
+      before_unknown(thread, layout, arguments, status, flags);
+   else
+      as_core_does(thread, layout, arguments, status, flags);
+}
+
+static void before_sigaction(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status,
+                             UWord* flags)
+{
+   if (arguments->at[3] != sizeof(vki_sigset_t))
+      call_fail(status, VKI_EINVAL);
+   else
+      as_core_does(thread, layout, arguments, status, flags);
+}
+
+/* ---- rights of memory, and the processor's features ---- */
+
+/* Whether the kernel has protection keys, of which the core has none. */
+static Bool has_keys(void)
+{
+   UInt eax = 7, ebx, ecx = 0, edx;
+   __asm__ volatile("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
+   return (ecx & 1 << 4) != 0;
+}
+
+/* Key 0 is that of all memory. The core does not look at an address and rights that nothing may have. */
+static void before_mprotect(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
+{
+   UInt grows = VKI_PROT_GROWSDOWN | VKI_PROT_GROWSUP;
+   Bool has_key = arguments->number == SYS_PKEY_MPROTECT && (Int)arguments->at[3] != -1;
+   if (has_key && !has_keys()) {   /* nothing is changed */
+      before_unknown(thread, layout, arguments, status, flags);
+      return;
+   }
+   if (has_key && (Int)arguments->at[3] == 0)
+      arguments->at[3] = ~0UL;
+   if ((arguments->at[2] & grows) == grows || arguments->at[0] % VKI_PAGE_SIZE != 0)
+      call_fail(status, VKI_EINVAL);
+   else
+      as_core_does(thread, layout, arguments, status, flags);
+}
+
+#define RSEQ_BYTES 32
+
+/* The kernel could not restart the program's sequences, as it knows nothing of where the program is; so there are none, as
+   without CONFIG_RSEQ. What registers nothing is an error all the same. */
+static void before_rseq(__attribute__((unused)) ThreadId thread, __attribute__((unused)) const void* layout,
+                        CallArguments* arguments, CallStatus* status, __attribute__((unused)) UWord* flags)
+{
+   Bool registers = arguments->at[0] != 0 && arguments->at[0] % RSEQ_BYTES == 0 && (UInt)arguments->at[1] >= RSEQ_BYTES
+                    && (UInt)arguments->at[2] == 0;
+   call_fail(status, registers ? SYS_ENOSYS : VKI_EINVAL);
+}
+
+/* Those of what arch_prctl does to the processor that change nothing for the engine: CPUID on, and extended state. */
+static Bool is_harmless(UWord what)
+{
+   return what == SYS_ARCH_GET_CPUID || what == SYS_ARCH_SET_CPUID
+          || (what >= SYS_ARCH_GET_XCOMP_SUPP && what <= SYS_ARCH_REQ_XCOMP_GUEST_PERM);
+}
+
+static void before_arch_prctl(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status,
+                              UWord* flags)
+{
+   if (arguments->at[0] == SYS_ARCH_SET_CPUID && arguments->at[1] == 0)
+      call_leave(thread, status, flags, "it forbids itself CPUID, which the engine does in its stead");
+   else if (is_harmless(arguments->at[0]))
+      before_unknown(thread, layout, arguments, status, flags);
+   else
+      as_core_does(thread, layout, arguments, status, flags);
+}
+
 /* ---- the table ---- */
 
-SyscallTableEntry* __wrap_vgModuleLocal_get_linux_syscall_entry(UInt number)
+/* An entry of ours, with what the core does afterwards; NULL where it has none. */
+static SyscallTableEntry* with_after(SyscallTableEntry* own, const SyscallTableEntry* of_core)
+{
+   if (of_core == NULL)
+      return NULL;
+   own->after = of_core->after;
+   return own;
+}
+
+static SyscallTableEntry* find_entry(UInt number)
 {
    static SyscallTableEntry plain = { before_unknown, NULL };
    static SyscallTableEntry limiting = { before_limit, after_limit };
@@ -215,6 +354,13 @@ SyscallTableEntry* __wrap_vgModuleLocal_get_linux_syscall_entry(UInt number)
    static SyscallTableEntry copying = { clone3_before, NULL };
    static SyscallTableEntry blocking = { before_blocking, NULL };
    static SyscallTableEntry listing = { as_core_does, after_entries };
+   static SyscallTableEntry polling = { before_poll, NULL };
+   static SyscallTableEntry batching = { before_batch, NULL };
+   static SyscallTableEntry controlling = { before_fcntl, NULL };
+   static SyscallTableEntry handling = { before_sigaction, NULL };
+   static SyscallTableEntry protecting = { before_mprotect, NULL };
+   static SyscallTableEntry registering = { before_rseq, NULL };
+   static SyscallTableEntry processor = { before_arch_prctl, NULL };
    SyscallTableEntry* entry = __real_vgModuleLocal_get_linux_syscall_entry(number);
    switch (number) {
       case __NR_getrlimit:
@@ -227,15 +373,48 @@ SyscallTableEntry* __wrap_vgModuleLocal_get_linux_syscall_entry(UInt number)
       case __NR_brk: return &shrinking;
       case __NR_vfork: return &borrowing;
       case SYS_CLONE3: return &copying;
+      case __NR__sysctl:                 /* which the kernel has no more */
       case __NR_shmget: return &plain;   /* the core leaves SHM_HUGETLB out */
       case SYS_USERFAULTFD:
       case SYS_SECCOMP:
+      case __NR_modify_ldt:
       case __NR_prctl: return &leaving;
-      case SYS_IO_URING_ENTER:
-         if (entry == NULL)
-            return NULL;
-         blocking.after = entry->after;
-         return &blocking;
+      case __NR_arch_prctl: return with_after(&processor, entry);
+      case __NR_fcntl: return with_after(&controlling, entry);
+      case __NR_rt_sigaction: return with_after(&handling, entry);
+      case SYS_RSEQ: return &registering;
+      case SYS_PKEY_ALLOC: return has_keys() ? entry : &plain;
+      case __NR_mprotect:
+      case SYS_PKEY_MPROTECT: return with_after(&protecting, entry);
+      case __NR_poll:
+      case __NR_ppoll: return with_after(&polling, entry);
+      case SYS_RECVMMSG:
+      case SYS_SENDMMSG: return with_after(&batching, entry);
+      case SYS_IO_URING_ENTER: return with_after(&blocking, entry);
    }
    return entry == NULL && is_plain(number) ? &plain : entry;
+}
+
+static void before_chosen(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
+{
+   seen_path(arguments);
+   find_entry(arguments->number)->before(thread, layout, arguments, status, flags);
+}
+
+static void before_any(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
+{
+   guard_before(before_chosen, thread, layout, arguments, status, flags);
+}
+
+static void after_any(ThreadId thread, CallArguments* arguments, CallStatus* status)
+{
+   After* after = find_entry(arguments->number)->after;
+   if (after != NULL)
+      guard_after(after, thread, arguments, status);
+}
+
+SyscallTableEntry* __wrap_vgModuleLocal_get_linux_syscall_entry(UInt number)
+{
+   static SyscallTableEntry any = { before_any, after_any };
+   return find_entry(number) == NULL ? NULL : &any;
 }

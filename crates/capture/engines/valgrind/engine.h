@@ -78,6 +78,17 @@ void event_switch_to(ThreadId thread);
 /* Makes the next event_switch_to speak in any case: the ring is new. */
 void event_forget_thread(void);
 
+/* ---- roots.c: what the engine needs of the file system, under another root too ---- */
+
+/* Keeps open what is needed later. */
+void roots_hold(void);
+
+/* Opens what `path` is, in /proc. Negative: an error. */
+Int proc_open(const HChar* path, UInt flags);
+
+/* Connects to the socket of this path, and gives 0 or a negative error. */
+Int roots_connect(Int socket, const HChar* path);
+
 /* ---- maps.c: the client's mappings when a stream begins ---- */
 
 void maps_announce(void);
@@ -145,6 +156,20 @@ void placement_shrink_break(Addr end);
 void placement_start(void);
 void placement_open_stack(ThreadId thread);
 
+/* ---- aliases.c: code in files that is written while it runs ---- */
+
+/* A file was mapped there, or rights of a range were set. */
+void aliases_after_mmap(Addr start, Bool is_shared, Int fd);
+void aliases_after_mprotect(Addr start, SizeT bytes, UInt protection);
+
+/* Whether code may be written without the core's knowing; if not now, it will be discarded when it may. */
+Bool aliases_may_change(Addr code);
+
+/* ---- signals.c ---- */
+
+/* The thread's next instruction lies, in whole or in part, at `at`, where it cannot be fetched: the signal of that. */
+void signals_synthesise_fetch(ThreadId thread, Addr at, Bool is_past_file);
+
 /* ---- waiting.c: idle time, and threads that spin ---- */
 
 /* From here on time counts. */
@@ -171,11 +196,19 @@ Spin waiting_find_spin(const ULong* start, const ULong* end);
 /* Tells it, and has the thread give its slice away. */
 void waiting_tell_spin(ThreadId thread, const Spin* spin);
 
-/* ---- limits.c: the limit of open files ---- */
+/* ---- limits.c: the limits of open files and of their length ---- */
 
 /* Gives the kernel the program's own, for what runs without the engine or begins anew, and takes it back. */
 void limits_native(void);
 void limits_engine(void);
+
+/* Whether a program with the limit of open files that this one has set could not begin under the engine. */
+Bool limits_are_too_low(void);
+
+/* Whether a file of the engine's own may become so long; until limits_end_file() it may, if this process may raise the limit
+   on the length of files for as long. */
+Bool limits_begin_file(ULong bytes);
+void limits_end_file(void);
 
 /* ---- seen.c ---- */
 
@@ -198,6 +231,9 @@ void vfork_forget(void);
 
 void faults_after_sigaction(Int signal, Addr at);
 void faults_before_mprotect(ThreadId thread, Addr start, UInt protection);
+
+/* Whether the program may want to know all registers at an instruction of this code that is no reference to memory. */
+Bool faults_may_be_in(Addr code, SizeT bytes);
 
 /* ---- native.c: going on without the engine ---- */
 

@@ -33,6 +33,8 @@ extern SysRes VG_(do_sys_sigprocmask)(ThreadId thread, Int how, vki_sigset_t* se
 #define CHECK_ONLY 0x10000      /* of execveat, since Linux 6.14 */
 #define AT_EMPTY_PATH 0x1000
 #define SYS_ENAMETOOLONG 36
+#define O_PATH 010000000
+#define O_NOFOLLOW 0400000
 
 /* A call that executes a program, as it was made. */
 typedef struct {
@@ -357,6 +359,8 @@ static Int execute(const Call* call)
       event_exec(shown);
       return error;
    }
+   if (program.why_not == NULL && limits_are_too_low())
+      program.why_not = "it may have too few files open (ulimit -Hn), of which the engine needs some";
    if (program.why_not == NULL && !may_begin())
       program.why_not = "Valgrind cannot be reached from where it runs";
    if (program.why_not != NULL) {
@@ -414,6 +418,52 @@ Before __wrap_vgSysWrap_generic_sys_open_before;
 Before __real_vgSysWrap_linux_sys_openat_before;
 Before __wrap_vgSysWrap_linux_sys_openat_before;
 
+#define PROC_MAGIC 0x9fa0
+
+/* Cuts the last part off a path, and gives it; NULL: there is none. */
+static HChar* cut_last(HChar* path)
+{
+   HChar* slash = VG_(strrchr)(path, '/');
+   if (slash == NULL)
+      return NULL;
+   *slash = '\0';
+   return slash + 1;
+}
+
+/* Whether what is open is `exe` in the folder in /proc of this process or of one of its threads. */
+static Bool is_own_link(Int fd)
+{
+   HChar link[FD_PATH_BYTES];
+   HChar path[VKI_PATH_MAX];
+   Long about[15];   /* struct statfs */
+   program_fd_path(link, fd);
+   SSizeT bytes = VG_(readlink)(link, path, sizeof path - 1);
+   if (bytes <= 0 || sys_failed(sys_call3(__NR_fstatfs, fd, (UWord)about, 0)) || about[0] != PROC_MAGIC)
+      return False;
+   path[bytes] = '\0';
+   cut_last(path);
+   const HChar* process = cut_last(path);
+   HChar* above = VG_(strrchr)(path, '/');
+   if (above != NULL && VG_(strcmp)(above, "/task") == 0) {
+      cut_last(path);
+      process = cut_last(path);
+   }
+   return process != NULL && VG_(strtoll10)(process, NULL) == VG_(getpid)();
+}
+
+Bool program_names_own(Int folder, const HChar* path)
+{
+   SizeT bytes = text_bytes(path, VKI_PATH_MAX);
+   if (bytes < 4 || VG_(strcmp)(path + bytes - 4, "exe") != 0 || (bytes > 4 && path[bytes - 5] != '/'))
+      return False;
+   Word fd = sys_call6(__NR_openat, folder, (UWord)path, O_PATH | O_NOFOLLOW | SYS_O_CLOEXEC, 0, 0, 0);
+   if (sys_failed(fd))
+      return False;
+   Bool result = is_own_link(fd);
+   VG_(close)(fd);
+   return result;
+}
+
 /* Whether this is a file of its own folder in /proc. */
 static Bool is_of_process(const HChar* path, const HChar* file)
 {
@@ -436,9 +486,9 @@ static void open_own(CallStatus* status, UInt flags)
 }
 
 /* Opens a file that natively is another than the core's; false: the core is to. */
-static Bool opens(const HChar* path, UInt how, CallStatus* status, UWord* flags)
+static Bool opens(Int folder, const HChar* path, UInt how, CallStatus* status, UWord* flags)
 {
-   if (is_of_process(path, "exe")) {
+   if (program_names_own(folder, path)) {
       open_own(status, how);
       return True;
    }
@@ -452,13 +502,13 @@ static Bool opens(const HChar* path, UInt how, CallStatus* status, UWord* flags)
 void __wrap_vgSysWrap_generic_sys_open_before(ThreadId thread, const void* layout, CallArguments* arguments,
                                               CallStatus* status, UWord* flags)
 {
-   if (!opens((const HChar*)arguments->at[0], arguments->at[1], status, flags))
+   if (!opens(SYS_AT_FDCWD, (const HChar*)arguments->at[0], arguments->at[1], status, flags))
       __real_vgSysWrap_generic_sys_open_before(thread, layout, arguments, status, flags);
 }
 
 void __wrap_vgSysWrap_linux_sys_openat_before(ThreadId thread, const void* layout, CallArguments* arguments,
                                               CallStatus* status, UWord* flags)
 {
-   if (!opens((const HChar*)arguments->at[1], arguments->at[2], status, flags))
+   if (!opens((Int)arguments->at[0], (const HChar*)arguments->at[1], arguments->at[2], status, flags))
       __real_vgSysWrap_linux_sys_openat_before(thread, layout, arguments, status, flags);
 }

@@ -37,6 +37,12 @@ Int program_open(Int folder, const HChar* path, UInt flags);
 /* Opens the client's program, as /proc/self/exe is opened. Negative: an error. */
 Int program_open_own(UInt flags);
 
+/* exec.c: whether a path leads to the client's program by /proc, where for the kernel the engine's file is. */
+Bool program_names_own(Int folder, const HChar* path);
+
+/* The client's program, to be opened by its FD_PATH. */
+Int program_own_fd(void);
+
 void program_fd_path(HChar path[FD_PATH_BYTES], Int fd);
 
 /* Whether this process may; `how` is one of the following. */

@@ -4,7 +4,10 @@
    Such a program takes the right to write away from its memory, and its handler of SIGSEGV gives it back and goes on at
    the instruction (SBCL's collector does, and Boehm's where it is incremental). It relies on all registers at the fault;
    Valgrind's code keeps few of them up to date there, as that takes less time. So from the first such call on code is
-   translated anew, with all registers up to date at each memory access. */
+   translated anew, with all registers up to date at each memory access.
+
+   In a division by zero none is up to date, not even the instruction's address. From the first handler of SIGFPE on that
+   is told of them (Java's and .NET's) blocks that divide are translated with all registers up to date everywhere. */
 
 #include "engine.h"
 #include "sys.h"
@@ -23,14 +26,38 @@ extern void VG_(discard_translations)(Addr start, ULong bytes, const HChar* who)
 
 static Bool has_handler;   /* of SIGSEGV, that is told of the registers */
 static Bool is_exact;
+static Bool divides_exactly;
+
+/* Whether the handler that a call has set is told of the registers. */
+static Bool is_told(const vki_sigaction_toK_t* action)
+{
+   return action->ksa_handler != VKI_SIG_DFL && action->ksa_handler != VKI_SIG_IGN
+          && (action->sa_flags & VKI_SA_SIGINFO) != 0;
+}
 
 void faults_after_sigaction(Int signal, Addr at)
 {
-   const vki_sigaction_toK_t* action = (const vki_sigaction_toK_t*)at;
-   if (signal != VKI_SIGSEGV || !VG_(am_is_valid_for_client)(at, sizeof *action, VKI_PROT_READ))
+   if ((signal != VKI_SIGSEGV && signal != VKI_SIGFPE)
+       || !VG_(am_is_valid_for_client)(at, sizeof(vki_sigaction_toK_t), VKI_PROT_READ))
       return;
-   has_handler = action->ksa_handler != VKI_SIG_DFL && action->ksa_handler != VKI_SIG_IGN
-                 && (action->sa_flags & VKI_SA_SIGINFO) != 0;
+   const vki_sigaction_toK_t* action = (const vki_sigaction_toK_t*)at;
+   if (signal == VKI_SIGSEGV)
+      has_handler = is_told(action);
+   else if (is_told(action) && !divides_exactly) {
+      divides_exactly = True;
+      VG_(discard_translations)(FIRST_ADDRESS, ALL_ADDRESSES, "faults");
+   }
+}
+
+/* div and idiv: f6 or f7, and 6 or 7 in the second field of the next byte. May find what is none. */
+Bool faults_may_be_in(Addr code, SizeT bytes)
+{
+   for (SizeT i = 0; divides_exactly && i + 1 < bytes; i++) {
+      const UChar* at = (const UChar*)code + i;
+      if ((at[0] & 0xfe) == 0xf6 && (at[1] & 0x30) == 0x30)
+         return True;
+   }
+   return False;
 }
 
 /* Before a range loses its rights: which the loader does to its own data, too. */

@@ -41,8 +41,16 @@ static inline void call_fail(CallStatus* status, Int error)
 /* limits.c: whether the call was one on the limit of open files, and is done. */
 Bool limits_before(const CallArguments* arguments, CallStatus* status);
 
+/* seen.c: has a path that leads to the program's own file by /proc lead there. */
+void seen_path(CallArguments* arguments);
+
 /* seen.c: takes the engine's descriptors out of the entries that a call has read. */
 void seen_entries(const CallArguments* arguments, CallStatus* status);
+
+/* guard.c: the core's work before and after a call, which may meet arguments that point nowhere. */
+void guard_before(Before* before, ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status,
+                  UWord* flags);
+void guard_after(After* after, ThreadId thread, CallArguments* arguments, CallStatus* status);
 
 /* threads.c */
 Before clone3_before;

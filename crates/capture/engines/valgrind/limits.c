@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The limit of open files, as the program has it natively.
+/* The limits of open files and of their length, as the program has them natively.
 
    The core takes the last twelve numbers of files below the limit for itself, and shows the program the soft limit less
    those for both limits. Programs that raise their limit to what they may, or count on it, end or do less then. So the
-   program is shown, and may set, what the kernel would let it; only the numbers from the core's own on are refused. */
+   program is shown, and may set, what the kernel would let it; only the numbers from the core's own on are refused.
+
+   A file that becomes longer than its limit is a signal, by default a deadly one. So that what the engine writes is none,
+   the limit is raised meanwhile; where that may not be, the engine writes less. */
 
 #include "engine.h"
 #include "handlers.h"
 #include "sys.h"
 
 #include "pub_tool_aspacemgr.h"
+#include "pub_tool_libcfile.h"
 #include "pub_tool_libcproc.h"
 #include "pub_tool_vki.h"
 
@@ -96,4 +100,48 @@ void limits_engine(void)
 {
    Limit limit = { of_engine.now, shown.most };
    sys_call6(SYS_PRLIMIT64, 0, SYS_RLIMIT_NOFILE, (UWord)&limit, 0, 0, 0);
+}
+
+/* The core's twelve, and what a program needs to begin. */
+#define FILES_LEAST 32
+
+Bool limits_are_too_low(void)
+{
+   return shown_limit()->most < FILES_LEAST;
+}
+
+/* ---- the length of files ---- */
+
+static Limit length;
+static Bool is_raised;
+
+Bool limits_begin_file(ULong bytes)
+{
+   if (sys_failed(sys_call6(SYS_PRLIMIT64, 0, SYS_RLIMIT_FSIZE, 0, (UWord)&length, 0, 0)) || bytes <= length.now)
+      return True;
+   ULong most = length.most < bytes ? bytes : length.most;
+   Limit raised = { most, most };
+   is_raised = !sys_failed(sys_call6(SYS_PRLIMIT64, 0, SYS_RLIMIT_FSIZE, (UWord)&raised, 0, 0, 0));
+   return is_raised;
+}
+
+void limits_end_file(void)
+{
+   if (is_raised)
+      sys_call6(SYS_PRLIMIT64, 0, SYS_RLIMIT_FSIZE, (UWord)&length, 0, 0, 0);
+   is_raised = False;
+}
+
+Int __real_vgPlain_write(Int fd, const void* bytes, Int count);
+Int __wrap_vgPlain_write(Int fd, const void* bytes, Int count);
+
+/* What the core writes: its messages, and files that tell the program of itself. */
+Int __wrap_vgPlain_write(Int fd, const void* bytes, Int count)
+{
+   struct vg_stat about;
+   if (VG_(fstat)(fd, &about) != 0 || !VKI_S_ISREG(about.mode))
+      return __real_vgPlain_write(fd, bytes, count);
+   Int result = limits_begin_file(about.size + count) ? __real_vgPlain_write(fd, bytes, count) : count;
+   limits_end_file();
+   return result;
 }

@@ -35,7 +35,7 @@ typedef struct {
 /* The whole of /proc/self/maps or smaps as a string to be freed, or NULL. */
 static HChar* read_kernel_maps(const HChar* name)
 {
-   Int fd = VG_(fd_open)(name, VKI_O_RDONLY, 0);
+   Int fd = proc_open(name, VKI_O_RDONLY);
    if (fd < 0)
       return NULL;
    SizeT used = 0;

@@ -24,6 +24,7 @@ extern void VG_(release_BigLock)(ThreadId thread, UInt status, const HChar* who)
 extern SysRes VG_(do_sys_sigaction)(Int signal, const vki_sigaction_toK_t* new, vki_sigaction_fromK_t* old);
 extern SysRes VG_(do_sys_sigprocmask)(ThreadId thread, Int how, vki_sigset_t* set, vki_sigset_t* old);
 extern SysRes VG_(do_sys_sigaltstack)(ThreadId thread, vki_stack_t* new, vki_stack_t* old);
+extern void VG_(synth_fault)(ThreadId thread);
 extern Int VG_(max_signal);
 extern Addr VG_(brk_base);
 extern Addr VG_(brk_limit);
@@ -79,10 +80,24 @@ static Bool is_undefined(const UChar* code)
    return code[0] == 0x0f && (code[1] == 0x0b || code[1] == 0xb9 || code[1] == 0xff);
 }
 
+/* What programs may not do: hlt, cli, sti, in, out, those of strings, and wrmsr, rdmsr and moves of control registers. Some
+   try whether they run in a virtual machine. */
+static Bool is_privileged(const UChar* code)
+{
+   if (*code == 0x66 || (*code & 0xf0) == 0x40)
+      code++;
+   return *code == 0xf4 || *code == 0xfa || *code == 0xfb || (*code & 0xf4) == 0xe4 || (*code & 0xfc) == 0x6c
+          || (code[0] == 0x0f && (code[1] == 0x30 || code[1] == 0x32 || (code[1] & 0xfc) == 0x20));
+}
+
 void __wrap_vgPlain_synth_sigill(ThreadId thread, Addr at)
 {
    const UChar* code = (const UChar*)at;
    HChar reason[VKI_PATH_MAX + 200];
+   if (VG_(am_is_valid_for_client)(at, 3, VKI_PROT_READ) && is_privileged(code)) {
+      VG_(synth_fault)(thread);
+      return;
+   }
    if (!VG_(am_is_valid_for_client)(at, 16, VKI_PROT_READ) || is_undefined(code)) {
       __real_vgPlain_synth_sigill(thread, at);
       return;

@@ -5,6 +5,7 @@
    Valgrind's core knows the path that it was given and no more, so a program by a descriptor, by /proc/self/exe or
    with a first argument of its own would not be the program that runs without it. */
 
+#include "engine.h"
 #include "exec.h"
 #include "sys.h"
 
@@ -54,43 +55,65 @@ Bool program_may(const HChar* path, UInt how)
    return !sys_failed(result);
 }
 
+/* As above, of what is open. */
+static Bool may_with(Int fd, UInt how)
+{
+   HChar link[FD_PATH_BYTES];
+   if (!sys_failed(sys_call6(SYS_FACCESSAT2, fd, (UWord)"", how, SYS_AT_EACCESS | AT_EMPTY_PATH, 0, 0)))
+      return True;
+   program_fd_path(link, fd);
+   return program_may(link, how);
+}
+
 /* ---- opening ---- */
 
 /* Whether this is the engine's own file, which is what /proc/self/exe is for the kernel. */
-static Bool is_engine(const struct vg_stat* file)
+static Bool is_engine(const struct vg_stat* about)
 {
-   struct vg_stat own;
-   return !sr_isError(VG_(stat)("/proc/self/exe", &own)) && file->dev == own.dev && file->ino == own.ino;
+   static struct vg_stat own;
+   if (own.ino == 0) {
+      Int fd = proc_open("/proc/self/exe", O_PATH | O_CLOEXEC);
+      if (fd < 0)
+         return False;
+      VG_(fstat)(fd, &own);
+      VG_(close)(fd);
+   }
+   return about->dev == own.dev && about->ino == own.ino;
 }
 
 Bool program_is_engine(const HChar* path)
 {
-   struct vg_stat file;
-   return !sr_isError(VG_(stat)(path, &file)) && is_engine(&file);
+   struct vg_stat about;
+   return !sr_isError(VG_(stat)(path, &about)) && is_engine(&about);
+}
+
+Int program_own_fd(void)
+{
+   return VG_(cl_exec_fd);
 }
 
 Int program_open_own(UInt flags)
 {
    HChar link[FD_PATH_BYTES];
    program_fd_path(link, VG_(cl_exec_fd));
-   return (Int)sys_call6(__NR_openat, (UWord)SYS_AT_FDCWD, (UWord)link, flags, 0, 0, 0);
+   return proc_open(link, flags);
 }
 
 Int program_open(Int folder, const HChar* path, UInt flags)
 {
    HChar link[FD_PATH_BYTES];
-   struct vg_stat file;
+   struct vg_stat about;
    Int fd;
    if (path[0] == '\0' && (flags & AT_EMPTY_PATH)) {
       program_fd_path(link, folder);
-      fd = (Int)sys_call6(__NR_openat, (UWord)SYS_AT_FDCWD, (UWord)link, O_PATH | O_CLOEXEC, 0, 0, 0);
+      fd = proc_open(link, O_PATH | O_CLOEXEC);
       if (fd == -VKI_ENOENT)
          fd = -VKI_EBADF;
    } else {
       UInt follow = flags & VKI_AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0;
       fd = (Int)sys_call6(__NR_openat, folder, (UWord)path, O_PATH | O_CLOEXEC | follow, 0, 0, 0);
    }
-   if (fd < 0 || VG_(cl_exec_fd) < 0 || VG_(fstat)(fd, &file) != 0 || !is_engine(&file))
+   if (fd < 0 || VG_(cl_exec_fd) < 0 || VG_(fstat)(fd, &about) != 0 || !is_engine(&about))
       return fd;
    VG_(close)(fd);
    return program_open_own(O_PATH | O_CLOEXEC);
@@ -218,25 +241,21 @@ static Int check_loaded(Program* program, Int file, const HChar* start, UInt byt
 /* A file that is executed must be regular and executable. */
 static Int check_rights(const Program* program)
 {
-   HChar link[FD_PATH_BYTES];
    struct vg_stat about;
-   program_fd_path(link, program->fd);
    Bool is_known = VG_(fstat)(program->fd, &about) == 0;
    if (is_known && VKI_S_ISLNK(about.mode))
       return VKI_ELOOP;   /* one that is not to be followed */
-   if (!is_known || !VKI_S_ISREG(about.mode) || !program_may(link, MAY_EXECUTE))
+   if (!is_known || !VKI_S_ISREG(about.mode) || !may_with(program->fd, MAY_EXECUTE))
       return VKI_EACCES;
    return 0;
 }
 
-static void check_privileges(Program* program)
+static void check_privileges(Program* program, Int file)
 {
-   HChar link[FD_PATH_BYTES];
    struct vg_stat about;
-   program_fd_path(link, program->fd);
-   if (VG_(fstat)(program->fd, &about) == 0 && (about.mode & (VKI_S_ISUID | VKI_S_ISGID)))
+   if (VG_(fstat)(file, &about) == 0 && (about.mode & (VKI_S_ISUID | VKI_S_ISGID)))
       program->why_not = "it gains privileges";
-   else if (!sys_failed(sys_call6(__NR_getxattr, (UWord)link, (UWord)"security.capability", 0, 0, 0, 0)))
+   else if (!sys_failed(sys_call6(__NR_fgetxattr, file, (UWord)"security.capability", 0, 0, 0, 0)))
       program->why_not = "it gains privileges";
 }
 
@@ -250,7 +269,7 @@ static Int look(Program* program, const HChar** name, Bool* goes_on)
    if (error != 0)
       return error;
    program_fd_path(link, program->fd);
-   Int file = VG_(fd_open)(link, VKI_O_RDONLY | O_CLOEXEC, 0);
+   Int file = proc_open(link, VKI_O_RDONLY | O_CLOEXEC);
    if (file < 0) {
       program->why_not = "it may not be read, which the engine has to do";
       return 0;
@@ -263,7 +282,7 @@ static Int look(Program* program, const HChar** name, Bool* goes_on)
    } else {
       error = check_loaded(program, file, start, bytes > 0 ? bytes : 0);
       if (program->why_not == NULL)
-         check_privileges(program);
+         check_privileges(program, file);
    }
    VG_(close)(file);
    return error;

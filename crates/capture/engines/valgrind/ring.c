@@ -60,26 +60,15 @@ static void enter_chunk(ULong number)
 
 /* ---- the connection ---- */
 
-typedef struct {
-   UShort family;
-   HChar path[108];
-} SocketAddress;
-
 static Int socket_connect(void)
 {
-   SocketAddress address;
-   if (VG_(strlen)(ring_socket_path) >= sizeof address.path)
-      return -1;
    Word fd = sys_call3(__NR_socket, VKI_AF_UNIX, SYS_SOCK_SEQPACKET | SYS_SOCK_CLOEXEC, 0);
    if (sys_failed(fd))
       return -1;
    /* A reader that does not accept must not hold the program up for good. */
    struct vki_timeval patience = { .tv_sec = CONNECT_TIMEOUT_S, .tv_usec = 0 };
    sys_call6(__NR_setsockopt, fd, VKI_SOL_SOCKET, SYS_SO_SNDTIMEO, (UWord)&patience, sizeof patience, 0);
-   VG_(memset)(&address, 0, sizeof address);
-   address.family = VKI_AF_UNIX;
-   VG_(strcpy)(address.path, ring_socket_path);
-   if (sys_failed(sys_call3(__NR_connect, fd, (UWord)&address, sizeof address))) {
+   if (roots_connect(fd, ring_socket_path) < 0) {
       VG_(close)(fd);
       return -1;
    }
@@ -123,26 +112,24 @@ static void drop_peer(void)
 
 /* ---- opening and leaving ---- */
 
-typedef struct {
-   ULong now;
-   ULong most;
-} Limit;
+static Bool is_too_long;   /* for the limit on the length of files */
 
-/* Gives the ring its size. Beyond the limit on the length of files that would be a signal, by default a deadly one: so
-   the limit is raised meanwhile, if it may be. No other thread of the program runs. */
 static Bool size_file(Int memfd)
 {
-   Limit limit;
-   if (sys_failed(sys_call6(SYS_PRLIMIT64, 0, SYS_RLIMIT_FSIZE, 0, (UWord)&limit, 0, 0)) || limit.most < ring_bytes())
-      return False;
-   Limit raised = { .now = limit.most, .most = limit.most };
-   Bool is_low = limit.now < ring_bytes();
-   if (is_low && sys_failed(sys_call6(SYS_PRLIMIT64, 0, SYS_RLIMIT_FSIZE, (UWord)&raised, 0, 0, 0)))
-      return False;
-   Bool done = !sys_failed(sys_call3(__NR_ftruncate, memfd, ring_bytes(), 0));
-   if (is_low)
-      sys_call6(SYS_PRLIMIT64, 0, SYS_RLIMIT_FSIZE, (UWord)&limit, 0, 0, 0);
+   is_too_long = !limits_begin_file(ring_bytes());
+   Bool done = !is_too_long && !sys_failed(sys_call3(__NR_ftruncate, memfd, ring_bytes(), 0));
+   limits_end_file();
    return done;
+}
+
+/* Why nothing is captured. */
+static void tell_no_stream(void)
+{
+   if (is_too_long)
+      VG_(umsg)("the limit on the length of files (ulimit -f, RLIMIT_FSIZE) is below the %lu bytes that a stream to pagewalk "
+                "needs: the program goes on untraced\n", ring_bytes());
+   else
+      VG_(umsg)("no stream to pagewalk at %s: the program goes on untraced\n", ring_socket_path);
 }
 
 static Bool open_shared(UInt origin)
@@ -173,7 +160,7 @@ void ring_open(UInt origin)
 {
    if (ring_socket_path == NULL || !open_shared(origin)) {
       if (ring_socket_path != NULL)
-         VG_(umsg)("no stream to pagewalk at %s: the program goes on untraced\n", ring_socket_path);
+         tell_no_stream();
       ring_base = VG_(am_shadow_alloc)(ring_bytes());
       if (ring_base == NULL)
          VG_(out_of_memory_NORETURN)("pagewalk ring", ring_bytes());

@@ -2,7 +2,8 @@
 /* What the process is to who looks at it through /proc, itself included: its command line and environment are the
    program's, not the engine's, and its descriptors are those that the program has opened. Its name: image.c.
 
-   `/proc/PID/exe` stays the engine's file: the kernel changes that only for a process that has unmapped its own. */
+   `/proc/PID/exe` stays the engine's file to others: the kernel changes that only for a process that has unmapped its own.
+   To the process itself it is the program, by whichever path: the link to the descriptor of that is put in its stead. */
 
 #include "engine.h"
 #include "exec.h"
@@ -86,6 +87,40 @@ void seen_tell_kernel(void)
    map.env_end = strings.variables_end;
    map.exe_fd = -1;
    is_told = !sys_failed(sys_call6(__NR_prctl, SYS_PR_SET_MM, SYS_PR_SET_MM_MAP, (UWord)&map, sizeof map, 0, 0));
+}
+
+/* ---- its own file ---- */
+
+/* Whether a call takes a path that it follows to its end: which argument that is. If it is not the first, that is the
+   folder where the path begins. */
+static Bool takes_path(const CallArguments* arguments, UInt* path)
+{
+   switch (arguments->number) {
+      case __NR_stat:
+      case __NR_statfs:
+      case __NR_access:
+      case __NR_readlink: *path = 0; return True;
+      case __NR_newfstatat: *path = 1; return !(arguments->at[3] & VKI_AT_SYMLINK_NOFOLLOW);
+      case SYS_STATX: *path = 1; return !(arguments->at[2] & VKI_AT_SYMLINK_NOFOLLOW);
+      case __NR_faccessat:
+      case SYS_FACCESSAT2:
+      case SYS_OPENAT2:
+      case __NR_readlinkat: *path = 1; return True;
+   }
+   return False;
+}
+
+void seen_path(CallArguments* arguments)
+{
+   static HChar link[FD_PATH_BYTES];
+   UInt at;
+   if (!takes_path(arguments, &at))
+      return;
+   Int folder = at == 0 ? SYS_AT_FDCWD : (Int)arguments->at[0];
+   if (!program_names_own(folder, (const HChar*)arguments->at[at]))
+      return;
+   program_fd_path(link, program_own_fd());
+   arguments->at[at] = (UWord)link;
 }
 
 /* ---- descriptors ---- */

@@ -49,13 +49,28 @@
 #define SYS_PR_SET_MM_MAP 14
 #define SYS_ARCH_SET_GS 0x1001
 #define SYS_ARCH_SET_FS 0x1002
+#define SYS_ARCH_GET_CPUID 0x1011
+#define SYS_ARCH_SET_CPUID 0x1012
+#define SYS_ARCH_GET_XCOMP_SUPP 0x1021
+#define SYS_ARCH_REQ_XCOMP_GUEST_PERM 0x1025
+#define SYS_PR_SET_TSC 26
+#define SYS_PR_TSC_SIGSEGV 2
+#define SYS_SECCOMP_MODE_FILTER 2
 #define SYS_RLIMIT_NOFILE 7
 #define SYS_SECCOMP_SET_MODE_FILTER 1
 #define SYS_CLOCK_MONOTONIC 1
 #define SYS_INSTRUCTION_BYTES 2   /* of `syscall` */
 
 /* Calls that are younger than Valgrind's list, or that it does not know. */
+#define SYS_RECVMMSG 299
+#define SYS_SENDMMSG 307
 #define SYS_SECCOMP 317
+#define SYS_MLOCK2 325
+#define SYS_PKEY_ALLOC 330
+#define SYS_IO_PGETEVENTS 333
+#define SYS_STATX 332
+#define SYS_RSEQ 334
+#define SYS_UPROBE 336
 #define SYS_USERFAULTFD 323
 #define SYS_PIDFD_SEND_SIGNAL 424
 #define SYS_IO_URING_ENTER 426

@@ -206,6 +206,7 @@ static void after_mmap(Addr start, const UWord* args)
       }
       return;
    }
+   aliases_after_mmap(start, shared, args[4]);
    const NSegment* segment = VG_(am_find_nsegment)(start);
    const HChar* path = segment == NULL ? NULL : VG_(am_get_filename)(segment);
    map.kind = shared ? WIRE_SHARED_FILE : WIRE_FILE;
@@ -284,6 +285,7 @@ static void after_success(UInt number, const UWord* args, UWord result)
          break;
       case __NR_mprotect:
       case SYS_PKEY_MPROTECT:
+         aliases_after_mprotect(args[0], args[1], args[2]);
          event_words(WIRE_PROTECT, 3, (ULong[]){ args[0], VG_PGROUNDUP(args[1]), args[2] & 7 });
          break;
       case __NR_clone:

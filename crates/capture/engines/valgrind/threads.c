@@ -162,8 +162,11 @@ void clone3_before(ThreadId thread, const void* layout, CallArguments* arguments
 {
    CloneArguments given;
    SizeT bytes = arguments->at[1] < sizeof given ? arguments->at[1] : sizeof given;
-   call_fail(status, SYS_ENOSYS);
-   if (bytes < CLONE_ARGUMENTS_LEAST || !VG_(am_is_valid_for_client)(arguments->at[0], bytes, VKI_PROT_READ))
+   Int error = arguments->at[1] < CLONE_ARGUMENTS_LEAST ? VKI_EINVAL
+               : arguments->at[1] > VKI_PAGE_SIZE ? VKI_E2BIG
+               : !VG_(am_is_valid_for_client)(arguments->at[0], bytes, VKI_PROT_READ) ? VKI_EFAULT : SYS_ENOSYS;
+   call_fail(status, error);
+   if (error != SYS_ENOSYS)
       return;
    VG_(memset)(&given, 0, sizeof given);
    VG_(memcpy)(&given, (const void*)arguments->at[0], bytes);

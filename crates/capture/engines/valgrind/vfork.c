@@ -76,8 +76,7 @@ void vfork_send(void)
    Addr* all = starts;
    if (to_parent < 0)
       return;
-   Int pagemap = (Int)sys_call6(__NR_openat, (UWord)SYS_AT_FDCWD, (UWord)"/proc/self/pagemap",
-                                VKI_O_RDONLY | SYS_O_CLOEXEC, 0, 0, 0);
+   Int pagemap = proc_open("/proc/self/pagemap", VKI_O_RDONLY | SYS_O_CLOEXEC);
    if (pagemap < 0)
       return;
    Int count = VG_(am_get_segment_starts)(SkAnonC | SkFileC, starts, 256);

@@ -10,6 +10,7 @@ use std::process::Command;
 
 /// The tool's sources. Only those that end in `.c` are compiled by themselves.
 const SOURCES: &[(&str, &str)] = &[
+    ("aliases.c", include_str!("../../engines/valgrind/aliases.c")),
     ("blocks.c", include_str!("../../engines/valgrind/blocks.c")),
     ("calls.c", include_str!("../../engines/valgrind/calls.c")),
     ("engine.h", include_str!("../../engines/valgrind/engine.h")),
@@ -17,6 +18,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("exec.c", include_str!("../../engines/valgrind/exec.c")),
     ("exec.h", include_str!("../../engines/valgrind/exec.h")),
     ("faults.c", include_str!("../../engines/valgrind/faults.c")),
+    ("guard.c", include_str!("../../engines/valgrind/guard.c")),
     ("handlers.h", include_str!("../../engines/valgrind/handlers.h")),
     ("image.c", include_str!("../../engines/valgrind/image.c")),
     ("instrument.c", include_str!("../../engines/valgrind/instrument.c")),
@@ -29,12 +31,14 @@ const SOURCES: &[(&str, &str)] = &[
     ("places.c", include_str!("../../engines/valgrind/places.c")),
     ("program.c", include_str!("../../engines/valgrind/program.c")),
     ("ring.c", include_str!("../../engines/valgrind/ring.c")),
+    ("roots.c", include_str!("../../engines/valgrind/roots.c")),
     ("seen.c", include_str!("../../engines/valgrind/seen.c")),
     ("signals.c", include_str!("../../engines/valgrind/signals.c")),
     ("symbols.c", include_str!("../../engines/valgrind/symbols.c")),
     ("sys.h", include_str!("../../engines/valgrind/sys.h")),
     ("syscalls.c", include_str!("../../engines/valgrind/syscalls.c")),
     ("threads.c", include_str!("../../engines/valgrind/threads.c")),
+    ("translate.c", include_str!("../../engines/valgrind/translate.c")),
     ("vfork.c", include_str!("../../engines/valgrind/vfork.c")),
     ("waiting.c", include_str!("../../engines/valgrind/waiting.c")),
     ("wire.h", include_str!("../../engines/valgrind/wire.h")),
@@ -88,6 +92,9 @@ const LINK_FLAGS: &[&str] = &[
     "-Wl,--wrap=vgPlain_sigframe_create",
     "-Wl,--wrap=vgSysWrap_linux_sys_clone_before",
     "-Wl,--wrap=do_iropt_BB",
+    "-Wl,--wrap=LibVEX_Translate",
+    "-Wl,--wrap=vgPlain_write",
+    "-Wl,--wrap=vgPlain_translate",
 ];
 
 /// Feeds everything that is built in here to the name of the result.

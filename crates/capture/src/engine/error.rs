@@ -10,6 +10,18 @@ pub enum EngineError {
     /// Not x86-64 Linux.
     #[error("the Valgrind engine runs on x86-64 Linux only; this is {0}")]
     Host(String),
+    /// Too few files may be open.
+    #[error(
+        "{limit} files may be open at a time (ulimit -Hn, RLIMIT_NOFILE); the engine needs {least}, most of them for \
+         itself. Raise the limit, or start pagewalk where it is higher and lower it in the command: \
+         pagewalk profile -- sh -c 'ulimit -n {limit}; exec CMD'"
+    )]
+    Files {
+        /// The hard limit.
+        limit: u64,
+        /// The least that does.
+        least: u64,
+    },
     /// No `valgrind` program.
     #[error("no program `valgrind` in PATH ({path}); on Debian and Ubuntu: apt-get install valgrind")]
     NoValgrind {

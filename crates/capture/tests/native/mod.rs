@@ -18,10 +18,18 @@ pub fn engine() -> Engine {
 
 /// Compiles one of the programs beside the tests into `folder`.
 pub fn compile(folder: &Path, name: &str) -> PathBuf {
+    compile_with(folder, name, &[])
+}
+
+pub fn compile_with(folder: &Path, name: &str, options: &[&str]) -> PathBuf {
     let program = folder.join(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name).with_extension("c");
-    let status =
-        Command::new("gcc").args(["-O1", "-w", "-pthread", "-o"]).arg(&program).arg(&source).status();
+    let status = Command::new("gcc")
+        .args(["-O1", "-w", "-pthread", "-o"])
+        .arg(&program)
+        .arg(&source)
+        .args(options)
+        .status();
     assert!(status.unwrap().success(), "{name}.c does not compile");
     program
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +32,29 @@ static void list(const char* path)
       count++;
    closedir(folder);
    printf("%s: %d entries\n", path, count);
+}
+
+/* By all paths that lead there (QEMU, Chromium and JVMs look at it by one of these). */
+static void own_file(void)
+{
+   char by_number[64], by_thread[64], numbers[64], target[4096], other[4096];
+   sprintf(by_number, "/proc/%d/exe", getpid());
+   sprintf(by_thread, "/proc/self/task/%d/exe", getpid());
+   sprintf(numbers, "/proc/%d/task/%d/exe", getpid(), getpid());
+   const char* paths[] = { "/proc/self/exe", "/proc/thread-self/exe", by_number, by_thread, numbers, "//proc/self//exe",
+                           "/proc/self/../self/exe", "/dev/../proc/self/exe" };
+   int folder = open("/proc/self", O_RDONLY);
+   for (unsigned i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+      struct stat about = { 0 }, opened = { 0 };
+      int fd = open(paths[i], O_RDONLY);
+      target[readlink(paths[i], target, sizeof target - 1)] = 0;
+      other[readlinkat(i % 2 == 0 ? folder : AT_FDCWD, i % 2 == 0 ? "exe" : paths[i], other, sizeof other - 1)] = 0;
+      printf("own file %u: %s, %s, %d", i, target, other, stat(paths[i], &about));
+      printf(" %d %d", fstat(fd, &opened), about.st_ino == opened.st_ino);
+      printf(" %ld %d %d\n", (long)opened.st_size, access(paths[i], X_OK), open(paths[i], O_RDWR));
+      close(fd);
+   }
+   close(folder);
 }
 
 int main(int count, char** arguments)
@@ -61,6 +85,7 @@ int main(int count, char** arguments)
    show("comm", getpid());
    memset(arguments[1], 'x', strlen(arguments[1]));
    show("cmdline", getpid());
+   own_file();
    list("/proc/self/fd");
    list("/proc/self/fdinfo");
    list("/proc/self/task");

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Code in files that is written while it runs.
+
+   The core compares code with what it has translated wherever it runs from memory without a file. Code of a file it
+   takes to stay as it is. But just-in-time compilers that keep the right to write apart from the right to execute map
+   one file (of memfd_create, most often) twice, and write it by one of the two (.NET, libffi); and what patches a
+   library in place takes the right to write for as long (LLVM's XRay, hooks). So code is compared, too, in a mapping that
+   may be written, and in all mappings of a file that may be written by another way: one that is mapped shared, or by a
+   descriptor that may write it. Programs have no such code otherwise, and pay nothing. */
+
+#include "engine.h"
+#include "sys.h"
+
+#include "pub_tool_aspacemgr.h"
+#include "pub_tool_hashtable.h"
+#include "pub_tool_libcbase.h"
+#include "pub_tool_mallocfree.h"
+#include "pub_tool_vki.h"
+
+/* In the core library; no header for tools declares it. */
+extern void VG_(discard_translations)(Addr start, ULong bytes, const HChar* who);
+
+/* ---- files ---- */
+
+typedef struct File {
+   struct File* next;
+   UWord key;
+   Bool is_written;   /* it may be, while its code runs; else it has translations that are not compared */
+} File;
+
+static VgHashTable* files;
+
+/* Two files with one key are compared both if one of them is. */
+static UWord key_of(const NSegment* segment)
+{
+   return segment->dev * 0x9e3779b97f4a7c15ULL ^ segment->ino;
+}
+
+/* The file of this segment; a file that was not known is one with `is_written`. */
+static File* find_file(const NSegment* segment, Bool is_written)
+{
+   UWord key = key_of(segment);
+   if (files == NULL)
+      files = VG_(HT_construct)("pagewalk.aliases");
+   File* file = VG_(HT_lookup)(files, key);
+   if (file == NULL) {
+      file = VG_(malloc)("pagewalk.aliases", sizeof *file);
+      file->key = key;
+      file->is_written = is_written;
+      VG_(HT_add_node)(files, file);
+   }
+   return file;
+}
+
+/* ---- mappings ---- */
+
+/* Discards what was translated of a file without comparisons. */
+static void discard_file(UWord key)
+{
+   Addr first;
+   Int count = VG_(am_get_segment_starts)(SkFileC, &first, 1);
+   count = count < 0 ? -count : count;
+   Addr* starts = VG_(malloc)("pagewalk.aliases", (count + 1) * sizeof *starts);
+   count = VG_(am_get_segment_starts)(SkFileC, starts, count + 1);
+   for (Int i = 0; i < count; i++) {
+      const NSegment* segment = VG_(am_find_nsegment)(starts[i]);
+      if (segment->hasT && key_of(segment) == key)
+         VG_(discard_translations)(segment->start, segment->end + 1 - segment->start, "aliases");
+   }
+   VG_(free)(starts);
+}
+
+static Bool may_write(Int fd)
+{
+   Word flags = sys_call3(__NR_fcntl, fd, VKI_F_GETFL, 0);
+   return !sys_failed(flags) && (flags & VKI_O_ACCMODE) != VKI_O_RDONLY;
+}
+
+void aliases_after_mmap(Addr start, Bool is_shared, Int fd)
+{
+   const NSegment* segment = VG_(am_find_nsegment)(start);
+   if (segment == NULL || segment->kind != SkFileC || !(is_shared || may_write(fd)))
+      return;
+   File* file = find_file(segment, True);
+   if (file->is_written)
+      return;
+   file->is_written = True;
+   discard_file(file->key);
+}
+
+/* The core discards what may no longer be executed, and nothing else. */
+void aliases_after_mprotect(Addr start, SizeT bytes, UInt protection)
+{
+   UInt both = VKI_PROT_WRITE | VKI_PROT_EXEC;
+   Addr end = VG_PGROUNDUP(start + bytes);
+   while ((protection & both) == both && start < end) {
+      const NSegment* segment = VG_(am_find_nsegment)(start);
+      if (segment == NULL)
+         return;
+      Addr stop = segment->end < end - 1 ? segment->end + 1 : end;
+      if (segment->kind == SkFileC && segment->hasT)
+         VG_(discard_translations)(start, stop - start, "aliases");
+      start = stop;
+   }
+}
+
+/* ---- translations ---- */
+
+Bool aliases_may_change(Addr code)
+{
+   const NSegment* segment = VG_(am_find_nsegment)(code);
+   if (segment == NULL || segment->kind != SkFileC)
+      return False;
+   return segment->hasW || find_file(segment, False)->is_written;
+}
