@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
 };
-use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, setrlimit};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, getrlimit, pidfd_open, setrlimit};
 use std::fs::Permissions;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
@@ -57,6 +57,15 @@ impl Handle {
     /// program and every process that it started. Safe to call in a signal handler.
     pub fn interrupt(&self) {
         self.0.interrupt();
+    }
+
+    /// Hands a signal on to the program, which decides what it does. Where it has not begun, or has ended, whatever
+    /// runs is killed.
+    pub fn hand_on(&self, signal: Signal) {
+        if !self.0.signal(signal) {
+            self.interrupt();
+            self.interrupt();
+        }
     }
 }
 
@@ -147,6 +156,7 @@ impl Session {
         F: Fn(RingSource) + Sync,
     {
         let exit = root.exit_descriptor()?;
+        self.streams.begun(root.exit_descriptor()?);
         let mut spare = spare_descriptor();
         let (mut killed, mut seen) = (false, 0);
         let mut alone_since = None;

@@ -4,6 +4,7 @@ use crate::arguments::Style;
 use crate::command::layout::Fitting;
 use crate::engine_log::{Death, EngineLog, WITHOUT_ENGINE};
 use crate::error::{CliError, Code};
+use crate::native::{RELAYED, is_key};
 use crate::output::{say, write_to_stderr};
 use crate::signals::{Watch, watch};
 use pagewalk_capture::engine::{Engine, EngineError, Options, max_threads_option};
@@ -12,7 +13,8 @@ use pagewalk_layout::files::Object;
 use pagewalk_layout::landed::{Landings, Missed, Watched};
 use pagewalk_live::timed::nowhere;
 use pagewalk_trace::all_calls;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use rustix::process::Signal;
+use signal_hook::consts::SIGINT;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
@@ -261,13 +263,15 @@ fn host_cannot(error: EngineError) -> CliError {
     CliError::new(Code::HostCannot, error).or("`pagewalk doctor` lists all that this host lacks")
 }
 
-/// The terminal sends Ctrl-C to the program as well, which decides how to end; a second one kills it.
-/// SIGTERM and SIGHUP came to us alone, so they end the program at once.
+/// The program decides what signals do. The terminal sends those of its keys to it as well; a second Ctrl-C kills it.
 fn watch_signals(session: Handle) -> Result<Watch, CliError> {
-    watch(&[SIGINT, SIGTERM, SIGHUP], move |signal| {
-        session.interrupt();
-        if signal != SIGINT {
-            session.interrupt();
+    watch(&RELAYED, move |signal, sender| match (is_key(signal, sender), signal) {
+        (true, SIGINT) => session.interrupt(),
+        (true, _) => {}
+        (false, _) => {
+            if let Some(signal) = Signal::from_named_raw(signal) {
+                session.hand_on(signal);
+            }
         }
     })
 }

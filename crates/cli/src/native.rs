@@ -1,7 +1,7 @@
 //! Programs that run at their own speed: the memory that they find, signals meanwhile, and their end as ours.
 
 use crate::error::{CliError, Code};
-use crate::signals::{Sender, Watch, watch_senders};
+use crate::signals::{Sender, Watch, watch};
 use pagewalk_live::tracing::{End, Interrupt, Relay};
 use pagewalk_live::warmth::Warmth;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -13,7 +13,7 @@ pub const RELAYED: [i32; 6] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR
 
 /// Hands signals on to the program.
 pub fn relay_signals(relay: &'static Relay) -> Result<Watch, CliError> {
-    watch_senders(&RELAYED, |signal, sender| hand_on(relay, signal, sender))
+    watch(&RELAYED, |signal, sender| hand_on(relay, signal, sender))
 }
 
 /// Hands one on. The terminal sends Ctrl-C and Ctrl-\ to the program as well, which decides what to do.
@@ -24,14 +24,14 @@ pub fn hand_on(relay: &Relay, signal: i32, sender: Sender) {
 }
 
 /// Whether it came from a key of the terminal, which the program has been sent too.
-fn is_key(signal: i32, sender: Sender) -> bool {
+pub fn is_key(signal: i32, sender: Sender) -> bool {
     (signal == SIGINT || signal == SIGQUIT) && sender == Sender::Kernel
 }
 
 /// Hands signals on to a program. The terminal sends Ctrl-C to it as well, and it decides how to end; a second one
 /// kills it and all that it started.
 pub fn relay_to_followed(interrupt: Arc<Interrupt>) -> Result<Watch, CliError> {
-    watch_senders(&RELAYED, move |signal, sender| match is_key(signal, sender) {
+    watch(&RELAYED, move |signal, sender| match is_key(signal, sender) {
         false => interrupt.hand_on(signal),
         true if signal == SIGINT => interrupt.interrupt(),
         true => {}

@@ -39,13 +39,8 @@ pub enum Sender {
     Process,
 }
 
-/// Calls `on` for each of these signals that comes, on a thread of its own. One watch at a time.
-pub fn watch(signals: &[c_int], mut on: impl FnMut(c_int) + Send + 'static) -> Result<Watch, CliError> {
-    watch_senders(signals, move |signal, _| on(signal))
-}
-
-/// The same, with who sent it.
-pub fn watch_senders(
+/// Calls `on` for each of these signals that comes, with who sent it, on a thread of its own. One watch at a time.
+pub fn watch(
     signals: &[c_int],
     mut on: impl FnMut(c_int, Sender) + Send + 'static,
 ) -> Result<Watch, CliError> {

@@ -12,12 +12,12 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::IoSliceMut;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use rustix::process::getuid;
+use rustix::process::{Signal, getuid, pidfd_send_signal};
 use std::collections::{HashMap, HashSet};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// How long an engine that has connected may take to say hello.
 const HELLO_PATIENCE: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
@@ -30,6 +30,8 @@ pub(super) struct Streams {
     /// Wakes the session's thread.
     wake: OwnedFd,
     interrupts: AtomicU32,
+    /// The command's process, once it has begun.
+    root: OnceLock<OwnedFd>,
     state: Mutex<State>,
 }
 
@@ -56,6 +58,7 @@ impl Streams {
             build_ids: Arc::default(),
             wake,
             interrupts: AtomicU32::new(0),
+            root: OnceLock::new(),
             state: Mutex::default(),
         })
     }
@@ -83,6 +86,17 @@ impl Streams {
     pub fn interrupt(&self) {
         self.interrupts.fetch_add(1, Ordering::SeqCst);
         self.raise_wake();
+    }
+
+    /// The command has begun.
+    pub fn begun(&self, root: OwnedFd) {
+        // A session has one command.
+        let _ = self.root.set(root);
+    }
+
+    /// Sends the command's process a signal; false where it has not begun, or has ended.
+    pub fn signal(&self, signal: Signal) -> bool {
+        self.root.get().is_some_and(|root| pidfd_send_signal(root, signal).is_ok())
     }
 
     pub fn interrupts(&self) -> u32 {

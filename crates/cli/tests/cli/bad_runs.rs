@@ -101,7 +101,32 @@ fn ctrl_c_ends_the_program_and_reports_what_ran() {
     assert!(metric(&recorded, "instructions") > 300_000);
 }
 
-/// A signal to us alone ends the program, too.
+/// A signal to us alone goes to the program, whose handler runs as natively.
+#[test]
+fn the_program_handles_signals_to_us() {
+    let place = Place::new();
+    let source = r#"
+        #include <signal.h>
+        #include <stdlib.h>
+        #include <unistd.h>
+        static void handle(int signal) { _exit(signal == SIGTERM ? 3 : signal == SIGUSR1 ? 4 : signal == SIGINT ? 5 : 6); }
+        int main(void) {
+            for (int i = 1; i < 32; i++) signal(i, handle);
+            write(1, "running\n", 8);
+            for (;;) pause();
+        }"#;
+    let program = place.compile("handles", source);
+    for (signal, code) in [(Signal::TERM, 3), (Signal::USR1, 4), (Signal::INT, 5), (Signal::HUP, 6)] {
+        for command in [&["profile", "-o", "r.json"][..], &["record", "-o", "t.pwt"]] {
+            let child = start(&place, &[command, &["-q", "--", &program]].concat());
+            kill_process(Pid::from_child(&child), signal).unwrap();
+            let outcome = Outcome::of(child.wait_with_output().unwrap());
+            assert_eq!(outcome.code, code, "{signal:?}: {}", outcome.stderr);
+        }
+    }
+}
+
+/// A signal to us alone ends the program, too, if that does not handle it.
 #[test]
 fn sigterm_ends_the_program_and_reports_what_ran() {
     let place = Place::new();
@@ -109,7 +134,7 @@ fn sigterm_ends_the_program_and_reports_what_ran() {
     let child = start(&place, &["profile", "-o", "r.json", "--", &program]);
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     let outcome = Outcome::of(child.wait_with_output().unwrap());
-    assert!(outcome.code > 128, "{}: {}", outcome.code, outcome.stderr);
+    assert_eq!(outcome.code, 128 + 15, "{}", outcome.stderr);
     assert!(metric(&place.json("r.json"), "instructions") > 300_000);
 }
 

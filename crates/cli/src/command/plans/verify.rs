@@ -10,7 +10,7 @@ use crate::output::end;
 use crate::output::{Output, say, say_next, write_json, write_to_stderr};
 use crate::planned::{OR_DEFAULT, check_command};
 use crate::progress;
-use crate::signals::{note, watch_senders};
+use crate::signals::{note, watch};
 use pagewalk_forecast::interval::{Interval, mean, of_runs, ratio};
 use pagewalk_live::pages::plan::Forecast;
 use pagewalk_live::pages::{self, Options, Run, kernel};
@@ -72,7 +72,7 @@ pub fn run(arguments: Verify) -> Result<ExitCode, CliError> {
     let fitting = Fitting::new(path)?;
     check_command(&arguments.command[0], OR_DEFAULT)?;
     let record_to = (!arguments.no_record).then(history::place).transpose()?;
-    let signals = watch_senders(&RELAYED, |signal, sender| hand_on(&RELAY, signal, sender))?;
+    let signals = watch(&RELAYED, |signal, sender| hand_on(&RELAY, signal, sender))?;
     let noted = note(&[SIGINT, SIGQUIT, SIGTERM, SIGHUP], &STOPPED)?;
     let measured = measure(&arguments, &fitting);
     drop((noted, signals));
