@@ -1,7 +1,7 @@
 //! The hierarchy: which lines each cache holds, and where accesses end.
 
 use crate::{CacheSpec, Requester};
-use pagewalk_setassoc::SetArray;
+use pagewalk_setassoc::{Heeds, SetArray};
 
 /// Accesses of one requester to one cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,9 +34,60 @@ pub struct Hierarchy {
 #[derive(Clone, Debug)]
 struct Cache {
     array: SetArray,
+    /// By set: the line touched or filled last, another hit of which changes nothing but counts.
+    latest: Vec<u64>,
+    /// Whether the replacement heeds those hits, too.
+    heeds_repetitions: bool,
     latency: u64,
     counts: [CacheCounts; Requester::ALL.len()],
     shared: bool,
+}
+
+/// No line has this number.
+const NONE: u64 = u64::MAX;
+
+impl Cache {
+    fn new(spec: &CacheSpec) -> Cache {
+        let array = spec.array();
+        Cache {
+            latest: vec![NONE; array.geometry().sets()],
+            heeds_repetitions: spec.replacement.heeds() == Heeds::Each,
+            array,
+            latency: spec.latency,
+            counts: Default::default(),
+            shared: spec.shared,
+        }
+    }
+
+    /// Looks a line up.
+    #[inline]
+    fn touch(&mut self, line: u64) -> bool {
+        if self.latest[self.set(line)] == line {
+            return true;
+        }
+        let hit = self.array.touch(line, line);
+        if hit {
+            self.note(line);
+        }
+        hit
+    }
+
+    fn fill(&mut self, line: u64) {
+        self.array.insert(line, line);
+        self.note(line);
+    }
+
+    fn note(&mut self, line: u64) {
+        if !self.heeds_repetitions {
+            let set = self.set(line);
+            self.latest[set] = line;
+        }
+    }
+
+    /// There are as many sets as a power of two.
+    fn set(&self, line: u64) -> usize {
+        line as usize & (self.latest.len() - 1)
+    }
 }
 
 impl Hierarchy {
@@ -51,14 +102,8 @@ impl Hierarchy {
             path.sort_by_key(|&index| caches[index].level);
             path
         };
-        let cache = |spec: &CacheSpec| Cache {
-            array: spec.array(),
-            latency: spec.latency,
-            counts: Default::default(),
-            shared: spec.shared,
-        };
         Hierarchy {
-            caches: caches.iter().map(cache).collect(),
+            caches: caches.iter().map(Cache::new).collect(),
             paths: Requester::ALL.map(path),
             line_shift: caches.first().map_or(0, |cache| cache.line_shift),
             memory_latency,
@@ -77,9 +122,10 @@ impl Hierarchy {
         let path = &self.paths[requester as usize];
         for (depth, &index) in path.iter().enumerate() {
             let cache = &mut self.caches[index];
+            let hit = cache.touch(line);
             let counts = &mut cache.counts[requester as usize];
             counts.lookups += 1;
-            if cache.array.touch(line, line) {
+            if hit {
                 counts.hits += 1;
                 self.fill(requester, depth, line);
                 return Served::Cache(index);
@@ -92,15 +138,55 @@ impl Hierarchy {
     /// Fills the caches before `depth` on the requester's path.
     fn fill(&mut self, requester: Requester, depth: usize, line: u64) {
         for &index in &self.paths[requester as usize][..depth] {
-            self.caches[index].array.insert(line, line);
+            self.caches[index].fill(line);
         }
     }
 
     /// Accesses to all lines of some bytes, at least one, in ascending order.
+    #[inline]
     pub fn access_bytes(&mut self, requester: Requester, address: u64, bytes: u64) {
-        let last = address + (bytes.max(1) - 1);
-        for line in address >> self.line_shift..=last >> self.line_shift {
+        let (first, last) = (address >> self.line_shift, (address + (bytes.max(1) - 1)) >> self.line_shift);
+        if first == last && self.repeats(requester, first) {
+            return;
+        }
+        for line in first..=last {
             self.access(requester, line << self.line_shift);
+        }
+    }
+
+    /// An access that the requester's nearest cache serves without change, if it is one.
+    #[inline]
+    fn repeats(&mut self, requester: Requester, line: u64) -> bool {
+        let Some(&nearest) = self.paths[requester as usize].first() else { return false };
+        let cache = &mut self.caches[nearest];
+        let repeats = cache.latest[cache.set(line)] == line;
+        let counts = &mut cache.counts[requester as usize];
+        counts.lookups += u64::from(repeats);
+        counts.hits += u64::from(repeats);
+        repeats
+    }
+
+    /// log2 of the bytes of a line.
+    pub fn line_shift(&self) -> u32 {
+        self.line_shift
+    }
+
+    /// Whether an access to the line of this address changes nothing but counts, until the requester makes another:
+    /// no other requester goes to its nearest cache.
+    pub fn repeats_alone(&self, requester: Requester, address: u64) -> bool {
+        let line = address >> self.line_shift;
+        let Some(&nearest) = self.paths[requester as usize].first() else { return false };
+        let users = self.paths.iter().filter(|path| path.contains(&nearest)).count();
+        let cache = &self.caches[nearest];
+        users == 1 && cache.latest[cache.set(line)] == line
+    }
+
+    /// So many accesses of that kind.
+    pub fn repeated(&mut self, requester: Requester, times: u64) {
+        if let Some(&nearest) = self.paths[requester as usize].first() {
+            let counts = &mut self.caches[nearest].counts[requester as usize];
+            counts.lookups += times;
+            counts.hits += times;
         }
     }
 

@@ -33,6 +33,13 @@ impl FetchHead {
         self.vpn & SEVERAL != 0
     }
 
+    /// Its only run.
+    #[inline]
+    pub fn only_run(self) -> Run {
+        debug_assert!(!self.is_several());
+        Run { vpn: self.vpn, translations: self.translations, site: 0, instruction: 0, crosses: false }
+    }
+
     /// Whether some of its instructions lie on two pages, if it is several runs.
     #[inline]
     pub fn crosses(self) -> bool {

@@ -78,6 +78,7 @@ impl Memory {
 
 impl Memory {
     /// A reference of the program to a physical address.
+    #[inline]
     pub fn access(&mut self, kind: Kind, physical: u64, bytes: u64) {
         let requester = match kind {
             Kind::Fetch => Requester::Fetch,

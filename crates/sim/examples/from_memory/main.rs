@@ -5,6 +5,7 @@
 //!                 [--ways WAY,…] [--os POLICY] T.pwt…
 //!
 //! - `pass`: one machine on 4 KiB pages, counts only;
+//! - `system`: the same by the readable engine, whose walks must equal those of `pass`;
 //! - `profile`: the same with attribution to functions, pages and mappings, under the recording host's
 //!   transparent huge pages: what `pagewalk simulate` does after decoding;
 //! - `what_if`: that with every alternative that `pagewalk profile` tries;
@@ -25,7 +26,9 @@ mod plain;
 
 use pagewalk_mm::{OsSpec, PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_setassoc::Replacement;
-use pagewalk_sim::{DataSides, DesignCounts, DesignSpec, Library, NoObserver, Pass, Profile, held_orders};
+use pagewalk_sim::{
+    DataSides, DesignCounts, DesignSpec, Library, NoObserver, Pass, Profile, System, held_orders,
+};
 use pagewalk_trace::pwt::Reader;
 use pagewalk_trace::{Analysis, Source, Stretch, seconds_worked};
 use pagewalk_translate::MachineSpec;
@@ -43,8 +46,8 @@ const USAGE: &str = "usage: from_memory [--machine NAME|FILE.toml] [--replacemen
                      [--repetitions N] [--ways WAY,…] [--os POLICY] T.pwt…";
 
 /// The ways of simulating.
-const WAYS: [&str; 8] =
-    ["pass", "profile", "what_if", "plain", "hundred", "plain_hundred", "kernel", "rivals"];
+const WAYS: [&str; 9] =
+    ["pass", "profile", "what_if", "plain", "hundred", "plain_hundred", "kernel", "rivals", "system"];
 
 /// Those of the comparison; its perfect TLB is a price, not a simulation.
 const RIVALS: [&str; 8] = [
@@ -148,7 +151,7 @@ fn run() -> Result<(), Box<dyn Error>> {
             .map_err(|error| format!("{trace}: {error}"))?;
     }
     let Measured { records, seconds, walks } = measured;
-    for [fast, slow] in [[0, 3], [4, 5]] {
+    for [fast, slow] in [[0, 3], [4, 5], [0, 8]] {
         if !seconds[fast].is_empty() && !seconds[slow].is_empty() && walks[fast] != walks[slow] {
             let [fast_walks, slow_walks] = [walks[fast], walks[slow]];
             return Err(
@@ -187,14 +190,25 @@ fn time(
     let mut plain_hundreds = several(counts[5], || Ok(machines.iter().map(Plain::new).collect::<Vec<_>>()))?;
     let mut kernels = several(counts[6], || under_kernel(machine, os))?;
     let mut rivals = several(counts[7], rivals)?;
+    let mut systems = several(counts[8], || system(machine))?;
     let mut stretch = Stretch::default();
     let mut records = 0;
     while records < most && stretch.read(&mut source, STRETCH.min(most - records))? {
         records += stretch.records();
-        let [of_pass, of_profile, of_what_if, of_plain, of_hundred, of_plain_hundred, of_kernel, of_rivals] =
-            &mut measured.seconds;
+        let [
+            of_pass,
+            of_profile,
+            of_what_if,
+            of_plain,
+            of_hundred,
+            of_plain_hundred,
+            of_kernel,
+            of_rivals,
+            of_system,
+        ] = &mut measured.seconds;
         for repetition in 0..counts.into_iter().max().unwrap_or(0) {
             play(&stretch, of_pass, &mut passes, repetition)?;
+            play(&stretch, of_system, &mut systems, repetition)?;
             play(&stretch, of_kernel, &mut kernels, repetition)?;
             play(&stretch, of_rivals, &mut rivals, repetition)?;
             play(&stretch, of_profile, &mut profiles, repetition)?;
@@ -209,6 +223,7 @@ fn time(
     let walks_of_all = |pass: &mut Pass| pass.finish().iter().map(DesignCounts::walks).sum::<u64>();
     measured.walks[4] += hundreds.first_mut().map_or(0, walks_of_all);
     measured.walks[5] += plain_hundreds.first().map_or(0, |hundred| hundred.iter().map(|p| p.walks).sum());
+    measured.walks[8] += systems.first().map_or(0, |system| system.counts().walks());
     measured.records += records;
     Ok(())
 }
@@ -233,6 +248,11 @@ fn under_kernel(machine: &MachineSpec, os: &str) -> Result<Pass, Box<dyn Error>>
     let kernel = OsSpec::from_text(os)?.kernel(machine.paging, held_orders(machine))?;
     let design = DesignSpec::with_kernel(os.to_owned(), machine, kernel);
     Ok(Pass::new(vec![design], NoObserver)?)
+}
+
+/// The machine of `pass`, by the readable engine.
+fn system(machine: &MachineSpec) -> Result<System, Box<dyn Error>> {
+    Ok(System::new(DesignSpec::new(machine, Arc::new(Small)), 1)?)
 }
 
 fn rivals() -> Result<DataSides, Box<dyn Error>> {

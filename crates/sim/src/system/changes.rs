@@ -22,7 +22,7 @@ impl Analysis for System {
         if self.killed.is_some() {
             return;
         }
-        self.lately.forget();
+        self.known.forget();
         let mut changes = Vec::new();
         self.process().space.apply(event, &mut changes);
         for change in changes {

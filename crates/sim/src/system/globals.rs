@@ -27,7 +27,7 @@ impl System {
     /// The first touch of a page. `None`: the process was killed.
     pub(super) fn first_touch(&mut self, vpn: u64, stores: bool) -> Option<()> {
         self.clock.pages_touched += 1;
-        self.lately.forget();
+        self.known.forget();
         self.account().pages_touched += 1;
         if self.share(vpn) { Some(()) } else { self.add_page(vpn, stores, 1) }
     }

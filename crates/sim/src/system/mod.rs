@@ -16,6 +16,7 @@
 
 mod changes;
 mod counts;
+mod execution;
 mod globals;
 mod host;
 mod known;
@@ -27,19 +28,17 @@ mod tlbs;
 
 use crate::counts::DesignCounts;
 use crate::error::PassError;
-use crate::fetch::instruction_pages;
 use crate::fit::{KernelError, held_order, watched};
 use crate::memory::WalkCost;
-use crate::pages::{as_recorded, pages_of};
 use crate::spaces::Identifiers;
-use crate::store::{CLASSES, FETCH, class_of};
+use crate::store::{CLASSES, FETCH, STORE, class_of};
 use crate::{DesignSpec, SpaceCounts};
 use globals::Globals;
 use host::HostMemory;
-use known::Lately;
+use known::{Known, Lately};
 use own::OwnMemory;
 use page::Page;
-use pagewalk_trace::{Batch, Block, Ref};
+use pagewalk_trace::Batch;
 use pagewalk_translate::{Asid, Filled, MachineSpec, MissClass};
 use pagewalk_units::{Kind, ThreadId, VirtAddr};
 use process::{Memory, Process, Touched};
@@ -85,7 +84,12 @@ pub struct System {
     /// Second halves of references inside one page, by class: no lookups of their own.
     inside: [u64; CLASSES],
     globals: Option<Globals>,
-    lately: Lately,
+    known: Lately,
+    /// Whether kernels look at when pages were used, and are told of every use: then nothing is known.
+    heeds_uses: bool,
+    base_shift: u32,
+    /// Whether fetches that change nothing may be counted after the data references among them.
+    fetches_wait: bool,
     killed: Option<Box<DesignCounts>>,
 }
 
@@ -121,8 +125,14 @@ impl System {
                 asid: Asid::default(),
             }
         };
+        let cores: Vec<Core> = (0..cores.max(1)).map(core).collect();
+        let known = Lately::new(cores[0].tlbs.groups(), cores[0].tlbs.homes());
+        let kernel = spec.kernel.as_ref();
+        let heeds_uses = kernel.is_some_and(|kernel| kernel.wakes().is_some() || kernel.swaps());
+        let fetches_wait =
+            known.is_alone(FETCH) && kernel.is_none_or(|kernel| kernel.memory_totals().is_none());
         Ok(System {
-            cores: (0..cores.max(1)).map(core).collect(),
+            cores,
             core: 0,
             threads: Vec::new(),
             processes: FxHashMap::default(),
@@ -132,7 +142,10 @@ impl System {
             clock: Clock::default(),
             inside: [0; CLASSES],
             globals: None,
-            lately: Lately::new(),
+            known,
+            heeds_uses,
+            fetches_wait,
+            base_shift: spec.machine.paging.base().shift(),
             killed: None,
             spec,
         })
@@ -154,7 +167,9 @@ impl System {
 
     fn process_of(&mut self, asid: Asid) -> &mut Process {
         let spec = &self.spec;
-        self.processes.entry(asid).or_insert_with(|| Process::new(memory_of(spec)))
+        self.processes
+            .entry(asid)
+            .or_insert_with(|| Process::new(memory_of(spec), spec.machine.paging.base()))
     }
 
     /// What the process that runs did and cost.
@@ -177,7 +192,7 @@ impl System {
     /// From now on the stream is that of another process.
     pub fn switch_to(&mut self, asid: Asid) {
         (self.asid, self.runs) = (asid, asid);
-        self.lately.forget();
+        self.known.forget();
         self.process();
         // Of several cores, that of the thread which runs next is meant.
         if self.cores.len() == 1 {
@@ -215,6 +230,7 @@ impl System {
             let [from, to] = self.cores.get_disjoint_mut([self.core, core]).expect("two cores");
             from.tlbs.give_shared(&mut to.tlbs);
             self.core = core;
+            self.known.forget_repetitions();
         }
         self.enter_core();
     }
@@ -225,7 +241,7 @@ impl System {
             return;
         }
         self.visitors.insert(asid);
-        self.lately.forget();
+        self.known.forget();
         let runs = std::mem::replace(&mut self.runs, asid);
         self.asid = asid;
         // A server was switched to. The kernel answers where it was called.
@@ -242,7 +258,7 @@ impl System {
             self.killed = Some(Box::new(self.count()));
         }
         (self.runs, self.asid) = (runs, runs);
-        self.lately.forget();
+        self.known.forget();
     }
 
     /// Has time stand still for partitions that move, or go on again.
@@ -260,74 +276,26 @@ impl System {
         self.run(batch, spans);
     }
 
-    /// Runs the spans `spans` of a batch.
-    fn run(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>) {
-        if spans.is_empty() || self.killed.is_some() {
-            return;
-        }
-        self.start();
-        for span in spans {
-            let block = batch.blocks.get(batch.spans[span].block);
-            self.clock.instructions += block.instructions.len() as u64;
-            self.account().instructions += block.instructions.len() as u64;
-            let refs = &batch.refs[batch.spans[span].first as usize..batch.span_end(span)];
-            if self.execute(block, refs).is_none() {
-                return;
-            }
-        }
-    }
-
-    /// One execution of a block. `None`: the process was killed.
-    fn execute(&mut self, block: &Block, refs: &[Ref]) -> Option<()> {
-        let base = self.machine().paging.base();
-        let mut refs = refs.iter();
-        let mut sites = block.sites.iter().peekable();
-        for (index, instruction) in block.instructions.iter().enumerate() {
-            let (first, last) = instruction_pages(instruction, base).into_inner();
-            for vpn in first..=last {
-                self.touch(Kind::Fetch, vpn, vpn != first)?;
-            }
-            self.access(Kind::Fetch, instruction.address, instruction.length.into());
-            while sites.next_if(|site| usize::from(site.instruction) == index).is_some()
-                && let Some(record) = refs.next()
-            {
-                self.data(*record)?;
-            }
-        }
-        // References without code.
-        refs.try_for_each(|record| self.data(*record))
-    }
-
-    fn data(&mut self, record: Ref) -> Option<()> {
-        let (kind, bytes) = (record.kind(), record.size().bytes().into());
-        let pages = pages_of(self.machine().paging.base(), record.address(), bytes);
-        let (first, last) = pages.into_inner();
-        for vpn in first..=last {
-            self.touch(kind, vpn, vpn != first)?;
-        }
-        self.clock.data_references += 1;
-        self.account().data_references += 1;
-        self.access(kind, record.address(), bytes);
-        Some(())
-    }
-
-    /// Gives a reference, translated already, to the caches of memory.
-    fn access(&mut self, kind: Kind, address: VirtAddr, bytes: u64) {
-        if self.tlbs().has_caches() {
-            // Addresses have 57 bits, so those of several spaces lie one behind the other.
-            let physical = (self.asid.index() as u64) << VirtAddr::BITS | as_recorded(address).0;
-            self.tlbs().access(kind, physical, bytes);
-        }
-    }
-
     /// A translation of one base page. `crosses`: it is the second half of a reference that began on the page before.
+    #[inline]
     fn touch(&mut self, kind: Kind, vpn: u64, crosses: bool) -> Option<()> {
+        let class = class_of(kind, true);
+        if !crosses && self.known.repeats(class, vpn) {
+            self.known.repeated(class, 1);
+            return Some(());
+        }
+        self.touch_another(kind, vpn, crosses)
+    }
+
+    /// The same of another page than before.
+    fn touch_another(&mut self, kind: Kind, vpn: u64, crosses: bool) -> Option<()> {
         if VirtAddr(vpn << self.machine().paging.base().shift()).is_kernel() {
             self.asid = Asid::GLOBAL;
         }
-        let done = match self.known(kind, vpn).filter(|_| !crosses) {
-            Some((asid, page)) => {
-                self.look_up(kind, vpn, asid, page);
+        let class = class_of(kind, true);
+        let done = match self.known.get(class, vpn).filter(|_| !crosses) {
+            Some(known) => {
+                self.look_up(class, kind, known);
                 Some(())
             }
             None => self.translate(kind, vpn, crosses),
@@ -336,51 +304,59 @@ impl System {
         done
     }
 
-    /// The translation of a page that is as it was lately: a reference need only look it up. Kernels that look at when
-    /// pages were used are told of every use, so nothing is known under those.
-    fn known(&self, kind: Kind, vpn: u64) -> Option<(Asid, Page)> {
-        if self.spec.kernel.as_ref().is_some_and(|kernel| kernel.wakes().is_some() || kernel.swaps()) {
-            return None;
+    /// A reference looks up what is known.
+    #[inline]
+    fn look_up(&mut self, class: usize, kind: Kind, known: Known) {
+        self.clock.now += 1;
+        if !self.tlbs().touch(class, known.place.array, known.entry) {
+            let epoch = self.known.epoch();
+            self.miss(class, kind, known.vpn);
+            if self.known.epoch() != epoch {
+                return;
+            }
         }
-        let stores = matches!(kind, Kind::Store | Kind::Modify);
-        let known = self.lately.get(vpn).filter(|known| known.stored || !stores)?;
-        Some((known.asid, known.page))
+        self.known.looked_up(&known);
     }
 
-    /// A reference looks a translation up.
-    fn look_up(&mut self, kind: Kind, vpn: u64, asid: Asid, page: Page) {
-        let class = class_of(kind, true);
+    /// A reference looks up what may change from use to use, or may lie in several arrays.
+    fn look_everywhere(&mut self, class: usize, kind: Kind, vpn: u64) {
+        let (asid, page) = self.translation(vpn);
         self.clock.now += 1;
+        self.known.forget_repetitions();
         if !self.tlbs().look_up(class, kind, asid, page) {
-            if class != FETCH {
-                self.wake();
-            }
             self.miss(class, kind, vpn);
+        }
+        let now = self.clock.now;
+        if let Some(touched) = self.process().pages.get_mut(&vpn) {
+            touched.used = now;
         }
     }
 
     fn translate(&mut self, kind: Kind, vpn: u64, crosses: bool) -> Option<()> {
-        let stores = matches!(kind, Kind::Store | Kind::Modify);
-        let known = self.process().pages.get(&vpn).copied();
-        match known {
+        let class = class_of(kind, true);
+        let stores = class == STORE;
+        let before = self.process().pages.get(&vpn).copied();
+        match before {
             None => self.first_touch(vpn, stores)?,
             Some(_) => self.bring_back(kind, vpn)?,
         }
-        self.trap(vpn, stores, known);
+        self.trap(vpn, stores, before);
         if stores {
             self.stored(vpn)?;
         }
         if crosses && self.process().shares(vpn - 1, vpn) {
-            self.inside[class_of(kind, true)] += 1;
+            self.inside[class] += 1;
             return Some(());
         }
         self.bring_back(kind, vpn)?;
         let (asid, page) = self.translation(vpn);
-        self.lately.note(vpn, asid, page, stores);
-        self.look_up(kind, vpn, asid, page);
-        let now = self.clock.now;
-        if let Some(touched) = self.process().pages.get_mut(&vpn) {
-            touched.used = now;
+        match self.tlbs().place(class, page.size).filter(|_| !self.heeds_uses) {
+            Some(place) => {
+                let known = Known { vpn, entry: page.entry(asid), place, stored: stores };
+                self.known.note(class, known);
+                self.look_up(class, kind, known);
+            }
+            None => self.look_everywhere(class, kind, vpn),
         }
         Some(())
     }
@@ -391,6 +367,9 @@ impl System {
     }
 
     fn miss(&mut self, class: usize, kind: Kind, vpn: u64) {
+        if class != FETCH {
+            self.wake();
+        }
         let (asid, page) = self.translation(vpn);
         let now = self.clock.instructions;
         if let Some(cost) = self.tlbs().refill(class, asid, page, vpn, now) {

@@ -39,7 +39,7 @@ impl System {
     /// Asks the kernel of the process that runs, and does what it decides.
     fn ask(&mut self, after: Option<After>, ask: impl FnOnce(&mut Kernel, &AddressSpace, &mut Vec<Remap>)) {
         let now = self.clock.instructions;
-        self.lately.forget();
+        self.known.forget();
         let Process { space, memory: Memory::Own(own), .. } = self.process() else { return };
         let mut remaps = Vec::new();
         own.kernel.reached(now);
@@ -150,7 +150,7 @@ impl System {
     /// Does what the kernel has decided.
     pub(super) fn remap(&mut self, remaps: Vec<Remap>, after: Option<After>) {
         if !remaps.is_empty() {
-            self.lately.forget();
+            self.known.forget();
         }
         for remap in remaps {
             if let Some(dropped) = OwnMemory::dropped(remap) {

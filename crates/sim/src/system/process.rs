@@ -3,6 +3,7 @@
 use super::host::HostMemory;
 use super::own::OwnMemory;
 use super::page::Page;
+use crate::fetch::FetchTable;
 use crate::looks::Looks;
 use crate::spaces::SpaceCounts;
 use pagewalk_mm::promotion::LastUse;
@@ -34,6 +35,8 @@ pub(super) struct Process {
     pub memory: Memory,
     pub counts: SpaceCounts,
     pub started: bool,
+    /// Of the blocks that it executed.
+    pub fetches: FetchTable,
 }
 
 /// When pages were used, as a kernel can know it.
@@ -49,13 +52,14 @@ impl LastUse for Uses<'_> {
 }
 
 impl Process {
-    pub fn new(memory: Memory) -> Process {
+    pub fn new(memory: Memory, base: PageSize) -> Process {
         Process {
             space: AddressSpace::default(),
             pages: BTreeMap::new(),
             memory,
             counts: SpaceCounts::default(),
             started: false,
+            fetches: FetchTable::new(base, false),
         }
     }
 

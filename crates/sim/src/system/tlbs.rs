@@ -1,12 +1,14 @@
 //! The translation hardware of one core: first-level arrays, the levels below, the walker, caches of memory.
 
+use super::known::{Home, Place};
 use super::page::Page;
 use crate::counts::{CacheTotals, ClassCounts, cache_totals};
 use crate::design::MissCounts;
 use crate::memory::{Memory, WalkCost};
-use crate::store::{CLASSES, FETCH, KINDS};
+use crate::store::{CLASSES, FETCH, KINDS, LOAD, STORE};
+use pagewalk_cache::Requester;
 use pagewalk_mm::Superpage;
-use pagewalk_setassoc::TlbArray;
+use pagewalk_setassoc::{Entry, Heeds, SetIndex, TlbArray};
 use pagewalk_translate::{
     Asid, Filled, Fills, KindSet, LowerLevels, MachineSpec, Prefetcher, SoftwareMmu, Walker, Wanted, page_key,
 };
@@ -19,7 +21,8 @@ struct First {
     serves: KindSet,
     sizes: Vec<PageSize>,
     entries: Entries,
-    lookups: u64,
+    /// Whether a hit of what was touched last changes what it replaces later.
+    heeds_repetitions: bool,
     hits: u64,
 }
 
@@ -43,7 +46,6 @@ impl First {
     }
 
     fn look_up(&mut self, asid: Asid, page: Page) -> bool {
-        self.lookups += 1;
         let hit = self.sizes.contains(&page.size)
             && match &mut self.entries {
                 Entries::Array(array) => array.touch(page.entry(asid)),
@@ -106,7 +108,7 @@ impl Tlbs {
                 Some(software) => Entries::Software(Box::new(SoftwareMmu::new(software))),
                 None => Entries::Array(tlb.array()),
             },
-            lookups: 0,
+            heeds_repetitions: machine.software().is_some() || tlb.heeds() == Heeds::Each,
             hits: 0,
         };
         let mut lower = LowerLevels::new(machine);
@@ -126,6 +128,61 @@ impl Tlbs {
             counts: MissCounts::default(),
             lookups: [0; CLASSES],
         }
+    }
+
+    /// By class: the first of those with which it shares arrays of the first level.
+    pub fn groups(&self) -> [usize; CLASSES] {
+        let mut groups = [FETCH, LOAD, STORE];
+        for first in &self.first {
+            let served: Vec<usize> = (0..CLASSES).filter(|&class| first.serves.has(KINDS[class])).collect();
+            let merged: Vec<usize> = served.iter().map(|&class| groups[class]).collect();
+            if let Some(&least) = merged.iter().min() {
+                groups.iter_mut().filter(|group| merged.contains(group)).for_each(|group| *group = least);
+            }
+        }
+        groups
+    }
+
+    /// Where alone pages of a size lie that a class asks for, if repetitions of its hits there change nothing.
+    pub fn place(&self, class: usize, size: PageSize) -> Option<Place> {
+        let only = |class: usize| {
+            let mut taking = (0..self.first.len()).filter(|&at| self.first[at].takes(KINDS[class], size));
+            taking.next().filter(|&at| taking.next().is_none() && !self.first[at].heeds_repetitions)
+        };
+        let array = only(class)?;
+        let classes = (0..CLASSES).filter(|&other| only(other) == Some(array));
+        Some(Place { array: array as u8, classes: classes.fold(0, |set, class| set | 1 << class) })
+    }
+
+    /// By class: where base pages lie.
+    pub fn homes(&self) -> [Option<Home>; CLASSES] {
+        let base = self.machine.paging.base();
+        [FETCH, LOAD, STORE].map(|class| {
+            let array = self.place(class, base)?.array;
+            let first = &self.first[usize::from(array)];
+            let Entries::Array(entries) = &first.entries else { return None };
+            let by_low_bits = entries.as_sets().filter(|sets| sets.index() == SetIndex::Modulo);
+            let sets = by_low_bits.filter(|_| first.sizes == [base]).map_or(1, |sets| sets.geometry().sets());
+            Some(Home { array, sets })
+        })
+    }
+
+    /// Looks up an entry that lies in this array alone.
+    #[inline]
+    pub fn touch(&mut self, class: usize, array: u8, entry: Entry) -> bool {
+        self.lookups[class] += 1;
+        let first = &mut self.first[usize::from(array)];
+        let Entries::Array(array) = &mut first.entries else { return false };
+        let hit = array.touch(entry);
+        first.hits += u64::from(hit);
+        hit
+    }
+
+    /// So many lookups repeat a hit in this array.
+    #[inline]
+    pub fn repeat(&mut self, class: usize, array: u8, times: u64) {
+        self.lookups[class] += times;
+        self.first[usize::from(array)].hits += times;
     }
 
     /// Looks a page up in the first level.
@@ -290,9 +347,27 @@ impl Tlbs {
     }
 
     /// A reference of the program goes through the caches of memory.
+    #[inline]
     pub fn access(&mut self, kind: Kind, physical: u64, bytes: u64) {
         if let Some(memory) = &mut self.memory {
             memory.access(kind, physical, bytes);
+        }
+    }
+
+    /// log2 of the bytes of a line of the caches.
+    pub fn line_shift(&self) -> u32 {
+        self.memory.as_ref().map_or(0, |memory| memory.hierarchy.line_shift())
+    }
+
+    /// Whether fetches from the line of this address change nothing but counts until others are made.
+    pub fn fetches_wait_in(&self, physical: u64) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.hierarchy.repeats_alone(Requester::Fetch, physical))
+    }
+
+    /// So many of those.
+    pub fn fetched(&mut self, times: u32) {
+        if let Some(memory) = &mut self.memory {
+            memory.hierarchy.repeated(Requester::Fetch, times.into());
         }
     }
 
@@ -387,7 +462,9 @@ impl Tlbs {
         };
         let mut arrays: Vec<ClassCounts> = self.machine.tlbs.iter().map(none).collect();
         for first in &self.first {
-            (arrays[first.index].lookups, arrays[first.index].hits) = (first.lookups, first.hits);
+            let served = (0..CLASSES).filter(|&class| first.serves.has(KINDS[class]));
+            arrays[first.index].lookups = served.map(|class| self.lookups[class]).sum();
+            arrays[first.index].hits = first.hits;
         }
         for (index, counts) in self.lower.counts() {
             (arrays[index].lookups, arrays[index].hits) = (counts.lookups, counts.hits);

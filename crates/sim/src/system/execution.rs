@@ -1,0 +1,203 @@
+//! Executions of blocks: fetches and data references, in their order.
+
+use super::System;
+use crate::fetch::{FetchTable, Run};
+use crate::pages::{as_recorded, pages_of};
+use crate::store::{FETCH, class_of};
+use pagewalk_trace::{Batch, Block, Ref};
+use pagewalk_units::{BlockId, Kind, VirtAddr};
+
+/// A block that is asked only where it has to be.
+struct BlockRef<'a> {
+    batch: &'a Batch<'a>,
+    id: BlockId,
+}
+
+impl BlockRef<'_> {
+    /// The fetches of a run up to that of the instruction which makes a data reference.
+    fn fetches_before(&self, site: usize, run: &Run) -> u32 {
+        u32::from(self.batch.blocks.get(self.id).sites[site].instruction) - run.instruction + 1
+    }
+}
+
+impl System {
+    /// Runs the spans `spans` of a batch.
+    pub(super) fn run(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>) {
+        if spans.is_empty() || self.killed.is_some() {
+            return;
+        }
+        self.start();
+        let before = self.clock;
+        let none = FetchTable::new(self.machine().paging.base(), false);
+        let mut fetches = std::mem::replace(&mut self.process().fetches, none);
+        fetches.learn(batch.blocks.since(fetches.heads.len()));
+        let has_caches = self.tlbs().has_caches();
+        for span in spans {
+            let id = batch.spans[span].block;
+            let refs = &batch.refs[batch.spans[span].first as usize..batch.span_end(span)];
+            let head = fetches.heads[id.index()];
+            self.clock.instructions += u64::from(head.instructions);
+            let done = if has_caches {
+                self.execute_through_caches(batch.blocks.get(id), refs)
+            } else if head.is_several() {
+                self.execute(&BlockRef { batch, id }, fetches.runs(head), refs)
+            } else {
+                self.execute(&BlockRef { batch, id }, &[head.only_run()], refs)
+            };
+            if done.is_none() {
+                break;
+            }
+        }
+        for (class, repeated) in self.known.take_repetitions().into_iter().enumerate() {
+            if let Some((array, times)) = repeated {
+                self.tlbs().repeat(class, array, times);
+            }
+        }
+        let clock = self.clock;
+        let process = self.process_of(self.runs);
+        process.fetches = fetches;
+        process.counts.instructions += clock.instructions - before.instructions;
+        process.counts.data_references += clock.data_references - before.data_references;
+    }
+
+    /// One execution of a block, whose fetches are `runs`. `None`: the process was killed.
+    ///
+    /// Fetches that repeat hits change nothing but a count. They wait until a data reference changes what they find, if
+    /// one does, and are counted together.
+    #[inline]
+    fn execute(&mut self, block: &BlockRef<'_>, runs: &[Run], refs: &[Ref]) -> Option<()> {
+        let mut next = 0;
+        for (index, run) in runs.iter().enumerate() {
+            let end = runs.get(index + 1).map_or(refs.len(), |run| refs.len().min(run.site as usize));
+            let mut fetched = 0;
+            if run.crosses || !self.known.repeats(FETCH, run.vpn) {
+                self.touch(Kind::Fetch, run.vpn, run.crosses)?;
+                fetched = 1;
+            }
+            let epoch = self.known.epoch();
+            let mut wait = self.fetches_wait && self.known.repeats(FETCH, run.vpn);
+            while next < end {
+                if !wait {
+                    let due = block.fetches_before(next, run);
+                    self.fetch(run.vpn, due - fetched)?;
+                    fetched = due;
+                }
+                self.data(refs[next])?;
+                if wait && self.known.epoch() != epoch {
+                    let due = block.fetches_before(next, run);
+                    self.known.repeated(FETCH, due - fetched);
+                    fetched = due;
+                    wait = false;
+                }
+                next += 1;
+            }
+            self.fetch(run.vpn, run.translations - fetched)?;
+        }
+        // References without code.
+        refs[next..].iter().try_for_each(|record| self.data(*record))
+    }
+
+    /// So many fetches from a page, one behind the other.
+    #[inline]
+    fn fetch(&mut self, vpn: u64, times: u32) -> Option<()> {
+        for done in 0..times {
+            if self.known.repeats(FETCH, vpn) {
+                self.known.repeated(FETCH, times - done);
+                return Some(());
+            }
+            self.touch(Kind::Fetch, vpn, false)?;
+        }
+        Some(())
+    }
+
+    /// One execution of a block whose instructions and data go through caches of memory, too. Fetches from the line of
+    /// the one before wait, where the nearest cache sees fetches alone.
+    fn execute_through_caches(&mut self, block: &Block, refs: &[Ref]) -> Option<()> {
+        let shift = self.tlbs().line_shift();
+        let (mut line, mut waiting) = (None, 0);
+        let mut refs = refs.iter();
+        let mut sites = block.sites.iter().peekable();
+        for (index, instruction) in block.instructions.iter().enumerate() {
+            let (address, bytes) = (as_recorded(instruction.address), u64::from(instruction.length));
+            let last = (address.0 + (bytes.max(1) - 1)) >> shift;
+            if line == Some(last) && line == Some(address.0 >> shift) {
+                waiting += 1;
+            } else {
+                self.fetched(std::mem::take(&mut waiting));
+                self.translate_bytes(Kind::Fetch, address, bytes)?;
+                self.access(Kind::Fetch, address, bytes);
+                line = self.waits_in(VirtAddr(last << shift)).then_some(last);
+            }
+            let epoch = self.known.epoch();
+            while sites.next_if(|site| usize::from(site.instruction) == index).is_some()
+                && let Some(record) = refs.next()
+            {
+                self.data_through_caches(*record)?;
+            }
+            if self.known.epoch() != epoch {
+                self.fetched(std::mem::take(&mut waiting));
+                line = None;
+            }
+        }
+        self.fetched(waiting);
+        refs.try_for_each(|record| self.data_through_caches(*record))
+    }
+
+    /// Whether fetches from the line of this address change nothing but counts, whatever data references do, as long as
+    /// nothing is mapped otherwise.
+    fn waits_in(&mut self, address: VirtAddr) -> bool {
+        let physical = self.physical(address);
+        self.fetches_wait
+            && self.known.repeats(FETCH, address.0 >> self.base_shift)
+            && self.tlbs().fetches_wait_in(physical)
+    }
+
+    /// So many fetches that waited.
+    fn fetched(&mut self, times: u32) {
+        self.known.repeated(FETCH, times);
+        self.tlbs().fetched(times);
+    }
+
+    fn data_through_caches(&mut self, record: Ref) -> Option<()> {
+        self.data(record)?;
+        self.access(record.kind(), record.address(), record.size().bytes().into());
+        Some(())
+    }
+
+    /// A data reference, but for caches of memory.
+    #[inline]
+    fn data(&mut self, record: Ref) -> Option<()> {
+        self.translate_bytes(record.kind(), record.address(), record.size().bytes().into())?;
+        self.clock.data_references += 1;
+        Some(())
+    }
+
+    /// Translations of all pages of a reference, whose address is as records hold it.
+    #[inline]
+    fn translate_bytes(&mut self, kind: Kind, address: VirtAddr, bytes: u64) -> Option<()> {
+        let (shift, class) = (self.base_shift, class_of(kind, true));
+        let vpn = address.0 >> shift;
+        if (address.0 + (bytes.max(1) - 1)) >> shift == vpn && self.known.repeats(class, vpn) {
+            self.known.repeated(class, 1);
+            return Some(());
+        }
+        let (first, last) = pages_of(self.machine().paging.base(), address, bytes).into_inner();
+        for vpn in first..=last {
+            self.touch(kind, vpn, vpn != first)?;
+        }
+        Some(())
+    }
+
+    /// Gives a reference, translated already, to the caches of memory.
+    #[inline]
+    fn access(&mut self, kind: Kind, address: VirtAddr, bytes: u64) {
+        let physical = self.physical(address);
+        self.tlbs().access(kind, physical, bytes);
+    }
+
+    /// Addresses have 57 bits, so those of several spaces lie one behind the other.
+    #[inline]
+    fn physical(&self, address: VirtAddr) -> u64 {
+        (self.asid.index() as u64) << VirtAddr::BITS | address.0
+    }
+}
