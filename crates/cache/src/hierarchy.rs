@@ -62,7 +62,7 @@ impl Cache {
     /// Looks a line up.
     #[inline]
     fn touch(&mut self, line: u64) -> bool {
-        if self.latest[self.set(line)] == line {
+        if self.is_latest(line) {
             return true;
         }
         let hit = self.array.touch(line, line);
@@ -70,6 +70,11 @@ impl Cache {
             self.note(line);
         }
         hit
+    }
+
+    #[inline]
+    fn is_latest(&self, line: u64) -> bool {
+        self.latest[self.set(line)] == line
     }
 
     fn fill(&mut self, line: u64) {
@@ -146,24 +151,12 @@ impl Hierarchy {
     #[inline]
     pub fn access_bytes(&mut self, requester: Requester, address: u64, bytes: u64) {
         let (first, last) = (address >> self.line_shift, (address + (bytes.max(1) - 1)) >> self.line_shift);
-        if first == last && self.repeats(requester, first) {
-            return;
+        if first == last && self.nearest(requester).is_some_and(|cache| cache.is_latest(first)) {
+            return self.repeated(requester, 1);
         }
         for line in first..=last {
             self.access(requester, line << self.line_shift);
         }
-    }
-
-    /// An access that the requester's nearest cache serves without change, if it is one.
-    #[inline]
-    fn repeats(&mut self, requester: Requester, line: u64) -> bool {
-        let Some(&nearest) = self.paths[requester as usize].first() else { return false };
-        let cache = &mut self.caches[nearest];
-        let repeats = cache.latest[cache.set(line)] == line;
-        let counts = &mut cache.counts[requester as usize];
-        counts.lookups += u64::from(repeats);
-        counts.hits += u64::from(repeats);
-        repeats
     }
 
     /// log2 of the bytes of a line.
@@ -177,11 +170,16 @@ impl Hierarchy {
         let line = address >> self.line_shift;
         let Some(&nearest) = self.paths[requester as usize].first() else { return false };
         let users = self.paths.iter().filter(|path| path.contains(&nearest)).count();
-        let cache = &self.caches[nearest];
-        users == 1 && cache.latest[cache.set(line)] == line
+        users == 1 && self.caches[nearest].is_latest(line)
     }
 
-    /// So many accesses of that kind.
+    #[inline]
+    fn nearest(&self, requester: Requester) -> Option<&Cache> {
+        self.paths[requester as usize].first().map(|&nearest| &self.caches[nearest])
+    }
+
+    /// Counts accesses that change nothing else.
+    #[inline]
     pub fn repeated(&mut self, requester: Requester, times: u64) {
         if let Some(&nearest) = self.paths[requester as usize].first() {
             let counts = &mut self.caches[nearest].counts[requester as usize];

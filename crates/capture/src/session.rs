@@ -59,13 +59,9 @@ impl Handle {
         self.0.interrupt();
     }
 
-    /// Hands a signal on to the program, which decides what it does. Where it has not begun, or has ended, whatever
-    /// runs is killed.
-    pub fn hand_on(&self, signal: Signal) {
-        if !self.0.signal(signal) {
-            self.interrupt();
-            self.interrupt();
-        }
+    /// Hands a signal on to the program, which decides what it does. False where it has not begun, or has ended.
+    pub fn hand_on(&self, signal: Signal) -> bool {
+        self.0.signal(signal)
     }
 }
 

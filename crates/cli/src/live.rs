@@ -4,7 +4,7 @@ use crate::arguments::Style;
 use crate::command::layout::Fitting;
 use crate::engine_log::{Death, EngineLog, WITHOUT_ENGINE};
 use crate::error::{CliError, Code};
-use crate::native::{RELAYED, is_key};
+use crate::native::{RELAYED, asks_to_end, is_of_terminal};
 use crate::output::{say, write_to_stderr};
 use crate::signals::{Watch, watch};
 use pagewalk_capture::engine::{Engine, EngineError, Options, max_threads_option};
@@ -265,12 +265,15 @@ fn host_cannot(error: EngineError) -> CliError {
 
 /// The program decides what signals do. The terminal sends those of its keys to it as well; a second Ctrl-C kills it.
 fn watch_signals(session: Handle) -> Result<Watch, CliError> {
-    watch(&RELAYED, move |signal, sender| match (is_key(signal, sender), signal) {
+    watch(&RELAYED, move |signal, sender| match (is_of_terminal(signal, sender), signal) {
         (true, SIGINT) => session.interrupt(),
         (true, _) => {}
         (false, _) => {
-            if let Some(signal) = Signal::from_named_raw(signal) {
-                session.hand_on(signal);
+            let took = Signal::from_named_raw(signal).is_some_and(|signal| session.hand_on(signal));
+            // What the program has left running ends.
+            if !took && asks_to_end(signal) {
+                session.interrupt();
+                session.interrupt();
             }
         }
     })

@@ -18,20 +18,25 @@ pub fn relay_signals(relay: &'static Relay) -> Result<Watch, CliError> {
 
 /// Hands one on. The terminal sends Ctrl-C and Ctrl-\ to the program as well, which decides what to do.
 pub fn hand_on(relay: &Relay, signal: i32, sender: Sender) {
-    if !is_key(signal, sender) {
+    if !is_of_terminal(signal, sender) {
         relay.send(signal);
     }
 }
 
-/// Whether it came from a key of the terminal, which the program has been sent too.
-pub fn is_key(signal: i32, sender: Sender) -> bool {
-    (signal == SIGINT || signal == SIGQUIT) && sender == Sender::Kernel
+/// Whether it came from the terminal, of a key or of its end: then the program has been sent it too.
+pub fn is_of_terminal(signal: i32, sender: Sender) -> bool {
+    [SIGINT, SIGQUIT, SIGHUP].contains(&signal) && sender == Sender::Kernel
+}
+
+/// Whether it asks a program to end that does not handle it.
+pub fn asks_to_end(signal: i32) -> bool {
+    [SIGHUP, SIGINT, SIGQUIT, SIGTERM].contains(&signal)
 }
 
 /// Hands signals on to a program. The terminal sends Ctrl-C to it as well, and it decides how to end; a second one
 /// kills it and all that it started.
 pub fn relay_to_followed(interrupt: Arc<Interrupt>) -> Result<Watch, CliError> {
-    watch(&RELAYED, move |signal, sender| match is_key(signal, sender) {
+    watch(&RELAYED, move |signal, sender| match is_of_terminal(signal, sender) {
         false => interrupt.hand_on(signal),
         true if signal == SIGINT => interrupt.interrupt(),
         true => {}

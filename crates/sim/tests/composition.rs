@@ -10,7 +10,9 @@ mod random;
 mod slow;
 
 use pagewalk_mm::{OsKernel, OsSpec, Thp, ThpMode};
-use pagewalk_sim::{Arrangement, DesignCounts, DesignSpec, Experiment, Library, Structures, held_orders};
+use pagewalk_sim::{
+    Arrangement, DesignCounts, DesignSpec, Experiment, Library, Structures, System, held_orders,
+};
 use pagewalk_trace::{Analysis, Event};
 use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::{RefIndex, ThreadId};
@@ -113,6 +115,34 @@ fn for_turns(
         let turn = Program { thread: *thread, blocks: blocks.clone(), ops: ops[done[space]..end].to_vec() };
         done[space] = end;
         take(space, &turn, random);
+    }
+}
+
+/// What counts repetitions without looking them up counts what looks everything up: two processes in turns, on two
+/// cores or one.
+fn check_repetitions(seed: u64) {
+    let mut random = Random::new(seed);
+    let cores = 1 + random.below(2) as usize;
+    let shares_files = random.below(2) == 0;
+    let designs = designs(&mut random);
+    let programs = [program(&mut random), program(&mut random)];
+    for design in designs {
+        let counted = |is_slow: bool| {
+            let mut system = System::new(design.clone(), cores).unwrap();
+            if shares_files {
+                system = system.with_global_files();
+            }
+            if is_slow {
+                system = system.with_every_lookup();
+            }
+            let mut random = Random::new(seed);
+            for_turns(&programs, &mut random, |space, turn, random| {
+                system.switch_to(Asid::new(space as u32).unwrap());
+                feed(&mut system, turn, random);
+            });
+            (system.counts(), system.space_counts())
+        };
+        assert_eq!(counted(false), counted(true), "{} on {cores} cores, seed {seed}", design.name);
     }
 }
 
@@ -229,6 +259,11 @@ proptest! {
     #[test]
     fn what_is_alone_counts_as_alone(seed in any::<u64>()) {
         check_alone(seed);
+    }
+
+    #[test]
+    fn repetitions_need_no_lookup(seed in any::<u64>()) {
+        check_repetitions(seed);
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl Remains {
             }
             if let Some(orders) = self.orders.get_mut(&block.number()) {
                 orders[(at - block.first) as usize..(end - block.first) as usize].fill(order);
-                // Single pages come by the hundred, and the range that they are of after them.
+                // Pages of a range are gone one by one, and then the range: only that is worth a look.
                 if end - at > 1 && orders.iter().all(|&order| order == 0) {
                     self.orders.remove(&block.number());
                 }
@@ -121,8 +121,8 @@ enum Try {
 }
 
 impl Sizes {
-    /// Orders that parts of an area may be collapsed to, a bit each, of those that it may have: none if no block lies
-    /// inside it.
+    /// Orders that parts of an area may be collapsed to, a bit each, of those that it may have. Without a whole block an
+    /// area has none.
     pub fn possible(&self, area: &Vma, allowed: u32, view: &View<'_>) -> u32 {
         let orders = if self.mthp == Mthp::Never { allowed & 1 << self.huge } else { allowed };
         let fits = |order: &u8| orders >> order & 1 == 1 && !view.blocks_of(area, *order).is_empty();

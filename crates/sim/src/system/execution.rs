@@ -14,9 +14,11 @@ struct BlockRef<'a> {
 }
 
 impl BlockRef<'_> {
-    /// The fetches of a run up to that of the instruction which makes a data reference.
-    fn fetches_before(&self, site: usize, run: &Run) -> u32 {
-        u32::from(self.batch.blocks.get(self.id).sites[site].instruction) - run.instruction + 1
+    /// The fetches of a run up to that of the instruction which makes a data reference: `fetched` at least, since the
+    /// sites of a file may be in any order.
+    fn fetches_before(&self, site: usize, run: &Run, fetched: u32) -> u32 {
+        let instruction = u32::from(self.batch.blocks.get(self.id).sites[site].instruction);
+        (instruction + 1).saturating_sub(run.instruction).clamp(fetched, run.translations)
     }
 }
 
@@ -71,20 +73,20 @@ impl System {
             let end = runs.get(index + 1).map_or(refs.len(), |run| refs.len().min(run.site as usize));
             let mut fetched = 0;
             if run.crosses || !self.known.repeats(FETCH, run.vpn) {
-                self.touch(Kind::Fetch, run.vpn, run.crosses)?;
+                self.touch_anew(Kind::Fetch, run.vpn, run.crosses)?;
                 fetched = 1;
             }
             let epoch = self.known.epoch();
             let mut wait = self.fetches_wait && self.known.repeats(FETCH, run.vpn);
             while next < end {
                 if !wait {
-                    let due = block.fetches_before(next, run);
+                    let due = block.fetches_before(next, run, fetched);
                     self.fetch(run.vpn, due - fetched)?;
                     fetched = due;
                 }
                 self.data(refs[next])?;
                 if wait && self.known.epoch() != epoch {
-                    let due = block.fetches_before(next, run);
+                    let due = block.fetches_before(next, run, fetched);
                     self.known.repeated(FETCH, due - fetched);
                     fetched = due;
                     wait = false;
@@ -105,7 +107,7 @@ impl System {
                 self.known.repeated(FETCH, times - done);
                 return Some(());
             }
-            self.touch(Kind::Fetch, vpn, false)?;
+            self.touch_anew(Kind::Fetch, vpn, false)?;
         }
         Some(())
     }
@@ -152,7 +154,7 @@ impl System {
             && self.tlbs().fetches_wait_in(physical)
     }
 
-    /// So many fetches that waited.
+    /// Counts fetches that waited.
     fn fetched(&mut self, times: u32) {
         self.known.repeated(FETCH, times);
         self.tlbs().fetched(times);

@@ -1,6 +1,6 @@
 //! Translations that were looked up lately: what a reference needs that finds its page touched, backed and in place.
 //!
-//! Two stages, each exact. A *repetition* of the page that was looked up last in its set hits, and changes nothing but
+//! A *repetition* of the page that was looked up last in its set hits, and changes nothing but
 //! a count. Any other page of the direct-mapped table is looked up in its one array. Whatever may map a page otherwise,
 //! take it away or switch who runs forgets all of both at once.
 
@@ -66,18 +66,18 @@ impl Latest {
         self.pages[(vpn & self.mask) as usize % SETS] == vpn
     }
 
-    /// A page was looked up in some array, and is held there now; `whole`: so a reference of this class finds it.
+    /// A page was looked up in some array, and is held there now; `serves`: references of this class find it there.
     #[inline]
-    fn looked_up(&mut self, known: &Known, whole: bool) {
+    fn looked_up(&mut self, known: &Known, serves: bool) {
         if self.home.is_some_and(|home| home.array == known.place.array) {
             let page = &mut self.pages[(known.vpn & self.mask) as usize % SETS];
-            *page = if whole { known.vpn } else { NONE };
+            *page = if serves { known.vpn } else { NONE };
         }
     }
 }
 
 /// What is known.
-pub(super) struct Lately {
+pub(super) struct KnownPages {
     /// By group of classes, then by page.
     slots: Vec<Option<(u64, Known)>>,
     epoch: u64,
@@ -86,10 +86,10 @@ pub(super) struct Lately {
     groups: [usize; CLASSES],
 }
 
-impl Lately {
+impl KnownPages {
     /// Nothing is known yet.
-    pub fn new(groups: [usize; CLASSES], homes: [Option<Home>; CLASSES]) -> Lately {
-        Lately { slots: vec![None; CLASSES * SLOTS], epoch: 0, latest: homes.map(Latest::new), groups }
+    pub fn new(groups: [usize; CLASSES], homes: [Option<Home>; CLASSES]) -> KnownPages {
+        KnownPages { slots: vec![None; CLASSES * SLOTS], epoch: 0, latest: homes.map(Latest::new), groups }
     }
 
     /// Whether a reference repeats a hit.
@@ -98,7 +98,7 @@ impl Lately {
         self.latest[class].holds(vpn)
     }
 
-    /// So many references did.
+    /// Counts references that did.
     #[inline]
     pub fn repeated(&mut self, class: usize, times: u32) {
         self.latest[class].repetitions += u64::from(times);
@@ -124,6 +124,7 @@ impl Lately {
         (known.vpn == vpn && epoch == self.epoch && is_whole).then_some(known)
     }
 
+    /// Keeps a translation, in the place of the slot's last.
     pub fn note(&mut self, class: usize, known: Known) {
         let slot = self.slot(class, known.vpn);
         let is_stored =
@@ -150,7 +151,7 @@ impl Lately {
         self.groups.iter().filter(|&&group| group == self.groups[class]).count() == 1
     }
 
-    /// Tells a time at which all is known that still holds.
+    /// Changes whenever something is forgotten.
     #[inline]
     pub fn epoch(&self) -> u64 {
         self.epoch

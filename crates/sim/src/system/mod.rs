@@ -35,7 +35,7 @@ use crate::store::{CLASSES, FETCH, STORE, class_of};
 use crate::{DesignSpec, SpaceCounts};
 use globals::Globals;
 use host::HostMemory;
-use known::{Known, Lately};
+use known::{Known, KnownPages};
 use own::OwnMemory;
 use page::Page;
 use pagewalk_trace::Batch;
@@ -57,7 +57,7 @@ struct Core {
 /// What has been executed.
 #[derive(Clone, Copy, Default)]
 struct Clock {
-    /// References, in order.
+    /// References, in order, but for repetitions.
     now: u64,
     instructions: u64,
     spun: u64,
@@ -84,7 +84,7 @@ pub struct System {
     /// Second halves of references inside one page, by class: no lookups of their own.
     inside: [u64; CLASSES],
     globals: Option<Globals>,
-    known: Lately,
+    known: KnownPages,
     /// Whether kernels look at when pages were used, and are told of every use: then nothing is known.
     heeds_uses: bool,
     base_shift: u32,
@@ -126,7 +126,7 @@ impl System {
             }
         };
         let cores: Vec<Core> = (0..cores.max(1)).map(core).collect();
-        let known = Lately::new(cores[0].tlbs.groups(), cores[0].tlbs.homes());
+        let known = KnownPages::new(cores[0].tlbs.groups(), cores[0].tlbs.homes());
         let kernel = spec.kernel.as_ref();
         let heeds_uses = kernel.is_some_and(|kernel| kernel.wakes().is_some() || kernel.swaps());
         let fetches_wait =
@@ -154,6 +154,11 @@ impl System {
     /// Makes pages of files global that are mapped without the right to write. To be asked before it runs.
     pub fn with_global_files(self) -> System {
         System { globals: Some(Globals::default()), ..self }
+    }
+
+    /// The slow twin, for tests: looks every reference up. To be asked before it runs.
+    pub fn with_every_lookup(self) -> System {
+        System { heeds_uses: true, ..self }
     }
 
     fn machine(&self) -> &MachineSpec {
@@ -284,11 +289,11 @@ impl System {
             self.known.repeated(class, 1);
             return Some(());
         }
-        self.touch_another(kind, vpn, crosses)
+        self.touch_anew(kind, vpn, crosses)
     }
 
-    /// The same of another page than before.
-    fn touch_another(&mut self, kind: Kind, vpn: u64, crosses: bool) -> Option<()> {
+    /// The same of what is no repetition.
+    fn touch_anew(&mut self, kind: Kind, vpn: u64, crosses: bool) -> Option<()> {
         if VirtAddr(vpn << self.machine().paging.base().shift()).is_kernel() {
             self.asid = Asid::GLOBAL;
         }
@@ -319,8 +324,7 @@ impl System {
     }
 
     /// A reference looks up what may change from use to use, or may lie in several arrays.
-    fn look_everywhere(&mut self, class: usize, kind: Kind, vpn: u64) {
-        let (asid, page) = self.translation(vpn);
+    fn look_everywhere(&mut self, class: usize, kind: Kind, vpn: u64, (asid, page): (Asid, Page)) {
         self.clock.now += 1;
         self.known.forget_repetitions();
         if !self.tlbs().look_up(class, kind, asid, page) {
@@ -356,7 +360,7 @@ impl System {
                 self.known.note(class, known);
                 self.look_up(class, kind, known);
             }
-            None => self.look_everywhere(class, kind, vpn),
+            None => self.look_everywhere(class, kind, vpn, (asid, page)),
         }
         Some(())
     }

@@ -19,7 +19,7 @@ pub(super) struct Touched {
     pub written: bool,
     /// Whether it is the page that all processes share there.
     pub global: bool,
-    /// The clock at its last use.
+    /// The clock at its last use, where kernels heed uses.
     pub used: u64,
 }
 

@@ -178,7 +178,7 @@ impl Tlbs {
         hit
     }
 
-    /// So many lookups repeat a hit in this array.
+    /// Counts lookups that repeat a hit in this array.
     #[inline]
     pub fn repeat(&mut self, class: usize, array: u8, times: u64) {
         self.lookups[class] += times;
@@ -364,7 +364,7 @@ impl Tlbs {
         self.memory.as_ref().is_some_and(|memory| memory.hierarchy.repeats_alone(Requester::Fetch, physical))
     }
 
-    /// So many of those.
+    /// Counts such fetches.
     pub fn fetched(&mut self, times: u32) {
         if let Some(memory) = &mut self.memory {
             memory.hierarchy.repeated(Requester::Fetch, times.into());
