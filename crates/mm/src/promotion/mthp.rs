@@ -121,8 +121,8 @@ enum Try {
 }
 
 impl Sizes {
-    /// Orders that parts of an area may be collapsed to, a bit each, of those that it may have. Without a whole block an
-    /// area has none.
+    /// Orders that parts of an area may be collapsed to, a bit each, of those that it may have. Without a whole block
+    /// an area has none.
     pub fn possible(&self, area: &Vma, allowed: u32, view: &View<'_>) -> u32 {
         let orders = if self.mthp == Mthp::Never { allowed & 1 << self.huge } else { allowed };
         let fits = |order: &u8| orders >> order & 1 == 1 && !view.blocks_of(area, *order).is_empty();
