@@ -117,6 +117,16 @@ fn limits_of_files_are_the_programs() {
     }
 }
 
+/// In the background of a terminal, and by signals: see `stopped.c`.
+#[test]
+fn signals_stop_what_they_stop_natively() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile_with(folder.path(), "stopped", &["-lutil"]);
+    let expected = natively(&program, "");
+    let (output, status, _) = followed(&program, "");
+    assert_eq!((output, status), expected);
+}
+
 #[test]
 fn many_threads_live_together() {
     let folder = tempfile::tempdir().unwrap();
