@@ -403,7 +403,10 @@ static void before_chosen(ThreadId thread, const void* layout, CallArguments* ar
 
 static void before_any(ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status, UWord* flags)
 {
+   CallArguments given = *arguments;
    guard_before(before_chosen, thread, layout, arguments, status, flags);
+   if (status->what == STATUS_FOR_KERNEL && (*flags & CALL_MAY_BLOCK))
+      arguments_keep(thread, &given, arguments);
 }
 
 static void after_any(ThreadId thread, CallArguments* arguments, CallStatus* status)

@@ -249,6 +249,14 @@ void native_go(ThreadId thread);
 /* Threads of the program that have not ended. */
 UInt threads_alive(void);
 
+/* ---- arguments.c ---- */
+
+/* The thread begins a call: none of an earlier one are kept. */
+void arguments_forget(ThreadId thread);
+
+/* Puts what the thread gave for its call back into its registers, if it was changed. */
+void arguments_put_back(ThreadId thread);
+
 /* ---- syscalls.c ---- */
 
 void syscall_before(ThreadId thread, UInt number, UWord* args, UInt count);

@@ -47,6 +47,9 @@ void seen_path(CallArguments* arguments);
 /* seen.c: takes the engine's descriptors out of the entries that a call has read. */
 void seen_entries(const CallArguments* arguments, CallStatus* status);
 
+/* arguments.c: what the program gave for a call that may block, if that has been changed. */
+void arguments_keep(ThreadId thread, const CallArguments* given, const CallArguments* changed);
+
 /* guard.c: the core's work before and after a call, which may meet arguments that point nowhere. */
 void guard_before(Before* before, ThreadId thread, const void* layout, CallArguments* arguments, CallStatus* status,
                   UWord* flags);

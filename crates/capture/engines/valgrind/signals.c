@@ -146,7 +146,7 @@ void __wrap_vgPlain_sigframe_create(ThreadId thread, Bool is_alternate, Addr top
    Fault fault = { .info = *info };
    correct(&fault, thread, context != NULL);
    __real_vgPlain_sigframe_create(thread, is_alternate, top, &fault.info, context, handler, flags, mask, restorer);
-   if (fault.is_told) {
+   if (fault.is_told && VG_(get_SP)(thread) != top) {   /* or there was no room for a frame, and the program ends */
       VexGuestAMD64State guest;
       VG_(get_shadow_regs_area)(thread, (UChar*)&guest, 0, 0, sizeof guest);
       Context* made = (Context*)guest.guest_RDX;   /* the handler's third argument */

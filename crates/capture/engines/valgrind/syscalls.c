@@ -140,6 +140,7 @@ static void expect_shmat(const UWord* args)
 
 void syscall_before(ThreadId thread, UInt number, UWord* args, UInt count)
 {
+   arguments_forget(thread);
    event_switch_to(thread);
    switch (number) {
       case __NR_mmap: expect_mmap(thread, args); break;
@@ -303,6 +304,7 @@ static void after_success(UInt number, const UWord* args, UWord result)
 
 void syscall_after(ThreadId thread, UInt number, UWord* args, UInt count, SysRes result)
 {
+   arguments_put_back(thread);
    placement_forget();
    if (native_is_near())
       return;

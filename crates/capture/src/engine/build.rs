@@ -11,6 +11,7 @@ use std::process::Command;
 /// The tool's sources. Only those that end in `.c` are compiled by themselves.
 const SOURCES: &[(&str, &str)] = &[
     ("aliases.c", include_str!("../../engines/valgrind/aliases.c")),
+    ("arguments.c", include_str!("../../engines/valgrind/arguments.c")),
     ("blocks.c", include_str!("../../engines/valgrind/blocks.c")),
     ("calls.c", include_str!("../../engines/valgrind/calls.c")),
     ("engine.h", include_str!("../../engines/valgrind/engine.h")),
@@ -91,6 +92,7 @@ const LINK_FLAGS: &[&str] = &[
     "-Wl,--wrap=vgPlain_alloc_ThreadState",
     "-Wl,--wrap=vgPlain_am_alloc_VgStack",
     "-Wl,--wrap=vgPlain_sigframe_create",
+    "-Wl,--wrap=vgPlain_fixup_guest_state_after_syscall_interrupted",
     "-Wl,--wrap=vgSysWrap_linux_sys_clone_before",
     "-Wl,--wrap=do_iropt_BB",
     "-Wl,--wrap=vgPlain_sigaction",

@@ -2,7 +2,7 @@
    and that all before the fault was done. Of fetches where nothing is mapped, where it is not allowed, past the end of a
    file and outside of the processor's addresses; of data alike; of divisions (HotSpot and .NET make exceptions of them by
    the instruction's address and the registers), instructions that do not exist or are not allowed, and traps. Then how
-   children without a handler end. */
+   children without a handler end, and those whose handler has no stack. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <signal.h>
@@ -199,6 +199,40 @@ static void run_into_nothing(void)
     ((Code *)code)();
 }
 
+static void catch(int flags)
+{
+    struct sigaction action = { .sa_sigaction = handle, .sa_flags = SA_SIGINFO | flags };
+    sigaction(SIGSEGV, &action, 0);
+    sigaction(SIGILL, &action, 0);
+}
+
+#define WITHOUT_STACK(at, instruction) __asm__ volatile("mov %0, %%rsp; " instruction : : "r"(at) : "memory")
+
+static void stack_nowhere(void)
+{
+    char *top = map_all(4, -1) + 3 * PAGE;
+    catch(0);
+    munmap(top - 3 * PAGE, 4 * PAGE);
+    WITHOUT_STACK(top, "ud2");
+}
+
+static void stack_not_allowed(void)
+{
+    char *top = map_all(4, -1) + 4 * PAGE;
+    catch(0);
+    mprotect(top - 4 * PAGE, 4 * PAGE, PROT_READ);
+    WITHOUT_STACK(top, "hlt");
+}
+
+static void alternate_stack_nowhere(void)
+{
+    stack_t alternate = { .ss_sp = map_all(16, -1), .ss_size = 16 * PAGE };
+    catch(SA_ONSTACK);
+    sigaltstack(&alternate, 0);
+    munmap(alternate.ss_sp, 16 * PAGE);
+    ((Code *)0)();
+}
+
 static void end(Code *how)
 {
     int status;
@@ -227,5 +261,8 @@ int main(void)
     end(undefined);
     end(jump_past_file);
     end(run_into_nothing);
+    end(stack_nowhere);
+    end(stack_not_allowed);
+    end(alternate_stack_nowhere);
     return 0;
 }
