@@ -60,7 +60,8 @@ static Int connect_by(Int socket, const HChar* path)
    return (Int)sys_call3(__NR_connect, socket, (UWord)&address, sizeof address);
 }
 
-/* A socket has no other name than a path. So the folder becomes the current one for as long; no other thread runs. */
+/* A socket has no other name than a path. So the folder becomes the current one for as long; no other thread runs. Not
+   where the way back is barred: a file system may let a folder be opened that it lets nobody go to. */
 Int roots_connect(Int socket, const HChar* path)
 {
    Int result = connect_by(socket, path);
@@ -70,7 +71,8 @@ Int roots_connect(Int socket, const HChar* path)
    Word here = sys_call6(__NR_openat, (UWord)SYS_AT_FDCWD, (UWord)".", O_PATH | SYS_O_CLOEXEC, 0, 0, 0);
    if (sys_failed(here))
       return result;
-   if (!sys_failed(sys_call3(__NR_fchdir, socket_folder, 0, 0))) {
+   Bool leads_back = !sys_failed(sys_call3(__NR_fchdir, here, 0, 0));
+   if (leads_back && !sys_failed(sys_call3(__NR_fchdir, socket_folder, 0, 0))) {
       result = connect_by(socket, name + 1);
       sys_call3(__NR_fchdir, here, 0, 0);
    }
