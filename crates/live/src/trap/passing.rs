@@ -117,8 +117,8 @@ impl Passing {
     /// Lets all calls pass until the last process that has the filter has ended.
     ///
     /// A signal that comes before a call is taken up breaks it off (`EINTR` where the handler does not ask to restart
-    /// calls), so that moment is to be short: who takes it up runs where the caller just ran, and before all others if it
-    /// may.
+    /// calls), so that moment is to be short: who takes it up runs where the caller just ran, and before all others if
+    /// it may.
     pub fn of(self, listener: OwnedFd) {
         // The thread waits for it, and nothing else.
         let _ = self.0.send(listener);
