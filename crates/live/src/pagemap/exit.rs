@@ -116,6 +116,7 @@ impl Watched {
 pub fn run_to_exit(command: &[OsString], interrupt: &Interrupt) -> Result<Exit, LaunchError> {
     let pid = launch(command, None, option::CLONE | option::EXEC | option::EXIT)?;
     interrupt.began(pid);
+    interrupt.first_began(pid);
     let watched = Watched { pid, begun: Instant::now(), state: Mutex::default() };
     let end = std::thread::scope(|scope| {
         let size = scope.spawn(|| watch_size(&watched));
@@ -125,6 +126,7 @@ pub fn run_to_exit(command: &[OsString], interrupt: &Interrupt) -> Result<Exit, 
         end
     })?;
     interrupt.ended(pid);
+    interrupt.first_ended();
     let State { kept, peak_resident_bytes, .. } =
         watched.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(Exit { pid, end, kept, peak_resident_bytes })

@@ -1,6 +1,7 @@
 //! Programs that run at their own speed under ptrace: starting them, their stops, their mappings, their end.
 
 pub(crate) mod detour;
+mod first;
 pub(crate) mod follow;
 pub(crate) mod image;
 pub(crate) mod launch;
@@ -11,6 +12,7 @@ pub(crate) mod sys;
 pub use follow::Relay;
 pub use launch::LaunchError;
 
+use first::First;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::io::{PipeWriter, Write};
@@ -52,10 +54,7 @@ struct Interrupted {
     killed: bool,
     /// Where another process that traces them hears of it.
     elsewhere: Option<PipeWriter>,
-    /// The program's first thread, as long as it is traced here.
-    first: Option<sys::Pid>,
-    /// Signals that came before there was anyone to get them.
-    early: Vec<i32>,
+    first: First,
 }
 
 impl Interrupt {
@@ -81,23 +80,32 @@ impl Interrupt {
 
     /// Hands a signal on to the program; before it has begun, the signal waits for it.
     pub fn hand_on(&self, signal: i32) {
+        let _ = self.send(signal);
+    }
+
+    /// The same. Whether there is or will be someone to get it.
+    pub(crate) fn send(&self, signal: i32) -> bool {
         let mut state = self.state();
-        match state.first {
-            // It may be about to end by itself.
-            Some(first) => _ = sys::kill(first, signal),
-            None if state.elsewhere.is_some() => state.order(signal),
-            None => state.early.push(signal),
+        if state.elsewhere.is_some() {
+            state.order(signal);
+            return true;
         }
+        state.first.send(signal)
+    }
+
+    /// The program's first process has begun here.
+    pub(crate) fn first_began(&self, process: sys::Pid) {
+        self.state().first.begin(process);
+    }
+
+    /// It has ended, and its number may be another's.
+    pub(crate) fn first_ended(&self) {
+        self.state().first = First::Ended;
     }
 
     pub(crate) fn began(&self, thread: sys::Pid) {
         let mut state = self.state();
         state.threads.insert(thread);
-        if state.first.is_none() {
-            state.first = Some(thread);
-            // It may be about to end by itself.
-            std::mem::take(&mut state.early).into_iter().for_each(|signal| _ = sys::kill(thread, signal));
-        }
         if state.killed {
             state.kill();
         }
@@ -107,7 +115,7 @@ impl Interrupt {
     pub(crate) fn tell(&self, to: PipeWriter) {
         let mut state = self.state();
         state.elsewhere = Some(to);
-        for signal in std::mem::take(&mut state.early) {
+        for signal in state.first.take_waiting() {
             state.order(signal);
         }
         if state.killed {
@@ -116,10 +124,7 @@ impl Interrupt {
     }
 
     pub(crate) fn ended(&self, thread: sys::Pid) {
-        let mut state = self.state();
-        state.threads.remove(&thread);
-        // Its number may be another's from now on.
-        state.first = state.first.filter(|&first| first != thread);
+        self.state().threads.remove(&thread);
     }
 
     fn state(&self) -> MutexGuard<'_, Interrupted> {

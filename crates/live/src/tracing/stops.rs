@@ -1,6 +1,6 @@
 //! Stops of threads that are traced, and the ends of processes: what a wait finds, and waiting for it.
 
-use super::sys::{Pid, call, number};
+use super::sys::{Go, Pid, call, number};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -38,6 +38,11 @@ pub enum Event {
 pub fn is_group_stop(signal: i32) -> bool {
     const STOPPING: [i32; 4] = [19, 20, 21, 22];
     STOPPING.contains(&signal)
+}
+
+/// How a thread goes on from a stop with this signal: one that stands with its group stays stopped with it.
+pub fn after_stop(signal: i32) -> Go {
+    if is_group_stop(signal) { Go::Listen } else { Go::On }
 }
 
 const SIGTRAP: i32 = 5;

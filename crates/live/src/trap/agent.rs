@@ -10,10 +10,12 @@ use super::tracee::{Injection, Site};
 use crate::tracing::stops;
 use crate::tracing::sys::{self, Pid, map, number};
 use memmap2::MmapRaw;
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The agent's code.
 static CODE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent.bin"));
@@ -124,6 +126,7 @@ impl Agent {
         let launched = launch(&mut injection, begin, array, log_entries);
         let put_back = injection.end();
         let agent = launched?;
+        living().insert(agent);
         put_back.and_then(|()| Agent::attach(agent)).map_err(|error| {
             end(agent);
             error.into()
@@ -229,8 +232,21 @@ pub fn has_ended(error: &io::Error) -> bool {
     [BrokenPipe, UnexpectedEof, NotFound].contains(&error.kind())
 }
 
+/// Those that live, of all images.
+static LIVING: Mutex<BTreeSet<Pid>> = Mutex::new(BTreeSet::new());
+
+fn living() -> MutexGuard<'static, BTreeSet<Pid>> {
+    LIVING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether this process is an agent.
+pub fn is_agent(process: Pid) -> bool {
+    living().contains(&process)
+}
+
 /// Ends an agent. It is ours alone, and may have ended by itself.
 fn end(agent: Pid) {
+    living().remove(&agent);
     let _ = sys::kill(agent, sys::SIGKILL);
     let _ = stops::wait_for_child(agent);
 }

@@ -56,6 +56,8 @@ pub enum After {
     Pin,
     /// Keep the page of a lock present no longer.
     Release,
+    /// Put `CLONE_UNTRACED` back where it was asked for.
+    Hide,
 }
 
 /// What to do with a stopped call in an image that has an agent.
@@ -229,7 +231,7 @@ pub fn after(image: &mut Image, after: After, result: i64) -> io::Result<()> {
             image.give_up(start, bytes)?;
             image.renew(start, bytes, protection)
         }
-        After::Pin | After::Release => Ok(()),
+        After::Pin | After::Release | After::Hide => Ok(()),
     }
 }
 

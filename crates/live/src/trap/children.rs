@@ -1,5 +1,6 @@
 //! Children and threads that a program starts: what is done before the call, and when they are there.
 
+use super::calls::{After, Verdict};
 use super::filter::{CLONE_UNTRACED, CLONE_VM};
 use super::image::Image;
 use super::report::Began;
@@ -12,10 +13,11 @@ impl Tracer<'_> {
     /// The kernel will write the child's number to a place in memory that parent and child still share. A task that
     /// nobody is to follow (the one with which a leak checker stops the program) is followed all the same: its calls
     /// could not be made.
-    pub fn before_fork(&mut self, pid: Pid, registers: &mut Registers) {
+    pub fn before_fork(&mut self, pid: Pid, registers: &mut Registers) -> Verdict {
         const CHILD_SETTID: u64 = 0x0100_0000;
-        self.task(pid).hides = self.set_hidden(pid, registers, false);
-        let Some((flags, child_word)) = self.clone_arguments(pid, registers) else { return };
+        let hides = self.set_hidden(pid, registers, false);
+        let verdict = if hides { Verdict::NativeThen(After::Hide) } else { Verdict::Native };
+        let Some((flags, child_word)) = self.clone_arguments(pid, registers) else { return verdict };
         let word = self.image_of(pid).and_then(|image| {
             let wanted = flags & CHILD_SETTID != 0 && flags & u64::from(CLONE_VM) == 0;
             let offset = image.space.offset_of(child_word).filter(|_| wanted)?;
@@ -24,6 +26,7 @@ impl Tracer<'_> {
             Some(Word { offset, bytes })
         });
         self.task(pid).fork_word = word;
+        verdict
     }
 
     /// Takes `CLONE_UNTRACED` from the flags of a clone, or puts it back. Whether it was there, or is.
@@ -46,11 +49,16 @@ impl Tracer<'_> {
         }
     }
 
-    /// The program finds in registers and memory what it asked for. In the child no call is under way any more.
-    fn put_hidden_back(&mut self, parent: Pid, child: Pid) {
-        let Ok(mut of_parent) = sys::registers(parent) else { return };
-        self.set_hidden(parent, &mut of_parent, true);
-        if let Ok(now) = sys::registers(child) {
+    /// The program finds in registers and memory what it asked for, also where the call failed, or is begun anew.
+    pub fn put_hidden_back(&mut self, pid: Pid) {
+        if let Ok(mut registers) = sys::registers(pid) {
+            self.set_hidden(pid, &mut registers, true);
+        }
+    }
+
+    /// The same for the child, in which no call is under way any more.
+    fn put_hidden_back_in_child(&mut self, parent: Pid, child: Pid) {
+        if let (Ok(of_parent), Ok(now)) = (sys::registers(parent), sys::registers(child)) {
             let mut of_child = Registers { orig_rax: of_parent.orig_rax, ..now };
             self.set_hidden(child, &mut of_child, true);
         }
@@ -75,17 +83,18 @@ impl Tracer<'_> {
     pub fn on_child(&mut self, parent: Pid) {
         const CHILD_CLEARTID: u64 = 0x0020_0000;
         const VFORK: u64 = 0x4000;
+        let hides = self.task(parent).after == Some(After::Hide);
+        let how = if hides { Go::ToCall } else { Go::On };
         let arguments =
             sys::registers(parent).ok().and_then(|registers| self.clone_arguments(parent, &registers));
         let (Ok(child), Some((flags, child_word))) = (sys::event_message(parent), arguments) else {
-            return resume(parent, Go::On, 0);
+            return resume(parent, how, 0);
         };
         let child = child as Pid;
         if self.early.remove(&child).is_none() && !matches!(stops::wait(child), Ok((_, Status::Event(..)))) {
             // It was killed before its first stop.
-            return resume(parent, Go::On, 0);
+            return resume(parent, how, 0);
         }
-        let hides = std::mem::take(&mut self.task(parent).hides);
         let word = self.task(parent).fork_word.take();
         let shares = flags & u64::from(CLONE_VM) != 0;
         let image = if shares { self.join_image(parent) } else { self.new_number() };
@@ -105,11 +114,11 @@ impl Tracer<'_> {
             self.fork_image(image, parent, child, word);
         }
         if hides {
-            self.put_hidden_back(parent, child);
+            self.put_hidden_back_in_child(parent, child);
         }
         self.await_new(child);
         resume(child, Go::On, 0);
-        resume(parent, Go::On, 0);
+        resume(parent, how, 0);
     }
 
     fn join_image(&mut self, parent: Pid) -> u32 {

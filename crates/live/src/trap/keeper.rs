@@ -7,15 +7,14 @@
 //! like it.
 
 use super::array::TrapArray;
-use super::first::First;
-use super::tracer;
-use super::{Options, Run, TrapError};
+use super::{Options, Run, TrapError, agent, tracer};
 use crate::tracing::launch::{self, LaunchError};
 use crate::tracing::stops::{self, Status};
 use crate::tracing::sys::{self, Pid};
 use crate::tracing::{End, Interrupt, maps};
 use rustix::io::{FdFlags, fcntl_getfd};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -128,13 +127,11 @@ fn keep(
     let group = stand_apart(&[tell.as_raw_fd(), heard.as_raw_fd()]);
     // As long as the process, which ends below.
     let interrupt: &'static Interrupt = Box::leak(Box::new(Interrupt::new()));
-    let first: &'static First = Box::leak(Box::new(First::new()));
     let listens = std::thread::Builder::new().name("orders".to_owned());
     // Without it the program ends by itself.
-    let _ = listens.spawn(move || obey(heard, interrupt, first));
+    let _ = listens.spawn(move || obey(heard, interrupt));
     // A panic says itself what it is. It must not go on in what was the caller's, nor wait for who listens.
-    let run =
-        catch_unwind(AssertUnwindSafe(|| tracer::trace(command, array, options, interrupt, first, group)));
+    let run = catch_unwind(AssertUnwindSafe(|| tracer::trace(command, array, options, interrupt, group)));
     let Ok(run) = run else { launch::end(101) };
     let told = run.map_or_else(|error| Told::Failed(Failure::of(&error)), Told::Ended);
     // If nobody hears it, pagewalk is gone.
@@ -144,35 +141,45 @@ fn keep(
 
 /// Hands signals on to the program as pagewalk says so, and kills it; that pagewalk is gone says nothing. Once the
 /// program has ended, what it left running ends by what would end it.
-fn obey(mut heard: PipeReader, interrupt: &Interrupt, first: &First) {
+fn obey(mut heard: PipeReader, interrupt: &Interrupt) {
     const ENDING: [i32; 4] = [1, 2, 3, 15];
     let mut word = [0];
     while heard.read_exact(&mut word).is_ok() {
         let signal = word[0].into();
-        if signal == sys::SIGKILL || !first.send(signal) && ENDING.contains(&signal) {
+        if signal == sys::SIGKILL || !interrupt.send(signal) && ENDING.contains(&signal) {
             interrupt.kill();
             kill_descendants();
         }
     }
 }
 
-/// Kills what was let go, which nobody traces here: all that descends from this process and is no agent.
+/// Kills what was let go, which nobody traces here: all that descends from this process and is no agent. Once more, as
+/// long as there is what was begun meanwhile; what has been sent the signal begins nothing.
 fn kill_descendants() {
+    let mut killed = HashSet::new();
+    loop {
+        let mut found = descendants();
+        found.retain(|process| !agent::is_agent(*process) && killed.insert(*process));
+        if found.is_empty() {
+            return;
+        }
+        // It may have ended.
+        found.into_iter().for_each(|process| _ = sys::kill(process, sys::SIGKILL));
+    }
+}
+
+/// All that descend from this process at this moment.
+fn descendants() -> Vec<Pid> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = processes.filter_map(|process| process.file_name().to_str()?.parse::<Pid>().ok());
     let parents: Vec<(Pid, Pid)> =
         numbers.filter_map(|process| Some((process, maps::process_and_parent(process).ok()?.1))).collect();
-    let mut found = vec![std::process::id() as Pid];
-    while let Some(parent) = found.pop() {
-        for &(process, _) in parents.iter().filter(|(_, of)| *of == parent) {
-            found.push(process);
-            let name = maps::proc_text(process, "comm").unwrap_or_default();
-            if name.trim() != "pagewalk-trap" {
-                // It may have ended.
-                let _ = sys::kill(process, sys::SIGKILL);
-            }
-        }
+    let (mut found, mut next) = (vec![std::process::id() as Pid], 0);
+    while let Some(&parent) = found.get(next) {
+        found.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(process, _)| process));
+        next += 1;
     }
+    found.split_off(1)
 }
 
 /// Leaves pagewalk's process group, files and name. The group, which is to be the program's.

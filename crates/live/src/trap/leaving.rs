@@ -8,10 +8,11 @@ use super::filter::trace;
 use super::passing;
 use super::tracee::{Injection, Site};
 use super::tracer::Tracer;
-use crate::tracing::maps;
 use crate::tracing::sys::{self, Go, Pid, Registers, errno};
+use crate::tracing::{maps, stops};
 use std::collections::HashSet;
 use std::io;
+use std::os::fd::OwnedFd;
 
 /// A process that is to be let go.
 pub struct Leaving {
@@ -20,8 +21,8 @@ pub struct Leaving {
     callers: Vec<Pid>,
     /// Its threads that have not stopped yet.
     awaited: HashSet<Pid>,
-    /// Its threads that have.
-    standing: Vec<Pid>,
+    /// Its threads that have, with how they go on if it stays.
+    standing: Vec<(Pid, Go)>,
 }
 
 /// What becomes of a stopped `ptrace`.
@@ -72,15 +73,21 @@ impl Tracer<'_> {
     }
 
     pub fn begin_leaving(&mut self, process: Pid, caller: Pid) {
+        // It stands from now on, also for who waits for its own process. Two that ask for each other wait for nobody.
+        self.waiting.insert(caller);
+        for leaving in &mut self.leaving {
+            leaving.awaited.remove(&caller);
+        }
         if let Some(leaving) = self.leaving.iter_mut().find(|leaving| leaving.process == process) {
             leaving.callers.push(caller);
-            return self.on_standing(caller);
+            return self.leave_if_ready();
         }
         let mut leaving =
             Leaving { process, callers: vec![caller], awaited: HashSet::new(), standing: Vec::new() };
         for thread in self.threads_of(process) {
-            // One that stands at its end, or has just been killed, need not stop.
-            if thread != caller && !self.ending.contains(&thread) && sys::interrupt(thread).is_ok() {
+            // One that stands at its end or its `ptrace`, or has just been killed, need not stop.
+            let stands = self.waiting.contains(&thread) || self.ending.contains(&thread);
+            if !stands && sys::interrupt(thread).is_ok() {
                 leaving.awaited.insert(thread);
             }
         }
@@ -100,11 +107,11 @@ impl Tracer<'_> {
         self.leaving.iter().any(|leaving| leaving.awaited.contains(&pid))
     }
 
-    /// A thread has stopped, so that its process may be let go.
-    pub fn on_standing(&mut self, pid: Pid) {
+    /// A thread has stopped with this signal, so that its process may be let go.
+    pub fn on_standing(&mut self, pid: Pid, signal: i32) {
         for leaving in &mut self.leaving {
             if leaving.awaited.remove(&pid) {
-                leaving.standing.push(pid);
+                leaving.standing.push((pid, stops::after_stop(signal)));
             }
         }
         self.leave_if_ready();
@@ -120,9 +127,10 @@ impl Tracer<'_> {
 
     /// A thread has ended.
     pub fn forget_leaving(&mut self, pid: Pid) {
+        self.waiting.remove(&pid);
         for leaving in &mut self.leaving {
             leaving.awaited.remove(&pid);
-            leaving.standing.retain(|&other| other != pid);
+            leaving.standing.retain(|&(other, _)| other != pid);
             leaving.callers.retain(|&other| other != pid);
         }
         self.leave_if_ready();
@@ -143,50 +151,58 @@ impl Tracer<'_> {
 
     fn leave_if_ready(&mut self) {
         while let Some(position) = self.leaving.iter().position(|leaving| leaving.awaited.is_empty()) {
-            let leaving = self.leaving.swap_remove(position);
-            let left = self.leave(&leaving);
+            let mut leaving = self.leaving.swap_remove(position);
+            let left = self.leave(&mut leaving);
             if let Err(error) = &left {
                 self.stay(&leaving, error);
             }
             for &caller in &leaving.callers {
                 // One that was let go itself makes its call anew.
-                if self.follows(caller) {
+                if self.waiting.remove(&caller) {
                     let _ = sys::go(caller, Go::On, 0);
                 }
             }
         }
     }
 
-    /// Lets a process go, all threads of which stand.
-    fn leave(&mut self, leaving: &Leaving) -> io::Result<()> {
+    /// Lets a process go, all threads of which stand. Its memory goes first: once its calls pass, nobody sees any more
+    /// what it does to memory that is shared.
+    fn leave(&mut self, leaving: &mut Leaving) -> io::Result<()> {
         let process = leaving.process;
         let threads = self.threads_of(process);
-        let caller = leaving.callers.iter().copied().find(|caller| threads.contains(caller));
-        let Some(equipped) = caller.or_else(|| leaving.standing.first().copied()) else { return Ok(()) };
+        let caller = threads.iter().copied().find(|thread| self.waiting.contains(thread));
+        let Some(equipped) = caller.or(leaving.standing.first().map(|first| first.0)) else { return Ok(()) };
         if maps::filters(process)? > self.setting.filters {
             return Err(io::Error::other("it has a seccomp filter of its own"));
         }
+        let passing = passing::begin()?;
         let Some(image) = self.image_of(equipped) else { return Ok(()) };
         // A child made by vfork has its parent's memory, which stays as it is.
         let owns = image.process() == process;
         let site = if image.agent.is_some() { Site::Agent } else { Site::Here };
-        let mut injection = match caller {
-            Some(_) => Injection::begin_at_call(equipped, site)?,
-            None => Injection::begin(equipped, site)?,
-        };
-        let listener = passing::install(&mut injection, process, site);
-        if caller.is_some() {
-            injection.end()?
-        } else {
-            injection.end_amid()?
-        };
-        passing::begin(listener?)?;
-        self.some_left = true;
-        if owns && let Some(image) = self.image_of(equipped) {
+        passing::may_install(process)?;
+        if owns {
             image.let_go(WHY)?;
         }
+        match install(leaving, process, equipped, caller.is_some(), site) {
+            Ok(listener) => passing.of(listener),
+            Err(error) => {
+                self.run_alone(equipped, owns, &error);
+                return Err(error);
+            }
+        }
+        self.some_left = true;
         self.detach(&threads, owns);
         Ok(())
+    }
+
+    /// Its memory is its own again, and nobody but us may trace it.
+    fn run_alone(&mut self, pid: Pid, owns: bool, error: &io::Error) {
+        let Some(number) = self.image_number(pid).filter(|_| owns) else { return };
+        if let Some(image) = self.images.get_mut(&number) {
+            image.leave(format!("it ran by itself from when the program was to trace it (ptrace): {error}"));
+        }
+        self.placement().leave_alone(number);
     }
 
     fn detach(&mut self, threads: &[Pid], with_memory: bool) {
@@ -217,8 +233,32 @@ impl Tracer<'_> {
         {
             image.left_alone.push(format!("the program may not trace it itself (ptrace): {error}"));
         }
-        for &thread in &leaving.standing {
-            let _ = sys::go(thread, Go::On, 0);
+        for &(thread, how) in &leaving.standing {
+            let _ = sys::go(thread, how, 0);
         }
     }
+}
+
+/// Has calls pass from now on, by one of the threads that stand: at its call, or at a stop of its own.
+fn install(
+    leaving: &mut Leaving,
+    process: Pid,
+    equipped: Pid,
+    at_call: bool,
+    site: Site,
+) -> io::Result<OwnedFd> {
+    if at_call {
+        let mut injection = Injection::begin_at_call(equipped, site)?;
+        let listener = passing::install(&mut injection, process, site);
+        return injection.end().and(listener);
+    }
+    let mut injection = Injection::begin(equipped, site)?;
+    let mut goes_on = |how| {
+        leaving.standing.iter_mut().filter(|(thread, _)| *thread == equipped).for_each(|it| it.1 = how);
+    };
+    // It may end meanwhile, and then stands elsewhere.
+    goes_on(Go::On);
+    let listener = passing::install(&mut injection, process, site);
+    goes_on(injection.end_amid()?);
+    listener
 }

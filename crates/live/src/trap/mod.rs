@@ -21,7 +21,6 @@ mod check;
 mod children;
 mod descriptors;
 mod filter;
-mod first;
 mod guards;
 mod host;
 mod image;

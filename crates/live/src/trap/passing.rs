@@ -9,9 +9,11 @@ use super::shared::{STACK_BASE, STARTER_STACK};
 use super::tracee::{Injection, Site};
 use crate::tracing::sys::{self, Pid, number};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::sync::mpsc::{self, Sender};
 
 /// Where the filter is put in a process with an agent: below what its starter used, which is gone.
 const PLACE: u64 = STACK_BASE + 0x100;
@@ -25,7 +27,6 @@ const RED_ZONE: u64 = 128;
 pub fn install(injection: &mut Injection, process: Pid, site: Site) -> io::Result<OwnedFd> {
     const SET_NO_NEW_PRIVS: u64 = 38;
     const EACCES: i64 = 13;
-    may_fetch(process)?;
     let room = filter::passing(0).len() as u64;
     let at = match site {
         Site::Agent => PLACE,
@@ -61,7 +62,10 @@ fn put(injection: &mut Injection, at: u64) -> io::Result<i64> {
 }
 
 /// Whether files of a process may be had: without the filter's, its calls would wait for nobody.
-fn may_fetch(process: Pid) -> io::Result<()> {
+///
+/// # Errors
+/// If not: then the filter is not to be installed.
+pub fn may_install(process: Pid) -> io::Result<()> {
     const NO_FILE: u64 = i32::MAX as u64;
     const NOT_OPEN: i32 = 9;
     match fetched(process, NO_FILE) {
@@ -84,25 +88,41 @@ fn fetched(process: Pid, descriptor: u64) -> io::Result<OwnedFd> {
     file.map(|file| unsafe { OwnedFd::from_raw_fd(file as i32) })
 }
 
-/// Lets all calls pass, on a thread of its own, until the last process that has the filter has ended.
-///
-/// A signal that comes before a call is taken up breaks it off (`EINTR` where the handler does not ask to restart
-/// calls), so that moment is to be short: who takes it up runs where the caller just ran, and before all others if it
-/// may.
+/// Who is to let calls pass: a thread that waits for the filter. It is there before the filter is, as nobody could take
+/// that away again.
+pub struct Passing(Sender<OwnedFd>);
+
+/// Starts it.
 ///
 /// # Errors
 /// If there can be no thread.
-pub fn begin(listener: OwnedFd) -> io::Result<()> {
+pub fn begin() -> io::Result<Passing> {
     const STACK_BYTES: usize = 64 << 10;
-    // Kernels before 6.6 do not know it.
-    let _ = wake_where_the_caller_is(&listener);
+    let (to, listeners) = mpsc::channel::<OwnedFd>();
     let thread = std::thread::Builder::new().name("passing".to_owned()).stack_size(STACK_BYTES);
     let passes = move || {
+        // None comes if the filter could not be installed.
+        let Ok(listener) = listeners.recv() else { return };
+        // Kernels before 6.6 do not know it.
+        let _ = wake_where_the_caller_is(&listener);
         // Not everyone may.
         let _ = run_first();
         while pass_next(&listener).is_ok() {}
     };
-    thread.spawn(passes).map(drop)
+    thread.spawn(passes)?;
+    Ok(Passing(to))
+}
+
+impl Passing {
+    /// Lets all calls pass until the last process that has the filter has ended.
+    ///
+    /// A signal that comes before a call is taken up breaks it off (`EINTR` where the handler does not ask to restart
+    /// calls), so that moment is to be short: who takes it up runs where the caller just ran, and before all others if
+    /// it may.
+    pub fn of(self, listener: OwnedFd) {
+        // The thread waits for it, and nothing else.
+        let _ = self.0.send(listener);
+    }
 }
 
 /// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`.
@@ -143,15 +163,21 @@ struct Answer {
 /// Waits for a call, and lets it pass.
 ///
 /// # Errors
-/// If none can come any more.
+/// If none can come any more, or none can be had.
 fn pass_next(listener: &OwnedFd) -> io::Result<()> {
     const RECEIVE: u64 = 0xc050_2100;
     const SEND: u64 = 0xc018_2101;
     const CONTINUE: u32 = 1;
+    const NOBODY: i32 = 2;
+    const INTERRUPTED: i32 = 4;
     let mut call = Call::default();
-    if sys::ioctl(listener, RECEIVE, &mut call).is_err() {
-        // The caller was killed, or all have ended.
-        return if has_users(listener)? { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) };
+    if let Err(error) = sys::ioctl(listener, RECEIVE, &mut call) {
+        return match error.raw_os_error() {
+            Some(INTERRUPTED) => Ok(()),
+            // The caller was killed, or all have ended.
+            Some(NOBODY) if has_users(listener)? => Ok(()),
+            _ => Err(error),
+        };
     }
     let mut answer = Answer { number: call.number, value: 0, error: 0, flags: CONTINUE };
     // What was killed meanwhile waits for nothing.
@@ -162,6 +188,6 @@ fn pass_next(listener: &OwnedFd) -> io::Result<()> {
 /// Whether some process has the filter.
 fn has_users(listener: &OwnedFd) -> io::Result<bool> {
     let mut state = [PollFd::new(listener, PollFlags::empty())];
-    poll(&mut state, Some(&Timespec::default()))?;
+    retry_on_intr(|| poll(&mut state, Some(&Timespec::default())))?;
     Ok(!state[0].revents().contains(PollFlags::HUP))
 }

@@ -44,12 +44,16 @@ impl Injection {
     pub fn begin_at_call(pid: Pid, site: Site) -> io::Result<Injection> {
         const CALL_BYTES: u64 = 2;
         let (now, saved_mask) = (sys::registers(pid)?, sys::signal_mask(pid)?);
-        sys::set_signal_mask(pid, u64::MAX)?;
-        sys::set_registers(pid, &Registers { orig_rax: u64::MAX, ..now })?;
         let saved = Registers { rip: now.rip - CALL_BYTES, rax: now.orig_rax, orig_rax: u64::MAX, ..now };
         let mut stop_signal = false;
-        run_to_call(pid, &mut stop_signal)?;
-        Ok(Injection { stop_signal, ..Injection::with(pid, site, saved, saved_mask)? })
+        let begun = skip_call(pid, now, &mut stop_signal)
+            .and_then(|()| Injection::with(pid, site, saved, saved_mask))
+            .map(|injection| Injection { stop_signal, ..injection });
+        if begun.is_err() {
+            // The call is begun anew all the same. If this fails the thread has just been killed.
+            let _ = put_back(pid, &saved, saved_mask, stop_signal);
+        }
+        begun
     }
 
     fn with(pid: Pid, site: Site, saved: Registers, saved_mask: u64) -> io::Result<Injection> {
@@ -109,31 +113,42 @@ impl Injection {
     /// Puts everything back.
     pub fn end(mut self) -> io::Result<()> {
         self.uncover()?;
-        sys::set_registers(self.pid, &Registers { orig_rax: u64::MAX, ..self.saved })?;
-        sys::set_signal_mask(self.pid, self.saved_mask)?;
-        if self.stop_signal {
-            sys::kill_thread(self.pid, sys::SIGSTOP)?;
-        }
-        Ok(())
+        let saved = Registers { orig_rax: u64::MAX, ..self.saved };
+        put_back(self.pid, &saved, self.saved_mask, self.stop_signal)
     }
 
     /// The same where it began at a stop that may have been in the midst of a system call: that goes on. The thread
-    /// stands at a stop of its own again.
-    pub fn end_amid(mut self) -> io::Result<()> {
+    /// stands at a stop of its own again; how it goes on from there.
+    pub fn end_amid(mut self) -> io::Result<Go> {
         self.uncover()?;
-        sys::set_registers(self.pid, &self.saved)?;
-        sys::set_signal_mask(self.pid, self.saved_mask)?;
+        put_back(self.pid, &self.saved, self.saved_mask, self.stop_signal)?;
         // As it passes through the kernel's work on signals, which begins a call anew that was cut short.
         sys::interrupt(self.pid)?;
+        let mut signal = 0;
         loop {
-            sys::go(self.pid, Go::On, 0)?;
-            match stops::next(self.pid)? {
-                Some(Status::Event(Event::Stop, _)) => return Ok(()),
+            sys::go(self.pid, Go::On, signal)?;
+            signal = match stops::next(self.pid)? {
+                Some(Status::Event(Event::Stop, signal)) => return Ok(stops::after_stop(signal)),
                 Some(Status::Event(Event::Exit, _)) | None => return Err(ended()),
-                Some(_) => {}
+                Some(Status::Signal(signal)) => signal,
+                Some(_) => 0,
             }
         }
     }
+}
+
+/// Skips the call at which the filter stopped a thread, with its signals held back from then on.
+fn skip_call(pid: Pid, now: Registers, stop_signal: &mut bool) -> io::Result<()> {
+    sys::set_signal_mask(pid, u64::MAX)?;
+    sys::set_registers(pid, &Registers { orig_rax: u64::MAX, ..now })?;
+    run_to_call(pid, stop_signal)
+}
+
+/// Gives a thread what it had, and sends a stop again that came meanwhile.
+fn put_back(pid: Pid, registers: &Registers, mask: u64, stop_signal: bool) -> io::Result<()> {
+    sys::set_registers(pid, registers)?;
+    sys::set_signal_mask(pid, mask)?;
+    if stop_signal { sys::kill_thread(pid, sys::SIGSTOP) } else { Ok(()) }
 }
 
 /// Goes to the next beginning or end of a system call; notes whether its group is to be stopped.

@@ -5,7 +5,6 @@ use super::array::TrapArray;
 use super::calls::{self, After, Verdict};
 use super::descriptors::RaisedLimit;
 use super::filter::Filter;
-use super::first::First;
 use super::image::{Image, Setting};
 use super::kept;
 use super::leaving::{Leaving, Ptrace};
@@ -32,20 +31,18 @@ pub struct Task {
     /// Its image, by number.
     pub(super) image: u32,
     /// What is to be done at the end of its system call.
-    after: Option<After>,
+    pub(super) after: Option<After>,
     /// What a fork that it is about to make must leave as it is.
     pub(super) fork_word: Option<Word>,
     /// Where the kernel writes a zero when it ends; 0 for nowhere.
     pub(super) ending_word: u64,
     /// Pages that are kept present while it ends or takes a lock.
     kept: Vec<u64>,
-    /// Whether the clone that it is about to make asked that nobody follows the new task.
-    pub(super) hides: bool,
 }
 
 impl Task {
     pub(super) fn new(image: u32) -> Task {
-        Task { image, after: None, fork_word: None, ending_word: 0, kept: Vec::new(), hides: false }
+        Task { image, after: None, fork_word: None, ending_word: 0, kept: Vec::new() }
     }
 }
 
@@ -63,6 +60,8 @@ pub struct Tracer<'a> {
     pub(super) leaving: Vec<Leaving>,
     /// Whether some have been let go for that.
     pub(super) some_left: bool,
+    /// Threads that stand at their `ptrace` until a process has been let go.
+    pub(super) waiting: HashSet<Pid>,
     /// Processes that could not be let go for that.
     pub(super) staying: HashSet<Pid>,
     /// Processes that think that their parent traces them.
@@ -80,7 +79,6 @@ pub fn trace(
     array: &TrapArray,
     options: Options,
     interrupt: &Interrupt,
-    first: &First,
     group: Pid,
 ) -> Result<Run, TrapError> {
     sys::adopt_orphans().map_err(LaunchError::Io)?;
@@ -92,7 +90,7 @@ pub fn trace(
             .name("placement".to_owned())
             .spawn_scoped(scope, move || placement::watch(watched, &ended))
             .map_err(LaunchError::Io)?;
-        let run = follow(command, array, options, interrupt, first, &placement, group);
+        let run = follow(command, array, options, interrupt, &placement, group);
         drop(end);
         run
     })
@@ -103,7 +101,6 @@ fn follow(
     array: &TrapArray,
     options: Options,
     interrupt: &Interrupt,
-    first: &First,
     placement: &Mutex<Placement>,
     group: Pid,
 ) -> Result<Run, TrapError> {
@@ -128,6 +125,7 @@ fn follow(
         ending: VecDeque::new(),
         leaving: Vec::new(),
         some_left: false,
+        waiting: HashSet::new(),
         staying: HashSet::new(),
         in_name: HashSet::new(),
         placement,
@@ -135,14 +133,14 @@ fn follow(
         ended: Vec::new(),
     };
     tracer.on_exec(root);
-    first.begin(root);
-    let end = tracer.run(root, first).map_err(TrapError::Follow)?;
+    interrupt.first_began(root);
+    let end = tracer.run(root).map_err(TrapError::Follow)?;
     tracer.ended.sort_by_key(|image| image.number);
     Ok(Run { end, images: tracer.ended })
 }
 
 impl<'a> Tracer<'a> {
-    fn run(&mut self, root: Pid, first: &First) -> io::Result<End> {
+    fn run(&mut self, root: Pid) -> io::Result<End> {
         let mut root_end = None;
         // Of those that were let go the calls must pass until their end; all are descendants of this process.
         while !self.tasks.is_empty() || self.some_left {
@@ -153,7 +151,7 @@ impl<'a> Tracer<'a> {
             if let Some(end) = End::of(status) {
                 self.on_end(pid);
                 if pid == root {
-                    first.end();
+                    self.interrupt.first_ended();
                     root_end = Some(end);
                 }
             } else if self.tasks.contains_key(&pid) {
@@ -174,8 +172,8 @@ impl<'a> Tracer<'a> {
             Status::Event(Event::Exec, _) => self.on_exec(pid),
             Status::Event(Event::Fork | Event::Vfork | Event::Clone, _) => self.on_child(pid),
             Status::Event(Event::Exit, _) => self.on_exit(pid),
-            Status::Event(Event::Stop, _) if self.is_awaited(pid) => self.on_standing(pid),
-            Status::Event(Event::Stop, signal) if stops::is_group_stop(signal) => resume(pid, Go::Listen, 0),
+            Status::Event(Event::Stop, signal) if self.is_awaited(pid) => self.on_standing(pid, signal),
+            Status::Event(Event::Stop, signal) => resume(pid, stops::after_stop(signal), 0),
             Status::Event(..) | Status::Exited(_) | Status::Killed(_) => resume(pid, Go::On, 0),
         }
     }
@@ -192,10 +190,7 @@ impl<'a> Tracer<'a> {
                 self.task(pid).ending_word = registers.rdi;
                 Verdict::Native
             }
-            number::FORK | number::CLONE | number::CLONE3 => {
-                self.before_fork(pid, &mut registers);
-                Verdict::Native
-            }
+            number::FORK | number::CLONE | number::CLONE3 => self.before_fork(pid, &mut registers),
             number::PTRACE => match self.before_ptrace(pid, &registers) {
                 Ptrace::Native => Verdict::Native,
                 Ptrace::Done(result) => Verdict::Done(result),
@@ -233,6 +228,7 @@ impl<'a> Tracer<'a> {
         match self.task(pid).after.take() {
             Some(After::Pin) => self.placement().put_back(self.task(pid).image, pid),
             Some(After::Release) => self.release(pid),
+            Some(After::Hide) => self.put_hidden_back(pid),
             Some(after) => {
                 if let (Ok(registers), Some(image)) = (sys::registers(pid), self.image_of(pid))
                     && let Err(error) = calls::after(image, after, registers.rax as i64)

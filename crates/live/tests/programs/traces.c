@@ -10,12 +10,20 @@
  * `traces killed`: children that are killed while they are attached to, at one moment or another.
  * `traces filtered`: a child with a seccomp filter of its own, which `trap` cannot let go: 0 if it could be traced, 3 if
  *   that was refused.
+ * `traces halted`: the same for one that has stopped, which stays so until it is continued.
+ * `traces unroomed`, `traces full`: children that `trap` cannot let go: their agents have no room for private memory, or
+ *   they can open no more files. Then their memory is private all the same; 0 or 3.
+ * `traces mutual`: two processes that trace each other at the same moment.
+ * `traces interrupted`: children that are stopped at one moment or another while they are attached to; it is told.
+ * `traces forks`: leaves a process behind that was traced, and forks.
  * `traces me`: its own parent is asked to trace it (detection of debuggers); the second time that is refused.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -25,6 +33,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -258,16 +267,206 @@ static void killed(void) {
     }
 }
 
+static void filter(void) {
+    struct sock_filter all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog program = {1, all};
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
+
 static void filtered(void) {
     pid_t pid = fork();
     if (pid == 0) {
-        struct sock_filter all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-        struct sock_fprog program = {1, all};
-        CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-        CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+        filter();
         _exit(ptrace(PTRACE_TRACEME, 0, 0, 0) == 0 ? 0 : errno == EPERM ? 3 : 1);
     }
     _exit(WEXITSTATUS(next(pid)));
+}
+
+static void halted(void) {
+    int said[2];
+    CHECK(pipe(said) == 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        filter();
+        raise(SIGSTOP);
+        CHECK(write(said[1], "w", 1) == 1);
+        _exit(3);
+    }
+    int status;
+    CHECK(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
+    int traced = ptrace(PTRACE_SEIZE, pid, 0, 0) == 0;
+    CHECK(traced || errno == EPERM);
+    if (traced)
+        CHECK(WIFSTOPPED(next(pid)) && ptrace(PTRACE_DETACH, pid, 0, 0) == 0);
+    struct pollfd hears = {said[0], POLLIN, 0};
+    CHECK(poll(&hears, 1, 200) == 0);
+    CHECK(kill(pid, SIGCONT) == 0);
+    CHECK(poll(&hears, 1, 20000) == 1 && next(pid) == 3 << 8);
+    _exit(traced ? 0 : 3);
+}
+
+/* Memory is private: a child's writes stay in the child, and what is given back is empty. */
+static void own_memory(char *at) {
+    pid_t child = fork();
+    if (child == 0) {
+        memset(at, 8, 64 * PAGE);
+        use_memory();
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    for (int page = 0; page < 64; page++)
+        CHECK(at[page * PAGE] == 7);
+    CHECK(madvise(at, PAGE, MADV_DONTNEED) == 0 && at[0] == 0);
+    char *moved = mremap(at, 64 * PAGE, 128 * PAGE, MREMAP_MAYMOVE);
+    CHECK(moved != MAP_FAILED && moved[0] == 0 && moved[PAGE] == 7 && moved[64 * PAGE] == 0);
+    CHECK(munmap(moved, 128 * PAGE) == 0);
+    use_memory();
+}
+
+static char *sevens(void) {
+    char *at = mmap(0, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(at != MAP_FAILED);
+    return memset(at, 7, 64 * PAGE);
+}
+
+/* The agents of this program: they run it under another name. */
+static int agents(pid_t *found, int room) {
+    char own[256] = {0}, path[300];
+    int count = 0;
+    CHECK(readlink("/proc/self/exe", own, sizeof own - 1) > 0);
+    DIR *processes = opendir("/proc");
+    for (struct dirent *entry; count < room && (entry = readdir(processes));) {
+        char other[256] = {0}, name[32] = {0};
+        snprintf(path, sizeof path, "/proc/%s/exe", entry->d_name);
+        if (atoi(entry->d_name) == 0 || readlink(path, other, sizeof other - 1) <= 0 || strcmp(own, other))
+            continue;
+        snprintf(path, sizeof path, "/proc/%s/comm", entry->d_name);
+        FILE *file = fopen(path, "r");
+        if (file && fgets(name, sizeof name, file) && !strcmp(name, "pagewalk-trap\n"))
+            found[count++] = atoi(entry->d_name);
+        if (file)
+            fclose(file);
+    }
+    closedir(processes);
+    return count;
+}
+
+static void unroomed(void) {
+    pid_t pid = fork();
+    if (pid == 0) {
+        char *at = sevens();
+        pid_t found[8];
+        struct rlimit before[8];
+        int count = agents(found, 8);
+        for (int i = 0; i < count; i++) {
+            CHECK(prlimit(found[i], RLIMIT_AS, 0, &before[i]) == 0);
+            struct rlimit none = {0, before[i].rlim_max};
+            CHECK(prlimit(found[i], RLIMIT_AS, &none, 0) == 0);
+        }
+        int traced = ptrace(PTRACE_TRACEME, 0, 0, 0) == 0;
+        CHECK(traced || errno == EPERM);
+        for (int i = 0; i < count; i++)
+            CHECK(prlimit(found[i], RLIMIT_AS, &before[i], 0) == 0);
+        own_memory(at);
+        _exit(traced ? 0 : 3);
+    }
+    _exit(WEXITSTATUS(to_end(pid, next(pid))));
+}
+
+static void full(void) {
+    pid_t pid = fork();
+    if (pid == 0) {
+        char *at = sevens();
+        struct rlimit files;
+        int next_file = dup(0);
+        CHECK(getrlimit(RLIMIT_NOFILE, &files) == 0);
+        files.rlim_cur = next_file;
+        CHECK(close(next_file) == 0 && setrlimit(RLIMIT_NOFILE, &files) == 0);
+        int traced = ptrace(PTRACE_TRACEME, 0, 0, 0) == 0;
+        CHECK(traced || errno == EPERM);
+        own_memory(at);
+        _exit(traced ? 0 : 3);
+    }
+    _exit(WEXITSTATUS(to_end(pid, next(pid))));
+}
+
+static volatile int *there;
+
+/* Who has been let go cannot trace who has not: that is refused. */
+static void meet(pid_t other) {
+    __atomic_add_fetch(there, 1, __ATOMIC_SEQ_CST);
+    while (*there < 2)
+        sched_yield();
+    CHECK(ptrace(PTRACE_SEIZE, other, 0, 0) == 0 || errno == EPERM);
+    __atomic_add_fetch(there, 1, __ATOMIC_SEQ_CST);
+    while (*there < 4)
+        sched_yield();
+}
+
+static void mutual(void) {
+    there = mmap(0, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    for (int round = 0; round < 20; round++) {
+        *there = 0;
+        pid_t one = fork();
+        if (one == 0) {
+            alarm(30);
+            pid_t other = fork();
+            if (other == 0) {
+                alarm(30);
+                meet(getppid());
+                _exit(5);
+            }
+            meet(other);
+            CHECK(next(other) == 5 << 8);
+            _exit(6);
+        }
+        CHECK(next(one) == 6 << 8);
+    }
+}
+
+static void interrupted(void) {
+    for (int round = 0; round < 30; round++) {
+        pid_t target = fork();
+        if (target == 0) {
+            alarm(30);
+            for (;;)
+                use_memory();
+        }
+        pid_t stopper = fork();
+        if (stopper == 0) {
+            usleep(4000 + round * 100);
+            _exit(kill(target, SIGSTOP) != 0);
+        }
+        usleep(5000);
+        CHECK(ptrace(PTRACE_SEIZE, target, 0, 0) == 0);
+        int status = next(target);
+        CHECK(WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP);
+        CHECK(kill(target, SIGKILL) == 0);
+        while (WIFSTOPPED(next(target)))
+            ;
+        CHECK(next(stopper) == 0);
+    }
+}
+
+static void forks(void) {
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(60);
+        CHECK(ptrace(PTRACE_TRACEME, 0, 0, 0) == 0);
+        raise(SIGSTOP);
+        CHECK(prctl(PR_SET_NAME, "pagewalk-trap") == 0);
+        for (int i = 0; i < 1000; i++) {
+            if (fork() == 0) {
+                alarm(60);
+                pause();
+            }
+            usleep(500);
+        }
+        pause();
+    }
+    CHECK(WIFSTOPPED(next(pid)) && ptrace(PTRACE_DETACH, pid, 0, 0) == 0);
 }
 
 static void me(void) {
@@ -293,6 +492,18 @@ int main(int count, char **words) {
         killed();
     else if (!strcmp(what, "filtered"))
         filtered();
+    else if (!strcmp(what, "halted"))
+        halted();
+    else if (!strcmp(what, "unroomed"))
+        unroomed();
+    else if (!strcmp(what, "full"))
+        full();
+    else if (!strcmp(what, "mutual"))
+        mutual();
+    else if (!strcmp(what, "interrupted"))
+        interrupted();
+    else if (!strcmp(what, "forks"))
+        forks();
     else if (!strcmp(what, "me"))
         me();
     else

@@ -1,6 +1,6 @@
 //! Programs that trace others, and signals that come for a program.
 
-use super::{array, compiled, host_can, trapped};
+use super::{array, compiled, host_can, left_of, trapped};
 use pagewalk_live::tracing::{End, Interrupt};
 use pagewalk_live::trap::{Options, Run, run};
 use pagewalk_setassoc::Replacement;
@@ -51,20 +51,83 @@ fn what_is_traced_may_be_killed_at_any_moment() {
     }
 }
 
-/// Its filter might not let it take another, without which its calls would fail: `ptrace` is refused, and that is said.
+#[test]
+fn two_that_trace_each_other_wait_for_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "traces", &[]);
+    assert!(Command::new(&program).arg("mutual").status().unwrap().success(), "it holds without us");
+    if host_can() {
+        traced(&program, "mutual");
+    }
+}
+
+#[test]
+fn a_stop_that_comes_as_a_process_is_let_go_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "traces", &[]);
+    assert!(Command::new(&program).arg("interrupted").status().unwrap().success(), "it holds without us");
+    if host_can() {
+        traced(&program, "interrupted");
+    }
+}
+
+/// It begins others while it is killed, and is called as our agents are.
+#[test]
+fn what_was_let_go_is_killed_with_all_that_it_begins() {
+    if !host_can() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "traces", &[]);
+    let array = array(64, None, Replacement::Fifo, "modulo");
+    let interrupt = Interrupt::new();
+    let command = [OsString::from(&program), OsString::from("forks")];
+    let (run, took) = std::thread::scope(|scope| {
+        let killer = scope.spawn(|| {
+            let begun = Instant::now();
+            while left_of(&program) < 100 {
+                assert!(begun.elapsed() < Duration::from_secs(30), "it does not fork");
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            interrupt.kill();
+            Instant::now()
+        });
+        let run = run(&command, &array, Options::default(), &interrupt).expect("the program starts");
+        (run, killer.join().unwrap().elapsed())
+    });
+    assert_eq!(run.end, End::Exit(0));
+    assert!(took < Duration::from_secs(20), "{took:?}: only its own alarm has ended it");
+    assert_eq!(left_of(&program), 0);
+}
+
+/// Without a filter its calls would fail (one of its own might not let it take another, or it can open no more files),
+/// and without room its memory stays shared: `ptrace` is refused, and that is said.
 #[test]
 fn what_cannot_be_let_go_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let program = compiled(folder.path(), "traces", &[]);
-    assert!(Command::new(&program).arg("filtered").status().unwrap().success(), "it holds without us");
-    if !host_can() {
-        return;
+    for (what, why, by_itself) in [
+        ("filtered", "it has a seccomp filter of its own", false),
+        ("halted", "it has a seccomp filter of its own", false),
+        ("unroomed", "Cannot allocate memory", false),
+        ("full", "Too many open files", true),
+    ] {
+        assert!(Command::new(&program).arg(what).status().unwrap().success(), "{what} holds without us");
+        if !host_can() {
+            continue;
+        }
+        let array = array(64, None, Replacement::Fifo, "modulo");
+        let run = trapped(&[program.to_str().unwrap(), what], &array);
+        assert_eq!(run.end, End::Exit(3), "{what}: {:#?}", run.images);
+        let left = run.images[1].left_alone.join("; ");
+        assert!(left.contains(&format!("may not trace it itself (ptrace): {why}")), "{what}: {left}");
+        let not_followed = run.images[1].not_followed.as_deref().unwrap_or_default();
+        assert_eq!(
+            not_followed.starts_with("it ran by itself from when"),
+            by_itself,
+            "{what}: {not_followed}"
+        );
     }
-    let array = array(64, None, Replacement::Fifo, "modulo");
-    let run = trapped(&[program.to_str().unwrap(), "filtered"], &array);
-    assert_eq!(run.end, End::Exit(3), "{:#?}", run.images);
-    let left = run.images[1].left_alone.join("; ");
-    assert!(left.contains("may not trace it itself (ptrace): it has a seccomp filter of its own"), "{left}");
 }
 
 /// Detection of debuggers: nobody traces it natively either, and its parent would do nothing about it.
