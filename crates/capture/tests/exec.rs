@@ -132,7 +132,8 @@ fn a_program_without_room_beside_the_engine_runs_untraced() {
         let (output, status, images) = followed(&program, "zeros");
         assert_eq!((output, status), expected, "{size}");
         let lost: Vec<&str> = images.iter().flat_map(|image| &image.lost).map(String::as_str).collect();
-        let reason = "what ./zeros does, which runs untraced: it is not position independent and its image reaches up to";
+        let reason =
+            "what ./zeros does, which runs untraced: it is not position independent and its image reaches";
         let is_told = |what: &str| what.starts_with(reason) && what.contains("the engine lies at 0x78000000");
         assert!(lost.len() == 2 && lost.iter().all(|what| is_told(what)), "{size}: {lost:?}");
     }
