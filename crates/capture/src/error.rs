@@ -38,6 +38,19 @@ pub enum CaptureError {
         /// What it is made for.
         found: String,
     },
+    /// A program that is loaded where the engine itself lies.
+    #[error(
+        "{} is not position independent and its image reaches up to {end:#x}, but the engine lies at {engine:#x}; \
+         build it with -pie, or use `trap`, which runs it natively", path.display()
+    )]
+    NoPlace {
+        /// The program.
+        path: PathBuf,
+        /// Where its image ends.
+        end: u64,
+        /// Where the engine begins.
+        engine: u64,
+    },
     /// Neither an ELF program nor a script.
     #[error("{} is not a program: {why}", path.display())]
     NotAProgram {

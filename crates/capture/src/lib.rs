@@ -10,7 +10,8 @@
 //! - [`wire`]: the words of the stream, decoded.
 //! - [`Window`]: the region of interest of any source.
 //! - [`import`]: other tools' files, one file and one line of the registry a format. [`LackeyWriter`] is the way out.
-//! - [`check_program`]: whether a program can be captured, found out before anything is started.
+//! - [`check_program`]: whether a program can be captured, found out before anything is started; [`check_place`]:
+//!   whether the engine leaves it its place.
 
 pub mod engine;
 pub mod import;
@@ -33,7 +34,7 @@ pub use error::CaptureError;
 pub use host::Host;
 pub use import::{LackeySource, LackeyWriter, Text};
 pub use instructions::{Unmet, unmet_needs};
-pub use program::check_program;
+pub use program::{check_place, check_program};
 pub use session::{Handle, Session};
 pub use source::{RingSource, UNFINISHED};
 pub use window::{Window, WindowSpec};

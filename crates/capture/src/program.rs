@@ -2,7 +2,10 @@
 //! name the engine's troubles, not the user's.
 
 use crate::CaptureError;
-use object::elf::{self, DataEncoding, FileClass, FileType, Machine};
+use object::Endianness;
+use object::elf::{self, DataEncoding, FileClass, FileHeader64, FileType, Machine};
+use object::read::ReadCache;
+use object::read::elf::{FileHeader, ProgramHeader};
 use rustix::fs::Access;
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -19,6 +22,8 @@ const MAX_SCRIPTS: u32 = 4;
 /// The kernel reads this much of a `#!` line.
 const MAX_SCRIPT_LINE: usize = 256;
 const SET_ID_BITS: u32 = 0o6000;
+/// Where the engine lies, as it is linked; of Valgrind 3.19, it ends at 0x797f_5000. Wine's loader lies right behind.
+pub(crate) const ENGINE_PLACE: std::ops::Range<u64> = 0x7800_0000..0x7a00_0000;
 
 /// Finds the program that a shell would run for `name`, and checks that the engine can run it: it must be an
 /// x86-64 ELF program, or a script whose interpreter is one.
@@ -26,6 +31,44 @@ pub fn check_program(name: &OsStr) -> Result<PathBuf, CaptureError> {
     let path = find(name, env::var_os("PATH"))?;
     check_file(&path, MAX_SCRIPTS)?;
     Ok(path)
+}
+
+/// Checks that a program, which [`check_program`] found, leaves the engine its place. One that may lie anywhere does.
+/// What cannot be read is left to the engine.
+pub fn check_place(program: &Path) -> Result<(), CaptureError> {
+    let mut file = program.to_owned();
+    for _ in 0..=MAX_SCRIPTS {
+        match script_interpreter(&file) {
+            Some(interpreter) => file = interpreter,
+            None => break,
+        }
+    }
+    match fixed_image(&file) {
+        Some(end) => Err(CaptureError::NoPlace { path: file, end, engine: ENGINE_PLACE.start }),
+        None => Ok(()),
+    }
+}
+
+fn script_interpreter(path: &Path) -> Option<PathBuf> {
+    let mut start = Vec::with_capacity(MAX_SCRIPT_LINE);
+    File::open(path).ok()?.take(MAX_SCRIPT_LINE as u64).read_to_end(&mut start).ok()?;
+    interpreter_of(start.strip_prefix(b"#!")?).map(Path::to_owned)
+}
+
+/// The end of a segment that is loaded at a fixed address where the engine lies.
+fn fixed_image(path: &Path) -> Option<u64> {
+    let cache = ReadCache::new(File::open(path).ok()?);
+    let header = FileHeader64::<Endianness>::parse(&cache).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, &cache).ok()?;
+    if header.e_type(endian) != elf::ET_EXEC {
+        return None;
+    }
+    segments.iter().filter(|segment| segment.p_type(endian) == elf::PT_LOAD).find_map(|segment| {
+        let start = segment.p_vaddr(endian);
+        let end = start.saturating_add(segment.p_memsz(endian));
+        (start < ENGINE_PLACE.end && end > ENGINE_PLACE.start).then_some(end)
+    })
 }
 
 /// A name with a slash is a path; any other is looked for along PATH. A file that may not be executed is passed
@@ -89,9 +132,7 @@ fn check_file(path: &Path, scripts_left: u32) -> Result<(), CaptureError> {
 }
 
 fn check_script(script: &Path, line: &[u8], scripts_left: u32) -> Result<(), CaptureError> {
-    let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let interpreter = line.split(|byte| matches!(byte, b' ' | b'\t')).find(|word| !word.is_empty());
-    let Some(interpreter) = interpreter.map(|word| Path::new(OsStr::from_bytes(word))) else {
+    let Some(interpreter) = interpreter_of(line) else {
         return Err(CaptureError::NotAProgram { path: script.to_owned(), why: "its `#!` line is empty" });
     };
     let too_deep =
@@ -104,6 +145,13 @@ fn check_script(script: &Path, line: &[u8], scripts_left: u32) -> Result<(), Cap
     };
     checked
         .map_err(|source| CaptureError::Interpreter { script: script.to_owned(), source: Box::new(source) })
+}
+
+/// What a line names, after its `#!`.
+fn interpreter_of(line: &[u8]) -> Option<&Path> {
+    let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let word = line.split(|byte| matches!(byte, b' ' | b'\t')).find(|word| !word.is_empty())?;
+    Some(Path::new(OsStr::from_bytes(word)))
 }
 
 fn has_capabilities(path: &Path) -> bool {
@@ -259,6 +307,45 @@ mod tests {
         let path = folder.0.path().to_owned();
         let error = check_program(path.as_os_str()).unwrap_err();
         assert!(error.to_string().ends_with("is not executable: it is a directory"));
+    }
+
+    /// A header with one segment that is loaded.
+    fn image(kind: u16, start: u64, bytes: u64) -> Vec<u8> {
+        let mut file = header(2, 1, kind, 62);
+        file[6] = 1;
+        file.resize(64 + 56, 0);
+        file[20] = 1;
+        file[32] = 64;
+        (file[52], file[54], file[56]) = (64, 56, 1);
+        file[64] = 1;
+        file[80..88].copy_from_slice(&start.to_le_bytes());
+        file[104..112].copy_from_slice(&bytes.to_le_bytes());
+        file
+    }
+
+    #[test]
+    fn an_image_at_the_engines_place_is_refused() {
+        let folder = Folder::new();
+        for (name, kind, start, bytes, fits) in [
+            ("below", 2, 0x40_0000, 0x77c0_0000, true),
+            ("reaching", 2, 0x40_0000, 0x77c0_0001, false),
+            ("over", 2, 0x40_0000, 6 << 30, false),
+            ("behind", 2, 1 << 40, 6 << 30, true),
+            ("wine", 2, 0x7d40_0000, 0x1000, true),
+            ("movable", 3, 0, 6 << 30, true),
+        ] {
+            let path = folder.file(name, 0o755, &image(kind, start, bytes));
+            let script = folder.file("script", 0o755, format!("#!{}\n", path.display()).as_bytes());
+            for program in [&path, &script] {
+                let checked = check_place(program);
+                assert_eq!(checked.is_ok(), fits, "{name}");
+                let Err(error) = checked else { continue };
+                let message = error.to_string().replace(folder.0.path().to_str().unwrap(), "DIR");
+                let end = start + bytes;
+                assert!(message.starts_with(&format!("DIR/{name} is not position independent")), "{message}");
+                assert!(message.contains(&format!("up to {end:#x}, but the engine lies at 0x78000000")));
+            }
+        }
     }
 
     #[test]

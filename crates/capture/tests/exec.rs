@@ -101,6 +101,44 @@ fn under_another_root_programs_run_and_forks_are_followed() {
     assert!(lost.len() == 4 && lost.iter().all(|what| what.ends_with(reason)), "{lost:?}");
 }
 
+/// Where the process keeps files from itself, which their rights do not show: see `landlocked.c`.
+#[test]
+fn under_landlock_programs_run() {
+    let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (native, program) = (compile(one.path(), "landlocked"), compile(other.path(), "landlocked"));
+    for (way, untraced) in [("read", 2), ("make", 2), ("execute", 0)] {
+        let expected = natively(&native, way);
+        if expected.1.code() == Some(77) {
+            return skip(Need::Landlock, "the kernel has none");
+        }
+        let (output, status, images) = followed(&program, way);
+        assert_eq!((output, status), expected, "{way}");
+        let lost: Vec<&str> = images.iter().flat_map(|image| &image.lost).map(String::as_str).collect();
+        let reason = "/usr/bin/echo does, which runs untraced: Valgrind cannot be reached from where it runs";
+        let told = lost.iter().filter(|what| what.ends_with(reason)).count();
+        assert_eq!(told, untraced, "{way}: {lost:?}");
+    }
+}
+
+/// An image that would lie where the engine does: see `zeros.c`.
+#[test]
+fn a_program_without_room_beside_the_engine_runs_untraced() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile(folder.path(), "executes");
+    for size in ["(2L<<30)+4096", "(3L<<30)", "(6L<<30)"] {
+        compile_with(folder.path(), "zeros", &["-no-pie", "-mcmodel=large", &format!("-DSZ={size}")]);
+        let expected = natively(&program, "zeros");
+        assert_eq!(expected.1.code(), Some(3));
+        let (output, status, images) = followed(&program, "zeros");
+        assert_eq!((output, status), expected, "{size}");
+        let lost: Vec<&str> = images.iter().flat_map(|image| &image.lost).map(String::as_str).collect();
+        let reason =
+            "what ./zeros does, which runs untraced: it is not position independent and its image reaches";
+        let is_told = |what: &str| what.starts_with(reason) && what.contains("the engine lies at 0x78000000");
+        assert!(lost.len() == 2 && lost.iter().all(|what| is_told(what)), "{size}: {lost:?}");
+    }
+}
+
 /// What the engine writes and opens counts for none of the program's limits: see `limited.c`.
 #[test]
 fn limits_of_files_are_the_programs() {

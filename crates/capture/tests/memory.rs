@@ -3,14 +3,18 @@
 
 mod native;
 
-use native::{Image, compile, followed, natively};
+use native::{Image, compile, compile_with, followed, natively};
 use pagewalk_trace::{Event, Mapping};
 use std::process::ExitStatus;
 
 /// Runs one of the programs beside these tests both ways; its image, and what it printed.
 fn same(name: &str, argument: &str) -> (Image, String) {
+    same_with(name, argument, &[])
+}
+
+fn same_with(name: &str, argument: &str, options: &[&str]) -> (Image, String) {
     let folder = tempfile::tempdir().unwrap();
-    let program = compile(folder.path(), name);
+    let program = compile_with(folder.path(), name, options);
     let native: (String, ExitStatus) = natively(&program, argument);
     let (output, status, mut images) = followed(&program, argument);
     assert_eq!((&output, status), (&native.0, native.1), "{name} {argument}");
@@ -22,6 +26,29 @@ fn mappings(image: &Image) -> impl Iterator<Item = &Mapping> {
         Event::Map(mapping) => Some(mapping),
         _ => None,
     })
+}
+
+/// Arrays larger than the core counts, wherever the program lies: see `zeros.c`.
+#[test]
+fn arrays_of_any_size_are_there() {
+    let bare = ["-DBARE", "-nostdlib", "-static-pie", "-fPIE", "-mcmodel=large"];
+    let elsewhere = ["-no-pie", "-mcmodel=medium", "-Wl,--section-start=.lbss=0x10000000000"];
+    for (size, place) in [
+        (6 << 30, &["-pie", "-fPIE", "-mcmodel=large"][..]),
+        (4 << 30, &["-pie", "-fPIE", "-mcmodel=medium"]),
+        ((8 << 30) + 4097, &bare),
+        ((4 << 30) - 64, &elsewhere),
+        (6 << 30, &elsewhere),
+        (1 << 30, &["-no-pie"]),
+    ] {
+        let define = format!("-DSZ={size}L");
+        let options = [&[define.as_str()], place].concat();
+        let (image, output) = same_with("zeros", "", &options);
+        let expected = format!("{size} bytes, 0 stale, break behind\n");
+        assert!(output == expected || place == bare, "{size} {place:?}: {output}");
+        let whole = mappings(&image).any(|mapping| mapping.bytes >= size - (2 << 20));
+        assert!(whole && image.lost.is_empty(), "{size} {place:?}: {:?}", image.lost);
+    }
 }
 
 /// Six hundred mappings of all kinds, moved, grown and taken back: see `placement.c`.

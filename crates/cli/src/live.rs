@@ -8,7 +8,9 @@ use crate::native::{RELAYED, asks_to_end, is_of_terminal};
 use crate::output::{say, write_to_stderr};
 use crate::signals::{Watch, watch};
 use pagewalk_capture::engine::{Engine, EngineError, Options, max_threads_option};
-use pagewalk_capture::{CaptureError, Handle, Host, RingSource, Session, check_program, unmet_needs};
+use pagewalk_capture::{
+    CaptureError, Handle, Host, RingSource, Session, check_place, check_program, unmet_needs,
+};
 use pagewalk_layout::files::Object;
 use pagewalk_layout::landed::{Landings, Missed, Watched};
 use pagewalk_live::timed::nowhere;
@@ -89,7 +91,8 @@ impl Live {
     /// Checks the program, and the plan by which its shared objects are to lie if there is one; prepares the engine.
     /// Nothing runs yet.
     pub fn prepare(command: &[OsString], plan: Option<&Path>) -> Result<Live, CliError> {
-        check_program(&command[0]).map_err(|e| CliError::new(Code::Usage, e))?;
+        let checked = check_program(&command[0]).and_then(|program| check_place(&program));
+        checked.map_err(|e| CliError::new(Code::Usage, e))?;
         let fitting = plan.map(|plan| Fitting::new(plan, &command[0], "leave out --layout")).transpose()?;
         let placed = fitting.map_or_else(Vec::new, |fitting| fitting.objects);
         let engine = Engine::prepare(&Options::default()).map_err(host_cannot)?;

@@ -23,13 +23,15 @@ pub enum Need {
     Mount,
     /// Another root than the host's, for a process.
     Root,
+    /// Landlock, by which a process keeps files from itself.
+    Landlock,
     /// Programs that are no part of every host.
     Programs,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 8] = [
+    pub const ALL: [Need; 9] = [
         Need::Trap,
         Need::Tracing,
         Need::HugePages,
@@ -37,6 +39,7 @@ impl Need {
         Need::Sampling,
         Need::Mount,
         Need::Root,
+        Need::Landlock,
         Need::Programs,
     ];
 
@@ -50,6 +53,7 @@ impl Need {
             Need::Sampling => "sampling",
             Need::Mount => "mount",
             Need::Root => "root",
+            Need::Landlock => "landlock",
             Need::Programs => "programs",
         }
     }

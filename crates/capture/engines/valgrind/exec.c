@@ -30,7 +30,6 @@ extern SysRes VG_(do_sys_sigprocmask)(ThreadId thread, Int how, vki_sigset_t* se
 
 #define SIGNALS 64
 #define TEXT_MAX (128 * 1024)   /* the kernel's limit for one argument */
-#define CHECK_ONLY 0x10000      /* of execveat, since Linux 6.14 */
 #define AT_EMPTY_PATH 0x1000
 #define SYS_ENAMETOOLONG 36
 #define O_PATH 010000000
@@ -49,6 +48,19 @@ typedef struct {
 
 /* ---- whether Valgrind can begin there ---- */
 
+/* Only trying shows it. */
+static Bool may_create(const HChar* folder)
+{
+   HChar path[VKI_PATH_MAX + 64];
+   VG_(snprintf)(path, sizeof path, "%s/pagewalk-%d-%d", folder, VG_(getpid)(), VG_(gettid)());
+   Word fd = sys_call6(__NR_openat, (UWord)SYS_AT_FDCWD, (UWord)path,
+                       VKI_O_WRONLY | VKI_O_CREAT | VKI_O_EXCL | SYS_O_CLOEXEC, 0600, 0, 0);
+   if (sys_failed(fd))
+      return False;
+   VG_(close)(fd);
+   return !sys_failed(sys_call3(__NR_unlink, (UWord)path, 0, 0));
+}
+
 /* Valgrind's messages go to a new file in the folder of the socket. */
 static Bool may_write_log(void)
 {
@@ -60,17 +72,26 @@ static Bool may_write_log(void)
    HChar* name = VG_(strrchr)(folder, '/');
    if (name != NULL)
       *name = '\0';
-   return program_may(folder, MAY_WRITE | MAY_EXECUTE);
+   return may_create(folder);
 }
 
-static Bool may_reach_all(void)
+/* The core writes what the program is to see in /proc to files there. */
+static const HChar* temporary_folder(const HChar** environment)
+{
+   for (; environment != NULL && *environment != NULL; environment++)
+      if (VG_(strncmp)(*environment, "TMPDIR=", 7) == 0 && (*environment)[7] != '\0')
+         return *environment + 7;
+   return "/tmp";
+}
+
+static Bool may_reach_all(const Call* call)
 {
    HChar tool[VKI_PATH_MAX];
    VG_(snprintf)(tool, sizeof tool, "%s/pagewalk-amd64-linux", VG_(libdir));
    return VG_(name_of_launcher) != NULL && VG_(name_of_launcher)[0] == '/'
           && program_may(VG_(name_of_launcher), MAY_EXECUTE) && program_may(tool, MAY_READ | MAY_EXECUTE)
-          && (places_path == NULL || program_may(places_path, MAY_READ)) && program_may("/proc/self/fd", MAY_READ)
-          && may_write_log();
+          && (places_path == NULL || program_may(places_path, MAY_READ)) && program_may("/proc/self/maps", MAY_READ)
+          && may_write_log() && may_create(temporary_folder(call->environment));
 }
 
 typedef struct {
@@ -81,16 +102,16 @@ typedef struct {
 
 /* Who is not root loses its capabilities by exec, so it is asked without them. Ambient ones would stay: then a program
    that could be followed is not. */
-static Bool may_begin(void)
+static Bool may_begin(const Call* call)
 {
    struct { UInt version; Int pid; } header = { SYS_CAPABILITY_VERSION_3, 0 };
    Capabilities own[2];
    if (sys_call3(__NR_geteuid, 0, 0, 0) == 0 || sys_failed(sys_call3(__NR_capget, (UWord)&header, (UWord)own, 0)))
-      return may_reach_all();
+      return may_reach_all(call);
    Capabilities none[2] = { own[0], own[1] };
    none[0].effective = none[1].effective = 0;
    sys_call3(__NR_capset, (UWord)&header, (UWord)none, 0);
-   Bool result = may_reach_all();
+   Bool result = may_reach_all(call);
    sys_call3(__NR_capset, (UWord)&header, (UWord)own, 0);
    return result;
 }
@@ -329,7 +350,7 @@ static void describe(const Call* call, Int fd, HChar* text, SizeT room)
 /* Where the kernel can tell without doing it: that somebody writes the file. */
 static Bool is_being_written(Int fd)
 {
-   return sys_call6(__NR_execveat, fd, (UWord)"", 0, 0, AT_EMPTY_PATH | CHECK_ONLY, 0) == -VKI_ETXTBSY;
+   return sys_call6(__NR_execveat, fd, (UWord)"", 0, 0, AT_EMPTY_PATH | EXECVE_CHECK_ONLY, 0) == -VKI_ETXTBSY;
 }
 
 /* Does not return if the program is executed, and else gives the error. */
@@ -361,7 +382,7 @@ static Int execute(const Call* call)
    }
    if (program.why_not == NULL && limits_are_too_low())
       program.why_not = "it may have too few files open (ulimit -Hn), of which the engine needs some";
-   if (program.why_not == NULL && !may_begin())
+   if (program.why_not == NULL && !may_begin(call))
       program.why_not = "Valgrind cannot be reached from where it runs";
    if (program.why_not != NULL) {
       VG_(snprintf)(lost, sizeof lost, "what %s does, which runs untraced: %s", shown, program.why_not);

@@ -8,6 +8,9 @@
 #include "pub_tool_vki.h"
 #include "pub_tool_xarray.h"
 
+/* A flag of execveat, since Linux 6.14: whether it could be. */
+#define EXECVE_CHECK_ONLY 0x10000
+
 /* ---- program.c: what the kernel makes of a file that is executed ---- */
 
 /* "/proc/self/fd/" and a number. */
@@ -45,9 +48,8 @@ Int program_own_fd(void);
 
 void program_fd_path(HChar path[FD_PATH_BYTES], Int fd);
 
-/* Whether this process may; `how` is one of the following. */
+/* Whether this process may; `how` is of the following. With MAY_EXECUTE it is a file. */
 #define MAY_EXECUTE 1
-#define MAY_WRITE 2
 #define MAY_READ 4
 Bool program_may(const HChar* path, UInt how);
 

@@ -36,6 +36,7 @@
 #define LOW_START 0x40000000ULL                      /* where MAP_32BIT lies */
 #define LOW_END 0x80000000ULL
 #define REGION (2ULL << 20)                          /* what a huge page covers */
+#define CORE_BYTES_MOST 0xffffe000ULL                /* of a segment, with the rest of its pages: the core maps it modulo 4 GiB */
 
 /* ---- what the core has and no header for tools declares ---- */
 
@@ -73,6 +74,8 @@ extern struct vki_rlimit VG_(client_rlimit_stack);
 extern Addr VG_(clstk_end);
 extern SizeT VG_(clstk_max_size);
 extern SysRes VG_(pread)(Int fd, void* to, Int count, Off64T offset);
+extern SysRes VG_(am_mmap_file_fixed_client)(Addr start, SizeT bytes, UInt rights, Int fd, Off64T offset);
+extern SysRes VG_(am_mmap_anon_fixed_client)(Addr start, SizeT bytes, UInt rights);
 extern Bool VG_(am_create_reservation)(Addr start, SizeT bytes, UInt mode, SSizeT extra);
 extern Bool VG_(extend_stack)(ThreadId thread, Addr address);
 
@@ -383,28 +386,82 @@ typedef struct {
    Bool is_movable;
    Bool has_interpreter;
    ULong alignment;
+   Addr lowest;   /* where its first segment begins */
    SizeT bytes;
 } Program;
 
+static Bool read_header(Int fd, Elf64_Ehdr* header)
+{
+   return !sr_isError(VG_(pread)(fd, header, sizeof *header, 0)) && header->e_phentsize == sizeof(Elf64_Phdr);
+}
+
+static Bool read_segment(Int fd, const Elf64_Ehdr* header, UInt number, Elf64_Phdr* segment)
+{
+   return !sr_isError(VG_(pread)(fd, segment, sizeof *segment, header->e_phoff + number * sizeof *segment));
+}
+
 static Program read_program(Int fd)
 {
-   Program program = { .alignment = VKI_PAGE_SIZE };
+   Program program = { .alignment = VKI_PAGE_SIZE, .lowest = ~0ULL };
    Elf64_Ehdr header;
-   if (sr_isError(VG_(pread)(fd, &header, sizeof header, 0)) || header.e_phentsize != sizeof(Elf64_Phdr))
+   if (!read_header(fd, &header))
       return program;
    program.is_movable = header.e_type == ET_DYN;
    for (UInt i = 0; i < header.e_phnum; i++) {
       Elf64_Phdr segment;
-      if (sr_isError(VG_(pread)(fd, &segment, sizeof segment, header.e_phoff + i * sizeof segment)))
+      if (!read_segment(fd, &header, i, &segment))
          break;
       program.has_interpreter |= segment.p_type == PT_INTERP;
       if (segment.p_type != PT_LOAD)
          continue;
       if (segment.p_align > program.alignment && (segment.p_align & (segment.p_align - 1)) == 0)
          program.alignment = segment.p_align;
+      if (segment.p_vaddr < program.lowest)
+         program.lowest = segment.p_vaddr;
       program.bytes = VG_PGROUNDUP(segment.p_vaddr + segment.p_memsz);
    }
    return program;
+}
+
+static Int error_of(SysRes result)
+{
+   return sr_isError(result) ? (Int)sr_Err(result) : 0;
+}
+
+/* As the core does, which keeps sizes in 32 bits. 0, or an error. */
+static Int map_segment(Int fd, const Elf64_Phdr* segment, Addr shift)
+{
+   Addr start = VG_PGROUNDDN(segment->p_vaddr + shift);
+   Addr zeros = segment->p_vaddr + segment->p_filesz + shift;
+   Addr middle = VG_PGROUNDUP(zeros);
+   Addr end = VG_PGROUNDUP(segment->p_vaddr + segment->p_memsz + shift);
+   UInt rights = (segment->p_flags & PF_R ? VKI_PROT_READ : 0) | (segment->p_flags & PF_W ? VKI_PROT_WRITE : 0)
+                 | (segment->p_flags & PF_X ? VKI_PROT_EXEC : 0);
+   Int error = 0;
+   if (middle > start)
+      error = error_of(
+         VG_(am_mmap_file_fixed_client)(start, middle - start, rights, fd, VG_PGROUNDDN(segment->p_offset)));
+   if (error == 0 && end > middle)
+      error = error_of(VG_(am_mmap_anon_fixed_client)(middle, end - middle, rights));
+   if (error == 0 && (rights & VKI_PROT_WRITE) && end > middle)
+      VG_(memset)((void*)zeros, 0, middle - zeros);
+   return error;
+}
+
+/* Maps anew what the core has cut, and has the break follow it. */
+static Int map_large_segments(Int fd, Addr shift, ExeInfo* info)
+{
+   Elf64_Ehdr header;
+   Elf64_Phdr segment;
+   Int error = 0;
+   for (UInt i = 0; read_header(fd, &header) && i < header.e_phnum && error == 0; i++) {
+      if (!read_segment(fd, &header, i, &segment) || segment.p_type != PT_LOAD || segment.p_memsz <= CORE_BYTES_MOST)
+         continue;
+      error = map_segment(fd, &segment, shift);
+      if (info->brkbase < segment.p_vaddr + segment.p_memsz + shift)
+         info->brkbase = segment.p_vaddr + segment.p_memsz + shift;
+   }
+   return error;
 }
 
 /* Without randomisation the kernel's own pages come next, which the client does not get. */
@@ -432,6 +489,8 @@ Int __wrap_vgPlain_load_ELF(Int fd, const HChar* name, ExeInfo* info)
       info->exe_end = base / 2 * 3;
    }
    Int failed = __real_vgPlain_load_ELF(fd, name, info);
+   if (failed == 0)
+      failed = map_large_segments(fd, info->exe_base - program.lowest, info);
    if (failed == 0 && !image_is_of_valgrind())
       leave_room_for_kernel();
    if (failed == 0 && program.is_movable && !image_is_of_valgrind() && !program.has_interpreter)

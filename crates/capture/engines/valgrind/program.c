@@ -35,15 +35,32 @@ extern Int VG_(cl_exec_fd);
 #define SEGMENTS_AT 32
 #define SEGMENT_BYTES_AT 54
 #define SEGMENT_COUNT_AT 56
+#define KIND_AT 16
+#define KIND_FIXED 2   /* loaded where its file says */
+#define SEGMENT_LOADED 1
 #define SEGMENT_INTERPRETER 3
-/* In the list of segments. */
-#define SEGMENT_OFFSET_AT 8
-#define SEGMENT_SIZE_AT 32
 #define SEGMENT_BYTES 56
 
 void program_fd_path(HChar path[FD_PATH_BYTES], Int fd)
 {
    VG_(snprintf)(path, FD_PATH_BYTES, "/proc/self/fd/%d", fd);
+}
+
+/* ---- rights ---- */
+
+/* What the process keeps from itself by Landlock, and what other modules of the kernel refuse, only trying shows. */
+static Bool opens(const HChar* path)
+{
+   Word fd = sys_call6(__NR_openat, (UWord)SYS_AT_FDCWD, (UWord)path, VKI_O_RDONLY | O_CLOEXEC, 0, 0, 0);
+   if (!sys_failed(fd))
+      VG_(close)(fd);
+   return !sys_failed(fd);
+}
+
+/* The same for execution, where the kernel can tell without doing it. */
+static Bool is_refused(Int folder, const HChar* path, UInt flags)
+{
+   return sys_call6(__NR_execveat, folder, (UWord)path, 0, 0, flags | EXECVE_CHECK_ONLY, 0) == -VKI_EACCES;
 }
 
 Bool program_may(const HChar* path, UInt how)
@@ -52,17 +69,21 @@ Bool program_may(const HChar* path, UInt how)
    /* Before Linux 5.8, and where a container's filter does not know the call: by the real user. */
    if (result == -SYS_ENOSYS || result == -SYS_EPERM)
       result = sys_call3(__NR_faccessat, (UWord)SYS_AT_FDCWD, (UWord)path, how);
-   return !sys_failed(result);
+   if (sys_failed(result))
+      return False;
+   if ((how & MAY_READ) && !opens(path))
+      return False;
+   return !(how & MAY_EXECUTE) || !is_refused(SYS_AT_FDCWD, path, 0);
 }
 
-/* As above, of what is open. */
-static Bool may_with(Int fd, UInt how)
+/* Whether it may execute what is open. */
+static Bool may_execute(Int fd)
 {
    HChar link[FD_PATH_BYTES];
-   if (!sys_failed(sys_call6(SYS_FACCESSAT2, fd, (UWord)"", how, SYS_AT_EACCESS | AT_EMPTY_PATH, 0, 0)))
-      return True;
+   if (!sys_failed(sys_call6(SYS_FACCESSAT2, fd, (UWord)"", MAY_EXECUTE, SYS_AT_EACCESS | AT_EMPTY_PATH, 0, 0)))
+      return !is_refused(fd, "", AT_EMPTY_PATH);
    program_fd_path(link, fd);
-   return program_may(link, how);
+   return program_may(link, MAY_EXECUTE);
 }
 
 /* ---- opening ---- */
@@ -190,31 +211,65 @@ static UInt half_at(const HChar* bytes)
    return (UChar)bytes[0] | (UChar)bytes[1] << 8;
 }
 
-/* The loader that a program names must be there. */
-static Int check_loader(Int file, const HChar* header)
+/* As it lies in the file. */
+typedef struct {
+   UInt kind;
+   UInt rights;
+   ULong offset;
+   Addr start;
+   Addr physical;
+   ULong file_bytes;
+   ULong bytes;
+   ULong alignment;
+} Segment;
+
+/* False: the program has no such segment. */
+static Bool read_segment(Int file, const HChar* header, UInt number, Segment* segment)
 {
    ULong at;
    VG_(memcpy)(&at, header + SEGMENTS_AT, sizeof at);
-   UInt count = half_at(header + SEGMENT_COUNT_AT);
-   for (UInt i = 0; i < count && half_at(header + SEGMENT_BYTES_AT) == SEGMENT_BYTES; i++) {
-      HChar segment[SEGMENT_BYTES];
-      ULong offset;
-      ULong bytes;
-      HChar path[VKI_PATH_MAX];
-      UInt kind;
-      if (!read_at(file, segment, sizeof segment, at + i * SEGMENT_BYTES))
-         return 0;
-      VG_(memcpy)(&kind, segment, sizeof kind);
-      VG_(memcpy)(&offset, segment + SEGMENT_OFFSET_AT, sizeof offset);
-      VG_(memcpy)(&bytes, segment + SEGMENT_SIZE_AT, sizeof bytes);
-      if (kind != SEGMENT_INTERPRETER || bytes >= sizeof path || !read_at(file, path, bytes, offset))
+   return number < half_at(header + SEGMENT_COUNT_AT) && half_at(header + SEGMENT_BYTES_AT) == SEGMENT_BYTES
+          && read_at(file, segment, sizeof *segment, at + number * SEGMENT_BYTES);
+}
+
+/* The loader that a program names must be there. */
+static Int check_loader(Program* program, Int file, const HChar* header)
+{
+   Segment segment;
+   HChar path[VKI_PATH_MAX];
+   for (UInt i = 0; read_segment(file, header, i, &segment); i++) {
+      if (segment.kind != SEGMENT_INTERPRETER || segment.file_bytes >= sizeof path
+          || !read_at(file, path, segment.file_bytes, segment.offset))
          continue;
-      path[bytes] = '\0';
-      if (program_may(path, MAY_EXECUTE))
-         return 0;
-      return program_may(path, 0) ? VKI_EACCES : VKI_ENOENT;
+      path[segment.file_bytes] = '\0';
+      if (!program_may(path, MAY_EXECUTE))
+         return program_may(path, 0) ? VKI_EACCES : VKI_ENOENT;
+      if (!opens(path))
+         program->why_not = "its loader may not be read, which the engine has to do";
+      return 0;
    }
    return 0;
+}
+
+/* The first and the last byte of the engine's own image: the linker's. */
+extern const HChar __executable_start[];
+extern const HChar _end[];
+
+/* What is loaded where its file says must leave the engine its place. */
+static void check_place(Program* program, Int file, const HChar* header)
+{
+   static HChar reason[256];
+   Segment segment;
+   for (UInt i = 0; half_at(header + KIND_AT) == KIND_FIXED && read_segment(file, header, i, &segment); i++) {
+      Addr end = segment.start + segment.bytes;
+      if (segment.kind != SEGMENT_LOADED || segment.bytes == 0 || VG_PGROUNDDN(segment.start) >= (Addr)_end
+          || VG_PGROUNDUP(end) <= (Addr)__executable_start)
+         continue;
+      VG_(snprintf)(reason, sizeof reason,
+                    "it is not position independent and its image reaches up to 0x%lx, but the engine lies at 0x%lx (a "
+                    "build with -pie lies elsewhere)", end, (Addr)__executable_start);
+      program->why_not = reason;
+   }
 }
 
 /* Text that is no script is nothing to the kernel. All else may be to it, where it has been told so. */
@@ -230,8 +285,10 @@ static Int check_loaded(Program* program, Int file, const HChar* start, UInt byt
 {
    Bool is_elf = bytes >= 64 && VG_(memcmp)(start, "\177ELF", 4) == 0;
    UInt machine = is_elf ? half_at(start + MACHINE_AT) : 0;
-   if (machine == MACHINE_X86_64 && start[CLASS_AT] == CLASS_64)
-      return check_loader(file, start);
+   if (machine == MACHINE_X86_64 && start[CLASS_AT] == CLASS_64) {
+      check_place(program, file, start);
+      return check_loader(program, file, start);
+   }
    program->why_not = "it is no 64-bit x86-64 program";
    if (machine == MACHINE_386 || machine == MACHINE_X86_64)
       return 0;
@@ -245,7 +302,7 @@ static Int check_rights(const Program* program)
    Bool is_known = VG_(fstat)(program->fd, &about) == 0;
    if (is_known && VKI_S_ISLNK(about.mode))
       return VKI_ELOOP;   /* one that is not to be followed */
-   if (!is_known || !VKI_S_ISREG(about.mode) || !may_with(program->fd, MAY_EXECUTE))
+   if (!is_known || !VKI_S_ISREG(about.mode) || !may_execute(program->fd))
       return VKI_EACCES;
    return 0;
 }

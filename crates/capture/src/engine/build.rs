@@ -247,6 +247,12 @@ mod tests {
     }
 
     #[test]
+    fn the_engine_lies_where_programs_are_told() {
+        let place = format!("-Wl,-Ttext-segment={:#x}", crate::program::ENGINE_PLACE.start);
+        assert!(LINK_FLAGS.contains(&place.as_str()));
+    }
+
+    #[test]
     fn what_is_missing_is_named_with_the_places_and_the_package() {
         let empty = tempfile::tempdir().unwrap();
         let launcher = empty.path().join("bin/valgrind");

@@ -32,6 +32,21 @@ fn what_needs_instructions_that_the_engine_lacks_is_told_before_it_runs() {
     assert!(!quiet.contains("needs AVX-512 (first"), "{quiet}");
 }
 
+/// NAS's class D and other programs with common blocks of gigabytes, built without -pie.
+#[test]
+fn an_image_that_reaches_the_engine_is_refused_before_it_runs() {
+    let place = Place::new();
+    place.write("zeros.c", include_str!("../../../capture/tests/programs/zeros.c"));
+    let mut compiler = std::process::Command::new("gcc");
+    compiler.current_dir(place.path(".")).args(["-no-pie", "-mcmodel=large", "-o", "zeros", "zeros.c"]);
+    assert!(compiler.status().unwrap().success());
+    let outcome = place.run(&["record", "--", "./zeros"]);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""));
+    for part in ["./zeros is not position", "reaches up to 0x18", "lies at 0x78000000", "-pie", "`trap`"] {
+        assert!(outcome.stderr.contains(part), "no {part} in {}", outcome.stderr);
+    }
+}
+
 const WIDE: &str = include_str!("../../../capture/tests/programs/wide.c");
 
 /// A stand-in for an engine that fails: what it would write to its log, and its end.
