@@ -4,9 +4,9 @@ use crate::arguments::Style;
 use crate::command::layout::Fitting;
 use crate::engine_log::{Death, EngineLog, WITHOUT_ENGINE};
 use crate::error::{CliError, Code};
-use crate::native::{RELAYED, asks_to_end, is_of_terminal};
+use crate::native::{asks_to_end, relay_by};
 use crate::output::{say, write_to_stderr};
-use crate::signals::{Watch, watch};
+use crate::signals::Watch;
 use pagewalk_capture::engine::{Engine, EngineError, Options, max_threads_option};
 use pagewalk_capture::{
     CaptureError, Handle, Host, RingSource, Session, check_place, check_program, unmet_needs,
@@ -16,7 +16,6 @@ use pagewalk_layout::landed::{Landings, Missed, Watched};
 use pagewalk_live::timed::nowhere;
 use pagewalk_trace::all_calls;
 use rustix::process::Signal;
-use signal_hook::consts::SIGINT;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
@@ -266,20 +265,18 @@ fn host_cannot(error: EngineError) -> CliError {
     CliError::new(Code::HostCannot, error).or("`pagewalk doctor` lists all that this host lacks")
 }
 
-/// The program decides what signals do. The terminal sends those of its keys to it as well; a second Ctrl-C kills it.
+/// Hands signals on to the program. A second Ctrl-C kills it and all that it started.
 fn watch_signals(session: Handle) -> Result<Watch, CliError> {
-    watch(&RELAYED, move |signal, sender| match (is_of_terminal(signal, sender), signal) {
-        (true, SIGINT) => session.interrupt(),
-        (true, _) => {}
-        (false, _) => {
-            let took = Signal::from_named_raw(signal).is_some_and(|signal| session.hand_on(signal));
-            // What the program has left running ends.
-            if !took && asks_to_end(signal) {
-                session.interrupt();
-                session.interrupt();
-            }
+    let of_terminal = session.clone();
+    let hand_on = move |signal| {
+        let took = Signal::from_named_raw(signal).is_some_and(|signal| session.hand_on(signal));
+        // What the program has left running ends.
+        if !took && asks_to_end(signal) {
+            session.interrupt();
+            session.interrupt();
         }
-    })
+    };
+    relay_by(hand_on, move || of_terminal.interrupt())
 }
 
 /// The program's own end as our exit code: its status, or 128 and the signal's number.

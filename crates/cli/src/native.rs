@@ -8,39 +8,37 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// What [`relay_signals`] takes.
-pub const RELAYED: [i32; 6] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
+/// What is handed on to programs.
+const RELAYED: [i32; 6] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
 
-/// Hands signals on to the program.
+/// Hands signals on to a program, which decides what they do; but not those of the terminal, of a key or of its end:
+/// the program has been sent them too. `interrupted` is called for Ctrl-C.
+pub fn relay_by(
+    hand_on: impl Fn(i32) + Send + 'static,
+    interrupted: impl Fn() + Send + 'static,
+) -> Result<Watch, CliError> {
+    watch(&RELAYED, move |signal, sender| match sender {
+        Sender::Kernel if signal == SIGINT => interrupted(),
+        Sender::Kernel if signal == SIGQUIT || signal == SIGHUP => {}
+        _ => hand_on(signal),
+    })
+}
+
+/// Hands signals on to a program that this process follows.
 pub fn relay_signals(relay: &'static Relay) -> Result<Watch, CliError> {
-    watch(&RELAYED, |signal, sender| hand_on(relay, signal, sender))
+    relay_by(|signal| relay.send(signal), || {})
 }
 
-/// Hands one on. The terminal sends Ctrl-C and Ctrl-\ to the program as well, which decides what to do.
-pub fn hand_on(relay: &Relay, signal: i32, sender: Sender) {
-    if !is_of_terminal(signal, sender) {
-        relay.send(signal);
-    }
-}
-
-/// Whether it came from the terminal, of a key or of its end: then the program has been sent it too.
-pub fn is_of_terminal(signal: i32, sender: Sender) -> bool {
-    [SIGINT, SIGQUIT, SIGHUP].contains(&signal) && sender == Sender::Kernel
+/// Hands signals on to a program that another process of ours follows. A second Ctrl-C kills it and all that it
+/// started.
+pub fn relay_to_followed(interrupt: Arc<Interrupt>) -> Result<Watch, CliError> {
+    let of_terminal = Arc::clone(&interrupt);
+    relay_by(move |signal| interrupt.hand_on(signal), move || of_terminal.interrupt())
 }
 
 /// Whether it asks a program to end that does not handle it.
 pub fn asks_to_end(signal: i32) -> bool {
     [SIGHUP, SIGINT, SIGQUIT, SIGTERM].contains(&signal)
-}
-
-/// Hands signals on to a program. The terminal sends Ctrl-C to it as well, and it decides how to end; a second one
-/// kills it and all that it started.
-pub fn relay_to_followed(interrupt: Arc<Interrupt>) -> Result<Watch, CliError> {
-    watch(&RELAYED, move |signal, sender| match is_of_terminal(signal, sender) {
-        false => interrupt.hand_on(signal),
-        true if signal == SIGINT => interrupt.interrupt(),
-        true => {}
-    })
 }
 
 /// A program that traces others was let go, as a process has one tracer.
