@@ -14,8 +14,6 @@
 #include "pub_tool_mallocfree.h"
 #include "pub_tool_threadstate.h"
 
-#define ARGUMENTS 6
-
 struct vki_ucontext;
 
 typedef void Interrupt(ThreadId thread, Addr ip, SysRes result, Bool is_begun_again, struct vki_ucontext* context);
@@ -26,7 +24,7 @@ Interrupt __wrap_vgPlain_fixup_guest_state_after_syscall_interrupted;
 /* What a thread gave for the call that it is in. */
 typedef struct {
    ThreadId thread;   /* VG_INVALID_THREADID: the entry is free */
-   UWord at[ARGUMENTS];
+   UWord at[CALL_ARGUMENTS];
 } Given;
 
 static Given* all;
@@ -51,7 +49,7 @@ static Given* make(void)
 
 void arguments_keep(ThreadId thread, const CallArguments* given, const CallArguments* changed)
 {
-   if (VG_(memcmp)(given->at, changed->at, ARGUMENTS * sizeof(UWord)) == 0)
+   if (VG_(memcmp)(given->at, changed->at, CALL_ARGUMENTS * sizeof(UWord)) == 0)
       return;
    Given* own = make();
    own->thread = thread;
@@ -67,7 +65,7 @@ void arguments_forget(ThreadId thread)
 
 void arguments_put_back(ThreadId thread)
 {
-   static const PtrdiffT registers[ARGUMENTS] = {
+   static const PtrdiffT registers[CALL_ARGUMENTS] = {
       offsetof(VexGuestAMD64State, guest_RDI), offsetof(VexGuestAMD64State, guest_RSI),
       offsetof(VexGuestAMD64State, guest_RDX), offsetof(VexGuestAMD64State, guest_R10),
       offsetof(VexGuestAMD64State, guest_R8),  offsetof(VexGuestAMD64State, guest_R9),
@@ -75,7 +73,7 @@ void arguments_put_back(ThreadId thread)
    const Given* own = find(thread);
    if (own == NULL)
       return;
-   for (UInt i = 0; i < ARGUMENTS; i++)
+   for (UInt i = 0; i < CALL_ARGUMENTS; i++)
       VG_(set_shadow_regs_area)(thread, 0, registers[i], sizeof(UWord), (const UChar*)&own->at[i]);
    arguments_forget(thread);
 }

@@ -30,10 +30,7 @@ extern SysRes VG_(do_sys_sigprocmask)(ThreadId thread, Int how, vki_sigset_t* se
 
 #define SIGNALS 64
 #define TEXT_MAX (128 * 1024)   /* the kernel's limit for one argument */
-#define AT_EMPTY_PATH 0x1000
 #define SYS_ENAMETOOLONG 36
-#define O_PATH 010000000
-#define O_NOFOLLOW 0400000
 
 /* A call that executes a program, as it was made. */
 typedef struct {
@@ -160,7 +157,7 @@ static Int check_call(const Call* call)
       return VKI_EFAULT;
    if (text_bytes(call->path, VKI_PATH_MAX) == 0)
       return SYS_ENAMETOOLONG;
-   if (call->path[0] == '\0' && !(call->flags & AT_EMPTY_PATH))
+   if (call->path[0] == '\0' && !(call->flags & SYS_AT_EMPTY_PATH))
       return VKI_ENOENT;
    Int error = check_list(call->arguments);
    return error != 0 ? error : check_list(call->environment);
@@ -350,7 +347,7 @@ static void describe(const Call* call, Int fd, HChar* text, SizeT room)
 /* Where the kernel can tell without doing it: that somebody writes the file. */
 static Bool is_being_written(Int fd)
 {
-   return sys_call6(__NR_execveat, fd, (UWord)"", 0, 0, AT_EMPTY_PATH | EXECVE_CHECK_ONLY, 0) == -VKI_ETXTBSY;
+   return sys_call6(__NR_execveat, fd, (UWord)"", 0, 0, SYS_AT_EMPTY_PATH | EXECVE_CHECK_ONLY, 0) == -VKI_ETXTBSY;
 }
 
 /* Does not return if the program is executed, and else gives the error. */
@@ -477,7 +474,7 @@ Bool program_names_own(Int folder, const HChar* path)
    SizeT bytes = text_bytes(path, VKI_PATH_MAX);
    if (bytes < 4 || VG_(strcmp)(path + bytes - 4, "exe") != 0 || (bytes > 4 && path[bytes - 5] != '/'))
       return False;
-   Word fd = sys_call6(__NR_openat, folder, (UWord)path, O_PATH | O_NOFOLLOW | SYS_O_CLOEXEC, 0, 0, 0);
+   Word fd = sys_call6(__NR_openat, folder, (UWord)path, SYS_O_PATH | SYS_O_NOFOLLOW | SYS_O_CLOEXEC, 0, 0, 0);
    if (sys_failed(fd))
       return False;
    Bool result = is_own_link(fd);

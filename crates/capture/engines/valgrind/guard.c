@@ -17,8 +17,6 @@
 /* In the core library; no header for tools declares it. */
 extern Int VG_(fd_hard_limit);
 
-#define ARGUMENTS 6
-
 static VG_MINIMAL_JMP_BUF(escape);
 static vki_sigset_t mask;   /* that of all threads while they run no client code */
 static fault_catcher_t kept;
@@ -55,7 +53,7 @@ static Bool is_refused_by_core(const CallArguments* arguments, const CallStatus*
    Bool result = False;
    if (status->what != STATUS_COMPLETE || !sr_isError(status->result) || sr_Err(status->result) != VKI_EBADF)
       return False;
-   for (UInt i = 0; i < ARGUMENTS; i++) {
+   for (UInt i = 0; i < CALL_ARGUMENTS; i++) {
       if ((Int)arguments->at[i] >= VG_(fd_hard_limit))
          return False;
       result |= is_negative(arguments->at[i]);

@@ -17,6 +17,9 @@ typedef struct {
    SysRes result;
 } CallStatus;
 
+/* Arguments that a call has. */
+#define CALL_ARGUMENTS 6
+
 /* Flags of a call. */
 #define CALL_MAY_BLOCK (1 << 1)         /* other threads run meanwhile */
 #define CALL_WRITES_NO_RESULT (1 << 5)

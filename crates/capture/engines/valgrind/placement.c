@@ -14,6 +14,7 @@
    versions is asked of the running kernel by a mapping that is taken back at once. */
 
 #include "engine.h"
+#include "segments.h"
 #include "sys.h"
 
 #include "pub_tool_aspacemgr.h"
@@ -21,8 +22,6 @@
 #include "pub_tool_libcfile.h"
 #include "pub_tool_mallocfree.h"
 #include "pub_tool_vki.h"
-
-#include <elf.h>
 
 #define SHIFT 0x20000000000ULL                       /* 2 TiB */
 #define TASK_SIZE 0x7ffffffff000ULL
@@ -73,7 +72,6 @@ extern struct vki_rlimit VG_(client_rlimit_data);
 extern struct vki_rlimit VG_(client_rlimit_stack);
 extern Addr VG_(clstk_end);
 extern SizeT VG_(clstk_max_size);
-extern SysRes VG_(pread)(Int fd, void* to, Int count, Off64T offset);
 extern SysRes VG_(am_mmap_file_fixed_client)(Addr start, SizeT bytes, UInt rights, Int fd, Off64T offset);
 extern SysRes VG_(am_mmap_anon_fixed_client)(Addr start, SizeT bytes, UInt rights);
 extern Bool VG_(am_create_reservation)(Addr start, SizeT bytes, UInt mode, SSizeT extra);
@@ -390,27 +388,15 @@ typedef struct {
    SizeT bytes;
 } Program;
 
-static Bool read_header(Int fd, Elf64_Ehdr* header)
-{
-   return !sr_isError(VG_(pread)(fd, header, sizeof *header, 0)) && header->e_phentsize == sizeof(Elf64_Phdr);
-}
-
-static Bool read_segment(Int fd, const Elf64_Ehdr* header, UInt number, Elf64_Phdr* segment)
-{
-   return !sr_isError(VG_(pread)(fd, segment, sizeof *segment, header->e_phoff + number * sizeof *segment));
-}
-
 static Program read_program(Int fd)
 {
    Program program = { .alignment = VKI_PAGE_SIZE, .lowest = ~0ULL };
    Elf64_Ehdr header;
-   if (!read_header(fd, &header))
+   Elf64_Phdr segment;
+   if (!read_at(fd, &header, sizeof header, 0))
       return program;
    program.is_movable = header.e_type == ET_DYN;
-   for (UInt i = 0; i < header.e_phnum; i++) {
-      Elf64_Phdr segment;
-      if (!read_segment(fd, &header, i, &segment))
-         break;
+   for (UInt i = 0; read_segment(fd, &header, i, &segment); i++) {
       program.has_interpreter |= segment.p_type == PT_INTERP;
       if (segment.p_type != PT_LOAD)
          continue;
@@ -454,8 +440,10 @@ static Int map_large_segments(Int fd, Addr shift, ExeInfo* info)
    Elf64_Ehdr header;
    Elf64_Phdr segment;
    Int error = 0;
-   for (UInt i = 0; read_header(fd, &header) && i < header.e_phnum && error == 0; i++) {
-      if (!read_segment(fd, &header, i, &segment) || segment.p_type != PT_LOAD || segment.p_memsz <= CORE_BYTES_MOST)
+   if (!read_at(fd, &header, sizeof header, 0))
+      return 0;
+   for (UInt i = 0; error == 0 && read_segment(fd, &header, i, &segment); i++) {
+      if (segment.p_type != PT_LOAD || segment.p_memsz <= CORE_BYTES_MOST)
          continue;
       error = map_segment(fd, &segment, shift);
       if (info->brkbase < segment.p_vaddr + segment.p_memsz + shift)

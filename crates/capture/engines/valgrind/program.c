@@ -7,6 +7,7 @@
 
 #include "engine.h"
 #include "exec.h"
+#include "segments.h"
 #include "sys.h"
 
 #include "pub_tool_libcbase.h"
@@ -18,28 +19,10 @@
 /* In the core library; no header for tools declares it. */
 extern Int VG_(cl_exec_fd);
 
-#define O_PATH 010000000
-#define O_CLOEXEC 02000000
-#define O_NOFOLLOW 0400000
-#define AT_EMPTY_PATH 0x1000
 
 /* The kernel reads this much of a script's first line, and follows so many. */
 #define LINE_BYTES 256
 #define SCRIPTS_MAX 5
-
-#define CLASS_AT 4
-#define CLASS_64 2
-#define MACHINE_AT 18
-#define MACHINE_X86_64 62
-#define MACHINE_386 3
-#define SEGMENTS_AT 32
-#define SEGMENT_BYTES_AT 54
-#define SEGMENT_COUNT_AT 56
-#define KIND_AT 16
-#define KIND_FIXED 2   /* loaded where its file says */
-#define SEGMENT_LOADED 1
-#define SEGMENT_INTERPRETER 3
-#define SEGMENT_BYTES 56
 
 void program_fd_path(HChar path[FD_PATH_BYTES], Int fd)
 {
@@ -51,7 +34,7 @@ void program_fd_path(HChar path[FD_PATH_BYTES], Int fd)
 /* What the process keeps from itself by Landlock, and what other modules of the kernel refuse, only trying shows. */
 static Bool opens(const HChar* path)
 {
-   Word fd = sys_call6(__NR_openat, (UWord)SYS_AT_FDCWD, (UWord)path, VKI_O_RDONLY | O_CLOEXEC, 0, 0, 0);
+   Word fd = sys_call6(__NR_openat, (UWord)SYS_AT_FDCWD, (UWord)path, VKI_O_RDONLY | SYS_O_CLOEXEC, 0, 0, 0);
    if (!sys_failed(fd))
       VG_(close)(fd);
    return !sys_failed(fd);
@@ -80,8 +63,8 @@ Bool program_may(const HChar* path, UInt how)
 static Bool may_execute(Int fd)
 {
    HChar link[FD_PATH_BYTES];
-   if (!sys_failed(sys_call6(SYS_FACCESSAT2, fd, (UWord)"", MAY_EXECUTE, SYS_AT_EACCESS | AT_EMPTY_PATH, 0, 0)))
-      return !is_refused(fd, "", AT_EMPTY_PATH);
+   if (!sys_failed(sys_call6(SYS_FACCESSAT2, fd, (UWord)"", MAY_EXECUTE, SYS_AT_EACCESS | SYS_AT_EMPTY_PATH, 0, 0)))
+      return !is_refused(fd, "", SYS_AT_EMPTY_PATH);
    program_fd_path(link, fd);
    return program_may(link, MAY_EXECUTE);
 }
@@ -93,7 +76,7 @@ static Bool is_engine(const struct vg_stat* about)
 {
    static struct vg_stat own;
    if (own.ino == 0) {
-      Int fd = proc_open("/proc/self/exe", O_PATH | O_CLOEXEC);
+      Int fd = proc_open("/proc/self/exe", SYS_O_PATH | SYS_O_CLOEXEC);
       if (fd < 0)
          return False;
       VG_(fstat)(fd, &own);
@@ -125,19 +108,19 @@ Int program_open(Int folder, const HChar* path, UInt flags)
    HChar link[FD_PATH_BYTES];
    struct vg_stat about;
    Int fd;
-   if (path[0] == '\0' && (flags & AT_EMPTY_PATH)) {
+   if (path[0] == '\0' && (flags & SYS_AT_EMPTY_PATH)) {
       program_fd_path(link, folder);
-      fd = proc_open(link, O_PATH | O_CLOEXEC);
+      fd = proc_open(link, SYS_O_PATH | SYS_O_CLOEXEC);
       if (fd == -VKI_ENOENT)
          fd = -VKI_EBADF;
    } else {
-      UInt follow = flags & VKI_AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0;
-      fd = (Int)sys_call6(__NR_openat, folder, (UWord)path, O_PATH | O_CLOEXEC | follow, 0, 0, 0);
+      UInt follow = flags & VKI_AT_SYMLINK_NOFOLLOW ? SYS_O_NOFOLLOW : 0;
+      fd = (Int)sys_call6(__NR_openat, folder, (UWord)path, SYS_O_PATH | SYS_O_CLOEXEC | follow, 0, 0, 0);
    }
    if (fd < 0 || VG_(cl_exec_fd) < 0 || VG_(fstat)(fd, &about) != 0 || !is_engine(&about))
       return fd;
    VG_(close)(fd);
-   return program_open_own(O_PATH | O_CLOEXEC);
+   return program_open_own(SYS_O_PATH | SYS_O_CLOEXEC);
 }
 
 /* ---- scripts ---- */
@@ -200,48 +183,16 @@ static Int go_to_interpreter(Program* program, HChar* line, const HChar** name)
 
 /* ---- what is loaded ---- */
 
-/* False: not all of it is there. */
-static Bool read_at(Int file, void* to, SizeT bytes, ULong offset)
-{
-   return sys_call6(__NR_pread64, file, (UWord)to, bytes, offset, 0, 0) == (Word)bytes;
-}
-
-static UInt half_at(const HChar* bytes)
-{
-   return (UChar)bytes[0] | (UChar)bytes[1] << 8;
-}
-
-/* As it lies in the file. */
-typedef struct {
-   UInt kind;
-   UInt rights;
-   ULong offset;
-   Addr start;
-   Addr physical;
-   ULong file_bytes;
-   ULong bytes;
-   ULong alignment;
-} Segment;
-
-/* False: the program has no such segment. */
-static Bool read_segment(Int file, const HChar* header, UInt number, Segment* segment)
-{
-   ULong at;
-   VG_(memcpy)(&at, header + SEGMENTS_AT, sizeof at);
-   return number < half_at(header + SEGMENT_COUNT_AT) && half_at(header + SEGMENT_BYTES_AT) == SEGMENT_BYTES
-          && read_at(file, segment, sizeof *segment, at + number * SEGMENT_BYTES);
-}
-
 /* The loader that a program names must be there. */
-static Int check_loader(Program* program, Int file, const HChar* header)
+static Int check_loader(Program* program, Int file, const Elf64_Ehdr* header)
 {
-   Segment segment;
+   Elf64_Phdr segment;
    HChar path[VKI_PATH_MAX];
    for (UInt i = 0; read_segment(file, header, i, &segment); i++) {
-      if (segment.kind != SEGMENT_INTERPRETER || segment.file_bytes >= sizeof path
-          || !read_at(file, path, segment.file_bytes, segment.offset))
+      if (segment.p_type != PT_INTERP || segment.p_filesz >= sizeof path
+          || !read_at(file, path, segment.p_filesz, segment.p_offset))
          continue;
-      path[segment.file_bytes] = '\0';
+      path[segment.p_filesz] = '\0';
       if (!program_may(path, MAY_EXECUTE))
          return program_may(path, 0) ? VKI_EACCES : VKI_ENOENT;
       if (!opens(path))
@@ -256,13 +207,13 @@ extern const HChar __executable_start[];
 extern const HChar _end[];
 
 /* What is loaded where its file says must leave the engine its place. */
-static void check_place(Program* program, Int file, const HChar* header)
+static void check_place(Program* program, Int file, const Elf64_Ehdr* header)
 {
    static HChar reason[256];
-   Segment segment;
-   for (UInt i = 0; half_at(header + KIND_AT) == KIND_FIXED && read_segment(file, header, i, &segment); i++) {
-      Addr end = segment.start + segment.bytes;
-      if (segment.kind != SEGMENT_LOADED || segment.bytes == 0 || VG_PGROUNDDN(segment.start) >= (Addr)_end
+   Elf64_Phdr segment;
+   for (UInt i = 0; header->e_type == ET_EXEC && read_segment(file, header, i, &segment); i++) {
+      Addr end = segment.p_vaddr + segment.p_memsz;
+      if (segment.p_type != PT_LOAD || segment.p_memsz == 0 || VG_PGROUNDDN(segment.p_vaddr) >= (Addr)_end
           || VG_PGROUNDUP(end) <= (Addr)__executable_start)
          continue;
       VG_(snprintf)(reason, sizeof reason,
@@ -283,14 +234,15 @@ static Bool is_text(const HChar* bytes, UInt count)
 
 static Int check_loaded(Program* program, Int file, const HChar* start, UInt bytes)
 {
-   Bool is_elf = bytes >= 64 && VG_(memcmp)(start, "\177ELF", 4) == 0;
-   UInt machine = is_elf ? half_at(start + MACHINE_AT) : 0;
-   if (machine == MACHINE_X86_64 && start[CLASS_AT] == CLASS_64) {
-      check_place(program, file, start);
-      return check_loader(program, file, start);
+   Elf64_Ehdr header = { .e_machine = EM_NONE };   /* whose first half is that of 32 bits, too */
+   if (bytes >= sizeof header && VG_(memcmp)(start, ELFMAG, SELFMAG) == 0)
+      VG_(memcpy)(&header, start, sizeof header);
+   if (header.e_machine == EM_X86_64 && header.e_ident[EI_CLASS] == ELFCLASS64) {
+      check_place(program, file, &header);
+      return check_loader(program, file, &header);
    }
    program->why_not = "it is no 64-bit x86-64 program";
-   if (machine == MACHINE_386 || machine == MACHINE_X86_64)
+   if (header.e_machine == EM_386 || header.e_machine == EM_X86_64)
       return 0;
    return !is_text(start, bytes) && program_may("/proc/sys/fs/binfmt_misc/status", MAY_READ) ? 0 : VKI_ENOEXEC;
 }
@@ -326,7 +278,7 @@ static Int look(Program* program, const HChar** name, Bool* goes_on)
    if (error != 0)
       return error;
    program_fd_path(link, program->fd);
-   Int file = proc_open(link, VKI_O_RDONLY | O_CLOEXEC);
+   Int file = proc_open(link, VKI_O_RDONLY | SYS_O_CLOEXEC);
    if (file < 0) {
       program->why_not = "it may not be read, which the engine has to do";
       return 0;

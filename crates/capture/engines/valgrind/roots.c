@@ -12,7 +12,6 @@
 /* In the core library; no header for tools declares it. */
 extern Int VG_(safe_fd)(Int oldfd);
 
-#define O_PATH 010000000
 #define PROC "/proc/"
 
 typedef struct {
@@ -26,7 +25,7 @@ static Int socket_folder = -1;
 /* Among the descriptors that the core keeps from the program. */
 static Int hold(const HChar* path)
 {
-   Word fd = sys_call6(__NR_openat, (UWord)SYS_AT_FDCWD, (UWord)path, O_PATH | SYS_O_CLOEXEC, 0, 0, 0);
+   Word fd = sys_call6(__NR_openat, (UWord)SYS_AT_FDCWD, (UWord)path, SYS_O_PATH | SYS_O_CLOEXEC, 0, 0, 0);
    return sys_failed(fd) ? -1 : VG_(safe_fd)(fd);
 }
 
@@ -68,7 +67,7 @@ Int roots_connect(Int socket, const HChar* path)
    const HChar* name = VG_(strrchr)(path, '/');
    if (result >= 0 || socket_folder < 0 || name == NULL)
       return result;
-   Word here = sys_call6(__NR_openat, (UWord)SYS_AT_FDCWD, (UWord)".", O_PATH | SYS_O_CLOEXEC, 0, 0, 0);
+   Word here = sys_call6(__NR_openat, (UWord)SYS_AT_FDCWD, (UWord)".", SYS_O_PATH | SYS_O_CLOEXEC, 0, 0, 0);
    if (sys_failed(here))
       return result;
    Bool leads_back = !sys_failed(sys_call3(__NR_fchdir, here, 0, 0));

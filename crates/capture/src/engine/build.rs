@@ -34,6 +34,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("ring.c", include_str!("../../engines/valgrind/ring.c")),
     ("roots.c", include_str!("../../engines/valgrind/roots.c")),
     ("seen.c", include_str!("../../engines/valgrind/seen.c")),
+    ("segments.h", include_str!("../../engines/valgrind/segments.h")),
     ("signals.c", include_str!("../../engines/valgrind/signals.c")),
     ("stops.c", include_str!("../../engines/valgrind/stops.c")),
     ("symbols.c", include_str!("../../engines/valgrind/symbols.c")),
