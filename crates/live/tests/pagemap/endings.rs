@@ -1,10 +1,10 @@
 //! Programs that end in many ways, with 32 MB that have to be seen.
 
 use crate::compiled;
+use crate::heeding::hand_on_when;
 use pagewalk_live::pagemap::{Exit, Moment, run_to_exit};
 use pagewalk_live::tracing::{End, Interrupt};
 use std::ffi::OsString;
-use std::time::{Duration, Instant};
 
 /// Pages of the memory that it fills.
 const FILLED: u64 = 32 << 20 >> 12;
@@ -63,14 +63,7 @@ fn signals_are_handed_on() {
         let interrupt = Interrupt::new();
         let command = [OsString::from(&program), OsString::from(&ready)];
         let exit = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let begun = Instant::now();
-                while !ready.exists() {
-                    assert!(begun.elapsed() < Duration::from_secs(30), "it does not begin");
-                    std::thread::sleep(Duration::from_millis(2));
-                }
-                interrupt.hand_on(signal);
-            });
+            scope.spawn(|| hand_on_when(&ready, &interrupt, signal));
             run_to_exit(&command, &interrupt).expect("the program starts")
         });
         assert_eq!(exit.end, End::Exit(40 + signal));

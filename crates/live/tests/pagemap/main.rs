@@ -1,6 +1,8 @@
 //! Page maps of real programs: known patterns, a twin that reads word by word, and programs that end in many ways.
 
 mod endings;
+#[path = "../heeding/mod.rs"]
+mod heeding;
 mod twin;
 
 use pagewalk_live::pagemap::{MappingPages, PagemapError, frames_readable, snapshot};

@@ -475,38 +475,23 @@ static void me(void) {
     use_memory();
 }
 
+static void attach_to(void) { attach(0); }
+static void seize(void) { attach(1); }
+
+static const struct { const char *what; void (*run)(void); } ways[] = {
+    { "exec", exec },         { "stopped", stopped },   { "attach", attach_to }, { "seize", seize },
+    { "parent", parent },     { "steps", steps },       { "killed", killed },    { "filtered", filtered },
+    { "halted", halted },     { "unroomed", unroomed }, { "full", full },        { "mutual", mutual },
+    { "forks", forks },       { "me", me },             { "interrupted", interrupted },
+};
+
 int main(int count, char **words) {
     const char *what = count > 1 ? words[1] : "";
     alarm(60);
-    if (!strcmp(what, "exec"))
-        exec();
-    else if (!strcmp(what, "stopped"))
-        stopped();
-    else if (!strcmp(what, "attach") || !strcmp(what, "seize"))
-        attach(*what == 's');
-    else if (!strcmp(what, "parent"))
-        parent();
-    else if (!strcmp(what, "steps"))
-        steps();
-    else if (!strcmp(what, "killed"))
-        killed();
-    else if (!strcmp(what, "filtered"))
-        filtered();
-    else if (!strcmp(what, "halted"))
-        halted();
-    else if (!strcmp(what, "unroomed"))
-        unroomed();
-    else if (!strcmp(what, "full"))
-        full();
-    else if (!strcmp(what, "mutual"))
-        mutual();
-    else if (!strcmp(what, "interrupted"))
-        interrupted();
-    else if (!strcmp(what, "forks"))
-        forks();
-    else if (!strcmp(what, "me"))
-        me();
-    else
-        return 2;
-    return 0;
+    for (unsigned i = 0; i < sizeof ways / sizeof ways[0]; i++)
+        if (!strcmp(what, ways[i].what)) {
+            ways[i].run();
+            return 0;
+        }
+    return 2;
 }

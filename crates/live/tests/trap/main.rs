@@ -1,6 +1,8 @@
 //! Programs under faults do what they do without, and every decision is that of the slow twin.
 
 mod habits;
+#[path = "../heeding/mod.rs"]
+mod heeding;
 mod killed;
 mod ptraced;
 

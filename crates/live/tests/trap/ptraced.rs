@@ -1,5 +1,6 @@
 //! Programs that trace others, and signals that come for a program.
 
+use super::heeding::hand_on_when;
 use super::{array, compiled, host_can, left_of, trapped};
 use pagewalk_live::tracing::{End, Interrupt};
 use pagewalk_live::trap::{Options, Run, run};
@@ -18,6 +19,16 @@ fn traced(program: &Path, what: &str) -> Run {
         assert_eq!(checked.and_then(|checked| checked.first_difference.as_deref()), None, "{what}");
     }
     run
+}
+
+/// `traces WHAT` holds without us, and under us.
+fn traces(what: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled(folder.path(), "traces", &[]);
+    assert!(Command::new(&program).arg(what).status().unwrap().success(), "{what} holds without us");
+    if host_can() {
+        traced(&program, what);
+    }
 }
 
 /// strace, gdb, ltrace and LeakSanitizer work so.
@@ -43,32 +54,17 @@ fn a_program_traces_others_as_natively() {
 
 #[test]
 fn what_is_traced_may_be_killed_at_any_moment() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "traces", &[]);
-    assert!(Command::new(&program).arg("killed").status().unwrap().success(), "it holds without us");
-    if host_can() {
-        traced(&program, "killed");
-    }
+    traces("killed");
 }
 
 #[test]
 fn two_that_trace_each_other_wait_for_nobody() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "traces", &[]);
-    assert!(Command::new(&program).arg("mutual").status().unwrap().success(), "it holds without us");
-    if host_can() {
-        traced(&program, "mutual");
-    }
+    traces("mutual");
 }
 
 #[test]
 fn a_stop_that_comes_as_a_process_is_let_go_is_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = compiled(folder.path(), "traces", &[]);
-    assert!(Command::new(&program).arg("interrupted").status().unwrap().success(), "it holds without us");
-    if host_can() {
-        traced(&program, "interrupted");
-    }
+    traces("interrupted");
 }
 
 /// It begins others while it is killed, and is called as our agents are.
@@ -170,14 +166,7 @@ fn signals_are_handed_on() {
         let interrupt = Interrupt::new();
         let command = [OsString::from(&program), OsString::from(&ready)];
         let run = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let begun = Instant::now();
-                while !ready.exists() {
-                    assert!(begun.elapsed() < Duration::from_secs(30), "it does not begin");
-                    std::thread::sleep(Duration::from_millis(2));
-                }
-                interrupt.hand_on(signal);
-            });
+            scope.spawn(|| hand_on_when(&ready, &interrupt, signal));
             run(&command, &array, Options::default(), &interrupt).expect("the program starts")
         });
         assert_eq!(run.end, End::Exit(40 + signal));

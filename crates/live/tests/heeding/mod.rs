@@ -1,0 +1,15 @@
+//! What tests of signals share: see `programs/heeds.c`.
+
+use pagewalk_live::tracing::Interrupt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Hands a signal on once the program has written the file by which it says that it is ready.
+pub fn hand_on_when(ready: &Path, interrupt: &Interrupt, signal: i32) {
+    let begun = Instant::now();
+    while !ready.exists() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "it does not begin");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    interrupt.hand_on(signal);
+}
