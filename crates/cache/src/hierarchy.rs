@@ -151,7 +151,9 @@ impl Hierarchy {
     #[inline]
     pub fn access_bytes(&mut self, requester: Requester, address: u64, bytes: u64) {
         let (first, last) = (address >> self.line_shift, (address + (bytes.max(1) - 1)) >> self.line_shift);
-        if first == last && self.nearest(requester).is_some_and(|cache| cache.is_latest(first)) {
+        if first == last
+            && self.nearest(requester).is_some_and(|nearest| self.caches[nearest].is_latest(first))
+        {
             return self.repeated(requester, 1);
         }
         for line in first..=last {
@@ -168,20 +170,20 @@ impl Hierarchy {
     /// no other requester goes to its nearest cache.
     pub fn repeats_alone(&self, requester: Requester, address: u64) -> bool {
         let line = address >> self.line_shift;
-        let Some(&nearest) = self.paths[requester as usize].first() else { return false };
+        let Some(nearest) = self.nearest(requester) else { return false };
         let users = self.paths.iter().filter(|path| path.contains(&nearest)).count();
         users == 1 && self.caches[nearest].is_latest(line)
     }
 
     #[inline]
-    fn nearest(&self, requester: Requester) -> Option<&Cache> {
-        self.paths[requester as usize].first().map(|&nearest| &self.caches[nearest])
+    fn nearest(&self, requester: Requester) -> Option<usize> {
+        self.paths[requester as usize].first().copied()
     }
 
     /// Counts accesses that change nothing else.
     #[inline]
     pub fn repeated(&mut self, requester: Requester, times: u64) {
-        if let Some(&nearest) = self.paths[requester as usize].first() {
+        if let Some(nearest) = self.nearest(requester) {
             let counts = &mut self.caches[nearest].counts[requester as usize];
             counts.lookups += times;
             counts.hits += times;

@@ -10,7 +10,7 @@ use crate::pass::Pass;
 use crate::store::bits;
 use pagewalk_cache::{Hierarchy, Requester, Served};
 use pagewalk_trace::Grain;
-use pagewalk_translate::{MachineSpec, Walker};
+use pagewalk_translate::{Asid, MachineSpec, Walker};
 use pagewalk_units::{Kind, PageSize, VirtAddr};
 
 /// A stream that does not tell what a machine's caches need to know.
@@ -89,6 +89,12 @@ impl Memory {
     }
 }
 
+/// Where an address, as records hold it, lies: those of several spaces, of 57 bits each, one behind the other.
+#[inline]
+pub(crate) fn physical(asid: Asid, address: VirtAddr) -> u64 {
+    (asid.index() as u64) << VirtAddr::BITS | address.0
+}
+
 impl Design {
     /// Walks to the leaf of `address`, mapped at `size`.
     pub(crate) fn walk(&mut self, address: VirtAddr, size: PageSize) -> WalkCost {
@@ -102,8 +108,7 @@ impl Design {
 impl<O: WalkObserver> Pass<O> {
     /// Gives a reference of the program, translated already, to the designs with caches.
     pub(crate) fn access_memory(&mut self, kind: Kind, address: VirtAddr, bytes: u64) {
-        // Addresses have 57 bits, so those of several spaces lie one behind the other.
-        let address = (self.store.asid.index() as u64) << VirtAddr::BITS | as_recorded(address).0;
+        let address = physical(self.store.asid, as_recorded(address));
         for design in bits(self.with_memory & self.active) {
             if let Some(memory) = &mut self.designs[design].memory {
                 memory.access(kind, address, bytes);

@@ -2,6 +2,7 @@
 
 use super::System;
 use crate::fetch::{FetchTable, Run};
+use crate::memory::physical;
 use crate::pages::{as_recorded, pages_of};
 use crate::store::{FETCH, class_of};
 use pagewalk_trace::{Batch, Block, Ref};
@@ -147,11 +148,11 @@ impl System {
 
     /// Whether fetches from the line of this address change nothing but counts, whatever data references do, as long as
     /// nothing is mapped otherwise.
-    fn waits_in(&mut self, address: VirtAddr) -> bool {
-        let physical = self.physical(address);
+    fn waits_in(&self, address: VirtAddr) -> bool {
+        let base = self.machine().paging.base();
         self.fetches_wait
-            && self.known.repeats(FETCH, address.0 >> self.base_shift)
-            && self.tlbs().fetches_wait_in(physical)
+            && self.known.repeats(FETCH, base.number(address))
+            && self.cores[self.core].tlbs.fetches_wait_in(physical(self.asid, address))
     }
 
     /// Counts fetches that waited.
@@ -177,13 +178,14 @@ impl System {
     /// Translations of all pages of a reference, whose address is as records hold it.
     #[inline]
     fn translate_bytes(&mut self, kind: Kind, address: VirtAddr, bytes: u64) -> Option<()> {
-        let (shift, class) = (self.base_shift, class_of(kind, true));
-        let vpn = address.0 >> shift;
-        if (address.0 + (bytes.max(1) - 1)) >> shift == vpn && self.known.repeats(class, vpn) {
+        let (base, class) = (self.machine().paging.base(), class_of(kind, true));
+        let vpn = base.number(address);
+        let last = VirtAddr(address.0 + (bytes.max(1) - 1));
+        if base.number(last) == vpn && self.known.repeats(class, vpn) {
             self.known.repeated(class, 1);
             return Some(());
         }
-        let (first, last) = pages_of(self.machine().paging.base(), address, bytes).into_inner();
+        let (first, last) = pages_of(base, address, bytes).into_inner();
         for vpn in first..=last {
             self.touch(kind, vpn, vpn != first)?;
         }
@@ -193,13 +195,7 @@ impl System {
     /// Gives a reference, translated already, to the caches of memory.
     #[inline]
     fn access(&mut self, kind: Kind, address: VirtAddr, bytes: u64) {
-        let physical = self.physical(address);
+        let physical = physical(self.asid, address);
         self.tlbs().access(kind, physical, bytes);
-    }
-
-    /// Addresses have 57 bits, so those of several spaces lie one behind the other.
-    #[inline]
-    fn physical(&self, address: VirtAddr) -> u64 {
-        (self.asid.index() as u64) << VirtAddr::BITS | address.0
     }
 }

@@ -1,8 +1,8 @@
 //! Translations that were looked up lately: what a reference needs that finds its page touched, backed and in place.
 //!
-//! A *repetition* of the page that was looked up last in its set hits, and changes nothing but
-//! a count. Any other page of the direct-mapped table is looked up in its one array. Whatever may map a page otherwise,
-//! take it away or switch who runs forgets all of both at once.
+//! A *repetition* of the page that was looked up last in its set hits, and changes nothing but a count. Any other page
+//! of the direct-mapped table is looked up in its one array. Whatever may map a page otherwise, take it away or switch
+//! who runs forgets all of both at once.
 
 use crate::store::{CLASSES, STORE};
 use pagewalk_setassoc::Entry;

@@ -87,7 +87,6 @@ pub struct System {
     known: KnownPages,
     /// Whether kernels look at when pages were used, and are told of every use: then nothing is known.
     heeds_uses: bool,
-    base_shift: u32,
     /// Whether fetches that change nothing may be counted after the data references among them.
     fetches_wait: bool,
     killed: Option<Box<DesignCounts>>,
@@ -129,8 +128,7 @@ impl System {
         let known = KnownPages::new(cores[0].tlbs.groups(), cores[0].tlbs.homes());
         let kernel = spec.kernel.as_ref();
         let heeds_uses = kernel.is_some_and(|kernel| kernel.wakes().is_some() || kernel.swaps());
-        let fetches_wait =
-            known.is_alone(FETCH) && kernel.is_none_or(|kernel| kernel.memory_totals().is_none());
+        let fetches_wait = known.is_alone(FETCH);
         Ok(System {
             cores,
             core: 0,
@@ -145,7 +143,6 @@ impl System {
             known,
             heeds_uses,
             fetches_wait,
-            base_shift: spec.machine.paging.base().shift(),
             killed: None,
             spec,
         })
