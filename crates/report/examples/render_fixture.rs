@@ -1,7 +1,7 @@
 //! Writes the page of a fixture result, or of several side by side, to look at it in a browser:
 //! `cargo run -p pagewalk-report --example render_fixture -- cpython > page.html`
 
-#[path = "../tests/fixtures/mod.rs"]
+#[path = "../tests/report/fixtures/mod.rs"]
 mod fixtures;
 
 use pagewalk_report::schema::RunResult;

@@ -6,7 +6,8 @@
 //! and a lack of free blocks change what the kernel does at times that no model knows: a run during which either was at
 //! work is done again.
 
-#[path = "../common/mod.rs"]
+#[path = "../mm/common/mod.rs"]
+#[expect(dead_code, reason = "other tests have more kernels")]
 mod common;
 
 use common::{PAGE, Process};

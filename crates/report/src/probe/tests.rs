@@ -5,7 +5,7 @@ use super::*;
 use crate::TextOptions;
 use hostile::{assert_harmless, hostile};
 
-#[path = "../../tests/hostile/mod.rs"]
+#[path = "../../tests/report/hostile/mod.rs"]
 mod hostile;
 
 fn figure(name: &str, value: Option<f64>) -> Figure {

@@ -1,0 +1,14 @@
+//! All tests of this crate, in one binary: what they share is built once.
+
+mod charges_equal_oracle;
+mod common;
+mod file_pages;
+mod frames_equal_oracle;
+mod initial_states;
+mod linux;
+mod physical_memory;
+mod promotion_equals_oracle;
+mod reservation_policy;
+mod reservations_equal_oracle;
+mod sharing_equals_oracle;
+mod utilisation_policies;

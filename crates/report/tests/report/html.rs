@@ -1,0 +1,233 @@
+//! The page: its data equals `--json`, names cannot become markup, it asks for nothing, it reads without
+//! scripts.
+
+use crate::fixtures;
+use crate::hostile::{assert_harmless, hostile};
+use pagewalk_report::schema::{Number, RunResult, WhatIf};
+use pagewalk_report::{from_json, render_html, to_json};
+
+fn island(page: &str) -> &str {
+    let start = "<script type=\"application/json\" id=\"pagewalk-result\">";
+    let from = page.find(start).expect("the page has an island") + start.len();
+    &page[from..from + page[from..].find("</script>").expect("the island ends")]
+}
+
+/// The page with its scripts, styles and data taken out: what a browser without scripts shows.
+fn without_scripts(page: &str) -> String {
+    let mut rest = page;
+    let mut text = String::new();
+    for (open, close) in [("<style>", "</style>"), ("<script type=", "</script>"), ("<script>", "</script>")]
+    {
+        let (before, after) = rest.split_once(open).unwrap();
+        text.push_str(before);
+        rest = after.split_once(close).unwrap().1;
+    }
+    text + rest
+}
+
+#[test]
+fn the_island_equals_the_json() {
+    for (_, result) in fixtures::all() {
+        let page = render_html(&result);
+        let data = island(&page);
+        assert!(!data.contains('<'));
+        assert_eq!(from_json(data).unwrap(), result);
+        assert_eq!(to_json(&from_json(data).unwrap()), to_json(&result));
+        assert_eq!(data.replace("\\u003c", "<"), to_json(&result));
+    }
+}
+
+#[test]
+fn the_same_result_is_the_same_page() {
+    assert_eq!(render_html(&fixtures::many_processes()), render_html(&fixtures::many_processes()));
+}
+
+#[test]
+fn names_cannot_become_markup() {
+    let page = render_html(&fixtures::hostile());
+    let shown = without_scripts(&page);
+    assert!(!shown.contains("<img"), "a name became an element");
+    assert!(!shown.contains("<!--"));
+    assert!(!shown.contains('\u{202e}') && !shown.contains('\u{1b}'));
+    assert!(shown.contains("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;&lt;!--\\u{1b}[2J\\u{202e}"));
+    assert_eq!(page.matches("</script>").count(), 2, "a name ended a script");
+    let benign = render_html(&fixtures::cpython());
+    assert_eq!(shown.matches("<td").count(), without_scripts(&benign).matches("<td").count());
+}
+
+#[test]
+fn a_name_that_looks_like_a_placeholder_stays_a_name() {
+    let page = render_html(&fixtures::hostile());
+    assert!(without_scripts(&page).contains("{{island}}&quot;&#39;&amp;"));
+    assert_eq!(page.matches("id=\"pagewalk-result\">").count(), 1);
+    assert!(!render_html(&fixtures::cpython()).contains("{{"));
+}
+
+#[test]
+fn the_page_asks_for_nothing() {
+    let page = render_html(&fixtures::cpython()).replace("\"http://www.w3.org/2000/svg\"", "");
+    for outside in ["http:", "https:", "<link", "@import", "url(", "src=", "fetch("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn the_finding_the_figures_and_the_tables_need_no_scripts() {
+    let shown = without_scripts(&render_html(&fixtures::cpython()));
+    for text in [
+        "python3.11 spends 6.83 % of its modelled cycles on page walks: 1.96 M walks in 602 M instructions",
+        "run with <code>GLIBC_TUNABLES=glibc.malloc.hugetlb=1</code>.",
+        "<div class=\"value\">602 M</div>",
+        "<span class=\"tag measured\">measured</span>",
+        "a perfect TLB <span class=\"tag bound\">bound</span>",
+        "from instruction 12.3 M",
+        "<td class=\"mono\">l1d</td><td>1</td><td>load, store</td><td>4K</td><td>64 × 4-way</td>",
+        "pde (32 × 4-way, 91.0 % hits)",
+        "Intel(R) Xeon(R) Platinum 8259CL CPU @ 2.50GHz",
+        "Glossary",
+    ] {
+        assert!(shown.contains(text), "missing: {text}");
+    }
+}
+
+#[test]
+fn several_processes_are_listed_costliest_first() {
+    let shown = without_scripts(&render_html(&fixtures::many_processes()));
+    assert!(shown.contains("122 process images ran"));
+    assert!(shown.contains("<td class=\"name\">cc1</td><td class=\"number\">318</td>"));
+    assert!(shown.contains("and 82 more"));
+    assert!(shown.contains("pid 401: the last 3 chunks of the stream: the process was killed"));
+    let one = without_scripts(&render_html(&fixtures::cpython()));
+    assert!(one.contains("<section id=\"processes\" hidden>"));
+}
+
+#[test]
+fn programs_that_take_turns_are_named_without_their_command_lines() {
+    let mut turns = fixtures::cpython();
+    turns.processes[0].origin = "interleaved".to_owned();
+    turns.processes[0].program = "python3 + gzip".to_owned();
+    let shown = without_scripts(&render_html(&turns));
+    assert!(shown.contains("<code>python3 + gzip</code> (interleaved, "));
+}
+
+#[test]
+fn kernels_stand_in_the_place_of_alternatives() {
+    let shown = without_scripts(&render_html(&fixtures::kernels()));
+    for text in [
+        "<p class=\"lead\" id=\"what-if-lead\" hidden>",
+        "<th colspan=\"12\" scope=\"rowgroup\">any-size <span class=\"tag modelled\">modelled</span></th>",
+        "<tr class=\"emphasis\"><td class=\"name\">host</td>",
+        "<td class=\"number\" data-word=\"change\">−90.1 %</td>",
+        "<td class=\"number\" data-word=\"kernel cycles\">0.5359</td>",
+        "<span class=\"sub\">bookkeeping 0.24, copying 0.30</span>",
+        "<span class=\"sub\">copying 0.013, rest 0.062</span>",
+        "<td class=\"number\" data-word=\"for nothing\">3.43 MiB</td>",
+        "<span class=\"price\">25.6 %<span class=\"bar\"><i class=\"memory\" style=\"width:100.00%\">",
+        "a perfect TLB <span class=\"tag bound\">bound</span>",
+        "<span class=\"key cut\"></span>longer than drawn</span>",
+        "<span class=\"sub\">killed at instruction 61.2 M: no frame for 4 KiB</span>",
+    ] {
+        assert!(shown.contains(text), "missing: {text}");
+    }
+    assert!(!shown.contains("as the host's kernel has it"));
+    assert_eq!(shown.matches("<div class=\"bar cut\">").count(), 2, "ONLINE on each machine is cut");
+    let without = without_scripts(&render_html(&fixtures::cpython()));
+    assert!(without.contains("id=\"what-if-lead\">") && without.contains("id=\"kernels-lead\" hidden>"));
+}
+
+#[test]
+fn classes_of_misses_stand_below_the_tlb() {
+    let shown = without_scripts(&render_html(&fixtures::software()));
+    for text in [
+        "<table class=\"classes\">",
+        "<td class=\"mono\">l1k</td><td>a mapped page of the kernel</td><td class=\"picture\"><div class=\"bar\">\
+         <i style=\"width:42.10%\"></i></div></td><td class=\"number\">42.1 %</td><td class=\"number\">4.72 M</td>\
+         <td class=\"number\">294</td><td class=\"number\">16.1 k</td>",
+        "<td class=\"mono\">modify</td><td>first store to a page</td><td class=\"picture\"><div class=\"bar\">\
+         <i style=\"width:0.00%\"></i></div></td><td class=\"number\">0 %</td><td class=\"number\">0</td>\
+         <td class=\"number\">–</td>",
+        "<tr class=\"emphasis\"><td class=\"mono\">all</td>",
+        "<div class=\"scripted\" id=\"partition\" hidden></div>",
+    ] {
+        assert!(shown.contains(text), "missing: {text}");
+    }
+    assert!(!without_scripts(&render_html(&fixtures::cpython())).contains("class=\"classes\""));
+    let mut without_misses = fixtures::software();
+    for name in ["l1u", "l1k", "l2", "l3", "invalid", "modify"] {
+        let metrics = &mut without_misses.processes[0].machines[0].metrics;
+        metrics.insert(format!("misses.{name}"), Number::Count(0));
+        metrics.insert(format!("miss_cycles.{name}"), Number::Count(0));
+    }
+    assert!(!without_scripts(&render_html(&without_misses)).contains("class=\"classes\""));
+}
+
+#[test]
+fn designs_stand_side_by_side_with_cycles_and_energy() {
+    let shown = without_scripts(&render_html(&fixtures::sides()));
+    for text in [
+        "<table class=\"sides\">",
+        "<tr class=\"emphasis\"><td class=\"mono\">karakostas_4k</td><td class=\"picture\"><div class=\"bar\">\
+         <i class=\"\" style=\"width:100.00%\"></i></div></td><td class=\"number\">644 M</td>\
+         <td class=\"number\">–</td>",
+        "<td class=\"number\">−99.8 %</td><td class=\"picture\"><div class=\"bar\"><i class=\"memory\" \
+         style=\"width:28.69%\"></i></div></td><td class=\"number\">3.22</td><td class=\"number\">−64.3 %</td>",
+    ] {
+        assert!(shown.contains(text), "missing: {text}");
+    }
+    assert!(!without_scripts(&render_html(&fixtures::cpython())).contains("class=\"sides\""));
+}
+
+/// Other bounds come before it, or stand in its place.
+#[test]
+fn only_a_perfect_tlb_says_what_a_perfect_tlb_saves() {
+    let card = |result: &RunResult| {
+        let page = render_html(result);
+        let (_, card) = page.split_once("Perfect TLB saves").unwrap();
+        let (_, value) = card.split_once("<div class=\"value\">").unwrap();
+        value.split_once("</div>").unwrap().0.to_owned()
+    };
+    let mut result = fixtures::sides();
+    assert_eq!(card(&result), "–");
+    let what_if = &mut result.processes[0].what_if;
+    what_if.push(WhatIf { id: "perfect_tlb".to_owned(), walk_cycles: 0, ..what_if[0].clone() });
+    assert_eq!(card(&result), "3.75 %", "all of the share of walk cycles");
+}
+
+#[test]
+fn names_of_kernels_and_machines_cannot_become_markup() {
+    let mut result = fixtures::kernels();
+    let benign = without_scripts(&render_html(&result)).matches('<').count();
+    for row in &mut result.processes[0].kernels {
+        for name in [&mut row.machine, &mut row.policy, &mut row.class] {
+            name.push_str("<b>\"");
+        }
+    }
+    let shown = without_scripts(&render_html(&result));
+    assert!(shown.contains("asap&lt;b&gt;&quot;"));
+    // Classes that are no longer the usual one get a tag: two tags' ends of an element each, for each row.
+    let rows = result.processes[0].kernels.len();
+    assert_eq!(shown.matches("<b>").count(), 0);
+    assert!(shown.matches('<').count() <= benign + 2 * rows);
+}
+
+/// By its policy the host's kernel is told from others, by their ids and classes alternatives are.
+#[test]
+fn no_text_of_a_file_becomes_markup() {
+    for (_, result) in fixtures::all() {
+        for kept in [&["schema"][..], &["schema", "policy", "id", "class"]] {
+            assert_harmless(&render_html(&from_json(&hostile(&to_json(&result), kept)).unwrap()));
+        }
+    }
+}
+
+#[test]
+fn a_program_without_walks_and_a_run_without_processes() {
+    let shown = without_scripts(&render_html(&fixtures::no_walks()));
+    assert!(shown.contains("Nothing to gain here"));
+    let mut nothing = fixtures::no_walks();
+    nothing.processes.clear();
+    let page = render_html(&nothing);
+    assert!(without_scripts(&page).contains("No process was recorded."));
+    assert_eq!(from_json(island(&page)).unwrap(), nothing);
+}

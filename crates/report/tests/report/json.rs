@@ -1,0 +1,72 @@
+//! The result as JSON: both ways, the same bytes each time, errors that name what was found.
+
+use crate::fixtures;
+use pagewalk_report::kinds::Kind;
+use pagewalk_report::schema::RESULT_SCHEMA;
+use pagewalk_report::{from_json, to_json};
+
+#[test]
+fn what_is_written_reads_back_the_same() {
+    for (_, result) in fixtures::all() {
+        let json = to_json(&result);
+        assert_eq!(from_json(&json).unwrap(), result);
+        assert_eq!(to_json(&from_json(&json).unwrap()), json);
+    }
+}
+
+#[test]
+fn the_schema_comes_first_and_a_newline_last() {
+    let json = to_json(&fixtures::no_walks());
+    assert!(json.starts_with("{\n  \"schema\": \"pagewalk.result/1\",\n  \"tool\": {\n"), "{json}");
+    assert!(json.ends_with("\n}\n"));
+    assert!(json.contains("\"command_line\": [\"pagewalk\", \"profile\", \"--\", \"true\"]"));
+    let standard: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(standard, serde_json::to_value(fixtures::no_walks()).unwrap());
+}
+
+#[test]
+fn results_without_descriptions_are_read() {
+    let mut result = fixtures::no_walks();
+    result.descriptions.clear();
+    let json = to_json(&result);
+    assert!(!json.contains("descriptions"));
+    assert_eq!(from_json(&json).unwrap(), result);
+}
+
+#[test]
+fn errors_name_what_was_found_and_expected() {
+    let message = |text: &str| from_json(text).unwrap_err().to_string();
+    assert_eq!(
+        message(r#"{"schema": "pagewalk.result/9"}"#),
+        r#"the result has schema "pagewalk.result/9"; this version of pagewalk reads "pagewalk.result/1""#
+    );
+    assert_eq!(
+        message(r#"{"machines": []}"#),
+        r#"not a pagewalk result: no "schema" field; expected "pagewalk.result/1""#
+    );
+    assert_eq!(
+        message(&format!(r#"{{"schema": "{RESULT_SCHEMA}"}}"#)),
+        r#"the result does not fit schema "pagewalk.result/1": missing field `tool` at line 1 column 31"#
+    );
+    assert!(message("PWT\u{1}").starts_with("not a pagewalk result: expected value at line 1 column 1"));
+    assert!(message("[]").starts_with("not a pagewalk result: invalid length 0"), "{}", message("[]"));
+    assert!(message("").starts_with("not a pagewalk result: EOF while parsing"));
+}
+
+#[test]
+fn results_fit_the_schema_made_from_their_type() {
+    let kind = Kind::named(RESULT_SCHEMA).unwrap();
+    let validator = jsonschema::validator_for(&kind.json_schema()).unwrap();
+    for (name, result) in fixtures::all() {
+        let mut result = serde_json::to_value(result).unwrap();
+        let wrong: Vec<String> = validator
+            .iter_errors(&result)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
+        assert!(wrong.is_empty(), "{name}: {}", wrong.join("\n"));
+        result["machines"][0]["metrics"]["walks"] = "many".into();
+        assert!(!validator.is_valid(&result), "{name}: a count is a number");
+        result = serde_json::json!({ "schema": "pagewalk.other/1" });
+        assert!(!validator.is_valid(&result), "{name}: another kind's");
+    }
+}

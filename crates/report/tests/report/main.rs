@@ -1,0 +1,13 @@
+//! All tests of this crate, in one binary: what they share is built once.
+
+mod conflicts;
+mod contiguity;
+mod fixtures;
+mod golden;
+mod hostile;
+mod html;
+mod json;
+mod layout_plan;
+mod runs;
+mod sweep;
+mod text;

@@ -1,0 +1,165 @@
+//! The terminal's text: goldens, width, determinism, and names that may not drive the terminal.
+//!
+//! `UPDATE_GOLDEN=1 cargo test -p pagewalk-report` rewrites the goldens; read the difference before you keep
+//! it.
+
+use crate::fixtures;
+use crate::golden::check_golden;
+use pagewalk_report::schema::{Number, RunResult};
+use pagewalk_report::{TextOptions, render_text};
+
+fn text(result: &RunResult, width: usize, verbose: bool) -> String {
+    render_text(result, &TextOptions { width, color: false, verbose })
+}
+
+#[test]
+fn goldens() {
+    check_golden("cpython.txt", &text(&fixtures::cpython(), 100, false));
+    check_golden("cpython-verbose.txt", &text(&fixtures::cpython(), 120, true));
+    check_golden("cpython-narrow.txt", &text(&fixtures::cpython(), 72, false));
+    check_golden("random-access.txt", &text(&fixtures::random_access(), 100, false));
+    check_golden("no-walks.txt", &text(&fixtures::no_walks(), 100, false));
+    check_golden("software.txt", &text(&fixtures::software(), 120, false));
+    check_golden("sides.txt", &text(&fixtures::sides(), 120, false));
+    check_golden("kernels.txt", &text(&fixtures::kernels(), 120, false));
+    check_golden("many-processes.txt", &text(&fixtures::many_processes(), 100, false));
+}
+
+#[test]
+fn the_default_view_of_one_process_fits_a_screen() {
+    for result in [fixtures::cpython(), fixtures::random_access(), fixtures::no_walks()] {
+        let lines = text(&result, 100, false).lines().count();
+        assert!(lines <= 47, "{lines} lines");
+    }
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal_or_ends_in_a_space() {
+    for (_, result) in &fixtures::all() {
+        for (width, verbose) in [(72, false), (80, false), (80, true), (100, false), (200, true)] {
+            for line in text(result, width, verbose).lines() {
+                assert!(line.chars().count() <= width, "{} > {width}: {line}", line.chars().count());
+                assert_eq!(line, line.trim_end());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_result_is_the_same_text() {
+    let once = text(&fixtures::many_processes(), 100, true);
+    assert_eq!(once, text(&fixtures::many_processes(), 100, true));
+}
+
+#[test]
+fn colours_change_no_character() {
+    let result = fixtures::cpython();
+    let colored = render_text(&result, &TextOptions { width: 100, color: true, verbose: false });
+    assert!(colored.contains("\x1b["));
+    let mut stripped = String::new();
+    let mut rest = colored.as_str();
+    while let Some(start) = rest.find("\x1b[") {
+        stripped.push_str(&rest[..start]);
+        rest = &rest[start + rest[start..].find('m').unwrap() + 1..];
+    }
+    stripped.push_str(rest);
+    assert_eq!(stripped, text(&result, 100, false));
+}
+
+#[test]
+fn names_cannot_drive_the_terminal() {
+    let printed = text(&fixtures::hostile(), 200, true);
+    assert!(printed.chars().all(|c| c == '\n' || !c.is_control()));
+    assert!(!printed.contains('\u{202e}'));
+    assert!(printed.contains("\\u{1b}[2J"));
+}
+
+#[test]
+fn a_program_without_walks_has_nothing_to_gain() {
+    let printed = text(&fixtures::no_walks(), 100, false);
+    assert!(printed.contains("true makes no page walk in 118 k instructions on intel-skylake."), "{printed}");
+    assert!(printed.contains("Nothing to gain here"), "{printed}");
+}
+
+#[test]
+fn a_region_that_nothing_fell_into_says_so() {
+    let mut result = fixtures::no_walks();
+    let metrics = &mut result.processes[0].machines[0].metrics;
+    metrics.values_mut().for_each(|value| *value = Number::Count(0));
+    result.processes[0].advice = pagewalk_report::advise(&result.processes[0], 4096);
+    let printed = text(&result, 100, false);
+    assert!(printed.contains("No reference of true was counted."), "{printed}");
+    assert!(printed.contains("No advice: no reference was counted."), "{printed}");
+}
+
+#[test]
+fn a_result_saved_as_data_only_is_told_of_the_report() {
+    let mut result = fixtures::no_walks();
+    for (option, told) in [("r.json", true), ("r.html", false)] {
+        let line = ["pagewalk", "profile", "-o", option, "--", "true", "x.html"];
+        result.tool.command_line = line.map(str::to_owned).to_vec();
+        assert_eq!(text(&result, 100, false).contains("-o report.html for the pictures"), told, "{option}");
+    }
+}
+
+#[test]
+fn a_run_without_processes_says_so() {
+    let mut result = fixtures::no_walks();
+    result.processes.clear();
+    result.machines.clear();
+    assert_eq!(text(&result, 100, false), "No process was recorded.\n");
+}
+
+/// Where processes take turns or threads have cores, these stand in the place of mappings.
+#[test]
+fn rows_are_named_after_what_they_are() {
+    let mut result = fixtures::cpython();
+    for (origin, kind, first, header) in [
+        ("start", "heap", "python3 -c d={", "Mapping"),
+        ("interleaved", "process", "2 × python3 + gzip  pid", "Process"),
+        ("cores", "core", "python3 -c d={", "Core"),
+    ] {
+        let process = &mut result.processes[0];
+        process.origin = origin.to_owned();
+        process.program = "2 × python3 + gzip".to_owned();
+        process.attribution.mappings.iter_mut().for_each(|row| row.kind = kind.to_owned());
+        let printed = text(&result, 100, false);
+        assert!(printed.starts_with(first), "{printed}");
+        let headers = printed.lines().filter(|line| line.contains("█ data"));
+        let headers: Vec<&str> = headers.filter_map(|line| line.split_whitespace().next()).collect();
+        assert_eq!(headers, [header, "Function"]);
+    }
+}
+
+#[test]
+fn children_of_one_program_fold_into_one_line() {
+    let printed = text(&fixtures::many_processes(), 100, false);
+    let line = |start: &str| printed.lines().rfind(|line| line.trim_start().starts_with(start)).unwrap();
+    assert!(line("cc1 ").contains("40×"), "{printed}");
+    assert!(line("ld ").contains("signal 9"), "{printed}");
+    assert!(printed.contains("lost  pid 401: the last 3 chunks"), "{printed}");
+}
+
+/// Figures of the beginning of a program are no ground for advice, and the first line says what they are.
+#[test]
+fn a_process_that_was_cut_short_is_said_first_and_without_advice() {
+    let mut result = fixtures::cpython();
+    let loss = "the rest of the program, which runs untraced from here: instruction 62 f1 needs AVX-512";
+    result.processes[0].losses.push(loss.into());
+    result.processes[0].note_cut();
+    let shown = text(&result, 100, false);
+    assert!(
+        shown.starts_with("Cut short: these figures lack the rest of the program, which runs"),
+        "{shown}"
+    );
+    assert!(!shown.contains('→') && shown.matches("untraced from here").count() == 1, "{shown}");
+    let mut many = fixtures::many_processes();
+    many.processes[1].losses.push(loss.into());
+    many.processes[1].note_cut();
+    let shown = text(&many, 100, false);
+    let pid = many.processes[1].pid;
+    assert!(
+        shown.starts_with("Cut short: these figures of ") && shown.contains(&format!("(pid {pid}) lack")),
+        "{shown}"
+    );
+}

@@ -1,0 +1,269 @@
+//! Arrangements compose with kernels and machines: equalities that must hold in every cell, on random programs and
+//! machines, under every policy of `[os]`.
+//!
+//! Designs that have a kernel run in a pass alone and in the system engine elsewhere, so each of these holds one engine
+//! to the other too.
+
+use crate::random;
+use crate::random::{Op, Program, Random, cases};
+use crate::slow::feed;
+use pagewalk_mm::{OsKernel, OsSpec, Thp, ThpMode};
+use pagewalk_sim::{
+    Arrangement, DesignCounts, DesignSpec, Experiment, Library, Structures, System, held_orders,
+};
+use pagewalk_trace::{Analysis, Event};
+use pagewalk_translate::{Asid, MachineSpec};
+use pagewalk_units::{RefIndex, ThreadId};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+/// What radix, nested and hashed walkers, caches of memory and handlers do at misses.
+const MACHINES: [&str; 5] = ["golden_cove", "zen4", "alpha_21064", "romer_1998", "p550"];
+
+/// Every policy that can work on a machine, with what it does at once or soon.
+fn kernels(machine: &MachineSpec) -> Vec<DesignSpec> {
+    let design = |(name, _): (&str, &str)| {
+        let built = OsSpec::from_text(name).ok()?.build(machine.paging, held_orders(machine)).ok()?;
+        let OsKernel::Running(kernel) = built else { return None };
+        let design = DesignSpec::with_kernel(name.to_owned(), machine, *kernel);
+        Experiment::new(vec![design.clone()], &Arrangement::default()).is_ok().then_some(design)
+    };
+    OsSpec::policies().filter_map(design).collect()
+}
+
+/// A machine of the library or a random one, with caches of memory or without.
+fn machine(random: &mut Random) -> MachineSpec {
+    if random.below(2) == 0 {
+        return Library::get(random.of(&MACHINES)).unwrap();
+    }
+    let pages = random::pages(random);
+    random::machine(random, 0, pages)
+}
+
+/// The machine under the host's kernel, and under all others.
+fn designs(random: &mut Random) -> Vec<DesignSpec> {
+    let machine = machine(random);
+    let mut designs = vec![DesignSpec::new(&machine, Arc::new(Thp { mode: ThpMode::Always }))];
+    if !machine.has_huge_pages() || machine.software().is_some() {
+        designs.clear();
+    }
+    designs.extend(kernels(&machine));
+    designs
+}
+
+fn run(
+    designs: &[DesignSpec],
+    arrangement: &Arrangement,
+    program: &Program,
+    random: &mut Random,
+) -> Vec<DesignCounts> {
+    let mut experiment = Experiment::new(designs.to_vec(), arrangement).unwrap();
+    feed(&mut experiment, program, random);
+    experiment.finish()
+}
+
+fn program(random: &mut Random) -> Program {
+    let mut program = random::program(random, true, &[]);
+    if random.below(3) == 0 {
+        random::add_hugetlb(random, &mut program);
+    }
+    program
+}
+
+/// One process in turns is that process; one core is no cores; threads that all run on the first of several are those
+/// of one; a structure that nothing calls is none.
+fn check_alone(seed: u64) {
+    let mut random = Random::new(seed);
+    let designs = designs(&mut random);
+    if designs.is_empty() {
+        return;
+    }
+    let program = program(&mut random);
+    let alone = run(&designs, &Arrangement::default(), &program, &mut random);
+    // Programs here make no calls, and end before its clock ticks.
+    let quiet = Structures::get("mach3").unwrap();
+    assert!(alone[0].instructions < quiet.kernel.tick_instructions);
+    for (what, arrangement) in [
+        ("in turns", Arrangement { turns: true, ..Arrangement::default() }),
+        ("on one core", Arrangement { cores: 1, ..Arrangement::default() }),
+        ("on the first of three", Arrangement { cores: 3, ..Arrangement::default() }),
+        ("in a quiet structure", Arrangement { structure: Some(quiet), ..Arrangement::default() }),
+    ] {
+        for (design, (found, alone)) in
+            designs.iter().zip(run(&designs, &arrangement, &program, &mut random).iter().zip(&alone))
+        {
+            assert_eq!(found, alone, "{} {what}, seed {seed}", design.name);
+        }
+    }
+}
+
+/// Two programs in turns of random lengths, to their ends.
+fn for_turns(
+    programs: &[Program; 2],
+    random: &mut Random,
+    mut take: impl FnMut(usize, &Program, &mut Random),
+) {
+    let mut done = [0, 0];
+    while (0..2).any(|space| done[space] < programs[space].ops.len()) {
+        let space = random.below(2) as usize;
+        let Program { thread, blocks, ops } = &programs[space];
+        let end = (done[space] + 1 + random.below(200) as usize).min(ops.len());
+        let turn = Program { thread: *thread, blocks: blocks.clone(), ops: ops[done[space]..end].to_vec() };
+        done[space] = end;
+        take(space, &turn, random);
+    }
+}
+
+/// What counts repetitions without looking them up counts what looks everything up: two processes in turns, on two
+/// cores or one.
+fn check_repetitions(seed: u64) {
+    let mut random = Random::new(seed);
+    let cores = 1 + random.below(2) as usize;
+    let shares_files = random.below(2) == 0;
+    let designs = designs(&mut random);
+    let programs = [program(&mut random), program(&mut random)];
+    for design in designs {
+        let counted = |is_slow: bool| {
+            let mut system = System::new(design.clone(), cores).unwrap();
+            if shares_files {
+                system = system.with_global_files();
+            }
+            if is_slow {
+                system = system.with_every_lookup();
+            }
+            let mut random = Random::new(seed);
+            for_turns(&programs, &mut random, |space, turn, random| {
+                system.switch_to(Asid::new(space as u32).unwrap());
+                feed(&mut system, turn, random);
+            });
+            (system.counts(), system.space_counts())
+        };
+        assert_eq!(counted(false), counted(true), "{} on {cores} cores, seed {seed}", design.name);
+    }
+}
+
+/// Two processes that take turns with an identifier each do not disturb each other's kernels: what kernels did is the
+/// sum of what they did alone, and no array hits more than alone.
+fn check_turns(seed: u64) {
+    let mut random = Random::new(seed);
+    let designs: Vec<DesignSpec> =
+        designs(&mut random).into_iter().filter(|design| design.kernel.is_some()).collect();
+    if designs.is_empty() {
+        return;
+    }
+    let programs = [program(&mut random), program(&mut random)];
+    let alone: Vec<Vec<DesignCounts>> =
+        programs.iter().map(|program| run(&designs, &Arrangement::default(), program, &mut random)).collect();
+    let arrangement =
+        Arrangement { turns: true, global_files: random.below(2) == 0, ..Arrangement::default() };
+    let mut experiment = Experiment::new(designs.clone(), &arrangement).unwrap();
+    let mut done = [0, 0];
+    while (0..2).any(|space| done[space] < programs[space].ops.len()) {
+        let space = random.below(2) as usize;
+        let Program { blocks, ops, .. } = &programs[space];
+        let end = (done[space] + 1 + random.below(200) as usize).min(ops.len());
+        let turn =
+            Program { thread: ThreadId(1), blocks: blocks.clone(), ops: ops[done[space]..end].to_vec() };
+        done[space] = end;
+        experiment.switch_to(Asid::new(space as u32).unwrap());
+        feed(&mut experiment, &turn, &mut random);
+    }
+    for (at, both) in experiment.finish().iter().enumerate() {
+        let [a, b] = [&alone[0][at], &alone[1][at]];
+        let name = format!("{}, seed {seed}", designs[at].name);
+        let sum = |of: fn(&DesignCounts) -> u64| of(a) + of(b);
+        assert_eq!(both.instructions, sum(|one| one.instructions), "{name}");
+        assert_eq!(both.pages_touched, sum(|one| one.pages_touched), "{name}");
+        assert_eq!(both.data_references, sum(|one| one.data_references), "{name}");
+    }
+}
+
+/// The kernel's work reaches the TLBs of all cores: two cores that run the same thing by turns walk for whatever was
+/// unmapped, whoever unmapped it.
+#[test]
+fn what_one_core_unmaps_the_others_forget() {
+    let machine = Library::get("golden_cove").unwrap();
+    let designs = kernels(&machine);
+    assert!(designs.len() >= 8, "{}", designs.len());
+    let mut random = Random::new(1);
+    let first = random::program(&mut random, false, &[]);
+    let touch = |thread: u32| {
+        let ops = first.ops.iter().filter(|op| matches!(op, Op::Run { .. })).take(1).cloned().collect();
+        Program { thread: ThreadId(thread), blocks: first.blocks.clone(), ops }
+    };
+    let maps = Program {
+        thread: ThreadId(1),
+        blocks: first.blocks.clone(),
+        ops: first.ops.iter().filter(|op| !matches!(op, Op::Run { .. })).cloned().collect(),
+    };
+    let walks = |drops: bool| {
+        let arrangement = Arrangement { cores: 2, ..Arrangement::default() };
+        let mut experiment = Experiment::new(designs.clone(), &arrangement).unwrap();
+        feed(&mut experiment, &maps, &mut Random::new(2));
+        for thread in [1, 2] {
+            feed(&mut experiment, &touch(thread), &mut Random::new(2));
+        }
+        let all = Event::Advise { start: pagewalk_units::VirtAddr(0), bytes: 1 << 47, advice: 4 };
+        if drops {
+            experiment.on_event(RefIndex(0), &all);
+        }
+        let before: Vec<u64> = experiment.core_counts(1).iter().map(DesignCounts::walks).collect();
+        feed(&mut experiment, &touch(2), &mut Random::new(2));
+        let after = experiment.core_counts(1);
+        after.iter().zip(before).map(|(after, before)| after.walks() - before).collect::<Vec<u64>>()
+    };
+    assert!(walks(false).iter().all(|&walks| walks == 0), "{:?}", walks(false));
+    assert!(walks(true).iter().all(|&walks| walks > 0), "{:?}", walks(true));
+}
+
+/// Processes of one thread each that take turns on as many cores do not disturb each other: each walks as alone, though
+/// its machine has no identifiers.
+#[test]
+fn who_has_a_core_for_itself_keeps_its_tlbs() {
+    for seed in 0..6 {
+        let mut random = Random::new(seed);
+        let machine = MachineSpec { asids: 0, ..Library::get("zen4").unwrap() };
+        let designs = kernels(&machine);
+        let programs = [0, 1].map(|thread| Program { thread: ThreadId(thread), ..program(&mut random) });
+        let alone =
+            programs.each_ref().map(|program| run(&designs, &Arrangement::default(), program, &mut random));
+        let arrangement = Arrangement { turns: true, cores: 2, ..Arrangement::default() };
+        let mut experiment = Experiment::new(designs.clone(), &arrangement).unwrap();
+        for_turns(&programs, &mut random, |space, turn, random| {
+            experiment.switch_to(Asid::new(space as u32).unwrap());
+            feed(&mut experiment, turn, random);
+        });
+        for (at, design) in designs.iter().enumerate() {
+            // Time in turns is that of both, so what kernels do in the background comes earlier.
+            if ["fixed", "asap", "asap-4-64", "approx-online", "online"].contains(&design.name.as_str()) {
+                // Who comes first has the first core.
+                let mut walks = [0, 1].map(|core| experiment.core_counts(core)[at].walks());
+                let mut expected = alone.each_ref().map(|alone| alone[at].walks());
+                walks.sort_unstable();
+                expected.sort_unstable();
+                assert_eq!(walks, expected, "{}, seed {seed}", design.name);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: cases(25), failure_persistence: None, max_shrink_iters: 0, ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn what_is_alone_counts_as_alone(seed in any::<u64>()) {
+        check_alone(seed);
+    }
+
+    #[test]
+    fn repetitions_need_no_lookup(seed in any::<u64>()) {
+        check_repetitions(seed);
+    }
+
+    #[test]
+    fn turns_lose_nothing(seed in any::<u64>()) {
+        check_turns(seed);
+    }
+}

@@ -1,0 +1,204 @@
+//! Threads on several cores against the slow models of `oracle`, core by core: all counters, with switches at random
+//! places, and with last levels that the cores share.
+
+use crate::equal;
+use crate::random;
+use crate::random::{Op, Program, Random, cases};
+use crate::slow::{Slow, feed};
+use crate::systems::Systems;
+use pagewalk_mm::{Everything, PageSizePolicy, Small, Thp, ThpMode};
+use pagewalk_oracle::{Machine, Paging};
+use pagewalk_sim::{DesignSpec, Library, Pass, System};
+use pagewalk_trace::{Block, BlockEnd, Dictionary, Instruction, Site};
+use pagewalk_translate::{MachineSpec, WalkerSpec};
+use pagewalk_units::{Access, Kind, Size, ThreadId, VirtAddr};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+/// The cores of a slow machine.
+struct Cores {
+    slow: Slow,
+    runs: usize,
+    shared: Vec<bool>,
+}
+
+impl Cores {
+    fn new(machine: &MachineSpec, paging: Paging, cores: usize) -> Cores {
+        let mut slow = Slow::new(machine, paging);
+        // Index 0 holds the place of the one that runs.
+        slow.others = vec![slow.machine.clone(); cores];
+        Cores { slow, runs: 0, shared: machine.tlbs.iter().map(|tlb| tlb.shared).collect() }
+    }
+
+    fn run_on(&mut self, core: usize) {
+        if core == self.runs {
+            return;
+        }
+        let before = std::mem::replace(&mut self.runs, core);
+        std::mem::swap(&mut self.slow.machine, &mut self.slow.others[before]);
+        std::mem::swap(&mut self.slow.machine, &mut self.slow.others[core]);
+        for (at, _) in self.shared.iter().enumerate().filter(|(_, shared)| **shared) {
+            std::mem::swap(&mut self.slow.machine.arrays[at], &mut self.slow.others[before].arrays[at]);
+        }
+    }
+
+    fn core(&self, core: usize) -> &Machine {
+        if core == self.runs { &self.slow.machine } else { &self.slow.others[core] }
+    }
+}
+
+/// A machine that can have several cores; its last level may be shared.
+fn machine(random: &mut Random, index: usize, pages: random::Pages) -> MachineSpec {
+    loop {
+        let mut machine = random::machine(random, index, pages);
+        if matches!(machine.walker, WalkerSpec::Radix(_) | WalkerSpec::Software) && machine.caches.is_empty()
+        {
+            let last = machine.last_level();
+            for tlb in machine.tlbs.iter_mut().filter(|tlb| tlb.level > 1 && tlb.level == last) {
+                tlb.shared = random.below(2) == 0;
+            }
+            return machine;
+        }
+    }
+}
+
+fn check(seed: u64) {
+    let mut random = Random::new(seed);
+    let pages = random::pages(&mut random);
+    let (cores, threads) = (1 + random.below(4) as usize, 1 + random.below(5));
+    let libraries = random::libraries(&mut random);
+    let program = random::program(&mut random, true, &libraries);
+    let pagings: [(Paging, Arc<dyn PageSizePolicy>); 3] = [
+        (Paging::Small, Arc::new(Small)),
+        (Paging::Everything, Arc::new(Everything)),
+        (Paging::Thp, Arc::new(Thp { mode: ThpMode::Always })),
+    ];
+    let (mut specs, mut slows) = (Vec::new(), Vec::new());
+    for index in 0..3 {
+        let machine = machine(&mut random, index, pages);
+        let (paging, policy) = &pagings[random.below(3) as usize];
+        let name = format!("{} {paging:?}, {cores} cores", machine.name);
+        slows.push(Cores::new(&machine, *paging, cores));
+        specs.push(DesignSpec { name, machine, policy: Arc::clone(policy), reach: None, kernel: None });
+    }
+    let systems = Systems::new(&specs, cores);
+    let mut both = (Pass::with_cores(specs, cores).unwrap(), systems);
+    let (mut done, mut seen) = (0, Vec::new());
+    while done < program.ops.len() {
+        let thread = random.below(threads) as u32;
+        let end = (done + 1 + random.below(200) as usize).min(program.ops.len());
+        let (blocks, ops) = (program.blocks.clone(), program.ops[done..end].to_vec());
+        let turn = Program { thread: ThreadId(thread), blocks, ops };
+        done = end;
+        // A batch, even one without executions, tells which thread runs.
+        feed(&mut both, &turn, &mut random);
+        if !seen.contains(&thread) {
+            seen.push(thread);
+        }
+        let core = seen.iter().position(|&other| other == thread).unwrap() % cores;
+        for slow in &mut slows {
+            slow.run_on(core);
+            turn.ops.iter().for_each(|op| slow.slow.op(&turn, op));
+        }
+    }
+    let (mut pass, systems) = both;
+    let sums = pass.finish();
+    systems.assert_equal(&sums, seed);
+    for core in 0..cores {
+        let of_core = |system: &Option<System>| system.as_ref().map(|system| system.core_counts(core));
+        for (system, pass) in systems.0.iter().map(of_core).zip(pass.core_counts(core)) {
+            assert!(system.is_none_or(|system| system == pass), "core {core} of {} (seed {seed})", pass.name);
+        }
+        for (fast, slow) in pass.core_counts(core).iter().zip(&slows) {
+            equal::assert_equal(fast, slow.core(core), slow.slow.instructions, seed);
+        }
+    }
+    for (index, (sum, slow)) in sums.iter().zip(&slows).enumerate() {
+        let walks = (0..cores).map(|core| pass.core_counts(core)[index].walks()).sum::<u64>();
+        assert_eq!(sum.walks(), walks, "walks of {} (seed {seed})", sum.name);
+        assert_eq!(sum.pages_touched, slow.slow.faults(), "pages of {} (seed {seed})", sum.name);
+        assert_eq!(sum.untouched_bytes, slow.slow.untouched_bytes(), "price of {} (seed {seed})", sum.name);
+    }
+}
+
+/// A block is as recent as the latest of its units, also where a unit has the number of one that is gone.
+#[test]
+fn a_number_given_again_brings_no_time_with_it() {
+    let machine = "schema = 1\nname = \"m\"\n[[tlb]]\nname = \"l1i\"\nlevel = 1\nserves = [\"fetch\"]\n\
+                   page_sizes = [\"4K\", \"2M\"]\nentries = 1\n[[tlb]]\nname = \"l1d\"\nlevel = 1\nentries = 3\n\
+                   serves = [\"load\", \"store\"]\npage_sizes = [\"4K\", \"2M\"]\n\
+                   [walker]\nkind = \"radix\"\nlevels = 4\n[cost]\nwalk_reference = 20\n";
+    let machine = MachineSpec::from_toml("m.toml", machine).unwrap();
+    let mut blocks = Dictionary::default();
+    let load = blocks.intern(Block {
+        instructions: [Instruction { address: VirtAddr(1 << 40), length: 4 }].into(),
+        sites: [Site {
+            instruction: 0,
+            access: Access { kind: Kind::Load, size: Size::of_bytes(8).unwrap() },
+        }]
+        .into(),
+        code: Box::default(),
+        end: BlockEnd::Jump,
+    });
+    let read = |page: u64| Op::Run { block: load, addresses: vec![page << 12] };
+    let map = |start: u64, anonymous: bool| Op::Map { start, pages: 1, anonymous };
+    let [p, q, r, s, t] = [1, 2, 3, 4, 5].map(|block: u64| block * 512);
+    let turns = [
+        (0, [p, q, r, s, t].map(|page| map(page, true)).to_vec()),
+        (1, vec![read(q), read(r), read(p)]),
+        // The unit in the block of `q` is given the number of that in the block of `p`, latest on the other core.
+        (0, vec![Op::Unmap { start: p, pages: 1 }, map(q + 100, false), read(q + 100)]),
+        // `t` takes the place of `q`.
+        (1, vec![read(s), read(t), read(r)]),
+    ];
+    let policy: Arc<dyn PageSizePolicy> = Arc::new(Everything);
+    let spec =
+        DesignSpec { name: "m".to_owned(), machine: machine.clone(), policy, reach: None, kernel: None };
+    let mut pass = Pass::with_cores(vec![spec], 2).unwrap();
+    let mut slow = Cores::new(&machine, Paging::Everything, 2);
+    for (core, ops) in turns {
+        let turn = Program { thread: ThreadId(core as u32), blocks: blocks.clone(), ops };
+        feed(&mut pass, &turn, &mut Random::new(1));
+        slow.run_on(core);
+        turn.ops.iter().for_each(|op| slow.slow.op(&turn, op));
+    }
+    pass.finish();
+    for core in 0..2 {
+        equal::assert_equal(&pass.core_counts(core)[0], slow.core(core), slow.slow.instructions, 1);
+    }
+    assert_eq!(pass.core_counts(1)[0].walks_data, 5);
+}
+
+/// Two cores whose prices are as many cycles as there can be.
+#[test]
+fn cycles_of_all_cores_stop_at_the_most_there_can_be() {
+    let mut machine = Library::get("skylake_sp").unwrap();
+    (machine.cost.walk_reference, machine.cost.l2_hit) = (u64::MAX / 2, u64::MAX);
+    let mut blocks = Dictionary::default();
+    let word = Access { kind: Kind::Load, size: Size::of_bytes(8).unwrap() };
+    let block = blocks.intern(Block {
+        instructions: [Instruction { address: VirtAddr(0x1000), length: 4 }].into(),
+        sites: [Site { instruction: 0, access: word }; 2].into(),
+        code: Box::default(),
+        end: BlockEnd::Jump,
+    });
+    let mut pass = Pass::with_cores(vec![DesignSpec::new(&machine, Arc::new(Small))], 2).unwrap();
+    for core in 0..2 {
+        // A walk of each core, and a hit of the second level by what the fetch has brought there.
+        let ops = vec![Op::Run { block, addresses: vec![1 << 40, 0x1000] }];
+        let turn = Program { thread: ThreadId(core), blocks: blocks.clone(), ops };
+        feed(&mut pass, &turn, &mut Random::new(1));
+    }
+    let sum = pass.finish().remove(0);
+    assert_eq!((sum.lower_hits, sum.cycles.walk, sum.cycles.lower_hit), (2, u64::MAX, u64::MAX));
+    assert_eq!(sum.cycles.total, 2.0 * u64::MAX as f64);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(100), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_counter_of_every_core_equals_the_oracles(seed in any::<u64>()) {
+        check(seed);
+    }
+}

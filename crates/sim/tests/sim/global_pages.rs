@@ -1,0 +1,104 @@
+//! Global pages of files, step by step: the rule of `global.rs`.
+
+use crate::random::{Op, Program, Random};
+use crate::slow;
+use pagewalk_mm::{Everything, PageSizePolicy, Small};
+use pagewalk_sim::{DesignSpec, NoObserver, Pass, PassError};
+use pagewalk_trace::{Block, BlockEnd, Dictionary, Instruction, Site};
+use pagewalk_translate::{Asid, MachineSpec};
+use pagewalk_units::{Access, BlockId, Kind, Size, ThreadId, VirtAddr};
+use std::sync::Arc;
+
+/// Data pages only are translated, by a TLB with so many identifiers.
+fn pass(asids: u32, policy: Arc<dyn PageSizePolicy>) -> Result<Pass, PassError> {
+    let text = format!(
+        "schema = 1\nname = \"m\"\nasids = {asids}\n[[tlb]]\nname = \"l1\"\nlevel = 1\n\
+         serves = [\"fetch\", \"load\", \"store\"]\npage_sizes = [\"4K\", \"2M\"]\nentries = 64\n\
+         [walker]\nkind = \"software\"\nrefill_cycles = 20\n[cost]\n"
+    );
+    let machine = MachineSpec::from_toml("m.toml", &text).unwrap();
+    Pass::new(vec![DesignSpec::new(&machine, policy)], NoObserver)?.with_global_files()
+}
+
+/// One load.
+fn code() -> (Dictionary, BlockId) {
+    let mut blocks = Dictionary::default();
+    let instructions = [Instruction { address: VirtAddr(0x10_0000), length: 4 }];
+    let access = Access { kind: Kind::Load, size: Size::of_bytes(8).unwrap() };
+    let block = blocks.intern(Block {
+        instructions: instructions.into(),
+        sites: [Site { instruction: 0, access }].into(),
+        code: Box::default(),
+        end: BlockEnd::Jump,
+    });
+    (blocks, block)
+}
+
+/// Walks by data of each step: a space and what it does. `load` loads from page 0x400.
+fn walks(asids: u32, steps: &[(u32, Op)]) -> Vec<u64> {
+    let mut pass = pass(asids, Arc::new(Small)).unwrap();
+    let mut before = 0;
+    let mut after = |&(space, ref op): &(u32, Op)| {
+        pass.switch_to(Asid::new(space).unwrap());
+        let program = Program { thread: ThreadId(1), blocks: code().0, ops: vec![op.clone()] };
+        slow::feed(&mut pass, &program, &mut Random::new(1));
+        let walks = pass.finish()[0].walks_data;
+        walks - std::mem::replace(&mut before, walks)
+    };
+    steps.iter().map(&mut after).collect()
+}
+
+fn map(file: u64, offset: u64, rights: u8) -> Op {
+    Op::MapFile { start: 0x400, pages: 1, file, offset, rights }
+}
+
+fn load() -> Op {
+    Op::Run { block: code().1, addresses: vec![0x400 << 12] }
+}
+
+#[test]
+fn one_walk_serves_all_that_map_a_page_alike() {
+    for asids in [0, 2] {
+        let steps = [(0, map(1, 7, 1)), (0, load()), (1, map(1, 7, 1)), (1, load()), (0, load())];
+        assert_eq!(walks(asids, &steps), [0, 1, 0, 0, 0], "{asids} identifiers");
+    }
+}
+
+#[test]
+fn who_touches_something_else_there_ends_a_global_page() {
+    for other in [map(2, 7, 1), map(1, 8, 1), map(1, 7, 0), map(1, 7, 3)] {
+        let begin = [(0, map(1, 7, 1)), (0, load()), (1, other.clone()), (0, load())];
+        let steps = [&begin[..], &[(1, load()), (0, load()), (1, load()), (0, load())]].concat();
+        assert_eq!(walks(2, &steps), [0, 1, 0, 0, 1, 1, 0, 0], "{other:?}");
+        // Each has a page of its own, which flushes take.
+        assert_eq!(walks(0, &steps), [0, 1, 0, 0, 1, 1, 1, 1], "{other:?}");
+        // A third, which maps what the first maps, has one too.
+        let third = [(2, map(1, 7, 1)), (2, load()), (0, load())];
+        assert_eq!(walks(3, &[&steps[..], &third].concat())[steps.len()..], [0, 1, 0], "{other:?}");
+    }
+}
+
+#[test]
+fn a_change_in_one_space_drops_the_translation_for_all() {
+    let write = Op::Protect { start: 0x400, pages: 1, rights: 3 };
+    let both = [(0, map(1, 7, 1)), (1, map(1, 7, 1)), (0, load()), (1, load())];
+    let then = |rest: &[(u32, Op)]| walks(2, &[&both[..], rest].concat())[both.len()..].to_vec();
+    // Who may write has a page of its own from then on.
+    assert_eq!(then(&[(1, write), (0, load()), (1, load()), (0, load())]), [0, 1, 1, 0]);
+    // Who loses the page and takes it again shares it again.
+    let discard = Op::Discard { start: 0x400, pages: 1 };
+    assert_eq!(then(&[(1, discard), (0, load()), (1, load())]), [0, 1, 0]);
+    // Who maps something else instead does not.
+    assert_eq!(then(&[(1, map(2, 7, 1)), (0, load()), (1, load()), (0, load())]), [0, 1, 1, 1]);
+    // When nobody uses it any more, the next decides what it is.
+    let unmap = Op::Unmap { start: 0x400, pages: 1 };
+    let rest =
+        [(0, unmap.clone()), (1, unmap), (0, map(2, 7, 1)), (1, map(2, 7, 1)), (0, load()), (1, load())];
+    assert_eq!(then(&rest), [0, 0, 0, 0, 1, 0]);
+}
+
+#[test]
+fn huge_pages_everywhere_leave_no_base_page_to_be_global() {
+    let error = pass(0, Arc::new(Everything)).map(drop).unwrap_err();
+    assert_eq!(error.to_string(), "`m` maps everything by huge pages: global pages are base pages");
+}

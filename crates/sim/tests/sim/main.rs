@@ -1,0 +1,30 @@
+//! All tests of the simulators, in one binary: what they share is built once, and both cores are busy.
+
+mod against_hardware;
+mod composition;
+mod cores_equal_oracle;
+mod data_sides_equal_oracle;
+mod equal;
+mod global_pages;
+mod karakostas_targets;
+mod kernels_equal_oracle;
+mod large_base_pages;
+mod memory_price;
+mod offline;
+mod page_sizes;
+mod pass_equals_oracle;
+mod profile_alternatives;
+mod promoting;
+mod random;
+mod reserved_memory;
+mod romer_targets;
+mod shared_pages;
+mod siblings;
+mod slow;
+mod software_equals_oracle;
+mod spaces_equal_oracle;
+mod stream;
+mod structured;
+mod systems;
+mod top_of_memory;
+mod trap_driven;
