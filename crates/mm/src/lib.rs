@@ -22,7 +22,7 @@ mod vma;
 pub use change::Change;
 pub use former_code::FilePlace;
 pub use kernel::{
-    Account, Accounts, FileRules, ForkRules, Kernel, KernelCosts, KernelCounts, Killed, MemoryRules,
+    Account, Accounts, FileRules, ForkRules, Kernel, KernelCosts, KernelCounts, Killed, Loss, MemoryRules,
     MemorySample, MemoryTotals, ORDERS, PageTable, Remap, WhenFull,
 };
 pub use mapping::{MappingId, MappingInfo};

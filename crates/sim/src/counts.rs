@@ -115,10 +115,7 @@ impl KernelTotals {
         KernelTotals {
             accounts: self.accounts + other.accounts,
             counts: self.counts + other.counts,
-            memory: match (self.memory, other.memory) {
-                (Some(own), Some(other)) => Some(own + other),
-                (own, other) => own.or(other),
-            },
+            memory: self.memory.or(other.memory),
             killed: self.killed.or(other.killed),
         }
     }

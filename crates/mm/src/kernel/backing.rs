@@ -1,6 +1,6 @@
 //! Frames for pages: at faults, for promotions, and what gives way when there are none.
 
-use super::memory::{CACHED, Killed, LENT, Physical, WhenFull};
+use super::memory::{CACHED, Killed, LENT, Loss, Physical, WhenFull};
 use super::{Account, Kernel, MemoryTotals, Remap};
 use crate::frames::{Buddy, Frame};
 use crate::promotion::{AtMap, Reserve};
@@ -17,6 +17,49 @@ impl Kernel {
         assert_eq!(self.table.backed(), 0, "frames for what is backed already");
         self.memory = Some(Physical::new(memory, rules));
         self
+    }
+
+    /// The kernel's side of process `number`, among those that share its memory: see [`Kernel::hand_memory`].
+    pub fn numbered(mut self, number: u32) -> Kernel {
+        self.number = number;
+        if let Some(memory) = &mut self.memory {
+            memory.process = number;
+        }
+        self
+    }
+
+    /// Hands its physical memory to another process's kernel, in the place of that one's own, which has to have it
+    /// before it is asked for anything. What processes lose by each other's work they are to be [told](Kernel::lost).
+    pub fn hand_memory(&mut self, to: &mut Kernel) {
+        if let Some(mut memory) = self.memory.take() {
+            memory.process = to.number;
+            to.memory = Some(memory);
+        }
+    }
+
+    /// What others lost by the work of this kernel, with the numbers of their processes, since it was asked last.
+    pub fn losses(&mut self) -> Vec<(u32, Loss)> {
+        self.memory.as_mut().map(|memory| memory.take_losses()).unwrap_or_default()
+    }
+
+    /// The process has ended: its frames are free for others.
+    pub fn ended(&mut self) {
+        for unit in self.table.units() {
+            self.release(unit);
+        }
+        if let Some(memory) = &mut self.memory {
+            memory.forget_swapped(0..CACHED);
+        }
+    }
+
+    /// The process lost something by the work of another's kernel.
+    pub fn lost(&mut self, loss: Loss, remaps: &mut Vec<Remap>) {
+        match loss {
+            Loss::Frames(unit) if unit.first >= CACHED => self.unmap_cached(unit.first, remaps),
+            Loss::Frames(unit) => self.swap_out(unit, remaps),
+            Loss::Place(unit) => self.have_moved(vec![unit], None, remaps),
+            Loss::Reservation(region) => self.policy.refused(region),
+        }
     }
 
     /// The physical memory, if it has one.
@@ -130,16 +173,15 @@ impl Kernel {
             && !memory.take(Superpage::around(page, 0))
         {
             match memory.break_reservation() {
-                Some(region) => {
+                Some((process, region)) => {
                     self.counts.reservations_broken += 1;
-                    self.policy.refused(region);
+                    if process == memory.process {
+                        self.policy.refused(region);
+                    }
                 }
                 None if memory.rules.when_full == WhenFull::Oom => {
-                    if let Some(name) = memory.cached_victim() {
-                        self.drop_cached(name, remaps);
-                        continue;
-                    }
-                    return self.kill();
+                    let Some(victim) = memory.cached_victim() else { return self.kill() };
+                    self.give_up(victim, remaps);
                 }
                 None => {
                     if !self.evict(remaps) {
@@ -168,16 +210,32 @@ impl Kernel {
         self.killed = Some(Killed { instructions: self.now, bytes: self.base.bytes() });
     }
 
-    /// Swaps a unit out: what was touched of it is written, the rest dropped. False if there is none: children have all
-    /// frames.
+    /// Gives up what is to go next. False if there is nothing: children have all frames.
     fn evict(&mut self, remaps: &mut Vec<Remap>) -> bool {
+        let victim = self.memory.as_mut().and_then(Physical::victim);
+        victim.into_iter().for_each(|victim| self.give_up(victim, remaps));
+        victim.is_some()
+    }
+
+    /// Frees the frames of a unit, whosever it is.
+    fn give_up(&mut self, victim: (u32, u64), remaps: &mut Vec<Remap>) {
+        let (process, first) = victim;
+        let (order, keeps_place) = self.reserved();
+        let Some(memory) = self.memory.as_mut().filter(|memory| memory.process != process) else {
+            if first >= CACHED {
+                self.unmap_cached(first, remaps);
+                return self.release(Superpage::around(first, 0));
+            }
+            let unit = self.table.mapped(first).expect("units are backed");
+            self.swap_out(unit, remaps);
+            return self.release(unit);
+        };
+        memory.take_from(victim, order, keeps_place);
+    }
+
+    /// Swaps a unit out, whose frames go: what was touched of it is written, the rest dropped.
+    fn swap_out(&mut self, unit: Superpage, remaps: &mut Vec<Remap>) {
         let memory = self.memory.as_mut().expect("only a memory is full");
-        let Some(first) = memory.victim() else { return false };
-        if first >= CACHED {
-            self.drop_cached(first, remaps);
-            return true;
-        }
-        let unit = self.table.mapped(first).expect("units are backed");
         remaps.push(Remap::Evicted(unit));
         if unit.order > 0 {
             self.policy.demoted(unit);
@@ -190,16 +248,13 @@ impl Kernel {
                 written += 1;
             }
         }
-        let rule = self.policy.reserves();
-        memory.release(unit, rule.map(|rule| rule.order), rule.is_some_and(|rule| !rule.broken_by_gaps));
         self.counts.swap_outs += written;
         self.accounts.charge(Account::Swap, memory.rules.swap_cycles.saturating_mul(written));
         self.accounts.charge(Account::Flush, self.costs.flush);
-        true
     }
 
-    /// Drops a page of the page cache, wherever it is mapped.
-    fn drop_cached(&mut self, name: u64, remaps: &mut Vec<Remap>) {
+    /// Drops a page of the page cache, whose frame goes, wherever it is mapped.
+    fn unmap_cached(&mut self, name: u64, remaps: &mut Vec<Remap>) {
         let Some(sharing) = &mut self.sharing else { return };
         for page in sharing.cache.remove(name) {
             remaps.push(Remap::Evicted(Superpage::around(page, 0)));
@@ -208,14 +263,19 @@ impl Kernel {
             }
             self.accounts.charge(Account::Flush, self.costs.flush);
         }
-        self.release(Superpage::around(name, 0));
+    }
+
+    /// Order of the policy's reservations, and whether one keeps its place when a page of it goes.
+    fn reserved(&self) -> (Option<u8>, bool) {
+        let rule = self.policy.reserves();
+        (rule.map(|rule| rule.order), rule.is_some_and(|rule| !rule.broken_by_gaps))
     }
 
     /// The frames of a unit are free.
     pub(super) fn release(&mut self, unit: Superpage) {
-        let rule = self.policy.reserves();
+        let (order, keeps_place) = self.reserved();
         if let Some(memory) = &mut self.memory {
-            memory.release(unit, rule.map(|rule| rule.order), rule.is_some_and(|rule| !rule.broken_by_gaps));
+            memory.release(unit, order, keeps_place);
         }
     }
 
@@ -266,6 +326,12 @@ impl Kernel {
         self.counts.compactions += 1;
         self.counts.frames_moved += frames;
         self.accounts.charge(Account::Compaction, memory.rules.migration_cycles.saturating_mul(frames));
+        self.have_moved(moved, Some(block), remaps);
+        true
+    }
+
+    /// Units lie in other frames. What becomes part of `built` is dropped when that is.
+    fn have_moved(&mut self, moved: Vec<Superpage>, built: Option<Superpage>, remaps: &mut Vec<Remap>) {
         let cache = self.sharing.as_ref().map(|sharing| &sharing.cache);
         let mapped = |unit: Superpage| match (unit.first, cache) {
             (LENT.., _) => Vec::new(),
@@ -277,8 +343,7 @@ impl Kernel {
         let moved: Vec<Superpage> = moved.into_iter().flat_map(mapped).collect();
         let flushes = self.costs.flush.saturating_mul(moved.len() as u64);
         self.accounts.charge(Account::Flush, flushes);
-        // What becomes part of the block is dropped when that is built.
-        remaps.extend(moved.into_iter().filter(|&unit| !block.holds(unit)).map(Remap::Moved));
-        true
+        let is_left = |unit: &Superpage| !built.is_some_and(|block| block.holds(*unit));
+        remaps.extend(moved.into_iter().filter(is_left).map(Remap::Moved));
     }
 }

@@ -33,18 +33,6 @@ impl MemoryTotals {
     }
 }
 
-impl std::ops::Add for MemoryTotals {
-    type Output = MemoryTotals;
-
-    fn add(self, other: MemoryTotals) -> MemoryTotals {
-        MemoryTotals {
-            frames: self.frames + other.frames,
-            free: self.free + other.free,
-            usable: std::array::from_fn(|order| self.usable[order] + other.usable[order]),
-        }
-    }
-}
-
 /// What the kernel did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelCounts {

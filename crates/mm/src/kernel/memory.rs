@@ -2,6 +2,10 @@
 //!
 //! Every superpage and every backed base page, a *unit*, owns a block of frames of its order. The pages of a
 //! reservation own its frames at their own offsets, while all of it is one block to the allocator.
+//!
+//! Processes that take turns share a memory: it goes from the kernel of one to that of the next (see
+//! [`Kernel::hand_memory`](super::Kernel::hand_memory)), and callers name pages of the process that has it. What it
+//! takes from another one, that is told when it has it again.
 
 use super::ORDERS;
 use crate::Superpage;
@@ -63,6 +67,20 @@ pub(super) const CACHED: u64 = 1 << 62;
 /// Pages that a child has kept while this process has got copies: the same.
 pub(super) const LENT: u64 = 1 << 63;
 
+/// What a process's kernel lost, or has to do anew, by the work of another one on the same memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// The frames of a unit, or of a page of the page cache.
+    Frames(Superpage),
+    /// The place of a unit: it lies in other frames.
+    Place(Superpage),
+    /// The reservation of a region.
+    Reservation(Superpage),
+}
+
+/// A process, and the first page of something of it.
+type Name = (u32, u64);
+
 #[derive(Clone, Copy, Debug)]
 struct Owned {
     frame: Frame,
@@ -77,19 +95,23 @@ struct Owned {
 pub(super) struct Physical {
     buddy: Buddy,
     pub rules: MemoryRules,
+    /// The process that has it.
+    pub process: u32,
     /// By first page of a unit.
-    owned: FxHashMap<u64, Owned>,
+    owned: FxHashMap<Name, Owned>,
     /// Units by first frame, but for pages of reservations.
-    owners: FxHashMap<Frame, Superpage>,
-    reservations: Reservations<Superpage>,
+    owners: FxHashMap<Frame, (u32, Superpage)>,
+    reservations: Reservations<(u32, Superpage)>,
     /// No block of this order can be cleared until frames are given back or blocks split.
     futile: Option<u32>,
     /// First pages of units and their numbers, in the order in which the hand comes by; some are no more.
-    clock: VecDeque<(u64, u64)>,
+    clock: VecDeque<(Name, u64)>,
     next: u64,
-    swapped: BTreeSet<u64>,
+    swapped: BTreeSet<Name>,
     /// Pages lent so far.
     lent: u64,
+    /// What other processes lost since they were last asked.
+    losses: Vec<(u32, Loss)>,
 }
 
 impl Physical {
@@ -97,6 +119,7 @@ impl Physical {
         Physical {
             buddy,
             rules,
+            process: 0,
             owned: FxHashMap::default(),
             owners: FxHashMap::default(),
             reservations: Reservations::default(),
@@ -105,38 +128,56 @@ impl Physical {
             next: 0,
             swapped: BTreeSet::new(),
             lent: 0,
+            losses: Vec::new(),
         }
+    }
+
+    /// What other processes lost since this was asked last.
+    pub fn take_losses(&mut self) -> Vec<(u32, Loss)> {
+        std::mem::take(&mut self.losses)
+    }
+
+    /// Tells a process of a loss, unless it is the one that works.
+    fn loses(&mut self, process: u32, loss: Loss) {
+        if process != self.process {
+            self.losses.push((process, loss));
+        }
+    }
+
+    fn name(&self, page: u64) -> Name {
+        (self.process, page)
     }
 
     /// The frame of a base page is a child's from now on. Returns the name that it goes by.
     pub fn lend(&mut self, page: u64, reserved_order: Option<u8>) -> Option<u64> {
-        let Owned { frame, .. } = *self.owned.get(&page)?;
+        let Owned { frame, .. } = *self.owned.get(&self.name(page))?;
         if !self.owners.contains_key(&frame) {
             let region = Superpage::around(page, reserved_order.expect("a page of a reservation"));
-            let broken = self.reservations.break_up(&mut self.buddy, region).expect("it is of one");
+            let key = (self.process, region);
+            let broken = self.reservations.break_up(&mut self.buddy, key).expect("it is of one");
             self.futile = None;
             self.leave(&broken);
         }
-        let owned = self.owned.remove(&page)?;
+        let owned = self.owned.remove(&(self.process, page))?;
         let name = LENT + self.lent;
         self.lent += 1;
         // Not in the clock: nobody but the child can give it up.
-        self.owned.insert(name, owned);
-        self.owners.insert(frame, Superpage::around(name, 0));
+        self.owned.insert((self.process, name), owned);
+        self.owners.insert(frame, (self.process, Superpage::around(name, 0)));
         Some(name)
     }
 
-    /// First page of the unit of the page cache that goes next, if there is one: what can be dropped where nothing can
-    /// be swapped.
-    pub fn cached_victim(&mut self) -> Option<u64> {
+    /// The unit of the page cache that goes next, if there is one, and whose it is: what can be dropped where nothing
+    /// can be swapped.
+    pub fn cached_victim(&mut self) -> Option<(u32, u64)> {
         for spares_used in [true, false] {
             for at in 0..self.clock.len() {
-                let (first, since) = self.clock[at];
-                let owned = self.owned.get_mut(&first).filter(|owned| owned.since == since);
-                let Some(owned) = owned.filter(|_| first & CACHED != 0) else { continue };
+                let (name, since) = self.clock[at];
+                let owned = self.owned.get_mut(&name).filter(|owned| owned.since == since);
+                let Some(owned) = owned.filter(|_| name.1 & CACHED != 0) else { continue };
                 if !(std::mem::take(&mut owned.accessed) && spares_used) {
                     self.clock.remove(at);
-                    return Some(first);
+                    return Some(name);
                 }
             }
         }
@@ -149,22 +190,23 @@ impl Physical {
 
     /// The first frame of what backs the unit that begins at a page.
     pub fn frame_of(&self, first: u64) -> Option<Frame> {
-        self.owned.get(&first).map(|owned| owned.frame)
+        self.owned.get(&self.name(first)).map(|owned| owned.frame)
     }
 
     fn insert(&mut self, unit: Superpage, frame: Frame) {
-        self.owners.insert(frame, unit);
+        self.owners.insert(frame, (self.process, unit));
         self.own(unit.first, frame);
     }
 
     fn own(&mut self, first: u64, frame: Frame) {
         self.next += 1;
-        self.owned.insert(first, Owned { frame, since: self.next, accessed: false });
-        self.clock.push_back((first, self.next));
+        let name = self.name(first);
+        self.owned.insert(name, Owned { frame, since: self.next, accessed: false });
+        self.clock.push_back((name, self.next));
         // What is no more goes when it is more than the rest.
         if self.clock.len() > 64 + 2 * self.owned.len() {
             let owned = &self.owned;
-            self.clock.retain(|(first, since)| owned.get(first).is_some_and(|of| of.since == *since));
+            self.clock.retain(|(name, since)| owned.get(name).is_some_and(|of| of.since == *since));
         }
     }
 
@@ -206,18 +248,20 @@ impl Physical {
     /// Takes back the frames of a unit. `keeps_place`: a reservation that it is of stays.
     pub fn release(&mut self, unit: Superpage, reserved_order: Option<u8>, keeps_place: bool) {
         self.futile = None;
-        let Some(Owned { frame, .. }) = self.owned.get(&unit.first).copied() else { return };
+        let name = self.name(unit.first);
+        let Some(Owned { frame, .. }) = self.owned.get(&name).copied() else { return };
         if !self.owners.contains_key(&frame) {
             let region = Superpage::around(unit.first, reserved_order.expect("a page of a reservation"));
+            let key = (self.process, region);
             if keeps_place {
-                self.owned.remove(&unit.first);
-                self.reservations.depopulate(&mut self.buddy, region, unit.first - region.first);
+                self.owned.remove(&name);
+                self.reservations.depopulate(&mut self.buddy, key, unit.first - region.first);
                 return;
             }
-            let broken = self.reservations.break_up(&mut self.buddy, region).expect("it is of one");
+            let broken = self.reservations.break_up(&mut self.buddy, key).expect("it is of one");
             self.leave(&broken);
         }
-        self.owned.remove(&unit.first);
+        self.owned.remove(&name);
         self.owners.remove(&frame);
         self.buddy.free(frame, unit.order.into());
     }
@@ -225,7 +269,8 @@ impl Physical {
     /// Makes several units of one. They hold all of it.
     pub fn split(&mut self, unit: Superpage, parts: &[Superpage]) {
         self.futile = None;
-        let Owned { frame, .. } = self.owned.remove(&unit.first).expect("units own frames");
+        let name = self.name(unit.first);
+        let Owned { frame, .. } = self.owned.remove(&name).expect("units own frames");
         self.owners.remove(&frame);
         self.buddy.split(frame, unit.order.into(), 0);
         for &part in parts {
@@ -251,13 +296,15 @@ impl Physical {
             if !self.buddy.join(frame, block.order.into()) {
                 return false;
             }
-        } else if self.reservations.get(block).is_none_or(|reservation| reservation.block().first != frame) {
-            return false;
         } else {
-            self.reservations.take(block);
+            let key = (self.process, block);
+            if self.reservations.get(key).is_none_or(|reservation| reservation.block().first != frame) {
+                return false;
+            }
+            self.reservations.take(key);
         }
         for part in parts {
-            self.owned.remove(&part.first);
+            self.owned.remove(&(self.process, part.first));
             self.owners.remove(&Frame(frame.0 + (part.first - block.first)));
         }
         self.insert(block, frame);
@@ -272,7 +319,8 @@ impl Physical {
         true
     }
 
-    /// Makes a free block of an order by moving what is in it. Returns what that took, and which units moved.
+    /// Makes a free block of an order by moving what is in it. Returns what that took, and which units of the process
+    /// moved.
     pub fn compact(&mut self, order: u8) -> Option<(Compaction, Vec<Superpage>)> {
         let order = u32::from(order);
         if self.futile.is_some_and(|futile| futile <= order) {
@@ -283,103 +331,126 @@ impl Physical {
             self.futile = Some(order);
             return None;
         };
-        let mut moved = Vec::new();
+        let mut moved: Vec<(u32, Superpage)> = Vec::new();
         for of in &compaction.moves {
-            if let Some(unit) = self.owners.remove(&of.from) {
-                self.owners.insert(of.to, unit);
-                self.owned.get_mut(&unit.first).expect("both maps have the same units").frame = of.to;
-                moved.push(unit);
-            } else if let Some(region) = self.reservations.moved(of.from, of.to) {
+            if let Some((process, unit)) = self.owners.remove(&of.from) {
+                self.owners.insert(of.to, (process, unit));
+                self.owned.get_mut(&(process, unit.first)).expect("both maps have the same units").frame =
+                    of.to;
+                moved.push((process, unit));
+            } else if let Some(key) = self.reservations.moved(of.from, of.to) {
+                let (process, region) = key;
                 for page in region.pages() {
-                    let reservation = self.reservations.get(region).expect("it has moved");
+                    let reservation = self.reservations.get(key).expect("it has moved");
                     if reservation.is_populated(page - region.first) {
-                        let its = self.owned.get_mut(&page).expect("a populated page is backed");
+                        let its = self.owned.get_mut(&(process, page)).expect("a populated page is backed");
                         its.frame = Frame(of.to.0 + (page - region.first));
-                        moved.push(Superpage::around(page, 0));
+                        moved.push((process, Superpage::around(page, 0)));
                     }
                 }
             }
         }
+        moved.iter().for_each(|&(process, unit)| self.loses(process, Loss::Place(unit)));
+        let own = moved.into_iter().filter(|&(process, _)| process == self.process);
+        let moved = own.map(|(_, unit)| unit).collect();
         self.futile = None;
         Some((compaction, moved))
     }
 
     /// Whether a region has a reservation.
     pub fn is_reserved(&self, region: Superpage) -> bool {
-        self.reservations.get(region).is_some()
+        self.reservations.get((self.process, region)).is_some()
     }
 
     /// Reserves a block for a region, if there is one.
     pub fn reserve(&mut self, region: Superpage) -> bool {
-        self.reservations.reserve(&mut self.buddy, region, region.order.into()).is_some()
+        self.reservations.reserve(&mut self.buddy, (self.process, region), region.order.into()).is_some()
     }
 
     /// Backs a page by its place in the reservation of its region, if that has one.
     pub fn populate(&mut self, page: u64, region: Superpage) -> bool {
-        let frame = self.reservations.populate(region, page - region.first);
+        let frame = self.reservations.populate((self.process, region), page - region.first);
         frame.into_iter().for_each(|frame| self.own(page, frame));
         frame.is_some()
     }
 
-    /// Breaks the reservation that was used least recently. Returns its region.
-    pub fn break_reservation(&mut self) -> Option<Superpage> {
+    /// Breaks the reservation that was used least recently. Returns its region, and whose that is.
+    pub fn break_reservation(&mut self) -> Option<(u32, Superpage)> {
         let broken = self.reservations.break_least_recent(&mut self.buddy)?;
         self.futile = None;
         self.leave(&broken);
+        let (process, region) = broken.key;
+        self.loses(process, Loss::Reservation(region));
         Some(broken.key)
     }
 
+    /// Takes the frames of a unit from the process that owns it, which is another one; for the rest see
+    /// [`Physical::release`].
+    pub fn take_from(&mut self, (process, first): (u32, u64), reserved_order: Option<u8>, keeps_place: bool) {
+        let order = self.owned.get(&(process, first)).and_then(|owned| self.owners.get(&owned.frame));
+        let unit = Superpage { first, order: order.map_or(0, |(_, unit)| unit.order) };
+        self.loses(process, Loss::Frames(unit));
+        let works = std::mem::replace(&mut self.process, process);
+        self.release(unit, reserved_order, keeps_place);
+        self.process = works;
+    }
+
     /// The pages of a reservation that has ended own single frames.
-    fn leave(&mut self, broken: &Broken<Superpage>) {
-        for page in broken.key.pages() {
-            let frame = Frame(broken.block.first.0 + (page - broken.key.first));
-            if self.frame_of(page) == Some(frame) {
-                self.owners.insert(frame, Superpage::around(page, 0));
+    fn leave(&mut self, broken: &Broken<(u32, Superpage)>) {
+        let (process, region) = broken.key;
+        for page in region.pages() {
+            let frame = Frame(broken.block.first.0 + (page - region.first));
+            if self.owned.get(&(process, page)).is_some_and(|owned| owned.frame == frame) {
+                self.owners.insert(frame, (process, Superpage::around(page, 0)));
             }
         }
     }
 
     /// Something walked to a unit.
     pub fn walked(&mut self, first: u64) {
-        if let Some(owned) = self.owned.get_mut(&first) {
+        if let Some(owned) = self.owned.get_mut(&(self.process, first)) {
             owned.accessed = true;
         }
     }
 
-    /// First page of the unit that goes next: the first that was not walked to since the hand came by, of all in the
-    /// order in which they were backed. If all were, the hand comes round.
-    pub fn victim(&mut self) -> Option<u64> {
-        while let Some((first, since)) = self.clock.pop_front() {
-            let Some(owned) = self.owned.get_mut(&first).filter(|owned| owned.since == since) else {
+    /// The unit that goes next, by its first page, and whose it is: the first that was not walked to since the hand
+    /// came by, of all in the order in which they were backed. If all were, the hand comes round.
+    pub fn victim(&mut self) -> Option<(u32, u64)> {
+        while let Some((name, since)) = self.clock.pop_front() {
+            let Some(owned) = self.owned.get_mut(&name).filter(|owned| owned.since == since) else {
                 continue;
             };
             if !std::mem::take(&mut owned.accessed) {
-                return Some(first);
+                return Some(name);
             }
-            self.clock.push_back((first, since));
+            self.clock.push_back((name, since));
         }
         None
     }
 
     /// Notes that a page is swapped out.
     pub fn swap_out(&mut self, page: u64) {
-        self.swapped.insert(page);
+        self.swapped.insert((self.process, page));
     }
 
     /// Whether a page was swapped out. It no longer is.
     pub fn swap_in(&mut self, page: u64) -> bool {
-        self.swapped.remove(&page)
+        self.swapped.remove(&(self.process, page))
+    }
+
+    fn first_swapped(&self, pages: &Range<u64>) -> Option<Name> {
+        self.swapped.range(self.name(pages.start)..self.name(pages.end)).next().copied()
     }
 
     /// Whether some page of a range is swapped out.
     pub fn any_swapped(&self, pages: Range<u64>) -> bool {
-        self.swapped.range(pages).next().is_some()
+        self.first_swapped(&pages).is_some()
     }
 
     /// Swapped pages of a range are no longer needed.
     pub fn forget_swapped(&mut self, pages: Range<u64>) {
-        while let Some(page) = self.swapped.range(pages.clone()).next().copied() {
-            self.swapped.remove(&page);
+        while let Some(name) = self.first_swapped(&pages) {
+            self.swapped.remove(&name);
         }
     }
 }

@@ -19,7 +19,7 @@ mod usage;
 pub use accounts::{Account, Accounts, KernelCosts};
 pub use counts::{KernelCounts, MemoryTotals};
 pub use files::FileRules;
-pub use memory::{Killed, MemoryRules, WhenFull};
+pub use memory::{Killed, Loss, MemoryRules, WhenFull};
 pub use sharing::ForkRules;
 pub use table::PageTable;
 pub use usage::MemorySample;
@@ -56,6 +56,8 @@ pub enum Remap {
 #[derive(Clone)]
 pub struct Kernel {
     base: PageSize,
+    /// Of the process, among those that share a memory.
+    number: u32,
     policy: Box<dyn Policy>,
     costs: KernelCosts,
     table: PageTable,
@@ -82,6 +84,7 @@ impl Kernel {
         let table = PageTable::default();
         Kernel {
             base,
+            number: 0,
             policy,
             costs,
             table,

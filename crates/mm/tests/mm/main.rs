@@ -10,5 +10,6 @@ mod physical_memory;
 mod promotion_equals_oracle;
 mod reservation_policy;
 mod reservations_equal_oracle;
+mod shared_memory;
 mod sharing_equals_oracle;
 mod utilisation_policies;

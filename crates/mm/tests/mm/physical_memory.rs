@@ -267,7 +267,8 @@ fn eager_paging_backs_areas_by_the_largest_blocks() {
     }
 }
 
-fn policy(number: u8) -> Box<dyn Policy> {
+/// A policy that builds superpages of a few pages.
+pub fn policy(number: u8) -> Box<dyn Policy> {
     let scan = Khugepaged { scan_sleep_millisecs: 3, instructions_per_millisecond: 1, ..Khugepaged::new(3) };
     let mut settings = LinuxSettings::new(3, ThpMode::Always);
     settings.khugepaged = Some(scan);
@@ -317,8 +318,9 @@ fn policy(number: u8) -> Box<dyn Policy> {
     }
 }
 
+/// What a program does to pages: from the first, so many.
 #[derive(Clone, Debug)]
-enum Op {
+pub enum Op {
     Map(u64, u64, bool),
     Unmap(u64, u64),
     Protect(u64, u64, bool),
@@ -330,7 +332,7 @@ enum Op {
     Wait(u64),
 }
 
-fn op() -> impl Strategy<Value = Op> {
+pub fn op() -> impl Strategy<Value = Op> {
     let page = 0..64u64;
     prop_oneof![
         2 => (page.clone(), 1..40u64, any::<bool>()).prop_map(|(first, pages, file)| Op::Map(first, pages, file)),

@@ -75,7 +75,8 @@ impl System {
         }
     }
 
-    fn kernels(&self) -> impl Iterator<Item = &Kernel> {
+    /// Of the programs, in order.
+    pub(super) fn kernels(&self) -> impl Iterator<Item = &Kernel> {
         let programs = self.processes.iter().filter(|(asid, _)| !self.visitors.contains(asid));
         let mut processes: Vec<_> = programs.collect();
         processes.sort_unstable_by_key(|&(&asid, _)| asid);
@@ -98,10 +99,12 @@ impl System {
         let totals = self.kernels().map(|kernel| KernelTotals {
             accounts: *kernel.accounts(),
             counts: *kernel.counts(),
-            memory: kernel.memory_totals(),
+            memory: None,
             killed: kernel.killed(),
         });
-        totals.reduce(KernelTotals::and)
+        let holder = self.holder.and_then(|holder| self.processes[&holder].own());
+        let memory = holder.and_then(|own| own.kernel.memory_totals());
+        Some(KernelTotals { memory, ..totals.reduce(KernelTotals::and)? })
     }
 
     /// Memory over time, of a process that is alone.

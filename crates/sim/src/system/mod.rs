@@ -74,6 +74,8 @@ pub struct System {
     /// In order of appearance.
     threads: Vec<(Asid, ThreadId)>,
     processes: FxHashMap<Asid, Process>,
+    /// Whose kernel has the physical memory that all share, if there is one.
+    holder: Option<Asid>,
     /// Those that are no programs.
     visitors: BTreeSet<Asid>,
     /// The process that runs.
@@ -134,6 +136,7 @@ impl System {
             core: 0,
             threads: Vec::new(),
             processes: FxHashMap::default(),
+            holder: None,
             visitors: BTreeSet::from([Asid::GLOBAL]),
             runs: Asid::default(),
             asid: Asid::default(),
@@ -168,10 +171,26 @@ impl System {
     }
 
     fn process_of(&mut self, asid: Asid) -> &mut Process {
-        let spec = &self.spec;
-        self.processes
-            .entry(asid)
-            .or_insert_with(|| Process::new(memory_of(spec), spec.machine.paging.base()))
+        if self.holder.is_some_and(|holder| holder != asid) {
+            self.hand_memory(asid);
+        }
+        let System { spec, processes, holder, .. } = self;
+        processes.entry(asid).or_insert_with(|| {
+            let process = Process::new(memory_of(spec, asid), spec.machine.paging.base());
+            *holder = process.own().filter(|own| own.kernel.swaps()).map(|_| asid);
+            process
+        })
+    }
+
+    /// Hands the memory that all share to the kernel of another process.
+    fn hand_memory(&mut self, to: Asid) {
+        let System { spec, processes, holder, .. } = self;
+        let base = spec.machine.paging.base();
+        processes.entry(to).or_insert_with(|| Process::new(memory_of(spec, to), base));
+        let from = holder.replace(to).expect("somebody has it");
+        let [from, to] = processes.get_disjoint_mut([&from, &to]).map(|process| process?.kernel());
+        let (from, to) = from.zip(to).expect("all have kernels of their own");
+        from.hand_memory(to);
     }
 
     /// What the process that runs did and cost.
@@ -441,11 +460,11 @@ fn last_level_is_shared(machine: &MachineSpec) -> Result<bool, KernelError> {
 }
 
 /// The memory of a process that has touched nothing.
-fn memory_of(spec: &DesignSpec) -> Memory {
+fn memory_of(spec: &DesignSpec, asid: Asid) -> Memory {
     match &spec.kernel {
         None => Memory::Host(HostMemory::new(&spec.machine, spec.policy.clone())),
         Some(kernel) => {
-            let own = OwnMemory::new(kernel.clone(), &spec.machine);
+            let own = OwnMemory::new(kernel.clone().numbered(asid.index() as u32), &spec.machine);
             Memory::Own(Box::new(own.expect("checked when the system was made")))
         }
     }

@@ -7,13 +7,14 @@
 use crate::random;
 use crate::random::{Op, Program, Random, cases};
 use crate::slow::feed;
-use pagewalk_mm::{OsKernel, OsSpec, Thp, ThpMode};
+use pagewalk_mm::frames::Buddy;
+use pagewalk_mm::{MemoryRules, OsKernel, OsSpec, Thp, ThpMode, WhenFull};
 use pagewalk_sim::{
     Arrangement, DesignCounts, DesignSpec, Experiment, Library, Structures, System, held_orders,
 };
-use pagewalk_trace::{Analysis, Event};
+use pagewalk_trace::{Analysis, Block, BlockEnd, Dictionary, Event, Instruction, Site};
 use pagewalk_translate::{Asid, MachineSpec};
-use pagewalk_units::{RefIndex, ThreadId};
+use pagewalk_units::{Access, Kind, RefIndex, Size, ThreadId, VirtAddr};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -114,15 +115,28 @@ fn for_turns(
     }
 }
 
+/// The same with its kernel, if it has one of its own, on so many frames.
+fn on_memory(design: DesignSpec, frames: u64) -> DesignSpec {
+    let rules =
+        MemoryRules { compact: true, migration_cycles: 7, swap_cycles: 11, when_full: WhenFull::Swap };
+    let kernel = design.kernel.map(|kernel| kernel.with_memory(Buddy::new(frames, 4), rules));
+    DesignSpec { kernel, ..design }
+}
+
 /// What counts repetitions without looking them up counts what looks everything up: two processes in turns, on two
 /// cores or one.
 fn check_repetitions(seed: u64) {
     let mut random = Random::new(seed);
     let cores = 1 + random.below(2) as usize;
     let shares_files = random.below(2) == 0;
+    let frames = Some(40 + random.below(200)).filter(|_| random.below(2) == 0);
     let designs = designs(&mut random);
     let programs = [program(&mut random), program(&mut random)];
     for design in designs {
+        let design = match frames {
+            Some(frames) => on_memory(design, frames),
+            None => design,
+        };
         let counted = |is_slow: bool| {
             let mut system = System::new(design.clone(), cores).unwrap();
             if shares_files {
@@ -175,6 +189,54 @@ fn check_turns(seed: u64) {
         assert_eq!(both.instructions, sum(|one| one.instructions), "{name}");
         assert_eq!(both.pages_touched, sum(|one| one.pages_touched), "{name}");
         assert_eq!(both.data_references, sum(|one| one.data_references), "{name}");
+    }
+}
+
+/// A program that loads from pages of an area, one after the other.
+fn loads(pages: impl Iterator<Item = u64>) -> Program {
+    const AREA: u64 = 1 << 20;
+    let mut blocks = Dictionary::default();
+    let block = blocks.intern(Block {
+        instructions: Box::new([Instruction { address: VirtAddr(0x1000), length: 4 }]),
+        sites: Box::new([Site {
+            instruction: 0,
+            access: Access { kind: Kind::Load, size: Size::of_bytes(8).unwrap() },
+        }]),
+        code: Box::default(),
+        end: BlockEnd::Jump,
+    });
+    let run = |page: u64| Op::Run { block, addresses: vec![(AREA + page) << 12] };
+    let map = Op::Map { start: AREA, pages: 64, anonymous: true };
+    Program { thread: ThreadId(1), blocks, ops: std::iter::once(map).chain(pages.map(run)).collect() }
+}
+
+/// Processes in turns share a memory. What one process takes from another is gone from the TLBs, too: where these are
+/// larger than the memory, pages are walked for when they are touched first, or have been swapped out.
+#[test]
+fn what_one_process_takes_the_others_walk_for_again() {
+    let machine = Library::get("golden_cove").unwrap();
+    let fixed = kernels(&machine).into_iter().find(|design| design.name == "fixed").unwrap();
+    let mut random = Random::new(1);
+    let programs = [(); 2].map(|()| loads((0..1000).map(|_| random.below(8))));
+    let run = |design: DesignSpec| {
+        let turns = Arrangement { turns: true, ..Arrangement::default() };
+        let mut experiment = Experiment::new(vec![design], &turns).unwrap();
+        for_turns(&programs, &mut Random::new(2), |space, turn, random| {
+            experiment.switch_to(Asid::new(space as u32).unwrap());
+            feed(&mut experiment, turn, random);
+        });
+        experiment.finish().remove(0)
+    };
+    let pages = 2 * (8 + 1);
+    for frames in [pages, pages - 1, pages / 2] {
+        let found = run(on_memory(fixed.clone(), frames));
+        let kernel = found.kernel.unwrap();
+        let [ins, outs] = [kernel.counts.swap_ins, kernel.counts.swap_outs];
+        assert_eq!((found.pages_touched, found.walks()), (pages, pages + ins), "{frames} frames");
+        assert_eq!(outs - ins, pages - frames);
+        assert_eq!(ins > 0, frames < pages, "{frames} frames: {ins} swapped in");
+        let memory = kernel.memory.unwrap();
+        assert_eq!((memory.frames, memory.free), (frames, 0));
     }
 }
 
