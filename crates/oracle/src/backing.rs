@@ -86,6 +86,11 @@ impl Memory {
         frame
     }
 
+    /// Whether a unit has frames of it.
+    pub fn backs(&self, unit: Block) -> bool {
+        self.frame.contains_key(&unit.0)
+    }
+
     /// Takes a unit's frames back.
     pub fn release(&mut self, unit: Block) {
         let frame = self.forget(unit);

@@ -168,7 +168,8 @@ impl Promoting {
         let hugetlb = around(page, self.hugetlb_order);
         let is_hugetlb = hugetlb.1 > 0
             && pages(hugetlb).all(|page| self.hugetlb.get(&page).is_some_and(|&order| order >= hugetlb.1));
-        if !self.backed.contains_key(&page) && is_hugetlb {
+        // Pages that were touched before anything was mapped there stay what they are.
+        if is_hugetlb && pages(hugetlb).all(|page| !self.backed.contains_key(&page)) {
             self.faults += 1;
             pages(hugetlb).for_each(|page| _ = self.backed.insert(page, hugetlb.1));
         }
@@ -435,7 +436,7 @@ impl Promoting {
                 parts.push((at, order));
                 at += 1 << order;
             }
-            if let Some(memory) = &mut self.memory {
+            if let Some(memory) = self.memory.as_mut().filter(|memory| memory.backs(unit)) {
                 memory.split(unit, &parts);
             }
         }
@@ -445,9 +446,12 @@ impl Promoting {
     pub fn gone(&mut self, range: std::ops::Range<u64>) {
         let units = self.units_in(range.clone());
         if let Some(memory) = &mut self.memory {
-            // Those of hugetlb have frames of their own.
-            let own = units.into_iter().filter(|unit| unit.1 == 0 || !self.hugetlb.contains_key(&unit.0));
-            own.for_each(|unit| memory.release(unit));
+            // Those of hugetlb have none of its frames.
+            for unit in units {
+                if memory.backs(unit) {
+                    memory.release(unit);
+                }
+            }
             memory.swapped.retain(|page| !range.contains(page));
         }
         for page in range {

@@ -44,7 +44,7 @@ impl ByTraps {
         for number in pages_of(self.base, address, bytes) {
             let kernel = VirtAddr(number << self.base.shift()).is_kernel();
             let asid = if kernel { Asid::GLOBAL } else { Asid::default() };
-            if self.engine.reference(Wanted { key: number, asid, number, kernel }) {
+            if self.engine.reference(Wanted { key: number, asid, number, base: number, kernel }) {
                 self.touched.insert(number);
             }
         }

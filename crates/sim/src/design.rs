@@ -39,13 +39,20 @@ impl DesignSpec {
         DesignSpec { name: machine.name.clone(), machine: machine.clone(), policy, reach: None, kernel: None }
     }
 
+    /// Whether a pass can simulate it: its store knows superpages neither where handlers' tables are mapped nor, under
+    /// a kernel, beside prefetchers.
+    pub(crate) fn fits_pass(&self) -> bool {
+        let prefetches = self.machine.tlbs.iter().any(|tlb| tlb.prefetch.is_some());
+        match &self.kernel {
+            Some(_) => self.machine.software().is_none() && !prefetches,
+            None => self.machine.software().is_none() || !self.machine.has_huge_pages(),
+        }
+    }
+
     /// Whether its machine can be simulated under its kernel or policy, in whatever arrangement.
     pub(crate) fn check(&self) -> Result<(), PassError> {
         if self.machine.data_side.is_some() {
             return Err(PassError::DataSide(self.machine.name.clone()));
-        }
-        if self.machine.software().is_some() && (self.kernel.is_some() || self.policy.may_be_huge()) {
-            return Err(PassError::Mapped(self.name.clone()));
         }
         Ok(())
     }

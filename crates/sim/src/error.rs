@@ -30,11 +30,12 @@ pub enum PassError {
         /// Why.
         error: KernelError,
     },
-    /// A policy of page sizes on a machine with mapped page tables, which hold base pages alone.
+    /// A design that only a [`System`](crate::System) simulates: its machine's page tables are mapped, or it prefetches
+    /// under a kernel.
     #[error(
-        "{0}: page tables that are mapped ([walker.mapped]) hold base pages: no kernel can give it larger ones"
+        "{0}: a pass cannot simulate superpages where tables are mapped, or beside prefetchers: `simulate` can"
     )]
-    Mapped(String),
+    Unfit(String),
     /// A machine that only [`DataSides`](crate::DataSides) simulates.
     #[error(
         "machine `{0}` is a data side (side = \"data\"): only `simulate` and studies take it, beside others of its kind"

@@ -61,6 +61,7 @@ fn takes(design: &DesignSpec, arrangement: &Arrangement) -> bool {
     let is_alone = !arrangement.turns && arrangement.cores <= 1 && arrangement.structure.is_none();
     let in_registers = matches!(machine.walker, WalkerSpec::Radix(_) | WalkerSpec::Software);
     match design.kernel {
+        _ if !design.fits_pass() => false,
         Some(_) => is_alone,
         None if arrangement.cores <= 1 => true,
         None => {

@@ -104,6 +104,7 @@ impl FirstLevel {
             key: Packed::new(held).key(),
             asid: store.asid_of(held),
             number,
+            base: number,
             kernel: store.address(number).is_kernel(),
         };
         let refill = mmu.refill(wanted, instructions);

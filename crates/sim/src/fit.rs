@@ -22,16 +22,6 @@ pub enum KernelError {
         /// What is held.
         holds: String,
     },
-    /// A prefetcher of pages, which would have to know what the kernel maps.
-    #[error(
-        "array `{array}` of `{machine}` prefetches pages: only machines without prefetchers can have a kernel"
-    )]
-    Prefetches {
-        /// The machine.
-        machine: String,
-        /// Its array.
-        array: String,
-    },
     /// A policy that watches what it cannot see.
     #[error("its policy watches TLB misses; {0}")]
     Watch(String),
@@ -87,10 +77,6 @@ pub(crate) fn watched(machine: &MachineSpec) -> Result<Vec<u64>, KernelError> {
 
 /// By order of what the kernel maps: the order of the pieces that TLBs hold of it.
 pub(crate) fn held_order(kernel: &Kernel, machine: &MachineSpec) -> Result<[u8; ORDERS], KernelError> {
-    if let Some(tlb) = machine.tlbs.iter().find(|tlb| tlb.prefetch.is_some()) {
-        let (machine, array) = (machine.name.clone(), tlb.name.clone());
-        return Err(KernelError::Prefetches { machine, array });
-    }
     let size_of = |order: u8| PageSize::from_shift(machine.paging.base().shift() + u32::from(order));
     let all_held = held_orders(machine);
     let mut held_order = [0; ORDERS];

@@ -116,6 +116,10 @@ impl<O: WalkObserver> Pass<O> {
     pub(crate) fn build(specs: Vec<DesignSpec>, cores: usize, observer: O) -> Result<Pass<O>, PassError> {
         let Some(DesignSpec { machine, .. }) = specs.first() else { return Err(PassError::DesignCount(0)) };
         specs.iter().try_for_each(DesignSpec::check)?;
+        let builds = |spec: &&DesignSpec| spec.kernel.is_some() || spec.policy.may_be_huge();
+        if let Some(spec) = specs.iter().filter(builds).find(|spec| !spec.fits_pass()) {
+            return Err(PassError::Unfit(spec.name.clone()));
+        }
         let paging = machine.paging;
         if let Some(other) = specs.iter().map(|spec| &spec.machine).find(|other| other.paging != paging) {
             return Err(PassError::Paging {

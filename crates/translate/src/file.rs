@@ -190,7 +190,7 @@ fn only_tlb(tlbs: &[TlbSpec], paging: Paging) -> Result<&TlbSpec, String> {
     let all = [Kind::Fetch, Kind::Load, Kind::Store];
     match tlbs {
         [tlb]
-            if tlb.page_sizes == [paging.base()]
+            if tlb.holds(paging.base())
                 && all.iter().all(|&kind| tlb.serves.has(kind))
                 && tlb.reserved == 0
                 && tlb.filled_by_misses() =>
@@ -198,8 +198,8 @@ fn only_tlb(tlbs: &[TlbSpec], paging: Paging) -> Result<&TlbSpec, String> {
             Ok(tlb)
         }
         _ => Err(format!(
-            "[walker.mapped] needs one [[tlb]] of level 1, for fetch, load and store, with page_sizes = [\"{}\"] \
-             alone, without `reserved` (that is `walker.mapped.lower`) and without `prefetch`",
+            "[walker.mapped] needs one [[tlb]] of level 1, for fetch, load and store, with \"{}\" in \
+             `page_sizes`, without `reserved` (that is `walker.mapped.lower`) and without `prefetch`",
             paging.base()
         )),
     }

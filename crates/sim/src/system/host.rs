@@ -41,7 +41,7 @@ impl HostMemory {
         HostMemory {
             policy,
             paging: machine.paging,
-            maps_hugetlb: machine.has_huge_pages() && machine.software().is_none(),
+            maps_hugetlb: machine.has_huge_pages(),
             in_pieces: in_pieces(machine),
             regions: BTreeMap::new(),
             ended: Vec::new(),

@@ -392,9 +392,12 @@ impl System {
         }
         let (asid, page) = self.translation(vpn);
         let now = self.clock.instructions;
-        if let Some(cost) = self.tlbs().refill(class, asid, page, vpn, now) {
+        if self.machine().software().is_some() {
+            self.missed(class, vpn);
+            let (cost, moves) = self.tlbs().refill(class, asid, page, vpn, now).expect("handlers refill it");
             self.charge(class, cost);
-            return;
+            self.tell(moves);
+            return self.serve(class, kind, vpn);
         }
         let address = VirtAddr(vpn << self.machine().paging.base().shift());
         let (served, prefetched) = self.tlbs().served_below(class, kind, asid, page, address);

@@ -194,20 +194,28 @@ impl System {
         let Some((class, kind)) = after else { return };
         let Some((&vpn, _)) = self.process().pages.range(block.pages()).next() else { return };
         let (asid, page) = self.translation(vpn);
-        let moves = self.tlbs().fill(class, kind, asid, page, Filled::Walk);
+        let moves = match self.tlbs().put(class, asid, page, vpn) {
+            Some(moves) => moves,
+            None => self.tlbs().fill(class, kind, asid, page, Filled::Walk),
+        };
         self.tell(moves);
     }
 
     /// Drops all translations of a block, or of parts of it. `tell`: the kernel does not know yet.
     pub(super) fn drop_block(&mut self, block: Superpage, tell: bool) {
+        // A prefetcher brings pages that nobody has touched.
+        let prefetches = !self.tlbs().prefetchers().is_empty();
         let process = self.process();
-        let touched = process.pages.range(block.pages()).map(|(&vpn, _)| vpn);
         let Memory::Own(own) = &process.memory else { return };
+        let held: Vec<u64> = match prefetches {
+            true => block.pages().collect(),
+            false => process.pages.range(block.pages()).map(|(&vpn, _)| vpn).collect(),
+        };
         let of_part = |part: Superpage| {
             let size = own.size(part.order);
             (part, Page { number: part.number(), size, leaf: size })
         };
-        let parts: Vec<_> = own.parts(block, touched).into_iter().map(of_part).collect();
+        let parts: Vec<_> = own.parts(block, held.into_iter()).into_iter().map(of_part).collect();
         for (part, page) in parts {
             let asid = self.asid_of(part);
             let mut left = Vec::new();

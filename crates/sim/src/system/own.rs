@@ -73,13 +73,12 @@ impl OwnMemory {
         self.kernel.swaps() && !self.kernel.table().is_touched(vpn)
     }
 
-    /// All that TLBs may hold of a block, or of parts of it: superpages, then base pages among `touched` that none
-    /// covers.
-    pub fn parts(&self, block: Superpage, touched: impl Iterator<Item = u64>) -> Vec<Superpage> {
+    /// All that TLBs may hold of a block, or of parts of it: superpages, then base pages among `held` that none covers.
+    pub fn parts(&self, block: Superpage, held: impl Iterator<Item = u64>) -> Vec<Superpage> {
         let of_order = |(&first, &order): (&u64, &u8)| Superpage { first, order };
         let mut parts: Vec<Superpage> = self.mapped.range(block.pages()).map(of_order).collect();
         let covered = |vpn: u64| self.covering(vpn).is_some();
-        parts.extend(touched.filter(|&vpn| !covered(vpn)).map(|vpn| Superpage::around(vpn, 0)));
+        parts.extend(held.filter(|&vpn| !covered(vpn)).map(|vpn| Superpage::around(vpn, 0)));
         parts
     }
 

@@ -40,6 +40,16 @@ fn software_key(asid: Asid, page: Page) -> u64 {
     (asid.index() as u64) << SOFTWARE_ASID | page_key(page.number, page.size)
 }
 
+/// The page that [`software_key`] made a key of.
+fn software_page(key: u64) -> (Asid, u64, PageSize) {
+    let asid = match (key >> SOFTWARE_ASID) as u32 {
+        number if number == Asid::GLOBAL.index() as u32 => Asid::GLOBAL,
+        number => Asid::new(number).expect("keys are made of identifiers"),
+    };
+    let (_, number, size) = Asid::page_of(key & ((1 << SOFTWARE_ASID) - 1));
+    (asid, number, size)
+}
+
 impl First {
     fn takes(&self, kind: Kind, size: PageSize) -> bool {
         self.serves.has(kind) && self.sizes.contains(&size)
@@ -197,15 +207,48 @@ impl Tlbs {
         self.first.iter().any(|first| first.serves.has(kind) && first.holds(asid, page))
     }
 
-    /// Handlers' part, where tables are mapped: the walk that the miss was; `None` on other machines.
-    pub fn refill(&mut self, class: usize, asid: Asid, page: Page, vpn: u64, now: u64) -> Option<WalkCost> {
-        let First { entries: Entries::Software(mmu), .. } = &mut self.first[0] else { return None };
+    /// What handlers are asked for, where tables are mapped.
+    fn wanted(&self, asid: Asid, page: Page, vpn: u64) -> Wanted {
         let kernel = VirtAddr(vpn << self.machine.paging.base().shift()).is_kernel();
-        let refill = mmu.refill(Wanted { key: software_key(asid, page), asid, number: vpn, kernel }, now);
+        Wanted { key: software_key(asid, page), asid, number: page.number, base: vpn, kernel }
+    }
+
+    /// Handlers' part, where tables are mapped: the walk that the miss was, with what entered and left watched TLBs;
+    /// `None` on other machines.
+    pub fn refill(
+        &mut self,
+        class: usize,
+        asid: Asid,
+        page: Page,
+        vpn: u64,
+        now: u64,
+    ) -> Option<(WalkCost, Moves)> {
+        let wanted = self.wanted(asid, page, vpn);
+        let refill = self.software()?.refill(wanted, now);
         self.counts.first_level[class][0] += 1;
         let cost = WalkCost { references: refill.references, cycles: refill.cycles };
         self.counts.charge(class, cost);
-        Some(cost)
+        let Some(tlb) = self.watched_by(class) else { return Some((cost, Moves::default())) };
+        let entered = Some(Moved { asid, tlb, unit: self.block(page.number, page.size) });
+        Some((cost, Moves { entered, left: self.left(tlb, refill.evicted().map(software_page)) }))
+    }
+
+    /// What has left the only TLB of a level.
+    fn left(&self, tlb: usize, pages: impl Iterator<Item = (Asid, u64, PageSize)>) -> Vec<Moved> {
+        pages.map(|(asid, number, size)| Moved { asid, tlb, unit: self.block(number, size) }).collect()
+    }
+
+    /// Puts a superpage in, where tables are mapped, that was built after a miss in it; `None` on other machines.
+    pub fn put(&mut self, class: usize, asid: Asid, page: Page, vpn: u64) -> Option<Moves> {
+        let wanted = self.wanted(asid, page, vpn);
+        let mmu = self.software()?;
+        if mmu.contains(wanted.key) {
+            return Some(Moves::default());
+        }
+        let gone = mmu.put(wanted).map(software_page);
+        let Some(tlb) = self.watched_by(class) else { return Some(Moves::default()) };
+        let entered = Some(Moved { asid, tlb, unit: self.block(page.number, page.size) });
+        Some(Moves { entered, left: self.left(tlb, gone.into_iter()) })
     }
 
     /// Which of the lower levels, or a prefetch buffer, serves a miss; a walk is due for [`Filled::Walk`].
@@ -282,10 +325,12 @@ impl Tlbs {
     fn watched_of(&self, asid: Asid) -> Vec<Moved> {
         let mut pages: Vec<(u64, PageSize)> = Vec::new();
         for first in self.first.iter().filter(|_| self.last_level == 1) {
-            if let Entries::Array(array) = &first.entries {
-                let own = array.keys().into_iter().map(Asid::page_of).filter(|&(of, ..)| of == asid);
-                pages.extend(own.map(|(_, number, size)| (number, size)));
-            }
+            let held: Vec<_> = match &first.entries {
+                Entries::Array(array) => array.keys().into_iter().map(Asid::page_of).collect(),
+                Entries::Software(mmu) => mmu.pages().map(software_page).collect(),
+            };
+            let own = held.into_iter().filter(|&(of, ..)| of == asid);
+            pages.extend(own.map(|(_, number, size)| (number, size)));
         }
         pages.extend(self.lower.pages_of(asid));
         pages.sort_unstable();

@@ -22,7 +22,7 @@ use std::sync::Arc;
 const MACHINES: [&str; 5] = ["golden_cove", "zen4", "alpha_21064", "romer_1998", "p550"];
 
 /// Every policy that can work on a machine, with what it does at once or soon.
-fn kernels(machine: &MachineSpec) -> Vec<DesignSpec> {
+pub fn kernels(machine: &MachineSpec) -> Vec<DesignSpec> {
     let design = |(name, _): (&str, &str)| {
         let built = OsSpec::from_text(name).ok()?.build(machine.paging, held_orders(machine)).ok()?;
         let OsKernel::Running(kernel) = built else { return None };

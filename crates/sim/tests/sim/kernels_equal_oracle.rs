@@ -16,7 +16,7 @@ use pagewalk_mm::{Account, Kernel, KernelCosts, Killed, MemoryRules, WhenFull};
 use pagewalk_oracle::Frames;
 use pagewalk_oracle::backing::Memory;
 use pagewalk_oracle::watching::{self, Promoting};
-use pagewalk_sim::{DesignSpec, KernelTotals, NoObserver, Pass};
+use pagewalk_sim::{Arrangement, DesignSpec, Experiment, KernelTotals};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::{Kind, PageSize};
 use proptest::prelude::*;
@@ -26,8 +26,8 @@ use proptest::test_runner::RngSeed;
 const TOP: u8 = 4;
 
 /// A machine whose arrays hold base pages and superpages, together or apart; `radix`: those of x86-64;
-/// `victims`: a second level receives what the first replaces.
-fn machine(random: &mut Random, index: usize, radix: bool, victims: bool) -> MachineSpec {
+/// `victims`: a second level receives what the first replaces; `prefetches`: some arrays of the last do.
+fn machine(random: &mut Random, index: usize, radix: bool, victims: bool, prefetches: bool) -> MachineSpec {
     let mut text = format!("schema = 1\nname = \"m{index}\"\n");
     let data = random.of(&["\"load\", \"store\"", "\"load\", \"store\"", "\"fetch\", \"load\", \"store\""]);
     let mut serves = match (data, random.below(4)) {
@@ -64,6 +64,9 @@ fn machine(random: &mut Random, index: usize, radix: bool, victims: bool) -> Mac
             }
         }
     }
+    if prefetches {
+        text = random::with_prefetching(random, &text);
+    }
     text += match radix {
         false => "[walker]\nkind = \"software\"\nrefill_cycles = 30\n[cost]\nl2_hit = 7\n",
         true => {
@@ -90,7 +93,7 @@ fn entries(machine: &MachineSpec) -> Vec<u64> {
 fn policies(
     random: &mut Random,
     radix: bool,
-    victims: bool,
+    is_blind: bool,
     with_memory: bool,
 ) -> (Box<dyn Policy>, watching::Policy) {
     let miss_cycles = random.of(&[300, 1000, 4000]);
@@ -109,7 +112,7 @@ fn policies(
         let policy = Eager::new(settings).expect("possible settings");
         return (Box::new(policy), watching::Policy::Eager { orders, huge, least: least_pages, limit });
     }
-    match random.below(if victims { 3 } else { 6 }) {
+    match random.below(if is_blind { 3 } else { 6 }) {
         kind if radix && kind > 0 => {
             let pages = 1 + random.below(20);
             (Box::new(AsapShare { order: top, pages }), watching::Policy::Share(top, pages))
@@ -173,10 +176,13 @@ fn check(seed: u64, with_memory: bool) {
     for index in 0..3 {
         let radix = random.below(4) == 0;
         let victims = random.below(4) == 0;
-        let machine = machine(&mut random, index, radix, victims);
-        let (mut policy, slow) = policies(&mut random, radix, victims, with_memory);
+        let prefetches = !victims && random.below(4) == 0;
+        let machine = machine(&mut random, index, radix, victims, prefetches);
+        // Policies watch what misses alone fill.
+        let is_blind = victims || prefetches;
+        let (mut policy, slow) = policies(&mut random, radix, is_blind, with_memory);
         let mut throttle = None;
-        if !victims && random.below(3) == 0 {
+        if !is_blind && random.below(3) == 0 {
             let limits = Limits {
                 window: random.of(&[20, 100, 1000]),
                 trip: random.of(&[0.01, 0.1, 0.5]),
@@ -204,7 +210,9 @@ fn check(seed: u64, with_memory: bool) {
         slows.push(SlowKernel::new(&machine, slow));
     }
     let systems = Systems::new(&specs, 1);
-    let pass = Pass::new(specs, NoObserver).unwrap_or_else(|error| panic!("{error} (seed {seed})"));
+    // A pass simulates what it can.
+    let pass = Experiment::new(specs, &Arrangement::default());
+    let pass = pass.unwrap_or_else(|error| panic!("{error} (seed {seed})"));
     let mut both = (pass, systems);
     feed(&mut both, &program, &mut random);
     let (mut pass, systems) = both;

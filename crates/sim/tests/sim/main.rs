@@ -9,6 +9,7 @@ mod global_pages;
 mod karakostas_targets;
 mod kernels_equal_oracle;
 mod large_base_pages;
+mod mapped_superpages;
 mod memory_price;
 mod offline;
 mod page_sizes;

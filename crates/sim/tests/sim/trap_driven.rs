@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// A page of a space; the kernel's belong to all.
 fn page(space: u32, number: u64, kernel: bool) -> Wanted {
     let asid = if kernel { Asid::GLOBAL } else { Asid::new(space).unwrap() };
-    Wanted { key: (asid.index() as u64) << 40 | number, asid, number, kernel }
+    Wanted { key: (asid.index() as u64) << 40 | number, asid, number, base: number, kernel }
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -19,8 +19,10 @@ pub struct Wanted {
     pub key: u64,
     /// Its address space; of a page of the kernel [`Asid::GLOBAL`].
     pub asid: Asid,
-    /// Its page number.
+    /// Its number among pages of its size, which chooses the set.
     pub number: u64,
+    /// The number of the base page in it that is wanted. A superpage has a PTE for each, all alike.
+    pub base: u64,
     /// Whether it is a page of the kernel.
     pub kernel: bool,
 }
@@ -32,27 +34,29 @@ pub(super) struct Entry {
     pub key: u64,
     /// Chooses the set.
     pub number: u64,
+    /// Which PTE of the address space's table is its own.
+    pub pte: u64,
     pub asid: Asid,
 }
 
 impl From<Wanted> for Entry {
     fn from(page: Wanted) -> Entry {
         let class = if page.kernel { MissClass::L1k } else { MissClass::L1u };
-        Entry { class, key: page.key, number: page.number, asid: page.asid }
+        Entry { class, key: page.key, number: page.number, pte: page.base, asid: page.asid }
     }
 }
 
 impl Entry {
     /// The table page that holds its PTE, if that is mapped where tables have so many levels.
     pub fn table(self, spec: &SoftwareSpec) -> Option<Entry> {
-        let number = self.number >> spec.entries_shift;
+        let number = self.pte >> spec.entries_shift;
         let (class, level, levels) = match self.class {
             MissClass::L1u => (MissClass::L2, 0, 2),
             MissClass::L1k | MissClass::L2 => (MissClass::L3, LEVEL_2, 3),
             _ => return None,
         };
         let key = TABLE | level | (self.asid.index() as u64) << ASID_SHIFT | number;
-        (spec.system.tables >= levels).then_some(Entry { class, key, number, asid: self.asid })
+        (spec.system.tables >= levels).then_some(Entry { class, key, number, pte: number, asid: self.asid })
     }
 
     /// Where it goes.
@@ -196,6 +200,13 @@ impl SoftwareMmu {
         }
         let gone = self.slots.insert(entry.part(&self.spec), entry.number, entry.key);
         done.evicted[place] = gone.filter(|&key| Entry::is_page(key));
+    }
+
+    /// Puts a page in that is not held, and whose miss was served already. Returns the page that it replaces.
+    pub fn put(&mut self, page: Wanted) -> Option<u64> {
+        let entry = Entry::from(page);
+        let gone = self.slots.insert(entry.part(&self.spec), entry.number, entry.key);
+        gone.filter(|&key| Entry::is_page(key))
     }
 
     /// Counts a class that depends on no TLB.

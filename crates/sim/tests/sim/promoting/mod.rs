@@ -132,6 +132,9 @@ impl SlowKernel {
                 // Charging comes before anything is filled, and needs to know whether a walk is due.
                 let mut ahead = self.machine.clone();
                 let shift = base + u32::from(unit.1);
+                let next = unit.0 + (1 << unit.1);
+                let after = self.kernel.backed.contains_key(&next).then(|| self.kernel.unit(next));
+                let after = after.map(|(_, order)| base + u32::from(order));
                 ahead.translate(kind, page << base, shift, |_| None);
                 let walked = ahead.counts.walks_data + ahead.counts.walks_fetch
                     > before.walks_data + before.walks_fetch;
@@ -139,7 +142,7 @@ impl SlowKernel {
                     self.kernel.walked(page);
                     self.kernel.charge(tlb, page, &held, self.instructions);
                 }
-                self.watching(|machine| machine.translate(kind, page << base, shift, |_| None));
+                self.watching(|machine| machine.translate(kind, page << base, shift, |_| after));
                 if walked {
                     // One after the other: a larger one flushes the smaller.
                     let mut from = unit;

@@ -542,7 +542,7 @@ fn tlb(random: &mut Random, name: &str, level: u8, serves: &str, sizes: &str, ba
 }
 
 /// The same arrays, some of those of the last level with prefetchers.
-fn with_prefetching(random: &mut Random, arrays: &str) -> String {
+pub fn with_prefetching(random: &mut Random, arrays: &str) -> String {
     let last =
         (1..=3).rfind(|level| arrays.contains(&format!("level = {level}"))).expect("there is an array");
     let array = |array: &str| {
