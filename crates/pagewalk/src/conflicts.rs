@@ -5,7 +5,7 @@ mod result;
 
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
-use crate::places::PlanFile;
+use crate::placement::PlanFile;
 use crate::stream::{Ending, explain_window, follow_ahead};
 use crate::traces::{open, tell_grain};
 use names::Names;

@@ -1,6 +1,6 @@
 //! Running a program under the engine.
 
-pub mod log;
+pub(crate) mod log;
 
 use crate::error::{Error, Fault};
 use crate::listener::{HandOn, Listener, Watch};

@@ -1,8 +1,9 @@
 //! A study at work: many machines, families and curves over many streams, in a folder that keeps what is done.
 
+mod workload;
+
 use crate::error::{Error, Fault};
 use crate::listener::{Bar, Listener};
-use crate::workload;
 use pagewalk_report::sweep::{self, SweepResult};
 use pagewalk_sweep::{Options, Progress, Study, Sweep, SweepError, TraceSpec, UNFINISHED, write_whole};
 use std::ffi::OsStr;

@@ -1,5 +1,8 @@
 //! Traces to read: opening them, with their progress told.
 
+pub mod conversion;
+pub mod soundness;
+
 use crate::error::{Error, Fault};
 use crate::listener::{Bar, Counted, Listener, Silent};
 use pagewalk_trace::StreamHeader;
@@ -57,12 +60,12 @@ fn read(trace: &Path, file: File, bar: Arc<dyn Bar>) -> Result<TraceReader, Erro
 }
 
 /// What is wrong with a trace.
-pub fn bad(trace: &Path, error: &dyn Display) -> Error {
+pub(crate) fn bad(trace: &Path, error: &dyn Display) -> Error {
     Error::new(Fault::BadInput, format!("{}: {error}", trace.display()))
 }
 
 /// Refuses a trace that can be read only once, for `what`.
-pub fn check_file(trace: &Path, what: &str) -> Result<(), Error> {
+pub(crate) fn check_file(trace: &Path, what: &str) -> Result<(), Error> {
     let about = trace.metadata().map_err(|error| bad(trace, &error))?;
     if !about.is_file() {
         let why = format!("{what} reads a trace twice, and this is no file");

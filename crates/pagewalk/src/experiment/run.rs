@@ -9,7 +9,7 @@ use crate::error::{Error, Fault};
 use crate::findings::{Detail, Namer, totals};
 use crate::listener::Listener;
 use crate::machines;
-use crate::places::PlanFile;
+use crate::placement::PlanFile;
 use crate::stream::{Ending, Reached, explain_window, follow_ahead};
 use crate::traces::{bad, look, open, open_all};
 use pagewalk_capture::UNFINISHED;

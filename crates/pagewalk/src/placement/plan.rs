@@ -3,10 +3,10 @@
 //! The trace is read twice at least: to plan and to simulate every machine with objects where they were recorded,
 //! and to simulate them with objects where they are planned.
 
+use super::rebase::slide;
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::machines;
-use crate::places::slide;
 use crate::stream::{Ending, explain_window, follow_ahead};
 use crate::traces::{check_file, open};
 use pagewalk_capture::WindowSpec;
@@ -32,7 +32,7 @@ pub use pagewalk_layout::planner::{Planner, PlannerOptions};
 
 /// What to plan for, and how.
 pub struct Planning {
-    /// The machines, one at least; [`machines`] has those that plans are made for.
+    /// The machines, one at least; [`machines()`] has those that plans are made for.
     pub machines: Vec<MachineSpec>,
     /// Who plans.
     pub options: PlannerOptions,

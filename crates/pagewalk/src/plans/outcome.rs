@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Bytes as MiB.
-fn mib(bytes: u64) -> f64 {
+pub fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 

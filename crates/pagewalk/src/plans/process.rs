@@ -1,7 +1,7 @@
 //! Planned ranges of a process that runs already: onto huge pages, and back.
 
 use super::fitting::Fitting;
-use super::outcome::plan_file;
+use super::outcome::{mib, plan_file};
 use crate::error::{Error, Fault};
 use pagewalk_live::pages::plan::{Plan, Range};
 use pagewalk_live::pages::{Act, AttachError, Attached, Mode, Process, Reason, Seen, attach};
@@ -270,10 +270,6 @@ fn would(process: &Process, found: &Attached) -> String {
             |reason| reason.to_string(),
         ),
     }
-}
-
-fn mib(bytes: u64) -> f64 {
-    bytes as f64 / f64::from(1 << 20)
 }
 
 /// Ranges as they are and what would be done to them, or before and after.

@@ -5,7 +5,7 @@ use crate::exit;
 use crate::output::{Files, print, say, say_next, text_options};
 use crate::terminal::Terminal;
 use pagewalk::conflicts::Watching;
-use pagewalk::places::PlanFile;
+use pagewalk::placement::PlanFile;
 use pagewalk::report::conflicts::{ConflictsResult, places_could_help, render_html, render_text, to_json};
 use pagewalk::{Error, Fault, machines};
 use std::io::{self, IsTerminal};

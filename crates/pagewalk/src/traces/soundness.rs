@@ -1,9 +1,9 @@
 //! What a trace holds, and whether it keeps every rule of streams.
 
+use super::{bad, open};
 use crate::error::Error;
 use crate::listener::Listener;
 use crate::stream::{Ending, follow};
-use crate::traces::{bad, open};
 use pagewalk_capture::WindowSpec;
 use pagewalk_trace::check::{Checker, Finding, Severity};
 use pagewalk_trace::pwt::{self, Info};

@@ -54,7 +54,7 @@ impl PlanFile {
 }
 
 /// The places of a plan that was just made from `trace`, its arena moved to where they find room there.
-pub fn slide(plan: &mut Plan, trace: &Path) -> Result<Bound, Error> {
+pub(super) fn slide(plan: &mut Plan, trace: &Path) -> Result<Bound, Error> {
     let recorded = recorded(trace)?;
     rebase::slide(plan, &recorded.header, recorded.in_order())
         .map_err(|error| does_not_fit(&"the plan", trace, &error))

@@ -1,10 +1,10 @@
 //! Traces as other tools' files and as text, and the other way round.
 
+use super::{TraceReader, bad, open, tell_grain};
 use crate::error::Error;
 use crate::listener::Listener;
 use crate::output::{Output, cannot_write};
 use crate::stream::{Ending, follow};
-use crate::traces::{TraceReader, bad, open, tell_grain};
 use pagewalk_capture::{LackeyWriter, Text, WindowSpec, import};
 use pagewalk_trace::pwt::{Summary, Writer};
 use pagewalk_trace::{Analysis, Batch, Event, Source, StreamHeader};
