@@ -1,17 +1,16 @@
 //! A process's threads on several cores.
 
 use super::kernels::Under;
-use super::rows::{compared, followed};
+use super::rows::{self, followed, group, modelled, perfect};
 use super::spec::Experiment;
 use super::{kernels, structure};
 use crate::error::Error;
 use crate::findings::short;
 use crate::machines;
 use crate::stream::{Ending, follow};
-use pagewalk_report::schema::{Attribution, MachineResult, MappingRow, Number, ProcessResult, WhatIf};
+use pagewalk_report::schema::{Attribution, MappingRow, ProcessResult, WhatIf};
 use pagewalk_sim as sim;
 use pagewalk_sim::{Arrangement, DesignCounts};
-use pagewalk_sweep::{add_structure, metrics, partition};
 use pagewalk_trace::{Analysis, Batch, Event, Origin, Source, StreamHeader};
 use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::RefIndex;
@@ -91,39 +90,30 @@ fn result(
     let mut groups: Vec<MappingRow> =
         (0..cores).map(|core| core_row(core, &all.several.core_counts(core)[0])).collect();
     groups.extend(
-        experiment.structure.iter().flat_map(|structure| structure::rows(structure, &mut all.several)),
+        experiment.structure.iter().flat_map(|structure| structure::visitors(structure, &mut all.several)),
     );
     let did = all.several.counts();
-    let machines = experiment.machines.iter().zip(&counts).map(|(machine, counts)| {
-        let mut metrics = metrics(counts);
-        metrics.insert("cores".into(), Number::Count(cores as u64));
-        if let Some(did) = &did {
-            add_structure(&mut metrics, did);
-        }
-        MachineResult { name: machine.name.clone(), metrics, partition: partition(counts) }
-    });
+    let machines = rows::machines(&experiment.machines, &counts, did.as_ref(), &[("cores", cores as u64)]);
     let [base, private, shared] =
         [&counts[0], &counts[experiment.machines.len()], &counts[experiment.machines.len() + 1]];
-    let row = |id: &str, title: &str, counts: &DesignCounts| {
-        compared(base, id, title, "modelled", counts.walks(), counts.cycles.walk)
-    };
+    let row = |id, title, counts| modelled(base, id, title, counts);
     let under = &counts[experiment.machines.len() + 2..];
-    let rows = kernels::rows(experiment, kernels, &counts[..experiment.machines.len()], under);
+    let under = kernels::rows(experiment, kernels, &counts[..experiment.machines.len()], under);
     let mut what_if = vec![
         row("baseline", "as it is", base),
         row("private", "a last level for each core", private),
         row("shared", "one last level for all cores", shared),
         row("one_core", "all threads on one core", &one[0]),
-        compared(base, "perfect_tlb", "a perfect TLB", "bound", 0, 0),
+        perfect(base),
     ];
-    what_if.splice(4..4, rows.under);
+    what_if.splice(4..4, under.under);
     ProcessResult {
         structure: experiment.structure.as_ref().map(|structure| structure.name.clone()),
-        machines: machines.collect(),
+        machines,
         advice: advice(&what_if, short(&header.program), cores, &machine.name),
         attribution: Attribution { mappings: groups, ..Attribution::default() },
         what_if,
-        kernels: rows.kernels,
+        kernels: under.kernels,
         ..followed(header, "cores", ending)
     }
 }
@@ -132,20 +122,12 @@ fn result(
 fn core_row(core: usize, counts: &DesignCounts) -> MappingRow {
     let [fetch, data] = counts.translations;
     MappingRow {
-        page_bytes: 4096,
-        late_blocks: 0,
-        late_blocks_small_anyway: 0,
-        name: format!("core {core}"),
-        kind: "core".to_owned(),
-        build_id: None,
-        start: 0,
-        bytes: 0,
-        pages_touched: 0,
         references_fetch: fetch,
         references_data: data,
         walks_fetch: counts.walks_fetch,
         walks_data: counts.walks_data,
         walk_cycles: counts.cycles.walk,
+        ..group(format!("core {core}"), "core")
     }
 }
 

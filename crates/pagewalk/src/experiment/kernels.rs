@@ -1,7 +1,7 @@
 //! One process under several kernels, which build superpages as it runs: those of the experiment, and of machines with
 //! an `[os]`. One that knows the future, OFFLINE, reads the trace again, several times.
 
-use super::rows::{compared, followed};
+use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::{Error, Fault};
 use crate::findings::short;
@@ -12,14 +12,12 @@ use crate::traces::open_for;
 use pagewalk_capture::{Window, read_ahead};
 use pagewalk_mm::promotion::OfflineSettings;
 use pagewalk_mm::{MemorySample, OsKernel, OsSpec, ThpMode};
-use pagewalk_report::schema::{
-    KernelResult, MachineResult, MemoryPoint, Metrics, Number, ProcessResult, WhatIf,
-};
+use pagewalk_report::schema::{KernelResult, MemoryPoint, Metrics, Number, ProcessResult, WhatIf};
 use pagewalk_sim as sim;
 use pagewalk_sim::{
     Arrangement, DesignCounts, DesignSpec, HostKernel, OfflineError, check_offline, held_orders, offline,
 };
-use pagewalk_sweep::{metrics, partition};
+use pagewalk_sweep::metrics;
 use pagewalk_trace::{Origin, Source, StreamHeader};
 use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::PageSize;
@@ -238,19 +236,13 @@ fn result(
     ending: &Ending,
 ) -> ProcessResult {
     let (bases, under) = counts.split_at(experiment.machines.len());
-    let machines = experiment.machines.iter().zip(bases);
-    let machines = machines.map(|(machine, counts)| MachineResult {
-        name: machine.name.clone(),
-        metrics: metrics(counts),
-        partition: partition(counts),
-    });
     let Rows { kernels, under } = rows(experiment, all, bases, under);
     let base = &bases[0];
-    let mut what_if = vec![row(base, "baseline", "as the host's kernel has it", "modelled", base)];
+    let mut what_if = vec![row(base, "baseline", "as the host's kernel has it", base)];
     what_if.extend(under);
-    what_if.push(compared(base, "perfect_tlb", "a perfect TLB", "bound", 0, 0));
+    what_if.push(perfect(base));
     ProcessResult {
-        machines: machines.collect(),
+        machines: rows::machines(&experiment.machines, bases, None, &[]),
         advice: advice(&kernels, &experiment.machines[0].name, short(&header.program)),
         what_if,
         kernels,
@@ -289,7 +281,7 @@ pub fn rows(experiment: &Experiment, all: &[Under], bases: &[DesignCounts], unde
             rows.kernels.push(KernelResult { memory: memory(counts), ..kernel(&of.policy, metrics) });
             // Where it was killed, it cannot be compared with the whole run.
             if index == 0 && !was_killed(counts) {
-                rows.under.push(row(&bases[0], "kernel", &of.policy, "modelled", counts));
+                rows.under.push(row(&bases[0], "kernel", &of.policy, counts));
             }
         }
     }
@@ -320,10 +312,9 @@ fn add_promotions(metrics: &mut Metrics, counts: &DesignCounts, machine: &Machin
     }
 }
 
-fn row(base: &DesignCounts, id: &str, title: &str, class: &str, counts: &DesignCounts) -> WhatIf {
+fn row(base: &DesignCounts, id: &str, title: &str, counts: &DesignCounts) -> WhatIf {
     let memory_price_mib = counts.untouched_bytes as f64 / f64::from(1 << 20);
-    let row = compared(base, id, title, class, counts.walks(), counts.cycles.walk);
-    WhatIf { memory_price_mib, ..row }
+    WhatIf { memory_price_mib, ..modelled(base, id, title, counts) }
 }
 
 /// What costs least in all, translation and the kernel's work together, where the program ran to its end.

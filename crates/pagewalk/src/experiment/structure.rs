@@ -2,7 +2,7 @@
 
 use super::kernels;
 use super::kernels::Under;
-use super::rows::{compared, followed};
+use super::rows::{self, followed, group, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::Error;
 use crate::findings::short;
@@ -10,10 +10,9 @@ use crate::machines;
 use crate::stream::{Ending, follow_ahead};
 use pagewalk_mm::ThpMode;
 use pagewalk_mm::structure::{StructureSpec, Who};
-use pagewalk_report::schema::{Attribution, MachineResult, MappingRow, ProcessResult, WhatIf};
+use pagewalk_report::schema::{Attribution, MappingRow, ProcessResult, WhatIf};
 use pagewalk_sim as sim;
 use pagewalk_sim::{Arrangement, DesignCounts, SpaceCounts};
-use pagewalk_sweep::{add_structure, metrics, partition};
 use pagewalk_trace::{Origin, Source, StreamHeader};
 use pagewalk_translate::{Asid, MachineSpec};
 
@@ -47,26 +46,22 @@ pub fn once<S: Source + Send>(
     let ending = follow_ahead(source, &experiment.window, &mut both);
     let (mut system, mut alone) = both;
     let programs = system.program_counts();
-    let mut rows: Vec<MappingRow> =
+    let mut groups: Vec<MappingRow> =
         programs.iter().map(|(_, counts)| row(program(&header), counts)).collect();
-    rows.extend(self::rows(structure, &mut system));
-    rows.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
+    groups.extend(visitors(structure, &mut system));
+    groups.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
     let counts = system.finish();
     let did = system.counts().unwrap_or_default();
-    let machines = experiment.machines.iter().zip(&counts).map(|(machine, counts)| {
-        let mut metrics = metrics(counts);
-        add_structure(&mut metrics, &did);
-        MachineResult { name: machine.name.clone(), metrics, partition: partition(counts) }
-    });
+    let machines = rows::machines(&experiment.machines, &counts, Some(&did), &[]);
     let (bases, under) = counts.split_at(experiment.machines.len());
     let under = kernels::rows(experiment, &kernels, bases, under);
     let mut what_if = what_if(&counts[0], &alone.finish()[0]);
     what_if.splice(2..2, under.under);
     let process = ProcessResult {
         structure: Some(structure.name.clone()),
-        machines: machines.collect(),
+        machines,
         advice: advice(&what_if, short(&header.program), structure, &experiment.machines[0].name),
-        attribution: Attribution { mappings: rows, ..Attribution::default() },
+        attribution: Attribution { mappings: groups, ..Attribution::default() },
         what_if,
         kernels: under.kernels,
         ..followed(&header, "structure", &ending)
@@ -75,7 +70,7 @@ pub fn once<S: Source + Send>(
 }
 
 /// The kernel and the servers, to stand among processes.
-pub fn rows(structure: &StructureSpec, system: &mut sim::Experiment) -> Vec<MappingRow> {
+pub fn visitors(structure: &StructureSpec, system: &mut sim::Experiment) -> Vec<MappingRow> {
     let row = |(who, counts): (Who, SpaceCounts)| {
         let name = match who {
             Who::Kernel => format!("kernel of {}", structure.name),
@@ -94,31 +89,21 @@ pub(super) fn program(header: &StreamHeader) -> String {
 /// One program, server or kernel.
 pub(super) fn row(name: String, counts: &SpaceCounts) -> MappingRow {
     MappingRow {
-        page_bytes: 4096,
-        late_blocks: 0,
-        late_blocks_small_anyway: 0,
-        name,
-        kind: "process".to_owned(),
-        build_id: None,
-        start: 0,
-        bytes: 0,
         pages_touched: counts.pages_touched,
         references_fetch: counts.instructions,
         references_data: counts.data_references,
         walks_fetch: counts.walks_fetch,
         walks_data: counts.walks_data,
         walk_cycles: counts.walk_cycles,
+        ..group(name, "process")
     }
 }
 
 fn what_if(base: &DesignCounts, alone: &DesignCounts) -> Vec<WhatIf> {
-    let row = |id: &str, title: &str, class: &str, walks: u64, cycles: u64| {
-        compared(base, id, title, class, walks, cycles)
-    };
     vec![
-        row("baseline", "as it is", "modelled", base.walks(), base.cycles.walk),
-        row("program", "the program's own references alone", "modelled", alone.walks(), alone.cycles.walk),
-        row("perfect_tlb", "a perfect TLB", "bound", 0, 0),
+        modelled(base, "baseline", "as it is", base),
+        modelled(base, "program", "the program's own references alone", alone),
+        perfect(base),
     ]
 }
 

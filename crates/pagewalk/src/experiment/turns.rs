@@ -1,7 +1,7 @@
 //! Several processes in turns, that end after instructions or at system calls.
 
 use super::kernels::Under;
-use super::rows::compared;
+use super::rows::{self, compared, modelled, perfect};
 use super::spec::{Experiment, Sharing};
 use super::{kernels, structure};
 use crate::error::{Error, Fault};
@@ -10,10 +10,9 @@ use crate::listener::Listener;
 use crate::stream::{Ending, Reached, note};
 use pagewalk_capture::Window;
 use pagewalk_mm::ThpMode;
-use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, Number, ProcessResult, WhatIf};
+use pagewalk_report::schema::{Attribution, Heat, MappingRow, ProcessResult, WhatIf};
 use pagewalk_sim as sim;
 use pagewalk_sim::{Arrangement, DesignCounts};
-use pagewalk_sweep::{add_structure, metrics, partition};
 use pagewalk_trace::{Analysis, Interleave, Item, Origin, Source, StreamHeader};
 use pagewalk_translate::{Asid, MachineSpec};
 
@@ -119,7 +118,7 @@ impl Interleaved {
     pub fn result(mut self, experiment: &Experiment) -> ProcessResult {
         let spaces = self.shared.program_counts();
         let system =
-            experiment.structure.as_ref().map(|structure| structure::rows(structure, &mut self.shared));
+            experiment.structure.as_ref().map(|structure| structure::visitors(structure, &mut self.shared));
         let counts = self.shared.finish();
         let alone: Vec<DesignCounts> =
             self.alone.iter_mut().flat_map(|pass| pass.finish().into_iter().take(1)).collect();
@@ -129,13 +128,17 @@ impl Interleaved {
             let header = &self.headers[asid.index()];
             structure::row(structure::program(header), counts)
         });
-        let mut rows: Vec<MappingRow> = rows.chain(system.into_iter().flatten()).collect();
-        rows.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
+        let mut groups: Vec<MappingRow> = rows.chain(system.into_iter().flatten()).collect();
+        groups.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
         let mut what_if = what_if(&counts, &alone, experiment.machines.len());
         let (bases, under) = (&counts[..experiment.machines.len()], &counts[experiment.machines.len() + 2..]);
         let under = kernels::rows(experiment, &self.kernels, bases, under);
         what_if.splice(3..3, under.under);
         what_if.insert(3, global_row(&counts[0], self.global_files, &otherwise));
+        let did = self.shared.counts();
+        let further = [("switches", self.switches), ("cores", self.cores as u64)];
+        let further = if self.cores > 1 { &further[..] } else { &further[..1] };
+        let machines = rows::machines(&experiment.machines, &counts, did.as_ref(), further);
         let names: Vec<&str> = self.headers.iter().map(|header| short(&header.program)).collect();
         ProcessResult {
             pid: 0,
@@ -148,24 +151,9 @@ impl Interleaved {
             cut_short: None,
             thp_disable: None,
             structure: experiment.structure.as_ref().map(|structure| structure.name.clone()),
-            machines: experiment
-                .machines
-                .iter()
-                .zip(&counts)
-                .map(|(machine, counts)| {
-                    let mut metrics = metrics(counts);
-                    metrics.insert("switches".into(), Number::Count(self.switches));
-                    if self.cores > 1 {
-                        metrics.insert("cores".into(), Number::Count(self.cores as u64));
-                    }
-                    if let Some(counts) = self.shared.counts() {
-                        add_structure(&mut metrics, &counts);
-                    }
-                    MachineResult { name: machine.name.clone(), metrics, partition: partition(counts) }
-                })
-                .collect(),
+            machines,
             advice: advice(&what_if, self.switches, &machine.name),
-            attribution: Attribution { mappings: rows, ..Attribution::default() },
+            attribution: Attribution { mappings: groups, ..Attribution::default() },
             heat: Heat::default(),
             reach: Vec::new(),
             what_if,
@@ -193,9 +181,7 @@ fn together(programs: &[&str]) -> String {
 /// The first machine as it is, with other numbers of identifiers, and with each process alone on it.
 fn what_if(counts: &[DesignCounts], alone: &[DesignCounts], machines: usize) -> Vec<WhatIf> {
     let base = &counts[0];
-    let row = |id: &str, title: &str, counts: &DesignCounts| {
-        compared(base, id, title, "modelled", counts.walks(), counts.cycles.walk)
-    };
+    let row = |id, title, counts| modelled(base, id, title, counts);
     let walks = alone.iter().map(DesignCounts::walks).sum();
     let cycles = alone.iter().map(|counts| counts.cycles.walk).sum();
     vec![
@@ -203,7 +189,7 @@ fn what_if(counts: &[DesignCounts], alone: &[DesignCounts], machines: usize) -> 
         row("flush", "TLBs flushed at each switch", &counts[machines]),
         row("identifiers", "an identifier for every process", &counts[machines + 1]),
         compared(base, "alone", "each process alone", "modelled", walks, cycles),
-        compared(base, "perfect_tlb", "a perfect TLB", "bound", 0, 0),
+        perfect(base),
     ]
 }
 
@@ -213,7 +199,7 @@ fn global_row(base: &DesignCounts, global_files: bool, otherwise: &DesignCounts)
         true => ("no_global", "no global pages"),
         false => ("global", "read-only pages of files global"),
     };
-    compared(base, id, title, "modelled", otherwise.walks(), otherwise.cycles.walk)
+    modelled(base, id, title, otherwise)
 }
 
 fn advice(what_if: &[WhatIf], switches: u64, machine: &str) -> String {
