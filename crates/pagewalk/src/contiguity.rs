@@ -82,11 +82,11 @@ pub fn run(command: &[OsString], listener: &dyn Listener) -> Result<(Reading, En
 }
 
 fn cannot_read(error: PagemapError) -> Error {
-    let code = match &error {
+    let fault = match &error {
         PagemapError::NoProcess(_) | PagemapError::NoMemory(_) => Fault::Usage,
         PagemapError::Forbidden { .. } | PagemapError::NoPagemap => Fault::HostCannot,
         _ => Fault::Failed,
     };
     let next = error.enable();
-    Error::new(code, error).or(next)
+    Error::new(fault, error).or(next)
 }

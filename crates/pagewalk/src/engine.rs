@@ -110,7 +110,7 @@ impl Live {
     }
 
     /// The same, with room for so many threads at a time if that is given, and as loud as this.
-    pub fn told(self, noise: Noise, max_threads: Option<u32>) -> Live {
+    pub fn with(self, noise: Noise, max_threads: Option<u32>) -> Live {
         Live { noise, max_threads, ..self }
     }
 

@@ -128,7 +128,7 @@ pub fn line(decision: &Decision) -> Value {
 
 /// What a process that cannot be watched is told as.
 pub(crate) fn failed(error: PromoteError) -> Error {
-    let code = match &error {
+    let fault = match &error {
         PromoteError::Process(PagemapError::NoProcess(_) | PagemapError::NoMemory(_)) => Fault::Usage,
         PromoteError::Process(PagemapError::Forbidden { .. } | PagemapError::NoPagemap)
         | PromoteError::Forbidden { .. }
@@ -137,5 +137,5 @@ pub(crate) fn failed(error: PromoteError) -> Error {
         _ => Fault::Failed,
     };
     let enable = error.enable();
-    Error::new(code, error).or(enable)
+    Error::new(fault, error).or(enable)
 }

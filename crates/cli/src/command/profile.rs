@@ -33,7 +33,7 @@ pub fn program(
 ) -> Result<ExitCode, Error> {
     let terminal = Terminal { quiet: style.quiet };
     let live = Live::prepare(command, experiment.layout.as_deref())?;
-    let live = live.told(style.into(), max_threads);
+    let live = live.with(style.into(), max_threads);
     let (result, status) = experiment.program(&live, &terminal)?;
     publish(&result, style, files, true)?;
     experiment.check_prices(&result)?;

@@ -21,7 +21,7 @@ pub fn run(arguments: Record) -> Result<ExitCode, Error> {
         (_, true) => Noise::Verbose,
         _ => Noise::Usual,
     };
-    let live = live.told(noise, arguments.max_threads);
+    let live = live.with(noise, arguments.max_threads);
     let grain = match arguments.grain {
         GrainChoice::Byte => Grain::Byte,
         GrainChoice::Page => Grain::Page,

@@ -188,14 +188,14 @@ fn permitted(process: Process) -> Result<(), Error> {
 
 /// What a failed attempt is told as.
 fn failed(error: AttachError) -> Error {
-    let code = match &error {
+    let fault = match &error {
         AttachError::Forbidden { .. } | AttachError::Kernel(_) => Fault::HostCannot,
         AttachError::NoProcess(_) => Fault::Usage,
         AttachError::OtherProgram { .. } => Fault::NotInEffect,
         _ => Fault::Failed,
     };
     let enable = error.enable();
-    Error::new(code, error).or(enable)
+    Error::new(fault, error).or(enable)
 }
 
 /// What may undo it by itself.
