@@ -4,6 +4,7 @@
 //! own speed: as it is, and with all on huge pages that could pay. What part of that gain the plan has is the model's.
 //! Of a process that runs (`process`), misses are sampled.
 
+mod options;
 mod prices;
 mod process;
 mod profile;
@@ -28,48 +29,19 @@ use pagewalk_report::huge_pages::schema::{
     ADVICE_SCHEMA, AdviceResult, AdvisedRange, Always, Estimates, GrownMemory, figures,
 };
 use pagewalk_translate::MachineSpec;
+use process::MIB;
 use profile::Seen;
 use runs::{Kind, Trials, seconds_of, share_of};
-use std::ffi::OsString;
 use std::io::Write;
 use std::iter;
-use std::path::PathBuf;
 use tempfile::NamedTempFile;
 use weighing::Weighed;
 
-pub use process::{ProcessAdvice, ProcessOptions, ProcessWatch};
+pub use options::Options;
+pub use process::{NOTHING_PAYS, ProcessAdvice, ProcessOptions, ProcessWatch};
 
-const MIB: f64 = (1 << 20) as f64;
 /// Fewer blocks than these that grew by less than huge pages are not worth a word: every heap begins so.
 const GROWN_LEAST: u64 = 4;
-/// What to advise on.
-#[derive(Default)]
-pub struct Options {
-    /// A trace of the program, instead of running it.
-    pub trace: Option<PathBuf>,
-    /// Processor seconds of runs of the recorded program on this host.
-    pub seconds: Vec<f64>,
-    /// Or the program, and its options.
-    pub command: Vec<OsString>,
-    /// What the program reads on standard input in every run; none: nothing.
-    pub input: Option<PathBuf>,
-    /// The `pagewalk` command, which starts the program under a plan.
-    pub launcher: PathBuf,
-    /// Runs of each kind at least.
-    pub runs: u32,
-    /// Whether memory is used and freed before each run.
-    pub warm: bool,
-    /// Whether no alternative is run.
-    pub no_trial: bool,
-    /// Bytes that may be backed and never touched; none: as much as pays.
-    pub budget: Option<u64>,
-    /// A probe of this host; none: the last one.
-    pub probe: Option<PathBuf>,
-    /// The machine's name, one at most; none: this host's.
-    pub machines: Vec<String>,
-    /// The mode of transparent huge pages of the baseline; none: this host's.
-    pub thp: Option<ThpMode>,
-}
 
 /// What huge pages would buy a program.
 pub struct Advice {
@@ -127,9 +99,6 @@ pub fn advise(options: &Options, listener: &dyn Listener) -> Result<Advice, Erro
     let plan = plan(&weighed, &seen, host);
     Ok(Advice { result, plan })
 }
-
-/// Why there is no plan, mostly.
-pub const NOTHING_PAYS: &str = "nothing pays";
 
 /// What this host's walks and faults take, and what the profiler sees.
 fn look(

@@ -3,7 +3,6 @@
 //! Planned are the parts whose misses, while it was watched, have paid the share of a promotion for which `promote`
 //! would bring them onto huge pages.
 
-use super::{MIB, NOTHING_PAYS};
 use crate::error::{Error, Fault};
 use crate::listener::{Bar, Listener};
 use crate::probe::Assumed;
@@ -25,6 +24,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+/// Bytes of a mebibyte.
+pub(super) const MIB: f64 = (1 << 20) as f64;
+/// Why there is no plan, mostly.
+pub const NOTHING_PAYS: &str = "nothing pays";
 /// Of the process's processor time, what watching it may take: it is over soon.
 const OWN_SHARE: f64 = 0.05;
 /// Ranges that are listed without `--verbose`: those with most misses.

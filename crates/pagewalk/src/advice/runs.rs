@@ -1,6 +1,6 @@
 //! Runs of the program at its own speed: as it is, and with what could be done.
 
-use super::Options;
+use super::options::Options;
 use crate::engine;
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
