@@ -17,6 +17,9 @@ pub use trace::{Format, Trace, TraceCommand};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+use pagewalk::capture::WindowSpec;
+use pagewalk::engine::Noise;
+use pagewalk::mm::ThpMode;
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -92,6 +95,16 @@ pub struct Style {
     pub verbose: bool,
 }
 
+impl From<Style> for Noise {
+    fn from(style: Style) -> Noise {
+        match (style.quiet, style.verbose) {
+            (true, _) => Noise::Quiet,
+            (_, true) => Noise::Verbose,
+            _ => Noise::Usual,
+        }
+    }
+}
+
 /// `--json` of a command that runs a program.
 const AFTER_THE_PROGRAM: &str = "Print JSON on standard output, after what the program printed there";
 /// The same where no program prints there.
@@ -128,11 +141,28 @@ pub struct Region {
     pub max_instructions: Option<u64>,
 }
 
+impl From<Region> for WindowSpec {
+    fn from(region: Region) -> WindowSpec {
+        let Region { from_marker, to_marker, skip, max_instructions } = region;
+        WindowSpec { from_marker, to_marker, skip, max_instructions }
+    }
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Thp {
     Always,
     Madvise,
     Never,
+}
+
+impl From<Thp> for ThpMode {
+    fn from(given: Thp) -> ThpMode {
+        match given {
+            Thp::Always => ThpMode::Always,
+            Thp::Madvise => ThpMode::Madvise,
+            Thp::Never => ThpMode::Never,
+        }
+    }
 }
 
 /// Which machines and which kernel.

@@ -2,20 +2,10 @@
 
 mod arguments;
 mod command;
-mod engine_log;
-mod error;
-mod findings;
-mod folders;
-mod live;
-mod machine;
-mod native;
+mod exit;
 mod output;
-mod planned;
-mod probed;
-mod process;
-mod progress;
 mod signals;
-mod workload;
+mod terminal;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
@@ -50,7 +40,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             output::say(&error);
-            ExitCode::from(error.code as u8)
+            exit::by(error.fault)
         }
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Those that are ignored from the start stay so, here and in the program, which inherits that: `nohup` is to work.
 
-use crate::error::{CliError, Code};
+use pagewalk::{Error, Fault};
 use signal_hook::SigId;
-use signal_hook::consts::SIGXFSZ;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
 use signal_hook::flag::{register, register_conditional_default};
 use signal_hook::iterator::exfiltrator::raw::WithRawSiginfo;
 use signal_hook::iterator::{Handle, SignalsInfo};
@@ -32,7 +32,7 @@ impl Drop for Watch {
 
 /// Who sent a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sender {
+enum Sender {
     /// The kernel, as for a key of the terminal: then it came to all of its foreground group.
     Kernel,
     /// A process.
@@ -40,11 +40,8 @@ pub enum Sender {
 }
 
 /// Calls `on` for each of these signals that comes, with who sent it, on a thread of its own. One watch at a time.
-pub fn watch(
-    signals: &[c_int],
-    mut on: impl FnMut(c_int, Sender) + Send + 'static,
-) -> Result<Watch, CliError> {
-    let cannot = |error| CliError::new(Code::Failed, format!("watching signals: {error}"));
+fn watch(signals: &[c_int], mut on: impl FnMut(c_int, Sender) + Send + 'static) -> Result<Watch, Error> {
+    let cannot = |error| Error::new(Fault::Failed, format!("watching signals: {error}"));
     let signals = heeded(signals);
     let mut defaults = DEFAULTS.lock().unwrap_or_else(PoisonError::into_inner);
     for &signal in &signals {
@@ -64,6 +61,22 @@ pub fn watch(
     Ok(Watch(handle))
 }
 
+/// What is handed on to programs.
+const RELAYED: [c_int; 6] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
+
+/// Hands signals on to a program, which decides what they do; but not those of the terminal, of a key or of its end:
+/// the program has been sent them too. `interrupted` is called for Ctrl-C.
+pub fn relay_by(
+    hand_on: impl Fn(c_int) + Send + 'static,
+    interrupted: impl Fn() + Send + 'static,
+) -> Result<Watch, Error> {
+    watch(&RELAYED, move |signal, sender| match sender {
+        Sender::Kernel if signal == SIGINT => interrupted(),
+        Sender::Kernel if signal == SIGQUIT || signal == SIGHUP => {}
+        _ => hand_on(signal),
+    })
+}
+
 /// A flag is set by signals until this is dropped.
 pub struct Note(Vec<SigId>);
 
@@ -74,13 +87,23 @@ impl Drop for Note {
 }
 
 /// Has `flag` set the moment that one of these signals comes: before what it brings about can be seen.
-pub fn note(signals: &[c_int], flag: &'static AtomicBool) -> Result<Note, CliError> {
+pub fn note(signals: &[c_int], flag: &'static AtomicBool) -> Result<Note, Error> {
     let mut note = Note(Vec::new());
     for signal in heeded(signals) {
-        let cannot = |error| CliError::new(Code::Failed, format!("watching signals: {error}"));
+        let cannot = |error| Error::new(Fault::Failed, format!("watching signals: {error}"));
         note.0.push(register(signal, flag).map_err(cannot)?);
     }
     Ok(note)
+}
+
+/// Set when the user asks for an end.
+pub fn set_by_signals() -> Result<Arc<AtomicBool>, Error> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in heeded(&[SIGINT, SIGTERM, SIGHUP]) {
+        register(signal, Arc::clone(&stop))
+            .map_err(|error| Error::new(Fault::Failed, format!("watching signals: {error}")))?;
+    }
+    Ok(stop)
 }
 
 /// Has writing beyond a limit on the length of files (`ulimit -f`) be an error that is told, not our death. Programs
@@ -93,7 +116,7 @@ pub fn survive_file_limits() {
 }
 
 /// Those of these signals that are not ignored.
-pub fn heeded(signals: &[c_int]) -> Vec<c_int> {
+fn heeded(signals: &[c_int]) -> Vec<c_int> {
     // Without /proc none is known to be.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -7,9 +7,9 @@ mod harness;
 mod mutator;
 
 use mutator::Mutator;
-use pagewalk_capture::LackeySource;
-use pagewalk_trace::{Analysis, Event, Item, Source, pwt};
-use pagewalk_units::RefIndex;
+use pagewalk::capture::LackeySource;
+use pagewalk::trace::{Analysis, Event, Item, Source, pwt};
+use pagewalk::units::RefIndex;
 use std::time::{Duration, Instant};
 
 /// What Valgrind's Lackey writes, small.

@@ -3,7 +3,7 @@
 use super::numbers::part;
 use super::{AFTER_THE_PROGRAM, Data, INSTEAD_OF_TEXT, Region, Style};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use pagewalk_layout::graph::Least;
+use pagewalk::layout::graph::Least;
 use std::ffi::OsString;
 use std::path::PathBuf;
 

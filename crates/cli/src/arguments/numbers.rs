@@ -1,6 +1,6 @@
 //! Numbers as arguments: sizes, times and shares within bounds.
 
-use pagewalk_capture::engine::MAX_THREADS;
+use pagewalk::capture::engine::MAX_THREADS;
 
 /// Threads that the engine has room for.
 pub fn threads(text: &str) -> Result<u32, String> {

@@ -3,7 +3,7 @@
 use super::Data;
 use super::numbers::{bytes, percent, seconds, share};
 use clap::{Args, ValueEnum, ValueHint};
-use pagewalk_live::promote::policy::FACTOR;
+use pagewalk::live::promote::policy::FACTOR;
 use std::path::PathBuf;
 
 /// By what misses are sampled.

@@ -3,7 +3,7 @@
 use super::Region;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use pagewalk_capture::import::IMPORTERS;
+use pagewalk::capture::import::IMPORTERS;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]

@@ -1,19 +1,19 @@
 //! Completions and manual pages, generated from the command line's definition.
 
 use crate::arguments::{Arguments, Completions, Man};
-use crate::error::{CliError, Code};
-use crate::machine::HOST;
 use crate::output::print;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory};
 use clap_complete::Shell;
-use pagewalk_mm::OsSpec;
-use pagewalk_sim::{Library, Structures};
-use pagewalk_units::names::choice;
+use pagewalk::machines::HOST;
+use pagewalk::mm::OsSpec;
+use pagewalk::sim::{Library, Structures};
+use pagewalk::units::names::choice;
+use pagewalk::{Error, Fault};
 use std::iter;
 use std::process::ExitCode;
 
-pub fn completions(arguments: Completions) -> Result<ExitCode, CliError> {
+pub fn completions(arguments: Completions) -> Result<ExitCode, Error> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut with_names(Arguments::command()), "pagewalk", &mut script);
     let script = String::from_utf8_lossy(&script);
@@ -71,7 +71,7 @@ fn or_files(shell: Shell, script: &str, names: &[&str]) -> String {
     }
 }
 
-pub fn man(arguments: Man) -> Result<ExitCode, CliError> {
+pub fn man(arguments: Man) -> Result<ExitCode, Error> {
     let mut command = Arguments::command();
     // Gives every subcommand its full name.
     command.build();
@@ -83,14 +83,14 @@ pub fn man(arguments: Man) -> Result<ExitCode, CliError> {
     }
     let mut page = Vec::new();
     let rendered = clap_mangen::Man::new(command).render(&mut page);
-    rendered.map_err(|e| CliError::new(Code::Failed, format!("making the manual page: {e}")))?;
+    rendered.map_err(|e| Error::new(Fault::Failed, format!("making the manual page: {e}")))?;
     print(&String::from_utf8_lossy(&page))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn subcommand(command: &Command, name: &str) -> Result<Command, CliError> {
+fn subcommand(command: &Command, name: &str) -> Result<Command, Error> {
     command.find_subcommand(name).cloned().ok_or_else(|| {
-        let error = CliError::new(Code::Usage, format!("no command `{name}` of {}", command.get_name()));
+        let error = Error::new(Fault::Usage, format!("no command `{name}` of {}", command.get_name()));
         let known =
             command.get_subcommands().filter(|known| !known.is_hide_set() && known.get_name() != "help");
         let known: Vec<&str> = known.map(Command::get_name).collect();

@@ -1,21 +1,21 @@
 //! `pagewalk machines`: list, show, check.
 
 use crate::arguments::{Machines, MachinesCommand};
-use crate::error::CliError;
-use crate::findings::{description, walk_prices};
-use crate::machine::{HostCpu, load, text};
+use crate::exit;
 use crate::output::{print, say};
-use pagewalk_report::documents;
-use pagewalk_report::documents::library::{
+use pagewalk::Error;
+use pagewalk::machines::{HostCpu, description, load, text, walk_prices};
+use pagewalk::report::documents;
+use pagewalk::report::documents::library::{
     MACHINE_SCHEMA, MACHINES_CHECK_SCHEMA, MACHINES_SCHEMA, MachineCheck, MachineResult, MachineRow,
     MachinesCheckResult, MachinesResult,
 };
-use pagewalk_sim::Library;
-use pagewalk_translate::{DataSideSpec, MachineSpec, RangeTlbSpec, ReplacementSource, SourceKind, TlbSpec};
+use pagewalk::sim::Library;
+use pagewalk::translate::{DataSideSpec, MachineSpec, RangeTlbSpec, ReplacementSource, SourceKind, TlbSpec};
 use std::fmt::Write;
 use std::process::ExitCode;
 
-pub fn run(arguments: Machines) -> Result<ExitCode, CliError> {
+pub fn run(arguments: Machines) -> Result<ExitCode, Error> {
     match arguments.command {
         MachinesCommand::List { json } => list(json)?,
         MachinesCommand::Show { toml: true, machine, .. } => {
@@ -29,7 +29,7 @@ pub fn run(arguments: Machines) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(json: bool) -> Result<(), CliError> {
+fn list(json: bool) -> Result<(), Error> {
     let (host, known) = HostCpu::detect().machine()?;
     let mut out = String::new();
     let mut rows = Vec::new();
@@ -223,7 +223,7 @@ fn bytes(bytes: u64) -> String {
 }
 
 /// Names what is wrong with each machine; without names, checks the whole library.
-fn check(names: &[String], json: bool) -> Result<ExitCode, CliError> {
+fn check(names: &[String], json: bool) -> Result<ExitCode, Error> {
     let library: Vec<String> = Library::names().map(str::to_owned).collect();
     let names = if names.is_empty() { &library } else { names };
     let mut code = ExitCode::SUCCESS;
@@ -253,7 +253,7 @@ fn check(names: &[String], json: bool) -> Result<ExitCode, CliError> {
             Err(error) => {
                 say(&error);
                 rows.push(MachineCheck::Wrong { machine: name.clone(), ok: false, error: error.to_string() });
-                code = ExitCode::from(error.code as u8);
+                code = exit::by(error.fault);
             }
         }
     }

@@ -2,16 +2,17 @@
 //! TLB's sets or a probe.
 
 use crate::arguments::Report;
-use crate::error::{CliError, Code};
-use crate::output::{Output, say};
-use pagewalk_report::conflicts::schema::CONFLICTS_SCHEMA;
-use pagewalk_report::contiguity::schema::CONTIGUITY_SCHEMA;
-use pagewalk_report::probe::schema::PROBE_SCHEMA;
-use pagewalk_report::schema::{RESULT_SCHEMA, RunResult};
-use pagewalk_report::sweep::schema::SWEEP_SCHEMA;
-use pagewalk_report::{
+use crate::output::say;
+use pagewalk::output::Output;
+use pagewalk::report::conflicts::schema::CONFLICTS_SCHEMA;
+use pagewalk::report::contiguity::schema::CONTIGUITY_SCHEMA;
+use pagewalk::report::probe::schema::PROBE_SCHEMA;
+use pagewalk::report::schema::{RESULT_SCHEMA, RunResult};
+use pagewalk::report::sweep::schema::SWEEP_SCHEMA;
+use pagewalk::report::{
     ReadError, Run, conflicts, contiguity, from_json, probe, render_html, render_runs_html, schema_of, sweep,
 };
+use pagewalk::{Error, Fault};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -26,9 +27,9 @@ const KINDS: [Kind; 5] = [
     (PROBE_SCHEMA, |text| probe::from_json(text).map(|result| probe::render_html(&result))),
 ];
 
-pub fn run(arguments: Report) -> Result<ExitCode, CliError> {
+pub fn run(arguments: Report) -> Result<ExitCode, Error> {
     let files =
-        arguments.results.iter().map(|path| Saved::read(path)).collect::<Result<Vec<Saved>, CliError>>()?;
+        arguments.results.iter().map(|path| Saved::read(path)).collect::<Result<Vec<Saved>, Error>>()?;
     let page = match files.as_slice() {
         [file] => file.page()?,
         files => side_by_side(files)?,
@@ -47,17 +48,17 @@ struct Saved {
 }
 
 impl Saved {
-    fn read(path: &Path) -> Result<Saved, CliError> {
+    fn read(path: &Path) -> Result<Saved, Error> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path)
-            .map_err(|e| CliError::new(Code::BadInput, format!("cannot read {name}: {e}")))?;
+            .map_err(|e| Error::new(Fault::BadInput, format!("cannot read {name}: {e}")))?;
         match schema_of(&text) {
             Ok(schema) => Ok(Saved { name, text, schema }),
             Err(error) => Err(bad(&name, error)),
         }
     }
 
-    fn page(&self) -> Result<String, CliError> {
+    fn page(&self) -> Result<String, Error> {
         let kind = KINDS.iter().find(|(schema, _)| *schema == self.schema);
         let (_, page) = kind.ok_or_else(|| {
             let read = KINDS.map(|(schema, _)| schema).join(", ");
@@ -66,26 +67,26 @@ impl Saved {
         page(&self.text).map_err(|error| bad(&self.name, error))
     }
 
-    fn result(&self) -> Result<RunResult, CliError> {
+    fn result(&self) -> Result<RunResult, Error> {
         from_json(&self.text).map_err(|error| bad(&self.name, error))
     }
 }
 
-fn bad(name: &str, why: impl std::fmt::Display) -> CliError {
-    CliError::new(Code::BadInput, format!("{name}: {why}"))
+fn bad(name: &str, why: impl std::fmt::Display) -> Error {
+    Error::new(Fault::BadInput, format!("{name}: {why}"))
         .or("save a result with `pagewalk profile -o result.json`")
 }
 
 /// One page of several runs.
-fn side_by_side(files: &[Saved]) -> Result<String, CliError> {
+fn side_by_side(files: &[Saved]) -> Result<String, Error> {
     if files.iter().any(|file| file.schema != RESULT_SCHEMA) {
         let all = files.iter().map(|file| format!("{} is {}", file.name, file.schema));
         let all: Vec<String> = all.collect();
         let message = format!("these results do not go on one page: {}", all.join(", "));
-        return Err(CliError::new(Code::Usage, message)
+        return Err(Error::new(Fault::Usage, message)
             .or(format!("give several results of runs ({RESULT_SCHEMA}), or one result of another kind")));
     }
-    let results = files.iter().map(Saved::result).collect::<Result<Vec<RunResult>, CliError>>()?;
+    let results = files.iter().map(Saved::result).collect::<Result<Vec<RunResult>, Error>>()?;
     let runs = files.iter().zip(&results).map(|(file, result)| Run { file: &file.name, result });
     let runs: Vec<Run> = runs.collect();
     Ok(render_runs_html(runs[0], &runs[1..]))

@@ -1,13 +1,13 @@
 //! `pagewalk schema`: kinds of results, and the JSON Schema of each.
 
 use crate::arguments::Schema;
-use crate::error::{CliError, Code};
 use crate::output::print;
-use pagewalk_report::kinds::{KINDS, Kind};
-use pagewalk_units::names::choice;
+use pagewalk::report::kinds::{KINDS, Kind};
+use pagewalk::units::names::choice;
+use pagewalk::{Error, Fault};
 use std::process::ExitCode;
 
-pub fn run(arguments: &Schema) -> Result<ExitCode, CliError> {
+pub fn run(arguments: &Schema) -> Result<ExitCode, Error> {
     let text = match &arguments.kind {
         None => KINDS
             .iter()
@@ -19,9 +19,9 @@ pub fn run(arguments: &Schema) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn named(name: &str) -> Result<&'static Kind, CliError> {
+fn named(name: &str) -> Result<&'static Kind, Error> {
     Kind::named(name).ok_or_else(|| {
         let names: Vec<&str> = KINDS.iter().map(Kind::name).collect();
-        CliError::new(Code::Usage, format!("no kind of result is named `{name}`: {}", choice(name, &names)))
+        Error::new(Fault::Usage, format!("no kind of result is named `{name}`: {}", choice(name, &names)))
     })
 }

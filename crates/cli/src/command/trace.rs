@@ -1,29 +1,32 @@
 //! `pagewalk trace`: info, check, dump, import, export.
 
-use super::simulate::open;
-use crate::arguments::{Format, Region, Trace, TraceCommand};
-use crate::error::{CliError, Code};
-use crate::output::{Output, cannot_write, print, say, unless_gone};
-use crate::process::follow;
-use pagewalk_capture::{LackeyWriter, Text, import};
-use pagewalk_report::documents;
-use pagewalk_report::documents::streams::{TRACE_CHECK_SCHEMA, TraceCheckResult};
-use pagewalk_report::printable;
-use pagewalk_trace::check::{Checker, Finding, Severity};
-use pagewalk_trace::pwt::{Info, Writer, info};
-use pagewalk_trace::{Analysis, Batch, Event, Grain, Source, StreamHeader};
-use pagewalk_units::{Kind, RefIndex};
+use crate::arguments::{Format, Trace, TraceCommand};
+use crate::exit;
+use crate::output::{print, say, unless_gone};
+use crate::terminal::Terminal;
+use pagewalk::capture::{Text, WindowSpec};
+use pagewalk::output::{Output, cannot_write};
+use pagewalk::report::documents;
+use pagewalk::report::documents::streams::{TRACE_CHECK_SCHEMA, TraceCheckResult};
+use pagewalk::report::printable;
+use pagewalk::stream::Ending;
+use pagewalk::trace::check::Finding;
+use pagewalk::trace::pwt::Info;
+use pagewalk::trace::{Grain, Source};
+use pagewalk::traces::soundness::{Soundness, info};
+use pagewalk::traces::{conversion, open, tell_grain};
+use pagewalk::{Error, Fault};
 use serde::Serialize;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufReader, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-pub fn run(arguments: Trace) -> Result<ExitCode, CliError> {
+pub fn run(arguments: Trace) -> Result<ExitCode, Error> {
     match arguments.command {
         TraceCommand::Info { json, trace } => show_info(&trace, json),
         TraceCommand::Check { json, trace } => check(&trace, json),
-        TraceCommand::Dump { region, trace } => dump(&trace, &region),
+        TraceCommand::Dump { region, trace } => dump(&trace, &region.into()),
         TraceCommand::Import { format, output, input } => import(&input, format.as_deref(), &output),
         TraceCommand::Export { format: Format::Lackey, output, trace } => export(&trace, output.as_deref()),
     }
@@ -37,21 +40,15 @@ struct Told<'a> {
     info: &'a Info,
 }
 
-fn show_info(trace: &Path, json: bool) -> Result<ExitCode, CliError> {
-    let info = read_info(trace)?;
+fn show_info(trace: &Path, json: bool) -> Result<ExitCode, Error> {
+    let info = info(trace)?;
     if json {
         let value = serde_json::to_string_pretty(&Told { schema: "pagewalk.trace-info/1", info: &info });
-        print(&(value.map_err(|e| CliError::new(Code::Failed, e))? + "\n"))?;
+        print(&(value.map_err(|e| Error::new(Fault::Failed, e))? + "\n"))?;
     } else {
         print(&info_text(trace, &info))?;
     }
-    Ok(if info.damage.is_none() { ExitCode::SUCCESS } else { ExitCode::from(Code::BadInput as u8) })
-}
-
-fn read_info(trace: &Path) -> Result<Info, CliError> {
-    let bad = |e: &dyn std::fmt::Display| CliError::new(Code::BadInput, format!("{}: {e}", trace.display()));
-    let file = File::open(trace).map_err(|e| bad(&e))?;
-    info(BufReader::new(file)).map_err(|e| bad(&e))
+    Ok(if info.damage.is_none() { ExitCode::SUCCESS } else { exit::by(Fault::BadInput) })
 }
 
 fn info_text(trace: &Path, info: &Info) -> String {
@@ -87,113 +84,57 @@ fn info_text(trace: &Path, info: &Info) -> String {
 }
 
 /// Says what breaks a rule. Warnings are worth knowing but leave the trace sound.
-fn check(trace: &Path, json: bool) -> Result<ExitCode, CliError> {
-    let mut checker = Checker::new();
-    let mut ending = follow(open(trace, false)?, &Region::default(), &mut checker);
-    // Reading from the begin does without the pointer to the index at the file's end. A pipe has no end to look at.
-    if !ending.cut
-        && trace.metadata().is_ok_and(|about| about.is_file())
-        && let Some(damage) = read_info(trace)?.damage
-    {
-        ending.cut = true;
-        ending.losses.push(damage);
-    }
-    let findings = checker.finish();
-    let errors = findings.iter().filter(|finding| finding.rule.severity() == Severity::Error).count();
+fn check(trace: &Path, json: bool) -> Result<ExitCode, Error> {
+    let found = Soundness::of(trace, &Terminal { quiet: false })?;
+    let (findings, errors, cut) = (&found.findings, found.errors(), found.ending.cut);
     if json {
-        let told: Vec<String> = findings.iter().map(Finding::to_string).collect();
         let result = TraceCheckResult {
             schema: TRACE_CHECK_SCHEMA,
             trace: trace.to_string_lossy().into_owned(),
             rules_broken: errors,
-            findings: told,
-            whole: !ending.cut,
-            losses: ending.losses.clone(),
+            findings: findings.iter().map(Finding::to_string).collect(),
+            whole: !cut,
+            losses: found.ending.losses.clone(),
         };
         print(&documents::text(&result))?;
     } else {
         let mut out: String = findings.iter().map(|finding| printable(&finding.to_string()) + "\n").collect();
-        out += &match (errors, ending.cut) {
+        out += &match (errors, cut) {
             (0, false) => format!("{}: sound\n", trace.display()),
             (0, true) => format!("{}: sound as far as it can be read\n", trace.display()),
             (n, _) => format!("{}: {n} rules broken\n", trace.display()),
         };
         print(&out)?;
     }
-    let readable = damage(trace, &ending.losses, ending.cut);
-    Ok(if errors > 0 { ExitCode::from(Code::BadInput as u8) } else { readable })
+    let readable = damage(trace, &found.ending);
+    Ok(if errors > 0 { exit::by(Fault::BadInput) } else { readable })
 }
 
-fn dump(trace: &Path, region: &Region) -> Result<ExitCode, CliError> {
-    let mut dump = Dump { out: BufWriter::with_capacity(1 << 20, io::stdout()), outcome: Ok(()) };
-    let reader = open(trace, true)?;
-    tell_grain(trace, reader.header());
-    let ending = follow(reader, region, &mut dump);
-    let outcome = dump.outcome.and_then(|()| dump.out.flush());
-    unless_gone(outcome)?;
-    Ok(damage(trace, &ending.losses, ending.cut))
+fn dump(trace: &Path, window: &WindowSpec) -> Result<ExitCode, Error> {
+    let out = BufWriter::with_capacity(1 << 20, io::stdout());
+    let (ending, written) = conversion::dump(trace, window, out, &Terminal { quiet: true })?;
+    unless_gone(written)?;
+    Ok(damage(trace, &ending))
 }
 
-fn import(input: &Path, format: Option<&str>, output: &Path) -> Result<ExitCode, CliError> {
-    let bad = |e: &dyn std::fmt::Display| CliError::new(Code::BadInput, format!("{}: {e}", input.display()));
-    let mut reader: Text = if input == Path::new("-") {
+fn import(input: &Path, format: Option<&str>, output: &Path) -> Result<ExitCode, Error> {
+    let bad = |e: io::Error| Error::new(Fault::BadInput, format!("{}: {e}", input.display()));
+    let reader: Text = if input == Path::new("-") {
         Box::new(BufReader::new(io::stdin()))
     } else {
-        Box::new(BufReader::with_capacity(1 << 20, File::open(input).map_err(|e| bad(&e))?))
+        Box::new(BufReader::with_capacity(1 << 20, File::open(input).map_err(bad)?))
     };
-    if reader.fill_buf().map_err(|e| bad(&e))?.is_empty() {
-        return Err(bad(&"the file is empty"));
-    }
-    let file = Output::open_apart(output, [input])?;
-    let (importer, import::Import { source, notes }) =
-        import::open(reader, format.and_then(import::importer)).map_err(|e| bad(&e))?;
-    let mut imported = Imported { header: source.header().clone(), output: Some(file), writer: None };
-    let ending = follow(source, &Region::default(), &mut imported);
-    let Some(writer) = imported.writer else {
-        let why = ending.losses.first().map_or("there is no reference in it", String::as_str);
-        return Err(bad(&why).or(format!("lines of references are {}", importer.about())));
-    };
-    notes.sentences().iter().for_each(|note| say(format!("{}: {note}", input.display())));
-    let summary = writer.and_then(Writer::finish).map_err(|e| cannot_write(output, &e))?;
+    let (ending, summary) = conversion::import(input, reader, format, output, &Terminal { quiet: false })?;
     let records = summary.references + summary.block_executions;
     let path = output.display();
     say(format!("{path}: {records} records; next: pagewalk simulate {path}"));
-    Ok(damage(input, &ending.losses, ending.cut))
+    Ok(damage(input, &ending))
 }
 
-/// A trace that is begun with the first reference: until then nothing is lost of what the file held.
-struct Imported {
-    header: StreamHeader,
-    output: Option<Output>,
-    writer: Option<io::Result<Writer<File>>>,
-}
-
-impl Imported {
-    fn writer(&mut self) -> Option<&mut Writer<File>> {
-        if let Some(output) = self.output.take() {
-            self.writer = Some(output.begin().and_then(|file| Writer::new(file, &self.header)));
-        }
-        self.writer.as_mut()?.as_mut().ok()
-    }
-}
-
-impl Analysis for Imported {
-    fn on_batch(&mut self, batch: &Batch<'_>) {
-        self.writer().into_iter().for_each(|writer| writer.on_batch(batch));
-    }
-
-    fn on_event(&mut self, at: RefIndex, event: &Event) {
-        self.writer().into_iter().for_each(|writer| writer.on_event(at, event));
-    }
-
-    fn is_done(&self) -> bool {
-        matches!(self.writer, Some(Err(_)))
-    }
-}
-
-fn export(trace: &Path, output: Option<&Path>) -> Result<ExitCode, CliError> {
-    let reader = open(trace, output.is_none())?;
-    tell_grain(trace, reader.header());
+fn export(trace: &Path, output: Option<&Path>) -> Result<ExitCode, Error> {
+    let terminal = Terminal { quiet: output.is_none() };
+    let reader = open(trace, &terminal)?;
+    tell_grain(trace, reader.header(), &terminal);
     let out: Box<dyn Write + Send> = match output {
         Some(path) => {
             let file = Output::open_apart(path, [trace])?;
@@ -201,82 +142,15 @@ fn export(trace: &Path, output: Option<&Path>) -> Result<ExitCode, CliError> {
         }
         None => Box::new(io::stdout()),
     };
-    let mut writer = LackeyWriter::new(BufWriter::with_capacity(1 << 20, out));
-    let ending = follow(reader, &Region::default(), &mut writer);
-    let written = writer.finish().and_then(|mut out| out.flush());
+    let (ending, written) = conversion::export(reader, BufWriter::with_capacity(1 << 20, out));
     match output {
         Some(path) => written.map_err(|e| cannot_write(path, &e))?,
         None => unless_gone(written)?,
     }
-    Ok(damage(trace, &ending.losses, ending.cut))
+    Ok(damage(trace, &ending))
 }
 
-/// Says where addresses of data are none.
-pub fn tell_grain(trace: &Path, header: &StreamHeader) {
-    if !header.grain.is_byte() {
-        let trace = trace.display();
-        say(format!("{trace}: recorded with --grain page: addresses of data are the first bytes of pages"));
-    }
-}
-
-fn damage(input: &Path, losses: &[String], cut: bool) -> ExitCode {
-    losses.iter().for_each(|loss| say(format!("{}: {loss}", input.display())));
-    if cut { ExitCode::from(Code::BadInput as u8) } else { ExitCode::SUCCESS }
-}
-
-/// Prints references one a line: thread, kind, address, bytes; events as JSON after a `#`.
-struct Dump<W: Write> {
-    out: W,
-    outcome: io::Result<()>,
-}
-
-impl<W: Write> Dump<W> {
-    fn batch(&mut self, batch: &Batch<'_>) -> io::Result<()> {
-        let thread = batch.thread.0;
-        for (i, span) in batch.spans.iter().enumerate() {
-            let block = batch.blocks.get(span.block);
-            let mut next = span.first as usize;
-            for (index, instruction) in block.instructions.iter().enumerate() {
-                writeln!(self.out, "{thread} fetch {:x} {}", instruction.address.0, instruction.length)?;
-                let sites = block.sites.iter().filter(|site| usize::from(site.instruction) == index).count();
-                next = self.references(batch, next..next + sites)?;
-            }
-            self.references(batch, next..batch.span_end(i))?;
-        }
-        Ok(())
-    }
-
-    fn references(&mut self, batch: &Batch<'_>, range: std::ops::Range<usize>) -> io::Result<usize> {
-        let end = range.end;
-        for record in &batch.refs[range] {
-            let kind = match record.kind() {
-                Kind::Fetch => "fetch",
-                Kind::Load => "load",
-                Kind::Store => "store",
-                Kind::Modify => "modify",
-            };
-            let (address, bytes) = (record.address().0, record.size().bytes());
-            writeln!(self.out, "{} {kind} {address:x} {bytes}", batch.thread.0)?;
-        }
-        Ok(end)
-    }
-}
-
-impl<W: Write + Send> Analysis for Dump<W> {
-    fn is_done(&self) -> bool {
-        self.outcome.is_err()
-    }
-
-    fn on_batch(&mut self, batch: &Batch<'_>) {
-        if self.outcome.is_ok() {
-            self.outcome = self.batch(batch);
-        }
-    }
-
-    fn on_event(&mut self, _at: RefIndex, event: &Event) {
-        if self.outcome.is_ok() {
-            let text = serde_json::to_string(event).map_err(io::Error::from);
-            self.outcome = text.and_then(|text| writeln!(self.out, "# {text}"));
-        }
-    }
+fn damage(input: &Path, ending: &Ending) -> ExitCode {
+    ending.tell_losses(input, &Terminal { quiet: false });
+    if ending.cut { exit::by(Fault::BadInput) } else { ExitCode::SUCCESS }
 }

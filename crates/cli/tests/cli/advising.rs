@@ -2,7 +2,7 @@
 
 use crate::classes::all_are_told;
 use crate::harness::{BAD_INPUT, Place, USAGE};
-use pagewalk_live::probe::memory::huge_pages_are_at_hand;
+use pagewalk::live::probe::memory::huge_pages_are_at_hand;
 use pagewalk_skip::{Need, skip};
 use std::process::Command;
 

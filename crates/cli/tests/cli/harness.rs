@@ -1,7 +1,7 @@
 //! What the tests share: a folder of their own, programs to run in it, and the command's outcome.
 
-use pagewalk_capture::engine::{Engine, Options};
-use pagewalk_report::kinds::Kind;
+use pagewalk::capture::engine::{Engine, Options};
+use pagewalk::report::kinds::Kind;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs::Permissions;

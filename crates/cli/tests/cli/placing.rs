@@ -1,8 +1,8 @@
 //! `pagewalk layout run`: what it prints, how it ends, what it refuses.
 
 use crate::harness::{BAD_INPUT, Outcome, PAGEWALK, Place, USAGE, metric};
-use pagewalk_layout::files;
-use pagewalk_layout::plan::{DEFAULT_ARENA, Plan, Program};
+use pagewalk::layout::files;
+use pagewalk::layout::plan::{DEFAULT_ARENA, Plan, Program};
 use pagewalk_skip::{Need, skip};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};

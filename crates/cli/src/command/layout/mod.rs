@@ -1,17 +1,14 @@
 //! `pagewalk layout`: where libraries lie, and where they should.
 
 mod analyze;
-mod fitting;
 mod plan;
 mod run;
 
 use crate::arguments::{Layout, LayoutCommand};
-use crate::error::CliError;
+use pagewalk::Error;
 use std::process::ExitCode;
 
-pub use fitting::Fitting;
-
-pub fn run(arguments: Layout) -> Result<ExitCode, CliError> {
+pub fn run(arguments: Layout) -> Result<ExitCode, Error> {
     match arguments.command {
         LayoutCommand::Analyze(arguments) => analyze::run(arguments),
         LayoutCommand::Plan(arguments) => plan::run(arguments),

@@ -1,0 +1,95 @@
+//! `pagewalk advise`: what huge pages would buy a program, and a plan.
+
+use crate::arguments::Advise;
+use crate::output::{print, say, say_next, text_options};
+use crate::signals::set_by_signals;
+use crate::terminal::Terminal;
+use pagewalk::advice::{NOTHING_PAYS, Options, ProcessOptions, ProcessWatch, advise};
+use pagewalk::output::Output;
+use pagewalk::report::documents;
+use pagewalk::report::huge_pages::{render_text, to_json};
+use pagewalk::{Error, Fault};
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+pub fn run(arguments: Advise) -> Result<ExitCode, Error> {
+    let inputs = [&arguments.trace, &arguments.probe, &arguments.input].map(Option::as_deref);
+    let apart = |path| Output::open_apart(path, inputs.into_iter().flatten());
+    let output = arguments.output.as_deref().map(apart).transpose()?;
+    if let Some(pid) = arguments.pid {
+        return of_process(arguments, pid, output);
+    }
+    let style = arguments.style;
+    let options = Options {
+        trace: arguments.trace,
+        seconds: arguments.seconds,
+        command: arguments.command,
+        input: arguments.input,
+        launcher: std::env::current_exe().map_err(|error| Error::new(Fault::Failed, error))?,
+        runs: arguments.runs,
+        warm: arguments.warm,
+        no_trial: arguments.no_trial,
+        budget: arguments.budget,
+        probe: arguments.probe,
+        machines: arguments.model.machines,
+        thp: arguments.model.thp.map(Into::into),
+    };
+    let advice = advise(&options, &Terminal { quiet: style.quiet })?;
+    let text = if style.json {
+        to_json(&advice.result)
+    } else {
+        render_text(&advice.result, &text_options(style.verbose, io::stdout().is_terminal()))
+    };
+    let printed = print(&text);
+    // Whatever became of the printing: the plan took its time.
+    let plan = advice.plan()?.ok_or(NOTHING_PAYS);
+    write_plan(output, plan, style.quiet, |path| format!("pagewalk verify {path} -- CMD"))?;
+    printed.map(|()| ExitCode::SUCCESS)
+}
+
+/// Of a process that runs, misses are sampled.
+fn of_process(arguments: Advise, pid: i32, output: Option<Output>) -> Result<ExitCode, Error> {
+    let Advise { probe, budget, watch, style, .. } = arguments;
+    let terminal = Terminal { quiet: style.quiet };
+    let watch = ProcessWatch::prepare(&ProcessOptions { pid, probe, budget, watch }, &terminal)?;
+    let advice = watch.run(&*set_by_signals()?, &terminal)?;
+    let text = match style.json {
+        true => documents::text(&advice.document()),
+        false => advice.text(style.verbose),
+    };
+    let printed = print(&text);
+    // Whatever became of the printing: the plan took its time.
+    write_plan(output, advice.plan(), style.quiet, |path| format!("pagewalk apply {path} --pid {pid}"))?;
+    printed.map(|()| ExitCode::SUCCESS)
+}
+
+/// Writes a plan where that was asked for, and says what comes `next`, or why there is none.
+fn write_plan(
+    output: Option<Output>,
+    plan: Result<String, &str>,
+    quiet: bool,
+    next: impl FnOnce(&str) -> String,
+) -> Result<(), Error> {
+    let Some(output) = output else {
+        if plan.is_ok() {
+            say_next(quiet, "give -o plan.toml too, for a plan that `apply` and `verify` take");
+        }
+        return Ok(());
+    };
+    let plan = match plan {
+        Ok(plan) => plan,
+        Err(why_none) => {
+            let older = match output.was_there() {
+                true => format!("; {} was there before and stays as it is", output.path().display()),
+                false => String::new(),
+            };
+            say(format!("{why_none}, so no plan is written{older}"));
+            return Ok(());
+        }
+    };
+    let path = output.write(plan.as_bytes())?.display().to_string();
+    if !quiet {
+        say(format!("plan written to {path}; next: {}", next(&path)));
+    }
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! `pagewalk promote`: huge pages for a running process, as its TLB misses pay for them.
+
+mod watcher;
+
+use crate::arguments::{Promote, SamplerChoice};
+use crate::output::{print, say_next, write_json};
+use crate::signals::set_by_signals;
+use crate::terminal::Terminal;
+use pagewalk::Error;
+use pagewalk::output::Output;
+use pagewalk::promotion::{Limits, Options, Promotion, Way};
+use std::process::ExitCode;
+use watcher::Picture;
+
+pub fn run(arguments: Promote) -> Result<ExitCode, Error> {
+    let terminal = Terminal { quiet: arguments.data.quiet };
+    let apart = |path| Output::open_apart(path, arguments.probe.as_deref());
+    let file = arguments.data.output.as_deref().map(apart).transpose()?;
+    let log = arguments.log.as_deref().map(apart).transpose()?;
+    let promotion =
+        Promotion::prepare(arguments.pid, arguments.probe.as_deref(), options(&arguments), &terminal)?;
+    let stop = set_by_signals()?;
+    let mut picture = Picture::new(arguments.pid, arguments.data.quiet, log)?;
+    let outcome = promotion.run(&stop, &mut picture);
+    let logged = picture.finish();
+    let promoted = outcome?;
+    let printed = if arguments.data.json { Ok(()) } else { print(&promoted.text()) };
+    // Whatever became of the printing: the result took its time.
+    write_json(&arguments.data, &promoted.document(), file)?;
+    printed?;
+    logged?;
+    if arguments.dry_run && promoted.summary.policy.promotions > 0 {
+        say_next(arguments.data.quiet, format!("pagewalk promote --pid {}", arguments.pid));
+    }
+    promoted.check().map(|()| ExitCode::SUCCESS)
+}
+
+/// Entries are this host's.
+fn options(arguments: &Promote) -> Options {
+    let way = match arguments.sampler {
+        SamplerChoice::Auto => None,
+        SamplerChoice::Pmu => Some(Way::Pmu),
+        SamplerChoice::Damon => Some(Way::Damon),
+        SamplerChoice::Referenced => Some(Way::Referenced),
+    };
+    Options {
+        way,
+        limits: Limits { factor: arguments.factor, budget_bytes: arguments.budget, entries: 0 },
+        own_share: arguments.own_share / 100.0,
+        seconds: arguments.seconds,
+        dry_run: arguments.dry_run,
+    }
+}

@@ -1,0 +1,38 @@
+//! `pagewalk simulate`: recorded streams, or a program's, through machines.
+
+use super::profile;
+use crate::arguments::Simulate;
+use crate::exit;
+use crate::output::{publish, result_files};
+use crate::terminal::Terminal;
+use pagewalk::experiment::{Experiment, Sharing, policies};
+use pagewalk::{Error, Fault, machines};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub fn run(arguments: Simulate) -> Result<ExitCode, Error> {
+    let terminal = Terminal { quiet: arguments.style.quiet };
+    let experiment = Experiment {
+        machines: machines::chosen(&arguments.model.machines, &terminal)?,
+        thp: arguments.model.thp.map(Into::into),
+        window: arguments.region.into(),
+        what_if: arguments.what_if,
+        sharing: Sharing::new(arguments.quantum, &arguments.switch_at, arguments.global_files)?,
+        kernels: policies(&arguments.kernels)?,
+        structure: arguments.structure.as_deref().map(machines::structure).transpose()?,
+        cores: arguments.cores,
+        by_traps: arguments.by_traps,
+        layout: arguments.layout,
+    };
+    experiment.check(&arguments.traces)?;
+    let inputs = arguments.traces.iter().map(PathBuf::as_path).chain(experiment.layout.as_deref());
+    let files = result_files(&arguments.outputs, &inputs.collect::<Vec<_>>())?;
+    if !arguments.command.is_empty() {
+        let (command, threads) = (&arguments.command, arguments.max_threads);
+        return profile::program(&experiment, command, threads, arguments.style, files);
+    }
+    let outcome = experiment.traces(&arguments.traces, &terminal)?;
+    publish(&outcome.result, arguments.style, files, false)?;
+    experiment.check_prices(&outcome.result)?;
+    Ok(if outcome.cut { exit::by(Fault::BadInput) } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,42 @@
+//! How the command ends: the exit code of each fault, as `docs/user-guide.md` lists them, or the program's own.
+
+use crate::output::say;
+use pagewalk::live::tracing::End;
+use pagewalk::{Error, Fault};
+use std::ffi::OsString;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitCode, ExitStatus};
+
+/// The exit code of a command that ends by a fault.
+pub fn by(fault: Fault) -> ExitCode {
+    ExitCode::from(match fault {
+        Fault::Failed => 1,
+        Fault::Usage => 2,
+        Fault::BadInput => 3,
+        Fault::HostCannot => 4,
+        Fault::NotInEffect => 5,
+    })
+}
+
+/// The program's own end as our exit code: its status, or 128 and the signal's number.
+pub fn as_ended(end: End) -> ExitCode {
+    ExitCode::from(match end {
+        End::Exit(status) => status as u8,
+        End::Signal(signal) => 128 + signal as u8,
+    })
+}
+
+/// The same of a child of this process.
+pub fn as_child(status: ExitStatus) -> ExitCode {
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    ExitCode::from(code as u8)
+}
+
+/// The program in our place, as if we had never been there.
+pub fn as_program(command: &[OsString], quiet: bool, error: &Error) -> Result<ExitCode, Error> {
+    if !quiet {
+        say(format!("{error}\n  it runs without the plan"));
+    }
+    let failed = Command::new(&command[0]).args(&command[1..]).exec();
+    Err(Error::new(Fault::Failed, format!("cannot start {:?}: {failed}", command[0])))
+}

@@ -1,0 +1,291 @@
+//! What huge pages would buy a program, and a plan.
+//!
+//! The program runs once under the engine, which says what each part of its memory is used for, and a few times at its
+//! own speed: as it is, and with all on huge pages that could pay. What part of that gain the plan has is the model's.
+//! Of a process that runs (`process`), misses are sampled.
+
+mod options;
+mod prices;
+mod process;
+mod profile;
+mod runs;
+mod weighing;
+
+use crate::engine::{Apart, Live};
+use crate::error::{Error, Fault};
+use crate::listener::Listener;
+use crate::machines;
+use crate::probe::{Assumed, assumed_lines, assumed_values};
+use crate::promotion::survey::{GROW_WHOLE, host_forbids};
+use pagewalk_forecast::choose::{Chosen, Limits, choose};
+use pagewalk_forecast::interval::product;
+use pagewalk_forecast::prices::Prices;
+use pagewalk_forecast::{Grown, PieceKind, REGION_BYTES};
+use pagewalk_live::pages::plan::{Forecast, Gain, Host, Part, Plan, Program, RANGES_MAX, Range, What};
+use pagewalk_live::pages::settings::settings;
+use pagewalk_mm::ThpMode;
+use pagewalk_report::Class;
+use pagewalk_report::huge_pages::schema::{
+    ADVICE_SCHEMA, AdviceResult, AdvisedRange, Always, Estimates, GrownMemory, figures,
+};
+use pagewalk_translate::MachineSpec;
+use process::MIB;
+use profile::Seen;
+use runs::{Kind, Trials, seconds_of, share_of};
+use std::io::Write;
+use std::iter;
+use tempfile::NamedTempFile;
+use weighing::Weighed;
+
+pub use options::Options;
+pub use process::{NOTHING_PAYS, ProcessAdvice, ProcessOptions, ProcessWatch};
+
+/// Fewer blocks than these that grew by less than huge pages are not worth a word: every heap begins so.
+const GROWN_LEAST: u64 = 4;
+
+/// What huge pages would buy a program.
+pub struct Advice {
+    /// The result.
+    pub result: AdviceResult,
+    plan: Plan,
+}
+
+impl Advice {
+    /// The plan's text, if anything pays.
+    ///
+    /// # Errors
+    /// If it would be no plan.
+    pub fn plan(&self) -> Result<Option<String>, Error> {
+        if self.plan.ranges.is_empty() { Ok(None) } else { checked(&self.plan).map(Some) }
+    }
+}
+
+/// Advises on a program.
+///
+/// # Errors
+/// If it cannot be run or its trace not be read, or the machine has no huge pages.
+pub fn advise(options: &Options, listener: &dyn Listener) -> Result<Advice, Error> {
+    let machines = match machines::load(machines::HOST) {
+        // This host as it was probed is what the runs below meet.
+        Ok(host) if options.machines.is_empty() => vec![host],
+        _ => machines::chosen(&options.machines, listener)?,
+    };
+    let [machine] = machines.as_slice() else {
+        return Err(Error::new(Fault::Usage, "advise simulates one machine").or("give one -m"));
+    };
+    if !machine.has_huge_pages() {
+        let why = format!("machine `{}` has no huge pages", machine.name);
+        return Err(Error::new(Fault::Usage, why).or("choose another with -m"));
+    }
+    let host = pagewalk_capture::Host::detect();
+    let thp = machines::thp(options.thp, &host.thp);
+    let (prices, assumed, seen) = look(options, machine, thp, listener)?;
+    let everything = choose(&seen.found, &prices, &Limits { memory: None, waiting: 1.0, least: 0.0 });
+    let trials = match options.trace {
+        Some(_) => Trials { kinds: vec![Kind::given(&options.seconds)], unapplied: None, warmth: None },
+        None => {
+            let trial = trial(&seen, &everything, options)?;
+            runs::run(options, trial.as_ref().map(NamedTempFile::path), listener)?
+        }
+    };
+    let weighed = Weighed::new(&prices, &seen.found, &everything, &trials.kinds, options.budget);
+    let host = Host { kernel: host.kernel, thp: host.thp };
+    let mut result = result(&weighed, &seen, &trials, options, &host, &machine.name);
+    result.assumed = assumed_values(&assumed);
+    result.notes.extend(assumed_lines(&assumed));
+    if !everything.is_empty() {
+        result.host_forbids = host_forbids(&settings());
+    }
+    let plan = plan(&weighed, &seen, host);
+    Ok(Advice { result, plan })
+}
+
+/// What this host's walks and faults take, and what the profiler sees.
+fn look(
+    options: &Options,
+    machine: &MachineSpec,
+    thp: ThpMode,
+    listener: &dyn Listener,
+) -> Result<(Prices, Vec<Assumed>, Seen), Error> {
+    if let Some(trace) = &options.trace {
+        let (prices, assumed) = prices::of_host(options.probe.as_deref(), listener)?;
+        return Ok((prices, assumed, profile::read(trace, machine, thp, listener)?));
+    }
+    let folder = std::env::current_dir().map_err(|error| Error::new(Fault::Failed, error))?;
+    let apart = Apart { folder, input: runs::input(options)?, variable: None };
+    let live = Live::prepare(&options.command, None)?.apart(apart);
+    let (prices, assumed) = prices::of_host(options.probe.as_deref(), listener)?;
+    Ok((prices, assumed, profile::see(&live, machine, thp, listener)?))
+}
+
+/// Memory that grew by less than huge pages at a time, if it is worth a word.
+fn grown(seen: &Seen) -> Option<GrownMemory> {
+    let Grown { blocks, walks } = seen.found.grown;
+    (blocks >= GROWN_LEAST).then(|| GrownMemory {
+        class: Class::Modelled,
+        blocks,
+        mib: (blocks * REGION_BYTES) as f64 / MIB,
+        walks,
+        remedy: GROW_WHOLE.to_owned(),
+    })
+}
+
+/// The plan of everything that could pay, in a file; none if there is nothing, or no trial is wanted.
+fn trial(seen: &Seen, everything: &[Chosen], options: &Options) -> Result<Option<NamedTempFile>, Error> {
+    if options.no_trial || everything.is_empty() {
+        return Ok(None);
+    }
+    let ranges = ranges(seen, everything, |_| Gain::default());
+    let plan = Plan { program: program(seen), host: None, forecast: None, ranges };
+    let text = checked(&plan)?;
+    let written = NamedTempFile::with_suffix(".toml")
+        .and_then(|mut file| file.write_all(text.as_bytes()).map(|()| file));
+    let file = written
+        .map_err(|error| Error::new(Fault::Failed, format!("a file for the trial's plan: {error}")))?;
+    Ok(Some(file))
+}
+
+/// A plan's text, which `apply` takes.
+fn checked(plan: &Plan) -> Result<String, Error> {
+    plan.check().map_err(|error| Error::new(Fault::Failed, format!("the plan would not be one: {error}")))?;
+    Ok(plan.to_toml())
+}
+
+fn program(seen: &Seen) -> Program {
+    Program {
+        path: seen.program.clone(),
+        build_id: pagewalk_symbols::build_id(&seen.program),
+        arguments: seen.arguments.clone(),
+    }
+}
+
+/// The ranges of a plan: of too many those that save most.
+fn ranges(seen: &Seen, chosen: &[Chosen], gain: impl Fn(&Chosen) -> Gain) -> Vec<Range> {
+    let saved = |chosen: &Chosen| chosen.saving.alone + chosen.saving.faults;
+    let mut order: Vec<&Chosen> = chosen.iter().collect();
+    order.sort_by(|a, b| saved(b).total_cmp(&saved(a)));
+    order.truncate(RANGES_MAX);
+    order.sort_by_key(|chosen| (chosen.piece, chosen.bytes.start));
+    order.into_iter().map(|chosen| Range { what: what(seen, chosen), gain: gain(chosen) }).collect()
+}
+
+fn what(seen: &Seen, chosen: &Chosen) -> What {
+    let part = Part { from: chosen.bytes.start, to: chosen.bytes.end };
+    match &seen.found.pieces[chosen.piece.0 as usize].kind {
+        PieceKind::Heap => What::Heap(part),
+        PieceKind::Static { file, offset } => {
+            What::File { file: file.to_string(), offset: offset + part.from, bytes: part.bytes() }
+        }
+        &PieceKind::Anonymous { bytes, nth } => What::Anonymous { bytes, nth, by: None, part: Some(part) },
+    }
+}
+
+fn plan(weighed: &Weighed, seen: &Seen, host: Host) -> Plan {
+    let forecast = weighed.forecast;
+    let gain = |chosen: &Chosen| Gain {
+        seconds_saved: Some(weighed.walk_seconds(chosen) + weighed.fault_seconds(chosen)),
+        memory_mib: Some(chosen.saving.memory as f64 / MIB),
+        ..Gain::default()
+    };
+    Plan {
+        program: program(seen),
+        host: Some(host),
+        forecast: Some(Forecast {
+            seconds_now: weighed.now.value,
+            seconds: forecast.value,
+            low: forecast.low.max(0.0),
+            high: forecast.high,
+            memory_mib: weighed.memory() as f64 / MIB,
+        }),
+        ranges: ranges(seen, &weighed.chosen, gain),
+    }
+}
+
+fn result(
+    weighed: &Weighed,
+    seen: &Seen,
+    trials: &Trials,
+    options: &Options,
+    host: &Host,
+    machine: &str,
+) -> AdviceResult {
+    let command = match options.trace {
+        Some(_) => iter::once(&seen.program).chain(&seen.arguments).cloned().collect(),
+        None => options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+    };
+    let range = |chosen: &Chosen| AdvisedRange {
+        name: what(seen, chosen).to_string(),
+        bytes: chosen.bytes.end - chosen.bytes.start,
+        walk_seconds: weighed.walk_seconds(chosen),
+        fault_seconds: weighed.fault_seconds(chosen),
+        memory_mib: chosen.saving.memory as f64 / MIB,
+    };
+    let mut notes = Vec::new();
+    if seen.images > 1 {
+        notes.push(format!(
+            "{} of {} process images was looked at, with {:.0} % of all instructions",
+            seen.program,
+            seen.images,
+            seen.share * 100.0
+        ));
+    }
+    if options.seconds.len() == 1 {
+        notes.push(
+            "of one timing it is not known how runs differ: the interval is the model's alone".to_owned(),
+        );
+    }
+    let warmed_mib = trials.warmth.map(|warmth| warmth.mebibytes());
+    if let Some(mebibytes) = warmed_mib {
+        notes.push(format!(
+            "before each run {mebibytes:.0} MiB were used and freed (--warm): where memory comes back from the \
+             hypervisor at its first touch, that is in none of these times"
+        ));
+    }
+    if let Some(why) = &trials.unapplied {
+        notes.push(format!(
+            "a plan could not be followed here, so all ranges were not tried: the forecast is the model's alone ({why})"
+        ));
+    }
+    if let Some(GrownMemory { mib, blocks, walks, remedy, .. }) = grown(seen) {
+        notes.push(format!(
+            "{mib:.0} MiB ({blocks} blocks of 2 MiB, {walks} walks) grew by less than 2 MiB at a time: each block had \
+             small pages before it lay whole in a mapping, and the kernel keeps those, whatever its mode and marks; \
+             {remedy}"
+        ));
+    }
+    let now = &trials.kinds[0];
+    AdviceResult {
+        schema: ADVICE_SCHEMA.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        program: seen.program.clone(),
+        command,
+        machine: machine.to_owned(),
+        kernel: host.kernel.clone(),
+        thp: host.thp.clone(),
+        instructions: seen.found.instructions,
+        walks: seen.found.walks,
+        huge_walks: seen.found.huge_walks,
+        classes: figures(),
+        runs: trials.kinds.iter().map(|kind| kind.result(now)).collect(),
+        warmed_mib,
+        waiting: weighed.waiting,
+        ranges: weighed.chosen.iter().map(range).collect(),
+        forecast: seconds_of(Class::Modelled, weighed.forecast),
+        forecast_share: share_of(Class::Modelled, weighed.ratio),
+        estimates: weighed.estimates.map(|of| Estimates {
+            model: share_of(Class::Modelled, of.model),
+            trial: share_of(Class::Measured, of.trial),
+            joined: share_of(Class::Modelled, of.joined),
+        }),
+        assumed: Vec::new(),
+        host_forbids: Vec::new(),
+        grown: grown(seen),
+        memory_mib: weighed.memory() as f64 / MIB,
+        always: (host.thp != "always").then(|| Always {
+            forecast: seconds_of(Class::Modelled, product(weighed.now, weighed.always_ratio)),
+            memory_mib: weighed.always_memory as f64 / MIB,
+        }),
+        verdict: weighed.verdict(),
+        notes,
+    }
+}

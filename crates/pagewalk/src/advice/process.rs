@@ -1,0 +1,332 @@
+//! What huge pages would save a process that runs, by samples of its TLB misses.
+//!
+//! Planned are the parts whose misses, while it was watched, have paid the share of a promotion for which `promote`
+//! would bring them onto huge pages.
+
+use crate::error::{Error, Fault};
+use crate::listener::{Bar, Listener};
+use crate::probe::Assumed;
+use crate::promotion::prices::{self, Priced};
+use crate::promotion::survey::{Beside, host_forbids};
+use crate::promotion::{failed, text};
+use pagewalk_capture::Host;
+use pagewalk_live::pages::plan::{self, Gain, Plan, Program, RANGES_MAX};
+use pagewalk_live::pages::settings::{Setting, settings};
+use pagewalk_live::pages::{HUGE_BYTES, Named, named};
+use pagewalk_live::promote::policy::{FACTOR, Fate, Limits, Part};
+use pagewalk_live::promote::{self, Decision, Ended, Options, Prices, Standing, Summary, Watcher};
+use pagewalk_report::documents::process::{
+    ADVICE_PROCESS_SCHEMA, AdvicePrices, AdviceProcessResult, AdvisedRange, SharedGain,
+};
+use pagewalk_report::{Class, classes};
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Bytes of a mebibyte.
+pub(super) const MIB: f64 = (1 << 20) as f64;
+/// Why there is no plan, mostly.
+pub const NOTHING_PAYS: &str = "nothing pays";
+/// Of the process's processor time, what watching it may take: it is over soon.
+const OWN_SHARE: f64 = 0.05;
+/// Ranges that are listed without `--verbose`: those with most misses.
+const RANGES_SHOWN: usize = 12;
+
+/// What figures are that do not say it themselves.
+const FIGURES: [(Class, &[&str]); 2] = [
+    (Class::Measured, &["seconds", "processor_seconds", "sampling_share", "rounds", "prices", "bytes"]),
+    (Class::Modelled, &["walks_per_processor_second", "memory_mib"]),
+];
+
+/// Memory that should be on huge pages.
+struct Advised {
+    named: Named,
+    misses_per_second: f64,
+    /// Whether more misses could not have been seen.
+    saturated: bool,
+    /// Bytes that become resident.
+    memory: u64,
+}
+
+/// What to look at, and for how long.
+pub struct ProcessOptions {
+    /// The process.
+    pub pid: i32,
+    /// A probe of this host; none: the last one.
+    pub probe: Option<PathBuf>,
+    /// Bytes that may be backed and never touched; none: as much as pays.
+    pub budget: Option<u64>,
+    /// Seconds to watch.
+    pub watch: f64,
+}
+
+/// A process about to be watched.
+pub struct ProcessWatch {
+    pid: i32,
+    options: Options,
+    prices: Prices,
+    assumed: Vec<Assumed>,
+    seconds: f64,
+}
+
+impl ProcessWatch {
+    /// Looks at the process, and at what walks and promotions cost on this host.
+    ///
+    /// # Errors
+    /// If the process cannot be read, or the host not be probed.
+    pub fn prepare(options: &ProcessOptions, listener: &dyn Listener) -> Result<ProcessWatch, Error> {
+        let ProcessOptions { pid, watch, .. } = *options;
+        let bytes = promote::anonymous_bytes(pid).map_err(failed)?;
+        let Priced { prices, entries, assumed } = prices::of_host(options.probe.as_deref(), bytes, listener)?;
+        let budget_bytes = options.budget.unwrap_or(u64::MAX);
+        let options = Options {
+            way: None,
+            limits: Limits { factor: FACTOR, budget_bytes, entries },
+            own_share: OWN_SHARE,
+            seconds: Some(watch),
+            dry_run: true,
+        };
+        Ok(ProcessWatch { pid, options, prices, assumed, seconds: watch })
+    }
+
+    /// Watches until the time is over or `stop` is set.
+    ///
+    /// # Errors
+    /// If the process cannot be watched, or ends meanwhile.
+    pub fn run(self, stop: &AtomicBool, listener: &dyn Listener) -> Result<ProcessAdvice, Error> {
+        let ProcessWatch { pid, options, prices, assumed, seconds } = self;
+        let mut progress = Watching { bar: listener.shares("watching the process"), seconds };
+        let outcome = promote::run(pid, &options, prices, stop, &mut progress);
+        drop(progress);
+        let summary = outcome.map_err(failed)?;
+        if summary.ended == Ended::Process {
+            return Err(ended(pid));
+        }
+        let advised = advised(pid, &summary)?;
+        // As it is now: what it did meanwhile counts.
+        let survey = promote::survey(pid).map_err(|_| ended(pid))?;
+        let settings = if advised.is_empty() && survey.grown.is_none() { Vec::new() } else { settings() };
+        let beside = Beside { survey, assumed };
+        Ok(ProcessAdvice { pid, found: Found { summary, advised, beside, settings } })
+    }
+}
+
+/// What huge pages would save a process that runs.
+pub struct ProcessAdvice {
+    pid: i32,
+    found: Found,
+}
+
+impl ProcessAdvice {
+    /// For people; `verbose`: all ranges.
+    pub fn text(&self, verbose: bool) -> String {
+        render(self.pid, &self.found, verbose)
+    }
+
+    /// As data.
+    pub fn document(&self) -> AdviceProcessResult {
+        document(self.pid, &self.found)
+    }
+
+    /// The plan's text, or why there is none.
+    pub fn plan(&self) -> Result<String, &'static str> {
+        match &self.found {
+            found if found.beside.forbids_all() => Err("the process forbids huge pages"),
+            found if found.advised.is_empty() => Err(NOTHING_PAYS),
+            found => Ok(plan(&found.summary, &found.advised).to_toml()),
+        }
+    }
+}
+
+/// All that is told.
+struct Found {
+    summary: Summary,
+    advised: Vec<Advised>,
+    beside: Beside,
+    settings: Vec<Setting>,
+}
+
+struct Watching {
+    bar: Arc<dyn Bar>,
+    seconds: f64,
+}
+
+impl Watcher for Watching {
+    fn decided(&mut self, _: &Decision) {}
+
+    fn passed(&mut self, standing: &Standing<'_>) {
+        let done = (100.0 * standing.times.wall / self.seconds) as u64;
+        self.bar.reach(done, &format!("rounds: {}", standing.rounds));
+    }
+}
+
+/// Memory that is gone has no names.
+fn ended(pid: i32) -> Error {
+    Error::new(
+        Fault::Failed,
+        format!("process {pid} ended while it was watched: there is nothing to advise on"),
+    )
+}
+
+/// What pays, by the names that plans have, that with most misses first.
+fn advised(pid: i32, summary: &Summary) -> Result<Vec<Advised>, Error> {
+    let paying: Vec<&Part> = summary.policy.parts().filter(|part| part.fate == Fate::WouldPromote).collect();
+    let neighbours = paying.chunk_by(|a, b| a.view.start + HUGE_BYTES == b.view.start);
+    let ranges: Vec<(u64, u64)> = neighbours
+        .map(|parts| (parts[0].view.start, parts[parts.len() - 1].view.start + HUGE_BYTES))
+        .collect();
+    let names = named(pid, &ranges).map_err(|_| ended(pid))?;
+    let of = |named: Named| {
+        let its = paying.iter().filter(|part| (named.start..named.end).contains(&part.view.start));
+        let added = |part: &&&Part| HUGE_BYTES - u64::from(part.view.resident_pages) * plan::PAGE_BYTES;
+        Advised {
+            misses_per_second: its.clone().filter_map(|part| part.misses_per_second).sum(),
+            saturated: its.clone().any(|part| part.saturated),
+            memory: its.map(|part| added(&part)).sum(),
+            named,
+        }
+    };
+    let mut all: Vec<Advised> = names.into_iter().map(of).collect();
+    all.sort_by(|a, b| b.misses_per_second.total_cmp(&a.misses_per_second));
+    all.truncate(RANGES_MAX);
+    Ok(all)
+}
+
+/// The share of the process's processor time that misses take: if walks overlap, and if each waits for the one before.
+fn shares(summary: &Summary, misses_per_second: f64) -> [f64; 2] {
+    summary.policy.prices.bounds.map(|walk| (misses_per_second * walk * 1e-9).min(1.0))
+}
+
+/// The same in words; of what could not be seen whole only the least is known.
+fn saved(summary: &Summary, misses_per_second: f64, saturated: bool) -> String {
+    let [low, high] = shares(summary, misses_per_second).map(|share| share * 100.0);
+    if saturated { format!("at least {low:.2} %") } else { format!("{low:.2} to {high:.2} %") }
+}
+
+fn all_misses(advised: &[Advised]) -> f64 {
+    advised.iter().map(|one| one.misses_per_second).sum()
+}
+
+fn verdict(found: &Found) -> String {
+    let Found { summary, advised, beside, .. } = found;
+    let saved = saved(summary, all_misses(advised), advised.iter().any(|one| one.saturated));
+    match advised.len() {
+        _ if summary.rounds == 0 => {
+            "Not known: no sample was taken; the process has to use its processor, or be watched longer (--watch)."
+                .to_owned()
+        }
+        _ if beside.forbids_all() => format!(
+            "Do nothing from outside: the process itself forbids huge pages. {}",
+            match advised.len() {
+                0 => "They would not pay anyway.".to_owned(),
+                _ => format!("If it did not, they should save {saved} of its processor time."),
+            }
+        ),
+        0 if !beside.survey.pools.is_empty() => "Nothing to gain: memory that was set aside (hugetlb) is on huge pages \
+             already, and no other part of it missed the TLB so often that a huge page paid for itself."
+            .to_owned(),
+        0 => "Do nothing: no part of its memory missed the TLB so often that a huge page paid for itself.".to_owned(),
+        1 => format!("One range on huge pages should save {saved} of its processor time."),
+        many => format!("{many} ranges on huge pages should save {saved} of its processor time."),
+    }
+}
+
+fn plan(summary: &Summary, advised: &[Advised]) -> Plan {
+    let range = |one: &Advised| plan::Range {
+        what: one.named.what.clone(),
+        gain: Gain { memory_mib: Some(one.memory as f64 / MIB), ..Gain::default() },
+    };
+    let host = Host::detect();
+    Plan {
+        program: Program {
+            path: summary.program.clone(),
+            build_id: pagewalk_symbols::build_id(&summary.program),
+            arguments: Vec::new(),
+        },
+        host: Some(plan::Host { kernel: host.kernel, thp: host.thp }),
+        // Of a run to its end nothing is known.
+        forecast: None,
+        ranges: advised.iter().map(range).collect(),
+    }
+}
+
+fn render(pid: i32, found: &Found, verbose: bool) -> String {
+    let Found { summary, advised, beside, settings } = found;
+    let shown = if verbose { advised.len() } else { RANGES_SHOWN.min(advised.len()) };
+    let times = summary.times;
+    let mut out = format!(
+        "process {pid} ({}), watched for {:.1} s, with {:.1} s of processor time; by {}: {}; rounds: {}\n  {}\n",
+        summary.program,
+        times.wall,
+        times.target,
+        summary.way,
+        summary.way.title(),
+        summary.rounds,
+        verdict(found)
+    );
+    if !advised.is_empty() {
+        let _ = writeln!(out, "\n  {:>9}{:>14}{:>18}{:>11}  range", "MiB", "walks/s", "saved", "memory");
+    }
+    for one in &advised[..shown] {
+        let mark = if one.saturated { ">" } else { "" };
+        let _ = writeln!(
+            out,
+            "  {:>9.0}{:>14}{:>18}{:>11}  {}",
+            (one.named.end - one.named.start) as f64 / MIB,
+            format!("{mark}{:.0}", one.misses_per_second),
+            saved(summary, one.misses_per_second, one.saturated),
+            format!("+{:.1} MiB", one.memory as f64 / MIB),
+            one.named.what
+        );
+    }
+    if shown < advised.len() {
+        let _ = writeln!(out, "  and {} more (-v lists all)", advised.len() - shown);
+    }
+    if !advised.is_empty() {
+        out += "  walks in a second of processor time: estimated from samples (>: at least)\n";
+        out += "  saved: modelled, from walks that overlap to walks that wait for each other\n";
+    }
+    out += &text::lines(beside);
+    out.extend(settings.iter().map(|setting| format!("  {setting}\n")));
+    out + &text::sampling(summary)
+}
+
+fn document(pid: i32, found: &Found) -> AdviceProcessResult {
+    let Found { summary, advised, beside, settings } = found;
+    let share = |misses: f64| {
+        let [low, high] = shares(summary, misses).map(|share| Some(share).filter(|share| share.is_finite()));
+        SharedGain { class: Class::Modelled, low, high }
+    };
+    let range = |one: &Advised| AdvisedRange {
+        range: one.named.what.to_string(),
+        start: format!("{:#x}", one.named.start),
+        bytes: one.named.end - one.named.start,
+        walks_per_processor_second: one.misses_per_second,
+        at_least: one.saturated,
+        share_saved: share(one.misses_per_second),
+        memory_mib: one.memory as f64 / MIB,
+    };
+    AdviceProcessResult {
+        schema: ADVICE_PROCESS_SCHEMA,
+        process: pid,
+        program: summary.program.clone(),
+        sampler: summary.way.name(),
+        seconds: summary.times.wall,
+        processor_seconds: summary.times.target,
+        sampling_share: summary.times.sampling_share(),
+        rounds: summary.rounds,
+        prices: AdvicePrices {
+            walk_nanoseconds: summary.policy.prices.walk,
+            walk_alone_nanoseconds: summary.policy.prices.walk_alone,
+            promotion_nanoseconds: summary.policy.prices.collapse,
+            assumed: beside.assumed_values(),
+        },
+        survey: beside.survey_value(),
+        host_forbids: host_forbids(settings),
+        share_saved: share(all_misses(advised)),
+        classes: classes(&FIGURES),
+        ranges: advised.iter().map(range).collect(),
+        verdict: verdict(found),
+    }
+}

@@ -1,0 +1,86 @@
+//! What the profiler sees of the program.
+
+use crate::engine::{self, Live, Stream};
+use crate::error::{Error, Fault};
+use crate::listener::Listener;
+use crate::stream::follow_ahead;
+use crate::traces::open;
+use pagewalk_capture::WindowSpec;
+use pagewalk_forecast::{Found, Regions};
+use pagewalk_mm::ThpMode;
+use pagewalk_sim::PassError;
+use pagewalk_trace::Source;
+use pagewalk_translate::MachineSpec;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// What a command must be to be advised on.
+pub const ENDS_WELL: &str = "give a command that does its work and ends well each time it is run";
+
+/// The process image that executed most.
+pub struct Seen {
+    /// Path of its program.
+    pub program: String,
+    pub arguments: Vec<String>,
+    pub found: Found,
+    /// Process images in all.
+    pub images: usize,
+    /// Its share of all instructions.
+    pub share: f64,
+}
+
+/// Reads a trace.
+pub fn read(
+    trace: &Path,
+    machine: &MachineSpec,
+    thp: ThpMode,
+    listener: &dyn Listener,
+) -> Result<Seen, Error> {
+    let mut regions = Regions::new(machine, thp).map_err(|error| unsupported(machine, &error))?;
+    let reader = open(trace, listener)?;
+    let header = reader.header().clone();
+    let ending = follow_ahead(reader, &WindowSpec::default(), &mut regions);
+    if ending.cut {
+        let why = format!("{}: {}", trace.display(), ending.losses.join("; "));
+        return Err(Error::new(Fault::BadInput, why).or("advise needs the whole run: record it again"));
+    }
+    let (program, arguments) = (header.program, header.arguments);
+    Ok(Seen { program, arguments, found: regions.finish(), images: 1, share: 1.0 })
+}
+
+fn unsupported(machine: &MachineSpec, error: &PassError) -> Error {
+    Error::new(Fault::Usage, format!("machine `{}`: {error}", machine.name))
+}
+
+/// Runs the program once under the engine.
+pub fn see(live: &Live, machine: &MachineSpec, thp: ThpMode, listener: &dyn Listener) -> Result<Seen, Error> {
+    let window = WindowSpec::default();
+    let all = Mutex::new(Vec::new());
+    // Whether it can be simulated is known before the program runs.
+    Regions::new(machine, thp).map_err(|error| unsupported(machine, &error))?;
+    let status = live.run(listener, |source: Stream| {
+        let (number, header) = (source.inner.number(), source.header().clone());
+        let mut regions = Regions::new(machine, thp).expect("it was possible before");
+        let ending = follow_ahead(source, &window, &mut regions);
+        let one = (number, header, regions.finish(), ending);
+        all.lock().unwrap_or_else(PoisonError::into_inner).push(one);
+    })?;
+    let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    all.sort_by_key(|(number, ..)| *number);
+    if !status.success() {
+        let why = format!("the program ended with {}", engine::describe(status));
+        return Err(Error::new(Fault::Failed, why).or(ENDS_WELL));
+    }
+    let instructions: u64 = all.iter().map(|(_, _, found, _)| found.instructions).sum();
+    for (_, header, _, ending) in &all {
+        ending.losses.iter().for_each(|loss| listener.warn(&format!("{}: {loss}", header.program)));
+    }
+    let images = all.len();
+    // The first of equals: the last would depend on what came after.
+    let most = all.into_iter().rev().max_by_key(|(_, _, found, _)| found.instructions);
+    let Some((_, header, found, _)) = most else {
+        return Err(Error::new(Fault::Failed, "no process of the program could be followed"));
+    };
+    let share = found.instructions as f64 / instructions.max(1) as f64;
+    Ok(Seen { program: header.program, arguments: header.arguments, found, images, share })
+}

@@ -1,0 +1,295 @@
+//! What this host can do, and what would enable the rest.
+
+use crate::machines::HostCpu;
+use pagewalk_capture::Host;
+use pagewalk_capture::engine::{Engine, EngineError, Options};
+use pagewalk_live::probe::balloon::free_page_reporting;
+use pagewalk_live::{layout, pagemap, pages, promote, trap};
+use pagewalk_report::documents::doctor::{DOCTOR_SCHEMA, DoctorResult, EngineFound, Finding};
+use std::path::Path;
+
+/// What runs programs under the engine.
+const UNDER_ENGINE: &str = "profile, record, simulate -- CMD, advise -- CMD, sweep of workloads";
+
+/// What this host can do.
+pub struct Doctor {
+    engine: Result<Engine, EngineError>,
+    findings: Vec<Finding>,
+}
+
+impl Doctor {
+    /// Looks at this host; the engine is built if it can be.
+    pub fn look() -> Doctor {
+        let engine = Engine::prepare(&Options::default());
+        let findings = vec![
+            capture(&engine),
+            machine(),
+            faults(),
+            layouts(),
+            promotions(),
+            others(),
+            frames(),
+            thp(),
+            steady(),
+            memory(),
+            cores(),
+        ];
+        Doctor { engine, findings }
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        text(&self.findings)
+    }
+
+    /// As data.
+    pub fn document(&self) -> DoctorResult {
+        DoctorResult {
+            schema: DOCTOR_SCHEMA,
+            findings: self.findings.clone(),
+            engine: self.engine.as_ref().ok().map(|engine| EngineFound {
+                version: engine.version().to_owned(),
+                launcher: engine.launcher().to_string_lossy().into_owned(),
+                folder: engine.folder().to_string_lossy().into_owned(),
+            }),
+        }
+    }
+
+    /// Whether it lacks something that nothing works without.
+    pub fn lacks(&self) -> bool {
+        self.findings.iter().any(|finding| finding.required && !finding.able)
+    }
+}
+
+fn text(findings: &[Finding]) -> String {
+    let mut out = String::new();
+    for finding in findings {
+        let mark = if finding.able { "ok  " } else { "no  " };
+        out += &format!("{mark}{:<20} {}\n", finding.name, finding.found);
+        if !finding.enable.is_empty() {
+            out += &format!("    {:<20} needed for: {}\n", "", finding.for_commands);
+            out += &format!("    {:<20} to enable: {}\n", "", finding.enable);
+        }
+    }
+    out
+}
+
+/// What would enable something, if this host does not have it.
+fn unless(able: bool, enable: impl Into<String>) -> String {
+    if able { String::new() } else { enable.into() }
+}
+
+fn capture(engine: &Result<Engine, EngineError>) -> Finding {
+    let finding = |able, found, enable| Finding {
+        name: "capture engine",
+        able,
+        found,
+        enable,
+        for_commands: UNDER_ENGINE,
+        required: true,
+    };
+    match engine {
+        Ok(engine) => finding(true, format!("valgrind {}, tool built", engine.version()), String::new()),
+        Err(error) => {
+            let enable = "apt-get install valgrind gcc libc6-dev (./pagewalk does it)";
+            finding(false, error.to_string(), enable.to_owned())
+        }
+    }
+}
+
+fn machine() -> Finding {
+    let cpu = HostCpu::detect();
+    let (known, found) = match cpu.machine() {
+        Ok((machine, true)) => (true, format!("{} ({})", machine.name, machine.title)),
+        Ok((machine, false)) => (false, format!("not in the library; {} is simulated instead", machine.name)),
+        Err(error) => (false, error.to_string()),
+    };
+    Finding {
+        name: "machine of this CPU",
+        able: known,
+        found,
+        enable: unless(
+            known,
+            format!(
+                "a machine file with [match] vendor = \"{}\", family = {}, models = [{}] (docs/adding-a-machine.md)",
+                cpu.vendor, cpu.family, cpu.model
+            ),
+        ),
+        for_commands: "profile, simulate and advise without -m",
+        required: false,
+    }
+}
+
+fn faults() -> Finding {
+    let host = trap::check_host();
+    Finding {
+        name: "faults of programs",
+        able: host.is_ok(),
+        found: match &host {
+            Ok(()) => "userfaultfd with minor faults of shared memory, of system calls too".to_owned(),
+            Err(error) => error.to_string(),
+        },
+        enable: host.err().map_or("", |error| error.enable()).to_owned(),
+        for_commands: "trap",
+        required: false,
+    }
+}
+
+fn layouts() -> Finding {
+    let host = layout::check_host();
+    Finding {
+        name: "placing libraries",
+        able: host.is_ok(),
+        found: match &host {
+            Ok(()) => "a program's code can be changed before it begins".to_owned(),
+            Err(error) => error.to_string(),
+        },
+        enable: host.err().map_or("", |error| error.enable()).to_owned(),
+        for_commands: "layout run, apply -- CMD, verify, advise -- CMD (its trial), contiguity -- CMD",
+        required: false,
+    }
+}
+
+fn promotions() -> Finding {
+    let host = promote::check_host();
+    let (able, found, enable) = match &host {
+        Ok(host) => {
+            let able: Vec<&str> = host.able.iter().map(|way| way.name()).collect();
+            let unable: String = host.unable.iter().map(|unable| format!("; no {unable}")).collect();
+            let enable: Vec<String> =
+                host.unable.iter().map(|unable| format!("{}: {}", unable.way, unable.enable)).collect();
+            let by = if able.is_empty() { "nothing".to_owned() } else { able.join(", ") };
+            (!able.is_empty(), format!("misses are sampled by {by}{unable}"), enable.join("; "))
+        }
+        Err(error) => (false, error.to_string(), error.enable()),
+    };
+    Finding { name: "promotion", able, found, enable, for_commands: "promote, advise --pid", required: false }
+}
+
+fn others() -> Finding {
+    let host = pages::check_host();
+    Finding {
+        name: "huge pages of others",
+        able: host.is_ok(),
+        found: match &host {
+            Ok(()) => "memory of running processes can be brought onto huge pages, and back".to_owned(),
+            Err(error) => error.to_string(),
+        },
+        enable: host.err().map_or("", |error| error.enable()).to_owned(),
+        for_commands: "apply --pid, promote, undo; apply -- CMD where huge pages are `never`",
+        required: false,
+    }
+}
+
+fn frames() -> Finding {
+    let readable = pagemap::frames_readable();
+    let (able, found, enable) = match &readable {
+        Ok(true) => (true, "page maps tell where pages lie in physical memory".to_owned(), ""),
+        Ok(false) => {
+            (false, "page maps show zeros to this user: no CAP_SYS_ADMIN".to_owned(), pagemap::ENABLE_FRAMES)
+        }
+        Err(error) => (false, error.to_string(), error.enable()),
+    };
+    Finding {
+        name: "frame numbers",
+        able,
+        found,
+        enable: enable.to_owned(),
+        for_commands: "contiguity: designs that look at frames; the others need nothing",
+        required: false,
+    }
+}
+
+fn thp() -> Finding {
+    let mode = Host::detect().thp;
+    let able = mode == "always" || mode == "madvise";
+    Finding {
+        name: "huge pages (THP)",
+        able,
+        found: format!("mode {mode}: the baseline of profile follows it"),
+        enable: unless(able, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (root)"),
+        for_commands: "acting on the advice; simulating it needs nothing",
+        required: false,
+    }
+}
+
+fn steady() -> Finding {
+    let reporting = free_page_reporting(Path::new("/sys"));
+    Finding {
+        name: "steady memory",
+        able: reporting.is_none(),
+        found: reporting.map_or_else(
+            || "no free memory goes back to a hypervisor".to_owned(),
+            |reporting| {
+                format!(
+                    "free blocks of {} KiB and more go back to the hypervisor (free page reporting): first touches \
+                     may wait for it, and run times differ",
+                    reporting.block_bytes() / 1024
+                )
+            },
+        ),
+        enable: reporting.map_or_else(String::new, |reporting| {
+            format!("`--warm` of advise and verify; or, {}", reporting.enable())
+        }),
+        for_commands: "narrow intervals of probe, advise and verify",
+        required: false,
+    }
+}
+
+fn memory() -> Finding {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib: u64 = line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0);
+    let able = kib >= 1 << 20;
+    Finding {
+        name: "memory",
+        able,
+        found: format!(
+            "{:.1} GiB available; pagewalk takes up to 300 MB beside Valgrind",
+            kib as f64 / f64::from(1 << 20)
+        ),
+        enable: unless(able, "free memory: Valgrind needs the program's own and some hundred MB"),
+        for_commands: UNDER_ENGINE,
+        required: false,
+    }
+}
+
+fn cores() -> Finding {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let able = cores >= 2;
+    Finding {
+        name: "processors",
+        able,
+        found: format!("{cores}: the program runs on one, the simulation on another"),
+        enable: unless(able, "two processors make profile about twice as fast; one is enough to work"),
+        for_commands: "full speed of profile and record",
+        required: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_enable_something_is_told_of_what_works_in_part_too() {
+        let finding = |able, enable: &str| Finding {
+            name: "samplers",
+            able,
+            found: "two".to_owned(),
+            enable: enable.to_owned(),
+            for_commands: "promote",
+            required: false,
+        };
+        let lines = |finding| text(&[finding]).lines().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(lines(finding(true, "")), ["ok  samplers             two"]);
+        for (able, mark) in [(true, "ok "), (false, "no ")] {
+            let lines = lines(finding(able, "a third"));
+            assert!(lines[0].starts_with(mark), "{lines:?}");
+            assert!(
+                lines[1].ends_with("needed for: promote") && lines[2].ends_with("to enable: a third"),
+                "{lines:?}"
+            );
+        }
+    }
+}

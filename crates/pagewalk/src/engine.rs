@@ -1,0 +1,298 @@
+//! Running a program under the engine.
+
+pub(crate) mod log;
+
+use crate::error::{Error, Fault};
+use crate::listener::{HandOn, Listener, Watch};
+use crate::placement::Fitting;
+use log::{Death, EngineLog, WITHOUT_ENGINE};
+use pagewalk_capture::engine::{Engine, EngineError, Options, max_threads_option};
+use pagewalk_capture::{
+    CaptureError, Handle, Host, RingSource, Session, check_place, check_program, unmet_needs,
+};
+use pagewalk_layout::files::Object;
+use pagewalk_layout::landed::{Landings, Missed, Watched};
+use pagewalk_live::timed::nowhere;
+use pagewalk_trace::all_calls;
+use rustix::process::Signal;
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::OnceLock;
+
+/// Objects elsewhere that are told one by one.
+const MISSES_TOLD: usize = 10;
+
+/// Files that need instructions which the engine lacks that are told.
+const UNMET_TOLD: usize = 3;
+/// Processes that died of the engine that are told one by one.
+const DEATHS_TOLD: usize = 3;
+
+/// A program's surroundings, apart from ours; its output goes nowhere.
+pub struct Apart {
+    /// Where it runs.
+    pub folder: PathBuf,
+    /// Its standard input.
+    pub input: File,
+    /// An addition to its environment.
+    pub variable: Option<(&'static str, OsString)>,
+}
+
+/// How much is told of what the engine itself says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Noise {
+    /// Nothing.
+    Quiet,
+    /// What the user can do something about.
+    #[default]
+    Usual,
+    /// All of it.
+    Verbose,
+}
+
+/// The stream of one process image.
+pub type Stream = Watched<RingSource>;
+
+/// A program about to run under the engine.
+pub struct Live {
+    session: Session,
+    engine: Engine,
+    command: Vec<OsString>,
+    /// Where the program runs and what it reads, if not as we do.
+    apart: Option<Apart>,
+    /// Shared objects that are to lie at planned addresses, and what came of it.
+    placed: Vec<Object>,
+    landings: Landings,
+    noise: Noise,
+    max_threads: Option<u32>,
+    /// The processes that died of the engine, once it has run.
+    deaths: OnceLock<Vec<Death>>,
+    /// The engine with its version.
+    pub engine_name: String,
+    /// This host.
+    pub host: Host,
+}
+
+impl Live {
+    /// Checks the program, and the plan by which its shared objects are to lie if there is one; prepares the engine.
+    /// Nothing runs yet.
+    ///
+    /// # Errors
+    /// If the program cannot be run under the engine, the plan does not fit, or this host lacks the engine.
+    pub fn prepare(command: &[OsString], plan: Option<&Path>) -> Result<Live, Error> {
+        let program = command.first().ok_or_else(|| Error::new(Fault::Usage, "no program to run"))?;
+        let checked = check_program(program).and_then(|program| check_place(&program));
+        checked.map_err(|e| Error::new(Fault::Usage, e))?;
+        let fitting = plan.map(|plan| Fitting::new(plan, program, "leave out --layout")).transpose()?;
+        let placed = fitting.map_or_else(Vec::new, |fitting| fitting.objects);
+        let engine = Engine::prepare(&Options::default()).map_err(host_cannot)?;
+        let engine_name = format!("valgrind {}", engine.version());
+        let host = Host::detect();
+        let session = Session::new(&engine_name, host.clone()).map_err(failed)?;
+        let (command, landings) = (command.to_vec(), Landings::new(&placed));
+        let (noise, max_threads, deaths) = (Noise::default(), None, OnceLock::new());
+        let apart = None;
+        Ok(Live {
+            session,
+            engine,
+            command,
+            apart,
+            placed,
+            landings,
+            noise,
+            max_threads,
+            deaths,
+            engine_name,
+            host,
+        })
+    }
+
+    /// The same, with room for so many threads at a time if that is given, and as loud as this.
+    pub fn with(self, noise: Noise, max_threads: Option<u32>) -> Live {
+        Live { noise, max_threads, ..self }
+    }
+
+    /// The processes that died of the engine in the run that was.
+    pub fn deaths(&self) -> &[Death] {
+        self.deaths.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether all planned objects that were loaded came to their places; tells which were not loaded.
+    ///
+    /// # Errors
+    /// If some did not.
+    pub fn check_landed(&self, listener: &dyn Listener) -> Result<(), Error> {
+        for file in self.landings.not_loaded() {
+            listener.warn(&format!("{file} was not loaded"));
+        }
+        let missed = self.landings.missed();
+        let tell = |missed: &Missed| {
+            let Missed { file, program, planned, actual } = missed;
+            format!("{file} did not land at {planned:#x} but at {actual:#x} in {program}")
+        };
+        match missed.len() {
+            0 => Ok(()),
+            _ => {
+                let lines: Vec<String> = missed.iter().take(MISSES_TOLD).map(tell).collect();
+                Err(Error::new(Fault::NotInEffect, lines.join("\n  ")))
+            }
+        }
+    }
+
+    /// The same, run apart from our input, output and folder.
+    pub fn apart(self, apart: Apart) -> Live {
+        Live { apart: Some(apart), ..self }
+    }
+
+    /// Runs the program; every process image's stream goes to `on_stream` on a thread of its own.
+    ///
+    /// # Errors
+    /// If it could not be run or followed.
+    pub fn run(
+        &self,
+        listener: &dyn Listener,
+        on_stream: impl Fn(Stream) + Sync,
+    ) -> Result<ExitStatus, Error> {
+        let (program, arguments) = (&self.command[0], &self.command[1..]);
+        let log = self.session.directory().join("valgrind.log");
+        let socket = self.session.socket_path();
+        let mut extra = self.write_places()?;
+        extra.extend(self.max_threads.map(|threads| OsString::from(max_threads_option(threads))));
+        let mut command = self.engine.command::<OsString>(Some(&socket), &log, &extra, program, arguments);
+        if let Some(Apart { folder, input, variable }) = &self.apart {
+            let cannot = |which: &str, e| Error::new(Fault::Failed, format!("its {which}: {e}"));
+            let input = input.try_clone().map_err(|e| cannot("input", e))?;
+            command.current_dir(folder).stdin(input).stdout(nowhere().map_err(|e| cannot("output", e))?);
+            variable.iter().for_each(|(name, value)| _ = command.env(name, value));
+        }
+        let signals = watch_signals(self.session.handle(), listener)?;
+        let status = std::thread::scope(|scope| {
+            // Large libraries take a second to look through, the engine a tenth to start.
+            scope.spawn(|| self.tell_unmet_needs(listener));
+            self.session.run(command, |source| on_stream(self.landings.watch(source)))
+        });
+        drop(signals);
+        for error in self.session.refused() {
+            listener.warn(&error);
+        }
+        let said = EngineLog::read(&log);
+        self.tell_messages(&said, &log, listener);
+        let _ = self.deaths.set(said.deaths());
+        status.map_err(|error| match (&error, said.first()) {
+            (CaptureError::EngineSilent { .. }, Some(why)) => failed(error).or(format!("it said: {why}")),
+            _ => failed(error),
+        })
+    }
+
+    /// Says which files of the program need instructions that the engine lacks.
+    fn tell_unmet_needs(&self, listener: &dyn Listener) {
+        if self.noise == Noise::Quiet {
+            return;
+        }
+        // It was found when the engine was prepared; from another folder it may not be, and is told at the fault.
+        let Ok(program) = check_program(&self.command[0]) else { return };
+        unmet_needs(&program).iter().take(UNMET_TOLD).for_each(|need| listener.warn(need));
+    }
+
+    /// Says of the engine's messages what they mean for the results; all of them, and where they are kept, to who asks.
+    fn tell_messages(&self, said: &EngineLog, log: &Path, listener: &dyn Listener) {
+        if self.noise == Noise::Quiet {
+            return;
+        }
+        let deaths = said.deaths();
+        for Death { pid, why } in deaths.iter().take(DEATHS_TOLD) {
+            let whose = pid.map_or("a process".to_owned(), |pid| format!("process {pid}"));
+            listener.warn(&format!("{whose} died of the engine, not of itself: {why}; {WITHOUT_ENGINE}"));
+        }
+        if deaths.len() > DEATHS_TOLD {
+            listener.warn(&format!("… and {} more processes died of the engine", deaths.len() - DEATHS_TOLD));
+        }
+        let calls: Vec<String> = said.unknown_calls().into_iter().map(call_name).collect();
+        if !calls.is_empty() {
+            let calls = calls.join(", ");
+            listener.warn(&format!(
+                "the engine does not know {calls} and told the program that the kernel lacks it (ENOSYS): \
+                 where the program went another way then, so do the figures; {WITHOUT_ENGINE}"
+            ));
+        }
+        if self.noise == Noise::Verbose && !said.text().is_empty() {
+            listener.text(said.text());
+            match keep(log) {
+                Ok(path) => listener.warn(&format!("Valgrind's messages are in {}", path.display())),
+                Err(error) => listener.warn(&format!("Valgrind's messages could not be kept: {error}")),
+            }
+        }
+    }
+
+    /// The engine's option for planned places, if there are some.
+    fn write_places(&self) -> Result<Vec<OsString>, Error> {
+        if self.placed.is_empty() {
+            return Ok(Vec::new());
+        }
+        let line = |object: &Object| {
+            let Object { device, inode, bytes, base, .. } = object;
+            format!("{device:x} {inode:x} {bytes:x} {base:x}\n")
+        };
+        let path = self.session.directory().join("places");
+        let text: String = self.placed.iter().map(line).collect();
+        let cannot = |error| Error::new(Fault::Failed, format!("{}: {error}", path.display()));
+        std::fs::write(&path, text).map_err(cannot)?;
+        let mut option = OsString::from("--places=");
+        option.push(&path);
+        Ok(vec![option])
+    }
+}
+
+/// Copies the log out of the run's own folder, which goes with the run.
+fn keep(log: &Path) -> std::io::Result<PathBuf> {
+    let kept = tempfile::Builder::new().prefix("pagewalk-valgrind-").suffix(".log").tempfile()?;
+    std::fs::copy(log, kept.path())?;
+    Ok(kept.keep().map_err(|error| error.error)?.1)
+}
+
+/// For people: `system call 434 (pidfd_open)`.
+fn call_name(number: u32) -> String {
+    match all_calls().find(|(known, _)| *known == number) {
+        Some((_, name)) => format!("system call {number} ({name})"),
+        None => format!("system call {number}"),
+    }
+}
+
+fn failed(error: CaptureError) -> Error {
+    Error::new(Fault::Failed, error)
+}
+
+fn host_cannot(error: EngineError) -> Error {
+    Error::new(Fault::HostCannot, error).or("`pagewalk doctor` lists all that this host lacks")
+}
+
+/// Hands signals on to the program. A second Ctrl-C kills it and all that it started.
+fn watch_signals(session: Handle, listener: &dyn Listener) -> Result<Watch, Error> {
+    let of_terminal = session.clone();
+    let signal = move |signal| {
+        let took = Signal::from_named_raw(signal).is_some_and(|signal| session.hand_on(signal));
+        // What the program has left running ends.
+        if !took && asks_to_end(signal) {
+            session.interrupt();
+            session.interrupt();
+        }
+    };
+    listener
+        .relay(HandOn { signal: Box::new(signal), interrupted: Box::new(move || of_terminal.interrupt()) })
+}
+
+/// Whether it asks a program to end that does not handle it.
+fn asks_to_end(signal: i32) -> bool {
+    [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM].iter().any(|asks| asks.as_raw() == signal)
+}
+
+/// For people: `exit 0`, `signal 9`.
+pub fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "unknown".to_owned(),
+    }
+}

@@ -1,0 +1,15 @@
+//! An experiment: streams in one arrangement, through machines under kernels, and its result.
+
+mod cores;
+mod data_side;
+mod kernels;
+mod rows;
+mod run;
+mod spec;
+mod structure;
+mod traps;
+mod turns;
+
+pub use kernels::policies;
+pub use run::Outcome;
+pub use spec::{Experiment, Sharing};

@@ -1,0 +1,129 @@
+//! Machines with `side = "data"`: designs whose every operation is counted, with their energy.
+
+use super::rows::beside;
+use super::spec::Experiment;
+use crate::error::{Error, Fault};
+use crate::machines;
+use crate::stream::{Ending, follow_ahead};
+use pagewalk_mm::Thp;
+use pagewalk_report::schema::{Attribution, Heat, MachineResult, Metrics, Number, ProcessResult, WhatIf};
+use pagewalk_sim::{DataSideError, DataSideTotals, DataSides};
+use pagewalk_sweep::{check_energy, data_side_metrics};
+use pagewalk_trace::Source;
+use pagewalk_translate::MachineSpec;
+use std::sync::Arc;
+
+/// What a walk costs at the least when it reads one entry, by where that is found, and what a third-level TLB that has
+/// everything would take: cycles measured on a Xeon E3-1230 (Karakostas 2016, section 3.5, equations 3.2 to 3.5).
+const LIMITS: [(&str, &str, u64); 4] = [
+    ("perfect_walk_llc", "each walk one read of the LLC", 43),
+    ("perfect_walk_l2", "each walk one read of L2", 20),
+    ("perfect_walk_l1", "each walk one read of L1", 12),
+    ("perfect_third_level", "a full third-level TLB", 7),
+];
+
+/// Whether the experiment is of such machines.
+pub fn is_meant(experiment: &Experiment) -> bool {
+    experiment.machines.iter().any(|machine| machine.data_side.is_some())
+}
+
+/// Checks that all machines are of the kind, and that their energy can be priced.
+pub fn check(experiment: &Experiment) -> Result<(), Error> {
+    if experiment.what_if || !experiment.kernels.is_empty() || experiment.structure.is_some() {
+        let why = "a machine with side = \"data\" is simulated under the host's kernel, without alternatives";
+        let way_out = "take `simulate` without --what-if, --os and --structure; simulate those apart";
+        return Err(Error::new(Fault::Usage, why).or(way_out));
+    }
+    let policy = Arc::new(Thp { mode: pagewalk_mm::ThpMode::Never });
+    DataSides::new(&experiment.machines, policy).map_err(|why| match why {
+        DataSideError::Memory(..) => Error::new(Fault::BadInput, why),
+        _ => {
+            Error::new(Fault::Usage, why).or("machines with side = \"data\" go together, and with no others")
+        }
+    })?;
+    let energies = experiment.machines.iter().try_for_each(check_energy);
+    energies.map_err(|why| Error::new(Fault::BadInput, why))
+}
+
+/// Follows `source` to its end.
+pub fn once<S: Source + Send>(experiment: &Experiment, source: S) -> (ProcessResult, Ending) {
+    let header = source.header().clone();
+    let policy = Arc::new(Thp { mode: machines::thp(experiment.thp, &header.thp) });
+    let mut sides = DataSides::new(&experiment.machines, policy).expect("the experiment was checked");
+    let ending = follow_ahead(source, &experiment.window, &mut sides);
+    let totals = sides.finish();
+    let result = |(machine, totals): (&MachineSpec, &DataSideTotals)| MachineResult {
+        name: machine.name.clone(),
+        metrics: data_side_metrics(machine, totals).expect("energy was checked"),
+        partition: Vec::new(),
+    };
+    let machines: Vec<MachineResult> = experiment.machines.iter().zip(&totals).map(result).collect();
+    let process = ProcessResult {
+        pid: header.pid,
+        parent: header.parent,
+        origin: "data side".to_owned(),
+        thp_disable: None,
+        structure: None,
+        program: header.program.clone(),
+        command_line: header.arguments.clone(),
+        ended: ending.describe(),
+        losses: ending.losses.clone(),
+        cut_short: None,
+        advice: advice(&machines),
+        what_if: limits(&machines[0]),
+        machines,
+        attribution: Attribution::default(),
+        heat: Heat::default(),
+        reach: Vec::new(),
+        kernels: Vec::new(),
+    };
+    (process, ending)
+}
+
+fn value(metrics: &Metrics, name: &str) -> f64 {
+    metrics.get(name).map_or(0.0, |number| number.as_f64())
+}
+
+/// The first machine as it is, and with perfect walks.
+fn limits(machine: &MachineResult) -> Vec<WhatIf> {
+    let count = |name: &str| match machine.metrics.get(name) {
+        Some(Number::Count(count)) => *count,
+        _ => 0,
+    };
+    let (walks, cycles) = (count("walks"), count("walk_cycles"));
+    let row = |id: &str, title: &str, class: &str, walk_cycles: u64| {
+        beside((walks, cycles), id, title, class, (walks, walk_cycles))
+    };
+    let limits = LIMITS.iter().map(|&(id, title, each)| row(id, title, "bound", walks.saturating_mul(each)));
+    std::iter::once(row("baseline", "as it is", "modelled", cycles)).chain(limits).collect()
+}
+
+/// Which of the machines spends least, against the first.
+fn advice(machines: &[MachineResult]) -> String {
+    let first = &machines[0];
+    let best = |name: &str| {
+        let has = machines.iter().filter(|machine| machine.metrics.contains_key(name));
+        has.min_by(|a, b| value(&a.metrics, name).total_cmp(&value(&b.metrics, name)))
+    };
+    let against = |machine: &MachineResult, name: &str| {
+        let base = value(&first.metrics, name);
+        if base > 0.0 { (value(&machine.metrics, name) / base - 1.0) * 100.0 } else { 0.0 }
+    };
+    let told = |name: &str, what: &str| {
+        let machine = best(name).filter(|_| first.metrics.contains_key(name))?;
+        let less = -against(machine, name);
+        Some(match less > 0.0 {
+            true => format!("{} spends {less:.1} % less {what}", machine.name),
+            false => format!("none of them spends less {what}"),
+        })
+    };
+    let all = [told("miss_cycles", "time on misses"), told("energy_pj.all", "energy on translation")];
+    let all: Vec<String> = all.into_iter().flatten().collect();
+    match machines.len() {
+        1 => format!(
+            "Name other machines with -m to compare {} with, such as karakostas_rmm_lite.",
+            first.name
+        ),
+        _ => format!("Against {}: {}.", first.name, all.join("; ")),
+    }
+}

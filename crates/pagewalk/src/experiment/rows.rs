@@ -1,0 +1,98 @@
+//! Rows of results that all arrangements have.
+
+use crate::findings::blank;
+use crate::stream::Ending;
+use pagewalk_report::schema::{MachineResult, MappingRow, Number, ProcessResult, WhatIf};
+use pagewalk_sim::{DesignCounts, StructureCounts};
+use pagewalk_sweep::{add_structure, metrics, partition};
+use pagewalk_trace::StreamHeader;
+use pagewalk_translate::MachineSpec;
+
+/// A process whose stream was followed, without figures.
+pub fn followed(header: &StreamHeader, origin: &str, ending: &Ending) -> ProcessResult {
+    ProcessResult { ended: ending.describe(), losses: ending.losses.clone(), ..blank(header, origin) }
+}
+
+/// The machines of an arrangement, with what a structure did and further counts.
+pub fn machines(
+    machines: &[MachineSpec],
+    counts: &[DesignCounts],
+    structure: Option<&StructureCounts>,
+    further: &[(&str, u64)],
+) -> Vec<MachineResult> {
+    let row = |(machine, counts): (&MachineSpec, &DesignCounts)| {
+        let mut metrics = metrics(counts);
+        metrics.extend(further.iter().map(|&(name, count)| (name.to_owned(), Number::Count(count))));
+        if let Some(did) = structure {
+            add_structure(&mut metrics, did);
+        }
+        MachineResult { name: machine.name.clone(), metrics, partition: partition(counts) }
+    };
+    machines.iter().zip(counts).map(row).collect()
+}
+
+/// A program, server, kernel or core in the place of a mapping, without figures.
+pub fn group(name: String, kind: &str) -> MappingRow {
+    MappingRow {
+        name,
+        kind: kind.to_owned(),
+        build_id: None,
+        start: 0,
+        bytes: 0,
+        page_bytes: 4096,
+        late_blocks: 0,
+        late_blocks_small_anyway: 0,
+        pages_touched: 0,
+        references_fetch: 0,
+        references_data: 0,
+        walks_fetch: 0,
+        walks_data: 0,
+        walk_cycles: 0,
+    }
+}
+
+/// A perfect TLB beside `base`.
+pub fn perfect(base: &DesignCounts) -> WhatIf {
+    compared(base, "perfect_tlb", "a perfect TLB", "bound", 0, 0)
+}
+
+/// What `counts` come to beside `base`.
+pub fn modelled(base: &DesignCounts, id: &str, title: &str, counts: &DesignCounts) -> WhatIf {
+    compared(base, id, title, "modelled", counts.walks(), counts.cycles.walk)
+}
+
+/// Walks and their cycles beside those of `base`, over the whole run.
+pub fn compared(
+    base: &DesignCounts,
+    id: &str,
+    title: &str,
+    class: &str,
+    walks: u64,
+    walk_cycles: u64,
+) -> WhatIf {
+    beside((base.walks(), base.cycles.walk), id, title, class, (walks, walk_cycles))
+}
+
+/// Walks and their cycles beside others, over the whole run.
+pub fn beside(
+    base: (u64, u64),
+    id: &str,
+    title: &str,
+    class: &str,
+    (walks, walk_cycles): (u64, u64),
+) -> WhatIf {
+    WhatIf {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        class: class.to_owned(),
+        mapping: None,
+        page_size: None,
+        from_instruction: 0,
+        to_instruction: None,
+        walks,
+        walk_cycles,
+        baseline_walks: base.0,
+        baseline_walk_cycles: base.1,
+        memory_price_mib: 0.0,
+    }
+}

@@ -1,0 +1,314 @@
+//! Running an experiment: whether all of it goes together, over a program or over traces, to its result.
+
+use super::spec::{Experiment, Sharing};
+use super::turns::{self, Interleaved};
+use super::{cores, data_side, kernels, structure, traps};
+use crate::engine::log::{Death, WITHOUT_ENGINE};
+use crate::engine::{self, Live, Stream};
+use crate::error::{Error, Fault};
+use crate::findings::{Detail, Namer, totals};
+use crate::listener::Listener;
+use crate::machines;
+use crate::placement::PlanFile;
+use crate::stream::{Ending, Reached, explain_window, follow_ahead};
+use crate::traces::{bad, look, open, open_all};
+use pagewalk_capture::UNFINISHED;
+use pagewalk_layout::rebase::{Bound, Rebased};
+use pagewalk_mm::ThpMode;
+use pagewalk_report::schema::{Host, ProcessResult, REST_LOST, RESULT_SCHEMA, RunResult, Tool};
+use pagewalk_sim::Profile;
+use pagewalk_sweep::unpriced;
+use pagewalk_trace::{Source, StreamHeader};
+use pagewalk_translate::MachineSpec;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::{Mutex, PoisonError};
+
+/// Processes beyond so many are kept in brief.
+const FULL_DETAIL: u32 = 16;
+
+/// What came of an experiment over traces.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The result, of what could be read.
+    pub result: RunResult,
+    /// Whether a trace could not be read to its end; the listener was told why.
+    pub cut: bool,
+}
+
+impl Experiment {
+    /// Checks that all this goes together, of these traces, or of a program that is to run where there are none.
+    ///
+    /// # Errors
+    /// If it does not: the message says why, and what does.
+    pub fn check(&self, traces: &[PathBuf]) -> Result<(), Error> {
+        if self.machines.is_empty() {
+            return Err(Error::new(Fault::Usage, "no machine to simulate"));
+        }
+        let alone = self.cores.is_none() && self.sharing.is_none() && self.by_traps.is_none();
+        if let Some(machine) = self.machines.iter().find(|machine| machine.data_side.is_some() && !alone) {
+            let why = format!(
+                "machine `{}` is a data side (side = \"data\"): one process on one core, without --cores, --quantum, \
+                 --switch-at and --by-traps",
+                machine.name
+            );
+            return Err(Error::new(Fault::Usage, why));
+        }
+        if self.by_traps.is_some() {
+            traps::check(self)?;
+        }
+        self.check_designs()?;
+        kernels::check_replays(self, traces)?;
+        match self.layout {
+            Some(_) => kernels::check_no_replays(self, "--layout"),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that the machines can be simulated together.
+    fn check_designs(&self) -> Result<(), Error> {
+        if data_side::is_meant(self) {
+            return data_side::check(self);
+        }
+        if self.structure.is_some() {
+            return structure::check(self);
+        }
+        if self.has_kernels() {
+            return kernels::check(self);
+        }
+        self.check_kernels_are_none("profile or --what-if")?;
+        Profile::new(&self.machines, ThpMode::Never, self.what_if)
+            .map(drop)
+            .map_err(|e| Error::new(Fault::Usage, e).or("give fewer machines with -m"))
+    }
+
+    /// Runs the program; the result has every process image in order of start.
+    ///
+    /// # Errors
+    /// If the program could not be run.
+    pub fn program(&self, live: &Live, listener: &dyn Listener) -> Result<(RunResult, ExitStatus), Error> {
+        let namer = Namer::default();
+        let done = Mutex::new(Vec::new());
+        let status = live.run(listener, |source: Stream| {
+            let number = source.inner.number();
+            let detail = if number < FULL_DETAIL { Detail::Full } else { Detail::Brief };
+            let (process, ending) = self.stream(source, &namer, detail);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((number, process, ending.reached));
+        })?;
+        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        explain_window(&self.window, Reached::by_any(done.iter().map(|(_, _, reached)| *reached)), listener);
+        done.sort_by_key(|(number, ..)| *number);
+        let mut processes: Vec<ProcessResult> = done.into_iter().map(|(_, process, _)| process).collect();
+        name_roots_end(&mut processes, status);
+        name_deaths(&mut processes, live.deaths());
+        let host =
+            Host { cpu: live.host.cpu.clone(), kernel: live.host.kernel.clone(), thp: live.host.thp.clone() };
+        Ok((self.result(live.engine_name.clone(), host, processes), status))
+    }
+
+    /// Simulates recorded streams.
+    ///
+    /// # Errors
+    /// If one cannot be opened, or does not tell what a machine looks at; see [`Experiment::check`].
+    pub fn traces(&self, traces: &[PathBuf], listener: &dyn Listener) -> Result<Outcome, Error> {
+        if traces.is_empty() {
+            return Err(Error::new(Fault::Usage, "no trace to read"));
+        }
+        let plan = self.layout.as_deref().map(PlanFile::read).transpose()?;
+        match &self.sharing {
+            Some(sharing) => self.in_turns(traces, plan.as_ref(), sharing, listener),
+            None => self.one_by_one(traces, plan.as_ref(), listener),
+        }
+    }
+
+    fn one_by_one(
+        &self,
+        traces: &[PathBuf],
+        plan: Option<&PlanFile>,
+        listener: &dyn Listener,
+    ) -> Result<Outcome, Error> {
+        let bounds = self.look_at(traces, plan, listener)?;
+        let mut namer = Namer::default();
+        let mut processes = Vec::new();
+        let mut about = None;
+        let mut cut = false;
+        let mut reached = Vec::new();
+        for (index, trace) in traces.iter().enumerate() {
+            namer.until = trace.metadata().and_then(|about| about.modified()).ok();
+            let reader = open(trace, listener)?;
+            self.check_grain(trace, reader.header())?;
+            about.get_or_insert_with(|| recorded_by(reader.header()));
+            let (process, ending) = match bounds.get(index) {
+                Some(bound) => self.one(Rebased::new(reader, bound), &namer)?,
+                None if self.replays() => kernels::trace(self, reader, trace, listener)?,
+                None => self.one(reader, &namer)?,
+            };
+            reached.push(ending.reached);
+            if ending.cut {
+                // What could be read is told all the same.
+                ending.tell_losses(trace, listener);
+                cut = true;
+            }
+            processes.push(process);
+        }
+        explain_window(&self.window, Reached::by_any(reached), listener);
+        let (engine, host) = about.expect("there is a trace");
+        Ok(Outcome { result: self.result(engine, host, processes), cut })
+    }
+
+    /// Whether a trace may have to be read again.
+    fn replays(&self) -> bool {
+        self.cores.is_none() && self.by_traps.is_none() && self.has_kernels() && self.structure.is_none()
+    }
+
+    /// Looks at all traces before the first is simulated, which may take long: whether they are there, tell what the
+    /// machines look at, and have the objects of the plan, whose places are answered.
+    fn look_at(
+        &self,
+        traces: &[PathBuf],
+        plan: Option<&PlanFile>,
+        listener: &dyn Listener,
+    ) -> Result<Vec<Bound>, Error> {
+        for trace in traces {
+            // A pipe can be opened and read only once.
+            if trace.metadata().map_err(|e| bad(trace, &e))?.is_file() {
+                self.check_grain(trace, look(trace)?.header())?;
+            }
+        }
+        traces.iter().filter_map(|trace| Some(plan?.bind(trace, listener))).collect()
+    }
+
+    /// One stream, read once.
+    fn one<S: Source + Send>(&self, source: S, namer: &Namer) -> Result<(ProcessResult, Ending), Error> {
+        match (self.cores, self.by_traps) {
+            (Some(cores), _) => cores::stream(self, source, cores.into()),
+            (None, Some(host)) => traps::stream(self, source, host),
+            (None, None) => Ok(self.stream(source, namer, Detail::Full)),
+        }
+    }
+
+    /// All traces together, with the objects of a plan elsewhere if there is one.
+    fn in_turns(
+        &self,
+        traces: &[PathBuf],
+        plan: Option<&PlanFile>,
+        sharing: &Sharing,
+        listener: &dyn Listener,
+    ) -> Result<Outcome, Error> {
+        let readers = open_all(traces, listener)?;
+        for (trace, reader) in traces.iter().zip(&readers) {
+            self.check_grain(trace, reader.header())?;
+        }
+        let (engine, host) = recorded_by(readers[0].header());
+        let thp = match self.thp {
+            Some(mode) => mode,
+            None => machines::thp(None, &turns::common_thp(&readers, listener)),
+        };
+        let all = match plan {
+            None => Interleaved::follow(self, readers, sharing, thp)?,
+            Some(plan) => {
+                let moved = traces.iter().zip(readers);
+                let moved = moved.map(|(trace, reader)| plan.move_objects(trace, reader, listener));
+                Interleaved::follow(self, moved.collect::<Result<_, _>>()?, sharing, thp)?
+            }
+        };
+        for (trace, ending) in traces.iter().zip(&all.endings).filter(|(_, ending)| ending.cut) {
+            ending.tell_losses(trace, listener);
+        }
+        explain_window(
+            &self.window,
+            Reached::by_any(all.endings.iter().map(|ending| ending.reached)),
+            listener,
+        );
+        let cut = all.endings.iter().any(|ending| ending.cut);
+        Ok(Outcome { result: self.result(engine, host, vec![all.result(self)]), cut })
+    }
+
+    /// Follows one stream to its end.
+    fn stream<S: Source + Send>(&self, source: S, namer: &Namer, detail: Detail) -> (ProcessResult, Ending) {
+        if data_side::is_meant(self) {
+            return data_side::once(self, source);
+        }
+        if let Some(structure) = &self.structure {
+            return structure::once(self, structure, source);
+        }
+        if self.has_kernels() {
+            return kernels::once(self, source);
+        }
+        let header: StreamHeader = source.header().clone();
+        let thp = machines::thp(self.thp, &header.thp);
+        let profiler =
+            Profile::new(&self.machines, thp, self.what_if).expect("the number of machines was checked");
+        let mut analyses = (profiler, namer.ahead());
+        let ending = follow_ahead(source, &self.window, &mut analyses);
+        let mut process = namer.process(&header, &self.machines, &mut analyses.0.finish(), detail);
+        process.ended = ending.describe();
+        process.losses.extend(ending.losses.iter().cloned());
+        (process, ending)
+    }
+
+    /// The whole result.
+    fn result(&self, engine: String, host: Host, mut processes: Vec<ProcessResult>) -> RunResult {
+        processes.iter_mut().for_each(ProcessResult::note_cut);
+        let command_line = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+        RunResult {
+            schema: RESULT_SCHEMA.to_owned(),
+            tool: Tool {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                engine,
+                command_line: command_line.collect(),
+            },
+            host,
+            descriptions: self.machines.iter().map(machines::description).collect(),
+            machines: totals(&processes),
+            processes,
+        }
+    }
+
+    /// Checks that all misses of a result have a price.
+    ///
+    /// # Errors
+    /// If some have none: the machine's file is wrong, and the result is without their cycles.
+    pub fn check_prices(&self, result: &RunResult) -> Result<(), Error> {
+        let of = |machine: &MachineSpec| result.machines.iter().find(|found| found.name == machine.name);
+        let why = self.machines.iter().find_map(|machine| unpriced(machine, &of(machine)?.metrics));
+        why.map_or(Ok(()), |why| {
+            let why = Error::new(Fault::BadInput, why);
+            Err(why
+                .or("the results above are without those cycles: add the class's price to the machine file"))
+        })
+    }
+
+    /// Refuses a trace that does not tell what a machine looks at.
+    fn check_grain(&self, trace: &Path, header: &StreamHeader) -> Result<(), Error> {
+        let check = |machine| pagewalk_sim::check_grain(header.grain, machine);
+        self.machines.iter().try_for_each(check).map_err(|e| bad(trace, &e))
+    }
+}
+
+/// The engine that recorded a stream, and its host.
+fn recorded_by(header: &StreamHeader) -> (String, Host) {
+    let host = Host { cpu: header.cpu.clone(), kernel: header.kernel.clone(), thp: header.thp.clone() };
+    (header.engine.clone(), host)
+}
+
+/// The rest of what died of the engine is lost, which says more than that its stream just ended.
+fn name_deaths(processes: &mut [ProcessResult], deaths: &[Death]) {
+    for Death { pid, why } in deaths {
+        let is_meant = |process: &&mut ProcessResult| pid.is_none_or(|pid| process.pid == pid);
+        if let Some(last) = processes.iter_mut().rev().find(is_meant) {
+            let rest =
+                format!("{REST_LOST}, which died of the engine, not of itself: {why}; {WITHOUT_ENGINE}");
+            last.losses.retain(|loss| !loss.contains(UNFINISHED));
+            last.losses.push(rest);
+        }
+    }
+}
+
+/// The first process's end is known for certain: it is our child. Its last image is the one that ended so.
+fn name_roots_end(processes: &mut [ProcessResult], status: ExitStatus) {
+    let Some(pid) = processes.first().map(|process| process.pid) else { return };
+    if let Some(last) = processes.iter_mut().rev().find(|process| process.pid == pid) {
+        last.ended = engine::describe(status);
+    }
+}

@@ -1,0 +1,98 @@
+//! What an experiment asks for.
+
+use crate::error::{Error, Fault};
+use pagewalk_capture::WindowSpec;
+use pagewalk_mm::structure::StructureSpec;
+use pagewalk_mm::{OsSpec, ThpMode};
+use pagewalk_trace::{Turns, all_calls, call_number};
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::names::{closest, meant};
+use std::path::PathBuf;
+
+/// What to simulate over streams, and how these are arranged.
+#[derive(Clone, Default)]
+pub struct Experiment {
+    /// The machines, each of a name of its own; one at least.
+    pub machines: Vec<MachineSpec>,
+    /// The host's mode of transparent huge pages; none: that of the host that recorded a stream.
+    pub thp: Option<ThpMode>,
+    /// Which part of each stream counts.
+    pub window: WindowSpec,
+    /// Whether alternatives are simulated too: other page sizes, larger TLBs.
+    pub what_if: bool,
+    /// Kernels to simulate beside the host's, in the place of everything else that is asked of a stream.
+    pub kernels: Vec<OsSpec>,
+    /// The operating system around the programs, in the place of the alternatives too.
+    pub structure: Option<StructureSpec>,
+    /// Cores that a process's threads run on, in order of their appearance; none: all on one.
+    pub cores: Option<u8>,
+    /// How processes take turns; none: each is alone.
+    pub sharing: Option<Sharing>,
+    /// Beside full simulation, the TLB by the misses of a host's of so many slots alone.
+    pub by_traps: Option<u32>,
+    /// The plan of places by which the streams' shared objects lie elsewhere.
+    pub layout: Option<PathBuf>,
+}
+
+impl Experiment {
+    /// Streams alone through these machines under the host's kernel.
+    pub fn new(machines: Vec<MachineSpec>) -> Experiment {
+        Experiment { machines, ..Experiment::default() }
+    }
+
+    /// Whether some machine is to run under another kernel than the host's.
+    pub(super) fn has_kernels(&self) -> bool {
+        !self.what_if
+            && (!self.kernels.is_empty() || self.machines.iter().any(|machine| machine.os.is_some()))
+    }
+
+    /// Refuses machines whose files describe a kernel of their own.
+    pub(super) fn check_kernels_are_none(&self, what: &str) -> Result<(), Error> {
+        let Some(machine) = self.machines.iter().find(|machine| machine.os.is_some()) else { return Ok(()) };
+        let text = format!("machine `{}` has an [os] of its own, which {what} cannot simulate", machine.name);
+        Err(Error::new(Fault::Usage, text).or("take `simulate` alone, or a file without [os]"))
+    }
+}
+
+/// How processes share a processor.
+#[derive(Clone, Debug)]
+pub struct Sharing {
+    /// Where their turns end.
+    pub turns: Turns,
+    /// Whether pages of files are global that are mapped without the right to write.
+    pub global_files: bool,
+}
+
+impl Sharing {
+    /// Turns of `quantum` instructions, or up to system calls of these names; `None`: there are none.
+    ///
+    /// # Errors
+    /// If there is no such system call, or global files are asked for without turns.
+    pub fn new(
+        quantum: Option<u64>,
+        switch_at: &[String],
+        global_files: bool,
+    ) -> Result<Option<Sharing>, Error> {
+        let calls = switch_at.iter().map(|name| call(name)).collect::<Result<Vec<u32>, _>>()?;
+        if quantum.is_none() && calls.is_empty() {
+            let why = "--global-files is for processes that take turns";
+            let way_out = "give --quantum N or --switch-at CALL, or leave it out";
+            return if global_files { Err(Error::new(Fault::Usage, why).or(way_out)) } else { Ok(None) };
+        }
+        Ok(Some(Sharing { turns: Turns { quantum, calls }, global_files }))
+    }
+}
+
+/// The number of a system call that is given by its name, or by its number.
+fn call(text: &str) -> Result<u32, Error> {
+    call_number(text).or_else(|| text.parse().ok()).ok_or_else(|| {
+        let error = Error::new(
+            Fault::Usage,
+            format!("--switch-at {text}: no system call of x86-64 Linux has this name"),
+        );
+        error.or(match meant(&closest(text, all_calls().map(|(_, name)| name))) {
+            None => "give names such as read, poll or futex, or numbers".to_owned(),
+            Some(meant) => format!("{meant} Numbers work too"),
+        })
+    })
+}

@@ -1,0 +1,109 @@
+//! A software-managed TLB, simulated in full and by a host's misses alone.
+
+use super::rows::followed;
+use super::spec::Experiment;
+use crate::error::{Error, Fault};
+use crate::stream::{Ending, follow};
+use pagewalk_mm::Small;
+use pagewalk_report::schema::{MachineResult, Metrics, Number, ProcessResult};
+use pagewalk_sim::{ByTraps, DesignSpec, NoObserver, Pass};
+use pagewalk_sweep::metrics;
+use pagewalk_trace::Source;
+use pagewalk_translate::{MachineSpec, MissClass, NestedMisses, SoftwareCounts};
+use std::sync::Arc;
+
+/// The classes that a TLB has a part in.
+const CLASSES: [MissClass; 4] = [MissClass::L1u, MissClass::L1k, MissClass::L2, MissClass::L3];
+
+/// Refuses what traps cannot simulate.
+pub fn check(experiment: &Experiment) -> Result<(), Error> {
+    experiment.check_kernels_are_none("--by-traps")?;
+    match experiment.machines[..] {
+        [_] => Ok(()),
+        _ => Err(Error::new(Fault::Usage, "--by-traps simulates one machine: give one -m")),
+    }
+}
+
+/// Follows `source` to its end on the experiment's machine, with a host of `host` slots.
+pub fn stream<S: Source>(
+    experiment: &Experiment,
+    source: S,
+    host: u32,
+) -> Result<(ProcessResult, Ending), Error> {
+    let header = source.header().clone();
+    let machine = &experiment.machines[0];
+    let pass = Pass::new(vec![DesignSpec::new(machine, Arc::new(Small))], NoObserver);
+    let pass = pass.map_err(|error| Error::new(Fault::Usage, error))?;
+    let by_traps = engine(machine, host, NestedMisses::WithParent)?;
+    // Every nested miss for its own.
+    let counted = engine(machine, host, NestedMisses::Counted)?;
+    let mut ways = (pass, (by_traps, counted));
+    let ending = follow(source, &experiment.window, &mut ways);
+    let (mut pass, (by_traps, counted)) = ways;
+    let counts = pass.finish().swap_remove(0);
+    let full = counts.software.as_ref().map(|software| software.counts).unwrap_or_default();
+    let name = &machine.name;
+    let process = ProcessResult {
+        machines: vec![
+            MachineResult::new(name, metrics(&counts)),
+            MachineResult::new(format!("{name} by traps"), trapped(&by_traps)),
+            MachineResult::new(format!("{name} by traps, nested misses counted"), trapped(&counted)),
+        ],
+        advice: said(&full, &by_traps, &counted, host),
+        ..followed(&header, "by traps", &ending)
+    };
+    Ok((process, ending))
+}
+
+fn engine(machine: &MachineSpec, host: u32, nested: NestedMisses) -> Result<ByTraps, Error> {
+    let name = &machine.name;
+    match ByTraps::new(machine, host, nested) {
+        Some(engine) => {
+            engine.map_err(|error| Error::new(Fault::BadInput, format!("machine `{name}`: {error}")))
+        }
+        None => {
+            let why =
+                format!("machine `{name}`: --by-traps is for software-managed TLBs with [walker.mapped]");
+            Err(Error::new(Fault::Usage, why).or("give one with -m, such as mips_r2000"))
+        }
+    }
+}
+
+fn trapped(engine: &ByTraps) -> Metrics {
+    let counts = engine.counts();
+    let of = |class: MissClass| (format!("misses.{}", class.name()), Number::Count(counts.of(class)));
+    let walks = counts.of(MissClass::L1u) + counts.of(MissClass::L1k);
+    let references = CLASSES.iter().map(|&class| counts.of(class)).sum();
+    let others = [
+        ("walks", walks),
+        ("walk_references", references),
+        ("walk_cycles", counts.total_cycles()),
+        ("host_misses", engine.host_misses()),
+    ];
+    let others = others.map(|(name, count)| (name.to_owned(), Number::Count(count)));
+    CLASSES.into_iter().map(of).chain(others).collect()
+}
+
+/// Whether the engines agree, and what the rule for nested misses is worth.
+fn said(full: &SoftwareCounts, by_traps: &ByTraps, counted: &ByTraps, host: u32) -> String {
+    let (traps, counted) = (by_traps.counts(), counted.counts());
+    let differs: Vec<&str> =
+        CLASSES.into_iter().filter(|&class| traps.of(class) != full.of(class)).map(MissClass::name).collect();
+    let equal = match differs[..] {
+        [] => "count what full simulation counts, in every class".to_owned(),
+        _ => format!("differ from full simulation in {}", differs.join(", ")),
+    };
+    let bias = |class: MissClass| {
+        let (is, would) = (full.of(class), counted.of(class));
+        (is != would).then(|| format!("{} as {would} instead of {is}", class.name()))
+    };
+    let biases: Vec<String> = CLASSES.into_iter().filter_map(bias).collect();
+    let bias = match biases[..] {
+        [] => "nothing else".to_owned(),
+        _ => biases.join(", "),
+    };
+    format!(
+        "{} traps of a host of {host} slots {equal}. Counting every nested miss would give {bias}.",
+        by_traps.host_misses()
+    )
+}

@@ -1,0 +1,226 @@
+//! Several processes in turns, that end after instructions or at system calls.
+
+use super::kernels::Under;
+use super::rows::{self, compared, modelled, perfect};
+use super::spec::{Experiment, Sharing};
+use super::{kernels, structure};
+use crate::error::{Error, Fault};
+use crate::findings::short;
+use crate::listener::Listener;
+use crate::stream::{Ending, Reached, note};
+use pagewalk_capture::Window;
+use pagewalk_mm::ThpMode;
+use pagewalk_report::schema::{Attribution, Heat, MappingRow, ProcessResult, WhatIf};
+use pagewalk_sim as sim;
+use pagewalk_sim::{Arrangement, DesignCounts};
+use pagewalk_trace::{Analysis, Interleave, Item, Origin, Source, StreamHeader};
+use pagewalk_translate::{Asid, MachineSpec};
+
+/// Several streams on the machines of a experiment, which all see the same turns.
+pub struct Interleaved {
+    /// The machines, and after them the first one without identifiers and with one for each process.
+    shared: sim::Experiment,
+    /// The first machine with global pages of files if the others are without, and the other way round.
+    otherwise: sim::Experiment,
+    /// Whether the machines have global pages of files.
+    global_files: bool,
+    cores: usize,
+    /// Kernels beside the host's, of which each process has its own.
+    kernels: Vec<Under>,
+    /// Each process with the first machine for itself.
+    alone: Vec<sim::Experiment>,
+    switches: u64,
+    headers: Vec<StreamHeader>,
+    /// How each stream ended.
+    pub endings: Vec<Ending>,
+}
+
+impl Interleaved {
+    /// Follows `sources` to their ends.
+    pub fn follow<S: Source>(
+        experiment: &Experiment,
+        sources: Vec<S>,
+        sharing: &Sharing,
+        thp: ThpMode,
+    ) -> Result<Interleaved, Error> {
+        let structure = experiment.structure.as_ref();
+        let most = sim::Experiment::programs_max(structure);
+        if sources.len() > most {
+            let why = format!("{} traces: at most {most} can take turns", sources.len());
+            return Err(Error::new(Fault::Usage, why));
+        }
+        let first = &experiment.machines[0];
+        let mut machines = experiment.machines.clone();
+        machines.extend([0, Asid::COUNT].map(|asids| MachineSpec { asids, ..first.clone() }));
+        let only = std::slice::from_ref(first);
+        let kernels = kernels::running_kernels(experiment, "--quantum or --switch-at")?;
+        let cores = experiment.cores.map_or(1, usize::from);
+        let taking_turns = |machines: &[MachineSpec], kernels: &[Under], global_files: bool| {
+            let structure = structure.cloned();
+            let arrangement = Arrangement { turns: true, global_files, structure, cores };
+            kernels::arranged(experiment, machines, kernels, thp, &arrangement)
+        };
+        let alone = sources.iter().map(|_| taking_turns(only, &[], false));
+        let mut all = Interleaved {
+            shared: taking_turns(&machines, &kernels, sharing.global_files)?,
+            otherwise: taking_turns(only, &[], !sharing.global_files)?,
+            global_files: sharing.global_files,
+            cores,
+            alone: alone.collect::<Result<_, _>>()?,
+            kernels,
+            switches: 0,
+            headers: sources.iter().map(|source| source.header().clone()).collect(),
+            endings: sources.iter().map(|_| Ending::default()).collect(),
+        };
+        for (stream, _) in (0..).zip(&all.headers).filter(|(_, header)| header.origin == Origin::Fork) {
+            all.shared.begin_as_child(Asid::new(stream).expect("there are not more streams"));
+        }
+        let windows = sources.into_iter().map(|source| Window::new(source, experiment.window));
+        all.take_turns(Interleave::new(windows.collect(), sharing.turns.clone()));
+        Ok(all)
+    }
+
+    fn take_turns<S: Source>(&mut self, mut streams: Interleave<Window<S>>) {
+        let mut runs = 0;
+        loop {
+            let (stream, item) = match streams.next_item() {
+                Ok(Some(turn)) => turn,
+                Ok(None) => break,
+                Err((stream, error)) => {
+                    self.endings[stream].cut = true;
+                    self.endings[stream].losses.push(error.to_string());
+                    continue;
+                }
+            };
+            if stream != runs {
+                self.switches += 1;
+                runs = stream;
+                let asid = Asid::new(stream as u32).expect("there are not more streams");
+                self.shared.switch_to(asid);
+                self.otherwise.switch_to(asid);
+            }
+            if let Item::Event { event, .. } = &item {
+                note(&mut self.endings[stream], event);
+            }
+            for pass in [&mut self.shared, &mut self.otherwise, &mut self.alone[stream]] {
+                match &item {
+                    Item::Batch(batch) => pass.on_batch(batch),
+                    Item::Event { at, event } => pass.on_event(*at, event),
+                }
+            }
+        }
+        for (stream, ending) in self.endings.iter_mut().enumerate() {
+            ending.reached = Reached::of(streams.source(stream));
+        }
+    }
+
+    /// All processes as one: counters of the machines, and the processes in the place of mappings.
+    pub fn result(mut self, experiment: &Experiment) -> ProcessResult {
+        let spaces = self.shared.program_counts();
+        let system =
+            experiment.structure.as_ref().map(|structure| structure::visitors(structure, &mut self.shared));
+        let counts = self.shared.finish();
+        let alone: Vec<DesignCounts> =
+            self.alone.iter_mut().flat_map(|pass| pass.finish().into_iter().take(1)).collect();
+        let otherwise = self.otherwise.finish().swap_remove(0);
+        let machine = &experiment.machines[0];
+        let rows = spaces.iter().map(|(asid, counts)| {
+            let header = &self.headers[asid.index()];
+            structure::row(structure::program(header), counts)
+        });
+        let mut groups: Vec<MappingRow> = rows.chain(system.into_iter().flatten()).collect();
+        groups.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
+        let mut what_if = what_if(&counts, &alone, experiment.machines.len());
+        let (bases, under) = (&counts[..experiment.machines.len()], &counts[experiment.machines.len() + 2..]);
+        let under = kernels::rows(experiment, &self.kernels, bases, under);
+        what_if.splice(3..3, under.under);
+        what_if.insert(3, global_row(&counts[0], self.global_files, &otherwise));
+        let did = self.shared.counts();
+        let further = [("switches", self.switches), ("cores", self.cores as u64)];
+        let further = if self.cores > 1 { &further[..] } else { &further[..1] };
+        let machines = rows::machines(&experiment.machines, &counts, did.as_ref(), further);
+        let names: Vec<&str> = self.headers.iter().map(|header| short(&header.program)).collect();
+        ProcessResult {
+            pid: 0,
+            parent: 0,
+            origin: "interleaved".to_owned(),
+            program: together(&names),
+            command_line: self.headers.iter().flat_map(|header| header.arguments.clone()).collect(),
+            ended: "interleaved".to_owned(),
+            losses: self.endings.iter().flat_map(|ending| ending.losses.clone()).collect(),
+            cut_short: None,
+            thp_disable: None,
+            structure: experiment.structure.as_ref().map(|structure| structure.name.clone()),
+            machines,
+            advice: advice(&what_if, self.switches, &machine.name),
+            attribution: Attribution { mappings: groups, ..Attribution::default() },
+            heat: Heat::default(),
+            reach: Vec::new(),
+            what_if,
+            kernels: under.kernels,
+        }
+    }
+}
+
+/// The programs in order of their first appearance: `2 × sqlite3 + gzip`.
+fn together(programs: &[&str]) -> String {
+    let mut counted: Vec<(&str, usize)> = Vec::new();
+    for &program in programs {
+        match counted.iter_mut().find(|(known, _)| *known == program) {
+            Some((_, times)) => *times += 1,
+            None => counted.push((program, 1)),
+        }
+    }
+    let name = |(program, times): (&str, usize)| match times {
+        1 => program.to_owned(),
+        _ => format!("{times} × {program}"),
+    };
+    counted.into_iter().map(name).collect::<Vec<_>>().join(" + ")
+}
+
+/// The first machine as it is, with other numbers of identifiers, and with each process alone on it.
+fn what_if(counts: &[DesignCounts], alone: &[DesignCounts], machines: usize) -> Vec<WhatIf> {
+    let base = &counts[0];
+    let row = |id, title, counts| modelled(base, id, title, counts);
+    let walks = alone.iter().map(DesignCounts::walks).sum();
+    let cycles = alone.iter().map(|counts| counts.cycles.walk).sum();
+    vec![
+        row("baseline", "as it is", base),
+        row("flush", "TLBs flushed at each switch", &counts[machines]),
+        row("identifiers", "an identifier for every process", &counts[machines + 1]),
+        compared(base, "alone", "each process alone", "modelled", walks, cycles),
+        perfect(base),
+    ]
+}
+
+/// The first machine with global pages if it has none, and without if it has.
+fn global_row(base: &DesignCounts, global_files: bool, otherwise: &DesignCounts) -> WhatIf {
+    let (id, title) = match global_files {
+        true => ("no_global", "no global pages"),
+        false => ("global", "read-only pages of files global"),
+    };
+    modelled(base, id, title, otherwise)
+}
+
+fn advice(what_if: &[WhatIf], switches: u64, machine: &str) -> String {
+    let walks = |id: &str| what_if.iter().find(|row| row.id == id).map_or(0, |row| row.walks);
+    let (shared, alone) = (walks("baseline"), walks("alone"));
+    format!(
+        "{switches} switches between the processes cost {} page walks more than each process alone on {machine} \
+         ({shared} instead of {alone}); an identifier for every process would leave {}.",
+        shared.saturating_sub(alone),
+        walks("identifiers")
+    )
+}
+
+/// Says when the recordings disagree about huge pages: one kernel serves all processes.
+pub fn common_thp<S: Source>(sources: &[S], listener: &dyn Listener) -> String {
+    let mut modes = sources.iter().map(|source| source.header().thp.clone());
+    let first = modes.next().unwrap_or_default();
+    if let Some(other) = modes.find(|mode| *mode != first) {
+        listener.warn(&format!(
+            "the traces were recorded under THP {first} and {other}; {first} is taken for all"
+        ));
+    }
+    first
+}

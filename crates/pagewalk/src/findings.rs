@@ -1,0 +1,421 @@
+//! From what the simulator found to the result that is printed: names, symbols, metrics.
+
+use pagewalk_mm::{AddressSpace, MappingId, MappingInfo};
+use pagewalk_report::schema::{
+    Attribution, FunctionRow, Heat, HeatRow, MachineResult, MappingRow, Number, PageRow, ProcessResult,
+    ReachPoint, WhatIf,
+};
+use pagewalk_report::{NO_SYMBOL, STRIPPED, page_name, printable};
+use pagewalk_sim::{Alternative, AlternativeKind, DesignCounts, Findings, FunctionWalks};
+use pagewalk_sweep::{add_ratios, is_additive, metrics, partition};
+use pagewalk_symbols::{FileOffset, JitError, JitSymbols, ObjectError, Symbol, Symbolizer};
+use pagewalk_trace::{Analysis, Batch, Event, Mapping, MappingKind, Origin, StreamHeader, ThpDisable};
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::RefIndex;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::SystemTime;
+
+/// Rows of the page table of the report.
+const PAGES_MAX: usize = 1000;
+/// Rows of the function table.
+const FUNCTIONS_MAX: usize = 2000;
+/// Mappings that have rows of their own in the picture of walks.
+const HEAT_MAPPINGS_MAX: usize = 24;
+
+/// How much of a process is kept. Programs may start thousands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// All.
+    Full,
+    /// Counters, mappings and the costliest functions.
+    Brief,
+}
+
+/// Turns findings into results; keeps the symbols it reads for all processes.
+#[derive(Default)]
+pub(crate) struct Namer {
+    symbols: Arc<Mutex<Symbolizer>>,
+    ahead: OnceLock<Sender<String>>,
+    /// When what is named was recorded, if that was before: a process's map of JIT code that is newer is another's.
+    pub until: Option<SystemTime>,
+}
+
+/// Sees to it that the symbols of files with code are read while the program runs: at its end that would take a time
+/// of its own.
+pub(crate) struct NamesAhead<'a>(&'a Namer);
+
+impl Analysis for NamesAhead<'_> {
+    fn on_batch(&mut self, _batch: &Batch<'_>) {}
+
+    fn on_event(&mut self, _at: RefIndex, event: &Event) {
+        let Event::Map(Mapping { protection, file: Some(file), .. }) = event else { return };
+        if protection.execute {
+            // Where there is no thread for it, they are read when they are asked for.
+            let _ =
+                self.0.ahead.get_or_init(|| read_ahead(Arc::clone(&self.0.symbols))).send(file.path.clone());
+        }
+    }
+}
+
+/// Reads the symbols of files whose paths are sent, as long as some may be.
+fn read_ahead(symbols: Arc<Mutex<Symbolizer>>) -> Sender<String> {
+    let (send, paths) = channel::<String>();
+    let read = move || {
+        for path in paths {
+            symbols.lock().unwrap_or_else(PoisonError::into_inner).prepare(&path);
+        }
+    };
+    // Nobody waits for it, so it may outlive who began it.
+    let _ = std::thread::Builder::new().name("symbols".to_owned()).spawn(read);
+    send
+}
+
+impl Namer {
+    /// An analysis of a stream that will be named.
+    pub(crate) fn ahead(&self) -> NamesAhead<'_> {
+        NamesAhead(self)
+    }
+
+    /// The result of one process. How it ended is the caller's to add.
+    pub fn process(
+        &self,
+        header: &StreamHeader,
+        machines: &[MachineSpec],
+        findings: &mut Findings<'_>,
+        detail: Detail,
+    ) -> ProcessResult {
+        let (attribution, jit) = self.attribution(header.pid, findings, detail);
+        let jit = jit
+            .map(|error| format!("the names of code made while it ran: {}", printable(&error.to_string())));
+        let losses = jit.into_iter().chain(self.unnamed(&attribution)).collect();
+        let space = findings.space();
+        let what_if = findings.alternatives().into_iter().map(|a| what_if(&a, space, &machines[0]));
+        let what_if = what_if.collect();
+        let mut process = ProcessResult {
+            losses,
+            thp_disable: thp_disable(findings.space().thp_disable()),
+            machines: machines.iter().zip(findings.machines()).map(|(m, counts)| result(m, counts)).collect(),
+            heat: if detail == Detail::Full { heat(findings) } else { Heat::default() },
+            reach: reach(findings),
+            what_if,
+            attribution,
+            ..blank(header, origin(header.origin))
+        };
+        process.advice = pagewalk_report::advise(&process, machines[0].paging.base().bytes());
+        process
+    }
+
+    /// Files of whose functions the names are not known, as they are other builds now.
+    fn unnamed(&self, attribution: &Attribution) -> Vec<String> {
+        let symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_seen = |file: &&String| attribution.functions.iter().any(|row| row.object == **file);
+        let of_another_build = symbols.rebuilt().iter().filter(is_seen).map(|file| rebuilt(file));
+        let is_unread = |problem: &&ObjectError| {
+            attribution.functions.iter().any(|row| Path::new(&row.object) == problem.path)
+        };
+        let unread = symbols.problems().iter().filter(is_unread);
+        let unread = unread.map(|problem| printable(&problem.to_string()));
+        of_another_build.chain(unread).collect()
+    }
+
+    fn attribution(
+        &self,
+        pid: u32,
+        findings: &mut Findings<'_>,
+        detail: Detail,
+    ) -> (Attribution, Option<JitError>) {
+        let mappings = mappings(findings);
+        let (mut functions, jit) = self.functions(pid, findings);
+        functions.truncate(if detail == Detail::Full { FUNCTIONS_MAX } else { 20 });
+        let all = findings.pages();
+        let kept = if detail == Detail::Full { PAGES_MAX.min(all.len()) } else { 0 };
+        let pages = all[..kept].iter().map(|page| PageRow {
+            address: page.page.0,
+            mapping: findings.space().info(page.mapping).name.clone(),
+            walks_fetch: page.walks_fetch,
+            walks_data: page.walks_data,
+        });
+        let (pages, pages_left_out) = (pages.collect(), (all.len() - kept) as u64);
+        (Attribution { mappings, functions, pages, pages_left_out }, jit)
+    }
+
+    /// Walks by function: instructions of one function of one object are added up. And why a map of JIT code was not
+    /// used.
+    fn functions(&self, pid: u32, findings: &Findings<'_>) -> (Vec<FunctionRow>, Option<JitError>) {
+        let mut symbols = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut jit = None;
+        let mut rows: BTreeMap<(String, String), (FunctionRow, u64)> = BTreeMap::new();
+        for walks in findings.functions() {
+            let mut info = findings.space().info(walks.mapping);
+            let mut place = code_of_file(info).then_some(walks.file_offset);
+            let mut symbol = place.map(|offset| {
+                symbols.lookup_in_build(&info.name, info.build_id.as_deref(), FileOffset(offset))
+            });
+            // A file that is none on this host, as that of a memfd, may be a place for code as anonymous memory is.
+            let is_known = place.is_some() && Path::new(&info.name).is_file();
+            if let Some(moved) = walks.moved.as_ref().filter(|_| !is_known) {
+                let from = findings.space().info(moved.from.mapping);
+                let (build, offset) = (from.build_id.as_deref(), FileOffset(moved.from.offset));
+                let code = (FileOffset(moved.offset), &*moved.code);
+                if let Some(found) = symbols.lookup_copy(&from.name, build, offset, code) {
+                    (info, place, symbol) = (from, Some(moved.from.offset), Some(found));
+                }
+            }
+            let symbol = symbol.unwrap_or_default();
+            let mut jitted = || {
+                let jit = jit.get_or_insert_with(|| JitSymbols::of_process(pid, self.until));
+                let jit = jit.as_ref().ok().and_then(Option::as_ref);
+                jit.and_then(|jit| jit.find(walks.instruction)).map(str::to_owned)
+            };
+            let name = symbol.function.clone().or_else(|| if place.is_some() { None } else { jitted() });
+            let name = name.unwrap_or_else(|| match place {
+                Some(offset) => unnamed_in_file(&info.name, offset, &symbol),
+                None => unnamed(&walks),
+            });
+            let row = FunctionRow {
+                name: name.clone(),
+                object: info.name.clone(),
+                file: symbol.file,
+                line: symbol.line,
+                walks_fetch: 0,
+                walks_data: 0,
+                walk_cycles: 0,
+            };
+            let (sum, costliest) = rows.entry((info.name.clone(), name)).or_insert((row.clone(), 0));
+            sum.walks_fetch += walks.walks_fetch;
+            sum.walks_data += walks.walks_data;
+            sum.walk_cycles += walks.walk_cycles;
+            if walks.walk_references > *costliest {
+                *costliest = walks.walk_references;
+                (sum.file, sum.line) = (row.file, row.line);
+            }
+        }
+        let mut rows: Vec<FunctionRow> = rows.into_values().map(|(row, _)| row).collect();
+        // Stable: equal rows stay in order of object and name.
+        rows.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
+        (rows, jit.and_then(Result::err))
+    }
+}
+
+/// A process of which nothing is known yet but what its stream begins with.
+pub fn blank(header: &StreamHeader, origin: &str) -> ProcessResult {
+    ProcessResult {
+        pid: header.pid,
+        parent: header.parent,
+        origin: origin.to_owned(),
+        program: header.program.clone(),
+        command_line: header.arguments.clone(),
+        ended: String::new(),
+        losses: Vec::new(),
+        cut_short: None,
+        thp_disable: None,
+        structure: None,
+        machines: Vec::new(),
+        advice: String::new(),
+        attribution: Attribution::default(),
+        heat: Heat::default(),
+        reach: Vec::new(),
+        what_if: Vec::new(),
+        kernels: Vec::new(),
+    }
+}
+
+/// What is lost with a file that is another build now.
+pub fn rebuilt(file: &str) -> String {
+    format!("the names of functions in {file}: the file is another build now than when it was mapped")
+}
+
+fn code_of_file(info: &MappingInfo) -> bool {
+    matches!(info.kind, Some(MappingKind::File | MappingKind::SharedFile))
+}
+
+/// Code of a file without a symbol: where its function begins, or the 4 KiB piece that holds it where that is not
+/// known.
+fn unnamed_in_file(file: &str, offset: u64, symbol: &Symbol) -> String {
+    let why = if symbol.stripped { STRIPPED } else { NO_SYMBOL };
+    let start = symbol.start.map_or(offset & !0xfff, |start| start.0);
+    format!("{}{why}+{start:#x}", short(file))
+}
+
+/// Code without a file and without a name: the page that holds it.
+fn unnamed(walks: &FunctionWalks) -> String {
+    match walks.instruction.0 {
+        0 => "(references without code)".to_owned(),
+        address => format!("(no symbol, page {:#x})", address & !0xfff),
+    }
+}
+
+fn origin(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Start => "start",
+        Origin::Fork => "fork",
+        Origin::Exec => "exec",
+        Origin::Import => "import",
+    }
+}
+
+fn thp_disable(mode: ThpDisable) -> Option<String> {
+    let name = match mode {
+        ThpDisable::Off => return None,
+        ThpDisable::All => "all",
+        ThpDisable::ExceptAdvised => "except_advised",
+    };
+    Some(name.to_owned())
+}
+
+fn mappings(findings: &mut Findings<'_>) -> Vec<MappingRow> {
+    let counts = findings.mappings();
+    let space = findings.space();
+    let row = |(id, counts): (MappingId, pagewalk_sim::MappingCounts)| {
+        let info = space.info(id);
+        MappingRow {
+            page_bytes: info.page_bytes,
+            late_blocks: counts.late_blocks.huge_otherwise,
+            late_blocks_small_anyway: counts.late_blocks.small_anyway,
+            name: info.name.clone(),
+            kind: kind(info.kind).to_owned(),
+            build_id: info.build_id.clone(),
+            start: info.start.0,
+            bytes: info.bytes_max,
+            pages_touched: counts.pages_touched,
+            references_fetch: counts.references_fetch,
+            references_data: counts.references_data,
+            walks_fetch: counts.walks_fetch,
+            walks_data: counts.walks_data,
+            walk_cycles: counts.walk_cycles,
+        }
+    };
+    let mut rows: Vec<MappingRow> = counts.into_iter().map(row).collect();
+    rows.sort_by_key(|row| (std::cmp::Reverse(row.walk_cycles), row.start));
+    rows
+}
+
+fn kind(kind: Option<MappingKind>) -> &'static str {
+    match kind {
+        Some(MappingKind::Anonymous) => "anonymous",
+        Some(MappingKind::SharedAnonymous) => "shared_anonymous",
+        Some(MappingKind::Heap) => "heap",
+        Some(MappingKind::Stack) => "stack",
+        Some(MappingKind::File) => "file",
+        Some(MappingKind::SharedFile) => "shared_file",
+        Some(MappingKind::Kernel) => "kernel",
+        None => "unknown",
+    }
+}
+
+/// The picture of walks; mappings beyond the costliest are one row, the last.
+fn heat(findings: &Findings<'_>) -> Heat {
+    let heat = findings.heat();
+    let mut walks: BTreeMap<MappingId, u64> = BTreeMap::new();
+    for (_, mapping, row) in heat.rows() {
+        *walks.entry(mapping).or_default() += row.iter().sum::<u64>();
+    }
+    let mut costliest: Vec<MappingId> = walks.keys().copied().collect();
+    costliest.sort_by_key(|mapping| (Reverse(walks[mapping]), *mapping));
+    let others: BTreeSet<MappingId> = costliest.into_iter().skip(HEAT_MAPPINGS_MAX).collect();
+    let mut other_walks = vec![0; heat.columns()];
+    let mut rows = Vec::new();
+    for (start, mapping, walks) in heat.rows() {
+        if others.contains(&mapping) {
+            other_walks.iter_mut().zip(walks).for_each(|(sum, walks)| *sum += walks);
+        } else {
+            let mapping = findings.space().info(mapping).name.clone();
+            rows.push(HeatRow { start: start.0, bytes: heat.bytes_per_row(), mapping, walks });
+        }
+    }
+    if !others.is_empty() {
+        let mapping = format!("{} other mappings", others.len());
+        rows.push(HeatRow { start: 0, bytes: 0, mapping, walks: other_walks });
+    }
+    Heat { instructions_per_column: heat.instructions_per_column(), columns: heat.columns() as u32, rows }
+}
+
+fn reach(findings: &Findings<'_>) -> Vec<ReachPoint> {
+    let point = |point: pagewalk_sim::Reach| ReachPoint {
+        page_size: point.page_size.to_string(),
+        entries: point.entries,
+        reach_bytes: point.entries * point.page_size.bytes(),
+        walks: point.walks,
+        is_machine: point.own,
+    };
+    findings.reach().into_iter().filter(|point| point.entries > 0).map(point).collect()
+}
+
+/// The last part of a path.
+pub fn short(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, file)| file)
+}
+
+fn what_if(alternative: &Alternative, space: &AddressSpace, machine: &MachineSpec) -> WhatIf {
+    let name = |id: MappingId| space.info(id).name.clone();
+    let (base, huge) = (machine.paging.base().to_string(), machine.paging.huge().to_string());
+    let everything = |size: &str| format!("everything on {} pages", page_name(size));
+    let (id, title, class, mapping, page_size) = match alternative.kind {
+        AlternativeKind::Baseline => ("baseline", "as it is".to_owned(), "modelled", None, None),
+        AlternativeKind::AllSmall => ("all_4k", everything(&base), "modelled", None, Some(base)),
+        AlternativeKind::ThpAlways => {
+            ("thp", "huge pages wherever Linux gives them (THP always)".to_owned(), "modelled", None, None)
+        }
+        AlternativeKind::AllHuge => ("all_2m", everything(&huge), "modelled", None, Some(huge)),
+        AlternativeKind::DoubleTlb => {
+            ("double_tlb", "TLBs twice as large".to_owned(), "modelled", None, None)
+        }
+        AlternativeKind::Mapping(id) => {
+            let name = name(id);
+            let title = format!("{} alone on {}", short(&name), page_name(&huge));
+            ("mapping_2m", title, "modelled", Some(name), Some(huge))
+        }
+        AlternativeKind::PerfectTlb => ("perfect_tlb", "a perfect TLB".to_owned(), "bound", None, None),
+    };
+    WhatIf {
+        id: id.to_owned(),
+        title,
+        class: class.to_owned(),
+        mapping,
+        page_size,
+        from_instruction: alternative.from_instruction,
+        to_instruction: alternative.to_instruction,
+        walks: alternative.walks,
+        walk_cycles: alternative.walk_cycles,
+        baseline_walks: alternative.baseline_walks,
+        baseline_walk_cycles: alternative.baseline_walk_cycles,
+        memory_price_mib: alternative.untouched_bytes as f64 / f64::from(1 << 20),
+    }
+}
+
+pub fn result(machine: &MachineSpec, counts: &DesignCounts) -> MachineResult {
+    let partition = partition(counts);
+    MachineResult { name: machine.name.clone(), metrics: metrics(counts), partition }
+}
+
+/// Sums over all processes. What is no sum of theirs is left out, unless there is one alone.
+pub(crate) fn totals(processes: &[ProcessResult]) -> Vec<MachineResult> {
+    let Some(first) = processes.first() else { return Vec::new() };
+    let mut totals: Vec<MachineResult> = first
+        .machines
+        .iter()
+        .map(|machine| MachineResult::new(&machine.name, machine.metrics.clone()))
+        .collect();
+    for process in &processes[1..] {
+        for (total, machine) in totals.iter_mut().zip(&process.machines) {
+            for (name, &value) in &machine.metrics {
+                let sum = total.metrics.entry(name.clone()).or_insert(Number::Count(0));
+                *sum = match (*sum, value) {
+                    (Number::Count(a), Number::Count(b)) => Number::Count(a + b),
+                    (a, b) => Number::Real(a.as_f64() + b.as_f64()),
+                };
+            }
+        }
+    }
+    for total in &mut totals {
+        if processes.len() > 1 {
+            total.metrics.retain(|name, _| is_additive(name));
+        }
+        add_ratios(&mut total.metrics);
+    }
+    totals
+}

@@ -1,0 +1,61 @@
+//! pagewalk as a library: what the command does, to be called from programs.
+//!
+//! An [`Experiment`] sends streams through machines under kernels and gives a result: recorded traces
+//! ([`Experiment::traces`]), or a program that runs ([`Experiment::program`]). A caller that wants to hear of the work
+//! while it is done passes a [`Listener`]; [`Silent`] hears nothing. Nothing here prints or ends the process, and what
+//! fails is an [`Error`].
+//!
+//! ```no_run
+//! use pagewalk::{Experiment, Silent, machines};
+//!
+//! let experiment = Experiment::new(vec![machines::load("golden_cove")?]);
+//! let traces = ["T.pwt".into()];
+//! experiment.check(&traces)?;
+//! let result = experiment.traces(&traces, &Silent)?.result;
+//! assert_eq!(result.machines[0].name, "golden_cove");
+//! # Ok::<(), pagewalk::Error>(())
+//! ```
+//!
+//! The crates underneath are modules here: [`report`] has the types of results, [`trace`] streams, [`translate`]
+//! machines.
+
+mod error;
+mod findings;
+mod folders;
+mod listener;
+mod native;
+mod program;
+
+pub mod advice;
+pub mod conflicts;
+pub mod contiguity;
+pub mod doctor;
+pub mod engine;
+pub mod experiment;
+pub mod machines;
+pub mod output;
+pub mod placement;
+pub mod plans;
+pub mod probe;
+pub mod promotion;
+pub mod recording;
+pub mod stream;
+pub mod study;
+pub mod traces;
+pub mod trap;
+
+pub use error::{Error, Fault};
+pub use experiment::Experiment;
+pub use listener::{Bar, Counted, HandOn, Listener, Silent, Watch};
+
+pub use pagewalk_capture as capture;
+pub use pagewalk_layout as layout;
+pub use pagewalk_live as live;
+pub use pagewalk_mm as mm;
+pub use pagewalk_report as report;
+pub use pagewalk_setassoc as setassoc;
+pub use pagewalk_sim as sim;
+pub use pagewalk_sweep as sweep;
+pub use pagewalk_trace as trace;
+pub use pagewalk_translate as translate;
+pub use pagewalk_units as units;

@@ -1,0 +1,204 @@
+//! Which machine: by name, by file, or the host's own; and which operating system around the programs.
+
+mod description;
+
+use crate::error::{Error, Fault};
+use crate::folders;
+use crate::listener::Listener;
+use pagewalk_mm::structure::StructureSpec;
+use pagewalk_mm::{OsError, OsKernel, OsSpec, ThpMode};
+use pagewalk_sim::{Library, LibraryError, Structures, held_orders};
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::names::with_closest;
+use std::path::{Path, PathBuf};
+
+pub use description::{description, walk_prices};
+
+/// The CPU of this host as `/proc/cpuinfo` names it.
+pub struct HostCpu {
+    /// Such as `GenuineIntel`.
+    pub vendor: String,
+    /// The processor's family.
+    pub family: u32,
+    /// Its model within the family.
+    pub model: u32,
+}
+
+impl HostCpu {
+    /// This host's CPU; what the kernel does not say stays empty.
+    pub fn detect() -> HostCpu {
+        let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let value = |key: &str| {
+            let line = text.lines().find(|line| line.split(':').next().is_some_and(|k| k.trim() == key));
+            line.and_then(|line| line.split_once(':')).map(|(_, value)| value.trim().to_owned())
+        };
+        let number = |key: &str| value(key).and_then(|value| value.parse().ok()).unwrap_or(0);
+        HostCpu {
+            vendor: value("vendor_id").unwrap_or_default(),
+            family: number("cpu family"),
+            model: number("model"),
+        }
+    }
+
+    /// The machine that stands for it, with whether it is really this one.
+    ///
+    /// # Errors
+    /// If the library's machine is wrong.
+    pub fn machine(&self) -> Result<(MachineSpec, bool), Error> {
+        Library::for_cpu(&self.vendor, self.family, self.model).map_err(library)
+    }
+}
+
+/// The machines of these names, or the default one where there are none; tells when that is not the host's.
+///
+/// # Errors
+/// As [`load`], and if two have one name.
+pub fn chosen(names: &[String], listener: &dyn Listener) -> Result<Vec<MachineSpec>, Error> {
+    if !names.is_empty() {
+        let machines: Vec<MachineSpec> =
+            names.iter().map(|name| load_and_say(name, listener)).collect::<Result<_, _>>()?;
+        let mut names: Vec<&str> = machines.iter().map(|machine| machine.name.as_str()).collect();
+        names.sort_unstable();
+        return match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            // Results are told apart by them.
+            Some(pair) => Err(Error::new(Fault::Usage, format!("two machines are named `{}`", pair[0]))
+                .or("give each machine file a `name` of its own")),
+            None => Ok(machines),
+        };
+    }
+    let (machine, known) = HostCpu::detect().machine()?;
+    if !known {
+        listener.note(&format!(
+            "this host's CPU is not in the library; simulating {} (choose with -m, see `pagewalk \
+             machines list`)",
+            machine.name
+        ));
+    }
+    Ok(vec![machine])
+}
+
+/// How the host's own machine is called.
+pub const HOST: &str = "host";
+
+/// A machine; for the host's own tells which that is.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_and_say(name: &str, listener: &dyn Listener) -> Result<MachineSpec, Error> {
+    if name == HOST {
+        let which = match &host()? {
+            HostMachine::Probed(path) => format!("what was probed ({path})"),
+            HostMachine::Known(machine) => format!("{machine}, which stands for this CPU"),
+        };
+        listener.note(&format!("machine host: {which}"));
+    }
+    load(name)
+}
+
+/// What `host` stands for.
+enum HostMachine {
+    /// The machine file of a probe.
+    Probed(String),
+    /// A machine of the library.
+    Known(String),
+}
+
+/// What `host` stands for here: what was probed and saved, else the library's machine of this CPU.
+fn host() -> Result<HostMachine, Error> {
+    if let Some(path) = saved_probe().filter(|path| path.exists()) {
+        return Ok(HostMachine::Probed(path.display().to_string()));
+    }
+    match HostCpu::detect().machine()? {
+        (machine, true) => Ok(HostMachine::Known(machine.name)),
+        (_, false) => Err(Error::new(
+            Fault::Usage,
+            "no machine `host`: nothing was probed, and the library does not know this CPU",
+        )
+        .or("measure it with `pagewalk probe --save`, or choose a machine (`pagewalk machines list`)")),
+    }
+}
+
+/// Where `pagewalk probe --save` keeps the machine file; none where the environment does not say.
+pub fn saved_probe() -> Option<PathBuf> {
+    folders::config().map(|folder| folder.join("machines/host.toml"))
+}
+
+/// The text of a machine's file, by name or by path.
+///
+/// # Errors
+/// If there is none.
+pub fn text(name: &str) -> Result<String, Error> {
+    let file = match (name, Library::text(name)) {
+        (HOST, _) => match host()? {
+            HostMachine::Probed(path) => path,
+            HostMachine::Known(machine) => return text(&machine),
+        },
+        (_, Ok(text)) => return Ok(text.to_owned()),
+        (_, Err(_)) => name.to_owned(),
+    };
+    std::fs::read_to_string(&file)
+        .map_err(|e| Error::new(Fault::BadInput, format!("machine file {file}: {e}")))
+}
+
+/// A machine by name or by path.
+///
+/// # Errors
+/// If the library has none of the name, or the file is wrong.
+pub fn load(name: &str) -> Result<MachineSpec, Error> {
+    if name == HOST {
+        return match host()? {
+            HostMachine::Probed(path) => load(&path),
+            HostMachine::Known(machine) => load(&machine),
+        };
+    }
+    if !name.ends_with(".toml") && !name.contains('/') {
+        return Library::get(name).map_err(library);
+    }
+    let text = std::fs::read_to_string(Path::new(name))
+        .map_err(|e| Error::new(Fault::BadInput, format!("machine file {name}: {e}")))?;
+    let machine = MachineSpec::from_toml(name, &text).map_err(|e| {
+        let told = with_closest(&e.to_string());
+        Error::new(Fault::BadInput, told).or("docs/adding-a-machine.md explains every key of a machine file")
+    })?;
+    kernel(&machine).map_err(|e| {
+        let line = e.line(&text, 0).map_or_else(String::new, |line| format!("line {line}: "));
+        Error::new(Fault::BadInput, format!("machine file {name}: {line}{e}"))
+            .or("docs/kernel-policies.md lists policies and their keys")
+    })?;
+    Ok(machine)
+}
+
+/// The kernel that a machine's file describes.
+pub(crate) fn kernel(machine: &MachineSpec) -> Result<Option<(OsSpec, OsKernel)>, OsError> {
+    let Some(table) = &machine.os else { return Ok(None) };
+    let os = OsSpec::from_table(table.clone())?;
+    let kernel = os.build(machine.paging, held_orders(machine))?;
+    Ok(Some((os, kernel)))
+}
+
+/// The structure of an operating system by name or by path.
+///
+/// # Errors
+/// If the library has none of the name, or the file is wrong.
+pub fn structure(name: &str) -> Result<StructureSpec, Error> {
+    if !name.ends_with(".toml") && !name.contains('/') {
+        return Structures::get(name).map_err(|e| Error::new(Fault::Usage, e));
+    }
+    let text = std::fs::read_to_string(Path::new(name))
+        .map_err(|e| Error::new(Fault::BadInput, format!("structure file {name}: {e}")))?;
+    StructureSpec::from_toml(name, &text)
+        .map_err(|e| Error::new(Fault::BadInput, e).or("docs/os-structure.md explains every key"))
+}
+
+fn library(error: LibraryError) -> Error {
+    match error {
+        LibraryError::Unknown { .. } => Error::new(Fault::Usage, error),
+        LibraryError::Machine(_) => Error::new(Fault::BadInput, error),
+    }
+}
+
+/// The baseline's mode: as asked for, else that of the recording host.
+pub fn thp(asked: Option<ThpMode>, recorded: &str) -> ThpMode {
+    // A host that does not say has no transparent huge pages.
+    asked.or_else(|| ThpMode::from_name(recorded)).unwrap_or(ThpMode::Never)
+}

@@ -1,0 +1,64 @@
+//! How a machine is built, as results have it.
+
+use pagewalk_report::schema::{MachineDescription, Number, TlbDescription, WalkCacheDescription};
+use pagewalk_translate::{MachineSpec, MissClass, WalkerSpec};
+use pagewalk_units::Kind;
+
+/// What the machine file prices walks by, and the cycles: a key, or classes of misses.
+pub fn walk_prices(machine: &MachineSpec) -> Vec<(&'static str, u64)> {
+    if let Some(side) = &machine.data_side {
+        return vec![("walk", side.walk_cycles)];
+    }
+    let key = match &machine.walker {
+        WalkerSpec::Mapped(software) => {
+            let price = |class: MissClass| Some((class.name(), software.system.cycles[class as usize]?));
+            return MissClass::ALL.into_iter().filter_map(price).collect();
+        }
+        WalkerSpec::Software => "refill_cycles",
+        _ if !machine.caches.is_empty() => "memory",
+        _ => "walk_reference",
+    };
+    vec![(key, machine.cost.walk_reference)]
+}
+
+/// How a machine is built, for the report.
+pub fn description(machine: &MachineSpec) -> MachineDescription {
+    let kinds = [(Kind::Fetch, "fetch"), (Kind::Load, "load"), (Kind::Store, "store")];
+    let tlb = |tlb: &pagewalk_translate::TlbSpec| TlbDescription {
+        name: tlb.name.clone(),
+        level: tlb.level.into(),
+        serves: kinds
+            .iter()
+            .filter(|(k, _)| tlb.serves.has(*k))
+            .map(|(_, name)| (*name).to_owned())
+            .collect(),
+        page_sizes: tlb.page_sizes.iter().map(ToString::to_string).collect(),
+        entries: tlb.entries(),
+        pages_per_entry: tlb.pages_per_entry.into(),
+        reserved: tlb.reserved.into(),
+        ways: tlb.ways(),
+        replacement: tlb.replacement.name().to_owned(),
+        fills: tlb.fills.name().to_owned(),
+        prefetch_entries: tlb.prefetch.map(|buffer| buffer.geometry.entries() as u64),
+    };
+    let caches = machine.walker.caches().into_iter().map(|(name, cache)| WalkCacheDescription {
+        name,
+        entries: cache.geometry.entries() as u64,
+        ways: cache.geometry.ways() as u64,
+    });
+    let walks = walk_prices(machine).into_iter().map(|(key, cycles)| (key, Number::Count(cycles)));
+    let cost = [
+        ("l2_hit", Number::Count(machine.cost.l2_hit)),
+        ("cycles_per_instruction", Number::Real(machine.cost.cycles_per_instruction)),
+    ];
+    MachineDescription {
+        name: machine.name.clone(),
+        tlbs: machine.tlbs.iter().map(tlb).collect(),
+        base_page: machine.paging.base().to_string(),
+        huge_page: machine.paging.huge().to_string(),
+        walker: machine.walker.to_string(),
+        walk_levels: if let WalkerSpec::Radix(radix) = &machine.walker { radix.levels.into() } else { 0 },
+        walk_caches: caches.collect(),
+        cost: cost.into_iter().chain(walks).map(|(name, value)| (name.to_owned(), value)).collect(),
+    }
+}

@@ -1,0 +1,69 @@
+//! What would be placed where, and whether files and host let it.
+
+use super::fitting::Fitting;
+use super::result::plan_file;
+use crate::error::{Error, Fault};
+use crate::program::OR_DEFAULT;
+use pagewalk_layout::Plan;
+use pagewalk_layout::files::Object;
+use pagewalk_live::layout::check_host;
+use pagewalk_report::documents::layout_run::{LAYOUT_RUN_SCHEMA, LaidDry, LayoutRunResult, PlannedLibrary};
+use pagewalk_report::printable;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// What would be done.
+pub struct Outline {
+    /// For people.
+    pub text: String,
+    /// As data.
+    pub document: LayoutRunResult,
+    missing: Option<String>,
+}
+
+impl Outline {
+    /// Whether this host lets it.
+    ///
+    /// # Errors
+    /// If not: what it lacks.
+    pub fn check_host(&self) -> Result<(), Error> {
+        self.missing.as_ref().map_or(Ok(()), |missing| Err(Error::new(Fault::HostCannot, missing)))
+    }
+}
+
+/// Looks at the plan at `path` and at the program of `command`, or the plan's own where there is none; runs nothing.
+///
+/// # Errors
+/// If the plan does not fit.
+pub fn outline(path: &Path, command: &[OsString]) -> Result<Outline, Error> {
+    let planned = || -> Result<OsString, Error> {
+        let plan = Plan::read(path).map_err(|error| Error::new(Fault::BadInput, error))?;
+        Ok(plan.program.path.into())
+    };
+    let program = command.first().cloned().map_or_else(planned, Ok)?;
+    let Fitting { plan, mut objects } = Fitting::new(path, &program, OR_DEFAULT)?;
+    let missing = check_host().err().map(|error| format!("{error}; to enable: {}", error.enable()));
+    objects.sort_by_key(|object| object.base);
+    let place = |object: &Object| {
+        let (file, base) = (object.file.clone(), format!("{:#x}", object.base));
+        PlannedLibrary { file, base, bytes: object.bytes }
+    };
+    let document = LayoutRunResult::Dry(LaidDry {
+        schema: LAYOUT_RUN_SCHEMA,
+        dry_run: true,
+        plan: plan_file(path, &plan, objects.len()),
+        command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        would_place: objects.iter().map(place).collect(),
+        missing: missing.clone(),
+    });
+    let row = |object: &Object| {
+        let end = object.base + object.bytes;
+        format!("{:#x} to {end:#x}  {}\n", object.base, printable(&object.file))
+    };
+    let mut text: String = objects.iter().map(row).collect();
+    text += &format!(
+        "{} of the plan's libraries are here as planned; nothing was run (--dry-run)\n",
+        objects.len()
+    );
+    Ok(Outline { text, document, missing })
+}

@@ -1,0 +1,280 @@
+//! Where the shared objects of a recorded program should lie.
+//!
+//! The trace is read twice at least: to plan and to simulate every machine with objects where they were recorded,
+//! and to simulate them with objects where they are planned.
+
+use super::rebase::slide;
+use crate::error::{Error, Fault};
+use crate::listener::Listener;
+use crate::machines;
+use crate::stream::{Ending, explain_window, follow_ahead};
+use crate::traces::{check_file, open};
+use pagewalk_capture::WindowSpec;
+use pagewalk_layout::Plan;
+use pagewalk_layout::plan::{DEFAULT_ARENA, PAGE_BYTES, Program};
+use pagewalk_layout::planner::{Candidate, Chosen, PlannerError, Seen, Views, random, reuses, search};
+use pagewalk_layout::rebase::Rebased;
+use pagewalk_mm::Small;
+use pagewalk_report::layout_plan::schema::{
+    LAYOUT_PLAN_SCHEMA, LayoutPlanResult, PlannedMachine, PlannedObject, RandomLayouts,
+};
+use pagewalk_setassoc::{Geometry, Replacement, SetIndex};
+use pagewalk_sim::{DesignSpec, NoObserver, Pass};
+use pagewalk_trace::{Source, StreamHeader};
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::PageSize;
+use std::path::Path;
+use std::sync::Arc;
+
+pub use pagewalk_layout::planner::callgraph::{Load, Options as CallgraphOptions};
+pub use pagewalk_layout::planner::single::Target;
+pub use pagewalk_layout::planner::{Planner, PlannerOptions};
+
+/// What to plan for, and how.
+pub struct Planning {
+    /// The machines, one at least; [`machines()`] has those that plans are made for.
+    pub machines: Vec<MachineSpec>,
+    /// Who plans.
+    pub options: PlannerOptions,
+    /// Random layouts to compare with, by an estimate.
+    pub random: u64,
+    /// Which part of the trace counts.
+    pub window: WindowSpec,
+}
+
+/// What was planned.
+pub struct Planned {
+    /// The plan.
+    pub plan: Plan,
+    /// What it brings.
+    pub result: LayoutPlanResult,
+    /// How the stream ended.
+    pub ending: Ending,
+}
+
+impl Planned {
+    /// The plan as a file.
+    ///
+    /// # Errors
+    /// If it would be none.
+    pub fn checked(&self) -> Result<String, Error> {
+        self.plan.check().map_err(|error| Error::new(Fault::Failed, error))?;
+        Ok(self.plan.to_toml())
+    }
+
+    /// Whether some machine has fewer walks with it.
+    pub fn pays(&self) -> bool {
+        self.result.machines.iter().any(|machine| machine.planned < machine.recorded)
+    }
+}
+
+/// Checks that a trace can be planned for.
+///
+/// # Errors
+/// If it can be read only once.
+pub fn check_trace(trace: &Path) -> Result<(), Error> {
+    check_file(trace, "layout plan")
+}
+
+impl Planning {
+    /// Plans for a recorded program.
+    ///
+    /// # Errors
+    /// If the trace cannot be read, nothing of it can be moved, or it has too much memory.
+    pub fn trace(&self, trace: &Path, listener: &dyn Listener) -> Result<Planned, Error> {
+        let (machines, options) = (&self.machines, &self.options);
+        let reader = open(trace, listener)?;
+        let header = reader.header().clone();
+        let both = |machine: &MachineSpec| pass(&[machine.clone(), fully_associative(machine)]);
+        let passes = machines.iter().map(both).collect::<Result<Vec<Pass>, _>>()?;
+        let views = Views::new(&header, machines, &[options.planner], reuses::DEFAULT_ROOM);
+        let mut first = (views, passes);
+        let ending = follow_ahead(reader, &self.window, &mut first);
+        explain_window(&self.window, ending.reached, listener);
+        let (views, passes) = first;
+        let recorded = walks(passes);
+        let mut seen = views.finish();
+        let chosen = seen.choose(0..machines.len(), options).map_err(|error| told(trace, &error))?;
+        let mut plan = Plan {
+            planner: options.planner.name().to_owned(),
+            machines: machines.iter().map(|machine| machine.name.clone()).collect(),
+            arena: DEFAULT_ARENA,
+            program: program(&header),
+            places: Vec::new(),
+        };
+        let mut tried = None;
+        for candidate in &chosen.candidates {
+            plan.places.clone_from(&candidate.places);
+            plan.arena = DEFAULT_ARENA;
+            let planned = self.planned(trace, &mut plan, listener)?.into_iter().zip(&recorded);
+            let walks = planned.map(|(planned, of)| Walks { recorded: of[0], full: of[1], planned });
+            let walks: Vec<Walks> = walks.collect();
+            let pays = walks.iter().all(|walks| walks.planned <= walks.recorded);
+            tried = Some((candidate, walks));
+            if pays || !candidate.must_pay {
+                break;
+            }
+        }
+        let (candidate, walks) = tried.expect("there is one candidate at least");
+        let stream = Stream { trace, header: &header, ending: &ending, seen: &seen };
+        let result = self.result(stream, &chosen, candidate, &plan, &walks);
+        Ok(Planned { plan, result, ending })
+    }
+
+    /// Walks of every machine with the objects where they are planned; for that the plan is moved to where it has room.
+    fn planned(&self, trace: &Path, plan: &mut Plan, listener: &dyn Listener) -> Result<Vec<u64>, Error> {
+        let reader = open(trace, listener)?;
+        let moved = Rebased::new(reader, &slide(plan, trace)?);
+        let alone = |machine: &MachineSpec| pass(std::slice::from_ref(machine));
+        let mut passes = self.machines.iter().map(alone).collect::<Result<Vec<Pass>, _>>()?;
+        follow_ahead(moved, &self.window, &mut passes);
+        Ok(walks(passes).concat())
+    }
+
+    fn result(
+        &self,
+        stream: Stream<'_>,
+        chosen: &Chosen,
+        candidate: &Candidate,
+        plan: &Plan,
+        walks: &[Walks],
+    ) -> LayoutPlanResult {
+        let found = &stream.seen.found;
+        let mut arrays = &found.arrays[..];
+        let planned = |(machine, walks): (&MachineSpec, &Walks)| {
+            let (own, others) = arrays.split_at(reuses::last_level(machine).len());
+            arrays = others;
+            PlannedMachine {
+                sets: search::period(own),
+                name: machine.name.clone(),
+                recorded: walks.recorded,
+                planned: walks.planned,
+                fully_associative: walks.full,
+                random: self.spread(own, found, chosen.period),
+            }
+        };
+        let machines = self.machines.iter().zip(walks).map(planned).collect();
+        let objects = found.movables.all().iter().enumerate();
+        let object = |(number, object): (usize, &pagewalk_layout::planner::Movable)| {
+            let place = plan.places.iter().find(|place| place.file == object.file).expect("each has one");
+            let page = plan.base(place) / PAGE_BYTES;
+            PlannedObject {
+                file: object.file.clone(),
+                pages: object.pages,
+                references: found.references[number],
+                shift: page.wrapping_sub(object.first_page) % chosen.period,
+                base: format!("{:#x}", plan.base(place)),
+            }
+        };
+        LayoutPlanResult {
+            schema: LAYOUT_PLAN_SCHEMA.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            trace: stream.trace.display().to_string(),
+            program: stream.header.program.clone(),
+            planner: plan.planner.clone(),
+            did: candidate.did.clone(),
+            losses: stream.ending.losses.clone(),
+            machines,
+            objects: objects.map(object).collect(),
+            left: found.movables.left(&found.owners) as u64,
+        }
+    }
+
+    /// What random layouts of the objects would miss, by the kept reuses, of what is missed as recorded.
+    fn spread(&self, arrays: &[reuses::ArrayReuses], found: &reuses::Found, period: u64) -> RandomLayouts {
+        let (objects, pages) = (found.movables.all().len(), &found.pages);
+        let misses = |shifts: &[u64]| {
+            arrays.iter().map(|array| search::misses(array, pages, shifts)).sum::<u64>() as f64
+        };
+        let recorded = misses(&vec![0; objects]).max(1.0);
+        let layout =
+            |n: u64| misses(&random::shifts(objects, period, self.options.seed.wrapping_add(n))) / recorded;
+        let mut found: Vec<f64> = (0..self.random).map(layout).collect();
+        found.sort_by(f64::total_cmp);
+        let (Some(&least), Some(&most)) = (found.first(), found.last()) else {
+            return RandomLayouts::default();
+        };
+        RandomLayouts { count: self.random, least, median: found[found.len() / 2], most }
+    }
+}
+
+fn told(trace: &Path, error: &PlannerError) -> Error {
+    match error {
+        PlannerError::NothingMoves => Error::new(Fault::BadInput, format!("{}: {error}", trace.display()))
+            .or("record a program that is linked dynamically"),
+        _ => Error::new(Fault::Failed, error).or("plan for a program with less memory"),
+    }
+}
+
+/// The program, with the build-id of its file if that is still there.
+fn program(header: &StreamHeader) -> Program {
+    Program { path: header.program.clone(), build_id: pagewalk_symbols::build_id(&header.program) }
+}
+
+/// The machines of these names, for which the planner makes plans.
+///
+/// # Errors
+/// If one is none, plans are made for others, or for one at a time.
+pub fn machines(
+    names: &[String],
+    planner: Planner,
+    listener: &dyn Listener,
+) -> Result<Vec<MachineSpec>, Error> {
+    let load = |name: &String| machines::load_and_say(name, listener);
+    let machines: Vec<MachineSpec> = names.iter().map(load).collect::<Result<_, _>>()?;
+    for machine in &machines {
+        let wrong = |why: String| {
+            Error::new(Fault::Usage, format!("machine `{}`: {why}", machine.name))
+                .or("plan for another machine with -m")
+        };
+        if machine.data_side.is_some() || machine.paging.base() != PageSize::FOUR_KIB {
+            return Err(wrong("plans are made for whole machines with 4K pages".to_owned()));
+        }
+        reuses::is_supported(machine).map_err(wrong)?;
+    }
+    if names.len() > 1 && !planner.takes_machines() {
+        let why = format!("{} machines: this planner plans for one", names.len());
+        return Err(Error::new(Fault::Usage, why).or("give one -m, or --planner search"));
+    }
+    Ok(machines)
+}
+
+/// What was read.
+#[derive(Clone, Copy)]
+struct Stream<'a> {
+    trace: &'a Path,
+    header: &'a StreamHeader,
+    ending: &'a Ending,
+    seen: &'a Seen,
+}
+
+/// Walks of one machine.
+#[derive(Clone, Copy)]
+struct Walks {
+    recorded: u64,
+    full: u64,
+    planned: u64,
+}
+
+/// Machines in one pass, with base pages alone.
+fn pass(machines: &[MachineSpec]) -> Result<Pass, Error> {
+    let specs = machines.iter().map(|machine| DesignSpec::new(machine, Arc::new(Small))).collect();
+    Pass::new(specs, NoObserver).map_err(|error| Error::new(Fault::Usage, error))
+}
+
+/// Walks of each pass's machines.
+fn walks(passes: Vec<Pass>) -> Vec<Vec<u64>> {
+    let of = |mut pass: Pass| pass.finish().iter().map(|counts| counts.walks()).collect();
+    passes.into_iter().map(of).collect()
+}
+
+/// The machine with sets of the last level for 4K pages made one.
+fn fully_associative(machine: &MachineSpec) -> MachineSpec {
+    let mut machine = machine.clone();
+    let names: Vec<String> = reuses::last_level(&machine).iter().map(|tlb| tlb.name.clone()).collect();
+    for tlb in machine.tlbs.iter_mut().filter(|tlb| names.contains(&tlb.name)) {
+        tlb.geometry = Geometry::new(tlb.geometry.entries() as u32, None).expect("as many entries as before");
+        (tlb.replacement, tlb.index) = (Replacement::Lru, SetIndex::Modulo.into());
+    }
+    machine
+}

@@ -1,0 +1,73 @@
+//! A recorded stream with its shared objects where a plan of places wants them.
+
+use crate::error::{Error, Fault};
+use crate::listener::Listener;
+use crate::traces::{bad, check_file};
+use pagewalk_layout::Plan;
+use pagewalk_layout::rebase::{self, Bound, RebaseError, Rebased};
+use pagewalk_trace::pwt::{Events, events};
+use pagewalk_trace::{Event, Source};
+use std::fmt::Display;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+/// A plan that was read.
+pub struct PlanFile {
+    path: PathBuf,
+    plan: Plan,
+}
+
+impl PlanFile {
+    /// Reads and checks the plan at `path`.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is no plan.
+    pub fn read(path: &Path) -> Result<PlanFile, Error> {
+        let plan = Plan::read(path).map_err(|error| Error::new(Fault::BadInput, error))?;
+        Ok(PlanFile { path: path.to_owned(), plan })
+    }
+
+    /// `reader`, which reads `trace` from its beginning, with the trace's objects where the plan says.
+    pub fn move_objects<S: Source>(
+        &self,
+        trace: &Path,
+        reader: S,
+        listener: &dyn Listener,
+    ) -> Result<Rebased<S>, Error> {
+        Ok(Rebased::new(reader, &self.bind(trace, listener)?))
+    }
+
+    /// The plan's places in `trace`: what cannot be as planned is found by looking through its events, before anything
+    /// is simulated.
+    pub fn bind(&self, trace: &Path, listener: &dyn Listener) -> Result<Bound, Error> {
+        check_file(trace, "--layout")?;
+        let recorded = recorded(trace)?;
+        let bound = Bound::new(&self.plan, &recorded.header, recorded.in_order());
+        let bound = bound.map_err(|error| does_not_fit(&self.path.display(), trace, &error))?;
+        for file in bound.absent() {
+            let (plan, trace) = (self.path.display(), trace.display());
+            listener.warn(&format!("{plan}: {file} is no shared object of {trace}"));
+        }
+        Ok(bound)
+    }
+}
+
+/// The places of a plan that was just made from `trace`, its arena moved to where they find room there.
+pub(super) fn slide(plan: &mut Plan, trace: &Path) -> Result<Bound, Error> {
+    let recorded = recorded(trace)?;
+    rebase::slide(plan, &recorded.header, recorded.in_order())
+        .map_err(|error| does_not_fit(&"the plan", trace, &error))
+}
+
+fn recorded(trace: &Path) -> Result<Events, Error> {
+    let bad = |error: &dyn Display| bad(trace, error);
+    let file = File::open(trace).map_err(|error| bad(&error))?;
+    let file = BufReader::with_capacity(1 << 20, file);
+    events(file, Event::moves_memory).map_err(|error| bad(&error))
+}
+
+fn does_not_fit(plan: &dyn Display, trace: &Path, error: &RebaseError) -> Error {
+    let why = format!("{plan} does not fit {}: {error}", trace.display());
+    Error::new(Fault::BadInput, why).or("make a plan for this trace")
+}

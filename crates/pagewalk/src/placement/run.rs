@@ -1,0 +1,54 @@
+//! Runs of a program with its libraries where a plan wants them.
+
+use super::fitting::Fitting;
+use super::result::{Outcome, table};
+use crate::error::{Error, Fault};
+use crate::listener::Listener;
+use crate::native::relay_signals;
+use crate::program::{OR_DEFAULT, cannot_trace, does_not_fit};
+use pagewalk_layout::files::Object;
+use pagewalk_live::layout::{self, Image, LayoutError, Relay, Run};
+use pagewalk_live::tracing::LaunchError;
+use std::ffi::OsString;
+use std::path::Path;
+
+pub use pagewalk_live::layout::Options;
+
+/// Runs a program with its libraries where the plan at `path` wants them. Where `options` ask to look at them, the
+/// listener sees where they lie when the loader is done.
+///
+/// # Errors
+/// If the plan does not fit, or the program cannot be run.
+pub fn run(
+    path: &Path,
+    command: &[OsString],
+    options: Options,
+    listener: &dyn Listener,
+) -> Result<Outcome, Error> {
+    let Fitting { plan, objects } = Fitting::new(path, &command[0], OR_DEFAULT)?;
+    let run = run_placed(command, &objects, options, listener)?;
+    Ok(Outcome { plan, objects, run })
+}
+
+fn run_placed(
+    command: &[OsString],
+    objects: &[Object],
+    options: Options,
+    listener: &dyn Listener,
+) -> Result<Run, Error> {
+    static RELAY: Relay = Relay::new();
+    let signals = relay_signals(&RELAY, listener)?;
+    let is_looked_at = options.verify;
+    let mut loaded = |image: &Image| {
+        if let Some(landings) = image.at_start.as_ref().filter(|_| is_looked_at) {
+            listener.text(&table(image, objects, landings, "loader done"));
+        }
+    };
+    let run = layout::run(command, objects, options, &RELAY, &mut loaded);
+    drop(signals);
+    run.map_err(|error| match error {
+        LayoutError::Launch(error @ LaunchError::Trace(_)) => cannot_trace(error),
+        LayoutError::Program { .. } => does_not_fit(&error, OR_DEFAULT),
+        error => Error::new(Fault::Failed, error),
+    })
+}

@@ -1,0 +1,14 @@
+//! Plans of huge pages: doing what they say, measuring what they bring, and telling what came of it.
+
+mod dry;
+mod fitting;
+pub mod history;
+mod outcome;
+mod pairs;
+mod process;
+mod run;
+
+pub use dry::{Outline, outline};
+pub use pairs::{PairOptions, Pairs, Verified};
+pub use process::{Collapsed, Split};
+pub use run::{Applied, RunOptions, run};

@@ -1,0 +1,107 @@
+//! What would be done for a plan, and whether this host lets it.
+
+use super::fitting::Fitting;
+use super::outcome::plan_file;
+use crate::error::{Error, Fault};
+use crate::program::{OR_DEFAULT, check_command};
+use pagewalk_live::layout::check_host;
+use pagewalk_live::pages::plan::What;
+use pagewalk_live::pages::{self, Circumstances, HUGE_BYTES, Mode};
+use pagewalk_report::documents::plans::{APPLY_SCHEMA, AppliedDry, ApplyResult, Step};
+use pagewalk_report::{Class, classes};
+use std::ffi::OsString;
+use std::path::Path;
+
+/// What would be done.
+pub struct Outline {
+    /// For people.
+    pub text: String,
+    /// As data.
+    pub document: ApplyResult,
+    notes: Vec<String>,
+    missing: Vec<String>,
+}
+
+impl Outline {
+    /// What is different here from where the plan was made, and what this host cannot.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Whether this host lets it.
+    ///
+    /// # Errors
+    /// If not: what it lacks.
+    pub fn check_host(&self) -> Result<(), Error> {
+        match self.missing[..] {
+            [] => Ok(()),
+            _ => Err(Error::new(Fault::HostCannot, self.missing.join("\n  "))),
+        }
+    }
+}
+
+/// Looks at the plan at `path`, and at the program if one is given; runs nothing.
+///
+/// # Errors
+/// If the plan does not fit.
+pub fn outline(path: &Path, program: Option<&OsString>) -> Result<Outline, Error> {
+    let fitting = Fitting::new(path)?;
+    if let Some(program) = program {
+        check_command(program, OR_DEFAULT)?;
+    }
+    let around = Circumstances::of(std::process::id() as i32);
+    let mut missing = Vec::new();
+    if let Err(error) = check_host() {
+        missing.push(format!("{error}; to enable: {}", error.enable()));
+    }
+    if fitting.mode == Mode::Never
+        && let Err(error) = pages::check_host()
+    {
+        missing.push(format!("{error}; to enable: {}", error.enable()));
+    }
+    if around.disabled {
+        missing.push(
+            "this process has switched huge pages off (PR_SET_THP_DISABLE), and programs inherit it"
+                .to_owned(),
+        );
+    }
+    if around.free_blocks == Some(0) {
+        missing.push("no free block of 2 MiB is left (/proc/buddyinfo)".to_owned());
+    }
+    if around.limited {
+        missing.push("the memory limit of this cgroup is nearly reached (memory.max)".to_owned());
+    }
+    let ranges: Vec<(String, String)> = fitting
+        .plan
+        .ranges
+        .iter()
+        .map(|range| (range.what.to_string(), step(&range.what, fitting.mode)))
+        .collect();
+    let document = ApplyResult::Dry(AppliedDry {
+        schema: APPLY_SCHEMA,
+        dry_run: true,
+        plan: plan_file(path, &fitting.plan),
+        mode: fitting.mode.name(),
+        free_blocks: around.free_blocks,
+        classes: classes(&[(Class::Measured, &["free_blocks"])]),
+        ranges: ranges.iter().cloned().map(|(range, would)| Step { range, would }).collect(),
+        missing: missing.clone(),
+        notes: fitting.notes.clone(),
+    });
+    let text: String = ranges.iter().map(|(range, step)| format!("{range}: {step}\n")).collect();
+    Ok(Outline { text, document, notes: fitting.notes, missing })
+}
+
+/// What would be done to a range.
+fn step(what: &What, mode: Mode) -> String {
+    if what.part().bytes() < HUGE_BYTES {
+        return "nothing would come of it: it is shorter than a huge page of 2 MiB".to_owned();
+    }
+    match (what, mode) {
+        (_, Mode::Never) => "collapsed by pagewalk while it runs (process_madvise, MADV_COLLAPSE)",
+        (What::Heap(_), _) => "marked as the break moves, which goes up by whole 2 MiB",
+        (What::Anonymous { .. }, _) => "marked when it is mapped (madvise, MADV_HUGEPAGE)",
+        (What::File { .. }, _) => "marked when it is mapped, and collapsed by pagewalk when it is resident",
+    }
+    .to_owned()
+}

@@ -1,0 +1,86 @@
+//! A plan beside this host and the program that is to run so.
+
+use crate::error::{Error, Fault};
+use crate::program::{OR_DEFAULT, does_not_fit};
+use pagewalk_live::pages::plan::Plan;
+use pagewalk_live::pages::{EXCEPT_ADVISED_SINCE, Mode, is_since, kernel, mode};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A plan that fits.
+pub struct Fitting {
+    /// The plan.
+    pub plan: Plan,
+    /// Its program, without symbolic links.
+    pub program: PathBuf,
+    /// This host's mode.
+    pub mode: Mode,
+    /// What is different here from where it was made, and what this host cannot.
+    pub notes: Vec<String>,
+    /// Whether unplanned memory has to be kept on small pages, and can be.
+    pub can_keep_small: bool,
+}
+
+impl Fitting {
+    /// Reads the plan at `path`, and compares it with its program and this host.
+    pub fn new(path: &Path) -> Result<Fitting, Error> {
+        let plan = Plan::read(path).map_err(|error| Error::new(Fault::BadInput, error))?;
+        let program = program(&plan)?;
+        let mode = mode().ok_or_else(|| {
+            Error::new(Fault::HostCannot, "this kernel has no transparent huge pages")
+                .or("to enable: a kernel with CONFIG_TRANSPARENT_HUGEPAGE")
+        })?;
+        let mut notes = differences(&plan, mode);
+        let can_keep_small = mode == Mode::Always && is_since(&kernel(), EXCEPT_ADVISED_SINCE);
+        if mode == Mode::Always && !can_keep_small {
+            let (major, minor) = EXCEPT_ADVISED_SINCE;
+            notes.push(format!(
+                "huge pages are `always` here, and what is not planned gets them too: PR_THP_DISABLE_EXCEPT_ADVISED, \
+                 which would keep it on small pages, is in Linux from {major}.{minor} on, and this is {}",
+                kernel()
+            ));
+        }
+        if mode == Mode::Never {
+            notes.push(
+                "huge pages are `never` here, so marks have no effect: pagewalk collapses ranges itself when they are \
+                 resident (process_madvise, MADV_COLLAPSE), and nothing does when it is gone"
+                    .to_owned(),
+            );
+        }
+        Ok(Fitting { plan, program, mode, notes, can_keep_small })
+    }
+}
+
+fn program(plan: &Plan) -> Result<PathBuf, Error> {
+    let path = &plan.program.path;
+    let program = fs::canonicalize(path).map_err(|error| {
+        does_not_fit(&format!("the plan's program {path} is not there: {error}"), OR_DEFAULT)
+    })?;
+    if let Some(planned) = &plan.program.build_id {
+        let found = pagewalk_symbols::build_id(&program.to_string_lossy());
+        if !found.as_ref().is_some_and(|found| found.eq_ignore_ascii_case(planned)) {
+            let found = found.as_deref().unwrap_or("none");
+            let message =
+                format!("{path} is another build than the plan's: build-id {found}, planned for {planned}");
+            return Err(does_not_fit(&message, OR_DEFAULT));
+        }
+    }
+    Ok(program)
+}
+
+fn differences(plan: &Plan, mode: Mode) -> Vec<String> {
+    let Some(host) = &plan.host else { return Vec::new() };
+    let mut notes = Vec::new();
+    if host.thp != mode.name() {
+        notes.push(format!(
+            "the forecast was made where huge pages were `{}`, and here they are `{}`",
+            host.thp,
+            mode.name()
+        ));
+    }
+    let here = kernel();
+    if host.kernel != here {
+        notes.push(format!("the forecast was made under Linux {}, and this is {here}", host.kernel));
+    }
+    notes
+}

@@ -1,0 +1,147 @@
+//! What came of a plan: tables, faults, JSON.
+
+use crate::native::traces_others;
+use pagewalk_live::pages::plan::{Caller, Plan, What};
+use pagewalk_live::pages::{Image, Outcome, Reason, Run};
+use pagewalk_report::Class;
+use pagewalk_report::documents::plans::{PlanFile, PlannedImage, PlannedRange};
+use std::fmt::Write;
+use std::path::Path;
+
+/// Bytes as MiB.
+pub fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+/// What is no fault, and should be known.
+pub fn notes(plan: &Plan, run: &Run) -> Vec<String> {
+    let mut notes = Vec::new();
+    for image in &run.images {
+        if let Some(obstacle) = &image.obstacle {
+            notes.push(format!("{} ran without the plan: {obstacle}", image.program));
+        }
+        for (range, outcome) in plan.ranges.iter().zip(&image.ranges) {
+            if let Some((planned, found)) = other_caller(&range.what, outcome) {
+                notes.push(format!(
+                    "{}: mapped by {}+{:#x}, planned for {}+{:#x}",
+                    range.what, found.file, found.offset, planned.file, planned.offset
+                ));
+            }
+        }
+    }
+    notes.dedup();
+    notes.extend(run.tracers.iter().map(traces_others));
+    notes
+}
+
+/// The planned and the real caller, if they differ.
+fn other_caller<'a>(what: &'a What, outcome: &'a Outcome) -> Option<(&'a Caller, &'a Caller)> {
+    match (what, &outcome.caller) {
+        (What::Anonymous { by: Some(planned), .. }, Some(found)) if planned != found => {
+            Some((planned, found))
+        }
+        _ => None,
+    }
+}
+
+/// Why the plan did not take, if it did not: ranges that are there and are not on huge pages, or nothing at all of
+/// the plan.
+pub fn missed(plan: &Plan, run: &Run) -> Option<String> {
+    if run.images.is_empty() {
+        let others = run.others.join(", ");
+        return Some(format!("the plan's program {} did not run; there ran {others}", plan.program.path));
+    }
+    let mut lines = Vec::new();
+    for image in &run.images {
+        for (range, outcome) in plan.ranges.iter().zip(&image.ranges) {
+            if let Some(reason) = outcome.reason.as_ref().filter(|reason| reason.is_fault()) {
+                lines.push(format!("{} of process {}: {reason}", range.what, image.process));
+            }
+        }
+    }
+    let took = |image: &Image| image.ranges.iter().any(is_huge);
+    if lines.is_empty() && !plan.ranges.is_empty() && !run.images.iter().any(took) {
+        let reasons =
+            run.images.iter().flat_map(|image| &image.ranges).filter_map(|range| range.reason.as_ref());
+        let mut told: Vec<String> = reasons.map(ToString::to_string).collect();
+        told.extend(run.images.iter().filter_map(|image| image.obstacle.clone()));
+        told.sort();
+        told.dedup();
+        lines.push(format!("no range took: {}", told.join("; ")));
+    }
+    (!lines.is_empty()).then(|| lines.join("\n  "))
+}
+
+/// Whether a range is on huge pages, by the plan or without it.
+fn is_huge(outcome: &Outcome) -> bool {
+    outcome.reason.as_ref().is_none_or(Reason::is_huge)
+}
+
+/// An image's ranges, for people.
+pub fn table(plan: &Plan, image: &Image) -> String {
+    let mut text = format!("process {} ({})\n", image.process, image.program);
+    let names: Vec<String> = plan.ranges.iter().map(|range| range.what.to_string()).collect();
+    let width = names.iter().map(String::len).max().unwrap_or(0).max(5);
+    if !image.ranges.is_empty() {
+        let _ =
+            writeln!(text, "  {:width$}  {:>9}  {:>9}  {:>9}  (MiB)", "range", "mapped", "touched", "huge");
+    }
+    for (name, outcome) in names.iter().zip(&image.ranges) {
+        let best = outcome.best.unwrap_or_default();
+        let (mapped, touched, huge) = (mib(best.mapped), mib(best.touched), mib(best.huge));
+        let reason = outcome.reason.as_ref().map_or_else(String::new, |reason| format!("  {reason}"));
+        let _ = writeln!(text, "  {name:width$}  {mapped:>9.1}  {touched:>9.1}  {huge:>9.1}{reason}");
+    }
+    text
+}
+
+/// What figures of images are.
+pub const FIGURES: (Class, &[&str]) = (
+    Class::Measured,
+    &[
+        "marked_bytes",
+        "collapsed_bytes",
+        "mapped_bytes",
+        "whole_block_bytes",
+        "touched_block_bytes",
+        "resident_bytes",
+        "huge_bytes",
+        "huge_bytes_last",
+    ],
+);
+
+/// The plan's file as data.
+pub fn plan_file(path: &Path, plan: &Plan) -> PlanFile {
+    let (file, program) = (path.to_string_lossy().into_owned(), plan.program.path.clone());
+    PlanFile { file, program, ranges: plan.ranges.len() }
+}
+
+/// An image as data.
+pub fn image(plan: &Plan, image: &Image) -> PlannedImage {
+    let rows = plan.ranges.iter().zip(&image.ranges).map(|(range, outcome)| row(&range.what, outcome));
+    PlannedImage {
+        process: image.process,
+        program: image.program.clone(),
+        obstacle: image.obstacle.clone(),
+        ranges: rows.collect(),
+    }
+}
+
+fn row(what: &What, outcome: &Outcome) -> PlannedRange {
+    let best = outcome.best.unwrap_or_default();
+    PlannedRange {
+        range: what.to_string(),
+        start: outcome.start.map(|start| format!("{start:#x}")),
+        caller: outcome.caller.as_ref().map(|by| format!("{}+{:#x}", by.file, by.offset)),
+        marked_bytes: outcome.marked_bytes,
+        collapsed_bytes: outcome.collapsed_bytes,
+        mapped_bytes: best.mapped,
+        whole_block_bytes: best.whole,
+        touched_block_bytes: best.touched,
+        resident_bytes: best.resident,
+        huge_bytes: best.huge,
+        huge_bytes_last: outcome.last.map(|last| last.huge),
+        reason: outcome.reason.as_ref().map(ToString::to_string),
+        in_effect: is_huge(outcome),
+    }
+}

@@ -1,0 +1,434 @@
+//! What a plan brings, measured in pairs of runs without and with it.
+
+use super::fitting::Fitting;
+use super::run::failed;
+use super::{history, outcome};
+use crate::error::{Error, Fault};
+use crate::listener::Listener;
+use crate::native::{end, relay_signals, warm};
+use crate::program::{OR_DEFAULT, check_command};
+use pagewalk_forecast::interval::{Interval, mean, of_runs, ratio};
+use pagewalk_live::pages::plan::Forecast;
+use pagewalk_live::pages::{self, Options, Run, kernel};
+use pagewalk_live::timed::nowhere;
+use pagewalk_live::tracing::{End, Relay, children_usage};
+use pagewalk_live::warmth::Warmth;
+use pagewalk_report::documents::plans::{self, RunTimes, Share, VERIFY_SCHEMA, VerifiedPlan, VerifyResult};
+use pagewalk_report::{Class, classes};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Pairs before an interval is trusted.
+const PAIRS_MIN: usize = 3;
+
+/// Which of a run's times.
+type Of = fn(&Times) -> f64;
+
+/// Both, by name.
+const TIMES: [(&str, Of); 2] = [("processor", processor), ("wall", wall)];
+
+static RELAY: Relay = Relay::new();
+
+/// How many pairs are run, and how.
+#[derive(Clone, Copy)]
+pub struct PairOptions {
+    /// Pairs at most.
+    pub runs: u32,
+    /// Per cent of the processor time: an interval of what is saved that is narrower ends it.
+    pub width: f64,
+    /// Seconds after which no more pairs begin.
+    pub budget: Option<f64>,
+    /// Whether a host that gives huge pages to all memory does so for what is not planned, too.
+    pub keep_others: bool,
+    /// Whether memory is used and freed before each run.
+    pub warm: bool,
+}
+
+/// A program about to be run in pairs.
+pub struct Pairs {
+    fitting: Fitting,
+    command: Vec<OsString>,
+    options: PairOptions,
+}
+
+/// One run's times, in seconds. What is compared with a forecast is processor time, as that is what is forecast: it
+/// does not tell that the host was busy with something else, or that the program waited.
+#[derive(Clone, Copy)]
+struct Times {
+    wall: f64,
+    processor: f64,
+}
+
+/// All that was measured.
+struct Measured {
+    without: Vec<Times>,
+    with: Vec<Times>,
+    /// The run with the plan of which least took.
+    run: Run,
+    /// Why its ranges did not take, if they did not.
+    missed: Option<String>,
+    /// Why no more pairs were run.
+    stopped: &'static str,
+    /// What was used and freed before each, if that was asked for.
+    warmth: Option<Warmth>,
+}
+
+/// What the plan brings.
+pub struct Verified {
+    pairs: Pairs,
+    measured: Measured,
+}
+
+impl Verified {
+    /// For people.
+    pub fn text(&self) -> String {
+        text(&self.pairs.fitting, &self.measured)
+    }
+
+    /// What is no fault, and should be known.
+    pub fn notes(&self) -> Vec<String> {
+        let Fitting { notes, plan, .. } = &self.pairs.fitting;
+        notes.iter().cloned().chain(outcome::notes(plan, &self.measured.run)).collect()
+    }
+
+    /// As data.
+    pub fn document(&self) -> VerifyResult {
+        document(&self.pairs.command, &self.pairs.fitting, &self.measured)
+    }
+
+    /// As a line of the record of forecasts.
+    pub fn record(&self) -> Value {
+        record(&self.pairs.fitting, &self.measured)
+    }
+
+    /// Why the plan did not take, if it did not.
+    pub fn missed(&self) -> Option<&str> {
+        self.measured.missed.as_deref()
+    }
+
+    /// Whether it is sure to save time. What may as well lose is no plan to live with.
+    pub fn pays(&self) -> bool {
+        gain(&self.measured.without, &self.measured.with, processor).low > 0.0
+    }
+}
+
+impl Pairs {
+    /// Checks that the plan at `path` fits, and that the program can run under it. Nothing runs yet.
+    ///
+    /// # Errors
+    /// If not.
+    pub fn prepare(path: &Path, command: &[OsString], options: PairOptions) -> Result<Pairs, Error> {
+        let fitting = Fitting::new(path)?;
+        check_command(&command[0], OR_DEFAULT)?;
+        Ok(Pairs { fitting, command: command.to_vec(), options })
+    }
+
+    /// Runs them until it is sure enough; `stop` is set when the user asks for an end.
+    ///
+    /// # Errors
+    /// If a run failed, or ended in another way than the first, or the user asked for an end.
+    pub fn run(self, stop: &AtomicBool, listener: &dyn Listener) -> Result<Verified, Error> {
+        let signals = relay_signals(&RELAY, listener)?;
+        let measured = self.measure(stop, listener);
+        drop(signals);
+        Ok(Verified { measured: measured?, pairs: self })
+    }
+
+    fn measure(&self, stop: &AtomicBool, listener: &dyn Listener) -> Result<Measured, Error> {
+        let fitting = &self.fitting;
+        let options = &self.options;
+        let begun = Instant::now();
+        // One of each to warm up; the first says how much memory the program needs.
+        let (_, native) = self.without(None, stop)?;
+        let warmth = if options.warm { Some(warmth()?) } else { None };
+        let (mut a, mut b) = (Vec::new(), Vec::new());
+        go_on(stop, native, ("without", native), 0)?;
+        let (_, mut run) = self.with(warmth)?;
+        let mut missed = outcome::missed(&fitting.plan, &run);
+        go_on(stop, native, ("with", run.end), 0)?;
+        let bar = listener.shares("pairs of runs");
+        let stopped = loop {
+            let done = done(options, a.len(), begun.elapsed());
+            bar.reach(done, &format!("{} of at most {}", a.len(), options.runs));
+            if a.len() >= options.runs as usize {
+                break "the number of runs";
+            }
+            if a.len() >= PAIRS_MIN && is_narrow(&a, &b, options.width) {
+                break "the interval's width";
+            }
+            if a.len() >= 2 && options.budget.is_some_and(|budget| begun.elapsed().as_secs_f64() > budget) {
+                break "the time";
+            }
+            // What grows warm or tired in time favours neither.
+            let (pairs, first) = (a.len(), a.len().is_multiple_of(2));
+            let plain = || {
+                let (times, end) = self.without(warmth, stop)?;
+                go_on(stop, native, ("without", end), pairs).map(|()| times)
+            };
+            if first {
+                a.push(plain()?);
+            }
+            let (times, next) = self.with(warmth)?;
+            go_on(stop, native, ("with", next.end), pairs)?;
+            b.push(times);
+            if !first {
+                a.push(plain()?);
+            }
+            let misses = outcome::missed(&fitting.plan, &next);
+            if misses.is_some() || missed.is_none() {
+                (run, missed) = (next, misses.or(missed));
+            }
+        };
+        drop(bar);
+        Ok(Measured { without: a, with: b, run, missed, stopped, warmth })
+    }
+
+    fn without(&self, warmth: Option<Warmth>, stop: &AtomicBool) -> Result<(Times, End), Error> {
+        let (program, words) = (&self.command[0], &self.command[1..]);
+        warm(warmth)?;
+        timed(|| {
+            let mut command = Command::new(program);
+            let cannot = |e| Error::new(Fault::Failed, format!("cannot run {program:?}: {e}"));
+            command.args(words).stdin(Stdio::null()).stdout(nowhere().map_err(cannot)?);
+            let mut child = command.spawn().map_err(cannot)?;
+            RELAY.to(child.id() as i32);
+            if stop.load(Ordering::Relaxed) {
+                // It was asked for before there was anybody to hand it on to.
+                RELAY.send(Signal::TERM.as_raw());
+            }
+            // Its number is its own until it is waited for.
+            let ended =
+                waitid(WaitId::Pid(Pid::from_child(&child)), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+            RELAY.to(0);
+            ended.map_err(|errno| cannot(errno.into()))?;
+            let status = child.wait().map_err(cannot)?;
+            Ok(status.signal().map_or(End::Exit(status.code().unwrap_or(0)), End::Signal))
+        })
+    }
+
+    fn with(&self, warmth: Option<Warmth>) -> Result<(Times, Run), Error> {
+        let fitting = &self.fitting;
+        warm(warmth)?;
+        let options = Options {
+            program: fitting.program.clone(),
+            keep_small: fitting.can_keep_small && !self.options.keep_others,
+            silent: true,
+            ..Options::default()
+        };
+        timed(|| pages::run(&self.command, &fitting.plan, &options, &RELAY).map_err(failed))
+    }
+}
+
+/// How much of the measuring is done at least, in hundredths: by pairs of runs, or by the time that they may take.
+fn done(options: &PairOptions, pairs: usize, elapsed: Duration) -> u64 {
+    let by_pairs = pairs as f64 / f64::from(options.runs);
+    let by_time = options.budget.map_or(0.0, |budget| elapsed.as_secs_f64() / budget);
+    (by_pairs.max(by_time).min(1.0) * 100.0) as u64
+}
+
+/// Whether the run that has just ended counts: nobody asked for an end, and it ended as the first one without the plan
+/// did. `pairs`: how many there are so far.
+fn go_on(stop: &AtomicBool, native: End, (how, end): (&str, End), pairs: usize) -> Result<(), Error> {
+    let message = if stop.load(Ordering::Relaxed) {
+        format!("interrupted after {pairs} pairs of runs; nothing was recorded")
+    } else if end != native {
+        format!("{how} the plan the program ended by {}, at first without it by {}", tell(end), tell(native))
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(Fault::Failed, message))
+}
+
+fn tell(end: End) -> String {
+    match end {
+        End::Exit(status) => format!("exit {status}"),
+        End::Signal(signal) => format!("signal {signal}"),
+    }
+}
+
+fn is_narrow(a: &[Times], b: &[Times], percent: f64) -> bool {
+    gain(a, b, processor).width() < percent / 100.0 * mean_of(a, processor)
+}
+
+/// What the plan saves, by pairs.
+fn gain(a: &[Times], b: &[Times], of: Of) -> Interval {
+    let saved: Vec<f64> = a.iter().zip(b).map(|(a, b)| of(a) - of(b)).collect();
+    of_runs(&saved)
+}
+
+fn mean_of(times: &[Times], of: Of) -> f64 {
+    mean(&times.iter().map(of).collect::<Vec<f64>>())
+}
+
+fn wall(times: &Times) -> f64 {
+    times.wall
+}
+
+fn processor(times: &Times) -> f64 {
+    times.processor
+}
+
+/// Times what `work` does with children of this process.
+fn timed<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<(Times, T), Error> {
+    let used = || children_usage().map_err(|error| Error::new(Fault::Failed, error));
+    let processor = || used().map(|used| used.processor_seconds);
+    let (begun, before) = (Instant::now(), processor()?);
+    let result = work()?;
+    Ok((Times { wall: begun.elapsed().as_secs_f64(), processor: processor()? - before }, result))
+}
+
+/// As much as the program needs that has just run, with memory that came from wherever it did.
+fn warmth() -> Result<Warmth, Error> {
+    let usage = children_usage().map_err(|error| Error::new(Fault::Failed, error))?;
+    Ok(Warmth::of(usage.resident_bytes))
+}
+
+/// The processor time with the plan to that without, by pairs: what the host changes by itself is no part of it.
+fn share(without: &[Times], with: &[Times]) -> Interval {
+    let of = |times: &[Times]| times.iter().map(processor).collect::<Vec<f64>>();
+    ratio(&of(without), &of(with))
+}
+
+/// The same as it was forecast.
+fn forecast_share(forecast: &Forecast) -> f64 {
+    forecast.seconds / forecast.seconds_now
+}
+
+/// What was forecast to be saved, with its interval.
+fn forecast_gain(forecast: &Forecast) -> Interval {
+    let Forecast { seconds_now, seconds, low, high, .. } = *forecast;
+    Interval { value: seconds_now - seconds, low: seconds_now - high, high: seconds_now - low }
+}
+
+fn text(fitting: &Fitting, measured: &Measured) -> String {
+    let mut out: String =
+        measured.run.images.iter().map(|image| outcome::table(&fitting.plan, image)).collect();
+    let Measured { without, with, stopped, warmth, .. } = measured;
+    let warmed = warmth.map_or(String::new(), |warmth| {
+        format!("; before each, {:.0} MiB were used and freed (--warm)", warmth.mebibytes())
+    });
+    let _ = writeln!(out, "{} pairs of runs, ended by {stopped}{warmed}", with.len());
+    for (name, of) in TIMES {
+        let (a, b) = (mean_of(without, of), mean_of(with, of));
+        let _ = writeln!(out, "  {name:9} time  without {a:.3} s, with {b:.3} s (means, measured)");
+    }
+    let saved = |name: &str, gain: Interval, class: &str| {
+        let Interval { value, low, high } = gain;
+        format!("  saved {name:9}  {value:+.3} s, 90 % interval {low:+.3} to {high:+.3} ({class})\n")
+    };
+    for (name, of) in TIMES {
+        out += &saved(name, gain(without, with, of), "Student's, of paired differences, measured");
+    }
+    let found = share(without, with);
+    let bounds = bound(found).map_or_else(
+        || "90 % interval unknown of so few pairs".to_owned(),
+        |(low, high)| format!("90 % interval {low:.3} to {high:.3}"),
+    );
+    let _ = writeln!(
+        out,
+        "  with / without   {:.3}, {bounds} (of processor time, by pairs, measured)",
+        found.value
+    );
+    if let Some(forecast) = &fitting.plan.forecast {
+        out += &saved("forecast", forecast_gain(forecast), "of processor time, modelled");
+        let off = |forecast: f64, measured: f64| (forecast / measured - 1.0) * 100.0;
+        let (seconds, part) = (forecast.seconds, forecast_share(forecast));
+        let _ = writeln!(
+            out,
+            "  forecast with / without {part:.3}: {:+.1} % off; processor time {seconds:.3} s: {:+.1} % off, with what \
+             the host changed since",
+            off(part, found.value),
+            off(seconds, mean_of(with, processor))
+        );
+    }
+    out
+}
+
+fn interval(Interval { value, low, high }: Interval) -> plans::Interval {
+    plans::Interval::of(value, low, high)
+}
+
+/// The ends of an interval, where they are known.
+fn bound(Interval { low, high, .. }: Interval) -> Option<(f64, f64)> {
+    (low.is_finite() && high.is_finite()).then_some((low, high))
+}
+
+fn part(found: Interval) -> Share {
+    let ends = bound(found);
+    let share = Some(found.value).filter(|share| share.is_finite());
+    Share { share, low: ends.map(|ends| ends.0), high: ends.map(|ends| ends.1) }
+}
+
+/// What figures are, beside those of images.
+const MEASURED: (Class, &[&str]) = (
+    Class::Measured,
+    &[
+        "seconds",
+        "processor_seconds",
+        "seconds_saved",
+        "processor_seconds_saved",
+        "processor_share",
+        "warmed_mib",
+    ],
+);
+const MODELLED: (Class, &[&str]) =
+    (Class::Modelled, &["forecast_processor_seconds_saved", "forecast_processor_share"]);
+
+fn document(command: &[OsString], fitting: &Fitting, measured: &Measured) -> VerifyResult {
+    let plan = &fitting.plan;
+    let of = |times: &Times| RunTimes { seconds: times.wall, processor_seconds: times.processor };
+    let Measured { without, with, run, missed, stopped, warmth } = measured;
+    VerifyResult {
+        schema: VERIFY_SCHEMA,
+        plan: VerifiedPlan { program: plan.program.path.clone(), ranges: plan.ranges.len() },
+        command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        end: end(run.end),
+        mode: fitting.mode.name(),
+        without: without.iter().map(of).collect(),
+        with: with.iter().map(of).collect(),
+        stopped_by: stopped,
+        warmed_mib: warmth.map(|warmth| warmth.mebibytes()),
+        interval: "90 %, Student's, of paired differences",
+        seconds_saved: interval(gain(without, with, wall)),
+        processor_seconds_saved: interval(gain(without, with, processor)),
+        processor_share: part(share(without, with)),
+        forecast_processor_seconds_saved: plan.forecast.as_ref().map(forecast_gain).map(interval),
+        forecast_processor_share: plan.forecast.as_ref().map(forecast_share),
+        classes: classes(&[outcome::FIGURES, MEASURED, MODELLED]),
+        in_effect: missed.is_none(),
+        images: run.images.iter().map(|image| outcome::image(plan, image)).collect(),
+        other_programs: run.others.clone(),
+        notes: fitting.notes.iter().cloned().chain(outcome::notes(plan, run)).collect(),
+    }
+}
+
+fn record(fitting: &Fitting, measured: &Measured) -> Value {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let forecast = fitting.plan.forecast.as_ref();
+    json!({
+        "when": history::utc(since),
+        "program": fitting.plan.program.path,
+        "build_id": fitting.plan.program.build_id,
+        "arguments": fitting.plan.program.arguments,
+        "kernel": kernel(),
+        "mode": fitting.mode.name(),
+        "pairs": measured.with.len(),
+        "warmed_mib": measured.warmth.map(|warmth| warmth.mebibytes()),
+        "processor_seconds_without": mean_of(&measured.without, processor),
+        "processor_seconds_with": mean_of(&measured.with, processor),
+        "processor_seconds_saved": interval(gain(&measured.without, &measured.with, processor)),
+        "seconds_saved": interval(gain(&measured.without, &measured.with, wall)),
+        "processor_share": part(share(&measured.without, &measured.with)),
+        "forecast_processor_share": forecast.map(forecast_share),
+        "forecast_processor_seconds": forecast.map(|forecast| forecast.seconds),
+        "forecast_processor_low": forecast.map(|forecast| forecast.low),
+        "forecast_processor_high": forecast.map(|forecast| forecast.high),
+    })
+}

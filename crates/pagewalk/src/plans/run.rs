@@ -1,0 +1,110 @@
+//! A program with planned ranges on huge pages.
+
+use super::fitting::Fitting;
+use super::outcome;
+use crate::error::{Error, Fault};
+use crate::listener::Listener;
+use crate::native::{end, relay_signals};
+use crate::program::{OR_DEFAULT, cannot_trace, check_command, does_not_fit};
+use pagewalk_live::pages::{self, Options, PagesError, Run};
+use pagewalk_live::tracing::{End, LaunchError, Relay};
+use pagewalk_report::documents::plans::{APPLY_SCHEMA, AppliedRun, ApplyResult};
+use pagewalk_report::{Class, classes};
+use std::ffi::OsString;
+use std::path::Path;
+
+/// How a program runs under a plan.
+#[derive(Clone, Copy, Default)]
+pub struct RunOptions {
+    /// Whether a host that gives huge pages to all memory does so for what is not planned, too.
+    pub keep_others: bool,
+    /// Whether the program is to run in any case.
+    pub or_default: bool,
+    /// Whether it is let go of when the plan is in place.
+    pub release: bool,
+}
+
+/// A program that ran under a plan.
+pub struct Applied {
+    fitting: Fitting,
+    run: Run,
+}
+
+/// Runs a program under the plan at `path`; what is different here from where that was made is told first.
+///
+/// # Errors
+/// If the plan does not fit, or the program cannot be run.
+pub fn run(
+    path: &Path,
+    command: &[OsString],
+    options: RunOptions,
+    listener: &dyn Listener,
+) -> Result<Applied, Error> {
+    static RELAY: Relay = Relay::new();
+    let fitting = Fitting::new(path)?;
+    check_command(&command[0], OR_DEFAULT)?;
+    fitting.notes.iter().for_each(|note| listener.note(note));
+    let signals = relay_signals(&RELAY, listener)?;
+    let options = Options {
+        program: fitting.program.clone(),
+        keep_small: fitting.can_keep_small && !options.keep_others,
+        or_default: options.or_default,
+        release: options.release,
+        silent: false,
+    };
+    let run = pages::run(command, &fitting.plan, &options, &RELAY);
+    drop(signals);
+    Ok(Applied { run: run.map_err(failed)?, fitting })
+}
+
+/// What a failed run is told as.
+pub(super) fn failed(error: PagesError) -> Error {
+    match error {
+        PagesError::Launch(error @ LaunchError::Trace(_)) => cannot_trace(error),
+        PagesError::Program { .. } | PagesError::File { .. } => does_not_fit(&error, OR_DEFAULT),
+        error => Error::new(Fault::Failed, error),
+    }
+}
+
+impl Applied {
+    /// For people: the ranges of each image.
+    pub fn tables(&self) -> String {
+        self.run.images.iter().map(|image| outcome::table(&self.fitting.plan, image)).collect()
+    }
+
+    /// What is no fault, and should be known.
+    pub fn notes(&self) -> Vec<String> {
+        outcome::notes(&self.fitting.plan, &self.run)
+    }
+
+    /// Why the plan did not take, if it did not.
+    pub fn missed(&self) -> Option<String> {
+        outcome::missed(&self.fitting.plan, &self.run)
+    }
+
+    /// How the program ended.
+    pub fn end(&self) -> End {
+        self.run.end
+    }
+
+    /// As data.
+    pub fn document(&self, path: &Path, command: &[OsString]) -> ApplyResult {
+        let Applied { fitting, run } = self;
+        let plan = &fitting.plan;
+        ApplyResult::Run(AppliedRun {
+            schema: APPLY_SCHEMA,
+            plan: outcome::plan_file(path, plan),
+            command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            end: end(run.end),
+            seconds: run.seconds,
+            processor_seconds: run.processor_seconds,
+            resident_bytes: run.resident_bytes,
+            classes: classes(&[outcome::FIGURES, (Class::Measured, &["seconds", "processor_seconds"])]),
+            mode: fitting.mode.name(),
+            in_effect: self.missed().is_none(),
+            images: run.images.iter().map(|image| outcome::image(plan, image)).collect(),
+            other_programs: run.others.clone(),
+            notes: fitting.notes.iter().cloned().chain(self.notes()).collect(),
+        })
+    }
+}

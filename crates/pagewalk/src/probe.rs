@@ -1,0 +1,157 @@
+//! This host by timing, and what it takes for walks and pages: from a probe that is given, the last one, or a new one;
+//! and what is taken for it where none could measure it.
+//!
+//! Others that use the host keep a probe from some of its figures. What it has is kept all the same, and the rest is
+//! asked again later; nothing ends for that.
+
+mod prices;
+mod result;
+
+pub use pagewalk_live::probe::Options;
+pub(crate) use prices::{Assumed, Price, Probed, Walk, assumed_lines, assumed_values};
+
+#[cfg(test)]
+pub(crate) use prices::tests::probe as probe_of;
+
+use crate::error::{Error, Fault};
+use crate::folders;
+use crate::listener::Listener;
+use pagewalk_capture::Host;
+use pagewalk_live::probe::{self, PinError, Probe, machine_file};
+use pagewalk_report::probe::ProbeResult;
+use pagewalk_translate::MachineSpec;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A probe that lacks something is taken again when it is so old, and not before: it takes up to a minute each time,
+/// and what kept it from its figures mostly goes on.
+const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(600);
+
+/// The probe at `path`; without, the last one if it is of this host and kernel and has what is needed or is not long
+/// ago, otherwise a new one, which is kept with what the last one had beyond it. `is_whole` tells whether one has all
+/// that is needed.
+pub(crate) fn of_host(
+    path: Option<&Path>,
+    listener: &dyn Listener,
+    is_whole: impl Fn(&ProbeResult) -> bool,
+) -> Result<ProbeResult, Error> {
+    if let Some(path) = path {
+        return read(path);
+    }
+    let host = Host::detect();
+    let kept = kept();
+    let last = kept.as_deref().and_then(|path| read(path).ok());
+    let last = last.filter(|last| last.host.cpu == host.cpu && last.host.kernel == host.kernel);
+    match last {
+        Some(last) if is_whole(&last) || kept.as_deref().is_some_and(is_recent) => Ok(last),
+        last => {
+            let result = taken(&host, last, listener)?;
+            if let Some(path) = kept
+                && let Some(folder) = path.parent()
+            {
+                // Only the next run's time is lost if it cannot be kept.
+                let _ = fs::create_dir_all(folder)
+                    .and_then(|()| fs::write(&path, pagewalk_report::probe::to_json(&result)));
+            }
+            Ok(result)
+        }
+    }
+}
+
+/// A probe of this host, and the machine file that stands for it.
+pub struct Measured {
+    /// What was measured.
+    pub result: ProbeResult,
+    /// A machine file.
+    pub machine: String,
+}
+
+/// Measures this host; the result stands beside what `compared` has.
+///
+/// # Errors
+/// If the processor cannot be measured on.
+pub fn measure(
+    options: Options,
+    compared: Option<&MachineSpec>,
+    listener: &dyn Listener,
+) -> Result<Measured, Error> {
+    let measured = timed(options, "probe", listener).map_err(|error| {
+        Error::new(Fault::HostCannot, error)
+            .or("choose another with --cpu, or widen the mask (taskset, the control group's cpuset.cpus)")
+    })?;
+    let host = Host::detect();
+    let machine = machine_file(&measured, &host.cpu, &host.kernel);
+    Ok(Measured { result: result::of(&measured, &host, compared), machine })
+}
+
+fn timed(options: Options, what: &str, listener: &dyn Listener) -> Result<Probe, PinError> {
+    let bar = listener.shares(what);
+    probe::measure(options, |what, share| bar.reach((share * 100.0) as u64, what))
+}
+
+/// A new one; what it could not measure is as in the `last` one, if that has it.
+fn taken(host: &Host, last: Option<ProbeResult>, listener: &dyn Listener) -> Result<ProbeResult, Error> {
+    listener.note(&"measuring what walks and pages take on this host: up to a minute, kept for later runs");
+    // On a thread of its own: that one stays on one processor, and with it all that it would begin.
+    let measure = || timed(Options::default(), "probing this host", listener);
+    let measured = std::thread::scope(|scope| scope.spawn(measure).join());
+    let measured = measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let measured = measured.map_err(|error| Error::new(Fault::HostCannot, error))?;
+    let result = result::of(&measured, host, None);
+    Ok(match last {
+        Some(last) => filled(result, last),
+        None => result,
+    })
+}
+
+/// A probe with those figures of an earlier one that it lacks.
+fn filled(mut result: ProbeResult, last: ProbeResult) -> ProbeResult {
+    for earlier in last.figures.into_iter().filter(|figure| figure.value.is_some()) {
+        match result.figures.iter_mut().find(|figure| figure.name == earlier.name) {
+            Some(figure) if figure.value.is_none() => *figure = earlier,
+            Some(_) => {}
+            None => result.figures.push(earlier),
+        }
+    }
+    let has = |page: &str| result.tlbs.iter().any(|tlb| tlb.page == page);
+    let missing: Vec<_> = last.tlbs.into_iter().filter(|tlb| !has(&tlb.page)).collect();
+    result.tlbs.extend(missing);
+    result
+}
+
+fn is_recent(path: &Path) -> bool {
+    let age = fs::metadata(path).and_then(|file| file.modified()).ok().and_then(|when| when.elapsed().ok());
+    age.is_some_and(|age| age < TRIED_AGAIN_AFTER)
+}
+
+fn read(path: &Path) -> Result<ProbeResult, Error> {
+    let bad = |error: &dyn std::fmt::Display| {
+        Error::new(Fault::BadInput, format!("{}: {error}", path.display()))
+            .or("a probe is made by `pagewalk probe -o FILE.json`")
+    };
+    let text = fs::read_to_string(path).map_err(|error| bad(&error))?;
+    pagewalk_report::probe::from_json(&text).map_err(|error| bad(&error))
+}
+
+/// Where the last probe is kept.
+fn kept() -> Option<PathBuf> {
+    folders::cache().map(|folder| folder.join("probe.json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::probe_of as probe;
+    use super::*;
+
+    #[test]
+    fn what_was_measured_before_is_kept() {
+        let last = probe(&[("collapse.2m", Some(4.0)), ("fault.anonymous_4k", Some(5.0))]);
+        let busy = probe(&[("collapse.2m", None), ("fault.anonymous_4k", Some(6.0))]);
+        let last = filled(busy, last);
+        let value = |name| last.figure(name).and_then(|figure| figure.value);
+        assert_eq!((value("collapse.2m"), value("fault.anonymous_4k")), (Some(4.0), Some(6.0)));
+        let nothing = filled(probe(&[]), last);
+        assert_eq!(nothing.figures.len(), 2, "also what a probe has no line for");
+    }
+}

@@ -1,0 +1,141 @@
+//! Huge pages for a running process, as its TLB misses pay for them.
+
+mod document;
+pub(crate) mod prices;
+mod ranges;
+pub(crate) mod survey;
+pub(crate) mod text;
+
+use crate::error::{Error, Fault};
+use crate::listener::Listener;
+use pagewalk_live::pagemap::PagemapError;
+use pagewalk_live::promote::{self, PromoteError};
+use pagewalk_report::documents::process::PromoteResult;
+use prices::Priced;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use survey::Beside;
+
+pub use pagewalk_live::promote::policy::{FACTOR, Limits};
+pub use pagewalk_live::promote::{Decision, Options, Standing, Summary, Watcher, Way, What};
+
+/// Ranges in a picture.
+const RANGES_PICTURED: usize = 6;
+
+/// A process about to be watched.
+pub struct Promotion {
+    pid: i32,
+    options: Options,
+    prices: promote::Prices,
+    beside: Beside,
+}
+
+impl Promotion {
+    /// Looks at the process, and at what walks and promotions cost on this host: by the probe at a path, else by the
+    /// last one. What its TLB holds takes the place of the options' `entries`.
+    ///
+    /// # Errors
+    /// If the process cannot be read, or the host not be probed.
+    pub fn prepare(
+        pid: i32,
+        probe: Option<&Path>,
+        mut options: Options,
+        listener: &dyn Listener,
+    ) -> Result<Promotion, Error> {
+        let bytes = promote::anonymous_bytes(pid).map_err(failed)?;
+        let survey = promote::survey(pid).map_err(failed)?;
+        let Priced { prices, entries, assumed } = prices::of_host(probe, bytes, listener)?;
+        options.limits.entries = entries;
+        Ok(Promotion { pid, options, prices, beside: Beside { survey, assumed } })
+    }
+
+    /// Promotes until the process ends, `stop` is set, or the time is over.
+    ///
+    /// # Errors
+    /// If the process cannot be watched.
+    pub fn run(self, stop: &AtomicBool, watcher: &mut dyn Watcher) -> Result<Promoted, Error> {
+        let Promotion { pid, options, prices, beside } = self;
+        let summary = promote::run(pid, &options, prices, stop, watcher).map_err(failed)?;
+        Ok(Promoted { pid, options, summary, beside })
+    }
+}
+
+/// What came of it.
+pub struct Promoted {
+    pid: i32,
+    options: Options,
+    /// What was decided.
+    pub summary: Summary,
+    beside: Beside,
+}
+
+impl Promoted {
+    /// For people.
+    pub fn text(&self) -> String {
+        text::render(self.pid, &self.options, &self.summary, &self.beside)
+    }
+
+    /// As data.
+    pub fn document(&self) -> PromoteResult {
+        document::of(self.pid, &self.options, &self.summary, &self.beside)
+    }
+
+    /// Checks that something could be promoted, if something paid for itself.
+    ///
+    /// # Errors
+    /// If not: the reason of one of the failures.
+    pub fn check(&self) -> Result<(), Error> {
+        let Summary { failures, policy, .. } = &self.summary;
+        if *failures == 0 || policy.promotions > 0 {
+            return Ok(());
+        }
+        let reason = policy.parts().find_map(|part| part.last_failure.clone()).unwrap_or_default();
+        let message = format!("nothing could be promoted: {failures} promotions failed: {reason}");
+        Err(Error::new(Fault::NotInEffect, message))
+    }
+}
+
+/// How it stands, for a terminal.
+pub fn picture(pid: i32, standing: &Standing<'_>) -> String {
+    let mut picture = text::heading(pid, standing);
+    picture += &text::table(&ranges::of(standing.policy), RANGES_PICTURED);
+    picture += &text::balance(standing.policy, standing.times);
+    picture
+}
+
+/// A decision as a line of the log.
+pub fn line(decision: &Decision) -> Value {
+    let (word, nanoseconds, reason, again) = match &decision.what {
+        What::Promoted { nanoseconds } => ("promoted", Some(*nanoseconds), None, None),
+        What::WouldPromote => ("would_promote", None, None, None),
+        What::Failed { reason, again } => ("failed", None, Some(reason), Some(*again)),
+        What::Split => ("split", None, None, None),
+    };
+    json!({
+        "seconds": decision.seconds,
+        "processor_seconds": decision.processor_seconds,
+        "decision": word,
+        "start": format!("{:#x}", decision.start),
+        "charges": decision.charges,
+        "resident_pages": decision.resident_pages,
+        "added_bytes": decision.added_bytes,
+        "promotion_nanoseconds": nanoseconds,
+        "reason": reason,
+        "again": again,
+    })
+}
+
+/// What a process that cannot be watched is told as.
+pub(crate) fn failed(error: PromoteError) -> Error {
+    let fault = match &error {
+        PromoteError::Process(PagemapError::NoProcess(_) | PagemapError::NoMemory(_)) => Fault::Usage,
+        PromoteError::Process(PagemapError::Forbidden { .. } | PagemapError::NoPagemap)
+        | PromoteError::Forbidden { .. }
+        | PromoteError::Kernel { .. }
+        | PromoteError::NoSampler { .. } => Fault::HostCannot,
+        _ => Fault::Failed,
+    };
+    let enable = error.enable();
+    Error::new(fault, error).or(enable)
+}

@@ -1,0 +1,135 @@
+//! The result of `promote` as data.
+
+use super::ranges::{self, Range};
+use super::survey::Beside;
+use super::text::{left, saved_seconds};
+use pagewalk_live::pages::HUGE_BYTES;
+use pagewalk_live::promote::policy::{Fate, Policy};
+use pagewalk_live::promote::{self as live, Ended, Options, Summary};
+use pagewalk_report::documents::process::{
+    Gain, LeftParts, Limits, OwnTime, PROMOTE_SCHEMA, Parts, PromotePrices, PromoteResult, PromotedRange,
+    Unable,
+};
+use pagewalk_report::{Class, classes};
+
+/// What figures are that do not say it themselves. What is modelled stands on samples of misses.
+const MEASURED: (Class, &[&str]) = (
+    Class::Measured,
+    &[
+        "walk_nanoseconds",
+        "walk_alone_nanoseconds",
+        "promotion_nanoseconds",
+        "seconds",
+        "processor_seconds",
+        "own_processor_seconds",
+        "own_share",
+        "sampling_share",
+        "rounds",
+        "promotions",
+        "failures",
+        "splits",
+        "parts",
+        "bytes",
+        "huge_bytes_before",
+        "left_bytes",
+    ],
+);
+const MODELLED: (Class, &[&str]) =
+    (Class::Modelled, &["threshold_charges", "over_budget", "misses_per_second", "charges"]);
+
+/// The whole result.
+pub fn of(pid: i32, options: &Options, summary: &Summary, beside: &Beside) -> PromoteResult {
+    let (policy, times) = (&summary.policy, summary.times);
+    // Where nothing is promoted, they are what would have come of it.
+    let outcome = if options.dry_run { Class::Modelled } else { Class::Measured };
+    PromoteResult {
+        schema: PROMOTE_SCHEMA,
+        process: pid,
+        program: summary.program.clone(),
+        ended: ended(summary.ended),
+        dry_run: options.dry_run,
+        sampler: summary.way.name(),
+        samples_are: summary.way.title(),
+        unable: summary.unable.iter().map(unable).collect(),
+        notes: summary.notes.clone(),
+        limits: Limits {
+            factor: options.limits.factor,
+            budget_bytes: options.limits.budget_bytes,
+            own_share: options.own_share,
+            tlb_entries: options.limits.entries,
+        },
+        prices: PromotePrices {
+            walk_nanoseconds: policy.prices.walk,
+            walk_alone_nanoseconds: policy.prices.walk_alone,
+            promotion_nanoseconds: policy.prices.collapse,
+            threshold_charges: policy.threshold(0),
+            assumed: beside.assumed_values(),
+        },
+        survey: beside.survey_value(),
+        seconds: times.wall,
+        processor_seconds: times.target,
+        own_processor_seconds: OwnTime {
+            sampling: times.own,
+            kernel_thread: times.kernel,
+            promotions: times.promotions,
+        },
+        own_share: times.share(),
+        sampling_share: times.sampling_share(),
+        rounds: summary.rounds,
+        promotions: policy.promotions,
+        failures: summary.failures,
+        splits: policy.splits,
+        added_bytes: policy.added_bytes,
+        over_budget: policy.over_budget(),
+        gain: gain(policy),
+        classes: classes(&[MEASURED, MODELLED, (outcome, &["added_bytes", "promoted_bytes"])]),
+        parts: parts(policy),
+        left: left(policy)
+            .into_iter()
+            .map(|(reason, parts)| LeftParts { reason: reason.to_owned(), parts })
+            .collect(),
+        ranges: ranges::of(policy).iter().map(range).collect(),
+    }
+}
+
+fn ended(ended: Ended) -> &'static str {
+    match ended {
+        Ended::Process => "process",
+        Ended::Interrupted => "interrupted",
+        Ended::Time => "time",
+        Ended::Unsampled => "unsampled",
+    }
+}
+
+fn unable(unable: &live::Unable) -> Unable {
+    Unable { sampler: unable.way.name(), why: unable.why.clone(), enable: unable.enable.clone() }
+}
+
+fn gain(policy: &Policy) -> Gain {
+    let [processor_seconds_low, processor_seconds_high] = saved_seconds(policy);
+    Gain { class: Class::Modelled, misses: policy.saved(), processor_seconds_low, processor_seconds_high }
+}
+
+fn parts(policy: &Policy) -> Parts {
+    let count = |wanted: fn(&Fate) -> bool| policy.parts().filter(|part| wanted(&part.fate)).count();
+    Parts {
+        all: policy.parts().count(),
+        watched: count(|fate| *fate == Fate::Watched),
+        promoted: count(|fate| matches!(fate, Fate::Promoted | Fate::WouldPromote)),
+        huge_before: count(|fate| *fate == Fate::HugeBefore),
+        left: count(|fate| matches!(fate, Fate::Left(_))),
+    }
+}
+
+fn range(range: &Range) -> PromotedRange {
+    PromotedRange {
+        start: format!("{:#x}", range.start),
+        bytes: range.parts * HUGE_BYTES,
+        promoted_bytes: range.promoted * HUGE_BYTES,
+        huge_bytes_before: range.huge_before * HUGE_BYTES,
+        left_bytes: range.left * HUGE_BYTES,
+        misses_per_second: range.misses_per_second,
+        charges: range.charges,
+        saturated: range.saturated,
+    }
+}

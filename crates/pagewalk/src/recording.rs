@@ -1,0 +1,106 @@
+//! Recording: every process image of a program to a trace file of its own.
+
+use crate::engine::{Live, Stream};
+use crate::error::Error;
+use crate::listener::Listener;
+use crate::output::Output;
+use crate::stream::{Ending, Reached, explain_window, follow_ahead};
+use pagewalk_capture::WindowSpec;
+use pagewalk_report::documents::streams::{RECORD_SCHEMA, RecordResult, Recorded};
+use pagewalk_trace::pwt::{Summary, Writer};
+use pagewalk_trace::{Grain, Source, StreamHeader, ToPages};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::{Mutex, PoisonError};
+
+/// One trace file, written or not.
+pub struct Written {
+    number: u32,
+    /// The file.
+    pub path: PathBuf,
+    /// Path of the program.
+    pub program: String,
+    /// What is in the file, or why it could not be written.
+    pub outcome: std::io::Result<Summary>,
+    /// What was lost of the stream.
+    pub losses: Vec<String>,
+    reached: Reached,
+}
+
+/// Runs the program; every process image goes to a file of its own, `first` for the first, numbered beside `path` for
+/// the others. They come in order of start.
+///
+/// # Errors
+/// If the program could not be run or followed. What could not be written is part of the answer.
+pub fn images(
+    live: &Live,
+    window: &WindowSpec,
+    grain: Grain,
+    path: &Path,
+    first: Output,
+    listener: &dyn Listener,
+) -> Result<(Vec<Written>, ExitStatus), Error> {
+    let first = Mutex::new(Some(first));
+    let written = Mutex::new(Vec::new());
+    let status = live.run(listener, |source: Stream| {
+        let number = source.inner.number();
+        let first = first.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| number == 0);
+        let one = write(source, window, grain, numbered(path, number), first);
+        written.lock().unwrap_or_else(PoisonError::into_inner).push(one);
+    })?;
+    let mut written = written.into_inner().unwrap_or_else(PoisonError::into_inner);
+    written.sort_by_key(|one| one.number);
+    explain_window(window, Reached::by_any(written.iter().map(|one| one.reached)), listener);
+    Ok((written, status))
+}
+
+fn write(source: Stream, window: &WindowSpec, grain: Grain, path: PathBuf, first: Option<Output>) -> Written {
+    let number = source.inner.number();
+    let header = StreamHeader { grain, ..source.header().clone() };
+    // The first file is emptied only now, when there is something to put in its place.
+    let file = first.map_or_else(|| File::create(&path), Output::begin);
+    let mut ending = Ending::default();
+    let outcome = file.and_then(|file| Writer::with_thread(file, &header)).and_then(|mut writer| {
+        ending = match grain {
+            Grain::Byte => follow_ahead(source, window, &mut writer),
+            Grain::Page => follow_ahead(source, window, &mut ToPages::new(&mut writer)),
+        };
+        writer.finish()
+    });
+    Written { number, path, program: header.program, outcome, losses: ending.losses, reached: ending.reached }
+}
+
+/// `T.pwt` for the first image, `T.1.pwt`, `T.2.pwt` … for those that follow.
+fn numbered(first: &Path, number: u32) -> PathBuf {
+    match number {
+        0 => first.to_owned(),
+        n => first.with_extension(match first.extension() {
+            Some(extension) => format!("{n}.{}", extension.to_string_lossy()),
+            None => n.to_string(),
+        }),
+    }
+}
+
+/// The first numbered file that was there before and is none of the `written` ones.
+pub fn older(first: &Path, written: &[Written]) -> Option<PathBuf> {
+    let next = written.last().map_or(1, |last| last.number + 1);
+    Some(numbered(first, next)).filter(|path| path.exists())
+}
+
+/// All files as data.
+pub fn document(written: &[Written]) -> RecordResult {
+    let row = |one: &Written| {
+        let summary = one.outcome.as_ref().ok();
+        Recorded {
+            file: one.path.to_string_lossy().into_owned(),
+            program: one.program.clone(),
+            references_data: summary.map(|summary| summary.references),
+            block_executions: summary.map(|summary| summary.block_executions),
+            bytes: summary.map(|summary| summary.bytes),
+            losses: one.losses.clone(),
+            error: one.outcome.as_ref().err().map(ToString::to_string),
+        }
+    };
+    RecordResult { schema: RECORD_SCHEMA, files: written.iter().map(row).collect() }
+}

@@ -1,0 +1,149 @@
+//! Following one stream: through the region of interest, into an analysis, noting how it ended.
+
+use crate::listener::Listener;
+use pagewalk_capture::{Window, WindowSpec, read_ahead};
+use pagewalk_report::printable;
+use pagewalk_trace::{Analysis, Event, Item, Source, SourceError, StreamHeader};
+use std::path::Path;
+
+/// How a stream ended.
+#[derive(Debug, Default)]
+pub struct Ending {
+    /// Exit status that the stream reports, below 0 when a signal ended the process.
+    pub status: Option<i32>,
+    /// Whether the process became another program.
+    pub exec: bool,
+    /// What was lost, in plain words.
+    pub losses: Vec<String>,
+    /// Whether the stream could not be read to its end.
+    pub cut: bool,
+    /// How far it came with the region of interest.
+    pub reached: Reached,
+}
+
+/// How far streams came with the region of interest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// Something lay in it.
+    pub begin: bool,
+    /// It ended before the stream did.
+    pub end: bool,
+}
+
+impl Reached {
+    /// By any of several streams.
+    pub fn by_any(of: impl IntoIterator<Item = Reached>) -> Reached {
+        let both = |a: Reached, b: Reached| Reached { begin: a.begin || b.begin, end: a.end || b.end };
+        of.into_iter().fold(Reached::default(), both)
+    }
+
+    /// In a window, so far.
+    pub fn of<S: Source>(window: &Window<S>) -> Reached {
+        Reached { begin: window.has_begun(), end: window.has_ended() }
+    }
+}
+
+impl Ending {
+    /// The end of a stream that could not be followed.
+    pub fn lost(why: String) -> Ending {
+        Ending { losses: vec![why], cut: true, ..Ending::default() }
+    }
+
+    /// Says what was lost of a trace.
+    pub fn tell_losses(&self, trace: &Path, listener: &dyn Listener) {
+        self.losses.iter().for_each(|loss| listener.warn(&format!("{}: {loss}", trace.display())));
+    }
+
+    /// For people: `exit 0`, `signal`, `exec`, `unknown`.
+    pub fn describe(&self) -> String {
+        match self.status {
+            // The engine's word for the end by a signal.
+            Some(..0) => "signal".to_owned(),
+            Some(status) => format!("exit {status}"),
+            None if self.exec => "exec".to_owned(),
+            None => "unknown".to_owned(),
+        }
+    }
+}
+
+/// Says where the region of interest was not what was asked for: none of the streams came to its begin, or to the
+/// marker at its end.
+pub fn explain_window(window: &WindowSpec, reached: Reached, listener: &dyn Listener) {
+    let marker = window.from_marker.map(|id| format!("--from-marker {id}"));
+    let skip = (window.skip > 0).then(|| format!("--skip {}", window.skip));
+    let asked: Vec<String> = marker.into_iter().chain(skip).collect();
+    if !reached.begin && !asked.is_empty() {
+        listener.warn(&format!(
+            "nothing was counted: the program never came to where {} begins",
+            asked.join(" ")
+        ));
+    }
+    if let (Some(id), Reached { begin: true, end: false }) = (window.to_marker, reached) {
+        listener.warn(&format!(
+            "the mark of --to-marker {id} never came: all was counted up to the program's end"
+        ));
+    }
+}
+
+/// A source that ends where it is damaged: what [`follow`] makes of it, for those who read it again.
+pub struct UpToDamage<S>(pub S);
+
+impl<S: Source> Source for UpToDamage<S> {
+    fn header(&self) -> &StreamHeader {
+        self.0.header()
+    }
+
+    fn next_item(&mut self) -> Result<Option<Item<'_>>, SourceError> {
+        match self.0.next_item() {
+            Err(SourceError::Malformed(_) | SourceError::Truncated(_)) => Ok(None),
+            other => other,
+        }
+    }
+}
+
+/// [`follow`], with the source decoded on a thread of its own where there is a processor for it.
+pub fn follow_ahead<S: Source + Send>(source: S, window: &WindowSpec, analysis: &mut dyn Analysis) -> Ending {
+    if !std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1) {
+        return follow(source, window, analysis);
+    }
+    std::thread::scope(|scope| match read_ahead(scope, source) {
+        Ok(ahead) => follow(ahead, window, analysis),
+        Err(error) => Ending::lost(format!("no thread to decode the stream on: {error}")),
+    })
+}
+
+/// Follows `source` to its end.
+pub fn follow<S: Source>(source: S, window: &WindowSpec, analysis: &mut dyn Analysis) -> Ending {
+    let mut source = Window::new(source, *window);
+    let mut ending = Ending::default();
+    while !analysis.is_done() {
+        ending.reached = Reached::of(&source);
+        match source.next_item() {
+            Ok(Some(Item::Batch(batch))) => {
+                ending.exec = false;
+                analysis.on_batch(&batch);
+            }
+            Ok(Some(Item::Event { at, event })) => {
+                note(&mut ending, &event);
+                analysis.on_event(at, &event);
+            }
+            Ok(None) => return ending,
+            Err(error) => {
+                ending.cut = true;
+                ending.losses.push(printable(&error.to_string()));
+                return ending;
+            }
+        }
+    }
+    ending
+}
+
+/// What an event says of how the stream ends.
+pub(crate) fn note(ending: &mut Ending, event: &Event) {
+    match event {
+        Event::Exit { status } => ending.status = Some(*status),
+        Event::Exec { .. } => ending.exec = true,
+        Event::Lost { what } => ending.losses.push(printable(what)),
+        _ => {}
+    }
+}

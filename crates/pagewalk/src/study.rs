@@ -1,0 +1,264 @@
+//! A study at work: many machines, families and curves over many streams, in a folder that keeps what is done.
+
+mod workload;
+
+use crate::error::{Error, Fault};
+use crate::listener::{Bar, Listener};
+use pagewalk_report::sweep::{self, SweepResult};
+use pagewalk_sweep::{Options, Progress, Study, Sweep, SweepError, TraceSpec, UNFINISHED, write_whole};
+use std::ffi::OsStr;
+use std::fmt::Write;
+use std::fs::{File, TryLockError};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A study, and where its results go.
+pub struct StudyFolder {
+    study: Study,
+    /// The study's file, whose folder its workloads are told.
+    file: PathBuf,
+    folder: PathBuf,
+    threads: Option<NonZeroUsize>,
+}
+
+impl StudyFolder {
+    /// Reads the study in `file`, of `traces` instead of its programs where some are given; what that leaves is told.
+    /// It goes to `folder`, or to one of the study's name, on so many threads, or one for each processor.
+    ///
+    /// # Errors
+    /// If the file is no study, or is not of such traces.
+    pub fn read(
+        file: &Path,
+        traces: &[PathBuf],
+        folder: Option<&Path>,
+        threads: Option<NonZeroUsize>,
+        listener: &dyn Listener,
+    ) -> Result<StudyFolder, Error> {
+        let mut study = Study::read(file).map_err(told)?;
+        if !traces.is_empty() {
+            let (of_traces, left_out) = study.on_traces(traces).map_err(told)?;
+            left_out.iter().for_each(|one| listener.note(&format!("left out with --traces: {one}")));
+            study = of_traces;
+        }
+        let folder = folder.map_or_else(|| format!("{}.sweep", study.name).into(), Path::to_owned);
+        Ok(StudyFolder { study, file: file.to_owned(), folder, threads })
+    }
+
+    /// Where results go.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Runs what was not done before, and writes all results to the folder.
+    ///
+    /// # Errors
+    /// If the folder is another's, a program cannot be recorded, a trace not be read, or a file not be written.
+    pub fn run(&self, listener: &dyn Listener) -> Result<SweepResult, Error> {
+        std::fs::create_dir_all(&self.folder).map_err(|error| {
+            Error::new(Fault::Failed, format!("cannot write {}: {error}", self.folder.display()))
+                .or("choose another place with -o")
+        })?;
+        // Held to the end of this run.
+        let _lock = lock(&self.folder)?;
+        clear(&self.folder);
+        let traces = self.traces(listener)?;
+        let sweep = Sweep::new(&self.study, &traces, self.options()?).map_err(told)?;
+        let remaining = sweep.remaining();
+        let bytes = remaining.iter().filter(|one| !one.tasks.is_empty()).map(|one| one.bytes).sum();
+        let result = sweep.run(&Bytes(listener.bytes(bytes, &self.study.name))).map_err(told)?;
+        self.write(&result)?;
+        Ok(result)
+    }
+
+    /// Where to put what, and which program this is.
+    fn options(&self) -> Result<Options<'static>, Error> {
+        let mut own = blake3::Hasher::new();
+        let read =
+            std::env::current_exe().and_then(File::open).and_then(|file| own.update_reader(file).map(drop));
+        read.map_err(|e| Error::new(Fault::Failed, format!("reading the program itself: {e}")))?;
+        let threads = match self.threads {
+            Some(threads) => threads.get(),
+            None => std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        Ok(Options {
+            version: env!("CARGO_PKG_VERSION"),
+            // Outcomes of a program that was built from other sources are none of this one's.
+            tool: own.finalize().to_hex().to_string(),
+            threads,
+            units: self.folder.join("units"),
+            plans: self.folder.join("plans"),
+        })
+    }
+
+    /// The trace files, in the study's order; programs that have none yet are recorded now.
+    fn traces(&self, listener: &dyn Listener) -> Result<Vec<Vec<PathBuf>>, Error> {
+        let trace = |spec: &TraceSpec| match spec {
+            TraceSpec::File { path, .. } => Ok(vec![path.clone()]),
+            TraceSpec::Together { paths, .. } => Ok(paths.clone()),
+            TraceSpec::Workload(workload) => {
+                let path = workload::trace_path(workload, &self.folder.join("traces"));
+                if !path.exists() {
+                    let command = command_line(&workload.command);
+                    listener.note(&format!("recording `{}`: {command}", workload.name));
+                    let study = std::path::absolute(&self.file).unwrap_or_default();
+                    workload::record(workload, study.parent().unwrap_or(Path::new("/")), &path, listener)?;
+                }
+                workload::files(workload, &path)
+            }
+        };
+        self.study.traces.iter().map(trace).collect()
+    }
+
+    /// What would run, as text; nothing does.
+    ///
+    /// # Errors
+    /// If a trace cannot be read.
+    pub fn outline(&self) -> Result<String, Error> {
+        let mut out = String::new();
+        let mut kept = self.study.clone();
+        let mut files = Vec::new();
+        let mut failed = None;
+        kept.traces.retain(|spec| match spec {
+            TraceSpec::File { path, .. } => {
+                files.push(vec![path.clone()]);
+                true
+            }
+            TraceSpec::Together { paths, .. } => {
+                files.push(paths.clone());
+                true
+            }
+            TraceSpec::Workload(workload) => {
+                let path = workload::trace_path(workload, &self.folder.join("traces"));
+                let is_there = path.exists();
+                if is_there {
+                    match workload::files(workload, &path) {
+                        Ok(found) => files.push(found),
+                        Err(error) => failed = Some(error),
+                    }
+                } else {
+                    let line = command_line(&workload.command);
+                    let _ = writeln!(
+                        out,
+                        "record `{}`: {line}\n  then all that the study asks for",
+                        workload.name
+                    );
+                }
+                is_there
+            }
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        // Plans of a program that is still to be recorded come after it.
+        let is_there = |name: &String| kept.traces.iter().any(|spec| spec.name() == name);
+        kept.layouts.retain(|layout| layout.from.iter().all(is_there));
+        let sweep = Sweep::new(&kept, &files, self.options()?).map_err(told)?;
+        for one in sweep.remaining() {
+            let of = one.done + one.tasks.len();
+            let _ =
+                writeln!(out, "{}: {} of {of} done before, to do: {}", one.trace, one.done, one.tasks.len());
+            one.tasks.iter().for_each(|task| out += &format!("  {task}\n"));
+        }
+        let _ = writeln!(out, "results would go to {}", self.folder.display());
+        Ok(out)
+    }
+
+    fn write(&self, result: &SweepResult) -> Result<(), Error> {
+        let failed =
+            |e: &dyn std::fmt::Display| Error::new(Fault::Failed, format!("making results.parquet: {e}"));
+        let parquet = sweep::to_parquet(result).map_err(|e| failed(&e))?;
+        let json = sweep::to_json(result);
+        let page = sweep::render_html(result);
+        let files = [
+            ("results.parquet", &parquet[..]),
+            ("results.json", json.as_bytes()),
+            ("index.html", page.as_bytes()),
+        ];
+        for (name, bytes) in files {
+            write_whole(&self.folder.join(name), bytes).map_err(told)?;
+        }
+        for picture in sweep::pictures(result) {
+            let path = self.folder.join("pictures").join(picture.name);
+            write_whole(&path, picture.svg.as_bytes()).map_err(told)?;
+        }
+        Ok(())
+    }
+}
+
+/// Checks that the findings hold that must.
+///
+/// # Errors
+/// If some do not: these, by their titles.
+pub fn check_findings(result: &SweepResult) -> Result<(), Error> {
+    let failing = result.comparisons.iter().filter(|comparison| comparison.strict && !comparison.agrees);
+    match failing.map(|comparison| format!("\"{}\"", comparison.title)).collect::<Vec<_>>() {
+        none if none.is_empty() => Ok(()),
+        titles => Err(Error::new(
+            Fault::Failed,
+            format!("{} of the findings that must hold do not: {}", titles.len(), titles.join(", ")),
+        )),
+    }
+}
+
+/// Sees to it that no other run works in the folder at the same time.
+fn lock(folder: &Path) -> Result<File, Error> {
+    let path = folder.join(".lock");
+    let failed =
+        |e: &std::io::Error| Error::new(Fault::Failed, format!("cannot lock {}: {e}", path.display()));
+    let file = File::create(&path).map_err(|e| failed(&e))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            let why = format!("another study is at work in {}", folder.display());
+            Err(Error::new(Fault::Failed, why).or("wait for it, or choose another place with -o"))
+        }
+        Err(TryLockError::Error(error)) => Err(failed(&error)),
+    }
+}
+
+/// Removes what runs that were killed had begun to write: nobody else works here now.
+fn clear(folder: &Path) {
+    let plans = std::fs::read_dir(folder.join("plans")).into_iter().flatten().flatten();
+    let places = ["", "units", "traces", "pictures"].map(|place| folder.join(place));
+    for place in places.into_iter().chain(plans.map(|of_trace| of_trace.path())) {
+        let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
+        for path in entries.filter(|entry| is_unfinished(&entry.file_name())).map(|entry| entry.path()) {
+            // What cannot be removed is only in the way of nobody.
+            let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+        }
+    }
+}
+
+/// Whether the name is one that files and folders have before they are whole.
+fn is_unfinished(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes())
+}
+
+/// A command in one short line.
+fn command_line(command: &[String]) -> String {
+    let line = command.join(" ").replace('\n', " ");
+    if line.chars().count() <= 80 { line } else { line.chars().take(79).chain(['…']).collect() }
+}
+
+/// A study's error, whose fault it is, and what to do next.
+fn told(error: SweepError) -> Error {
+    match error {
+        SweepError::Study { .. } => {
+            Error::new(Fault::BadInput, error).or("docs/studies.md explains every key of a study file")
+        }
+        SweepError::Trace { .. } => {
+            Error::new(Fault::BadInput, error).or("a trace is made by `pagewalk record`")
+        }
+        SweepError::Folder { .. } | SweepError::Threads(_) => Error::new(Fault::Failed, error),
+    }
+}
+
+/// Bytes that are decoded, told a listener.
+struct Bytes(Arc<dyn Bar>);
+
+impl Progress for Bytes {
+    fn bytes(&self, bytes: u64) {
+        self.0.advance(bytes);
+    }
+}

@@ -1,0 +1,85 @@
+//! Traces to read: opening them, with their progress told.
+
+pub mod conversion;
+pub mod soundness;
+
+use crate::error::{Error, Fault};
+use crate::listener::{Bar, Counted, Listener, Silent};
+use pagewalk_trace::StreamHeader;
+use pagewalk_trace::pwt::Reader;
+use std::fmt::Display;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A trace that is read, its bytes counted.
+pub type TraceReader = Reader<Counted<File>>;
+
+/// Opens a trace; the listener hears how much of it was read.
+///
+/// # Errors
+/// If it is not there, or no trace.
+pub fn open(trace: &Path, listener: &dyn Listener) -> Result<TraceReader, Error> {
+    open_for(trace, &trace.display().to_string(), listener)
+}
+
+/// The same; `what` says what it is read for.
+pub(crate) fn open_for(trace: &Path, what: &str, listener: &dyn Listener) -> Result<TraceReader, Error> {
+    let (file, bytes) = open_file(trace)?;
+    read(trace, file, listener.bytes(bytes, what))
+}
+
+/// Opens a trace of which only the header counts.
+pub(crate) fn look(trace: &Path) -> Result<TraceReader, Error> {
+    let (file, _) = open_file(trace)?;
+    read(trace, file, Arc::new(Silent))
+}
+
+/// Opens traces that are read in turns, whose bytes are counted together.
+pub(crate) fn open_all(traces: &[PathBuf], listener: &dyn Listener) -> Result<Vec<TraceReader>, Error> {
+    let files = traces.iter().map(|trace| open_file(trace)).collect::<Result<Vec<_>, _>>()?;
+    let bytes = files.iter().map(|(_, bytes)| bytes).sum();
+    let what = match traces {
+        [one] => one.display().to_string(),
+        several => format!("{} traces", several.len()),
+    };
+    let bar = listener.bytes(bytes, &what);
+    traces.iter().zip(files).map(|(trace, (file, _))| read(trace, file, Arc::clone(&bar))).collect()
+}
+
+/// A trace's file and its bytes.
+fn open_file(trace: &Path) -> Result<(File, u64), Error> {
+    let file = File::open(trace).map_err(|e| bad(trace, &e))?;
+    let bytes = file.metadata().map_or(0, |meta| meta.len());
+    Ok((file, bytes))
+}
+
+fn read(trace: &Path, file: File, bar: Arc<dyn Bar>) -> Result<TraceReader, Error> {
+    let reader = Reader::new(Counted::new(file, bar));
+    reader.map_err(|e| bad(trace, &e).or("a trace is made by `pagewalk record`"))
+}
+
+/// What is wrong with a trace.
+pub(crate) fn bad(trace: &Path, error: &dyn Display) -> Error {
+    Error::new(Fault::BadInput, format!("{}: {error}", trace.display()))
+}
+
+/// Refuses a trace that can be read only once, for `what`.
+pub(crate) fn check_file(trace: &Path, what: &str) -> Result<(), Error> {
+    let about = trace.metadata().map_err(|error| bad(trace, &error))?;
+    if !about.is_file() {
+        let why = format!("{what} reads a trace twice, and this is no file");
+        return Err(bad(trace, &why).or("write it to a file first"));
+    }
+    Ok(())
+}
+
+/// Tells where addresses of data are none.
+pub fn tell_grain(trace: &Path, header: &StreamHeader, listener: &dyn Listener) {
+    if !header.grain.is_byte() {
+        let trace = trace.display();
+        listener.warn(&format!(
+            "{trace}: recorded with --grain page: addresses of data are the first bytes of pages"
+        ));
+    }
+}

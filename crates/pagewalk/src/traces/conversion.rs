@@ -1,0 +1,155 @@
+//! Traces as other tools' files and as text, and the other way round.
+
+use super::{TraceReader, bad, open, tell_grain};
+use crate::error::Error;
+use crate::listener::Listener;
+use crate::output::{Output, cannot_write};
+use crate::stream::{Ending, follow};
+use pagewalk_capture::{LackeyWriter, Text, WindowSpec, import};
+use pagewalk_trace::pwt::{Summary, Writer};
+use pagewalk_trace::{Analysis, Batch, Event, Source, StreamHeader};
+use pagewalk_units::{Kind, RefIndex};
+use std::fs::File;
+use std::io::{self, BufRead, Write};
+use std::path::Path;
+
+/// Writes what a trace holds to `out`: references one a line, with events in between as JSON. How the writing ended is
+/// part of the answer.
+///
+/// # Errors
+/// If the trace cannot be opened.
+pub fn dump(
+    trace: &Path,
+    window: &WindowSpec,
+    out: impl Write + Send,
+    listener: &dyn Listener,
+) -> Result<(Ending, io::Result<()>), Error> {
+    let mut dump = Dump { out, outcome: Ok(()) };
+    let reader = open(trace, listener)?;
+    tell_grain(trace, reader.header(), listener);
+    let ending = follow(reader, window, &mut dump);
+    Ok((ending, dump.outcome.and_then(|()| dump.out.flush())))
+}
+
+/// Converts another tool's file to a trace, of the format of this name or of the one that its first lines have. What is
+/// left out is told. `input` is where `reader` reads, in messages.
+///
+/// # Errors
+/// If there is no reference in it, or the trace cannot be written.
+pub fn import(
+    input: &Path,
+    mut reader: Text,
+    format: Option<&str>,
+    output: &Path,
+    listener: &dyn Listener,
+) -> Result<(Ending, Summary), Error> {
+    if reader.fill_buf().map_err(|e| bad(input, &e))?.is_empty() {
+        return Err(bad(input, &"the file is empty"));
+    }
+    let file = Output::open_apart(output, [input])?;
+    let (importer, import::Import { source, notes }) =
+        import::open(reader, format.and_then(import::importer)).map_err(|e| bad(input, &e))?;
+    let mut imported = Imported { header: source.header().clone(), output: Some(file), writer: None };
+    let ending = follow(source, &WindowSpec::default(), &mut imported);
+    let Some(writer) = imported.writer else {
+        let why = ending.losses.first().map_or("there is no reference in it", String::as_str);
+        return Err(bad(input, &why).or(format!("lines of references are {}", importer.about())));
+    };
+    notes.sentences().iter().for_each(|note| listener.warn(&format!("{}: {note}", input.display())));
+    let summary = writer.and_then(Writer::finish).map_err(|e| cannot_write(output, &e))?;
+    Ok((ending, summary))
+}
+
+/// Writes a trace to `out` as Valgrind's Lackey would. How the writing ended is part of the answer.
+pub fn export(reader: TraceReader, out: impl Write + Send) -> (Ending, io::Result<()>) {
+    let mut writer = LackeyWriter::new(out);
+    let ending = follow(reader, &WindowSpec::default(), &mut writer);
+    (ending, writer.finish().and_then(|mut out| out.flush()))
+}
+
+/// A trace that is begun with the first reference: until then nothing is lost of what the file held.
+struct Imported {
+    header: StreamHeader,
+    output: Option<Output>,
+    writer: Option<io::Result<Writer<File>>>,
+}
+
+impl Imported {
+    fn writer(&mut self) -> Option<&mut Writer<File>> {
+        if let Some(output) = self.output.take() {
+            self.writer = Some(output.begin().and_then(|file| Writer::new(file, &self.header)));
+        }
+        self.writer.as_mut()?.as_mut().ok()
+    }
+}
+
+impl Analysis for Imported {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        self.writer().into_iter().for_each(|writer| writer.on_batch(batch));
+    }
+
+    fn on_event(&mut self, at: RefIndex, event: &Event) {
+        self.writer().into_iter().for_each(|writer| writer.on_event(at, event));
+    }
+
+    fn is_done(&self) -> bool {
+        matches!(self.writer, Some(Err(_)))
+    }
+}
+
+/// Writes references one a line: thread, kind, address, bytes; events as JSON after a `#`.
+struct Dump<W: Write> {
+    out: W,
+    outcome: io::Result<()>,
+}
+
+impl<W: Write> Dump<W> {
+    fn batch(&mut self, batch: &Batch<'_>) -> io::Result<()> {
+        let thread = batch.thread.0;
+        for (i, span) in batch.spans.iter().enumerate() {
+            let block = batch.blocks.get(span.block);
+            let mut next = span.first as usize;
+            for (index, instruction) in block.instructions.iter().enumerate() {
+                writeln!(self.out, "{thread} fetch {:x} {}", instruction.address.0, instruction.length)?;
+                let sites = block.sites.iter().filter(|site| usize::from(site.instruction) == index).count();
+                next = self.references(batch, next..next + sites)?;
+            }
+            self.references(batch, next..batch.span_end(i))?;
+        }
+        Ok(())
+    }
+
+    fn references(&mut self, batch: &Batch<'_>, range: std::ops::Range<usize>) -> io::Result<usize> {
+        let end = range.end;
+        for record in &batch.refs[range] {
+            let kind = match record.kind() {
+                Kind::Fetch => "fetch",
+                Kind::Load => "load",
+                Kind::Store => "store",
+                Kind::Modify => "modify",
+            };
+            let (address, bytes) = (record.address().0, record.size().bytes());
+            writeln!(self.out, "{} {kind} {address:x} {bytes}", batch.thread.0)?;
+        }
+        Ok(end)
+    }
+}
+
+impl<W: Write + Send> Analysis for Dump<W> {
+    fn is_done(&self) -> bool {
+        self.outcome.is_err()
+    }
+
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        if self.outcome.is_ok() {
+            self.outcome = self.batch(batch);
+        }
+    }
+
+    fn on_event(&mut self, _at: RefIndex, event: &Event) {
+        if self.outcome.is_ok() {
+            let text = serde_json::to_string(event).map_err(io::Error::from);
+            self.outcome = text.and_then(|text| writeln!(self.out, "# {text}"));
+        }
+    }
+}
