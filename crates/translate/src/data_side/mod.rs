@@ -25,7 +25,7 @@ mod spec;
 mod way_array;
 
 pub use counts::{AnchorUse, ArrayUse, DataSideCounts, Operations, RangeUse};
-pub use hierarchy::{DataSide, Memory};
+pub use hierarchy::{DataSide, Held, Memory};
 pub use range::Range;
 pub use range_table::{RangeTable, RangeWalk};
 pub use spec::{Backing, Coalesce, Collapse, DataSideSpec, History, LiteSpec, RangeFill, RangeTlbSpec};
