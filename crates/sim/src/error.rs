@@ -1,6 +1,7 @@
 //! Why a pass cannot be set up.
 
 use crate::fit::KernelError;
+use pagewalk_mm::frames::MemoryError;
 use pagewalk_units::Paging;
 
 /// See [`crate::Pass::DESIGNS_MAX`].
@@ -35,11 +36,12 @@ pub enum PassError {
         "{0}: page tables that are mapped ([walker.mapped]) hold base pages: no kernel can give it larger ones"
     )]
     Mapped(String),
-    /// A machine that only [`DataSides`](crate::DataSides) simulates.
-    #[error(
-        "machine `{0}` is a data side (side = \"data\"): only `simulate` and studies take it, beside others of its kind"
-    )]
-    DataSide(String),
+    /// A machine of which every operation is counted.
+    #[error("machine `{0}` is a data side (side = \"data\"), whose references are taken one by one: no pass takes it")]
+    InOrder(String),
+    /// A data side whose memory cannot be made.
+    #[error("machine `{0}`: ranges.memory: {1}")]
+    DataSide(String, MemoryError),
     /// A kernel manages one process on one core.
     #[error("{0}: in a pass a kernel that builds superpages manages one process on one core")]
     KernelOfMany(String),

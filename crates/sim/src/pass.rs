@@ -116,6 +116,9 @@ impl<O: WalkObserver> Pass<O> {
     pub(crate) fn build(specs: Vec<DesignSpec>, cores: usize, observer: O) -> Result<Pass<O>, PassError> {
         let Some(DesignSpec { machine, .. }) = specs.first() else { return Err(PassError::DesignCount(0)) };
         specs.iter().try_for_each(DesignSpec::check)?;
+        if let Some(side) = specs.iter().find(|spec| spec.machine.data_side.is_some()) {
+            return Err(PassError::InOrder(side.machine.name.clone()));
+        }
         let paging = machine.paging;
         if let Some(other) = specs.iter().map(|spec| &spec.machine).find(|other| other.paging != paging) {
             return Err(PassError::Paging {

@@ -49,6 +49,11 @@ impl Asid {
         number | u64::from(self.0) << NUMBER_BITS
     }
 
+    /// The space of a page that [`Asid::page`] numbered.
+    pub fn of_page(page: u64) -> Asid {
+        Asid((page >> NUMBER_BITS) as u8)
+    }
+
     /// The number that [`Asid::page`] was given.
     pub fn number_of(page: u64) -> u64 {
         page & ((1 << NUMBER_BITS) - 1)

@@ -52,6 +52,19 @@ pub enum Remap {
     Evicted(Superpage),
 }
 
+impl Remap {
+    /// The block that it is about.
+    pub fn block(self) -> Superpage {
+        match self {
+            Remap::Mapped(block)
+            | Remap::Promoted(block)
+            | Remap::Demoted(block)
+            | Remap::Moved(block)
+            | Remap::Evicted(block) => block,
+        }
+    }
+}
+
 /// The kernel's side of one process.
 #[derive(Clone)]
 pub struct Kernel {

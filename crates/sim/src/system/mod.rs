@@ -11,6 +11,7 @@
 //! - *Cores* run threads in order of appearance, from the first core again after the last. Each has its own hardware;
 //!   arrays and caches that are `shared` move with whoever runs, and so do tables in memory. The kernel's work drops
 //!   translations from all cores.
+//! - *A data side* is asked for data references alone: see `side.rs`.
 //! - *Visitors*, the kernel and servers of a structure, are processes too, but what their kernels do is not told.
 //! - *A killed process* ends the counting: counts stay what they were before the reference that had it killed.
 
@@ -24,9 +25,11 @@ mod os;
 mod own;
 mod page;
 mod process;
+mod side;
 mod tlbs;
 
 use crate::counts::DesignCounts;
+use crate::data_side::Segments;
 use crate::error::PassError;
 use crate::fit::{KernelError, held_order, watched};
 use crate::memory::WalkCost;
@@ -38,12 +41,15 @@ use host::HostMemory;
 use known::{Known, KnownPages};
 use own::OwnMemory;
 use page::Page;
+use pagewalk_mm::Small;
 use pagewalk_trace::Batch;
 use pagewalk_translate::{Asid, Filled, MachineSpec, MissClass};
 use pagewalk_units::{Kind, ThreadId, VirtAddr};
 use process::{Memory, Process, Touched};
 use rustc_hash::FxHashMap;
+use side::SideMemory;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use tlbs::{Moves, Tlbs};
 
 /// One core: its hardware, and the address spaces that it has identifiers for.
@@ -52,6 +58,8 @@ struct Core {
     identifiers: Identifiers,
     /// The space that it ran last.
     asid: Asid,
+    /// Instructions of programs that it executed, on a data side.
+    executed: u64,
 }
 
 /// What has been executed.
@@ -68,6 +76,8 @@ struct Clock {
 /// See the module's documentation.
 pub struct System {
     spec: DesignSpec,
+    /// What a data side asks a process that has touched nothing for.
+    side: Option<Box<SideMemory>>,
     cores: Vec<Core>,
     /// The core that runs.
     core: usize,
@@ -122,6 +132,7 @@ impl System {
                 tlbs: Tlbs::new(&spec.machine, watched),
                 identifiers: Identifiers::new(spec.machine.asids),
                 asid: Asid::default(),
+                executed: 0,
             }
         };
         let cores: Vec<Core> = (0..cores.max(1)).map(core).collect();
@@ -130,6 +141,7 @@ impl System {
         let heeds_uses = kernel.is_some_and(|kernel| kernel.wakes().is_some() || kernel.swaps());
         let fetches_wait = known.is_alone(FETCH);
         Ok(System {
+            side: side_of(&spec)?,
             cores,
             core: 0,
             threads: Vec::new(),
@@ -168,10 +180,10 @@ impl System {
     }
 
     fn process_of(&mut self, asid: Asid) -> &mut Process {
-        let spec = &self.spec;
+        let (spec, side) = (&self.spec, &self.side);
         self.processes
             .entry(asid)
-            .or_insert_with(|| Process::new(memory_of(spec), spec.machine.paging.base()))
+            .or_insert_with(|| Process::new(memory_of(spec), side.clone(), spec.machine.paging.base()))
     }
 
     /// What the process that runs did and cost.
@@ -250,11 +262,12 @@ impl System {
         if runs == asid {
             self.enter_core();
         }
-        let programs = self.clock;
+        let (programs, executed) = (self.clock, self.cores[self.core].executed);
         self.stop_time(Some(self.clock.instructions));
         self.run(batch, 0..batch.spans.len());
         self.stop_time(None);
         self.clock = Clock { now: self.clock.now, ..programs };
+        self.cores[self.core].executed = executed;
         if self.killed.is_some() {
             // By a visitor: the programs have done no more.
             self.killed = Some(Box::new(self.count()));
@@ -345,11 +358,16 @@ impl System {
         if stores {
             self.stored(vpn)?;
         }
-        if crosses && self.process().shares(vpn - 1, vpn) {
+        let is_side = self.is_side();
+        if crosses && !is_side && self.process().shares(vpn - 1, vpn) {
             self.inside[class] += 1;
             return Some(());
         }
         self.bring_back(kind, vpn)?;
+        if is_side {
+            self.refer_side(class, kind, vpn);
+            return Some(());
+        }
         let (asid, page) = self.translation(vpn);
         match self.tlbs().place(class, page.size).filter(|_| !self.heeds_uses) {
             Some(place) => {
@@ -443,10 +461,24 @@ fn last_level_is_shared(machine: &MachineSpec) -> Result<bool, KernelError> {
 /// The memory of a process that has touched nothing.
 fn memory_of(spec: &DesignSpec) -> Memory {
     match &spec.kernel {
+        // A data side chooses huge pages itself, when it walks.
+        None if spec.machine.data_side.is_some() => {
+            Memory::Host(HostMemory::new(&spec.machine, Arc::new(Small)))
+        }
         None => Memory::Host(HostMemory::new(&spec.machine, spec.policy.clone())),
         Some(kernel) => {
             let own = OwnMemory::new(kernel.clone(), &spec.machine);
             Memory::Own(Box::new(own.expect("checked when the system was made")))
         }
     }
+}
+
+/// The memory of a data side's process that has touched nothing; none on other machines.
+fn side_of(spec: &DesignSpec) -> Result<Option<Box<SideMemory>>, PassError> {
+    let Some(design) = spec.side_memory()? else { return Ok(None) };
+    let design = match &spec.kernel {
+        None => design,
+        Some(kernel) => design.under(kernel.memory().is_some()),
+    };
+    Ok(Some(Box::new(SideMemory { design, segments: Segments::default() })))
 }

@@ -10,9 +10,10 @@ use pagewalk_cache::Requester;
 use pagewalk_mm::Superpage;
 use pagewalk_setassoc::{Entry, Heeds, SetIndex, TlbArray};
 use pagewalk_translate::{
-    Asid, Filled, Fills, KindSet, LowerLevels, MachineSpec, Prefetcher, SoftwareMmu, Walker, Wanted, page_key,
+    Asid, DataSide, Filled, Fills, Held, KindSet, LowerLevels, MachineSpec, Prefetcher, SoftwareMmu, Walker, Wanted, page_key,
 };
 use pagewalk_units::{Kind, PageSize, VirtAddr};
+use std::ops::Range;
 
 /// One first-level array.
 #[derive(Clone)]
@@ -83,6 +84,8 @@ pub(super) struct Moves {
 #[derive(Clone)]
 pub(super) struct Tlbs {
     pub machine: MachineSpec,
+    /// In the place of arrays and walker, where the machine is one.
+    side: Option<Box<DataSide>>,
     first: Vec<First>,
     lower: LowerLevels,
     walker: Walker,
@@ -115,8 +118,13 @@ impl Tlbs {
         if watched.is_some() {
             lower.keep_evicted();
         }
+        let mut side = DataSide::new(machine).map(Box::new);
+        if let (Some(side), Some(_)) = (&mut side, watched) {
+            side.keep_left();
+        }
         Tlbs {
-            first: machine.level(1).map(first).collect(),
+            first: machine.level(1).filter(|_| side.is_none()).map(first).collect(),
+            side,
             lower,
             walker: Walker::new(&machine.walker),
             memory: Memory::of(machine),
@@ -194,6 +202,10 @@ impl Tlbs {
 
     /// Whether the first level holds a page for a kind of references.
     pub fn holds(&self, kind: Kind, asid: Asid, page: Page) -> bool {
+        if let Some(side) = &self.side {
+            let first = self.block(page.number, page.size).first;
+            return kind != Kind::Fetch && side.holds_in_first(asid.page(first));
+        }
         self.first.iter().any(|first| first.serves.has(kind) && first.holds(asid, page))
     }
 
@@ -206,6 +218,47 @@ impl Tlbs {
         let cost = WalkCost { references: refill.references, cycles: refill.cycles };
         self.counts.charge(class, cost);
         Some(cost)
+    }
+
+    /// The data side that the machine is, and the caches that its walks go through.
+    ///
+    /// # Panics
+    /// If it is none.
+    pub fn side_and_caches(&mut self) -> (&mut DataSide, Option<&mut Memory>) {
+        (self.side.as_deref_mut().expect("a data side"), self.memory.as_mut())
+    }
+
+    /// The same, to be counted.
+    pub fn side(&self) -> Option<&DataSide> {
+        self.side.as_deref()
+    }
+
+    /// Whether level 1 of the data side serves a reference to a page, by its number there.
+    #[inline]
+    pub fn side_hits(&mut self, class: usize, page: u64) -> bool {
+        self.lookups[class] += 1;
+        self.side_and_caches().0.hits(page, 1)
+    }
+
+    /// What entered and left the watched TLB of a data side when a page was filled, that may have been there before.
+    pub fn side_moves(&mut self, tlb: Option<usize>, was_there: bool, asid: Asid, page: Page) -> Moves {
+        let enters = tlb.filter(|&tlb| !was_there && self.is_watched_in(tlb, asid, page));
+        let unit = self.block(page.number, page.size);
+        Moves { entered: enters.map(|tlb| Moved { asid, tlb, unit }), ..self.side_left() }
+    }
+
+    /// What has left it since.
+    pub fn side_left(&mut self) -> Moves {
+        let Some(tlbs) = self.watched else { return Moves::default() };
+        let (side, _) = self.side_and_caches();
+        let mut left = side.take_left();
+        left.retain(|&held| !side.holds_in_last(held));
+        Moves { entered: None, left: left.into_iter().map(|held| moved(tlbs[LAST_DATA], held)).collect() }
+    }
+
+    /// Drops base pages of an address space from the data side.
+    pub fn invalidate_pages(&mut self, asid: Asid, pages: &Range<u64>) {
+        self.side_and_caches().0.invalidate_of(asid, pages);
     }
 
     /// Which of the lower levels, or a prefetch buffer, serves a miss; a walk is due for [`Filled::Walk`].
@@ -280,6 +333,9 @@ impl Tlbs {
 
     /// What watched TLBs hold of an address space.
     fn watched_of(&self, asid: Asid) -> Vec<Moved> {
+        if let (Some(side), Some(tlbs)) = (&self.side, self.watched) {
+            return side.held_in_last(asid).into_iter().map(|held| moved(tlbs[LAST_DATA], held)).collect();
+        }
         let mut pages: Vec<(u64, PageSize)> = Vec::new();
         for first in self.first.iter().filter(|_| self.last_level == 1) {
             if let Entries::Array(array) = &first.entries {
@@ -302,6 +358,10 @@ impl Tlbs {
     /// Whether a watched TLB holds a page.
     pub fn is_watched_in(&self, tlb: usize, asid: Asid, page: Page) -> bool {
         let Some(tlbs) = self.watched else { return false };
+        if let Some(side) = &self.side {
+            let Superpage { first, order } = self.block(page.number, page.size);
+            return side.holds_in_last((asid.page(first), order.into()));
+        }
         let mut kinds = (0..CLASSES).filter(|&class| tlbs[class] == tlb).map(|class| KINDS[class]);
         if self.last_level == 1 {
             return kinds.any(|kind| {
@@ -378,6 +438,9 @@ impl Tlbs {
 
     /// Drops a page from all arrays.
     pub fn invalidate(&mut self, asid: Asid, page: Page) {
+        if self.side.is_some() {
+            return self.invalidate_pages(asid, &self.block(page.number, page.size).pages());
+        }
         for first in self.first.iter_mut().filter(|first| first.sizes.contains(&page.size)) {
             match &mut first.entries {
                 Entries::Array(array) => array.remove(page.entry(asid)),
@@ -398,6 +461,7 @@ impl Tlbs {
 
     /// Another address space runs.
     pub fn enter(&mut self, asid: Asid) {
+        self.side.iter_mut().for_each(|side| side.enter(asid));
         self.walker.enter(asid);
     }
 
@@ -416,6 +480,7 @@ impl Tlbs {
                 }
             }
         }
+        self.side.iter_mut().for_each(|side| side.flush(asid));
         self.lower.flush(asid);
         self.walker.flush(asid);
         self.prefetchers.iter_mut().for_each(|prefetcher| prefetcher.flush(asid));
@@ -424,6 +489,9 @@ impl Tlbs {
 
     /// Hands the arrays that all cores share, and the tables in memory, to another core.
     pub fn give_shared(&mut self, to: &mut Tlbs) {
+        if let (Some(own), Some(other)) = (&mut self.side, &mut to.side) {
+            own.give_shared(other);
+        }
         self.lower.swap_shared(&mut to.lower);
         for (own, other) in self.prefetchers.iter_mut().zip(&mut to.prefetchers) {
             if self.machine.tlbs[own.array].shared {
@@ -438,7 +506,7 @@ impl Tlbs {
 
     /// What refills it, where tables are mapped.
     pub fn software(&mut self) -> Option<&mut SoftwareMmu> {
-        match &mut self.first[0].entries {
+        match &mut self.first.first_mut()?.entries {
             Entries::Software(mmu) => Some(mmu),
             Entries::Array(_) => None,
         }
@@ -446,7 +514,7 @@ impl Tlbs {
 
     /// The same, to look at.
     pub fn as_software(&self) -> Option<&SoftwareMmu> {
-        match &self.first[0].entries {
+        match &self.first.first()?.entries {
             Entries::Software(mmu) => Some(mmu),
             Entries::Array(_) => None,
         }
@@ -495,3 +563,8 @@ impl Tlbs {
 
 /// The last class of data references.
 const LAST_DATA: usize = CLASSES - 1;
+
+fn moved(tlb: usize, (page, shift): Held) -> Moved {
+    let unit = Superpage { first: Asid::number_of(page), order: shift as u8 };
+    Moved { asid: Asid::of_page(page), tlb, unit }
+}
