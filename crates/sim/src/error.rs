@@ -37,7 +37,9 @@ pub enum PassError {
     )]
     Mapped(String),
     /// A machine of which every operation is counted.
-    #[error("machine `{0}` is a data side (side = \"data\"), whose references are taken one by one: no pass takes it")]
+    #[error(
+        "machine `{0}` is a data side (side = \"data\"), whose references are taken one by one: no pass takes it"
+    )]
     InOrder(String),
     /// A data side whose memory cannot be made.
     #[error("machine `{0}`: ranges.memory: {1}")]

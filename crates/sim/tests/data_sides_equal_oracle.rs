@@ -3,9 +3,9 @@
 
 #[expect(dead_code, reason = "its machines are of another kind")]
 mod random;
+mod sides;
 #[expect(dead_code, reason = "its machines are of another kind")]
 mod slow;
-mod sides;
 
 use pagewalk_mm::frames::MAX_ORDER;
 use pagewalk_mm::{AddressSpace, Change, HugeAdvice, Thp, ThpMode};

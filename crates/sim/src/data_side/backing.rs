@@ -122,7 +122,11 @@ mod tests {
         backing.gone(&(110..112));
         assert_eq!(backing.extents.all().collect::<Vec<_>>(), [(100..110, 0), (112..132, 12)]);
         backing.touched(111);
-        assert_eq!(backing.extents.frame(111), Some(10), "the lowest free frame, which is not beside the other ones");
+        assert_eq!(
+            backing.extents.frame(111),
+            Some(10),
+            "the lowest free frame, which is not beside the other ones"
+        );
         assert_eq!(backing.extents.len(), 3);
     }
 

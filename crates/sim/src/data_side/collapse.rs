@@ -95,7 +95,12 @@ impl DesignMemory {
             && collapser.walked.range(pages.clone()).count() as u64 >= collapser.spec.pages
             && space.mapping_of(bytes) == mapping
             && self.policy.as_ref().is_some_and(|policy| policy.wants_huge(&fault));
-        if !wanted || !self.frames.own().is_none_or(|backing| backing.collapse(Superpage { first: pages.start, order: order as u8 })) {
+        if !wanted
+            || !self
+                .frames
+                .own()
+                .is_none_or(|backing| backing.collapse(Superpage { first: pages.start, order: order as u8 }))
+        {
             return None;
         }
         let keys: Vec<_> = self.blocks.range(of_block).map(|(&key, _)| key).collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// By first page: how many pages, and the first frame.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Extents(BTreeMap<u64, (u64, u64)>);
 
 impl Extents {

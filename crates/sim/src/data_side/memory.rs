@@ -335,7 +335,6 @@ impl InSpace<'_> {
             walks[region] += 1;
         }
     }
-
 }
 
 impl Memory for InSpace<'_> {

@@ -19,19 +19,20 @@ mod totals;
 use crate::counts::DesignCounts;
 use crate::design::DesignSpec;
 use crate::pages::pages_of;
+pub(crate) use extents::Extents;
 pub use memory::RangeTotals;
 pub(crate) use memory::{DesignMemory, Frames, InSpace};
 pub(crate) use opened::opened;
-pub(crate) use segment::Segments;
-pub use totals::DataSideTotals;
-pub(crate) use totals::SideOf;
 use pagewalk_mm::frames::MemoryError;
 use pagewalk_mm::{AddressSpace, Change, PageSizePolicy};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::{DataSide, MachineSpec};
 use pagewalk_units::{PageSize, RefIndex};
+pub(crate) use segment::Segments;
 use std::ops::Range;
 use std::sync::Arc;
+pub use totals::DataSideTotals;
+pub(crate) use totals::SideOf;
 
 /// References in a row to one base page.
 #[derive(Clone, Copy)]

@@ -1,8 +1,8 @@
 //! The counts of a system.
 
-use super::{Core, System};
 use super::process::{Memory, Process};
 use super::tlbs::Tlbs;
+use super::{Core, System};
 use crate::cores::{add_caches, sum};
 use crate::counts::{ClassCounts, DesignCounts, KernelTotals, PrefetchTotals, prices};
 use crate::data_side::{DataSideTotals, SideOf};
@@ -109,6 +109,11 @@ impl System {
             ),
             software,
         }
+    }
+
+    /// The kernel of the first process, if it is not the host's and the process has run.
+    pub(crate) fn kernel(&self) -> Option<&Kernel> {
+        self.kernels().next()
     }
 
     fn kernels(&self) -> impl Iterator<Item = &Kernel> {

@@ -7,7 +7,7 @@
 
 use super::System;
 use super::process::{Memory, Process};
-use crate::data_side::{DesignMemory, Frames, InSpace, Segments, SideOf, changes_areas};
+use crate::data_side::{DesignMemory, Extents, Frames, InSpace, Segments, SideOf, changes_areas};
 use crate::memory::{Memory as Caches, WalkCost};
 use crate::store::FETCH;
 use pagewalk_mm::{Change, Kernel, Superpage};
@@ -35,6 +35,15 @@ impl SideMemory {
                 extents.add(unit.first, unit.len(), frame.0);
             }
         }
+    }
+
+    /// Whether it follows all frames of a kernel.
+    fn knows_frames_of(&self, kernel: &Kernel) -> bool {
+        let Frames::Kernel(extents) = &self.design.frames else { return true };
+        let mut anew = self.clone();
+        anew.design.frames = Frames::Kernel(Extents::default());
+        kernel.table().units().into_iter().for_each(|unit| anew.follow(kernel, unit.pages()));
+        anew.design.frames.extents().is_some_and(|all| all == extents)
     }
 }
 
@@ -268,6 +277,10 @@ impl System {
         processes.sort_unstable_by_key(|&(&asid, _)| asid);
         let sides = processes.into_iter().filter_map(|(_, process)| {
             let side = process.side.as_deref()?;
+            debug_assert!(
+                process.own().is_none_or(|own| side.knows_frames_of(&own.kernel)),
+                "frames are followed"
+            );
             Some((&side.design, &process.space, &side.segments, process.counts.instructions))
         });
         sides.collect()

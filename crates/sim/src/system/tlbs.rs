@@ -10,7 +10,8 @@ use pagewalk_cache::Requester;
 use pagewalk_mm::Superpage;
 use pagewalk_setassoc::{Entry, Heeds, SetIndex, TlbArray};
 use pagewalk_translate::{
-    Asid, DataSide, Filled, Fills, Held, KindSet, LowerLevels, MachineSpec, Prefetcher, SoftwareMmu, Walker, Wanted, page_key,
+    Asid, DataSide, Filled, Fills, Held, KindSet, LowerLevels, MachineSpec, Prefetcher, SoftwareMmu, Walker,
+    Wanted, page_key,
 };
 use pagewalk_units::{Kind, PageSize, VirtAddr};
 use std::ops::Range;

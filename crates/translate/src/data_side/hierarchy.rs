@@ -481,7 +481,8 @@ impl DataSide {
                 arrays.push(of(array.hits, vec![operations]));
             }
         }
-        for ((name, cache), (_, counts)) in self.machine.walker.caches().into_iter().zip(self.walker.counts()) {
+        for ((name, cache), (_, counts)) in self.machine.walker.caches().into_iter().zip(self.walker.counts())
+        {
             // All are searched by every walk at once, also those that cannot have what it needs.
             let operations = Operations {
                 ways: cache.geometry.ways() as u32,
@@ -490,13 +491,7 @@ impl DataSide {
             };
             let sets = cache.geometry.sets() as u32;
             let hits = counts.hits;
-            arrays.push(ArrayUse {
-                name,
-                level: 0,
-                sets,
-                hits,
-                operations: vec![operations],
-            });
+            arrays.push(ArrayUse { name, level: 0, sets, hits, operations: vec![operations] });
         }
         let of_spec = |spec: &RangeTlbSpec| {
             self.ranges[usize::from(spec.level) - 1]
@@ -555,7 +550,11 @@ impl Second {
             Entries::Anchored(array) => array.touch(page),
             Entries::Pages(array) => {
                 let number = Asid::number_of(page);
-                self.shifts.iter().rev().copied().find(|&shift| array.touch(number >> shift, tag(page, shift)))
+                self.shifts
+                    .iter()
+                    .rev()
+                    .copied()
+                    .find(|&shift| array.touch(number >> shift, tag(page, shift)))
             }
         }
     }

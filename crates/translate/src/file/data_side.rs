@@ -147,9 +147,11 @@ impl FileDataSide {
                 return Err("cost: missing key `walk`: cycles of a walk, with side = \"data\"".to_owned());
             }
             (Some(_), true) => {
-                return Err("cost.walk: with [[cache]] the latencies are the price of a walk: leave it out, give \
+                return Err(
+                    "cost.walk: with [[cache]] the latencies are the price of a walk: leave it out, give \
                             `memory`"
-                    .to_owned());
+                        .to_owned(),
+                );
             }
         };
         let range_tlbs = range_tlb.into_iter().map(FileRangeTlb::spec).collect();
