@@ -13,7 +13,7 @@ use pagewalk_capture::UNFINISHED;
 use pagewalk_mm::OsSpec;
 use pagewalk_mm::structure::StructureSpec;
 use pagewalk_report::schema::{Host, ProcessResult, REST_LOST, RESULT_SCHEMA, RunResult, Tool};
-use pagewalk_sim::Profile as Profiler;
+use pagewalk_sim::{Experiment, Profile as Profiler};
 use pagewalk_sweep::unpriced;
 use pagewalk_trace::{Source, StreamHeader};
 use pagewalk_translate::MachineSpec;
@@ -25,7 +25,8 @@ use std::sync::{Mutex, PoisonError};
 const FULL_DETAIL: u32 = 16;
 
 pub fn run(arguments: Profile) -> Result<ExitCode, CliError> {
-    let machines = machine::chosen(&arguments.model, arguments.style.quiet)?;
+    let mut machines = machine::chosen(&arguments.model, arguments.style.quiet)?;
+    data_side::put_last(&mut machines);
     let (model, region) = (arguments.model, arguments.region);
     let study = Study { machines, model, region, what_if: true, kernels: Vec::new(), structure: None };
     study.check()?;
@@ -79,22 +80,26 @@ impl Study {
         namer: &Namer,
         detail: Detail,
     ) -> (ProcessResult, Ending) {
-        if data_side::is_meant(self) {
-            return data_side::once(self, source);
-        }
         if let Some(structure) = &self.structure {
             return structure::once(self, structure, source);
         }
         if self.has_kernels() {
             return os::once(self, source);
         }
+        let (whole, sides) = data_side::split(&self.machines);
+        if whole.is_empty() {
+            return data_side::once(self, source);
+        }
         let header: StreamHeader = source.header().clone();
         let thp = machine::thp(self.model.thp, &header.thp);
-        let profiler =
-            Profiler::new(&self.machines, thp, self.what_if).expect("the number of machines was checked");
-        let mut analyses = (profiler, namer.ahead());
+        let profiler = Profiler::new(whole, thp, self.what_if).expect("the number of machines was checked");
+        let beside: Vec<Experiment> =
+            if sides.is_empty() { Vec::new() } else { vec![data_side::experiment(sides, thp)] };
+        let mut analyses = ((profiler, beside), namer.ahead());
         let ending = follow_ahead(source, &self.region, &mut analyses);
-        let mut process = namer.process(&header, &self.machines, &mut analyses.0.finish(), detail);
+        let (profiler, beside) = &mut analyses.0;
+        let mut process = namer.process(&header, whole, &mut profiler.finish(), detail);
+        process.machines.extend(beside.iter_mut().flat_map(data_side::results));
         process.ended = ending.describe();
         process.losses.extend(ending.losses.iter().cloned());
         (process, ending)
@@ -158,9 +163,7 @@ impl Study {
 
     /// Checks that the machines fit into one pass.
     pub fn check(&self) -> Result<(), CliError> {
-        if data_side::is_meant(self) {
-            return data_side::check(self);
-        }
+        data_side::check(&self.machines)?;
         if self.structure.is_some() {
             return structure::check(self);
         }
@@ -168,7 +171,11 @@ impl Study {
             return os::check(self);
         }
         self.check_kernels_are_none("profile or --what-if")?;
-        Profiler::new(&self.machines, pagewalk_mm::ThpMode::Never, self.what_if)
+        let (whole, _) = data_side::split(&self.machines);
+        if whole.is_empty() {
+            return Ok(());
+        }
+        Profiler::new(whole, pagewalk_mm::ThpMode::Never, self.what_if)
             .map(drop)
             .map_err(|e| CliError::new(Code::Usage, e).or("give fewer machines with -m"))
     }

@@ -112,3 +112,21 @@ impl DesignCounts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Library;
+
+    /// Prices that no counter has room for.
+    #[test]
+    fn cycles_end_at_the_most_that_there_can_be() {
+        let mut machine = Library::get("karakostas_4k").expect("it is in the library");
+        machine.cost.l2_hit = u64::MAX / 2;
+        let counts = DataSideCounts { level1_misses: 3, walks: 3, ..DataSideCounts::default() };
+        let totals = DataSideTotals::new(&machine, counts, (0, 0), &[]);
+        let Cycles { lower_hit, total, .. } =
+            DesignCounts::of_data_side(String::new(), totals, u64::MAX).cycles;
+        assert_eq!((lower_hit, total), (u64::MAX, u64::MAX as f64));
+    }
+}

@@ -24,7 +24,7 @@ use pagewalk_report::layout_plan::schema::{
 };
 use pagewalk_report::layout_plan::{render_text, to_json};
 use pagewalk_setassoc::{Geometry, Replacement, SetIndex};
-use pagewalk_sim::{DesignSpec, NoObserver, Pass};
+use pagewalk_sim::{Arrangement, DesignSpec, Experiment};
 use pagewalk_trace::{Source, StreamHeader};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::PageSize;
@@ -39,14 +39,14 @@ pub fn run(arguments: LayoutPlan) -> Result<ExitCode, CliError> {
     let output = arguments.output.as_deref().map(apart).transpose()?;
     let reader = open(&arguments.trace, arguments.style.quiet)?;
     let header = reader.header().clone();
-    let both = |machine: &MachineSpec| pass(&[machine.clone(), fully_associative(machine)]);
-    let passes = machines.iter().map(both).collect::<Result<Vec<Pass>, _>>()?;
+    let both = |machine: &MachineSpec| experiment(&[machine.clone(), fully_associative(machine)]);
+    let experiments = machines.iter().map(both).collect::<Result<Vec<Experiment>, _>>()?;
     let options = planner_options(&arguments);
-    let mut first = (Views::new(&header, &machines, &[options.planner], reuses::DEFAULT_ROOM), passes);
+    let mut first = (Views::new(&header, &machines, &[options.planner], reuses::DEFAULT_ROOM), experiments);
     let ending = follow_ahead(reader, &arguments.region, &mut first);
     explain_region(&arguments.region, ending.region);
-    let (views, passes) = first;
-    let recorded = walks(passes);
+    let (views, experiments) = first;
+    let recorded = walks(experiments);
     let mut seen = views.finish();
     let chosen = seen.choose(0..machines.len(), &options).map_err(|error| told(&arguments, &error))?;
     let mut plan = Plan {
@@ -141,8 +141,8 @@ fn machines(arguments: &LayoutPlan) -> Result<Vec<MachineSpec>, CliError> {
             CliError::new(Code::Usage, format!("machine `{}`: {why}", machine.name))
                 .or("plan for another machine with -m")
         };
-        if machine.data_side.is_some() || machine.paging.base() != PageSize::FOUR_KIB {
-            return Err(wrong("plans are made for whole machines with 4K pages".to_owned()));
+        if machine.paging.base() != PageSize::FOUR_KIB {
+            return Err(wrong("plans are made for machines with 4K pages".to_owned()));
         }
         reuses::is_supported(machine).map_err(wrong)?;
     }
@@ -169,26 +169,26 @@ struct Walks {
     planned: u64,
 }
 
-/// Machines in one pass, with base pages alone.
-fn pass(machines: &[MachineSpec]) -> Result<Pass, CliError> {
+/// Machines with base pages alone.
+fn experiment(machines: &[MachineSpec]) -> Result<Experiment, CliError> {
     let specs = machines.iter().map(|machine| DesignSpec::new(machine, Arc::new(Small))).collect();
-    Pass::new(specs, NoObserver).map_err(|error| CliError::new(Code::Usage, error))
+    Experiment::new(specs, &Arrangement::default()).map_err(|error| CliError::new(Code::Usage, error))
 }
 
-/// Walks of each pass's machines.
-fn walks(passes: Vec<Pass>) -> Vec<Vec<u64>> {
-    let of = |mut pass: Pass| pass.finish().iter().map(|counts| counts.walks()).collect();
-    passes.into_iter().map(of).collect()
+/// Walks of each experiment's machines.
+fn walks(experiments: Vec<Experiment>) -> Vec<Vec<u64>> {
+    let of = |mut one: Experiment| one.finish().iter().map(|counts| counts.walks()).collect();
+    experiments.into_iter().map(of).collect()
 }
 
 /// Walks of every machine with the objects where they are planned, for which the plan is moved to where it has room.
 fn planned(arguments: &LayoutPlan, machines: &[MachineSpec], plan: &mut Plan) -> Result<Vec<u64>, CliError> {
     let reader = open(&arguments.trace, arguments.style.quiet)?;
     let moved = Rebased::new(reader, &slide(plan, &arguments.trace)?);
-    let alone = |machine: &MachineSpec| pass(std::slice::from_ref(machine));
-    let mut passes = machines.iter().map(alone).collect::<Result<Vec<Pass>, _>>()?;
-    follow_ahead(moved, &arguments.region, &mut passes);
-    Ok(walks(passes).concat())
+    let alone = |machine: &MachineSpec| experiment(std::slice::from_ref(machine));
+    let mut experiments = machines.iter().map(alone).collect::<Result<Vec<Experiment>, _>>()?;
+    follow_ahead(moved, &arguments.region, &mut experiments);
+    Ok(walks(experiments).concat())
 }
 
 /// The machine with sets of the last level for 4K pages made one.

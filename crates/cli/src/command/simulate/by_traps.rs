@@ -27,11 +27,11 @@ pub fn check(study: &Study) -> Result<(), CliError> {
 pub fn stream<S: Source>(study: &Study, source: S, host: u32) -> Result<(ProcessResult, Ending), CliError> {
     let header = source.header().clone();
     let machine = &study.machines[0];
-    let pass = Pass::new(vec![DesignSpec::new(machine, Arc::new(Small))], NoObserver);
-    let pass = pass.map_err(|error| CliError::new(Code::Usage, error))?;
     let by_traps = engine(machine, host, NestedMisses::WithParent)?;
     // Every nested miss for its own.
     let counted = engine(machine, host, NestedMisses::Counted)?;
+    let pass = Pass::new(vec![DesignSpec::new(machine, Arc::new(Small))], NoObserver);
+    let pass = pass.map_err(|error| CliError::new(Code::Usage, error))?;
     let mut ways = (pass, (by_traps, counted));
     let ending = follow(source, &study.region, &mut ways);
     let (mut pass, (by_traps, counted)) = ways;

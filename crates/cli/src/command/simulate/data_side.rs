@@ -6,13 +6,12 @@ use crate::command::profile::Study;
 use crate::error::{CliError, Code};
 use crate::machine;
 use crate::process::{Ending, follow_ahead};
-use pagewalk_mm::Thp;
+use pagewalk_mm::ThpMode;
 use pagewalk_report::schema::{Attribution, Heat, MachineResult, Metrics, Number, ProcessResult, WhatIf};
-use pagewalk_sim::{DataSideError, DataSideTotals, DataSides};
-use pagewalk_sweep::{check_energy, data_side_metrics};
+use pagewalk_sim::{Arrangement, Experiment, HostKernel};
+use pagewalk_sweep::{check_energy, metrics};
 use pagewalk_trace::Source;
 use pagewalk_translate::MachineSpec;
-use std::sync::Arc;
 
 /// What a walk costs at the least when it reads one entry, by where that is found, and what a third-level TLB that has
 /// everything would take: cycles measured on a Xeon E3-1230 (Karakostas 2016, section 3.5, equations 3.2 to 3.5).
@@ -23,41 +22,45 @@ const LIMITS: [(&str, &str, u64); 4] = [
     ("perfect_third_level", "a full third-level TLB", 7),
 ];
 
-/// Whether the study is of such machines.
-pub fn is_meant(study: &Study) -> bool {
-    study.machines.iter().any(|machine| machine.data_side.is_some())
+/// Whole machines come first: most is told of the first machine, and a data side has less to tell.
+pub fn put_last(machines: &mut [MachineSpec]) {
+    machines.sort_by_key(|machine| machine.data_side.is_some());
 }
 
-/// Checks that all machines are of the kind, and that their energy can be priced.
-pub fn check(study: &Study) -> Result<(), CliError> {
-    if study.what_if || !study.kernels.is_empty() || study.structure.is_some() {
-        let why = "a machine with side = \"data\" is simulated under the host's kernel, without alternatives";
-        let way_out = "take `simulate` without --what-if, --os and --structure; simulate those apart";
-        return Err(CliError::new(Code::Usage, why).or(way_out));
+/// Machines that [`put_last`] has sorted: whole ones, and data sides.
+pub fn split(machines: &[MachineSpec]) -> (&[MachineSpec], &[MachineSpec]) {
+    machines.split_at(machines.partition_point(|machine| machine.data_side.is_none()))
+}
+
+/// Checks that each data side's memory can be made and its energy priced.
+pub fn check(machines: &[MachineSpec]) -> Result<(), CliError> {
+    let wrong = |why: &dyn std::fmt::Display| CliError::new(Code::BadInput, why);
+    for machine in machines.iter().filter(|machine| machine.data_side.is_some()) {
+        let alone = vec![HostKernel::new(ThpMode::Never).design(machine)];
+        Experiment::new(alone, &Arrangement::default()).map_err(|why| wrong(&why))?;
+        check_energy(machine).map_err(|why| wrong(&why))?;
     }
-    let policy = Arc::new(Thp { mode: pagewalk_mm::ThpMode::Never });
-    DataSides::new(&study.machines, policy).map_err(|why| match why {
-        DataSideError::Memory(..) => CliError::new(Code::BadInput, why),
-        _ => CliError::new(Code::Usage, why)
-            .or("machines with side = \"data\" go together, and with no others"),
-    })?;
-    let energies = study.machines.iter().try_for_each(check_energy);
-    energies.map_err(|why| CliError::new(Code::BadInput, why))
+    Ok(())
+}
+
+/// Data sides under the host's kernel.
+pub fn experiment(sides: &[MachineSpec], thp: ThpMode) -> Experiment {
+    let host = HostKernel::new(thp);
+    let designs = sides.iter().map(|machine| host.design(machine)).collect();
+    Experiment::new(designs, &Arrangement::default()).expect("each was checked")
+}
+
+/// What came of it.
+pub fn results(experiment: &mut Experiment) -> Vec<MachineResult> {
+    experiment.finish().iter().map(|counts| MachineResult::new(&counts.name, metrics(counts))).collect()
 }
 
 /// Follows `source` to its end.
 pub fn once<S: Source + Send>(study: &Study, source: S) -> (ProcessResult, Ending) {
     let header = source.header().clone();
-    let policy = Arc::new(Thp { mode: machine::thp(study.model.thp, &header.thp) });
-    let mut sides = DataSides::new(&study.machines, policy).expect("the study was checked");
+    let mut sides = experiment(&study.machines, machine::thp(study.model.thp, &header.thp));
     let ending = follow_ahead(source, &study.region, &mut sides);
-    let totals = sides.finish();
-    let result = |(machine, totals): (&MachineSpec, &DataSideTotals)| MachineResult {
-        name: machine.name.clone(),
-        metrics: data_side_metrics(machine, totals).expect("energy was checked"),
-        partition: Vec::new(),
-    };
-    let machines: Vec<MachineResult> = study.machines.iter().zip(&totals).map(result).collect();
+    let machines = results(&mut sides);
     let process = ProcessResult {
         pid: header.pid,
         parent: header.parent,

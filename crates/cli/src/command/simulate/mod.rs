@@ -29,7 +29,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
-    let machines = machine::chosen(&arguments.model, arguments.style.quiet)?;
+    let mut machines = machine::chosen(&arguments.model, arguments.style.quiet)?;
+    data_side::put_last(&mut machines);
     let turns = interleaved::turns(&arguments)?;
     let study = Study {
         machines,
@@ -39,15 +40,6 @@ pub fn run(arguments: Simulate) -> Result<ExitCode, CliError> {
         kernels: os::kernels(&arguments.kernels)?,
         structure: arguments.structure.as_deref().map(machine::structure).transpose()?,
     };
-    let alone = arguments.cores.is_none() && turns.is_none() && arguments.by_traps.is_none();
-    if let Some(machine) = study.machines.iter().find(|machine| machine.data_side.is_some() && !alone) {
-        let why = format!(
-            "machine `{}` is a data side (side = \"data\"): one process on one core, without --cores, --quantum, \
-             --switch-at and --by-traps",
-            machine.name
-        );
-        return Err(CliError::new(Code::Usage, why));
-    }
     if arguments.by_traps.is_some() {
         by_traps::check(&study)?;
     }
