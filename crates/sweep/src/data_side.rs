@@ -24,28 +24,7 @@ pub(crate) fn add_data_side(metrics: &mut Metrics, totals: &DataSideTotals, miss
             count(format!("tlb.{name}.writes_with_ways.{ways}"), of.writes);
         }
     }
-    for ranges in &counts.ranges {
-        let name = &ranges.name;
-        count(format!("range_tlb.{name}.lookups"), ranges.lookups);
-        count(format!("range_tlb.{name}.hits"), ranges.hits);
-        count(format!("range_tlb.{name}.misses"), ranges.lookups - ranges.hits);
-        count(format!("range_tlb.{name}.repeated_hits"), ranges.mru_hits);
-        count(format!("range_tlb.{name}.searches"), ranges.reads);
-        count(format!("range_tlb.{name}.writes"), ranges.writes);
-    }
-    if let Some(ranges) = totals.ranges {
-        count("range_table.ranges".into(), ranges.ranges);
-        count("range_table.nodes".into(), ranges.nodes);
-        count("range_table.pages".into(), ranges.covered);
-        count("range_table.pages_of_all".into(), ranges.pages);
-        count("range_table.median_pages".into(), ranges.median);
-        count("range_table.largest_pages".into(), ranges.largest);
-        for (share, needed) in RangeTotals::SHARES.into_iter().zip(ranges.for_share) {
-            count(format!("range_table.ranges_for_{share}_percent"), needed);
-        }
-        count("range_walks".into(), counts.range_walks);
-        count("range_walk_nodes".into(), counts.range_nodes);
-    }
+    of_ranges(totals, &mut count);
     let optional = [
         ("walks_without_frame", totals.unbacked_walks),
         ("segment_hits", totals.segment_hits),
@@ -101,6 +80,32 @@ fn shapes<'a>(machine: &MachineSpec, (index, tlb): (usize, &'a TlbSpec)) -> Vec<
     let least = if lite.is_some_and(|lite| lite.tlbs.contains(&index)) { 1 } else { all };
     let halves = std::iter::successors(Some(all), |ways| Some(ways / 2));
     halves.take_while(|&ways| ways >= least).map(|ways| (tlb.name.as_str(), sets, ways)).collect()
+}
+
+fn of_ranges(totals: &DataSideTotals, count: &mut impl FnMut(String, u64) -> Option<Number>) {
+    let counts = &totals.counts;
+    for ranges in &counts.ranges {
+        let name = &ranges.name;
+        count(format!("range_tlb.{name}.lookups"), ranges.lookups);
+        count(format!("range_tlb.{name}.hits"), ranges.hits);
+        count(format!("range_tlb.{name}.misses"), ranges.lookups - ranges.hits);
+        count(format!("range_tlb.{name}.repeated_hits"), ranges.mru_hits);
+        count(format!("range_tlb.{name}.searches"), ranges.reads);
+        count(format!("range_tlb.{name}.writes"), ranges.writes);
+    }
+    if let Some(ranges) = totals.ranges {
+        count("range_table.ranges".into(), ranges.ranges);
+        count("range_table.nodes".into(), ranges.nodes);
+        count("range_table.pages".into(), ranges.covered);
+        count("range_table.pages_of_all".into(), ranges.pages);
+        count("range_table.median_pages".into(), ranges.median);
+        count("range_table.largest_pages".into(), ranges.largest);
+        for (share, needed) in RangeTotals::SHARES.into_iter().zip(ranges.for_share) {
+            count(format!("range_table.ranges_for_{share}_percent"), needed);
+        }
+        count("range_walks".into(), counts.range_walks);
+        count("range_walk_nodes".into(), counts.range_nodes);
+    }
 }
 
 fn of_array(array: &ArrayUse, count: &mut impl FnMut(String, u64) -> Option<Number>) {

@@ -18,16 +18,15 @@ mod totals;
 
 use crate::counts::DesignCounts;
 use crate::design::DesignSpec;
-use crate::pages::pages_of;
 pub(crate) use extents::Extents;
 pub use memory::RangeTotals;
 pub(crate) use memory::{DesignMemory, Frames, InSpace};
 pub(crate) use opened::opened;
 use pagewalk_mm::frames::MemoryError;
 use pagewalk_mm::{AddressSpace, Change, PageSizePolicy};
-use pagewalk_trace::{Analysis, Batch, Event};
+use pagewalk_trace::{Analysis, Batch, Event, Ref};
 use pagewalk_translate::{DataSide, MachineSpec};
-use pagewalk_units::{PageSize, RefIndex};
+use pagewalk_units::{PageSize, RefIndex, VirtAddr};
 pub(crate) use segment::Segments;
 use std::ops::Range;
 use std::sync::Arc;
@@ -165,7 +164,8 @@ impl DataSides {
         self.runs.clear();
         self.data_references += range.len() as u64;
         for record in &batch.refs[range] {
-            for page in pages_of(self.base, record.address(), record.size().bytes().into()) {
+            let last = record.last_byte().0.min(Ref::ADDRESS_END - 1);
+            for page in self.base.number(record.address())..=self.base.number(VirtAddr(last)) {
                 match self.runs.last_mut() {
                     Some(run) if run.page == page => run.count += 1,
                     _ => self.runs.push(Run { page, count: 1 }),

@@ -24,7 +24,7 @@ impl System {
     pub fn core_counts(&self, core: usize) -> DesignCounts {
         let core = &self.cores[core];
         // What memory has, and what a segment would have served, is told of all cores together.
-        if self.is_side() { self.of_sides(&[core], &[]) } else { self.of_core(&core.tlbs) }
+        if self.is_side { self.of_sides(&[core], &[]) } else { self.of_core(&core.tlbs) }
     }
 
     /// Of the data sides of cores, and of the programs that they asked for.
@@ -56,7 +56,7 @@ impl System {
     }
 
     pub(super) fn count(&self) -> DesignCounts {
-        if self.is_side() {
+        if self.is_side {
             return self.of_sides(&self.cores.iter().collect::<Vec<_>>(), &self.sides());
         }
         let cores = self.cores.iter().map(|core| self.of_core(&core.tlbs)).collect();

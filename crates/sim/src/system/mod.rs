@@ -99,6 +99,8 @@ pub struct System {
     heeds_uses: bool,
     /// Whether fetches that change nothing may be counted after the data references among them.
     fetches_wait: bool,
+    /// Whether the machine is a data side.
+    is_side: bool,
     killed: Option<Box<DesignCounts>>,
 }
 
@@ -155,6 +157,7 @@ impl System {
             known,
             heeds_uses,
             fetches_wait,
+            is_side: spec.machine.data_side.is_some(),
             killed: None,
             spec,
         })
@@ -358,13 +361,12 @@ impl System {
         if stores {
             self.stored(vpn)?;
         }
-        let is_side = self.is_side();
-        if crosses && !is_side && self.process().shares(vpn - 1, vpn) {
+        if crosses && !self.is_side && self.process().shares(vpn - 1, vpn) {
             self.inside[class] += 1;
             return Some(());
         }
         self.bring_back(kind, vpn)?;
-        if is_side {
+        if self.is_side {
             self.refer_side(class, kind, vpn);
             return Some(());
         }

@@ -140,11 +140,6 @@ impl translate::Memory for Asked<'_> {
 }
 
 impl System {
-    /// Whether the machine is a data side.
-    pub(super) fn is_side(&self) -> bool {
-        self.spec.machine.data_side.is_some()
-    }
-
     /// Asks the data side of the core that runs, with the memory of the process whose pages are meant. Returns what
     /// the last walk cost, too.
     fn with_side<T>(&mut self, ask: impl FnOnce(&mut DataSide, &mut Asked<'_>) -> T) -> (T, WalkCost) {
