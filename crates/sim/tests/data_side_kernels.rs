@@ -209,7 +209,8 @@ fn a_plain_data_side_is_that_of_a_whole_machine() {
 /// Each walk reads four entries: from memory at first, then from the line that all levels' tables have there.
 #[test]
 fn walks_go_through_caches() {
-    let cache = "[[cache]]\nname = \"l1d\"\nlevel = 1\nserves = [\"load\", \"store\", \"walk\"]\nsize = \"32K\"\nways = 8\n\
+    let cache = "[[cache]]\nname = \"l1d\"\nlevel = 1\n\
+                 serves = [\"load\", \"store\", \"walk\"]\nsize = \"32K\"\nways = 8\n\
                  latency = 5\n[cost]\nmemory = 100\n";
     let text = format!("schema = 1\nname = \"m\"\nside = \"data\"\n{DATA}{cache}");
     let machine = MachineSpec::from_toml("m.toml", &text).unwrap();

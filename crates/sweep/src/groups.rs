@@ -61,8 +61,8 @@ impl<'a> Alike<'a> {
 }
 
 /// Machines that are best simulated together: those with one first level share its simulation, so they stay
-/// together; others are dealt out to keep `threads` threads busy, and so are data sides. A group has one page format and
-/// one operating system.
+/// together; others are dealt out to keep `threads` threads busy, and so are data sides. A group has one page format
+/// and one operating system.
 pub fn groups<'a>(machines: Vec<Numbered<'a>>, threads: usize) -> Vec<Vec<Numbered<'a>>> {
     let (sides, machines): (Vec<Numbered<'a>>, _) = machines.into_iter().partition(Numbered::is_data_side);
     let of_one_kind = sides.chunk_by(|a, b| a.runs_in() == b.runs_in());

@@ -117,7 +117,8 @@ fn a_data_side_has_what_other_machines_have() {
         .replacen("level = 2\n", "level = 2\nshared = true\n", 1)
         .replacen("walk = 50 ", "memory = 200 ", 1)
         + "[os]\npolicy = \"fixed\"\nmemory = { size = \"16M\" }\n\
-           [[cache]]\nname = \"l1d\"\nlevel = 1\nserves = [\"load\", \"store\", \"walk\"]\nsize = \"32K\"\nlatency = 4\n";
+           [[cache]]\nname = \"l1d\"\nlevel = 1\nserves = [\"load\", \"store\", \"walk\"]\n\
+           size = \"32K\"\nlatency = 4\n";
     place.write("m.toml", &text);
     for more in [&[][..], &["--cores", "2"], &["--quantum", "9"], &["--structure", "mach3"]] {
         let arguments = [&["simulate", "--json", "-m", "./m.toml"], more, &["good.pwt"]].concat();

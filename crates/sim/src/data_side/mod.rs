@@ -10,6 +10,7 @@
 
 mod backing;
 mod collapse;
+mod engine;
 mod extents;
 mod memory;
 mod opened;

@@ -21,11 +21,13 @@ mod execution;
 mod globals;
 mod host;
 mod known;
+mod moves;
 mod os;
 mod own;
 mod page;
 mod process;
 mod side;
+mod side_tlbs;
 mod tlbs;
 
 use crate::counts::DesignCounts;
@@ -39,6 +41,7 @@ use crate::{DesignSpec, SpaceCounts};
 use globals::Globals;
 use host::HostMemory;
 use known::{Known, KnownPages};
+use moves::Moves;
 use own::OwnMemory;
 use page::Page;
 use pagewalk_mm::Small;
@@ -50,7 +53,7 @@ use rustc_hash::FxHashMap;
 use side::SideMemory;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tlbs::{Moves, Tlbs};
+use tlbs::Tlbs;
 
 /// One core: its hardware, and the address spaces that it has identifiers for.
 struct Core {

@@ -1,10 +1,10 @@
 //! What a kernel with a policy is told, and what its decisions do to the hardware.
 
 use super::System;
+use super::moves::{Moved, Moves};
 use super::own::OwnMemory;
 use super::page::Page;
 use super::process::{Memory, Process};
-use super::tlbs::{Moved, Moves};
 use crate::kernel::{added, advised, reaped, whole_pages};
 use pagewalk_mm::promotion::Miss;
 use pagewalk_mm::{AddressSpace, Kernel, Remap, Superpage};

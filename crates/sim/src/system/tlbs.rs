@@ -1,6 +1,7 @@
 //! The translation hardware of one core: first-level arrays, the levels below, the walker, caches of memory.
 
 use super::known::{Home, Place};
+use super::moves::{Moved, Moves};
 use super::page::Page;
 use crate::counts::{CacheTotals, ClassCounts, cache_totals};
 use crate::design::MissCounts;
@@ -10,26 +11,25 @@ use pagewalk_cache::Requester;
 use pagewalk_mm::Superpage;
 use pagewalk_setassoc::{Entry, Heeds, SetIndex, TlbArray};
 use pagewalk_translate::{
-    Asid, DataSide, Filled, Fills, Held, KindSet, LowerLevels, MachineSpec, Prefetcher, SoftwareMmu, Walker,
+    Asid, DataSide, Filled, Fills, KindSet, LowerLevels, MachineSpec, Prefetcher, SoftwareMmu, Walker,
     Wanted, page_key,
 };
 use pagewalk_units::{Kind, PageSize, VirtAddr};
-use std::ops::Range;
 
 /// One first-level array.
 #[derive(Clone)]
-struct First {
+pub(super) struct First {
     index: usize,
     serves: KindSet,
     sizes: Vec<PageSize>,
-    entries: Entries,
+    pub(super) entries: Entries,
     /// Whether a hit of what was touched last changes what it replaces later.
     heeds_repetitions: bool,
     hits: u64,
 }
 
 #[derive(Clone)]
-enum Entries {
+pub(super) enum Entries {
     Array(TlbArray),
     /// Refilled by handlers whose own misses take part.
     Software(Box<SoftwareMmu>),
@@ -43,7 +43,7 @@ fn software_key(asid: Asid, page: Page) -> u64 {
 }
 
 impl First {
-    fn takes(&self, kind: Kind, size: PageSize) -> bool {
+    pub(super) fn takes(&self, kind: Kind, size: PageSize) -> bool {
         self.serves.has(kind) && self.sizes.contains(&size)
     }
 
@@ -57,7 +57,7 @@ impl First {
         hit
     }
 
-    fn holds(&self, asid: Asid, page: Page) -> bool {
+    pub(super) fn holds(&self, asid: Asid, page: Page) -> bool {
         self.sizes.contains(&page.size)
             && match &self.entries {
                 Entries::Array(array) => array.contains(page.entry(asid)),
@@ -66,36 +66,21 @@ impl First {
     }
 }
 
-/// A translation of a process that entered or left a TLB which a policy watches.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Moved {
-    pub asid: Asid,
-    pub tlb: usize,
-    pub unit: Superpage,
-}
-
-/// What entered and left such TLBs.
-#[derive(Default)]
-pub(super) struct Moves {
-    pub entered: Option<Moved>,
-    pub left: Vec<Moved>,
-}
-
 /// One core's.
 #[derive(Clone)]
 pub(super) struct Tlbs {
     pub machine: MachineSpec,
     /// In the place of arrays and walker, where the machine is one.
-    side: Option<Box<DataSide>>,
-    first: Vec<First>,
-    lower: LowerLevels,
+    pub(super) side: Option<Box<DataSide>>,
+    pub(super) first: Vec<First>,
+    pub(super) lower: LowerLevels,
     walker: Walker,
-    memory: Option<Memory>,
+    pub(super) memory: Option<Memory>,
     prefetchers: Vec<Prefetcher>,
     gives_victims: bool,
-    last_level: u8,
+    pub(super) last_level: u8,
     /// By class: which of the TLBs that a policy watches serves it; none where none does.
-    watched: Option<[usize; CLASSES]>,
+    pub(super) watched: Option<[usize; CLASSES]>,
     pub counts: MissCounts,
     /// Lookups by class.
     pub lookups: [u64; CLASSES],
@@ -221,47 +206,6 @@ impl Tlbs {
         Some(cost)
     }
 
-    /// The data side that the machine is, and the caches that its walks go through.
-    ///
-    /// # Panics
-    /// If it is none.
-    pub fn side_and_caches(&mut self) -> (&mut DataSide, Option<&mut Memory>) {
-        (self.side.as_deref_mut().expect("a data side"), self.memory.as_mut())
-    }
-
-    /// The same, to be counted.
-    pub fn side(&self) -> Option<&DataSide> {
-        self.side.as_deref()
-    }
-
-    /// Whether level 1 of the data side serves a reference to a page, by its number there.
-    #[inline]
-    pub fn side_hits(&mut self, class: usize, page: u64) -> bool {
-        self.lookups[class] += 1;
-        self.side_and_caches().0.hits(page, 1)
-    }
-
-    /// What entered and left the watched TLB of a data side when a page was filled, that may have been there before.
-    pub fn side_moves(&mut self, tlb: Option<usize>, was_there: bool, asid: Asid, page: Page) -> Moves {
-        let enters = tlb.filter(|&tlb| !was_there && self.is_watched_in(tlb, asid, page));
-        let unit = self.block(page.number, page.size);
-        Moves { entered: enters.map(|tlb| Moved { asid, tlb, unit }), ..self.side_left() }
-    }
-
-    /// What has left it since.
-    pub fn side_left(&mut self) -> Moves {
-        let Some(tlbs) = self.watched else { return Moves::default() };
-        let (side, _) = self.side_and_caches();
-        let mut left = side.take_left();
-        left.retain(|&held| !side.holds_in_last(held));
-        Moves { entered: None, left: left.into_iter().map(|held| moved(tlbs[LAST_DATA], held)).collect() }
-    }
-
-    /// Drops base pages of an address space from the data side.
-    pub fn invalidate_pages(&mut self, asid: Asid, pages: &Range<u64>) {
-        self.side_and_caches().0.invalidate_of(asid, pages);
-    }
-
     /// Which of the lower levels, or a prefetch buffer, serves a miss; a walk is due for [`Filled::Walk`].
     pub fn served_below(
         &mut self,
@@ -327,65 +271,9 @@ impl Tlbs {
         Moves { entered, left }
     }
 
-    fn block(&self, number: u64, size: PageSize) -> Superpage {
+    pub(super) fn block(&self, number: u64, size: PageSize) -> Superpage {
         let order = (size.shift() - self.machine.paging.base().shift()) as u8;
         Superpage { first: number << order, order }
-    }
-
-    /// What watched TLBs hold of an address space.
-    fn watched_of(&self, asid: Asid) -> Vec<Moved> {
-        if let (Some(side), Some(tlbs)) = (&self.side, self.watched) {
-            return side.held_in_last(asid).into_iter().map(|held| moved(tlbs[LAST_DATA], held)).collect();
-        }
-        let mut pages: Vec<(u64, PageSize)> = Vec::new();
-        for first in self.first.iter().filter(|_| self.last_level == 1) {
-            if let Entries::Array(array) = &first.entries {
-                let own = array.keys().into_iter().map(Asid::page_of).filter(|&(of, ..)| of == asid);
-                pages.extend(own.map(|(_, number, size)| (number, size)));
-            }
-        }
-        pages.extend(self.lower.pages_of(asid));
-        pages.sort_unstable();
-        pages.dedup();
-        let of_tlb = |tlb: usize| {
-            let held = pages.iter().filter(move |&&(number, size)| {
-                self.is_watched_in(tlb, asid, Page { number, size, leaf: size })
-            });
-            held.map(move |&(number, size)| Moved { asid, tlb, unit: self.block(number, size) })
-        };
-        self.watched().flat_map(of_tlb).collect()
-    }
-
-    /// Whether a watched TLB holds a page.
-    pub fn is_watched_in(&self, tlb: usize, asid: Asid, page: Page) -> bool {
-        let Some(tlbs) = self.watched else { return false };
-        if let Some(side) = &self.side {
-            let Superpage { first, order } = self.block(page.number, page.size);
-            return side.holds_in_last((asid.page(first), order.into()));
-        }
-        let mut kinds = (0..CLASSES).filter(|&class| tlbs[class] == tlb).map(|class| KINDS[class]);
-        if self.last_level == 1 {
-            return kinds.any(|kind| {
-                let array = self.first.iter().rfind(|first| first.takes(kind, page.size));
-                array.is_some_and(|first| first.holds(asid, page))
-            });
-        }
-        kinds.any(|kind| {
-            let mut arrays = self.machine.level(self.last_level);
-            arrays.any(|(index, tlb)| {
-                tlb.serves.has(kind) && self.lower.holds(index, asid, page.number, page.size)
-            })
-        })
-    }
-
-    /// The watched TLB that serves a class, if some policy watches.
-    pub fn watched_by(&self, class: usize) -> Option<usize> {
-        self.watched.map(|tlbs| tlbs[class])
-    }
-
-    /// The watched TLBs by number; none where no policy watches.
-    pub fn watched(&self) -> std::ops::Range<usize> {
-        self.watched.map_or(0..0, |tlbs| tlbs[LAST_DATA].min(tlbs[FETCH])..tlbs[FETCH] + 1)
     }
 
     /// After a walk, or a hit in a prefetch buffer: fetches what maps the next page, where that is due.
@@ -563,9 +451,4 @@ impl Tlbs {
 }
 
 /// The last class of data references.
-const LAST_DATA: usize = CLASSES - 1;
-
-fn moved(tlb: usize, (page, shift): Held) -> Moved {
-    let unit = Superpage { first: Asid::number_of(page), order: shift as u8 };
-    Moved { asid: Asid::of_page(page), tlb, unit }
-}
+pub(super) const LAST_DATA: usize = CLASSES - 1;

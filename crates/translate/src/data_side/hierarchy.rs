@@ -7,10 +7,11 @@ use super::lite::Lite;
 use super::predictor::Predictor;
 use super::range::RangeTlb;
 use super::range_table::RangeWalk;
+use super::second::{Entries, Second};
 use super::spec::{Coalesce, DataSideSpec, RangeFill, RangeTlbSpec};
+use super::tag::{Held, held, lies_in, tag};
 use super::way_array::WayArray;
 use crate::{Asid, MachineSpec, TlbSpec, Walker};
-use pagewalk_setassoc::SetArray;
 use pagewalk_units::{PageSize, Paging, VirtAddr};
 use std::ops::Range;
 
@@ -34,33 +35,11 @@ pub trait Memory {
     }
 }
 
-/// A page in an array, as the kernel knows it: its first base page, and its doublings.
-pub type Held = (u64, u32);
-
 /// A way to look a page up: in an array, as part of a page of 2^shift base pages.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     array: usize,
     shift: u32,
-}
-
-/// A page TLB of level 2.
-#[derive(Clone, Debug)]
-struct Second {
-    entries: Entries,
-    /// What it holds, as doublings of a base page.
-    shifts: Vec<u32>,
-    /// Whether all cores share it.
-    shared: bool,
-    hits: u64,
-    writes: u64,
-}
-
-#[derive(Clone, Debug)]
-enum Entries {
-    Pages(SetArray),
-    Coalesced(Coalesced),
-    Anchored(Anchored),
 }
 
 /// The arrays, the walker, and their counts.
@@ -103,24 +82,6 @@ fn aligned_shift(tlb: &TlbSpec) -> Option<u32> {
         Some(Coalesce::Aligned(pages)) => Some(pages.ilog2()),
         _ => None,
     }
-}
-
-/// What is found for a page in an array that mixes sizes.
-#[inline(always)]
-pub(super) fn tag(page: u64, shift: u32) -> u64 {
-    (page >> shift) << 6 | u64::from(shift)
-}
-
-/// The page of a tag.
-fn held(tag: u64) -> Held {
-    let shift = (tag & 63) as u32;
-    (tag >> 6 << shift, shift)
-}
-
-/// Whether what has this tag lies in pages of the range in part.
-pub(super) fn lies_in(tag: u64, pages: &Range<u64>) -> bool {
-    let (number, shift) = (tag >> 6, tag & 63);
-    number << shift < pages.end && pages.start < (number + 1) << shift
 }
 
 impl DataSide {
@@ -526,59 +487,4 @@ fn lie_together(page: u64, shift: u32, memory: &impl Memory) -> bool {
     lies.is_some_and(|(frame, rights)| {
         (1..1 << shift).all(|i| memory.frame(first + i) == Some((frame + i, rights)))
     })
-}
-
-impl Second {
-    fn anchored(&self) -> Option<&Anchored> {
-        match &self.entries {
-            Entries::Anchored(array) => Some(array),
-            _ => None,
-        }
-    }
-
-    fn anchored_mut(&mut self) -> Option<&mut Anchored> {
-        match &mut self.entries {
-            Entries::Anchored(array) => Some(array),
-            _ => None,
-        }
-    }
-
-    /// The largest page that it has around this one, which is then used.
-    fn touch(&mut self, page: u64) -> Option<u32> {
-        match &mut self.entries {
-            Entries::Coalesced(array) => array.touch(page).then_some(0),
-            Entries::Anchored(array) => array.touch(page),
-            Entries::Pages(array) => {
-                let number = Asid::number_of(page);
-                self.shifts
-                    .iter()
-                    .rev()
-                    .copied()
-                    .find(|&shift| array.touch(number >> shift, tag(page, shift)))
-            }
-        }
-    }
-
-    /// Takes what a walk found: pages of their size, base pages together where it coalesces. Returns the tag of the
-    /// page that gave way, where entries are pages.
-    fn fill(&mut self, page: u64, mapped: u32, largest: u32, memory: &mut impl Memory) -> Option<u64> {
-        let victim = match &mut self.entries {
-            Entries::Coalesced(array) if mapped == 0 => {
-                array.fill(page, memory);
-                None
-            }
-            Entries::Anchored(array) if self.shifts.contains(&mapped) => {
-                array.fill(page, mapped, memory);
-                None
-            }
-            Entries::Coalesced(_) | Entries::Anchored(_) => return None,
-            Entries::Pages(array) => {
-                let fits = |&&shift: &&u32| if mapped > 0 { shift == mapped } else { shift <= largest };
-                let &shift = self.shifts.iter().rev().find(fits)?;
-                array.fill(Asid::number_of(page) >> shift, tag(page, shift))
-            }
-        };
-        self.writes += 1;
-        victim
-    }
 }
