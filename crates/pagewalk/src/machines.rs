@@ -55,8 +55,10 @@ impl HostCpu {
 /// As [`load`], and if two have one name.
 pub fn chosen(names: &[String], listener: &dyn Listener) -> Result<Vec<MachineSpec>, Error> {
     if !names.is_empty() {
-        let machines: Vec<MachineSpec> =
+        let mut machines: Vec<MachineSpec> =
             names.iter().map(|name| load_and_say(name, listener)).collect::<Result<_, _>>()?;
+        // Most is told of the first machine, and a data side has less to tell.
+        machines.sort_by_key(|machine| machine.data_side.is_some());
         let mut names: Vec<&str> = machines.iter().map(|machine| machine.name.as_str()).collect();
         names.sort_unstable();
         return match names.windows(2).find(|pair| pair[0] == pair[1]) {

@@ -6,7 +6,7 @@
 //! that fills a page goes by them. A shared array belongs to the design whose core runs, and moves with every switch.
 
 use crate::attribution::{NoObserver, WalkObserver};
-use crate::counts::DesignCounts;
+use crate::counts::{CacheTotals, DesignCounts};
 use crate::design::{Design, DesignSpec};
 use crate::error::PassError;
 use crate::first_level::{FirstLevel, resident};
@@ -198,6 +198,14 @@ pub(crate) fn sum(cores: Vec<DesignCounts>) -> DesignCounts {
     sum
 }
 
+/// Adds another core's caches of memory.
+pub(crate) fn add_caches(sum: &mut [CacheTotals], own: &[CacheTotals]) {
+    for (sum, own) in sum.iter_mut().zip(own) {
+        sum.counts.lookups += own.counts.lookups;
+        sum.counts.hits += own.counts.hits;
+    }
+}
+
 impl DesignCounts {
     fn add_core(&mut self, core: &DesignCounts) {
         let classes = self.arrays.iter_mut().chain(&mut self.walk_caches);
@@ -213,10 +221,7 @@ impl DesignCounts {
             sum.counts.useful += own.counts.useful;
             sum.counts.walk_references += own.counts.walk_references;
         }
-        for (sum, own) in self.caches.iter_mut().zip(&core.caches) {
-            sum.counts.lookups += own.counts.lookups;
-            sum.counts.hits += own.counts.hits;
-        }
+        add_caches(&mut self.caches, &core.caches);
         if let (Some(sum), Some(own)) = (&mut self.nested_walk_references, &core.nested_walk_references) {
             sum.guest += own.guest;
             sum.host += own.host;

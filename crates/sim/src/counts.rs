@@ -2,6 +2,7 @@
 
 use crate::attribution::WalkObserver;
 use crate::cores::sum;
+use crate::data_side::DataSideTotals;
 use crate::design::{Design, HUGE, MissCounts, SIZES, SMALL};
 use crate::memory::Memory;
 use crate::pass::Pass;
@@ -46,7 +47,7 @@ pub struct CacheTotals {
 }
 
 /// All counts of one design.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct DesignCounts {
     /// The design's name.
     pub name: String,
@@ -56,9 +57,10 @@ pub struct DesignCounts {
     pub spin_instructions: u64,
     /// Data references.
     pub data_references: u64,
-    /// Fetch references: one per instruction.
+    /// Fetch references: one per instruction; 0 of a data side.
     pub fetch_references: u64,
-    /// Base pages touched (again after they were unmapped counts again).
+    /// Base pages touched (again after they were unmapped counts again); 0 of a data side, which meets a page when it
+    /// walks for it.
     pub pages_touched: u64,
     /// Translations that its arrays were asked for, by fetches and by data references.
     pub translations: [u64; 2],
@@ -90,6 +92,8 @@ pub struct DesignCounts {
     pub kernel: Option<KernelTotals>,
     /// Of a software-managed TLB whose page tables are mapped.
     pub software: Option<SoftwareTotals>,
+    /// Of a data side.
+    pub data_side: Option<Box<DataSideTotals>>,
     /// Memory over time, under a kernel of its own.
     pub memory_samples: Vec<MemorySample>,
     /// Modelled cycles, but for the kernel's.
@@ -252,6 +256,7 @@ impl<O: WalkObserver> Pass<O> {
                 software.as_ref().map_or(0, SoftwareTotals::trap_cycles),
             ),
             software,
+            data_side: None,
             arrays,
         }
     }

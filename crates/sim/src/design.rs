@@ -1,5 +1,6 @@
 //! One design: a machine under a page-size policy.
 
+use crate::data_side::DesignMemory;
 use crate::error::PassError;
 use crate::first_level::FirstLevel;
 use crate::fit::KernelError;
@@ -51,10 +52,16 @@ impl DesignSpec {
 
     /// Whether its machine can be simulated under its kernel or policy, in whatever arrangement.
     pub(crate) fn check(&self) -> Result<(), PassError> {
-        if self.machine.data_side.is_some() {
-            return Err(PassError::DataSide(self.machine.name.clone()));
+        self.side_memory().map(drop)
+    }
+
+    /// What the host's kernel makes of the memory of a data side; none on other machines.
+    pub(crate) fn side_memory(&self) -> Result<Option<DesignMemory>, PassError> {
+        if self.machine.data_side.is_none() {
+            return Ok(None);
         }
-        Ok(())
+        let memory = DesignMemory::new(&self.machine, Arc::clone(&self.policy));
+        memory.map(Some).map_err(|error| PassError::DataSide(self.machine.name.clone(), error))
     }
 
     /// A machine under a kernel.

@@ -1,6 +1,7 @@
 //! Why a pass cannot be set up.
 
 use crate::fit::KernelError;
+use pagewalk_mm::frames::MemoryError;
 use pagewalk_units::Paging;
 
 /// See [`crate::Pass::DESIGNS_MAX`].
@@ -36,11 +37,14 @@ pub enum PassError {
         "{0}: a pass cannot simulate superpages where tables are mapped, or beside prefetchers: `simulate` can"
     )]
     Unfit(String),
-    /// A machine that only [`DataSides`](crate::DataSides) simulates.
+    /// A machine of which every operation is counted.
     #[error(
-        "machine `{0}` is a data side (side = \"data\"): only `simulate` and studies take it, beside others of its kind"
+        "machine `{0}` is a data side (side = \"data\"), whose references are taken one by one: no pass takes it"
     )]
-    DataSide(String),
+    InOrder(String),
+    /// A data side whose memory cannot be made.
+    #[error("machine `{0}`: ranges.memory: {1}")]
+    DataSide(String, MemoryError),
     /// A kernel manages one process on one core.
     #[error("{0}: in a pass a kernel that builds superpages manages one process on one core")]
     KernelOfMany(String),

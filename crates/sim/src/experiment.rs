@@ -2,7 +2,8 @@
 //!
 //! An [`Arrangement`] says who runs where: one process or several in turns, on one core or several, alone or in an
 //! operating system that touches pages of its own. Designs that [`Pass`] can simulate in it share one, as that is
-//! faster; each other one is a [`System`]. [`takes`] says which is which, and nothing else does.
+//! faster, and so do those that [`DataSides`] can; each other one is a [`System`]. [`By`] says which is which, and
+//! nothing else does.
 //!
 //! *Structure* (see [`pagewalk_mm::structure`]): at each system call of the stream, before the event that says that
 //! it has returned, and at each tick of the clock the generator's visits run through the designs. The kernel works in
@@ -15,16 +16,18 @@
 
 use crate::attribution::NoObserver;
 use crate::counts::DesignCounts;
+use crate::data_side::DataSides;
 use crate::design::DesignSpec;
 use crate::error::PassError;
 use crate::pass::Pass;
 use crate::spaces::SpaceCounts;
 use crate::store::bits;
 use crate::system::System;
-use pagewalk_mm::structure::{Generator, Reference, StructureSpec, Visits, Who};
-use pagewalk_trace::{Analysis, Batch, Block, BlockEnd, Dictionary, Event, Instruction, Ref, Site, Span};
+use crate::visit_stream::VisitStream;
+use pagewalk_mm::structure::{Generator, StructureSpec, Visits, Who};
+use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::{Asid, WalkerSpec};
-use pagewalk_units::{Access, BlockId, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
+use pagewalk_units::{RefIndex, SpaceId};
 use rustc_hash::FxHashMap;
 
 /// What the kernel and the servers did beside the programs.
@@ -55,24 +58,40 @@ pub struct Arrangement {
     pub structure: Option<StructureSpec>,
 }
 
-/// Whether a pass can simulate a design in an arrangement.
-fn takes(design: &DesignSpec, arrangement: &Arrangement) -> bool {
-    let machine = &design.machine;
-    let is_alone = !arrangement.turns && arrangement.cores <= 1 && arrangement.structure.is_none();
-    let in_registers = matches!(machine.walker, WalkerSpec::Radix(_) | WalkerSpec::Software);
-    match design.kernel {
-        _ if !design.fits_pass() => false,
-        Some(_) => is_alone,
-        None if arrangement.cores <= 1 => true,
-        None => {
-            let is_one_process = !arrangement.turns && arrangement.structure.is_none();
-            is_one_process && in_registers && machine.caches.is_empty()
+/// What simulates a design.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    /// A pass, with others of its kind.
+    Pass,
+    /// One over data sides, with others whose pages are as large.
+    DataSides,
+    /// A system of its own.
+    System,
+}
+
+impl By {
+    /// The fastest that can simulate a design in an arrangement.
+    fn of(design: &DesignSpec, arrangement: &Arrangement) -> By {
+        let machine = &design.machine;
+        let is_one_process = !arrangement.turns && arrangement.structure.is_none();
+        let is_one_core = arrangement.cores <= 1;
+        let has_caches = !machine.caches.is_empty();
+        let in_registers = matches!(machine.walker, WalkerSpec::Radix(_) | WalkerSpec::Software);
+        if machine.data_side.is_some() {
+            let is_taken = is_one_process && is_one_core && design.kernel.is_none() && !has_caches;
+            return if is_taken { By::DataSides } else { By::System };
         }
+        let is_taken = match design.kernel {
+            _ if !design.fits_pass() => false,
+            Some(_) => is_one_process && is_one_core,
+            None => is_one_core || is_one_process && in_registers && !has_caches,
+        };
+        if is_taken { By::Pass } else { By::System }
     }
 }
 
 /// What simulates designs, driven from outside.
-trait Engine: Analysis + Send {
+pub(crate) trait Engine: Analysis + Send {
     fn begin_as_child(&mut self, asid: Asid);
     fn switch_to(&mut self, asid: Asid);
     /// Runs some spans of a batch of the program that runs.
@@ -83,6 +102,26 @@ trait Engine: Analysis + Send {
     fn space_counts(&mut self) -> Vec<(Asid, SpaceCounts)>;
     fn core_counts(&self, core: usize) -> Vec<DesignCounts>;
     fn finish(&mut self) -> Vec<DesignCounts>;
+}
+
+fn engine(
+    by: By,
+    mut designs: Vec<DesignSpec>,
+    arrangement: &Arrangement,
+) -> Result<Box<dyn Engine>, PassError> {
+    let cores = arrangement.cores.max(1);
+    designs.iter().try_for_each(DesignSpec::check)?;
+    Ok(match by {
+        By::DataSides => Box::new(DataSides::of(designs).expect("they are alike, and were checked")),
+        By::System => {
+            let system = System::new(designs.remove(0), cores)?;
+            Box::new(if arrangement.global_files { system.with_global_files() } else { system })
+        }
+        By::Pass => {
+            let pass = Pass::with_cores(designs, cores)?;
+            Box::new(if arrangement.global_files { pass.with_global_files()? } else { pass })
+        }
+    })
 }
 
 /// Designs in an arrangement.
@@ -147,32 +186,24 @@ impl Experiment {
         if designs.is_empty() {
             return Err(PassError::DesignCount(0));
         }
-        let cores = arrangement.cores.max(1);
-        let mut engines: Vec<Box<dyn Engine>> = Vec::new();
-        let mut of_pass = Vec::new();
+        // Which designs an engine has, by the place of the first.
+        let mut shares: Vec<(By, Vec<DesignSpec>)> = Vec::new();
         let mut places = Vec::new();
         for design in designs {
-            if takes(&design, arrangement) {
-                places.push((usize::MAX, of_pass.len()));
-                of_pass.push(design);
-                continue;
-            }
-            let mut system = System::new(design, cores)?;
-            if arrangement.global_files {
-                system = system.with_global_files();
-            }
-            places.push((engines.len(), 0));
-            engines.push(Box::new(system));
+            let by = By::of(&design, arrangement);
+            let is_meant = |(its, others): &(By, Vec<DesignSpec>)| {
+                let is_alike = by == By::Pass || others[0].machine.paging == design.machine.paging;
+                *its == by && by != By::System && is_alike
+            };
+            let engine = shares.iter().position(is_meant).unwrap_or_else(|| {
+                shares.push((by, Vec::new()));
+                shares.len() - 1
+            });
+            places.push((engine, shares[engine].1.len()));
+            shares[engine].1.push(design);
         }
-        if !of_pass.is_empty() {
-            let mut pass = Pass::with_cores(of_pass, cores)?;
-            if arrangement.global_files {
-                pass = pass.with_global_files()?;
-            }
-            let last = engines.len();
-            places.iter_mut().filter(|place| place.0 == usize::MAX).for_each(|place| place.0 = last);
-            engines.push(Box::new(pass));
-        }
+        let engines = shares.into_iter().map(|(by, designs)| engine(by, designs, arrangement));
+        let engines = engines.collect::<Result<_, _>>()?;
         let system = arrangement.structure.clone().map(Surroundings::new);
         Ok(Experiment { engines, places, runs: Asid::default(), system })
     }
@@ -410,62 +441,14 @@ impl Pass<NoObserver> {
     }
 }
 
-/// References as a stream: a fetch is an execution of an instruction on its page.
-#[derive(Default)]
-struct VisitStream {
-    blocks: Dictionary,
-    refs: Vec<Ref>,
-    spans: Vec<Span>,
-    /// Blocks by page and what is done there.
-    known: FxHashMap<(VirtAddr, u8), BlockId>,
-}
-
-/// A word, as wide as the narrowest machine's.
-const WORD: Size = Size::from_code(2);
-
-impl VisitStream {
-    fn batch(&mut self, asid: Asid, references: &[Reference]) -> Batch<'_> {
-        self.refs.clear();
-        self.spans.clear();
-        for &Reference { address, kind } in references {
-            let access = Access { kind, size: WORD };
-            let is_fetch = kind == Kind::Fetch;
-            // Data references of a kind look alike, wherever they go.
-            let key = (if is_fetch { address } else { VirtAddr(0) }, kind as u8);
-            let block = *self.known.entry(key).or_insert_with(|| {
-                let instruction = Instruction { address, length: WORD.bytes() as u8 };
-                let site = Site { instruction: 0, access };
-                self.blocks.intern(Block {
-                    instructions: is_fetch.then_some(instruction).into_iter().collect(),
-                    sites: (!is_fetch).then_some(site).into_iter().collect(),
-                    code: Box::default(),
-                    end: BlockEnd::Jump,
-                })
-            });
-            self.spans.push(Span { block, first: self.refs.len() as u32 });
-            if !is_fetch {
-                self.refs.push(Ref::new(address, access));
-            }
-        }
-        Batch {
-            space: SpaceId(asid.index() as u32),
-            thread: ThreadId(0),
-            first: RefIndex(0),
-            first_instruction: 0,
-            refs: &self.refs,
-            spans: &self.spans,
-            wide: false,
-            blocks: &self.blocks,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Library, Structures};
     use pagewalk_mm::Small;
+    use pagewalk_mm::structure::Reference;
     use pagewalk_translate::MachineSpec;
+    use pagewalk_units::{Kind, VirtAddr};
     use std::sync::Arc;
 
     /// Visits of servers have instructions of their own, which are no time of the program's.

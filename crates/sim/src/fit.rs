@@ -1,6 +1,5 @@
 //! Whether a kernel can work on a machine, and what of its pages the machine's TLBs hold.
 
-use crate::store::KINDS;
 use pagewalk_mm::{Kernel, ORDERS};
 use pagewalk_translate::{MachineSpec, TlbSpec};
 use pagewalk_units::{Kind, PageSize};
@@ -40,7 +39,7 @@ pub fn held_orders(machine: &MachineSpec) -> u32 {
     let held = |order: &u32| {
         let size = PageSize::from_shift(machine.paging.base().shift() + order);
         let holds = |kind: Kind, size: PageSize| machine.tlbs.iter().any(|tlb| tlb.takes(kind, size));
-        size.is_some_and(|size| KINDS.iter().all(|&kind| holds(kind, size)))
+        size.is_some_and(|size| machine.kinds().iter().all(|&kind| holds(kind, size)))
     };
     (0..ORDERS as u32).filter(held).fold(0, |orders, order| orders | 1 << order)
 }
@@ -50,14 +49,15 @@ pub(crate) fn watched(machine: &MachineSpec) -> Result<Vec<u64>, KernelError> {
     let last = machine.last_level();
     let refuse = |text: String| Err(KernelError::Watch(text));
     for (_, tlb) in machine.level(last) {
-        if !tlb.filled_by_misses() || tlb.pages_per_entry > 1 {
+        if !tlb.filled_by_misses() || tlb.pages_per_entry > 1 || tlb.coalesce.is_some() {
             return refuse(format!(
-                "array `{}` of `{}` is not filled by its misses alone",
+                "array `{}` of `{}` is not filled by its misses alone, page by page",
                 tlb.name, machine.name
             ));
         }
     }
-    if let Some(&kind) = KINDS.iter().find(|&&kind| !machine.level(last).any(|(_, tlb)| tlb.serves.has(kind)))
+    if let Some(&kind) =
+        machine.kinds().iter().find(|&&kind| !machine.level(last).any(|(_, tlb)| tlb.serves.has(kind)))
     {
         let name = &machine.name;
         return refuse(format!("no array of the last level of `{name}` serves {}", kind_name(kind)));
@@ -72,7 +72,8 @@ pub(crate) fn watched(machine: &MachineSpec) -> Result<Vec<u64>, KernelError> {
             .sum::<u64>()
     };
     let unified = machine.level(last).any(|(_, tlb)| fetches(tlb) && data(tlb));
-    Ok(if unified { vec![sum(&|_| true)] } else { vec![sum(&data), sum(&fetches)] })
+    let is_one = unified || machine.data_side.is_some();
+    Ok(if is_one { vec![sum(&|_| true)] } else { vec![sum(&data), sum(&fetches)] })
 }
 
 /// By order of what the kernel maps: the order of the pieces that TLBs hold of it.
@@ -86,7 +87,7 @@ pub(crate) fn held_order(kernel: &Kernel, machine: &MachineSpec) -> Result<[u8; 
         let missing = kernel.orders() >> order & 1 == 1 && held_order[order as usize] != order;
         if let (true, false, Some(size)) = (missing, kernel.goes_without(), size_of(order)) {
             let missing = |kind: &&Kind| !machine.tlbs.iter().any(|tlb| tlb.takes(**kind, size));
-            let kind = *KINDS.iter().find(missing).expect("one is missing");
+            let kind = *machine.kinds().iter().find(missing).expect("one is missing");
             let mut sizes: Vec<PageSize> =
                 machine.tlbs.iter().flat_map(|tlb| tlb.page_sizes.clone()).collect();
             sizes.sort_unstable();

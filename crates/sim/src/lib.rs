@@ -66,6 +66,7 @@ mod system;
 mod taken;
 mod tournament;
 mod untouched;
+mod visit_stream;
 
 pub use attribution::{MappingCounts, NoObserver, Walk, WalkObserver};
 pub use by_traps::ByTraps;

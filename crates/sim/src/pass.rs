@@ -120,6 +120,9 @@ impl<O: WalkObserver> Pass<O> {
         if let Some(spec) = specs.iter().filter(builds).find(|spec| !spec.fits_pass()) {
             return Err(PassError::Unfit(spec.name.clone()));
         }
+        if let Some(side) = specs.iter().find(|spec| spec.machine.data_side.is_some()) {
+            return Err(PassError::InOrder(side.machine.name.clone()));
+        }
         let paging = machine.paging;
         if let Some(other) = specs.iter().map(|spec| &spec.machine).find(|other| other.paging != paging) {
             return Err(PassError::Paging {

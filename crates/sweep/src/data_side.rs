@@ -1,48 +1,20 @@
-//! A data side's counts under their long names, with its cycles and its energy.
+//! What a data side counts beside other machines, under its long names, and its energy.
 
-use crate::metrics::add_ratios;
-use crate::study::{KernelKind, Study};
 use pagewalk_cost::{EnergyError, EnergyTable, Structure, Use};
-use pagewalk_mm::Small;
 use pagewalk_report::schema::{Metrics, Number};
-use pagewalk_sim::{DataSideTotals, DataSides, RangeTotals};
+use pagewalk_sim::{DataSideTotals, RangeTotals};
 use pagewalk_translate::{ArrayUse, MachineSpec, RangeTable, TlbSpec};
-use std::sync::Arc;
 
-/// Checks that data sides run under the host's kernel alone, in no operating system, one process at a time.
-pub fn check_alone(study: &Study) -> Result<(), String> {
-    let Some(side) = study.machines.iter().find(|variant| variant.machine.data_side.is_some()) else {
-        return Ok(());
-    };
-    let inside = |why: &str| Err(format!("machine `{}` has side = \"data\": {why}", side.machine.name));
-    if study.kernels.iter().any(|kernel| kernel.kind != KernelKind::Host) {
-        return inside("kernels that build superpages have machines of their own: leave [[os]] out");
-    }
-    if study.structures.iter().any(|structure| structure.spec.is_some()) {
-        return inside(
-            "it is simulated without an operating system around the program: leave `structures` out",
-        );
-    }
-    if let Some(trace) = study.traces.iter().find(|trace| trace.turns().is_some()) {
-        return inside(&format!(
-            "it is of one process, and trace `{}` is several that take turns",
-            trace.name()
-        ));
-    }
-    Ok(())
-}
-
-/// The counts by name, as `docs/ranges-and-energy.md` lists them.
-pub fn data_side_metrics(machine: &MachineSpec, totals: &DataSideTotals) -> Result<Metrics, EnergyError> {
-    let mut metrics = Metrics::new();
+/// Adds the counts by name, as `docs/ranges-and-energy.md` lists them; `miss_cycles`: of all misses.
+///
+/// # Panics
+/// If its energy cannot be priced: see [`check_energy`].
+pub(crate) fn add_data_side(metrics: &mut Metrics, totals: &DataSideTotals, miss_cycles: u64) {
     let mut count = |name: String, value: u64| metrics.insert(name, Number::Count(value));
-    let counts = &totals.counts;
-    count("instructions".into(), totals.instructions);
-    count("references".into(), totals.data_references);
-    count("references_data".into(), totals.data_references);
+    let (machine, counts) = (&totals.machine, &totals.counts);
     count("translations".into(), counts.references);
     for array in &counts.arrays {
-        of_array(array, counts.references, counts.level1_misses, &mut count);
+        of_array(array, &mut count);
     }
     for (name, _, ways) in machine.tlbs.iter().enumerate().flat_map(|of| shapes(machine, of)) {
         let array = counts.arrays.iter().find(|array| array.name == name && array.level == 1);
@@ -52,43 +24,14 @@ pub fn data_side_metrics(machine: &MachineSpec, totals: &DataSideTotals) -> Resu
             count(format!("tlb.{name}.writes_with_ways.{ways}"), of.writes);
         }
     }
-    for ranges in &counts.ranges {
-        let name = &ranges.name;
-        count(format!("range_tlb.{name}.lookups"), ranges.lookups);
-        count(format!("range_tlb.{name}.hits"), ranges.hits);
-        count(format!("range_tlb.{name}.misses"), ranges.lookups - ranges.hits);
-        count(format!("range_tlb.{name}.repeated_hits"), ranges.mru_hits);
-        count(format!("range_tlb.{name}.searches"), ranges.reads);
-        count(format!("range_tlb.{name}.writes"), ranges.writes);
-    }
-    count("tlb.level1.misses".into(), counts.level1_misses);
-    if machine.last_level() == 2 {
-        count("tlb.level2.misses".into(), counts.walks);
-    }
-    count("walks".into(), counts.walks);
-    count("walks_data".into(), counts.walks);
-    count("walk_references".into(), counts.walk_references);
-    if let Some(ranges) = totals.ranges {
-        count("range_table.ranges".into(), ranges.ranges);
-        count("range_table.nodes".into(), ranges.nodes);
-        count("range_table.pages".into(), ranges.covered);
-        count("range_table.pages_of_all".into(), ranges.pages);
-        count("range_table.median_pages".into(), ranges.median);
-        count("range_table.largest_pages".into(), ranges.largest);
-        for (share, needed) in RangeTotals::SHARES.into_iter().zip(ranges.for_share) {
-            count(format!("range_table.ranges_for_{share}_percent"), needed);
-        }
-        count("range_walks".into(), counts.range_walks);
-        count("range_walk_nodes".into(), counts.range_nodes);
-    }
-    if let Some(walks) = totals.unbacked_walks {
-        count("walks_without_frame".into(), walks);
-    }
-    if let Some(hits) = totals.segment_hits {
-        count("segment_hits".into(), hits);
-    }
-    if let Some(collapses) = totals.collapses {
-        count("collapses".into(), collapses);
+    of_ranges(totals, &mut count);
+    let optional = [
+        ("walks_without_frame", totals.unbacked_walks),
+        ("segment_hits", totals.segment_hits),
+        ("collapses", totals.collapses),
+    ];
+    for (name, value) in optional {
+        value.into_iter().for_each(|value| _ = count(name.into(), value));
     }
     if let Some(anchors) = counts.anchors {
         count("anchors.lookups".into(), anchors.lookups);
@@ -106,28 +49,11 @@ pub fn data_side_metrics(machine: &MachineSpec, totals: &DataSideTotals) -> Resu
         count("lite.reactivations_by_chance".into(), counts.reactivations[0]);
         count("lite.reactivations_by_misses".into(), counts.reactivations[1]);
     }
-    let level1 = counts.level1_misses.saturating_mul(machine.cost.l2_hit);
-    let walk = counts.walks.saturating_mul(side.map_or(0, |side| side.walk_cycles));
-    count("l2_hit_cycles".into(), level1);
-    count("walk_cycles".into(), walk);
-    let misses = level1.saturating_add(walk);
-    count("miss_cycles".into(), misses);
-    let total = totals.instructions as f64 * machine.cost.cycles_per_instruction + misses as f64;
-    metrics.insert("total_cycles".into(), Number::Real(total));
-    add_ratios(&mut metrics);
+    count("miss_cycles".into(), miss_cycles);
     if let Some(table) = side.and_then(|side| side.energy.as_deref()) {
-        add_energy(&EnergyTable::named(table)?, totals, &mut metrics)?;
+        let added = EnergyTable::named(table).and_then(|table| add_energy(&table, totals, metrics));
+        added.expect("energy was checked before anything was simulated");
     }
-    Ok(metrics)
-}
-
-/// Fails if a machine is a data side that cannot be simulated, or priced.
-pub(crate) fn check(machine: &MachineSpec) -> Result<(), String> {
-    if machine.data_side.is_some() {
-        let one = std::slice::from_ref(machine);
-        DataSides::new(one, Arc::new(Small)).map_err(|why| why.to_string())?;
-    }
-    check_energy(machine).map_err(|why| why.to_string())
 }
 
 /// Fails if a machine names an energy table that lacks something it needs: before anything is simulated.
@@ -156,23 +82,38 @@ fn shapes<'a>(machine: &MachineSpec, (index, tlb): (usize, &'a TlbSpec)) -> Vec<
     halves.take_while(|&ways| ways >= least).map(|ways| (tlb.name.as_str(), sets, ways)).collect()
 }
 
-fn of_array(
-    array: &ArrayUse,
-    references: u64,
-    misses: u64,
-    count: &mut impl FnMut(String, u64) -> Option<Number>,
-) {
+fn of_ranges(totals: &DataSideTotals, count: &mut impl FnMut(String, u64) -> Option<Number>) {
+    let counts = &totals.counts;
+    for ranges in &counts.ranges {
+        let name = &ranges.name;
+        count(format!("range_tlb.{name}.lookups"), ranges.lookups);
+        count(format!("range_tlb.{name}.hits"), ranges.hits);
+        count(format!("range_tlb.{name}.misses"), ranges.lookups - ranges.hits);
+        count(format!("range_tlb.{name}.repeated_hits"), ranges.mru_hits);
+        count(format!("range_tlb.{name}.searches"), ranges.reads);
+        count(format!("range_tlb.{name}.writes"), ranges.writes);
+    }
+    if let Some(ranges) = totals.ranges {
+        count("range_table.ranges".into(), ranges.ranges);
+        count("range_table.nodes".into(), ranges.nodes);
+        count("range_table.pages".into(), ranges.covered);
+        count("range_table.pages_of_all".into(), ranges.pages);
+        count("range_table.median_pages".into(), ranges.median);
+        count("range_table.largest_pages".into(), ranges.largest);
+        for (share, needed) in RangeTotals::SHARES.into_iter().zip(ranges.for_share) {
+            count(format!("range_table.ranges_for_{share}_percent"), needed);
+        }
+        count("range_walks".into(), counts.range_walks);
+        count("range_walk_nodes".into(), counts.range_nodes);
+    }
+}
+
+fn of_array(array: &ArrayUse, count: &mut impl FnMut(String, u64) -> Option<Number>) {
     let name = &array.name;
     if array.level == 0 {
-        count(format!("walk_cache.{name}.lookups"), array.reads());
-        count(format!("walk_cache.{name}.hits"), array.hits);
         count(format!("walk_cache.{name}.writes"), array.writes());
         return;
     }
-    let lookups = if array.level == 1 { references } else { misses };
-    count(format!("tlb.{name}.lookups"), lookups);
-    count(format!("tlb.{name}.hits"), array.hits);
-    count(format!("tlb.{name}.misses"), lookups - array.hits);
     count(format!("tlb.{name}.searches"), array.reads());
     count(format!("tlb.{name}.writes"), array.writes());
 }
@@ -221,6 +162,10 @@ fn add_energy(
         add(format!("energy_pj.{name}.searches"), *reads);
         add(format!("energy_pj.{name}.writes"), *writes);
     }
+    // The table prices reads of the nearest cache, not what caches that are simulated make of them.
+    if !totals.machine.caches.is_empty() {
+        return Ok(());
+    }
     add("energy_pj.walks".into(), energy.walks);
     add("energy_pj.range_walks".into(), energy.range_walks);
     add("energy_pj.all".into(), energy.total());
@@ -228,24 +173,4 @@ fn add_energy(
         add("energy_pj.all_if_walks_miss_l1".into(), energy.total() + beyond);
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use pagewalk_sim::Library;
-
-    /// Prices that no counter has room for.
-    #[test]
-    fn cycles_end_at_the_most_that_there_can_be() {
-        let mut machine = Library::get("karakostas_4k").expect("it is in the library");
-        let mut pass = DataSides::new(std::slice::from_ref(&machine), Arc::new(Small)).expect("a data side");
-        let mut totals = pass.finish().remove(0);
-        (totals.counts.level1_misses, totals.counts.walks) = (3, 3);
-        machine.cost.l2_hit = u64::MAX / 2;
-        machine.data_side.as_deref_mut().expect("it is a data side").walk_cycles = u64::MAX / 2;
-        let metrics = data_side_metrics(&machine, &totals).expect("its table has all structures");
-        assert_eq!(metrics["miss_cycles"], Number::Count(u64::MAX));
-        assert_eq!(metrics["total_cycles"], Number::Real(u64::MAX as f64));
-    }
 }

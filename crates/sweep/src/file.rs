@@ -1,6 +1,5 @@
 //! Reading a study file.
 
-use crate::data_side;
 use crate::error::SweepError;
 use crate::kernels;
 use crate::layouts::{self, FileLayout};
@@ -231,7 +230,6 @@ impl Study {
         check_grains(&study).map_err(wrong)?;
         together::check(&study).map_err(wrong)?;
         layouts::check(&study).map_err(wrong)?;
-        data_side::check_alone(&study).map_err(wrong)?;
         study.compare.iter().try_for_each(|compare| compare.check(&study)).map_err(wrong)?;
         Ok(study)
     }

@@ -18,10 +18,15 @@ pub struct Numbered<'a> {
     pub structure: Option<&'a StructureVariant>,
 }
 
-impl Numbered<'_> {
-    /// Whether it is simulated operation by operation.
-    pub fn is_data_side(&self) -> bool {
+impl<'a> Numbered<'a> {
+    /// Whether it is simulated operation by operation: it shares nothing but the stream with others.
+    fn is_data_side(&self) -> bool {
         self.machine.machine.data_side.is_some()
+    }
+
+    /// Its page format and its operating system.
+    fn runs_in(&self) -> (Paging, Option<&'a str>) {
+        (self.machine.machine.paging, self.structure.map(|structure| structure.name.as_str()))
     }
 
     /// The machine under its kernel.
@@ -56,13 +61,17 @@ impl<'a> Alike<'a> {
 }
 
 /// Machines that are best simulated together: those with one first level share its simulation, so they stay
-/// together; others are dealt out to keep `threads` threads busy. A group has one page format and one operating system.
+/// together; others are dealt out to keep `threads` threads busy, and so are data sides. A group has one page format
+/// and one operating system.
 pub fn groups<'a>(machines: Vec<Numbered<'a>>, threads: usize) -> Vec<Vec<Numbered<'a>>> {
+    let (sides, machines): (Vec<Numbered<'a>>, _) = machines.into_iter().partition(Numbered::is_data_side);
+    let of_one_kind = sides.chunk_by(|a, b| a.runs_in() == b.runs_in());
+    let of_sides = of_one_kind.flat_map(|alike| alike.chunks(alike.len().div_ceil(threads.max(1))));
+    let mut groups: Vec<Vec<Numbered<'a>>> = of_sides.map(<[_]>::to_vec).collect();
     let mut all: Vec<Alike<'a>> = Vec::new();
     for one in machines {
-        let paging = one.machine.machine.paging;
+        let (paging, structure) = one.runs_in();
         let first_level: Vec<&TlbSpec> = one.machine.machine.level(1).map(|(_, tlb)| tlb).collect();
-        let structure = one.structure.map(|structure| structure.name.as_str());
         let same =
             all.iter_mut().find(|alike| alike.is_of((paging, structure)) && alike.first_level == first_level);
         match same {
@@ -70,7 +79,6 @@ pub fn groups<'a>(machines: Vec<Numbered<'a>>, threads: usize) -> Vec<Vec<Number
             None => all.push(Alike { structure, paging, first_level, members: vec![one] }),
         }
     }
-    let mut groups = Vec::new();
     while let Some(pass) = all.first().map(|alike| (alike.paging, alike.structure)) {
         let (of_format, others): (Vec<Alike<'a>>, _) = all.into_iter().partition(|alike| alike.is_of(pass));
         all = others;
@@ -81,13 +89,4 @@ pub fn groups<'a>(machines: Vec<Numbered<'a>>, threads: usize) -> Vec<Vec<Number
         );
     }
     groups
-}
-
-/// Data sides that share a pass: of one page format, dealt out to keep `threads` threads busy.
-pub fn side_groups<'a, 'b>(
-    sides: &'b [Numbered<'a>],
-    threads: usize,
-) -> impl Iterator<Item = &'b [Numbered<'a>]> {
-    let of_one_format = sides.chunk_by(|a, b| a.machine.machine.paging == b.machine.machine.paging);
-    of_one_format.flat_map(move |alike| alike.chunks(alike.len().div_ceil(threads.max(1))))
 }

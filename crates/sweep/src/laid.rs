@@ -14,6 +14,7 @@ use pagewalk_mm::ThpMode;
 use pagewalk_report::schema::{Metrics, Number};
 use pagewalk_trace::pwt::Events;
 use pagewalk_trace::{Analysis, Batch, Event};
+use pagewalk_translate::TlbSpec;
 use pagewalk_units::RefIndex;
 
 /// An analysis of a stream whose objects lie as planned.
@@ -131,9 +132,10 @@ impl Laid {
     }
 }
 
-/// The arrays of the last level that have sets.
+/// The arrays of the last level that have sets, and an entry for each page.
 fn arrays(variant: &MachineVariant) -> impl Iterator<Item = ArraySpec> {
-    last_level(&variant.machine).into_iter().filter_map(ArraySpec::of)
+    let by_page = |tlb: &&TlbSpec| tlb.pages_per_entry == 1 && tlb.coalesce.is_none();
+    last_level(&variant.machine).into_iter().filter(by_page).filter_map(ArraySpec::of)
 }
 
 fn bound(plan: &str, events: &Events) -> Result<Bound, String> {

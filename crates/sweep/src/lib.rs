@@ -35,7 +35,7 @@ mod together;
 mod vary;
 mod workloads;
 
-pub use data_side::{check_energy, data_side_metrics, uses};
+pub use data_side::{check_energy, uses};
 pub use error::SweepError;
 pub use laid::add_splits;
 pub use layouts::LayoutSpec;

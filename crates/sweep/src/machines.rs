@@ -1,6 +1,6 @@
 //! The machines of a study: each with every choice of the varied keys.
 
-use crate::data_side;
+use crate::data_side::check_energy;
 use crate::error::SweepError;
 use crate::kernels;
 use crate::study::MachineVariant;
@@ -62,7 +62,7 @@ pub fn variants(
             let mut variant = MachineVariant { machine, parameters, text, own: None };
             // Whether it can be simulated shows now, before any work.
             let inside = |why: String| wrong(format!("machines: {name} with{label}: {why}"));
-            data_side::check(&variant.machine).map_err(inside)?;
+            check_energy(&variant.machine).map_err(|e| inside(e.to_string()))?;
             task::counters(&variant, (None, None)).map_err(|e| inside(e.to_string()))?;
             variant.own = kernels::own(&variant).map_err(inside)?;
             variants.push(variant);

@@ -1,5 +1,6 @@
 //! A design's counts under their long names.
 
+use crate::data_side::add_data_side;
 use pagewalk_mm::Account;
 use pagewalk_report::schema::{Metrics, Number, PartitionMove};
 use pagewalk_sim::{DesignCounts, KernelTotals, SoftwareTotals, StructureCounts};
@@ -14,9 +15,13 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
         count("spin_instructions".into(), counts.spin_instructions);
     }
     count("references".into(), counts.fetch_references + counts.data_references);
-    count("references_fetch".into(), counts.fetch_references);
     count("references_data".into(), counts.data_references);
-    count("pages_touched".into(), counts.pages_touched);
+    // A data side has nothing to say of fetches, and of pages that no walk was made for.
+    if counts.data_side.is_none() {
+        count("references_fetch".into(), counts.fetch_references);
+        count("pages_touched".into(), counts.pages_touched);
+        count("walks_fetch".into(), counts.walks_fetch);
+    }
     for array in &counts.arrays {
         count(format!("tlb.{}.lookups", array.name), array.lookups);
         count(format!("tlb.{}.hits", array.name), array.hits);
@@ -32,7 +37,6 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
         count(format!("tlb.level{level}.misses"), misses);
     }
     count("walks".into(), counts.walks());
-    count("walks_fetch".into(), counts.walks_fetch);
     count("walks_data".into(), counts.walks_data);
     count("walk_references".into(), counts.walk_references);
     if let Some(read) = counts.nested_walk_references {
@@ -63,6 +67,9 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
         metrics.insert("partition.lower_mean".into(), Number::Real(mean));
     }
     metrics.insert("total_cycles".into(), Number::Real(counts.cycles.total));
+    if let Some(totals) = &counts.data_side {
+        add_data_side(&mut metrics, totals, counts.cycles.lower_hit.saturating_add(counts.cycles.walk));
+    }
     add_ratios(&mut metrics);
     metrics
 }

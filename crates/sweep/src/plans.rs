@@ -17,7 +17,7 @@ use pagewalk_layout::planner::{
 };
 use pagewalk_layout::rebase::{Bound, Mover, slide};
 use pagewalk_mm::Small;
-use pagewalk_sim::{DesignSpec, NoObserver, Pass};
+use pagewalk_sim::{Arrangement, DesignSpec, Experiment};
 use pagewalk_trace::pwt::Events;
 use pagewalk_trace::{Analysis, Source, Stretch};
 use pagewalk_translate::MachineSpec;
@@ -216,11 +216,11 @@ impl From<'_> {
         let machines = self.specs();
         let room = room(self.study).unwrap_or(0);
         let mut views = Views::new(&self.events.header, &machines, &planners, room);
-        let mut pass = pass(&machines).map_err(wrong)?;
+        let mut recorded = experiment(&machines).map_err(wrong)?;
         let mut parts = views.parts();
-        parts.push(&mut pass);
+        parts.push(&mut recorded);
         self.play(source, &mut parts, wrong)?;
-        Ok((views.finish(), walks(&mut pass)))
+        Ok((views.finish(), walks(&mut recorded)))
     }
 
     /// Simulates plans that have to pay and were not tried yet; says whether there were any.
@@ -238,8 +238,8 @@ impl From<'_> {
                 continue;
             }
             let (_, bound) = self.plan(&one.wanted, one.candidates[one.now].clone()).map_err(wrong)?;
-            let pass = pass(&self.specs()[one.wanted.machines(self.study)]).map_err(wrong)?;
-            tried.push((one, Moved::new(Some(Mover::new(&bound, &self.events.header)), pass)));
+            let planned = experiment(&self.specs()[one.wanted.machines(self.study)]).map_err(wrong)?;
+            tried.push((one, Moved::new(Some(Mover::new(&bound, &self.events.header)), planned)));
         }
         if tried.is_empty() {
             return Ok(false);
@@ -293,14 +293,14 @@ pub fn bind(plan: &Plan, events: &Events) -> Result<Bound, String> {
     Bound::new(plan, &events.header, events.in_order()).map_err(|error| error.to_string())
 }
 
-/// Machines in one pass, with base pages alone.
-fn pass(machines: &[MachineSpec]) -> Result<Pass, String> {
+/// Machines with base pages alone.
+fn experiment(machines: &[MachineSpec]) -> Result<Experiment, String> {
     let specs = machines.iter().map(|machine| DesignSpec::new(machine, Arc::new(Small))).collect();
-    Pass::new(specs, NoObserver).map_err(|error| error.to_string())
+    Experiment::new(specs, &Arrangement::default()).map_err(|error| error.to_string())
 }
 
-fn walks(pass: &mut Pass) -> Vec<u64> {
-    pass.finish().iter().map(|counts| counts.walks()).collect()
+fn walks(experiment: &mut Experiment) -> Vec<u64> {
+    experiment.finish().iter().map(|counts| counts.walks()).collect()
 }
 
 /// Reuses that are kept of a stream. One reading serves all plans: it is the most that one of the study asks for,

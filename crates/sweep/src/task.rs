@@ -1,24 +1,22 @@
 //! Units of work: one kind of simulation of one stream.
 
 use crate::counts::{CurveCounts, FAMILY_ARRAYS, FamilyCounts};
-use crate::data_side::data_side_metrics;
-use crate::groups::{Numbered, groups, side_groups};
+use crate::groups::{Numbered, groups};
 use crate::laid::split_names;
 use crate::layouts::{LayoutSpec, RECORDED};
 use crate::metrics::{add_structure, metrics, partition};
 use crate::plans::{Made, label};
 use crate::study::{KernelKind, KernelVariant, MachineVariant, Study, Under, serves_name};
 use pagewalk_mm::promotion::OfflineSettings;
-use pagewalk_mm::{OsKernel, OsSpec, Thp, ThpMode};
+use pagewalk_mm::{OsKernel, OsSpec, ThpMode};
 use pagewalk_report::schema::{Metrics, PartitionMove};
 use pagewalk_report::sweep::schema::Method;
 use pagewalk_reuse::{Family, SampledDistances, Sampling, Serves, StackDistances};
-use pagewalk_sim::{Arrangement, DataSides, Experiment, HostKernel, PassError};
+use pagewalk_sim::{Arrangement, Experiment, HostKernel, PassError};
 use pagewalk_trace::{Analysis, Batch, Event, Origin};
 use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::{RefIndex, SpaceId};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
 /// What to do over a stream.
 #[derive(Clone, Copy, Debug)]
@@ -182,7 +180,6 @@ impl<'a> Task<'a> {
 /// Simulators at work: of one task, or of several machines that share a pass. The numbers say which tasks.
 pub enum Running {
     Machines(Vec<usize>, Box<Experiment>),
-    DataSides(Vec<usize>, Vec<MachineSpec>, Box<DataSides>),
     Family(usize, Box<Family>),
     Curve(usize, Box<StackDistances>),
     Sampled(usize, Box<SampledDistances>, Sampling),
@@ -216,9 +213,6 @@ impl Running {
                 }
             }
         }
-        let (sides, machines): (Vec<Numbered<'_>>, _) =
-            machines.into_iter().partition(Numbered::is_data_side);
-        running.extend(Running::data_sides(&sides, thp, threads));
         let kernel = HostKernel::new(thp);
         for group in groups(machines, threads) {
             Running::add_passes(&mut running, &group, &kernel, turns)?;
@@ -259,22 +253,9 @@ impl Running {
         }
     }
 
-    /// Passes over these data sides: for each kind of pages as many as keep `threads` threads busy.
-    fn data_sides(sides: &[Numbered<'_>], thp: ThpMode, threads: usize) -> Vec<Running> {
-        let pass = |chunk: &[Numbered<'_>]| {
-            let machines: Vec<MachineSpec> = chunk.iter().map(|one| one.machine.machine.clone()).collect();
-            let pass = DataSides::new(&machines, Arc::new(Thp { mode: thp }));
-            let pass = pass.expect("each was simulated when the study was read, and they are of one kind");
-            let numbers = chunk.iter().map(|one| one.number).collect();
-            Running::DataSides(numbers, machines, Box::new(pass))
-        };
-        side_groups(sides, threads).map(pass).collect()
-    }
-
     fn analysis(&mut self) -> &mut dyn Analysis {
         match self {
             Running::Machines(_, pass) => pass.as_mut(),
-            Running::DataSides(_, _, pass) => pass.as_mut(),
             Running::Family(_, family) => family.as_mut(),
             Running::Curve(_, distances) => distances.as_mut(),
             Running::Sampled(_, sampled, _) => sampled.as_mut(),
@@ -294,15 +275,6 @@ impl Running {
                     Outcome::Machine(metrics, partition(&counts))
                 };
                 let outcomes = pass.finish().into_iter().map(outcome);
-                numbers.into_iter().zip(outcomes).collect()
-            }
-            Running::DataSides(numbers, machines, mut pass) => {
-                let outcome = |(machine, totals)| {
-                    let metrics = data_side_metrics(machine, &totals);
-                    let metrics = metrics.expect("energy was checked when the study was read");
-                    Outcome::Machine(metrics, Vec::new())
-                };
-                let outcomes: Vec<Outcome> = machines.iter().zip(pass.finish()).map(outcome).collect();
                 numbers.into_iter().zip(outcomes).collect()
             }
             Running::Family(number, family) => vec![(number, Outcome::Family(FamilyCounts::of(&family)))],
@@ -367,8 +339,7 @@ pub fn work(tasks: &[Task<'_>], threads: usize) -> usize {
             _ => others += 1,
         }
     }
-    let (sides, machines): (Vec<Numbered<'_>>, _) = machines.into_iter().partition(Numbered::is_data_side);
-    (others + side_groups(&sides, threads).count() + groups(machines, threads).len()).max(1)
+    (others + groups(machines, threads).len()).max(1)
 }
 
 impl Analysis for Running {

@@ -2,6 +2,7 @@
 
 use crate::page_key;
 use pagewalk_units::PageSize;
+use std::ops::Range;
 
 /// Which address space a TLB entry translates for. Entries of several may be held at one time; only those of the space
 /// that runs are found, and global ones.
@@ -11,6 +12,8 @@ pub struct Asid(u8);
 /// Where keys carry it: above page numbers with their sizes, and the prefixes that walk caches hold. Of the 57 bits of
 /// an address that is referenced, 45 at most number a page.
 const SHIFT: u32 = u64::BITS - 7;
+/// Bits for the number of a base page where it carries the space: a key has 6 more for the size.
+const NUMBER_BITS: u32 = SHIFT - 6;
 
 impl Asid {
     /// So many there are: 0 to one below.
@@ -39,6 +42,26 @@ impl Asid {
     pub fn page_of(key: u64) -> (Asid, u64, PageSize) {
         let (asid, key) = Asid::split(key);
         (asid, key >> 6, PageSize::from_shift((key & 63) as u32).expect("keys are made of page sizes"))
+    }
+
+    /// A base page of this space by one number.
+    pub fn page(self, number: u64) -> u64 {
+        number | u64::from(self.0) << NUMBER_BITS
+    }
+
+    /// The space of a page that [`Asid::page`] numbered.
+    pub fn of_page(page: u64) -> Asid {
+        Asid((page >> NUMBER_BITS) as u8)
+    }
+
+    /// The number that [`Asid::page`] was given.
+    pub fn number_of(page: u64) -> u64 {
+        page & ((1 << NUMBER_BITS) - 1)
+    }
+
+    /// All base pages of this space by such numbers.
+    pub fn pages(self) -> Range<u64> {
+        u64::from(self.0) << NUMBER_BITS..(u64::from(self.0) + 1) << NUMBER_BITS
     }
 
     /// Adds it to a key without one.

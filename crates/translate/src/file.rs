@@ -166,7 +166,7 @@ impl MachineSpec {
             energy: parsed.energy,
             walk: parsed.cost.walk,
         };
-        let data_side = data_side.check(&tlbs).map_err(rule)?;
+        let data_side = data_side.check(&tlbs, !caches.is_empty()).map_err(rule)?;
         let machine = MachineSpec {
             title: parsed.title.unwrap_or_else(|| parsed.name.clone()),
             name: parsed.name,

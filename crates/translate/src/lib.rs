@@ -25,7 +25,7 @@ mod walker;
 pub use any_walker::Walker;
 pub use asid::Asid;
 pub use data_side::{
-    AnchorUse, ArrayUse, Backing, Coalesce, Collapse, DataSide, DataSideCounts, DataSideSpec, History,
+    AnchorUse, ArrayUse, Backing, Coalesce, Collapse, DataSide, DataSideCounts, DataSideSpec, Held, History,
     LiteSpec, Memory, Operations, Range, RangeFill, RangeTable, RangeTlbSpec, RangeUse, RangeWalk,
 };
 pub use error::MachineError;

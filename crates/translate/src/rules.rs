@@ -218,8 +218,8 @@ impl MachineSpec {
             if tlb.index.sets().is_none() {
                 return wrong("all arrays have sets: leave out `index`, or choose modulo, xor-fold or xor-N");
             }
-            if tlb.pages_per_entry != 1 || tlb.reserved != 0 || tlb.shared {
-                return wrong("leave out `pages_per_entry` (there is `coalesce`), `reserved` and `shared`");
+            if tlb.pages_per_entry != 1 || tlb.reserved != 0 {
+                return wrong("leave out `pages_per_entry` (there is `coalesce`) and `reserved`");
             }
             let whole = matches!(tlb.coalesce, None | Some(Coalesce::Aligned(_)));
             if tlb.index != SetIndex::Modulo && !(tlb.level == 2 && whole) {
@@ -251,10 +251,7 @@ impl MachineSpec {
         if !matches!(self.walker, WalkerSpec::Radix(_)) {
             return Err("side = \"data\": the walker has kind = \"radix\"".to_owned());
         }
-        if !self.caches.is_empty() || self.os.is_some() || self.asids != 0 {
-            return Err("side = \"data\": leave out [[cache]], [os] and `asids`".to_owned());
-        }
-        side.check(&self.tlbs, self.last_level())
+        side.check(&self.tlbs, self.last_level(), !self.caches.is_empty())
     }
 
     fn check_overlaps(&self) -> Result<(), String> {

@@ -90,8 +90,10 @@ fn show(machine: &MachineSpec) -> String {
             reach.collect::<Vec<_>>().join(", ")
         ));
     }
+    if machine.data_side.is_some() {
+        line("data references alone".to_owned());
+    }
     line(match machine.asids {
-        _ if machine.data_side.is_some() => "data references of one process alone".to_owned(),
         0 => "a switch of address spaces flushes the TLBs and what walkers cache".to_owned(),
         n => format!("entries of {n} address spaces at one time"),
     });

@@ -1,6 +1,7 @@
 //! Data sides: what is wrong in their files or on the command line.
 
-use crate::harness::{BAD_INPUT, Place, USAGE, metric};
+use crate::harness::{BAD_INPUT, Place, USAGE};
+use serde_json::Value;
 
 const RMM_LITE: &str = include_str!("../../../../machines/karakostas_rmm_lite.toml");
 
@@ -49,31 +50,101 @@ fn a_wrong_data_side_is_named_with_key_and_choices() {
     }
 }
 
-#[test]
-fn data_sides_go_together_and_with_no_others() {
-    let place = Place::with_trace();
-    let simulate = |more: &[&str]| place.run(&[&["simulate"], more, &["good.pwt"]].concat());
-    let (lite, thp) = ("karakostas_rmm_lite", "karakostas_thp");
-    simulate(&["-m", thp, "-m", "zen4"]).refuses(USAGE, &["`zen4`", "side = \"data\"", "no others"]);
-    for more in [&["--cores", "2"][..], &["--quantum", "9"], &["--by-traps", "9"]] {
-        simulate(&[&["-m", thp], more].concat()).refuses(USAGE, &["`karakostas_thp`", more[0]]);
-    }
-    for more in [&["--what-if"][..], &["--structure", "osf1"], &["--os", "asap"]] {
-        simulate(&[&["-m", thp], more].concat()).refuses(USAGE, &["side = \"data\"", more[0]]);
-    }
-    place.run(&["profile", "-m", thp, "--", "true"]).refuses(USAGE, &["side = \"data\"", "simulate"]);
-    let outcome = simulate(&["--json", "-m", thp, "-m", lite]);
-    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
-    let result = outcome.json();
-    let metrics = &result["machines"][1]["metrics"];
+/// The metrics of a machine by its name, and with `policy` under that kernel.
+fn metrics_of(result: &Value, machine: &str, policy: Option<&str>) -> Value {
+    let rows = result["machines"].as_array().into_iter().flatten().filter(|_| policy.is_none());
+    let kernels = result["processes"][0]["kernels"].as_array();
+    let kernels = kernels.into_iter().flatten().filter(|row| row["machine"] == machine);
+    let mut rows = rows
+        .filter(|row| row["name"] == machine)
+        .chain(kernels.filter(|row| policy.is_some_and(|policy| row["policy"] == policy)));
+    rows.next().unwrap_or_else(|| panic!("no {machine} under {policy:?}: {result:#}"))["metrics"].clone()
+}
+
+fn sum(metrics: &Value) -> f64 {
     let energy = |name: &str| metrics[format!("energy_pj.{name}")].as_f64().unwrap();
-    let parts: f64 = ["l1_4k", "l2_4k", "pde", "pdpte", "pml4", "l1_range", "l2_range"]
-        .iter()
-        .map(|name| energy(&format!("{name}.searches")) + energy(&format!("{name}.writes")))
-        .sum();
-    let all = parts + energy("walks") + energy("range_walks");
-    assert!((all / energy("all") - 1.0).abs() < 1e-12, "{all}");
-    assert!(metric(&result, "walks") > 0);
+    let parts = ["l1_4k", "l2_4k", "pde", "pdpte", "pml4", "l1_range", "l2_range"];
+    let parts =
+        parts.iter().map(|name| energy(&format!("{name}.searches")) + energy(&format!("{name}.writes")));
+    parts.sum::<f64>() + energy("walks") + energy("range_walks")
+}
+
+/// Whatever is around it, its operations are counted and priced; what changes nothing changes no counter.
+#[test]
+fn data_sides_go_with_everything() {
+    let place = Place::with_trace();
+    let lite = "karakostas_rmm_lite";
+    let simulate =
+        |more: &[&str]| place.good(&[&["simulate", "--json"], more, &["good.pwt"]].concat()).json();
+    let alone = metrics_of(&simulate(&["-m", lite]), lite, None);
+    assert!((sum(&alone) / alone["energy_pj.all"].as_f64().unwrap() - 1.0).abs() < 1e-12, "{alone:#}");
+    assert!(alone["walks"].as_u64() > Some(0));
+    // Beside whole machines, which are told of as ever.
+    let both = simulate(&["-m", lite, "-m", "zen4", "--what-if"]);
+    let zen4 = simulate(&["-m", "zen4", "--what-if"]);
+    assert_eq!(metrics_of(&both, lite, None), alone);
+    assert_eq!(both["processes"][0]["what_if"], zen4["processes"][0]["what_if"]);
+    assert_eq!(both["machines"][0]["name"], "zen4");
+    let more = |more: &[&str]| simulate(&[&["-m", lite], more].concat());
+    let beside = |mut metrics: Value, added: &[&str]| {
+        added.iter().for_each(|name| _ = metrics.as_object_mut().unwrap().remove(*name).expect(name));
+        metrics
+    };
+    assert_eq!(beside(metrics_of(&more(&["--cores", "2"]), lite, None), &["cores"]), alone);
+    assert_eq!(beside(metrics_of(&more(&["--quantum", "9"]), lite, None), &["switches"]), alone);
+    let counts = ["system_calls", "clock_ticks", "server_visits", "kernel_references", "server_references"];
+    assert_eq!(beside(metrics_of(&more(&["--structure", "osf1"]), lite, None), &counts), alone);
+    let under = metrics_of(&more(&["--os", "fixed"]), lite, Some("fixed"));
+    assert_eq!((&under["energy_pj.all"], &under["walks"]), (&alone["energy_pj.all"], &alone["walks"]));
+    assert!(under["kernel.faults"].as_u64() > Some(0));
+    // Two processes flush each other's entries where there are no identifiers.
+    let two =
+        place.good(&["simulate", "--json", "-m", lite, "--quantum", "9", "good.pwt", "good.pwt"]).json();
+    let two = metrics_of(&two, lite, None);
+    assert!(two["walks"].as_u64() > alone["walks"].as_u64().map(|walks| 2 * walks), "{two:#}");
+    assert!((sum(&two) / two["energy_pj.all"].as_f64().unwrap() - 1.0).abs() < 1e-12);
+    place
+        .run(&["simulate", "-m", lite, "--by-traps", "9", "good.pwt"])
+        .refuses(USAGE, &["`karakostas_rmm_lite`", "--by-traps", "[walker.mapped]"]);
+}
+
+/// A kernel of its file, address spaces, caches and an array that cores share.
+#[test]
+fn a_data_side_has_what_other_machines_have() {
+    let place = Place::with_trace();
+    let text = RMM_LITE
+        .replacen("energy = ", "asids = 4\nenergy = ", 1)
+        .replacen("level = 2\n", "level = 2\nshared = true\n", 1)
+        .replacen("walk = 50 ", "memory = 200 ", 1)
+        + "[os]\npolicy = \"fixed\"\nmemory = { size = \"16M\" }\n\
+           [[cache]]\nname = \"l1d\"\nlevel = 1\nserves = [\"load\", \"store\", \"walk\"]\n\
+           size = \"32K\"\nlatency = 4\n";
+    place.write("m.toml", &text);
+    for more in [&[][..], &["--cores", "2"], &["--quantum", "9"], &["--structure", "mach3"]] {
+        let arguments = [&["simulate", "--json", "-m", "./m.toml"], more, &["good.pwt"]].concat();
+        let metrics = metrics_of(&place.good(&arguments).json(), "karakostas_rmm_lite", Some("fixed"));
+        assert!(metrics["cache.l1d.walk_lookups"].as_u64() > Some(0), "{metrics:#}");
+        assert!(metrics["energy_pj.l1_4k.searches"].as_f64() > Some(0.0));
+        // The table prices no walk that misses a cache.
+        assert!(metrics.get("energy_pj.all").is_none());
+        assert!(metrics["kernel.frames"].as_u64() > Some(0));
+    }
+    place.write("m.toml", text.replacen("memory = 200 ", "memory = 200\nwalk = 50 ", 1));
+    place.run(&["machines", "check", "./m.toml"]).refuses(BAD_INPUT, &["cost.walk", "[[cache]]", "`memory`"]);
+}
+
+/// A profile has a data side beside its machine, or for itself with its own bounds.
+#[test]
+fn profiles_take_data_sides() {
+    let place = Place::new();
+    let profile = |machines: &[&str]| {
+        place.good(&[&["profile", "-q", "--json"], machines, &["--", "true"]].concat()).json()
+    };
+    let both = profile(&["-m", "zen4", "-m", "karakostas_thp"]);
+    assert!(metrics_of(&both, "karakostas_thp", None)["energy_pj.all"].as_f64() > Some(0.0));
+    assert!(!both["processes"][0]["attribution"]["mappings"].as_array().unwrap().is_empty());
+    let alone = profile(&["-m", "karakostas_thp"]);
+    assert_eq!(alone["processes"][0]["what_if"][1]["id"], "perfect_walk_llc");
 }
 
 #[test]
@@ -95,23 +166,63 @@ fn an_energy_table_without_a_structure_is_named_before_anything_runs() {
     place.run(&["simulate", "-m", "./m.toml", "good.pwt"]).refuses(BAD_INPUT, &["`mine`", "karakostas_32nm"]);
 }
 
-/// A study has the counters that `simulate` prints.
+/// A study has the counters that `simulate` prints, under kernels, in turns and in operating systems too.
 #[test]
 fn studies_take_data_sides() {
     let place = Place::with_trace();
     let study = "schema = 1\nname = \"s\"\nthp = \"always\"\ntraces = [\"good.pwt\"]\n\
-                 machines = [\"karakostas_rmm\", \"karakostas_thp\", \"zen4\"]\n";
+                 machines = [\"karakostas_rmm\", \"karakostas_thp\", \"zen4\"]\nstructures = [\"none\", \"osf1\"]\n\
+                 [[os]]\nname = \"host\"\npolicy = \"host\"\n[[os]]\npolicy = \"fixed\"\n\
+                 [[together]]\nname = \"twice\"\ntraces = [\"good.pwt\", \"good.pwt\"]\nquantum = 9\n";
     place.write("s.toml", study);
     let found = place.good(&["sweep", "-q", "--json", "s.toml"]).json();
-    let alone =
-        place.good(&["simulate", "--json", "--thp", "always", "-m", "karakostas_rmm", "good.pwt"]).json();
-    assert_eq!(found["machines"][0]["metrics"], alone["machines"][0]["metrics"]);
-    for (more, parts) in
-        [("structures = [\"osf1\"]\n", "structures"), ("[[os]]\npolicy = \"fixed\"\n", "[[os]]")]
-    {
-        place.write("s.toml", format!("{study}{more}"));
-        place.run(&["sweep", "-q", "s.toml"]).refuses(BAD_INPUT, &["side = \"data\"", parts]);
+    let simulate = |more: &[&str]| {
+        let arguments =
+            [&["simulate", "--json", "--thp", "always", "-m", "karakostas_rmm"], more, &["good.pwt"]];
+        place.good(&arguments.concat()).json()
+    };
+    let cell = |trace: usize, os: &str, structure: &str| {
+        let is_meant = |cell: &&Value| {
+            let at = ["os", "structure", "machine"].map(|key| cell[key].as_str().unwrap_or_default());
+            cell["trace"] == trace && at == [os, structure, "karakostas_rmm"]
+        };
+        let cell = found["machines"].as_array().unwrap().iter().find(is_meant);
+        cell.unwrap_or_else(|| panic!("{os} {structure} {found:#}"))["metrics"].clone()
+    };
+    let name = "karakostas_rmm";
+    assert_eq!(cell(0, "host", "none"), metrics_of(&simulate(&[]), name, None));
+    assert_eq!(cell(0, "host", "osf1"), metrics_of(&simulate(&["--structure", "osf1"]), name, None));
+    assert_eq!(cell(0, "fixed", "none"), metrics_of(&simulate(&["--os", "fixed"]), name, Some("fixed")));
+    let mut twice = metrics_of(&simulate(&["--quantum", "9", "good.pwt"]), name, None);
+    twice.as_object_mut().unwrap().remove("switches");
+    assert_eq!(cell(1, "host", "none"), twice);
+}
+
+/// Data sides under layouts, and plans for their data.
+#[test]
+fn layouts_take_data_sides() {
+    let place = Place::new();
+    place.good(&["record", "-q", "-o", "t.pwt", "--", "ls", "/usr"]);
+    let study = "schema = 1\nname = \"s\"\nthp = \"never\"\ntraces = [\"t.pwt\"]\n\
+                 machines = [\"karakostas_4k\", \"zen4_coalescing\"]\n\
+                 [[layout]]\nname = \"random\"\nplanner = \"random\"\n";
+    place.write("s.toml", study);
+    let found = place.good(&["sweep", "-q", "--json", "-o", "out", "s.toml"]).json();
+    let recorded =
+        place.good(&["simulate", "--json", "--thp", "never", "-m", "karakostas_4k", "t.pwt"]).json();
+    let cells = found["machines"].as_array().unwrap();
+    assert_eq!(cells.len(), 4);
+    for (name, value) in recorded["machines"][0]["metrics"].as_object().unwrap() {
+        assert_eq!(cells[0]["metrics"][name], *value, "{name}");
     }
+    // Its entries hold groups of pages, for which no set is planned.
+    let searched = study.replace("random", "search");
+    place.write("s.toml", &searched);
+    place
+        .run(&["sweep", "-q", "-o", "out", "s.toml"])
+        .refuses(BAD_INPUT, &["`zen4_coalescing`", "`l1d`", "entries for several pages"]);
+    place.write("s.toml", searched.replace(", \"zen4_coalescing\"", ""));
+    place.good(&["sweep", "-q", "-o", "out", "s.toml"]);
 }
 
 /// What stands beside the arrays of a second-level page: anchors, predicted sizes, huge pages in the background.

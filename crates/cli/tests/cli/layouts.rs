@@ -245,7 +245,8 @@ fn planned_walks_are_those_that_simulation_finds() {
 fn plans_that_cannot_be_made_are_refused() {
     let (place, _) = with_library();
     let plan = |arguments: &[&str]| place.run(&[&["layout", "plan", "-q"], arguments, &["t.pwt"]].concat());
-    plan(&["-m", "karakostas_4k"]).refuses(USAGE, &["karakostas_4k", "whole machines"]);
+    plan(&["-m", "zen4_coalescing"])
+        .refuses(USAGE, &["zen4_coalescing", "`l1d`", "entries for several pages"]);
     plan(&["-m", "konireddygari_u256", "-m", "k8", "--planner", "single"])
         .refuses(USAGE, &["2 machines", "--planner search"]);
     plan(&["--planner", "best"]).refuses(USAGE, &["best", "search, single, callgraph, pack, random"]);

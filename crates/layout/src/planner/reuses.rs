@@ -412,7 +412,7 @@ pub fn is_supported(machine: &MachineSpec) -> Result<(), String> {
         if tlb.serves.has(Kind::Load) != tlb.serves.has(Kind::Store) {
             return Err(format!("array `{name}` serves loads or stores alone"));
         }
-        if tlb.pages_per_entry > 1 {
+        if tlb.pages_per_entry > 1 || tlb.coalesce.is_some() {
             return Err(format!("array `{name}` has entries for several pages"));
         }
     }

@@ -11,6 +11,7 @@ mod counts;
 mod files;
 mod hugetlb;
 mod memory;
+mod remap;
 mod sharing;
 mod table;
 pub(crate) mod tree;
@@ -20,6 +21,7 @@ pub use accounts::{Account, Accounts, KernelCosts};
 pub use counts::{KernelCounts, MemoryTotals};
 pub use files::FileRules;
 pub use memory::{Killed, Loss, MemoryRules, WhenFull};
+pub use remap::Remap;
 pub use sharing::ForkRules;
 pub use table::PageTable;
 pub use usage::MemorySample;
@@ -36,21 +38,6 @@ use std::ops::Range;
 
 /// Orders that a superpage can have, 0 included: up to 2^13 base pages, as Arm's huge page with a granule of 64K has.
 pub const ORDERS: usize = 14;
-
-/// How pages are mapped otherwise than before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remap {
-    /// A superpage maps what nothing backed, or is what is left of a larger one.
-    Mapped(Superpage),
-    /// What was inside is one page now. Translations of its parts are no longer valid.
-    Promoted(Superpage),
-    /// It is several pages now. Its translation is no longer valid.
-    Demoted(Superpage),
-    /// It is the same page, on other frames. Its translation is no longer valid.
-    Moved(Superpage),
-    /// Nothing backs it any more, though the program may touch it again. Its translation is no longer valid.
-    Evicted(Superpage),
-}
 
 /// The kernel's side of one process.
 #[derive(Clone)]

@@ -5,13 +5,12 @@ use super::spec::Experiment;
 use crate::error::{Error, Fault};
 use crate::machines;
 use crate::stream::{Ending, follow_ahead};
-use pagewalk_mm::Thp;
+use pagewalk_mm::ThpMode;
 use pagewalk_report::schema::{Attribution, Heat, MachineResult, Metrics, Number, ProcessResult, WhatIf};
-use pagewalk_sim::{DataSideError, DataSideTotals, DataSides};
-use pagewalk_sweep::{check_energy, data_side_metrics};
+use pagewalk_sim::{self as sim, Arrangement, HostKernel};
+use pagewalk_sweep::{check_energy, metrics};
 use pagewalk_trace::Source;
 use pagewalk_translate::MachineSpec;
-use std::sync::Arc;
 
 /// What a walk costs at the least when it reads one entry, by where that is found, and what a third-level TLB that has
 /// everything would take: cycles measured on a Xeon E3-1230 (Karakostas 2016, section 3.5, equations 3.2 to 3.5).
@@ -22,42 +21,40 @@ const LIMITS: [(&str, &str, u64); 4] = [
     ("perfect_third_level", "a full third-level TLB", 7),
 ];
 
-/// Whether the experiment is of such machines.
-pub fn is_meant(experiment: &Experiment) -> bool {
-    experiment.machines.iter().any(|machine| machine.data_side.is_some())
+/// Whole machines, and data sides.
+pub fn split(machines: &[MachineSpec]) -> (Vec<MachineSpec>, Vec<MachineSpec>) {
+    machines.iter().cloned().partition(|machine| machine.data_side.is_none())
 }
 
-/// Checks that all machines are of the kind, and that their energy can be priced.
-pub fn check(experiment: &Experiment) -> Result<(), Error> {
-    if experiment.what_if || !experiment.kernels.is_empty() || experiment.structure.is_some() {
-        let why = "a machine with side = \"data\" is simulated under the host's kernel, without alternatives";
-        let way_out = "take `simulate` without --what-if, --os and --structure; simulate those apart";
-        return Err(Error::new(Fault::Usage, why).or(way_out));
+/// Checks that each data side's memory can be made and its energy priced.
+pub fn check(machines: &[MachineSpec]) -> Result<(), Error> {
+    let wrong = |why: &dyn std::fmt::Display| Error::new(Fault::BadInput, why);
+    for machine in machines.iter().filter(|machine| machine.data_side.is_some()) {
+        let alone = vec![HostKernel::new(ThpMode::Never).design(machine)];
+        sim::Experiment::new(alone, &Arrangement::default()).map_err(|why| wrong(&why))?;
+        check_energy(machine).map_err(|why| wrong(&why))?;
     }
-    let policy = Arc::new(Thp { mode: pagewalk_mm::ThpMode::Never });
-    DataSides::new(&experiment.machines, policy).map_err(|why| match why {
-        DataSideError::Memory(..) => Error::new(Fault::BadInput, why),
-        _ => {
-            Error::new(Fault::Usage, why).or("machines with side = \"data\" go together, and with no others")
-        }
-    })?;
-    let energies = experiment.machines.iter().try_for_each(check_energy);
-    energies.map_err(|why| Error::new(Fault::BadInput, why))
+    Ok(())
+}
+
+/// Data sides under the host's kernel.
+pub fn designs(sides: &[MachineSpec], thp: ThpMode) -> sim::Experiment {
+    let host = HostKernel::new(thp);
+    let designs = sides.iter().map(|machine| host.design(machine)).collect();
+    sim::Experiment::new(designs, &Arrangement::default()).expect("each was checked")
+}
+
+/// What came of it.
+pub fn results(designs: &mut sim::Experiment) -> Vec<MachineResult> {
+    designs.finish().iter().map(|counts| MachineResult::new(&counts.name, metrics(counts))).collect()
 }
 
 /// Follows `source` to its end.
 pub fn once<S: Source + Send>(experiment: &Experiment, source: S) -> (ProcessResult, Ending) {
     let header = source.header().clone();
-    let policy = Arc::new(Thp { mode: machines::thp(experiment.thp, &header.thp) });
-    let mut sides = DataSides::new(&experiment.machines, policy).expect("the experiment was checked");
+    let mut sides = designs(&experiment.machines, machines::thp(experiment.thp, &header.thp));
     let ending = follow_ahead(source, &experiment.window, &mut sides);
-    let totals = sides.finish();
-    let result = |(machine, totals): (&MachineSpec, &DataSideTotals)| MachineResult {
-        name: machine.name.clone(),
-        metrics: data_side_metrics(machine, totals).expect("energy was checked"),
-        partition: Vec::new(),
-    };
-    let machines: Vec<MachineResult> = experiment.machines.iter().zip(&totals).map(result).collect();
+    let machines = results(&mut sides);
     let process = ProcessResult {
         pid: header.pid,
         parent: header.parent,

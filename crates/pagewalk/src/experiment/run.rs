@@ -45,15 +45,6 @@ impl Experiment {
         if self.machines.is_empty() {
             return Err(Error::new(Fault::Usage, "no machine to simulate"));
         }
-        let alone = self.cores.is_none() && self.sharing.is_none() && self.by_traps.is_none();
-        if let Some(machine) = self.machines.iter().find(|machine| machine.data_side.is_some() && !alone) {
-            let why = format!(
-                "machine `{}` is a data side (side = \"data\"): one process on one core, without --cores, --quantum, \
-                 --switch-at and --by-traps",
-                machine.name
-            );
-            return Err(Error::new(Fault::Usage, why));
-        }
         if self.by_traps.is_some() {
             traps::check(self)?;
         }
@@ -67,9 +58,7 @@ impl Experiment {
 
     /// Checks that the machines can be simulated together.
     fn check_designs(&self) -> Result<(), Error> {
-        if data_side::is_meant(self) {
-            return data_side::check(self);
-        }
+        data_side::check(&self.machines)?;
         if self.structure.is_some() {
             return structure::check(self);
         }
@@ -77,7 +66,11 @@ impl Experiment {
             return kernels::check(self);
         }
         self.check_kernels_are_none("profile or --what-if")?;
-        Profile::new(&self.machines, ThpMode::Never, self.what_if)
+        let (whole, _) = data_side::split(&self.machines);
+        if whole.is_empty() {
+            return Ok(());
+        }
+        Profile::new(&whole, ThpMode::Never, self.what_if)
             .map(drop)
             .map_err(|e| Error::new(Fault::Usage, e).or("give fewer machines with -m"))
     }
@@ -226,22 +219,26 @@ impl Experiment {
 
     /// Follows one stream to its end.
     fn stream<S: Source + Send>(&self, source: S, namer: &Namer, detail: Detail) -> (ProcessResult, Ending) {
-        if data_side::is_meant(self) {
-            return data_side::once(self, source);
-        }
         if let Some(structure) = &self.structure {
             return structure::once(self, structure, source);
         }
         if self.has_kernels() {
             return kernels::once(self, source);
         }
+        let (whole, sides) = data_side::split(&self.machines);
+        if whole.is_empty() {
+            return data_side::once(self, source);
+        }
         let header: StreamHeader = source.header().clone();
         let thp = machines::thp(self.thp, &header.thp);
-        let profiler =
-            Profile::new(&self.machines, thp, self.what_if).expect("the number of machines was checked");
-        let mut analyses = (profiler, namer.ahead());
+        let profiler = Profile::new(&whole, thp, self.what_if).expect("the number of machines was checked");
+        let beside: Vec<pagewalk_sim::Experiment> =
+            if sides.is_empty() { Vec::new() } else { vec![data_side::designs(&sides, thp)] };
+        let mut analyses = ((profiler, beside), namer.ahead());
         let ending = follow_ahead(source, &self.window, &mut analyses);
-        let mut process = namer.process(&header, &self.machines, &mut analyses.0.finish(), detail);
+        let (profiler, beside) = &mut analyses.0;
+        let mut process = namer.process(&header, &whole, &mut profiler.finish(), detail);
+        process.machines.extend(beside.iter_mut().flat_map(data_side::results));
         process.ended = ending.describe();
         process.losses.extend(ending.losses.iter().cloned());
         (process, ending)

@@ -32,11 +32,11 @@ pub fn stream<S: Source>(
 ) -> Result<(ProcessResult, Ending), Error> {
     let header = source.header().clone();
     let machine = &experiment.machines[0];
-    let pass = Pass::new(vec![DesignSpec::new(machine, Arc::new(Small))], NoObserver);
-    let pass = pass.map_err(|error| Error::new(Fault::Usage, error))?;
     let by_traps = engine(machine, host, NestedMisses::WithParent)?;
     // Every nested miss for its own.
     let counted = engine(machine, host, NestedMisses::Counted)?;
+    let pass = Pass::new(vec![DesignSpec::new(machine, Arc::new(Small))], NoObserver);
+    let pass = pass.map_err(|error| Error::new(Fault::Usage, error))?;
     let mut ways = (pass, (by_traps, counted));
     let ending = follow(source, &experiment.window, &mut ways);
     let (mut pass, (by_traps, counted)) = ways;

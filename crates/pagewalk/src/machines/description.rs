@@ -6,8 +6,8 @@ use pagewalk_units::Kind;
 
 /// What the machine file prices walks by, and the cycles: a key, or classes of misses.
 pub fn walk_prices(machine: &MachineSpec) -> Vec<(&'static str, u64)> {
-    if let Some(side) = &machine.data_side {
-        return vec![("walk", side.walk_cycles)];
+    if let Some(cycles) = machine.data_side.as_ref().and_then(|side| side.walk_cycles) {
+        return vec![("walk", cycles)];
     }
     let key = match &machine.walker {
         WalkerSpec::Mapped(software) => {

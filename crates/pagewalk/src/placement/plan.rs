@@ -19,7 +19,7 @@ use pagewalk_report::layout_plan::schema::{
     LAYOUT_PLAN_SCHEMA, LayoutPlanResult, PlannedMachine, PlannedObject, RandomLayouts,
 };
 use pagewalk_setassoc::{Geometry, Replacement, SetIndex};
-use pagewalk_sim::{DesignSpec, NoObserver, Pass};
+use pagewalk_sim::{Arrangement, DesignSpec, Experiment};
 use pagewalk_trace::{Source, StreamHeader};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::PageSize;
@@ -85,14 +85,14 @@ impl Planning {
         let (machines, options) = (&self.machines, &self.options);
         let reader = open(trace, listener)?;
         let header = reader.header().clone();
-        let both = |machine: &MachineSpec| pass(&[machine.clone(), fully_associative(machine)]);
-        let passes = machines.iter().map(both).collect::<Result<Vec<Pass>, _>>()?;
+        let both = |machine: &MachineSpec| experiment(&[machine.clone(), fully_associative(machine)]);
+        let experiments = machines.iter().map(both).collect::<Result<Vec<Experiment>, _>>()?;
         let views = Views::new(&header, machines, &[options.planner], reuses::DEFAULT_ROOM);
-        let mut first = (views, passes);
+        let mut first = (views, experiments);
         let ending = follow_ahead(reader, &self.window, &mut first);
         explain_window(&self.window, ending.reached, listener);
-        let (views, passes) = first;
-        let recorded = walks(passes);
+        let (views, experiments) = first;
+        let recorded = walks(experiments);
         let mut seen = views.finish();
         let chosen = seen.choose(0..machines.len(), options).map_err(|error| told(trace, &error))?;
         let mut plan = Plan {
@@ -125,10 +125,10 @@ impl Planning {
     fn planned(&self, trace: &Path, plan: &mut Plan, listener: &dyn Listener) -> Result<Vec<u64>, Error> {
         let reader = open(trace, listener)?;
         let moved = Rebased::new(reader, &slide(plan, trace)?);
-        let alone = |machine: &MachineSpec| pass(std::slice::from_ref(machine));
-        let mut passes = self.machines.iter().map(alone).collect::<Result<Vec<Pass>, _>>()?;
-        follow_ahead(moved, &self.window, &mut passes);
-        Ok(walks(passes).concat())
+        let alone = |machine: &MachineSpec| experiment(std::slice::from_ref(machine));
+        let mut experiments = self.machines.iter().map(alone).collect::<Result<Vec<Experiment>, _>>()?;
+        follow_ahead(moved, &self.window, &mut experiments);
+        Ok(walks(experiments).concat())
     }
 
     fn result(
@@ -227,8 +227,8 @@ pub fn machines(
             Error::new(Fault::Usage, format!("machine `{}`: {why}", machine.name))
                 .or("plan for another machine with -m")
         };
-        if machine.data_side.is_some() || machine.paging.base() != PageSize::FOUR_KIB {
-            return Err(wrong("plans are made for whole machines with 4K pages".to_owned()));
+        if machine.paging.base() != PageSize::FOUR_KIB {
+            return Err(wrong("plans are made for machines with 4K pages".to_owned()));
         }
         reuses::is_supported(machine).map_err(wrong)?;
     }
@@ -256,16 +256,16 @@ struct Walks {
     planned: u64,
 }
 
-/// Machines in one pass, with base pages alone.
-fn pass(machines: &[MachineSpec]) -> Result<Pass, Error> {
+/// Machines with base pages alone.
+fn experiment(machines: &[MachineSpec]) -> Result<Experiment, Error> {
     let specs = machines.iter().map(|machine| DesignSpec::new(machine, Arc::new(Small))).collect();
-    Pass::new(specs, NoObserver).map_err(|error| Error::new(Fault::Usage, error))
+    Experiment::new(specs, &Arrangement::default()).map_err(|error| Error::new(Fault::Usage, error))
 }
 
-/// Walks of each pass's machines.
-fn walks(passes: Vec<Pass>) -> Vec<Vec<u64>> {
-    let of = |mut pass: Pass| pass.finish().iter().map(|counts| counts.walks()).collect();
-    passes.into_iter().map(of).collect()
+/// Walks of each experiment's machines.
+fn walks(experiments: Vec<Experiment>) -> Vec<Vec<u64>> {
+    let of = |mut one: Experiment| one.finish().iter().map(|counts| counts.walks()).collect();
+    experiments.into_iter().map(of).collect()
 }
 
 /// The machine with sets of the last level for 4K pages made one.

@@ -8,14 +8,14 @@
 //! `max_ptes_none`.
 
 use super::memory::DesignMemory;
-use pagewalk_mm::{AddressSpace, Fault, MappingId};
+use pagewalk_mm::{AddressSpace, Fault, MappingId, Superpage};
 use pagewalk_translate::Collapse;
 use std::collections::BTreeSet;
 use std::ops::{Bound, Range};
 
 /// Where the kernel is with it.
-#[derive(Debug)]
-pub(super) struct Collapser {
+#[derive(Clone, Debug)]
+pub(crate) struct Collapser {
     spec: Collapse,
     /// Instructions at the last scan.
     from: u64,
@@ -95,7 +95,12 @@ impl DesignMemory {
             && collapser.walked.range(pages.clone()).count() as u64 >= collapser.spec.pages
             && space.mapping_of(bytes) == mapping
             && self.policy.as_ref().is_some_and(|policy| policy.wants_huge(&fault));
-        if !wanted || !self.backing.as_mut().is_none_or(|backing| backing.collapse(block)) {
+        if !wanted
+            || !self
+                .frames
+                .own()
+                .is_none_or(|backing| backing.collapse(Superpage { first: pages.start, order: order as u8 }))
+        {
             return None;
         }
         let keys: Vec<_> = self.blocks.range(of_block).map(|(&key, _)| key).collect();

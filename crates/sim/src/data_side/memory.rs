@@ -10,10 +10,11 @@
 
 use super::backing::Backing;
 use super::collapse::Collapser;
+use super::extents::Extents;
 use super::segment::Segments;
 use crate::kernel::parted_blocks;
 use pagewalk_mm::frames::{MemoryError, MemorySpec};
-use pagewalk_mm::{AddressSpace, Fault, MappingId, PageSizePolicy, Vma};
+use pagewalk_mm::{AddressSpace, Fault, MappingId, PageSizePolicy, Superpage, Vma};
 use pagewalk_trace::Protection;
 use pagewalk_translate::{self as translate, MachineSpec, Memory, RangeTable, RangeWalk};
 use pagewalk_units::{PageSize, Paging, VirtAddr};
@@ -21,8 +22,36 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Frames by page.
+#[derive(Clone, Debug)]
+pub(crate) enum Frames {
+    /// Numbered as the pages are.
+    Perfect,
+    /// Of a memory of the design's own.
+    Own(Box<Backing>),
+    /// Of a kernel that has a memory: as it gave them out.
+    Kernel(Extents),
+}
+
+impl Frames {
+    /// The design's own memory.
+    pub fn own(&mut self) -> Option<&mut Backing> {
+        if let Frames::Own(backing) = self { Some(backing) } else { None }
+    }
+
+    /// None where frames are numbered as the pages are.
+    pub fn extents(&self) -> Option<&Extents> {
+        match self {
+            Frames::Perfect => None,
+            Frames::Own(backing) => Some(&backing.extents),
+            Frames::Kernel(extents) => Some(extents),
+        }
+    }
+}
+
 /// The part of a kernel that one design needs.
-pub(super) struct DesignMemory {
+#[derive(Clone)]
+pub(crate) struct DesignMemory {
     pub(super) paging: Paging,
     /// None where no array holds huge pages.
     pub(super) policy: Option<Arc<dyn PageSizePolicy>>,
@@ -34,10 +63,9 @@ pub(super) struct DesignMemory {
     table: Option<RangeTable>,
     /// By region, where a segment is to be told of.
     walks: Option<Vec<u64>>,
-    /// Frames, where backing is not perfect.
-    pub(super) backing: Option<Backing>,
+    pub frames: Frames,
     /// Huge pages made in the background.
-    pub(super) collapser: Option<Collapser>,
+    pub collapser: Option<Collapser>,
 }
 
 /// The ranges of a memory.
@@ -62,27 +90,63 @@ pub struct RangeTotals {
 impl RangeTotals {
     /// Shares of all pages, in per cent.
     pub const SHARES: [u64; 3] = [90, 95, 99];
+
+    /// Of lengths of ranges.
+    pub(crate) fn of(all: &[RangeLengths]) -> RangeTotals {
+        let mut lengths: Vec<u64> = all.iter().flat_map(|one| one.lengths.iter().copied()).collect();
+        lengths.sort_unstable_by_key(|&length| std::cmp::Reverse(length));
+        let pages = all.iter().map(|one| one.pages).sum();
+        let needed = |share: u64| {
+            let mut covered = 0;
+            let at = lengths.iter().position(|length| {
+                covered += length;
+                covered * 100 >= pages * share
+            });
+            at.map_or(0, |at| at as u64 + 1)
+        };
+        RangeTotals {
+            ranges: lengths.len() as u64,
+            nodes: all.iter().map(|one| one.nodes).sum(),
+            pages,
+            covered: lengths.iter().sum(),
+            median: lengths.get(lengths.len().saturating_sub(1) / 2).copied().unwrap_or(0),
+            largest: lengths.first().copied().unwrap_or(0),
+            for_share: RangeTotals::SHARES.map(needed),
+        }
+    }
+}
+
+/// The ranges of one address space.
+pub(crate) struct RangeLengths {
+    /// Their pages.
+    lengths: Vec<u64>,
+    /// Pages that have frames.
+    pages: u64,
+    /// Nodes of the table.
+    nodes: u64,
 }
 
 /// It, in an address space.
-pub(super) struct InSpace<'a> {
+pub(crate) struct InSpace<'a> {
     memory: &'a mut DesignMemory,
     space: &'a AddressSpace,
     segments: &'a Segments,
 }
 
 impl DesignMemory {
+    /// Under the host's kernel, whose huge pages are chosen by `policy`.
     pub fn new(machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>) -> Result<DesignMemory, MemoryError> {
         let side = machine.data_side.as_deref();
         let eager = side.is_some_and(|side| side.backing == translate::Backing::Eager);
         let memory =
             side.and_then(|side| side.memory.as_ref()).map(|table| memory_of(table, machine.paging.base()));
-        let backing =
-            memory.transpose()?.map(|buddy| Backing::new(buddy, eager, machine.paging.huge_order()));
+        let huge = machine.paging.huge_order();
+        let own = |buddy| Frames::Own(Box::new(Backing::new(buddy, eager, huge)));
+        let frames = memory.transpose()?.map_or(Frames::Perfect, own);
         // Whatever the policy, memory of hugetlb may be huge.
         let policy = machine.has_huge_pages().then_some(policy);
         Ok(DesignMemory {
-            backing,
+            frames,
             paging: machine.paging,
             policy,
             blocks: BTreeMap::new(),
@@ -93,6 +157,12 @@ impl DesignMemory {
         })
     }
 
+    /// Under a kernel that chooses page sizes itself; `has_memory`: and frames.
+    pub fn under(self, has_memory: bool) -> DesignMemory {
+        let frames = if has_memory { Frames::Kernel(Extents::default()) } else { self.frames };
+        DesignMemory { policy: None, collapser: None, frames, ..self }
+    }
+
     pub fn of<'a>(&'a mut self, space: &'a AddressSpace, segments: &'a Segments) -> InSpace<'a> {
         InSpace { memory: self, space, segments }
     }
@@ -100,7 +170,7 @@ impl DesignMemory {
     /// Mappings may have changed; `opened`: bytes that may be used now and could not before.
     pub fn remapped(&mut self, opened: &[Range<u64>]) {
         self.table = None;
-        let Some(backing) = &mut self.backing else { return };
+        let Some(backing) = self.frames.own() else { return };
         let base = self.paging.base();
         for bytes in opened {
             let first = bytes.start.div_ceil(base.bytes());
@@ -110,8 +180,10 @@ impl DesignMemory {
 
     /// These pages are gone, or their translations are.
     pub fn changed(&mut self, pages: &Range<u64>, gone: bool) {
-        if let (Some(backing), true) = (&mut self.backing, gone) {
-            backing.gone(pages);
+        match &mut self.frames {
+            Frames::Own(backing) if gone => backing.gone(pages),
+            Frames::Kernel(extents) if gone => _ = extents.remove(pages),
+            _ => {}
         }
         if let (Some(collapser), true) = (&mut self.collapser, gone) {
             collapser.gone(pages);
@@ -150,47 +222,45 @@ impl DesignMemory {
     }
 
     /// What ranges there are now.
-    pub fn range_totals(&mut self, space: &AddressSpace) -> RangeTotals {
+    pub fn range_lengths(&self, space: &AddressSpace) -> RangeLengths {
         let all = self.runs(space);
-        let pages = match &self.backing {
+        let pages = match self.frames.extents() {
             None => all.iter().map(|range| range.limit - range.base).sum(),
-            Some(backing) => backing.extents().map(|(pages, _)| pages.end - pages.start).sum(),
+            Some(extents) => extents.all().map(|(pages, _)| pages.end - pages.start).sum(),
         };
         let long = |range: &&translate::Range| range.limit - range.base >= self.threshold;
         let long: Vec<translate::Range> = all.iter().filter(long).copied().collect();
-        let mut lengths: Vec<u64> = long.iter().map(|range| range.limit - range.base).collect();
-        lengths.sort_unstable_by_key(|&length| std::cmp::Reverse(length));
-        let needed = |share: u64| {
-            let mut covered = 0;
-            let at = lengths.iter().position(|length| {
-                covered += length;
-                covered * 100 >= pages * share
-            });
-            at.map_or(0, |at| at as u64 + 1)
-        };
-        RangeTotals {
-            ranges: long.len() as u64,
-            nodes: RangeTable::new(&long).nodes() as u64,
-            pages,
-            covered: lengths.iter().sum(),
-            median: lengths.get(lengths.len().saturating_sub(1) / 2).copied().unwrap_or(0),
-            largest: lengths.first().copied().unwrap_or(0),
-            for_share: RangeTotals::SHARES.map(needed),
-        }
+        let lengths = long.iter().map(|range| range.limit - range.base).collect();
+        RangeLengths { lengths, pages, nodes: RangeTable::new(&long).nodes() as u64 }
     }
 
     /// Pages that follow each other in frames that do, under the same rights.
     fn runs(&self, space: &AddressSpace) -> Vec<translate::Range> {
         let areas = ranges(space, self.paging.base(), 1);
-        match &self.backing {
+        match self.frames.extents() {
             None => areas,
-            Some(backing) => areas.iter().flat_map(|area| within(backing, area)).collect(),
+            Some(extents) => areas.iter().flat_map(|area| within(extents, area)).collect(),
         }
     }
 
-    /// Walks for pages that found no frame; none with perfect backing.
+    /// Walks for pages that found no frame, where they come from a memory of the design's own.
     pub fn unbacked_walks(&self) -> Option<u64> {
-        self.backing.as_ref().map(|backing| backing.unbacked)
+        if let Frames::Own(backing) = &self.frames { Some(backing.unbacked) } else { None }
+    }
+
+    /// The area of a page, where it may be used.
+    fn usable<'a>(&self, page: u64, space: &'a AddressSpace) -> Option<&'a Vma> {
+        space.vma(VirtAddr(page << self.paging.base().shift())).filter(|area| area.is_usable())
+    }
+
+    /// See [`Memory::frame`].
+    pub fn frame(&self, page: u64, space: &AddressSpace) -> Option<(u64, [bool; 3])> {
+        let Protection { read, write, execute } = self.usable(page, space)?.protection;
+        let frame = match self.frames.extents() {
+            Some(extents) => extents.frame(page)?,
+            None => page,
+        };
+        Some((frame, [read, write, execute]))
     }
 
     /// Walks by region.
@@ -200,7 +270,7 @@ impl DesignMemory {
 
     fn table(&mut self, space: &AddressSpace) -> &RangeTable {
         // Where frames make ranges, areas of any length are cut by them.
-        let threshold = if self.backing.is_some() { 1 } else { self.threshold };
+        let threshold = if self.frames.extents().is_some() { 1 } else { self.threshold };
         let base = self.paging.base();
         self.table.get_or_insert_with(|| RangeTable::new(&ranges(space, base, threshold)))
     }
@@ -232,11 +302,10 @@ fn memory_of(table: &toml::Table, frame: PageSize) -> Result<pagewalk_mm::frames
 
 /// What has frames of one range of areas, in ranges of frames.
 fn within<'a>(
-    backing: &'a Backing,
+    extents: &'a Extents,
     area: &'a translate::Range,
 ) -> impl Iterator<Item = translate::Range> + 'a {
-    let extents = backing.extents_of(area.base..area.limit);
-    extents.map(|(pages, frame)| {
+    extents.of(area.base..area.limit).map(|(pages, frame)| {
         let base = pages.start.max(area.base);
         let offset = frame.wrapping_sub(pages.start);
         translate::Range { base, limit: pages.end.min(area.limit), offset }
@@ -249,9 +318,22 @@ impl InSpace<'_> {
         page << shift..(page + 1) << shift
     }
 
-    /// The area of a page, where it may be used.
-    fn usable(&self, page: u64) -> Option<&Vma> {
-        self.space.vma(VirtAddr(self.bytes(page).start)).filter(|area| area.is_usable())
+    /// A walk for a page is made. `unit`: what maps it, where that is to have frames now.
+    pub fn walked_for(&mut self, page: u64, unit: Option<Superpage>) {
+        let unit = unit.filter(|_| self.memory.usable(page, self.space).is_some());
+        if let (Some(backing), Some(unit)) = (self.memory.frames.own(), unit) {
+            match unit.order {
+                0 => backing.touched(page),
+                _ => backing.unbacked += u64::from(!backing.collapse(unit)),
+            }
+        }
+        let region = self.segments.region(self.bytes(page).start);
+        if let (Some(walks), Some(region)) = (&mut self.memory.walks, region) {
+            if walks.len() <= region {
+                walks.resize(region + 1, 0);
+            }
+            walks[region] += 1;
+        }
     }
 }
 
@@ -267,22 +349,18 @@ impl Memory for InSpace<'_> {
         let mapping = vma.map_or(MappingId::UNKNOWN, |vma| vma.mapping);
         let of_block = (block, MappingId(0))..=(block, MappingId(u32::MAX));
         let populated = self.memory.blocks.range(of_block).any(|(_, &huge)| !huge);
-        let backing = &mut self.memory.backing;
+        let unit = Superpage::around(page, paging.huge_order() as u8);
+        let frames = &mut self.memory.frames;
         let huge = *self.memory.blocks.entry((block, mapping)).or_insert_with(|| {
             let fault = Fault::new(block, paging.huge(), mapping, vma, populated, self.space.thp_disable());
             (fault.is_hugetlb() && !populated || policy.wants_huge(&fault))
-                && backing.as_mut().is_none_or(|backing| backing.back_block(block))
+                && frames.own().is_none_or(|backing| backing.back_block(unit))
         });
         if huge { paging.huge() } else { paging.base() }
     }
 
     fn frame(&self, page: u64) -> Option<(u64, [bool; 3])> {
-        let Protection { read, write, execute } = self.usable(page)?.protection;
-        let frame = match &self.memory.backing {
-            Some(backing) => backing.frame(page)?,
-            None => page,
-        };
-        Some((frame, [read, write, execute]))
+        self.memory.frame(page, self.space)
     }
 
     fn together(&mut self, page: u64, most: u64) -> u64 {
@@ -299,8 +377,8 @@ impl Memory for InSpace<'_> {
             }
         }
         let mapped = ((end - first) >> base.shift()).min(most);
-        let Some(backing) = &self.memory.backing else { return mapped };
-        backing.extent(page).map_or(0, |(pages, _)| mapped.min(pages.end - page))
+        let Some(extents) = self.memory.frames.extents() else { return mapped };
+        extents.extent(page).map_or(0, |(pages, _)| mapped.min(pages.end - page))
     }
 
     fn runs(&mut self) -> Vec<u64> {
@@ -309,12 +387,12 @@ impl Memory for InSpace<'_> {
 
     fn range(&mut self, page: u64) -> Option<RangeWalk> {
         let area = self.memory.table(self.space).walk(page)?;
-        let Some(backing) = &self.memory.backing else { return Some(area) };
-        let (pages, frame) = backing.extent(page)?;
+        let Some(extents) = self.memory.frames.extents() else { return Some(area) };
+        let (pages, frame) = extents.extent(page)?;
         let (base, limit) = (pages.start.max(area.range.base), pages.end.min(area.range.limit));
         let range = translate::Range { base, limit, offset: frame.wrapping_sub(pages.start) };
         // Built anew at each frame that is given out, the table would cost more than all else: one node of each level.
-        let nodes = RangeTable::levels_of(backing.len());
+        let nodes = RangeTable::levels_of(extents.len());
         (limit - base >= self.memory.threshold).then_some(RangeWalk { range, nodes })
     }
 
@@ -323,20 +401,7 @@ impl Memory for InSpace<'_> {
         if let Some(collapser) = &mut self.memory.collapser {
             collapser.walked(page);
         }
-        let address = self.bytes(page).start;
-        let is_usable = self.usable(page).is_some();
-        if let Some(backing) = &mut self.memory.backing
-            && size == self.memory.paging.base()
-            && is_usable
-        {
-            backing.touched(page);
-        }
-        if let (Some(walks), Some(region)) = (&mut self.memory.walks, self.segments.region(address)) {
-            if walks.len() <= region {
-                walks.resize(region + 1, 0);
-            }
-            walks[region] += 1;
-        }
+        self.walked_for(page, (size == self.memory.paging.base()).then(|| Superpage::around(page, 0)));
         size
     }
 }

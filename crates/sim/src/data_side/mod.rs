@@ -1,4 +1,5 @@
-//! One stream through many data sides at once, in the order of its data references.
+//! One stream through many data sides at once, in the order of its data references: one process on one core, under the
+//! host's kernel. Everything else is [`System`](crate::System)'s, which asks the same memory.
 //!
 //! Designs that count every operation by the state an array was in see every reference, unlike those of
 //! [`Pass`](crate::Pass). What makes that fast: references that repeat the page before are one step for all designs, as
@@ -9,21 +10,29 @@
 
 mod backing;
 mod collapse;
+mod engine;
+mod extents;
 mod memory;
 mod opened;
 mod segment;
+mod totals;
 
-use memory::DesignMemory;
+use crate::counts::DesignCounts;
+use crate::design::DesignSpec;
+pub(crate) use extents::Extents;
 pub use memory::RangeTotals;
-use opened::opened;
+pub(crate) use memory::{DesignMemory, Frames, InSpace};
+pub(crate) use opened::opened;
 use pagewalk_mm::frames::MemoryError;
 use pagewalk_mm::{AddressSpace, Change, PageSizePolicy};
-use pagewalk_trace::{Analysis, Batch, Event};
-use pagewalk_translate::{DataSide, DataSideCounts, MachineSpec};
-use pagewalk_units::{PageSize, RefIndex};
-use segment::Segments;
+use pagewalk_trace::{Analysis, Batch, Event, Ref};
+use pagewalk_translate::{DataSide, MachineSpec};
+use pagewalk_units::{PageSize, RefIndex, VirtAddr};
+pub(crate) use segment::Segments;
 use std::ops::Range;
 use std::sync::Arc;
+pub use totals::DataSideTotals;
+pub(crate) use totals::SideOf;
 
 /// References in a row to one base page.
 #[derive(Clone, Copy)]
@@ -34,6 +43,7 @@ struct Run {
 
 /// A data side with its part of the kernel.
 struct Design {
+    name: String,
     side: DataSide,
     memory: DesignMemory,
 }
@@ -62,26 +72,6 @@ impl Design {
     }
 }
 
-/// All counts of a data side.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DataSideTotals {
-    /// Of the hardware.
-    pub counts: DataSideCounts,
-    /// Instructions executed.
-    pub instructions: u64,
-    /// Data references; those that lie on two pages are two translations.
-    pub data_references: u64,
-    /// Walks that an ideal direct segment would have served, where the machine has one: they are no longer among the
-    /// walks.
-    pub segment_hits: Option<u64>,
-    /// Walks for pages that found no frame, where frames come from a memory.
-    pub unbacked_walks: Option<u64>,
-    /// Blocks that got a huge page in the background, where the kernel makes such.
-    pub collapses: Option<u64>,
-    /// The ranges at the end, where the machine has range TLBs.
-    pub ranges: Option<RangeTotals>,
-}
-
 /// The pass.
 pub struct DataSides {
     base: PageSize,
@@ -89,6 +79,7 @@ pub struct DataSides {
     designs: Vec<Design>,
     segments: Segments,
     instructions: u64,
+    spun: u64,
     data_references: u64,
     runs: Vec<Run>,
     changes: Vec<Change>,
@@ -118,22 +109,29 @@ impl DataSides {
         machines: &[MachineSpec],
         policy: Arc<dyn PageSizePolicy>,
     ) -> Result<DataSides, DataSideError> {
-        let first = machines.first().ok_or(DataSideError::None)?;
-        if let Some(other) = machines.iter().find(|other| other.paging != first.paging) {
-            return Err(DataSideError::Paging(first.name.clone(), other.name.clone()));
+        let design = |machine: &MachineSpec| DesignSpec::new(machine, Arc::clone(&policy));
+        DataSides::of(machines.iter().map(design).collect())
+    }
+
+    /// A pass over designs of such machines, under the host's kernel.
+    pub(crate) fn of(designs: Vec<DesignSpec>) -> Result<DataSides, DataSideError> {
+        let first = designs.first().ok_or(DataSideError::None)?.machine.clone();
+        if let Some(other) = designs.iter().find(|other| other.machine.paging != first.paging) {
+            return Err(DataSideError::Paging(first.name, other.machine.name.clone()));
         }
-        let design = |machine: &MachineSpec| {
-            let side = DataSide::new(machine).ok_or_else(|| DataSideError::Whole(machine.name.clone()))?;
-            let memory = DesignMemory::new(machine, Arc::clone(&policy));
+        let design = |DesignSpec { name, machine, policy, .. }: DesignSpec| {
+            let side = DataSide::new(&machine).ok_or_else(|| DataSideError::Whole(machine.name.clone()))?;
+            let memory = DesignMemory::new(&machine, policy);
             let memory = memory.map_err(|why| DataSideError::Memory(machine.name.clone(), why))?;
-            Ok(Design { side, memory })
+            Ok(Design { name, side, memory })
         };
         Ok(DataSides {
             base: first.paging.base(),
             space: AddressSpace::default(),
-            designs: machines.iter().map(design).collect::<Result<_, _>>()?,
+            designs: designs.into_iter().map(design).collect::<Result<_, _>>()?,
             segments: Segments::default(),
             instructions: 0,
+            spun: 0,
             data_references: 0,
             runs: Vec::new(),
             changes: Vec::new(),
@@ -141,29 +139,25 @@ impl DataSides {
     }
 
     /// Counts of every machine, in the order given.
-    pub fn finish(&mut self) -> Vec<DataSideTotals> {
-        let (instructions, data_references) = (self.instructions, self.data_references);
-        let segments = &self.segments;
-        let of = |design: &mut Design| {
-            let mut counts = design.side.counts();
-            let side = design.side.machine().data_side.as_deref().expect("checked when the pass was made");
-            let served = |alive: f64| segments.served(design.memory.walks(), alive, instructions);
-            let segment_hits = side.segment.map(served);
-            counts.walks -= segment_hits.unwrap_or(0);
-            let ranges = (!side.range_tlbs.is_empty()).then(|| design.memory.range_totals(&self.space));
-            let unbacked_walks = design.memory.unbacked_walks();
-            let collapses = design.memory.collapser.as_ref().map(|collapser| collapser.done);
-            DataSideTotals {
-                counts,
-                instructions,
-                data_references,
-                segment_hits,
-                unbacked_walks,
-                collapses,
-                ranges,
-            }
+    pub fn finish(&self) -> Vec<DataSideTotals> {
+        let of = |design: &Design| {
+            let process = (&design.memory, &self.space, &self.segments, self.instructions);
+            let counts = design.side.counts();
+            let executed = (self.instructions, self.data_references);
+            DataSideTotals::new(design.side.machine(), counts, executed, &[process])
         };
-        self.designs.iter_mut().map(of).collect()
+        self.designs.iter().map(of).collect()
+    }
+
+    /// The same, as counts of designs.
+    pub(crate) fn design_counts(&self) -> Vec<DesignCounts> {
+        let of = |(design, totals): (&Design, DataSideTotals)| {
+            let walk = design.side.machine().data_side.as_deref().and_then(|side| side.walk_cycles);
+            let cycles = totals.counts.walks.saturating_mul(walk.unwrap_or(0));
+            let counts = DesignCounts::of_data_side(design.name.clone(), totals, cycles);
+            DesignCounts { spin_instructions: self.spun, ..counts }
+        };
+        self.designs.iter().zip(self.finish()).map(of).collect()
     }
 
     /// References `range` of a batch.
@@ -171,8 +165,8 @@ impl DataSides {
         self.runs.clear();
         self.data_references += range.len() as u64;
         for record in &batch.refs[range] {
-            let (first, last) = (self.base.number(record.address()), self.base.number(record.last_byte()));
-            for page in first..=last {
+            let last = record.last_byte().0.min(Ref::ADDRESS_END - 1);
+            for page in self.base.number(record.address())..=self.base.number(VirtAddr(last)) {
                 match self.runs.last_mut() {
                     Some(run) if run.page == page => run.count += 1,
                     _ => self.runs.push(Run { page, count: 1 }),
@@ -236,10 +230,14 @@ impl Analysis for DataSides {
             self.apply(change);
         }
         self.changes = changes;
-        if let &Event::Advise { start, bytes, .. } = event {
-            for Design { side, memory } in &mut self.designs {
-                memory.part(start, bytes, &self.space).iter().for_each(|pages| side.invalidate(pages));
+        match *event {
+            Event::Advise { start, bytes, .. } => {
+                for Design { side, memory, .. } in &mut self.designs {
+                    memory.part(start, bytes, &self.space).iter().for_each(|pages| side.invalidate(pages));
+                }
             }
+            Event::Spin { instructions } => self.spun = self.spun.saturating_add(instructions),
+            _ => {}
         }
         self.segments.note(event, self.instructions);
         if changes_areas(event) {
@@ -249,7 +247,7 @@ impl Analysis for DataSides {
 }
 
 /// Whether areas, or their rights, may be others afterwards.
-fn changes_areas(event: &Event) -> bool {
+pub(crate) fn changes_areas(event: &Event) -> bool {
     matches!(
         event,
         Event::Map(_)

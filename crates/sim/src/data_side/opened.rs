@@ -9,7 +9,7 @@ use pagewalk_trace::Event;
 use std::ops::Range;
 
 /// The bytes of it, in an address space that has not heard of the event yet.
-pub(super) fn opened(event: &Event, before: &AddressSpace) -> Vec<Range<u64>> {
+pub(crate) fn opened(event: &Event, before: &AddressSpace) -> Vec<Range<u64>> {
     let is_usable = match event {
         Event::Map(mapping) => mapping.protection.allows_some(),
         Event::Protect { protection, .. } => protection.allows_some(),

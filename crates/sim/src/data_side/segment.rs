@@ -17,8 +17,8 @@ struct Region {
 }
 
 /// All areas that there were.
-#[derive(Debug, Default)]
-pub(super) struct Segments {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Segments {
     regions: Vec<Region>,
     /// Those that live, by first byte: the end, and which.
     live: BTreeMap<u64, (u64, usize)>,

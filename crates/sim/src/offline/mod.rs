@@ -21,11 +21,12 @@ use crate::design::DesignSpec;
 use crate::error::PassError;
 use crate::fit::held_orders;
 use crate::pass::Pass;
+use crate::system::System;
 use choice::Choice;
 use pagewalk_mm::promotion::{Given, OfflineSettings, Policy, Take};
 use pagewalk_mm::{Account, Kernel, Superpage};
 use pagewalk_trace::{Analysis, Item, Source, SourceError};
-use pagewalk_translate::MachineSpec;
+use pagewalk_translate::{Asid, MachineSpec};
 
 /// What one replay found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,13 +95,13 @@ pub fn offline<S: Source, E>(
     let mut replays: Vec<Replay> = Vec::new();
     let mut best: Option<(u64, Vec<Superpage>, DesignCounts)> = None;
     loop {
-        let mut pass = replay(machine, settings, &blocks)?;
-        feed(&mut pass, open().map_err(OfflineError::Open)?)?;
-        let counts = pass.finish().pop().expect("one design");
+        let mut replaying = replay(machine, settings, &blocks)?;
+        feed(&mut replaying, open().map_err(OfflineError::Open)?)?;
+        let counts = replaying.counts();
         let misses = counts.walks();
         let built = counts.kernel.map_or(0, |kernel| kernel.accounts.of(Account::Copy));
         let cycles = misses.saturating_mul(settings.miss_cycles).saturating_add(built);
-        let charges = pass.kernel(0).and_then(|kernel| kernel.policy().charges()).expect("it charges");
+        let charges = replaying.kernel().and_then(|kernel| kernel.policy().charges()).expect("it charges");
         // Those in the place of which larger ones were built are of no use.
         blocks.retain(|&block| charges.built_within(block, 0) > 0);
         let (mut next, mut chosen) = (blocks.clone(), 0);
@@ -127,27 +128,64 @@ pub fn check_offline(machine: &MachineSpec, settings: &OfflineSettings) -> Resul
     replay(machine, settings, &[]).map(drop)
 }
 
-/// A pass with these superpages in force, that charges the misses that are left.
+/// What simulates the machine in one replay.
+enum Replaying {
+    Pass(Box<Pass>),
+    System(Box<System>),
+}
+
+impl Replaying {
+    fn counts(&mut self) -> DesignCounts {
+        match self {
+            Replaying::Pass(pass) => pass.finish().pop().expect("one design"),
+            Replaying::System(system) => system.counts(),
+        }
+    }
+
+    fn kernel(&self) -> Option<&Kernel> {
+        match self {
+            Replaying::Pass(pass) => pass.kernel(0),
+            Replaying::System(system) => system.kernel(),
+        }
+    }
+
+    fn analysis(&mut self) -> &mut dyn Analysis {
+        match self {
+            Replaying::Pass(pass) => pass.as_mut(),
+            Replaying::System(system) => system.as_mut(),
+        }
+    }
+}
+
+/// A machine with these superpages in force, that charges the misses that are left.
 fn replay(
     machine: &MachineSpec,
     settings: &OfflineSettings,
     blocks: &[Superpage],
-) -> Result<Pass, PassError> {
+) -> Result<Replaying, PassError> {
     let given = Given::new(orders(machine, settings), blocks.iter().copied()).charging();
     let kernel = Kernel::new(machine.paging.base(), given.boxed(), settings.costs);
     let spec = DesignSpec::with_kernel("offline".to_owned(), machine, kernel);
-    Pass::new(vec![spec], NoObserver)
+    Ok(match machine.data_side {
+        None => Replaying::Pass(Box::new(Pass::new(vec![spec], NoObserver)?)),
+        Some(_) => {
+            let mut system = System::new(spec, 1)?;
+            system.switch_to(Asid::default());
+            Replaying::System(Box::new(system))
+        }
+    })
 }
 
 fn orders(machine: &MachineSpec, settings: &OfflineSettings) -> u32 {
     settings.orders.unwrap_or_else(|| held_orders(machine))
 }
 
-fn feed(pass: &mut Pass<NoObserver>, mut source: impl Source) -> Result<(), SourceError> {
+fn feed(replaying: &mut Replaying, mut source: impl Source) -> Result<(), SourceError> {
+    let analysis = replaying.analysis();
     while let Some(item) = source.next_item()? {
         match item {
-            Item::Batch(batch) => pass.on_batch(&batch),
-            Item::Event { at, event } => pass.on_event(at, &event),
+            Item::Batch(batch) => analysis.on_batch(&batch),
+            Item::Event { at, event } => analysis.on_event(at, &event),
         }
     }
     Ok(())

@@ -4,6 +4,7 @@ use super::System;
 use super::host::HostMemory;
 use super::page::Page;
 use super::process::{Memory, Process};
+use crate::data_side::opened;
 use crate::kernel::parted_blocks;
 use crate::taken::Taken;
 use pagewalk_mm::Change;
@@ -23,10 +24,18 @@ impl Analysis for System {
             return;
         }
         self.known.forget();
+        let is_side = self.is_side;
+        let opened = if is_side { opened(event, &self.process().space) } else { Vec::new() };
         let mut changes = Vec::new();
         self.process().space.apply(event, &mut changes);
         for change in changes {
             self.change(change);
+            if is_side {
+                self.change_side(change);
+            }
+        }
+        if is_side {
+            self.note_side(event, &opened);
         }
         match *event {
             Event::Advise { start, bytes, .. } => self.part(start, bytes),
@@ -48,8 +57,11 @@ impl System {
         let paging = self.machine().paging;
         let Some(taken) = Taken::by(change, &self.process().space, paging) else { return };
         let Taken { start, bytes, range, pages, gone } = taken;
+        let is_side = self.is_side;
         match &self.process().memory {
             Memory::Own(_) => self.change_own(&pages, &gone),
+            // Data sides drop ranges of pages.
+            Memory::Host(_) if is_side => self.drop_shared(pages.clone()),
             Memory::Host(_) => self.drop_touched(pages.clone()),
         }
         self.invalidate_tables(start, bytes);
@@ -94,6 +106,14 @@ impl System {
             }
         }
         pieces.into_iter().for_each(|region| self.drop_pieces(region));
+    }
+
+    /// Drops the translations of those pages of a range that processes share.
+    fn drop_shared(&mut self, pages: Range<u64>) {
+        let shared = self.process().pages.range(pages).filter(|(_, touched)| touched.global);
+        for vpn in shared.map(|(&vpn, _)| vpn).collect::<Vec<_>>() {
+            self.invalidate(Asid::GLOBAL, Page::base(vpn, self.machine().paging.base()));
+        }
     }
 
     /// Drops all pieces of a huge page.

@@ -1,15 +1,17 @@
 //! The counts of a system.
 
-use super::System;
 use super::process::{Memory, Process};
 use super::tlbs::Tlbs;
-use crate::cores::sum;
+use super::{Core, System};
+use crate::cores::{add_caches, sum};
 use crate::counts::{ClassCounts, DesignCounts, KernelTotals, PrefetchTotals, prices};
+use crate::data_side::{DataSideTotals, SideOf};
 use crate::software::SoftwareTotals;
 use crate::store::{FETCH, LOAD, STORE};
 use crate::untouched::most_at_once;
 use pagewalk_cost::price;
 use pagewalk_mm::{Kernel, MemorySample};
+use pagewalk_translate::DataSide;
 
 impl System {
     /// All counts so far.
@@ -20,10 +22,43 @@ impl System {
     /// Counts of one core. An array that cores share is counted for the core that used it last, so misses are told of
     /// the first level only.
     pub fn core_counts(&self, core: usize) -> DesignCounts {
-        self.of_core(&self.cores[core].tlbs)
+        let core = &self.cores[core];
+        // What memory has, and what a segment would have served, is told of all cores together.
+        if self.is_side { self.of_sides(&[core], &[]) } else { self.of_core(&core.tlbs) }
+    }
+
+    /// Of the data sides of cores, and of the programs that they asked for.
+    fn of_sides(&self, cores: &[&Core], processes: &[SideOf<'_>]) -> DesignCounts {
+        let mut sides = cores.iter().filter_map(|core| core.tlbs.side()).map(DataSide::counts);
+        let mut counts = sides.next().expect("a data side");
+        sides.for_each(|of_core| counts.add(&of_core));
+        let executed = (self.clock.instructions, self.clock.data_references);
+        let totals = DataSideTotals::new(self.machine(), counts, executed, processes);
+        let walked = cores.iter().map(|core| core.tlbs.counts.walk_cycles);
+        let walked = walked.fold(0u64, u64::saturating_add);
+        let price = self.machine().data_side.as_deref().and_then(|side| side.walk_cycles);
+        // A segment takes walks away.
+        let walk_cycles = price.map_or(walked, |price| price.saturating_mul(totals.counts.walks));
+        let in_memory = cores.iter().filter_map(|core| core.tlbs.walks_in_memory());
+        let mut caches = cores[0].tlbs.caches();
+        for own in cores[1..].iter().map(|core| core.tlbs.caches()) {
+            add_caches(&mut caches, &own);
+        }
+        DesignCounts {
+            spin_instructions: self.clock.spun,
+            caches,
+            walk_references_in_memory: in_memory.reduce(|sum, own| sum + own),
+            untouched_bytes: if self.spec.kernel.is_some() { self.untouched_bytes() } else { 0 },
+            kernel: self.kernel_totals(),
+            memory_samples: self.samples(),
+            ..DesignCounts::of_data_side(self.spec.name.clone(), totals, walk_cycles)
+        }
     }
 
     pub(super) fn count(&self) -> DesignCounts {
+        if self.is_side {
+            return self.of_sides(&self.cores.iter().collect::<Vec<_>>(), &self.sides());
+        }
         let cores = self.cores.iter().map(|core| self.of_core(&core.tlbs)).collect();
         sum(cores).with_level_misses()
     }
@@ -64,6 +99,7 @@ impl System {
             untouched_bytes: self.untouched_bytes(),
             kernel: self.kernel_totals(),
             memory_samples: self.samples(),
+            data_side: None,
             cycles: price(
                 &prices(&machine.cost),
                 self.clock.instructions,
@@ -73,6 +109,11 @@ impl System {
             ),
             software,
         }
+    }
+
+    /// The kernel of the first process, if it is not the host's and the process has run.
+    pub(crate) fn kernel(&self) -> Option<&Kernel> {
+        self.kernels().next()
     }
 
     /// Of the programs, in order.

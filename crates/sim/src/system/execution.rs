@@ -34,11 +34,15 @@ impl System {
         let none = FetchTable::new(self.machine().paging.base(), false);
         let mut fetches = std::mem::replace(&mut self.process().fetches, none);
         fetches.learn(batch.blocks.since(fetches.heads.len()));
-        let has_caches = self.tlbs().has_caches();
+        let (has_caches, is_side) = (self.tlbs().has_caches(), self.is_side);
         for span in spans {
             let id = batch.spans[span].block;
             let refs = &batch.refs[batch.spans[span].first as usize..batch.span_end(span)];
             let head = fetches.heads[id.index()];
+            if is_side {
+                self.decide();
+                self.cores[self.core].executed += u64::from(head.instructions);
+            }
             self.clock.instructions += u64::from(head.instructions);
             let done = if has_caches {
                 self.execute_through_caches(batch.blocks.get(id), refs)
@@ -103,6 +107,8 @@ impl System {
     /// So many fetches from a page, one behind the other.
     #[inline]
     fn fetch(&mut self, vpn: u64, times: u32) -> Option<()> {
+        // They do no more than touch their page.
+        let times = if self.is_side { times.min(1) } else { times };
         for done in 0..times {
             if self.known.repeats(FETCH, vpn) {
                 self.known.repeated(FETCH, times - done);

@@ -11,6 +11,7 @@
 //! - *Cores* run threads in order of appearance, from the first core again after the last. Each has its own hardware;
 //!   arrays and caches that are `shared` move with whoever runs, and so do tables in memory. The kernel's work drops
 //!   translations from all cores.
+//! - *A data side* is asked for data references alone: see `side.rs`.
 //! - *Visitors*, the kernel and servers of a structure, are processes too, but what their kernels do is not told.
 //! - *A killed process* ends the counting: counts stay what they were before the reference that had it killed.
 
@@ -18,15 +19,20 @@ mod changes;
 mod counts;
 mod execution;
 mod globals;
+mod handlers;
 mod host;
 mod known;
+mod moves;
 mod os;
 mod own;
 mod page;
 mod process;
+mod side;
+mod side_tlbs;
 mod tlbs;
 
 use crate::counts::DesignCounts;
+use crate::data_side::Segments;
 use crate::error::PassError;
 use crate::fit::{KernelError, held_order, watched};
 use crate::memory::WalkCost;
@@ -36,15 +42,19 @@ use crate::{DesignSpec, SpaceCounts};
 use globals::Globals;
 use host::HostMemory;
 use known::{Known, KnownPages};
+use moves::Moves;
 use own::OwnMemory;
 use page::Page;
+use pagewalk_mm::Small;
 use pagewalk_trace::Batch;
 use pagewalk_translate::{Asid, Filled, MachineSpec, MissClass};
 use pagewalk_units::{Kind, ThreadId, VirtAddr};
 use process::{Memory, Process, Touched};
 use rustc_hash::FxHashMap;
+use side::SideMemory;
 use std::collections::BTreeSet;
-use tlbs::{Moves, Tlbs};
+use std::sync::Arc;
+use tlbs::Tlbs;
 
 /// One core: its hardware, and the address spaces that it has identifiers for.
 struct Core {
@@ -52,6 +62,8 @@ struct Core {
     identifiers: Identifiers,
     /// The space that it ran last.
     asid: Asid,
+    /// Instructions of programs that it executed, on a data side.
+    executed: u64,
 }
 
 /// What has been executed.
@@ -68,6 +80,8 @@ struct Clock {
 /// See the module's documentation.
 pub struct System {
     spec: DesignSpec,
+    /// What a data side asks a process that has touched nothing for.
+    side: Option<Box<SideMemory>>,
     cores: Vec<Core>,
     /// The core that runs.
     core: usize,
@@ -91,6 +105,8 @@ pub struct System {
     heeds_uses: bool,
     /// Whether fetches that change nothing may be counted after the data references among them.
     fetches_wait: bool,
+    /// Whether the machine is a data side.
+    is_side: bool,
     killed: Option<Box<DesignCounts>>,
 }
 
@@ -124,6 +140,7 @@ impl System {
                 tlbs: Tlbs::new(&spec.machine, watched),
                 identifiers: Identifiers::new(spec.machine.asids),
                 asid: Asid::default(),
+                executed: 0,
             }
         };
         let cores: Vec<Core> = (0..cores.max(1)).map(core).collect();
@@ -132,6 +149,7 @@ impl System {
         let heeds_uses = kernel.is_some_and(|kernel| kernel.wakes().is_some() || kernel.swaps());
         let fetches_wait = known.is_alone(FETCH);
         Ok(System {
+            side: side_of(&spec)?,
             cores,
             core: 0,
             threads: Vec::new(),
@@ -146,6 +164,7 @@ impl System {
             known,
             heeds_uses,
             fetches_wait,
+            is_side: spec.machine.data_side.is_some(),
             killed: None,
             spec,
         })
@@ -174,9 +193,10 @@ impl System {
         if self.holder.is_some_and(|holder| holder != asid) {
             self.hand_memory(asid);
         }
-        let System { spec, processes, holder, .. } = self;
+        let System { spec, processes, side, holder, .. } = self;
         processes.entry(asid).or_insert_with(|| {
-            let process = Process::new(memory_of(spec, asid), spec.machine.paging.base());
+            let memory = memory_of(spec, asid);
+            let process = Process::new(memory, side.clone(), spec.machine.paging.base());
             *holder = process.own().filter(|own| own.kernel.swaps()).map(|_| asid);
             process
         })
@@ -184,9 +204,9 @@ impl System {
 
     /// Hands the memory that all share to the kernel of another process.
     fn hand_memory(&mut self, to: Asid) {
-        let System { spec, processes, holder, .. } = self;
+        let System { spec, processes, side, holder, .. } = self;
         let base = spec.machine.paging.base();
-        processes.entry(to).or_insert_with(|| Process::new(memory_of(spec, to), base));
+        processes.entry(to).or_insert_with(|| Process::new(memory_of(spec, to), side.clone(), base));
         let from = holder.replace(to).expect("somebody has it");
         let [from, to] = processes.get_disjoint_mut([&from, &to]).map(|process| process?.kernel());
         let (from, to) = from.zip(to).expect("all have kernels of their own");
@@ -269,11 +289,12 @@ impl System {
         if runs == asid {
             self.enter_core();
         }
-        let programs = self.clock;
+        let (programs, executed) = (self.clock, self.cores[self.core].executed);
         self.stop_time(Some(self.clock.instructions));
         self.run(batch, 0..batch.spans.len());
         self.stop_time(None);
         self.clock = Clock { now: self.clock.now, ..programs };
+        self.cores[self.core].executed = executed;
         if self.killed.is_some() {
             // By a visitor: the programs have done no more.
             self.killed = Some(Box::new(self.count()));
@@ -364,11 +385,15 @@ impl System {
         if stores {
             self.stored(vpn)?;
         }
-        if crosses && self.process().shares(vpn - 1, vpn) {
+        if crosses && !self.is_side && self.process().shares(vpn - 1, vpn) {
             self.inside[class] += 1;
             return Some(());
         }
         self.bring_back(kind, vpn)?;
+        if self.is_side {
+            self.refer_side(class, kind, vpn);
+            return Some(());
+        }
         let (asid, page) = self.translation(vpn);
         match self.tlbs().place(class, page.size).filter(|_| !self.heeds_uses) {
             Some(place) => {
@@ -465,10 +490,24 @@ fn last_level_is_shared(machine: &MachineSpec) -> Result<bool, KernelError> {
 /// The memory of a process that has touched nothing.
 fn memory_of(spec: &DesignSpec, asid: Asid) -> Memory {
     match &spec.kernel {
+        // A data side chooses huge pages itself, when it walks.
+        None if spec.machine.data_side.is_some() => {
+            Memory::Host(HostMemory::new(&spec.machine, Arc::new(Small)))
+        }
         None => Memory::Host(HostMemory::new(&spec.machine, spec.policy.clone())),
         Some(kernel) => {
             let own = OwnMemory::new(kernel.clone().numbered(asid.index() as u32), &spec.machine);
             Memory::Own(Box::new(own.expect("checked when the system was made")))
         }
     }
+}
+
+/// The memory of a data side's process that has touched nothing; none on other machines.
+fn side_of(spec: &DesignSpec) -> Result<Option<Box<SideMemory>>, PassError> {
+    let Some(design) = spec.side_memory()? else { return Ok(None) };
+    let design = match &spec.kernel {
+        None => design,
+        Some(kernel) => design.under(kernel.memory().is_some()),
+    };
+    Ok(Some(Box::new(SideMemory { design, segments: Segments::default() })))
 }

@@ -1,10 +1,10 @@
 //! What a kernel with a policy is told, and what its decisions do to the hardware.
 
 use super::System;
+use super::moves::{Moved, Moves};
 use super::own::OwnMemory;
 use super::page::Page;
 use super::process::{Memory, Process};
-use super::tlbs::{Moved, Moves};
 use crate::kernel::{added, advised, reaped, whole_pages};
 use pagewalk_mm::promotion::Miss;
 use pagewalk_mm::{AddressSpace, Kernel, Remap, Superpage};
@@ -50,6 +50,7 @@ impl System {
     /// The first touch of a base page, or one of memory that was swapped out: its kernel backs it.
     pub(super) fn back(&mut self, vpn: u64, stores: bool, new_pages: u64) -> Option<()> {
         self.ask(None, |kernel, space, remaps| kernel.touched(vpn, stores, space, remaps));
+        self.follow_frames(vpn..vpn + 1);
         self.live_on(new_pages)
     }
 
@@ -152,6 +153,9 @@ impl System {
         if !remaps.is_empty() {
             self.known.forget();
         }
+        if self.is_side {
+            remaps.iter().for_each(|remap| self.follow_frames(remap.block().pages()));
+        }
         for remap in remaps {
             if let Some(dropped) = OwnMemory::dropped(remap) {
                 self.drop_block(dropped.block, dropped.tell);
@@ -193,6 +197,9 @@ impl System {
     fn enter_promoted(&mut self, block: Superpage, after: Option<After>) {
         let Some((class, kind)) = after else { return };
         let Some((&vpn, _)) = self.process().pages.range(block.pages()).next() else { return };
+        if self.is_side {
+            return self.fill_side(class, vpn);
+        }
         let (asid, page) = self.translation(vpn);
         let moves = match self.tlbs().put(class, asid, page, vpn) {
             Some(moves) => moves,
@@ -222,9 +229,15 @@ impl System {
             for core in self.cores.iter().filter(|_| tell) {
                 left.extend(core.tlbs.watched().filter(|&tlb| core.tlbs.is_watched_in(tlb, asid, page)));
             }
-            self.invalidate(asid, page);
+            // Of a data side all that is the process's goes at once.
+            if asid != self.asid || !self.is_side {
+                self.invalidate(asid, page);
+            }
             let left = left.into_iter().map(|tlb| Moved { asid, tlb, unit: part });
             self.tell(Moves { entered: None, left: left.collect() });
+        }
+        if self.is_side {
+            self.drop_from_sides(&block.pages());
         }
     }
 
@@ -284,8 +297,9 @@ impl System {
         let pages = whole_pages(bytes, self.machine().paging.base());
         self.ask(None, |kernel, space, remaps| {
             if kernel.backs_areas() {
-                kernel.mapped(pages, space, remaps);
+                kernel.mapped(pages.clone(), space, remaps);
             }
         });
+        self.follow_frames(pages);
     }
 }

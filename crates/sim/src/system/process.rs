@@ -3,6 +3,7 @@
 use super::host::HostMemory;
 use super::own::OwnMemory;
 use super::page::Page;
+use super::side::SideMemory;
 use crate::fetch::FetchTable;
 use crate::looks::Looks;
 use crate::spaces::SpaceCounts;
@@ -33,6 +34,8 @@ pub(super) struct Process {
     pub space: AddressSpace,
     pub pages: BTreeMap<u64, Touched>,
     pub memory: Memory,
+    /// What a data side asks for.
+    pub side: Option<Box<SideMemory>>,
     pub counts: SpaceCounts,
     pub started: bool,
     /// Of the blocks that it executed.
@@ -52,11 +55,12 @@ impl LastUse for Uses<'_> {
 }
 
 impl Process {
-    pub fn new(memory: Memory, base: PageSize) -> Process {
+    pub fn new(memory: Memory, side: Option<Box<SideMemory>>, base: PageSize) -> Process {
         Process {
             space: AddressSpace::default(),
             pages: BTreeMap::new(),
             memory,
+            side,
             counts: SpaceCounts::default(),
             started: false,
             fetches: FetchTable::new(base, false),

@@ -1,6 +1,8 @@
 //! The translation hardware of one core: first-level arrays, the levels below, the walker, caches of memory.
 
+use super::handlers::{software_key, software_page};
 use super::known::{Home, Place};
+use super::moves::{Moved, Moves};
 use super::page::Page;
 use crate::counts::{CacheTotals, ClassCounts, cache_totals};
 use crate::design::MissCounts;
@@ -10,48 +12,31 @@ use pagewalk_cache::Requester;
 use pagewalk_mm::Superpage;
 use pagewalk_setassoc::{Entry, Heeds, SetIndex, TlbArray};
 use pagewalk_translate::{
-    Asid, Filled, Fills, KindSet, LowerLevels, MachineSpec, Prefetcher, SoftwareMmu, Walker, Wanted, page_key,
+    Asid, DataSide, Filled, Fills, KindSet, LowerLevels, MachineSpec, Prefetcher, SoftwareMmu, Walker,
 };
 use pagewalk_units::{Kind, PageSize, VirtAddr};
 
 /// One first-level array.
 #[derive(Clone)]
-struct First {
+pub(super) struct First {
     index: usize,
     serves: KindSet,
     sizes: Vec<PageSize>,
-    entries: Entries,
+    pub(super) entries: Entries,
     /// Whether a hit of what was touched last changes what it replaces later.
     heeds_repetitions: bool,
     hits: u64,
 }
 
 #[derive(Clone)]
-enum Entries {
+pub(super) enum Entries {
     Array(TlbArray),
     /// Refilled by handlers whose own misses take part.
     Software(Box<SoftwareMmu>),
 }
 
-/// Where keys of software-managed TLBs carry the address space: below those of table pages.
-const SOFTWARE_ASID: u32 = 55;
-
-fn software_key(asid: Asid, page: Page) -> u64 {
-    (asid.index() as u64) << SOFTWARE_ASID | page_key(page.number, page.size)
-}
-
-/// The page that [`software_key`] made a key of.
-fn software_page(key: u64) -> (Asid, u64, PageSize) {
-    let asid = match (key >> SOFTWARE_ASID) as u32 {
-        number if number == Asid::GLOBAL.index() as u32 => Asid::GLOBAL,
-        number => Asid::new(number).expect("keys are made of identifiers"),
-    };
-    let (_, number, size) = Asid::page_of(key & ((1 << SOFTWARE_ASID) - 1));
-    (asid, number, size)
-}
-
 impl First {
-    fn takes(&self, kind: Kind, size: PageSize) -> bool {
+    pub(super) fn takes(&self, kind: Kind, size: PageSize) -> bool {
         self.serves.has(kind) && self.sizes.contains(&size)
     }
 
@@ -65,7 +50,7 @@ impl First {
         hit
     }
 
-    fn holds(&self, asid: Asid, page: Page) -> bool {
+    pub(super) fn holds(&self, asid: Asid, page: Page) -> bool {
         self.sizes.contains(&page.size)
             && match &self.entries {
                 Entries::Array(array) => array.contains(page.entry(asid)),
@@ -74,34 +59,21 @@ impl First {
     }
 }
 
-/// A translation of a process that entered or left a TLB which a policy watches.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Moved {
-    pub asid: Asid,
-    pub tlb: usize,
-    pub unit: Superpage,
-}
-
-/// What entered and left such TLBs.
-#[derive(Default)]
-pub(super) struct Moves {
-    pub entered: Option<Moved>,
-    pub left: Vec<Moved>,
-}
-
 /// One core's.
 #[derive(Clone)]
 pub(super) struct Tlbs {
     pub machine: MachineSpec,
-    first: Vec<First>,
-    lower: LowerLevels,
+    /// In the place of arrays and walker, where the machine is one.
+    pub(super) side: Option<Box<DataSide>>,
+    pub(super) first: Vec<First>,
+    pub(super) lower: LowerLevels,
     walker: Walker,
-    memory: Option<Memory>,
+    pub(super) memory: Option<Memory>,
     prefetchers: Vec<Prefetcher>,
     gives_victims: bool,
-    last_level: u8,
+    pub(super) last_level: u8,
     /// By class: which of the TLBs that a policy watches serves it; none where none does.
-    watched: Option<[usize; CLASSES]>,
+    pub(super) watched: Option<[usize; CLASSES]>,
     pub counts: MissCounts,
     /// Lookups by class.
     pub lookups: [u64; CLASSES],
@@ -125,8 +97,13 @@ impl Tlbs {
         if watched.is_some() {
             lower.keep_evicted();
         }
+        let mut side = DataSide::new(machine).map(Box::new);
+        if let (Some(side), Some(_)) = (&mut side, watched) {
+            side.keep_left();
+        }
         Tlbs {
-            first: machine.level(1).map(first).collect(),
+            first: machine.level(1).filter(|_| side.is_none()).map(first).collect(),
+            side,
             lower,
             walker: Walker::new(&machine.walker),
             memory: Memory::of(machine),
@@ -204,51 +181,11 @@ impl Tlbs {
 
     /// Whether the first level holds a page for a kind of references.
     pub fn holds(&self, kind: Kind, asid: Asid, page: Page) -> bool {
-        self.first.iter().any(|first| first.serves.has(kind) && first.holds(asid, page))
-    }
-
-    /// What handlers are asked for, where tables are mapped.
-    fn wanted(&self, asid: Asid, page: Page, vpn: u64) -> Wanted {
-        let kernel = VirtAddr(vpn << self.machine.paging.base().shift()).is_kernel();
-        Wanted { key: software_key(asid, page), asid, number: page.number, base: vpn, kernel }
-    }
-
-    /// Handlers' part, where tables are mapped: the walk that the miss was, with what entered and left watched TLBs;
-    /// `None` on other machines.
-    pub fn refill(
-        &mut self,
-        class: usize,
-        asid: Asid,
-        page: Page,
-        vpn: u64,
-        now: u64,
-    ) -> Option<(WalkCost, Moves)> {
-        let wanted = self.wanted(asid, page, vpn);
-        let refill = self.software()?.refill(wanted, now);
-        self.counts.first_level[class][0] += 1;
-        let cost = WalkCost { references: refill.references, cycles: refill.cycles };
-        self.counts.charge(class, cost);
-        let Some(tlb) = self.watched_by(class) else { return Some((cost, Moves::default())) };
-        let entered = Some(Moved { asid, tlb, unit: self.block(page.number, page.size) });
-        Some((cost, Moves { entered, left: self.left(tlb, refill.evicted().map(software_page)) }))
-    }
-
-    /// What has left the only TLB of a level.
-    fn left(&self, tlb: usize, pages: impl Iterator<Item = (Asid, u64, PageSize)>) -> Vec<Moved> {
-        pages.map(|(asid, number, size)| Moved { asid, tlb, unit: self.block(number, size) }).collect()
-    }
-
-    /// Puts a superpage in, where tables are mapped, that was built after a miss in it; `None` on other machines.
-    pub fn put(&mut self, class: usize, asid: Asid, page: Page, vpn: u64) -> Option<Moves> {
-        let wanted = self.wanted(asid, page, vpn);
-        let mmu = self.software()?;
-        if mmu.contains(wanted.key) {
-            return Some(Moves::default());
+        if let Some(side) = &self.side {
+            let first = self.block(page.number, page.size).first;
+            return kind != Kind::Fetch && side.holds_in_first(asid.page(first));
         }
-        let gone = mmu.put(wanted).map(software_page);
-        let Some(tlb) = self.watched_by(class) else { return Some(Moves::default()) };
-        let entered = Some(Moved { asid, tlb, unit: self.block(page.number, page.size) });
-        Some(Moves { entered, left: self.left(tlb, gone.into_iter()) })
+        self.first.iter().any(|first| first.serves.has(kind) && first.holds(asid, page))
     }
 
     /// Which of the lower levels, or a prefetch buffer, serves a miss; a walk is due for [`Filled::Walk`].
@@ -316,60 +253,9 @@ impl Tlbs {
         Moves { entered, left }
     }
 
-    fn block(&self, number: u64, size: PageSize) -> Superpage {
+    pub(super) fn block(&self, number: u64, size: PageSize) -> Superpage {
         let order = (size.shift() - self.machine.paging.base().shift()) as u8;
         Superpage { first: number << order, order }
-    }
-
-    /// What watched TLBs hold of an address space.
-    fn watched_of(&self, asid: Asid) -> Vec<Moved> {
-        let mut pages: Vec<(u64, PageSize)> = Vec::new();
-        for first in self.first.iter().filter(|_| self.last_level == 1) {
-            let held: Vec<_> = match &first.entries {
-                Entries::Array(array) => array.keys().into_iter().map(Asid::page_of).collect(),
-                Entries::Software(mmu) => mmu.pages().map(software_page).collect(),
-            };
-            let own = held.into_iter().filter(|&(of, ..)| of == asid);
-            pages.extend(own.map(|(_, number, size)| (number, size)));
-        }
-        pages.extend(self.lower.pages_of(asid));
-        pages.sort_unstable();
-        pages.dedup();
-        let of_tlb = |tlb: usize| {
-            let held = pages.iter().filter(move |&&(number, size)| {
-                self.is_watched_in(tlb, asid, Page { number, size, leaf: size })
-            });
-            held.map(move |&(number, size)| Moved { asid, tlb, unit: self.block(number, size) })
-        };
-        self.watched().flat_map(of_tlb).collect()
-    }
-
-    /// Whether a watched TLB holds a page.
-    pub fn is_watched_in(&self, tlb: usize, asid: Asid, page: Page) -> bool {
-        let Some(tlbs) = self.watched else { return false };
-        let mut kinds = (0..CLASSES).filter(|&class| tlbs[class] == tlb).map(|class| KINDS[class]);
-        if self.last_level == 1 {
-            return kinds.any(|kind| {
-                let array = self.first.iter().rfind(|first| first.takes(kind, page.size));
-                array.is_some_and(|first| first.holds(asid, page))
-            });
-        }
-        kinds.any(|kind| {
-            let mut arrays = self.machine.level(self.last_level);
-            arrays.any(|(index, tlb)| {
-                tlb.serves.has(kind) && self.lower.holds(index, asid, page.number, page.size)
-            })
-        })
-    }
-
-    /// The watched TLB that serves a class, if some policy watches.
-    pub fn watched_by(&self, class: usize) -> Option<usize> {
-        self.watched.map(|tlbs| tlbs[class])
-    }
-
-    /// The watched TLBs by number; none where no policy watches.
-    pub fn watched(&self) -> std::ops::Range<usize> {
-        self.watched.map_or(0..0, |tlbs| tlbs[LAST_DATA].min(tlbs[FETCH])..tlbs[FETCH] + 1)
     }
 
     /// After a walk, or a hit in a prefetch buffer: fetches what maps the next page, where that is due.
@@ -423,6 +309,9 @@ impl Tlbs {
 
     /// Drops a page from all arrays.
     pub fn invalidate(&mut self, asid: Asid, page: Page) {
+        if self.side.is_some() {
+            return self.invalidate_pages(asid, &self.block(page.number, page.size).pages());
+        }
         for first in self.first.iter_mut().filter(|first| first.sizes.contains(&page.size)) {
             match &mut first.entries {
                 Entries::Array(array) => array.remove(page.entry(asid)),
@@ -443,6 +332,7 @@ impl Tlbs {
 
     /// Another address space runs.
     pub fn enter(&mut self, asid: Asid) {
+        self.side.iter_mut().for_each(|side| side.enter(asid));
         self.walker.enter(asid);
     }
 
@@ -453,7 +343,7 @@ impl Tlbs {
             match &mut first.entries {
                 Entries::Array(array) => array.remove_where(|key| Asid::page_of(key).0 == asid),
                 Entries::Software(mmu) => {
-                    let of_space = |key: &u64| key >> SOFTWARE_ASID == asid.index() as u64;
+                    let of_space = |key: &u64| software_page(*key).0 == asid;
                     let gone: Vec<u64> = mmu.pages().filter(of_space).collect();
                     for key in gone {
                         mmu.remove(key);
@@ -461,6 +351,7 @@ impl Tlbs {
                 }
             }
         }
+        self.side.iter_mut().for_each(|side| side.flush(asid));
         self.lower.flush(asid);
         self.walker.flush(asid);
         self.prefetchers.iter_mut().for_each(|prefetcher| prefetcher.flush(asid));
@@ -469,6 +360,9 @@ impl Tlbs {
 
     /// Hands the arrays that all cores share, and the tables in memory, to another core.
     pub fn give_shared(&mut self, to: &mut Tlbs) {
+        if let (Some(own), Some(other)) = (&mut self.side, &mut to.side) {
+            own.give_shared(other);
+        }
         self.lower.swap_shared(&mut to.lower);
         for (own, other) in self.prefetchers.iter_mut().zip(&mut to.prefetchers) {
             if self.machine.tlbs[own.array].shared {
@@ -478,22 +372,6 @@ impl Tlbs {
         self.walker.give_tables(&mut to.walker);
         if let (Some(own), Some(other)) = (&mut self.memory, &mut to.memory) {
             own.hierarchy.swap_shared(&mut other.hierarchy);
-        }
-    }
-
-    /// What refills it, where tables are mapped.
-    pub fn software(&mut self) -> Option<&mut SoftwareMmu> {
-        match &mut self.first[0].entries {
-            Entries::Software(mmu) => Some(mmu),
-            Entries::Array(_) => None,
-        }
-    }
-
-    /// The same, to look at.
-    pub fn as_software(&self) -> Option<&SoftwareMmu> {
-        match &self.first[0].entries {
-            Entries::Software(mmu) => Some(mmu),
-            Entries::Array(_) => None,
         }
     }
 
@@ -539,4 +417,4 @@ impl Tlbs {
 }
 
 /// The last class of data references.
-const LAST_DATA: usize = CLASSES - 1;
+pub(super) const LAST_DATA: usize = CLASSES - 1;

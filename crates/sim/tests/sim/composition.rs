@@ -4,13 +4,14 @@
 //! Designs that have a kernel run in a pass alone and in the system engine elsewhere, so each of these holds one engine
 //! to the other too.
 
-use crate::random;
-use crate::random::{Op, Program, Random, cases};
+use crate::random::{self, Op, Program, Random, cases};
+use crate::sides;
 use crate::slow::feed;
 use pagewalk_mm::frames::Buddy;
-use pagewalk_mm::{MemoryRules, OsKernel, OsSpec, Thp, ThpMode, WhenFull};
+use pagewalk_mm::{MemoryRules, OsKernel, OsSpec, Small, Thp, ThpMode, WhenFull};
 use pagewalk_sim::{
-    Arrangement, DesignCounts, DesignSpec, Experiment, Library, Structures, System, held_orders,
+    Arrangement, DataSideTotals, DesignCounts, DesignSpec, Experiment, Library, Structures, System,
+    held_orders,
 };
 use pagewalk_trace::{Analysis, Block, BlockEnd, Dictionary, Event, Instruction, Site};
 use pagewalk_translate::{Asid, MachineSpec};
@@ -21,10 +22,13 @@ use std::sync::Arc;
 /// What radix, nested and hashed walkers, caches of memory and handlers do at misses.
 const MACHINES: [&str; 5] = ["golden_cove", "zen4", "alpha_21064", "romer_1998", "p550"];
 
-/// Every policy that can work on a machine, with what it does at once or soon.
-pub fn kernels(machine: &MachineSpec) -> Vec<DesignSpec> {
+/// Every policy that can work on a machine, with what it does at once or soon; `keys` go behind its name.
+pub fn kernels(machine: &MachineSpec, keys: &str) -> Vec<DesignSpec> {
     let design = |(name, _): (&str, &str)| {
-        let built = OsSpec::from_text(name).ok()?.build(machine.paging, held_orders(machine)).ok()?;
+        let built = OsSpec::from_text(&format!("{name}{keys}"))
+            .ok()?
+            .build(machine.paging, held_orders(machine))
+            .ok()?;
         let OsKernel::Running(kernel) = built else { return None };
         let design = DesignSpec::with_kernel(name.to_owned(), machine, *kernel);
         Experiment::new(vec![design.clone()], &Arrangement::default()).is_ok().then_some(design)
@@ -32,23 +36,35 @@ pub fn kernels(machine: &MachineSpec) -> Vec<DesignSpec> {
     OsSpec::policies().filter_map(design).collect()
 }
 
-/// A machine of the library or a random one, with caches of memory or without.
+/// A machine of the library or a random one, with caches of memory or without, or a data side.
 fn machine(random: &mut Random) -> MachineSpec {
-    if random.below(2) == 0 {
-        return Library::get(random.of(&MACHINES)).unwrap();
+    match random.below(5) {
+        0 | 1 => Library::get(random.of(&MACHINES)).unwrap(),
+        2 | 3 => {
+            let pages = random::pages(random);
+            random::machine(random, 0, pages)
+        }
+        _ => side(random),
     }
-    let pages = random::pages(random);
-    random::machine(random, 0, pages)
+}
+
+fn side(random: &mut Random) -> MachineSpec {
+    let machine = sides::machine(random, 0);
+    MachineSpec { asids: random.of(&[0, 1, 8]), ..machine }
+}
+
+/// A memory that never runs short, one that does, or none.
+fn memory(random: &mut Random) -> &'static str {
+    random.of(&["", "", ":memory.size=256M", ":memory.size=1M"])
 }
 
 /// The machine under the host's kernel, and under all others.
-fn designs(random: &mut Random) -> Vec<DesignSpec> {
-    let machine = machine(random);
+fn designs(random: &mut Random, machine: MachineSpec) -> Vec<DesignSpec> {
     let mut designs = vec![DesignSpec::new(&machine, Arc::new(Thp { mode: ThpMode::Always }))];
     if !machine.has_huge_pages() || machine.software().is_some() {
         designs.clear();
     }
-    designs.extend(kernels(&machine));
+    designs.extend(kernels(&machine, memory(random)));
     designs
 }
 
@@ -73,9 +89,10 @@ fn program(random: &mut Random) -> Program {
 
 /// One process in turns is that process; one core is no cores; threads that all run on the first of several are those
 /// of one; a structure that nothing calls is none.
-fn check_alone(seed: u64) {
+fn check_alone(seed: u64, machine: fn(&mut Random) -> MachineSpec) {
     let mut random = Random::new(seed);
-    let designs = designs(&mut random);
+    let machine = machine(&mut random);
+    let designs = designs(&mut random, machine);
     if designs.is_empty() {
         return;
     }
@@ -130,7 +147,8 @@ fn check_repetitions(seed: u64) {
     let cores = 1 + random.below(2) as usize;
     let shares_files = random.below(2) == 0;
     let frames = Some(40 + random.below(200)).filter(|_| random.below(2) == 0);
-    let designs = designs(&mut random);
+    let machine = machine(&mut random);
+    let designs = designs(&mut random, machine);
     let programs = [program(&mut random), program(&mut random)];
     for design in designs {
         let design = match frames {
@@ -160,8 +178,9 @@ fn check_repetitions(seed: u64) {
 /// sum of what they did alone, and no array hits more than alone.
 fn check_turns(seed: u64) {
     let mut random = Random::new(seed);
+    let machine = machine(&mut random);
     let designs: Vec<DesignSpec> =
-        designs(&mut random).into_iter().filter(|design| design.kernel.is_some()).collect();
+        designs(&mut random, machine).into_iter().filter(|design| design.kernel.is_some()).collect();
     if designs.is_empty() {
         return;
     }
@@ -215,7 +234,7 @@ fn loads(pages: impl Iterator<Item = u64>) -> Program {
 #[test]
 fn what_one_process_takes_the_others_walk_for_again() {
     let machine = Library::get("golden_cove").unwrap();
-    let fixed = kernels(&machine).into_iter().find(|design| design.name == "fixed").unwrap();
+    let fixed = kernels(&machine, "").into_iter().find(|design| design.name == "fixed").unwrap();
     let mut random = Random::new(1);
     let programs = [(); 2].map(|()| loads((0..1000).map(|_| random.below(8))));
     let run = |design: DesignSpec| {
@@ -240,12 +259,27 @@ fn what_one_process_takes_the_others_walk_for_again() {
     }
 }
 
+/// A data side meets the same pages under a kernel that builds no superpages as under a host that gives base pages.
+fn check_base_pages(seed: u64) {
+    let mut random = Random::new(seed);
+    let machine = side(&mut random);
+    let program = random::program(&mut random, true, &[]);
+    let kernel = OsSpec::from_text("fixed").unwrap().build(machine.paging, held_orders(&machine)).unwrap();
+    let OsKernel::Running(kernel) = kernel else { unreachable!() };
+    let host = DesignSpec::new(&machine, Arc::new(Small));
+    let own = DesignSpec::with_kernel("fixed".to_owned(), &machine, *kernel);
+    let counts = run(&[host, own], &Arrangement::default(), &program, &mut random);
+    let of = |at: usize| DataSideTotals { collapses: None, ..*counts[at].data_side.clone().unwrap() };
+    assert_eq!(of(1), of(0), "seed {seed}");
+    assert_eq!(counts[1].cycles, counts[0].cycles, "seed {seed}");
+}
+
 /// The kernel's work reaches the TLBs of all cores: two cores that run the same thing by turns walk for whatever was
 /// unmapped, whoever unmapped it.
 #[test]
 fn what_one_core_unmaps_the_others_forget() {
     let machine = Library::get("golden_cove").unwrap();
-    let designs = kernels(&machine);
+    let designs = kernels(&machine, "");
     assert!(designs.len() >= 8, "{}", designs.len());
     let mut random = Random::new(1);
     let first = random::program(&mut random, false, &[]);
@@ -284,8 +318,9 @@ fn what_one_core_unmaps_the_others_forget() {
 fn who_has_a_core_for_itself_keeps_its_tlbs() {
     for seed in 0..6 {
         let mut random = Random::new(seed);
-        let machine = MachineSpec { asids: 0, ..Library::get("zen4").unwrap() };
-        let designs = kernels(&machine);
+        let name = if seed % 2 == 0 { "zen4" } else { "karakostas_thp" };
+        let machine = MachineSpec { asids: 0, ..Library::get(name).unwrap() };
+        let designs = kernels(&machine, "");
         let programs = [0, 1].map(|thread| Program { thread: ThreadId(thread), ..program(&mut random) });
         let alone =
             programs.each_ref().map(|program| run(&designs, &Arrangement::default(), program, &mut random));
@@ -316,7 +351,17 @@ proptest! {
 
     #[test]
     fn what_is_alone_counts_as_alone(seed in any::<u64>()) {
-        check_alone(seed);
+        check_alone(seed, machine);
+    }
+
+    #[test]
+    fn data_sides_that_are_alone_count_as_alone(seed in any::<u64>()) {
+        check_alone(seed, side);
+    }
+
+    #[test]
+    fn a_kernel_without_superpages_is_the_hosts_with_base_pages(seed in any::<u64>()) {
+        check_base_pages(seed);
     }
 
     #[test]

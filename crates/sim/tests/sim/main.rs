@@ -3,6 +3,7 @@
 mod against_hardware;
 mod composition;
 mod cores_equal_oracle;
+mod data_side_kernels;
 mod data_sides_equal_oracle;
 mod equal;
 mod global_pages;
@@ -21,6 +22,7 @@ mod reserved_memory;
 mod romer_targets;
 mod shared_pages;
 mod siblings;
+mod sides;
 mod slow;
 mod software_equals_oracle;
 mod spaces_equal_oracle;

@@ -33,7 +33,7 @@ fn mapped(slots: u64, tables: u8, lower: u64) -> MachineSpec {
 
 /// The machine under every policy that it can have, and the host's kernel.
 fn designs(machine: &MachineSpec) -> Vec<DesignSpec> {
-    let mut designs = kernels(machine);
+    let mut designs = kernels(machine, "");
     designs.push(DesignSpec::new(machine, Arc::new(Thp { mode: ThpMode::Always })));
     designs
 }

@@ -5,8 +5,8 @@ use pagewalk_cost::{EnergyTable, Structure, StructureEnergy};
 use pagewalk_mm::{AddressSpace, Change, Thp, ThpMode};
 use pagewalk_oracle::data_side as slow;
 use pagewalk_report::schema::Number;
-use pagewalk_sim::{DataSides, Library};
-use pagewalk_sweep::data_side_metrics;
+use pagewalk_sim::{Arrangement, DesignSpec, Experiment, Library};
+use pagewalk_sweep::metrics;
 use pagewalk_trace::MappingKind;
 use pagewalk_translate::{History, MachineSpec};
 use std::collections::BTreeMap;
@@ -163,12 +163,10 @@ fn energy_is_the_sum_over_references() {
     for seed in 1..=3 {
         let program = program(seed, 4000);
         for (machine, side) in &sides {
-            let mut pass =
-                DataSides::new(std::slice::from_ref(machine), Arc::new(Thp { mode: ThpMode::Always }))
-                    .unwrap();
-            program.play(&mut pass);
-            let totals = pass.finish().remove(0);
-            let metrics = data_side_metrics(machine, &totals).unwrap();
+            let design = DesignSpec::new(machine, Arc::new(Thp { mode: ThpMode::Always }));
+            let mut experiment = Experiment::new(vec![design], &Arrangement::default()).unwrap();
+            program.play(&mut experiment);
+            let metrics = metrics(&experiment.finish()[0]);
             let (whole, sum) = (metrics["energy_pj.all"].as_f64(), paid(side.clone(), &program, &table));
             assert!((whole - sum).abs() < 1e-9 * sum, "{} of {seed}: {whole} pJ, {sum} pJ", machine.name);
             // All that has a price was met: both sizes of pages, or fewer ways and a range table of one node.

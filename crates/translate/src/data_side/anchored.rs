@@ -8,7 +8,8 @@
 //! Source: Park et al., "Hybrid TLB coalescing: improving TLB translation coverage under diverse fragmented memory
 //! allocations", ISCA 2017.
 
-use super::hierarchy::{Memory, lies_in, tag};
+use super::hierarchy::Memory;
+use super::tag::{lies_in, tag};
 use pagewalk_setassoc::{Geometry, Replacement, SetArray};
 use rustc_hash::FxHashMap;
 use std::ops::Range;

@@ -11,6 +11,22 @@ pub struct Operations {
     pub writes: u64,
 }
 
+impl Operations {
+    /// Adds those of another array of the kind.
+    fn add(all: &mut Vec<Operations>, other: &Operations) {
+        match all.iter_mut().find(|of| of.ways == other.ways) {
+            Some(of) => {
+                of.reads += other.reads;
+                of.writes += other.writes;
+            }
+            None => {
+                all.push(*other);
+                all.sort_by_key(|of| of.ways);
+            }
+        }
+    }
+}
+
 /// One page TLB or page-walk cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArrayUse {
@@ -99,4 +115,37 @@ pub struct DataSideCounts {
     pub intervals: u64,
     /// Those that switched all ways on: by chance, and as misses had grown.
     pub reactivations: [u64; 2],
+}
+
+impl DataSideCounts {
+    /// Adds those of another core. Of what is a state, the distance of anchors, that of the first is told.
+    pub fn add(&mut self, other: &DataSideCounts) {
+        self.references += other.references;
+        self.level1_misses += other.level1_misses;
+        self.walks += other.walks;
+        self.walk_references += other.walk_references;
+        self.range_walks += other.range_walks;
+        self.range_nodes += other.range_nodes;
+        for (sum, own) in self.arrays.iter_mut().zip(&other.arrays) {
+            sum.hits += own.hits;
+            own.operations.iter().for_each(|of| Operations::add(&mut sum.operations, of));
+        }
+        for (sum, own) in self.ranges.iter_mut().zip(&other.ranges) {
+            sum.lookups += own.lookups;
+            sum.hits += own.hits;
+            sum.mru_hits += own.mru_hits;
+            sum.reads += own.reads;
+            sum.writes += own.writes;
+        }
+        if let (Some(sum), Some(own)) = (&mut self.anchors, &other.anchors) {
+            sum.lookups += own.lookups;
+            sum.hits += own.hits;
+            sum.changes += own.changes;
+        }
+        if let (Some(sum), Some(own)) = (&mut self.searched_again, &other.searched_again) {
+            sum.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
+        }
+        self.intervals += other.intervals;
+        self.reactivations.iter_mut().zip(&other.reactivations).for_each(|(sum, own)| *sum += own);
+    }
 }

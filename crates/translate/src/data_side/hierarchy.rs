@@ -7,14 +7,15 @@ use super::lite::Lite;
 use super::predictor::Predictor;
 use super::range::RangeTlb;
 use super::range_table::RangeWalk;
+use super::second::{Entries, Second};
 use super::spec::{Coalesce, DataSideSpec, RangeFill, RangeTlbSpec};
+use super::tag::{Held, held, lies_in, tag};
 use super::way_array::WayArray;
-use crate::{MachineSpec, RadixWalker, TlbSpec, WalkerSpec};
-use pagewalk_setassoc::SetArray;
+use crate::{Asid, MachineSpec, TlbSpec, Walker};
 use pagewalk_units::{PageSize, Paging, VirtAddr};
 use std::ops::Range;
 
-/// What the kernel has made of the pages: asked on misses alone.
+/// What the kernel has made of the pages: asked on misses alone. Pages are numbered as [`Asid::page`] does it.
 pub trait Memory {
     /// The size of the page that maps a base page. The first walk of one decides.
     fn size(&mut self, page: u64) -> PageSize;
@@ -28,6 +29,10 @@ pub trait Memory {
     fn range(&mut self, page: u64) -> Option<RangeWalk>;
     /// A walk for this page is made: the size of the page that maps it.
     fn walked(&mut self, page: u64) -> PageSize;
+    /// Walks to the leaf of an address: the page-table entries read.
+    fn walk(&mut self, walker: &mut Walker, address: VirtAddr, leaf: PageSize) -> u32 {
+        walker.walk(address, leaf)
+    }
 }
 
 /// A way to look a page up: in an array, as part of a page of 2^shift base pages.
@@ -35,23 +40,6 @@ pub trait Memory {
 struct Probe {
     array: usize,
     shift: u32,
-}
-
-/// A page TLB of level 2.
-#[derive(Clone, Debug)]
-struct Second {
-    entries: Entries,
-    /// What it holds, as doublings of a base page.
-    shifts: Vec<u32>,
-    hits: u64,
-    writes: u64,
-}
-
-#[derive(Clone, Debug)]
-enum Entries {
-    Pages(SetArray),
-    Coalesced(Coalesced),
-    Anchored(Anchored),
 }
 
 /// The arrays, the walker, and their counts.
@@ -67,11 +55,15 @@ pub struct DataSide {
     aligned: Vec<u32>,
     /// By level, 1 first.
     ranges: [Option<RangeTlb>; 2],
-    walker: RadixWalker,
+    walker: Walker,
+    /// The address space that runs.
+    asid: Asid,
     lite: Option<Lite>,
     predictor: Option<Predictor>,
     /// Instructions at which the distance of anchors was last chosen.
     anchors_chosen: u64,
+    /// What left the page arrays of the last level since it was asked; none where nobody asks.
+    left: Option<Vec<Held>>,
     counts: DataSideCounts,
 }
 
@@ -92,25 +84,10 @@ fn aligned_shift(tlb: &TlbSpec) -> Option<u32> {
     }
 }
 
-/// What is found for a page in an array that mixes sizes.
-#[inline(always)]
-pub(super) fn tag(page: u64, shift: u32) -> u64 {
-    (page >> shift) << 6 | u64::from(shift)
-}
-
-/// Whether what has this tag lies in pages of the range in part.
-pub(super) fn lies_in(tag: u64, pages: &Range<u64>) -> bool {
-    let (number, shift) = (tag >> 6, tag & 63);
-    number << shift < pages.end && pages.start < (number + 1) << shift
-}
-
 impl DataSide {
     /// Empty arrays. `None` for machines that are not described as a data side.
     pub fn new(machine: &MachineSpec) -> Option<DataSide> {
         let spec = machine.data_side.as_deref()?.clone();
-        let WalkerSpec::Radix(radix) = &machine.walker else {
-            unreachable!("the walker was checked when the machine was read")
-        };
         let paging = machine.paging;
         let (mut first, mut probes, mut second) = (Vec::new(), Vec::new(), Vec::new());
         for tlb in &machine.tlbs {
@@ -129,7 +106,7 @@ impl DataSide {
                 }
                 _ => Entries::Pages(tlb.set_array()),
             };
-            second.push(Second { entries, shifts, hits: 0, writes: 0 });
+            second.push(Second { entries, shifts, shared: tlb.shared, hits: 0, writes: 0 });
         }
         let mut aligned: Vec<u32> = machine.tlbs.iter().filter_map(aligned_shift).collect();
         aligned.sort_unstable_by_key(|&shift| std::cmp::Reverse(shift));
@@ -143,10 +120,12 @@ impl DataSide {
             second,
             aligned,
             ranges: [of_level(1), of_level(2)],
-            walker: RadixWalker::new(radix),
+            walker: Walker::new(&machine.walker),
+            asid: Asid::default(),
             lite: spec.lite.as_ref().map(|lite| Lite::new(lite, lite.places(&machine.tlbs))),
             predictor: spec.predictor.map(|entries| Predictor::new(entries, paging.huge_order())),
             anchors_chosen: 0,
+            left: None,
             counts: DataSideCounts::default(),
             paging,
             spec,
@@ -164,12 +143,20 @@ impl DataSide {
     pub fn reference(&mut self, page: u64, n: u64, memory: &mut impl Memory) {
         let mut left = n;
         // Where no array of level 1 holds such pages, a miss brings nothing that the next reference hits.
-        while left > 0 && !self.hit(page, left) {
-            self.miss(page, memory);
-            self.counts.references += 1;
+        while left > 0 && !self.hits(page, left) {
+            if !self.serves_below(page, memory) {
+                self.walk(page, memory);
+            }
             left -= 1;
         }
-        self.counts.references += left;
+    }
+
+    /// Whether level 1 serves `n` references in a row; if it does, they are made.
+    #[inline]
+    pub fn hits(&mut self, page: u64, n: u64) -> bool {
+        let hit = self.hit(page, n);
+        self.counts.references += if hit { n } else { 0 };
+        hit
     }
 
     /// Whether level 1 serves `n` references in a row; if it does, they are counted there.
@@ -223,9 +210,9 @@ impl DataSide {
         in_range || self.count(found, n)
     }
 
-    /// No array of level 1 has the page.
+    /// No array of level 1 has the page: whether one of level 2 does, which makes the reference. Otherwise it walks.
     #[inline(never)]
-    fn miss(&mut self, page: u64, memory: &mut impl Memory) {
+    pub fn serves_below(&mut self, page: u64, memory: &mut impl Memory) -> bool {
         self.counts.level1_misses += 1;
         if let Some(lite) = &mut self.lite {
             lite.misses += 1;
@@ -244,17 +231,17 @@ impl DataSide {
         if let (Some(range), Some(first)) = (range, &mut self.ranges[0]) {
             first.insert(range);
         }
-        match (held, range) {
-            (Some(shift), _) => self.fill_first(page, shift),
-            (None, Some(_)) => {
-                let shift = match self.spec.range_fill {
-                    RangeFill::Base => 0,
-                    RangeFill::Mapped => self.doublings(memory.size(page)),
-                };
-                self.fill_first(page, shift);
-            }
-            (None, None) => self.walk(page, memory),
-        }
+        let shift = match (held, range) {
+            (Some(shift), _) => shift,
+            (None, Some(_)) => match self.spec.range_fill {
+                RangeFill::Base => 0,
+                RangeFill::Mapped => self.doublings(memory.size(page)),
+            },
+            (None, None) => return false,
+        };
+        self.fill_first(page, shift);
+        self.counts.references += 1;
+        true
     }
 
     /// A page of this size, as doublings of a base page.
@@ -262,18 +249,16 @@ impl DataSide {
         size.shift() - self.paging.base().shift()
     }
 
-    fn walk(&mut self, page: u64, memory: &mut impl Memory) {
+    /// No array has the page: the reference walks. Returns the page-table entries read.
+    pub fn walk(&mut self, page: u64, memory: &mut impl Memory) -> u32 {
         let size = memory.walked(page);
-        let address = VirtAddr(page << self.paging.base().shift());
+        let address = VirtAddr(Asid::number_of(page) << self.paging.base().shift());
+        // Between the two sizes that tables have, the entry is repeated for each base page.
+        let leaf = if size >= self.paging.huge() { self.paging.huge() } else { self.paging.base() };
+        let read = memory.walk(&mut self.walker, address, leaf);
         self.counts.walks += 1;
-        self.counts.walk_references += u64::from(self.walker.walk(address, size));
-        let mapped = self.doublings(size);
-        let together = |&&shift: &&u32| mapped == 0 && lie_together(page, shift, memory);
-        let largest = self.aligned.iter().find(together).copied().unwrap_or(mapped);
-        self.fill_first(page, largest);
-        for second in &mut self.second {
-            second.fill(page, mapped, largest, memory);
-        }
+        self.counts.walk_references += u64::from(read);
+        self.fill(page, size, memory);
         if self.ranges.iter().any(Option::is_some)
             && let Some(RangeWalk { range, nodes }) = memory.range(page)
         {
@@ -281,13 +266,32 @@ impl DataSide {
             self.counts.range_nodes += u64::from(nodes);
             self.ranges.iter_mut().flatten().for_each(|ranges| ranges.insert(range));
         }
+        self.counts.references += 1;
+        read
+    }
+
+    /// Fills the page arrays with a base page that a page of this size maps.
+    pub fn fill(&mut self, page: u64, size: PageSize, memory: &mut impl Memory) {
+        let mapped = self.doublings(size);
+        let together = |&&shift: &&u32| mapped == 0 && lie_together(page, shift, memory);
+        let largest = self.aligned.iter().find(together).copied().unwrap_or(mapped);
+        self.fill_first(page, largest);
+        for second in &mut self.second {
+            let victim = second.fill(page, mapped, largest, memory);
+            if let (Some(left), Some(victim)) = (&mut self.left, victim) {
+                left.push(held(victim));
+            }
+        }
     }
 
     /// Puts a page into level 1: as large as an array holds, and as is known of it.
     fn fill_first(&mut self, page: u64, known: u32) {
         let fits = self.probes.iter().filter(|probe| probe.shift <= known);
         if let Some(&Probe { array, shift }) = fits.max_by_key(|probe| probe.shift) {
-            self.first[array].fill(page >> shift, tag(page, shift), self.counts.references);
+            let victim = self.first[array].fill(page >> shift, tag(page, shift), self.counts.references);
+            if let (Some(left), Some(victim), true) = (&mut self.left, victim, self.second.is_empty()) {
+                left.push(held(victim));
+            }
             if let Some(predictor) = &mut self.predictor {
                 predictor.learn(page, shift);
             }
@@ -307,18 +311,98 @@ impl DataSide {
     pub fn decide(&mut self, instructions: u64, memory: &mut impl Memory) {
         if self.anchors_due().is_some_and(|due| due <= instructions) {
             let runs = memory.runs();
-            self.second.iter_mut().filter_map(Second::anchored).for_each(|array| array.choose(&runs));
+            self.second.iter_mut().filter_map(Second::anchored_mut).for_each(|array| array.choose(&runs));
             self.anchors_chosen = instructions;
         }
         if let Some(lite) = &mut self.lite
             && lite.due() <= instructions
         {
-            lite.decide(&mut self.first, instructions, self.counts.references);
+            let dropped = lite.decide(&mut self.first, instructions, self.counts.references);
+            if let (Some(left), true) = (&mut self.left, self.second.is_empty()) {
+                left.extend(dropped.into_iter().map(held));
+            }
         }
     }
 
-    /// Drops what is known of these base pages.
+    /// Drops what is known of these base pages of an address space.
+    pub fn invalidate_of(&mut self, asid: Asid, pages: &Range<u64>) {
+        self.drop_pages(&(asid.page(pages.start)..asid.page(pages.end)));
+        let base = self.paging.base().shift();
+        self.walker.enter(asid);
+        self.walker.invalidate(VirtAddr(pages.start << base), (pages.end - pages.start) << base);
+        self.walker.enter(self.asid);
+    }
+
+    /// The same of the address space that runs.
     pub fn invalidate(&mut self, pages: &Range<u64>) {
+        self.invalidate_of(self.asid, pages);
+    }
+
+    /// Another address space runs.
+    pub fn enter(&mut self, asid: Asid) {
+        self.asid = asid;
+        self.walker.enter(asid);
+    }
+
+    /// Drops everything of an address space.
+    pub fn flush(&mut self, asid: Asid) {
+        self.drop_pages(&asid.pages());
+        self.walker.flush(asid);
+    }
+
+    /// Hands the arrays that all cores share, and the tables in memory, to another core's.
+    pub fn give_shared(&mut self, to: &mut DataSide) {
+        let second = self.second.iter_mut().zip(&mut to.second);
+        second.filter(|(own, _)| own.shared).for_each(|(own, to)| std::mem::swap(own, to));
+        self.walker.give_tables(&mut to.walker);
+    }
+
+    /// From now on keeps what leaves the page arrays of the last level, but by invalidation.
+    pub fn keep_left(&mut self) {
+        self.left = Some(Vec::new());
+    }
+
+    /// What has left them since.
+    pub fn take_left(&mut self) -> Vec<Held> {
+        self.left.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Whether a page array of level 1 has a base page.
+    pub fn holds_in_first(&self, page: u64) -> bool {
+        self.probes.iter().any(|of| self.first[of.array].contains(page >> of.shift, tag(page, of.shift)))
+    }
+
+    /// Whether a page array of the last level has a page, by its first base page and its doublings.
+    pub fn holds_in_last(&self, (page, shift): Held) -> bool {
+        let (number, tag) = (page >> shift, tag(page, shift));
+        if self.second.is_empty() {
+            return self.first.iter().any(|array| array.contains(number, tag));
+        }
+        self.second.iter().any(|second| match &second.entries {
+            Entries::Pages(array) => array.contains(Asid::number_of(page) >> shift, tag),
+            Entries::Coalesced(_) | Entries::Anchored(_) => false,
+        })
+    }
+
+    /// Pages of an address space that the page arrays of the last level have, in order.
+    pub fn held_in_last(&self, asid: Asid) -> Vec<Held> {
+        let mut tags: Vec<u64> = Vec::new();
+        for second in &self.second {
+            if let Entries::Pages(array) = &second.entries {
+                tags.extend(array.keys());
+            }
+        }
+        if self.second.is_empty() {
+            tags.extend(self.first.iter().flat_map(WayArray::tags));
+        }
+        let its = asid.pages();
+        let mut all: Vec<Held> = tags.into_iter().map(held).filter(|(page, _)| its.contains(page)).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    fn drop_pages(&mut self, pages: &Range<u64>) {
         self.first.iter_mut().for_each(|array| array.remove_where(|tag| lies_in(tag, pages)));
         for second in &mut self.second {
             match &mut second.entries {
@@ -328,17 +412,14 @@ impl DataSide {
             }
         }
         self.ranges.iter_mut().flatten().for_each(|ranges| ranges.remove(pages));
-        let base = self.paging.base().shift();
-        let bytes = (pages.end - pages.start) << base;
-        self.walker.invalidate(VirtAddr(pages.start << base), bytes);
     }
 
     /// What was counted so far.
-    pub fn counts(&mut self) -> DataSideCounts {
+    pub fn counts(&self) -> DataSideCounts {
         let (references, misses) = (self.counts.references, self.counts.level1_misses);
         let mut arrays = Vec::new();
-        let mut first = self.first.iter_mut();
-        let mut second = self.second.iter_mut();
+        let mut first = self.first.iter();
+        let mut second = self.second.iter();
         let again = self.predictor.as_ref().map_or(0, |predictor| predictor.again[1]);
         for tlb in &self.machine.tlbs {
             let sets = tlb.geometry.sets() as u32;
@@ -361,8 +442,8 @@ impl DataSide {
                 arrays.push(of(array.hits, vec![operations]));
             }
         }
-        let WalkerSpec::Radix(radix) = &self.machine.walker else { unreachable!("checked in `new`") };
-        for ((name, cache), (_, counts)) in radix.caches().zip(self.walker.counts()) {
+        for ((name, cache), (_, counts)) in self.machine.walker.caches().into_iter().zip(self.walker.counts())
+        {
             // All are searched by every walk at once, also those that cannot have what it needs.
             let operations = Operations {
                 ways: cache.geometry.ways() as u32,
@@ -371,13 +452,7 @@ impl DataSide {
             };
             let sets = cache.geometry.sets() as u32;
             let hits = counts.hits;
-            arrays.push(ArrayUse {
-                name: name.to_owned(),
-                level: 0,
-                sets,
-                hits,
-                operations: vec![operations],
-            });
+            arrays.push(ArrayUse { name, level: 0, sets, hits, operations: vec![operations] });
         }
         let of_spec = |spec: &RangeTlbSpec| {
             self.ranges[usize::from(spec.level) - 1]
@@ -386,7 +461,7 @@ impl DataSide {
                 .counts()
         };
         let lite = self.lite.as_ref();
-        let anchors = self.second.iter_mut().find_map(Second::anchored).map(|array| AnchorUse {
+        let anchors = self.second.iter().find_map(Second::anchored).map(|array| AnchorUse {
             lookups: array.lookups,
             hits: array.hits,
             distance: array.distance(),
@@ -412,40 +487,4 @@ fn lie_together(page: u64, shift: u32, memory: &impl Memory) -> bool {
     lies.is_some_and(|(frame, rights)| {
         (1..1 << shift).all(|i| memory.frame(first + i) == Some((frame + i, rights)))
     })
-}
-
-impl Second {
-    fn anchored(&mut self) -> Option<&mut Anchored> {
-        match &mut self.entries {
-            Entries::Anchored(array) => Some(array),
-            _ => None,
-        }
-    }
-
-    /// The largest page that it has around this one, which is then used.
-    fn touch(&mut self, page: u64) -> Option<u32> {
-        match &mut self.entries {
-            Entries::Coalesced(array) => array.touch(page).then_some(0),
-            Entries::Anchored(array) => array.touch(page),
-            Entries::Pages(array) => {
-                self.shifts.iter().rev().copied().find(|&shift| array.touch(page >> shift, tag(page, shift)))
-            }
-        }
-    }
-
-    /// Takes what a walk found: pages of their size, base pages together where it coalesces.
-    fn fill(&mut self, page: u64, mapped: u32, largest: u32, memory: &mut impl Memory) {
-        match &mut self.entries {
-            Entries::Coalesced(array) if mapped == 0 => array.fill(page, memory),
-            Entries::Coalesced(_) => return,
-            Entries::Anchored(array) if self.shifts.contains(&mapped) => array.fill(page, mapped, memory),
-            Entries::Anchored(_) => return,
-            Entries::Pages(array) => {
-                let fits = |&&shift: &&u32| if mapped > 0 { shift == mapped } else { shift <= largest };
-                let Some(&shift) = self.shifts.iter().rev().find(fits) else { return };
-                array.fill(page >> shift, tag(page, shift));
-            }
-        }
-        self.writes += 1;
-    }
 }

@@ -59,8 +59,10 @@ impl Lite {
         misses - reference >= borne
     }
 
-    /// Decides, after so many instructions; `arrays`: those of level 1; `references`: of the design so far.
-    pub fn decide(&mut self, arrays: &mut [WayArray], instructions: u64, references: u64) {
+    /// Decides, after so many instructions; returns the tags that were in ways which are off now. `arrays`: those of
+    /// level 1; `references`: of the design so far.
+    pub fn decide(&mut self, arrays: &mut [WayArray], instructions: u64, references: u64) -> Vec<u64> {
+        let mut dropped = Vec::new();
         let executed = (instructions - self.from).max(1) as f64;
         let rate = |misses: u64| misses as f64 * 1000.0 / executed;
         let actual = rate(self.misses);
@@ -71,42 +73,37 @@ impl Lite {
             self.reactivations[usize::from(!by_chance)] += 1;
             for &at in &self.arrays {
                 let all = arrays[at].geometry().ways();
-                arrays[at].set_active(all, references);
+                dropped.extend(arrays[at].set_active(all, references));
             }
         } else {
             let mut potential = self.misses;
             for &at in &self.arrays {
-                potential = self.shrink(&mut arrays[at], potential, rate, actual, references);
+                let ways = self.shrink(&arrays[at], &mut potential, rate, actual);
+                if ways < arrays[at].active() {
+                    dropped.extend(arrays[at].set_active(ways, references));
+                }
             }
         }
         let keeps = self.spec.history == History::Minimum;
         self.previous = Some(self.previous.filter(|&previous| keeps && previous <= actual).unwrap_or(actual));
         arrays.iter_mut().for_each(|array| array.ranks.fill(0));
         (self.misses, self.from) = (0, instructions);
+        dropped
     }
 
-    /// Halves an array's ways while that is borne; returns the misses that are then to be expected.
-    fn shrink(
-        &self,
-        array: &mut WayArray,
-        mut potential: u64,
-        rate: impl Fn(u64) -> f64,
-        actual: f64,
-        references: u64,
-    ) -> u64 {
+    /// The ways of an array that are left when they are halved while that is borne; adds to the misses that are then
+    /// to be expected.
+    fn shrink(&self, array: &WayArray, potential: &mut u64, rate: impl Fn(u64) -> f64, actual: f64) -> usize {
         let mut ways = array.active();
         while ways > 1 {
             let lost = array.ranks[ways.ilog2() as usize];
-            if self.exceeds(rate(potential + lost), actual) {
+            if self.exceeds(rate(*potential + lost), actual) {
                 break;
             }
-            potential += lost;
+            *potential += lost;
             ways /= 2;
         }
-        if ways < array.active() {
-            array.set_active(ways, references);
-        }
-        potential
+        ways
     }
 }
 

@@ -21,7 +21,9 @@ mod lite;
 mod predictor;
 mod range;
 mod range_table;
+mod second;
 mod spec;
+mod tag;
 mod way_array;
 
 pub use counts::{AnchorUse, ArrayUse, DataSideCounts, Operations, RangeUse};
@@ -29,3 +31,4 @@ pub use hierarchy::{DataSide, Memory};
 pub use range::Range;
 pub use range_table::{RangeTable, RangeWalk};
 pub use spec::{Backing, Coalesce, Collapse, DataSideSpec, History, LiteSpec, RangeFill, RangeTlbSpec};
+pub use tag::Held;

@@ -167,15 +167,15 @@ pub struct DataSideSpec {
     /// An ideal direct segment: areas of fixed size that live for more than this share of the run translate for
     /// nothing.
     pub segment: Option<f64>,
-    /// Cycles of a walk, however many entries it reads.
-    pub walk_cycles: u64,
+    /// Cycles of a walk, however many entries it reads; none where they go through caches of memory.
+    pub walk_cycles: Option<u64>,
     /// The table that prices its operations, by name.
     pub energy: Option<String>,
 }
 
 impl DataSideSpec {
     /// What breaks a rule, with the choices.
-    pub(crate) fn check(&self, tlbs: &[TlbSpec], last_level: u8) -> Result<(), String> {
+    pub(crate) fn check(&self, tlbs: &[TlbSpec], last_level: u8, cached: bool) -> Result<(), String> {
         for (at, ranges) in self.range_tlbs.iter().enumerate() {
             let RangeTlbSpec { name, level, entries, .. } = ranges;
             if !(1..=2).contains(level) || *level > last_level {
@@ -221,11 +221,9 @@ impl DataSideSpec {
         if let Some(alive) = self.segment.filter(|alive| !(0.0..1.0).contains(alive)) {
             return Err(format!("segment.alive = {alive}: choose a share from 0 up to, but not, 1"));
         }
-        if self.segment.is_some() && (self.energy.is_some() || !self.range_tlbs.is_empty()) {
-            return Err(
-                "[segment] is an ideal that counts walks alone: leave out `energy` and [[range_tlb]]"
-                    .to_owned(),
-            );
+        if self.segment.is_some() && (self.energy.is_some() || !self.range_tlbs.is_empty() || cached) {
+            return Err("[segment] is an ideal that counts walks alone: leave out `energy`, [[range_tlb]] and [[cache]]"
+                .to_owned());
         }
         self.lite.as_ref().map_or(Ok(()), |lite| lite.check(tlbs))
     }

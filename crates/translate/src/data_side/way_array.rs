@@ -91,8 +91,19 @@ impl WayArray {
         self.latest + self.older
     }
 
-    /// Puts in what is not held. `references`: of the design, this one not counted.
-    pub fn fill(&mut self, number: u64, tag: u64, references: u64) {
+    /// Whether it has an entry.
+    pub fn contains(&self, number: u64, tag: u64) -> bool {
+        let first = self.geometry.set_of(number) * self.geometry.ways();
+        self.tags[first..first + self.active].contains(&tag)
+    }
+
+    /// The tags of its entries.
+    pub fn tags(&self) -> impl Iterator<Item = u64> + '_ {
+        self.tags.iter().copied().filter(|&tag| tag != EMPTY)
+    }
+
+    /// Puts in what is not held; returns the tag that gave way. `references`: of the design, this one not counted.
+    pub fn fill(&mut self, number: u64, tag: u64, references: u64) -> Option<u64> {
         if !self.used {
             // This reference did not search it yet.
             (self.used, self.counted) = (true, references + 1);
@@ -100,8 +111,9 @@ impl WayArray {
         let first = self.geometry.set_of(number) * self.geometry.ways();
         let set = &mut self.tags[first..first + self.active];
         set.rotate_right(1);
-        set[0] = tag;
+        let victim = std::mem::replace(&mut set[0], tag);
         self.now().writes += 1;
+        (victim != EMPTY).then_some(victim)
     }
 
     /// Drops entries.
@@ -118,19 +130,24 @@ impl WayArray {
         }
     }
 
-    /// Has so many ways be on from now on. `references`: of the design so far.
-    pub fn set_active(&mut self, ways: usize, references: u64) {
+    /// Has so many ways be on from now on; returns the tags that were in the others. `references`: of the design so
+    /// far.
+    pub fn set_active(&mut self, ways: usize, references: u64) -> Vec<u64> {
         self.count_reads(references);
         self.active = ways;
+        let mut dropped = Vec::new();
         for set in self.tags.chunks_mut(self.geometry.ways()) {
+            dropped.extend(set[ways..].iter().filter(|&&tag| tag != EMPTY));
             set[ways..].fill(EMPTY);
         }
+        dropped
     }
 
     /// Searches and writes by ways, after so many references of the design.
-    pub fn operations(&mut self, references: u64) -> Vec<Operations> {
-        self.count_reads(references);
-        let mut all = self.operations.clone();
+    pub fn operations(&self, references: u64) -> Vec<Operations> {
+        let mut counted = self.clone();
+        counted.count_reads(references);
+        let mut all = counted.operations;
         all.sort_by_key(|of| of.ways);
         all
     }

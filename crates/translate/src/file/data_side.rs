@@ -109,7 +109,8 @@ impl FileCoalesce {
 }
 
 impl FileDataSide {
-    pub(super) fn check(self, tlbs: &[TlbSpec]) -> Result<Option<Box<DataSideSpec>>, String> {
+    /// What it says of arrays such as these, beside caches of memory if it is `cached`.
+    pub(super) fn check(self, tlbs: &[TlbSpec], cached: bool) -> Result<Option<Box<DataSideSpec>>, String> {
         let FileDataSide {
             side,
             range_tlb,
@@ -139,8 +140,19 @@ impl FileDataSide {
                 None => Ok(None),
             };
         }
-        let Some(walk_cycles) = walk else {
-            return Err("cost: missing key `walk`: cycles of a walk, with side = \"data\"".to_owned());
+        let walk_cycles = match (walk, cached) {
+            (Some(cycles), false) => Some(cycles),
+            (None, true) => None,
+            (None, false) => {
+                return Err("cost: missing key `walk`: cycles of a walk, with side = \"data\"".to_owned());
+            }
+            (Some(_), true) => {
+                return Err(
+                    "cost.walk: with [[cache]] the latencies are the price of a walk: leave it out, give \
+                            `memory`"
+                        .to_owned(),
+                );
+            }
         };
         let range_tlbs = range_tlb.into_iter().map(FileRangeTlb::spec).collect();
         let FileRanges { threshold, fill, backing, memory } = ranges.unwrap_or_default();

@@ -1,0 +1,87 @@
+//! TLBs that handlers refill, whose page tables are mapped: see `pagewalk_translate::software`.
+
+use super::moves::{Moved, Moves};
+use super::page::Page;
+use super::tlbs::{Entries, Tlbs};
+use crate::memory::WalkCost;
+use pagewalk_translate::{Asid, SoftwareMmu, Wanted, page_key};
+use pagewalk_units::{PageSize, VirtAddr};
+
+/// Where keys of software-managed TLBs carry the address space: below those of table pages.
+const SOFTWARE_ASID: u32 = 55;
+
+pub(super) fn software_key(asid: Asid, page: Page) -> u64 {
+    (asid.index() as u64) << SOFTWARE_ASID | page_key(page.number, page.size)
+}
+
+/// The page that [`software_key`] made a key of.
+pub(super) fn software_page(key: u64) -> (Asid, u64, PageSize) {
+    let asid = match (key >> SOFTWARE_ASID) as u32 {
+        number if number == Asid::GLOBAL.index() as u32 => Asid::GLOBAL,
+        number => Asid::new(number).expect("keys are made of identifiers"),
+    };
+    let (_, number, size) = Asid::page_of(key & ((1 << SOFTWARE_ASID) - 1));
+    (asid, number, size)
+}
+
+impl Tlbs {
+    /// What handlers are asked for, where tables are mapped.
+    fn wanted(&self, asid: Asid, page: Page, vpn: u64) -> Wanted {
+        let kernel = VirtAddr(vpn << self.machine.paging.base().shift()).is_kernel();
+        Wanted { key: software_key(asid, page), asid, number: page.number, base: vpn, kernel }
+    }
+
+    /// Handlers' part, where tables are mapped: the walk that the miss was, with what entered and left watched TLBs;
+    /// `None` on other machines.
+    pub fn refill(
+        &mut self,
+        class: usize,
+        asid: Asid,
+        page: Page,
+        vpn: u64,
+        now: u64,
+    ) -> Option<(WalkCost, Moves)> {
+        let wanted = self.wanted(asid, page, vpn);
+        let refill = self.software()?.refill(wanted, now);
+        self.counts.first_level[class][0] += 1;
+        let cost = WalkCost { references: refill.references, cycles: refill.cycles };
+        self.counts.charge(class, cost);
+        let Some(tlb) = self.watched_by(class) else { return Some((cost, Moves::default())) };
+        let entered = Some(Moved { asid, tlb, unit: self.block(page.number, page.size) });
+        Some((cost, Moves { entered, left: self.left(tlb, refill.evicted().map(software_page)) }))
+    }
+
+    /// What has left the only TLB of a level.
+    fn left(&self, tlb: usize, pages: impl Iterator<Item = (Asid, u64, PageSize)>) -> Vec<Moved> {
+        pages.map(|(asid, number, size)| Moved { asid, tlb, unit: self.block(number, size) }).collect()
+    }
+
+    /// Puts a superpage in, where tables are mapped, that was built after a miss in it; `None` on other machines.
+    pub fn put(&mut self, class: usize, asid: Asid, page: Page, vpn: u64) -> Option<Moves> {
+        let wanted = self.wanted(asid, page, vpn);
+        let mmu = self.software()?;
+        if mmu.contains(wanted.key) {
+            return Some(Moves::default());
+        }
+        let gone = mmu.put(wanted).map(software_page);
+        let Some(tlb) = self.watched_by(class) else { return Some(Moves::default()) };
+        let entered = Some(Moved { asid, tlb, unit: self.block(page.number, page.size) });
+        Some(Moves { entered, left: self.left(tlb, gone.into_iter()) })
+    }
+
+    /// What refills it, where tables are mapped.
+    pub fn software(&mut self) -> Option<&mut SoftwareMmu> {
+        match &mut self.first.first_mut()?.entries {
+            Entries::Software(mmu) => Some(mmu),
+            Entries::Array(_) => None,
+        }
+    }
+
+    /// The same, to look at.
+    pub fn as_software(&self) -> Option<&SoftwareMmu> {
+        match &self.first.first()?.entries {
+            Entries::Software(mmu) => Some(mmu),
+            Entries::Array(_) => None,
+        }
+    }
+}

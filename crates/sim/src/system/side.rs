@@ -1,0 +1,283 @@
+//! A data side in the system: its data references, and what its kernel has made of the pages that it asks for.
+//!
+//! Fetches touch pages, so that their kernel backs them, and translate nothing. Under the host's kernel page sizes are
+//! chosen at walks, as in [`DataSides`](crate::DataSides). A kernel of its own has chosen them at first touches; frames
+//! are its memory's where it has one, and the design's own otherwise. Pages that processes share, and those whose next
+//! store is a fault, stand alone: no entry and no range holds them with others.
+
+use super::System;
+use super::process::{Memory, Process};
+use crate::data_side::{DesignMemory, Extents, Frames, InSpace, Segments, SideOf, changes_areas};
+use crate::memory::{Memory as Caches, WalkCost};
+use crate::store::FETCH;
+use pagewalk_mm::{Change, Kernel, Superpage};
+use pagewalk_trace::Event;
+use pagewalk_translate::{self as translate, Asid, DataSide, RangeWalk, Walker};
+use pagewalk_units::{Kind, PageSize, Paging, VirtAddr};
+use std::ops::Range;
+
+/// What a kernel made of one process's pages, as a data side asks for it.
+#[derive(Clone)]
+pub(super) struct SideMemory {
+    pub design: DesignMemory,
+    pub segments: Segments,
+}
+
+impl SideMemory {
+    /// Follows the frames that a kernel's memory has for these pages now.
+    fn follow(&mut self, kernel: &Kernel, pages: Range<u64>) {
+        let Frames::Kernel(extents) = &mut self.design.frames else { return };
+        extents.remove(&pages);
+        for unit in kernel.table().units_in(pages) {
+            extents.remove(&unit.pages());
+            let frame = kernel.frame_of(unit.first).filter(|_| !kernel.table().is_protected(unit.first));
+            if let Some(frame) = frame {
+                extents.add(unit.first, unit.len(), frame.0);
+            }
+        }
+    }
+
+    /// Whether it follows all frames of a kernel.
+    fn knows_frames_of(&self, kernel: &Kernel) -> bool {
+        let Frames::Kernel(extents) = &self.design.frames else { return true };
+        let mut anew = self.clone();
+        anew.design.frames = Frames::Kernel(Extents::default());
+        kernel.table().units().into_iter().for_each(|unit| anew.follow(kernel, unit.pages()));
+        anew.design.frames.extents().is_some_and(|all| all == extents)
+    }
+}
+
+/// A process's memory, asked by the data side of a core.
+struct Asked<'a> {
+    process: &'a mut Process,
+    asid: Asid,
+    paging: Paging,
+    /// Whether processes share pages.
+    shares: bool,
+    caches: Option<&'a mut Caches>,
+    walk_price: u64,
+    /// What the last walk cost.
+    cost: WalkCost,
+}
+
+impl Asked<'_> {
+    /// The number of a page, if it is of this process, and not one that stands alone.
+    fn number(&self, page: u64) -> Option<u64> {
+        let (number, base) = (Asid::number_of(page), self.paging.base());
+        let is_own = Asid::of_page(page) == self.asid
+            && (!self.shares || self.process.translation(number, self.asid, base).0 == self.asid);
+        is_own.then_some(number)
+    }
+
+    /// What the design makes of it.
+    fn of_design<T>(&mut self, ask: impl FnOnce(&mut InSpace<'_>) -> T) -> T {
+        let Process { space, side, .. } = &mut *self.process;
+        let SideMemory { design, segments } = side.as_deref_mut().expect("a data side's process");
+        ask(&mut design.of(space, segments))
+    }
+}
+
+impl translate::Memory for Asked<'_> {
+    fn size(&mut self, page: u64) -> PageSize {
+        let number = Asid::number_of(page);
+        match &self.process.memory {
+            Memory::Own(own) => own.page(number).size,
+            Memory::Host(_) if self.number(page).is_none() => self.paging.base(),
+            Memory::Host(_) => self.of_design(|design| design.size(number)),
+        }
+    }
+
+    fn frame(&self, page: u64) -> Option<(u64, [bool; 3])> {
+        let number = self.number(page)?;
+        if let Memory::Own(own) = &self.process.memory
+            && own.kernel.table().is_protected(number)
+        {
+            return None;
+        }
+        let side = self.process.side.as_deref()?;
+        side.design.frame(number, &self.process.space)
+    }
+
+    fn together(&mut self, page: u64, most: u64) -> u64 {
+        let Some(number) = self.number(page) else { return 0 };
+        let pages = self.of_design(|design| design.together(number, most));
+        let mut touched = self.process.pages.range(number..number + if self.shares { pages } else { 0 });
+        touched.find(|(_, touched)| touched.global).map_or(pages, |(&first, _)| first - number)
+    }
+
+    fn runs(&mut self) -> Vec<u64> {
+        self.of_design(|design| design.runs())
+    }
+
+    fn range(&mut self, page: u64) -> Option<RangeWalk> {
+        let number = self.number(page)?;
+        let RangeWalk { range, nodes } = self.of_design(|design| design.range(number))?;
+        let (base, limit) = (self.asid.page(range.base), self.asid.page(range.limit));
+        Some(RangeWalk { range: translate::Range { base, limit, ..range }, nodes })
+    }
+
+    fn walked(&mut self, page: u64) -> PageSize {
+        let (number, is_own) = (Asid::number_of(page), self.number(page).is_some());
+        let (size, unit) = match &self.process.memory {
+            Memory::Host(_) if is_own => return self.of_design(|design| design.walked(number)),
+            Memory::Host(_) => (self.paging.base(), Superpage::around(number, 0)),
+            Memory::Own(own) => {
+                let unit = own.kernel.table().mapped(number);
+                (own.page(number).size, unit.unwrap_or(Superpage::around(number, 0)))
+            }
+        };
+        self.of_design(|design| design.walked_for(number, is_own.then_some(unit)));
+        size
+    }
+
+    fn walk(&mut self, walker: &mut Walker, address: VirtAddr, leaf: PageSize) -> u32 {
+        self.cost = match &mut self.caches {
+            Some(caches) => caches.walk(walker, address, leaf),
+            None => WalkCost { references: walker.walk(address, leaf), cycles: self.walk_price },
+        };
+        self.cost.references
+    }
+}
+
+impl System {
+    /// Asks the data side of the core that runs, with the memory of the process whose pages are meant. Returns what
+    /// the last walk cost, too.
+    fn with_side<T>(&mut self, ask: impl FnOnce(&mut DataSide, &mut Asked<'_>) -> T) -> (T, WalkCost) {
+        self.process();
+        let System { cores, core, processes, asid, spec, globals, .. } = self;
+        let (side, caches) = cores[*core].tlbs.side_and_caches();
+        let price = spec.machine.data_side.as_deref().and_then(|side| side.walk_cycles);
+        let mut asked = Asked {
+            process: processes.get_mut(asid).expect("it is there"),
+            asid: *asid,
+            paging: spec.machine.paging,
+            shares: globals.is_some(),
+            caches,
+            walk_price: price.unwrap_or(0),
+            cost: WalkCost { references: 0, cycles: 0 },
+        };
+        let answer = ask(side, &mut asked);
+        (answer, asked.cost)
+    }
+
+    /// A page as the data side numbers it, and what TLBs hold for it.
+    fn side_page(&self, vpn: u64) -> u64 {
+        self.translation(vpn).0.page(vpn)
+    }
+
+    /// A reference to a page that is touched and backed.
+    pub(super) fn refer_side(&mut self, class: usize, kind: Kind, vpn: u64) {
+        self.clock.now += 1;
+        if class != FETCH {
+            let page = self.side_page(vpn);
+            if !self.tlbs().side_hits(class, page) {
+                self.miss_side(class, kind, vpn);
+            }
+        }
+        let now = self.clock.now;
+        if self.heeds_uses
+            && let Some(touched) = self.process().pages.get_mut(&vpn)
+        {
+            touched.used = now;
+        }
+    }
+
+    fn miss_side(&mut self, class: usize, kind: Kind, vpn: u64) {
+        self.wake();
+        let page = self.side_page(vpn);
+        if self.with_side(|side, memory| side.serves_below(page, memory)).0 {
+            return;
+        }
+        self.missed(class, vpn);
+        let (asid, mapped) = self.translation(vpn);
+        let tlb = self.tlbs().watched_by(class);
+        let was_there = tlb.is_some_and(|tlb| self.tlbs().is_watched_in(tlb, asid, mapped));
+        let (_, cost) = self.with_side(|side, memory| side.walk(page, memory));
+        self.tlbs().counts.charge(class, cost);
+        self.charge(class, cost);
+        let moves = self.tlbs().side_moves(tlb, was_there, asid, mapped);
+        self.tell(moves);
+        self.serve(class, kind, vpn);
+    }
+
+    /// A superpage that holds a base page was built, and enters the data side.
+    pub(super) fn fill_side(&mut self, class: usize, vpn: u64) {
+        let (asid, mapped) = self.translation(vpn);
+        let tlb = self.tlbs().watched_by(class);
+        let was_there = tlb.is_some_and(|tlb| self.tlbs().is_watched_in(tlb, asid, mapped));
+        self.with_side(|side, memory| side.fill(asid.page(vpn), mapped.size, memory));
+        let moves = self.tlbs().side_moves(tlb, was_there, asid, mapped);
+        self.tell(moves);
+    }
+
+    /// Drops base pages of the process whose pages are meant from the data sides of all cores.
+    pub(super) fn drop_from_sides(&mut self, pages: &Range<u64>) {
+        let asid = self.asid;
+        self.cores.iter_mut().for_each(|core| core.tlbs.invalidate_pages(asid, pages));
+    }
+
+    /// Before a block is executed: what is due of what the kernel and the hardware decide once in a while.
+    pub(super) fn decide(&mut self) {
+        if self.visitors.contains(&self.runs) {
+            return;
+        }
+        let (now, executed) = (self.clock.instructions, self.cores[self.core].executed);
+        let Process { space, side: Some(side), .. } = self.process() else { return };
+        if side.design.due().is_some_and(|due| due <= now) {
+            for pages in side.design.scan(space, now) {
+                self.drop_from_sides(&pages);
+            }
+        }
+        if self.tlbs().side_and_caches().0.due().is_some_and(|due| due <= executed) {
+            self.with_side(|side, memory| side.decide(executed, memory));
+            let left = self.tlbs().side_left();
+            self.tell(left);
+        }
+    }
+
+    /// A change of the address space, of which the rest knows.
+    pub(super) fn change_side(&mut self, change: Change) {
+        let pages = change.pages(self.machine().paging.base());
+        self.drop_from_sides(&pages);
+        if let Some(side) = &mut self.process().side {
+            side.design.changed(&pages, matches!(change, Change::Gone { .. }));
+        }
+        self.follow_frames(pages);
+    }
+
+    /// After the changes of an event. `opened`: bytes that may be used now and could not before.
+    pub(super) fn note_side(&mut self, event: &Event, opened: &[Range<u64>]) {
+        let Process { space, side: Some(side), counts, .. } = self.process() else { return };
+        let mut parted = Vec::new();
+        if let Event::Advise { start, bytes, .. } = *event {
+            parted = side.design.part(start, bytes, space);
+        }
+        side.segments.note(event, counts.instructions);
+        if changes_areas(event) {
+            side.design.remapped(opened);
+        }
+        parted.iter().for_each(|pages| self.drop_from_sides(pages));
+    }
+
+    /// The kernel of the process whose pages are meant may have other frames for these pages.
+    pub(super) fn follow_frames(&mut self, pages: Range<u64>) {
+        if let Process { memory: Memory::Own(own), side: Some(side), .. } = self.process() {
+            side.follow(&own.kernel, pages);
+        }
+    }
+
+    /// What kernels made of the programs' memory, for each process.
+    pub(super) fn sides(&self) -> Vec<SideOf<'_>> {
+        let mut processes: Vec<_> = self.processes.iter().collect();
+        processes.sort_unstable_by_key(|&(&asid, _)| asid);
+        let sides = processes.into_iter().filter_map(|(_, process)| {
+            let side = process.side.as_deref()?;
+            debug_assert!(
+                process.own().is_none_or(|own| side.knows_frames_of(&own.kernel)),
+                "frames are followed"
+            );
+            Some((&side.design, &process.space, &side.segments, process.counts.instructions))
+        });
+        sides.collect()
+    }
+}
