@@ -27,6 +27,7 @@ mod os;
 mod own;
 mod page;
 mod process;
+mod shared;
 mod side;
 mod side_tlbs;
 mod tlbs;
@@ -200,17 +201,6 @@ impl System {
             *holder = process.own().filter(|own| own.kernel.swaps()).map(|_| asid);
             process
         })
-    }
-
-    /// Hands the memory that all share to the kernel of another process.
-    fn hand_memory(&mut self, to: Asid) {
-        let System { spec, processes, side, holder, .. } = self;
-        let base = spec.machine.paging.base();
-        processes.entry(to).or_insert_with(|| Process::new(memory_of(spec, to), side.clone(), base));
-        let from = holder.replace(to).expect("somebody has it");
-        let [from, to] = processes.get_disjoint_mut([&from, &to]).map(|process| process?.kernel());
-        let (from, to) = from.zip(to).expect("all have kernels of their own");
-        from.hand_memory(to);
     }
 
     /// What the process that runs did and cost.

@@ -175,24 +175,6 @@ impl System {
         self.tell_losses();
     }
 
-    /// Tells other processes what they lost to the one whose kernel has worked.
-    fn tell_losses(&mut self) {
-        if self.holder.is_none() {
-            return;
-        }
-        let losses = self.process().kernel().map_or_else(Vec::new, |kernel| kernel.losses());
-        let works = self.asid;
-        for (process, loss) in losses {
-            self.asid = Asid::new(process).unwrap_or(Asid::GLOBAL);
-            let mut remaps = Vec::new();
-            if let Some(kernel) = self.process().kernel() {
-                kernel.lost(loss, &mut remaps);
-            }
-            self.remap(remaps, None);
-        }
-        self.asid = works;
-    }
-
     /// A superpage that was built after a miss in it enters the TLBs.
     fn enter_promoted(&mut self, block: Superpage, after: Option<After>) {
         let Some((class, kind)) = after else { return };
@@ -263,11 +245,7 @@ impl System {
                     kernel.forbidden(mode);
                 }
             }
-            Event::Exit { .. } if self.kernels().nth(1).is_some() => {
-                if let Some(kernel) = self.process().kernel() {
-                    kernel.ended();
-                }
-            }
+            Event::Exit { .. } => self.end(),
             Event::Idle { nanoseconds } => {
                 self.ask(None, |kernel, _, _| kernel.slept(nanoseconds));
                 self.wake();

@@ -15,9 +15,9 @@
 //!
 //! With two levels the level-2 tables are not mapped, and there is no class l3; with one, nothing misses but pages.
 //! A nested miss is counted and filled before the one that led to it, which is counted once: the interrupted handler
-//! goes on where it was. A superpage has a PTE for each of its base pages, all alike, so that handlers find it as they
-//! find any page; it takes one entry. Table pages of all address spaces are kernel memory, held whatever space runs, and
-//! are never dropped.
+//! goes on where it was. A superpage has a PTE for each of its base pages, all alike, so that handlers find it as
+//! they find any page; it takes one entry. Table pages of all address spaces are kernel memory, held whatever space
+//! runs, and are never dropped.
 //!
 //! The slots of the TLB are split at a *partition*: which classes of entries go below it is the [`Placement`]. Below
 //! and above, each entry replaces what the part's own replacement chooses. `Tuner` moves the partition as the program

@@ -1,0 +1,47 @@
+//! The physical memory that processes in turns share: it goes from kernel to kernel, to whose process is meant.
+
+use super::process::Process;
+use super::{System, memory_of};
+use pagewalk_translate::Asid;
+
+impl System {
+    /// Hands the memory that all share to the kernel of another process.
+    pub(super) fn hand_memory(&mut self, to: Asid) {
+        let System { spec, processes, side, holder, .. } = self;
+        let base = spec.machine.paging.base();
+        processes.entry(to).or_insert_with(|| Process::new(memory_of(spec, to), side.clone(), base));
+        let from = holder.replace(to).expect("somebody has it");
+        let [from, to] = processes.get_disjoint_mut([&from, &to]).map(|process| process?.kernel());
+        let (from, to) = from.zip(to).expect("all have kernels of their own");
+        from.hand_memory(to);
+    }
+
+    /// Tells other processes what they lost to the one whose kernel has worked.
+    pub(super) fn tell_losses(&mut self) {
+        if self.holder.is_none() {
+            return;
+        }
+        let losses = self.process().kernel().map_or_else(Vec::new, |kernel| kernel.losses());
+        let works = self.asid;
+        for (process, loss) in losses {
+            self.asid = Asid::new(process).unwrap_or(Asid::GLOBAL);
+            let mut remaps = Vec::new();
+            if let Some(kernel) = self.process().kernel() {
+                kernel.lost(loss, &mut remaps);
+            }
+            self.remap(remaps, None);
+        }
+        self.asid = works;
+    }
+
+    /// The process that runs has ended: others may have its frames.
+    pub(super) fn end(&mut self) {
+        if self.kernels().nth(1).is_none() {
+            return;
+        }
+        let Some(kernel) = self.process().kernel() else { return };
+        let units = kernel.table().units();
+        kernel.ended();
+        units.into_iter().for_each(|unit| self.follow_frames(unit.pages()));
+    }
+}
