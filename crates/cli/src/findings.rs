@@ -1,13 +1,14 @@
 //! From what the simulator found to the result that is printed: names, symbols, metrics.
 
 use pagewalk_mm::{AddressSpace, MappingId, MappingInfo};
+use pagewalk_report::metrics::sum;
 use pagewalk_report::schema::{
     Attribution, FunctionRow, Heat, HeatRow, MachineDescription, MachineResult, MappingRow, Number, PageRow,
     ProcessResult, ReachPoint, TlbDescription, WalkCacheDescription, WhatIf,
 };
 use pagewalk_report::{NO_SYMBOL, STRIPPED, page_name, printable};
 use pagewalk_sim::{Alternative, AlternativeKind, DesignCounts, Findings, FunctionWalks};
-use pagewalk_sweep::{add_ratios, is_additive, metrics, partition};
+use pagewalk_sweep::{metrics, partition};
 use pagewalk_symbols::{FileOffset, JitError, JitSymbols, ObjectError, Symbol, Symbolizer};
 use pagewalk_trace::{Analysis, Batch, Event, Mapping, MappingKind, Origin, StreamHeader, ThpDisable};
 use pagewalk_translate::{MachineSpec, MissClass, WalkerSpec};
@@ -378,32 +379,14 @@ fn result(machine: &MachineSpec, counts: &DesignCounts) -> MachineResult {
     MachineResult { name: machine.name.clone(), metrics: metrics(counts), partition }
 }
 
-/// Sums over all processes. What is no sum of theirs is left out, unless there is one alone.
+/// Each machine over all processes.
 pub fn totals(processes: &[ProcessResult]) -> Vec<MachineResult> {
     let Some(first) = processes.first() else { return Vec::new() };
-    let mut totals: Vec<MachineResult> = first
-        .machines
-        .iter()
-        .map(|machine| MachineResult::new(&machine.name, machine.metrics.clone()))
-        .collect();
-    for process in &processes[1..] {
-        for (total, machine) in totals.iter_mut().zip(&process.machines) {
-            for (name, &value) in &machine.metrics {
-                let sum = total.metrics.entry(name.clone()).or_insert(Number::Count(0));
-                *sum = match (*sum, value) {
-                    (Number::Count(a), Number::Count(b)) => Number::Count(a + b),
-                    (a, b) => Number::Real(a.as_f64() + b.as_f64()),
-                };
-            }
-        }
-    }
-    for total in &mut totals {
-        if processes.len() > 1 {
-            total.metrics.retain(|name, _| is_additive(name));
-        }
-        add_ratios(&mut total.metrics);
-    }
-    totals
+    let total = |(index, machine): (usize, &MachineResult)| {
+        let of_processes = processes.iter().filter_map(|process| process.machines.get(index));
+        MachineResult::new(&machine.name, sum(of_processes.map(|machine| &machine.metrics)))
+    };
+    first.machines.iter().enumerate().map(total).collect()
 }
 
 /// What the machine file prices walks by, and the cycles: a key, or classes of misses.

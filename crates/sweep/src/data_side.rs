@@ -1,9 +1,9 @@
 //! A data side's counts under their long names, with its cycles and its energy.
 
-use crate::metrics::add_ratios;
 use crate::study::{KernelKind, Study};
 use pagewalk_cost::{EnergyError, EnergyTable, Structure, Use};
 use pagewalk_mm::Small;
+use pagewalk_report::metrics::{add_quotients, record, record_count};
 use pagewalk_report::schema::{Metrics, Number};
 use pagewalk_sim::{DataSideTotals, DataSides, RangeTotals};
 use pagewalk_translate::{ArrayUse, MachineSpec, RangeTable, TlbSpec};
@@ -32,10 +32,13 @@ pub fn check_alone(study: &Study) -> Result<(), String> {
     Ok(())
 }
 
-/// The counts by name, as `docs/ranges-and-energy.md` lists them.
+/// The counts by their names in the registry.
+///
+/// # Errors
+/// If the machine's energy table lacks one of its structures.
 pub fn data_side_metrics(machine: &MachineSpec, totals: &DataSideTotals) -> Result<Metrics, EnergyError> {
     let mut metrics = Metrics::new();
-    let mut count = |name: String, value: u64| metrics.insert(name, Number::Count(value));
+    let mut count = |name: String, value: u64| record_count(&mut metrics, name, value);
     let counts = &totals.counts;
     count("instructions".into(), totals.instructions);
     count("references".into(), totals.data_references);
@@ -113,8 +116,8 @@ pub fn data_side_metrics(machine: &MachineSpec, totals: &DataSideTotals) -> Resu
     let misses = level1.saturating_add(walk);
     count("miss_cycles".into(), misses);
     let total = totals.instructions as f64 * machine.cost.cycles_per_instruction + misses as f64;
-    metrics.insert("total_cycles".into(), Number::Real(total));
-    add_ratios(&mut metrics);
+    record(&mut metrics, "total_cycles", Number::Real(total));
+    add_quotients(&mut metrics);
     if let Some(table) = side.and_then(|side| side.energy.as_deref()) {
         add_energy(&EnergyTable::named(table)?, totals, &mut metrics)?;
     }
@@ -156,12 +159,7 @@ fn shapes<'a>(machine: &MachineSpec, (index, tlb): (usize, &'a TlbSpec)) -> Vec<
     halves.take_while(|&ways| ways >= least).map(|ways| (tlb.name.as_str(), sets, ways)).collect()
 }
 
-fn of_array(
-    array: &ArrayUse,
-    references: u64,
-    misses: u64,
-    count: &mut impl FnMut(String, u64) -> Option<Number>,
-) {
+fn of_array(array: &ArrayUse, references: u64, misses: u64, count: &mut impl FnMut(String, u64)) {
     let name = &array.name;
     if array.level == 0 {
         count(format!("walk_cache.{name}.lookups"), array.reads());
@@ -210,7 +208,7 @@ fn add_energy(
     let counts = &totals.counts;
     let energy =
         table.energy(&uses(totals), counts.walk_references, counts.range_nodes * RangeTable::NODE_LINES)?;
-    let mut add = |name: String, value: f64| metrics.insert(name, Number::Real(value));
+    let mut add = |name: String, value: f64| record(metrics, name, Number::Real(value));
     // What did nothing has figures too.
     let arrays = counts.arrays.iter().map(|array| &array.name);
     for name in arrays.chain(counts.ranges.iter().map(|ranges| &ranges.name)) {

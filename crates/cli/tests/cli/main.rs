@@ -21,6 +21,7 @@ mod harness;
 mod importing;
 mod layout_studies;
 mod layouts;
+mod metrics;
 mod naming;
 mod offline;
 mod placing;

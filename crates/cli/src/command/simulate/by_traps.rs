@@ -4,7 +4,8 @@ use crate::command::profile::Study;
 use crate::error::{CliError, Code};
 use crate::process::{Ending, follow};
 use pagewalk_mm::Small;
-use pagewalk_report::schema::{Attribution, Heat, MachineResult, Metrics, Number, ProcessResult};
+use pagewalk_report::metrics::record_count;
+use pagewalk_report::schema::{Attribution, Heat, MachineResult, Metrics, ProcessResult};
 use pagewalk_sim::{ByTraps, DesignSpec, NoObserver, Pass};
 use pagewalk_sweep::metrics;
 use pagewalk_trace::Source;
@@ -80,7 +81,10 @@ fn engine(machine: &MachineSpec, host: u32, nested: NestedMisses) -> Result<ByTr
 
 fn trapped(engine: &ByTraps) -> Metrics {
     let counts = engine.counts();
-    let of = |class: MissClass| (format!("misses.{}", class.name()), Number::Count(counts.of(class)));
+    let mut metrics = Metrics::new();
+    for class in CLASSES {
+        record_count(&mut metrics, format!("misses.{}", class.name()), counts.of(class));
+    }
     let walks = counts.of(MissClass::L1u) + counts.of(MissClass::L1k);
     let references = CLASSES.iter().map(|&class| counts.of(class)).sum();
     let others = [
@@ -89,8 +93,8 @@ fn trapped(engine: &ByTraps) -> Metrics {
         ("walk_cycles", counts.total_cycles()),
         ("host_misses", engine.host_misses()),
     ];
-    let others = others.map(|(name, count)| (name.to_owned(), Number::Count(count)));
-    CLASSES.into_iter().map(of).chain(others).collect()
+    others.into_iter().for_each(|(name, count)| record_count(&mut metrics, name, count));
+    metrics
 }
 
 /// Whether the engines agree, and what the rule for nested misses is worth.

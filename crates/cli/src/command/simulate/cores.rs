@@ -7,7 +7,8 @@ use crate::error::CliError;
 use crate::findings::short;
 use crate::machine;
 use crate::process::{Ending, follow};
-use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, Number, ProcessResult, WhatIf};
+use pagewalk_report::metrics::record_count;
+use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, ProcessResult, WhatIf};
 use pagewalk_sim::{Arrangement, DesignCounts, Experiment};
 use pagewalk_sweep::{add_structure, metrics, partition};
 use pagewalk_trace::{Analysis, Batch, Event, Origin, Source, StreamHeader};
@@ -92,7 +93,7 @@ fn result(
     let did = all.several.counts();
     let machines = study.machines.iter().zip(&counts).map(|(machine, counts)| {
         let mut metrics = metrics(counts);
-        metrics.insert("cores".into(), Number::Count(cores as u64));
+        record_count(&mut metrics, "cores", cores as u64);
         if let Some(did) = &did {
             add_structure(&mut metrics, did);
         }

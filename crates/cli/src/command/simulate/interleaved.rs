@@ -10,7 +10,8 @@ use crate::output::say;
 use crate::process::{Ending, Reached, note, window};
 use pagewalk_capture::Window;
 use pagewalk_mm::ThpMode;
-use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, Number, ProcessResult, WhatIf};
+use pagewalk_report::metrics::record_count;
+use pagewalk_report::schema::{Attribution, Heat, MachineResult, MappingRow, ProcessResult, WhatIf};
 use pagewalk_sim::{Arrangement, DesignCounts, Experiment};
 use pagewalk_sweep::{add_structure, metrics, partition};
 use pagewalk_trace::{
@@ -191,9 +192,9 @@ impl Interleaved {
                 .zip(&counts)
                 .map(|(machine, counts)| {
                     let mut metrics = metrics(counts);
-                    metrics.insert("switches".into(), Number::Count(self.switches));
+                    record_count(&mut metrics, "switches", self.switches);
                     if self.sharing.cores > 1 {
-                        metrics.insert("cores".into(), Number::Count(self.sharing.cores as u64));
+                        record_count(&mut metrics, "cores", self.sharing.cores as u64);
                     }
                     if let Some(counts) = self.shared.counts() {
                         add_structure(&mut metrics, &counts);

@@ -10,8 +10,9 @@ use crate::process::{Ending, UpToDamage, follow_ahead, window};
 use pagewalk_capture::{Window, read_ahead};
 use pagewalk_mm::promotion::OfflineSettings;
 use pagewalk_mm::{MemorySample, OsKernel, OsSpec, ThpMode};
+use pagewalk_report::metrics::record_count;
 use pagewalk_report::schema::{
-    Attribution, Heat, KernelResult, MachineResult, MemoryPoint, Metrics, Number, ProcessResult, WhatIf,
+    Attribution, Heat, KernelResult, MachineResult, MemoryPoint, Metrics, ProcessResult, WhatIf,
 };
 use pagewalk_sim::{
     Arrangement, DesignCounts, DesignSpec, Experiment, HostKernel, OfflineError, check_offline, held_orders,
@@ -321,7 +322,7 @@ fn add_promotions(metrics: &mut Metrics, counts: &DesignCounts, machine: &Machin
     let Some(kernel) = &counts.kernel else { return };
     for (order, &built) in (0u32..).zip(&kernel.counts.promotions).filter(|&(_, &built)| built > 0) {
         if let Some(size) = PageSize::from_shift(machine.paging.base().shift() + order) {
-            metrics.insert(format!("kernel.promotions.{size}"), Number::Count(built));
+            record_count(metrics, format!("kernel.promotions.{size}"), built);
         }
     }
 }
