@@ -3,15 +3,15 @@
 use pagewalk_mm::{AddressSpace, MappingId, MappingInfo};
 use pagewalk_report::metrics::sum;
 use pagewalk_report::schema::{
-    Attribution, FunctionRow, Heat, HeatRow, MachineDescription, MachineResult, MappingRow, Number, PageRow,
-    ProcessResult, ReachPoint, TlbDescription, WalkCacheDescription, WhatIf,
+    Attribution, FunctionRow, Group, Heat, HeatRow, MachineDescription, MachineResult, MappingRow, Number,
+    PageRow, ProcessResult, ReachPoint, TlbDescription, WalkCacheDescription, WhatIf,
 };
 use pagewalk_report::{NO_SYMBOL, STRIPPED, page_name, printable};
 use pagewalk_sim::{Alternative, AlternativeKind, DesignCounts, Findings, FunctionWalks};
-use pagewalk_sweep::{metrics, partition};
+use pagewalk_sweep::{group_metrics, metrics, partition};
 use pagewalk_symbols::{FileOffset, JitError, JitSymbols, ObjectError, Symbol, Symbolizer};
 use pagewalk_trace::{Analysis, Batch, Event, Mapping, MappingKind, Origin, StreamHeader, ThpDisable};
-use pagewalk_translate::{MachineSpec, MissClass, WalkerSpec};
+use pagewalk_translate::{Asid, MachineSpec, MissClass, WalkerSpec};
 use pagewalk_units::{Kind, RefIndex};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -150,7 +150,8 @@ impl Namer {
             walks_data: page.walks_data,
         });
         let (pages, pages_left_out) = (pages.collect(), (all.len() - kept) as u64);
-        (Attribution { mappings, functions, pages, pages_left_out }, jit)
+        let groups = groups(&findings.groups(), |_| None);
+        (Attribution { mappings, functions, pages, pages_left_out, groups }, jit)
     }
 
     /// Walks by function: instructions of one function of one object are added up. And why a map of JIT code was not
@@ -279,6 +280,19 @@ fn mappings(findings: &mut Findings<'_>) -> Vec<MappingRow> {
     let mut rows: Vec<MappingRow> = counts.into_iter().map(row).collect();
     rows.sort_by_key(|row| (std::cmp::Reverse(row.walk_cycles), row.start));
     rows
+}
+
+/// Parts of processes. `program` names the process of a space, where there are several.
+pub fn groups(all: &[pagewalk_sim::Group], program: impl Fn(Asid) -> Option<String>) -> Vec<Group> {
+    let group = |group: &pagewalk_sim::Group| Group {
+        kind: group.kind.to_owned(),
+        name: match program(group.space) {
+            Some(program) => format!("{} of {program}", group.name),
+            None => group.name.clone(),
+        },
+        metrics: group_metrics(&group.counts),
+    };
+    all.iter().map(group).collect()
 }
 
 fn kind(kind: Option<MappingKind>) -> &'static str {

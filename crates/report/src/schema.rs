@@ -286,6 +286,20 @@ pub struct Attribution {
     pub pages: Vec<PageRow>,
     /// Pages with walks that the list of pages leaves out.
     pub pages_left_out: u64,
+    /// Parts of what ran that have counters of their own; left out where there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<Group>,
+}
+
+/// A part of what ran that has counters of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Group {
+    /// What kind of part it is.
+    pub kind: String,
+    /// What tells it from others of its kind.
+    pub name: String,
+    /// Its counters, by their names in the registry.
+    pub metrics: Metrics,
 }
 
 /// One mapping, or all mappings of one file.

@@ -3,7 +3,7 @@
 use pagewalk_mm::Account;
 use pagewalk_report::metrics::{add_quotients, record, record_count};
 use pagewalk_report::schema::{Metrics, Number, PartitionMove};
-use pagewalk_sim::{DesignCounts, KernelTotals, SoftwareTotals, StructureCounts};
+use pagewalk_sim::{DesignCounts, KernelTotals, SoftwareTotals, SpaceCounts, StructureCounts};
 use pagewalk_translate::{MachineSpec, MissClass};
 
 /// The counts by their names in the registry, with the quotients that follow from them.
@@ -72,6 +72,22 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
 pub fn partition(counts: &DesignCounts) -> Vec<PartitionMove> {
     let moves = counts.software.iter().flat_map(|software| &software.moves);
     moves.map(|&(instructions, lower)| PartitionMove { instructions, lower }).collect()
+}
+
+/// The counts of a part of a run.
+pub fn group_metrics(counts: &SpaceCounts) -> Metrics {
+    let all = [
+        ("instructions", counts.instructions),
+        ("references_data", counts.data_references),
+        ("pages_touched", counts.pages_touched),
+        ("walks", counts.walks_fetch + counts.walks_data),
+        ("walks_fetch", counts.walks_fetch),
+        ("walks_data", counts.walks_data),
+        ("walk_cycles", counts.walk_cycles),
+    ];
+    let mut metrics = Metrics::new();
+    all.into_iter().for_each(|(name, count)| record_count(&mut metrics, name, count));
+    metrics
 }
 
 /// Adds what the kernel and the servers of an operating system did beside the programs.

@@ -179,6 +179,11 @@ impl System {
         &mut self.process_of(self.runs).counts
     }
 
+    /// What the process that runs has done and cost so far.
+    pub(crate) fn counted(&mut self) -> SpaceCounts {
+        *self.account()
+    }
+
     fn tlbs(&mut self) -> &mut Tlbs {
         &mut self.cores[self.core].tlbs
     }

@@ -4,7 +4,7 @@ use super::os::Under;
 use super::{compared, os, structure};
 use crate::command::profile::Study;
 use crate::error::CliError;
-use crate::findings::short;
+use crate::findings::{groups, short};
 use crate::machine;
 use crate::process::{Ending, follow};
 use pagewalk_report::metrics::record_count;
@@ -87,9 +87,11 @@ fn result(
     let counts = all.several.finish();
     let one = all.one.finish();
     let machine = &study.machines[0];
-    let mut groups: Vec<MappingRow> =
+    let groups = groups(&all.several.groups(), |_| None);
+    let mut mappings: Vec<MappingRow> =
         (0..cores).map(|core| core_row(core, &all.several.core_counts(core)[0])).collect();
-    groups.extend(study.structure.iter().flat_map(|structure| structure::rows(structure, &mut all.several)));
+    mappings
+        .extend(study.structure.iter().flat_map(|structure| structure::rows(structure, &mut all.several)));
     let did = all.several.counts();
     let machines = study.machines.iter().zip(&counts).map(|(machine, counts)| {
         let mut metrics = metrics(counts);
@@ -127,7 +129,7 @@ fn result(
         structure: study.structure.as_ref().map(|structure| structure.name.clone()),
         machines: machines.collect(),
         advice: advice(&what_if, short(&header.program), cores, &machine.name),
-        attribution: Attribution { mappings: groups, ..Attribution::default() },
+        attribution: Attribution { mappings, groups, ..Attribution::default() },
         heat: Heat::default(),
         reach: Vec::new(),
         what_if,

@@ -5,7 +5,7 @@ use super::{compared, os, structure};
 use crate::arguments::Simulate;
 use crate::command::profile::Study;
 use crate::error::{CliError, Code};
-use crate::findings::short;
+use crate::findings::{groups, short};
 use crate::output::say;
 use crate::process::{Ending, Reached, note, window};
 use pagewalk_capture::Window;
@@ -157,6 +157,8 @@ impl Interleaved {
     /// All processes as one: counters of the machines, and the processes in the place of mappings.
     pub fn result(mut self, study: &Study) -> ProcessResult {
         let spaces = self.shared.program_counts();
+        let program = |space: Asid| self.headers.get(space.index()).map(structure::program);
+        let groups = groups(&self.shared.groups(), program);
         let system = study.structure.as_ref().map(|structure| structure::rows(structure, &mut self.shared));
         let counts = self.shared.finish();
         let alone: Vec<DesignCounts> =
@@ -203,7 +205,7 @@ impl Interleaved {
                 })
                 .collect(),
             advice: advice(&what_if, self.switches, &machine.name),
-            attribution: Attribution { mappings: rows, ..Attribution::default() },
+            attribution: Attribution { mappings: rows, groups, ..Attribution::default() },
             heat: Heat::default(),
             reach: Vec::new(),
             what_if,

@@ -4,7 +4,7 @@
 use super::open_for;
 use crate::command::profile::Study;
 use crate::error::{CliError, Code};
-use crate::findings::short;
+use crate::findings::{groups, short};
 use crate::machine;
 use crate::process::{Ending, UpToDamage, follow_ahead, window};
 use pagewalk_capture::{Window, read_ahead};
@@ -15,8 +15,8 @@ use pagewalk_report::schema::{
     Attribution, Heat, KernelResult, MachineResult, MemoryPoint, Metrics, ProcessResult, WhatIf,
 };
 use pagewalk_sim::{
-    Arrangement, DesignCounts, DesignSpec, Experiment, HostKernel, OfflineError, check_offline, held_orders,
-    offline,
+    Arrangement, DesignCounts, DesignSpec, Experiment, Group, HostKernel, OfflineError, check_offline,
+    held_orders, offline,
 };
 use pagewalk_sweep::{metrics, partition};
 use pagewalk_trace::{Origin, Source, StreamHeader};
@@ -145,8 +145,8 @@ pub fn check_no_replays(study: &Study, what: &str) -> Result<(), CliError> {
 /// Follows `source` to its end, under kernels that decide while it runs.
 pub fn once<S: Source + Send>(study: &Study, source: S) -> (ProcessResult, Ending) {
     let all = all_kernels(study).expect("the study was checked");
-    let (header, counts, ending) = first_pass(study, &all, source);
-    (result(study, &header, &all, &counts, &ending), ending)
+    let (followed, ending) = first_pass(study, &all, source);
+    (result(study, &all, &followed, &followed.counts, &ending), ending)
 }
 
 /// Follows `reader`, which reads `trace` from its beginning, and reads it again for kernels that know the future.
@@ -157,8 +157,8 @@ pub fn trace<S: Source + Send>(
     quiet: bool,
 ) -> Result<(ProcessResult, Ending), CliError> {
     let all = all_kernels(study)?;
-    let (header, counts, ending) = first_pass(study, &all, reader);
-    let (bases, running) = counts.split_at(study.machines.len());
+    let (followed, ending) = first_pass(study, &all, reader);
+    let (bases, running) = followed.counts.split_at(study.machines.len());
     let (mut counts, mut running) = (bases.to_vec(), running.iter().cloned());
     for under in &all {
         counts.push(match &under.kernel {
@@ -173,15 +173,18 @@ pub fn trace<S: Source + Send>(
             }
         });
     }
-    Ok((result(study, &header, &all, &counts, &ending), ending))
+    Ok((result(study, &all, &followed, &counts, &ending), ending))
+}
+
+/// What was found in one pass over a stream.
+struct Followed {
+    header: StreamHeader,
+    groups: Vec<Group>,
+    counts: Vec<DesignCounts>,
 }
 
 /// One pass over `source`: the counts of the machines, and of the kernels that decide while it runs.
-fn first_pass<S: Source + Send>(
-    study: &Study,
-    kernels: &[Under],
-    source: S,
-) -> (StreamHeader, Vec<DesignCounts>, Ending) {
+fn first_pass<S: Source + Send>(study: &Study, kernels: &[Under], source: S) -> (Followed, Ending) {
     let header = source.header().clone();
     let thp = machine::thp(study.model.thp, &header.thp);
     let alone = Arrangement::default();
@@ -190,7 +193,7 @@ fn first_pass<S: Source + Send>(
         pass.begin_as_child(Asid::default());
     }
     let ending = follow_ahead(source, &study.region, &mut pass);
-    (header, pass.finish(), ending)
+    (Followed { header, groups: pass.groups(), counts: pass.finish() }, ending)
 }
 
 /// A trace that is read again.
@@ -227,8 +230,8 @@ impl Replayed<'_> {
 
 fn result(
     study: &Study,
-    header: &StreamHeader,
     all: &[Under],
+    Followed { header, groups: parts, .. }: &Followed,
     counts: &[DesignCounts],
     ending: &Ending,
 ) -> ProcessResult {
@@ -257,7 +260,7 @@ fn result(
         structure: None,
         machines: machines.collect(),
         advice: advice(&kernels, &study.machines[0].name, short(&header.program)),
-        attribution: Attribution::default(),
+        attribution: Attribution { groups: groups(parts, |_| None), ..Attribution::default() },
         heat: Heat::default(),
         reach: Vec::new(),
         what_if,

@@ -5,7 +5,7 @@ use super::os::Under;
 use super::{compared, os};
 use crate::command::profile::Study;
 use crate::error::CliError;
-use crate::findings::short;
+use crate::findings::{groups, short};
 use crate::machine;
 use crate::process::{Ending, follow_ahead};
 use pagewalk_mm::ThpMode;
@@ -72,7 +72,11 @@ pub fn once<S: Source + Send>(
         structure: Some(structure.name.clone()),
         machines: machines.collect(),
         advice: advice(&what_if, short(&header.program), structure, &study.machines[0].name),
-        attribution: Attribution { mappings: rows, ..Attribution::default() },
+        attribution: Attribution {
+            mappings: rows,
+            groups: groups(&system.groups(), |_| None),
+            ..Attribution::default()
+        },
         heat: Heat::default(),
         reach: Vec::new(),
         what_if,
