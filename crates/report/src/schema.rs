@@ -294,7 +294,7 @@ pub struct Attribution {
 /// A part of what ran that has counters of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Group {
-    /// What kind of part it is.
+    /// What kind of part it is: `thread`.
     pub kind: String,
     /// What tells it from others of its kind.
     pub name: String,

@@ -32,4 +32,5 @@ mod signals;
 mod software_tlbs;
 mod surface;
 mod sweeps;
+mod threads;
 mod trapping;

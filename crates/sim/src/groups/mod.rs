@@ -3,12 +3,14 @@
 //! A batch is of one thread of one process, so what the counters of the first design say more after it is of that
 //! part. A kind is told so after each batch: nothing is looked at while a batch runs.
 
+mod threads;
+
 use crate::spaces::SpaceCounts;
 use pagewalk_trace::{Batch, Event};
 use pagewalk_translate::Asid;
 
 /// All kinds, in the order in which results have them.
-const KINDS: &[fn() -> Box<dyn Kind>] = &[];
+const KINDS: &[fn() -> Box<dyn Kind>] = &[|| Box::<threads::Threads>::default()];
 
 /// A part of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
