@@ -23,6 +23,7 @@ mod numbers;
 mod printable;
 pub mod probe;
 pub mod schema;
+mod sections;
 pub mod sweep;
 pub mod text;
 

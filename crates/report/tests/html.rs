@@ -168,16 +168,16 @@ fn classes_of_misses_stand_below_the_tlb() {
 fn designs_stand_side_by_side_with_cycles_and_energy() {
     let shown = without_scripts(&render_html(&fixtures::sides()));
     for text in [
-        "<table class=\"sides\">",
-        "<tr class=\"emphasis\"><td class=\"mono\">karakostas_4k</td><td class=\"picture\"><div class=\"bar\">\
-         <i class=\"\" style=\"width:100.00%\"></i></div></td><td class=\"number\">644 M</td>\
-         <td class=\"number\">–</td>",
+        "<section id=\"designs\" class=\"made\">",
+        "<tr class=\"emphasis\"><td class=\"mono\">karakostas_4k</td><td class=\"number\">12.0</td>",
+        "<td class=\"picture\"><div class=\"bar\"><i class=\"\" style=\"width:100.00%\"></i></div></td>\
+         <td class=\"number\">644 M</td><td class=\"number\">–</td>",
         "<td class=\"number\">−99.8 %</td><td class=\"picture\"><div class=\"bar\"><i class=\"memory\" \
          style=\"width:28.69%\"></i></div></td><td class=\"number\">3.22</td><td class=\"number\">−64.3 %</td>",
     ] {
         assert!(shown.contains(text), "missing: {text}");
     }
-    assert!(!without_scripts(&render_html(&fixtures::cpython())).contains("class=\"sides\""));
+    assert!(!without_scripts(&render_html(&fixtures::cpython())).contains("id=\"designs\""));
 }
 
 /// Other bounds come before it, or stand in its place.

@@ -1,7 +1,7 @@
 //! What the page shows without scripts. `js/summary.js` writes the same for whichever process is chosen.
 
+use super::classes;
 use super::escape::escape;
-use super::{classes, sides};
 use crate::figures::{
     self, array, base_name, description, forbidden, level_misses, page_bytes, per_kilo_instruction,
     spin_share, total_cycles, walk_cycle_share, weight, whole,
@@ -213,7 +213,7 @@ pub(super) fn tlbs(result: &RunResult, process: &ProcessResult) -> String {
             walker_line(result, machine)
         )
     };
-    std::iter::once(sides::table(process)).chain(process.machines.iter().map(machine)).collect()
+    process.machines.iter().map(machine).collect()
 }
 
 fn tlb_table(result: &RunResult, machine: &MachineResult) -> String {

@@ -35,13 +35,12 @@ pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult
     page.blank();
     tlb_table(page, result, machine);
     super::classes::write(page, machine);
-    if process.machines.len() > 1 {
+    if process.machines.len() > 1 && figures::sides(process).is_empty() {
         page.blank();
-        if !super::sides::write(page, process) {
-            other_machines(page, &process.machines);
-        }
+        other_machines(page, &process.machines);
     }
     who_pays(page, process, whole(machine, "walks").unwrap_or(0));
+    super::sections::write(page, process);
     if !process.kernels.is_empty() {
         page.blank();
         super::kernels::write(page, process);
