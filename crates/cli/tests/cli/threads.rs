@@ -1,4 +1,4 @@
-//! Counts by thread: the threads of a program add up to its counts, in every arrangement.
+//! Counts by thread: the threads of a program add up to its counts, in every arrangement, and the report shows them.
 
 use crate::harness::{Place, joined};
 use serde_json::Value;
@@ -79,4 +79,26 @@ fn threads_add_up_in_every_arrangement() {
     add_up(&turns, ALL);
     let names: Vec<String> = groups(&turns, "walks").into_iter().map(|(name, _)| name).collect();
     assert!(names.iter().all(|name| name.contains(" of ") && name.contains("(pid ")), "{names:?}");
+}
+
+#[test]
+fn the_report_shows_threads_hottest_first() {
+    let place = Place::new();
+    let program = place.compile("two", TWO_THREADS);
+    let profile = ["profile", "-m", "k8", "--thp", "never", "-o", "r.json", "-o", "r.html", "--", &program];
+    let text = place.good(&profile).stderr;
+    let result = place.json("r.json");
+    add_up(&result, ALL);
+    let table = text.split("Thread ").nth(1).unwrap_or_else(|| panic!("no table of threads: {text}"));
+    let mut cycles = groups(&result, "walk_cycles");
+    cycles.sort_by_key(|&(_, cycles)| std::cmp::Reverse(cycles));
+    let rows: Vec<&str> =
+        table.lines().skip(1).take(3).filter_map(|line| line.split_whitespace().next()).collect();
+    let names: Vec<&str> = cycles.iter().take(3).map(|(name, _)| name.as_str()).collect();
+    assert_eq!(rows, names, "{table}");
+    let page = String::from_utf8(place.read("r.html")).expect("text");
+    assert!(page.contains("<section id=\"threads\" class=\"made\"><h2>Walks by thread</h2>"));
+    // A program of one thread has nothing to tell.
+    let one = place.good(&["profile", "-q", "--json", "--", "/bin/true"]).json();
+    assert_eq!(groups(&one, "walks"), []);
 }

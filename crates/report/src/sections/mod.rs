@@ -4,11 +4,12 @@
 //! a cell is text already: renderers compute no figure.
 
 mod sides;
+mod threads;
 
 use crate::schema::ProcessResult;
 
 /// All sections, in the order in which they are shown.
-pub(crate) static SECTIONS: &[Section] = &[sides::SECTION];
+pub(crate) static SECTIONS: &[Section] = &[threads::SECTION, sides::SECTION];
 
 /// A section of the report.
 pub(crate) struct Section {
