@@ -22,10 +22,11 @@ use crate::pass::Pass;
 use crate::spaces::SpaceCounts;
 use crate::store::bits;
 use crate::system::System;
-use pagewalk_mm::structure::{Generator, Reference, StructureSpec, Visits, Who};
-use pagewalk_trace::{Analysis, Batch, Block, BlockEnd, Dictionary, Event, Instruction, Ref, Site, Span};
+use crate::visits::VisitStream;
+use pagewalk_mm::structure::{Generator, StructureSpec, Visits, Who};
+use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::{Asid, WalkerSpec};
-use pagewalk_units::{Access, BlockId, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
+use pagewalk_units::{RefIndex, SpaceId};
 use rustc_hash::FxHashMap;
 
 /// What the kernel and the servers did beside the programs.
@@ -430,62 +431,14 @@ impl Pass<NoObserver> {
     }
 }
 
-/// References as a stream: a fetch is an execution of an instruction on its page.
-#[derive(Default)]
-struct VisitStream {
-    blocks: Dictionary,
-    refs: Vec<Ref>,
-    spans: Vec<Span>,
-    /// Blocks by page and what is done there.
-    known: FxHashMap<(VirtAddr, u8), BlockId>,
-}
-
-/// A word, as wide as the narrowest machine's.
-const WORD: Size = Size::from_code(2);
-
-impl VisitStream {
-    fn batch(&mut self, asid: Asid, references: &[Reference]) -> Batch<'_> {
-        self.refs.clear();
-        self.spans.clear();
-        for &Reference { address, kind } in references {
-            let access = Access { kind, size: WORD };
-            let is_fetch = kind == Kind::Fetch;
-            // Data references of a kind look alike, wherever they go.
-            let key = (if is_fetch { address } else { VirtAddr(0) }, kind as u8);
-            let block = *self.known.entry(key).or_insert_with(|| {
-                let instruction = Instruction { address, length: WORD.bytes() as u8 };
-                let site = Site { instruction: 0, access };
-                self.blocks.intern(Block {
-                    instructions: is_fetch.then_some(instruction).into_iter().collect(),
-                    sites: (!is_fetch).then_some(site).into_iter().collect(),
-                    code: Box::default(),
-                    end: BlockEnd::Jump,
-                })
-            });
-            self.spans.push(Span { block, first: self.refs.len() as u32 });
-            if !is_fetch {
-                self.refs.push(Ref::new(address, access));
-            }
-        }
-        Batch {
-            space: SpaceId(asid.index() as u32),
-            thread: ThreadId(0),
-            first: RefIndex(0),
-            first_instruction: 0,
-            refs: &self.refs,
-            spans: &self.spans,
-            wide: false,
-            blocks: &self.blocks,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Library, Structures};
     use pagewalk_mm::Small;
+    use pagewalk_mm::structure::Reference;
     use pagewalk_translate::MachineSpec;
+    use pagewalk_units::{Kind, VirtAddr};
     use std::sync::Arc;
 
     /// Visits of servers have instructions of their own, which are no time of the program's.

@@ -67,8 +67,9 @@ mod system;
 mod taken;
 mod tournament;
 mod untouched;
+mod visits;
 
-pub use attribution::{MappingCounts, NoObserver, Walk, WalkObserver};
+pub use attribution::{MappingCounts, NoObserver, PageWalks, Walk, WalkObserver};
 pub use by_traps::ByTraps;
 pub use counts::{CacheTotals, ClassCounts, DesignCounts, KernelTotals, PrefetchTotals};
 pub use data_side::{DataSideError, DataSideTotals, DataSides, RangeTotals};
@@ -84,7 +85,7 @@ pub use memory::{GrainError, check_grain};
 pub use offline::{LeftOut, OfflineError, OfflineResult, Replay, check_offline, offline};
 pub use pass::Pass;
 pub use profile::{
-    Alternative, AlternativeKind, Findings, FunctionWalks, HeatMap, MovedCode, PageWalks, Profile, Reach,
+    Alternative, AlternativeKind, Findings, FunctionWalks, HeatMap, MovedCode, Profile, Reach,
 };
 pub use software::SoftwareTotals;
 pub use spaces::SpaceCounts;

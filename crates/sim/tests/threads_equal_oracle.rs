@@ -27,7 +27,7 @@ struct ByThread {
 impl ByThread {
     /// What the machine counts more after an operation is of the thread whose operation it is.
     fn op(&mut self, slow: &mut Slow, turn: &Program, op: &Op) {
-        let told = |slow: &Slow| (slow.machine.counts.clone(), slow.instructions, slow.faults());
+        let told = |slow: &Slow| (slow.machine.counts, slow.instructions, slow.faults());
         let (before, instructions, faults) = told(slow);
         slow.op(turn, op);
         let Op::Run { addresses, .. } = op else { return };

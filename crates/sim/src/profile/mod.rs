@@ -6,7 +6,7 @@ mod heat;
 pub use functions::{FunctionWalks, MovedCode};
 pub use heat::HeatMap;
 
-use crate::attribution::{MappingCounts, NoObserver, Walk, WalkObserver};
+use crate::attribution::{MappingCounts, NoObserver, PageWalks, Walk, WalkObserver};
 use crate::counts::DesignCounts;
 use crate::design::{DesignSpec, MissCounts};
 use crate::error::PassError;
@@ -17,7 +17,7 @@ use functions::Functions;
 use pagewalk_mm::{AddressSpace, Allowed, Everything, MappingId, OneMapping, Small, Thp, ThpMode};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::{Asid, MachineSpec};
-use pagewalk_units::{PAGE_BYTES, PageSize, Paging, RefIndex, VirtAddr};
+use pagewalk_units::{PAGE_BYTES, PageSize, Paging, RefIndex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -89,19 +89,6 @@ pub struct Reach {
     pub walks: u64,
     /// Whether it is the machine's own size.
     pub own: bool,
-}
-
-/// Walks of one page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PageWalks {
-    /// First byte of the base page.
-    pub page: VirtAddr,
-    /// Its mapping.
-    pub mapping: MappingId,
-    /// Walks by fetches.
-    pub walks_fetch: u64,
-    /// Walks by data references.
-    pub walks_data: u64,
 }
 
 #[derive(Clone, Debug)]
