@@ -2,9 +2,7 @@
 
 use pagewalk_capture::engine::{Engine, Options};
 use pagewalk_report::kinds::Kind;
-use pagewalk_report::metrics::find;
 use serde_json::Value;
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -230,21 +228,6 @@ pub fn check_schema(result: &Value) {
     let wrong: Vec<String> =
         validator.iter_errors(result).map(|error| format!("{}: {error}", error.instance_path())).collect();
     assert!(wrong.is_empty(), "{name}: {}", wrong.join("\n"));
-    for metric in metric_names(result) {
-        assert!(find(&metric).is_some(), "{name}: `{metric}` is no metric of the registry");
-    }
-}
-
-/// Names of all metrics of machines in a result.
-pub fn metric_names(result: &Value) -> BTreeSet<String> {
-    let own = result.get("metrics").and_then(Value::as_object);
-    let own = own.into_iter().flatten().map(|(name, _)| name.clone());
-    let inside = match result {
-        Value::Object(object) => object.values().flat_map(metric_names).collect(),
-        Value::Array(list) => list.iter().flat_map(metric_names).collect(),
-        _ => BTreeSet::new(),
-    };
-    own.chain(inside).collect()
 }
 
 /// A metric of the first machine, summed over all processes.

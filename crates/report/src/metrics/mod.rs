@@ -7,10 +7,12 @@
 mod list;
 mod page;
 mod parts;
+mod schema;
 
 pub use list::CHAPTERS;
 pub use page::page;
 pub use parts::{PARTS, Part};
+pub(crate) use schema::Registered;
 
 use crate::classes::Class;
 use crate::numbers::{bytes, count, cycles, percent, ratio};

@@ -6,12 +6,13 @@ use std::fmt::Write;
 const HEAD: &str = "\
 # Metrics
 
-Every counter of a machine that `profile`, `simulate` and `sweep` write, by the name that it has in JSON, in Parquet and in
-studies. `pagewalk schema metrics` prints this page from the registry in `crates/report/src/metrics`; a test holds both equal.
+Every counter of a machine that `profile`, `simulate` and `sweep` write, by the name that it has in JSON, in Parquet and
+in studies. `pagewalk schema metrics` prints this page from the registry in `crates/report/src/metrics`; a test holds
+both equal.
 
-[What measured, modelled and bound mean](user-guide.md#what-the-numbers-mean) the guide says. *Adds up* tells what becomes of
-a metric where processes or cores are taken together: it is their sum, it is made anew of sums, or it is left out.
-What has no unit is a count.
+The guide says [what measured, modelled and bound mean](user-guide.md#what-the-numbers-mean). *Adds up* tells what
+becomes of a metric where processes or cores are taken together: it is their sum, it is made anew of sums, or it is left
+out. What has no unit is a count.
 ";
 
 /// `docs/metrics.md`, as Markdown.

@@ -7,7 +7,7 @@ use crate::schema::{Group, ProcessResult};
 pub(super) const SECTION: Section = Section {
     id: "threads",
     title: "Walks by thread",
-    lead: "What each thread executed (measured), and the page walks that its fetches and data references took (modelled).",
+    lead: "What each thread executed (measured), and the walks that its fetches and data references took (modelled).",
     table,
 };
 
