@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 /// Metrics that no run here has, and where they are from.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("spin_instructions", "profile of a program that waits by spinning: cases.rs"),
+    ("misses", "the table of a study: crates/report/tests/sweep.rs"),
     ("kernel.promotions.{size}", "simulate of a program under a kernel that builds superpages: offline.rs"),
 ];
 

@@ -60,6 +60,11 @@ pub const CHAPTERS: &[Chapter] = &[
                 alone and with LRU replacement.",
         metrics: LAST_LEVEL,
     },
+    Chapter {
+        title: "Families and curves",
+        about: "Of arrays in the Parquet table of a [study](studies.md), beside `references`.",
+        metrics: FAMILIES,
+    },
 ];
 
 const PROGRAM: &[Metric] = &[
@@ -367,3 +372,6 @@ const LAST_LEVEL: &[Metric] = &[
     )
     .never_adds_up(),
 ];
+
+const FAMILIES: &[Metric] =
+    &[modelled("misses", Unit::Count, "misses of one array of a `[family]`, or of one size of a `[curve]`")];
