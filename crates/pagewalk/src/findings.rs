@@ -1,16 +1,17 @@
 //! From what the simulator found to the result that is printed: names, symbols, metrics.
 
 use pagewalk_mm::{AddressSpace, MappingId, MappingInfo};
+use pagewalk_report::metrics::sum;
 use pagewalk_report::schema::{
-    Attribution, FunctionRow, Heat, HeatRow, MachineResult, MappingRow, Number, PageRow, ProcessResult,
+    Attribution, FunctionRow, Group, Heat, HeatRow, MachineResult, MappingRow, PageRow, ProcessResult,
     ReachPoint, WhatIf,
 };
 use pagewalk_report::{NO_SYMBOL, STRIPPED, page_name, printable};
 use pagewalk_sim::{Alternative, AlternativeKind, DesignCounts, Findings, FunctionWalks};
-use pagewalk_sweep::{add_ratios, is_additive, metrics, partition};
+use pagewalk_sweep::{group_metrics, metrics, partition};
 use pagewalk_symbols::{FileOffset, JitError, JitSymbols, ObjectError, Symbol, Symbolizer};
 use pagewalk_trace::{Analysis, Batch, Event, Mapping, MappingKind, Origin, StreamHeader, ThpDisable};
-use pagewalk_translate::MachineSpec;
+use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::RefIndex;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -140,7 +141,8 @@ impl Namer {
             walks_data: page.walks_data,
         });
         let (pages, pages_left_out) = (pages.collect(), (all.len() - kept) as u64);
-        (Attribution { mappings, functions, pages, pages_left_out }, jit)
+        let groups = groups(&findings.groups(), |_| None);
+        (Attribution { mappings, functions, pages, pages_left_out, groups }, jit)
     }
 
     /// Walks by function: instructions of one function of one object are added up. And why a map of JIT code was not
@@ -294,6 +296,19 @@ fn mappings(findings: &mut Findings<'_>) -> Vec<MappingRow> {
     rows
 }
 
+/// Parts of processes. `program` names the process of a space, where there are several.
+pub fn groups(all: &[pagewalk_sim::Group], program: impl Fn(Asid) -> Option<String>) -> Vec<Group> {
+    let group = |group: &pagewalk_sim::Group| Group {
+        kind: group.kind.to_owned(),
+        name: match program(group.space) {
+            Some(program) => format!("{} of {program}", group.name),
+            None => group.name.clone(),
+        },
+        metrics: group_metrics(&group.counts),
+    };
+    all.iter().map(group).collect()
+}
+
 fn kind(kind: Option<MappingKind>) -> &'static str {
     match kind {
         Some(MappingKind::Anonymous) => "anonymous",
@@ -392,30 +407,12 @@ pub fn result(machine: &MachineSpec, counts: &DesignCounts) -> MachineResult {
     MachineResult { name: machine.name.clone(), metrics: metrics(counts), partition }
 }
 
-/// Sums over all processes. What is no sum of theirs is left out, unless there is one alone.
+/// Each machine over all processes.
 pub(crate) fn totals(processes: &[ProcessResult]) -> Vec<MachineResult> {
     let Some(first) = processes.first() else { return Vec::new() };
-    let mut totals: Vec<MachineResult> = first
-        .machines
-        .iter()
-        .map(|machine| MachineResult::new(&machine.name, machine.metrics.clone()))
-        .collect();
-    for process in &processes[1..] {
-        for (total, machine) in totals.iter_mut().zip(&process.machines) {
-            for (name, &value) in &machine.metrics {
-                let sum = total.metrics.entry(name.clone()).or_insert(Number::Count(0));
-                *sum = match (*sum, value) {
-                    (Number::Count(a), Number::Count(b)) => Number::Count(a + b),
-                    (a, b) => Number::Real(a.as_f64() + b.as_f64()),
-                };
-            }
-        }
-    }
-    for total in &mut totals {
-        if processes.len() > 1 {
-            total.metrics.retain(|name, _| is_additive(name));
-        }
-        add_ratios(&mut total.metrics);
-    }
-    totals
+    let total = |(index, machine): (usize, &MachineResult)| {
+        let of_processes = processes.iter().filter_map(|process| process.machines.get(index));
+        MachineResult::new(&machine.name, sum(of_processes.map(|machine| &machine.metrics)))
+    };
+    first.machines.iter().enumerate().map(total).collect()
 }

@@ -19,6 +19,17 @@ pub enum Class {
     Bound,
 }
 
+impl Class {
+    /// Its name in results and documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Measured => "measured",
+            Class::Modelled => "modelled",
+            Class::Bound => "bound",
+        }
+    }
+}
+
 /// Classes by the name of the figure.
 pub type Classes = BTreeMap<String, Class>;
 

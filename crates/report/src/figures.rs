@@ -1,5 +1,6 @@
 //! The figures that several renderers show, read from a machine's metrics by name.
 
+use crate::metrics::{self, Part, parts_of};
 use crate::numbers::{bytes, count, percent};
 use crate::schema::{
     KernelResult, MachineDescription, MachineResult, ProcessResult, RunResult, TlbDescription,
@@ -66,20 +67,13 @@ pub(crate) struct MissClassFigures {
 
 /// The classes of a machine with such a TLB, in the order of Uhlig et al. 1994, Table V; of others none.
 pub(crate) fn miss_classes(machine: &MachineResult) -> Vec<MissClassFigures> {
-    let classes = [
-        ("l1u", "a page of the program"),
-        ("l1k", "a mapped page of the kernel"),
-        ("l2", "page-table entries of the program"),
-        ("l3", "entries of those, and of the kernel"),
-        ("invalid", "first touch of a page"),
-        ("modify", "first store to a page"),
-    ];
-    let figures = |(name, what): (&'static str, &'static str)| {
+    let figures = |&(name, what): &(&'static str, &'static str)| {
         let misses = whole(machine, &format!("misses.{name}"))?;
         let cycles = whole(machine, &format!("miss_cycles.{name}"))?;
         Some(MissClassFigures { name, what, misses, cycles })
     };
-    classes.into_iter().filter_map(figures).collect()
+    let classes = Part::named("class").map_or(&[][..], |part| part.values);
+    classes.iter().filter_map(figures).collect()
 }
 
 /// Share of all modelled cycles that page walks take.
@@ -138,7 +132,7 @@ pub(crate) fn tlbs<'a>(
     let mut by_name: BTreeMap<&str, TlbFigures> = machine
         .metrics
         .keys()
-        .filter_map(|key| key.strip_prefix("tlb.")?.strip_suffix(".lookups"))
+        .filter_map(|key| parts_of("tlb.{array}.lookups", key)?.pop())
         .map(|name| {
             let of = |what| whole(machine, &format!("tlb.{name}.{what}")).unwrap_or(0);
             (name, TlbFigures { name, description: None, lookups: of("lookups"), misses: of("misses") })
@@ -260,6 +254,11 @@ impl KernelFigures<'_> {
     /// A count, if the kernel has it.
     pub fn of(&self, name: &str) -> Option<u64> {
         self.of.metrics.get(name).map(|value| value.as_f64() as u64)
+    }
+
+    /// The same for people, if the kernel has it.
+    pub fn text(&self, name: &str) -> Option<String> {
+        Some(metrics::find(name)?.unit.text(*self.of.metrics.get(name)?))
     }
 
     /// Where the program was killed for want of memory, and the bytes that there was no frame for: figures end there.

@@ -1,11 +1,11 @@
 //! Results as data, and their renderers. Runs no simulation and reads no trace.
 //!
-//! [`schema`] is the result; [`json`] writes and reads it; [`text`] prints it on a terminal; [`html`] makes the
-//! self-contained page; [`advice`] says in one sentence what to do about it; [`sweep`] does the same for the
-//! results of studies, [`contiguity`] for a live process's memory, [`conflicts`] for a TLB's sets, [`probe`] for
-//! what a host's translation costs; [`classes()`] tells what figures are; [`documents`] are results of one command
-//! each, and [`kinds`] lists all kinds with their JSON Schemas. A renderer only renders: every figure it shows stands
-//! in the result or is a quotient of two that do.
+//! [`schema`] is the result, and [`metrics`] the registry of what it counts; [`json`] writes and reads it; [`text`]
+//! prints it on a terminal; [`html`] makes the self-contained page; [`advice`] says in one sentence what to do about
+//! it; [`sweep`] does the same for the results of studies, [`contiguity`] for a live process's memory, [`conflicts`]
+//! for a TLB's sets, [`probe`] for what a host's translation costs; [`classes()`] tells what figures are;
+//! [`documents`] are results of one command each, and [`kinds`] lists all kinds with their JSON Schemas. A renderer
+//! only renders: every figure it shows stands in the result or is a quotient of two that do.
 
 pub mod advice;
 pub mod classes;
@@ -18,10 +18,12 @@ pub mod huge_pages;
 pub mod json;
 pub mod kinds;
 pub mod layout_plan;
+pub mod metrics;
 mod numbers;
 mod printable;
 pub mod probe;
 pub mod schema;
+mod sections;
 pub mod sweep;
 pub mod text;
 

@@ -4,6 +4,7 @@
 //! the simulation are *modelled* (exact for the machine described); instructions, references and pages
 //! touched are *measured* on the program; a perfect TLB is a *bound*.
 
+use crate::metrics::Registered;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -191,6 +192,7 @@ pub struct MachineResult {
     pub name: String,
     /// Its counters, such as `instructions`, `references`, `tlb.l1d.lookups`, `tlb.l1d.misses`,
     /// `walks`, `walk_references`, `walk_cycles`, `walk_cycle_share`.
+    #[schemars(with = "Registered")]
     pub metrics: Metrics,
     /// Where the partition of a software-managed TLB went, its start first; empty where it does not move, and in sums
     /// over processes.
@@ -286,6 +288,21 @@ pub struct Attribution {
     pub pages: Vec<PageRow>,
     /// Pages with walks that the list of pages leaves out.
     pub pages_left_out: u64,
+    /// Parts of what ran that have counters of their own; left out where there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<Group>,
+}
+
+/// A part of what ran that has counters of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Group {
+    /// What kind of part it is: `thread`.
+    pub kind: String,
+    /// What tells it from others of its kind.
+    pub name: String,
+    /// Its counters, by their names in the registry.
+    #[schemars(with = "Registered")]
+    pub metrics: Metrics,
 }
 
 /// One mapping, or all mappings of one file.
@@ -417,6 +434,7 @@ pub struct KernelResult {
     pub class: String,
     /// Its counters: those of [`MachineResult`], and for kernels that build superpages `kernel.promotions`,
     /// `kernel.copy_cycles` and others.
+    #[schemars(with = "Registered")]
     pub metrics: Metrics,
     /// Memory over time, for kernels of their own: at multiples of an interval of instructions, a power of two.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

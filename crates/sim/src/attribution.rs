@@ -3,7 +3,6 @@
 use crate::growth::LateBlocks;
 use crate::memory::WalkCost;
 use crate::pass::{Pass, Place};
-use crate::profile::PageWalks;
 use crate::store::{Tally, Unit};
 use pagewalk_mm::{AddressSpace, MappingId};
 use pagewalk_trace::Block;
@@ -65,6 +64,19 @@ pub struct MappingCounts {
     pub walk_cycles: u64,
     /// Blocks that it grew over after their first touch.
     pub late_blocks: LateBlocks,
+}
+
+/// Walks of one page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageWalks {
+    /// First byte of the base page.
+    pub page: VirtAddr,
+    /// Its mapping.
+    pub mapping: MappingId,
+    /// Walks by fetches.
+    pub walks_fetch: u64,
+    /// Walks by data references.
+    pub walks_data: u64,
 }
 
 impl<O: WalkObserver> Pass<O> {

@@ -19,6 +19,7 @@ use crate::counts::DesignCounts;
 use crate::data_side::DataSides;
 use crate::design::DesignSpec;
 use crate::error::PassError;
+use crate::groups::{Group, Groups};
 use crate::pass::Pass;
 use crate::spaces::SpaceCounts;
 use crate::store::bits;
@@ -98,6 +99,8 @@ pub(crate) trait Engine: Analysis + Send {
     fn run(&mut self, batch: &Batch<'_>, spans: std::ops::Range<usize>);
     /// References of a visitor with pages and blocks of its own, of which the counters of programs take no notice.
     fn visited(&mut self, asid: Asid, batch: &Batch<'_>);
+    /// Of the first design: what the program that runs has done so far, or what all programs have.
+    fn counted(&mut self) -> SpaceCounts;
     /// Of the first design.
     fn space_counts(&mut self) -> Vec<(Asid, SpaceCounts)>;
     fn core_counts(&self, core: usize) -> Vec<DesignCounts>;
@@ -131,6 +134,7 @@ pub struct Experiment {
     places: Vec<(usize, usize)>,
     /// The program that runs.
     runs: Asid,
+    groups: Groups,
     system: Option<Surroundings>,
 }
 
@@ -205,7 +209,7 @@ impl Experiment {
         let engines = shares.into_iter().map(|(by, designs)| engine(by, designs, arrangement));
         let engines = engines.collect::<Result<_, _>>()?;
         let system = arrangement.structure.clone().map(Surroundings::new);
-        Ok(Experiment { engines, places, runs: Asid::default(), system })
+        Ok(Experiment { engines, places, runs: Asid::default(), groups: Groups::new(), system })
     }
 
     /// The engine of the first design.
@@ -263,6 +267,11 @@ impl Experiment {
         let counts: FxHashMap<Asid, SpaceCounts> = self.first().space_counts().into_iter().collect();
         let visitors = self.system.iter().flat_map(|system| &system.visitors);
         visitors.map(|one| (one.who, counts.get(&one.asid).copied().unwrap_or_default())).collect()
+    }
+
+    /// Parts of the programs that have counters of their own on the first machine.
+    pub fn groups(&self) -> Vec<Group> {
+        self.groups.all()
     }
 
     /// The counts of every design at the end, in the order given.
@@ -327,7 +336,10 @@ impl Analysis for Experiment {
         let mut first = 0;
         while first < batch.spans.len() {
             let (end, ticks) = self.until_tick(batch, first);
+            let before = self.first().counted();
             self.each(|engine| engine.run(batch, first..end));
+            let after = self.first().counted();
+            self.groups.ran(self.runs, batch, before, after);
             first = end;
             if let (true, Some(system)) = (ticks, &mut self.system) {
                 system.counts.ticks += 1;
@@ -343,6 +355,7 @@ impl Analysis for Experiment {
             system.generator.call(*number, &mut system.visits);
             self.visit();
         }
+        self.groups.happened(self.runs, event);
         self.each(|engine| engine.on_event(at, event));
     }
 
@@ -368,6 +381,10 @@ impl Engine for Pass {
 
     fn visited(&mut self, asid: Asid, batch: &Batch<'_>) {
         Pass::visited(self, asid, batch);
+    }
+
+    fn counted(&mut self) -> SpaceCounts {
+        Pass::counted(self)
     }
 
     fn space_counts(&mut self) -> Vec<(Asid, SpaceCounts)> {
@@ -398,6 +415,10 @@ impl Engine for System {
 
     fn visited(&mut self, asid: Asid, batch: &Batch<'_>) {
         System::visited(self, asid, batch);
+    }
+
+    fn counted(&mut self) -> SpaceCounts {
+        System::counted(self)
     }
 
     fn space_counts(&mut self) -> Vec<(Asid, SpaceCounts)> {

@@ -36,6 +36,7 @@ mod fit;
 mod folded;
 mod front;
 mod global;
+mod groups;
 mod growth;
 mod held;
 mod host;
@@ -68,7 +69,7 @@ mod tournament;
 mod untouched;
 mod visit_stream;
 
-pub use attribution::{MappingCounts, NoObserver, Walk, WalkObserver};
+pub use attribution::{MappingCounts, NoObserver, PageWalks, Walk, WalkObserver};
 pub use by_traps::ByTraps;
 pub use counts::{CacheTotals, ClassCounts, DesignCounts, KernelTotals, PrefetchTotals};
 pub use data_side::{DataSideError, DataSideTotals, DataSides, RangeTotals};
@@ -76,6 +77,7 @@ pub use design::DesignSpec;
 pub use error::PassError;
 pub use experiment::{Arrangement, Experiment, StructureCounts};
 pub use fit::{KernelError, held_orders};
+pub use groups::Group;
 pub use growth::LateBlocks;
 pub use host::HostKernel;
 pub use library::{Library, LibraryError};
@@ -83,7 +85,7 @@ pub use memory::{GrainError, check_grain};
 pub use offline::{LeftOut, OfflineError, OfflineResult, Replay, check_offline, offline};
 pub use pass::Pass;
 pub use profile::{
-    Alternative, AlternativeKind, Findings, FunctionWalks, HeatMap, MovedCode, PageWalks, Profile, Reach,
+    Alternative, AlternativeKind, Findings, FunctionWalks, HeatMap, MovedCode, Profile, Reach,
 };
 pub use software::SoftwareTotals;
 pub use spaces::SpaceCounts;

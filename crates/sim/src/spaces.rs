@@ -5,7 +5,7 @@
 //! Pages that all share are in `global.rs`.
 
 use crate::attribution::{MappingCounts, NoObserver, WalkObserver};
-use crate::design::Design;
+use crate::design::{Design, MissCounts};
 use crate::fetch::FetchTable;
 use crate::held::Held;
 use crate::pass::Pass;
@@ -13,6 +13,7 @@ use crate::store::PageStore;
 use pagewalk_mm::{AddressSpace, MappingId};
 use pagewalk_translate::Asid;
 use rustc_hash::FxHashMap;
+use std::ops::AddAssign;
 
 /// What belongs to a space that does not run.
 pub(crate) struct Parked {
@@ -22,7 +23,7 @@ pub(crate) struct Parked {
     retired_walks: FxHashMap<(u64, MappingId), [u64; 2]>,
 }
 
-/// What one address space did and cost, on the first machine.
+/// What a part of a run, such as an address space, did and cost on the first machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpaceCounts {
     /// Instructions executed.
@@ -46,13 +47,27 @@ impl Parked {
 }
 
 impl SpaceCounts {
-    fn add(&mut self, now: &SpaceCounts, before: &SpaceCounts) {
-        self.instructions += now.instructions - before.instructions;
-        self.data_references += now.data_references - before.data_references;
-        self.pages_touched += now.pages_touched - before.pages_touched;
-        self.walks_fetch += now.walks_fetch - before.walks_fetch;
-        self.walks_data += now.walks_data - before.walks_data;
-        self.walk_cycles += now.walk_cycles - before.walk_cycles;
+    /// What came to be after `before`.
+    pub(crate) fn since(&self, before: &SpaceCounts) -> SpaceCounts {
+        SpaceCounts {
+            instructions: self.instructions - before.instructions,
+            data_references: self.data_references - before.data_references,
+            pages_touched: self.pages_touched - before.pages_touched,
+            walks_fetch: self.walks_fetch - before.walks_fetch,
+            walks_data: self.walks_data - before.walks_data,
+            walk_cycles: self.walk_cycles - before.walk_cycles,
+        }
+    }
+}
+
+impl AddAssign for SpaceCounts {
+    fn add_assign(&mut self, other: SpaceCounts) {
+        self.instructions += other.instructions;
+        self.data_references += other.data_references;
+        self.pages_touched += other.pages_touched;
+        self.walks_fetch += other.walks_fetch;
+        self.walks_data += other.walks_data;
+        self.walk_cycles = self.walk_cycles.saturating_add(other.walk_cycles);
     }
 }
 
@@ -94,29 +109,33 @@ impl Pass<NoObserver> {
     pub(crate) fn charge(&mut self) {
         let now = self.counted();
         let before = std::mem::replace(&mut self.accounts.settled, now);
-        self.accounts.of_space.entry(self.store.asid).or_default().add(&now, &before);
+        *self.accounts.of_space.entry(self.store.asid).or_default() += now.since(&before);
     }
 
     /// Counts on from what counters say now, as somebody has set them back.
     pub(crate) fn recount(&mut self) {
         self.accounts.settled = self.counted();
     }
-
-    /// Counts of all spaces so far.
-    fn counted(&self) -> SpaceCounts {
-        let counts = &self.designs[0].counts;
-        SpaceCounts {
-            instructions: self.instructions,
-            data_references: self.data_references,
-            pages_touched: self.pages_touched,
-            walks_fetch: counts.walks[0],
-            walks_data: counts.walks[1],
-            walk_cycles: counts.walk_cycles,
-        }
-    }
 }
 
 impl<O: WalkObserver> Pass<O> {
+    /// Counts of all spaces so far, on all cores of the first machine.
+    pub(crate) fn counted(&self) -> SpaceCounts {
+        let cores = self.designs.iter().step_by(self.cores.designs).take(self.cores.all.len());
+        let mut sum = SpaceCounts {
+            instructions: self.instructions,
+            data_references: self.data_references,
+            pages_touched: self.pages_touched,
+            ..SpaceCounts::default()
+        };
+        for MissCounts { walks, walk_cycles, .. } in cores.map(|design| &design.counts) {
+            sum.walks_fetch += walks[0];
+            sum.walks_data += walks[1];
+            sum.walk_cycles = sum.walk_cycles.saturating_add(*walk_cycles);
+        }
+        sum
+    }
+
     /// Makes `asid` the space whose events, pages and blocks are meant.
     pub(crate) fn enter(&mut self, asid: Asid) {
         if asid == self.store.asid {

@@ -1,16 +1,17 @@
 //! What a data side counts beside other machines, under its long names, and its energy.
 
 use pagewalk_cost::{EnergyError, EnergyTable, Structure, Use};
+use pagewalk_report::metrics::{record, record_count};
 use pagewalk_report::schema::{Metrics, Number};
 use pagewalk_sim::{DataSideTotals, RangeTotals};
 use pagewalk_translate::{ArrayUse, MachineSpec, RangeTable, TlbSpec};
 
-/// Adds the counts by name, as `docs/ranges-and-energy.md` lists them; `miss_cycles`: of all misses.
+/// Adds the counts by their names in the registry; `miss_cycles`: of all misses.
 ///
 /// # Panics
 /// If its energy cannot be priced: see [`check_energy`].
 pub(crate) fn add_data_side(metrics: &mut Metrics, totals: &DataSideTotals, miss_cycles: u64) {
-    let mut count = |name: String, value: u64| metrics.insert(name, Number::Count(value));
+    let mut count = |name: String, value: u64| record_count(metrics, name, value);
     let (machine, counts) = (&totals.machine, &totals.counts);
     count("translations".into(), counts.references);
     for array in &counts.arrays {
@@ -31,7 +32,7 @@ pub(crate) fn add_data_side(metrics: &mut Metrics, totals: &DataSideTotals, miss
         ("collapses", totals.collapses),
     ];
     for (name, value) in optional {
-        value.into_iter().for_each(|value| _ = count(name.into(), value));
+        value.into_iter().for_each(|value| count(name.into(), value));
     }
     if let Some(anchors) = counts.anchors {
         count("anchors.lookups".into(), anchors.lookups);
@@ -82,7 +83,7 @@ fn shapes<'a>(machine: &MachineSpec, (index, tlb): (usize, &'a TlbSpec)) -> Vec<
     halves.take_while(|&ways| ways >= least).map(|ways| (tlb.name.as_str(), sets, ways)).collect()
 }
 
-fn of_ranges(totals: &DataSideTotals, count: &mut impl FnMut(String, u64) -> Option<Number>) {
+fn of_ranges(totals: &DataSideTotals, count: &mut impl FnMut(String, u64)) {
     let counts = &totals.counts;
     for ranges in &counts.ranges {
         let name = &ranges.name;
@@ -108,7 +109,7 @@ fn of_ranges(totals: &DataSideTotals, count: &mut impl FnMut(String, u64) -> Opt
     }
 }
 
-fn of_array(array: &ArrayUse, count: &mut impl FnMut(String, u64) -> Option<Number>) {
+fn of_array(array: &ArrayUse, count: &mut impl FnMut(String, u64)) {
     let name = &array.name;
     if array.level == 0 {
         count(format!("walk_cache.{name}.writes"), array.writes());
@@ -151,7 +152,7 @@ fn add_energy(
     let counts = &totals.counts;
     let energy =
         table.energy(&uses(totals), counts.walk_references, counts.range_nodes * RangeTable::NODE_LINES)?;
-    let mut add = |name: String, value: f64| metrics.insert(name, Number::Real(value));
+    let mut add = |name: String, value: f64| record(metrics, name, Number::Real(value));
     // What did nothing has figures too.
     let arrays = counts.arrays.iter().map(|array| &array.name);
     for name in arrays.chain(counts.ranges.iter().map(|ranges| &ranges.name)) {

@@ -11,6 +11,7 @@ use pagewalk_layout::planner::reuses::last_level;
 use pagewalk_layout::rebase::{Bound, Mover};
 use pagewalk_layout::splits::{Lane, Split, Splits};
 use pagewalk_mm::ThpMode;
+use pagewalk_report::metrics::{record, record_count};
 use pagewalk_report::schema::{Metrics, Number};
 use pagewalk_trace::pwt::Events;
 use pagewalk_trace::{Analysis, Batch, Event};
@@ -143,11 +144,11 @@ fn bound(plan: &str, events: &Events) -> Result<Bound, String> {
     bind(&plan, events)
 }
 
-/// Adds what the sets of a machine's last level cost, array by array and in all, as `docs/studies.md` lists it.
+/// Adds what the sets of a machine's last level cost, array by array and in all, under names of the registry.
 pub fn add_splits<'a>(metrics: &mut Metrics, splits: impl Iterator<Item = (&'a str, &'a Split)>) {
     for (array, split) in splits {
         for (name, count) in counts(split) {
-            metrics.insert(format!("last_level.{array}.{name}"), Number::Count(count));
+            record_count(metrics, format!("last_level.{array}.{name}"), count);
             let all = metrics.entry(format!("last_level.{name}")).or_insert(Number::Count(0));
             if let Number::Count(all) = all {
                 *all += count;
@@ -158,7 +159,7 @@ pub fn add_splits<'a>(metrics: &mut Metrics, splits: impl Iterator<Item = (&'a s
             ("most_involved_page_share", split.most_involved_share()),
         ];
         for (name, value) in real {
-            metrics.insert(format!("last_level.{array}.{name}"), Number::Real(value));
+            record(metrics, format!("last_level.{array}.{name}"), Number::Real(value));
         }
     }
 }
@@ -187,4 +188,22 @@ pub fn split_names(variant: &MachineVariant) -> Vec<String> {
     let mut metrics = Metrics::new();
     add_splits(&mut metrics, arrays.iter().map(|array| (array.name.as_str(), &none)));
     metrics.into_keys().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagewalk_report::metrics::{CHAPTERS, find};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_registry_has_these_names_and_no_others() {
+        let mut metrics = Metrics::new();
+        add_splits(&mut metrics, [("l2", &Split::default())].into_iter());
+        let named: BTreeSet<&str> =
+            metrics.keys().map(|name| find(name).expect("it was recorded").id).collect();
+        let of_sets = |id: &&str| id.starts_with("last_level.");
+        let all = CHAPTERS.iter().flat_map(|chapter| chapter.metrics).map(|metric| metric.id);
+        assert_eq!(named, all.filter(of_sets).collect());
+    }
 }

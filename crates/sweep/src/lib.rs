@@ -39,7 +39,7 @@ pub use data_side::{check_energy, uses};
 pub use error::SweepError;
 pub use laid::add_splits;
 pub use layouts::LayoutSpec;
-pub use metrics::{add_ratios, add_structure, is_additive, metrics, partition, unpriced};
+pub use metrics::{add_structure, group_metrics, metrics, partition, unpriced};
 pub use run::{Options, Progress, Remaining, Sweep};
 pub use store::{UNFINISHED, write_whole};
 pub use study::{

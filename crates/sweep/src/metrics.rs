@@ -2,14 +2,15 @@
 
 use crate::data_side::add_data_side;
 use pagewalk_mm::Account;
+use pagewalk_report::metrics::{add_quotients, record, record_count};
 use pagewalk_report::schema::{Metrics, Number, PartitionMove};
-use pagewalk_sim::{DesignCounts, KernelTotals, SoftwareTotals, StructureCounts};
+use pagewalk_sim::{DesignCounts, KernelTotals, SoftwareTotals, SpaceCounts, StructureCounts};
 use pagewalk_translate::{MachineSpec, MissClass};
 
-/// The counts by name, as `docs/user-guide.md` lists them, with the ratios that follow from them.
+/// The counts by their names in the registry, with the quotients that follow from them.
 pub fn metrics(counts: &DesignCounts) -> Metrics {
     let mut metrics = Metrics::new();
-    let mut count = |name: String, value: u64| metrics.insert(name, Number::Count(value));
+    let mut count = |name: String, value: u64| record_count(&mut metrics, name, value);
     count("instructions".into(), counts.instructions);
     if counts.spin_instructions > 0 {
         count("spin_instructions".into(), counts.spin_instructions);
@@ -64,13 +65,13 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
     if let Some(software) = &counts.software {
         of_software(software, &mut count);
         let mean = software.mean_lower(counts.instructions);
-        metrics.insert("partition.lower_mean".into(), Number::Real(mean));
+        record(&mut metrics, "partition.lower_mean", Number::Real(mean));
     }
-    metrics.insert("total_cycles".into(), Number::Real(counts.cycles.total));
+    record(&mut metrics, "total_cycles", Number::Real(counts.cycles.total));
     if let Some(totals) = &counts.data_side {
         add_data_side(&mut metrics, totals, counts.cycles.lower_hit.saturating_add(counts.cycles.walk));
     }
-    add_ratios(&mut metrics);
+    add_quotients(&mut metrics);
     metrics
 }
 
@@ -78,6 +79,22 @@ pub fn metrics(counts: &DesignCounts) -> Metrics {
 pub fn partition(counts: &DesignCounts) -> Vec<PartitionMove> {
     let moves = counts.software.iter().flat_map(|software| &software.moves);
     moves.map(|&(instructions, lower)| PartitionMove { instructions, lower }).collect()
+}
+
+/// The counts of a part of a run.
+pub fn group_metrics(counts: &SpaceCounts) -> Metrics {
+    let all = [
+        ("instructions", counts.instructions),
+        ("references_data", counts.data_references),
+        ("pages_touched", counts.pages_touched),
+        ("walks", counts.walks_fetch + counts.walks_data),
+        ("walks_fetch", counts.walks_fetch),
+        ("walks_data", counts.walks_data),
+        ("walk_cycles", counts.walk_cycles),
+    ];
+    let mut metrics = Metrics::new();
+    all.into_iter().for_each(|(name, count)| record_count(&mut metrics, name, count));
+    metrics
 }
 
 /// Adds what the kernel and the servers of an operating system did beside the programs.
@@ -89,11 +106,11 @@ pub fn add_structure(metrics: &mut Metrics, counts: &StructureCounts) {
         ("kernel_references", counts.kernel_references),
         ("server_references", counts.server_references),
     ];
-    metrics.extend(all.map(|(name, count)| (name.to_owned(), Number::Count(count))));
+    all.into_iter().for_each(|(name, count)| record_count(metrics, name, count));
 }
 
 /// Misses of a software-managed TLB by class, with their cycles, and where its partition went.
-fn of_software(software: &SoftwareTotals, mut count: impl FnMut(String, u64) -> Option<Number>) {
+fn of_software(software: &SoftwareTotals, mut count: impl FnMut(String, u64)) {
     for class in MissClass::ALL {
         count(format!("misses.{}", class.name()), software.counts.of(class));
         count(format!("miss_cycles.{}", class.name()), software.counts.cycles[class as usize]);
@@ -126,7 +143,7 @@ pub fn unpriced(machine: &MachineSpec, metrics: &Metrics) -> Option<String> {
 }
 
 /// What a kernel did, and its cycles by account.
-fn of_kernel(kernel: &KernelTotals, mut count: impl FnMut(String, u64) -> Option<Number>) {
+fn of_kernel(kernel: &KernelTotals, mut count: impl FnMut(String, u64)) {
     let (counts, accounts) = (&kernel.counts, &kernel.accounts);
     let events = [
         ("faults", counts.faults),
@@ -181,30 +198,4 @@ fn of_kernel(kernel: &KernelTotals, mut count: impl FnMut(String, u64) -> Option
         count(format!("kernel.{account}_cycles"), accounts.of(account));
     }
     count("kernel.cycles".into(), accounts.total());
-}
-
-/// Whether a counter of several processes is the sum of theirs. Ratios are made of sums anew ([`add_ratios`]).
-pub fn is_additive(name: &str) -> bool {
-    const STATES: [&str; 6] = [
-        "cores",
-        "partition.lower",
-        "partition.lower_mean",
-        "range_table.median_pages",
-        "range_table.largest_pages",
-        "anchors.distance",
-    ];
-    !STATES.contains(&name)
-}
-
-/// Ratios from the counts beside them.
-pub fn add_ratios(metrics: &mut Metrics) {
-    let value = |metrics: &Metrics, name: &str| metrics.get(name).map_or(0.0, |n| n.as_f64());
-    let ratio = |a: f64, b: f64| Number::Real(if b > 0.0 { a / b } else { 0.0 });
-    let share = ratio(value(metrics, "walk_cycles"), value(metrics, "total_cycles"));
-    let per_kilo = ratio(value(metrics, "walks") * 1000.0, value(metrics, "instructions"));
-    let translating = ["walk_cycles", "l2_hit_cycles", "kernel.cycles"].map(|name| value(metrics, name));
-    let mcpi = ratio(translating.into_iter().sum(), value(metrics, "instructions"));
-    metrics.insert("tlb_mcpi".into(), mcpi);
-    metrics.insert("walk_cycle_share".into(), share);
-    metrics.insert("walks_per_kilo_instruction".into(), per_kilo);
 }

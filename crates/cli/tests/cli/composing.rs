@@ -41,7 +41,7 @@ fn simulate(place: &Place, options: &[&str]) -> Value {
 fn kernels(result: &Value) -> Vec<(String, Vec<Option<u64>>)> {
     let rows = result["processes"][0]["kernels"].as_array().expect("rows of kernels");
     let of = |row: &Value| {
-        let counts = ["walks", "kernel.faults", "kernel.promotions", "kernel.total_cycles"];
+        let counts = ["walks", "kernel.faults", "kernel.promotions", "kernel.cycles"];
         let counts = counts.map(|name| row["metrics"][name].as_u64());
         (row["policy"].as_str().expect("a name").to_owned(), counts.to_vec())
     };

@@ -5,7 +5,7 @@ use super::rows::{self, followed, group, modelled, perfect};
 use super::spec::Experiment;
 use super::{kernels, structure};
 use crate::error::Error;
-use crate::findings::short;
+use crate::findings::{groups, short};
 use crate::machines;
 use crate::stream::{Ending, follow};
 use pagewalk_report::schema::{Attribution, MappingRow, ProcessResult, WhatIf};
@@ -87,9 +87,10 @@ fn result(
     let counts = all.several.finish();
     let one = all.one.finish();
     let machine = &experiment.machines[0];
-    let mut groups: Vec<MappingRow> =
+    let groups = groups(&all.several.groups(), |_| None);
+    let mut mappings: Vec<MappingRow> =
         (0..cores).map(|core| core_row(core, &all.several.core_counts(core)[0])).collect();
-    groups.extend(
+    mappings.extend(
         experiment.structure.iter().flat_map(|structure| structure::visitors(structure, &mut all.several)),
     );
     let did = all.several.counts();
@@ -111,7 +112,7 @@ fn result(
         structure: experiment.structure.as_ref().map(|structure| structure.name.clone()),
         machines,
         advice: advice(&what_if, short(&header.program), cores, &machine.name),
-        attribution: Attribution { mappings: groups, ..Attribution::default() },
+        attribution: Attribution { mappings, groups, ..Attribution::default() },
         what_if,
         kernels: under.kernels,
         ..followed(header, "cores", ending)

@@ -4,7 +4,7 @@
 use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::{Error, Fault};
-use crate::findings::short;
+use crate::findings::{groups, short};
 use crate::listener::Listener;
 use crate::machines;
 use crate::stream::{Ending, UpToDamage, follow_ahead};
@@ -12,10 +12,12 @@ use crate::traces::open_for;
 use pagewalk_capture::{Window, read_ahead};
 use pagewalk_mm::promotion::OfflineSettings;
 use pagewalk_mm::{MemorySample, OsKernel, OsSpec, ThpMode};
-use pagewalk_report::schema::{KernelResult, MemoryPoint, Metrics, Number, ProcessResult, WhatIf};
+use pagewalk_report::metrics::record_count;
+use pagewalk_report::schema::{Attribution, KernelResult, MemoryPoint, Metrics, ProcessResult, WhatIf};
 use pagewalk_sim as sim;
 use pagewalk_sim::{
-    Arrangement, DesignCounts, DesignSpec, HostKernel, OfflineError, check_offline, held_orders, offline,
+    Arrangement, DesignCounts, DesignSpec, Group, HostKernel, OfflineError, check_offline, held_orders,
+    offline,
 };
 use pagewalk_sweep::metrics;
 use pagewalk_trace::{Origin, Source, StreamHeader};
@@ -147,8 +149,8 @@ pub fn check_no_replays(experiment: &Experiment, what: &str) -> Result<(), Error
 /// Follows `source` to its end, under kernels that decide while it runs.
 pub fn once<S: Source + Send>(experiment: &Experiment, source: S) -> (ProcessResult, Ending) {
     let all = all_kernels(experiment).expect("the experiment was checked");
-    let (header, counts, ending) = first_pass(experiment, &all, source);
-    (result(experiment, &header, &all, &counts, &ending), ending)
+    let (followed, ending) = first_pass(experiment, &all, source);
+    (result(experiment, &all, &followed, &followed.counts, &ending), ending)
 }
 
 /// Follows `reader`, which reads `trace` from its beginning, and reads it again for kernels that know the future.
@@ -159,8 +161,8 @@ pub fn trace<S: Source + Send>(
     listener: &dyn Listener,
 ) -> Result<(ProcessResult, Ending), Error> {
     let all = all_kernels(experiment)?;
-    let (header, counts, ending) = first_pass(experiment, &all, reader);
-    let (bases, running) = counts.split_at(experiment.machines.len());
+    let (followed, ending) = first_pass(experiment, &all, reader);
+    let (bases, running) = followed.counts.split_at(experiment.machines.len());
     let (mut counts, mut running) = (bases.to_vec(), running.iter().cloned());
     for under in &all {
         counts.push(match &under.kernel {
@@ -175,15 +177,18 @@ pub fn trace<S: Source + Send>(
             }
         });
     }
-    Ok((result(experiment, &header, &all, &counts, &ending), ending))
+    Ok((result(experiment, &all, &followed, &counts, &ending), ending))
+}
+
+/// What was found in one pass over a stream.
+struct Followed {
+    header: StreamHeader,
+    groups: Vec<Group>,
+    counts: Vec<DesignCounts>,
 }
 
 /// One pass over `source`: the counts of the machines, and of the kernels that decide while it runs.
-fn first_pass<S: Source + Send>(
-    experiment: &Experiment,
-    kernels: &[Under],
-    source: S,
-) -> (StreamHeader, Vec<DesignCounts>, Ending) {
+fn first_pass<S: Source + Send>(experiment: &Experiment, kernels: &[Under], source: S) -> (Followed, Ending) {
     let header = source.header().clone();
     let thp = machines::thp(experiment.thp, &header.thp);
     let alone = Arrangement::default();
@@ -193,7 +198,7 @@ fn first_pass<S: Source + Send>(
         pass.begin_as_child(Asid::default());
     }
     let ending = follow_ahead(source, &experiment.window, &mut pass);
-    (header, pass.finish(), ending)
+    (Followed { header, groups: pass.groups(), counts: pass.finish() }, ending)
 }
 
 /// A trace that is read again.
@@ -230,8 +235,8 @@ impl Replayed<'_> {
 
 fn result(
     experiment: &Experiment,
-    header: &StreamHeader,
     all: &[Under],
+    Followed { header, groups: parts, .. }: &Followed,
     counts: &[DesignCounts],
     ending: &Ending,
 ) -> ProcessResult {
@@ -244,6 +249,7 @@ fn result(
     ProcessResult {
         machines: rows::machines(&experiment.machines, bases, None, &[]),
         advice: advice(&kernels, &experiment.machines[0].name, short(&header.program)),
+        attribution: Attribution { groups: groups(parts, |_| None), ..Attribution::default() },
         what_if,
         kernels,
         ..followed(header, "kernels", ending)
@@ -307,7 +313,7 @@ fn add_promotions(metrics: &mut Metrics, counts: &DesignCounts, machine: &Machin
     let Some(kernel) = &counts.kernel else { return };
     for (order, &built) in (0u32..).zip(&kernel.counts.promotions).filter(|&(_, &built)| built > 0) {
         if let Some(size) = PageSize::from_shift(machine.paging.base().shift() + order) {
-            metrics.insert(format!("kernel.promotions.{size}"), Number::Count(built));
+            record_count(metrics, format!("kernel.promotions.{size}"), built);
         }
     }
 }

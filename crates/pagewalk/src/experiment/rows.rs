@@ -2,7 +2,8 @@
 
 use crate::findings::blank;
 use crate::stream::Ending;
-use pagewalk_report::schema::{MachineResult, MappingRow, Number, ProcessResult, WhatIf};
+use pagewalk_report::metrics::record_count;
+use pagewalk_report::schema::{MachineResult, MappingRow, ProcessResult, WhatIf};
 use pagewalk_sim::{DesignCounts, StructureCounts};
 use pagewalk_sweep::{add_structure, metrics, partition};
 use pagewalk_trace::StreamHeader;
@@ -22,7 +23,7 @@ pub fn machines(
 ) -> Vec<MachineResult> {
     let row = |(machine, counts): (&MachineSpec, &DesignCounts)| {
         let mut metrics = metrics(counts);
-        metrics.extend(further.iter().map(|&(name, count)| (name.to_owned(), Number::Count(count))));
+        further.iter().for_each(|&(name, count)| record_count(&mut metrics, name, count));
         if let Some(did) = structure {
             add_structure(&mut metrics, did);
         }

@@ -5,7 +5,7 @@ use super::kernels::Under;
 use super::rows::{self, followed, group, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::Error;
-use crate::findings::short;
+use crate::findings::{groups, short};
 use crate::machines;
 use crate::stream::{Ending, follow_ahead};
 use pagewalk_mm::ThpMode;
@@ -46,10 +46,10 @@ pub fn once<S: Source + Send>(
     let ending = follow_ahead(source, &experiment.window, &mut both);
     let (mut system, mut alone) = both;
     let programs = system.program_counts();
-    let mut groups: Vec<MappingRow> =
+    let mut mappings: Vec<MappingRow> =
         programs.iter().map(|(_, counts)| row(program(&header), counts)).collect();
-    groups.extend(visitors(structure, &mut system));
-    groups.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
+    mappings.extend(visitors(structure, &mut system));
+    mappings.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
     let counts = system.finish();
     let did = system.counts().unwrap_or_default();
     let machines = rows::machines(&experiment.machines, &counts, Some(&did), &[]);
@@ -61,7 +61,11 @@ pub fn once<S: Source + Send>(
         structure: Some(structure.name.clone()),
         machines,
         advice: advice(&what_if, short(&header.program), structure, &experiment.machines[0].name),
-        attribution: Attribution { mappings: groups, ..Attribution::default() },
+        attribution: Attribution {
+            mappings,
+            groups: groups(&system.groups(), |_| None),
+            ..Attribution::default()
+        },
         what_if,
         kernels: under.kernels,
         ..followed(&header, "structure", &ending)

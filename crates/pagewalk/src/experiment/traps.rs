@@ -5,7 +5,8 @@ use super::spec::Experiment;
 use crate::error::{Error, Fault};
 use crate::stream::{Ending, follow};
 use pagewalk_mm::Small;
-use pagewalk_report::schema::{MachineResult, Metrics, Number, ProcessResult};
+use pagewalk_report::metrics::record_count;
+use pagewalk_report::schema::{MachineResult, Metrics, ProcessResult};
 use pagewalk_sim::{ByTraps, DesignSpec, NoObserver, Pass};
 use pagewalk_sweep::metrics;
 use pagewalk_trace::Source;
@@ -71,7 +72,10 @@ fn engine(machine: &MachineSpec, host: u32, nested: NestedMisses) -> Result<ByTr
 
 fn trapped(engine: &ByTraps) -> Metrics {
     let counts = engine.counts();
-    let of = |class: MissClass| (format!("misses.{}", class.name()), Number::Count(counts.of(class)));
+    let mut metrics = Metrics::new();
+    for class in CLASSES {
+        record_count(&mut metrics, format!("misses.{}", class.name()), counts.of(class));
+    }
     let walks = counts.of(MissClass::L1u) + counts.of(MissClass::L1k);
     let references = CLASSES.iter().map(|&class| counts.of(class)).sum();
     let others = [
@@ -80,8 +84,8 @@ fn trapped(engine: &ByTraps) -> Metrics {
         ("walk_cycles", counts.total_cycles()),
         ("host_misses", engine.host_misses()),
     ];
-    let others = others.map(|(name, count)| (name.to_owned(), Number::Count(count)));
-    CLASSES.into_iter().map(of).chain(others).collect()
+    others.into_iter().for_each(|(name, count)| record_count(&mut metrics, name, count));
+    metrics
 }
 
 /// Whether the engines agree, and what the rule for nested misses is worth.

@@ -5,7 +5,7 @@ use super::rows::{self, compared, modelled, perfect};
 use super::spec::{Experiment, Sharing};
 use super::{kernels, structure};
 use crate::error::{Error, Fault};
-use crate::findings::short;
+use crate::findings::{groups, short};
 use crate::listener::Listener;
 use crate::stream::{Ending, Reached, note};
 use pagewalk_capture::Window;
@@ -117,6 +117,8 @@ impl Interleaved {
     /// All processes as one: counters of the machines, and the processes in the place of mappings.
     pub fn result(mut self, experiment: &Experiment) -> ProcessResult {
         let spaces = self.shared.program_counts();
+        let program = |space: Asid| self.headers.get(space.index()).map(structure::program);
+        let groups = groups(&self.shared.groups(), program);
         let system =
             experiment.structure.as_ref().map(|structure| structure::visitors(structure, &mut self.shared));
         let counts = self.shared.finish();
@@ -128,8 +130,8 @@ impl Interleaved {
             let header = &self.headers[asid.index()];
             structure::row(structure::program(header), counts)
         });
-        let mut groups: Vec<MappingRow> = rows.chain(system.into_iter().flatten()).collect();
-        groups.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
+        let mut mappings: Vec<MappingRow> = rows.chain(system.into_iter().flatten()).collect();
+        mappings.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
         let mut what_if = what_if(&counts, &alone, experiment.machines.len());
         let (bases, under) = (&counts[..experiment.machines.len()], &counts[experiment.machines.len() + 2..]);
         let under = kernels::rows(experiment, &self.kernels, bases, under);
@@ -153,7 +155,7 @@ impl Interleaved {
             structure: experiment.structure.as_ref().map(|structure| structure.name.clone()),
             machines,
             advice: advice(&what_if, self.switches, &machine.name),
-            attribution: Attribution { mappings: groups, ..Attribution::default() },
+            attribution: Attribution { mappings, groups, ..Attribution::default() },
             heat: Heat::default(),
             reach: Vec::new(),
             what_if,

@@ -4,7 +4,7 @@
 use super::escape::escape;
 use super::summary::tag;
 use crate::figures::{KERNEL_PARTS, KernelFigures, kernels, killed};
-use crate::numbers::{bytes, change, count, cycles, nice_step, percent, ratio};
+use crate::numbers::{change, count, cycles, nice_step, percent, ratio};
 use crate::schema::{ProcessResult, RunResult};
 
 /// Columns beside name and bar, by group: the group's title, and for each column its title and its words where it
@@ -124,7 +124,7 @@ fn group(machine: &str, rows: &[KernelFigures<'_>], scale: &Scale) -> String {
 fn kernel(row: &KernelFigures<'_>, scale: &Scale, mark: &str) -> String {
     let dash = || "–".to_owned();
     let modelled = |value: Option<f64>| value.map_or_else(dash, cycles);
-    let counted = |name, show: fn(u64) -> String| row.of(name).map_or_else(dash, show);
+    let counted = |name| row.text(name).unwrap_or_else(dash);
     let mut name = escape(&row.of.policy);
     if row.of.class != "modelled" {
         name.push(' ');
@@ -140,9 +140,9 @@ fn kernel(row: &KernelFigures<'_>, scale: &Scale, mark: &str) -> String {
         modelled(row.hit_cycles),
         modelled(row.kernel_cycles),
         modelled(row.together),
-        counted("kernel.promotions", count),
-        counted("kernel.backed_bytes_peak", bytes),
-        counted("kernel.untouched_bytes_peak", bytes),
+        counted("kernel.promotions"),
+        counted("kernel.backed_bytes_peak"),
+        counted("kernel.untouched_bytes_peak"),
         row.price().map_or_else(dash, |part| price(part, scale)),
     ];
     let look = if row.is_host() { " class=\"emphasis\"" } else { "" };

@@ -11,7 +11,7 @@ mod differences;
 mod escape;
 mod kernels;
 mod runs;
-mod sides;
+mod sections;
 mod summary;
 
 use crate::figures::{base_name, costliest};
@@ -25,13 +25,12 @@ pub(crate) const STYLE: &str = include_str!("style.css");
 const GLOSSARY: &str = include_str!("glossary.html");
 
 /// In this order: each may use what the ones before it define.
-const SCRIPTS: [&str; 14] = [
+const SCRIPTS: [&str; 13] = [
     include_str!("js/numbers.js"),
     include_str!("js/dom.js"),
     include_str!("js/figures.js"),
     include_str!("js/kernels.js"),
     include_str!("js/classes.js"),
-    include_str!("js/sides.js"),
     include_str!("js/summary.js"),
     include_str!("js/tables.js"),
     include_str!("js/heat.js"),
@@ -87,6 +86,7 @@ pub fn render_runs_html(first: Run<'_>, others: &[Run<'_>]) -> String {
         "what_if_lead_hidden" => hidden_if(kernels),
         "kernels_lead_hidden" => hidden_if(!kernels),
         "what_if" => part(if kernels { kernels::table } else { summary::what_if }),
+        "sections" => sections::all(&runs),
         "tlbs" => part(summary::tlbs),
         "processes_hidden" => hidden_if(!several),
         "processes_title" => format!("{} process images ran", result.processes.len()),

@@ -1,11 +1,12 @@
 //! What the page shows without scripts. `js/summary.js` writes the same for whichever process is chosen.
 
+use super::classes;
 use super::escape::escape;
-use super::{classes, sides};
 use crate::figures::{
     self, array, base_name, description, forbidden, level_misses, page_bytes, per_kilo_instruction,
     spin_share, total_cycles, walk_cycle_share, weight, whole,
 };
+use crate::metrics;
 use crate::numbers::{bytes, change, count, exact, mebibytes, percent, ratio};
 use crate::schema::{MachineDescription, MachineResult, Number, ProcessResult, RunResult, WhatIf};
 use std::fmt::Write;
@@ -52,6 +53,7 @@ pub(super) fn cards(result: &RunResult, process: &ProcessResult) -> String {
     let of = |name| whole(machine, name).unwrap_or(0);
     let counted = |name| whole(machine, name).map_or("–".to_owned(), count);
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
+    let class = |name| metrics::find(name).map_or("", |metric| metric.class.name());
     let walks = of("walks");
     let depth = match walks {
         0 => "no walks".to_owned(),
@@ -66,34 +68,44 @@ pub(super) fn cards(result: &RunResult, process: &ProcessResult) -> String {
             "Instructions",
             counted("instructions"),
             format!("{} fetches", counted("references_fetch")),
-            "measured",
+            class("instructions"),
         ),
-        ("Data references", counted("references_data"), "loads, stores and modifies".to_owned(), "measured"),
-        ("Pages touched", counted("pages_touched"), bytes(of("pages_touched") * page_bytes), "measured"),
+        (
+            "Data references",
+            counted("references_data"),
+            "loads, stores and modifies".to_owned(),
+            class("references_data"),
+        ),
+        (
+            "Pages touched",
+            counted("pages_touched"),
+            bytes(of("pages_touched") * page_bytes),
+            class("pages_touched"),
+        ),
         (
             "Page walks",
             counted("walks"),
             format!("{} data, {} fetch", counted("walks_data"), counted("walks_fetch")),
-            "modelled",
+            class("walks"),
         ),
         (
             "Walk rate",
             or_dash(per_kilo_instruction(machine, walks).map(ratio)),
             "per 1000 instructions (WPKI)".to_owned(),
-            "modelled",
+            class("walks_per_kilo_instruction"),
         ),
-        ("Walk references", counted("walk_references"), depth, "modelled"),
+        ("Walk references", counted("walk_references"), depth, class("walk_references")),
         (
             "Walk cycles",
             or_dash(walk_cycle_share(machine).map(percent)),
             format!("{} of all modelled cycles", counted("walk_cycles")),
-            "modelled",
+            class("walk_cycles"),
         ),
         ("Perfect TLB saves", or_dash(bound), "of all modelled cycles".to_owned(), "bound"),
     ];
     if let Some(share) = spin_share(machine) {
         let note = "of instructions: threads run one at a time here, so spinning lasts longer than natively";
-        cards.push(("Waiting by spinning", percent(share), note.to_owned(), "measured"));
+        cards.push(("Waiting by spinning", percent(share), note.to_owned(), class("spin_instructions")));
     }
     if let Some(forbidden) = forbidden(process) {
         let forbidden = forbidden.replace('`', "");
@@ -201,7 +213,7 @@ pub(super) fn tlbs(result: &RunResult, process: &ProcessResult) -> String {
             walker_line(result, machine)
         )
     };
-    std::iter::once(sides::table(process)).chain(process.machines.iter().map(machine)).collect()
+    process.machines.iter().map(machine).collect()
 }
 
 fn tlb_table(result: &RunResult, machine: &MachineResult) -> String {

@@ -5,6 +5,7 @@
 //! results are equal bytes: nothing of the time or the host is written.
 
 use super::schema::{Parameters, SweepResult, Value};
+use crate::metrics::{self, Metric};
 use crate::schema::Number;
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
@@ -13,7 +14,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// One number and what it is of; what does not apply is empty.
@@ -172,6 +173,13 @@ fn columns<'a>(rows: &[Row<'a>]) -> Vec<(String, Column<'a>)> {
         ("count".to_owned(), integer(&|row| row.count)),
         ("value".to_owned(), Column::Real(rows.iter().map(|row| Some(row.value)).collect())),
         ("standard_error".to_owned(), Column::Real(rows.iter().map(|row| row.standard_error).collect())),
+    ]);
+    let registered: BTreeMap<&str, &Metric> =
+        rows.iter().filter_map(|row| Some((row.metric, metrics::find(row.metric)?))).collect();
+    let of = |row: &Row<'a>| registered.get(row.metric).copied();
+    columns.extend([
+        ("class".to_owned(), text(&|row| Some(of(row)?.class.name()))),
+        ("unit".to_owned(), text(&|row| Some(of(row)?.unit.name()).filter(|unit| !unit.is_empty()))),
     ]);
     columns
 }

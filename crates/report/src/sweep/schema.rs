@@ -1,5 +1,6 @@
 //! The result of a sweep, as data. `--json` writes exactly this; Parquet, tables and pictures are made from it.
 
+use crate::metrics::Registered;
 use crate::schema::{Metrics, PartitionMove};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -176,6 +177,7 @@ pub struct MachineCell {
     #[serde(default, skip_serializing_if = "Parameters::is_empty")]
     pub parameters: Parameters,
     /// Its counters: those of `pagewalk simulate`.
+    #[schemars(with = "Registered")]
     pub metrics: Metrics,
     /// Where the partition of a software-managed TLB went, its start first; empty where it does not move.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

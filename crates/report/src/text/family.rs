@@ -4,9 +4,10 @@ use super::Page;
 use super::paint::{Line, Style};
 use super::table::{Narrow, Table, names, numbers, texts};
 use crate::figures::{base_name, per_kilo_instruction, walk_cycle_share, weight, whole};
+use crate::metrics::sum;
 use crate::numbers::{count, percent, ratio};
 use crate::printable::printable;
-use crate::schema::{MachineResult, Metrics, Number, ProcessResult, RunResult};
+use crate::schema::{MachineResult, ProcessResult, RunResult};
 use std::collections::BTreeMap;
 
 /// Lines of the table before the rest is counted.
@@ -25,22 +26,10 @@ impl Family<'_> {
         self.members.iter().map(|process| weight(process)).sum()
     }
 
-    /// The members' counters together; a share of cycles is formed anew from the sums.
+    /// The members' counters together.
     fn totals(&self) -> MachineResult {
-        let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
-        for machine in self.members.iter().filter_map(|process| process.machines.first()) {
-            for name in ["instructions", "walks", "walk_cycles", "total_cycles"] {
-                *sums.entry(name).or_default() += machine.metrics.get(name).map_or(0.0, |n| n.as_f64());
-            }
-        }
-        let mut metrics: Metrics =
-            sums.iter().map(|(name, sum)| ((*name).to_owned(), Number::Count(*sum as u64))).collect();
-        if let (Some(walk_cycles), Some(total)) =
-            (sums.get("walk_cycles"), sums.get("total_cycles").filter(|t| **t > 0.0))
-        {
-            metrics.insert("walk_cycle_share".to_owned(), Number::Real(walk_cycles / total));
-        }
-        MachineResult::new("", metrics)
+        let machines = self.members.iter().filter_map(|process| process.machines.first());
+        MachineResult::new("", sum(machines.map(|machine| &machine.metrics)))
     }
 
     /// What went wrong in it, if anything did.

@@ -4,7 +4,7 @@ use super::Page;
 use super::paint::{Line, Style};
 use super::table::{Narrow, Table, names, numbers};
 use crate::figures::{KernelFigures, kernels, killed};
-use crate::numbers::{bytes, change, count, cycles};
+use crate::numbers::{change, count, cycles};
 use crate::printable::printable;
 use crate::schema::ProcessResult;
 
@@ -31,7 +31,7 @@ pub(super) fn write(page: &mut Page, process: &ProcessResult) {
     page.table(table);
     for row in kernels(process) {
         let Some((at, asked)) = row.killed() else { continue };
-        let backed = row.of("kernel.backed_bytes_peak").map_or_else(String::new, bytes);
+        let backed = row.text("kernel.backed_bytes_peak").unwrap_or_default();
         let text =
             format!("{} was {} with {backed} backed. Its figures end there.", name(&row), killed(at, asked));
         page.paragraph(Line::new(Style::Warning, "  killed  "), Style::Plain, &text);
@@ -48,8 +48,7 @@ fn cells(name: String, row: &KernelFigures<'_>) -> Vec<Line> {
     let plain = |text: String| Line::new(Style::Plain, text);
     let dash = || Line::new(Style::Quiet, "–");
     let modelled = |value: Option<f64>| value.map_or_else(dash, |value| plain(cycles(value)));
-    let counted = |value: Option<u64>| value.map_or_else(dash, |value| plain(count(value)));
-    let memory = |value: Option<u64>| value.map_or_else(dash, |value| plain(bytes(value)));
+    let counted = |name| row.text(name).map_or_else(dash, plain);
     vec![
         plain(name),
         plain(count(row.walks)),
@@ -61,8 +60,8 @@ fn cells(name: String, row: &KernelFigures<'_>) -> Vec<Line> {
         modelled(row.walk_cycles),
         modelled(row.kernel_cycles),
         modelled(row.together),
-        counted(row.of("kernel.promotions")),
-        memory(row.of("kernel.backed_bytes_peak")),
-        memory(row.of("kernel.untouched_bytes_peak")),
+        counted("kernel.promotions"),
+        counted("kernel.backed_bytes_peak"),
+        counted("kernel.untouched_bytes_peak"),
     ]
 }

@@ -11,7 +11,7 @@ mod layouts;
 mod paint;
 mod probe;
 mod process;
-mod sides;
+mod sections;
 mod sweep;
 mod table;
 

@@ -7,6 +7,7 @@ use crate::figures::{
     self, TlbFigures, base_name, command, description, headline, level_misses, page_bytes,
     per_kilo_instruction, tlbs, total_cycles, walk_cycle_share, whole,
 };
+use crate::metrics::parts_of;
 use crate::numbers::{bytes, change, count, mebibytes, percent, ratio};
 use crate::printable::printable;
 use crate::schema::{MachineResult, ProcessResult, RunResult, STRIPPED, WhatIf};
@@ -34,13 +35,12 @@ pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult
     page.blank();
     tlb_table(page, result, machine);
     super::classes::write(page, machine);
-    if process.machines.len() > 1 {
+    if process.machines.len() > 1 && figures::sides(process).is_empty() {
         page.blank();
-        if !super::sides::write(page, process) {
-            other_machines(page, &process.machines);
-        }
+        other_machines(page, &process.machines);
     }
     who_pays(page, process, whole(machine, "walks").unwrap_or(0));
+    super::sections::write(page, process);
     if !process.kernels.is_empty() {
         page.blank();
         super::kernels::write(page, process);
@@ -186,7 +186,7 @@ fn walk_cache_line(page: &mut Page, machine: &MachineResult) {
     let caches: Vec<String> = machine
         .metrics
         .keys()
-        .filter_map(|key| key.strip_prefix("walk_cache.")?.strip_suffix(".lookups"))
+        .filter_map(|key| parts_of("walk_cache.{cache}.lookups", key)?.pop())
         .filter_map(|name| {
             let lookups = whole(machine, &format!("walk_cache.{name}.lookups")).filter(|n| *n > 0)?;
             let hits = whole(machine, &format!("walk_cache.{name}.hits"))?;

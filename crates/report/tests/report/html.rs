@@ -51,7 +51,9 @@ fn names_cannot_become_markup() {
     assert!(!shown.contains('\u{202e}') && !shown.contains('\u{1b}'));
     assert!(shown.contains("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;&lt;!--\\u{1b}[2J\\u{202e}"));
     assert_eq!(page.matches("</script>").count(), 2, "a name ended a script");
-    let benign = render_html(&fixtures::cpython());
+    let mut benign = fixtures::cpython();
+    benign.processes[0].attribution.groups = fixtures::threads().processes.swap_remove(0).attribution.groups;
+    let benign = render_html(&benign);
     assert_eq!(shown.matches("<td").count(), without_scripts(&benign).matches("<td").count());
 }
 
@@ -166,16 +168,16 @@ fn classes_of_misses_stand_below_the_tlb() {
 fn designs_stand_side_by_side_with_cycles_and_energy() {
     let shown = without_scripts(&render_html(&fixtures::sides()));
     for text in [
-        "<table class=\"sides\">",
-        "<tr class=\"emphasis\"><td class=\"mono\">karakostas_4k</td><td class=\"picture\"><div class=\"bar\">\
-         <i class=\"\" style=\"width:100.00%\"></i></div></td><td class=\"number\">644 M</td>\
-         <td class=\"number\">–</td>",
+        "<section id=\"designs\" class=\"made\">",
+        "<tr class=\"emphasis\"><td class=\"mono\">karakostas_4k</td><td class=\"number\">12.0</td>",
+        "<td class=\"picture\"><div class=\"bar\"><i class=\"\" style=\"width:100.00%\"></i></div></td>\
+         <td class=\"number\">644 M</td><td class=\"number\">–</td>",
         "<td class=\"number\">−99.8 %</td><td class=\"picture\"><div class=\"bar\"><i class=\"memory\" \
          style=\"width:28.69%\"></i></div></td><td class=\"number\">3.22</td><td class=\"number\">−64.3 %</td>",
     ] {
         assert!(shown.contains(text), "missing: {text}");
     }
-    assert!(!without_scripts(&render_html(&fixtures::cpython())).contains("class=\"sides\""));
+    assert!(!without_scripts(&render_html(&fixtures::cpython())).contains("id=\"designs\""));
 }
 
 /// Other bounds come before it, or stand in its place.
@@ -230,4 +232,28 @@ fn a_program_without_walks_and_a_run_without_processes() {
     let page = render_html(&nothing);
     assert!(without_scripts(&page).contains("No process was recorded."));
     assert_eq!(from_json(island(&page)).unwrap(), nothing);
+}
+
+/// Sections that are tables stand in the page of every process that has them; scripts show the one that is chosen.
+#[test]
+fn threads_of_every_process_are_in_the_page() {
+    let mut result = fixtures::many_processes();
+    assert!(!render_html(&result).contains("id=\"threads\""));
+    let threads = fixtures::threads().processes[0].attribution.groups.clone();
+    let section = |result: &RunResult| {
+        let page = render_html(result);
+        let (_, section) = page.split_once("<section id=\"threads\" class=\"made\"").expect("a section");
+        section.split_once("</section>").expect("it ends").0.to_owned()
+    };
+    let last = result.processes.len() - 1;
+    result.processes[last].attribution.groups = threads.clone();
+    let hidden = section(&result);
+    assert!(
+        hidden.starts_with(" hidden") && hidden.contains(&format!("data-of=\"0.{last}\" hidden")),
+        "{hidden}"
+    );
+    let shown = section(&fixtures::threads());
+    assert!(shown.starts_with("><h2>Walks by thread</h2>") && shown.contains("data-of=\"0.0\">"), "{shown}");
+    let names: Vec<&str> = shown.split("<td class=\"mono\">").skip(1).map(|row| &row[..1]).collect();
+    assert_eq!(names, ["3", "2", "1"], "the hottest is first");
 }

@@ -146,6 +146,12 @@ fn every_number_is_a_row_of_the_table() {
     let sampled: Vec<_> = table.iter().filter(|row| row["kind"] == text("sampled_curve")).collect();
     assert_eq!((&sampled[3]["count"], &sampled[3]["value"]), (&Field::Null, &Field::Double(1000.5)));
     assert_eq!(sampled[3]["standard_error"], Field::Double(20.5));
+    let of = |metric: &str, column: &str| {
+        table.iter().find(|row| row["metric"] == text(metric)).map(|row| row[column].clone())
+    };
+    assert_eq!((of("walks", "class"), of("walks", "unit")), (Some(text("modelled")), Some(Field::Null)));
+    assert_eq!(of("misses", "class"), Some(text("modelled")));
+    assert_eq!(of("references", "class"), Some(text("measured")));
 }
 
 #[test]

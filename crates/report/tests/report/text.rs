@@ -22,6 +22,7 @@ fn goldens() {
     check_golden("software.txt", &text(&fixtures::software(), 120, false));
     check_golden("sides.txt", &text(&fixtures::sides(), 120, false));
     check_golden("kernels.txt", &text(&fixtures::kernels(), 120, false));
+    check_golden("threads.txt", &text(&fixtures::threads(), 100, false));
     check_golden("many-processes.txt", &text(&fixtures::many_processes(), 100, false));
 }
 

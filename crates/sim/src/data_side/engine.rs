@@ -25,6 +25,10 @@ impl Engine for DataSides {
         unreachable!("nobody visits a process that is alone");
     }
 
+    fn counted(&mut self) -> SpaceCounts {
+        DataSides::counted(self)
+    }
+
     fn space_counts(&mut self) -> Vec<(Asid, SpaceCounts)> {
         let of = |counts: DesignCounts| SpaceCounts {
             instructions: counts.instructions,

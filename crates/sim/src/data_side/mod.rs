@@ -19,6 +19,7 @@ mod totals;
 
 use crate::counts::DesignCounts;
 use crate::design::DesignSpec;
+use crate::spaces::SpaceCounts;
 pub(crate) use extents::Extents;
 pub use memory::RangeTotals;
 pub(crate) use memory::{DesignMemory, Frames, InSpace};
@@ -158,6 +159,19 @@ impl DataSides {
             DesignCounts { spin_instructions: self.spun, ..counts }
         };
         self.designs.iter().zip(self.finish()).map(of).collect()
+    }
+
+    /// What the first design has counted. A direct segment's hits are known at the end alone.
+    fn counted(&self) -> SpaceCounts {
+        let side = &self.designs[0].side;
+        let price = side.machine().data_side.as_deref().and_then(|side| side.walk_cycles);
+        SpaceCounts {
+            instructions: self.instructions,
+            data_references: self.data_references,
+            walks_data: side.walks(),
+            walk_cycles: side.walks().saturating_mul(price.unwrap_or(0)),
+            ..SpaceCounts::default()
+        }
     }
 
     /// References `range` of a batch.

@@ -6,17 +6,18 @@ mod heat;
 pub use functions::{FunctionWalks, MovedCode};
 pub use heat::HeatMap;
 
-use crate::attribution::{MappingCounts, NoObserver, Walk, WalkObserver};
+use crate::attribution::{MappingCounts, NoObserver, PageWalks, Walk, WalkObserver};
 use crate::counts::DesignCounts;
 use crate::design::{DesignSpec, MissCounts};
 use crate::error::PassError;
+use crate::groups::{Group, Groups};
 use crate::host::HostKernel;
 use crate::pass::Pass;
 use functions::Functions;
 use pagewalk_mm::{AddressSpace, Allowed, Everything, MappingId, OneMapping, Small, Thp, ThpMode};
 use pagewalk_trace::{Analysis, Batch, Event};
-use pagewalk_translate::MachineSpec;
-use pagewalk_units::{PAGE_BYTES, PageSize, Paging, RefIndex, VirtAddr};
+use pagewalk_translate::{Asid, MachineSpec};
+use pagewalk_units::{PAGE_BYTES, PageSize, Paging, RefIndex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -88,19 +89,6 @@ pub struct Reach {
     pub walks: u64,
     /// Whether it is the machine's own size.
     pub own: bool,
-}
-
-/// Walks of one page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PageWalks {
-    /// First byte of the base page.
-    pub page: VirtAddr,
-    /// Its mapping.
-    pub mapping: MappingId,
-    /// Walks by fetches.
-    pub walks_fetch: u64,
-    /// Walks by data references.
-    pub walks_data: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -183,6 +171,7 @@ pub struct Profile {
     tried: Vec<Tried>,
     what_if: bool,
     next_look: u64,
+    groups: Groups,
 }
 
 impl Profile {
@@ -220,7 +209,17 @@ impl Profile {
         let followers = [AlternativeKind::AllSmall, AlternativeKind::ThpAlways].into_iter().enumerate();
         let followers = followers.map(|(index, kind)| Tried::whole(kind, At::Follower(index)));
         let tried = followers.filter(|_| follows).chain(tried).collect();
-        Ok(Profile { pass, others, thp, paging, machines: places, tried, what_if, next_look: FIRST_LOOK })
+        Ok(Profile {
+            pass,
+            others,
+            thp,
+            paging,
+            machines: places,
+            tried,
+            what_if,
+            next_look: FIRST_LOOK,
+            groups: Groups::new(),
+        })
     }
 
     /// Looks for candidates first after `instructions`, for streams shorter than the usual.
@@ -342,6 +341,7 @@ const LONGEST_BLOCK: u64 = 1024;
 
 impl Analysis for Profile {
     fn on_batch(&mut self, batch: &Batch<'_>) {
+        let before = self.pass.counted();
         let mut from = 0;
         while let Some(at) = self.look_due(batch, from) {
             self.pass.run(batch, from..at);
@@ -350,6 +350,7 @@ impl Analysis for Profile {
             from = at;
         }
         self.pass.run(batch, from..batch.spans.len());
+        self.groups.ran(Asid::default(), batch, before, self.pass.counted());
         for other in &mut self.others {
             other.on_batch(batch);
         }
@@ -364,6 +365,7 @@ impl Analysis for Profile {
                 self.pass.observer.functions.forget(range);
             }
         }
+        self.groups.happened(Asid::default(), event);
         self.pass.on_event(at, event);
         for other in &mut self.others {
             other.on_event(at, event);
@@ -468,6 +470,11 @@ impl Findings<'_> {
             }
         }
         points
+    }
+
+    /// Parts of the process that have counters of their own on the first machine.
+    pub fn groups(&self) -> Vec<Group> {
+        self.profile.groups.all()
     }
 
     /// What each named mapping received.

@@ -41,20 +41,17 @@ use crate::spaces::Identifiers;
 use crate::store::{CLASSES, FETCH, STORE, class_of};
 use crate::{DesignSpec, SpaceCounts};
 use globals::Globals;
-use host::HostMemory;
 use known::{Known, KnownPages};
 use moves::Moves;
-use own::OwnMemory;
 use page::Page;
-use pagewalk_mm::Small;
 use pagewalk_trace::Batch;
 use pagewalk_translate::{Asid, Filled, MachineSpec, MissClass};
 use pagewalk_units::{Kind, ThreadId, VirtAddr};
-use process::{Memory, Process, Touched};
+use process::{Process, Touched};
 use rustc_hash::FxHashMap;
+use shared::memory_of;
 use side::SideMemory;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use tlbs::Tlbs;
 
 /// One core: its hardware, and the address spaces that it has identifiers for.
@@ -206,6 +203,11 @@ impl System {
     /// What the process that runs did and cost.
     fn account(&mut self) -> &mut SpaceCounts {
         &mut self.process_of(self.runs).counts
+    }
+
+    /// What the process that runs has done and cost so far.
+    pub(crate) fn counted(&mut self) -> SpaceCounts {
+        *self.account()
     }
 
     fn tlbs(&mut self) -> &mut Tlbs {
@@ -475,21 +477,6 @@ fn last_level_is_shared(machine: &MachineSpec) -> Result<bool, KernelError> {
         ))
     };
     if shared.all(|other| other == first) { Ok(first) } else { Err(refused()) }
-}
-
-/// The memory of a process that has touched nothing.
-fn memory_of(spec: &DesignSpec, asid: Asid) -> Memory {
-    match &spec.kernel {
-        // A data side chooses huge pages itself, when it walks.
-        None if spec.machine.data_side.is_some() => {
-            Memory::Host(HostMemory::new(&spec.machine, Arc::new(Small)))
-        }
-        None => Memory::Host(HostMemory::new(&spec.machine, spec.policy.clone())),
-        Some(kernel) => {
-            let own = OwnMemory::new(kernel.clone().numbered(asid.index() as u32), &spec.machine);
-            Memory::Own(Box::new(own.expect("checked when the system was made")))
-        }
-    }
 }
 
 /// The memory of a data side's process that has touched nothing; none on other machines.

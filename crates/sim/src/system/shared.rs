@@ -1,8 +1,13 @@
 //! The physical memory that processes in turns share: it goes from kernel to kernel, to whose process is meant.
 
-use super::process::Process;
-use super::{System, memory_of};
+use super::System;
+use super::host::HostMemory;
+use super::own::OwnMemory;
+use super::process::{Memory, Process};
+use crate::design::DesignSpec;
+use pagewalk_mm::Small;
 use pagewalk_translate::Asid;
+use std::sync::Arc;
 
 impl System {
     /// Hands the memory that all share to the kernel of another process.
@@ -43,5 +48,20 @@ impl System {
         let units = kernel.table().units();
         kernel.ended();
         units.into_iter().for_each(|unit| self.follow_frames(unit.pages()));
+    }
+}
+
+/// The memory of a process that has touched nothing.
+pub(super) fn memory_of(spec: &DesignSpec, asid: Asid) -> Memory {
+    match &spec.kernel {
+        // A data side chooses huge pages itself, when it walks.
+        None if spec.machine.data_side.is_some() => {
+            Memory::Host(HostMemory::new(&spec.machine, Arc::new(Small)))
+        }
+        None => Memory::Host(HostMemory::new(&spec.machine, spec.policy.clone())),
+        Some(kernel) => {
+            let own = OwnMemory::new(kernel.clone().numbered(asid.index() as u32), &spec.machine);
+            Memory::Own(Box::new(own.expect("checked when the system was made")))
+        }
     }
 }

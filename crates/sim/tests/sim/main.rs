@@ -29,5 +29,6 @@ mod spaces_equal_oracle;
 mod stream;
 mod structured;
 mod systems;
+mod threads_equal_oracle;
 mod top_of_memory;
 mod trap_driven;

@@ -414,6 +414,11 @@ impl DataSide {
         self.ranges.iter_mut().flatten().for_each(|ranges| ranges.remove(pages));
     }
 
+    /// Walks so far.
+    pub fn walks(&self) -> u64 {
+        self.counts.walks
+    }
+
     /// What was counted so far.
     pub fn counts(&self) -> DataSideCounts {
         let (references, misses) = (self.counts.references, self.counts.level1_misses);

@@ -30,6 +30,16 @@ function showPictures() {
   showPartition(process);
 }
 
+// Of sections that the page has as tables, the part of the process that is shown.
+function showParts(process) {
+  const shown = `${runChooser ? runChooser.value : 0}.${process}`;
+  for (const section of document.querySelectorAll("section.made")) {
+    const parts = [...section.querySelectorAll("[data-of]")];
+    for (const part of parts) part.hidden = part.dataset.of !== shown;
+    section.hidden = parts.every((part) => part.hidden);
+  }
+}
+
 function showProcess() {
   const process = result.processes[state.process];
   for (const id of ["what-if", "who-pays", "time", "reach", "functions", "pages", "tlbs"]) showSection(id, Boolean(process));
@@ -42,6 +52,7 @@ function showProcess() {
   showMappingTable(process);
   showFunctions(process);
   showPages(process);
+  showParts(state.process);
   showPictures();
   byId("process").value = String(state.process);
 }

@@ -134,8 +134,8 @@ function walkerLine(machine) {
     `${caches.join(", ") || "none"}. Prices in cycles: ${cost.join(", ") || "none"}.`);
 }
 
-const tlbTables = (process) => [sideTable(process), ...process.machines.flatMap((machine) => [
-  process.machines.length > 1 ? el("h3", {}, machine.name) : null, tlbTable(machine), classTable(machine), walkerLine(machine)])];
+const tlbTables = (process) => process.machines.flatMap((machine) => [
+  process.machines.length > 1 ? el("h3", {}, machine.name) : null, tlbTable(machine), classTable(machine), walkerLine(machine)]);
 
 function showNothing() {
   for (const id of ["cut", "command", "advice", "losses", "cards"]) replace(id);
