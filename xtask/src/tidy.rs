@@ -33,10 +33,11 @@ impl fmt::Display for Finding {
 
 /// Runs every rule; findings come sorted by place.
 pub fn check(tree: &Tree) -> Vec<Finding> {
-    let rules: [fn(&Tree, &mut Vec<Finding>); 9] = [
+    let rules: [fn(&Tree, &mut Vec<Finding>); 10] = [
         crates::layering,
         crates::architecture_names,
         text::file_length,
+        text::function_length,
         text::line_width,
         text::library_output,
         text::library_unwrap,
@@ -195,7 +196,8 @@ mod tests {
         let mut tree = Tree::default();
         tree.add("crates/nobody/Cargo.toml", "[dependencies]\n");
         tree.add("ARCHITECTURE.md", "| crate | holds |\n|---|---|\n| `gone` | x |\n[dead](nowhere.md)\n");
-        let wide = format!("{}// {}\n", "println!();\nx.unwrap();\n".repeat(300), "w".repeat(120));
+        let long = format!("fn one() {{\n{}}}\n", "println!();\nx.unwrap();\n".repeat(300));
+        let wide = format!("{long}// {}\n", "w".repeat(120));
         tree.add("crates/nobody/src/lib.rs", wide);
         tree.add("notes.txt", concat!("TO", "DO: see /ro", "ot/notes\n"));
         let mut rules: Vec<_> = check(&tree).into_iter().map(|finding| finding.rule).collect();
@@ -205,6 +207,7 @@ mod tests {
             "architecture-names",
             "dead-link",
             "file-length",
+            "function-length",
             "layering",
             "library-output",
             "library-unwrap",

@@ -306,15 +306,7 @@ impl Machine {
         let prefetched = found.is_none() && prefetching.is_some_and(|at| self.take_prefetched(at, key));
         match found {
             None if prefetched => self.counts.lower_hits += 1,
-            None => {
-                let (references, cycles) = self.walk(address, mapped);
-                self.counts.walk_references += references;
-                self.counts.walk_cycles += cycles;
-                *(match kind {
-                    Kind::Fetch => &mut self.counts.walks_fetch,
-                    _ => &mut self.counts.walks_data,
-                }) += 1;
-            }
+            None => self.walk_for(kind, address, mapped),
             Some(1) => {}
             Some(_) => self.counts.lower_hits += 1,
         }
@@ -333,6 +325,17 @@ impl Machine {
                 self.prefetch(at, next, mapped);
             }
         }
+    }
+
+    /// Walks, and counts what that takes.
+    fn walk_for(&mut self, kind: Kind, address: u64, mapped: u32) {
+        let (references, cycles) = self.walk(address, mapped);
+        self.counts.walk_references += references;
+        self.counts.walk_cycles += cycles;
+        *(match kind {
+            Kind::Fetch => &mut self.counts.walks_fetch,
+            _ => &mut self.counts.walks_data,
+        }) += 1;
     }
 
     /// Puts a page into all arrays that a walk for it fills.

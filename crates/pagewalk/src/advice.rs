@@ -220,39 +220,6 @@ fn result(
         fault_seconds: weighed.fault_seconds(chosen),
         memory_mib: chosen.saving.memory as f64 / MIB,
     };
-    let mut notes = Vec::new();
-    if seen.images > 1 {
-        notes.push(format!(
-            "{} of {} process images was looked at, with {:.0} % of all instructions",
-            seen.program,
-            seen.images,
-            seen.share * 100.0
-        ));
-    }
-    if options.seconds.len() == 1 {
-        notes.push(
-            "of one timing it is not known how runs differ: the interval is the model's alone".to_owned(),
-        );
-    }
-    let warmed_mib = trials.warmth.map(|warmth| warmth.mebibytes());
-    if let Some(mebibytes) = warmed_mib {
-        notes.push(format!(
-            "before each run {mebibytes:.0} MiB were used and freed (--warm): where memory comes back from the \
-             hypervisor at its first touch, that is in none of these times"
-        ));
-    }
-    if let Some(why) = &trials.unapplied {
-        notes.push(format!(
-            "a plan could not be followed here, so all ranges were not tried: the forecast is the model's alone ({why})"
-        ));
-    }
-    if let Some(GrownMemory { mib, blocks, walks, remedy, .. }) = grown(seen) {
-        notes.push(format!(
-            "{mib:.0} MiB ({blocks} blocks of 2 MiB, {walks} walks) grew by less than 2 MiB at a time: each block had \
-             small pages before it lay whole in a mapping, and the kernel keeps those, whatever its mode and marks; \
-             {remedy}"
-        ));
-    }
     let now = &trials.kinds[0];
     AdviceResult {
         schema: ADVICE_SCHEMA.to_owned(),
@@ -267,7 +234,7 @@ fn result(
         huge_walks: seen.found.huge_walks,
         classes: figures(),
         runs: trials.kinds.iter().map(|kind| kind.result(now)).collect(),
-        warmed_mib,
+        warmed_mib: trials.warmth.map(|warmth| warmth.mebibytes()),
         waiting: weighed.waiting,
         ranges: weighed.chosen.iter().map(range).collect(),
         forecast: seconds_of(Class::Modelled, weighed.forecast),
@@ -286,6 +253,43 @@ fn result(
             memory_mib: weighed.always_memory as f64 / MIB,
         }),
         verdict: weighed.verdict(),
-        notes,
+        notes: notes(seen, trials, options),
     }
+}
+
+/// What the figures do not say.
+fn notes(seen: &Seen, trials: &Trials, options: &Options) -> Vec<String> {
+    let mut notes = Vec::new();
+    if seen.images > 1 {
+        notes.push(format!(
+            "{} of {} process images was looked at, with {:.0} % of all instructions",
+            seen.program,
+            seen.images,
+            seen.share * 100.0
+        ));
+    }
+    if options.seconds.len() == 1 {
+        notes.push(
+            "of one timing it is not known how runs differ: the interval is the model's alone".to_owned(),
+        );
+    }
+    if let Some(mebibytes) = trials.warmth.map(|warmth| warmth.mebibytes()) {
+        notes.push(format!(
+            "before each run {mebibytes:.0} MiB were used and freed (--warm): where memory comes back from the \
+             hypervisor at its first touch, that is in none of these times"
+        ));
+    }
+    if let Some(why) = &trials.unapplied {
+        notes.push(format!(
+            "a plan could not be followed here, so all ranges were not tried: the forecast is the model's alone ({why})"
+        ));
+    }
+    if let Some(GrownMemory { mib, blocks, walks, remedy, .. }) = grown(seen) {
+        notes.push(format!(
+            "{mib:.0} MiB ({blocks} blocks of 2 MiB, {walks} walks) grew by less than 2 MiB at a time: each block had \
+             small pages before it lay whole in a mapping, and the kernel keeps those, whatever its mode and marks; \
+             {remedy}"
+        ));
+    }
+    notes
 }

@@ -6,6 +6,7 @@ use crate::counts::DesignCounts;
 use crate::design::{Design, DesignSpec, share_huge, splits_data};
 use crate::error::PassError;
 use crate::fetch::FetchTable;
+use crate::fit::check_together;
 use crate::front::Told;
 use crate::kernel::Follower;
 use crate::pages::pages_of;
@@ -115,23 +116,8 @@ impl<O: WalkObserver> Pass<O> {
     /// A pass with the same machines for each of `cores` cores, the first of which runs.
     pub(crate) fn build(specs: Vec<DesignSpec>, cores: usize, observer: O) -> Result<Pass<O>, PassError> {
         let Some(DesignSpec { machine, .. }) = specs.first() else { return Err(PassError::DesignCount(0)) };
-        specs.iter().try_for_each(DesignSpec::check)?;
-        let builds = |spec: &&DesignSpec| spec.kernel.is_some() || spec.policy.may_be_huge();
-        if let Some(spec) = specs.iter().filter(builds).find(|spec| !spec.fits_pass()) {
-            return Err(PassError::Unfit(spec.name.clone()));
-        }
-        if let Some(side) = specs.iter().find(|spec| spec.machine.data_side.is_some()) {
-            return Err(PassError::InOrder(side.machine.name.clone()));
-        }
         let paging = machine.paging;
-        if let Some(other) = specs.iter().map(|spec| &spec.machine).find(|other| other.paging != paging) {
-            return Err(PassError::Paging {
-                machine: machine.name.clone(),
-                its: paging,
-                other: other.name.clone(),
-                others: other.paging,
-            });
-        }
+        check_together(&specs, machine)?;
         // Kernels that share pages are told of stores.
         let shares = |spec: &DesignSpec| spec.kernel.as_ref().is_some_and(Kernel::shares);
         let traps =

@@ -329,27 +329,8 @@ impl Checker {
                 let known = self.mapped.remove(new_end.0, old_end.0);
                 self.expect_known(known, event);
             }
-            Event::ThreadStart { thread, .. } => {
-                if !self.threads.insert(*thread) {
-                    self.found(Rule::ThreadKnown, || format!("thread {thread} starts twice"));
-                }
-            }
-            Event::ThreadEnd { thread } => {
-                if !self.threads.remove(thread) {
-                    self.found(Rule::ThreadKnown, || format!("thread {thread} ends and had not started"));
-                }
-            }
-            Event::Switch { thread } => {
-                // Before anything has run, the thread switched to is the first.
-                if self.thread.is_none() {
-                    self.threads.insert(*thread);
-                }
-                if !self.threads.contains(thread) {
-                    self.found(Rule::ThreadKnown, || {
-                        format!("thread {thread} is switched to and had not started")
-                    });
-                }
-                self.thread = Some(ThreadId(*thread));
+            Event::ThreadStart { .. } | Event::ThreadEnd { .. } | Event::Switch { .. } => {
+                self.check_thread(event)
             }
             Event::Exit { .. } => self.exited = true,
             Event::Lost { what } => {
@@ -376,6 +357,31 @@ impl Checker {
         }
         self.generation += 1;
         self.near = (0, 0);
+    }
+
+    /// Threads start, run and end in this order.
+    fn check_thread(&mut self, event: &Event) {
+        match event {
+            Event::ThreadStart { thread, .. } if !self.threads.insert(*thread) => {
+                self.found(Rule::ThreadKnown, || format!("thread {thread} starts twice"));
+            }
+            Event::ThreadEnd { thread } if !self.threads.remove(thread) => {
+                self.found(Rule::ThreadKnown, || format!("thread {thread} ends and had not started"));
+            }
+            Event::Switch { thread } => {
+                // Before anything has run, the thread switched to is the first.
+                if self.thread.is_none() {
+                    self.threads.insert(*thread);
+                }
+                if !self.threads.contains(thread) {
+                    self.found(Rule::ThreadKnown, || {
+                        format!("thread {thread} is switched to and had not started")
+                    });
+                }
+                self.thread = Some(ThreadId(*thread));
+            }
+            _ => {}
+        }
     }
 
     /// The end of a range of whole pages of so many bytes.

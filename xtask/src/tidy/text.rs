@@ -9,6 +9,11 @@ const LINES_MAX: usize = 500;
 const COLUMNS_MAX: usize = 120;
 /// Files that may be longer than [`LINES_MAX`], each with the reason.
 const LONG_FILES: [(&str, &str); 0] = [];
+/// Lines that a function may have, its head among them.
+const FUNCTION_LINES_MAX: usize = 70;
+/// Functions that may be longer, by file and name, each with the reason.
+const LONG_FUNCTIONS: [(&str, &str, &str); 1] =
+    [("crates/trace/src/pwt/encode.rs", "walk_with", "a hot loop, whose state stays in registers")];
 /// How paths of one machine begin. Put together here, so that the rule does not find itself.
 const MACHINE_PATHS: [&str; 4] =
     [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("../sha", "red")];
@@ -27,6 +32,49 @@ pub fn file_length(tree: &Tree, findings: &mut Vec<Finding>) {
         };
         findings.push(Finding { path: path.to_owned(), line: lines, rule: "file-length", message });
     }
+}
+
+/// A function fits a screen: none under `crates/*/src`, but for tests, has more than [`FUNCTION_LINES_MAX`] lines.
+pub fn function_length(tree: &Tree, findings: &mut Vec<Finding>) {
+    for (path, text) in tree.files(is_crate_source) {
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        // The head, its indentation and its name.
+        let mut open: Option<(usize, &str, &str)> = None;
+        for (line, content) in numbered(code) {
+            let indentation = &content[..content.len() - content.trim_start().len()];
+            if let Some(name) = function_name(content.trim_start()) {
+                open = Some((line, indentation, name));
+            }
+            let Some((first, _, name)) = open.filter(|(_, of, _)| content == format!("{of}}}")) else {
+                continue;
+            };
+            open = None;
+            let lines = line - first + 1;
+            let is_excused =
+                LONG_FUNCTIONS.iter().any(|(file, function, _)| (*file, *function) == (path, name));
+            if lines > FUNCTION_LINES_MAX && !is_excused {
+                let message =
+                    format!("`{name}` has {lines} lines; at most {FUNCTION_LINES_MAX}: split it by idea");
+                findings.push(Finding {
+                    path: path.to_owned(),
+                    line: first,
+                    rule: "function-length",
+                    message,
+                });
+            }
+        }
+    }
+}
+
+/// The name of the function that a line begins.
+fn function_name(line: &str) -> Option<&str> {
+    let head = line.split("fn ").next()?;
+    let is_head = head.split_whitespace().all(|word| {
+        word.starts_with("pub")
+            || ["const", "unsafe", "async", "extern", "\"C\"", "in", "super)"].contains(&word)
+    });
+    let rest = line.strip_prefix(head).filter(|_| is_head)?.strip_prefix("fn ")?;
+    rest.split(['(', '<']).next()
 }
 
 /// Lines of Rust fit into [`COLUMNS_MAX`] columns.
@@ -176,6 +224,16 @@ mod tests {
             places(file_length, &[("crates/sim/src/deep/er.rs", &long)]),
             ["crates/sim/src/deep/er.rs:501"]
         );
+    }
+
+    #[test]
+    fn a_function_ends_at_the_limit() {
+        let function =
+            |lines: usize| format!("    pub(crate) fn one<T>() {{\n{}    }}\n", "x\n".repeat(lines - 2));
+        let (fits, long) = (function(FUNCTION_LINES_MAX), function(FUNCTION_LINES_MAX + 1));
+        assert!(places(function_length, &[(LIB, &fits)]).is_empty());
+        assert!(places(function_length, &[(LIB, &format!("#[cfg(test)]\n{long}"))]).is_empty());
+        assert_eq!(places(function_length, &[(LIB, &format!("{fits}{long}"))]), ["crates/sim/src/lib.rs:71"]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use pagewalk::report::documents::library::{
     MACHINE_SCHEMA, MACHINES_CHECK_SCHEMA, MACHINES_SCHEMA, MachineCheck, MachineResult, MachineRow,
     MachinesCheckResult, MachinesResult,
 };
+use pagewalk::report::schema::MachineDescription;
 use pagewalk::sim::Library;
 use pagewalk::translate::{DataSideSpec, MachineSpec, RangeTlbSpec, ReplacementSource, SourceKind, TlbSpec};
 use std::fmt::Write;
@@ -68,28 +69,7 @@ fn show(machine: &MachineSpec) -> String {
     let mut out = format!("{}: {}\n\n", machine.name, machine.title);
     let described = description(machine);
     let mut line = |text: String| out.push_str(&(text.trim_end().to_owned() + "\n"));
-    // As wide as the word above them, and wider for those of long names.
-    let wide = described.tlbs.iter().map(|tlb| tlb.replacement.len()).fold("replacement".len(), usize::max);
-    line(format!(
-        "{:<12} {:>5} {:>8} {:>6}  {:<wide$} {:<7} {:<18} {:<12} reach",
-        "tlb", "level", "entries", "ways", "replacement", "fills", "serves", "page sizes"
-    ));
-    for (tlb, spec) in described.tlbs.iter().zip(&machine.tlbs) {
-        let ways = if tlb.ways == tlb.entries { "full".to_owned() } else { tlb.ways.to_string() };
-        let reach = spec.page_sizes.iter().map(|size| format!("{} on {size}", bytes(spec.reach(*size))));
-        line(format!(
-            "{:<12} {:>5} {:>8} {:>6}  {:<wide$} {:<7} {:<18} {:<12} {}",
-            tlb.name,
-            tlb.level,
-            tlb.entries,
-            ways,
-            tlb.replacement,
-            tlb.fills,
-            tlb.serves.join(" "),
-            tlb.page_sizes.join(" "),
-            reach.collect::<Vec<_>>().join(", ")
-        ));
-    }
+    table(machine, &described).into_iter().for_each(&mut line);
     if machine.data_side.is_some() {
         line("data references alone".to_owned());
     }
@@ -97,28 +77,7 @@ fn show(machine: &MachineSpec) -> String {
         0 => "a switch of address spaces flushes the TLBs and what walkers cache".to_owned(),
         n => format!("entries of {n} address spaces at one time"),
     });
-    for tlb in &machine.tlbs {
-        line(match &tlb.replacement_source {
-            Some(source) => format!("{}: replacement {source}", tlb.name),
-            None => format!("{}: replacement of unsaid source (`replacement_source`)", tlb.name),
-        });
-        if tlb.index.sets().is_none() {
-            line(format!("{}: {}, each way with a hash and a page size of its own", tlb.name, tlb.index));
-        }
-        if tlb.shared {
-            line(format!("{}: shared by all cores", tlb.name));
-        }
-        if tlb.reserved > 0 {
-            line(format!("{}: {} entries are reserved, and not part of the reach", tlb.name, tlb.reserved));
-        }
-        if tlb.pages_per_entry > 1 {
-            line(format!("{}: each entry maps {} neighbouring pages", tlb.name, tlb.pages_per_entry));
-        }
-        if let Some(buffer) = tlb.prefetch {
-            let (shape, policy) = (buffer.geometry, buffer.replacement.name());
-            line(format!("{}: prefetches the next page; buffer of {shape}, {policy}", tlb.name));
-        }
-    }
+    machine.tlbs.iter().flat_map(notes).for_each(&mut line);
     if let Some(side) = &machine.data_side {
         data_side(machine, side).into_iter().for_each(&mut line);
     }
@@ -162,6 +121,62 @@ fn show(machine: &MachineSpec) -> String {
         cost.cycles_per_instruction
     ));
     out
+}
+
+/// The arrays of its TLBs, under a heading.
+fn table(machine: &MachineSpec, described: &MachineDescription) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = |text: String| lines.push(text);
+    // As wide as the word above them, and wider for those of long names.
+    let wide = described.tlbs.iter().map(|tlb| tlb.replacement.len()).fold("replacement".len(), usize::max);
+    line(format!(
+        "{:<12} {:>5} {:>8} {:>6}  {:<wide$} {:<7} {:<18} {:<12} reach",
+        "tlb", "level", "entries", "ways", "replacement", "fills", "serves", "page sizes"
+    ));
+    for (tlb, spec) in described.tlbs.iter().zip(&machine.tlbs) {
+        let ways = if tlb.ways == tlb.entries { "full".to_owned() } else { tlb.ways.to_string() };
+        let reach = spec.page_sizes.iter().map(|size| format!("{} on {size}", bytes(spec.reach(*size))));
+        line(format!(
+            "{:<12} {:>5} {:>8} {:>6}  {:<wide$} {:<7} {:<18} {:<12} {}",
+            tlb.name,
+            tlb.level,
+            tlb.entries,
+            ways,
+            tlb.replacement,
+            tlb.fills,
+            tlb.serves.join(" "),
+            tlb.page_sizes.join(" "),
+            reach.collect::<Vec<_>>().join(", ")
+        ));
+    }
+    lines
+}
+
+/// What the table of arrays has no column for.
+fn notes(tlb: &TlbSpec) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = |text: String| lines.push(text);
+    line(match &tlb.replacement_source {
+        Some(source) => format!("{}: replacement {source}", tlb.name),
+        None => format!("{}: replacement of unsaid source (`replacement_source`)", tlb.name),
+    });
+    if tlb.index.sets().is_none() {
+        line(format!("{}: {}, each way with a hash and a page size of its own", tlb.name, tlb.index));
+    }
+    if tlb.shared {
+        line(format!("{}: shared by all cores", tlb.name));
+    }
+    if tlb.reserved > 0 {
+        line(format!("{}: {} entries are reserved, and not part of the reach", tlb.name, tlb.reserved));
+    }
+    if tlb.pages_per_entry > 1 {
+        line(format!("{}: each entry maps {} neighbouring pages", tlb.name, tlb.pages_per_entry));
+    }
+    if let Some(buffer) = tlb.prefetch {
+        let (shape, policy) = (buffer.geometry, buffer.replacement.name());
+        line(format!("{}: prefetches the next page; buffer of {shape}, {policy}", tlb.name));
+    }
+    lines
 }
 
 /// What a data side has besides, a line each.

@@ -261,20 +261,27 @@ impl DataSide {
         }
     }
 
-    fn walk(&mut self, page: u64) {
-        self.counts[2] += 1;
-        if let Some(collapse) = &mut self.collapse {
-            collapse.walked.insert(page);
-        }
-        let huge = self.is_huge(page);
+    /// A base page gets a frame, where it may be used and has none.
+    fn back(&mut self, page: u64) {
         let is_usable = self.rights(page).is_some_and(|rights| rights != 0);
-        if let (true, false, Some(backing)) = (is_usable, huge, &mut self.backing)
+        if let (true, Some(backing)) = (is_usable, &mut self.backing)
             && !backing.frames.contains_key(&page)
         {
             match backing.memory.allocate(0) {
                 Some(frame) => _ = backing.frames.insert(page, frame),
                 None => backing.unbacked += 1,
             }
+        }
+    }
+
+    fn walk(&mut self, page: u64) {
+        self.counts[2] += 1;
+        if let Some(collapse) = &mut self.collapse {
+            collapse.walked.insert(page);
+        }
+        let huge = self.is_huge(page);
+        if !huge {
+            self.back(page);
         }
         let leaf = u32::from(huge);
         let mut from = self.levels;

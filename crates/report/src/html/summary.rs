@@ -53,7 +53,6 @@ pub(super) fn cards(result: &RunResult, process: &ProcessResult) -> String {
     let of = |name| whole(machine, name).unwrap_or(0);
     let counted = |name| whole(machine, name).map_or("–".to_owned(), count);
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
-    let class = |name| metrics::find(name).map_or("", |metric| metric.class.name());
     let walks = of("walks");
     let depth = match walks {
         0 => "no walks".to_owned(),
@@ -103,14 +102,7 @@ pub(super) fn cards(result: &RunResult, process: &ProcessResult) -> String {
         ),
         ("Perfect TLB saves", or_dash(bound), "of all modelled cycles".to_owned(), "bound"),
     ];
-    if let Some(share) = spin_share(machine) {
-        let note = "of instructions: threads run one at a time here, so spinning lasts longer than natively";
-        cards.push(("Waiting by spinning", percent(share), note.to_owned(), class("spin_instructions")));
-    }
-    if let Some(forbidden) = forbidden(process) {
-        let forbidden = forbidden.replace('`', "");
-        cards.push(("Huge pages", "forbidden".to_owned(), escape(&forbidden), "measured"));
-    }
+    cards.extend(rare(process, machine));
     let card = |(label, value, note, class): &(&str, String, String, &str)| {
         format!(
             "<div class=\"card\"><div class=\"label\">{label}{}</div><div class=\"value\">{value}</div>\
@@ -119,6 +111,28 @@ pub(super) fn cards(result: &RunResult, process: &ProcessResult) -> String {
         )
     };
     cards.iter().map(card).collect()
+}
+
+/// The class of a metric, by its name.
+fn class(name: &str) -> &'static str {
+    metrics::find(name).map_or("", |metric| metric.class.name())
+}
+
+/// Cards of what few runs have.
+fn rare(
+    process: &ProcessResult,
+    machine: &MachineResult,
+) -> Vec<(&'static str, String, String, &'static str)> {
+    let mut cards = Vec::new();
+    if let Some(share) = spin_share(machine) {
+        let note = "of instructions: threads run one at a time here, so spinning lasts longer than natively";
+        cards.push(("Waiting by spinning", percent(share), note.to_owned(), class("spin_instructions")));
+    }
+    if let Some(forbidden) = forbidden(process) {
+        let forbidden = forbidden.replace('`', "");
+        cards.push(("Huge pages", "forbidden".to_owned(), escape(&forbidden), "measured"));
+    }
+    cards
 }
 
 /// Walk cycles as a part of the baseline's over the same stretch.

@@ -69,7 +69,7 @@ enum FileKind {
 impl FileTlb {
     pub(super) fn check(self, file: &str) -> Result<TlbSpec, MachineError> {
         let rule = |why: String| MachineError::Rule { file: file.to_owned(), why };
-        let name = self.name;
+        let name = self.name.clone();
         if !(1..=3).contains(&self.level) {
             return Err(rule(format!("tlb `{name}`: level = {}: choose 1, 2 or 3", self.level)));
         }
@@ -93,38 +93,8 @@ impl FileTlb {
         if self.serves.is_empty() {
             return Err(rule(format!("tlb `{name}`: serves = []: choose from fetch, load, store")));
         }
-        let mut page_sizes = Vec::new();
-        for text in &self.page_sizes {
-            let size: PageSize = text.parse().map_err(|e| rule(format!("tlb `{name}`: page_sizes: {e}")))?;
-            if page_sizes.contains(&size) {
-                return Err(rule(format!("tlb `{name}`: page_sizes: {size} is named twice")));
-            }
-            page_sizes.push(size);
-        }
-        if page_sizes.is_empty() {
-            return Err(rule(format!(
-                "tlb `{name}`: page_sizes = []: name at least the base page, such as 4K"
-            )));
-        }
-        let impossible = |why| MachineError::TlbGeometry { file: file.to_owned(), tlb: name.clone(), why };
-        let whole = Geometry::new(self.entries, self.ways).map_err(impossible)?;
-        let geometry = match self.reserved {
-            0 => whole,
-            reserved if whole.sets() > 1 => {
-                let sets = whole.sets();
-                return Err(rule(format!(
-                    "tlb `{name}`: reserved = {reserved} with {sets} sets: only a fully associative array (no \
-                     `ways`) can reserve entries"
-                )));
-            }
-            reserved if reserved >= self.entries => {
-                let entries = self.entries;
-                return Err(rule(format!(
-                    "tlb `{name}`: reserved = {reserved} of {entries} entries: leave at least one to fill"
-                )));
-            }
-            reserved => Geometry::new(self.entries - reserved, None).map_err(impossible)?,
-        };
+        let page_sizes = self.page_sizes().map_err(|why| rule(format!("tlb `{name}`: {why}")))?;
+        let geometry = self.geometry(file, &name)?;
         let replacement = replacement(self.replacement, self.seed, geometry);
         let replacement = replacement.map_err(|why| rule(format!("tlb `{name}`: {why}")))?;
         let source = self.replacement_source.as_deref().map(ReplacementSource::read).transpose();
@@ -148,6 +118,45 @@ impl FileTlb {
             shared: self.shared,
             prefetch,
             coalesce: self.coalesce.map(FileCoalesce::rule),
+        })
+    }
+
+    fn page_sizes(&self) -> Result<Vec<PageSize>, String> {
+        let mut sizes = Vec::new();
+        for text in &self.page_sizes {
+            let size: PageSize = text.parse().map_err(|e| format!("page_sizes: {e}"))?;
+            if sizes.contains(&size) {
+                return Err(format!("page_sizes: {size} is named twice"));
+            }
+            sizes.push(size);
+        }
+        match sizes.is_empty() {
+            true => Err("page_sizes = []: name at least the base page, such as 4K".to_owned()),
+            false => Ok(sizes),
+        }
+    }
+
+    /// Of the entries that are not reserved.
+    fn geometry(&self, file: &str, name: &str) -> Result<Geometry, MachineError> {
+        let rule = |why: String| MachineError::Rule { file: file.to_owned(), why };
+        let impossible = |why| MachineError::TlbGeometry { file: file.to_owned(), tlb: name.to_owned(), why };
+        let whole = Geometry::new(self.entries, self.ways).map_err(impossible)?;
+        Ok(match self.reserved {
+            0 => whole,
+            reserved if whole.sets() > 1 => {
+                let sets = whole.sets();
+                return Err(rule(format!(
+                    "tlb `{name}`: reserved = {reserved} with {sets} sets: only a fully associative array (no \
+                     `ways`) can reserve entries"
+                )));
+            }
+            reserved if reserved >= self.entries => {
+                let entries = self.entries;
+                return Err(rule(format!(
+                    "tlb `{name}`: reserved = {reserved} of {entries} entries: leave at least one to fill"
+                )));
+            }
+            reserved => Geometry::new(self.entries - reserved, None).map_err(impossible)?,
         })
     }
 }
