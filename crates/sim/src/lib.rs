@@ -65,6 +65,7 @@ mod structures;
 mod supers;
 mod system;
 mod taken;
+mod together;
 mod tournament;
 mod untouched;
 mod visit_stream;

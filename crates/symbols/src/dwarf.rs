@@ -4,7 +4,8 @@
 //! split unit names. A pipe would be waited for, so they are looked at before.
 
 use crate::Svma;
-use crate::object_file::{Elf, map_file};
+use crate::elf::Elf;
+use crate::object_file::map_file;
 use addr2line::gimli::{Dwarf as Sections, DwarfSections, EndianSlice, RunTimeEndian, SectionId, Unit};
 use addr2line::{Loader, Location};
 use object::{Object, ObjectSection};

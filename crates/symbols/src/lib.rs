@@ -19,6 +19,7 @@ mod address;
 mod code;
 mod debug_file;
 mod dwarf;
+mod elf;
 mod flow;
 mod jit;
 mod object_file;

@@ -2,13 +2,13 @@
 
 use crate::address::{Segment, file_offset, stated_address};
 use crate::code::{Code, CodeSection};
+use crate::elf::Elf;
 use crate::pclntab::GoTable;
 use crate::symbol_table::Function;
 use crate::unwind::Extents;
 use crate::{FileOffset, Svma};
 use memmap2::Mmap;
 use object::elf::{PF_X, SHF_EXECINSTR, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE};
-use object::read::elf::ElfFile64;
 use object::{
     Endianness, Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionFlags, SectionIndex, SegmentFlags,
 };
@@ -45,8 +45,6 @@ pub(crate) struct ObjectFile {
     /// Path and build-id of the file that several debug files share parts of (made by `dwz`).
     pub debug_alt_link: Option<(String, String)>,
 }
-
-pub(crate) type Elf<'data> = ElfFile64<'data, Endianness>;
 
 impl ObjectFile {
     pub fn read(path: &Path) -> Result<ObjectFile, ObjectError> {

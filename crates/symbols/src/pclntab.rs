@@ -5,7 +5,7 @@
 //! out of the table tells nothing.
 
 use crate::Svma;
-use crate::object_file::Elf;
+use crate::elf::Elf;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags};
 use rustc_hash::FxHashMap;
 use std::ops::Range;

@@ -4,7 +4,7 @@
 //! and the slot's relocation names the function: this covers lazy, immediate and CET layouts alike.
 
 use crate::Svma;
-use crate::object_file::Elf;
+use crate::elf::Elf;
 use crate::symbol_table::Function;
 use object::read::elf::SectionHeader;
 use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget};

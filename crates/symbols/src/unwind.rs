@@ -3,7 +3,7 @@
 //! Compilers write it for every function, and `strip` leaves it in: exceptions need it. It knows no names, but it knows
 //! which bytes are one function's.
 
-use crate::object_file::Elf;
+use crate::elf::Elf;
 use addr2line::gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, RunTimeEndian, UnwindSection};
 use object::{Object, ObjectSection};
 use std::ops::Range;

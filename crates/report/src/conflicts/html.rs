@@ -6,7 +6,7 @@ use super::{array_title, headline, page_name, summary, to_json};
 use crate::figures::base_name;
 use crate::html::{STYLE, Top, escape, escape_json, page};
 use crate::numbers::{count, exact, percent};
-use crate::sweep::html::{head, number};
+use crate::sweep::markup::{head, number};
 
 const PAGE: &str = include_str!("page.html");
 const OWN_STYLE: &str = include_str!("style.css");

@@ -7,7 +7,7 @@ use super::to_json;
 use crate::figures::base_name;
 use crate::html::{STYLE, Top, escape, escape_json, page};
 use crate::numbers::{bytes, exact, percent};
-use crate::sweep::html::{head, number};
+use crate::sweep::markup::{head, number};
 use crate::sweep::picture;
 use crate::text::{contiguity_again, contiguity_moment, contiguity_segment};
 

@@ -5,7 +5,7 @@ use super::schema::{Figure, ProbeResult, Tlb};
 use super::{entries, picture, quantity, replacement, replacement_basis, to_json, ways, where_measured};
 use crate::html::{STYLE, Top, escape, escape_json, page};
 use crate::numbers::exact;
-use crate::sweep::html::{head, number};
+use crate::sweep::markup::{head, number};
 use crate::sweep::picture::{Picture, style};
 
 const PAGE: &str = include_str!("page.html");

@@ -6,6 +6,7 @@ use super::heat::{Scale, heat_map};
 use super::kernels;
 use super::layouts;
 use super::lines;
+use super::markup::{PictureFile, file_name, head, number};
 use super::picture;
 use super::schema::{Comparison, CurveCell, FamilyCell, MachineCell, Plot, SweepResult, SweepTrace};
 use super::to_json;
@@ -39,14 +40,6 @@ over the instructions of the program, or machine by machine. A square marks the 
 const CURVES: &str = "<h2>Miss-ratio curves</h2>\
 <p class=\"lead\">Misses of fully associative LRU arrays of 4K pages against their entries. Sampled curves are \
 estimates, with twice their standard error on both sides; they begin where the sample tells anything.</p>";
-
-/// A picture as a file of its own.
-pub struct PictureFile {
-    /// Its name, such as `family-python-data-4K.svg`.
-    pub name: String,
-    /// What is in it.
-    pub svg: String,
-}
 
 /// The result as a self-contained page.
 pub fn render_html(result: &SweepResult) -> String {
@@ -107,12 +100,6 @@ pub fn pictures(result: &SweepResult) -> Vec<PictureFile> {
     files
 }
 
-/// A trace's name without what a file's name cannot have or is better without.
-pub(super) fn file_name(name: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-+".contains(c) { c } else { '_' };
-    name.chars().map(plain).collect()
-}
-
 fn family_label(trace: &SweepTrace, family: &FamilyCell, page_size: &str) -> String {
     format!("Misses of LRU arrays of {page_size} pages by sets and ways, {} of {}", family.serves, trace.name)
 }
@@ -129,18 +116,6 @@ fn curves_by_trace(result: &SweepResult) -> Vec<(&SweepTrace, Vec<&CurveCell>)> 
     let of = |index: usize| result.curves.iter().filter(|cell| cell.trace == index).collect::<Vec<_>>();
     let all = result.traces.iter().enumerate().map(|(index, trace)| (trace, of(index)));
     all.filter(|(_, cells)| !cells.is_empty()).collect()
-}
-
-pub(crate) fn head(titles: &[(&str, bool)]) -> String {
-    let cell = |(title, is_number): &(&str, bool)| {
-        let class = if *is_number { " class=\"number\"" } else { "" };
-        format!("<th{class} scope=\"col\">{}</th>", escape(title))
-    };
-    format!("<thead><tr>{}</tr></thead>", titles.iter().map(cell).collect::<String>())
-}
-
-pub(crate) fn number(text: &str) -> String {
-    format!("<td class=\"number\">{text}</td>")
 }
 
 fn traces(traces: &[SweepTrace]) -> String {

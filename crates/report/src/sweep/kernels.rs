@@ -3,7 +3,7 @@
 
 use super::against::{killed, memory_added, real, signed, time_saved};
 use super::bars::{bars, legend};
-use super::html::{PictureFile, file_name, head, number};
+use super::markup::{PictureFile, file_name, head, number};
 use super::picture::Picture;
 use super::plane::plane;
 use super::schema::{MachineCell, Parameters, Published, SweepResult};

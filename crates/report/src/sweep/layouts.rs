@@ -1,10 +1,9 @@
 //! Machines under layouts beside one another: what tables and pictures are made of, the section of the page, and its
 //! pictures.
 
-use super::html::{PictureFile, file_name, head, number};
 use super::kernels::published;
-use super::lines::{COLORS, short};
-use super::picture::Picture;
+use super::markup::{PictureFile, file_name, head, number};
+use super::picture::{LINE_COLORS, Picture, short};
 use super::schema::{MachineCell, SweepResult};
 use crate::html::escape;
 use crate::numbers::{count, percent, ratio};
@@ -255,7 +254,7 @@ fn picture(machines: &[LaidMachine<'_>]) -> Picture {
         let y = TOP + ROW * place as f64;
         picture.text("", [LEFT - 8.0, y + 17.0], "end", &machine.title);
         for row in &machine.rows {
-            let color = names.iter().position(|name| *name == row.title()).unwrap_or(0) % COLORS;
+            let color = names.iter().position(|name| *name == row.title()).unwrap_or(0) % LINE_COLORS;
             for (share, cell) in shares(machine, row).into_iter().zip(&row.cells) {
                 let seed = cell.layout_seed.map_or(String::new(), |seed| format!(" by seed {seed}"));
                 let about = format!("{}{seed}: {}", row.layout, ratio(share));
@@ -269,7 +268,7 @@ fn picture(machines: &[LaidMachine<'_>]) -> Picture {
     picture.line("axis", [LEFT, bottom], [LEFT + WIDTH, bottom]);
     for (index, name) in names.iter().enumerate() {
         let y = bottom + 26.0 + LINE * index as f64;
-        picture.cell(&format!("f{}", index % COLORS), [LEFT, y, 10.0, 10.0], name);
+        picture.cell(&format!("f{}", index % LINE_COLORS), [LEFT, y, 10.0, 10.0], name);
         picture.text("", [LEFT + 16.0, y + 9.5], "start", name);
     }
     picture

@@ -3,7 +3,7 @@
 
 use super::layouts::settled;
 use super::parts;
-use super::picture::Picture;
+use super::picture::{LINE_COLORS, Picture, short};
 use super::schema::{MachineCell, Plot, SweepResult, Value};
 use crate::numbers::{count, exact};
 use std::collections::BTreeMap;
@@ -15,8 +15,6 @@ const TOP: f64 = 46.0;
 /// Room for the lines' names.
 const RIGHT: f64 = 170.0;
 const LINE: f64 = 15.0;
-/// Colours; more lines than that share them.
-pub(super) const COLORS: usize = 8;
 
 /// One picture of a plot, and what it is of.
 pub(super) struct Panel {
@@ -189,7 +187,7 @@ fn picture(plot: &Plot, title: &str, lines: &[Line]) -> Picture {
     picture.line("axis", [LEFT, TOP + HEIGHT], [LEFT + WIDTH, TOP + HEIGHT]);
     picture.text("", [LEFT + WIDTH, TOP + HEIGHT + 36.0], "end", &plot.x);
     for (index, (name, points)) in lines.iter().enumerate() {
-        let class = format!("curve s{}", index % COLORS);
+        let class = format!("curve s{}", index % LINE_COLORS);
         let at: Vec<[f64; 2]> = points.iter().map(|&(value, figure)| [x(value), y(figure)]).collect();
         picture.polyline(&class, &at);
         // The least, by which the best choice is seen.
@@ -197,7 +195,7 @@ fn picture(plot: &Plot, title: &str, lines: &[Line]) -> Picture {
         if let Some(&(value, figure)) = least.filter(|_| !plot.is_over_time()) {
             let told = if figure.fract() == 0.0 { exact(figure as u64) } else { short(figure) };
             let about = format!("{name}: least {told} at {value}");
-            let class = format!("f{}", index % COLORS);
+            let class = format!("f{}", index % LINE_COLORS);
             picture.cell(&class, [x(value) - 3.5, y(figure) - 3.5, 7.0, 7.0], &about);
         }
         let label = TOP + 8.0 + index as f64 * LINE;
@@ -227,16 +225,6 @@ fn nice(step: f64) -> f64 {
     }
     let power = 10_f64.powf(step.log10().floor());
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|n| n * power).find(|&n| n >= step * 0.999).unwrap_or(10.0 * power)
-}
-
-/// A figure in few characters.
-pub(super) fn short(value: f64) -> String {
-    if value >= 10.0 {
-        return count(value.round() as u64);
-    }
-    // Of small ones the first three digits that are not 0.
-    let digits = (2 - value.abs().log10().floor().max(-12.0) as i32).clamp(3, 12) as usize;
-    format!("{value:.digits$}").trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub(crate) mod html;
 mod kernels;
 pub(crate) mod layouts;
 mod lines;
+pub(crate) mod markup;
 mod parquet;
 mod parts;
 pub(crate) mod picture;
@@ -18,7 +19,8 @@ mod plane;
 pub mod schema;
 
 pub use crate::text::render_sweep_text as render_text;
-pub use html::{PictureFile, pictures, render_html};
+pub use html::{pictures, render_html};
+pub use markup::PictureFile;
 pub use parquet::to_parquet;
 pub use schema::SweepResult;
 

@@ -1,7 +1,6 @@
 //! Machines of a study side by side: a bar for each, whose parts are counters (as figure 5.2 of Karakostas 2016).
 
-use super::lines::{COLORS, short};
-use super::picture::Picture;
+use super::picture::{LINE_COLORS, Picture, short};
 use super::schema::{MachineCell, Plot};
 
 const LEFT: f64 = 150.0;
@@ -30,7 +29,7 @@ pub(super) fn bars(plot: &Plot, title: &str, cells: &[&MachineCell]) -> Picture 
             let width = figure(cell, metric) * scale;
             if width > 0.0 {
                 let about = format!("{metric}: {}", short(figure(cell, metric)));
-                picture.cell(&format!("f{}", index % COLORS), [x, y + 2.0, width, ROW - 5.0], &about);
+                picture.cell(&format!("f{}", index % LINE_COLORS), [x, y + 2.0, width, ROW - 5.0], &about);
                 x += width;
             }
         }
@@ -39,7 +38,7 @@ pub(super) fn bars(plot: &Plot, title: &str, cells: &[&MachineCell]) -> Picture 
     picture.line("axis", [LEFT, TOP], [LEFT, bottom]);
     for (index, metric) in plot.y.iter().enumerate() {
         let y = bottom + 8.0 + LINE * index as f64;
-        picture.cell(&format!("f{}", index % COLORS), [LEFT, y, 10.0, 10.0], metric);
+        picture.cell(&format!("f{}", index % LINE_COLORS), [LEFT, y, 10.0, 10.0], metric);
         picture.text("", [LEFT + 16.0, y + 9.5], "start", metric);
     }
     picture

@@ -5,6 +5,7 @@
 //! escaped.
 
 use crate::html::escape;
+use crate::numbers::count;
 use std::fmt::Write;
 
 /// Colours of the heat map from none to most, light and dark: those of the report's page.
@@ -40,8 +41,10 @@ const COLORS: [(&str, &str, [&str; 2]); 17] = [
     ("svg.picture .ground", "fill", ["#fbfbfa", "#101216"]),
 ];
 
+/// Colours of lines; more lines than that share them.
+pub(super) const LINE_COLORS: usize = 8;
 /// Lines of plots, light and dark.
-const LINES: [[&str; 2]; 8] = [
+const LINES: [[&str; 2]; LINE_COLORS] = [
     ["#2f66d0", "#78a5fb"],
     ["#a8690a", "#f2bd5c"],
     ["#0d8273", "#4cc7b4"],
@@ -99,6 +102,16 @@ fn mixed(level: usize, scheme: usize) -> String {
         (from + (to - from) * part).round() as u8
     });
     format!("#{:02x}{:02x}{:02x}", channels[0], channels[1], channels[2])
+}
+
+/// A figure in few characters.
+pub(super) fn short(value: f64) -> String {
+    if value >= 10.0 {
+        return count(value.round() as u64);
+    }
+    // Of small ones the first three digits that are not 0.
+    let digits = (2 - value.abs().log10().floor().max(-12.0) as i32).clamp(3, 12) as usize;
+    format!("{value:.digits$}").trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// An SVG picture under construction.

@@ -8,7 +8,8 @@
 //! Source: Park et al., "Hybrid TLB coalescing: improving TLB translation coverage under diverse fragmented memory
 //! allocations", ISCA 2017.
 
-use super::hierarchy::Memory;
+use super::memory::Memory;
+use super::spec::DISTANCE_SHIFT_MAX;
 use super::tag::{lies_in, tag};
 use pagewalk_setassoc::{Geometry, Replacement, SetArray};
 use rustc_hash::FxHashMap;
@@ -16,9 +17,6 @@ use std::ops::Range;
 
 /// Added to an anchor's doublings in its tag: no page has so many.
 const ANCHOR: u32 = 32;
-
-/// Doublings of the largest distance.
-pub(super) const DISTANCE_SHIFT_MAX: u32 = 16;
 
 #[derive(Clone, Debug)]
 pub(super) struct Anchored {

@@ -1,6 +1,6 @@
 //! A second-level array whose entries hold several neighbouring base pages.
 
-use super::hierarchy::Memory;
+use super::memory::Memory;
 use super::spec::Coalesce;
 use pagewalk_setassoc::{Geometry, Replacement, SetArray};
 use rustc_hash::FxHashMap;

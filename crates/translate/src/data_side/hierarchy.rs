@@ -4,6 +4,7 @@ use super::anchored::Anchored;
 use super::coalesced::Coalesced;
 use super::counts::{AnchorUse, ArrayUse, DataSideCounts, Operations};
 use super::lite::Lite;
+use super::memory::Memory;
 use super::predictor::Predictor;
 use super::range::RangeTlb;
 use super::range_table::RangeWalk;
@@ -14,26 +15,6 @@ use super::way_array::WayArray;
 use crate::{Asid, MachineSpec, TlbSpec, Walker};
 use pagewalk_units::{PageSize, Paging, VirtAddr};
 use std::ops::Range;
-
-/// What the kernel has made of the pages: asked on misses alone. Pages are numbered as [`Asid::page`] does it.
-pub trait Memory {
-    /// The size of the page that maps a base page. The first walk of one decides.
-    fn size(&mut self, page: u64) -> PageSize;
-    /// The frame of a base page, if it has one, and whether the page may be read, written and executed.
-    fn frame(&self, page: u64) -> Option<(u64, [bool; 3])>;
-    /// How many pages from a base page on, up to `most`, lie in frames that follow each other, under the same rights.
-    fn together(&mut self, page: u64, most: u64) -> u64;
-    /// The lengths of all runs of base pages that lie so.
-    fn runs(&mut self) -> Vec<u64>;
-    /// Walks the range table for a page.
-    fn range(&mut self, page: u64) -> Option<RangeWalk>;
-    /// A walk for this page is made: the size of the page that maps it.
-    fn walked(&mut self, page: u64) -> PageSize;
-    /// Walks to the leaf of an address: the page-table entries read.
-    fn walk(&mut self, walker: &mut Walker, address: VirtAddr, leaf: PageSize) -> u32 {
-        walker.walk(address, leaf)
-    }
-}
 
 /// A way to look a page up: in an array, as part of a page of 2^shift base pages.
 #[derive(Clone, Copy, Debug)]

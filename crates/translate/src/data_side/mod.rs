@@ -18,6 +18,7 @@ mod coalesced;
 mod counts;
 mod hierarchy;
 mod lite;
+mod memory;
 mod predictor;
 mod range;
 mod range_table;
@@ -27,7 +28,8 @@ mod tag;
 mod way_array;
 
 pub use counts::{AnchorUse, ArrayUse, DataSideCounts, Operations, RangeUse};
-pub use hierarchy::{DataSide, Memory};
+pub use hierarchy::DataSide;
+pub use memory::Memory;
 pub use range::Range;
 pub use range_table::{RangeTable, RangeWalk};
 pub use spec::{Backing, Coalesce, Collapse, DataSideSpec, History, LiteSpec, RangeFill, RangeTlbSpec};

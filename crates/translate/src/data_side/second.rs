@@ -2,7 +2,7 @@
 
 use super::anchored::Anchored;
 use super::coalesced::Coalesced;
-use super::hierarchy::Memory;
+use super::memory::Memory;
 use super::tag::tag;
 use crate::Asid;
 use pagewalk_setassoc::SetArray;

@@ -1,8 +1,10 @@
 //! What the keys of a data side say. `docs/ranges-and-energy.md` explains them.
 
-use super::anchored::DISTANCE_SHIFT_MAX;
 use crate::TlbSpec;
 use serde::Deserialize;
+
+/// Doublings of the largest distance of anchors.
+pub(super) const DISTANCE_SHIFT_MAX: u32 = 16;
 
 /// Neighbouring base pages under the same rights that share an entry, where they lie together in memory too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
