@@ -1,8 +1,9 @@
 //! Running a program at its own speed, and how long it took.
 
 use crate::pagemap::peak_resident_bytes;
+use crate::tracing::sys::NOWHERE;
 use rustix::time::{ClockId, clock_gettime};
-use std::ffi::{CStr, OsStr};
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -10,10 +11,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-
-/// Where the standard output of measured runs goes. It drops what is written to it as `/dev/null` does, which is not
-/// taken as some programs do less when they see that: grep ends at the first match, tar reads no file.
-pub const NOWHERE: &CStr = c"/dev/zero";
 
 /// That as a stream.
 ///

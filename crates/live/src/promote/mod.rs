@@ -6,6 +6,7 @@
 //! promotion costs (`policy`); those are collapsed from outside. The process is not stopped, and nothing is put into
 //! it. Rounds are as far apart as our own processor time asks (`pace`).
 
+mod choice;
 mod damon;
 mod estimate;
 mod pace;

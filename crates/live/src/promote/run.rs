@@ -1,9 +1,10 @@
 //! The loop: rounds, as far apart as they may be, until the process ends or we are to.
 
+use super::choice::{self, Opened};
 use super::pace::Pace;
 use super::policy::{Limits, Policy, Prices};
 use super::round::Rounds;
-use super::sampler::{self, Opened, SampleError, Unable, Way};
+use super::sampler::{SampleError, Unable, Way};
 use super::told::{Ended, Standing, Summary, Times, Watcher};
 use super::{PromoteError, processor_seconds};
 use crate::pagemap::{self, PagemapError};
@@ -56,7 +57,7 @@ pub fn run(
     let program = pagemap::program(pid);
     let clocks = Clocks::begin(pid).map_err(|_| PagemapError::Ended(pid))?;
     let Opened { sampler, unable } =
-        sampler::open(options.way, pid).map_err(|unable| PromoteError::NoSampler { pid, unable })?;
+        choice::open(options.way, pid).map_err(|unable| PromoteError::NoSampler { pid, unable })?;
     let pace = Pace::new(options.own_share, clocks.target);
     let policy = Policy::new(prices, options.limits);
     let rounds = Rounds::new(pid, handle, sampler, policy, options.dry_run);

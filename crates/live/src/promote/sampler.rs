@@ -1,9 +1,6 @@
-//! Where samples of misses come from: one file for each way, and the choice among them.
+//! Where samples of misses come from: one file for each way.
 
-use super::damon::Damon;
-use super::pmu::Pmu;
 use super::policy::{Found, View};
-use super::referenced::Referenced;
 use crate::tracing::sys::Pid;
 use rustix::io::Errno;
 use std::fs::File;
@@ -134,46 +131,10 @@ impl Way {
             }
         }
     }
-
-    /// Whether this host and user can sample process `pid` so.
-    ///
-    /// # Errors
-    /// Why not.
-    pub fn open(self, pid: Pid) -> Result<Box<dyn Sampler>, Unable> {
-        Ok(match self {
-            Way::Pmu => Box::new(Pmu::open(pid)?),
-            Way::Damon => Box::new(Damon::open()?),
-            Way::Referenced => Box::new(Referenced::open(pid)?),
-        })
-    }
 }
 
 impl std::fmt::Display for Way {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
     }
-}
-
-/// A sampler that was opened.
-pub struct Opened {
-    /// The way that can be used.
-    pub sampler: Box<dyn Sampler>,
-    /// Better ones that cannot.
-    pub unable: Vec<Unable>,
-}
-
-/// Opens a way, or the best that can be used.
-///
-/// # Errors
-/// If none can: all of them.
-pub fn open(choice: Option<Way>, pid: Pid) -> Result<Opened, Vec<Unable>> {
-    let ways = choice.map_or_else(|| Way::ALL.to_vec(), |way| vec![way]);
-    let mut unable = Vec::new();
-    for way in ways {
-        match way.open(pid) {
-            Ok(sampler) => return Ok(Opened { sampler, unable }),
-            Err(reason) => unable.push(reason),
-        }
-    }
-    Err(unable)
 }
