@@ -66,9 +66,10 @@ fn threads_add_up_in_every_arrangement() {
     };
     let alone = simulate(&[]);
     add_up(&alone, ALL);
-    let walks = groups(&alone, "walks_data");
-    let (most, least) = (&walks[walks.len() - 1], &walks[walks.len() - 2]);
-    assert!(most.1 > 4096 * 7 && least.1 >= 512, "{walks:?}");
+    // Whichever of the two ran first.
+    let mut walks: Vec<u64> = groups(&alone, "walks_data").into_iter().map(|(_, walks)| walks).collect();
+    walks.sort_unstable_by_key(|&walks| std::cmp::Reverse(walks));
+    assert!(walks[0] > 4096 * 7 && walks[1] >= 512, "{walks:?}");
     assert_eq!(groups(&simulate(&["--what-if"]), "walks"), groups(&alone, "walks"));
     for options in [&["--os", "linux"][..], &["--cores", "2"], &["--cores", "2", "--os", "linux"]] {
         add_up(&simulate(options), ALL);
