@@ -4,7 +4,8 @@ use super::range_table::RangeWalk;
 use crate::Walker;
 use pagewalk_units::{PageSize, VirtAddr};
 
-/// What the kernel has made of the pages: asked on misses alone. Pages are numbered as [`Asid::page`] does it.
+/// What the kernel has made of the pages: asked on misses alone. Pages are numbered as
+/// [`Asid::page`](crate::Asid::page) does it.
 pub trait Memory {
     /// The size of the page that maps a base page. The first walk of one decides.
     fn size(&mut self, page: u64) -> PageSize;
