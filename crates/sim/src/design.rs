@@ -50,11 +50,6 @@ impl DesignSpec {
         }
     }
 
-    /// Whether its machine can be simulated under its kernel or policy, in whatever arrangement.
-    pub(crate) fn check(&self) -> Result<(), PassError> {
-        self.side_memory().map(drop)
-    }
-
     /// What the host's kernel makes of the memory of a data side; none on other machines.
     pub(crate) fn side_memory(&self) -> Result<Option<DesignMemory>, PassError> {
         if self.machine.data_side.is_none() {

@@ -16,7 +16,7 @@
 
 use crate::attribution::NoObserver;
 use crate::counts::DesignCounts;
-use crate::data_side::DataSides;
+use crate::data_side::{DataSideError, DataSides};
 use crate::design::DesignSpec;
 use crate::error::PassError;
 use crate::groups::{Group, Groups};
@@ -113,9 +113,11 @@ fn engine(
     arrangement: &Arrangement,
 ) -> Result<Box<dyn Engine>, PassError> {
     let cores = arrangement.cores.max(1);
-    designs.iter().try_for_each(DesignSpec::check)?;
     Ok(match by {
-        By::DataSides => Box::new(DataSides::of(designs).expect("they are alike, and were checked")),
+        By::DataSides => Box::new(DataSides::of(designs).map_err(|error| match error {
+            DataSideError::Memory(machine, why) => PassError::DataSide(machine, why),
+            other => unreachable!("they are alike: {other}"),
+        })?),
         By::System => {
             let system = System::new(designs.remove(0), cores)?;
             Box::new(if arrangement.global_files { system.with_global_files() } else { system })

@@ -6,7 +6,6 @@ use pagewalk_translate::MachineSpec;
 
 /// Whether a pass can simulate designs together, of which the first has `machine`.
 pub(crate) fn check_together(specs: &[DesignSpec], machine: &MachineSpec) -> Result<(), PassError> {
-    specs.iter().try_for_each(DesignSpec::check)?;
     let builds = |spec: &&DesignSpec| spec.kernel.is_some() || spec.policy.may_be_huge();
     if let Some(spec) = specs.iter().filter(builds).find(|spec| !spec.fits_pass()) {
         return Err(PassError::Unfit(spec.name.clone()));

@@ -368,6 +368,11 @@ impl MachineSpec {
         if let WalkerSpec::Mapped(software) = &self.walker { Some(software) } else { None }
     }
 
+    /// Cycles of a walk of a data side, if the machine is one that prices walks so.
+    pub fn side_walk_cycles(&self) -> Option<u64> {
+        self.data_side.as_deref()?.walk_cycles
+    }
+
     /// Whether its kernel can give a program huge pages: the TLBs hold them for every kind of reference.
     pub fn has_huge_pages(&self) -> bool {
         let held = |kind| self.tlbs.iter().any(|tlb| tlb.serves.has(kind) && tlb.holds(self.paging.huge()));

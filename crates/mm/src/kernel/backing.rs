@@ -221,16 +221,18 @@ impl Kernel {
     fn give_up(&mut self, victim: (u32, u64), remaps: &mut Vec<Remap>) {
         let (process, first) = victim;
         let (order, keeps_place) = self.reserved();
-        let Some(memory) = self.memory.as_mut().filter(|memory| memory.process != process) else {
-            if first >= CACHED {
+        match &mut self.memory {
+            Some(memory) if memory.process != process => memory.take_from(victim, order, keeps_place),
+            _ if first >= CACHED => {
                 self.unmap_cached(first, remaps);
-                return self.release(Superpage::around(first, 0));
+                self.release(Superpage::around(first, 0));
             }
-            let unit = self.table.mapped(first).expect("units are backed");
-            self.swap_out(unit, remaps);
-            return self.release(unit);
-        };
-        memory.take_from(victim, order, keeps_place);
+            _ => {
+                let unit = self.table.mapped(first).expect("units are backed");
+                self.swap_out(unit, remaps);
+                self.release(unit);
+            }
+        }
     }
 
     /// Swaps a unit out, whose frames go: what was touched of it is written, the rest dropped.

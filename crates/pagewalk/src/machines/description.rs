@@ -6,7 +6,7 @@ use pagewalk_units::Kind;
 
 /// What the machine file prices walks by, and the cycles: a key, or classes of misses.
 pub fn walk_prices(machine: &MachineSpec) -> Vec<(&'static str, u64)> {
-    if let Some(cycles) = machine.data_side.as_ref().and_then(|side| side.walk_cycles) {
+    if let Some(cycles) = machine.side_walk_cycles() {
         return vec![("walk", cycles)];
     }
     let key = match &machine.walker {

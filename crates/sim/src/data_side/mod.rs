@@ -153,7 +153,7 @@ impl DataSides {
     /// The same, as counts of designs.
     pub(crate) fn design_counts(&self) -> Vec<DesignCounts> {
         let of = |(design, totals): (&Design, DataSideTotals)| {
-            let walk = design.side.machine().data_side.as_deref().and_then(|side| side.walk_cycles);
+            let walk = design.side.machine().side_walk_cycles();
             let cycles = totals.counts.walks.saturating_mul(walk.unwrap_or(0));
             let counts = DesignCounts::of_data_side(design.name.clone(), totals, cycles);
             DesignCounts { spin_instructions: self.spun, ..counts }
@@ -164,7 +164,7 @@ impl DataSides {
     /// What the first design has counted. A direct segment's hits are known at the end alone.
     fn counted(&self) -> SpaceCounts {
         let side = &self.designs[0].side;
-        let price = side.machine().data_side.as_deref().and_then(|side| side.walk_cycles);
+        let price = side.machine().side_walk_cycles();
         SpaceCounts {
             instructions: self.instructions,
             data_references: self.data_references,

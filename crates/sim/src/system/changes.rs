@@ -24,7 +24,7 @@ impl Analysis for System {
             return;
         }
         self.known.forget();
-        let is_side = self.is_side;
+        let is_side = self.is_side();
         let opened = if is_side { opened(event, &self.process().space) } else { Vec::new() };
         let mut changes = Vec::new();
         self.process().space.apply(event, &mut changes);
@@ -57,7 +57,7 @@ impl System {
         let paging = self.machine().paging;
         let Some(taken) = Taken::by(change, &self.process().space, paging) else { return };
         let Taken { start, bytes, range, pages, gone } = taken;
-        let is_side = self.is_side;
+        let is_side = self.is_side();
         match &self.process().memory {
             Memory::Own(_) => self.change_own(&pages, &gone),
             // Data sides drop ranges of pages.

@@ -24,7 +24,7 @@ impl System {
     pub fn core_counts(&self, core: usize) -> DesignCounts {
         let core = &self.cores[core];
         // What memory has, and what a segment would have served, is told of all cores together.
-        if self.is_side { self.of_sides(&[core], &[]) } else { self.of_core(&core.tlbs) }
+        if self.is_side() { self.of_sides(&[core], &[]) } else { self.of_core(&core.tlbs) }
     }
 
     /// Of the data sides of cores, and of the programs that they asked for.
@@ -36,7 +36,7 @@ impl System {
         let totals = DataSideTotals::new(self.machine(), counts, executed, processes);
         let walked = cores.iter().map(|core| core.tlbs.counts.walk_cycles);
         let walked = walked.fold(0u64, u64::saturating_add);
-        let price = self.machine().data_side.as_deref().and_then(|side| side.walk_cycles);
+        let price = self.machine().side_walk_cycles();
         // A segment takes walks away.
         let walk_cycles = price.map_or(walked, |price| price.saturating_mul(totals.counts.walks));
         let in_memory = cores.iter().filter_map(|core| core.tlbs.walks_in_memory());
@@ -56,7 +56,7 @@ impl System {
     }
 
     pub(super) fn count(&self) -> DesignCounts {
-        if self.is_side {
+        if self.is_side() {
             return self.of_sides(&self.cores.iter().collect::<Vec<_>>(), &self.sides());
         }
         let cores = self.cores.iter().map(|core| self.of_core(&core.tlbs)).collect();

@@ -34,7 +34,7 @@ impl System {
         let none = FetchTable::new(self.machine().paging.base(), false);
         let mut fetches = std::mem::replace(&mut self.process().fetches, none);
         fetches.learn(batch.blocks.since(fetches.heads.len()));
-        let (has_caches, is_side) = (self.tlbs().has_caches(), self.is_side);
+        let (has_caches, is_side) = (self.tlbs().has_caches(), self.is_side());
         for span in spans {
             let id = batch.spans[span].block;
             let refs = &batch.refs[batch.spans[span].first as usize..batch.span_end(span)];
@@ -108,7 +108,7 @@ impl System {
     #[inline]
     fn fetch(&mut self, vpn: u64, times: u32) -> Option<()> {
         // They do no more than touch their page.
-        let times = if self.is_side { times.min(1) } else { times };
+        let times = if self.is_side() { times.min(1) } else { times };
         for done in 0..times {
             if self.known.repeats(FETCH, vpn) {
                 self.known.repeated(FETCH, times - done);

@@ -46,14 +46,15 @@ impl Tlbs {
         self.counts.first_level[class][0] += 1;
         let cost = WalkCost { references: refill.references, cycles: refill.cycles };
         self.counts.charge(class, cost);
-        let Some(tlb) = self.watched_by(class) else { return Some((cost, Moves::default())) };
-        let entered = Some(Moved { asid, tlb, unit: self.block(page.number, page.size) });
-        Some((cost, Moves { entered, left: self.left(tlb, refill.evicted().map(software_page)) }))
+        Some((cost, self.replaced(class, asid, page, refill.evicted())))
     }
 
-    /// What has left the only TLB of a level.
-    fn left(&self, tlb: usize, pages: impl Iterator<Item = (Asid, u64, PageSize)>) -> Vec<Moved> {
-        pages.map(|(asid, number, size)| Moved { asid, tlb, unit: self.block(number, size) }).collect()
+    /// A page has entered the TLB in the place of those with these keys, if a policy watches.
+    fn replaced(&self, class: usize, asid: Asid, page: Page, gone: impl Iterator<Item = u64>) -> Moves {
+        let Some(tlb) = self.watched_by(class) else { return Moves::default() };
+        let moved = |(asid, number, size)| Moved { asid, tlb, unit: self.block(number, size) };
+        let entered = Some(moved((asid, page.number, page.size)));
+        Moves { entered, left: gone.map(software_page).map(moved).collect() }
     }
 
     /// Puts a superpage in, where tables are mapped, that was built after a miss in it; `None` on other machines.
@@ -63,10 +64,8 @@ impl Tlbs {
         if mmu.contains(wanted.key) {
             return Some(Moves::default());
         }
-        let gone = mmu.put(wanted).map(software_page);
-        let Some(tlb) = self.watched_by(class) else { return Some(Moves::default()) };
-        let entered = Some(Moved { asid, tlb, unit: self.block(page.number, page.size) });
-        Some(Moves { entered, left: self.left(tlb, gone.into_iter()) })
+        let gone = mmu.put(wanted);
+        Some(self.replaced(class, asid, page, gone.into_iter()))
     }
 
     /// What refills it, where tables are mapped.

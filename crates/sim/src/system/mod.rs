@@ -103,8 +103,6 @@ pub struct System {
     heeds_uses: bool,
     /// Whether fetches that change nothing may be counted after the data references among them.
     fetches_wait: bool,
-    /// Whether the machine is a data side.
-    is_side: bool,
     killed: Option<Box<DesignCounts>>,
 }
 
@@ -114,7 +112,7 @@ impl System {
     /// # Errors
     /// If its kernel or policy cannot work on its machine.
     pub fn new(mut spec: DesignSpec, cores: usize) -> Result<System, PassError> {
-        spec.check()?;
+        let side = side_of(&spec)?;
         let mut watches = None;
         if let Some(kernel) = &mut spec.kernel {
             let refused = |error| PassError::Kernel { design: spec.name.clone(), error };
@@ -147,7 +145,7 @@ impl System {
         let heeds_uses = kernel.is_some_and(|kernel| kernel.wakes().is_some() || kernel.swaps());
         let fetches_wait = known.is_alone(FETCH);
         Ok(System {
-            side: side_of(&spec)?,
+            side,
             cores,
             core: 0,
             threads: Vec::new(),
@@ -162,7 +160,6 @@ impl System {
             known,
             heeds_uses,
             fetches_wait,
-            is_side: spec.machine.data_side.is_some(),
             killed: None,
             spec,
         })
@@ -176,6 +173,11 @@ impl System {
     /// The slow twin, for tests: looks every reference up. To be asked before it runs.
     pub fn with_every_lookup(self) -> System {
         System { heeds_uses: true, ..self }
+    }
+
+    /// Whether the machine is a data side.
+    fn is_side(&self) -> bool {
+        self.side.is_some()
     }
 
     fn machine(&self) -> &MachineSpec {
@@ -377,12 +379,12 @@ impl System {
         if stores {
             self.stored(vpn)?;
         }
-        if crosses && !self.is_side && self.process().shares(vpn - 1, vpn) {
+        if crosses && !self.is_side() && self.process().shares(vpn - 1, vpn) {
             self.inside[class] += 1;
             return Some(());
         }
         self.bring_back(kind, vpn)?;
-        if self.is_side {
+        if self.is_side() {
             self.refer_side(class, kind, vpn);
             return Some(());
         }

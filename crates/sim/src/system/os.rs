@@ -153,7 +153,7 @@ impl System {
         if !remaps.is_empty() {
             self.known.forget();
         }
-        if self.is_side {
+        if self.is_side() {
             remaps.iter().for_each(|remap| self.follow_frames(remap.block().pages()));
         }
         for remap in remaps {
@@ -179,7 +179,7 @@ impl System {
     fn enter_promoted(&mut self, block: Superpage, after: Option<After>) {
         let Some((class, kind)) = after else { return };
         let Some((&vpn, _)) = self.process().pages.range(block.pages()).next() else { return };
-        if self.is_side {
+        if self.is_side() {
             return self.fill_side(class, vpn);
         }
         let (asid, page) = self.translation(vpn);
@@ -212,13 +212,13 @@ impl System {
                 left.extend(core.tlbs.watched().filter(|&tlb| core.tlbs.is_watched_in(tlb, asid, page)));
             }
             // Of a data side all that is the process's goes at once.
-            if asid != self.asid || !self.is_side {
+            if asid != self.asid || !self.is_side() {
                 self.invalidate(asid, page);
             }
             let left = left.into_iter().map(|tlb| Moved { asid, tlb, unit: part });
             self.tell(Moves { entered: None, left: left.collect() });
         }
-        if self.is_side {
+        if self.is_side() {
             self.drop_from_sides(&block.pages());
         }
     }

@@ -38,6 +38,8 @@ pub(super) struct Process {
     pub side: Option<Box<SideMemory>>,
     pub counts: SpaceCounts,
     pub started: bool,
+    /// Whether its program has exited.
+    pub ended: bool,
     /// Of the blocks that it executed.
     pub fetches: FetchTable,
 }
@@ -63,6 +65,7 @@ impl Process {
             side,
             counts: SpaceCounts::default(),
             started: false,
+            ended: false,
             fetches: FetchTable::new(base, false),
         }
     }

@@ -39,9 +39,11 @@ impl System {
         self.asid = works;
     }
 
-    /// The process that runs has ended: others may have its frames.
+    /// The process that runs has ended: others that go on may have its frames.
     pub(super) fn end(&mut self) {
-        if self.kernels().nth(1).is_none() {
+        self.process().ended = true;
+        let is_left = |(asid, process): (&Asid, &Process)| !process.ended && !self.visitors.contains(asid);
+        if !self.processes.iter().any(is_left) {
             return;
         }
         let Some(kernel) = self.process().kernel() else { return };

@@ -146,7 +146,7 @@ impl System {
         self.process();
         let System { cores, core, processes, asid, spec, globals, .. } = self;
         let (side, caches) = cores[*core].tlbs.side_and_caches();
-        let price = spec.machine.data_side.as_deref().and_then(|side| side.walk_cycles);
+        let price = spec.machine.side_walk_cycles();
         let mut asked = Asked {
             process: processes.get_mut(asid).expect("it is there"),
             asid: *asid,

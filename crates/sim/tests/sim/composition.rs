@@ -274,6 +274,29 @@ fn check_base_pages(seed: u64) {
     assert_eq!(counts[1].cycles, counts[0].cycles, "seed {seed}");
 }
 
+/// A process that ends gives its frames back while others run; the last one keeps them, as one that is alone does.
+#[test]
+fn what_a_process_had_is_free_when_it_has_ended() {
+    let machine = Library::get("golden_cove").unwrap();
+    let fixed = kernels(&machine, "").into_iter().find(|design| design.name == "fixed").unwrap();
+    let turns = Arrangement { turns: true, ..Arrangement::default() };
+    let mut experiment = Experiment::new(vec![on_memory(fixed, 40)], &turns).unwrap();
+    let mut free = Vec::new();
+    for space in 0..2 {
+        experiment.switch_to(Asid::new(space).unwrap());
+        feed(&mut experiment, &loads(0..8), &mut Random::new(1));
+    }
+    for space in [None, Some(0), Some(1)] {
+        if let Some(space) = space {
+            experiment.switch_to(Asid::new(space).unwrap());
+            experiment.on_event(RefIndex(0), &Event::Exit { status: 0 });
+        }
+        free.push(experiment.finish()[0].kernel.unwrap().memory.unwrap().free);
+    }
+    // Eight pages of data and one of code each.
+    assert_eq!(free, [40 - 18, 40 - 9, 40 - 9]);
+}
+
 /// The kernel's work reaches the TLBs of all cores: two cores that run the same thing by turns walk for whatever was
 /// unmapped, whoever unmapped it.
 #[test]
