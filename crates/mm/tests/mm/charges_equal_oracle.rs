@@ -1,6 +1,7 @@
 //! The charges of APPROX-ONLINE against a scan of the TLBs at every miss, with promotions and demotions, whether they
 //! are passed on at once or deferred: targets U2, U3, U4 and U6 of Romer's thesis (1998).
 
+use crate::common::cases;
 use pagewalk_mm::promotion::{ApproxOnline, Break, Deferral, Miss, Online, Policy};
 use pagewalk_mm::{Accounts, Superpage};
 use pagewalk_oracle::prefetch::{Block, PrefetchCharges};
@@ -166,13 +167,8 @@ impl Both {
     }
 }
 
-fn cases() -> ProptestConfig {
-    let cases = std::env::var("PAGEWALK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
-}
-
 proptest! {
-    #![proptest_config(cases())]
+    #![proptest_config(ProptestConfig { cases: cases(400), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn u3_and_u4_charges_are_what_a_scan_of_the_tlbs_says_deferred_or_not(

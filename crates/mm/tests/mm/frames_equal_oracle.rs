@@ -1,6 +1,7 @@
 //! The buddy allocator, compaction, eager allocation and reservations against the slow models of `oracle`: every answer
 //! and the whole state after every operation, on random memories and operations.
 
+use crate::common::cases;
 use pagewalk_mm::frames::{BlockState, Buddy, Frame, Initial, MemorySpec, Reservations};
 use pagewalk_oracle::{Frames, ReservationList};
 use pagewalk_units::PageSize;
@@ -249,13 +250,8 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Random cases; `PAGEWALK_CASES` makes it a long run.
-fn cases() -> u32 {
-    std::env::var("PAGEWALK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(200)
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(200), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_answer_and_the_whole_state(
@@ -295,7 +291,7 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: cases().div_ceil(8), failure_persistence: None, ..ProptestConfig::default()
+        cases: cases(200).div_ceil(8), failure_persistence: None, ..ProptestConfig::default()
     })]
 
     /// Memories of several times 512 frames, which searches for a block to clear pass over as wholes.

@@ -1,5 +1,6 @@
 //! Initial states have exactly the free blocks asked for, and only possible ones are made.
 
+use crate::common::cases;
 use pagewalk_mm::frames::{BlockState, Buddy, BuddyInfo, Initial, MemoryError, MemorySpec};
 use pagewalk_units::PageSize;
 use proptest::prelude::*;
@@ -57,13 +58,8 @@ fn is_possible(frames: u64, free: &[u64]) -> bool {
     place(frames, free, free.len() - 1, 0)
 }
 
-/// Random cases; `PAGEWALK_CASES` makes it a long run.
-fn cases() -> u32 {
-    std::env::var("PAGEWALK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300)
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(300), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn exactly_the_free_blocks_of_a_host(

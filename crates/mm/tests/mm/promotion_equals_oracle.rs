@@ -1,7 +1,7 @@
 //! Today's policies against the slow models of `oracle`: how every page is mapped after every event, in random programs
 //! on blocks of 16 pages.
 
-use crate::common::{PAGE, Process};
+use crate::common::{PAGE, Process, cases};
 use pagewalk_mm::promotion::{
     FreeBsd, HawkEye, HawkEyeSettings, Ingens, IngensSettings, Khugepaged, Linux, LinuxSettings,
     MADV_COLLAPSE, Mthp, Policy, SizeMode,
@@ -289,14 +289,8 @@ fn check(choice: &Choice, ops: &[Op]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Random programs; `PAGEWALK_CASES` makes it a long run.
-fn cases() -> ProptestConfig {
-    let cases = std::env::var("PAGEWALK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
-}
-
 proptest! {
-    #![proptest_config(cases())]
+    #![proptest_config(ProptestConfig { cases: cases(400), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn linux_maps_every_page_as_the_oracle_does(

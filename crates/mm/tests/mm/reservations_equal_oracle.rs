@@ -1,7 +1,7 @@
 //! FreeBSD's reservations on a physical memory against a slow model: all counts, the page table, every frame, after
 //! each operation of random programs.
 
-use crate::common::Process;
+use crate::common::{Process, cases};
 use pagewalk_mm::frames::{Buddy, Frame};
 use pagewalk_mm::promotion::FreeBsd;
 use pagewalk_mm::{Superpage, WhenFull};
@@ -117,13 +117,8 @@ fn runs(slow: &Reserving, first: u64, pages: u64) -> Vec<std::ops::Range<u64>> {
     runs
 }
 
-/// A few hundred programs, or as many as are asked for.
-fn cases() -> u32 {
-    std::env::var("PAGEWALK_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(300)
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(300), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn reservations_equal_the_oracles(

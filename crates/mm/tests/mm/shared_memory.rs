@@ -1,7 +1,7 @@
 //! Processes that share a physical memory: two of them are as one whose pages are those of both, under policies that
 //! look at one region at a time.
 
-use crate::common::Process;
+use crate::common::{Process, cases};
 use crate::physical_memory::{Op, op, policy};
 use pagewalk_mm::frames::Buddy;
 use pagewalk_mm::promotion::{Fixed, Policy};
@@ -77,7 +77,7 @@ fn without_peaks(counts: KernelCounts) -> KernelCounts {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(256), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn two_processes_are_as_one_with_the_pages_of_both(

@@ -1,7 +1,7 @@
 //! Pages of files, of parents and of children, against a slow model: all counts, the whole page table, every frame,
 //! after each operation of random programs.
 
-use crate::common::{PAGE, Process};
+use crate::common::{PAGE, Process, cases};
 use pagewalk_mm::frames::{Buddy, Frame};
 use pagewalk_mm::promotion::{Policy, Request, View};
 use pagewalk_mm::{Account, FileRules, ForkRules, KernelCosts, Remap, Superpage, Vma, WhenFull};
@@ -283,13 +283,8 @@ fn both(of: &Setting) -> Both {
     Both { fast, slow, areas: 0, shared }
 }
 
-/// A few hundred programs, or as many as are asked for.
-fn cases() -> u32 {
-    std::env::var("PAGEWALK_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(400)
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(400), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn all_that_is_shared_equals_the_oracles(

@@ -329,7 +329,7 @@ fn huge_pages_are_as_the_running_kernel_makes_them() {
         Ok(ready) => ready,
         Err(reason) => return eprintln!("skipped: {reason}"),
     };
-    let cases = std::env::var("PAGEWALK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(50);
+    let cases = common::cases(50).into();
     let mut programs = examples();
     programs.extend((1..=cases).map(random_program));
     for _ in 0..5 {

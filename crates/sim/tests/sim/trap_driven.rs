@@ -1,6 +1,7 @@
 //! Trap-driven simulation against full simulation, count for count: random machines on random hosts, streams of several
 //! address spaces with pages of the kernel and unmaps.
 
+use crate::random::cases;
 use pagewalk_mm::Small;
 use pagewalk_sim::{ByTraps, DesignSpec, Library, NoObserver, Pass};
 use pagewalk_trace::{Analysis, Batch, Block, BlockEnd, Dictionary, Ref, Site, Span};
@@ -94,8 +95,7 @@ fn by_traps(spec: &SoftwareSpec, host: u32, nested: NestedMisses, ops: &[Op]) ->
 }
 
 fn config() -> ProptestConfig {
-    let cases = std::env::var("PAGEWALK_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(1000);
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig { cases: cases(1000), failure_persistence: None, ..ProptestConfig::default() }
 }
 
 proptest! {
