@@ -25,10 +25,8 @@ pub fn walks(traces: &[PathBuf]) -> Result<String, Error> {
     Ok(lines)
 }
 
-fn main() {
+fn main() -> Result<(), String> {
     let traces: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    match walks(&traces) {
-        Ok(lines) => print!("{lines}"),
-        Err(error) => eprintln!("{error}"),
-    }
+    print!("{}", walks(&traces).map_err(|error| error.to_string())?);
+    Ok(())
 }
