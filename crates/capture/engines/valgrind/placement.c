@@ -228,13 +228,14 @@ static Bool is_on_border(Addr at)
    return at != 0 && at % REGION == 0;
 }
 
-/* Whether the kernel puts that on a border. Where it does so by chance, something below its first choice moves its
-   second. */
+/* Whether the kernel puts that on a border. It may do so by chance, so the last page of its first choice is taken, and
+   it is asked again: by chance it then answers a page lower. */
 static Bool kernel_aligns(UInt flags, Int fd, SizeT bytes)
 {
-   if (!is_on_border(ask_kernel(flags, fd, bytes)))
+   Addr at = ask_kernel(flags, fd, bytes);
+   if (!is_on_border(at))
       return False;
-   Word page = sys_call6(__NR_mmap, 0, VKI_PAGE_SIZE, VKI_PROT_NONE,
+   Word page = sys_call6(__NR_mmap, at + bytes - VKI_PAGE_SIZE, VKI_PAGE_SIZE, VKI_PROT_NONE,
                          VKI_MAP_PRIVATE | VKI_MAP_ANONYMOUS | VKI_MAP_NORESERVE, -1, 0);
    Bool again = is_on_border(ask_kernel(flags, fd, bytes));
    if (!sys_failed(page))

@@ -1,6 +1,6 @@
 //! Recordings of pages alone count what those of whole addresses count, wherever lines of caches do not matter.
 
-use crate::harness::{BAD_INPUT, EXAMPLE_MACHINE, Place};
+use crate::harness::{BAD_INPUT, EXAMPLE_MACHINE, Place, assert_same};
 
 /// Data in many pages, some of them across two.
 const WORK: &str = r#"
@@ -43,7 +43,7 @@ fn pages_are_all_that_tlbs_see() {
     for process in ["pid", "parent"] {
         pages["processes"][0][process] = whole["processes"][0][process].clone();
     }
-    assert_eq!(pages, whole);
+    assert_same(&pages, &whole, "--grain page");
     let told = |trace: &str| place.good(&["trace", "info", trace]).stdout.contains("--grain page");
     assert!(told("page.pwt") && !told("byte.pwt"));
     assert_eq!(place.good(&["trace", "info", "--json", "page.pwt"]).json()["header"]["grain"], "page");

@@ -230,6 +230,38 @@ pub fn check_schema(result: &Value) {
     assert!(wrong.is_empty(), "{name}: {}", wrong.join("\n"));
 }
 
+/// Two results, or parts of them, are equal; if not, says where they differ rather than print both.
+#[track_caller]
+pub fn assert_same(left: &Value, right: &Value, context: &str) {
+    let mut differences = Vec::new();
+    collect_differences(left, right, String::new(), &mut differences);
+    let shown = differences.iter().take(20).fold(String::new(), |text, line| text + "\n" + line);
+    assert!(differences.is_empty(), "{context}: {} differences:{shown}", differences.len());
+}
+
+fn collect_differences(left: &Value, right: &Value, at: String, differences: &mut Vec<String>) {
+    let of_both = |key: &str| [left, right].map(|value| value.get(key).unwrap_or(&Value::Null));
+    match (left, right) {
+        (Value::Object(a), Value::Object(b)) => {
+            for key in a.keys().chain(b.keys().filter(|key| !a.contains_key(*key))) {
+                let [a, b] = of_both(key);
+                collect_differences(a, b, format!("{at}/{key}"), differences);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (index, (a, b)) in a.iter().zip(b).enumerate() {
+                collect_differences(a, b, format!("{at}/{index}"), differences);
+            }
+        }
+        _ if left == right => {}
+        _ => differences.push(format!("{at}: {} != {}", short(left), short(right))),
+    }
+}
+
+fn short(value: &Value) -> String {
+    value.to_string().chars().take(100).collect()
+}
+
 /// A metric of the first machine, summed over all processes.
 #[track_caller]
 pub fn metric(result: &Value, name: &str) -> u64 {
