@@ -1,15 +1,15 @@
 //! Running a program at its own speed, and how long it took.
 
 use crate::pagemap::peak_resident_bytes;
-use crate::tracing::sys::NOWHERE;
+use crate::tracing::sys::{NOWHERE, Usage};
+use crate::tracing::{End, Relay, stops};
 use rustix::time::{ClockId, clock_gettime};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// That as a stream.
@@ -23,15 +23,11 @@ pub fn nowhere() -> io::Result<Stdio> {
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
-/// Words of the kernel's `struct rusage` on x86-64; the first four are user and system time, in seconds and
-/// microseconds each, the fifth the most memory resident at a time, in KiB.
-const USAGE_WORDS: usize = 18;
-
 /// One run to its end.
 #[derive(Clone, Copy, Debug)]
 pub struct Timed {
     /// How it ended.
-    pub status: ExitStatus,
+    pub end: End,
     /// From its start to its end.
     pub wall: Duration,
     /// Processor time in user mode, of all its threads and of the children that it waited for.
@@ -50,42 +46,44 @@ impl Timed {
     }
 }
 
-/// Runs a command and waits for its end.
+/// Runs a command and waits for its end; `relay` hands signals on to it meanwhile.
 ///
 /// # Errors
 /// If it cannot be started or waited for.
-pub fn run(command: &mut Command) -> io::Result<Timed> {
-    // The peak of this process is what it has now: on kernels that refuse, the peak stays what it was.
-    let _ = fs::write("/proc/self/clear_refs", "5");
-    let own = peak_resident_bytes(std::process::id() as i32);
+pub fn run(command: &mut Command, relay: &Relay) -> io::Result<Timed> {
+    let own = OwnPeak::measure();
     let begun = Instant::now();
-    let child = command.spawn()?;
-    let (status, usage) = wait(child.id() as i32)?;
-    let wall = begun.elapsed();
-    let time = |at: usize| Duration::new(usage[at], 1000 * usage[at + 1] as u32);
-    let resident_bytes = Some(usage[4] << 10).filter(|&bytes| own.is_some_and(|own| bytes > own));
-    Ok(Timed { status, wall, user: time(0), system: time(2), resident_bytes })
+    let pid = command.spawn()?.id() as i32;
+    relay.to(pid);
+    // Its number is its own until it is waited for.
+    let ended = stops::await_end(pid);
+    relay.to(0);
+    ended?;
+    let (status, used) = stops::wait_for_child(pid)?;
+    let end = End::of(status).ok_or_else(|| io::Error::other("it was waited for, and has not ended"))?;
+    Ok(own.timed(end, begun.elapsed(), used))
+}
+
+/// The most that this process has resident, which the kernel counts as its children's too.
+pub(crate) struct OwnPeak(Option<u64>);
+
+impl OwnPeak {
+    /// From now on it is what this process has now; on kernels that refuse that, it stays what it was.
+    pub fn measure() -> OwnPeak {
+        let _ = fs::write("/proc/self/clear_refs", "5");
+        OwnPeak(peak_resident_bytes(std::process::id() as i32))
+    }
+
+    /// A child's run, which used that.
+    pub fn timed(&self, end: End, wall: Duration, used: Usage) -> Timed {
+        let is_its_own = |&bytes: &u64| self.0.is_some_and(|own| bytes > own);
+        let resident_bytes = Some(used.resident_bytes).filter(is_its_own);
+        Timed { end, wall, user: used.user, system: used.system, resident_bytes }
+    }
 }
 
 /// What this thread has had of a processor.
 pub(crate) fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
-fn wait(pid: i32) -> io::Result<(ExitStatus, [u64; USAGE_WORDS])> {
-    unsafe extern "C" {
-        fn wait4(pid: i32, status: *mut i32, options: i32, usage: *mut u64) -> i32;
-    }
-    let (mut status, mut usage) = (0, [0; USAGE_WORDS]);
-    loop {
-        // SAFETY: both are locals as large as the kernel's types on x86-64 Linux.
-        if unsafe { wait4(pid, &raw mut status, 0, usage.as_mut_ptr()) } == pid {
-            return Ok((ExitStatus::from_raw(status), usage));
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
 }

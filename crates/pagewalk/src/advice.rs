@@ -15,6 +15,7 @@ use crate::engine::{Apart, Live};
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
 use crate::machines;
+use crate::plans::trial::open_input;
 use crate::probe::{Assumed, assumed_lines, assumed_values};
 use crate::promotion::survey::{GROW_WHOLE, host_forbids};
 use pagewalk_forecast::choose::{Chosen, Limits, choose};
@@ -32,9 +33,7 @@ use pagewalk_translate::MachineSpec;
 use process::MIB;
 use profile::Seen;
 use runs::{Kind, Trials, seconds_of, share_of};
-use std::io::Write;
 use std::iter;
-use tempfile::NamedTempFile;
 use weighing::Weighed;
 
 pub use options::Options;
@@ -56,7 +55,11 @@ impl Advice {
     /// # Errors
     /// If it would be no plan.
     pub fn plan(&self) -> Result<Option<String>, Error> {
-        if self.plan.ranges.is_empty() { Ok(None) } else { checked(&self.plan).map(Some) }
+        if self.plan.ranges.is_empty() {
+            Ok(None)
+        } else {
+            checked(&self.plan).map(|plan| Some(plan.to_toml()))
+        }
     }
 }
 
@@ -84,8 +87,8 @@ pub fn advise(options: &Options, listener: &dyn Listener) -> Result<Advice, Erro
     let trials = match options.trace {
         Some(_) => Trials { kinds: vec![Kind::given(&options.seconds)], unapplied: None, warmth: None },
         None => {
-            let trial = trial(&seen, &everything, options)?;
-            runs::run(options, trial.as_ref().map(NamedTempFile::path), listener)?
+            let all = (!options.no_trial && !everything.is_empty()).then(|| trial(&seen, &everything));
+            runs::run(options, all.transpose()?, listener)?
         }
     };
     let weighed = Weighed::new(&prices, &seen.found, &everything, &trials.kinds, options.budget);
@@ -112,7 +115,7 @@ fn look(
         return Ok((prices, assumed, profile::read(trace, machine, thp, listener)?));
     }
     let folder = std::env::current_dir().map_err(|error| Error::new(Fault::Failed, error))?;
-    let apart = Apart { folder, input: runs::input(options)?, variable: None };
+    let apart = Apart { folder, input: open_input(options.input())?, variable: None };
     let live = Live::prepare(&options.command, None)?.apart(apart);
     let (prices, assumed) = prices::of_host(options.probe.as_deref(), listener)?;
     Ok((prices, assumed, profile::see(&live, machine, thp, listener)?))
@@ -130,25 +133,17 @@ fn grown(seen: &Seen) -> Option<GrownMemory> {
     })
 }
 
-/// The plan of everything that could pay, in a file; none if there is nothing, or no trial is wanted.
-fn trial(seen: &Seen, everything: &[Chosen], options: &Options) -> Result<Option<NamedTempFile>, Error> {
-    if options.no_trial || everything.is_empty() {
-        return Ok(None);
-    }
+/// The plan of everything that could pay.
+fn trial(seen: &Seen, everything: &[Chosen]) -> Result<Plan, Error> {
     let ranges = ranges(seen, everything, |_| Gain::default());
     let plan = Plan { program: program(seen), host: None, forecast: None, ranges };
-    let text = checked(&plan)?;
-    let written = NamedTempFile::with_suffix(".toml")
-        .and_then(|mut file| file.write_all(text.as_bytes()).map(|()| file));
-    let file = written
-        .map_err(|error| Error::new(Fault::Failed, format!("a file for the trial's plan: {error}")))?;
-    Ok(Some(file))
+    checked(&plan).cloned()
 }
 
-/// A plan's text, which `apply` takes.
-fn checked(plan: &Plan) -> Result<String, Error> {
+/// A plan that `apply` takes.
+fn checked(plan: &Plan) -> Result<&Plan, Error> {
     plan.check().map_err(|error| Error::new(Fault::Failed, format!("the plan would not be one: {error}")))?;
-    Ok(plan.to_toml())
+    Ok(plan)
 }
 
 fn program(seen: &Seen) -> Program {

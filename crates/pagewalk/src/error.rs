@@ -37,6 +37,11 @@ impl Error {
         self.fault != Fault::Usage && self.fault != Fault::Failed
     }
 
+    /// What went wrong, without what to do next.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The same, with what to do next.
     pub fn or(self, next: impl fmt::Display) -> Error {
         Error { next: Some(next.to_string()), ..self }

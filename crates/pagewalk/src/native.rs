@@ -1,9 +1,8 @@
-//! Programs that run at their own speed: the memory that they find, and signals meanwhile.
+//! Programs that run at their own speed: signals meanwhile, and their ends.
 
-use crate::error::{Error, Fault};
+use crate::error::Error;
 use crate::listener::{HandOn, Listener, Watch};
 use pagewalk_live::tracing::{End, Interrupt, Relay};
-use pagewalk_live::warmth::Warmth;
 use pagewalk_report::documents;
 use std::sync::Arc;
 
@@ -29,10 +28,12 @@ pub fn traces_others(program: &String) -> String {
     )
 }
 
-/// Has the next run of a program find memory that is there, where that was asked for.
-pub fn warm(warmth: Option<Warmth>) -> Result<(), Error> {
-    let failed = |error| Error::new(Fault::Failed, format!("--warm: {error}"));
-    warmth.map_or(Ok(()), |warmth| warmth.warm().map_err(failed))
+/// How a program ended, in words.
+pub fn tell(end: End) -> String {
+    match end {
+        End::Exit(status) => format!("exit {status}"),
+        End::Signal(signal) => format!("signal {signal}"),
+    }
 }
 
 /// How a program ended, as results have it.

@@ -1,12 +1,13 @@
 //! Plans of huge pages: doing what they say, measuring what they bring, and telling what came of it.
 
 mod dry;
-mod fitting;
+pub(crate) mod fitting;
 pub mod history;
 mod outcome;
 mod pairs;
 mod process;
 mod run;
+pub(crate) mod trial;
 
 pub use dry::{Outline, outline};
 pub use pairs::{PairOptions, Pairs, Verified};

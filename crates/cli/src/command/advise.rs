@@ -4,11 +4,11 @@ use crate::arguments::Advise;
 use crate::output::{print, say, say_next, text_options};
 use crate::signals::set_by_signals;
 use crate::terminal::Terminal;
+use pagewalk::Error;
 use pagewalk::advice::{NOTHING_PAYS, Options, ProcessOptions, ProcessWatch, advise};
 use pagewalk::output::Output;
 use pagewalk::report::documents;
 use pagewalk::report::huge_pages::{render_text, to_json};
-use pagewalk::{Error, Fault};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
@@ -25,7 +25,6 @@ pub fn run(arguments: Advise) -> Result<ExitCode, Error> {
         seconds: arguments.seconds,
         command: arguments.command,
         input: arguments.input,
-        launcher: std::env::current_exe().map_err(|error| Error::new(Fault::Failed, error))?,
         runs: arguments.runs,
         warm: arguments.warm,
         no_trial: arguments.no_trial,

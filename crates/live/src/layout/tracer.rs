@@ -49,7 +49,7 @@ pub fn trace(
         end_unbegun(root);
         return Err(LayoutError::Program { program, obstacle });
     }
-    let end = follower.run(root).map_err(LaunchError::Io)?;
+    let (end, _) = follower.run(root).map_err(LaunchError::Io)?;
     relay.to(0);
     Ok(Run { end, images: follower.work.images, tracers: follower.tracers })
 }

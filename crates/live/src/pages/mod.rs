@@ -37,10 +37,12 @@ pub(crate) use rights::check_kernel;
 pub use rights::{HostError, OldKernel, check_host};
 pub use run::run;
 
+use crate::timed::Timed;
+use crate::tracing::LaunchError;
 use crate::tracing::image::ROOM_BYTES;
 use crate::tracing::sys::Pid;
-use crate::tracing::{End, LaunchError};
 use plan::Caller;
+use std::ffi::CString;
 use std::io;
 use std::path::PathBuf;
 
@@ -57,27 +59,21 @@ pub struct Options {
     /// Whether each process is let go when the code is in place: its ranges are looked at while it runs, not at its
     /// end, and programs that it starts have no plan.
     pub release: bool,
-    /// Whether the program reads nothing, and its standard output goes nowhere.
-    pub silent: bool,
+    /// The file that the program reads, while its standard output goes nowhere; none: its streams are this process's.
+    pub input: Option<CString>,
 }
 
 /// A run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// The end of the first process.
-    pub end: End,
+    /// What the first process took. Its processor time has nothing of what following it took.
+    pub timed: Timed,
     /// Process images of the planned program, in order of their execs.
     pub images: Vec<Image>,
     /// Programs that were started and are not the planned one.
     pub others: Vec<String>,
     /// Programs that trace others, with all that they started: they were let go.
     pub tracers: Vec<String>,
-    /// From the first instruction to the end, in seconds.
-    pub seconds: f64,
-    /// Processor time of the programs that were waited for, in seconds; what following them took is not in it.
-    pub processor_seconds: f64,
-    /// Most memory that one of them had resident; at least what this process had when it began them.
-    pub resident_bytes: u64,
 }
 
 /// A process image of the planned program.

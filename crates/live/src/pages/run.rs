@@ -6,7 +6,7 @@ use super::sites::Known;
 use super::table::Table;
 use super::watch::Watch;
 use super::{Image, Obstacle, Options, PagesError, Run};
-use crate::tracing::End;
+use crate::timed::{OwnPeak, Timed};
 use crate::tracing::follow::{Follower, Next, Relay, STOPS, Work, end_unbegun};
 use crate::tracing::launch::{BeforeExec, LaunchError, launch};
 use crate::tracing::maps;
@@ -39,8 +39,7 @@ struct Applying<'a> {
 pub fn run(command: &[OsString], plan: &Plan, options: &Options, relay: &Relay) -> Result<Run, PagesError> {
     let table = Table::new(plan).map_err(|(file, error)| PagesError::File { file, error })?;
     let watch = Watch::new(plan, &table);
-    let before = sys::children_usage().map_err(LaunchError::Io)?;
-    let (work, tracers, end, seconds) = std::thread::scope(|scope| {
+    let (work, tracers, timed) = std::thread::scope(|scope| {
         // Before the program begins: later, this thread would begin where the program has just stopped, and have it
         // go on elsewhere. From then on each of its unmappings would have to be told to two processors.
         let looks = scope.spawn(|| watch.run());
@@ -51,13 +50,10 @@ pub fn run(command: &[OsString], plan: &Plan, options: &Options, relay: &Relay) 
     })?;
     let Applying { mut images, others, .. } = work;
     watch.finish(&mut images);
-    let used = sys::children_usage().map_err(LaunchError::Io)?;
-    let processor_seconds = used.processor_seconds - before.processor_seconds;
-    Ok(Run { end, images, others, tracers, seconds, processor_seconds, resident_bytes: used.resident_bytes })
+    Ok(Run { timed, images, others, tracers })
 }
 
-/// From the start to the end: what was seen, which programs trace others, how the first process ended, and how many
-/// seconds it took.
+/// From the start to the end: what was seen, which programs trace others, and what the first process took.
 fn follow<'a>(
     command: &[OsString],
     plan: &'a Plan,
@@ -65,9 +61,10 @@ fn follow<'a>(
     relay: &Relay,
     table: &'a Table,
     watch: &'a Watch<'a>,
-) -> Result<(Applying<'a>, Vec<String>, End, f64), PagesError> {
-    let silent = BeforeExec { does: &sys::leave_streams, failed: LaunchError::Io };
-    let root = launch(command, options.silent.then_some(silent), STOPS)?;
+) -> Result<(Applying<'a>, Vec<String>, Timed), PagesError> {
+    let (own, begun) = (OwnPeak::measure(), Instant::now());
+    let leave = || options.input.as_deref().map_or(Ok(()), sys::leave_streams);
+    let root = launch(command, Some(BeforeExec { does: &leave, failed: LaunchError::Io }), STOPS)?;
     relay.to(root);
     let work = Applying {
         wanted: Wanted { plan, table, keep_small: options.keep_small },
@@ -86,11 +83,11 @@ fn follow<'a>(
         end_unbegun(root);
         return Err(PagesError::Program { program, obstacle });
     }
-    let begun = Instant::now();
-    let end = follower.run(root);
-    let seconds = begun.elapsed().as_secs_f64();
+    let ended = follower.run(root);
+    let wall = begun.elapsed();
     relay.to(0);
-    Ok((follower.work, follower.tracers, end.map_err(LaunchError::Io)?, seconds))
+    let (end, used) = ended.map_err(LaunchError::Io)?;
+    Ok((follower.work, follower.tracers, own.timed(end, wall, used)))
 }
 
 impl Work for Applying<'_> {

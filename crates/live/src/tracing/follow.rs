@@ -3,7 +3,7 @@
 //! are let go, as a process has one tracer.
 
 use super::stops::{self, Event, Status};
-use super::sys::{self, Go, Pid, option};
+use super::sys::{self, Go, Pid, Usage, option};
 use super::{End, image, maps};
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -78,26 +78,27 @@ impl<W: Work> Follower<W> {
         follower
     }
 
-    /// Until the first process ends; then lets go of all others, which run on as if we had never been there.
+    /// Until the first process ends, and what it used; then lets go of all others, which run on as if we had never
+    /// been there.
     ///
     /// # Errors
     /// If processes cannot be waited for.
-    pub fn run(&mut self, root: Pid) -> io::Result<End> {
+    pub fn run(&mut self, root: Pid) -> io::Result<(End, Usage)> {
         self.go_on(root);
         let end = self.follow(root)?;
         self.release();
         Ok(end)
     }
 
-    fn follow(&mut self, root: Pid) -> io::Result<End> {
+    fn follow(&mut self, root: Pid) -> io::Result<(End, Usage)> {
         loop {
             let at_work = self.tasks.values().any(|task| task.job.is_some());
-            let (pid, status) = if at_work { stops::wait_awake(-1) } else { stops::wait(-1) }?;
+            let (pid, status, used) = stops::wait_used(-1, at_work)?;
             match End::of(status) {
                 Some(end) => {
                     self.on_end(pid);
                     if pid == root {
-                        return Ok(end);
+                        return Ok((end, used));
                     }
                 }
                 None if self.tasks.contains_key(&pid) => self.on_stop(pid, status),
@@ -253,9 +254,12 @@ pub fn end_unbegun(pid: Pid) {
     }
 }
 
-/// Hands signals on to the program while it runs.
+/// Hands signals on to the program while it runs; the last that comes before it has begun waits for it.
 #[derive(Debug, Default)]
-pub struct Relay(AtomicI32);
+pub struct Relay(
+    /// The process; if negative, the signal that waits.
+    AtomicI32,
+);
 
 impl Relay {
     /// Nothing runs yet.
@@ -265,17 +269,18 @@ impl Relay {
 
     /// Sends the program this signal.
     pub fn send(&self, signal: i32) {
-        match self.0.load(Ordering::Relaxed) {
-            0 => {}
+        let waits = |process| (process <= 0).then_some(-signal);
+        if let Err(process) = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, waits) {
             // It may be about to end by itself.
-            process => _ = sys::kill(process, signal),
+            _ = sys::kill(process, signal);
         }
     }
-}
 
-impl Relay {
     /// From now on this process gets them; 0 is none.
-    pub fn to(&self, process: Pid) {
-        self.0.store(process, Ordering::Relaxed);
+    pub(crate) fn to(&self, process: Pid) {
+        let waiting = -self.0.swap(process, Ordering::Relaxed);
+        if waiting > 0 && process > 0 {
+            _ = sys::kill(process, waiting);
+        }
     }
 }

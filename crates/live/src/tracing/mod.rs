@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::io::{PipeWriter, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-pub use sys::children_usage;
 
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

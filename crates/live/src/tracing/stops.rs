@@ -1,6 +1,6 @@
 //! Stops of threads that are traced, and the ends of processes: what a wait finds, and waiting for it.
 
-use super::sys::{Go, Pid, call, number};
+use super::sys::{Go, Pid, Usage, call, number};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -72,40 +72,56 @@ fn decoded(status: i32) -> Status {
 
 /// Waits for a thread that this thread traces, or for any of them with -1.
 pub fn wait(pid: Pid) -> io::Result<(Pid, Status)> {
-    wait_with(pid, ALL | NO_THREAD)
+    wait_with(pid, ALL | NO_THREAD).map(|(pid, status, _)| (pid, status))
 }
 
 /// The same, without going to sleep as long as one is expected to stop at once: who stops would have to wake this
 /// thread, most often on another processor, at the stopping program's expense.
 pub fn wait_awake(pid: Pid) -> io::Result<(Pid, Status)> {
-    const NO_HANG: u64 = 0x1;
+    wait_used(pid, true).map(|(pid, status, _)| (pid, status))
+}
+
+/// One of both, with what it used where it is an end.
+pub fn wait_used(pid: Pid, awake: bool) -> io::Result<(Pid, Status, Usage)> {
     const AWAKE: Duration = Duration::from_millis(1);
     let begun = Instant::now();
-    while begun.elapsed() < AWAKE {
+    while awake && begun.elapsed() < AWAKE {
         match wait_with(pid, ALL | NO_THREAD | NO_HANG)? {
-            (0, _) => std::thread::yield_now(),
+            (0, ..) => std::thread::yield_now(),
             stopped => return Ok(stopped),
         }
     }
-    wait(pid)
+    wait_with(pid, ALL | NO_THREAD)
 }
 
 /// Waits for the end of a child of this process, whichever thread's.
-pub fn wait_for_child(pid: Pid) -> io::Result<(Pid, Status)> {
-    wait_with(pid, ALL)
+pub fn wait_for_child(pid: Pid) -> io::Result<(Status, Usage)> {
+    wait_with(pid, ALL).map(|(_, status, usage)| (status, usage))
+}
+
+/// Waits for that end and leaves it there: the process's number stays its own.
+pub fn await_end(pid: Pid) -> io::Result<()> {
+    wait_id(pid, EXITED | LEAVE).map(drop)
 }
 
 /// `__WALL`: whatever signal they end with.
 const ALL: u64 = 0x4000_0000;
 /// `__WNOTHREAD`: not what other threads of this process trace.
 const NO_THREAD: u64 = 0x2000_0000;
+/// `WNOHANG`.
+const NO_HANG: u64 = 0x1;
+/// `WEXITED`.
+const EXITED: u64 = 0x4;
+/// `WNOWAIT`.
+const LEAVE: u64 = 0x100_0000;
 
-fn wait_with(pid: Pid, options: u64) -> io::Result<(Pid, Status)> {
+fn wait_with(pid: Pid, options: u64) -> io::Result<(Pid, Status, Usage)> {
+    let (mut status, mut words) = (0i32, [0; Usage::WORDS]);
     loop {
-        let mut status = 0i32;
-        // SAFETY: the status is written to a local.
-        match unsafe { call(number::WAIT4, [pid as u64, &raw mut status as u64, options, 0, 0, 0]) } {
-            Ok(found) => return Ok((found as Pid, decoded(status))),
+        let arguments = [pid as u64, &raw mut status as u64, options, words.as_mut_ptr() as u64, 0, 0];
+        // SAFETY: both are locals as large as the kernel's types on x86-64 Linux.
+        match unsafe { call(number::WAIT4, arguments) } {
+            Ok(found) => return Ok((found as Pid, decoded(status), Usage::of(&words))),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
@@ -114,10 +130,7 @@ fn wait_with(pid: Pid, options: u64) -> io::Result<(Pid, Status)> {
 
 /// Waits for the next stop of a thread that this thread traces. None if it has ended: [`wait`] finds that.
 pub fn next(pid: Pid) -> io::Result<Option<Status>> {
-    const NO_HANG: u64 = 0x1;
     const STOPPED: u64 = 0x2;
-    const EXITED: u64 = 0x4;
-    const LEAVE: u64 = 0x100_0000;
     loop {
         if let Some(Status::Exited(_) | Status::Killed(_)) = wait_id(pid, EXITED | STOPPED | LEAVE)? {
             return Ok(None);

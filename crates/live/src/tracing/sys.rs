@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_int, c_long};
 use std::io;
+use std::time::Duration;
 
 /// Where the standard output of measured runs goes. It drops what is written to it as `/dev/null` does, which is not
 /// taken as some programs do less when they see that: grep ends at the first match, tar reads no file.
@@ -332,14 +333,14 @@ pub fn switch_off_randomisation() -> io::Result<()> {
     plain(number::PERSONALITY, [now | ADDR_NO_RANDOMIZE, 0, 0, 0, 0, 0]).map(drop)
 }
 
-/// Lets this process read nothing, and its standard output go nowhere. Allocates nothing.
-pub fn leave_streams() -> io::Result<()> {
+/// Lets this process read this file, and its standard output go nowhere. Allocates nothing.
+pub fn leave_streams(input: &CStr) -> io::Result<()> {
     const OPEN: u64 = 2;
     const DUP2: u64 = 33;
     const CLOSED_AT_EXEC: u64 = 0x8_0000;
     const READ: u64 = CLOSED_AT_EXEC;
     const WRITE: u64 = CLOSED_AT_EXEC | 1;
-    for (stream, path, way) in [(0, c"/dev/null", READ), (1, NOWHERE, WRITE)] {
+    for (stream, path, way) in [(0, input, READ), (1, NOWHERE, WRITE)] {
         // SAFETY: the path is a C string, and the other arguments are no pointers.
         let file = unsafe { call(OPEN, [path.as_ptr() as u64, way, 0, 0, 0, 0]) }?;
         plain(DUP2, [file, stream, 0, 0, 0, 0])?;
@@ -347,25 +348,26 @@ pub fn leave_streams() -> io::Result<()> {
     Ok(())
 }
 
-/// What all children of this process used that were waited for, theirs included.
-#[derive(Clone, Copy, Debug)]
-pub struct ChildrenUsage {
-    /// Processor time in seconds.
-    pub processor_seconds: f64,
-    /// Most memory that one of them had resident; at least what this process had when it began them.
+/// What a process used that has ended, and the children that it waited for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// Processor time in user mode.
+    pub user: Duration,
+    /// The same in the kernel.
+    pub system: Duration,
+    /// Most memory that one of them had resident; at least what its parent had when it began it.
     pub resident_bytes: u64,
 }
 
-/// What children used so far.
-pub fn children_usage() -> io::Result<ChildrenUsage> {
-    const GETRUSAGE: u64 = 98;
-    const CHILDREN: u64 = -1_i64 as u64;
-    // Seconds and microseconds in user mode and in the kernel, the most KiB resident, and 13 words more.
-    let mut usage = [0u64; 18];
-    // SAFETY: a struct of that size is written to a local.
-    unsafe { call(GETRUSAGE, [CHILDREN, &raw mut usage as u64, 0, 0, 0, 0]) }?;
-    let processor_seconds = (usage[0] + usage[2]) as f64 + (usage[1] + usage[3]) as f64 * 1e-6;
-    Ok(ChildrenUsage { processor_seconds, resident_bytes: usage[4] << 10 })
+impl Usage {
+    /// Words of the kernel's `struct rusage` on x86-64.
+    pub const WORDS: usize = 18;
+
+    /// Its first words: seconds and microseconds in user mode and in the kernel, and the most KiB resident.
+    pub fn of(words: &[u64; Usage::WORDS]) -> Usage {
+        let time = |at: usize| Duration::new(words[at], 1000 * words[at + 1] as u32);
+        Usage { user: time(0), system: time(2), resident_bytes: words[4] << 10 }
+    }
 }
 
 /// Whether a userfaultfd that also serves the kernel's faults can be had, or the error number.

@@ -98,7 +98,7 @@ pub fn run(
     drop((tell, heard));
     interrupt.tell(orders);
     let told = read(result);
-    let end = stops::wait_for_child(keeper).map_err(TrapError::Follow)?.1;
+    let end = stops::wait_for_child(keeper).map_err(TrapError::Follow)?.0;
     match told {
         Some(Told::Ended(run)) => Ok(run),
         Some(Told::Failed(failure)) => Err(failure.into_error(command)),

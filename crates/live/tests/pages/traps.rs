@@ -26,7 +26,7 @@ fn program(lab: &Lab, name: &str, [address, bytes, step]: [u64; 3], before: &str
 }
 
 fn assert_reason(run: &Run, reason: Reason) {
-    assert_eq!(run.end, End::Exit(7), "{run:#x?}");
+    assert_eq!(run.timed.end, End::Exit(7), "{run:#x?}");
     assert_eq!(run.images[0].ranges[0].reason, Some(reason), "{run:#x?}");
 }
 
@@ -122,6 +122,10 @@ fn every_mode_of_the_host_is_met() {
         let _setting = Setting::new(word);
         assert_eq!(mode(), Some(found));
         let run = applied_to(&[&program], &[anonymous(32 * MIB, 1)]);
-        assert_eq!((run.end, &run.images[0].ranges[0].reason), (End::Exit(7), &None), "{word}: {run:#x?}");
+        assert_eq!(
+            (run.timed.end, &run.images[0].ranges[0].reason),
+            (End::Exit(7), &None),
+            "{word}: {run:#x?}"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use pagewalk_mm::ThpMode;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What to advise on.
 #[derive(Default)]
@@ -15,8 +15,6 @@ pub struct Options {
     pub command: Vec<OsString>,
     /// What the program reads on standard input in every run; none: nothing.
     pub input: Option<PathBuf>,
-    /// The `pagewalk` command, which starts the program under a plan.
-    pub launcher: PathBuf,
     /// Runs of each kind at least.
     pub runs: u32,
     /// Whether memory is used and freed before each run.
@@ -31,4 +29,11 @@ pub struct Options {
     pub machines: Vec<String>,
     /// The mode of transparent huge pages of the baseline; none: this host's.
     pub thp: Option<ThpMode>,
+}
+
+impl Options {
+    /// What the program reads.
+    pub(super) fn input(&self) -> &Path {
+        self.input.as_deref().unwrap_or(Path::new("/dev/null"))
+    }
 }

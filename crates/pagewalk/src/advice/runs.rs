@@ -1,21 +1,23 @@
 //! Runs of the program at its own speed: as it is, and with what could be done.
 
 use super::options::Options;
-use crate::engine;
+use super::profile::ENDS_WELL;
 use crate::error::{Error, Fault};
-use crate::listener::Listener;
-use crate::native::warm;
+use crate::listener::{Bar, Listener};
+use crate::native::tell;
+use crate::plans::RunOptions;
+use crate::plans::fitting::Fitting;
+use crate::plans::trial::{Trial, by_turns, relay_signals};
 use pagewalk_forecast::interval::{Interval, mean, of_median, of_turns, ratio};
-use pagewalk_live::timed::{self, Timed};
+use pagewalk_live::pages::Run;
+use pagewalk_live::pages::plan::Plan;
+use pagewalk_live::timed::Timed;
+use pagewalk_live::tracing::End;
 use pagewalk_live::warmth::Warmth;
 use pagewalk_report::Class;
 use pagewalk_report::huge_pages::schema::{ForecastSeconds, ForecastShare, Runs};
-use serde::Deserialize;
-use std::fs::{self, File};
-use std::path::Path;
-use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tempfile::NamedTempFile;
 
 /// The program as it is.
 pub const AS_IT_IS: &str = "as it is";
@@ -55,9 +57,9 @@ impl Kind {
         Kind { seconds: seconds.to_vec(), ..Kind::new(AS_IT_IS) }
     }
 
-    fn add(&mut self, run: &Once) {
-        self.seconds.push(run.processor_seconds);
-        self.wall.push(run.seconds);
+    fn add(&mut self, run: &Timed) {
+        self.seconds.push(run.processor().as_secs_f64());
+        self.wall.push(run.wall.as_secs_f64());
         self.resident_bytes = self.resident_bytes.max(run.resident_bytes);
     }
 
@@ -102,142 +104,124 @@ pub struct Trials {
     pub warmth: Option<Warmth>,
 }
 
-/// Runs the program by turns as it is, with the plan `all`, and with glibc's tunable: whatever else the host does
-/// meanwhile meets all alike.
-pub fn run(options: &Options, all: Option<&Path>, listener: &dyn Listener) -> Result<Trials, Error> {
-    let mut unapplied = None;
-    let mut warmth = if options.warm { Some(warmth(options)?) } else { None };
-    let mut kinds = vec![Kind::new(AS_IT_IS)];
-    if all.is_some() {
-        kinds.push(Kind::new(ALL_RANGES));
-    }
-    if !options.no_trial {
-        kinds.push(Kind::new(MALLOC));
-    }
-    let bar = listener.shares("running the program");
-    let (begun, least) = (Instant::now(), u64::from(options.runs));
-    let most = least * MORE_RUNS;
-    for round in 0..most {
-        let is_late = begun.elapsed() > LONG_ENOUGH;
-        if round >= least && (is_late || is_sure(&kinds)) {
-            break;
+/// Set when the user asks for an end.
+static STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// Runs the program by turns as it is, with the plan `all`, and with glibc's tunable.
+pub fn run(options: &Options, all: Option<Plan>, listener: &dyn Listener) -> Result<Trials, Error> {
+    let signals = relay_signals(&STOPPED, listener)?;
+    let trials = Turns::new(options, all)?.run(options, &*listener.shares("running the program"));
+    drop(signals);
+    trials
+}
+
+/// Runs that go on.
+struct Turns<'a> {
+    trial: Trial<'a>,
+    fitting: Option<Fitting>,
+    kinds: Vec<Kind>,
+    unapplied: Option<String>,
+    /// Hundredths.
+    done: u64,
+}
+
+impl<'a> Turns<'a> {
+    fn new(options: &'a Options, all: Option<Plan>) -> Result<Turns<'a>, Error> {
+        let (fitting, unapplied) = match all.map(Fitting::of) {
+            Some(Err(error)) => (None, Some(error.message().to_owned())),
+            fitting => (fitting.and_then(Result::ok), None),
+        };
+        let mut kinds = vec![Kind::new(AS_IT_IS)];
+        kinds.extend(fitting.is_some().then(|| Kind::new(ALL_RANGES)));
+        kinds.extend((!options.no_trial).then(|| Kind::new(MALLOC)));
+        let mut trial = Trial { command: &options.command, input: options.input(), warmth: None };
+        if options.warm {
+            // By a run that does not count: its memory came from wherever it did.
+            let peak = counted(AS_IT_IS, trial.plain(&[])?)?.resident_bytes;
+            trial.warmth = Some(Warmth::of(peak.unwrap_or(0)));
         }
-        // Each kind as often after as before each other: what a run leaves behind meets all alike, too.
-        let forth = 0..kinds.len();
-        let turns: Vec<usize> = if round % 2 == 0 { forth.collect() } else { forth.rev().collect() };
-        for turn in turns {
-            let kind = &mut kinds[turn];
-            bar.reach(100 * round / most, kind.what);
-            warm(warmth)?;
-            match once(options, kind.what, all)? {
-                Ran::Counts(run) => {
-                    kind.add(&run);
-                    if let (Some(warmth), Some(bytes)) = (&mut warmth, run.resident_bytes) {
-                        warmth.suit(bytes);
-                    }
+        Ok(Turns { trial, fitting, kinds, unapplied, done: 0 })
+    }
+
+    fn run(mut self, options: &Options, bar: &dyn Bar) -> Result<Trials, Error> {
+        let (begun, least) = (Instant::now(), u64::from(options.runs));
+        let most = least * MORE_RUNS;
+        let enough = |turns: &mut Turns, round| {
+            turns.done = 100 * round / most;
+            let is_late = begun.elapsed() > LONG_ENOUGH;
+            (round >= most || round >= least && (is_late || turns.is_sure())).then_some(())
+        };
+        let kinds = self.kinds.len();
+        by_turns(&mut self, kinds, enough, |turns, kind| {
+            bar.reach(turns.done, turns.kinds[kind].what);
+            turns.once(kind)
+        })?;
+        self.kinds.retain(|kind| kind.what != ALL_RANGES || self.unapplied.is_none());
+        Ok(Trials { kinds: self.kinds, unapplied: self.unapplied, warmth: self.trial.warmth })
+    }
+
+    fn once(&mut self, kind: usize) -> Result<(), Error> {
+        let what = self.kinds[kind].what;
+        let run = match what {
+            ALL_RANGES => match self.planned()? {
+                Ok(run) => run.timed,
+                Err(why) => {
+                    self.unapplied = Some(why);
+                    return Ok(());
                 }
-                Ran::Without(why) => unapplied = Some(why),
-            }
+            },
+            MALLOC => self.trial.plain(&[("GLIBC_TUNABLES", MALLOC)])?,
+            _ => self.trial.plain(&[])?,
+        };
+        let run = counted(what, run)?;
+        self.kinds[kind].add(&run);
+        if let (Some(warmth), Some(bytes)) = (&mut self.trial.warmth, run.resident_bytes) {
+            warmth.suit(bytes);
         }
-        if unapplied.is_some() {
-            kinds.retain(|kind| kind.what != ALL_RANGES);
+        Ok(())
+    }
+
+    /// A run under the plan, or why there can be none.
+    fn planned(&self) -> Result<Result<Run, String>, Error> {
+        if let Some(why) = &self.unapplied {
+            return Ok(Err(why.clone()));
+        }
+        let fitting = self.fitting.as_ref().expect("there is a plan where its runs are wanted");
+        let whatever_comes = RunOptions { or_default: true, ..RunOptions::default() };
+        match self.trial.planned(fitting, whatever_comes) {
+            Ok(run) => Ok(unapplied(&run).map_or(Ok(run), Err)),
+            Err(error) if error.can_run_without() => Ok(Err(error.message().to_owned())),
+            Err(error) => Err(error),
         }
     }
-    drop(bar);
-    Ok(Trials { kinds, unapplied, warmth })
-}
 
-/// As much as the program needs, by a run that does not count: its memory came from wherever it did.
-fn warmth(options: &Options) -> Result<Warmth, Error> {
-    let peak = match once(options, AS_IT_IS, None)? {
-        Ran::Counts(run) => run.resident_bytes,
-        Ran::Without(_) => None,
-    };
-    Ok(Warmth::of(peak.unwrap_or(0)))
-}
-
-/// Whether more runs would tell little more.
-fn is_sure(kinds: &[Kind]) -> bool {
-    let now = of_median(&kinds[0].seconds);
-    let all = kinds.iter().find(|kind| kind.what == ALL_RANGES);
-    let is_sure_of_gain = |all: &Kind| ratio(&kinds[0].seconds, &all.seconds).width() < SURE_OF_GAIN;
-    now.width() < SURE_OF_TIME * now.value && all.is_none_or(is_sure_of_gain)
-}
-
-/// One run, without what following it took: the keys are those of `apply`.
-#[derive(Deserialize)]
-struct Once {
-    seconds: f64,
-    processor_seconds: f64,
-    resident_bytes: Option<u64>,
-    /// Process images of the plan's program.
-    #[serde(default)]
-    images: Vec<AppliedTo>,
-}
-
-#[derive(Deserialize)]
-struct AppliedTo {
-    /// Why the plan could not be followed, if it could not.
-    obstacle: Option<String>,
-}
-
-/// What came of a run.
-enum Ran {
-    Counts(Once),
-    /// It was to follow a plan and ran without, for this reason: it says nothing of the plan.
-    Without(String),
-}
-
-impl From<Timed> for Once {
-    fn from(run: Timed) -> Once {
-        let (seconds, processor_seconds) = (run.wall.as_secs_f64(), run.processor().as_secs_f64());
-        Once { seconds, processor_seconds, resident_bytes: run.resident_bytes, images: Vec::new() }
+    /// Whether more runs would tell little more.
+    fn is_sure(&self) -> bool {
+        let now = &self.kinds[0].seconds;
+        let all = self.kinds.iter().find(|kind| kind.what == ALL_RANGES && self.unapplied.is_none());
+        let time = of_median(now);
+        let is_sure_of_gain = |all: &Kind| ratio(now, &all.seconds).width() < SURE_OF_GAIN;
+        time.width() < SURE_OF_TIME * time.value && all.is_none_or(is_sure_of_gain)
     }
 }
 
-fn once(options: &Options, what: &str, all: Option<&Path>) -> Result<Ran, Error> {
-    let failed = |why: &dyn std::fmt::Display| Error::new(Fault::Failed, format!("running it {what}: {why}"));
-    let (program, words) = (&options.command[0], &options.command[1..]);
-    let applied = match all.filter(|_| what == ALL_RANGES) {
-        Some(plan) => Some((plan, NamedTempFile::new().map_err(|error| failed(&error))?)),
-        None => None,
-    };
-    let mut command = match &applied {
-        Some((plan, result)) => {
-            let mut command = Command::new(&options.launcher);
-            // Ranges that the kernel gives no huge page in this run are part of what the plan brings.
-            command.args(["apply", "--quiet", "--or-default", "--output"]).arg(result.path());
-            command.arg(plan).arg("--").arg(program);
-            command
-        }
-        None => Command::new(program),
-    };
-    if what == MALLOC {
-        command.env("GLIBC_TUNABLES", MALLOC);
+/// A run, if it ended as it should.
+fn counted(what: &str, run: Timed) -> Result<Timed, Error> {
+    let failed = |why: &str| Error::new(Fault::Failed, format!("running it {what}: {why}"));
+    if STOPPED.load(Ordering::Relaxed) {
+        return Err(failed("interrupted"));
     }
-    command.args(words).stdin(input(options)?).stdout(timed::nowhere().map_err(|error| failed(&error))?);
-    let run = timed::run(&mut command).map_err(|error| failed(&error))?;
-    if !run.status.success() {
-        let ended = format!("it ended with {}", engine::describe(run.status));
-        return Err(failed(&ended).or(super::profile::ENDS_WELL));
+    match run.end {
+        End::Exit(0) => Ok(run),
+        end => Err(failed(&format!("it ended with {}", tell(end))).or(ENDS_WELL)),
     }
-    let Some((_, result)) = applied else { return Ok(Ran::Counts(run.into())) };
-    let told = fs::read(result.path()).map_err(|error| failed(&error))?;
-    // Nothing was written where the program ran in the launcher's place.
-    if told.is_empty() {
-        return Ok(Ran::Without("`pagewalk apply` of a plan tells why".to_owned()));
-    }
-    let once: Once = serde_json::from_slice(&told).map_err(|error| failed(&error))?;
-    if once.images.iter().any(|image| image.obstacle.is_none()) {
-        return Ok(Ran::Counts(once));
-    }
-    let why = once.images.into_iter().find_map(|image| image.obstacle);
-    Ok(Ran::Without(why.unwrap_or_else(|| "its program was not begun".to_owned())))
 }
 
-/// What the program reads.
-pub fn input(options: &Options) -> Result<File, Error> {
-    let path = options.input.as_deref().unwrap_or(Path::new("/dev/null"));
-    File::open(path)
-        .map_err(|error| Error::new(Fault::BadInput, format!("--input {}: {error}", path.display())))
+/// Why a run says nothing of its plan, if it does not: no image could have it.
+fn unapplied(run: &Run) -> Option<String> {
+    if run.images.iter().any(|image| image.obstacle.is_none()) {
+        return None;
+    }
+    let why = run.images.iter().find_map(|image| image.obstacle.clone());
+    Some(why.unwrap_or_else(|| "its program was not begun".to_owned()))
 }

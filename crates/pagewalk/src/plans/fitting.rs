@@ -24,7 +24,11 @@ pub struct Fitting {
 impl Fitting {
     /// Reads the plan at `path`, and compares it with its program and this host.
     pub fn new(path: &Path) -> Result<Fitting, Error> {
-        let plan = Plan::read(path).map_err(|error| Error::new(Fault::BadInput, error))?;
+        Fitting::of(Plan::read(path).map_err(|error| Error::new(Fault::BadInput, error))?)
+    }
+
+    /// Compares a plan with its program and this host.
+    pub fn of(plan: Plan) -> Result<Fitting, Error> {
         let program = program(&plan)?;
         let mode = mode().ok_or_else(|| {
             Error::new(Fault::HostCannot, "this kernel has no transparent huge pages")

@@ -1,27 +1,25 @@
 //! What a plan brings, measured in pairs of runs without and with it.
 
 use super::fitting::Fitting;
-use super::run::failed;
+use super::run::RunOptions;
+use super::trial::{Trial, by_turns, relay_signals};
 use super::{history, outcome};
 use crate::error::{Error, Fault};
-use crate::listener::Listener;
-use crate::native::{end, relay_signals, warm};
+use crate::listener::{Bar, Listener};
+use crate::native::{end, tell};
 use crate::program::{OR_DEFAULT, check_command};
 use pagewalk_forecast::interval::{Interval, mean, of_runs, ratio};
 use pagewalk_live::pages::plan::Forecast;
-use pagewalk_live::pages::{self, Options, Run, kernel};
-use pagewalk_live::timed::nowhere;
-use pagewalk_live::tracing::{End, Relay, children_usage};
+use pagewalk_live::pages::{Run, kernel};
+use pagewalk_live::timed::Timed;
+use pagewalk_live::tracing::End;
 use pagewalk_live::warmth::Warmth;
 use pagewalk_report::documents::plans::{self, RunTimes, Share, VERIFY_SCHEMA, VerifiedPlan, VerifyResult};
 use pagewalk_report::{Class, classes};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fmt::Write;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -29,12 +27,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const PAIRS_MIN: usize = 3;
 
 /// Which of a run's times.
-type Of = fn(&Times) -> f64;
+type Of = fn(&Timed) -> f64;
 
 /// Both, by name.
 const TIMES: [(&str, Of); 2] = [("processor", processor), ("wall", wall)];
-
-static RELAY: Relay = Relay::new();
 
 /// How many pairs are run, and how.
 #[derive(Clone, Copy)]
@@ -58,18 +54,11 @@ pub struct Pairs {
     options: PairOptions,
 }
 
-/// One run's times, in seconds. What is compared with a forecast is processor time, as that is what is forecast: it
-/// does not tell that the host was busy with something else, or that the program waited.
-#[derive(Clone, Copy)]
-struct Times {
-    wall: f64,
-    processor: f64,
-}
-
-/// All that was measured.
+/// All that was measured. What is compared with a forecast is processor time, as that is what is forecast: it does not
+/// tell that the host was busy with something else, or that the program waited.
 struct Measured {
-    without: Vec<Times>,
-    with: Vec<Times>,
+    without: Vec<Timed>,
+    with: Vec<Timed>,
     /// The run with the plan of which least took.
     run: Run,
     /// Why its ranges did not take, if they did not.
@@ -134,100 +123,72 @@ impl Pairs {
     ///
     /// # Errors
     /// If a run failed, or ended in another way than the first, or the user asked for an end.
-    pub fn run(self, stop: &AtomicBool, listener: &dyn Listener) -> Result<Verified, Error> {
-        let signals = relay_signals(&RELAY, listener)?;
-        let measured = self.measure(stop, listener);
+    pub fn run(self, stop: &'static AtomicBool, listener: &dyn Listener) -> Result<Verified, Error> {
+        let signals = relay_signals(stop, listener)?;
+        let measured = self.measure(stop, &*listener.shares("pairs of runs"));
         drop(signals);
         Ok(Verified { measured: measured?, pairs: self })
     }
 
-    fn measure(&self, stop: &AtomicBool, listener: &dyn Listener) -> Result<Measured, Error> {
-        let fitting = &self.fitting;
-        let options = &self.options;
-        let begun = Instant::now();
+    fn measure(&self, stop: &AtomicBool, bar: &dyn Bar) -> Result<Measured, Error> {
+        let (fitting, options, begun) = (&self.fitting, &self.options, Instant::now());
+        let mut trial = Trial { command: &self.command, input: Path::new("/dev/null"), warmth: None };
         // One of each to warm up; the first says how much memory the program needs.
-        let (_, native) = self.without(None, stop)?;
-        let warmth = if options.warm { Some(warmth()?) } else { None };
-        let (mut a, mut b) = (Vec::new(), Vec::new());
-        go_on(stop, native, ("without", native), 0)?;
-        let (_, mut run) = self.with(warmth)?;
-        let mut missed = outcome::missed(&fitting.plan, &run);
-        go_on(stop, native, ("with", run.end), 0)?;
-        let bar = listener.shares("pairs of runs");
-        let stopped = loop {
-            let done = done(options, a.len(), begun.elapsed());
-            bar.reach(done, &format!("{} of at most {}", a.len(), options.runs));
-            if a.len() >= options.runs as usize {
-                break "the number of runs";
+        let first = trial.plain(&[])?;
+        trial.warmth = options.warm.then(|| Warmth::of(first.resident_bytes.unwrap_or(0)));
+        let go_on = |how, end, pairs| go_on(stop, first.end, (how, end), pairs);
+        go_on("without", first.end, 0)?;
+        let keep_others = RunOptions { keep_others: options.keep_others, ..RunOptions::default() };
+        let with = |pairs| {
+            let run = trial.planned(fitting, keep_others)?;
+            go_on("with", run.timed.end, pairs).map(|()| run)
+        };
+        let run = with(0)?;
+        let missed = outcome::missed(&fitting.plan, &run);
+        let (without, warmth) = (Vec::new(), trial.warmth);
+        let mut all = Measured { without, with: Vec::new(), run, missed, stopped: "", warmth };
+        let enough = |all: &mut Measured, pairs: u64| {
+            bar.reach(done(options, pairs, begun.elapsed()), &format!("{pairs} of at most {}", options.runs));
+            all.enough(options, begun.elapsed().as_secs_f64())
+        };
+        all.stopped = by_turns(&mut all, 2, enough, |all, kind| {
+            let pairs = all.without.len().min(all.with.len());
+            if kind == 0 {
+                let run = trial.plain(&[])?;
+                go_on("without", run.end, pairs)?;
+                all.without.push(run);
+                return Ok(());
             }
-            if a.len() >= PAIRS_MIN && is_narrow(&a, &b, options.width) {
-                break "the interval's width";
-            }
-            if a.len() >= 2 && options.budget.is_some_and(|budget| begun.elapsed().as_secs_f64() > budget) {
-                break "the time";
-            }
-            // What grows warm or tired in time favours neither.
-            let (pairs, first) = (a.len(), a.len().is_multiple_of(2));
-            let plain = || {
-                let (times, end) = self.without(warmth, stop)?;
-                go_on(stop, native, ("without", end), pairs).map(|()| times)
-            };
-            if first {
-                a.push(plain()?);
-            }
-            let (times, next) = self.with(warmth)?;
-            go_on(stop, native, ("with", next.end), pairs)?;
-            b.push(times);
-            if !first {
-                a.push(plain()?);
-            }
+            let next = with(pairs)?;
+            all.with.push(next.timed);
             let misses = outcome::missed(&fitting.plan, &next);
-            if misses.is_some() || missed.is_none() {
-                (run, missed) = (next, misses.or(missed));
+            if misses.is_some() || all.missed.is_none() {
+                (all.run, all.missed) = (next, misses.or(all.missed.take()));
             }
-        };
-        drop(bar);
-        Ok(Measured { without: a, with: b, run, missed, stopped, warmth })
+            Ok(())
+        })?;
+        Ok(all)
     }
+}
 
-    fn without(&self, warmth: Option<Warmth>, stop: &AtomicBool) -> Result<(Times, End), Error> {
-        let (program, words) = (&self.command[0], &self.command[1..]);
-        warm(warmth)?;
-        timed(|| {
-            let mut command = Command::new(program);
-            let cannot = |e| Error::new(Fault::Failed, format!("cannot run {program:?}: {e}"));
-            command.args(words).stdin(Stdio::null()).stdout(nowhere().map_err(cannot)?);
-            let mut child = command.spawn().map_err(cannot)?;
-            RELAY.to(child.id() as i32);
-            if stop.load(Ordering::Relaxed) {
-                // It was asked for before there was anybody to hand it on to.
-                RELAY.send(Signal::TERM.as_raw());
-            }
-            // Its number is its own until it is waited for.
-            let ended =
-                waitid(WaitId::Pid(Pid::from_child(&child)), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
-            RELAY.to(0);
-            ended.map_err(|errno| cannot(errno.into()))?;
-            let status = child.wait().map_err(cannot)?;
-            Ok(status.signal().map_or(End::Exit(status.code().unwrap_or(0)), End::Signal))
-        })
-    }
-
-    fn with(&self, warmth: Option<Warmth>) -> Result<(Times, Run), Error> {
-        let fitting = &self.fitting;
-        warm(warmth)?;
-        let options = Options {
-            program: fitting.program.clone(),
-            keep_small: fitting.can_keep_small && !self.options.keep_others,
-            silent: true,
-            ..Options::default()
-        };
-        timed(|| pages::run(&self.command, &fitting.plan, &options, &RELAY).map_err(failed))
+impl Measured {
+    /// Why no more pairs are run, if that is so after so many seconds.
+    fn enough(&self, options: &PairOptions, seconds: f64) -> Option<&'static str> {
+        let pairs = self.with.len();
+        if pairs >= options.runs as usize {
+            Some("the number of runs")
+        } else if pairs >= PAIRS_MIN && is_narrow(&self.without, &self.with, options.width) {
+            Some("the interval's width")
+        } else if pairs >= 2 && options.budget.is_some_and(|budget| seconds > budget) {
+            Some("the time")
+        } else {
+            None
+        }
     }
 }
 
 /// How much of the measuring is done at least, in hundredths: by pairs of runs, or by the time that they may take.
-fn done(options: &PairOptions, pairs: usize, elapsed: Duration) -> u64 {
+fn done(options: &PairOptions, pairs: u64, elapsed: Duration) -> u64 {
     let by_pairs = pairs as f64 / f64::from(options.runs);
     let by_time = options.budget.map_or(0.0, |budget| elapsed.as_secs_f64() / budget);
     (by_pairs.max(by_time).min(1.0) * 100.0) as u64
@@ -246,53 +207,31 @@ fn go_on(stop: &AtomicBool, native: End, (how, end): (&str, End), pairs: usize) 
     Err(Error::new(Fault::Failed, message))
 }
 
-fn tell(end: End) -> String {
-    match end {
-        End::Exit(status) => format!("exit {status}"),
-        End::Signal(signal) => format!("signal {signal}"),
-    }
-}
-
-fn is_narrow(a: &[Times], b: &[Times], percent: f64) -> bool {
+fn is_narrow(a: &[Timed], b: &[Timed], percent: f64) -> bool {
     gain(a, b, processor).width() < percent / 100.0 * mean_of(a, processor)
 }
 
 /// What the plan saves, by pairs.
-fn gain(a: &[Times], b: &[Times], of: Of) -> Interval {
+fn gain(a: &[Timed], b: &[Timed], of: Of) -> Interval {
     let saved: Vec<f64> = a.iter().zip(b).map(|(a, b)| of(a) - of(b)).collect();
     of_runs(&saved)
 }
 
-fn mean_of(times: &[Times], of: Of) -> f64 {
+fn mean_of(times: &[Timed], of: Of) -> f64 {
     mean(&times.iter().map(of).collect::<Vec<f64>>())
 }
 
-fn wall(times: &Times) -> f64 {
-    times.wall
+fn wall(run: &Timed) -> f64 {
+    run.wall.as_secs_f64()
 }
 
-fn processor(times: &Times) -> f64 {
-    times.processor
-}
-
-/// Times what `work` does with children of this process.
-fn timed<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<(Times, T), Error> {
-    let used = || children_usage().map_err(|error| Error::new(Fault::Failed, error));
-    let processor = || used().map(|used| used.processor_seconds);
-    let (begun, before) = (Instant::now(), processor()?);
-    let result = work()?;
-    Ok((Times { wall: begun.elapsed().as_secs_f64(), processor: processor()? - before }, result))
-}
-
-/// As much as the program needs that has just run, with memory that came from wherever it did.
-fn warmth() -> Result<Warmth, Error> {
-    let usage = children_usage().map_err(|error| Error::new(Fault::Failed, error))?;
-    Ok(Warmth::of(usage.resident_bytes))
+fn processor(run: &Timed) -> f64 {
+    run.processor().as_secs_f64()
 }
 
 /// The processor time with the plan to that without, by pairs: what the host changes by itself is no part of it.
-fn share(without: &[Times], with: &[Times]) -> Interval {
-    let of = |times: &[Times]| times.iter().map(processor).collect::<Vec<f64>>();
+fn share(without: &[Timed], with: &[Timed]) -> Interval {
+    let of = |times: &[Timed]| times.iter().map(processor).collect::<Vec<f64>>();
     ratio(&of(without), &of(with))
 }
 
@@ -383,13 +322,13 @@ const MODELLED: (Class, &[&str]) =
 
 fn document(command: &[OsString], fitting: &Fitting, measured: &Measured) -> VerifyResult {
     let plan = &fitting.plan;
-    let of = |times: &Times| RunTimes { seconds: times.wall, processor_seconds: times.processor };
+    let of = |run: &Timed| RunTimes { seconds: wall(run), processor_seconds: processor(run) };
     let Measured { without, with, run, missed, stopped, warmth } = measured;
     VerifyResult {
         schema: VERIFY_SCHEMA,
         plan: VerifiedPlan { program: plan.program.path.clone(), ranges: plan.ranges.len() },
         command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-        end: end(run.end),
+        end: end(run.timed.end),
         mode: fitting.mode.name(),
         without: without.iter().map(of).collect(),
         with: with.iter().map(of).collect(),

@@ -10,7 +10,7 @@ use pagewalk_live::pages::{self, Options, PagesError, Run};
 use pagewalk_live::tracing::{End, LaunchError, Relay};
 use pagewalk_report::documents::plans::{APPLY_SCHEMA, AppliedRun, ApplyResult};
 use pagewalk_report::{Class, classes};
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::path::Path;
 
 /// How a program runs under a plan.
@@ -22,6 +22,19 @@ pub struct RunOptions {
     pub or_default: bool,
     /// Whether it is let go of when the plan is in place.
     pub release: bool,
+}
+
+impl RunOptions {
+    /// For the program of a plan, with its own streams or with this file to read.
+    pub(crate) fn of(self, fitting: &Fitting, input: Option<CString>) -> Options {
+        Options {
+            program: fitting.program.clone(),
+            keep_small: fitting.can_keep_small && !self.keep_others,
+            or_default: self.or_default,
+            release: self.release,
+            input,
+        }
+    }
 }
 
 /// A program that ran under a plan.
@@ -45,20 +58,13 @@ pub fn run(
     check_command(&command[0], OR_DEFAULT)?;
     fitting.notes.iter().for_each(|note| listener.note(note));
     let signals = relay_signals(&RELAY, listener)?;
-    let options = Options {
-        program: fitting.program.clone(),
-        keep_small: fitting.can_keep_small && !options.keep_others,
-        or_default: options.or_default,
-        release: options.release,
-        silent: false,
-    };
-    let run = pages::run(command, &fitting.plan, &options, &RELAY);
+    let run = pages::run(command, &fitting.plan, &options.of(&fitting, None), &RELAY);
     drop(signals);
     Ok(Applied { run: run.map_err(failed)?, fitting })
 }
 
 /// What a failed run is told as.
-pub(super) fn failed(error: PagesError) -> Error {
+pub(crate) fn failed(error: PagesError) -> Error {
     match error {
         PagesError::Launch(error @ LaunchError::Trace(_)) => cannot_trace(error),
         PagesError::Program { .. } | PagesError::File { .. } => does_not_fit(&error, OR_DEFAULT),
@@ -84,7 +90,7 @@ impl Applied {
 
     /// How the program ended.
     pub fn end(&self) -> End {
-        self.run.end
+        self.run.timed.end
     }
 
     /// As data.
@@ -95,10 +101,10 @@ impl Applied {
             schema: APPLY_SCHEMA,
             plan: outcome::plan_file(path, plan),
             command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-            end: end(run.end),
-            seconds: run.seconds,
-            processor_seconds: run.processor_seconds,
-            resident_bytes: run.resident_bytes,
+            end: end(run.timed.end),
+            seconds: run.timed.wall.as_secs_f64(),
+            processor_seconds: run.timed.processor().as_secs_f64(),
+            resident_bytes: run.timed.resident_bytes,
             classes: classes(&[outcome::FIGURES, (Class::Measured, &["seconds", "processor_seconds"])]),
             mode: fitting.mode.name(),
             in_effect: self.missed().is_none(),

@@ -50,8 +50,8 @@ pub struct AppliedRun {
     pub seconds: f64,
     /// Its processor time, in seconds.
     pub processor_seconds: f64,
-    /// Bytes that were resident at most.
-    pub resident_bytes: u64,
+    /// Bytes that were resident at most; null where that is no more than pagewalk itself had.
+    pub resident_bytes: Option<u64>,
     /// What figures are.
     pub classes: Classes,
     /// The host's mode of huge pages.
