@@ -30,10 +30,13 @@ use memory::Physical;
 use sharing::Sharing;
 use usage::Usage;
 
-use crate::promotion::{LastUse, Miss, Policy, Request, View};
+use crate::promotion::{
+    Actions, Charges, Event, Given, LastUse, Miss, Policy, Request, Rules, View, instructions,
+};
 use crate::{AddressSpace, Superpage, Vma};
 use pagewalk_trace::ThpDisable;
 use pagewalk_units::{PageSize, VirtAddr};
+use std::any::Any;
 use std::ops::Range;
 
 /// Orders that a superpage can have, 0 included: up to 2^13 base pages, as Arm's huge page with a granule of 64K has.
@@ -46,13 +49,15 @@ pub struct Kernel {
     /// Of the process, among those that share a memory.
     number: u32,
     policy: Box<dyn Policy>,
+    rules: Rules,
+    /// What the policy wants.
+    actions: Actions,
     costs: KernelCosts,
     table: PageTable,
     accounts: Accounts,
     counts: KernelCounts,
     memory: Option<Physical>,
     usage: Usage,
-    wishes: Vec<Superpage>,
     /// Instructions executed, as far as it was told.
     now: u64,
     /// Instructions that would have taken as long as the process has slept.
@@ -72,14 +77,15 @@ impl Kernel {
         Kernel {
             base,
             number: 0,
+            rules: policy.rules(),
             policy,
+            actions: Actions::default(),
             costs,
             table,
             accounts,
             counts,
             memory: None,
             usage: Usage::default(),
-            wishes: Vec::new(),
             now: 0,
             slept: 0,
             hugetlb: hugetlb::usual_order(base),
@@ -114,24 +120,30 @@ impl Kernel {
         self.policy.as_ref()
     }
 
+    /// What the policy has charged blocks, if it is [`Given`] and only does that.
+    pub fn charges(&self) -> Option<&Charges> {
+        let policy: &dyn Any = self.policy.as_ref();
+        policy.downcast_ref().and_then(Given::charges)
+    }
+
     /// Orders of the pages that the policy may map: a bit each.
     pub fn orders(&self) -> u32 {
-        self.policy.orders() | 1
+        self.rules.orders | 1
     }
 
     /// Whether [`Kernel::missed`], [`Kernel::entered`] and [`Kernel::left`] are to be called.
     pub fn watches_tlbs(&self) -> bool {
-        self.policy.watches_tlbs()
+        self.rules.watches_tlbs
     }
 
     /// Whether the policy's pages may be larger than what TLBs hold, which then hold pieces of them.
     pub fn goes_without(&self) -> bool {
-        self.policy.goes_without()
+        self.rules.goes_without
     }
 
     /// Tells of the TLBs that will be watched: their entries, for each of them.
     pub fn watch(&mut self, entries: &[u64]) {
-        self.policy.watch(entries);
+        self.policy.on(Event::Tlbs(entries), &mut self.actions);
     }
 
     /// First touch of a base page since the program has it, or since it was swapped out. `stores`: by a store, which
@@ -152,16 +164,12 @@ impl Kernel {
         }
         self.table.touch(page);
         if let Some(memory) = &self.memory {
-            self.policy.sees(memory.buddy());
+            self.policy.on(Event::Memory(memory.buddy()), &mut self.actions);
         }
         let area = self.area(Superpage::around(page, 0), space);
-        self.policy.touches(page, self.base, area);
-        let mut wishes = std::mem::take(&mut self.wishes);
-        self.policy.touched(page, &self.table, &mut wishes);
-        for wish in wishes.drain(..) {
-            self.promote(wish, space, remaps);
-        }
-        self.wishes = wishes;
+        let touched = Event::Touched { page, base: self.base, area, table: &self.table };
+        self.policy.on(touched, &mut self.actions);
+        self.act(Account::Scan, space, remaps);
         self.note_peaks();
     }
 
@@ -169,7 +177,7 @@ impl Kernel {
         let area = self.area(Superpage::around(page, 0), space);
         let orders = self.policy.fault_orders(page, area) | 1;
         let is_possible = |block: &Superpage| {
-            let inside = self.policy.ignores_areas() || area.is_some_and(|area| self.covers(area, *block));
+            let inside = self.rules.ignores_areas || area.is_some_and(|area| self.covers(area, *block));
             let is_free = || {
                 self.table.backed_in(*block) == 0
                     && !self.is_partly_swapped(*block)
@@ -197,21 +205,21 @@ impl Kernel {
 
     /// A miss of a TLB that is watched, before anything is filled.
     pub fn missed(&mut self, miss: Miss) {
-        let cycles = self.policy.missed(miss, &self.accounts);
-        self.accounts.charge(Account::Bookkeeping, cycles);
+        self.policy.on(Event::Missed { miss, accounts: &self.accounts }, &mut self.actions);
+        self.accounts.charge(Account::Bookkeeping, std::mem::take(&mut self.actions.cycles));
     }
 
     /// A translation has entered TLB `tlb`.
     pub fn entered(&mut self, tlb: usize, unit: Superpage) {
-        self.policy.entered(tlb, unit);
+        self.policy.on(Event::Entered { tlb, unit }, &mut self.actions);
     }
 
     /// A translation has left TLB `tlb`. Not called for what [`Remap`]s drop.
     pub fn left(&mut self, tlb: usize, unit: Superpage) {
-        self.policy.left(tlb, unit);
+        self.policy.on(Event::Left { tlb, unit }, &mut self.actions);
         // A superpage that was swapped out is one until its translation has left.
         if unit.order > 0 && self.table.mapped(unit.first).is_none() {
-            self.policy.demoted(unit);
+            self.policy.on(Event::Demoted(unit), &mut self.actions);
         }
     }
 
@@ -242,7 +250,7 @@ impl Kernel {
     fn part(&mut self, pages: Range<u64>, remaps: &mut Vec<Remap>) {
         self.part_at(pages.start, &pages, remaps);
         self.part_at(pages.end.saturating_sub(1), &pages, remaps);
-        self.policy.flushed(pages);
+        self.policy.on(Event::Flushed(&pages), &mut self.actions);
     }
 
     /// Nothing backs the range any more, which was told to [`Kernel::flushed`] before. `space` knows already whether
@@ -251,11 +259,11 @@ impl Kernel {
         self.part(pages.clone(), remaps);
         for unit in self.table.units_in(pages.clone()) {
             if unit.order > 0 {
-                self.policy.demoted(unit);
+                self.policy.on(Event::Demoted(unit), &mut self.actions);
             }
             for page in unit.pages() {
                 if self.table.unmap(page) {
-                    self.policy.gone(page);
+                    self.policy.on(Event::Gone(page), &mut self.actions);
                 }
                 if let Some(sharing) = &mut self.sharing {
                     sharing.cache.unmap(page);
@@ -269,7 +277,7 @@ impl Kernel {
         if let Some(memory) = &mut self.memory {
             memory.forget_swapped(pages.clone());
         }
-        self.policy.lost(pages, self.base, space);
+        self.policy.on(Event::Lost { pages: &pages, base: self.base, space }, &mut self.actions);
     }
 
     /// Takes the superpage of `page` apart if it reaches out of `pages`: into the largest that do not, as Romer 1998,
@@ -279,7 +287,7 @@ impl Kernel {
         if pages.start <= unit.first && unit.pages().end <= pages.end {
             return;
         }
-        self.policy.demoted(unit);
+        self.policy.on(Event::Demoted(unit), &mut self.actions);
         self.counts.demotions += 1;
         remaps.push(Remap::Demoted(unit));
         let mut of_it = Vec::new();
@@ -290,7 +298,7 @@ impl Kernel {
                 !meets || pages.start <= part.first && part.pages().end <= pages.end
             };
             let parts = (0..unit.order).rev().map(|order| Superpage::around(at, order));
-            let keeps = self.policy.part_orders() | 1;
+            let keeps = self.rules.part_orders | 1;
             let part = parts.filter(|part| keeps >> part.order & 1 == 1 && part.first == at).find(one_side);
             let part = part.expect("a base page lies on one side");
             self.table.resize(part);
@@ -313,12 +321,14 @@ impl Kernel {
 
     /// No thread of the process ran for so long, in nanoseconds. What is due by then [`Kernel::wake`] does.
     pub fn slept(&mut self, nanoseconds: u64) {
-        self.slept = self.slept.saturating_add(self.policy.slept(nanoseconds));
+        let slept = instructions(nanoseconds, self.rules.instructions_per_millisecond);
+        self.slept = self.slept.saturating_add(slept);
+        self.policy.on(Event::Slept(slept), &mut self.actions);
     }
 
     /// The process forbids transparent huge pages otherwise from now on.
     pub fn forbidden(&mut self, mode: ThpDisable) {
-        self.policy.forbidden(mode);
+        self.policy.on(Event::Forbids(mode), &mut self.actions);
     }
 
     /// What the kernel does in the background until `now` instructions are executed. `uses` tells
@@ -326,16 +336,14 @@ impl Kernel {
     pub fn wake(&mut self, now: u64, space: &AddressSpace, uses: &dyn LastUse, remaps: &mut Vec<Remap>) {
         let time = self.time(now);
         while let Some(at) = self.policy.wakes().filter(|&at| at <= time) {
-            let mut requests = Vec::new();
             if let Some(memory) = &self.memory {
-                self.policy.sees(memory.buddy());
+                self.policy.on(Event::Memory(memory.buddy()), &mut self.actions);
             }
             let child_lives = self.child_lives(at);
             let view = View { base: self.base, table: &self.table, space, uses, child_lives };
-            let cycles = self.policy.woken(at, &view, &mut requests);
+            self.policy.on(Event::Wake { now: at, view: &view }, &mut self.actions);
             debug_assert!(self.policy.wakes().is_none_or(|next| next > at), "policies wake later");
-            self.accounts.charge(Account::Scan, cycles);
-            self.serve(&requests, space, remaps);
+            self.act(Account::Scan, space, remaps);
         }
     }
 
@@ -352,20 +360,22 @@ impl Kernel {
         for page in [pages.start, pages.end.saturating_sub(1)] {
             let Some(unit) = self.table.mapped(page) else { continue };
             let area = self.area(unit, space);
-            if !self.policy.ignores_areas() && !area.is_some_and(|area| self.covers(area, unit)) {
+            if !self.rules.ignores_areas && !area.is_some_and(|area| self.covers(area, unit)) {
                 self.part_at(page, &pages, remaps);
                 self.accounts.charge(Account::Flush, self.costs.flush);
             }
         }
-        let mut requests = Vec::new();
         let child_lives = self.child_lives(self.time(self.now));
         let view = View { base: self.base, table: &self.table, space, uses, child_lives };
-        self.policy.advised(pages, advice, &view, &mut requests);
-        self.serve(&requests, space, remaps);
+        self.policy.on(Event::Advised { pages: &pages, advice, view: &view }, &mut self.actions);
+        self.act(Account::Scan, space, remaps);
     }
 
-    fn serve(&mut self, requests: &[Request], space: &AddressSpace, remaps: &mut Vec<Remap>) {
-        for &request in requests {
+    /// Charges the policy's work, and does what it wants.
+    fn act(&mut self, account: Account, space: &AddressSpace, remaps: &mut Vec<Remap>) {
+        self.accounts.charge(account, std::mem::take(&mut self.actions.cycles));
+        let mut requests = std::mem::take(&mut self.actions.requests);
+        for request in requests.drain(..) {
             match request {
                 Request::Promote(block) => self.promote(block, space, remaps),
                 Request::Trim(unit) if self.is_hugetlb(unit, space) => {}
@@ -373,6 +383,9 @@ impl Kernel {
             }
             self.note_peaks();
         }
+        // What it wants of what was done just now comes next time.
+        requests.append(&mut self.actions.requests);
+        self.actions.requests = requests;
     }
 
     /// Takes a superpage apart and gives back what was never touched.
@@ -381,7 +394,7 @@ impl Kernel {
         if !is_one || self.table.is_foreign(unit.first) {
             return;
         }
-        self.policy.demoted(unit);
+        self.policy.on(Event::Demoted(unit), &mut self.actions);
         self.counts.demotions += 1;
         remaps.push(Remap::Demoted(unit));
         self.accounts.charge(Account::Flush, self.costs.flush);
@@ -405,16 +418,16 @@ impl Kernel {
         let area = self.area(block, space);
         let fits = area.is_some_and(|area| self.covers(area, block) && self.policy.takes(area));
         let is_hugetlb = area.is_some_and(Vma::is_hugetlb);
-        if is_hugetlb || !fits && !self.policy.ignores_areas() {
+        if is_hugetlb || !fits && !self.rules.ignores_areas {
             self.counts.refused_area += 1;
             return;
         }
         self.take_over_all(block);
-        let in_place = self.policy.in_place(block);
+        let in_place = self.rules.in_place;
         // A child's pages cannot join it; nor, where it stays as it is, those that a child has too.
         if in_place && (self.table.foreign_in(block) > 0 || self.table.protected_in(block) > 0) {
             self.counts.refused_memory += 1;
-            self.policy.refused(block);
+            self.policy.on(Event::Refused(block), &mut self.actions);
             return;
         }
         if !self.find_block(block, in_place, remaps) {
@@ -436,7 +449,7 @@ impl Kernel {
         self.accounts.charge(Account::Flush, self.costs.flush);
         self.counts.promotions[block.order as usize] += 1;
         self.counts.promoted_bytes += block.len() << self.base.shift();
-        self.policy.promoted(block);
+        self.policy.on(Event::Promoted(block), &mut self.actions);
         remaps.push(Remap::Promoted(block));
     }
 

@@ -6,6 +6,7 @@
 
 use super::files::{Cache, FileRules, place_of};
 use super::{Account, Kernel, ORDERS, Remap};
+use crate::promotion::Event;
 use crate::{AddressSpace, Superpage, Vma};
 use pagewalk_trace::MappingKind;
 use std::collections::BTreeMap;
@@ -348,7 +349,7 @@ impl Kernel {
 
     /// A superpage that is shared falls into base pages, which are shared.
     fn take_apart(&mut self, unit: Superpage, remaps: &mut Vec<Remap>) {
-        self.policy.demoted(unit);
+        self.policy.on(Event::Demoted(unit), &mut self.actions);
         self.counts.demotions += 1;
         remaps.push(Remap::Demoted(unit));
         let pages: Vec<Superpage> = unit.pages().map(|page| Superpage::around(page, 0)).collect();
@@ -358,14 +359,14 @@ impl Kernel {
 
     /// The page's frame is the child's from now on, until that ends. A reservation is broken for it.
     fn lend(&mut self, page: u64) {
-        let order = self.policy.reserves().map(|rule| rule.order);
+        let order = self.rules.reserves.map(|rule| rule.order);
         let Some(memory) = &mut self.memory else { return };
         let region = order.map(|order| Superpage::around(page, order));
         let broken = region.filter(|&region| memory.is_reserved(region));
         if let (Some(name), Some(sharing)) = (memory.lend(page, order), &mut self.sharing) {
             sharing.lent.push((sharing.child, sharing.child_until, name));
         }
-        broken.into_iter().for_each(|region| self.policy.refused(region));
+        broken.into_iter().for_each(|region| self.policy.on(Event::Refused(region), &mut self.actions));
     }
 
     /// The process has forked: its private pages are its child's as well.

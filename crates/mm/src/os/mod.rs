@@ -14,7 +14,7 @@ use crate::promotion::OfflineSettings;
 use crate::{Kernel, KernelCosts};
 use keys::Keys;
 use pagewalk_units::{Paging, names};
-use policies::{Entry, POLICIES};
+use policies::{Entry, POLICIES, throttled};
 use thiserror::Error;
 use toml::{Table, Value};
 
@@ -159,12 +159,13 @@ impl OsSpec {
             choice: names::choice_of(name, &OsSpec::policies().collect::<Vec<_>>()),
         })?;
         let policy = (entry.make)(&mut keys)?;
+        let policy = throttled(&mut keys, policy)?;
         let costs = costs(&mut keys, entry)?;
         let memory = memory::memory(&mut keys)?;
         let kernel = Kernel::new(paging.base(), policy, costs);
         let kernel = sharing::sharing(&mut keys, entry.around, kernel)?;
         keys.finish()?;
-        if kernel.policy().backs_areas() && memory.is_none() {
+        if kernel.policy().rules().backs_areas && memory.is_none() {
             let why = format!("os.memory: `{name}` backs areas when they are mapped: give memory.size");
             return Err(OsError::Memory(why));
         }
@@ -222,10 +223,20 @@ mod tests {
     fn every_policy_is_made_with_its_defaults() {
         for (name, _) in OsSpec::policies() {
             let memory = if name == "eager" { ":memory.size=1G" } else { "" };
-            OsSpec::from_text(&format!("{name}{memory}"))
-                .unwrap()
-                .build(Paging::FOUR_KIB, u32::MAX)
-                .unwrap_or_else(|error| panic!("{name}: {error}"));
+            let build = |text: &str| {
+                let os = OsSpec::from_text(text).unwrap().build(Paging::FOUR_KIB, u32::MAX);
+                os.unwrap_or_else(|error| panic!("{text}: {error}"))
+            };
+            build(&format!("{name}{memory}"));
+            if name != "offline" {
+                let separator = if memory.is_empty() { ":" } else { "," };
+                let OsKernel::Running(kernel) =
+                    build(&format!("{name}{memory}{separator}throttle.window=1000"))
+                else {
+                    panic!("{name} decides while the stream runs")
+                };
+                assert!(kernel.watches_tlbs(), "{name}: what is throttled counts misses");
+            }
         }
     }
 
@@ -327,7 +338,7 @@ mod tests {
         assert!(refused.contains("choose from fixed, asap"), "{refused}");
         assert_eq!(
             refusal("fixed:pages=4K"),
-            "unknown key `os.pages`: did you mean `page`? choose from policy, page, costs, memory, files, fork"
+            "unknown key `os.pages`: did you mean `page`? choose from policy, page, throttle, costs, memory, files, fork"
         );
         assert_eq!(
             refusal("asap:max_page=3K"),

@@ -69,7 +69,7 @@ fn asap_4_64(keys: &mut Keys) -> Made {
     let order = keys.order("page", "64K", 1)?;
     let share = keys.number("share", 0.5, 0.0..=1.0)?;
     let pages = (share * f64::from(1u32 << order)).ceil() as u64;
-    throttled(keys, Box::new(AsapShare { order, pages: pages.max(1) }))
+    Ok(Box::new(AsapShare { order, pages: pages.max(1) }))
 }
 
 fn approx_online(keys: &mut Keys) -> Made {
@@ -81,7 +81,7 @@ fn approx_online(keys: &mut Keys) -> Made {
         Some(deferral) => policy.deferring(deferral),
         None => policy,
     };
-    throttled(keys, Box::new(policy))
+    Ok(Box::new(policy))
 }
 
 /// Charges are passed on at once unless an eager size is named.
@@ -98,7 +98,7 @@ fn online(keys: &mut Keys) -> Made {
     let capacity = keys.number("capacity_threshold", 0.625, 0.0..=1000.0)?;
     let bookkeeping = keys.count("bookkeeping_cycles", 2570, 0..=u64::MAX)?;
     let policy = Online::new(top, &prices, threshold, capacity, bookkeeping).only(keys.held);
-    throttled(keys, Box::new(policy))
+    Ok(Box::new(policy))
 }
 
 /// The largest superpage: up to 8 MiB, the source's, if nothing is said.
@@ -115,7 +115,8 @@ fn prices(keys: &mut Keys) -> Result<Break, OsError> {
     })
 }
 
-fn throttled(keys: &mut Keys, policy: Box<dyn Policy>) -> Made {
+/// The policy, switched off where it does not pay, if that is asked for.
+pub(super) fn throttled(keys: &mut Keys, policy: Box<dyn Policy>) -> Made {
     let Some(mut of) = keys.table("throttle", false)? else { return Ok(policy) };
     let usual = Limits::default();
     let limits = Limits {

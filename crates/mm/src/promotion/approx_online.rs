@@ -2,9 +2,8 @@
 //! sections 3.4.3 and 3.5.2).
 
 use super::tlb_counts::TlbCounts;
-use super::{Miss, Policy, up_to};
+use super::{Actions, Event, Policy, Rules, up_to};
 use crate::Superpage;
-use crate::kernel::Accounts;
 use crate::kernel::tree::Tree;
 use pagewalk_units::PageSize;
 
@@ -185,39 +184,35 @@ impl ApproxOnline {
 }
 
 impl Policy for ApproxOnline {
-    fn orders(&self) -> u32 {
-        self.orders
+    fn rules(&self) -> Rules {
+        Rules { watches_tlbs: true, ..Rules::new(self.orders) }
     }
 
     fn boxed(&self) -> Box<dyn Policy> {
         Box::new(self.clone())
     }
 
-    fn watches_tlbs(&self) -> bool {
-        true
-    }
-
-    fn watch(&mut self, entries: &[u64]) {
-        self.tlbs = entries.iter().map(|_| TlbCounts::new(self.top)).collect();
-    }
-
-    fn missed(&mut self, miss: Miss, _accounts: &Accounts) -> u64 {
-        self.charge(miss.tlb, miss.unit);
-        self.bookkeeping
-    }
-
-    fn entered(&mut self, tlb: usize, unit: Superpage) {
-        self.tlbs[tlb].enter(unit);
-    }
-
-    fn left(&mut self, tlb: usize, unit: Superpage) {
-        self.tlbs[tlb].leave(unit);
+    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
+        match event {
+            Event::Tlbs(entries) => self.tlbs = entries.iter().map(|_| TlbCounts::new(self.top)).collect(),
+            Event::Missed { miss, .. } => {
+                self.charge(miss.tlb, miss.unit);
+                actions.cycles += self.bookkeeping;
+            }
+            Event::Entered { tlb, unit } => self.tlbs[tlb].enter(unit),
+            Event::Left { tlb, unit } => self.tlbs[tlb].leave(unit),
+            Event::Promoted(block) => self.promoted(block),
+            Event::Demoted(block) => self.tlbs.iter_mut().for_each(|tlb| tlb.demote(block)),
+            _ => {}
+        }
     }
 
     fn due(&mut self, unit: Superpage) -> Option<Superpage> {
         unit.ancestors(self.top).find(|&block| self.is_due(block))
     }
+}
 
+impl ApproxOnline {
     fn promoted(&mut self, block: Superpage) {
         self.settle(block);
         // The blocks around it were charged for the same misses: what is gained is no reason to build them.
@@ -229,9 +224,5 @@ impl Policy for ApproxOnline {
         // Should it be taken apart, its parts start anew, as the blocks around it do.
         self.prefetch.fill_inside(block, 0);
         self.built(block);
-    }
-
-    fn demoted(&mut self, block: Superpage) {
-        self.tlbs.iter_mut().for_each(|tlb| tlb.demote(block));
     }
 }

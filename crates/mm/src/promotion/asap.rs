@@ -1,8 +1,7 @@
 //! ASAP and ASAP-4-64: superpages as soon as their parts are in use (Romer 1998, section 3.4.4).
 
-use super::{Policy, up_to};
+use super::{Actions, Event, Policy, Rules, up_to};
 use crate::Superpage;
-use crate::kernel::PageTable;
 use crate::kernel::tree::Tree;
 
 /// ASAP: a superpage is built when all of its base pages have been touched. Where one touch completes several sizes,
@@ -28,31 +27,33 @@ impl Asap {
 }
 
 impl Policy for Asap {
-    fn orders(&self) -> u32 {
-        self.orders
+    fn rules(&self) -> Rules {
+        Rules::new(self.orders)
     }
 
     fn boxed(&self) -> Box<dyn Policy> {
         Box::new(self.clone())
     }
 
-    fn touched(&mut self, page: u64, _table: &PageTable, wishes: &mut Vec<Superpage>) {
-        let (mut full, orders) = (None, self.orders);
-        self.touched.climb(page, 0, |order, touched| {
-            *touched += 1;
-            if orders >> order & 1 == 1 && u32::from(*touched) == 1 << order {
-                full = Some(order);
+    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
+        match event {
+            Event::Touched { page, .. } => {
+                let (mut full, orders) = (None, self.orders);
+                self.touched.climb(page, 0, |order, touched| {
+                    *touched += 1;
+                    if orders >> order & 1 == 1 && u32::from(*touched) == 1 << order {
+                        full = Some(order);
+                    }
+                    true
+                });
+                full.into_iter().for_each(|order| actions.promote(Superpage::around(page, order)));
             }
-            true
-        });
-        wishes.extend(full.map(|order| Superpage::around(page, order)));
-    }
-
-    fn gone(&mut self, page: u64) {
-        self.touched.climb(page, 0, |_, touched| {
-            *touched -= 1;
-            true
-        });
+            Event::Gone(page) => self.touched.climb(page, 0, |_, touched| {
+                *touched -= 1;
+                true
+            }),
+            _ => {}
+        }
     }
 }
 
@@ -67,17 +68,20 @@ pub struct AsapShare {
 }
 
 impl Policy for AsapShare {
-    fn orders(&self) -> u32 {
-        1 << self.order
+    fn rules(&self) -> Rules {
+        Rules::new(1 << self.order)
     }
 
     fn boxed(&self) -> Box<dyn Policy> {
         Box::new(self.clone())
     }
 
-    fn touched(&mut self, page: u64, table: &PageTable, wishes: &mut Vec<Superpage>) {
+    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
+        let Event::Touched { page, table, .. } = event else { return };
         let block = Superpage::around(page, self.order);
         let is_small = table.mapped(page).is_some_and(|unit| unit.order < self.order);
-        wishes.extend((is_small && table.touched_in(block) >= self.pages).then_some(block));
+        if is_small && table.touched_in(block) >= self.pages {
+            actions.promote(block);
+        }
     }
 }

@@ -14,7 +14,7 @@
 
 use super::khugepaged::is_collapsible;
 use super::setting::{SettingError, Settings};
-use super::{Policy, Request, View, instructions, may_be_huge};
+use super::{Actions, Event, Policy, Rules, View, may_be_huge};
 use crate::{Superpage, Vma};
 
 /// What the cache holds, and what is promoted.
@@ -144,59 +144,52 @@ impl Candidates {
 }
 
 impl Policy for Candidates {
-    fn orders(&self) -> u32 {
-        1 << self.settings.order
+    fn rules(&self) -> Rules {
+        let instructions_per_millisecond = self.settings.instructions_per_millisecond;
+        Rules { instructions_per_millisecond, ..Rules::new(1 << self.settings.order).to_base_pages() }
     }
 
     fn boxed(&self) -> Box<dyn Policy> {
         Box::new(self.clone())
     }
 
+    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
+        let order = self.settings.order;
+        match event {
+            Event::Walked(unit) if unit.order < order => self.cache.walked(unit.first >> order),
+            Event::Wake { now, view } => self.look(now, view, actions),
+            Event::Promoted(block) => {
+                self.spent += block.len();
+                self.cache.forget(block.number());
+            }
+            Event::Demoted(block) if block.order == order => {
+                self.spent = self.spent.saturating_sub(block.len());
+            }
+            _ => {}
+        }
+    }
+
     fn takes(&self, area: &Vma) -> bool {
         may_be_huge(area)
-    }
-
-    fn part_orders(&self) -> u32 {
-        1
-    }
-
-    fn slept(&mut self, nanoseconds: u64) -> u64 {
-        instructions(nanoseconds, self.settings.instructions_per_millisecond)
-    }
-
-    fn walked(&mut self, unit: Superpage) {
-        if unit.order < self.settings.order {
-            self.cache.walked(unit.first >> self.settings.order);
-        }
     }
 
     fn wakes(&self) -> Option<u64> {
         Some(self.next)
     }
+}
 
-    fn woken(&mut self, now: u64, view: &View<'_>, requests: &mut Vec<Request>) -> u64 {
+impl Candidates {
+    fn look(&mut self, now: u64, view: &View<'_>, actions: &mut Actions) {
         self.next = now.saturating_add(self.settings.sleep());
         let ranked = self.cache.ranked();
-        let cycles = ranked.len() as u64 * self.settings.cycles_per_entry;
+        actions.cycles += ranked.len() as u64 * self.settings.cycles_per_entry;
         let order = self.settings.order;
         let affordable = (self.unspent(view) >> order).min(self.settings.regions_at_once) as usize;
         let blocks = ranked.into_iter().map(|region| Superpage { first: region << order, order });
         let fits = |block: &Superpage| {
             view.area_of(*block).is_some_and(|area| self.takes(area)) && is_collapsible(*block, view)
         };
-        requests.extend(blocks.filter(fits).take(affordable).map(Request::Promote));
-        cycles
-    }
-
-    fn promoted(&mut self, block: Superpage) {
-        self.spent += block.len();
-        self.cache.forget(block.number());
-    }
-
-    fn demoted(&mut self, block: Superpage) {
-        if block.order == self.settings.order {
-            self.spent = self.spent.saturating_sub(block.len());
-        }
+        blocks.filter(fits).take(affordable).for_each(|block| actions.promote(block));
     }
 }
 

@@ -8,9 +8,8 @@
 //! physical memory, up to a size that may be the base page's.
 
 use super::setting::{SettingError, Settings};
-use super::{AtMap, Policy, is_anonymous, up_to};
-use crate::frames::Buddy;
-use crate::{Superpage, Vma};
+use super::{Actions, AtMap, Event, Policy, Rules, is_anonymous, up_to};
+use crate::Vma;
 use pagewalk_trace::MappingKind;
 
 /// Which areas are backed when they are mapped.
@@ -52,25 +51,19 @@ impl Eager {
 }
 
 impl Policy for Eager {
-    fn orders(&self) -> u32 {
-        self.settings.orders
+    fn rules(&self) -> Rules {
+        Rules { in_place: true, backs_areas: true, ..Rules::new(self.settings.orders) }
     }
 
     fn boxed(&self) -> Box<dyn Policy> {
         Box::new(self.clone())
     }
 
-    fn in_place(&self, _block: Superpage) -> bool {
-        true
-    }
-
-    fn sees(&mut self, memory: &Buddy) {
-        let index = memory.unusable_index(self.settings.huge.into());
-        self.fragmented = index > self.settings.fragmentation_limit;
-    }
-
-    fn backs_areas(&self) -> bool {
-        true
+    fn on(&mut self, event: Event<'_>, _actions: &mut Actions) {
+        if let Event::Memory(memory) = event {
+            let index = memory.unusable_index(self.settings.huge.into());
+            self.fragmented = index > self.settings.fragmentation_limit;
+        }
     }
 
     /// Private anonymous memory that may be used, but for stacks, which grow as they are touched: chosen.

@@ -1,6 +1,6 @@
 //! FIXED: all pages of one size (Romer 1998, section 3.1).
 
-use super::Policy;
+use super::{Policy, Rules};
 use crate::Vma;
 
 /// Pages of one size, whatever areas they reach over. Every block that is touched takes its memory.
@@ -11,16 +11,12 @@ pub struct Fixed {
 }
 
 impl Policy for Fixed {
-    fn orders(&self) -> u32 {
-        1 << self.order
+    fn rules(&self) -> Rules {
+        Rules { ignores_areas: true, ..Rules::new(1 << self.order) }
     }
 
     fn boxed(&self) -> Box<dyn Policy> {
         Box::new(self.clone())
-    }
-
-    fn ignores_areas(&self) -> bool {
-        true
     }
 
     fn fault_orders(&self, _page: u64, _area: Option<&Vma>) -> u32 {

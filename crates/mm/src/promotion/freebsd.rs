@@ -9,8 +9,7 @@
 //! rights takes apart is not made again.
 
 use super::setting::{SettingError, Settings};
-use super::{Policy, Reserve, is_anonymous};
-use crate::kernel::PageTable;
+use super::{Actions, Event, Policy, Reserve, Rules, is_anonymous};
 use crate::{Superpage, Vma};
 use pagewalk_trace::MappingKind;
 use rustc_hash::FxHashMap;
@@ -41,27 +40,37 @@ impl FreeBsd {
 }
 
 impl Policy for FreeBsd {
-    fn orders(&self) -> u32 {
-        1 << self.order
+    fn rules(&self) -> Rules {
+        let reserves = Some(Reserve { order: self.order, broken_by_gaps: self.broken_by_gaps });
+        Rules { in_place: true, reserves, ..Rules::new(1 << self.order).to_base_pages() }
     }
 
     fn boxed(&self) -> Box<dyn Policy> {
         Box::new(self.clone())
     }
 
-    fn takes(&self, area: &Vma) -> bool {
-        is_anonymous(area) || area.kind == MappingKind::SharedAnonymous && !area.is_hugetlb()
-    }
-
-    fn touched(&mut self, page: u64, _table: &PageTable, wishes: &mut Vec<Superpage>) {
-        let block = Superpage::around(page, self.order);
-        let reserved = self.reservations.entry(block.number()).or_default();
-        reserved.populated += 1;
-        if reserved.populated == block.len() && !reserved.broken {
-            wishes.push(block);
+    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
+        match event {
+            Event::Touched { page, .. } => {
+                let block = Superpage::around(page, self.order);
+                let reserved = self.reservations.entry(block.number()).or_default();
+                reserved.populated += 1;
+                if reserved.populated == block.len() && !reserved.broken {
+                    actions.promote(block);
+                }
+            }
+            Event::Gone(page) => self.gone(page),
+            Event::Refused(block) => self.reservations.entry(block.number()).or_default().broken = true,
+            _ => {}
         }
     }
 
+    fn takes(&self, area: &Vma) -> bool {
+        is_anonymous(area) || area.kind == MappingKind::SharedAnonymous && !area.is_hugetlb()
+    }
+}
+
+impl FreeBsd {
     fn gone(&mut self, page: u64) {
         let number = Superpage::around(page, self.order).number();
         let Some(reserved) = self.reservations.get_mut(&number) else { return };
@@ -70,21 +79,5 @@ impl Policy for FreeBsd {
         if reserved.populated == 0 {
             self.reservations.remove(&number);
         }
-    }
-
-    fn in_place(&self, _block: Superpage) -> bool {
-        true
-    }
-
-    fn reserves(&self) -> Option<Reserve> {
-        Some(Reserve { order: self.order, broken_by_gaps: self.broken_by_gaps })
-    }
-
-    fn refused(&mut self, block: Superpage) {
-        self.reservations.entry(block.number()).or_default().broken = true;
-    }
-
-    fn part_orders(&self) -> u32 {
-        1
     }
 }

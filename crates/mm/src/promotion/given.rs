@@ -3,9 +3,9 @@
 
 use super::capacity::Capacity;
 use super::tlb_counts::TlbCounts;
-use super::{Miss, Policy, Request, View};
+use super::{Actions, Event, Miss, Policy, Rules};
+use crate::kernel::ORDERS;
 use crate::kernel::tree::Tree;
-use crate::kernel::{Accounts, ORDERS, PageTable};
 use crate::{Superpage, Vma};
 use pagewalk_units::PageSize;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -22,7 +22,6 @@ pub struct Given {
     /// The largest order of them.
     top: u8,
     /// What is to be built at the touch that is being made.
-    wish: Option<Superpage>,
     charges: Option<Charges>,
 }
 
@@ -117,7 +116,7 @@ impl Given {
     pub fn new(orders: u32, blocks: impl IntoIterator<Item = Superpage>) -> Given {
         let blocks: FxHashSet<Superpage> = blocks.into_iter().collect();
         let top = blocks.iter().map(|block| block.order).max().unwrap_or(0);
-        Given { orders, blocks, top, wish: None, charges: None }
+        Given { orders, blocks, top, charges: None }
     }
 
     /// The same; every miss is charged to the blocks that would have prevented it, up to the largest of the orders.
@@ -207,19 +206,35 @@ impl Charges {
 }
 
 impl Policy for Given {
-    fn orders(&self) -> u32 {
-        self.orders & !1
+    fn rules(&self) -> Rules {
+        Rules { watches_tlbs: self.charges.is_some(), ..Rules::new(self.orders & !1) }
     }
 
     fn boxed(&self) -> Box<dyn Policy> {
         Box::new(self.clone())
     }
 
-    fn charges(&self) -> Option<&Charges> {
+    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
+        if let Event::Touched { page, base, area, table } = event {
+            let wish = self.wish(page, base, area);
+            wish.filter(|&block| table.mapped(page) != Some(block))
+                .into_iter()
+                .for_each(|block| actions.promote(block));
+        }
+        if let Some(charges) = &mut self.charges {
+            charges.on(event);
+        }
+    }
+}
+
+impl Given {
+    /// What is charged, if that is counted.
+    pub fn charges(&self) -> Option<&Charges> {
         self.charges.as_ref()
     }
 
-    fn touches(&mut self, page: u64, base: PageSize, area: Option<&Vma>) {
+    /// The largest of its blocks around a page.
+    fn wish(&mut self, page: u64, base: PageSize, area: Option<&Vma>) -> Option<Superpage> {
         let top = self.charges.as_ref().map_or(self.top, |charges| charges.top.max(self.top));
         let holds = |order: &u8| {
             let pages = Superpage::around(page, *order).pages();
@@ -228,83 +243,55 @@ impl Policy for Given {
             })
         };
         let fits = (1..=top).take_while(holds).last().unwrap_or(0);
-        let around = (1..=fits).rev().map(|order| Superpage::around(page, order));
-        self.wish = around.into_iter().find(|block| self.blocks.contains(block));
         if let Some(charges) = &mut self.charges {
             charges.touched(page, fits);
         }
+        (1..=fits).rev().map(|order| Superpage::around(page, order)).find(|block| self.blocks.contains(block))
     }
+}
 
-    fn touched(&mut self, page: u64, table: &PageTable, wishes: &mut Vec<Superpage>) {
-        wishes.extend(self.wish.take().filter(|&block| table.mapped(page) != Some(block)));
-    }
-
-    fn gone(&mut self, page: u64) {
-        if let Some(charges) = &mut self.charges {
-            charges.broken(page, |_| true);
+impl Charges {
+    fn on(&mut self, event: Event<'_>) {
+        match event {
+            Event::Gone(page) => self.broken(page, |_| true),
+            Event::Flushed(pages) => {
+                let reaches_out =
+                    |block: Superpage| block.first < pages.start || pages.end < block.pages().end;
+                ends(pages).into_iter().for_each(|end| self.broken(end, reaches_out));
+            }
+            Event::Advised { pages, view, .. } => {
+                let is_cut = |block| view.area_of(block).is_none();
+                ends(pages).into_iter().for_each(|end| self.broken(end, is_cut));
+            }
+            Event::Tlbs(entries) => {
+                self.tlbs = entries.iter().map(|_| TlbCounts::new(self.top)).collect();
+                self.capacity.watch(entries);
+            }
+            Event::Missed { miss, .. } => self.charge(miss),
+            Event::Entered { tlb, unit } => {
+                self.tlbs[tlb].enter(unit);
+                self.capacity.entered(tlb, unit);
+            }
+            Event::Left { tlb, unit } => {
+                self.tlbs[tlb].leave(unit);
+                self.capacity.left(tlb, unit);
+            }
+            // Charges stay: what they count was missed with this superpage in force.
+            Event::Promoted(block) => {
+                self.built.entry(block).or_default()[usize::from(self.fits)] += 1;
+                self.tlbs.iter_mut().for_each(|tlb| tlb.promote(block));
+                self.capacity.built(block);
+            }
+            Event::Demoted(block) => {
+                self.tlbs.iter_mut().for_each(|tlb| tlb.demote(block));
+                self.capacity.demoted(block);
+            }
+            _ => {}
         }
     }
+}
 
-    fn flushed(&mut self, pages: Range<u64>) {
-        let Some(charges) = &mut self.charges else { return };
-        for end in [pages.start, pages.end.saturating_sub(1)] {
-            let reaches_out = |block: Superpage| block.first < pages.start || pages.end < block.pages().end;
-            charges.broken(end, reaches_out);
-        }
-    }
-
-    fn advised(&mut self, pages: Range<u64>, _advice: i32, view: &View<'_>, _requests: &mut Vec<Request>) {
-        let Some(charges) = &mut self.charges else { return };
-        for end in [pages.start, pages.end.saturating_sub(1)] {
-            charges.broken(end, |block| view.area_of(block).is_none());
-        }
-    }
-
-    fn watches_tlbs(&self) -> bool {
-        self.charges.is_some()
-    }
-
-    fn watch(&mut self, entries: &[u64]) {
-        if let Some(charges) = &mut self.charges {
-            charges.tlbs = entries.iter().map(|_| TlbCounts::new(charges.top)).collect();
-            charges.capacity.watch(entries);
-        }
-    }
-
-    fn missed(&mut self, miss: Miss, _accounts: &Accounts) -> u64 {
-        if let Some(charges) = &mut self.charges {
-            charges.charge(miss);
-        }
-        0
-    }
-
-    fn entered(&mut self, tlb: usize, unit: Superpage) {
-        if let Some(charges) = &mut self.charges {
-            charges.tlbs[tlb].enter(unit);
-            charges.capacity.entered(tlb, unit);
-        }
-    }
-
-    fn left(&mut self, tlb: usize, unit: Superpage) {
-        if let Some(charges) = &mut self.charges {
-            charges.tlbs[tlb].leave(unit);
-            charges.capacity.left(tlb, unit);
-        }
-    }
-
-    fn promoted(&mut self, block: Superpage) {
-        // Charges stay: what they count was missed with this superpage in force.
-        if let Some(charges) = &mut self.charges {
-            charges.built.entry(block).or_default()[usize::from(charges.fits)] += 1;
-            charges.tlbs.iter_mut().for_each(|tlb| tlb.promote(block));
-            charges.capacity.built(block);
-        }
-    }
-
-    fn demoted(&mut self, block: Superpage) {
-        if let Some(charges) = &mut self.charges {
-            charges.tlbs.iter_mut().for_each(|tlb| tlb.demote(block));
-            charges.capacity.demoted(block);
-        }
-    }
+/// The first page of a range and its last.
+fn ends(pages: &Range<u64>) -> [u64; 2] {
+    [pages.start, pages.end.saturating_sub(1)]
 }

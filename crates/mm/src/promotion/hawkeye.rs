@@ -13,8 +13,7 @@
 
 use super::khugepaged::is_collapsible;
 use super::setting::{SettingError, Settings};
-use super::{Policy, Request, View, instructions, may_be_huge};
-use crate::frames::Buddy;
+use super::{Actions, Event, Policy, Request, Rules, View, may_be_huge};
 use crate::{Superpage, Vma};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -238,12 +237,21 @@ impl HawkEye {
 }
 
 impl Policy for HawkEye {
-    fn orders(&self) -> u32 {
-        1 << self.settings.order
+    fn rules(&self) -> Rules {
+        let instructions_per_millisecond = self.settings.instructions_per_millisecond;
+        Rules { instructions_per_millisecond, ..Rules::new(1 << self.settings.order).to_base_pages() }
     }
 
     fn boxed(&self) -> Box<dyn Policy> {
         Box::new(self.clone())
+    }
+
+    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
+        match event {
+            Event::Memory(memory) => self.physical = Some([memory.used_frames(), memory.frames()]),
+            Event::Wake { now, view } => self.look(now, view, actions),
+            _ => {}
+        }
     }
 
     fn takes(&self, area: &Vma) -> bool {
@@ -255,28 +263,18 @@ impl Policy for HawkEye {
         u32::from(huge) << self.settings.order
     }
 
-    fn part_orders(&self) -> u32 {
-        1
-    }
-
-    fn slept(&mut self, nanoseconds: u64) -> u64 {
-        instructions(nanoseconds, self.settings.instructions_per_millisecond)
-    }
-
-    fn sees(&mut self, memory: &Buddy) {
-        self.physical = Some([memory.used_frames(), memory.frames()]);
-    }
-
     fn wakes(&self) -> Option<u64> {
         Some(self.closes().unwrap_or(self.next_sample).min(self.next_run))
     }
+}
 
-    fn woken(&mut self, now: u64, view: &View<'_>, requests: &mut Vec<Request>) -> u64 {
-        let mut cycles = 0;
+impl HawkEye {
+    fn look(&mut self, now: u64, view: &View<'_>, actions: &mut Actions) {
+        let Actions { requests, cycles } = actions;
         if let Some(start) = self.window
             && self.closes().is_some_and(|at| at <= now)
         {
-            cycles += self.sample(start, view);
+            *cycles += self.sample(start, view);
             self.window = None;
             self.next_sample =
                 start.saturating_add(self.settings.time(self.settings.sample_millisecs)).max(now + 1);
@@ -285,10 +283,9 @@ impl Policy for HawkEye {
         }
         if self.next_run <= now {
             self.next_run = now.saturating_add(self.settings.time(self.settings.promote_sleep_millisecs));
-            if !self.recover(view, requests, &mut cycles) {
+            if !self.recover(view, requests, cycles) {
                 self.promote(view, requests);
             }
         }
-        cycles
     }
 }

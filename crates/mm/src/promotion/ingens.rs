@@ -11,8 +11,7 @@
 
 use super::khugepaged::is_collapsible;
 use super::setting::{SettingError, Settings};
-use super::{Policy, Request, View, instructions, may_be_huge};
-use crate::frames::Buddy;
+use super::{Actions, Event, Policy, Request, Rules, View, may_be_huge};
 use crate::kernel::PageTable;
 use crate::{Superpage, Vma};
 
@@ -90,27 +89,37 @@ impl Ingens {
 }
 
 impl Policy for Ingens {
-    fn orders(&self) -> u32 {
-        1 << self.settings.order
+    fn rules(&self) -> Rules {
+        let instructions_per_millisecond = self.settings.instructions_per_millisecond;
+        Rules { instructions_per_millisecond, ..Rules::new(1 << self.settings.order).to_base_pages() }
     }
 
     fn boxed(&self) -> Box<dyn Policy> {
         Box::new(self.clone())
     }
 
+    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
+        match event {
+            Event::Touched { page, table, .. } => self.touched(page, table),
+            Event::Memory(memory) => {
+                self.settings.fragmentation = memory.unusable_index(self.settings.order.into());
+            }
+            Event::Wake { now, view } => self.look(now, view, actions),
+            _ => {}
+        }
+    }
+
     fn takes(&self, area: &Vma) -> bool {
         may_be_huge(area)
     }
 
-    fn part_orders(&self) -> u32 {
-        1
+    fn wakes(&self) -> Option<u64> {
+        Some(self.next)
     }
+}
 
-    fn slept(&mut self, nanoseconds: u64) -> u64 {
-        instructions(nanoseconds, self.settings.instructions_per_millisecond)
-    }
-
-    fn touched(&mut self, page: u64, table: &PageTable, _wishes: &mut Vec<Superpage>) {
+impl Ingens {
+    fn touched(&mut self, page: u64, table: &PageTable) {
         let block = Superpage::around(page, self.settings.order);
         let is_huge = table.mapped(page).is_some_and(|unit| unit.holds(block));
         if !is_huge
@@ -121,17 +130,9 @@ impl Policy for Ingens {
         }
     }
 
-    fn sees(&mut self, memory: &Buddy) {
-        self.settings.fragmentation = memory.unusable_index(self.settings.order.into());
-    }
-
-    fn wakes(&self) -> Option<u64> {
-        Some(self.next)
-    }
-
-    fn woken(&mut self, now: u64, view: &View<'_>, requests: &mut Vec<Request>) -> u64 {
+    fn look(&mut self, now: u64, view: &View<'_>, Actions { requests, cycles }: &mut Actions) {
         self.next = now.saturating_add(self.settings.sleep());
-        let cycles = self.asked.len() as u64 * self.settings.cycles_per_request;
+        *cycles += self.asked.len() as u64 * self.settings.cycles_per_request;
         for block in std::mem::take(&mut self.asked) {
             let enough = view.table.backed_in(block) >= self.settings.threshold();
             let fits = view.area_of(block).is_some_and(|area| self.takes(area));
@@ -140,6 +141,5 @@ impl Policy for Ingens {
                 requests.push(Request::Promote(block));
             }
         }
-        cycles
     }
 }

@@ -16,7 +16,7 @@
 
 use super::linux::LinuxError;
 use super::mthp::{Mthp, Remains, Sizes};
-use super::{Request, View};
+use super::{Event, Request, View};
 use crate::{Superpage, Vma};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
@@ -124,8 +124,21 @@ impl Scan {
         self.failures.retry.map_or(self.next, |retry| retry.min(self.next))
     }
 
+    /// Something has happened.
+    pub fn on(&mut self, event: Event<'_>) {
+        match event {
+            Event::Refused(block) => self.refused(block),
+            Event::Swapped(block) => self.swapped(block),
+            Event::Promoted(block) => self.built(block),
+            Event::Demoted(unit) => self.taken_apart(unit),
+            Event::Gone(page) => self.gone(page..page + 1),
+            Event::Lost { pages, .. } => self.gone(pages.clone()),
+            _ => {}
+        }
+    }
+
     /// There are no frames for a block: one of the last scan's, or another.
-    pub fn refused(&mut self, block: Superpage) {
+    fn refused(&mut self, block: Superpage) {
         if !self.asked.remove(&block) {
             return;
         }
@@ -138,28 +151,28 @@ impl Scan {
     }
 
     /// A part of a block is swapped out: one of the last scan's, or another.
-    pub fn swapped(&mut self, block: Superpage) {
+    fn swapped(&mut self, block: Superpage) {
         if self.settings.mthp != Mthp::Never && self.asked.remove(&block) {
             self.try_smaller(block);
         }
     }
 
     /// A superpage was taken apart.
-    pub fn taken_apart(&mut self, unit: Superpage) {
+    fn taken_apart(&mut self, unit: Superpage) {
         if let Some(remains) = &mut self.sizes.remains {
             remains.add(unit);
         }
     }
 
     /// Nothing backs these pages any more.
-    pub fn gone(&mut self, pages: Range<u64>) {
+    fn gone(&mut self, pages: Range<u64>) {
         if let Some(remains) = &mut self.sizes.remains {
             remains.forget(pages);
         }
     }
 
     /// A superpage was built.
-    pub fn built(&mut self, block: Superpage) {
+    fn built(&mut self, block: Superpage) {
         self.gone(block.pages());
         if self.settings.mthp != Mthp::Never && self.asked.remove(&block) {
             self.failures.collapsed.insert(self.huge_around(block).first);

@@ -17,8 +17,8 @@
 
 use super::khugepaged::{Khugepaged, Scan};
 use super::mthp::Mthp;
-use super::{INSTRUCTIONS_PER_MILLISECOND, Policy, Request, View, instructions, may_be_huge};
-use crate::kernel::{ORDERS, PageTable};
+use super::{Actions, Event, Policy, Request, Rules, View, may_be_huge};
+use crate::kernel::ORDERS;
 use crate::{AddressSpace, HugeAdvice, Superpage, ThpMode, Vma};
 use pagewalk_trace::ThpDisable;
 use pagewalk_units::{PageSize, VirtAddr};
@@ -212,17 +212,43 @@ impl Linux {
 }
 
 impl Policy for Linux {
-    fn goes_without(&self) -> bool {
-        true
-    }
-
-    fn orders(&self) -> u32 {
+    fn rules(&self) -> Rules {
+        let clock = self.settings.khugepaged.map(|khugepaged| khugepaged.instructions_per_millisecond);
         // MADV_COLLAPSE works in every mode.
-        self.settings.orders() | 1 << self.settings.huge
+        let of_orders = Rules::new(self.settings.orders() | 1 << self.settings.huge).to_base_pages();
+        let instructions_per_millisecond = clock.unwrap_or(of_orders.instructions_per_millisecond);
+        Rules { goes_without: true, instructions_per_millisecond, ..of_orders }
     }
 
     fn boxed(&self) -> Box<dyn Policy> {
         Box::new(self.clone())
+    }
+
+    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
+        if let Some(scan) = &mut self.scan {
+            scan.on(event);
+        }
+        let huge = self.settings.huge;
+        match event {
+            Event::Touched { page, table, .. }
+                if table.mapped(page).is_some_and(|unit| unit.order < huge) =>
+            {
+                self.tables.insert(page >> huge);
+            }
+            Event::Promoted(block) if block.order == huge => _ = self.tables.remove(&block.number()),
+            Event::Demoted(block) => _ = self.tables.insert(block.first >> huge),
+            Event::Lost { pages, base, space } => self.lose_tables(pages, base, space),
+            Event::Forbids(mode) => self.forbidden = mode,
+            // Calls come after so many instructions, however long that takes.
+            Event::Slept(slept) => {
+                self.collapse.iter_mut().for_each(|call| call.at = call.at.saturating_add(slept));
+            }
+            Event::Wake { now, view } => self.look(now, view, actions),
+            Event::Advised { pages, advice: MADV_COLLAPSE, view } => {
+                self.collapse(pages.clone(), view, &mut actions.requests);
+            }
+            _ => {}
+        }
     }
 
     fn takes(&self, area: &Vma) -> bool {
@@ -235,41 +261,18 @@ impl Policy for Linux {
         if has_table { allowed & !(1 << self.settings.huge) } else { allowed }
     }
 
-    fn touched(&mut self, page: u64, table: &PageTable, _wishes: &mut Vec<Superpage>) {
-        if table.mapped(page).is_some_and(|unit| unit.order < self.settings.huge) {
-            self.tables.insert(page >> self.settings.huge);
-        }
+    fn wakes(&self) -> Option<u64> {
+        let collapse = self.collapse.last().map(|call| call.at);
+        let scan = self.scan.as_ref().map(Scan::next);
+        [collapse, scan].into_iter().flatten().min()
     }
+}
 
-    fn promoted(&mut self, block: Superpage) {
-        if block.order == self.settings.huge {
-            self.tables.remove(&block.number());
-        }
-        if let Some(scan) = &mut self.scan {
-            scan.built(block);
-        }
-    }
-
-    fn demoted(&mut self, block: Superpage) {
-        self.tables.insert(block.first >> self.settings.huge);
-        if let Some(scan) = &mut self.scan {
-            scan.taken_apart(block);
-        }
-    }
-
-    fn gone(&mut self, page: u64) {
-        if let Some(scan) = &mut self.scan {
-            scan.gone(page..page + 1);
-        }
-    }
-
+impl Linux {
     /// A table goes when the last area of its block does (`free_pgtables` of `mm/memory.c`), and when all of the block,
     /// in one area, is discarded by one call (`mm/pt_reclaim.c`, since Linux 6.14 on x86-64).
-    fn lost(&mut self, pages: Range<u64>, base: PageSize, space: &AddressSpace) {
+    fn lose_tables(&mut self, pages: &Range<u64>, base: PageSize, space: &AddressSpace) {
         let huge = self.settings.huge;
-        if let Some(scan) = &mut self.scan {
-            scan.gone(pages.clone());
-        }
         for block in pages.start >> huge..=pages.end.saturating_sub(1) >> huge {
             let all = block << huge..(block + 1) << huge;
             let is_whole = pages.start <= all.start && all.end <= pages.end;
@@ -281,29 +284,7 @@ impl Policy for Linux {
         }
     }
 
-    fn part_orders(&self) -> u32 {
-        1
-    }
-
-    fn forbidden(&mut self, mode: ThpDisable) {
-        self.forbidden = mode;
-    }
-
-    fn slept(&mut self, nanoseconds: u64) -> u64 {
-        let clock = self.settings.khugepaged.map(|khugepaged| khugepaged.instructions_per_millisecond);
-        let slept = instructions(nanoseconds, clock.unwrap_or(INSTRUCTIONS_PER_MILLISECOND));
-        // Calls come after so many instructions, however long that takes.
-        self.collapse.iter_mut().for_each(|call| call.at = call.at.saturating_add(slept));
-        slept
-    }
-
-    fn wakes(&self) -> Option<u64> {
-        let collapse = self.collapse.last().map(|call| call.at);
-        let scan = self.scan.as_ref().map(Scan::next);
-        [collapse, scan].into_iter().flatten().min()
-    }
-
-    fn woken(&mut self, now: u64, view: &View<'_>, requests: &mut Vec<Request>) -> u64 {
+    fn look(&mut self, now: u64, view: &View<'_>, Actions { requests, cycles }: &mut Actions) {
         while let Some(call) = self.collapse.pop_if(|call| call.at <= now) {
             let end = call.start.0.saturating_add(call.bytes);
             let pages = call.start.0.div_ceil(view.base.bytes())..end / view.base.bytes();
@@ -311,26 +292,8 @@ impl Policy for Linux {
         }
         let Linux { settings, scan, forbidden, .. } = self;
         let allowed = |area: &Vma| settings.allowed(area, *forbidden);
-        let Some(scan) = scan.as_mut().filter(|scan| scan.next() <= now) else { return 0 };
-        scan.run(now, view, allowed, requests)
-    }
-
-    fn refused(&mut self, block: Superpage) {
-        // A program's call of MADV_COLLAPSE fails, and nothing else happens.
-        if let Some(scan) = &mut self.scan {
-            scan.refused(block);
-        }
-    }
-
-    fn swapped(&mut self, block: Superpage) {
-        if let Some(scan) = &mut self.scan {
-            scan.swapped(block);
-        }
-    }
-
-    fn advised(&mut self, pages: Range<u64>, advice: i32, view: &View<'_>, requests: &mut Vec<Request>) {
-        if advice == MADV_COLLAPSE {
-            self.collapse(pages, view, requests);
+        if let Some(scan) = scan.as_mut().filter(|scan| scan.next() <= now) {
+            *cycles += scan.run(now, view, allowed, requests);
         }
     }
 }

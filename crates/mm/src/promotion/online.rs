@@ -3,9 +3,8 @@
 
 use super::approx_online::{ApproxOnline, Break};
 use super::capacity::Capacity;
-use super::{Miss, Policy};
+use super::{Actions, Event, Miss, Policy, Rules};
 use crate::Superpage;
-use crate::kernel::Accounts;
 
 /// Prefetch charges and capacity charges, each with a threshold of its own; one miss may count as both. The source
 /// builds when a charge exceeds its threshold here, and when it reaches it in APPROX-ONLINE.
@@ -59,52 +58,38 @@ impl Online {
     }
 
     fn exceeds(&self, block: Superpage) -> bool {
-        let legal = self.inner.orders() >> block.order & 1 == 1;
+        let legal = self.inner.rules().orders >> block.order & 1 == 1;
         legal && self.capacity.of(block) > self.thresholds[block.order as usize]
     }
 }
 
 impl Policy for Online {
-    fn orders(&self) -> u32 {
-        self.inner.orders()
+    fn rules(&self) -> Rules {
+        self.inner.rules()
     }
 
     fn boxed(&self) -> Box<dyn Policy> {
         Box::new(self.clone())
     }
 
-    fn watches_tlbs(&self) -> bool {
-        true
-    }
-
-    fn watch(&mut self, entries: &[u64]) {
-        self.inner.watch(entries);
-        self.capacity.watch(entries);
-    }
-
-    fn missed(&mut self, miss: Miss, _accounts: &Accounts) -> u64 {
-        self.inner.charge(miss.tlb, miss.unit);
-        let Online { capacity, thresholds, elsewhere, .. } = self;
-        elsewhere.clear();
-        self.missed = miss.unit;
-        let told = |block: Superpage, charges| {
-            if charges > thresholds[block.order as usize] && !block.holds(miss.unit) {
-                elsewhere.push(block);
+    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
+        if let Event::Missed { miss, .. } = event {
+            self.missed(miss);
+            actions.cycles += self.bookkeeping;
+            return;
+        }
+        self.inner.on(event, actions);
+        match event {
+            Event::Tlbs(entries) => self.capacity.watch(entries),
+            Event::Entered { tlb, unit } => self.capacity.entered(tlb, unit),
+            Event::Left { tlb, unit } => self.capacity.left(tlb, unit),
+            Event::Promoted(block) => {
+                self.capacity.forgive(block);
+                self.capacity.built(block);
             }
-        };
-        capacity.charge(miss.tlb, miss.unit, |_| true, told);
-        elsewhere.sort_unstable_by_key(|block| std::cmp::Reverse((block.order, block.first)));
-        self.bookkeeping
-    }
-
-    fn entered(&mut self, tlb: usize, unit: Superpage) {
-        self.inner.entered(tlb, unit);
-        self.capacity.entered(tlb, unit);
-    }
-
-    fn left(&mut self, tlb: usize, unit: Superpage) {
-        self.inner.left(tlb, unit);
-        self.capacity.left(tlb, unit);
+            Event::Demoted(block) => self.capacity.demoted(block),
+            _ => {}
+        }
     }
 
     fn due(&mut self, unit: Superpage) -> Option<Superpage> {
@@ -120,16 +105,21 @@ impl Policy for Online {
             None
         })
     }
+}
 
-    fn promoted(&mut self, block: Superpage) {
-        self.inner.promoted(block);
-        self.capacity.forgive(block);
-        self.capacity.built(block);
-    }
-
-    fn demoted(&mut self, block: Superpage) {
-        self.inner.demoted(block);
-        self.capacity.demoted(block);
+impl Online {
+    fn missed(&mut self, miss: Miss) {
+        self.inner.charge(miss.tlb, miss.unit);
+        let Online { capacity, thresholds, elsewhere, .. } = self;
+        elsewhere.clear();
+        self.missed = miss.unit;
+        let told = |block: Superpage, charges| {
+            if charges > thresholds[block.order as usize] && !block.holds(miss.unit) {
+                elsewhere.push(block);
+            }
+        };
+        capacity.charge(miss.tlb, miss.unit, |_| true, told);
+        elsewhere.sort_unstable_by_key(|block| std::cmp::Reverse((block.order, block.first)));
     }
 }
 
@@ -143,21 +133,19 @@ mod tests {
     fn the_worked_example_charges_what_the_source_says() {
         let prices = Break { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };
         let mut online = Online::new(11, &prices, 0.125, 0.625, 2570);
-        online.watch(&[3]);
+        let hears = |online: &mut Online, event: Event<'_>| online.on(event, &mut Actions::default());
+        hears(&mut online, Event::Tlbs(&[3]));
         let mut tlb: Vec<u64> = Vec::new();
         for page in [8, 1, 7, 6, 5, 0] {
-            online.missed(
-                Miss { tlb: 0, unit: Superpage::around(page, 0), instructions: 0 },
-                &Accounts::default(),
-            );
+            online.missed(Miss { tlb: 0, unit: Superpage::around(page, 0), instructions: 0 });
             if tlb.len() == 3 {
-                online.left(0, Superpage::around(tlb.remove(0), 0));
+                hears(&mut online, Event::Left { tlb: 0, unit: Superpage::around(tlb.remove(0), 0) });
             }
-            online.entered(0, Superpage::around(page, 0));
+            hears(&mut online, Event::Entered { tlb: 0, unit: Superpage::around(page, 0) });
             tlb.push(page);
         }
         let before = online.clone();
-        online.missed(Miss { tlb: 0, unit: Superpage::around(1, 0), instructions: 0 }, &Accounts::default());
+        online.missed(Miss { tlb: 0, unit: Superpage::around(1, 0), instructions: 0 });
         let charged = |first, order| {
             let block = Superpage { first, order };
             let [now, then] = [online.charges(block), before.charges(block)];

@@ -1,12 +1,8 @@
 //! THROTTLE: a policy that is switched off where it does not pay (Romer 1998, section 6.5).
 
-use super::{AtMap, Miss, Policy, Request, Reserve, View};
-use crate::frames::Buddy;
-use crate::kernel::{Account, Accounts, PageTable};
-use crate::{AddressSpace, Superpage, Vma};
-use pagewalk_trace::ThpDisable;
-use pagewalk_units::PageSize;
-use std::ops::Range;
+use super::{Actions, AtMap, Event, Policy, Rules};
+use crate::kernel::{Account, Accounts};
+use crate::{Superpage, Vma};
 
 /// When a policy is switched off and on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,135 +69,47 @@ impl Throttle {
 }
 
 impl Policy for Throttle {
-    fn orders(&self) -> u32 {
-        self.inner.orders()
+    fn rules(&self) -> Rules {
+        Rules { watches_tlbs: true, ..self.inner.rules() }
     }
 
     fn boxed(&self) -> Box<dyn Policy> {
         Box::new(self.clone())
     }
 
-    fn takes(&self, area: &Vma) -> bool {
-        self.inner.takes(area)
+    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
+        if let Event::Missed { miss, accounts } = event {
+            self.look(miss.instructions, accounts);
+            self.misses += u64::from(self.on);
+            if !self.on {
+                return;
+            }
+        }
+        let before = actions.requests.len();
+        self.inner.on(event, actions);
+        // What is advised is the program's own wish: no policy's guess of what pays.
+        if !self.on && !matches!(event, Event::Advised { .. }) {
+            actions.requests.truncate(before);
+        }
     }
 
-    fn ignores_areas(&self) -> bool {
-        self.inner.ignores_areas()
+    fn takes(&self, area: &Vma) -> bool {
+        self.inner.takes(area)
     }
 
     fn fault_orders(&self, page: u64, area: Option<&Vma>) -> u32 {
         self.inner.fault_orders(page, area)
     }
 
-    fn touched(&mut self, page: u64, table: &PageTable, wishes: &mut Vec<Superpage>) {
-        let before = wishes.len();
-        self.inner.touched(page, table, wishes);
-        if !self.on {
-            wishes.truncate(before);
-        }
-    }
-
-    fn gone(&mut self, page: u64) {
-        self.inner.gone(page);
-    }
-
-    fn part_orders(&self) -> u32 {
-        self.inner.part_orders()
-    }
-
-    fn in_place(&self, block: Superpage) -> bool {
-        self.inner.in_place(block)
-    }
-
-    fn reserves(&self) -> Option<Reserve> {
-        self.inner.reserves()
-    }
-
-    fn refused(&mut self, block: Superpage) {
-        self.inner.refused(block);
-    }
-
-    fn swapped(&mut self, block: Superpage) {
-        self.inner.swapped(block);
-    }
-
-    fn backs_areas(&self) -> bool {
-        self.inner.backs_areas()
-    }
-
     fn at_map(&self, area: &Vma, pages: u64) -> AtMap {
         self.inner.at_map(area, pages)
-    }
-
-    fn sees(&mut self, memory: &Buddy) {
-        self.inner.sees(memory);
-    }
-
-    fn forbidden(&mut self, mode: ThpDisable) {
-        self.inner.forbidden(mode);
-    }
-
-    fn slept(&mut self, nanoseconds: u64) -> u64 {
-        self.inner.slept(nanoseconds)
     }
 
     fn wakes(&self) -> Option<u64> {
         self.inner.wakes()
     }
 
-    fn woken(&mut self, now: u64, view: &View<'_>, requests: &mut Vec<Request>) -> u64 {
-        let before = requests.len();
-        let cycles = self.inner.woken(now, view, requests);
-        if !self.on {
-            requests.truncate(before);
-        }
-        cycles
-    }
-
-    fn advised(&mut self, pages: Range<u64>, advice: i32, view: &View<'_>, requests: &mut Vec<Request>) {
-        // The program's own wish: no policy's guess of what pays.
-        self.inner.advised(pages, advice, view, requests);
-    }
-
-    fn lost(&mut self, pages: Range<u64>, base: PageSize, space: &AddressSpace) {
-        self.inner.lost(pages, base, space);
-    }
-
-    fn walked(&mut self, unit: Superpage) {
-        self.inner.walked(unit);
-    }
-
-    fn watches_tlbs(&self) -> bool {
-        true
-    }
-
-    fn watch(&mut self, entries: &[u64]) {
-        self.inner.watch(entries);
-    }
-
-    fn missed(&mut self, miss: Miss, accounts: &Accounts) -> u64 {
-        self.look(miss.instructions, accounts);
-        self.misses += u64::from(self.on);
-        if self.on { self.inner.missed(miss, accounts) } else { 0 }
-    }
-
-    fn entered(&mut self, tlb: usize, unit: Superpage) {
-        self.inner.entered(tlb, unit);
-    }
-
-    fn left(&mut self, tlb: usize, unit: Superpage) {
-        self.inner.left(tlb, unit);
-    }
-
     fn due(&mut self, unit: Superpage) -> Option<Superpage> {
         if self.on { self.inner.due(unit) } else { None }
-    }
-
-    fn promoted(&mut self, block: Superpage) {
-        self.inner.promoted(block);
-    }
-
-    fn demoted(&mut self, block: Superpage) {
-        self.inner.demoted(block);
     }
 }

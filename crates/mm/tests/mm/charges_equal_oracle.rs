@@ -2,13 +2,22 @@
 //! are passed on at once or deferred: targets U2, U3, U4 and U6 of Romer's thesis (1998).
 
 use crate::common::cases;
-use pagewalk_mm::promotion::{ApproxOnline, Break, Deferral, Miss, Online, Policy};
+use pagewalk_mm::promotion::{Actions, ApproxOnline, Break, Deferral, Event, Miss, Online, Policy};
 use pagewalk_mm::{Accounts, Superpage};
 use pagewalk_oracle::prefetch::{Block, PrefetchCharges};
 use pagewalk_units::PageSize;
 use proptest::prelude::*;
 
 const PAGES: u64 = 80;
+
+/// A policy that is told of events, one by one.
+trait Hears: Policy {
+    fn hears(&mut self, event: Event<'_>) {
+        self.on(event, &mut Actions::default());
+    }
+}
+
+impl<P: Policy> Hears for P {}
 
 fn unit((first, order): Block) -> Superpage {
     Superpage { first, order }
@@ -69,13 +78,13 @@ impl Both {
             return Ok(());
         }
         self.slow.miss(tlb, of);
-        self.fast.missed(miss(tlb, unit(of)), &Accounts::default());
+        self.fast.hears(Event::Missed { miss: miss(tlb, unit(of)), accounts: &Accounts::default() });
         if self.slow.tlbs[tlb].len() == self.entries {
             let left = self.slow.tlbs[tlb].remove(0);
-            self.fast.left(tlb, unit(left));
+            self.fast.hears(Event::Left { tlb, unit: unit(left) });
         }
         self.slow.tlbs[tlb].push(of);
-        self.fast.entered(tlb, unit(of));
+        self.fast.hears(Event::Entered { tlb, unit: unit(of) });
         self.check()?;
         self.build_what_is_due(of)
     }
@@ -102,7 +111,7 @@ impl Both {
 
     fn promote(&mut self, block: Block) -> Result<(), TestCaseError> {
         self.slow.promote(block);
-        self.fast.promoted(unit(block));
+        self.fast.hears(Event::Promoted(unit(block)));
         self.check()
     }
 
@@ -125,11 +134,11 @@ impl Both {
                 for tlb in 0..2 {
                     if let Some(at) = self.slow.tlbs[tlb].iter().position(|&held| held == of) {
                         self.slow.tlbs[tlb].remove(at);
-                        self.fast.left(tlb, unit(of));
+                        self.fast.hears(Event::Left { tlb, unit: unit(of) });
                     }
                 }
                 self.slow.demote(of);
-                self.fast.demoted(unit(of));
+                self.fast.hears(Event::Demoted(unit(of)));
                 self.check()
             }
         }
@@ -183,7 +192,7 @@ proptest! {
         if let Some(eager) = eager {
             fast = fast.deferring(Deferral { eager, batch: 0.5 });
         }
-        fast.watch(&[entries as u64; 2]);
+        fast.hears(Event::Tlbs(&[entries as u64; 2]));
         let thresholds = (0..=top).map(|order| misses << order).collect();
         let eager = eager.filter(|&eager| eager < top);
         let slow = PrefetchCharges::new(2, top);
@@ -196,17 +205,17 @@ proptest! {
 
 /// Misses until a block of this order is due, each of which is charged to it.
 fn misses_until_due(mut policy: ApproxOnline, order: u8) -> u64 {
-    policy.watch(&[1]);
+    policy.hears(Event::Tlbs(&[1]));
     let halves = [0, 1 << (order - 1)].map(|page| Superpage::around(page, 0));
     let mut charged = 0;
     for turn in 0.. {
         let (page, other) = (halves[turn % 2], halves[(turn + 1) % 2]);
-        policy.missed(miss(0, page), &Accounts::default());
+        policy.hears(Event::Missed { miss: miss(0, page), accounts: &Accounts::default() });
         if turn > 0 {
             charged += 1;
-            policy.left(0, other);
+            policy.hears(Event::Left { tlb: 0, unit: other });
         }
-        policy.entered(0, page);
+        policy.hears(Event::Entered { tlb: 0, unit: page });
         if policy.due(page).is_some() {
             break;
         }
@@ -242,13 +251,13 @@ fn u6_there_are_three_and_an_eighth_counters_for_each_base_page() {
         if let Some(deferral) = deferral {
             policy = policy.deferring(deferral);
         }
-        policy.watch(&vec![32; tlbs]);
+        policy.hears(Event::Tlbs(&vec![32; tlbs]));
         for region in 0..3u64 {
             for page in [0, 1] {
                 let unit = Superpage::around((region << 11) + page, 0);
                 (0..tlbs).for_each(|tlb| {
-                    policy.missed(miss(tlb, unit), &Accounts::default());
-                    policy.entered(tlb, unit);
+                    policy.hears(Event::Missed { miss: miss(tlb, unit), accounts: &Accounts::default() });
+                    policy.hears(Event::Entered { tlb, unit });
                 });
             }
         }
@@ -265,11 +274,11 @@ fn u6_there_are_three_and_an_eighth_counters_for_each_base_page() {
 fn u6_capacity_charges_take_one_more() {
     let prices = Break { base: PageSize::FOUR_KIB, copy_per_kib: 3000, miss_cycles: 30 };
     let mut policy = Online::new(11, &prices, 0.125, 0.625, 2570);
-    policy.watch(&[32]);
+    policy.hears(Event::Tlbs(&[32]));
     for page in [0, 1, 2048, 2049] {
         let unit = Superpage::around(page, 0);
-        policy.missed(miss(0, unit), &Accounts::default());
-        policy.entered(0, unit);
+        policy.hears(Event::Missed { miss: miss(0, unit), accounts: &Accounts::default() });
+        policy.hears(Event::Entered { tlb: 0, unit });
     }
     assert_eq!(policy.counters().map(|counters| counters as f64 / 4096.0), [3.0, 1.0]);
 }

@@ -3,7 +3,7 @@
 
 use crate::common::{PAGE, Process, cases};
 use pagewalk_mm::frames::{Buddy, Frame};
-use pagewalk_mm::promotion::{Policy, Request, View};
+use pagewalk_mm::promotion::{Actions, Event, Policy, Rules};
 use pagewalk_mm::{Account, FileRules, ForkRules, KernelCosts, Remap, Superpage, Vma, WhenFull};
 use pagewalk_oracle::Frames;
 use pagewalk_oracle::backing::Memory;
@@ -28,8 +28,8 @@ struct Blocks {
 }
 
 impl Policy for Blocks {
-    fn orders(&self) -> u32 {
-        1 << self.order
+    fn rules(&self) -> Rules {
+        Rules::new(1 << self.order).to_base_pages()
     }
 
     fn boxed(&self) -> Box<dyn Policy> {
@@ -40,18 +40,13 @@ impl Policy for Blocks {
         u32::from(area.is_some_and(|area| area.kind == MappingKind::Anonymous)) << self.order
     }
 
-    fn advised(&mut self, pages: Range<u64>, advice: i32, view: &View<'_>, _requests: &mut Vec<Request>) {
+    fn on(&mut self, event: Event<'_>, _actions: &mut Actions) {
+        let Event::Advised { pages, advice: LOOK, view } = event else { return };
         let is_anonymous =
             |page: Superpage| view.area_of(page).is_some_and(|area| area.kind == MappingKind::Anonymous);
-        if advice == LOOK {
-            let pages = pages.map(|page| Superpage::around(page, 0)).filter(|&page| is_anonymous(page));
-            *self.shared.lock().unwrap() =
-                pages.filter(|&page| view.shared_in(page) == 1).map(|page| page.first).collect();
-        }
-    }
-
-    fn part_orders(&self) -> u32 {
-        1
+        let pages = pages.clone().map(|page| Superpage::around(page, 0)).filter(|&page| is_anonymous(page));
+        *self.shared.lock().unwrap() =
+            pages.filter(|&page| view.shared_in(page) == 1).map(|page| page.first).collect();
     }
 }
 

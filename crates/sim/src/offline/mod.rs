@@ -101,7 +101,7 @@ pub fn offline<S: Source, E>(
         let misses = counts.walks();
         let built = counts.kernel.map_or(0, |kernel| kernel.accounts.of(Account::Copy));
         let cycles = misses.saturating_mul(settings.miss_cycles).saturating_add(built);
-        let charges = replaying.kernel().and_then(|kernel| kernel.policy().charges()).expect("it charges");
+        let charges = replaying.kernel().and_then(Kernel::charges).expect("it charges");
         // Those in the place of which larger ones were built are of no use.
         blocks.retain(|&block| charges.built_within(block, 0) > 0);
         let (mut next, mut chosen) = (blocks.clone(), 0);
