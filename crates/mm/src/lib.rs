@@ -13,7 +13,6 @@ mod mapping;
 mod os;
 mod policy;
 pub mod promotion;
-mod random;
 mod space;
 pub mod structure;
 mod superpage;

@@ -16,7 +16,7 @@ use crate::feed::{Feed, Serves, Touched};
 use crate::gone::gone;
 use crate::timeline::Timeline;
 use pagewalk_trace::{Analysis, Batch, Event};
-use pagewalk_units::{RefIndex, Vpn};
+use pagewalk_units::{RefIndex, Vpn, mixed};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -279,12 +279,9 @@ fn step(distance: u64) -> usize {
     (((u64::from(bits)) << STEP_BITS) + (distance >> bits)) as usize
 }
 
-/// The finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), below `u64::MAX`.
+/// SplitMix64's, below `u64::MAX`.
 fn hash(vpn: u64) -> u64 {
-    let mut z = vpn.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (z ^ (z >> 31)).min(u64::MAX - 1)
+    mixed(vpn).min(u64::MAX - 1)
 }
 
 #[cfg(test)]

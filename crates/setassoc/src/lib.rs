@@ -9,7 +9,6 @@
 
 mod array;
 mod directory;
-mod draws;
 mod geometry;
 mod heeds;
 mod organisation;
@@ -18,7 +17,6 @@ mod set_index;
 mod skewed;
 
 pub use array::{Array, ReplacementPolicy};
-pub use draws::Draws;
 pub use geometry::{Geometry, GeometryError};
 pub use heeds::{Heeds, LastUse};
 pub use organisation::{Entry, Organisation, OrganisationError, Organised, Shape, TlbArray};

@@ -8,11 +8,13 @@ pub mod names;
 
 mod access;
 mod address;
+mod draws;
 mod page_size;
 mod paging;
 
 pub use access::{Access, Kind, Size};
 pub use address::{PAGE_BYTES, PAGE_SHIFT, VirtAddr, Vpn};
+pub use draws::{Draws, mixed};
 pub use page_size::{PageSize, ParsePageSizeError};
 pub use paging::Paging;
 

@@ -6,7 +6,7 @@ use super::clock::Clock;
 use super::figure::{Curve, Figure, Samples};
 use super::memory::{BASE, Space};
 use super::tlb::HugePages;
-use pagewalk_setassoc::Draws;
+use pagewalk_units::Draws;
 use std::fs;
 
 /// Bytes of a cache line.

@@ -1,7 +1,7 @@
 //! Chases: loads that wait for each other, each giving the address of the next.
 
 use super::clock::Clock;
-use pagewalk_setassoc::Draws;
+use pagewalk_units::Draws;
 
 /// A cycle of pointers through memory, in random order, so that no prefetcher foresees it.
 #[derive(Debug)]

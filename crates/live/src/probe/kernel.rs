@@ -5,7 +5,7 @@ use super::figure::{Figure, Samples};
 use super::memory::{BASE, HUGE, Pages, Space, huge_bytes};
 use super::{ProbeError, host};
 use crate::timed::thread_time;
-use pagewalk_setassoc::Draws;
+use pagewalk_units::Draws;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use std::fs::File;
 use std::ptr::null_mut;

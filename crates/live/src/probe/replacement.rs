@@ -11,7 +11,8 @@
 
 use super::arrays::{Conflict, Level, range};
 use super::figure::Samples;
-use pagewalk_setassoc::{Draws, Geometry, Heeds, Replacement, SetArray};
+use pagewalk_setassoc::{Geometry, Heeds, Replacement, SetArray};
+use pagewalk_units::Draws;
 use std::collections::VecDeque;
 
 /// Most that the nearest candidate may be off, as a part of the step.

@@ -7,7 +7,7 @@ use super::clock::Clock;
 use super::figure::Samples;
 use super::memory::{Aliases, HUGE, Pages, Space, available_bytes, huge_bytes};
 use super::replacement::{self, Repeater, Replaced};
-use pagewalk_setassoc::Draws;
+use pagewalk_units::Draws;
 use std::collections::HashSet;
 
 /// Fewest timed accesses of a repeat.

@@ -5,7 +5,7 @@ use super::clock::Clock;
 use super::figure::{Curve, Figure, Samples};
 use super::memory::{BASE, HUGE, Pages, Space};
 use super::{ProbeError, tlb::HugePages};
-use pagewalk_setassoc::Draws;
+use pagewalk_units::Draws;
 
 /// How many chains go at once.
 pub const CHAINS: [usize; 4] = [1, 2, 4, 8];

@@ -19,17 +19,14 @@
 //! Cost: linear in the number of blocks; up to 8 bytes per mixed node while it runs.
 
 use super::bitmap::Bitmap;
+use super::sample::Sample;
 use super::{Buddy, MemoryError};
-use crate::random::{Random, Sample};
+use pagewalk_units::Draws;
 use std::ops::Range;
 
 /// A memory of `frames` frames in which exactly `wanted[order]` blocks of each order are free, the last order being the
 /// largest, and every other frame is given out.
-pub(super) fn with_free_blocks(
-    frames: u64,
-    wanted: &[u64],
-    random: &mut Random,
-) -> Result<Buddy, MemoryError> {
+pub(super) fn with_free_blocks(frames: u64, wanted: &[u64], draws: &mut Draws) -> Result<Buddy, MemoryError> {
     let max_order = wanted.len() as u32 - 1;
     let least = least_mixed(frames, wanted);
     let (top, blocks) = (wanted.len() - 1, frames >> max_order);
@@ -47,11 +44,11 @@ pub(super) fn with_free_blocks(
     for order in (0..=max_order).rev() {
         let (at, wanted) = (order as usize, wanted[order as usize]);
         let roots = roots(frames, order, max_order);
-        let mut rest = free_some(&mut buddy, order, wanted, &mixed, roots, random);
+        let mut rest = free_some(&mut buddy, order, wanted, &mixed, roots, draws);
         below -= wanted;
         let mixed_nodes = spread(rest.len() as u64, below).max(least[at]);
         let mut sample = Sample { wanted: mixed_nodes, from: rest.len() as u64 };
-        rest.retain(|_| sample.takes(random));
+        rest.retain(|_| sample.takes(draws));
         mixed = rest;
     }
     Ok(buddy)
@@ -92,7 +89,7 @@ fn free_some(
     wanted: u64,
     parents: &[u32],
     roots: Range<u64>,
-    random: &mut Random,
+    draws: &mut Draws,
 ) -> Vec<u32> {
     let mut sample = Sample { wanted, from: parents.len() as u64 + (roots.end - roots.start) };
     let mut rest = Vec::new();
@@ -102,8 +99,8 @@ fn free_some(
         buddy.put_free(first, order);
     };
     for &parent in parents {
-        if sample.takes(random) {
-            let upper = random.below(2) as u32;
+        if sample.takes(draws) {
+            let upper = draws.below(2) as u32;
             free(u64::from(2 * parent + upper));
             rest.push(2 * parent + 1 - upper);
         } else {
@@ -111,16 +108,16 @@ fn free_some(
         }
     }
     for root in roots {
-        if sample.takes(random) { free(root) } else { rest.push(root as u32) }
+        if sample.takes(draws) { free(root) } else { rest.push(root as u32) }
     }
     rest
 }
 
 /// Makes a share of the used frames unmovable, which are all given out one by one.
-pub(super) fn pin_share(buddy: &mut Buddy, share: f64, order: u32, random: &mut Random) {
+pub(super) fn pin_share(buddy: &mut Buddy, share: f64, order: u32, draws: &mut Draws) {
     let mut missing = (share * buddy.used_frames() as f64).round() as u64;
     let mut page_blocks: Vec<u32> = (0..buddy.frames().div_ceil(1 << order) as u32).collect();
-    random.shuffle(&mut page_blocks);
+    draws.shuffle(&mut page_blocks);
     let mut unmovable = Bitmap::new(buddy.frames());
     for page_block in page_blocks {
         if missing == 0 {

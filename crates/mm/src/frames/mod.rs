@@ -16,6 +16,7 @@ mod error;
 mod file;
 mod initial;
 mod reservation;
+mod sample;
 mod spec;
 
 pub use buddy::{BlockState, Buddy};

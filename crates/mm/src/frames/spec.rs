@@ -3,15 +3,14 @@
 use super::file::FileMemory;
 use super::initial::{pin_share, with_free_blocks};
 use super::{Buddy, BuddyInfo, MAX_FRAMES, MAX_ORDER, MemoryError};
-use crate::random::Random;
-use pagewalk_units::PageSize;
+use pagewalk_units::{Draws, PageSize};
 use std::fmt;
 
 /// Physical memory: how much, how its free part lies at the start, and what moving a frame costs.
 ///
 /// ```
 /// # #[derive(serde::Deserialize)] struct File { memory: pagewalk_mm::frames::MemorySpec }
-/// use pagewalk_units::PageSize;
+/// use pagewalk_units::{Draws, PageSize};
 ///
 /// let file: File = toml::from_str(r#"
 ///     [memory]
@@ -96,20 +95,20 @@ impl MemorySpec {
         if frames << frame.shift() != self.bytes || !(1..=MAX_FRAMES).contains(&frames) {
             return Err(MemoryError::Frames { bytes: self.bytes, frame: frame.bytes() });
         }
-        let mut random = Random::new(self.seed);
+        let mut draws = Draws::new(self.seed);
         let max_order = self.max_order.unwrap_or(MAX_ORDER);
         let mut buddy = match &self.initial {
             Initial::Empty => Buddy::new(frames, max_order),
             Initial::Fragmented { fragmentation, free } => {
                 let wanted = blocks_of_shares(frames, fragmentation, *free, max_order);
-                with_free_blocks(frames, &wanted, &mut random)?
+                with_free_blocks(frames, &wanted, &mut draws)?
             }
             Initial::BuddyInfo(text) => {
                 let host = self.host(text, read)?;
-                with_free_blocks(frames, &host.free_blocks(), &mut random)?
+                with_free_blocks(frames, &host.free_blocks(), &mut draws)?
             }
         };
-        pin_share(&mut buddy, self.unmovable, self.unmovable_order, &mut random);
+        pin_share(&mut buddy, self.unmovable, self.unmovable_order, &mut draws);
         Ok(buddy)
     }
 

@@ -3,8 +3,7 @@
 use super::class::{Class, Classes};
 use super::layout::{KernelData, Segment};
 use super::spec::{self, ServerSpec, StructureSpec, WorkingSet};
-use crate::random::Random;
-use pagewalk_units::{Kind, VirtAddr};
+use pagewalk_units::{Draws, Kind, VirtAddr};
 use std::ops::Range;
 
 /// Who makes references beside the program.
@@ -60,7 +59,7 @@ pub struct Generator {
     spec: StructureSpec,
     classes: Classes,
     kernel_data: KernelData,
-    random: Random,
+    draws: Draws,
     /// The message buffer that the next reference to one goes to.
     message: u32,
     /// Servers that the call goes to.
@@ -73,7 +72,7 @@ impl Generator {
         Generator {
             classes: Classes::new(),
             kernel_data: KernelData { regions: spec.kernel.regions.into() },
-            random: Random::new(spec.seed),
+            draws: Draws::new(spec.seed),
             message: 0,
             chain: Vec::new(),
             spec,
@@ -101,7 +100,7 @@ impl Generator {
         self.kernel(self.spec.kernel.touches.of(class), self.spec.kernel.unmapped, visits);
         self.chain.clear();
         for (index, server) in self.spec.servers.iter().enumerate() {
-            if self.random.chance(server.share.of(class)) {
+            if self.draws.chance(server.share.of(class)) {
                 self.chain.push(index);
             }
         }
@@ -123,7 +122,7 @@ impl Generator {
 
     fn kernel(&mut self, touches: u32, unmapped: f64, visits: &mut Visits) {
         for _ in 0..touches {
-            if !self.random.chance(unmapped) {
+            if !self.draws.chance(unmapped) {
                 let data = self.spec.kernel.data;
                 let page = self.draw(&data);
                 let kind = self.load_or_store();
@@ -161,14 +160,14 @@ impl Generator {
     }
 
     fn load_or_store(&mut self) -> Kind {
-        if self.random.chance(self.spec.kernel.stores) { Kind::Store } else { Kind::Load }
+        if self.draws.chance(self.spec.kernel.stores) { Kind::Store } else { Kind::Load }
     }
 
     fn draw(&mut self, set: &WorkingSet) -> u64 {
         let (pages, hot) = (u64::from(set.pages), u64::from(set.hot));
-        if hot == pages || (hot > 0 && self.random.chance(set.hot_share)) {
-            return self.random.below(hot);
+        if hot == pages || (hot > 0 && self.draws.chance(set.hot_share)) {
+            return self.draws.below(hot);
         }
-        hot + self.random.below(pages - hot)
+        hot + self.draws.below(pages - hot)
     }
 }

@@ -20,7 +20,8 @@
 //! State: a byte for each entry, one for each set, a counter. Cost: as of SRRIP, and a draw for each fill of BRRIP.
 
 use super::srrip::Srrip;
-use crate::{Draws, Geometry, Heeds, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Geometry, Heeds, Policy, ReplacementError, ReplacementPolicy};
+use pagewalk_units::Draws;
 
 /// Sets that lead each policy, where there are enough.
 const LEADERS: usize = 32;

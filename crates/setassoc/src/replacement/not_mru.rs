@@ -10,7 +10,8 @@
 //!
 //! State: a way for each set, 64 bits for the array. Cost: hit, a store; victim, three multiplications.
 
-use crate::{Array, Draws, Geometry, Heeds, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Array, Geometry, Heeds, Policy, ReplacementError, ReplacementPolicy};
+use pagewalk_units::Draws;
 
 /// The way used last of each set, and the generator.
 #[derive(Clone, Debug)]

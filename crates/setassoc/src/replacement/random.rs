@@ -10,7 +10,8 @@
 //!
 //! State: 64 bits for the array. Cost: hit, nothing; victim, three multiplications.
 
-use crate::{Array, Draws, Geometry, Heeds, Policy, ReplacementError, ReplacementPolicy};
+use crate::{Array, Geometry, Heeds, Policy, ReplacementError, ReplacementPolicy};
+use pagewalk_units::Draws;
 
 /// The generator and what it is asked for.
 #[derive(Clone, Debug)]

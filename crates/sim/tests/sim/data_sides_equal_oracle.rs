@@ -7,12 +7,12 @@ use crate::slow::feed;
 use pagewalk_mm::frames::MAX_ORDER;
 use pagewalk_mm::{AddressSpace, Change, HugeAdvice, Thp, ThpMode};
 use pagewalk_oracle::{Frames, data_side as oracle};
-use pagewalk_setassoc::Draws;
 use pagewalk_sim::{DataSideTotals, DataSides, DesignSpec, RangeTotals, System};
 use pagewalk_trace::{MappingKind, Protection};
 use pagewalk_translate::{
     Backing, Coalesce, DataSideCounts, History, MachineSpec, RangeFill, TlbSpec, WalkerSpec,
 };
+use pagewalk_units::Draws;
 use proptest::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;

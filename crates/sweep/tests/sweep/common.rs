@@ -6,21 +6,8 @@ use pagewalk_trace::{
     Analysis, Batch, Block, BlockEnd, Dictionary, Event, Instruction, Mapping, MappingKind, Origin,
     Protection, Ref, Site, Span, StreamHeader,
 };
-use pagewalk_units::{Access, BlockId, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
+use pagewalk_units::{Access, BlockId, Draws, Kind, RefIndex, Size, SpaceId, ThreadId, VirtAddr};
 use std::path::{Path, PathBuf};
-
-/// SplitMix64 (Steele, Lea, Flood 2014).
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % n
-    }
-}
 
 const DATA: u64 = 0x7f00_0000_0000;
 const DATA_PAGES: u64 = 3000;
@@ -37,7 +24,7 @@ pub enum Step {
 }
 
 pub fn program(seed: u64, steps: u64) -> Program {
-    let random = &mut Random(seed);
+    let random = &mut Draws::new(seed);
     let mut blocks = Dictionary::default();
     let kinds: Vec<BlockId> = (0..40).map(|_| blocks.intern(block(random))).collect();
     let rights = Protection { read: true, write: true, execute: true };
@@ -68,7 +55,7 @@ pub fn program(seed: u64, steps: u64) -> Program {
     program
 }
 
-fn block(random: &mut Random) -> Block {
+fn block(random: &mut Draws) -> Block {
     let start = 0x40_0000 + (random.below(60) << 12) + random.below(4000);
     let instructions =
         (0..1 + random.below(5)).map(|i| Instruction { address: VirtAddr(start + 4 * i), length: 4 });
@@ -79,7 +66,7 @@ fn block(random: &mut Random) -> Block {
     Block { instructions, sites: sites.collect(), code: Box::new([]), end: BlockEnd::Jump }
 }
 
-fn address(random: &mut Random) -> VirtAddr {
+fn address(random: &mut Draws) -> VirtAddr {
     let spread = [4, 60, 700, DATA_PAGES][random.below(4) as usize];
     VirtAddr(DATA + (random.below(spread) << 12) + random.below(4096 - 8))
 }

@@ -8,7 +8,7 @@ mod plots;
 mod structures;
 mod together;
 
-use common::{Program, Random, Silent, Step, program, study, sweep};
+use common::{Program, Silent, Step, program, study, sweep};
 use pagewalk_mm::{PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_oracle::LruSets;
 use pagewalk_report::sweep::schema::{SweepResult, Value};
@@ -16,6 +16,7 @@ use pagewalk_report::sweep::{to_json, to_parquet};
 use pagewalk_reuse::{SampledDistances, Sampling, Serves, StackDistances, gone};
 use pagewalk_sim::{DesignSpec, NoObserver, Pass};
 use pagewalk_sweep::{Study, metrics};
+use pagewalk_units::Draws;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -74,7 +75,7 @@ fn check_machines(study: &Study, programs: &[Program], result: &SweepResult) {
 }
 
 /// A family's cell is what the array counts, simulated the slow way.
-fn check_family(programs: &[Program], result: &SweepResult, random: &mut Random) {
+fn check_family(programs: &[Program], result: &SweepResult, random: &mut Draws) {
     for family in &result.families {
         for _ in 0..4 {
             let size = &family.sizes[random.below(5) as usize];
@@ -134,7 +135,7 @@ fn cells_are_what_direct_simulation_counts() {
         assert_eq!((result.machines.len(), result.families.len(), result.curves.len()), (36, 3, 27));
         assert_eq!(result.machines[1].parameters["walker.caches.pde.entries"], Value::Integer(16));
         check_machines(&study, &programs, &result);
-        check_family(&programs, &result, &mut Random(seed));
+        check_family(&programs, &result, &mut Draws::new(seed));
         check_curves(&programs, &result);
     }
 }
@@ -165,7 +166,7 @@ fn what_was_done_is_not_done_again() {
     assert_eq!(tasks(&begin()), 66);
     let uninterrupted = bytes(&begin().run(&Silent).unwrap());
     assert_eq!(tasks(&begin()), 0);
-    let mut random = Random(3);
+    let mut random = Draws::new(3);
     for _ in 0..5 {
         let mut lost = 0;
         for unit in std::fs::read_dir(folder.path().join("units")).unwrap() {

@@ -10,7 +10,7 @@
 
 use super::spec::{History, LiteSpec};
 use super::way_array::WayArray;
-use pagewalk_setassoc::Draws;
+use pagewalk_units::Draws;
 
 /// Draws that a chance is told by.
 const CHANCES: u64 = 1 << 32;

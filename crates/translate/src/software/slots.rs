@@ -3,7 +3,8 @@
 //! Empty slots of a set are filled first, the lowest first; else the part's replacement chooses. When the border moves,
 //! everything stays where it is: only what comes later goes by it.
 
-use pagewalk_setassoc::{Draws, Replacement};
+use pagewalk_setassoc::Replacement;
+use pagewalk_units::Draws;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 

@@ -3,8 +3,9 @@ use crate::evictions::ArraySpec;
 use crate::objects::Owners;
 use crate::objects::header_for_tests as header;
 use crate::planner::Movables;
-use pagewalk_setassoc::{Draws, Geometry, LruArray, SetIndex};
+use pagewalk_setassoc::{Geometry, LruArray, SetIndex};
 use pagewalk_trace::Origin;
+use pagewalk_units::Draws;
 use pagewalk_units::Vpn;
 
 const OBJECTS: usize = 4;

@@ -1,7 +1,8 @@
 //! What is found in simulated TLBs, whose geometry is known, with noise: it is true or refused.
 
 use super::*;
-use pagewalk_setassoc::{Draws, Geometry, Replacement, SetArray, SetIndex};
+use pagewalk_setassoc::{Geometry, Replacement, SetArray, SetIndex};
+use pagewalk_units::Draws;
 use std::convert::Infallible;
 
 /// Cost of a hit, of a hit in the second level, and of a walk.
