@@ -2,7 +2,7 @@
 //! division that it belongs to.
 
 use crate::schema::{Group, ProcessResult};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// A kind of groups.
 pub struct GroupKind {
@@ -87,5 +87,15 @@ impl Division {
 
 /// The names of all kinds, for JSON Schemas.
 pub(crate) fn ids() -> Value {
-    json!(DIVISIONS.iter().flat_map(|division| division.kinds).map(|kind| kind.id).collect::<Vec<_>>())
+    kinds().map(|kind| kind.id).collect()
+}
+
+/// What each kind is, for the same.
+pub(crate) fn about() -> Value {
+    let kinds: Vec<String> = kinds().map(|kind| format!("`{}`: {}.", kind.id, kind.doc)).collect();
+    kinds.join(" ").into()
+}
+
+fn kinds() -> impl Iterator<Item = &'static GroupKind> {
+    DIVISIONS.iter().flat_map(|division| division.kinds)
 }

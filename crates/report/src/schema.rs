@@ -4,7 +4,7 @@
 //! the simulation are *modelled* (exact for the machine described); instructions, references and pages
 //! touched are *measured* on the program; a perfect TLB is a *bound*.
 
-use crate::groups::ids;
+use crate::groups;
 use crate::metrics::Registered;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -300,7 +300,7 @@ pub struct Attribution {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Group {
     /// What kind of part it is: one of [`DIVISIONS`](crate::groups::DIVISIONS).
-    #[schemars(description = "What kind of part it is.", extend("enum" = ids()))]
+    #[schemars(extend("enum" = groups::ids(), "description" = groups::about()))]
     pub kind: String,
     /// What tells it from others of its kind.
     pub name: String,

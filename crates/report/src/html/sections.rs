@@ -40,7 +40,8 @@ fn one(section: &Section, runs: &[Run<'_>]) -> String {
 
 fn table(table: &Table) -> String {
     let heads = table.columns.iter().enumerate().map(|(index, column)| {
-        let look = if index == 0 || column.title.is_empty() { "" } else { " class=\"number\"" };
+        let is_text = |row: &Vec<Cell>| index > 0 && matches!(row[index], Cell::Text(_));
+        let look = if table.rows.iter().any(is_text) { " class=\"number\"" } else { "" };
         format!("<th scope=\"col\"{look}>{}</th>", escape(&column.title))
     });
     let rows = table.rows.iter().enumerate().map(|(index, cells)| {
