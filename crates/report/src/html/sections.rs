@@ -4,6 +4,7 @@
 use super::Run;
 use super::escape::escape;
 use crate::figures::costliest;
+use crate::numbers::count;
 use crate::sections::{Cell, SECTIONS, Section, Table};
 
 /// All sections.
@@ -39,7 +40,8 @@ fn one(section: &Section, runs: &[Run<'_>]) -> String {
 
 fn table(table: &Table) -> String {
     let heads = table.columns.iter().enumerate().map(|(index, column)| {
-        let look = if index == 0 || column.title.is_empty() { "" } else { " class=\"number\"" };
+        let is_text = |row: &Vec<Cell>| index > 0 && matches!(row[index], Cell::Text(_));
+        let look = if table.rows.iter().any(is_text) { " class=\"number\"" } else { "" };
         format!("<th scope=\"col\"{look}>{}</th>", escape(&column.title))
     });
     let rows = table.rows.iter().enumerate().map(|(index, cells)| {
@@ -54,6 +56,17 @@ fn cell((index, cell): (usize, &Cell)) -> String {
     match cell {
         Cell::Text(text) if index == 0 => format!("<td class=\"mono\">{}</td>", escape(text)),
         Cell::Text(text) => format!("<td class=\"number\">{}</td>", escape(text)),
+        &Cell::Walks { data, fetch, of } => {
+            let width = |walks: u64| walks as f64 / of.max(1) as f64 * 100.0;
+            format!(
+                "<td class=\"picture\"><div class=\"bar\" title=\"{} data, {} fetch\"><i style=\"width:{:.2}%\"></i><i \
+                 class=\"fetch\" style=\"width:{:.2}%\"></i></div></td>",
+                count(data),
+                count(fetch),
+                width(data),
+                width(fetch)
+            )
+        }
         Cell::Bar(part, look) => format!(
             "<td class=\"picture\"><div class=\"bar\"><i class=\"{look}\" style=\"width:{:.2}%\"></i></div></td>",
             part * 100.0

@@ -3,13 +3,17 @@
 //! A section makes its table from the result; the renderers of text and of pages show every section alike. What is in
 //! a cell is text already: renderers compute no figure.
 
+mod cores;
+mod groups;
+mod processes;
 mod sides;
 mod threads;
 
 use crate::schema::ProcessResult;
 
 /// All sections, in the order in which they are shown.
-pub(crate) static SECTIONS: &[Section] = &[threads::SECTION, sides::SECTION];
+pub(crate) static SECTIONS: &[Section] =
+    &[processes::SECTION, cores::SECTION, threads::SECTION, sides::SECTION];
 
 /// A section of the report.
 pub(crate) struct Section {
@@ -52,6 +56,12 @@ pub(crate) enum Cell {
     Text(String),
     /// A part of one, as the length of a bar in this style of pages. The terminal leaves it out.
     Bar(f64, &'static str),
+    /// Walks by data references and by fetches, as the lengths of bars that are parts of a number of walks.
+    Walks {
+        data: u64,
+        fetch: u64,
+        of: u64,
+    },
 }
 
 impl Cell {

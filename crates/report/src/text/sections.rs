@@ -1,8 +1,8 @@
 //! Sections that are tables, on the terminal.
 
 use super::Page;
-use super::paint::{Line, Style};
-use super::table::{Narrow, Table, names, numbers};
+use super::paint::{Line, Style, bar};
+use super::table::{Narrow, Table, names, numbers, walks};
 use crate::printable::printable;
 use crate::schema::ProcessResult;
 use crate::sections::{self, Cell, SECTIONS};
@@ -21,8 +21,10 @@ pub(super) fn write(page: &mut Page, process: &ProcessResult) {
 }
 
 fn table(page: &mut Page, made: &sections::Table) {
+    let is_walks = |index: usize| made.rows.iter().any(|row| matches!(row[index], Cell::Walks { .. }));
     let column = |(index, column): (usize, &sections::Column)| match (index, column.goes) {
         (0, _) => names(&column.title),
+        (_, goes) if is_walks(index) => walks(Narrow::Drop(goes)),
         (_, 0) => numbers(&column.title, Narrow::Keep),
         (_, goes) => numbers(&column.title, Narrow::Drop(goes)),
     };
@@ -42,6 +44,7 @@ fn cell(cell: &Cell) -> Line {
     match cell {
         Cell::Text(text) if text == "–" => Line::new(Style::Quiet, text.as_str()),
         Cell::Text(text) => Line::new(Style::Plain, printable(text)),
+        &Cell::Walks { data, fetch, of } => bar(data, fetch, of),
         Cell::Bar(..) => Line::default(),
     }
 }

@@ -106,11 +106,8 @@ fn several_processes_are_listed_costliest_first() {
 
 #[test]
 fn programs_that_take_turns_are_named_without_their_command_lines() {
-    let mut turns = fixtures::cpython();
-    turns.processes[0].origin = "interleaved".to_owned();
-    turns.processes[0].program = "python3 + gzip".to_owned();
-    let shown = without_scripts(&render_html(&turns));
-    assert!(shown.contains("<code>python3 + gzip</code> (interleaved, "));
+    let shown = without_scripts(&render_html(&fixtures::together()));
+    assert!(shown.contains("<code>gups + sort</code> (interleaved, "));
 }
 
 #[test]
@@ -236,7 +233,7 @@ fn a_program_without_walks_and_a_run_without_processes() {
 
 /// Sections that are tables stand in the page of every process that has them; scripts show the one that is chosen.
 #[test]
-fn threads_of_every_process_are_in_the_page() {
+fn groups_of_every_process_are_in_the_page() {
     let mut result = fixtures::many_processes();
     assert!(!render_html(&result).contains("id=\"threads\""));
     let threads = fixtures::threads().processes[0].attribution.groups.clone();
@@ -256,4 +253,22 @@ fn threads_of_every_process_are_in_the_page() {
     assert!(shown.starts_with("><h2>Walks by thread</h2>") && shown.contains("data-of=\"0.0\">"), "{shown}");
     let names: Vec<&str> = shown.split("<td class=\"mono\">").skip(1).map(|row| &row[..1]).collect();
     assert_eq!(names, ["3", "2", "1"], "the hottest is first");
+    for (id, title, rows) in [
+        (
+            "by-process",
+            "Walks by process",
+            &["./gups (pid 811)", "/usr/bin/sort (pid 812)", "server unix", "kernel of mach3"][..],
+        ),
+        ("cores", "Walks by core", &["0", "1"]),
+    ] {
+        let page = render_html(&fixtures::together());
+        let (_, section) = page
+            .split_once(&format!("<section id=\"{id}\" class=\"made\"><h2>{title}</h2>"))
+            .expect("a section");
+        let (section, _) = section.split_once("</section>").expect("it ends");
+        let cells = section.split("<td class=\"mono\">").skip(1);
+        let names: Vec<&str> = cells.filter_map(|cell| Some(cell.split_once("</td>")?.0)).collect();
+        assert_eq!(names, rows);
+        assert!(section.contains("<i class=\"fetch\" style=\"width:0.0"), "{section}");
+    }
 }

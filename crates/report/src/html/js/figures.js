@@ -18,9 +18,6 @@ const hugePage = (machine) => (machine && describe(machine)?.huge_page) || "2M";
 // What ran, as in figures.rs: programs that take turns by their names.
 const commandOf = (process) => process.command_line.length === 0 || process.origin === "interleaved"
   ? process.program : process.command_line.join(" ");
-// What the rows are that walks are told by: one of them, and several.
-const payers = (process) => ({ process: ["process", "processes"], core: ["core", "cores"] })[process.attribution.mappings[0]?.kind]
-  || ["mapping", "mappings"];
 
 function weight(process) {
   const machine = process.machines[0];

@@ -66,18 +66,14 @@ const SHOWN_MAPPINGS = 8;
 function showMappings(process) {
   const all = totalWalks(process);
   const rows = process.attribution.mappings.filter((row) => walksOf(row) > 0);
-  const [payer, several] = payers(process);
-  replace("mappings-title", firstFinding(rows, all, `Walks by ${payer}`));
-  const lead = payer === "mapping" ? "the mapping they translate" : payer;
-  replace("mappings-lead", `Page walks by ${lead}, data references and instruction fetches apart.`);
-  replace("mappings-all", `All ${several}, with sizes, references and build-ids`);
+  replace("mappings-title", firstFinding(rows, all, "Walks by mapping"));
   if (!showSection("who-pays", rows.length > 0)) return;
   const cut = rows.length > SHOWN_MAPPINGS + 1 ? SHOWN_MAPPINGS : rows.length;
   const shown = rows.slice(0, cut);
   const rest = rows.slice(cut);
   if (rest.length > 0) {
     const sum = (key) => rest.reduce((total, row) => total + row[key], 0);
-    shown.push({ name: `${rest.length} other ${several}`, walks_data: sum("walks_data"), walks_fetch: sum("walks_fetch") });
+    shown.push({ name: `${rest.length} other mappings`, walks_data: sum("walks_data"), walks_fetch: sum("walks_fetch") });
   }
   const longest = Math.max(...shown.map(walksOf));
   replace("mapping-bars", el("div", { class: "stack" }, shown.map((row) => el("div", { class: "payer" },
@@ -87,12 +83,11 @@ function showMappings(process) {
 }
 
 function showMappingTable(process) {
-  const [payer, several] = payers(process);
   dataTable(byId("mapping-table"), {
-    what: several, rows: process.attribution.mappings, sorted: 8,
+    what: "mappings", rows: process.attribution.mappings, sorted: 8,
     searched: (row) => `${row.name} ${row.kind} ${row.build_id || ""}`,
     columns: [
-      { title: payer[0].toUpperCase() + payer.slice(1), value: (row) => row.name, show: (row) => [row.name,
+      { title: "Mapping", value: (row) => row.name, show: (row) => [row.name,
         row.build_id ? el("span", { class: "sub mono" }, `build-id ${row.build_id}`) : null] },
       { title: "kind", value: (row) => row.kind, show: (row) => row.kind.replace("_", " ") },
       { title: "start", number: true, value: (row) => row.start, show: (row) => el("span", { class: "mono" }, address(row.start)) },
