@@ -47,6 +47,7 @@ pub struct CacheTotals {
 }
 
 /// All counts of one design.
+// Many fields: one for each kind of count; results list them by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DesignCounts {
     /// The design's name.

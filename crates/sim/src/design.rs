@@ -98,6 +98,7 @@ impl MissCounts {
     }
 }
 
+// Many fields: the parts of one machine, which every miss goes through in order.
 #[derive(Clone)]
 pub(crate) struct Design {
     pub name: String,

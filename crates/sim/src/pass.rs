@@ -50,6 +50,7 @@ impl Place<'_> {
 }
 
 /// One stream through many designs; see the crate's documentation for how.
+// Many fields: they are still to be grouped by part.
 pub struct Pass<O: WalkObserver = NoObserver> {
     pub(crate) space: AddressSpace,
     /// Address spaces that do not run now.

@@ -61,6 +61,7 @@ pub(crate) struct Tally {
 }
 
 /// The part of one mapping inside one block.
+// Many fields: one record of a dense list, as misses find it.
 #[derive(Clone, Debug)]
 pub(crate) struct Unit {
     pub number: u64,
@@ -106,6 +107,7 @@ pub(crate) struct Block {
 }
 
 /// All pages, units and blocks of one process, the shared clock and the front.
+// Many fields: lists side by side and what finds their records; the hot loops hold them by field.
 pub(crate) struct PageStore {
     pub pages: Vec<Page>,
     pub units: Vec<Unit>,

@@ -76,6 +76,7 @@ struct Clock {
 }
 
 /// See the module's documentation.
+// Many fields: who runs where, and the parts of the machine around it; types of their own would each be used once.
 pub struct System {
     spec: DesignSpec,
     /// What a data side asks a process that has touched nothing for.
