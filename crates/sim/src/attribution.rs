@@ -1,7 +1,7 @@
 //! Who pays: walks and references of the first design by page and by mapping, and the observer told of each walk.
 
-use crate::growth::LateBlocks;
-use crate::memory::WalkCost;
+use crate::caches::WalkCost;
+use crate::pass::growth::LateBlocks;
 use crate::pass::{Pass, Place};
 use crate::store::{Tally, Unit};
 use pagewalk_mm::{AddressSpace, MappingId};

@@ -15,14 +15,14 @@
 //! and their cycles are of everything, as are lookups of arrays; [`Experiment::counts`] tells whose the references are.
 
 use crate::attribution::NoObserver;
+use crate::bits::bits;
 use crate::counts::DesignCounts;
 use crate::data_side::{DataSideError, DataSides};
 use crate::design::DesignSpec;
 use crate::error::PassError;
 use crate::groups::{Group, Groups};
 use crate::pass::Pass;
-use crate::spaces::SpaceCounts;
-use crate::store::bits;
+use crate::pass::spaces::SpaceCounts;
 use crate::system::System;
 use crate::visit_stream::VisitStream;
 use pagewalk_mm::structure::{Generator, StructureSpec, Visits, Who};

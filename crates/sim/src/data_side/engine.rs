@@ -3,7 +3,7 @@
 use super::DataSides;
 use crate::counts::DesignCounts;
 use crate::experiment::Engine;
-use crate::spaces::SpaceCounts;
+use crate::pass::spaces::SpaceCounts;
 use pagewalk_trace::{Analysis, Batch};
 use pagewalk_translate::Asid;
 use std::ops::Range;

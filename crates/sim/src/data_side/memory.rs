@@ -12,7 +12,7 @@ use super::backing::Backing;
 use super::collapse::Collapser;
 use super::extents::Extents;
 use super::segment::Segments;
-use crate::kernel::parted_blocks;
+use crate::pass::kernel::parted_blocks;
 use pagewalk_mm::frames::{MemoryError, MemorySpec};
 use pagewalk_mm::{AddressSpace, Fault, MappingId, PageSizePolicy, Superpage, Vma};
 use pagewalk_trace::Protection;

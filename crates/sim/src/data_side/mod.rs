@@ -19,7 +19,7 @@ mod totals;
 
 use crate::counts::DesignCounts;
 use crate::design::DesignSpec;
-use crate::spaces::SpaceCounts;
+use crate::pass::spaces::SpaceCounts;
 pub(crate) use extents::Extents;
 pub use memory::RangeTotals;
 pub(crate) use memory::{DesignMemory, Frames, InSpace};

@@ -4,8 +4,8 @@
 
 use super::page::Page;
 use crate::design::in_pieces;
-use crate::kernel::{block_bytes, blocks_at_ends};
-use crate::untouched::Life;
+use crate::pass::kernel::{block_bytes, blocks_at_ends};
+use crate::pass::untouched::Life;
 use pagewalk_mm::{AddressSpace, Fault, MappingId, PageSizePolicy};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::Paging;

@@ -32,13 +32,13 @@ mod side;
 mod side_tlbs;
 mod tlbs;
 
+use crate::caches::WalkCost;
+use crate::classes::{CLASSES, FETCH, STORE, class_of};
 use crate::counts::DesignCounts;
 use crate::data_side::Segments;
 use crate::error::PassError;
 use crate::fit::{KernelError, held_order, watched};
-use crate::memory::WalkCost;
-use crate::spaces::Identifiers;
-use crate::store::{CLASSES, FETCH, STORE, class_of};
+use crate::pass::spaces::Identifiers;
 use crate::{DesignSpec, SpaceCounts};
 use globals::Globals;
 use known::{Known, KnownPages};

@@ -6,7 +6,7 @@ use super::page::Page;
 use super::side::SideMemory;
 use crate::fetch::FetchTable;
 use crate::looks::Looks;
-use crate::spaces::SpaceCounts;
+use crate::pass::spaces::SpaceCounts;
 use pagewalk_mm::promotion::LastUse;
 use pagewalk_mm::{AddressSpace, Kernel};
 use pagewalk_translate::Asid;

@@ -2,13 +2,13 @@
 //!
 //! They hold the same pages in the same first level at all times, so one simulation of it serves them all; each has
 //! lower levels, a walker and counts of its own. Where the lower levels are one least-recently-used array, even those
-//! share: see [`crate::reach`].
+//! share: see [`crate::design::reach`].
 
+use crate::caches::WalkCost;
+use crate::classes::{CLASSES, KINDS};
+use crate::design::reach::ReachFamily;
 use crate::design::{DesignSpec, MissCounts, in_pieces, sizes};
-use crate::held::Held;
-use crate::memory::WalkCost;
-use crate::reach::ReachFamily;
-use crate::store::{CLASSES, KINDS};
+use crate::store::held::Held;
 use pagewalk_setassoc::Geometry;
 use pagewalk_translate::{ArrayCounts, Asid, Filled, LowerLevels, MachineSpec, TlbSpec, Walker};
 use pagewalk_units::{Kind, PageSize, VirtAddr};
@@ -161,7 +161,7 @@ impl Siblings {
     pub fn miss(&mut self, miss: Miss) {
         if !self.members.is_empty() {
             let missing = self.family.touch(miss.held, miss.number);
-            for member in crate::store::bits(missing) {
+            for member in crate::bits::bits(missing) {
                 self.all[self.members[member]].walk(miss);
             }
         }

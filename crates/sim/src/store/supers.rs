@@ -3,9 +3,11 @@
 //! Designs whose kernels have built the same superpage share what is known of it. The superpages around a page form a
 //! chain, from the smallest up: a page knows the first, each knows the next. Designs without a kernel pay nothing.
 
-use crate::front::SLOTS;
-use crate::held::Held;
-use crate::store::{CLASSES, PageStore, bits};
+use crate::bits::bits;
+use crate::classes::CLASSES;
+use crate::store::PageStore;
+use crate::store::front::SLOTS;
+use crate::store::held::Held;
 use pagewalk_mm::Superpage;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;

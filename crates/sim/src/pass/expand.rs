@@ -5,9 +5,9 @@
 //! where there are caches of memory, which see every reference.
 
 use crate::attribution::WalkObserver;
+use crate::classes::FETCH;
 use crate::fetch::instruction_pages;
 use crate::pass::{At, Pass, Place};
-use crate::store::FETCH;
 use pagewalk_trace::Batch;
 use pagewalk_units::Kind;
 

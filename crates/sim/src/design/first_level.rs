@@ -3,10 +3,12 @@
 //! Hits are found from the pages' side (see [`crate::store`]), so this is asked to make room, and told of references
 //! only where its replacement remembers them.
 
+use crate::bits::bits;
+use crate::classes::CLASSES;
+use crate::design::recency::{Recency, TREE_WAYS_MAX};
 use crate::design::{HUGE, SIZES, SMALL};
-use crate::held::{Held, Packed};
-use crate::recency::{Recency, TREE_WAYS_MAX};
-use crate::store::{CLASSES, PageStore, bits};
+use crate::store::PageStore;
+use crate::store::held::{Held, Packed};
 use pagewalk_setassoc::{Entry, Heeds, LastUse, SetIndex, TlbArray};
 use pagewalk_translate::{Refill, SoftwareMmu, SoftwareSpec, TlbSpec, Wanted};
 use pagewalk_units::PageSize;

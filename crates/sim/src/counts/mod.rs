@@ -1,13 +1,13 @@
 //! The counts of one design, final and exact.
 
 use crate::attribution::WalkObserver;
-use crate::cores::sum;
+use crate::caches::Memory;
+use crate::classes::{CLASSES, FETCH, KINDS, LOAD, STORE};
 use crate::data_side::DataSideTotals;
 use crate::design::{Design, HUGE, MissCounts, SIZES, SMALL};
-use crate::memory::Memory;
 use crate::pass::Pass;
-use crate::software::SoftwareTotals;
-use crate::store::{CLASSES, FETCH, KINDS, LOAD, STORE};
+use crate::pass::cores::sum;
+use crate::pass::software::SoftwareTotals;
 use pagewalk_cache::{CacheCounts, CacheSpec, Requester};
 use pagewalk_cost::{Cycles, Prices, price};
 use pagewalk_mm::{Accounts, KernelCounts, Killed, MemorySample, MemoryTotals, Scope};

@@ -1,16 +1,25 @@
 //! One design: a machine under a page-size policy.
 
+pub(crate) mod first_level;
+pub(crate) mod os;
+mod prefetch;
+pub(crate) mod reach;
+mod recency;
+pub(crate) mod siblings;
+mod tournament;
+
+use crate::caches::{Memory, WalkCost};
+use crate::classes::{CLASSES, FETCH, KINDS, LOAD, STORE};
 use crate::data_side::DesignMemory;
+use crate::design::first_level::FirstLevel;
+use crate::design::os::Os;
+use crate::design::reach::ReachFamily;
+use crate::design::siblings::{Miss, Siblings};
 use crate::error::PassError;
-use crate::first_level::FirstLevel;
 use crate::fit::KernelError;
-use crate::held::Held;
-use crate::memory::{Memory, WalkCost};
-use crate::os::Os;
-use crate::reach::ReachFamily;
-use crate::siblings::{Miss, Siblings};
-use crate::spaces::Identifiers;
-use crate::store::{CLASSES, FETCH, KINDS, LOAD, Page, PageStore, STORE};
+use crate::pass::spaces::Identifiers;
+use crate::store::held::Held;
+use crate::store::{Page, PageStore};
 use pagewalk_mm::{AddressSpace, Kernel, MappingId, ORDERS, PageSizePolicy, Scope, Small};
 use pagewalk_translate::{Asid, Filled, Fills, LowerLevels, MachineSpec, Prefetcher, Walker};
 use pagewalk_units::{Kind, PageSize, VirtAddr};

@@ -5,9 +5,9 @@
 //! takes stores only to pages that one has come to before.
 
 use crate::attribution::WalkObserver;
+use crate::bits::bits;
 use crate::design::Design;
 use crate::pass::Pass;
-use crate::store::bits;
 use pagewalk_translate::{MissClass, SoftwareCounts, SoftwareMmu};
 
 /// What a software-managed TLB and its handlers did.

@@ -6,13 +6,15 @@
 //! that fills a page goes by them. A shared array belongs to the design whose core runs, and moves with every switch.
 
 use crate::attribution::{NoObserver, WalkObserver};
+use crate::bits::bits;
+use crate::classes::CLASSES;
 use crate::counts::{CacheTotals, DesignCounts};
+use crate::design::first_level::{FirstLevel, resident};
 use crate::design::{Design, DesignSpec};
 use crate::error::PassError;
-use crate::first_level::{FirstLevel, resident};
-use crate::held::Held;
 use crate::pass::Pass;
-use crate::store::{CLASSES, PageStore, bits};
+use crate::store::PageStore;
+use crate::store::held::Held;
 use pagewalk_cost::Cycles;
 use pagewalk_trace::Batch;
 use pagewalk_translate::{MachineSpec, WalkerSpec};

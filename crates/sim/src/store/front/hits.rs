@@ -1,10 +1,11 @@
 //! The hot loops: references that the front takes, in a row.
 
 use super::{Entry, Front, LANES, MASK, SLOTS, Told, place};
+use crate::classes::{FETCH, LOAD, STORE};
 use crate::fetch::{FetchTable, Run};
-use crate::latest::Latest;
-use crate::lookahead::look_ahead;
-use crate::store::{FETCH, LOAD, PageStore, STORE};
+use crate::store::PageStore;
+use crate::store::latest::Latest;
+use crate::store::lookahead::look_ahead;
 use pagewalk_trace::{Ref, Span};
 use pagewalk_units::{PAGE_SHIFT, Size};
 

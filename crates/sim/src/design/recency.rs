@@ -7,9 +7,10 @@
 //! A tree's bits need not be kept either. Each points away from the half of its ways that was used last, whatever
 //! was used before: so the ways' last times say what all bits are. Which of three trees gives the victim, they say too.
 
-use crate::held::{Held, Packed};
-use crate::store::{CLASSES, PageStore};
-use crate::tournament::Tournament;
+use crate::classes::CLASSES;
+use crate::design::tournament::Tournament;
+use crate::store::PageStore;
+use crate::store::held::{Held, Packed};
 use pagewalk_setassoc::{Geometry, LastUse, SetIndex};
 
 /// An entry.

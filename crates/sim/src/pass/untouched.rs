@@ -5,8 +5,8 @@
 //! that is touched after all was not backed for nothing.
 
 use crate::attribution::WalkObserver;
-use crate::key::Key;
 use crate::pass::Pass;
+use crate::store::key::Key;
 use crate::store::{Block, Unit};
 use pagewalk_mm::MappingId;
 use pagewalk_translate::Asid;

@@ -3,11 +3,12 @@
 //! The kernel decides; this tells it of the design's misses, and carries its decisions to the design's TLBs and to the
 //! store. Work that the kernel does in the background is done at the first miss or first touch after it is due.
 
+use crate::classes::{CLASSES, FETCH, KINDS};
 use crate::design::Design;
 use crate::fit::{KernelError, held_order, watched};
-use crate::held::Held;
 use crate::looks::Looks;
-use crate::store::{CLASSES, FETCH, KINDS, PageStore};
+use crate::store::PageStore;
+use crate::store::held::Held;
 use pagewalk_mm::promotion::{LastUse, Miss};
 use pagewalk_mm::{AddressSpace, Kernel, MemorySample, ORDERS, Remap, Superpage};
 use pagewalk_translate::{Asid, Filled, MachineSpec};
@@ -266,7 +267,8 @@ impl Design {
         let Some(os) = &self.os else { return false };
         let mut classes = (0..CLASSES).filter(|&class| os.tlbs[class] == tlb);
         if self.last_level == 1 {
-            let resident = |class: usize| crate::first_level::resident(store, held, class) & self.mask() != 0;
+            let resident =
+                |class: usize| crate::design::first_level::resident(store, held, class) & self.mask() != 0;
             return classes.any(resident);
         }
         let kinds: Vec<Kind> = classes.map(|class| KINDS[class]).collect();

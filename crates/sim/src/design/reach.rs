@@ -4,8 +4,8 @@
 //! too: one recency stamp per page shared by all members, one bit per member that says whether it holds the
 //! page. A page that all hold costs one look-up for the whole family.
 
-use crate::held::{Held, Packed};
-use crate::store::bits;
+use crate::bits::bits;
+use crate::store::held::{Held, Packed};
 use pagewalk_setassoc::{Geometry, Replacement, SetIndex};
 use pagewalk_translate::TlbSpec;
 

@@ -1,8 +1,9 @@
 //! Prefetching, seen from a design: what maps the next page, and whether the TLB has it.
 
+use crate::classes::CLASSES;
 use crate::design::{Design, HUGE};
-use crate::held::Held;
-use crate::store::{CLASSES, PageStore};
+use crate::store::PageStore;
+use crate::store::held::Held;
 use pagewalk_mm::AddressSpace;
 use pagewalk_translate::Asid;
 use pagewalk_units::{Kind, PageSize, VirtAddr};
@@ -75,6 +76,7 @@ impl Design {
             return self.lower.holds(array, store.asid_of(held), number, self.sizes[size]);
         };
         let served = (0..CLASSES).find(|&class| self.array[class][size] == Some(first));
-        served.is_some_and(|class| crate::first_level::resident(store, held, class) & self.mask() != 0)
+        served
+            .is_some_and(|class| crate::design::first_level::resident(store, held, class) & self.mask() != 0)
     }
 }

@@ -7,9 +7,9 @@
 //! Both are rare, and put right: see [`Pass::refetch`] and [`Pass::give_back`].
 
 use crate::attribution::WalkObserver;
+use crate::classes::{FETCH, class_of};
 use crate::fetch::{Run, instruction_pages};
 use crate::pass::{At, Pass, Place};
-use crate::store::{FETCH, class_of};
 use pagewalk_trace::{Batch, Ref, Span};
 use pagewalk_units::{BlockId, Kind};
 

@@ -3,12 +3,14 @@
 //! there, without asking at each step for what cannot be.
 
 use crate::attribution::WalkObserver;
+use crate::bits::bits;
+use crate::caches::WalkCost;
+use crate::classes::{FETCH, STORE};
+use crate::design::siblings::Miss;
 use crate::design::{Design, SMALL};
-use crate::held::Held;
-use crate::memory::WalkCost;
 use crate::pass::{Pass, Place};
-use crate::siblings::Miss;
-use crate::store::{FETCH, PageStore, STORE, bits};
+use crate::store::PageStore;
+use crate::store::held::Held;
 use pagewalk_translate::Filled;
 use pagewalk_units::Kind;
 

@@ -22,9 +22,10 @@
 //! it). Skarlatos et al., "BabelFish", ISCA 2020: entries that the processes of a container group share.
 
 use crate::attribution::{NoObserver, WalkObserver};
+use crate::bits::bits;
 use crate::error::PassError;
 use crate::pass::Pass;
-use crate::store::{PageStore, bits};
+use crate::store::PageStore;
 use pagewalk_mm::{FilePage, MappingId};
 use pagewalk_translate::Asid;
 use rustc_hash::FxHashMap;

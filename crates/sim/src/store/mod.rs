@@ -10,30 +10,27 @@
 //! holds it. Pages carry bits of designs that map them as base pages, units and blocks of those that map them as
 //! huge ones.
 
+pub(crate) mod front;
+pub(crate) mod held;
+pub(crate) mod key;
+mod latest;
+mod lookahead;
+pub(crate) mod supers;
+
+use crate::bits::bits;
+use crate::classes::CLASSES;
 use crate::design::{HUGE, SMALL};
-use crate::folded::Running;
-use crate::front::{Front, SLOTS};
-use crate::global::Globals;
-use crate::held::Held;
-use crate::key::Key;
-use crate::supers::Supers;
+use crate::pass::folded::Running;
+use crate::pass::global::Globals;
+use crate::store::front::{Front, SLOTS};
+use crate::store::held::Held;
+use crate::store::key::Key;
+use crate::store::supers::Supers;
 use pagewalk_mm::MappingId;
 use pagewalk_translate::Asid;
-use pagewalk_units::{Kind, Paging, VirtAddr};
+use pagewalk_units::{Paging, VirtAddr};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
-
-/// Classes of references that first-level arrays may tell apart.
-pub(crate) const CLASSES: usize = 3;
-/// Instruction fetches.
-pub(crate) const FETCH: usize = 0;
-/// Loads; and stores too, while no array tells them apart.
-pub(crate) const LOAD: usize = 1;
-/// Stores and modifies, where some array tells them apart.
-pub(crate) const STORE: usize = 2;
-
-/// By class: what its references are. Modifies are stores.
-pub(crate) const KINDS: [Kind; CLASSES] = [Kind::Fetch, Kind::Load, Kind::Store];
 
 /// A touched page: what misses look at, in one cache line.
 #[derive(Clone, Copy, Debug)]
@@ -448,27 +445,6 @@ impl PageStore {
         }
         self.free_units.push(unit);
     }
-}
-
-/// The class of `kind`; loads and stores share one unless `split`.
-pub(crate) fn class_of(kind: Kind, split: bool) -> usize {
-    match kind {
-        Kind::Fetch => FETCH,
-        Kind::Load => LOAD,
-        Kind::Store | Kind::Modify if split => STORE,
-        Kind::Store | Kind::Modify => LOAD,
-    }
-}
-
-/// Positions of the set bits, ascending.
-pub(crate) fn bits(mut set: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        (set != 0).then(|| {
-            let bit = set.trailing_zeros() as usize;
-            set &= set - 1;
-            bit
-        })
-    })
 }
 
 fn id_of(len: usize) -> u32 {

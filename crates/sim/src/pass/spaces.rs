@@ -7,9 +7,9 @@
 use crate::attribution::{MappingCounts, NoObserver, WalkObserver};
 use crate::design::{Design, MissCounts};
 use crate::fetch::FetchTable;
-use crate::held::Held;
 use crate::pass::Pass;
 use crate::store::PageStore;
+use crate::store::held::Held;
 use pagewalk_mm::{AddressSpace, MappingId};
 use pagewalk_translate::Asid;
 use rustc_hash::FxHashMap;

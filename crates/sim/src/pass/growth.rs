@@ -3,8 +3,8 @@
 //! finds no huge page, though the area grows over the block later. Nothing but the size of the steps is wrong with it.
 
 use crate::attribution::WalkObserver;
-use crate::kernel::{added, block_bytes, blocks_at_ends};
 use crate::pass::Pass;
+use crate::pass::kernel::{added, block_bytes, blocks_at_ends};
 use pagewalk_mm::{Fault, HugeAdvice, Vma};
 use pagewalk_trace::{Event, Ref};
 use pagewalk_units::VirtAddr;

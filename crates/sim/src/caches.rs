@@ -4,10 +4,10 @@
 //! its page hits. The program's physical addresses are its virtual ones. What is modelled: `docs/adding-a-machine.md`.
 
 use crate::attribution::WalkObserver;
+use crate::bits::bits;
 use crate::design::Design;
 use crate::pages::as_recorded;
 use crate::pass::Pass;
-use crate::store::bits;
 use pagewalk_cache::{Hierarchy, Requester, Served};
 use pagewalk_trace::Grain;
 use pagewalk_translate::{Asid, MachineSpec, Walker};

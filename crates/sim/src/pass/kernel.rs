@@ -10,9 +10,11 @@
 //!   of it mapped. When some of it stays mapped, the page stays.
 
 use crate::attribution::{WalkObserver, add_references, add_tally};
+use crate::bits::bits;
+use crate::classes::STORE;
 use crate::pass::Pass;
-use crate::spaces::Parked;
-use crate::store::{STORE, Unit, bits};
+use crate::pass::spaces::Parked;
+use crate::store::Unit;
 use crate::taken::Taken;
 use pagewalk_mm::{AddressSpace, Change, Fault, MappingId, PageSizePolicy, Remap, Vma};
 use pagewalk_trace::{Event, Ref, ThpDisable};

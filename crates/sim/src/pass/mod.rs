@@ -1,19 +1,34 @@
 //! The pass: one stream, many designs.
 
+pub(crate) mod cores;
+mod expand;
+pub(crate) mod folded;
+pub(crate) mod global;
+pub(crate) mod growth;
+mod hugetlb;
+pub(crate) mod kernel;
+mod plain;
+pub(crate) mod software;
+pub(crate) mod spaces;
+mod together;
+pub(crate) mod untouched;
+
 use crate::attribution::{MappingCounts, NoObserver, WalkObserver};
-use crate::cores::Cores;
+use crate::bits::bits;
+use crate::classes::{FETCH, STORE, class_of};
 use crate::counts::DesignCounts;
+use crate::design::siblings::groups;
 use crate::design::{Design, DesignSpec, share_huge, splits_data};
 use crate::error::PassError;
 use crate::fetch::FetchTable;
-use crate::front::Told;
-use crate::kernel::Follower;
 use crate::pages::pages_of;
-use crate::siblings::groups;
-use crate::spaces::{Accounts, Parked};
-use crate::store::{FETCH, PageStore, STORE, bits, class_of};
-use crate::together::check_together;
-use crate::untouched::Untouched;
+use crate::pass::cores::Cores;
+use crate::pass::kernel::Follower;
+use crate::pass::spaces::{Accounts, Parked};
+use crate::pass::together::check_together;
+use crate::pass::untouched::Untouched;
+use crate::store::PageStore;
+use crate::store::front::Told;
 use pagewalk_mm::{AddressSpace, Change, Kernel, MappingId, PageSizePolicy, Scope};
 use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Ref, Span};
 use pagewalk_translate::Asid;
@@ -27,7 +42,7 @@ pub(crate) struct Place<'a> {
     pub blocks: &'a Dictionary,
     pub block: BlockId,
     pub at: At,
-    /// Data references that come after this and were taken already, as hits: see [`crate::folded`].
+    /// Data references that come after this and were taken already, as hits: see [`crate::pass::folded`].
     pub ahead: &'a [Ref],
 }
 
@@ -75,7 +90,7 @@ pub struct Pass<O: WalkObserver = NoObserver> {
     pub(crate) unified: u64,
     /// Designs whose page tables are mapped.
     pub(crate) mapped: u64,
-    /// Whether all misses of the batch are plain ones: see [`crate::plain`].
+    /// Whether all misses of the batch are plain ones: see [`crate::pass::plain`].
     pub(crate) plain: bool,
     /// Whether a data reference may have dropped what is being fetched from: see [`Pass::refetch`].
     pub(crate) disturbed: bool,

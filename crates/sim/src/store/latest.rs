@@ -1,8 +1,8 @@
 //! The page last referenced of each set: to reference it again changes nothing in any array, whatever its replacement.
 //!
-//! So a design whose replacement minds hits (see [`crate::first_level`]) is told only of those to other pages.
+//! So a design whose replacement minds hits (see [`crate::design::first_level`]) is told only of those to other pages.
 
-use crate::store::{CLASSES, FETCH, LOAD, STORE};
+use crate::classes::{CLASSES, FETCH, LOAD, STORE};
 
 /// No page's number.
 const NOBODY: u64 = u64::MAX;

@@ -6,8 +6,10 @@
 
 mod hits;
 
-use crate::latest::Latest;
-use crate::store::{CLASSES, FETCH, Page, PageStore, bits};
+use crate::bits::bits;
+use crate::classes::{CLASSES, FETCH};
+use crate::store::latest::Latest;
+use crate::store::{Page, PageStore};
 use pagewalk_trace::Ref;
 use pagewalk_units::PageSize;
 
