@@ -3,11 +3,6 @@
 //! Only machines with caches pay for this: every reference of the program is given to them at its place, however often
 //! its page hits. The program's physical addresses are its virtual ones. What is modelled: `docs/adding-a-machine.md`.
 
-use crate::attribution::WalkObserver;
-use crate::bits::bits;
-use crate::design::Design;
-use crate::pages::as_recorded;
-use crate::pass::Pass;
 use pagewalk_cache::{Hierarchy, Requester, Served};
 use pagewalk_trace::Grain;
 use pagewalk_translate::{Asid, MachineSpec, Walker};
@@ -93,26 +88,4 @@ impl Memory {
 #[inline]
 pub(crate) fn physical(asid: Asid, address: VirtAddr) -> u64 {
     (asid.index() as u64) << VirtAddr::BITS | address.0
-}
-
-impl Design {
-    /// Walks to the leaf of `address`, mapped at `size`.
-    pub(crate) fn walk(&mut self, address: VirtAddr, size: PageSize) -> WalkCost {
-        match &mut self.memory {
-            Some(memory) => memory.walk(&mut self.walker, address, size),
-            None => WalkCost::flat(self.walker.walk(address, size), self.machine.cost.walk_reference),
-        }
-    }
-}
-
-impl<O: WalkObserver> Pass<O> {
-    /// Gives a reference of the program, translated already, to the designs with caches.
-    pub(crate) fn access_memory(&mut self, kind: Kind, address: VirtAddr, bytes: u64) {
-        let address = physical(self.store.asid, as_recorded(address));
-        for design in bits(self.with_memory & self.active) {
-            if let Some(memory) = &mut self.designs[design].memory {
-                memory.access(kind, address, bytes);
-            }
-        }
-    }
 }

@@ -41,18 +41,24 @@ mod offline;
 mod pages;
 mod pass;
 mod profile;
+mod ranges;
+mod sizes;
+mod spec;
 mod store;
 mod structures;
 mod system;
 mod taken;
+mod untouched;
 mod visit_stream;
 
-pub use attribution::{MappingCounts, NoObserver, PageWalks, Walk, WalkObserver};
+pub use attribution::{LateBlocks, MappingCounts, NoObserver, PageWalks, Walk, WalkObserver};
 pub use by_traps::ByTraps;
 pub use caches::{GrainError, check_grain};
-pub use counts::{CacheTotals, ClassCounts, DesignCounts, KernelTotals, PrefetchTotals};
-pub use data_side::{DataSideError, DataSideTotals, DataSides, RangeTotals};
-pub use design::DesignSpec;
+pub use counts::{
+    CacheTotals, ClassCounts, DataSideTotals, DesignCounts, KernelTotals, PrefetchTotals, RangeTotals,
+    SoftwareTotals, SpaceCounts,
+};
+pub use data_side::{DataSideError, DataSides};
 pub use error::PassError;
 pub use experiment::{Arrangement, Experiment, StructureCounts};
 pub use fit::{KernelError, held_orders};
@@ -61,11 +67,9 @@ pub use host::HostKernel;
 pub use library::{Library, LibraryError};
 pub use offline::{LeftOut, OfflineError, OfflineResult, Replay, check_offline, offline};
 pub use pass::Pass;
-pub use pass::growth::LateBlocks;
-pub use pass::software::SoftwareTotals;
-pub use pass::spaces::SpaceCounts;
 pub use profile::{
     Alternative, AlternativeKind, Findings, FunctionWalks, HeatMap, MovedCode, Profile, Reach,
 };
+pub use spec::DesignSpec;
 pub use structures::{Structures, UnknownStructure};
 pub use system::System;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Modules that may know each other, each by way of the others.
 const CIRCLE_MAX: usize = 3;
 /// Larger circles that stay, by crate and modules, each with the reason.
-const CIRCLES: [(&str, &[&str], &str); 5] = [
+const CIRCLES: [(&str, &[&str], &str); 4] = [
     (
         "live",
         &[
@@ -19,38 +19,6 @@ const CIRCLES: [(&str, &[&str], &str); 5] = [
             "trap/locks",
             "trap/remap",
             "trap/separate",
-        ],
-        "to be opened",
-    ),
-    (
-        "sim",
-        &[
-            "attribution",
-            "pass/cores",
-            "counts",
-            "data_side/collapse",
-            "data_side/memory",
-            "data_side/totals",
-            "design",
-            "design/first_level",
-            "pass/folded",
-            "store/front",
-            "pass/global",
-            "pass/growth",
-            "pass/kernel",
-            "store/latest",
-            "caches",
-            "design/os",
-            "pass",
-            "design/reach",
-            "design/recency",
-            "design/siblings",
-            "pass/software",
-            "pass/spaces",
-            "store",
-            "store/supers",
-            "pass/together",
-            "pass/untouched",
         ],
         "to be opened",
     ),

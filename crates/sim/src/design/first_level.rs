@@ -6,7 +6,7 @@
 use crate::bits::bits;
 use crate::classes::CLASSES;
 use crate::design::recency::{Recency, TREE_WAYS_MAX};
-use crate::design::{HUGE, SIZES, SMALL};
+use crate::sizes::{HUGE, SIZES, SMALL};
 use crate::store::PageStore;
 use crate::store::held::{Held, Packed};
 use pagewalk_setassoc::{Entry, Heeds, LastUse, SetIndex, TlbArray};

@@ -1,6 +1,7 @@
 //! One design: a machine under a page-size policy.
 
 pub(crate) mod first_level;
+mod identifiers;
 pub(crate) mod os;
 mod prefetch;
 pub(crate) mod reach;
@@ -8,104 +9,25 @@ mod recency;
 pub(crate) mod siblings;
 mod tournament;
 
+pub(crate) use identifiers::Identifiers;
+
 use crate::caches::{Memory, WalkCost};
 use crate::classes::{CLASSES, FETCH, KINDS, LOAD, STORE};
-use crate::data_side::DesignMemory;
+use crate::counts::MissCounts;
 use crate::design::first_level::FirstLevel;
 use crate::design::os::Os;
 use crate::design::reach::ReachFamily;
 use crate::design::siblings::{Miss, Siblings};
-use crate::error::PassError;
 use crate::fit::KernelError;
-use crate::pass::spaces::Identifiers;
+use crate::sizes::{HUGE, SIZES, SMALL, in_pieces};
+use crate::spec::DesignSpec;
 use crate::store::held::Held;
 use crate::store::{Page, PageStore};
-use pagewalk_mm::{AddressSpace, Kernel, MappingId, ORDERS, PageSizePolicy, Scope, Small};
+use pagewalk_mm::{AddressSpace, MappingId, PageSizePolicy, Scope};
 use pagewalk_translate::{Asid, Filled, Fills, LowerLevels, MachineSpec, Prefetcher, Walker};
 use pagewalk_units::{Kind, PageSize, VirtAddr};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
-
-/// What to simulate.
-#[derive(Clone)]
-pub struct DesignSpec {
-    /// Name for people and results.
-    pub name: String,
-    /// The hardware.
-    pub machine: MachineSpec,
-    /// The kernel's choice of page sizes.
-    pub policy: Arc<dyn PageSizePolicy>,
-    /// Sizes of the last level to count misses for, as doublings of the machine's own; and the page size
-    /// whose array is meant.
-    pub reach: Option<(&'static [i32], PageSize)>,
-    /// A kernel that builds superpages of many sizes as the stream runs, in the place of `policy`, which then is that
-    /// of base pages.
-    pub kernel: Option<Kernel>,
-}
-
-impl DesignSpec {
-    /// A machine under a policy, by the machine's name.
-    pub fn new(machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>) -> DesignSpec {
-        DesignSpec { name: machine.name.clone(), machine: machine.clone(), policy, reach: None, kernel: None }
-    }
-
-    /// Whether a pass can simulate it: its store knows superpages neither where handlers' tables are mapped nor, under
-    /// a kernel, beside prefetchers.
-    pub(crate) fn fits_pass(&self) -> bool {
-        let prefetches = self.machine.tlbs.iter().any(|tlb| tlb.prefetch.is_some());
-        match &self.kernel {
-            Some(_) => self.machine.software().is_none() && !prefetches,
-            None => self.machine.software().is_none() || !self.machine.has_huge_pages(),
-        }
-    }
-
-    /// What the host's kernel makes of the memory of a data side; none on other machines.
-    pub(crate) fn side_memory(&self) -> Result<Option<DesignMemory>, PassError> {
-        if self.machine.data_side.is_none() {
-            return Ok(None);
-        }
-        let memory = DesignMemory::new(&self.machine, Arc::clone(&self.policy));
-        memory.map(Some).map_err(|error| PassError::DataSide(self.machine.name.clone(), error))
-    }
-
-    /// A machine under a kernel.
-    pub fn with_kernel(name: String, machine: &MachineSpec, kernel: Kernel) -> DesignSpec {
-        DesignSpec { name, kernel: Some(kernel), ..DesignSpec::new(machine, Arc::new(Small)) }
-    }
-}
-
-/// Index of a page size in per-size tables. Designs with a kernel have one for each order.
-pub(crate) const SMALL: usize = 0;
-pub(crate) const HUGE: usize = 1;
-/// Length of those tables.
-pub(crate) const SIZES: usize = ORDERS;
-
-/// Integer counts that only misses move.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct MissCounts {
-    /// First-level misses by class and page size.
-    pub first_level: [[u64; SIZES]; CLASSES],
-    /// Misses of the first level that hit a lower one or a prefetch buffer.
-    pub lower_hits: u64,
-    /// Walks by fetches and by data.
-    pub walks: [u64; 2],
-    /// Page-table entries read.
-    pub walk_references: u64,
-    /// Modelled cycles of walks.
-    pub walk_cycles: u64,
-    /// Second halves of references that cross from one base page to the next inside one huge page: no lookup of their
-    /// own.
-    pub inside_huge: [u64; CLASSES],
-}
-
-impl MissCounts {
-    /// Counts a walk.
-    pub fn charge(&mut self, class: usize, walk: WalkCost) {
-        self.walks[usize::from(class != FETCH)] += 1;
-        self.walk_references += u64::from(walk.references);
-        self.walk_cycles = self.walk_cycles.saturating_add(walk.cycles);
-    }
-}
 
 // Many fields: the parts of one machine, which every miss goes through in order.
 #[derive(Clone)]
@@ -139,21 +61,6 @@ pub(crate) struct Design {
     /// Whether memory of hugetlb is on huge pages: not where TLBs do not hold them, or handlers' tables map base pages.
     pub maps_hugetlb: bool,
     pub counts: MissCounts,
-}
-
-/// Whether some first-level array tells loads from stores.
-pub(crate) fn splits_data(machine: &MachineSpec) -> bool {
-    machine.level(1).any(|(_, tlb)| tlb.serves.has(Kind::Load) != tlb.serves.has(Kind::Store))
-}
-
-/// A machine's page sizes, by their index.
-pub(crate) fn sizes(machine: &MachineSpec) -> [PageSize; 2] {
-    [machine.paging.base(), machine.paging.huge()]
-}
-
-/// Whether TLBs hold huge pages in pieces of base pages.
-pub(crate) fn in_pieces(machine: &MachineSpec) -> bool {
-    machine.walker.largest_entry().is_some_and(|size| size < machine.paging.huge())
 }
 
 impl Design {
@@ -348,6 +255,14 @@ impl Design {
     ) -> Filled {
         // As if the second level had it, after which nothing is left to do.
         if self.hollow { Filled::Level(2) } else { self.lower.look_up(kind, asid, address, size) }
+    }
+
+    /// Walks to the leaf of `address`, mapped at `size`.
+    pub(crate) fn walk(&mut self, address: VirtAddr, size: PageSize) -> WalkCost {
+        match &mut self.memory {
+            Some(memory) => memory.walk(&mut self.walker, address, size),
+            None => WalkCost::flat(self.walker.walk(address, size), self.machine.cost.walk_reference),
+        }
     }
 
     /// Counts the second half of a reference that lies in one page with the first.

@@ -1,7 +1,8 @@
 //! Prefetching, seen from a design: what maps the next page, and whether the TLB has it.
 
 use crate::classes::CLASSES;
-use crate::design::{Design, HUGE};
+use crate::design::Design;
+use crate::sizes::HUGE;
 use crate::store::PageStore;
 use crate::store::held::Held;
 use pagewalk_mm::AddressSpace;

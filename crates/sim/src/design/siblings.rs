@@ -6,8 +6,10 @@
 
 use crate::caches::WalkCost;
 use crate::classes::{CLASSES, KINDS};
+use crate::counts::MissCounts;
 use crate::design::reach::ReachFamily;
-use crate::design::{DesignSpec, MissCounts, in_pieces, sizes};
+use crate::sizes::{in_pieces, sizes};
+use crate::spec::DesignSpec;
 use crate::store::held::Held;
 use pagewalk_setassoc::Geometry;
 use pagewalk_translate::{ArrayCounts, Asid, Filled, LowerLevels, MachineSpec, TlbSpec, Walker};

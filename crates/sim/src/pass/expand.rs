@@ -7,7 +7,8 @@
 use crate::attribution::WalkObserver;
 use crate::classes::FETCH;
 use crate::fetch::instruction_pages;
-use crate::pass::{At, Pass, Place};
+use crate::pass::Pass;
+use crate::pass::place::{At, Place};
 use pagewalk_trace::Batch;
 use pagewalk_units::Kind;
 
@@ -20,19 +21,19 @@ impl<O: WalkObserver> Pass<O> {
             let end = batch.span_end(span);
             let mut next = batch.spans[span].first as usize;
             let mut sites = block.sites.iter().peekable();
-            self.instructions += block.instructions.len() as u64;
+            self.executed.instructions += block.instructions.len() as u64;
             for index in 0..block.instructions.len() {
-                self.left = batch_end - next;
+                self.course.left = batch_end - next;
                 self.fetch_one(batch, span, index);
                 while sites.next_if(|site| usize::from(site.instruction) == index).is_some() && next < end {
-                    self.left = batch_end - next;
+                    self.course.left = batch_end - next;
                     self.data_whole(batch, span, next);
                     next += 1;
                 }
             }
             // References without code.
             for index in next..end {
-                self.left = batch_end - index;
+                self.course.left = batch_end - index;
                 self.data_whole(batch, span, index);
             }
         }
@@ -40,7 +41,7 @@ impl<O: WalkObserver> Pass<O> {
 
     fn data_whole(&mut self, batch: &Batch<'_>, span: usize, index: usize) {
         self.data(batch, span, index);
-        if self.with_memory != 0 {
+        if self.sets.with_memory != 0 {
             let record = batch.refs[index];
             self.access_memory(record.kind(), record.address(), record.size().bytes().into());
         }
@@ -55,7 +56,7 @@ impl<O: WalkObserver> Pass<O> {
         for vpn in pages {
             self.touch(FETCH, Kind::Fetch, vpn, 1, vpn != first, place);
         }
-        if self.with_memory != 0 {
+        if self.sets.with_memory != 0 {
             self.access_memory(Kind::Fetch, instruction.address, instruction.length.into());
         }
     }

@@ -9,7 +9,9 @@
 use crate::attribution::WalkObserver;
 use crate::classes::{FETCH, class_of};
 use crate::fetch::{Run, instruction_pages};
-use crate::pass::{At, Pass, Place};
+use crate::pass::Pass;
+use crate::pass::place::{At, Place};
+use crate::store::Running;
 use pagewalk_trace::{Batch, Ref, Span};
 use pagewalk_units::{BlockId, Kind};
 
@@ -32,19 +34,6 @@ impl FetchCursor {
     }
 }
 
-/// The page that is being executed at a data reference.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Running {
-    pub vpn: u64,
-    /// Fetches from it that follow in the row.
-    pub fetches: u64,
-    /// The reference's span of the batch, and its instruction.
-    span: usize,
-    instruction: u16,
-    /// A fetch has begun the row, and the next one of it is still to be looked up.
-    open: bool,
-}
-
 impl<O: WalkObserver> Pass<O> {
     pub(crate) fn run_folded(
         &mut self,
@@ -53,28 +42,29 @@ impl<O: WalkObserver> Pass<O> {
         first: usize,
         end: usize,
     ) {
-        self.disturbed = false;
-        self.noted = None;
+        self.course.disturbed = false;
+        self.course.noted = None;
         let mut cursor = FetchCursor { span: spans.start, run: 0, end: spans.end };
-        let most_ahead = if self.unified == 0 { usize::MAX } else { MOST_AHEAD };
+        let most_ahead = if self.sets.unified == 0 { usize::MAX } else { MOST_AHEAD };
         let mut next = first;
         loop {
-            if self.disturbed {
-                self.left = end - next;
+            if self.course.disturbed {
+                self.course.left = end - next;
                 self.refetch(batch, next);
             }
             // No further than to the fetch that is still to be looked up, if there is one.
-            let most = if self.disturbed { 1 } else { most_ahead };
-            let hits =
-                self.store.take_data_hits(&batch.refs[next..end.min(next.saturating_add(most))], self.split);
+            let most = if self.course.disturbed { 1 } else { most_ahead };
+            let hits = self
+                .store
+                .take_data_hits(&batch.refs[next..end.min(next.saturating_add(most))], self.course.split);
             next += hits;
-            if self.mindful != 0 {
+            if self.sets.mindful != 0 {
                 self.tell_front();
             }
-            if self.disturbed && hits > 0 {
+            if self.course.disturbed && hits > 0 {
                 continue;
             }
-            self.left = end - next;
+            self.course.left = end - next;
             let until = if next == end { usize::MAX } else { next };
             if let Some(back) = self.fetch_until(batch, &mut cursor, until, &batch.refs[..next]) {
                 next = back;
@@ -84,7 +74,7 @@ impl<O: WalkObserver> Pass<O> {
                 break;
             }
             let span = cursor.current();
-            if self.fetches_may_miss() {
+            if self.sets.fetches_may_miss() {
                 self.note_data(batch, span, next);
             }
             self.data(batch, span, next);
@@ -102,10 +92,10 @@ impl<O: WalkObserver> Pass<O> {
         taken: &[Ref],
     ) -> Option<usize> {
         self.store.running.fetches = 0;
-        let before = self.disturbed;
+        let before = self.course.disturbed;
         let back = self.fetch_in_order(batch, cursor, until, taken);
         // What fetches disturb is no row but one that a fetch began: see `open_row`.
-        self.disturbed = before | std::mem::take(&mut self.store.running.open);
+        self.course.disturbed = before | std::mem::take(&mut self.store.running.open);
         back
     }
 
@@ -124,18 +114,18 @@ impl<O: WalkObserver> Pass<O> {
         }
         loop {
             let rest = &batch.spans[cursor.span..cursor.end];
-            let hits = self.store.take_fetch_hits(rest, &self.fetches, until);
-            if self.mindful != 0 {
+            let hits = self.store.take_fetch_hits(rest, &self.process.fetches, until);
+            if self.sets.mindful != 0 {
                 self.tell_front();
             }
-            self.instructions += hits.instructions;
+            self.executed.instructions += hits.instructions;
             cursor.span += hits.spans;
             if !hits.more {
                 return None;
             }
             let span = batch.spans[cursor.span];
-            let head = self.fetches.heads[span.block.index()];
-            self.instructions += u64::from(head.instructions);
+            let head = self.process.fetches.heads[span.block.index()];
+            self.executed.instructions += u64::from(head.instructions);
             let back = if head.is_several() {
                 self.fetch_runs(batch, cursor, until, taken)
             } else {
@@ -160,9 +150,9 @@ impl<O: WalkObserver> Pass<O> {
         taken: &[Ref],
     ) -> Option<usize> {
         let span = batch.spans[cursor.span];
-        let head = self.fetches.heads[span.block.index()];
+        let head = self.process.fetches.heads[span.block.index()];
         let mut back = None;
-        while let (Some(&run), None) = (self.fetches.runs(head).get(cursor.run), back) {
+        while let (Some(&run), None) = (self.process.fetches.runs(head).get(cursor.run), back) {
             let first = span.first + run.site;
             if first as usize > until {
                 return None;
@@ -172,13 +162,13 @@ impl<O: WalkObserver> Pass<O> {
             let place = Place { blocks: batch.blocks, block: span.block, at, ahead };
             self.touch(FETCH, Kind::Fetch, run.vpn, run.translations, run.crosses, place);
             cursor.run += 1;
-            if run.crosses && self.kernels != 0 {
-                let next = self.rewound.map_or(until, |kept| first as usize + kept);
+            if run.crosses && self.sets.kernels != 0 {
+                let next = self.course.rewound.map_or(until, |kept| first as usize + kept);
                 self.open_row(batch, cursor.span, run, next);
             }
             back = self.came_back(first);
         }
-        if cursor.run == self.fetches.runs(head).len() {
+        if cursor.run == self.process.fetches.runs(head).len() {
             (cursor.run, cursor.span) = (0, cursor.span + 1);
         }
         back
@@ -189,7 +179,8 @@ impl<O: WalkObserver> Pass<O> {
     /// fetch of the row does, after the data references of the instruction. `until`: the next data reference.
     fn open_row(&mut self, batch: &Batch<'_>, span: usize, run: Run, until: usize) {
         let page = self.store.find(run.vpn);
-        let page = page.filter(|&page| self.active & self.kernels & !self.store.held(page, FETCH) != 0);
+        let page =
+            page.filter(|&page| self.sets.active & self.sets.kernels & !self.store.held(page, FETCH) != 0);
         let (Some(page), true) = (page, run.translations > 1) else { return };
         let Span { block: id, first } = batch.spans[span];
         let fetches = u64::from(run.translations) - 1;
@@ -219,14 +210,14 @@ impl<O: WalkObserver> Pass<O> {
     }
 
     fn came_back(&mut self, first: u32) -> Option<usize> {
-        self.rewound.take().map(|kept| first as usize + kept)
+        self.course.rewound.take().map(|kept| first as usize + kept)
     }
 
     /// A kernel drops translations at a fetch: data references that were taken ahead of it, as hits, may hit no more.
     /// They are counted back, to be made again, all but the first `keep`. Before anything is remapped, as they are to
     /// be taken from where they were counted.
     pub(crate) fn give_back(&mut self, ahead: &[Ref], keep: usize) {
-        let end = self.rewound.unwrap_or(ahead.len());
+        let end = self.course.rewound.unwrap_or(ahead.len());
         if keep >= end {
             return;
         }
@@ -234,9 +225,9 @@ impl<O: WalkObserver> Pass<O> {
         for record in &ahead[keep..end] {
             // The front takes no reference to two pages.
             let page = self.store.find(base.number(record.address())).expect("what was hit is known");
-            self.store.take_back(page, class_of(record.kind(), self.split));
+            self.store.take_back(page, class_of(record.kind(), self.course.split));
         }
-        self.rewound = Some(keep);
+        self.course.rewound = Some(keep);
     }
 
     /// What was fetched has taken the place of something else in an array that serves data too: the same for data
@@ -251,7 +242,7 @@ impl<O: WalkObserver> Pass<O> {
     fn first_evicted(&self, ahead: &[Ref]) -> Option<usize> {
         let base = self.store.paging.base();
         let is_gone = |record: &Ref| {
-            let class = class_of(record.kind(), self.split);
+            let class = class_of(record.kind(), self.course.split);
             self.store.front_page(class, base.number(record.address())).is_none()
         };
         match self.store.lost() {
@@ -276,15 +267,15 @@ impl<O: WalkObserver> Pass<O> {
     /// Notes where a data reference stands that may disturb fetches. Only kernels look what is executed there whatever
     /// comes of it.
     fn note_data(&mut self, batch: &Batch<'_>, span: usize, index: usize) {
-        if self.kernels == 0 && !self.disturbed {
-            self.noted = Some((span, index));
+        if self.sets.kernels == 0 && !self.course.disturbed {
+            self.course.noted = Some((span, index));
             return;
         }
         let before = self.store.running;
         self.note_running(batch, span, index);
         // What an earlier reference of the same instruction has disturbed is still to be looked up.
         let Running { instruction, .. } = self.store.running;
-        self.disturbed &= (span, instruction) == (before.span, before.instruction);
+        self.course.disturbed &= (span, instruction) == (before.span, before.instruction);
     }
 
     /// Notes what is executed at a data reference.
@@ -315,10 +306,10 @@ impl<O: WalkObserver> Pass<O> {
     /// The fetches that follow in the row were counted as hits when it began: looks up the next of them, unless data
     /// reference `next` is of the same instruction and so comes before.
     fn refetch(&mut self, batch: &Batch<'_>, next: usize) {
-        if let Some((span, index)) = self.noted.take() {
-            let head = self.fetches.heads[batch.spans[span].block.index()];
+        if let Some((span, index)) = self.course.noted.take() {
+            let head = self.process.fetches.heads[batch.spans[span].block.index()];
             if !head.is_several() && self.store.front_page(FETCH, head.vpn).is_some() {
-                self.disturbed = false;
+                self.course.disturbed = false;
                 return;
             }
             self.note_running(batch, span, index);
@@ -326,7 +317,7 @@ impl<O: WalkObserver> Pass<O> {
         let Running { vpn, fetches, span, instruction, .. } = self.store.running;
         if self.store.front_page(FETCH, vpn).is_some() {
             // Held everywhere: the row goes on.
-            self.disturbed = false;
+            self.course.disturbed = false;
             return;
         }
         let Span { block: id, first } = batch.spans[span];
@@ -335,12 +326,12 @@ impl<O: WalkObserver> Pass<O> {
         if site.flatten().is_some_and(|site| site.instruction == instruction) {
             return;
         }
-        self.disturbed = false;
-        let page = self.store.find(vpn).filter(|&page| self.active & !self.store.held(page, FETCH) != 0);
+        self.course.disturbed = false;
+        let page = self.store.find(vpn).filter(|&page| self.sets.active & !self.store.held(page, FETCH) != 0);
         if let (Some(page), true) = (page, fetches > 0) {
             self.look_up_row(batch, page, fetches, id, u32::from(instruction) + 1);
             // What that walk led to disturbs no row: the page itself is fetched from.
-            self.disturbed = false;
+            self.course.disturbed = false;
         }
     }
 }

@@ -25,24 +25,8 @@ use crate::attribution::{NoObserver, WalkObserver};
 use crate::bits::bits;
 use crate::error::PassError;
 use crate::pass::Pass;
-use crate::store::PageStore;
-use pagewalk_mm::{FilePage, MappingId};
+use crate::store::Globals;
 use pagewalk_translate::Asid;
-use rustc_hash::FxHashMap;
-
-/// The global pages by number.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Globals(FxHashMap<u64, Global>);
-
-#[derive(Clone, Debug)]
-struct Global {
-    page: u32,
-    holds: FilePage,
-    /// Address spaces that use it: a bit each.
-    users: u64,
-}
-
-const _: () = assert!(Asid::COUNT == u64::BITS);
 
 impl Pass<NoObserver> {
     /// Makes pages of files global that are mapped without the right to write. To be asked before the pass runs. A
@@ -61,15 +45,15 @@ impl<O: WalkObserver> Pass<O> {
     /// own, and nothing is global there.
     pub(crate) fn share(&mut self, vpn: u64) -> Option<u32> {
         self.store.globals.as_ref()?;
-        let file = self.space.file_page(self.store.bytes_of(vpn));
+        let file = self.process.space.file_page(self.store.bytes_of(vpn));
         match (file, self.store.global_at(vpn)) {
             (Some(file), Some(holds)) if file == *holds => {}
             (_, Some(_)) => {
                 self.end_global(vpn);
                 return None;
             }
-            (Some(file), None) if !self.parked.keys().any(|&asid| self.store.has(asid, vpn)) => {
-                self.store.add_global(vpn, file, self.instructions);
+            (Some(file), None) if !self.spaces.parked.keys().any(|&asid| self.store.has(asid, vpn)) => {
+                self.store.add_global(vpn, file, self.executed.instructions);
             }
             (_, None) => return None,
         }
@@ -78,10 +62,7 @@ impl<O: WalkObserver> Pass<O> {
 
     /// Gives each space that uses a global page one of its own.
     fn end_global(&mut self, vpn: u64) {
-        let globals = self.store.globals.as_mut();
-        let Some(Global { page, users, .. }) = globals.and_then(|globals| globals.0.remove(&vpn)) else {
-            return;
-        };
+        let Some((page, users)) = self.store.take_global(vpn) else { return };
         for design in &mut self.designs {
             design.invalidate(&mut self.store, &[page]);
         }
@@ -97,7 +78,7 @@ impl<O: WalkObserver> Pass<O> {
     /// The space that runs has changed its mapping of a global page; `gone`: it has none there any more.
     pub(crate) fn change_global(&mut self, page: u32, gone: bool) {
         let vpn = self.store.pages[page as usize].vpn;
-        let maps = self.space.file_page(self.store.bytes_of(vpn)).filter(|_| !gone);
+        let maps = self.process.space.file_page(self.store.bytes_of(vpn)).filter(|_| !gone);
         if maps.as_ref() == self.store.global_at(vpn) {
             return;
         }
@@ -107,48 +88,5 @@ impl<O: WalkObserver> Pass<O> {
         if !gone && self.share(vpn).is_none() {
             self.add_page(vpn, false, &[]);
         }
-    }
-}
-
-impl PageStore {
-    pub fn is_global(&self, page: u32) -> bool {
-        self.units[self.pages[page as usize].unit as usize].asid == Asid::GLOBAL
-    }
-
-    /// What the global page holds.
-    fn global_at(&self, vpn: u64) -> Option<&FilePage> {
-        self.globals.as_ref()?.0.get(&vpn).map(|global| &global.holds)
-    }
-
-    /// Makes a page global that nobody uses yet.
-    fn add_global(&mut self, vpn: u64, holds: FilePage, instructions: u64) {
-        // Spaces number their mappings each for themselves.
-        let page = self.add_page(Asid::GLOBAL, vpn, MappingId::UNKNOWN, instructions);
-        if let Some(Globals(globals)) = &mut self.globals {
-            globals.insert(vpn, Global { page, holds, users: 0 });
-        }
-    }
-
-    /// Has the space that runs use the global page, which is returned.
-    fn use_global(&mut self, vpn: u64) -> Option<u32> {
-        let global = self.globals.as_mut()?.0.get_mut(&vpn)?;
-        global.users |= 1 << self.asid.index();
-        let page = global.page;
-        self.name(self.asid, vpn, page);
-        Some(page)
-    }
-
-    /// The space that runs no longer uses the global page; says whether no other does.
-    fn leave_global(&mut self, vpn: u64) -> bool {
-        self.unname(self.asid, vpn);
-        let user = 1 << self.asid.index();
-        let Some(Globals(globals)) = &mut self.globals else { return false };
-        let Some(global) = globals.get_mut(&vpn) else { return false };
-        global.users &= !user;
-        let unused = global.users == 0;
-        if unused {
-            globals.remove(&vpn);
-        }
-        unused
     }
 }

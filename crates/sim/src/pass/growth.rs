@@ -4,27 +4,11 @@
 
 use crate::attribution::WalkObserver;
 use crate::pass::Pass;
-use crate::pass::kernel::{added, block_bytes, blocks_at_ends};
+use crate::ranges::{added, block_bytes, blocks_at_ends};
 use pagewalk_mm::{Fault, HugeAdvice, Vma};
 use pagewalk_trace::{Event, Ref};
 use pagewalk_units::VirtAddr;
 use std::ops::Range;
-
-/// Blocks that an area grew over after their first touch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LateBlocks {
-    /// Those to which the first design's policy would have given a huge page, had the area held them from the start.
-    pub huge_otherwise: u64,
-    /// Those to which it would not: huge pages are off, or only for memory that is advised.
-    pub small_anyway: u64,
-}
-
-impl LateBlocks {
-    /// All of them.
-    pub fn all(self) -> u64 {
-        self.huge_otherwise + self.small_anyway
-    }
-}
 
 /// Whether an area may have huge pages, if the mode lets it.
 fn may_be_huge(area: &Vma) -> bool {
@@ -55,7 +39,7 @@ impl<O: WalkObserver> Pass<O> {
         let huge = self.store.paging.huge();
         for block in blocks_at_ends(&(range.start..end), huge) {
             let bytes = block_bytes(block, huge);
-            if !self.space.is_one_area(bytes.clone()) {
+            if !self.process.space.is_one_area(bytes.clone()) {
                 continue;
             }
             let Some(at) = self.store.block_at(block) else { continue };
@@ -70,14 +54,14 @@ impl<O: WalkObserver> Pass<O> {
 
     fn count_late(&mut self, unit: u32, block: u64, start: VirtAddr) {
         let mapping = self.store.units[unit as usize].mapping;
-        let area = self.space.vma(start).filter(|area| may_be_huge(area));
+        let area = self.process.space.vma(start).filter(|area| may_be_huge(area));
         if area.is_none() {
             return;
         }
-        let forbidden = self.space.thp_disable();
+        let forbidden = self.process.space.thp_disable();
         let fault = Fault::new(block, self.store.paging.huge(), mapping, area, false, forbidden);
         let huge = self.designs[0].policy.wants_huge(&fault);
-        let late = &mut self.counts_of(mapping).late_blocks;
+        let late = &mut self.process.counts_of(mapping).late_blocks;
         *(if huge { &mut late.huge_otherwise } else { &mut late.small_anyway }) += 1;
     }
 }

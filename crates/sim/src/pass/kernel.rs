@@ -9,74 +9,63 @@
 //! - It is gone, and touched anew later, when an unmapping or discarding covers all of it or leaves nothing
 //!   of it mapped. When some of it stays mapped, the page stays.
 
-use crate::attribution::{WalkObserver, add_references, add_tally};
+use crate::attribution::WalkObserver;
 use crate::bits::bits;
 use crate::classes::STORE;
 use crate::pass::Pass;
-use crate::pass::spaces::Parked;
+use crate::pass::follower::Follower;
+use crate::pass::walks::{add_references, add_tally};
+use crate::ranges::{added, advised, block_bytes, blocks_at_ends, parted_blocks, reaped, whole_pages};
 use crate::store::Unit;
 use crate::taken::Taken;
-use pagewalk_mm::{AddressSpace, Change, Fault, MappingId, PageSizePolicy, Remap, Vma};
+use pagewalk_mm::{AddressSpace, Change, Fault, MappingId, Remap, Vma};
 use pagewalk_trace::{Event, Ref, ThpDisable};
-use pagewalk_units::{Kind, PageSize, Paging, VirtAddr};
+use pagewalk_units::{Kind, Paging, VirtAddr};
 use std::ops::Range;
 use std::sync::Arc;
-
-/// A policy for which the first design stands as long as it decides the same.
-pub(crate) struct Follower {
-    name: String,
-    policy: Arc<dyn PageSizePolicy>,
-    design: Option<usize>,
-}
-
-impl Follower {
-    pub fn new(name: String, policy: Arc<dyn PageSizePolicy>) -> Follower {
-        Follower { name, policy, design: None }
-    }
-
-    /// The design that stands for it.
-    pub fn design(&self) -> usize {
-        self.design.unwrap_or(0)
-    }
-}
 
 impl<O: WalkObserver> Pass<O> {
     /// First touch of a page: the policies decide.
     pub(crate) fn fault(&mut self, vpn: u64, stores: bool, ahead: &[Ref]) -> u32 {
-        self.pages_touched += 1;
+        self.executed.pages_touched += 1;
         if let Some(page) = self.share(vpn) {
             return page;
         }
         let page = self.add_page(vpn, stores, ahead);
-        self.counts_of(self.store.pages[page as usize].mapping).pages_touched += 1;
+        self.process.counts_of(self.store.pages[page as usize].mapping).pages_touched += 1;
         page
     }
 
     /// A page of its own for the space that runs.
     pub(crate) fn add_page(&mut self, vpn: u64, stores: bool, ahead: &[Ref]) -> u32 {
-        let named = self.space.mapping_of(self.store.bytes_of(vpn));
+        let named = self.process.space.mapping_of(self.store.bytes_of(vpn));
         let mapping = self.kernel_huge_page_at(vpn).unwrap_or(named);
-        let page = self.store.add_page(self.store.asid_at(vpn), vpn, mapping, self.instructions);
+        let page = self.store.add_page(self.store.asid_at(vpn), vpn, mapping, self.executed.instructions);
         let id = self.store.pages[page as usize].unit;
         if self.store.units[id as usize].pages_peak == 1 {
             self.store.units[id as usize].extent =
-                extent(&self.space, mapping, self.store.block_number(vpn), self.store.paging);
+                extent(&self.process.space, mapping, self.store.block_number(vpn), self.store.paging);
         }
-        self.touch_untouched(self.store.units[id as usize].asid, vpn);
+        self.untouched.touch(
+            &self.store,
+            self.store.units[id as usize].asid,
+            vpn,
+            self.executed.instructions,
+        );
         self.note_early(vpn, id);
         self.part_followers(vpn, id);
         let huge = self.store.paging.huge();
-        for design in bits(self.kernels & self.active) {
-            self.designs[design].os_reached(self.instructions);
-            let remaps = self.designs[design].os_touched(&self.space, vpn, stores);
+        for design in bits(self.sets.kernels & self.sets.active) {
+            self.designs[design].os_reached(self.executed.instructions);
+            let remaps = self.designs[design].os_touched(&self.process.space, vpn, stores);
             self.remap(design, remaps, None, ahead);
             if self.designs[design].os_killed() {
                 self.kill(design, 1, ahead);
             }
         }
         let block = self.store.block_number(vpn);
-        let vma = self.space.vma_within(self.store.bytes_of(vpn));
-        let forbidden = self.space.thp_disable();
+        let vma = self.process.space.vma_within(self.store.bytes_of(vpn));
+        let forbidden = self.process.space.thp_disable();
         let fault = |populated| Fault::new(block, huge, mapping, vma, populated, forbidden);
         let populated = self.store.populated(id);
         let unit = &mut self.store.units[id as usize];
@@ -96,10 +85,10 @@ impl<O: WalkObserver> Pass<O> {
     /// A store to a page that all designs know. Kernels are told of it where the page is protected.
     pub(crate) fn stored(&mut self, page: u32) {
         let vpn = self.store.pages[page as usize].vpn;
-        for design in bits(self.kernels & self.active) {
+        for design in bits(self.sets.kernels & self.sets.active) {
             if self.designs[design].os_protects(vpn) {
-                self.designs[design].os_reached(self.instructions);
-                let remaps = self.designs[design].os_stored(&self.space, vpn);
+                self.designs[design].os_reached(self.executed.instructions);
+                let remaps = self.designs[design].os_stored(&self.process.space, vpn);
                 self.remap(design, remaps, None, &[]);
                 if self.designs[design].os_killed() {
                     self.kill(design, 0, &[]);
@@ -118,9 +107,9 @@ impl<O: WalkObserver> Pass<O> {
 
     /// The program's first instruction is executed.
     pub(crate) fn start(&mut self) {
-        self.space.start_running();
+        self.process.space.start_running();
         for os in self.designs.iter_mut().filter_map(|design| design.os.as_mut()) {
-            os.kernel.started(&self.space);
+            os.kernel.started(&self.process.space);
         }
     }
 
@@ -150,8 +139,8 @@ impl<O: WalkObserver> Pass<O> {
 
     /// No thread of the process ran for so long: kernels did what was due meanwhile.
     fn sleep(&mut self, nanoseconds: u64) {
-        for design in bits(self.kernels & self.active) {
-            self.designs[design].os_reached(self.instructions);
+        for design in bits(self.sets.kernels & self.sets.active) {
+            self.designs[design].os_reached(self.executed.instructions);
             if let Some(os) = &mut self.designs[design].os {
                 os.kernel.slept(nanoseconds);
             }
@@ -161,8 +150,8 @@ impl<O: WalkObserver> Pass<O> {
 
     /// A child of the process has ended.
     fn child_ended(&mut self, child: u32) {
-        for design in bits(self.kernels & self.active) {
-            self.designs[design].os_reached(self.instructions);
+        for design in bits(self.sets.kernels & self.sets.active) {
+            self.designs[design].os_reached(self.executed.instructions);
             if let Some(os) = &mut self.designs[design].os {
                 os.kernel.child_ended(child);
             }
@@ -171,9 +160,9 @@ impl<O: WalkObserver> Pass<O> {
 
     /// The process has forked.
     fn forked(&mut self, child: u32) {
-        for design in bits(self.kernels & self.active) {
-            self.designs[design].os_reached(self.instructions);
-            let remaps = self.designs[design].os_forked(child, &self.space);
+        for design in bits(self.sets.kernels & self.sets.active) {
+            self.designs[design].os_reached(self.executed.instructions);
+            let remaps = self.designs[design].os_forked(child, &self.process.space);
             self.remap(design, remaps, None, &[]);
         }
     }
@@ -181,26 +170,26 @@ impl<O: WalkObserver> Pass<O> {
     /// The process ends in a design, at the first touch of a page or a store: the design counts what came before that
     /// reference, and instructions to the end of its block. `new_pages`: pages that were counted as touched by it.
     fn kill(&mut self, design: usize, new_pages: u64, ahead: &[Ref]) {
-        self.disturbed = true;
+        self.course.disturbed = true;
         self.give_back(ahead, 0);
         self.settle();
         // Fetches that follow in a row were counted when it began.
         let fetches = self.store.running.fetches;
         self.designs[design].os_take_back_fetches(self.store.running.vpn, fetches);
         let mut counts = self.design_counts(design, None);
-        counts.data_references -= (self.left + ahead.len()) as u64;
+        counts.data_references -= (self.course.left + ahead.len()) as u64;
         counts.pages_touched -= new_pages;
-        self.killed.push((design, counts));
-        self.active &= !self.designs[design].mask();
+        self.results.killed.push((design, counts));
+        self.sets.active &= !self.designs[design].mask();
     }
 
     /// Has a design's kernel do what is due after a miss.
     pub(crate) fn serve(&mut self, design: usize, class: usize, kind: Kind, page: u32, ahead: &[Ref]) {
         let vpn = self.store.pages[page as usize].vpn;
-        self.designs[design].os_reached(self.instructions);
+        self.designs[design].os_reached(self.executed.instructions);
         let mut unit = self.designs[design].os_served(vpn);
         while let Some(from) = unit {
-            let (due, remaps) = self.designs[design].os_due(from, &self.space);
+            let (due, remaps) = self.designs[design].os_due(from, &self.process.space);
             // One elsewhere enters the TLBs when it misses.
             let holds_it = due.is_some_and(|block| block.pages().contains(&vpn));
             self.remap(design, remaps, holds_it.then_some((class, kind)), ahead);
@@ -210,15 +199,16 @@ impl<O: WalkObserver> Pass<O> {
 
     /// Has a design's kernel do what is due in the background: when the design misses, as nothing could notice before.
     pub(crate) fn wake(&mut self, design: usize) {
-        self.designs[design].os_reached(self.instructions);
-        let remaps = self.designs[design].os_wake(&self.store, &self.space, self.instructions);
+        self.designs[design].os_reached(self.executed.instructions);
+        let remaps =
+            self.designs[design].os_wake(&self.store, &self.process.space, self.executed.instructions);
         self.remap(design, remaps, None, &[]);
     }
 
     /// Has kernels bring a page back that they have swapped out. What its designs hold is backed.
     #[inline(always)]
     pub(crate) fn backed(&mut self, class: usize, page: u32, ahead: &[Ref]) -> u32 {
-        if self.kernels != 0 {
+        if self.sets.kernels != 0 {
             self.bring_back(class, page, ahead);
         }
         page
@@ -227,10 +217,10 @@ impl<O: WalkObserver> Pass<O> {
     #[inline(never)]
     fn bring_back(&mut self, class: usize, page: u32, ahead: &[Ref]) {
         let vpn = self.store.pages[page as usize].vpn;
-        for design in bits(self.kernels & self.active & !self.store.held(page, class)) {
+        for design in bits(self.sets.kernels & self.sets.active & !self.store.held(page, class)) {
             if self.designs[design].os_lacks(vpn) {
-                self.designs[design].os_reached(self.instructions);
-                let remaps = self.designs[design].os_touched(&self.space, vpn, class == STORE);
+                self.designs[design].os_reached(self.executed.instructions);
+                let remaps = self.designs[design].os_touched(&self.process.space, vpn, class == STORE);
                 self.remap(design, remaps, None, ahead);
                 if self.designs[design].os_killed() {
                     self.kill(design, 0, ahead);
@@ -242,9 +232,10 @@ impl<O: WalkObserver> Pass<O> {
     /// The program has advised on a range of bytes.
     fn advise(&mut self, start: VirtAddr, bytes: u64, advice: i32) {
         let pages = advised(start, bytes, self.store.paging.base());
-        for design in bits(self.kernels & self.active) {
-            self.designs[design].os_reached(self.instructions);
-            let remaps = self.designs[design].os_advised(&self.store, &self.space, pages.clone(), advice);
+        for design in bits(self.sets.kernels & self.sets.active) {
+            self.designs[design].os_reached(self.executed.instructions);
+            let remaps =
+                self.designs[design].os_advised(&self.store, &self.process.space, pages.clone(), advice);
             self.remap(design, remaps, None, &[]);
         }
     }
@@ -252,16 +243,16 @@ impl<O: WalkObserver> Pass<O> {
     /// Bytes were added to the address space.
     fn map(&mut self, bytes: Range<u64>) {
         let pages = whole_pages(bytes, self.store.paging.base());
-        for design in bits(self.kernels & self.active) {
-            self.designs[design].os_reached(self.instructions);
-            let remaps = self.designs[design].os_mapped(&self.space, pages.clone());
+        for design in bits(self.sets.kernels & self.sets.active) {
+            self.designs[design].os_reached(self.executed.instructions);
+            let remaps = self.designs[design].os_mapped(&self.process.space, pages.clone());
             self.remap(design, remaps, None, &[]);
         }
     }
 
     fn remap(&mut self, design: usize, remaps: Vec<Remap>, fill: Option<(usize, Kind)>, ahead: &[Ref]) {
         if remaps.iter().any(|remap| !matches!(remap, Remap::Mapped(_))) {
-            self.disturbed = true;
+            self.course.disturbed = true;
             self.give_back(ahead, 0);
         }
         self.designs[design].remap(&mut self.store, remaps, fill);
@@ -275,7 +266,7 @@ impl<O: WalkObserver> Pass<O> {
         }
         let populated = self.store.populated(unit) & 1 != 0;
         let (block, huge) = (self.store.block_number(vpn), self.store.paging.huge());
-        let forbidden = self.space.thp_disable();
+        let forbidden = self.process.space.thp_disable();
         let fault = Fault::new(block, huge, mapping, self.vma_of(vpn), populated, forbidden);
         if fault.is_hugetlb() && self.designs[0].maps_hugetlb {
             return;
@@ -304,7 +295,11 @@ impl<O: WalkObserver> Pass<O> {
     pub(crate) fn note_extents(&mut self, wanted: impl Fn(&Unit) -> bool) {
         for unit in self.store.units.iter_mut().filter(|unit| unit.pages > 0 && wanted(unit)) {
             let runs = unit.asid == self.store.asid;
-            let space = if runs { Some(&self.space) } else { self.parked.get(&unit.asid).map(Parked::space) };
+            let space = if runs {
+                Some(&self.process.space)
+            } else {
+                self.spaces.parked.get(&unit.asid).map(|process| &process.space)
+            };
             if let Some(space) = space {
                 let now = extent(space, unit.mapping, unit.number, self.store.paging);
                 unit.extent = unit.extent.max(now);
@@ -313,13 +308,13 @@ impl<O: WalkObserver> Pass<O> {
     }
 
     pub(crate) fn apply(&mut self, change: Change) {
-        let Some(taken) = Taken::by(change, &self.space, self.store.paging) else { return };
+        let Some(taken) = Taken::by(change, &self.process.space, self.store.paging) else { return };
         let Taken { start, bytes, range, pages: ends, gone } = taken;
         let pages = self.store.pages_in(ends.clone());
         for design in &mut self.designs {
-            design.os_reached(self.instructions);
+            design.os_reached(self.executed.instructions);
             match &design.os {
-                Some(_) => design.os_change(&mut self.store, &self.space, ends.clone(), gone.clone()),
+                Some(_) => design.os_change(&mut self.store, &self.process.space, ends.clone(), gone.clone()),
                 None => design.invalidate(&mut self.store, &pages),
             }
         }
@@ -336,12 +331,12 @@ impl<O: WalkObserver> Pass<O> {
                 self.retire(page);
             }
         }
-        self.free_untouched(ends, &gone);
+        self.untouched.free(&self.store, ends, &gone, self.executed.instructions);
     }
 
     /// The area of a base page: that of its lowest mapped byte.
     pub(crate) fn vma_of(&self, vpn: u64) -> Option<&Vma> {
-        self.space.vma_within(self.store.bytes_of(vpn))
+        self.process.space.vma_within(self.store.bytes_of(vpn))
     }
 
     /// The kernel splits a huge page when a range covers part of it: the rest goes on as small pages.
@@ -358,7 +353,7 @@ impl<O: WalkObserver> Pass<O> {
     /// Advice on a part of an area makes areas of its parts: the kernel's huge pages reach over no end of one.
     pub(crate) fn part(&mut self, start: VirtAddr, bytes: u64) {
         let huge = self.store.paging.huge();
-        for block in parted_blocks(&self.space, start, bytes, huge) {
+        for block in parted_blocks(&self.process.space, start, bytes, huge) {
             let start = VirtAddr(block << huge.shift());
             for design in bits(self.split_block(block)) {
                 let design = &mut self.designs[design];
@@ -391,7 +386,7 @@ impl<O: WalkObserver> Pass<O> {
                 split |= design.mask();
             }
         }
-        self.leave_untouched(unit, split);
+        self.untouched.leave(&self.store, unit, split, self.executed.instructions);
         split
     }
 
@@ -399,9 +394,9 @@ impl<O: WalkObserver> Pass<O> {
     pub(crate) fn retire(&mut self, page: u32) {
         let gone = self.store.pages[page as usize];
         let tally = self.store.tallies[page as usize];
-        add_tally(self.counts_of(gone.mapping), &tally);
+        add_tally(self.process.counts_of(gone.mapping), &tally);
         if tally.walks != [0; 2] {
-            let kept = self.retired_walks.entry((gone.vpn, gone.mapping)).or_default();
+            let kept = self.process.retired_walks.entry((gone.vpn, gone.mapping)).or_default();
             kept[0] += tally.walks[0];
             kept[1] += tally.walks[1];
         }
@@ -410,73 +405,17 @@ impl<O: WalkObserver> Pass<O> {
         if pages == 0 {
             self.store.settle_unit(gone.unit);
             let left = self.store.units[gone.unit as usize].clone();
-            add_references(self.counts_of(left.mapping), &left);
-            self.end_unit(gone.unit);
+            add_references(self.process.counts_of(left.mapping), &left);
+            self.untouched.end_unit(&self.store, gone.unit, self.executed.instructions);
             self.store.remove_unit(gone.unit);
         }
         if self.store.blocks[block as usize].pages == 0 {
-            self.end_block(block);
+            self.untouched.end_block(&self.store, block, self.executed.instructions);
         }
-    }
-}
-
-/// The bytes that an event adds to the address space.
-pub(crate) fn added(event: &Event) -> Option<Range<u64>> {
-    let (start, end) = match event {
-        Event::Map(mapping) => (mapping.start.0, mapping.start.0.saturating_add(mapping.bytes)),
-        Event::Break { old_end, new_end } => (old_end.0, new_end.0),
-        Event::Remap { old_start, old_bytes, new_start, new_bytes } => {
-            let kept = if old_start == new_start { *old_bytes } else { 0 };
-            (new_start.0.saturating_add(kept), new_start.0.saturating_add(*new_bytes))
-        }
-        _ => return None,
-    };
-    (start < end).then_some(start..end)
-}
-
-/// The pages that advice on a range of bytes is about.
-pub(crate) fn advised(start: VirtAddr, bytes: u64, base: PageSize) -> Range<u64> {
-    let last = start.0.saturating_add(bytes.max(1) - 1);
-    base.number(start)..base.number(VirtAddr(last)) + 1
-}
-
-/// The pages that lie whole in a range of bytes.
-pub(crate) fn whole_pages(bytes: Range<u64>, base: PageSize) -> Range<u64> {
-    bytes.start.div_ceil(base.bytes())..bytes.end >> base.shift()
-}
-
-/// The blocks at the ends of a range of bytes that no one area holds, where there has been advice on the range.
-pub(crate) fn parted_blocks(space: &AddressSpace, start: VirtAddr, bytes: u64, huge: PageSize) -> Vec<u64> {
-    let end = start.0.saturating_add(bytes).min(Ref::ADDRESS_END);
-    if end <= start.0 {
-        return Vec::new();
-    }
-    let mut blocks = blocks_at_ends(&(start.0..end), huge);
-    blocks.retain(|&block| !space.is_one_area(block_bytes(block, huge)));
-    blocks
-}
-
-/// The block with the first byte of a range, and that with the last, if it is another.
-pub(crate) fn blocks_at_ends(range: &Range<u64>, huge: PageSize) -> Vec<u64> {
-    let mut blocks = vec![range.start >> huge.shift(), (range.end - 1) >> huge.shift()];
-    blocks.dedup();
-    blocks
-}
-
-/// The child that a system call of x86-64 Linux has seen the end of: `wait4`, by which `wait` and `waitpid` are made.
-pub(crate) fn reaped(event: &Event) -> Option<u32> {
-    const WAIT4: u32 = 61;
-    match *event {
-        Event::Syscall { number: WAIT4, result } => u32::try_from(result).ok().filter(|&child| child > 0),
-        _ => None,
     }
 }
 
 /// Base pages of a block that hold some of `mapping`.
 fn extent(space: &AddressSpace, mapping: MappingId, block: u64, paging: Paging) -> u32 {
     space.pages_within(mapping, block_bytes(block, paging.huge()), paging.base()) as u32
-}
-
-pub(crate) fn block_bytes(block: u64, huge: PageSize) -> Range<u64> {
-    block << huge.shift()..(block + 1) << huge.shift()
 }

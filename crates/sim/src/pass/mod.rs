@@ -1,122 +1,76 @@
 //! The pass: one stream, many designs.
 
-pub(crate) mod cores;
+mod caches;
+mod cores;
+mod course;
 mod expand;
-pub(crate) mod folded;
-pub(crate) mod global;
-pub(crate) mod growth;
+mod folded;
+mod follower;
+mod global;
+mod growth;
 mod hugetlb;
-pub(crate) mod kernel;
+mod kernel;
+mod place;
 mod plain;
-pub(crate) mod software;
-pub(crate) mod spaces;
+mod process;
+mod results;
+mod sets;
+mod software;
+mod spaces;
+mod threads;
 mod together;
-pub(crate) mod untouched;
+mod visitor;
+mod walks;
 
-use crate::attribution::{MappingCounts, NoObserver, WalkObserver};
+use crate::attribution::{NoObserver, WalkObserver};
 use crate::bits::bits;
 use crate::classes::{FETCH, STORE, class_of};
 use crate::counts::DesignCounts;
 use crate::design::siblings::groups;
-use crate::design::{Design, DesignSpec, share_huge, splits_data};
+use crate::design::{Design, share_huge};
 use crate::error::PassError;
-use crate::fetch::FetchTable;
 use crate::pages::pages_of;
 use crate::pass::cores::Cores;
-use crate::pass::kernel::Follower;
-use crate::pass::spaces::{Accounts, Parked};
+use crate::pass::course::{Course, Executed};
+use crate::pass::follower::Follower;
+use crate::pass::place::{At, Place};
+use crate::pass::process::{Process, Spaces};
+use crate::pass::sets::Sets;
 use crate::pass::together::check_together;
-use crate::pass::untouched::Untouched;
+use crate::sizes::splits_data;
+use crate::spec::DesignSpec;
 use crate::store::PageStore;
 use crate::store::front::Told;
-use pagewalk_mm::{AddressSpace, Change, Kernel, MappingId, PageSizePolicy, Scope};
-use pagewalk_trace::{Analysis, Batch, Dictionary, Event, Ref, Span};
-use pagewalk_translate::Asid;
-use pagewalk_units::{BlockId, Kind, RefIndex, VirtAddr};
-use rustc_hash::FxHashMap;
+use crate::untouched::Untouched;
+use pagewalk_mm::{AddressSpace, Kernel, MappingId, PageSizePolicy, Scope};
+use pagewalk_trace::{Analysis, Batch, Event, Span};
+use pagewalk_units::{Kind, RefIndex};
 use std::sync::Arc;
 
-/// Where in the code a reference stands.
-#[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
-    pub blocks: &'a Dictionary,
-    pub block: BlockId,
-    pub at: At,
-    /// Data references that come after this and were taken already, as hits: see [`crate::pass::folded`].
-    pub ahead: &'a [Ref],
-}
-
-#[derive(Clone, Copy)]
-pub(crate) enum At {
-    Instruction(u32),
-    Site(usize),
-}
-
-impl Place<'_> {
-    /// The instruction; 0 where the stream has no code.
-    pub fn instruction(&self) -> VirtAddr {
-        let block = self.blocks.get(self.block);
-        let found = match self.at {
-            At::Instruction(i) => block.instructions.get(i as usize).copied(),
-            At::Site(site) => block.instruction_of(site),
-        };
-        found.map_or(VirtAddr(0), |instruction| instruction.address)
-    }
-}
-
 /// One stream through many designs; see the crate's documentation for how.
-// Many fields: they are still to be grouped by part.
 pub struct Pass<O: WalkObserver = NoObserver> {
-    pub(crate) space: AddressSpace,
-    /// Address spaces that do not run now.
-    pub(crate) parked: FxHashMap<Asid, Parked>,
-    pub(crate) accounts: Accounts,
-    pub(crate) cores: Cores,
+    /// The address space that runs.
+    pub(crate) process: Process,
+    spaces: Spaces,
+    cores: Cores,
     pub(crate) store: PageStore,
     pub(crate) designs: Vec<Design>,
-    /// Where the results of each of the specifications are: a design, and which of its siblings.
-    pub(crate) order: Vec<(usize, Option<usize>)>,
-    /// Designs that still count: a bit each.
-    pub(crate) active: u64,
-    /// Designs that are told of hits.
-    pub(crate) mindful: u64,
-    /// Designs with caches of memory.
-    pub(crate) with_memory: u64,
-    /// Designs whose TLBs hold huge pages in pieces.
-    in_pieces: u64,
-    /// Designs with a kernel of their own.
-    pub(crate) kernels: u64,
-    /// Designs with arrays that serve fetches and data.
-    pub(crate) unified: u64,
-    /// Designs whose page tables are mapped.
-    pub(crate) mapped: u64,
-    /// Whether all misses of the batch are plain ones: see [`crate::pass::plain`].
-    pub(crate) plain: bool,
-    /// Whether a data reference may have dropped what is being fetched from: see [`Pass::refetch`].
-    pub(crate) disturbed: bool,
-    /// Where it stands, while what is executed there has not been looked up: its span of the batch, and its number.
-    pub(crate) noted: Option<(usize, usize)>,
-    /// If data references that were taken ahead have been given back, how many were not: see [`Pass::give_back`].
-    pub(crate) rewound: Option<usize>,
-    pub(crate) observer: O,
-    pub(crate) split: bool,
-    pub(crate) instructions: u64,
-    pub(crate) spun: u64,
-    pub(crate) hugetlb: bool,
-    pub(crate) untouched: Untouched,
-    pub(crate) pages_touched: u64,
-    pub(crate) data_references: u64,
-    /// Data references of the batch that are still to be made, and the one that is being made.
-    pub(crate) left: usize,
-    /// The counts of designs whose process was killed, as they were then.
-    pub(crate) killed: Vec<(usize, DesignCounts)>,
-    pub(crate) mappings: Vec<MappingCounts>,
-    /// Page counts of the first design that outlive their page: page number, mapping, walks.
-    pub(crate) retired_walks: rustc_hash::FxHashMap<(u64, MappingId), [u64; 2]>,
+    sets: Sets,
+    results: Results,
     pub(crate) followers: Vec<Follower>,
-    pub(crate) fetches: FetchTable,
-    pub(crate) every_fetch: bool,
-    changes: Vec<Change>,
+    course: Course,
+    pub(crate) executed: Executed,
+    untouched: Untouched,
+    pub(crate) observer: O,
+}
+
+/// Whose results are where.
+#[derive(Default)]
+struct Results {
+    /// Of each of the specifications: a design, and which of its siblings.
+    order: Vec<(usize, Option<usize>)>,
+    /// The counts of designs whose process was killed, as they were then.
+    killed: Vec<(usize, DesignCounts)>,
 }
 
 impl<O: WalkObserver> Pass<O> {
@@ -139,51 +93,27 @@ impl<O: WalkObserver> Pass<O> {
         let traps =
             |spec: &DesignSpec| spec.machine.software().is_some_and(|software| software.system.modify);
         let split = specs.iter().any(|spec| splits_data(&spec.machine) || shares(spec) || traps(spec));
-        let mut pass = Pass {
-            space: AddressSpace::default(),
-            parked: FxHashMap::default(),
-            accounts: Accounts::default(),
-            cores: Cores::new(1, 1),
-            store: PageStore::new(paging),
-            designs: Vec::new(),
-            order: Vec::new(),
-            active: 0,
-            mindful: 0,
-            with_memory: 0,
-            in_pieces: 0,
-            kernels: 0,
-            unified: 0,
-            mapped: 0,
-            plain: false,
-            disturbed: false,
-            noted: None,
-            rewound: None,
-            observer,
-            split,
-            instructions: 0,
-            spun: 0,
-            hugetlb: false,
-            untouched: Untouched::default(),
-            pages_touched: 0,
-            data_references: 0,
-            left: 0,
-            killed: Vec::new(),
-            mappings: Vec::new(),
-            retired_walks: Default::default(),
-            followers: Vec::new(),
-            fetches: FetchTable::new(paging.base(), false),
-            every_fetch: false,
-            changes: Vec::new(),
-        };
         let (distinct, order) = groups(&specs);
-        pass.order = order;
         if distinct.len() * cores > Self::DESIGNS_MAX {
             return Err(PassError::DesignCount(distinct.len() * cores));
         }
         if let Some(spec) = specs.iter().find(|spec| spec.kernel.is_some() && cores > 1) {
             return Err(PassError::KernelOfMany(spec.name.clone()));
         }
-        pass.cores = Cores::new(cores, distinct.len());
+        let mut pass = Pass {
+            process: Process::new(paging.base(), false),
+            spaces: Spaces::default(),
+            cores: Cores::new(cores, distinct.len()),
+            store: PageStore::new(paging),
+            designs: Vec::new(),
+            sets: Sets::default(),
+            results: Results { order, killed: Vec::new() },
+            followers: Vec::new(),
+            course: Course { split, ..Course::default() },
+            executed: Executed::default(),
+            untouched: Untouched::default(),
+            observer,
+        };
         for group in (0..cores).flat_map(|_| &distinct) {
             let first = group.specs[0];
             let mut design = Design::new(first.clone(), pass.designs.len(), split)
@@ -193,9 +123,9 @@ impl<O: WalkObserver> Pass<O> {
             pass.add(design);
             pass.store.huge_refs.push(Default::default());
         }
-        pass.active = pass.cores.mask(0);
+        pass.sets.active = pass.cores.mask(0);
         if cores > 1 {
-            pass.store.credited = pass.active;
+            pass.store.credited = pass.sets.active;
         }
         Ok(pass)
     }
@@ -204,48 +134,43 @@ impl<O: WalkObserver> Pass<O> {
         if design.policy.may_be_huge() && design.policy.scope() == Scope::Block {
             self.store.block_designs |= design.mask();
         }
-        self.every_fetch |= design.needs_every_fetch(design.policy.as_ref(), self.hugetlb);
+        self.course.every_fetch |= design.needs_every_fetch(design.policy.as_ref(), self.course.hugetlb);
         let may_be_huge = design.os.is_some() || design.policy.may_be_huge();
         self.store.may_merge |= may_be_huge;
         debug_assert!(self.store.minds_units || !may_be_huge || self.store.now == 0);
         self.store.minds_units |= may_be_huge;
-        if let Some(sets) = design.sets_to_mind(self.hugetlb) {
-            self.mindful |= design.mask();
+        if let Some(sets) = design.sets_to_mind(self.course.hugetlb) {
+            self.sets.mindful |= design.mask();
             self.store.mind_hits(sets);
             self.store.front_clear();
         }
         if design.memory.is_some() {
-            self.with_memory |= design.mask();
-            self.every_fetch = true;
+            self.sets.with_memory |= design.mask();
+            self.course.every_fetch = true;
         }
         if design.in_pieces {
-            self.in_pieces |= design.mask();
+            self.sets.in_pieces |= design.mask();
         }
         if design.os.is_some() {
-            self.kernels |= design.mask();
+            self.sets.kernels |= design.mask();
         }
         if design.machine.software().is_some() {
-            self.mapped |= design.mask();
+            self.sets.mapped |= design.mask();
         }
         if design.is_unified() {
-            self.unified |= design.mask();
+            self.sets.unified |= design.mask();
         }
-        self.fetches.in_place |= self.fetches_may_miss();
+        self.process.fetches.in_place |= self.sets.fetches_may_miss();
         // Replacement that minds hits would have been told of those that are given back.
-        self.every_fetch |= self.fetches_may_miss() && self.mindful != 0;
-        self.active |= design.mask();
+        self.course.every_fetch |= self.sets.fetches_may_miss() && self.sets.mindful != 0;
+        self.sets.active |= design.mask();
         self.designs.push(design);
-    }
-
-    /// Whether data references may have fetches miss that follow others from the same page.
-    pub(crate) fn fetches_may_miss(&self) -> bool {
-        self.kernels | self.unified != 0
     }
 
     /// Stops a design: its counts stay as they are now.
     pub(crate) fn stop(&mut self, design: usize) {
         self.settle();
-        self.active &= !self.designs[design].mask();
+        self.sets.active &= !self.designs[design].mask();
     }
 
     /// Adds a copy of the first design that is under `policy` from now on; returns its index.
@@ -255,7 +180,7 @@ impl<O: WalkObserver> Pass<O> {
         let mut copy = self.designs[0].fork(&mut self.store, bit, policy);
         copy.name = name;
         self.untouched.fork(0, bit);
-        self.order.push((bit, None));
+        self.results.order.push((bit, None));
         self.add(copy);
         bit
     }
@@ -277,19 +202,19 @@ impl<O: WalkObserver> Pass<O> {
         if all > Self::DESIGNS_MAX {
             return Err(PassError::DesignCount(all));
         }
-        self.every_fetch |= self.designs[0].needs_every_fetch(policy.as_ref(), self.hugetlb);
+        self.course.every_fetch |= self.designs[0].needs_every_fetch(policy.as_ref(), self.course.hugetlb);
         self.followers.push(Follower::new(name, policy));
         Ok(())
     }
 
     /// The address space as it is now.
     pub fn space(&self) -> &AddressSpace {
-        &self.space
+        &self.process.space
     }
 
     /// The kernel of a specification, if it has one of its own.
     pub fn kernel(&self, specification: usize) -> Option<&Kernel> {
-        let &(design, _) = self.order.get(specification)?;
+        let &(design, _) = self.results.order.get(specification)?;
         self.designs[design].os.as_ref().map(|os| &os.kernel)
     }
 
@@ -313,15 +238,15 @@ impl<O: WalkObserver> Pass<O> {
         if spans.is_empty() {
             return;
         }
-        if self.fetches.heads.is_empty() {
+        if self.process.fetches.heads.is_empty() {
             self.start();
         }
-        self.fetches.learn(batch.blocks.since(self.fetches.heads.len()));
-        self.plain = self.has_plain_misses();
+        self.process.fetches.learn(batch.blocks.since(self.process.fetches.heads.len()));
+        self.course.plain = self.has_plain_misses();
         let first = batch.spans[spans.start].first as usize;
         let end = batch.span_end(spans.end - 1);
-        self.data_references += (end - first) as u64;
-        if self.every_fetch {
+        self.executed.data_references += (end - first) as u64;
+        if self.course.every_fetch {
             self.run_every_fetch(batch, spans);
         } else {
             self.run_folded(batch, spans, first, end);
@@ -331,7 +256,7 @@ impl<O: WalkObserver> Pass<O> {
     /// A data reference that the front did not take.
     pub(crate) fn data(&mut self, batch: &Batch<'_>, span: usize, index: usize) {
         let record = batch.refs[index];
-        let class = class_of(record.kind(), self.split);
+        let class = class_of(record.kind(), self.course.split);
         let Span { block, first } = batch.spans[span];
         let place = Place { blocks: batch.blocks, block, at: At::Site(index - first as usize), ahead: &[] };
         let pages = pages_of(self.store.paging.base(), record.address(), record.size().bytes().into());
@@ -355,12 +280,12 @@ impl<O: WalkObserver> Pass<O> {
     ) {
         if let Some(page) = self.store.front_hit(class, vpn, n) {
             let done = if crosses { self.note_crossing(class, vpn, page) } else { 0 };
-            if self.mindful != 0 {
-                self.tell(class, page, self.active & !done);
+            if self.sets.mindful != 0 {
+                self.tell(class, page, self.sets.active & !done);
             }
             return;
         }
-        if self.plain {
+        if self.course.plain {
             self.miss_plain(class, kind, vpn, n, place);
             return;
         }
@@ -371,10 +296,10 @@ impl<O: WalkObserver> Pass<O> {
             Some(page) => self.backed(class, page, place.ahead),
             None => self.fault(vpn, class == STORE, place.ahead),
         };
-        if self.mapped != 0 {
+        if self.sets.mapped != 0 {
             self.trap(class == STORE, page, known.is_none());
         }
-        if class == STORE && self.kernels != 0 {
+        if class == STORE && self.sets.kernels != 0 {
             self.stored(page);
         }
         let done = if crosses { self.note_crossing(class, vpn, page) } else { 0 };
@@ -391,8 +316,9 @@ impl<O: WalkObserver> Pass<O> {
     fn note_crossing(&mut self, class: usize, vpn: u64, page: u32) -> u64 {
         let before = self.store.front_page(class, vpn - 1).or_else(|| self.store.find(vpn - 1));
         let Some(before) = before else { return 0 };
-        let by_kernels = if self.kernels == 0 { 0 } else { self.store.supers.shared(before, page) };
-        let shared = (share_huge(&self.store, before, page) & !self.in_pieces | by_kernels) & self.active;
+        let by_kernels = if self.sets.kernels == 0 { 0 } else { self.store.supers.shared(before, page) };
+        let shared =
+            (share_huge(&self.store, before, page) & !self.sets.in_pieces | by_kernels) & self.sets.active;
         for design in bits(shared) {
             self.designs[design].note_inside(&self.store, class, page);
         }
@@ -403,33 +329,34 @@ impl<O: WalkObserver> Pass<O> {
     pub(crate) fn access(&mut self, class: usize, kind: Kind, page: u32, done: u64, place: Place<'_>) {
         self.store.now += 1;
         self.backed(class, page, place.ahead);
-        let due = self.active & !done;
+        let due = self.sets.active & !done;
         let held = self.store.held(page, class);
-        let now = self.instructions;
-        if self.mindful != 0 {
+        let now = self.executed.instructions;
+        if self.sets.mindful != 0 {
             self.tell(class, page, due & held);
         }
         if class != FETCH {
             // Not at fetches, ahead of which data references may have been taken.
-            bits(due & !held & self.kernels).for_each(|design| self.wake(design));
-            self.disturbed |= due & !held & self.unified != 0;
+            bits(due & !held & self.sets.kernels).for_each(|design| self.wake(design));
+            self.course.disturbed |= due & !held & self.sets.unified != 0;
         }
         let mut walked_by = 0;
         for design in bits(due & !held) {
-            let walked = self.designs[design].miss(&mut self.store, &self.space, class, kind, page, now);
+            let walked =
+                self.designs[design].miss(&mut self.store, &self.process.space, class, kind, page, now);
             if let (0, Some(cost)) = (design, walked) {
                 self.observe(page, class == FETCH, cost, place);
             }
             walked_by |= u64::from(walked.is_some()) << design;
         }
-        if class == FETCH && due & !held & self.unified != 0 {
+        if class == FETCH && due & !held & self.sets.unified != 0 {
             self.give_back_evicted(place.ahead);
         }
         self.store.stamp(page, class);
-        for design in bits(walked_by & self.kernels) {
+        for design in bits(walked_by & self.sets.kernels) {
             self.serve(design, class, kind, page, place.ahead);
         }
-        if self.active & !self.store.held(page, class) == 0 && !self.minded_as_huge(page) {
+        if self.sets.active & !self.store.held(page, class) == 0 && !self.minded_as_huge(page) {
             self.store.front_insert(class, page);
         }
     }
@@ -441,9 +368,9 @@ impl<O: WalkObserver> Pass<O> {
     #[inline(never)]
     fn tell(&mut self, class: usize, page: u32, designs: u64) {
         let vpn = self.store.pages[page as usize].vpn;
-        let latest = self.store.is_latest(class, vpn, self.every_fetch);
+        let latest = self.store.is_latest(class, vpn, self.course.every_fetch);
         if !latest || self.minded_as_huge(page) {
-            for design in bits(designs & self.mindful) {
+            for design in bits(designs & self.sets.mindful) {
                 self.designs[design].hit(&self.store, class, page);
             }
         }
@@ -453,7 +380,7 @@ impl<O: WalkObserver> Pass<O> {
     #[inline(never)]
     pub(crate) fn tell_front(&mut self) {
         let told = self.store.take_told();
-        for design in bits(self.active & self.mindful) {
+        for design in bits(self.sets.active & self.sets.mindful) {
             for &Told { class, page } in &told {
                 self.designs[design].hit(&self.store, class as usize, page);
             }
@@ -464,11 +391,11 @@ impl<O: WalkObserver> Pass<O> {
     /// Whether a design that is told of hits holds the page as part of a huge one: it is told of each.
     fn minded_as_huge(&self, page: u32) -> bool {
         let unit = self.store.pages[page as usize].unit;
-        self.mindful != 0
+        self.sets.mindful != 0
             && (self.store.units[unit as usize].huge
                 | self.store.block_designs
                 | self.store.supers.users(page))
-                & self.mindful
+                & self.sets.mindful
                 != 0
     }
 }
@@ -479,20 +406,20 @@ impl<O: WalkObserver> Analysis for Pass<O> {
     }
 
     fn on_event(&mut self, _at: RefIndex, event: &Event) {
-        let mut changes = std::mem::take(&mut self.changes);
-        changes.clear();
-        self.space.apply(event, &mut changes);
-        for &change in &changes {
+        let mut changes = Vec::new();
+        self.process.space.apply(event, &mut changes);
+        for change in changes {
             self.apply(change);
         }
-        self.changes = changes;
         match *event {
             Event::Advise { start, bytes, .. } => self.part(start, bytes),
-            Event::Spin { instructions } => self.spun = self.spun.saturating_add(instructions),
+            Event::Spin { instructions } => {
+                self.executed.spun = self.executed.spun.saturating_add(instructions)
+            }
             _ => self.expect_hugetlb(event),
         }
         self.note_grown(event);
-        if self.kernels != 0 {
+        if self.sets.kernels != 0 {
             self.tell_kernels(event);
         }
     }

@@ -6,9 +6,11 @@ use crate::attribution::WalkObserver;
 use crate::bits::bits;
 use crate::caches::WalkCost;
 use crate::classes::{FETCH, STORE};
+use crate::design::Design;
 use crate::design::siblings::Miss;
-use crate::design::{Design, SMALL};
-use crate::pass::{Pass, Place};
+use crate::pass::Pass;
+use crate::pass::place::Place;
+use crate::sizes::SMALL;
 use crate::store::PageStore;
 use crate::store::held::Held;
 use pagewalk_translate::Filled;
@@ -17,7 +19,8 @@ use pagewalk_units::Kind;
 impl<O: WalkObserver> Pass<O> {
     /// Whether all misses are plain ones.
     pub(crate) fn has_plain_misses(&self) -> bool {
-        self.kernels | self.mapped | self.mindful | self.unified | self.with_memory == 0
+        self.sets.kernels | self.sets.mapped | self.sets.mindful | self.sets.unified | self.sets.with_memory
+            == 0
             && !self.store.minds_units
             && self.store.globals.is_none()
             && self.designs.iter().all(Design::has_plain_misses)
@@ -32,7 +35,7 @@ impl<O: WalkObserver> Pass<O> {
         };
         self.store.totals[class] = self.store.totals[class].wrapping_add(n.into());
         self.store.now += 1;
-        let missed = self.active & !self.store.pages[page as usize].resident[class];
+        let missed = self.sets.active & !self.store.pages[page as usize].resident[class];
         for design in bits(missed) {
             let walked = self.designs[design].miss_plain(&mut self.store, class, kind, page, vpn);
             if let (0, Some(cost)) = (design, walked) {
@@ -42,7 +45,7 @@ impl<O: WalkObserver> Pass<O> {
         let now = self.store.now;
         let held = &mut self.store.pages[page as usize];
         held.stamps[class] = now;
-        if self.active & !held.resident[class] == 0 {
+        if self.sets.active & !held.resident[class] == 0 {
             self.store.front_insert(class, page);
         }
     }

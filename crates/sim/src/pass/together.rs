@@ -1,7 +1,7 @@
 //! Which designs a pass takes.
 
-use crate::design::DesignSpec;
 use crate::error::PassError;
+use crate::spec::DesignSpec;
 use pagewalk_translate::MachineSpec;
 
 /// Whether a pass can simulate designs together, of which the first has `machine`.

@@ -11,17 +11,20 @@
 //! huge ones.
 
 pub(crate) mod front;
+mod globals;
 pub(crate) mod held;
 pub(crate) mod key;
 mod latest;
 mod lookahead;
+mod running;
 pub(crate) mod supers;
+
+pub(crate) use globals::Globals;
+pub(crate) use running::Running;
 
 use crate::bits::bits;
 use crate::classes::CLASSES;
-use crate::design::{HUGE, SMALL};
-use crate::pass::folded::Running;
-use crate::pass::global::Globals;
+use crate::sizes::{HUGE, SMALL};
 use crate::store::front::{Front, SLOTS};
 use crate::store::held::Held;
 use crate::store::key::Key;
