@@ -8,33 +8,25 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Modules that may know each other, each by way of the others.
 const CIRCLE_MAX: usize = 3;
 /// Larger circles that stay, by crate and modules, each with the reason.
-const CIRCLES: [(&str, &[&str], &str); 3] = [
-    (
-        "sweep",
-        &[
-            "file",
-            "groups",
-            "kernels",
-            "laid",
-            "layouts",
-            "machines",
-            "plans",
-            "plots",
-            "structures",
-            "study",
-            "task",
-            "together",
-            "workloads",
-        ],
-        "to be opened",
-    ),
-    ("trace", &["batch", "event", "grain", "source"], "to be opened"),
-    (
-        "translate",
-        &["asid", "data_side/spec", "lower", "radix_format", "spec", "tables", "walker"],
-        "to be opened",
-    ),
-];
+const CIRCLES: [(&str, &[&str], &str); 1] = [(
+    "sweep",
+    &[
+        "file",
+        "groups",
+        "kernels",
+        "laid",
+        "layouts",
+        "machines",
+        "plans",
+        "plots",
+        "structures",
+        "study",
+        "task",
+        "together",
+        "workloads",
+    ],
+    "to be opened",
+)];
 /// Modules on the way from one name to what it stands for: more are a circle of names.
 const ALIASES_MAX: usize = 16;
 
