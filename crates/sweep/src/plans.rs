@@ -5,10 +5,9 @@
 //! for the planner's next one. So a plan of `search` never walks more often on the stream that it was made from.
 
 use crate::error::SweepError;
-use crate::laid::Moved;
-use crate::layouts::LayoutSpec;
+use crate::moved::Moved;
 use crate::rounds;
-use crate::study::{MachineVariant, Study};
+use crate::study::{LayoutSpec, MachineVariant, Study};
 use pagewalk_layout::Plan;
 use pagewalk_layout::objects::Owners;
 use pagewalk_layout::plan::{DEFAULT_ARENA, Program};
