@@ -252,7 +252,7 @@ fn resolve<'a>(
         match child(module, name) {
             Some(inner) => (module, rest) = (inner, after),
             None => {
-                let Some(stands_for) = modules[module].aliases.get(name) else { break };
+                let Some(stands_for) = modules.get(module)?.aliases.get(name) else { break };
                 return resolve(modules, module, &[stands_for, after].concat(), aliases).or(Some(module));
             }
         }
