@@ -1,4 +1,4 @@
-//! Pages that address spaces share, as the store knows them: see [`crate::pass::global`].
+//! Pages that address spaces share, as the store knows them: see `pass/global.rs`.
 
 use super::PageStore;
 use pagewalk_mm::{FilePage, MappingId};
