@@ -1,8 +1,8 @@
 //! Machines under layouts: each plan's stream moved for itself, and what the sets of last levels cost under all of them
 //! from one pass.
 
+use crate::displacement::Moved;
 use crate::error::SweepError;
-use crate::moved::Moved;
 use crate::plans::bind;
 use crate::splits::{add_splits, arrays};
 use crate::study::MachineVariant;

@@ -11,6 +11,7 @@
 mod compare;
 mod counts;
 mod data_side;
+mod displacement;
 mod error;
 mod file;
 mod groups;
@@ -19,7 +20,6 @@ mod laid;
 mod layouts;
 mod machines;
 mod metrics;
-mod moved;
 mod names;
 mod offline;
 mod other_traces;

@@ -10,17 +10,17 @@
 //! holds it. Pages carry bits of designs that map them as base pages, units and blocks of those that map them as
 //! huge ones.
 
+mod execution;
 pub(crate) mod front;
 mod globals;
 pub(crate) mod held;
 pub(crate) mod key;
 mod latest;
 mod lookahead;
-mod running;
 pub(crate) mod supers;
 
+pub(crate) use execution::Running;
 pub(crate) use globals::Globals;
-pub(crate) use running::Running;
 
 use crate::bits::bits;
 use crate::classes::CLASSES;
@@ -107,7 +107,7 @@ pub(crate) struct Block {
 }
 
 /// All pages, units and blocks of one process, the shared clock and the front.
-// Many fields: lists side by side and what finds their records; the hot loops hold them by field.
+// Many fields: a list for each kind of record, what finds records in it, and sums that the hot loops add to.
 pub(crate) struct PageStore {
     pub pages: Vec<Page>,
     pub units: Vec<Unit>,

@@ -77,7 +77,7 @@ struct Clock {
 }
 
 /// See the module's documentation.
-// Many fields: who runs where, and the parts of the machine around it; types of their own would each be used once.
+// Many fields: the design, its cores and processes, who runs, and what is known of all of them together.
 pub struct System {
     spec: DesignSpec,
     /// What a data side asks a process that has touched nothing for.
