@@ -5,7 +5,10 @@
 
 mod crates;
 mod links;
+mod modules;
+mod structs;
 mod text;
+mod tokens;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,9 +36,11 @@ impl fmt::Display for Finding {
 
 /// Runs every rule; findings come sorted by place.
 pub fn check(tree: &Tree) -> Vec<Finding> {
-    let rules: [fn(&Tree, &mut Vec<Finding>); 10] = [
+    let rules: [fn(&Tree, &mut Vec<Finding>); 12] = [
         crates::layering,
         crates::architecture_names,
+        modules::module_circle,
+        structs::struct_fields,
         text::file_length,
         text::function_length,
         text::line_width,
@@ -199,6 +204,11 @@ mod tests {
         let long = format!("fn one() {{\n{}}}\n", "println!();\nx.unwrap();\n".repeat(300));
         let wide = format!("{long}// {}\n", "w".repeat(120));
         tree.add("crates/nobody/src/lib.rs", wide);
+        for (of, other) in ["ab", "bc", "cd", "da"].map(|edge| edge.split_at(1)) {
+            tree.add(format!("crates/nobody/src/{of}.rs"), format!("use crate::{other}::Of{other};\n"));
+        }
+        let fields: String = (0..13).map(|field| format!("    f{field}: u8,\n")).collect();
+        tree.add("crates/mm/src/wide.rs", format!("struct Wide {{\n{fields}}}\n"));
         tree.add("notes.txt", concat!("TO", "DO: see /ro", "ot/notes\n"));
         let mut rules: Vec<_> = check(&tree).into_iter().map(|finding| finding.rule).collect();
         rules.sort();
@@ -213,6 +223,8 @@ mod tests {
             "library-unwrap",
             "line-width",
             "machine-path",
+            "module-circle",
+            "struct-fields",
             "unfinished",
         ];
         assert_eq!(rules, all);

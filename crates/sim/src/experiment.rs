@@ -14,15 +14,12 @@
 //! Counters of the program stay what they are without: its instructions, references and touched pages. Misses, walks
 //! and their cycles are of everything, as are lookups of arrays; [`Experiment::counts`] tells whose the references are.
 
-use crate::attribution::NoObserver;
-use crate::counts::DesignCounts;
+use crate::counts::{DesignCounts, SpaceCounts};
 use crate::data_side::{DataSideError, DataSides};
-use crate::design::DesignSpec;
 use crate::error::PassError;
 use crate::groups::{Group, Groups};
 use crate::pass::Pass;
-use crate::spaces::SpaceCounts;
-use crate::store::bits;
+use crate::spec::DesignSpec;
 use crate::system::System;
 use crate::visit_stream::VisitStream;
 use pagewalk_mm::structure::{Generator, StructureSpec, Visits, Who};
@@ -433,34 +430,6 @@ impl Engine for System {
 
     fn finish(&mut self) -> Vec<DesignCounts> {
         vec![self.counts()]
-    }
-}
-
-impl Pass<NoObserver> {
-    /// References of a visitor with pages and blocks of its own, of which the counters of programs take no notice.
-    ///
-    /// What the front holds may stay there while the kernel runs, as its page numbers are nobody else's.
-    fn visited(&mut self, asid: Asid, batch: &Batch<'_>) {
-        self.charge();
-        let runs = self.store.asid;
-        let programs = (self.instructions, self.data_references, self.pages_touched);
-        self.stop_time(Some(self.instructions));
-        self.enter(asid);
-        self.run(batch, 0..batch.spans.len());
-        self.charge();
-        self.enter(runs);
-        (self.instructions, self.data_references, self.pages_touched) = programs;
-        self.stop_time(None);
-        self.recount();
-    }
-
-    /// Has time stand still for partitions that move, or go on again.
-    fn stop_time(&mut self, at: Option<u64>) {
-        for design in bits(self.mapped) {
-            if let Some(mmu) = self.designs[design].first[0].software() {
-                mmu.stop_time(at);
-            }
-        }
     }
 }
 

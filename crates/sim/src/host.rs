@@ -1,6 +1,6 @@
 //! The kernel of the host that recorded a stream, on any machine.
 
-use crate::design::DesignSpec;
+use crate::spec::DesignSpec;
 use pagewalk_mm::{PageSizePolicy, Small, Thp, ThpMode};
 use pagewalk_translate::MachineSpec;
 use std::sync::Arc;

@@ -8,87 +8,68 @@
 //! that all designs share. That is exact for least-recently-used arrays: an array sees every reference of
 //! the kinds it serves, so the last time it touched a page it holds *is* the last reference of those kinds
 //! to the page, whatever the array's shape. A hit in all designs then costs one comparison and one store for
-//! all of them together, two where references are counted by page (`front.rs`); only misses are taken to the
-//! designs one by one (`design.rs`). Levels below the first, walkers and walk caches are plain arrays touched on
+//! all of them together, two where references are counted by page (`store/front.rs`); only misses are taken to the
+//! designs one by one (`design/`). Levels below the first, walkers and walk caches are plain arrays touched on
 //! those misses only.
 //!
 //! Replacement that does not heed hits (first in, first out; random) fits in as it is, and so does pseudo-LRU by
 //! trees of bits: each bit points away from the half of its ways that was used last, so the times say what all
-//! bits are (`recency.rs`). One that remembers more of hits than the time of the last (bit pseudo-LRU) is told of
-//! every reference but those that repeat the last one of their set, which change nothing for it (`latest.rs`).
+//! bits are (`design/recency.rs`). One that remembers more of hits than the time of the last (bit pseudo-LRU) is told
+//! of every reference but those that repeat the last one of their set: these change nothing for it (`store/latest.rs`).
 //!
-//! Machines that differ only below the first level share its simulation (`siblings.rs`).
+//! Machines that differ only below the first level share its simulation (`design/siblings.rs`).
 //!
 //! References are never dropped, so counts need no correction, and models that count hits can.
 
 mod attribution;
+mod bits;
 mod by_traps;
-mod cores;
+mod caches;
+mod classes;
 mod counts;
 mod data_side;
 mod design;
 mod error;
-mod expand;
 mod experiment;
 mod fetch;
-mod first_level;
 mod fit;
-mod folded;
-mod front;
-mod global;
 mod groups;
-mod growth;
-mod held;
 mod host;
-mod hugetlb;
-mod kernel;
-mod key;
-mod latest;
 mod library;
-mod lookahead;
 mod looks;
-mod memory;
 mod offline;
-mod os;
 mod pages;
 mod pass;
-mod plain;
-mod prefetch;
 mod profile;
-mod reach;
-mod recency;
-mod siblings;
-mod software;
-mod spaces;
+mod ranges;
+mod sizes;
+mod spec;
 mod store;
 mod structures;
-mod supers;
 mod system;
 mod taken;
-mod together;
-mod tournament;
 mod untouched;
 mod visit_stream;
 
-pub use attribution::{MappingCounts, NoObserver, PageWalks, Walk, WalkObserver};
+pub use attribution::{LateBlocks, MappingCounts, NoObserver, PageWalks, Walk, WalkObserver};
 pub use by_traps::ByTraps;
-pub use counts::{CacheTotals, ClassCounts, DesignCounts, KernelTotals, PrefetchTotals};
-pub use data_side::{DataSideError, DataSideTotals, DataSides, RangeTotals};
-pub use design::DesignSpec;
+pub use caches::{GrainError, check_grain};
+pub use counts::{
+    CacheTotals, ClassCounts, DataSideTotals, DesignCounts, KernelTotals, PrefetchTotals, RangeTotals,
+    SoftwareTotals, SpaceCounts,
+};
+pub use data_side::{DataSideError, DataSides};
 pub use error::PassError;
 pub use experiment::{Arrangement, Experiment, StructureCounts};
 pub use fit::{KernelError, held_orders};
 pub use groups::Group;
-pub use growth::LateBlocks;
 pub use host::HostKernel;
 pub use library::{Library, LibraryError};
-pub use memory::{GrainError, check_grain};
 pub use offline::{LeftOut, OfflineError, OfflineResult, Replay, check_offline, offline};
 pub use pass::Pass;
 pub use profile::{
     Alternative, AlternativeKind, Findings, FunctionWalks, HeatMap, MovedCode, Profile, Reach,
 };
-pub use software::SoftwareTotals;
-pub use spaces::SpaceCounts;
+pub use spec::DesignSpec;
 pub use structures::{Structures, UnknownStructure};
 pub use system::System;

@@ -4,10 +4,8 @@
 //! it, its base pages stay backed until each is unmapped or discarded, or nothing touched is left of the block. One
 //! that is touched after all was not backed for nothing.
 
-use crate::attribution::WalkObserver;
-use crate::key::Key;
-use crate::pass::Pass;
-use crate::store::{Block, Unit};
+use crate::store::key::Key;
+use crate::store::{Block, PageStore, Unit};
 use pagewalk_mm::MappingId;
 use pagewalk_translate::Asid;
 use std::collections::BTreeMap;
@@ -102,76 +100,74 @@ impl Untouched {
     }
 }
 
-impl<O: WalkObserver> Pass<O> {
+/// By what the store knows `now`, in instructions.
+impl Untouched {
     /// Most bytes at one time that a design backed for nothing. The extents of units are to be known.
-    pub(crate) fn untouched_bytes(&self, design: u64) -> u64 {
-        let now = self.instructions;
-        let units = self.store.units.iter().filter(|unit| unit.pages > 0).map(|unit| of_unit(unit, now));
-        let blocks = self.store.blocks.iter().filter(|block| block.pages > 0);
-        let blocks = blocks.map(|block| self.of_block(block, now));
-        let rests = self.untouched.rests.values().map(|rest| rest.life(now));
-        let lives = self.untouched.ended.iter().copied().chain(units).chain(blocks).chain(rests);
+    pub fn bytes(&self, store: &PageStore, design: u64, now: u64) -> u64 {
+        let units = store.units.iter().filter(|unit| unit.pages > 0).map(|unit| of_unit(unit, now));
+        let blocks = store.blocks.iter().filter(|block| block.pages > 0);
+        let blocks = blocks.map(|block| of_block(store, block, now));
+        let rests = self.rests.values().map(|rest| rest.life(now));
+        let lives = self.ended.iter().copied().chain(units).chain(blocks).chain(rests);
         let own = lives.filter(|life| life.designs & design != 0 && life.life.pages > 0);
-        most_at_once(own.map(|life| life.life)) * self.store.paging.base().bytes()
-    }
-
-    fn of_block(&self, block: &Block, died: u64) -> LifeIn {
-        let pages = (1 << self.store.paging.huge_order()) - u64::from(block.pages_peak);
-        LifeIn { life: Life { born: block.born, died, pages }, designs: self.store.block_designs }
+        most_at_once(own.map(|life| life.life)) * store.paging.base().bytes()
     }
 
     /// The last touched page of a unit is gone.
-    pub(crate) fn end_unit(&mut self, unit: u32) {
-        let life = of_unit(&self.store.units[unit as usize], self.instructions);
-        self.untouched.end(life);
+    pub fn end_unit(&mut self, store: &PageStore, unit: u32, now: u64) {
+        self.end(of_unit(&store.units[unit as usize], now));
     }
 
     /// The same of a block.
-    pub(crate) fn end_block(&mut self, block: u32) {
-        let life = self.of_block(&self.store.blocks[block as usize], self.instructions);
-        self.untouched.end(life);
+    pub fn end_block(&mut self, store: &PageStore, block: u32, now: u64) {
+        self.end(of_block(store, &store.blocks[block as usize], now));
     }
 
     /// In some designs the huge page of a unit is split: what of it was not touched stays backed.
-    pub(crate) fn leave_untouched(&mut self, unit: u32, designs: u64) {
+    pub fn leave(&mut self, store: &PageStore, unit: u32, designs: u64, now: u64) {
         if designs == 0 {
             return;
         }
-        let Unit { asid, number, mapping, born, .. } = self.store.units[unit as usize];
-        let order = self.store.paging.huge_order();
+        let Unit { asid, number, mapping, born, .. } = store.units[unit as usize];
+        let order = store.paging.huge_order();
         let first = number << order;
         let mut rest = Rest { born, designs, first, untouched: vec![true; 1 << order] };
-        for page in self.store.pages_in(rest.block()) {
-            rest.untouched[(self.store.pages[page as usize].vpn - first) as usize] = false;
+        for page in store.pages_in(rest.block()) {
+            rest.untouched[(store.pages[page as usize].vpn - first) as usize] = false;
         }
-        let before = self.untouched.rests.insert((Key::new(asid, number), mapping), rest);
-        before.into_iter().for_each(|rest| self.untouched.end(rest.life(self.instructions)));
+        let before = self.rests.insert((Key::new(asid, number), mapping), rest);
+        before.into_iter().for_each(|rest| self.end(rest.life(now)));
     }
 
     /// A page is touched that splits may have left.
-    pub(crate) fn touch_untouched(&mut self, asid: Asid, vpn: u64) {
-        let block = self.store.block_number(vpn);
-        for (_, rest) in self.untouched.rests_in(asid, block..block + 1) {
-            rest.take(&(vpn..vpn + 1), self.instructions);
+    pub fn touch(&mut self, store: &PageStore, asid: Asid, vpn: u64, now: u64) {
+        let block = store.block_number(vpn);
+        for (_, rest) in self.rests_in(asid, block..block + 1) {
+            rest.take(&(vpn..vpn + 1), now);
         }
     }
 
     /// The pages `gone`, of those of a change, are backed no longer, nor is what splits have left of blocks without
     /// a touched page.
-    pub(crate) fn free_untouched(&mut self, changed: Range<u64>, gone: &Range<u64>) {
-        let blocks = self.store.block_number(changed.start)..self.store.block_number(changed.end - 1) + 1;
-        let left = self.untouched.rests_in(self.store.asid, blocks).map(|(&key, _)| key);
+    pub fn free(&mut self, store: &PageStore, changed: Range<u64>, gone: &Range<u64>, now: u64) {
+        let blocks = store.block_number(changed.start)..store.block_number(changed.end - 1) + 1;
+        let left = self.rests_in(store.asid, blocks).map(|(&key, _)| key);
         for key in left.collect::<Vec<_>>() {
-            let Some(rest) = self.untouched.rests.get_mut(&key) else { continue };
+            let Some(rest) = self.rests.get_mut(&key) else { continue };
             let block = rest.block();
-            let is_empty = self.store.pages_in(block.clone()).is_empty();
-            let life = rest.take(if is_empty { &block } else { gone }, self.instructions);
-            self.untouched.end(life);
+            let is_empty = store.pages_in(block.clone()).is_empty();
+            let life = rest.take(if is_empty { &block } else { gone }, now);
+            self.end(life);
             if is_empty {
-                self.untouched.rests.remove(&key);
+                self.rests.remove(&key);
             }
         }
     }
+}
+
+fn of_block(store: &PageStore, block: &Block, died: u64) -> LifeIn {
+    let pages = (1 << store.paging.huge_order()) - u64::from(block.pages_peak);
+    LifeIn { life: Life { born: block.born, died, pages }, designs: store.block_designs }
 }
 
 /// What a unit's huge page backs for nothing.

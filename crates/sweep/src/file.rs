@@ -1,17 +1,15 @@
 //! Reading a study file.
 
 use crate::error::SweepError;
-use crate::kernels;
 use crate::layouts::{self, FileLayout};
-use crate::machines;
-use crate::plots;
+use crate::names::name_is_plain;
 use crate::selection::{self, Numbers};
-use crate::structures;
 use crate::study::{
     Best, Cell, Compare, CurveSpec, FamilySpec, OfDraws, On, Provided, SERVES, Study, TraceSpec,
 };
 use crate::together::{self, FileTogether};
 use crate::workloads::{FileWorkload, check_grains, shared_workloads, workloads};
+use crate::{kernels, machines, plots, structures};
 use pagewalk_mm::ThpMode;
 use pagewalk_report::sweep::schema::{Plot, Published, PublishedRow};
 use pagewalk_reuse::Family;
@@ -233,14 +231,6 @@ impl Study {
         study.compare.iter().try_for_each(|compare| compare.check(&study)).map_err(wrong)?;
         Ok(study)
     }
-}
-
-pub(crate) fn name_is_plain(name: &str) -> Result<(), String> {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'+');
-    if name.is_empty() || name.starts_with('.') || !name.bytes().all(plain) {
-        return Err(format!("name = \"{name}\": use letters, digits, `_`, `-`, `+` and `.`"));
-    }
-    Ok(())
 }
 
 fn traces(paths: Vec<String>, together: Vec<FileTogether>, folder: &Path) -> Result<Vec<TraceSpec>, String> {

@@ -1,7 +1,8 @@
 //! The layouts of a study: where shared objects lie under its machines.
 
+use crate::names::name_is_plain;
 use crate::selection;
-use crate::study::{MachineVariant, Study};
+use crate::study::{LayoutSpec, MachineVariant, Study};
 use pagewalk_layout::planner::callgraph::{self, Load};
 use pagewalk_layout::planner::single::Target;
 use pagewalk_layout::planner::{Planner, PlannerOptions, reuses};
@@ -16,48 +17,6 @@ pub const RECORDED: &str = "recorded";
 const COUNT_MAX: u64 = 1000;
 /// Fewest numbers kept of reuses: too few to plan by, and no trouble.
 const ROOM_MIN: usize = 1 << 16;
-
-/// A layout of a study, or as many as are drawn at random.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LayoutSpec {
-    /// Its name in results.
-    pub name: String,
-    /// Who plans; `None`: all objects lie where they were recorded.
-    pub planner: Option<PlannerOptions>,
-    /// Numbers that `search` keeps of each array's reuses.
-    pub room: usize,
-    /// How many are drawn, each with the next seed; 1 where nothing is drawn.
-    pub count: u64,
-    /// Whether one plan is made for all machines; otherwise each has its own.
-    pub for_all: bool,
-    /// The trace that it is planned on; otherwise each trace has its own.
-    pub from: Option<String>,
-    /// The traces that are simulated under it; all where there are none.
-    pub traces: Vec<String>,
-}
-
-impl LayoutSpec {
-    /// The layout that was recorded.
-    fn recorded(name: String, traces: Vec<String>) -> LayoutSpec {
-        LayoutSpec { name, planner: None, room: 0, count: 1, for_all: true, from: None, traces }
-    }
-
-    /// Whether several are drawn.
-    pub fn is_drawn(&self) -> bool {
-        self.planner.is_some_and(|options| options.planner == Planner::Random)
-    }
-
-    /// The seed of a draw, where something is drawn.
-    pub fn seed(&self, draw: u64) -> Option<u64> {
-        let options = self.planner.filter(|_| self.is_drawn())?;
-        Some(options.seed.wrapping_add(draw))
-    }
-
-    /// Whether a trace is simulated under it.
-    pub fn is_for(&self, trace: &str) -> bool {
-        self.traces.is_empty() || self.traces.iter().any(|name| name == trace)
-    }
-}
 
 /// A `[[layout]]` table.
 #[derive(Deserialize)]
@@ -148,7 +107,7 @@ pub(crate) fn variants(files: Vec<FileLayout>) -> Result<Vec<LayoutSpec>, String
     let mut layouts: Vec<LayoutSpec> = Vec::new();
     for file in files {
         let name = file.name.clone();
-        crate::file::name_is_plain(&name).map_err(|why| format!("layout: {why}"))?;
+        name_is_plain(&name).map_err(|why| format!("layout: {why}"))?;
         let layout = file.check().map_err(|why| format!("layout `{name}`: {why}"))?;
         if (name == RECORDED) != layout.planner.is_none() {
             return Err(format!(

@@ -11,6 +11,7 @@
 mod compare;
 mod counts;
 mod data_side;
+mod displacement;
 mod error;
 mod file;
 mod groups;
@@ -19,6 +20,7 @@ mod laid;
 mod layouts;
 mod machines;
 mod metrics;
+mod names;
 mod offline;
 mod other_traces;
 mod plans;
@@ -26,6 +28,7 @@ mod plots;
 mod rounds;
 mod run;
 mod selection;
+mod splits;
 mod store;
 mod stream;
 mod structures;
@@ -37,12 +40,11 @@ mod workloads;
 
 pub use data_side::{check_energy, uses};
 pub use error::SweepError;
-pub use laid::add_splits;
-pub use layouts::LayoutSpec;
 pub use metrics::{add_structure, group_metrics, metrics, partition, unpriced};
 pub use run::{Options, Progress, Remaining, Sweep};
+pub use splits::add_splits;
 pub use store::{UNFINISHED, write_whole};
 pub use study::{
-    Compare, CurveSpec, FamilySpec, GivenFile, KernelKind, KernelVariant, MachineVariant, OfDraws, Provided,
-    StructureVariant, Study, TraceSpec, Workload,
+    Compare, CurveSpec, FamilySpec, GivenFile, KernelKind, KernelVariant, LayoutSpec, MachineVariant,
+    OfDraws, Provided, StructureVariant, Study, TraceSpec, Workload,
 };

@@ -2,10 +2,8 @@
 
 use crate::data_side::check_energy;
 use crate::error::SweepError;
-use crate::kernels;
 use crate::study::MachineVariant;
-use crate::task;
-use crate::vary;
+use crate::{kernels, task, vary};
 use pagewalk_mm::read_buddyinfo;
 use pagewalk_sim::Library;
 use pagewalk_translate::MachineSpec;

@@ -2,9 +2,8 @@
 
 use crate::error::SweepError;
 use crate::file::{check_names, file_trace};
-use crate::plots;
 use crate::study::Study;
-use crate::{layouts, together};
+use crate::{layouts, plots, together};
 use std::path::PathBuf;
 
 impl Study {

@@ -4,11 +4,10 @@
 //! walk more often than that is tried before it is taken, all of them in one reading; those that do not pay make room
 //! for the planner's next one. So a plan of `search` never walks more often on the stream that it was made from.
 
+use crate::displacement::Moved;
 use crate::error::SweepError;
-use crate::laid::Moved;
-use crate::layouts::LayoutSpec;
 use crate::rounds;
-use crate::study::{MachineVariant, Study};
+use crate::study::{LayoutSpec, MachineVariant, Study};
 use pagewalk_layout::Plan;
 use pagewalk_layout::objects::Owners;
 use pagewalk_layout::plan::{DEFAULT_ARENA, Program};

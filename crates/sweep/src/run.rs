@@ -1,17 +1,15 @@
 //! Doing what a study asks for: finding out what is still to be done, doing it, and gathering the result.
 
-use crate::compare;
 use crate::counts::{CurveCounts, FamilyCounts};
 use crate::error::SweepError;
 use crate::laid::{Laid, LaidTask};
 use crate::metrics::unpriced;
-use crate::offline;
 use crate::plans::{From, Made, Wanted, label};
-use crate::rounds;
 use crate::store::{Key, Store, write_whole};
 use crate::stream::Stream;
 use crate::study::{FamilySpec, Study, serves_name};
 use crate::task::{self, Outcome, Running, Task};
+use crate::{compare, offline, rounds};
 use pagewalk_report::sweep::schema::{
     CurveCell, FamilyCell, FamilySize, MachineCell, MadePlan, SWEEP_SCHEMA, SweepResult,
 };

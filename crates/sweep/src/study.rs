@@ -1,6 +1,6 @@
 //! A study: what to simulate over which streams.
 
-use crate::layouts::LayoutSpec;
+use pagewalk_layout::planner::{Planner, PlannerOptions};
 use pagewalk_mm::structure::StructureSpec;
 use pagewalk_mm::{OsError, OsKernel, OsSpec, ThpMode};
 use pagewalk_report::sweep::schema::{Parameters, Plot, Published};
@@ -187,6 +187,48 @@ pub struct StructureVariant {
     pub spec: Option<StructureSpec>,
     /// Its file's text in one form whatever the original's layout: what it is known by.
     pub text: String,
+}
+
+/// A layout of a study, or as many as are drawn at random.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayoutSpec {
+    /// Its name in results.
+    pub name: String,
+    /// Who plans; `None`: all objects lie where they were recorded.
+    pub planner: Option<PlannerOptions>,
+    /// Numbers that `search` keeps of each array's reuses.
+    pub room: usize,
+    /// How many are drawn, each with the next seed; 1 where nothing is drawn.
+    pub count: u64,
+    /// Whether one plan is made for all machines; otherwise each has its own.
+    pub for_all: bool,
+    /// The trace that it is planned on; otherwise each trace has its own.
+    pub from: Option<String>,
+    /// The traces that are simulated under it; all where there are none.
+    pub traces: Vec<String>,
+}
+
+impl LayoutSpec {
+    /// The layout that was recorded.
+    pub(crate) fn recorded(name: String, traces: Vec<String>) -> LayoutSpec {
+        LayoutSpec { name, planner: None, room: 0, count: 1, for_all: true, from: None, traces }
+    }
+
+    /// Whether several are drawn.
+    pub fn is_drawn(&self) -> bool {
+        self.planner.is_some_and(|options| options.planner == Planner::Random)
+    }
+
+    /// The seed of a draw, where something is drawn.
+    pub fn seed(&self, draw: u64) -> Option<u64> {
+        let options = self.planner.filter(|_| self.is_drawn())?;
+        Some(options.seed.wrapping_add(draw))
+    }
+
+    /// Whether a trace is simulated under it.
+    pub fn is_for(&self, trace: &str) -> bool {
+        self.traces.is_empty() || self.traces.iter().any(|name| name == trace)
+    }
 }
 
 /// What a machine is simulated under: which of its kernels, and in which operating system.

@@ -2,11 +2,11 @@
 
 use crate::counts::{CurveCounts, FAMILY_ARRAYS, FamilyCounts};
 use crate::groups::{Numbered, groups};
-use crate::laid::split_names;
-use crate::layouts::{LayoutSpec, RECORDED};
+use crate::layouts::RECORDED;
 use crate::metrics::{add_structure, metrics, partition};
 use crate::plans::{Made, label};
-use crate::study::{KernelKind, KernelVariant, MachineVariant, Study, Under, serves_name};
+use crate::splits::split_names;
+use crate::study::{KernelKind, KernelVariant, LayoutSpec, MachineVariant, Study, Under, serves_name};
 use pagewalk_mm::promotion::OfflineSettings;
 use pagewalk_mm::{OsKernel, OsSpec, ThpMode};
 use pagewalk_report::schema::{Metrics, PartitionMove};

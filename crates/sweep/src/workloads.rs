@@ -1,6 +1,6 @@
 //! Workloads as studies write them down, in their own file or in one that several share.
 
-use crate::file::name_is_plain;
+use crate::names::name_is_plain;
 use crate::study::{GivenFile, Study, TraceSpec, Workload};
 use crate::together;
 use pagewalk_sim::check_grain;

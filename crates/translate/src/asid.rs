@@ -1,8 +1,12 @@
 //! Address-space identifiers.
 
-use crate::page_key;
 use pagewalk_units::PageSize;
 use std::ops::Range;
+
+/// The key of a page in arrays that mix sizes.
+pub fn page_key(number: u64, size: PageSize) -> u64 {
+    number << 6 | u64::from(size.shift())
+}
 
 /// Which address space a TLB entry translates for. Entries of several may be held at one time; only those of the space
 /// that runs are found, and global ones.

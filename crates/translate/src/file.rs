@@ -18,6 +18,7 @@ use serde::{Deserialize, Deserializer};
 use tlb::FileTlb;
 use walker::FileWalker;
 
+// Many fields: one for each key of a machine file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {

@@ -23,17 +23,17 @@ mod tables;
 mod walker;
 
 pub use any_walker::Walker;
-pub use asid::Asid;
+pub use asid::{Asid, page_key};
 pub use data_side::{
     AnchorUse, ArrayUse, Backing, Coalesce, Collapse, DataSide, DataSideCounts, DataSideSpec, Held, History,
     LiteSpec, Memory, Operations, Range, RangeFill, RangeTable, RangeTlbSpec, RangeUse, RangeWalk,
 };
 pub use error::MachineError;
 pub use hashed::HashedWalker;
-pub use lower::{ArrayCounts, Filled, LowerLevels, page_key};
+pub use lower::{ArrayCounts, Filled, LowerLevels};
 pub use nested::{NestedCounts, NestedWalker};
 pub use prefetch::{PrefetchCounts, Prefetcher};
-pub use radix_format::RadixFormat;
+pub use radix_format::{RadixFormat, WalkLevel};
 pub use replacement_source::{ReplacementSource, SourceError, SourceKind};
 pub use software::{
     MissClass, NestedMisses, Objective, Placement, Refill, SoftwareCounts, SoftwareMmu, SoftwareSpec, System,
@@ -43,4 +43,4 @@ pub use spec::{
     CostSpec, Fills, HashedSpec, KindSet, MachineSpec, Match, NestedSpec, NestedTlbSpec, RadixSpec, TlbSpec,
     WalkCacheSpec, WalkerSpec,
 };
-pub use walker::{RadixWalker, WalkCacheCounts, WalkLevel};
+pub use walker::{RadixWalker, WalkCacheCounts};

@@ -122,11 +122,6 @@ fn received(machine: &MachineSpec, from: &TlbSpec, to: &TlbSpec) -> u64 {
     given.fold(0, |sizes, size| sizes | 1 << size.shift())
 }
 
-/// The key of a page in arrays that mix sizes.
-pub fn page_key(number: u64, size: PageSize) -> u64 {
-    number << 6 | u64::from(size.shift())
-}
-
 impl LowerLevels {
     /// Empty arrays.
     pub fn new(machine: &MachineSpec) -> LowerLevels {

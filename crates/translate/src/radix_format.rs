@@ -18,9 +18,25 @@
 //! Sources: Intel SDM vol. 3A, 4.5; Arm Architecture Reference Manual for A-profile (DDI 0487), D8.2 and D8.7.1;
 //! RISC-V Privileged Architecture 20240411, chapters 10.4 to 10.6, and "Svnapot".
 
-use crate::WalkLevel;
 use pagewalk_units::{PageSize, Paging};
 use std::fmt;
+
+/// A level of the page table above the leaves of base pages, deepest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WalkLevel(u8);
+
+impl WalkLevel {
+    /// The level this far above the one that holds the leaves of base pages; 1 or more.
+    pub(crate) fn above_leaves(height: u8) -> WalkLevel {
+        debug_assert!(height > 0);
+        WalkLevel(height)
+    }
+
+    /// How far above the leaves of base pages.
+    pub fn height(self) -> usize {
+        self.0.into()
+    }
+}
 
 /// The page tables of an architecture and granule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

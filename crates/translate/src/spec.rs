@@ -57,6 +57,7 @@ pub struct MachineSpec {
 }
 
 /// One TLB array.
+// Many fields: one for each property of an array that a machine file can set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TlbSpec {
     /// Name, used in metric names: `tlb.NAME.misses`.

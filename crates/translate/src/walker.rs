@@ -16,26 +16,9 @@
 //! Source: Intel SDM vol. 3A ch. 4; caches by level as in Barr, Cox, Rixner, ISCA 2010 (translation caches).
 
 use crate::tables::{TABLES, Tables};
-use crate::{Asid, RadixSpec, WalkCacheSpec};
+use crate::{Asid, RadixSpec, WalkCacheSpec, WalkLevel};
 use pagewalk_setassoc::SetArray;
 use pagewalk_units::{PageSize, VirtAddr};
-
-/// A level of the page table above the leaves of base pages, deepest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WalkLevel(u8);
-
-impl WalkLevel {
-    /// The level this far above the one that holds the leaves of base pages; 1 or more.
-    pub(crate) fn above_leaves(height: u8) -> WalkLevel {
-        debug_assert!(height > 0);
-        WalkLevel(height)
-    }
-
-    /// How far above the leaves of base pages.
-    pub fn height(self) -> usize {
-        self.0.into()
-    }
-}
 
 /// Lookups and hits of one page-walk cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

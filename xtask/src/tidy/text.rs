@@ -138,7 +138,7 @@ pub fn unfinished(tree: &Tree, findings: &mut Vec<Finding>) {
     }
 }
 
-fn is_crate_source(path: &str) -> bool {
+pub fn is_crate_source(path: &str) -> bool {
     let mut parts = path.split('/');
     path.ends_with(".rs") && parts.next() == Some("crates") && parts.nth(1) == Some("src")
 }
@@ -178,7 +178,7 @@ fn in_library_code(tree: &Tree, mut visit: impl FnMut(&str, usize, &str)) {
 }
 
 /// How the paths of the modules begin that `path` declares for tests only, with `#[cfg(test)] mod name;`.
-fn test_modules(path: &str, text: &str) -> Vec<String> {
+pub fn test_modules(path: &str, text: &str) -> Vec<String> {
     let stem = path.strip_suffix(".rs").unwrap_or(path);
     let (folder, name) = stem.rsplit_once('/').unwrap_or(("", stem));
     let folder = if ["lib", "main", "mod"].contains(&name) { folder } else { stem };

@@ -300,6 +300,24 @@ pub fn punch(file: &impl std::os::fd::AsRawFd, offset: u64, bytes: u64) -> io::R
     plain(number::FALLOCATE, [file.as_raw_fd() as u64, KEEP_SIZE_AND_PUNCH, offset, bytes, 0, 0]).map(drop)
 }
 
+/// The next stretch of the file in `[from, end)` that is no hole.
+pub fn held(file: &impl std::os::fd::AsRawFd, from: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
+    const LSEEK: u64 = 8;
+    const DATA: u64 = 3;
+    const HOLE: u64 = 4;
+    const ENXIO: i32 = 6;
+    let seek = |offset, what| plain(LSEEK, [file.as_raw_fd() as u64, offset, what, 0, 0, 0]);
+    if from >= end {
+        return Ok(None);
+    }
+    match seek(from, DATA) {
+        Ok(data) if data < end => Ok(Some((data, seek(data, HOLE)?.min(end)))),
+        Ok(_) => Ok(None),
+        Err(error) if error.raw_os_error() == Some(ENXIO) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Makes this process the new parent of all orphans among its descendants.
 pub fn adopt_orphans() -> io::Result<()> {
     const SET_CHILD_SUBREAPER: u64 = 36;

@@ -7,58 +7,13 @@ use super::filter::advice;
 use super::guards;
 use super::image::{COPY_BYTES_MAX, Image};
 use super::limits::{self, Coming};
-use super::locks::{self, Lock};
+use super::locks;
 use super::remap;
 use super::shared::descriptor;
 use super::space::{PAGE, whole_pages};
-use crate::tracing::maps::{self, Mapping};
+use super::verdict::{After, Verdict, refused};
 use crate::tracing::sys::{self, Pid, Registers, errno, map, number};
 use std::io;
-
-/// What a stopped system call does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is made by the program, as if nothing were.
-    Native,
-    /// It is made by the program; then something is to be done.
-    NativeThen(After),
-    /// It has been made: this is the result.
-    Done(i64),
-}
-
-/// What is to be done when a call has been made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum After {
-    /// Take over the mapping of a file that it made.
-    TakeOver {
-        /// Its length.
-        bytes: u64,
-        /// Its rights.
-        protection: u64,
-        /// Whether it may have replaced what was taken over.
-        fixed: bool,
-        /// How it is locked.
-        lock: Option<Lock>,
-    },
-    /// Take over the mapping of plain memory that it made in the place of what is there now.
-    TakeOverPlain {
-        /// Its length.
-        bytes: u64,
-        /// Its rights.
-        protection: u64,
-    },
-    /// Give up what it replaced.
-    Replaced {
-        /// The length of what is there now.
-        bytes: u64,
-    },
-    /// Choose the processor again.
-    Pin,
-    /// Keep the page of a lock present no longer.
-    Release,
-    /// Put `CLONE_UNTRACED` back where it was asked for.
-    Hide,
-}
 
 /// What to do with a stopped call in an image that has an agent.
 pub fn judge(image: &mut Image, pid: Pid, registers: &Registers) -> io::Result<Verdict> {
@@ -326,22 +281,4 @@ fn madvise(image: &mut Image, arguments: [u64; 6]) -> io::Result<Verdict> {
         }
     }
     Ok(Verdict::Done(result))
-}
-
-/// The parts of `[start, start + bytes)` as the kernel has them, each with rights of its own.
-pub fn parts(image: &Image, start: u64, bytes: u64) -> io::Result<Vec<Mapping>> {
-    let Some(agent) = &image.agent else { return Ok(Vec::new()) };
-    let mut parts = maps::mappings(agent.pid())?;
-    let end = start.saturating_add(bytes);
-    parts.retain(|part| part.end > start && part.start < end);
-    for part in &mut parts {
-        part.start = part.start.max(start);
-        part.end = part.end.min(end);
-    }
-    Ok(parts)
-}
-
-/// An error number as a call's result.
-pub const fn refused(error: i64) -> Verdict {
-    Verdict::Done(-error)
 }

@@ -4,7 +4,6 @@
 //! The kernel keeps them in the page table, and loses what the pages hold. A fork copies them in private memory only,
 //! so that is what they are put in; when they are taken away, the memory is taken over again.
 
-use super::calls::parts;
 use super::filter::advice;
 use super::image::Image;
 use crate::tracing::sys::{map, number};
@@ -20,7 +19,7 @@ pub fn install(image: &mut Image, start: u64, bytes: u64) -> io::Result<i64> {
     if result < 0 {
         return Ok(result);
     }
-    for part in parts(image, start, bytes)? {
+    for part in image.parts(start, bytes)? {
         for piece in image.space.within(part.start, part.bytes()) {
             let flags = map::PRIVATE | map::ANONYMOUS | map::FIXED | map::NORESERVE;
             let place = [piece.start, piece.bytes(), part.protection, flags, u64::MAX, 0];
@@ -40,7 +39,7 @@ pub fn install(image: &mut Image, start: u64, bytes: u64) -> io::Result<i64> {
 /// # Errors
 /// If the agent is lost, or the mappings cannot be read.
 pub fn remove(image: &mut Image, start: u64, bytes: u64) -> io::Result<i64> {
-    for part in parts(image, start, bytes)? {
+    for part in image.parts(start, bytes)? {
         for guarded in image.guards.remove(part.start, part.bytes()) {
             image.renew(guarded.start, guarded.bytes(), part.protection)?;
         }

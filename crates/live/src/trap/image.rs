@@ -3,15 +3,12 @@
 use super::agent::{self, Agent, AgentError, Begin};
 use super::array::TrapArray;
 use super::check::Checker;
-use super::locks::Lock;
-use super::remap;
 use super::report::{Began, ImageReport, MappingReport};
-use super::separate;
 use super::shared::{AGENT_END, Counters, TEXT_BASE, descriptor};
-use super::space::{PAGE, Piece, Space, whole_pages};
+use super::space::{Lock, PAGE, Piece, Space, whole_pages};
 use super::stack;
 use crate::tracing::maps::{self, Mapping};
-use crate::tracing::sys::{self, Pid, errno, limit, map, number};
+use crate::tracing::sys::{self, Pid, limit, map, number};
 use std::fs;
 use std::io;
 use std::ops::Range;
@@ -101,21 +98,13 @@ impl Image {
         self.why_not = Some(why.to_string());
     }
 
-    /// Makes plain private memory of all that was taken over, and ends the agent: from now on the image runs as if
-    /// nothing had been done to it.
-    ///
-    /// # Errors
-    /// If not all of it could be: the image is as it was, or has less taken over.
-    pub fn let_go(&mut self, why: impl ToString) -> io::Result<()> {
-        if !remap::give_back_all(self)? {
-            return Err(io::Error::from_raw_os_error(errno::ENOMEM as i32));
-        }
+    /// Ends the agent, whose counts are kept: from now on the image runs by itself.
+    pub fn end_agent(&mut self, why: impl ToString) {
         if let Some(agent) = self.agent.take() {
             self.counted = Some((agent.control().counters(), agent.processor_seconds()));
             agent.end();
         }
         self.leave(why);
-        Ok(())
     }
 
     /// Its first process.
@@ -335,7 +324,20 @@ impl Image {
 
     /// The next stretch of the file in `[from, end)` that holds anything.
     pub fn held(&self, from: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
-        self.agent.as_ref().map_or(Ok(None), |agent| separate::held(&agent.memory, from, end))
+        self.agent.as_ref().map_or(Ok(None), |agent| sys::held(&agent.memory, from, end))
+    }
+
+    /// The parts of `[start, start + bytes)` as the kernel has them, each with rights of its own.
+    pub fn parts(&self, start: u64, bytes: u64) -> io::Result<Vec<Mapping>> {
+        let Some(agent) = &self.agent else { return Ok(Vec::new()) };
+        let mut parts = maps::mappings(agent.pid())?;
+        let end = start.saturating_add(bytes);
+        parts.retain(|part| part.end > start && part.start < end);
+        for part in &mut parts {
+            part.start = part.start.max(start);
+            part.end = part.end.min(end);
+        }
+        Ok(parts)
     }
 
     /// Whether a mapping is of the file.

@@ -6,6 +6,7 @@
 
 use super::filter::trace;
 use super::passing;
+use super::remap;
 use super::tracee::{Injection, Site};
 use super::tracer::Tracer;
 use crate::tracing::sys::{self, Go, Pid, Registers, errno};
@@ -182,7 +183,7 @@ impl Tracer<'_> {
         let site = if image.agent.is_some() { Site::Agent } else { Site::Here };
         passing::may_install(process)?;
         if owns {
-            image.let_go(WHY)?;
+            remap::let_go(image, WHY)?;
         }
         match install(leaving, process, equipped, caller.is_some(), site) {
             Ok(listener) => passing.of(listener),

@@ -5,24 +5,15 @@
 //! the program's limit on locked memory is watched here. The room for its stack and the agent's memory are no part of
 //! it. All else is locked as the program wants it; what it maps later with `MCL_FUTURE` is not.
 
-use super::calls::{Verdict, parts, refused};
 use super::image::Image;
 use super::limits::{mapped_bytes, may_lock, may_lock_nothing, own_mappings};
-use super::space::{PAGE, Piece, whole_pages};
+use super::space::{Lock, PAGE, Piece, whole_pages};
+use super::verdict::{Verdict, refused};
 use crate::tracing::maps::{self, Mapping};
 use crate::tracing::sys::{Pid, errno, limit, map, number};
 use memmap2::{Advice, MmapOptions};
 use std::fs::File;
 use std::io;
-
-/// What is locked from now on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lock {
-    /// With all of its pages.
-    Filled,
-    /// Pages as they are touched: `MLOCK_ONFAULT`, `MCL_ONFAULT`.
-    OnFault,
-}
 
 const MLOCK_ONFAULT: u64 = 1;
 const MCL_CURRENT: u64 = 1;
@@ -83,7 +74,7 @@ fn unlock(image: &mut Image, wanted: (u64, u64)) -> io::Result<Verdict> {
 
 /// Makes a call for the parts of a range that are not taken over: 0, or the error number of a range with holes.
 fn of_others(image: &mut Image, start: u64, bytes: u64, call: u64, flags: u64) -> io::Result<i64> {
-    let parts = parts(image, start, bytes)?;
+    let parts = image.parts(start, bytes)?;
     let covered: u64 = parts.iter().map(Mapping::bytes).sum();
     for part in &parts {
         for (from, length) in image.space.gaps(part.start, part.bytes()) {
@@ -138,7 +129,7 @@ pub fn fill(image: &Image, start: u64, bytes: u64) -> io::Result<bool> {
     let Some(agent) = &image.agent else { return Ok(true) };
     let reserve = image.reserve();
     let mut filled = true;
-    for part in parts(image, start, bytes)? {
+    for part in image.parts(start, bytes)? {
         if part.protection == 0 {
             continue;
         }
@@ -164,7 +155,7 @@ fn make_pages(memory: &File, piece: Piece) -> io::Result<()> {
 /// # Errors
 /// If the agent is lost, or the mappings cannot be read.
 pub fn populate(image: &mut Image, start: u64, bytes: u64, advice: u64, right: u64) -> io::Result<i64> {
-    let parts = parts(image, start, bytes)?;
+    let parts = image.parts(start, bytes)?;
     let mut end = start;
     for part in parts {
         if part.start != end {

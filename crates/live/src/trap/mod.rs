@@ -40,6 +40,7 @@ mod space;
 mod stack;
 mod tracee;
 mod tracer;
+mod verdict;
 
 pub use array::{ArrayError, Changes, TrapArray};
 pub use check::Checked;

@@ -1,11 +1,11 @@
 //! Moving taken-over memory, and giving it back.
 
-use super::calls::{Verdict, parts, refused};
 use super::image::Image;
 use super::limits;
-use super::locks::{self, Lock};
+use super::locks;
 use super::shared::descriptor;
-use super::space::{PAGE, Piece, whole_pages};
+use super::space::{Lock, PAGE, Piece, whole_pages};
+use super::verdict::{After, Verdict, refused};
 use crate::tracing::maps::Mapping;
 use crate::tracing::sys::{Pid, errno, map, number};
 use std::io;
@@ -23,7 +23,7 @@ pub fn mremap(image: &mut Image, pid: Pid, arguments: [u64; 6]) -> io::Result<Ve
     if !ours || !old.is_multiple_of(PAGE) || new_bytes == 0 {
         let fixed = flags & FIXED != 0;
         return Ok(if fixed {
-            Verdict::NativeThen(super::calls::After::Replaced { bytes: new_length })
+            Verdict::NativeThen(After::Replaced { bytes: new_length })
         } else {
             Verdict::Native
         });
@@ -89,7 +89,7 @@ fn overlap(one: u64, one_bytes: u64, other: u64, other_bytes: u64) -> bool {
 
 /// Rights of the last page before `end`.
 fn rights_before(image: &Image, end: u64) -> io::Result<u64> {
-    Ok(parts(image, end - PAGE, PAGE)?.first().map_or(map::READ | map::WRITE, |part| part.protection))
+    Ok(image.parts(end - PAGE, PAGE)?.first().map_or(map::READ | map::WRITE, |part| part.protection))
 }
 
 /// Maps new memory right behind `end` if nothing is there; with the rights of what is before.
@@ -120,7 +120,7 @@ fn relocate(image: &mut Image, wanted: Move) -> io::Result<Verdict> {
     let Move { old, old_length, new_length, hint, fixed, stays } = wanted;
     let moved = old_length.min(new_length);
     let protection = rights_before(image, old + old_length)?;
-    let parts = parts(image, old, moved)?;
+    let parts = image.parts(old, moved)?;
     // The whole of the new place first, so that little can fail half-way for want of room.
     let placing = if fixed { map::FIXED } else { 0 };
     let reserved = map::PRIVATE | map::ANONYMOUS | map::NORESERVE | placing;
@@ -196,9 +196,17 @@ pub fn give_back(image: &mut Image, start: u64, bytes: u64, why: &str) -> io::Re
     Ok(given.all)
 }
 
-/// The same of all that is taken over, without a word for each range. Whether all of it could be.
-pub fn give_back_all(image: &mut Image) -> io::Result<bool> {
-    restore(image, 0, u64::MAX).map(|given| given.all)
+/// Makes plain private memory of all that was taken over, and ends the agent: from now on the image runs as if
+/// nothing had been done to it.
+///
+/// # Errors
+/// If not all of it could be: the image is as it was, or has less taken over.
+pub fn let_go(image: &mut Image, why: &str) -> io::Result<()> {
+    if !restore(image, 0, u64::MAX)?.all {
+        return Err(io::Error::from_raw_os_error(errno::ENOMEM as i32));
+    }
+    image.end_agent(why);
+    Ok(())
 }
 
 /// What became private memory again.
@@ -213,7 +221,7 @@ fn restore(image: &mut Image, start: u64, bytes: u64) -> io::Result<Given> {
     if pieces.is_empty() {
         return Ok(given);
     }
-    let parts = parts(image, start, bytes)?;
+    let parts = image.parts(start, bytes)?;
     if let Some(agent) = &mut image.agent {
         agent.freeze()?;
     }

@@ -10,10 +10,9 @@ use super::image::{Image, Setting};
 use super::space::{Piece, Space};
 use super::tracee::{Injection, Site};
 use crate::tracing::maps::{self, Mapping};
-use crate::tracing::sys::{Pid, map, number};
+use crate::tracing::sys::{Pid, held, map, number};
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
 /// A word of the parent that the kernel overwrites in what it takes for the child's memory (`CLONE_CHILD_SETTID`).
@@ -92,27 +91,6 @@ fn copy_held(from: &File, to: &File, piece: Piece) -> io::Result<()> {
         position = hole;
     }
     Ok(())
-}
-
-/// The next stretch of the file in `[from, end)` that is no hole.
-pub fn held(file: &File, from: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
-    const LSEEK: u64 = 8;
-    const DATA: u64 = 3;
-    const HOLE: u64 = 4;
-    const ENXIO: i32 = 6;
-    let seek = |offset, what| {
-        // SAFETY: no pointers.
-        unsafe { crate::tracing::sys::call(LSEEK, [file.as_raw_fd() as u64, offset, what, 0, 0, 0]) }
-    };
-    if from >= end {
-        return Ok(None);
-    }
-    match seek(from, DATA) {
-        Ok(data) if data < end => Ok(Some((data, seek(data, HOLE)?.min(end)))),
-        Ok(_) => Ok(None),
-        Err(error) if error.raw_os_error() == Some(ENXIO) => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 fn copy_range(

@@ -2,6 +2,15 @@
 
 use std::collections::BTreeMap;
 
+/// How memory is locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lock {
+    /// With all of its pages.
+    Filled,
+    /// Pages as they are touched: `MLOCK_ONFAULT`, `MCL_ONFAULT`.
+    OnFault,
+}
+
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;
 

@@ -2,7 +2,7 @@
 
 use super::agent::{Agent, AgentError, Begin};
 use super::array::TrapArray;
-use super::calls::{self, After, Verdict};
+use super::calls;
 use super::descriptors::RaisedLimit;
 use super::filter::Filter;
 use super::image::{Image, Setting};
@@ -13,6 +13,7 @@ use super::processors::Processors;
 use super::report::{Began, ImageReport};
 use super::separate::Word;
 use super::tracee;
+use super::verdict::{After, Verdict};
 use super::{Options, Run, TrapError};
 use crate::tracing::launch::{self, BeforeExec, LaunchError};
 use crate::tracing::stops::{self, Event, Status};

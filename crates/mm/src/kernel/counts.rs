@@ -34,6 +34,7 @@ impl MemoryTotals {
 }
 
 /// What the kernel did.
+// Many fields: one for each event that is counted; results list them by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelCounts {
     /// Page faults: first touches of pages that nothing mapped, touches of pages that were swapped out, and stores to

@@ -43,6 +43,7 @@ use std::ops::Range;
 pub const ORDERS: usize = 14;
 
 /// The kernel's side of one process.
+// Many fields: the state of one process under one kernel; what has a life of its own is a type already.
 #[derive(Clone)]
 pub struct Kernel {
     base: PageSize,

@@ -19,6 +19,7 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
 /// When blocks become huge pages, and when they are taken apart.
+// Many fields: one for each key of `[os]` that sets the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HawkEyeSettings {
     /// Order of the huge page: 9 for 2 MiB of 4 KiB.

@@ -1,9 +1,8 @@
 //! Data sides in an experiment that has one process on one core, alone.
 
 use super::DataSides;
-use crate::counts::DesignCounts;
+use crate::counts::{DesignCounts, SpaceCounts};
 use crate::experiment::Engine;
-use crate::spaces::SpaceCounts;
 use pagewalk_trace::{Analysis, Batch};
 use pagewalk_translate::Asid;
 use std::ops::Range;

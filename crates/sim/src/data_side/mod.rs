@@ -17,11 +17,9 @@ mod opened;
 mod segment;
 mod totals;
 
-use crate::counts::DesignCounts;
-use crate::design::DesignSpec;
-use crate::spaces::SpaceCounts;
+use crate::counts::{DataSideTotals, DesignCounts, SpaceCounts};
+use crate::spec::DesignSpec;
 pub(crate) use extents::Extents;
-pub use memory::RangeTotals;
 pub(crate) use memory::{DesignMemory, Frames, InSpace};
 pub(crate) use opened::opened;
 use pagewalk_mm::frames::MemoryError;
@@ -32,7 +30,6 @@ use pagewalk_units::{PageSize, RefIndex, VirtAddr};
 pub(crate) use segment::Segments;
 use std::ops::Range;
 use std::sync::Arc;
-pub use totals::DataSideTotals;
 pub(crate) use totals::SideOf;
 
 /// References in a row to one base page.

@@ -3,7 +3,7 @@
 //! Memory that is mapped without any right is address space that is set aside, as arenas of `malloc` and heaps of
 //! just-in-time compilers are: nothing backs it until `mprotect` gives it a right.
 
-use crate::kernel::added;
+use crate::ranges::added;
 use pagewalk_mm::AddressSpace;
 use pagewalk_trace::Event;
 use std::ops::Range;

@@ -5,7 +5,7 @@
 
 mod threads;
 
-use crate::spaces::SpaceCounts;
+use crate::counts::SpaceCounts;
 use pagewalk_trace::{Batch, Event};
 use pagewalk_translate::Asid;
 

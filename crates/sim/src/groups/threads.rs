@@ -1,7 +1,7 @@
 //! What each thread did and cost.
 
 use super::{Group, Kind};
-use crate::spaces::SpaceCounts;
+use crate::counts::SpaceCounts;
 use pagewalk_trace::{Batch, Event};
 use pagewalk_translate::Asid;
 use pagewalk_units::ThreadId;

@@ -17,10 +17,10 @@ pub use left_out::LeftOut;
 
 use crate::attribution::NoObserver;
 use crate::counts::DesignCounts;
-use crate::design::DesignSpec;
 use crate::error::PassError;
 use crate::fit::held_orders;
 use crate::pass::Pass;
+use crate::spec::DesignSpec;
 use crate::system::System;
 use choice::Choice;
 use pagewalk_mm::promotion::{Given, OfflineSettings, Policy, Take};

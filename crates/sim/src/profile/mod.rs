@@ -7,12 +7,12 @@ pub use functions::{FunctionWalks, MovedCode};
 pub use heat::HeatMap;
 
 use crate::attribution::{MappingCounts, NoObserver, PageWalks, Walk, WalkObserver};
-use crate::counts::DesignCounts;
-use crate::design::{DesignSpec, MissCounts};
+use crate::counts::{DesignCounts, MissCounts};
 use crate::error::PassError;
 use crate::groups::{Group, Groups};
 use crate::host::HostKernel;
 use crate::pass::Pass;
+use crate::spec::DesignSpec;
 use functions::Functions;
 use pagewalk_mm::{AddressSpace, Allowed, Everything, MappingId, OneMapping, Small, Thp, ThpMode};
 use pagewalk_trace::{Analysis, Batch, Event};
@@ -276,7 +276,7 @@ impl Profile {
             self.tried.push(Tried {
                 kind: AlternativeKind::Mapping(mapping),
                 design: At::Own(design),
-                from_instruction: self.pass.instructions,
+                from_instruction: self.pass.executed.instructions,
                 start,
                 end: None,
             });
@@ -294,7 +294,7 @@ impl Profile {
         let baseline = self.pass.designs[0].counts.clone();
         let cost = self.pass.designs[0].machine.cost;
         let per_walk = baseline.walk_cycles as f64 / baseline.walks.iter().sum::<u64>().max(1) as f64;
-        let worth = self.pass.instructions as f64 * cost.cycles_per_instruction * WORTH_FOLLOWING;
+        let worth = self.pass.executed.instructions as f64 * cost.cycles_per_instruction * WORTH_FOLLOWING;
         let costliest = walks.iter().max_by_key(|&(&mapping, &walks)| (walks, mapping)).map(|(&id, _)| id);
         for tried in self.tried.iter_mut().filter(|tried| tried.end.is_none()) {
             let (AlternativeKind::Mapping(mapping), At::Own(design)) = (tried.kind, tried.design) else {
@@ -304,7 +304,7 @@ impl Profile {
             if cost < worth && Some(mapping) != costliest {
                 self.pass.stop(design);
                 tried.end = Some(End {
-                    instruction: self.pass.instructions,
+                    instruction: self.pass.executed.instructions,
                     counts: self.pass.designs[design].counts.clone(),
                     baseline: baseline.clone(),
                 });
@@ -322,10 +322,12 @@ impl Profile {
     /// Index of the first span of `batch` from `from` on before which a look is due, if there is one.
     fn look_due(&self, batch: &Batch<'_>, from: usize) -> Option<usize> {
         let rest = &batch.spans[from..];
-        if !self.what_if || self.pass.instructions + rest.len() as u64 * LONGEST_BLOCK < self.next_look {
+        if !self.what_if
+            || self.pass.executed.instructions + rest.len() as u64 * LONGEST_BLOCK < self.next_look
+        {
             return None;
         }
-        let mut instructions = self.pass.instructions;
+        let mut instructions = self.pass.executed.instructions;
         for (i, span) in rest.iter().enumerate() {
             if instructions >= self.next_look {
                 return Some(from + i);
@@ -346,7 +348,7 @@ impl Analysis for Profile {
         while let Some(at) = self.look_due(batch, from) {
             self.pass.run(batch, from..at);
             self.look_for_candidates();
-            self.next_look = self.pass.instructions.max(1) * 2;
+            self.next_look = self.pass.executed.instructions.max(1) * 2;
             from = at;
         }
         self.pass.run(batch, from..batch.spans.len());
@@ -451,9 +453,8 @@ impl Findings<'_> {
         let mut points: Vec<Reach> = Vec::new();
         for (index, page_size) in designs {
             let family = index.and_then(|index| pass.designs[index].reach.as_ref());
-            for (doublings, (entries, walks)) in
-                REACH.iter().zip(family.iter().flat_map(|family| family.misses()))
-            {
+            let misses = family.iter().flat_map(|family| family.misses());
+            for (doublings, (entries, walks)) in REACH.iter().zip(misses) {
                 let own = *doublings == 0;
                 let walks = match index {
                     Some(index) if own => pass.designs[index].counts.walks.iter().sum(),

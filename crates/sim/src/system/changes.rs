@@ -5,7 +5,7 @@ use super::host::HostMemory;
 use super::page::Page;
 use super::process::{Memory, Process};
 use crate::data_side::opened;
-use crate::kernel::parted_blocks;
+use crate::ranges::parted_blocks;
 use crate::taken::Taken;
 use pagewalk_mm::Change;
 use pagewalk_trace::{Analysis, Batch, Event};

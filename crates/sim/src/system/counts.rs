@@ -3,11 +3,12 @@
 use super::process::{Memory, Process};
 use super::tlbs::Tlbs;
 use super::{Core, System};
-use crate::cores::{add_caches, sum};
-use crate::counts::{ClassCounts, DesignCounts, KernelTotals, PrefetchTotals, prices};
-use crate::data_side::{DataSideTotals, SideOf};
-use crate::software::SoftwareTotals;
-use crate::store::{FETCH, LOAD, STORE};
+use crate::classes::{FETCH, LOAD, STORE};
+use crate::counts::{
+    ClassCounts, DataSideTotals, DesignCounts, KernelTotals, PrefetchTotals, SoftwareTotals, add_caches,
+    prices, sum,
+};
+use crate::data_side::SideOf;
 use crate::untouched::most_at_once;
 use pagewalk_cost::price;
 use pagewalk_mm::{Kernel, MemorySample};

@@ -1,10 +1,10 @@
 //! Executions of blocks: fetches and data references, in their order.
 
 use super::System;
+use crate::caches::physical;
+use crate::classes::{FETCH, class_of};
 use crate::fetch::{FetchTable, Run};
-use crate::memory::physical;
 use crate::pages::{as_recorded, pages_of};
-use crate::store::{FETCH, class_of};
 use pagewalk_trace::{Batch, Block, Ref};
 use pagewalk_units::{BlockId, Kind, VirtAddr};
 

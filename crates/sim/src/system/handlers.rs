@@ -3,7 +3,7 @@
 use super::moves::{Moved, Moves};
 use super::page::Page;
 use super::tlbs::{Entries, Tlbs};
-use crate::memory::WalkCost;
+use crate::caches::WalkCost;
 use pagewalk_translate::{Asid, SoftwareMmu, Wanted, page_key};
 use pagewalk_units::{PageSize, VirtAddr};
 

@@ -3,8 +3,8 @@
 //! A region is huge from then on until a change takes a part of it, which splits it, or nothing touched is left of it.
 
 use super::page::Page;
-use crate::design::in_pieces;
-use crate::kernel::{block_bytes, blocks_at_ends};
+use crate::ranges::{block_bytes, blocks_at_ends};
+use crate::sizes::in_pieces;
 use crate::untouched::Life;
 use pagewalk_mm::{AddressSpace, Fault, MappingId, PageSizePolicy};
 use pagewalk_translate::MachineSpec;

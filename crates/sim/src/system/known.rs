@@ -4,7 +4,7 @@
 //! of the direct-mapped table is looked up in its one array. Whatever may map a page otherwise, take it away or switch
 //! who runs forgets all of both at once.
 
-use crate::store::{CLASSES, STORE};
+use crate::classes::{CLASSES, STORE};
 use pagewalk_setassoc::Entry;
 
 const SLOTS: usize = 1024;

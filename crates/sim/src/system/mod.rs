@@ -32,13 +32,13 @@ mod side;
 mod side_tlbs;
 mod tlbs;
 
+use crate::caches::WalkCost;
+use crate::classes::{CLASSES, FETCH, STORE, class_of};
 use crate::counts::DesignCounts;
-use crate::data_side::Segments;
+use crate::data_side::{DesignMemory, Segments};
+use crate::design::Identifiers;
 use crate::error::PassError;
 use crate::fit::{KernelError, held_order, watched};
-use crate::memory::WalkCost;
-use crate::spaces::Identifiers;
-use crate::store::{CLASSES, FETCH, STORE, class_of};
 use crate::{DesignSpec, SpaceCounts};
 use globals::Globals;
 use known::{Known, KnownPages};
@@ -52,6 +52,7 @@ use rustc_hash::FxHashMap;
 use shared::memory_of;
 use side::SideMemory;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use tlbs::Tlbs;
 
 /// One core: its hardware, and the address spaces that it has identifiers for.
@@ -76,6 +77,7 @@ struct Clock {
 }
 
 /// See the module's documentation.
+// Many fields: the design, its cores and processes, who runs, and what is known of all of them together.
 pub struct System {
     spec: DesignSpec,
     /// What a data side asks a process that has touched nothing for.
@@ -483,7 +485,11 @@ fn last_level_is_shared(machine: &MachineSpec) -> Result<bool, KernelError> {
 
 /// The memory of a data side's process that has touched nothing; none on other machines.
 fn side_of(spec: &DesignSpec) -> Result<Option<Box<SideMemory>>, PassError> {
-    let Some(design) = spec.side_memory()? else { return Ok(None) };
+    if spec.machine.data_side.is_none() {
+        return Ok(None);
+    }
+    let design = DesignMemory::new(&spec.machine, Arc::clone(&spec.policy))
+        .map_err(|error| PassError::DataSide(spec.machine.name.clone(), error))?;
     let design = match &spec.kernel {
         None => design,
         Some(kernel) => design.under(kernel.memory().is_some()),

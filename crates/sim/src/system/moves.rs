@@ -3,7 +3,7 @@
 use super::handlers::software_page;
 use super::page::Page;
 use super::tlbs::{Entries, LAST_DATA, Tlbs};
-use crate::store::{CLASSES, FETCH, KINDS};
+use crate::classes::{CLASSES, FETCH, KINDS};
 use pagewalk_mm::Superpage;
 use pagewalk_translate::{Asid, Held};
 use pagewalk_units::PageSize;

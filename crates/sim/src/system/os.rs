@@ -5,7 +5,7 @@ use super::moves::{Moved, Moves};
 use super::own::OwnMemory;
 use super::page::Page;
 use super::process::{Memory, Process};
-use crate::kernel::{added, advised, reaped, whole_pages};
+use crate::ranges::{added, advised, reaped, whole_pages};
 use pagewalk_mm::promotion::Miss;
 use pagewalk_mm::{AddressSpace, Kernel, Remap, Superpage};
 use pagewalk_trace::Event;

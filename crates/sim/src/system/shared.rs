@@ -4,7 +4,7 @@ use super::System;
 use super::host::HostMemory;
 use super::own::OwnMemory;
 use super::process::{Memory, Process};
-use crate::design::DesignSpec;
+use crate::spec::DesignSpec;
 use pagewalk_mm::Small;
 use pagewalk_translate::Asid;
 use std::sync::Arc;

@@ -7,9 +7,9 @@
 
 use super::System;
 use super::process::{Memory, Process};
+use crate::caches::{Memory as Caches, WalkCost};
+use crate::classes::FETCH;
 use crate::data_side::{DesignMemory, Extents, Frames, InSpace, Segments, SideOf, changes_areas};
-use crate::memory::{Memory as Caches, WalkCost};
-use crate::store::FETCH;
 use pagewalk_mm::{Change, Kernel, Superpage};
 use pagewalk_trace::Event;
 use pagewalk_translate::{self as translate, Asid, DataSide, RangeWalk, Walker};

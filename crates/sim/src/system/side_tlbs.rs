@@ -3,7 +3,7 @@
 use super::moves::{Moved, Moves};
 use super::page::Page;
 use super::tlbs::{LAST_DATA, Tlbs};
-use crate::memory::Memory;
+use crate::caches::Memory;
 use pagewalk_translate::{Asid, DataSide};
 use std::ops::Range;
 

@@ -24,6 +24,7 @@ struct Probe {
 }
 
 /// The arrays, the walker, and their counts.
+// Many fields: the parts of one machine, which every reference goes through in order.
 #[derive(Clone, Debug)]
 pub struct DataSide {
     machine: MachineSpec,

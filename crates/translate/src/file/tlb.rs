@@ -7,6 +7,7 @@ use pagewalk_setassoc::Geometry;
 use pagewalk_units::{Kind, PageSize};
 use serde::Deserialize;
 
+// Many fields: one for each key of `[[tlb]]`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FileTlb {

@@ -1,0 +1,53 @@
+//! What becomes of a system call that was stopped.
+
+use super::space::Lock;
+
+/// What a stopped system call does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is made by the program, as if nothing were.
+    Native,
+    /// It is made by the program; then something is to be done.
+    NativeThen(After),
+    /// It has been made: this is the result.
+    Done(i64),
+}
+
+/// What is to be done when a call has been made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// Take over the mapping of a file that it made.
+    TakeOver {
+        /// Its length.
+        bytes: u64,
+        /// Its rights.
+        protection: u64,
+        /// Whether it may have replaced what was taken over.
+        fixed: bool,
+        /// How it is locked.
+        lock: Option<Lock>,
+    },
+    /// Take over the mapping of plain memory that it made in the place of what is there now.
+    TakeOverPlain {
+        /// Its length.
+        bytes: u64,
+        /// Its rights.
+        protection: u64,
+    },
+    /// Give up what it replaced.
+    Replaced {
+        /// The length of what is there now.
+        bytes: u64,
+    },
+    /// Choose the processor again.
+    Pin,
+    /// Keep the page of a lock present no longer.
+    Release,
+    /// Put `CLONE_UNTRACED` back where it was asked for.
+    Hide,
+}
+
+/// An error number as a call's result.
+pub const fn refused(error: i64) -> Verdict {
+    Verdict::Done(-error)
+}

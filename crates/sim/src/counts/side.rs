@@ -1,0 +1,71 @@
+//! All counts of a data side.
+
+use super::{ClassCounts, DesignCounts, RangeTotals};
+use pagewalk_cost::Cycles;
+use pagewalk_translate::{ArrayUse, DataSideCounts, MachineSpec};
+
+/// All counts of a data side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DataSideTotals {
+    /// What was counted.
+    pub machine: MachineSpec,
+    /// Of the hardware.
+    pub counts: DataSideCounts,
+    /// Instructions executed.
+    pub instructions: u64,
+    /// Data references; those that lie on two pages are two translations.
+    pub data_references: u64,
+    /// Walks that an ideal direct segment would have served, where the machine has one: they are no longer among the
+    /// walks.
+    pub segment_hits: Option<u64>,
+    /// Walks for pages that found no frame, where frames come from a memory of the design's own.
+    pub unbacked_walks: Option<u64>,
+    /// Blocks that got a huge page in the background, where the host's kernel makes such.
+    pub collapses: Option<u64>,
+    /// The ranges at the end, where the machine has range TLBs.
+    pub ranges: Option<RangeTotals>,
+}
+
+impl DesignCounts {
+    /// Of a data side, whose walks took so many cycles. Fetches pass it by, and each miss of level 1 costs a hit of
+    /// level 2, whatever serves it.
+    pub(crate) fn of_data_side(name: String, totals: DataSideTotals, walk_cycles: u64) -> DesignCounts {
+        let (machine, counts) = (&totals.machine, &totals.counts);
+        let lookups = |array: &ArrayUse| match array.level {
+            0 => array.reads(),
+            1 => counts.references,
+            _ => counts.level1_misses,
+        };
+        let class = |array: &ArrayUse| ClassCounts {
+            name: array.name.clone(),
+            level: array.level,
+            lookups: lookups(array),
+            hits: array.hits,
+        };
+        let (walk_caches, arrays) = counts.arrays.iter().map(class).partition(|array| array.level == 0);
+        let lower_hit = counts.level1_misses.saturating_mul(machine.cost.l2_hit);
+        let instructions = totals.instructions as f64 * machine.cost.cycles_per_instruction;
+        let last_level = (machine.last_level() == 2).then_some(counts.walks);
+        let made = counts.walks + totals.segment_hits.unwrap_or(0);
+        DesignCounts {
+            name,
+            instructions: totals.instructions,
+            data_references: totals.data_references,
+            translations: [0, counts.references],
+            arrays,
+            level_misses: std::iter::once(counts.level1_misses).chain(last_level).collect(),
+            lower_hits: counts.level1_misses - made,
+            walks_data: counts.walks,
+            walk_references: counts.walk_references,
+            walk_caches,
+            cycles: Cycles {
+                walk: walk_cycles,
+                lower_hit,
+                traps: 0,
+                total: instructions + lower_hit.saturating_add(walk_cycles) as f64,
+            },
+            data_side: Some(Box::new(totals)),
+            ..DesignCounts::default()
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Counts of several cores together.
+
+use super::{CacheTotals, DesignCounts};
+use pagewalk_cost::Cycles;
+
+/// The counts of all cores together. What a pass counts once, such as instructions, is the same in each.
+pub(crate) fn sum(cores: Vec<DesignCounts>) -> DesignCounts {
+    let mut cores = cores.into_iter();
+    let mut sum = cores.next().expect("there is a core");
+    let translation = |cycles: &Cycles| cycles.walk as f64 + cycles.lower_hit as f64 + cycles.traps as f64;
+    let instructions = sum.cycles.total - translation(&sum.cycles);
+    for core in cores {
+        sum.add_core(&core);
+    }
+    sum.cycles.total = instructions + translation(&sum.cycles);
+    sum
+}
+
+/// Adds another core's caches of memory.
+pub(crate) fn add_caches(sum: &mut [CacheTotals], own: &[CacheTotals]) {
+    for (sum, own) in sum.iter_mut().zip(own) {
+        sum.counts.lookups += own.counts.lookups;
+        sum.counts.hits += own.counts.hits;
+    }
+}
+
+impl DesignCounts {
+    fn add_core(&mut self, core: &DesignCounts) {
+        let classes = self.arrays.iter_mut().chain(&mut self.walk_caches);
+        for (sum, own) in classes.zip(core.arrays.iter().chain(&core.walk_caches)) {
+            sum.lookups += own.lookups;
+            sum.hits += own.hits;
+        }
+        for (sum, own) in self.level_misses.iter_mut().zip(&core.level_misses) {
+            *sum += own;
+        }
+        for (sum, own) in self.prefetchers.iter_mut().zip(&core.prefetchers) {
+            sum.counts.issued += own.counts.issued;
+            sum.counts.useful += own.counts.useful;
+            sum.counts.walk_references += own.counts.walk_references;
+        }
+        add_caches(&mut self.caches, &core.caches);
+        if let (Some(sum), Some(own)) = (&mut self.nested_walk_references, &core.nested_walk_references) {
+            sum.guest += own.guest;
+            sum.host += own.host;
+        }
+        if let (Some(sum), Some(own)) = (&mut self.walk_references_in_memory, core.walk_references_in_memory)
+        {
+            *sum += own;
+        }
+        for (sum, own) in self.translations.iter_mut().zip(&core.translations) {
+            *sum += own;
+        }
+        self.lower_hits += core.lower_hits;
+        self.walks_fetch += core.walks_fetch;
+        self.walks_data += core.walks_data;
+        self.walk_references += core.walk_references;
+        // As dear as a machine file makes them, each core's may be as many as there can be.
+        self.cycles.traps = self.cycles.traps.saturating_add(core.cycles.traps);
+        if let (Some(sum), Some(own)) = (&mut self.software, &core.software) {
+            sum.add(own);
+        }
+        self.cycles.walk = self.cycles.walk.saturating_add(core.cycles.walk);
+        self.cycles.lower_hit = self.cycles.lower_hit.saturating_add(core.cycles.lower_hit);
+    }
+}

@@ -1,0 +1,443 @@
+//! A design's own kernel, which builds superpages of many sizes while the stream runs.
+//!
+//! The kernel decides; this tells it of the design's misses, and carries its decisions to the design's TLBs and to the
+//! store. Work that the kernel does in the background is done at the first miss or first touch after it is due.
+
+use crate::classes::{CLASSES, FETCH, KINDS};
+use crate::design::Design;
+use crate::fit::{KernelError, held_order, watched};
+use crate::looks::Looks;
+use crate::store::PageStore;
+use crate::store::held::Held;
+use pagewalk_mm::promotion::{LastUse, Miss};
+use pagewalk_mm::{AddressSpace, Kernel, MemorySample, ORDERS, Remap, Superpage};
+use pagewalk_translate::{Asid, Filled, MachineSpec};
+use pagewalk_units::{Kind, PageSize};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A superpage that the kernel maps and TLBs hold.
+#[derive(Clone, Copy, Debug)]
+struct Mapped {
+    order: u8,
+    /// References to it before this design mapped it, by class.
+    before: [u64; CLASSES],
+}
+
+/// The kernel of one design.
+#[derive(Clone)]
+pub(crate) struct Os {
+    pub kernel: Kernel,
+    /// By order of what the kernel maps: the order of the pieces that TLBs hold of it.
+    held_order: [u8; ORDERS],
+    /// Which TLB serves a class, as the kernel's policy counts them.
+    tlbs: [usize; CLASSES],
+    watches: bool,
+    /// By first page.
+    mapped: BTreeMap<u64, Mapped>,
+    /// References to superpages of each order that are no longer mapped.
+    references: [[u64; ORDERS]; CLASSES],
+    /// Second halves of references inside one superpage: no lookups of their own.
+    pub inside: [[u64; ORDERS]; CLASSES],
+    remaps: Vec<Remap>,
+    /// By the store's clock.
+    looks: Looks,
+}
+
+/// When pages were used, as a kernel can know it.
+struct Uses<'a> {
+    store: &'a PageStore,
+    looks: &'a Looks,
+}
+
+impl LastUse for Uses<'_> {
+    fn last_use(&self, page: u64) -> Option<u64> {
+        let id = self.store.find(page)?;
+        let stamp = (0..CLASSES).map(|class| self.store.page_stamp(id, page as u32, class)).max()?;
+        self.looks.last_use(stamp)
+    }
+}
+
+impl Os {
+    /// `kernel` on a machine.
+    pub fn new(mut kernel: Kernel, machine: &MachineSpec) -> Result<Os, KernelError> {
+        let held_order = held_order(&kernel, machine)?;
+        kernel.map_hugetlb_by(if machine.has_huge_pages() { machine.paging.huge_order() as u8 } else { 0 });
+        let mut tlbs = [0; CLASSES];
+        if kernel.watches_tlbs() {
+            let entries = watched(machine)?;
+            tlbs[FETCH] = entries.len() - 1;
+            kernel.watch(&entries);
+        }
+        let watches = kernel.watches_tlbs();
+        Ok(Os {
+            kernel,
+            held_order,
+            tlbs,
+            watches,
+            mapped: BTreeMap::new(),
+            references: [[0; ORDERS]; CLASSES],
+            inside: [[0; ORDERS]; CLASSES],
+            remaps: Vec::new(),
+            looks: Looks::default(),
+        })
+    }
+
+    /// Memory over time, until now.
+    pub fn samples(&self, instructions: u64) -> Vec<MemorySample> {
+        let mut kernel = self.kernel.clone();
+        kernel.reached(instructions);
+        kernel.samples().to_vec()
+    }
+
+    /// Orders of what TLBs hold, with memory of hugetlb or without.
+    pub fn held_orders(&self, hugetlb: bool) -> impl Iterator<Item = usize> + use<> {
+        let orders = self.kernel.orders() | u32::from(hugetlb) << self.kernel.hugetlb_order();
+        let held = self.held_order;
+        let mut set = (0..ORDERS)
+            .filter(|order| orders >> order & 1 == 1)
+            .fold(0u32, |set, order| set | 1 << held[order]);
+        set |= 1;
+        (0..ORDERS).filter(move |order| set >> order & 1 == 1)
+    }
+
+    /// What TLBs hold for a page.
+    pub fn held(&self, store: &PageStore, page: u32) -> (Held, u64, usize) {
+        let vpn = store.pages[page as usize].vpn;
+        let order = self.kernel.table().mapped(vpn).map_or(0, |unit| self.held_order[unit.order as usize]);
+        let block = Superpage::around(vpn, order);
+        match store.super_at(block) {
+            Some(held) if order > 0 => (held, block.number(), order.into()),
+            _ => (Held::Page(page), vpn, 0),
+        }
+    }
+
+    /// The order of the superpage that is known to hold a page, as far as TLBs hold them.
+    fn size_known(&self, vpn: u64) -> u8 {
+        let before = self.mapped.range(..=vpn).next_back();
+        before.map_or(0, |(&first, of)| if vpn >> of.order == first >> of.order { of.order } else { 0 })
+    }
+
+    /// References to superpages of each order so far, by class: those that were lookups.
+    pub fn lookups(&self, store: &PageStore) -> [[u64; ORDERS]; CLASSES] {
+        let mut references = self.references;
+        for (&first, of) in &self.mapped {
+            self.add_references(store, first, of, &mut references);
+        }
+        for (all, inside) in references.iter_mut().flatten().zip(self.inside.as_flattened()) {
+            *all -= inside;
+        }
+        references
+    }
+
+    fn add_references(
+        &self,
+        store: &PageStore,
+        first: u64,
+        of: &Mapped,
+        sums: &mut [[u64; ORDERS]; CLASSES],
+    ) {
+        let id = store.supers.find(Superpage { first, order: of.order }).expect("what is mapped is known");
+        let references = store.supers.get(id).references.iter().zip(of.before);
+        for (sum, (now, before)) in sums.iter_mut().zip(references) {
+            sum[of.order as usize] += now - before;
+        }
+    }
+}
+
+/// What happens on a design with a kernel.
+impl Design {
+    /// So many instructions have been executed when the kernel does something next.
+    pub fn os_reached(&mut self, instructions: u64) {
+        if let Some(os) = &mut self.os {
+            os.kernel.reached(instructions);
+        }
+    }
+
+    /// First touch of a page: what the kernel remaps then.
+    pub fn os_touched(&mut self, space: &AddressSpace, vpn: u64, stores: bool) -> Vec<Remap> {
+        let Some(os) = &mut self.os else { return Vec::new() };
+        let mut remaps = std::mem::take(&mut os.remaps);
+        os.kernel.touched(vpn, stores, space, &mut remaps);
+        remaps
+    }
+
+    /// Whether the next store to a page is a fault.
+    pub fn os_protects(&self, vpn: u64) -> bool {
+        self.os.as_ref().is_some_and(|os| os.kernel.table().is_protected(vpn))
+    }
+
+    /// A store to such a page: what the kernel remaps then.
+    pub fn os_stored(&mut self, space: &AddressSpace, vpn: u64) -> Vec<Remap> {
+        let Some(os) = &mut self.os else { return Vec::new() };
+        let mut remaps = std::mem::take(&mut os.remaps);
+        os.kernel.stored(vpn, space, &mut remaps);
+        remaps
+    }
+
+    /// The process has forked: what the kernel remaps then.
+    pub fn os_forked(&mut self, child: u32, space: &AddressSpace) -> Vec<Remap> {
+        let Some(os) = &mut self.os else { return Vec::new() };
+        let mut remaps = std::mem::take(&mut os.remaps);
+        os.kernel.forked(child, space, &mut remaps);
+        remaps
+    }
+
+    /// Whether the process was killed.
+    pub fn os_killed(&self) -> bool {
+        self.os.as_ref().is_some_and(|os| os.kernel.killed().is_some())
+    }
+
+    /// So many fetches from a page that were counted are not made.
+    pub fn os_take_back_fetches(&mut self, vpn: u64, fetches: u64) {
+        let Some(os) = &mut self.os else { return };
+        self.counts.inside_huge[FETCH] += fetches;
+        let size = usize::from(os.size_known(vpn));
+        if size > 0 {
+            os.inside[FETCH][size] += fetches;
+        }
+    }
+
+    /// What the kernel does in the background, if some of it is due.
+    pub fn os_wake(&mut self, store: &PageStore, space: &AddressSpace, instructions: u64) -> Vec<Remap> {
+        let Some(os) = self.os.as_mut().filter(|os| os.kernel.wakes().is_some_and(|at| at <= instructions))
+        else {
+            return Vec::new();
+        };
+        os.looks.note(store.now, os.kernel.time(instructions));
+        let mut remaps = std::mem::take(&mut os.remaps);
+        os.kernel.wake(instructions, space, &Uses { store, looks: &os.looks }, &mut remaps);
+        remaps
+    }
+
+    /// Pages were added to the address space: what the kernel maps at once.
+    pub fn os_mapped(&mut self, space: &AddressSpace, pages: Range<u64>) -> Vec<Remap> {
+        let Some(os) = self.os.as_mut().filter(|os| os.kernel.backs_areas()) else { return Vec::new() };
+        let mut remaps = std::mem::take(&mut os.remaps);
+        os.kernel.mapped(pages, space, &mut remaps);
+        remaps
+    }
+
+    /// The program has advised on a range of pages: what the kernel remaps for that.
+    pub fn os_advised(
+        &mut self,
+        store: &PageStore,
+        space: &AddressSpace,
+        pages: Range<u64>,
+        advice: i32,
+    ) -> Vec<Remap> {
+        let Some(os) = &mut self.os else { return Vec::new() };
+        let mut remaps = std::mem::take(&mut os.remaps);
+        os.kernel.advised(pages, advice, space, &Uses { store, looks: &os.looks }, &mut remaps);
+        remaps
+    }
+
+    /// Whether a page was touched and has been swapped out or dropped since. Something may map it again already, as one
+    /// of a file that lies near another.
+    pub fn os_lacks(&self, vpn: u64) -> bool {
+        self.os.as_ref().is_some_and(|os| os.kernel.swaps() && !os.kernel.table().is_touched(vpn))
+    }
+
+    /// A walk is due for a reference to the page, and nothing is filled yet.
+    pub fn os_missed(&mut self, store: &PageStore, class: usize, page: u32, instructions: u64) {
+        let vpn = store.pages[page as usize].vpn;
+        if let Some(os) = &mut self.os {
+            os.kernel.walked(vpn);
+        }
+        if let Some(os) = self.os.as_mut().filter(|os| os.watches) {
+            let unit = os.kernel.table().mapped(vpn).unwrap_or(Superpage::around(vpn, 0));
+            os.kernel.missed(Miss { tlb: os.tlbs[class], unit, instructions });
+        }
+    }
+
+    /// A miss was served: what maps the page, if the kernel watches misses.
+    pub fn os_served(&self, vpn: u64) -> Option<Superpage> {
+        self.os.as_ref().filter(|os| os.watches)?.kernel.table().mapped(vpn)
+    }
+
+    /// What the kernel builds around a page after a miss, and what it remaps for that.
+    pub fn os_due(&mut self, unit: Superpage, space: &AddressSpace) -> (Option<Superpage>, Vec<Remap>) {
+        let Some(os) = &mut self.os else { return (None, Vec::new()) };
+        let mut remaps = std::mem::take(&mut os.remaps);
+        (os.kernel.served(unit, space, &mut remaps), remaps)
+    }
+
+    /// Whether a TLB that is watched holds a page.
+    fn is_watched_in(&self, store: &PageStore, tlb: usize, held: Held, number: u64, size: usize) -> bool {
+        let Some(os) = &self.os else { return false };
+        let mut classes = (0..CLASSES).filter(|&class| os.tlbs[class] == tlb);
+        if self.last_level == 1 {
+            let resident =
+                |class: usize| crate::design::first_level::resident(store, held, class) & self.mask() != 0;
+            return classes.any(resident);
+        }
+        let kinds: Vec<Kind> = classes.map(|class| KINDS[class]).collect();
+        let mut arrays = self.machine.level(self.last_level);
+        arrays.any(|(index, tlb)| {
+            kinds.iter().any(|&kind| tlb.serves.has(kind))
+                && self.lower.holds(index, store.asid_of(held), number, self.sizes[size])
+        })
+    }
+
+    /// Puts a translation into all arrays that a walk fills, and tells the kernel what enters and leaves.
+    pub(crate) fn os_fill(&mut self, store: &mut PageStore, class: usize, kind: Kind, page: u32) {
+        let (held, number, size) = self.mapped(store, page);
+        let watches = self.os.as_ref().is_some_and(|os| os.watches);
+        let tlb = self.os.as_ref().map_or(0, |os| os.tlbs[class]);
+        let was_there = watches && self.is_watched_in(store, tlb, held, number, size);
+        let victim =
+            self.array[class][size].and_then(|array| self.first[array].fill(store, self.bit, held, number));
+        if let (Some(victim), true, Some(array)) = (victim, self.gives_victims, self.array[class][size]) {
+            let (number, size) = store.numbered(victim);
+            let asid = store.asid_of(victim);
+            self.lower.receive(self.first[array].index, asid, number, self.sizes[size]);
+        }
+        let address = store.address(number << size);
+        self.lower.fill(kind, store.asid_of(held), address, self.sizes[size], Filled::Walk);
+        if !watches {
+            return;
+        }
+        let mut left: Vec<(Held, u64, usize)> = Vec::new();
+        if self.last_level == 1 {
+            left.extend(victim.map(|victim| {
+                let (number, size) = store.numbered(victim);
+                (victim, number, size)
+            }));
+        } else {
+            let base = store.paging.base().shift();
+            // Lower arrays are asked by number, whatever the store calls it.
+            let of =
+                |(_, number, size): (Asid, u64, PageSize)| (held, number, (size.shift() - base) as usize);
+            left.extend(self.lower.take_evicted().map(of));
+        }
+        // Another array of the same TLB may still have it.
+        left.retain(|&(held, number, size)| !self.is_watched_in(store, tlb, held, number, size));
+        let is_there = self.is_watched_in(store, tlb, held, number, size);
+        let Some(os) = &mut self.os else { return };
+        for (_, number, size) in left {
+            os.kernel.left(tlb, Superpage { first: number << size, order: size as u8 });
+        }
+        if is_there && !was_there {
+            os.kernel.entered(tlb, Superpage { first: number << size, order: size as u8 });
+        }
+    }
+
+    /// Pages were unmapped, or their protection changed.
+    pub fn os_change(
+        &mut self,
+        store: &mut PageStore,
+        space: &AddressSpace,
+        pages: Range<u64>,
+        gone: Range<u64>,
+    ) {
+        let Some(os) = &self.os else { return };
+        for unit in os.kernel.table().units_in(pages.clone()) {
+            self.drop_translations(store, unit, true);
+        }
+        let Some(os) = &mut self.os else { return };
+        let mut remaps = std::mem::take(&mut os.remaps);
+        os.kernel.flushed(pages, &mut remaps);
+        if !gone.is_empty() {
+            os.kernel.gone(gone.clone(), space, &mut remaps);
+        }
+        self.remap(store, remaps, None);
+        let Some(os) = &self.os else { return };
+        let left: Vec<u64> = os.mapped.range(gone).map(|(&first, _)| first).collect();
+        for first in left {
+            self.forget(store, first);
+        }
+    }
+
+    /// Does what the kernel has decided. `fill`: the reference after whose miss it did so, whose page enters the TLBs.
+    pub fn remap(&mut self, store: &mut PageStore, mut remaps: Vec<Remap>, fill: Option<(usize, Kind)>) {
+        let running = store.running;
+        let before = self.os.as_ref().map_or(0, |os| os.size_known(running.vpn));
+        for remap in remaps.drain(..) {
+            match remap {
+                Remap::Mapped(block) => self.know(store, block),
+                Remap::Demoted(block) | Remap::Evicted(block) => {
+                    self.drop_translations(store, block, true);
+                    self.forget_inside(store, block);
+                }
+                Remap::Moved(block) => self.drop_translations(store, block, true),
+                Remap::Promoted(block) => {
+                    self.drop_translations(store, block, false);
+                    self.forget_inside(store, block);
+                    self.know(store, block);
+                    let touched = fill.and_then(|fill| Some((fill, *store.pages_in(block.pages()).first()?)));
+                    if let Some(((class, kind), page)) = touched {
+                        self.os_fill(store, class, kind, page);
+                    }
+                }
+            }
+        }
+        if let Some(os) = &mut self.os {
+            os.remaps = remaps;
+            // Fetches that were counted ahead are made at the new size.
+            let after = os.size_known(running.vpn);
+            if before != after {
+                for (size, sign) in [(before, -1), (after, 1)].into_iter().filter(|&(size, _)| size > 0) {
+                    let references = &mut os.references[FETCH][usize::from(size)];
+                    *references = references.wrapping_add_signed(sign * running.fetches as i64);
+                }
+            }
+        }
+    }
+
+    /// Drops all translations of a block, or of parts of it, from the TLBs. `tell`: the kernel does not know yet.
+    fn drop_translations(&mut self, store: &mut PageStore, block: Superpage, tell: bool) {
+        let Some(os) = &self.os else { return };
+        let mut held: Vec<(Held, u64, usize)> = Vec::new();
+        for (&first, of) in os.mapped.range(block.pages()) {
+            let part = Superpage { first, order: of.order };
+            held.extend(store.super_at(part).map(|held| (held, part.number(), usize::from(of.order))));
+        }
+        let covered = |page: u32| store.supers.users(page) & self.mask() != 0;
+        for page in store.pages_in(block.pages()).into_iter().filter(|&page| !covered(page)) {
+            held.push((Held::Page(page), store.pages[page as usize].vpn, 0));
+        }
+        let tlbs: Vec<usize> = match (os.watches && tell, os.tlbs[FETCH]) {
+            (false, _) => Vec::new(),
+            (true, last) => (0..=last).collect(),
+        };
+        for (held, number, size) in held {
+            let in_tlb = |&tlb: &usize| self.is_watched_in(store, tlb, held, number, size);
+            let leaves: Vec<usize> = tlbs.iter().copied().filter(in_tlb).collect();
+            self.drop_entry(store, held, number, size);
+            let Some(os) = &mut self.os else { return };
+            for tlb in leaves {
+                os.kernel.left(tlb, Superpage { first: number << size, order: size as u8 });
+            }
+        }
+    }
+
+    /// Notes that the kernel maps a superpage, in the pieces that TLBs hold.
+    fn know(&mut self, store: &mut PageStore, block: Superpage) {
+        let Some(os) = &mut self.os else { return };
+        let order = os.held_order[block.order as usize];
+        if order == 0 {
+            return;
+        }
+        for first in block.pages().step_by(1 << order) {
+            let id = store.add_super(Superpage { first, order }, self.bit);
+            os.mapped.insert(first, Mapped { order, before: store.supers.get(id).references });
+        }
+    }
+
+    fn forget_inside(&mut self, store: &mut PageStore, block: Superpage) {
+        let Some(os) = &self.os else { return };
+        let inside: Vec<u64> = os.mapped.range(block.pages()).map(|(&first, _)| first).collect();
+        for first in inside {
+            self.forget(store, first);
+        }
+    }
+
+    fn forget(&mut self, store: &mut PageStore, first: u64) {
+        let Some(os) = &mut self.os else { return };
+        let Some(of) = os.mapped.remove(&first) else { return };
+        let mut references = os.references;
+        os.add_references(store, first, &of, &mut references);
+        os.references = references;
+        store.drop_super(Superpage { first, order: of.order }, self.bit);
+    }
+}

@@ -1,0 +1,104 @@
+//! Several cores: each runs threads of its own on a private hierarchy; arrays of the last level may be shared.
+//!
+//! Every machine has one design for each core; only those of the core that runs are active. Its arrays see its own
+//! references alone, so the times of what they hold must be its own too: these are kept for a core that does not run.
+//! All other times may be another core's. They are earlier than whatever the core itself references next, so no array
+//! that fills a page goes by them. A shared array belongs to the design whose core runs, and moves with every switch.
+
+use crate::classes::CLASSES;
+use crate::design::first_level::resident;
+use crate::store::PageStore;
+use crate::store::held::Held;
+use pagewalk_units::ThreadId;
+
+/// What belongs to a core that does not run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Core {
+    /// Of what its arrays hold, the times of each page or unit by class.
+    times: Vec<(Held, u32, [u64; CLASSES])>,
+    /// References by class.
+    pub totals: [u64; CLASSES],
+}
+
+/// The cores of a pass and who runs where.
+#[derive(Clone, Debug)]
+pub(crate) struct Cores {
+    pub all: Vec<Core>,
+    pub runs: usize,
+    /// In order of appearance: each has the core that follows the last one's, from the first again after the last.
+    threads: Vec<ThreadId>,
+    /// Designs of each.
+    pub designs: usize,
+}
+
+impl Cores {
+    /// `count` cores with so many designs each; the first runs.
+    pub fn new(count: usize, designs: usize) -> Cores {
+        Cores { all: vec![Core::default(); count], runs: 0, threads: Vec::new(), designs }
+    }
+
+    /// The designs of a core: a bit each.
+    pub fn mask(&self, core: usize) -> u64 {
+        (u64::MAX >> (u64::BITS as usize - self.designs)) << (core * self.designs)
+    }
+
+    /// The core on which a thread runs.
+    pub fn of(&mut self, thread: ThreadId) -> usize {
+        let known = self.threads.iter().position(|&other| other == thread);
+        let number = known.unwrap_or_else(|| {
+            self.threads.push(thread);
+            self.threads.len() - 1
+        });
+        number % self.all.len()
+    }
+}
+
+impl PageStore {
+    /// Keeps the times of what the core's arrays hold.
+    pub fn park(&self, core: &mut Core, all_held: impl Iterator<Item = Held>) {
+        core.totals = self.totals;
+        core.times.clear();
+        for held in all_held {
+            let of_unit = |&unit: &u32| (held, unit, self.unit_times(unit));
+            match held {
+                Held::Page(page) => core.times.push((held, page, self.pages[page as usize].stamps)),
+                Held::Unit(unit) => core.times.push(of_unit(&unit)),
+                Held::Block(block) => {
+                    core.times.extend(self.blocks[block as usize].units.iter().map(of_unit))
+                }
+                Held::Super(_) => unreachable!("kernels that build superpages manage one core"),
+            }
+        }
+    }
+
+    /// Makes times the core's again, of what the arrays of its `designs` hold still.
+    pub fn resume(&mut self, core: &Core, designs: u64) {
+        self.totals = core.totals;
+        let is_held = |held: Held| (0..CLASSES).any(|class| resident(self, held, class) & designs != 0);
+        let kept: Vec<_> = core.times.iter().filter(|&&(held, ..)| is_held(held)).collect();
+        // Units that are new since were touched by other cores only.
+        for (held, ..) in &kept {
+            if let Held::Block(block) = *held {
+                for at in 0..self.blocks[block as usize].units.len() {
+                    self.set_unit_times(self.blocks[block as usize].units[at], [0; CLASSES]);
+                }
+            }
+        }
+        for &(held, id, times) in kept {
+            match held {
+                Held::Page(_) => self.pages[id as usize].stamps = times,
+                _ => self.set_unit_times(id, times),
+            }
+        }
+    }
+
+    fn unit_times(&self, unit: u32) -> [u64; CLASSES] {
+        self.unit_stamps.each_ref().map(|stamps| stamps[unit as usize])
+    }
+
+    fn set_unit_times(&mut self, unit: u32, times: [u64; CLASSES]) {
+        for (stamps, time) in self.unit_stamps.iter_mut().zip(times) {
+            stamps[unit as usize] = time;
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Memory that grows by less than a huge page: the first touch of a block comes when its area does not hold all of
+//! it, and
+//! finds no huge page, though the area grows over the block later. Nothing but the size of the steps is wrong with it.
+
+use crate::attribution::WalkObserver;
+use crate::pass::Pass;
+use crate::ranges::{added, block_bytes, blocks_at_ends};
+use pagewalk_mm::{Fault, HugeAdvice, Vma};
+use pagewalk_trace::{Event, Ref};
+use pagewalk_units::VirtAddr;
+use std::ops::Range;
+
+/// Whether an area may have huge pages, if the mode lets it.
+fn may_be_huge(area: &Vma) -> bool {
+    area.is_private_anonymous() && area.advice != HugeAdvice::NoHugePage && area.is_usable()
+}
+
+impl<O: WalkObserver> Pass<O> {
+    /// The first page of a unit is touched: notes whether its area is to grow over the block yet.
+    pub(crate) fn note_early(&mut self, vpn: u64, unit: u32) {
+        let block = self.store.block_number(vpn);
+        let bytes = block_bytes(block, self.store.paging.huge());
+        let of = &self.store.units[unit as usize];
+        let is_first = of.pages == 1 && self.store.blocks[of.block as usize].pages == 1;
+        if self.store.minds_units && is_first {
+            let area = self.vma_of(vpn).filter(|area| may_be_huge(area));
+            let early = area.is_some_and(|area| bytes.start < area.start || area.end < bytes.end);
+            self.store.units[unit as usize].early = early;
+        }
+    }
+
+    /// An event has come: counts the blocks that areas have grown over by it.
+    pub(crate) fn note_grown(&mut self, event: &Event) {
+        let Some(range) = added(event).or_else(|| opened(event)) else { return };
+        let end = range.end.min(Ref::ADDRESS_END);
+        if !self.store.minds_units || range.start >= end {
+            return;
+        }
+        let huge = self.store.paging.huge();
+        for block in blocks_at_ends(&(range.start..end), huge) {
+            let bytes = block_bytes(block, huge);
+            if !self.process.space.is_one_area(bytes.clone()) {
+                continue;
+            }
+            let Some(at) = self.store.block_at(block) else { continue };
+            let units = self.store.blocks[at as usize].units.clone();
+            for unit in units {
+                if std::mem::take(&mut self.store.units[unit as usize].early) {
+                    self.count_late(unit, block, VirtAddr(bytes.start));
+                }
+            }
+        }
+    }
+
+    fn count_late(&mut self, unit: u32, block: u64, start: VirtAddr) {
+        let mapping = self.store.units[unit as usize].mapping;
+        let area = self.process.space.vma(start).filter(|area| may_be_huge(area));
+        if area.is_none() {
+            return;
+        }
+        let forbidden = self.process.space.thp_disable();
+        let fault = Fault::new(block, self.store.paging.huge(), mapping, area, false, forbidden);
+        let huge = self.designs[0].policy.wants_huge(&fault);
+        let late = &mut self.process.counts_of(mapping).late_blocks;
+        *(if huge { &mut late.huge_otherwise } else { &mut late.small_anyway }) += 1;
+    }
+}
+
+/// The bytes whose rights or advice an event changes, so that areas may become one.
+fn opened(event: &Event) -> Option<Range<u64>> {
+    match event {
+        Event::Protect { start, bytes, .. } | Event::Advise { start, bytes, .. } => {
+            Some(start.0..start.0.saturating_add(*bytes))
+        }
+        _ => None,
+    }
+}

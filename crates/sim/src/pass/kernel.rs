@@ -1,0 +1,421 @@
+//! The kernel's side of the pass: first touches, and what mapping changes take away.
+//!
+//! Mappings are recorded in units of 4 KiB, and a larger base page may lie in several of them or in part in none,
+//! which no kernel with such pages would let happen. The rule:
+//!
+//! - A base page is one page, touched once. It belongs to the mapping that holds its lowest mapped byte when it is
+//!   first touched, and its area is the one that decides whether it may become part of a huge page.
+//! - A change of any part of it drops its translation.
+//! - It is gone, and touched anew later, when an unmapping or discarding covers all of it or leaves nothing
+//!   of it mapped. When some of it stays mapped, the page stays.
+
+use crate::attribution::WalkObserver;
+use crate::bits::bits;
+use crate::classes::STORE;
+use crate::pass::Pass;
+use crate::pass::follower::Follower;
+use crate::pass::walks::{add_references, add_tally};
+use crate::ranges::{added, advised, block_bytes, blocks_at_ends, parted_blocks, reaped, whole_pages};
+use crate::store::Unit;
+use crate::taken::Taken;
+use pagewalk_mm::{AddressSpace, Change, Fault, MappingId, Remap, Vma};
+use pagewalk_trace::{Event, Ref, ThpDisable};
+use pagewalk_units::{Kind, Paging, VirtAddr};
+use std::ops::Range;
+use std::sync::Arc;
+
+impl<O: WalkObserver> Pass<O> {
+    /// First touch of a page: the policies decide.
+    pub(crate) fn fault(&mut self, vpn: u64, stores: bool, ahead: &[Ref]) -> u32 {
+        self.executed.pages_touched += 1;
+        if let Some(page) = self.share(vpn) {
+            return page;
+        }
+        let page = self.add_page(vpn, stores, ahead);
+        self.process.counts_of(self.store.pages[page as usize].mapping).pages_touched += 1;
+        page
+    }
+
+    /// A page of its own for the space that runs.
+    pub(crate) fn add_page(&mut self, vpn: u64, stores: bool, ahead: &[Ref]) -> u32 {
+        let named = self.process.space.mapping_of(self.store.bytes_of(vpn));
+        let mapping = self.kernel_huge_page_at(vpn).unwrap_or(named);
+        let page = self.store.add_page(self.store.asid_at(vpn), vpn, mapping, self.executed.instructions);
+        let id = self.store.pages[page as usize].unit;
+        if self.store.units[id as usize].pages_peak == 1 {
+            self.store.units[id as usize].extent =
+                extent(&self.process.space, mapping, self.store.block_number(vpn), self.store.paging);
+        }
+        self.untouched.touch(
+            &self.store,
+            self.store.units[id as usize].asid,
+            vpn,
+            self.executed.instructions,
+        );
+        self.note_early(vpn, id);
+        self.part_followers(vpn, id);
+        let huge = self.store.paging.huge();
+        for design in bits(self.sets.kernels & self.sets.active) {
+            self.designs[design].os_reached(self.executed.instructions);
+            let remaps = self.designs[design].os_touched(&self.process.space, vpn, stores);
+            self.remap(design, remaps, None, ahead);
+            if self.designs[design].os_killed() {
+                self.kill(design, 1, ahead);
+            }
+        }
+        let block = self.store.block_number(vpn);
+        let vma = self.process.space.vma_within(self.store.bytes_of(vpn));
+        let forbidden = self.process.space.thp_disable();
+        let fault = |populated| Fault::new(block, huge, mapping, vma, populated, forbidden);
+        let populated = self.store.populated(id);
+        let unit = &mut self.store.units[id as usize];
+        unit.hugetlb |= fault(false).is_hugetlb();
+        for design in self.designs.iter().filter(|design| design.decides()) {
+            if (unit.huge | unit.small) & design.mask() == 0 {
+                let fault = fault(populated & design.mask() != 0);
+                // A larger base page may be left of what was mapped in part before.
+                let own = fault.is_hugetlb() && design.maps_hugetlb && !fault.populated;
+                let huge = own || design.policy.wants_huge(&fault);
+                *(if huge { &mut unit.huge } else { &mut unit.small }) |= design.mask();
+            }
+        }
+        page
+    }
+
+    /// A store to a page that all designs know. Kernels are told of it where the page is protected.
+    pub(crate) fn stored(&mut self, page: u32) {
+        let vpn = self.store.pages[page as usize].vpn;
+        for design in bits(self.sets.kernels & self.sets.active) {
+            if self.designs[design].os_protects(vpn) {
+                self.designs[design].os_reached(self.executed.instructions);
+                let remaps = self.designs[design].os_stored(&self.process.space, vpn);
+                self.remap(design, remaps, None, &[]);
+                if self.designs[design].os_killed() {
+                    self.kill(design, 0, &[]);
+                }
+            }
+        }
+    }
+
+    /// Says, before anything else, that the process began with a fork: kernels that share pages take what is mapped
+    /// when it starts for its parent's.
+    pub fn begin_as_child(&mut self) {
+        for os in self.designs.iter_mut().filter_map(|design| design.os.as_mut()) {
+            os.kernel.begin_as_child();
+        }
+    }
+
+    /// The program's first instruction is executed.
+    pub(crate) fn start(&mut self) {
+        self.process.space.start_running();
+        for os in self.designs.iter_mut().filter_map(|design| design.os.as_mut()) {
+            os.kernel.started(&self.process.space);
+        }
+    }
+
+    /// Tells kernels of what the program asked for.
+    pub(crate) fn tell_kernels(&mut self, event: &Event) {
+        match event {
+            &Event::Fork { child } => self.forked(child),
+            Event::Advise { start, bytes, advice } => self.advise(*start, *bytes, *advice),
+            &Event::ThpDisable { mode } => self.forbid(mode),
+            &Event::Idle { nanoseconds } => self.sleep(nanoseconds),
+            _ => {}
+        }
+        if let Some(child) = reaped(event) {
+            self.child_ended(child);
+        }
+        if let Some(bytes) = added(event) {
+            self.map(bytes);
+        }
+    }
+
+    /// The process forbids transparent huge pages otherwise from now on.
+    fn forbid(&mut self, mode: ThpDisable) {
+        for os in self.designs.iter_mut().filter_map(|design| design.os.as_mut()) {
+            os.kernel.forbidden(mode);
+        }
+    }
+
+    /// No thread of the process ran for so long: kernels did what was due meanwhile.
+    fn sleep(&mut self, nanoseconds: u64) {
+        for design in bits(self.sets.kernels & self.sets.active) {
+            self.designs[design].os_reached(self.executed.instructions);
+            if let Some(os) = &mut self.designs[design].os {
+                os.kernel.slept(nanoseconds);
+            }
+            self.wake(design);
+        }
+    }
+
+    /// A child of the process has ended.
+    fn child_ended(&mut self, child: u32) {
+        for design in bits(self.sets.kernels & self.sets.active) {
+            self.designs[design].os_reached(self.executed.instructions);
+            if let Some(os) = &mut self.designs[design].os {
+                os.kernel.child_ended(child);
+            }
+        }
+    }
+
+    /// The process has forked.
+    fn forked(&mut self, child: u32) {
+        for design in bits(self.sets.kernels & self.sets.active) {
+            self.designs[design].os_reached(self.executed.instructions);
+            let remaps = self.designs[design].os_forked(child, &self.process.space);
+            self.remap(design, remaps, None, &[]);
+        }
+    }
+
+    /// The process ends in a design, at the first touch of a page or a store: the design counts what came before that
+    /// reference, and instructions to the end of its block. `new_pages`: pages that were counted as touched by it.
+    fn kill(&mut self, design: usize, new_pages: u64, ahead: &[Ref]) {
+        self.course.disturbed = true;
+        self.give_back(ahead, 0);
+        self.settle();
+        // Fetches that follow in a row were counted when it began.
+        let fetches = self.store.running.fetches;
+        self.designs[design].os_take_back_fetches(self.store.running.vpn, fetches);
+        let mut counts = self.design_counts(design, None);
+        counts.data_references -= (self.course.left + ahead.len()) as u64;
+        counts.pages_touched -= new_pages;
+        self.results.killed.push((design, counts));
+        self.sets.active &= !self.designs[design].mask();
+    }
+
+    /// Has a design's kernel do what is due after a miss.
+    pub(crate) fn serve(&mut self, design: usize, class: usize, kind: Kind, page: u32, ahead: &[Ref]) {
+        let vpn = self.store.pages[page as usize].vpn;
+        self.designs[design].os_reached(self.executed.instructions);
+        let mut unit = self.designs[design].os_served(vpn);
+        while let Some(from) = unit {
+            let (due, remaps) = self.designs[design].os_due(from, &self.process.space);
+            // One elsewhere enters the TLBs when it misses.
+            let holds_it = due.is_some_and(|block| block.pages().contains(&vpn));
+            self.remap(design, remaps, holds_it.then_some((class, kind)), ahead);
+            unit = due;
+        }
+    }
+
+    /// Has a design's kernel do what is due in the background: when the design misses, as nothing could notice before.
+    pub(crate) fn wake(&mut self, design: usize) {
+        self.designs[design].os_reached(self.executed.instructions);
+        let remaps =
+            self.designs[design].os_wake(&self.store, &self.process.space, self.executed.instructions);
+        self.remap(design, remaps, None, &[]);
+    }
+
+    /// Has kernels bring a page back that they have swapped out. What its designs hold is backed.
+    #[inline(always)]
+    pub(crate) fn backed(&mut self, class: usize, page: u32, ahead: &[Ref]) -> u32 {
+        if self.sets.kernels != 0 {
+            self.bring_back(class, page, ahead);
+        }
+        page
+    }
+
+    #[inline(never)]
+    fn bring_back(&mut self, class: usize, page: u32, ahead: &[Ref]) {
+        let vpn = self.store.pages[page as usize].vpn;
+        for design in bits(self.sets.kernels & self.sets.active & !self.store.held(page, class)) {
+            if self.designs[design].os_lacks(vpn) {
+                self.designs[design].os_reached(self.executed.instructions);
+                let remaps = self.designs[design].os_touched(&self.process.space, vpn, class == STORE);
+                self.remap(design, remaps, None, ahead);
+                if self.designs[design].os_killed() {
+                    self.kill(design, 0, ahead);
+                }
+            }
+        }
+    }
+
+    /// The program has advised on a range of bytes.
+    fn advise(&mut self, start: VirtAddr, bytes: u64, advice: i32) {
+        let pages = advised(start, bytes, self.store.paging.base());
+        for design in bits(self.sets.kernels & self.sets.active) {
+            self.designs[design].os_reached(self.executed.instructions);
+            let remaps =
+                self.designs[design].os_advised(&self.store, &self.process.space, pages.clone(), advice);
+            self.remap(design, remaps, None, &[]);
+        }
+    }
+
+    /// Bytes were added to the address space.
+    fn map(&mut self, bytes: Range<u64>) {
+        let pages = whole_pages(bytes, self.store.paging.base());
+        for design in bits(self.sets.kernels & self.sets.active) {
+            self.designs[design].os_reached(self.executed.instructions);
+            let remaps = self.designs[design].os_mapped(&self.process.space, pages.clone());
+            self.remap(design, remaps, None, &[]);
+        }
+    }
+
+    fn remap(&mut self, design: usize, remaps: Vec<Remap>, fill: Option<(usize, Kind)>, ahead: &[Ref]) {
+        if remaps.iter().any(|remap| !matches!(remap, Remap::Mapped(_))) {
+            self.course.disturbed = true;
+            self.give_back(ahead, 0);
+        }
+        self.designs[design].remap(&mut self.store, remaps, fill);
+    }
+
+    /// Gives a design of its own to every follower that decides otherwise than the first design.
+    fn part_followers(&mut self, vpn: u64, unit: u32) {
+        let Unit { huge, small, mapping, .. } = self.store.units[unit as usize];
+        if (huge | small) & 1 != 0 {
+            return;
+        }
+        let populated = self.store.populated(unit) & 1 != 0;
+        let (block, huge) = (self.store.block_number(vpn), self.store.paging.huge());
+        let forbidden = self.process.space.thp_disable();
+        let fault = Fault::new(block, huge, mapping, self.vma_of(vpn), populated, forbidden);
+        if fault.is_hugetlb() && self.designs[0].maps_hugetlb {
+            return;
+        }
+        let first = self.designs[0].policy.wants_huge(&fault);
+        let parts = |f: &Follower| f.design.is_none() && f.policy.wants_huge(&fault) != first;
+        let parting: Vec<usize> =
+            (0..self.followers.len()).filter(|&index| parts(&self.followers[index])).collect();
+        for index in parting {
+            let Follower { name, policy, .. } = &self.followers[index];
+            let (name, policy) = (name.clone(), Arc::clone(policy));
+            self.followers[index].design = Some(self.fork(name, policy));
+        }
+    }
+
+    /// The mapping of the kernel-made huge page that backs `vpn`, if one does. Areas that grow together
+    /// change names; a huge page keeps the name it was made under.
+    fn kernel_huge_page_at(&self, vpn: u64) -> Option<MappingId> {
+        let splits =
+            |unit: &Unit| bits(unit.huge).any(|design| self.designs[design].policy.splits(unit.mapping));
+        let made = |unit: &&Unit| !unit.hugetlb && splits(unit);
+        self.store.units_in(self.store.block_number(vpn)).find(made).map(|unit| unit.mapping)
+    }
+
+    /// Notes how much of each unit is mapped now, of those that are wanted.
+    pub(crate) fn note_extents(&mut self, wanted: impl Fn(&Unit) -> bool) {
+        for unit in self.store.units.iter_mut().filter(|unit| unit.pages > 0 && wanted(unit)) {
+            let runs = unit.asid == self.store.asid;
+            let space = if runs {
+                Some(&self.process.space)
+            } else {
+                self.spaces.parked.get(&unit.asid).map(|process| &process.space)
+            };
+            if let Some(space) = space {
+                let now = extent(space, unit.mapping, unit.number, self.store.paging);
+                unit.extent = unit.extent.max(now);
+            }
+        }
+    }
+
+    pub(crate) fn apply(&mut self, change: Change) {
+        let Some(taken) = Taken::by(change, &self.process.space, self.store.paging) else { return };
+        let Taken { start, bytes, range, pages: ends, gone } = taken;
+        let pages = self.store.pages_in(ends.clone());
+        for design in &mut self.designs {
+            design.os_reached(self.executed.instructions);
+            match &design.os {
+                Some(_) => design.os_change(&mut self.store, &self.process.space, ends.clone(), gone.clone()),
+                None => design.invalidate(&mut self.store, &pages),
+            }
+        }
+        for design in &mut self.designs {
+            design.walker.invalidate(start, bytes);
+            design.siblings.invalidate_walks(start, bytes);
+        }
+        self.split_at_ends(&range);
+        for page in pages {
+            let is_gone = gone.contains(&self.store.pages[page as usize].vpn);
+            if self.store.is_global(page) {
+                self.change_global(page, is_gone);
+            } else if is_gone {
+                self.retire(page);
+            }
+        }
+        self.untouched.free(&self.store, ends, &gone, self.executed.instructions);
+    }
+
+    /// The area of a base page: that of its lowest mapped byte.
+    pub(crate) fn vma_of(&self, vpn: u64) -> Option<&Vma> {
+        self.process.space.vma_within(self.store.bytes_of(vpn))
+    }
+
+    /// The kernel splits a huge page when a range covers part of it: the rest goes on as small pages.
+    fn split_at_ends(&mut self, range: &Range<u64>) {
+        let huge = self.store.paging.huge();
+        let is_in_part = |bytes: Range<u64>| bytes.start < range.start || range.end < bytes.end;
+        for block in
+            blocks_at_ends(range, huge).into_iter().filter(|&block| is_in_part(block_bytes(block, huge)))
+        {
+            self.split_block(block);
+        }
+    }
+
+    /// Advice on a part of an area makes areas of its parts: the kernel's huge pages reach over no end of one.
+    pub(crate) fn part(&mut self, start: VirtAddr, bytes: u64) {
+        let huge = self.store.paging.huge();
+        for block in parted_blocks(&self.process.space, start, bytes, huge) {
+            let start = VirtAddr(block << huge.shift());
+            for design in bits(self.split_block(block)) {
+                let design = &mut self.designs[design];
+                design.walker.invalidate(start, huge.bytes());
+                design.siblings.invalidate_walks(start, huge.bytes());
+            }
+        }
+    }
+
+    /// Splits the huge pages of a block, where the policy has the kernel do so. Returns the designs that had some.
+    fn split_block(&mut self, block: u64) -> u64 {
+        let order = self.store.paging.huge_order();
+        let pages = self.store.pages_in(block << order..(block + 1) << order);
+        pages.into_iter().fold(0, |designs, page| designs | self.split(page))
+    }
+
+    /// Splits the huge page that holds `page` in every design whose policy has the kernel do so. Returns those designs.
+    fn split(&mut self, page: u32) -> u64 {
+        let unit = self.store.pages[page as usize].unit;
+        let Unit { huge, mapping, hugetlb, .. } = self.store.units[unit as usize];
+        let mut split = 0;
+        for design in bits(if hugetlb { 0 } else { huge }) {
+            let design = &mut self.designs[design];
+            if design.policy.splits(mapping) {
+                design.invalidate(&mut self.store, &[page]);
+                self.store.settle_unit(unit);
+                let unit = &mut self.store.units[unit as usize];
+                unit.huge &= !design.mask();
+                unit.small |= design.mask();
+                split |= design.mask();
+            }
+        }
+        self.untouched.leave(&self.store, unit, split, self.executed.instructions);
+        split
+    }
+
+    /// Moves a page's counts to its mapping and forgets it.
+    pub(crate) fn retire(&mut self, page: u32) {
+        let gone = self.store.pages[page as usize];
+        let tally = self.store.tallies[page as usize];
+        add_tally(self.process.counts_of(gone.mapping), &tally);
+        if tally.walks != [0; 2] {
+            let kept = self.process.retired_walks.entry((gone.vpn, gone.mapping)).or_default();
+            kept[0] += tally.walks[0];
+            kept[1] += tally.walks[1];
+        }
+        self.store.remove_page(page);
+        let Unit { pages, block, .. } = self.store.units[gone.unit as usize];
+        if pages == 0 {
+            self.store.settle_unit(gone.unit);
+            let left = self.store.units[gone.unit as usize].clone();
+            add_references(self.process.counts_of(left.mapping), &left);
+            self.untouched.end_unit(&self.store, gone.unit, self.executed.instructions);
+            self.store.remove_unit(gone.unit);
+        }
+        if self.store.blocks[block as usize].pages == 0 {
+            self.untouched.end_block(&self.store, block, self.executed.instructions);
+        }
+    }
+}
+
+/// Base pages of a block that hold some of `mapping`.
+fn extent(space: &AddressSpace, mapping: MappingId, block: u64, paging: Paging) -> u32 {
+    space.pages_within(mapping, block_bytes(block, paging.huge()), paging.base()) as u32
+}

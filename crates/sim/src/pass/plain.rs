@@ -1,0 +1,91 @@
+//! Misses where no page can be huge, nothing but misses changes what arrays hold, and no array serves fetches and data:
+//! passes of counts alone, of machines without huge pages or under a kernel that gives none. What [`Pass::touch`] does
+//! there, without asking at each step for what cannot be.
+
+use crate::attribution::WalkObserver;
+use crate::bits::bits;
+use crate::caches::WalkCost;
+use crate::classes::{FETCH, STORE};
+use crate::design::Design;
+use crate::design::siblings::Miss;
+use crate::pass::Pass;
+use crate::pass::place::Place;
+use crate::sizes::SMALL;
+use crate::store::PageStore;
+use crate::store::held::Held;
+use pagewalk_translate::Filled;
+use pagewalk_units::Kind;
+
+impl<O: WalkObserver> Pass<O> {
+    /// Whether all misses are plain ones.
+    pub(crate) fn has_plain_misses(&self) -> bool {
+        self.sets.kernels | self.sets.mapped | self.sets.mindful | self.sets.unified | self.sets.with_memory
+            == 0
+            && !self.store.minds_units
+            && self.store.globals.is_none()
+            && self.designs.iter().all(Design::has_plain_misses)
+    }
+
+    /// `n` translations in a row of a page that the front does not have.
+    #[inline(never)]
+    pub(crate) fn miss_plain(&mut self, class: usize, kind: Kind, vpn: u64, n: u32, place: Place<'_>) {
+        let page = match self.store.find(vpn) {
+            Some(page) => page,
+            None => self.fault(vpn, class == STORE, &[]),
+        };
+        self.store.totals[class] = self.store.totals[class].wrapping_add(n.into());
+        self.store.now += 1;
+        let missed = self.sets.active & !self.store.pages[page as usize].resident[class];
+        for design in bits(missed) {
+            let walked = self.designs[design].miss_plain(&mut self.store, class, kind, page, vpn);
+            if let (0, Some(cost)) = (design, walked) {
+                self.observe(page, class == FETCH, cost, place);
+            }
+        }
+        let now = self.store.now;
+        let held = &mut self.store.pages[page as usize];
+        held.stamps[class] = now;
+        if self.sets.active & !held.resident[class] == 0 {
+            self.store.front_insert(class, page);
+        }
+    }
+}
+
+impl Design {
+    /// What of it the pass does not know.
+    fn has_plain_misses(&self) -> bool {
+        self.reach.is_none() && self.prefetchers.is_empty() && !self.gives_victims
+    }
+
+    /// [`Design::miss`] where it is plain.
+    #[inline(always)]
+    fn miss_plain(
+        &mut self,
+        store: &mut PageStore,
+        class: usize,
+        kind: Kind,
+        page: u32,
+        vpn: u64,
+    ) -> Option<WalkCost> {
+        let (held, asid, address, size) =
+            (Held::Page(page), store.asid_at(vpn), store.address(vpn), self.sizes[SMALL]);
+        self.counts.first_level[class][SMALL] += 1;
+        let served = self.served_below(kind, asid, address, size);
+        let read = if served == Filled::Walk {
+            let cost = WalkCost::flat(self.walker.walk(address, size), self.machine.cost.walk_reference);
+            self.counts.charge(class, cost);
+            Some(cost)
+        } else {
+            self.counts.lower_hits += 1;
+            None
+        };
+        if let Some(array) = self.array[class][SMALL] {
+            self.first[array].fill_page(store, self.bit, page, vpn);
+        }
+        self.lower.fill(kind, asid, address, size, served);
+        if !self.siblings.is_empty() {
+            self.siblings.miss(Miss { class, kind, held, asid, number: vpn, size, mapped: size, address });
+        }
+        read
+    }
+}

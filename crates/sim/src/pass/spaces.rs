@@ -1,0 +1,121 @@
+//! Several address spaces on one processor: what a switch between them does to the TLBs and to the pass.
+//!
+//! Pages, units and blocks of all spaces lie in one store, each under its own page number with its space's identifier
+//! added; so first levels hold pages of several spaces at once and still find only those of the space that runs.
+//! Pages that all share are in `global.rs`.
+
+use crate::attribution::{NoObserver, WalkObserver};
+use crate::counts::{MissCounts, SpaceCounts};
+use crate::design::Design;
+use crate::pass::Pass;
+use crate::pass::process::Process;
+use crate::store::PageStore;
+use crate::store::held::Held;
+use pagewalk_translate::Asid;
+
+impl Pass<NoObserver> {
+    /// From now on the stream is that of another address space, which need not have run before. Machines without
+    /// identifiers flush their TLBs. The others assign the identifiers that they have in turn, as Linux does on x86-64
+    /// (`choose_new_asid`): a space that has lost its own gets the next, whose holder is flushed.
+    ///
+    /// # Panics
+    ///
+    /// If a design has a kernel of its own: those manage one address space.
+    pub fn switch_to(&mut self, asid: Asid) {
+        assert!(self.sets.kernels == 0, "a kernel that builds superpages manages one address space");
+        if asid != self.store.asid {
+            self.settle();
+            self.charge();
+            self.enter(asid);
+            for design in &mut self.designs {
+                design.switch_to(&mut self.store, asid);
+            }
+        }
+    }
+
+    /// What each address space has done and cost so far, in order.
+    pub fn space_counts(&mut self) -> Vec<(Asid, SpaceCounts)> {
+        self.charge();
+        let of = |asid: Asid| (asid, self.spaces.counts.get(&asid).copied().unwrap_or_default());
+        self.all_spaces().into_iter().map(of).collect()
+    }
+
+    /// Charges what was counted since the last switch to the space that runs.
+    pub(crate) fn charge(&mut self) {
+        let now = self.counted();
+        let before = std::mem::replace(&mut self.spaces.settled, now);
+        *self.spaces.counts.entry(self.store.asid).or_default() += now.since(&before);
+    }
+
+    /// Counts on from what counters say now, as somebody has set them back.
+    pub(crate) fn recount(&mut self) {
+        self.spaces.settled = self.counted();
+    }
+}
+
+impl<O: WalkObserver> Pass<O> {
+    /// Counts of all spaces so far, on all cores of the first machine.
+    pub(crate) fn counted(&self) -> SpaceCounts {
+        let cores = self.designs.iter().step_by(self.cores.designs).take(self.cores.all.len());
+        let mut sum = SpaceCounts {
+            instructions: self.executed.instructions,
+            data_references: self.executed.data_references,
+            pages_touched: self.executed.pages_touched,
+            ..SpaceCounts::default()
+        };
+        for MissCounts { walks, walk_cycles, .. } in cores.map(|design| &design.counts) {
+            sum.walks_fetch += walks[0];
+            sum.walks_data += walks[1];
+            sum.walk_cycles = sum.walk_cycles.saturating_add(*walk_cycles);
+        }
+        sum
+    }
+
+    /// Makes `asid` the space whose events, pages and blocks are meant.
+    pub(crate) fn enter(&mut self, asid: Asid) {
+        if asid == self.store.asid {
+            return;
+        }
+        let before = std::mem::replace(&mut self.store.asid, asid);
+        self.store.forget_latest();
+        let (base, in_place) = (self.store.paging.base(), self.process.fetches.in_place);
+        let process = self.spaces.parked.remove(&asid).unwrap_or_else(|| Process::new(base, in_place));
+        self.spaces.parked.insert(before, std::mem::replace(&mut self.process, process));
+    }
+
+    /// Address spaces seen, in order.
+    pub(crate) fn all_spaces(&self) -> Vec<Asid> {
+        let mut all: Vec<Asid> = self.spaces.parked.keys().copied().chain([self.store.asid]).collect();
+        all.sort_unstable();
+        all
+    }
+}
+
+impl Design {
+    fn switch_to(&mut self, store: &mut PageStore, asid: Asid) {
+        if let Some(loser) = self.identifiers.assign(asid) {
+            self.flush(store, loser);
+        }
+        self.walker.enter(asid);
+        self.siblings.enter(asid);
+    }
+
+    /// Drops everything of an address space from the TLBs and what walkers cache.
+    fn flush(&mut self, store: &mut PageStore, asid: Asid) {
+        for array in &mut self.first {
+            let of_space = |held: &Held| store.asid_of(*held) == asid;
+            let gone: Vec<Held> = array.held().into_iter().filter(of_space).collect();
+            for held in gone {
+                let (number, _) = store.numbered(held);
+                array.remove(store, self.bit, held, number);
+            }
+        }
+        self.lower.flush(asid);
+        self.walker.flush(asid);
+        self.prefetchers.iter_mut().for_each(|prefetcher| prefetcher.flush(asid));
+        if let Some(reach) = &mut self.reach {
+            reach.flush(|held| store.asid_of(held) == asid);
+        }
+        self.siblings.flush(asid, |held| store.asid_of(held) == asid);
+    }
+}

@@ -1,0 +1,63 @@
+//! Which pages and blocks events and ranges of bytes are about.
+
+use pagewalk_mm::AddressSpace;
+use pagewalk_trace::{Event, Ref};
+use pagewalk_units::{PageSize, VirtAddr};
+use std::ops::Range;
+
+/// The bytes that an event adds to the address space.
+pub(crate) fn added(event: &Event) -> Option<Range<u64>> {
+    let (start, end) = match event {
+        Event::Map(mapping) => (mapping.start.0, mapping.start.0.saturating_add(mapping.bytes)),
+        Event::Break { old_end, new_end } => (old_end.0, new_end.0),
+        Event::Remap { old_start, old_bytes, new_start, new_bytes } => {
+            let kept = if old_start == new_start { *old_bytes } else { 0 };
+            (new_start.0.saturating_add(kept), new_start.0.saturating_add(*new_bytes))
+        }
+        _ => return None,
+    };
+    (start < end).then_some(start..end)
+}
+
+/// The pages that advice on a range of bytes is about.
+pub(crate) fn advised(start: VirtAddr, bytes: u64, base: PageSize) -> Range<u64> {
+    let last = start.0.saturating_add(bytes.max(1) - 1);
+    base.number(start)..base.number(VirtAddr(last)) + 1
+}
+
+/// The pages that lie whole in a range of bytes.
+pub(crate) fn whole_pages(bytes: Range<u64>, base: PageSize) -> Range<u64> {
+    bytes.start.div_ceil(base.bytes())..bytes.end >> base.shift()
+}
+
+/// The blocks at the ends of a range of bytes that no one area holds, where there has been advice on the range.
+pub(crate) fn parted_blocks(space: &AddressSpace, start: VirtAddr, bytes: u64, huge: PageSize) -> Vec<u64> {
+    let end = start.0.saturating_add(bytes).min(Ref::ADDRESS_END);
+    if end <= start.0 {
+        return Vec::new();
+    }
+    let mut blocks = blocks_at_ends(&(start.0..end), huge);
+    blocks.retain(|&block| !space.is_one_area(block_bytes(block, huge)));
+    blocks
+}
+
+/// The block with the first byte of a range, and that with the last, if it is another.
+pub(crate) fn blocks_at_ends(range: &Range<u64>, huge: PageSize) -> Vec<u64> {
+    let mut blocks = vec![range.start >> huge.shift(), (range.end - 1) >> huge.shift()];
+    blocks.dedup();
+    blocks
+}
+
+/// The child that a system call of x86-64 Linux has seen the end of: `wait4`, by which `wait` and `waitpid` are made.
+pub(crate) fn reaped(event: &Event) -> Option<u32> {
+    const WAIT4: u32 = 61;
+    match *event {
+        Event::Syscall { number: WAIT4, result } => u32::try_from(result).ok().filter(|&child| child > 0),
+        _ => None,
+    }
+}
+
+/// The bytes of a block.
+pub(crate) fn block_bytes(block: u64, huge: PageSize) -> Range<u64> {
+    block << huge.shift()..(block + 1) << huge.shift()
+}

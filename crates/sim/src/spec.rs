@@ -1,0 +1,45 @@
+//! What is simulated.
+
+use pagewalk_mm::{Kernel, PageSizePolicy, Small};
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::PageSize;
+use std::sync::Arc;
+
+/// What to simulate.
+#[derive(Clone)]
+pub struct DesignSpec {
+    /// Name for people and results.
+    pub name: String,
+    /// The hardware.
+    pub machine: MachineSpec,
+    /// The kernel's choice of page sizes.
+    pub policy: Arc<dyn PageSizePolicy>,
+    /// Sizes of the last level to count misses for, as doublings of the machine's own; and the page size
+    /// whose array is meant.
+    pub reach: Option<(&'static [i32], PageSize)>,
+    /// A kernel that builds superpages of many sizes as the stream runs, in the place of `policy`, which then is that
+    /// of base pages.
+    pub kernel: Option<Kernel>,
+}
+
+impl DesignSpec {
+    /// A machine under a policy, by the machine's name.
+    pub fn new(machine: &MachineSpec, policy: Arc<dyn PageSizePolicy>) -> DesignSpec {
+        DesignSpec { name: machine.name.clone(), machine: machine.clone(), policy, reach: None, kernel: None }
+    }
+
+    /// Whether a pass can simulate it: its store knows superpages neither where handlers' tables are mapped nor, under
+    /// a kernel, beside prefetchers.
+    pub(crate) fn fits_pass(&self) -> bool {
+        let prefetches = self.machine.tlbs.iter().any(|tlb| tlb.prefetch.is_some());
+        match &self.kernel {
+            Some(_) => self.machine.software().is_none() && !prefetches,
+            None => self.machine.software().is_none() || !self.machine.has_huge_pages(),
+        }
+    }
+
+    /// A machine under a kernel.
+    pub fn with_kernel(name: String, machine: &MachineSpec, kernel: Kernel) -> DesignSpec {
+        DesignSpec { name, kernel: Some(kernel), ..DesignSpec::new(machine, Arc::new(Small)) }
+    }
+}

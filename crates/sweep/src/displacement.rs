@@ -1,0 +1,43 @@
+//! Streams whose objects lie as planned.
+
+use pagewalk_layout::rebase::Mover;
+use pagewalk_trace::{Analysis, Batch, Event};
+use pagewalk_units::RefIndex;
+
+/// An analysis of a stream whose objects lie as planned.
+pub struct Moved<A> {
+    mover: Option<Mover>,
+    inner: A,
+}
+
+impl<A> Moved<A> {
+    /// `inner` of what `mover` makes of the stream; of the stream as it is without one.
+    pub fn new(mover: Option<Mover>, inner: A) -> Moved<A> {
+        Moved { mover, inner }
+    }
+
+    /// What saw the stream.
+    pub fn into_inner(self) -> A {
+        self.inner
+    }
+}
+
+impl<A: Analysis> Analysis for Moved<A> {
+    fn is_done(&self) -> bool {
+        self.inner.is_done()
+    }
+
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        match &mut self.mover {
+            Some(mover) => self.inner.on_batch(&mover.batch(batch)),
+            None => self.inner.on_batch(batch),
+        }
+    }
+
+    fn on_event(&mut self, at: RefIndex, event: &Event) {
+        match &mut self.mover {
+            Some(mover) => mover.event(event, |event| self.inner.on_event(at, &event)),
+            None => self.inner.on_event(at, event),
+        }
+    }
+}
