@@ -1,14 +1,16 @@
 //! Walks by thread.
 
-use super::{Cell, Column, Section, Table};
+use super::{Cell, Column, Content, Row, Section, Table, Terminal};
 use crate::metrics::{self, Metric};
-use crate::schema::{Group, ProcessResult};
+use crate::schema::{Group, ProcessResult, RunResult};
 
 pub(super) const SECTION: Section = Section {
     id: "threads",
+    link: "",
     title: "Walks by thread",
     lead: "What each thread executed (measured), and the walks that its fetches and data references took (modelled).",
-    table,
+    terminal: Terminal::Parts,
+    make,
 };
 
 /// Metrics, and in which order their columns go: see [`Column::goes`].
@@ -23,7 +25,7 @@ const SHOWN: [(&str, u8); 7] = [
 ];
 
 /// The threads, those with most cycles of walks first.
-fn table(process: &ProcessResult) -> Option<Table> {
+fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
     let cycles = |group: &Group| group.metrics.get("walk_cycles").map_or(0.0, |number| number.as_f64());
     let mut threads: Vec<&Group> =
         process.attribution.groups.iter().filter(|group| group.kind == "thread").collect();
@@ -33,13 +35,16 @@ fn table(process: &ProcessResult) -> Option<Table> {
     let columns = shown.iter().map(|(metric, goes)| Column::goes(metric.title(), *goes));
     let row = |thread: &&Group| {
         let cell = |(metric, _): &(&Metric, u8)| {
-            Cell::or_dash(metric.of(&thread.metrics).map(|number| metric.unit.text(number)))
+            let figure = |number| Cell::figure(metric.unit.text(number), number.as_f64());
+            Cell::or_dash(metric.of(&thread.metrics).map(figure))
         };
-        std::iter::once(Cell::Text(thread.name.clone())).chain(shown.iter().map(cell)).collect()
+        Row::from(std::iter::once(Cell::Text(thread.name.clone())).chain(shown.iter().map(cell)).collect::<Vec<_>>())
     };
-    (!threads.is_empty()).then(|| Table {
+    let table = Table {
         columns: std::iter::once(Column::stays("Thread")).chain(columns).collect(),
         rows: threads.iter().map(row).collect(),
-        emphasised: None,
-    })
+        what: "threads",
+        ..Table::default()
+    };
+    (!threads.is_empty()).then(|| Content::from(table))
 }

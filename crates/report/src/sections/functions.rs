@@ -1,0 +1,64 @@
+//! Walks by function.
+
+use super::findings::{first, share, walks};
+use super::mappings::LEGEND;
+use super::{Cell, Column, Content, Part, Row, Section, Table, Terminal};
+use crate::numbers::percent;
+use crate::schema::{FunctionRow, ProcessResult, RunResult};
+
+pub(super) const SECTION: Section = Section {
+    id: "functions",
+    link: "Functions",
+    title: "Walks by function",
+    lead: "Data walks belong to the function that made the reference, fetch walks to the function whose code was \
+           fetched.",
+    terminal: Terminal::Never,
+    make,
+};
+
+fn of(row: &FunctionRow) -> u64 {
+    row.walks_data + row.walks_fetch
+}
+
+fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
+    let all = walks(process);
+    let rows = &process.attribution.functions;
+    let longest = rows.iter().map(of).max()?;
+    let table = Table {
+        columns: vec![
+            Column::stays("Function"),
+            Column::words("source", 2),
+            Column::words("data and fetch", 3),
+            Column::stays("walks"),
+            Column::stays("share"),
+            Column::stays("data"),
+            Column::stays("fetch"),
+            Column::goes("walk cycles", 1),
+        ],
+        rows: rows.iter().map(|row| Row::from(cells(row, all, longest))).collect(),
+        what: "functions",
+        sorted: Some(3),
+        ..Table::default()
+    };
+    let finding = first(rows.first().map(|row| (row.name.as_str(), of(row))), all);
+    let parts = vec![Part::Legend(LEGEND.into()), Part::Table(table)];
+    Some(Content { finding, parts, ..Content::default() })
+}
+
+fn cells(row: &FunctionRow, all: u64, longest: u64) -> Vec<Cell> {
+    let source = match (&row.file, row.line) {
+        (Some(file), Some(line)) => format!("{file}:{line}"),
+        (Some(file), None) => file.clone(),
+        (None, _) => "–".to_owned(),
+    };
+    vec![
+        Cell::named(&row.name, &row.object),
+        Cell::Text(source),
+        Cell::split(row.walks_data, row.walks_fetch, longest),
+        Cell::count(of(row)),
+        Cell::figure(percent(share(of(row), all)), of(row) as f64),
+        Cell::count(row.walks_data),
+        Cell::count(row.walks_fetch),
+        Cell::count(row.walk_cycles),
+    ]
+}
