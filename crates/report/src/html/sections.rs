@@ -37,7 +37,10 @@ fn one(section: &Section, content: &Content) -> String {
     let lead = escape(content.lead.as_deref().unwrap_or(section.lead));
     let parts: String = content.parts.iter().map(part).collect();
     let look = if needs_scripts(content) { " class=\"scripted\"" } else { "" };
-    format!("<section id=\"{}\"{look}><h2>{title}</h2><p class=\"lead\">{lead}</p>{parts}</section>\n", section.id)
+    format!(
+        "<section id=\"{}\"{look}><h2>{title}</h2><p class=\"lead\">{lead}</p>{parts}</section>\n",
+        section.id
+    )
 }
 
 fn part(part: &Part) -> String {
@@ -68,10 +71,11 @@ fn charts_of(charts: &[Chart]) -> String {
 
 /// A table. Scripts sort and search it where it says what its rows are.
 pub(super) fn table(made: &Table) -> String {
-    let heads = made.columns.iter().enumerate().filter(|(_, column)| is_shown(column)).map(|(index, column)| {
-        let look = if index == 0 || column.is_words { "" } else { " class=\"number\"" };
-        format!("<th scope=\"col\"{look}>{}</th>", escape(&column.title))
-    });
+    let heads =
+        made.columns.iter().enumerate().filter(|(_, column)| is_shown(column)).map(|(index, column)| {
+            let look = if index == 0 || column.is_words { "" } else { " class=\"number\"" };
+            format!("<th scope=\"col\"{look}>{}</th>", escape(&column.title))
+        });
     let heads: String = heads.collect();
     let rows: String = made.rows.iter().map(|row| self::row(made, row)).collect();
     let hidden = made.columns.iter().filter(|column| !is_shown(column)).count();
@@ -107,7 +111,8 @@ fn ticks(ticks: &[(f64, String)], columns: usize) -> String {
     if ticks.is_empty() {
         return String::new();
     }
-    let labels = ticks.iter().map(|(at, text)| format!("<span style=\"left:{:.2}%\">{text}</span>", at * 100.0));
+    let labels =
+        ticks.iter().map(|(at, text)| format!("<span style=\"left:{:.2}%\">{text}</span>", at * 100.0));
     format!(
         "<tfoot><tr><td></td><td class=\"picture\"><div class=\"ticks\">{}</div></td><td colspan=\"{}\"></td></tr>\
          </tfoot>",
@@ -141,7 +146,9 @@ fn cell(made: &Table, index: usize, cell: &Cell, column: &Column) -> String {
         false => format!(" data-word=\"{}\"", escape(&column.title)),
     };
     let value = match cell {
-        Cell::Figure(_, value, _) | Cell::Price(_, value, _) if !made.what.is_empty() => {
+        Cell::Figure(text, value, _) | Cell::Price(text, value, _)
+            if !made.what.is_empty() && !tells_itself(text) =>
+        {
             format!(" data-value=\"{value}\"")
         }
         _ => String::new(),
@@ -150,11 +157,17 @@ fn cell(made: &Table, index: usize, cell: &Cell, column: &Column) -> String {
     format!("<td{look}{word}{value}>{}</td>", told(cell))
 }
 
+/// Whether a text begins with the number that it is sorted by. Rows of one percentage keep their order.
+fn tells_itself(text: &str) -> bool {
+    text.ends_with(" %") || text.starts_with("0x") || text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 fn told(cell: &Cell) -> String {
     match cell {
         Cell::Text(text) => escape(text),
         Cell::Name(name) => {
-            let class = if name.tag.is_empty() { String::new() } else { format!(" {}", tag(&escape(&name.tag))) };
+            let class =
+                if name.tag.is_empty() { String::new() } else { format!(" {}", tag(&escape(&name.tag))) };
             format!("{}{class}{}", escape(&name.text), sub(&name.sub))
         }
         Cell::Figure(text, _, below) => format!("{}{}", escape(text), sub(below)),
@@ -170,7 +183,7 @@ fn told(cell: &Cell) -> String {
 fn bar(bar: &Bar) -> String {
     let piece = |(part, look): &(f64, &str)| {
         let look = if look.is_empty() { String::new() } else { format!(" class=\"{look}\"") };
-        format!("<i{look} style=\"width:{:.2}%\"></i>", part * 100.0)
+        format!("<i{look} style=\"width:{:.1}%\"></i>", part * 100.0)
     };
     let pieces: String = bar.parts.iter().map(piece).collect();
     let mark = bar.mark.map_or(String::new(), |at| format!("<b style=\"left:{:.2}%\"></b>", at * 100.0));

@@ -2,8 +2,8 @@
 
 use super::escape::escape;
 use crate::figures::{
-    self, description, forbidden, page_bytes, per_kilo_instruction, spin_share, total_cycles, walk_cycle_share,
-    whole,
+    self, description, forbidden, page_bytes, per_kilo_instruction, spin_share, total_cycles,
+    walk_cycle_share, whole,
 };
 use crate::metrics;
 use crate::numbers::{bytes, count, percent, ratio};

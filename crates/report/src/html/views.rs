@@ -66,7 +66,7 @@ pub(super) fn island_id(index: usize) -> String {
 
 /// Text as gzip in base64.
 fn compressed(id: &str, text: &str) -> String {
-    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
     let written = packed.write_all(text.as_bytes()).and_then(|()| packed.finish());
     let data = STANDARD.encode(written.expect("memory takes every write"));
     format!("<script type=\"application/gzip\" id=\"{id}\">{data}</script>\n")

@@ -1,6 +1,8 @@
 //! Misses of a software-managed TLB by class, and where its partition went, if it moves.
 
-use super::{Axis, Cell, Chart, Column, Content, Curve, Look, Part, Plot, Point, Row, Section, Table, Terminal, Tick};
+use super::{
+    Axis, Cell, Chart, Column, Content, Curve, Look, Part, Plot, Point, Row, Section, Table, Terminal, Tick,
+};
 use crate::figures::{MissClassFigures, miss_classes, per_kilo_instruction, whole};
 use crate::numbers::{count, exact, nice_step, percent, ratio};
 use crate::printable::printable;
@@ -48,7 +50,8 @@ fn table(machine: &MachineResult, several: bool) -> Option<Table> {
     let all = MissClassFigures { name: "all", what: "", misses, cycles };
     let mut rows: Vec<Row> = classes.iter().map(|class| row(machine, Look::Plain, class, &all)).collect();
     rows.push(row(machine, Look::Emphasised, &all, &all));
-    let title = if several { format!("Misses by class on {}", machine.name) } else { "Misses by class".to_owned() };
+    let title =
+        if several { format!("Misses by class on {}", machine.name) } else { "Misses by class".to_owned() };
     let columns = vec![
         Column::stays(title),
         Column::words("what misses", 1),
@@ -113,7 +116,12 @@ fn partition(machine: &MachineResult, end: u64) -> Plot {
             ticks: vec![Tick { at: 0.0, text: "0".to_owned() }],
         },
         y: Axis { title: String::new(), ticks: ticks.collect() },
-        curves: vec![Curve { look: "partition", is_joined: true, points: steps.collect(), ..Curve::default() }],
+        curves: vec![Curve {
+            look: "partition",
+            is_joined: true,
+            points: steps.collect(),
+            ..Curve::default()
+        }],
         ..Plot::default()
     }
 }

@@ -3,7 +3,7 @@
 use super::findings::{first, share, walks};
 use super::mappings::LEGEND;
 use super::{Cell, Column, Content, Part, Row, Section, Table, Terminal};
-use crate::numbers::percent;
+use crate::numbers::{exact, percent};
 use crate::schema::{FunctionRow, ProcessResult, RunResult};
 
 pub(super) const SECTION: Section = Section {
@@ -15,6 +15,9 @@ pub(super) const SECTION: Section = Section {
     terminal: Terminal::Never,
     make,
 };
+
+/// Most that a page shows.
+const SHOWN: usize = 1000;
 
 fn of(row: &FunctionRow) -> u64 {
     row.walks_data + row.walks_fetch
@@ -35,14 +38,16 @@ fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
             Column::stays("fetch"),
             Column::goes("walk cycles", 1),
         ],
-        rows: rows.iter().map(|row| Row::from(cells(row, all, longest))).collect(),
+        rows: rows.iter().take(SHOWN).map(|row| Row::from(cells(row, all, longest))).collect(),
         what: "functions",
         sorted: Some(3),
         ..Table::default()
     };
     let finding = first(rows.first().map(|row| (row.name.as_str(), of(row))), all);
     let parts = vec![Part::Legend(LEGEND.into()), Part::Table(table)];
-    Some(Content { finding, parts, ..Content::default() })
+    let left_out = rows.len().saturating_sub(SHOWN) as u64;
+    let lead = format!("{} {} more functions are in the data of the page.", SECTION.lead, exact(left_out));
+    Some(Content { finding, lead: (left_out > 0).then_some(lead), parts })
 }
 
 fn cells(row: &FunctionRow, all: u64, longest: u64) -> Vec<Cell> {

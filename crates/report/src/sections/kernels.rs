@@ -73,7 +73,9 @@ fn finding((machine, rows): &(&str, Rows<'_>)) -> String {
     }
     match cost(best) / cost(host) {
         left if left > 0.95 => "No kernel makes address translation much cheaper than the host's".to_owned(),
-        left => format!("{}: {} of the cost of address translation is gone", best.of.policy, percent(1.0 - left)),
+        left => {
+            format!("{}: {} of the cost of address translation is gone", best.of.policy, percent(1.0 - left))
+        }
     }
 }
 

@@ -64,7 +64,11 @@ fn finding(rows: &[PageRow], all: u64) -> String {
             };
         }
     }
-    format!("The {} costliest pages take {} of all page walks", exact(rows.len() as u64), percent(share(sum, all)))
+    format!(
+        "The {} costliest pages take {} of all page walks",
+        exact(rows.len() as u64),
+        percent(share(sum, all))
+    )
 }
 
 fn cells(row: &PageRow, all: u64) -> Vec<Cell> {

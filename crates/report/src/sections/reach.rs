@@ -125,7 +125,8 @@ fn plot(points: &[ReachPoint], small: &str, huge: &str, touched: u64) -> Plot {
         }
     };
     // A TLB that reaches further than what the program touches needs each walk once.
-    let is_within = touched > 0 && ((touched as f64).log2() > frame.least && (touched as f64).log2() < frame.most);
+    let is_within =
+        touched > 0 && ((touched as f64).log2() > frame.least && (touched as f64).log2() < frame.most);
     let mark = is_within.then(|| Mark {
         x: Some(frame.x(touched)),
         y: None,

@@ -38,7 +38,11 @@ fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
             let figure = |number| Cell::figure(metric.unit.text(number), number.as_f64());
             Cell::or_dash(metric.of(&thread.metrics).map(figure))
         };
-        Row::from(std::iter::once(Cell::Text(thread.name.clone())).chain(shown.iter().map(cell)).collect::<Vec<_>>())
+        Row::from(
+            std::iter::once(Cell::Text(thread.name.clone()))
+                .chain(shown.iter().map(cell))
+                .collect::<Vec<_>>(),
+        )
     };
     let table = Table {
         columns: std::iter::once(Column::stays("Thread")).chain(columns).collect(),

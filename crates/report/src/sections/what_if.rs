@@ -72,7 +72,9 @@ fn table(process: &ProcessResult) -> Table {
             Column::stays("from instr.").on_terminals(),
         ],
         rows: process.what_if.iter().map(|what_if| row(what_if, scale, dearest, cycles)).collect(),
-        ticks: [(0.0, "0"), (0.5, "50 %"), (1.0, "100 %")].map(|(at, text)| (at / scale, text.to_owned())).into(),
+        ticks: [(0.0, "0"), (0.5, "50 %"), (1.0, "100 %")]
+            .map(|(at, text)| (at / scale, text.to_owned()))
+            .into(),
         remarks: process.what_if.iter().any(is_late).then(|| ("", late.to_owned())).into_iter().collect(),
         is_whole: true,
         ..Table::default()
@@ -87,7 +89,13 @@ fn row(what_if: &WhatIf, scale: f64, dearest: f64, cycles: Option<f64>) -> Row {
     let (from, to) = (what_if.from_instruction, what_if.to_instruction);
     let stretch = to.map_or(count(from), |to| format!("{} to {}", count(from), count(to)));
     let price = what_if.memory_price_mib;
-    let bar_look = if is_baseline { "baseline" } else if is_bound { "bound" } else { "" };
+    let bar_look = if is_baseline {
+        "baseline"
+    } else if is_bound {
+        "bound"
+    } else {
+        ""
+    };
     let cells = vec![
         Cell::Name(Name {
             text: what_if.title.clone(),

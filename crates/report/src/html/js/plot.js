@@ -51,12 +51,12 @@ function line(curve, frame) {
   return svg("path", { class: `${curve.is_filled ? "" : "curve "}${curve.look}`, d: `M${joined}${closed}` });
 }
 
+// Where the name of a curve stands: below its first point, or above its last.
 function nameOf(curve, frame) {
   const point = curve.points[curve.is_named_at_end ? curve.points.length - 1 : 0];
   if (!curve.name || !point) return null;
-  const at = curve.is_named_at_end ? { x: frame.x(point.x) + 4, y: frame.y(point.y) - 12, "text-anchor": "end" }
-    : { x: frame.x(point.x) - 4, y: frame.y(point.y) + 22 };
-  return svg("text", { ...at, class: curve.look }, curve.name);
+  const [x, y] = [frame.x(point.x), frame.y(point.y)];
+  return curve.is_named_at_end ? { x: x + 4, y: y - 12, anchor: "end" } : { x: x - 4, y: y + 22, anchor: "start" };
 }
 
 const overlaps = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
@@ -134,10 +134,15 @@ function drawPlot(host, plot) {
   const full = host.clientWidth;
   const frame = frameOf(plot, full);
   // The word of a lying mark stands at its right end.
-  const reserved = plot.marks.filter((mark) => mark.x === null).map((mark) =>
-    ({ left: frame.right - mark.text.length * LETTER_WIDTH, right: frame.right, top: frame.y(mark.y) - 19, bottom: frame.y(mark.y) - 2 }));
+  const lying = plot.marks.filter((mark) => mark.x === null).map((mark) => [mark.text, { x: frame.right, y: frame.y(mark.y) - 6, anchor: "end" }]);
+  const named = plot.curves.map((curve) => [curve.name, nameOf(curve, frame), curve.look]).filter(([, at]) => at);
+  const reserved = [...lying, ...named].map(([text, { x, y, anchor }]) => {
+    const left = anchor === "end" ? x - text.length * LETTER_WIDTH : x;
+    return { left, right: left + text.length * LETTER_WIDTH, top: y - 13, bottom: y + 4 };
+  });
   const drawing = svg("svg", { width: full, height: frame.full, role: "img", "aria-label": plot.label, ...follow(plot, frame) },
-    axes(plot, frame), marks(plot, frame), plot.curves.map((curve) => [line(curve, frame), nameOf(curve, frame)]), dots(plot, frame, reserved));
+    axes(plot, frame), marks(plot, frame), plot.curves.map((curve) => line(curve, frame)),
+    named.map(([text, { x, y, anchor }, look]) => svg("text", { x, y, "text-anchor": anchor, class: look }, text)), dots(plot, frame, reserved));
   const title = plot.title ? el("div", { class: "caption", title: plot.title }, shorten(plot.title, Math.max(8, Math.floor(full / LETTER_WIDTH))),
     el("span", { class: "sub" }, plot.sub)) : null;
   append(host, (host.replaceChildren(), [title, el("div", { class: "drawing", style: `height:${frame.full}px` }, drawing)]));

@@ -1,12 +1,19 @@
-// Tables that sort and search. A cell carries what it is sorted by where that is not its text.
+// Tables that sort and search. A cell carries what it is sorted by where its text does not tell.
 
 // Of each table that sorts, what shows anew which row is chosen.
 const sorting = new WeakMap();
 
+// The number that a text begins with; the lowest of all where there is none.
+function numberIn(text) {
+  if (text.startsWith("0x")) return Number(text);
+  const number = parseFloat(text.replace("−", "-").replace(/^[<+]/, ""));
+  return Number.isNaN(number) ? -Infinity : number;
+}
+
 function valueOf(row, column, isNumber) {
   const cell = row.cells[column];
   if (cell.dataset.value !== undefined) return Number(cell.dataset.value);
-  return isNumber ? -Infinity : cell.textContent;
+  return isNumber ? numberIn(cell.textContent) : cell.textContent;
 }
 
 const compare = (x, y) => typeof x === "number" ? (x > y) - (x < y) : x.localeCompare(y, "en");
@@ -16,18 +23,20 @@ function sortTable(table) {
   const { what, first, sorted } = table.dataset;
   const [body] = table.tBodies;
   const rows = [...body.rows];
-  const texts = rows.map((row) => row.textContent.toLowerCase());
   const heads = [...table.tHead.rows[0].cells];
-  const isNumber = (column) => rows.some((row) => row.cells[column].dataset.value !== undefined);
-  let order = sorted === undefined ? null : { column: Number(sorted), descending: true };
+  const isNumber = (column) => heads[column].classList.contains("number") || rows[0].cells[column].textContent.startsWith("0x");
+  // The rows come in this order.
+  let order = sorted === undefined ? null : { column: Number(sorted), descending: true, isGiven: true };
   let query = "";
+  let texts = null;
   let all = false;
   const status = el("span");
   const more = el("button", { type: "button", class: "more", onclick: () => { all = true; update(); } });
 
   function update() {
-    const found = rows.filter((_, index) => texts[index].includes(query));
-    if (order) {
+    if (query) texts ??= rows.map((row) => row.textContent.toLowerCase());
+    const found = query ? rows.filter((_, index) => texts[index].includes(query)) : [...rows];
+    if (order && !order.isGiven) {
       const sign = order.descending ? -1 : 1;
       const values = new Map(found.map((row) => [row, valueOf(row, order.column, isNumber(order.column))]));
       found.sort((a, b) => sign * compare(values.get(a), values.get(b)));

@@ -53,11 +53,16 @@ fn plot(frame: &Frame, row: &KernelFigures<'_>) -> Plot {
         };
         history().map(point).collect()
     };
-    let curve = |look, is_filled, points| Curve { look, is_joined: true, is_filled, points, ..Curve::default() };
+    let curve =
+        |look, is_filled, points| Curve { look, is_joined: true, is_filled, points, ..Curve::default() };
     let end = row.of.memory.last().map_or(0.0, |sample| sample.instructions as f64 / frame.instructions);
     let mark = row.killed().map(|_| Mark { x: Some(end), y: None, text: "killed".to_owned() });
     Plot {
-        label: format!("{policy}: at most {} backed and {} never touched", bytes(highest), bytes(most_wasted)),
+        label: format!(
+            "{policy}: at most {} backed and {} never touched",
+            bytes(highest),
+            bytes(most_wasted)
+        ),
         sub: format!("at most {}, {} untouched", bytes(highest), bytes(most_wasted)),
         title: policy,
         height: 84,

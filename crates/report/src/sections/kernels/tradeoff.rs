@@ -33,11 +33,18 @@ struct Frame {
 impl Frame {
     fn new(costs: &[f64], kernels: &[Kernel<'_>]) -> Frame {
         let decades = costs.iter().map(|cost| cost.log10());
-        let (cheap, costly) = decades.fold((f64::MAX, f64::MIN), |(low, high), at| (low.min(at), high.max(at)));
+        let (cheap, costly) =
+            decades.fold((f64::MAX, f64::MIN), |(low, high), at| (low.min(at), high.max(at)));
         let memory = kernels.iter().map(|kernel| kernel.backed as f64);
-        let (low, high) = memory.fold((f64::MAX, 0.0), |(low, high): (f64, f64), at| (low.min(at), high.max(at)));
+        let (low, high) =
+            memory.fold((f64::MAX, 0.0), |(low, high): (f64, f64), at| (low.min(at), high.max(at)));
         let room = ((high - low) * 0.06).max(high * 0.01).max(1.0);
-        Frame { cheap: cheap - MARGIN, costly: costly + MARGIN, least: (low - room).max(0.0), most: high + room }
+        Frame {
+            cheap: cheap - MARGIN,
+            costly: costly + MARGIN,
+            least: (low - room).max(0.0),
+            most: high + room,
+        }
     }
 
     fn x(&self, bytes: f64) -> f64 {
@@ -53,8 +60,9 @@ impl Frame {
         let powers = self.cheap.floor() as i32..=self.costly.floor() as i32;
         let values = powers.flat_map(|power| steps.iter().map(move |step| (step * 10f64.powi(power), power)));
         let drawn = values.filter(|(cost, _)| (self.cheap..=self.costly).contains(&cost.log10()));
-        let tick = |(cost, power): (f64, i32)| {
-            Tick { at: self.y(cost), text: format!("{cost:.*}", (-power).max(0) as usize) }
+        let tick = |(cost, power): (f64, i32)| Tick {
+            at: self.y(cost),
+            text: format!("{cost:.*}", (-power).max(0) as usize),
         };
         drawn.map(tick).chain([Tick { at: 1.0, text: "0".to_owned() }]).collect()
     }
@@ -82,7 +90,8 @@ pub(super) fn parts(machine: &str, rows: &[KernelFigures<'_>]) -> Option<Vec<Par
     // The host's kernel backs what the program asks for: its memory is not counted, so it is a line.
     let is_line = |row: &&KernelFigures<'_>| row.is_host() && kernel(row).is_none();
     let host = rows.iter().find(is_line).and_then(|host| host.together).filter(|&cost| cost > 0.0);
-    let host = host.map(|cost| Mark { x: None, y: Some(frame.y(cost)), text: "the host's kernel".to_owned() });
+    let host =
+        host.map(|cost| Mark { x: None, y: Some(frame.y(cost)), text: "the host's kernel".to_owned() });
     let plot = Plot {
         label: format!(
             "Cycles of address translation per instruction against memory backed, by kernel, on {}",
