@@ -1,6 +1,7 @@
 //! What the page shows of each process: of one at first, of the others when they are chosen.
 //!
-//! Those of all are in the page as compressed text, as a run may have hundreds. So is the data of a run where it is large.
+//! Those of all are in the page as compressed text, as a run may have hundreds. So is the data of a run where it is
+//! large.
 
 use super::escape::{escape, escape_json};
 use super::{Run, fill, sections, summary};
@@ -100,7 +101,8 @@ pub(super) fn choosers(runs: &[Run<'_>]) -> String {
         let options: String = run.result.processes.iter().enumerate().map(option).collect();
         let hidden = if index > 0 { " hidden" } else { "" };
         let label = format!(
-            "<label class=\"scripted chooser\" data-run=\"{index}\"{hidden}>Process <select>{options}</select></label>\n    "
+            "<label class=\"scripted chooser\" data-run=\"{index}\"{hidden}>Process <select>{options}</select>\
+             </label>\n    "
         );
         if run.result.processes.len() > 1 { label } else { String::new() }
     };

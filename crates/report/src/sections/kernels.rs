@@ -12,10 +12,10 @@ pub(super) const SECTION: Section = Section {
     id: "kernels",
     link: "Kernels",
     title: "Machines under several kernels",
-    lead: "Each kernel ran on the same references in the same run. Bars show the modelled cycles of address translation \
-           per instruction and what takes them; the dashed line is the host's kernel, whose own work is not counted. \
-           Memory is what was backed at one time, at most; for nothing, what was backed but not touched; the price is \
-           its part of the whole.",
+    lead: "Each kernel ran on the same references in the same run. Bars show the modelled cycles of address \
+           translation per instruction and what takes them; the dashed line is the host's kernel, whose own work is \
+           not counted. Memory is what was backed at one time, at most; for nothing, what was backed but not touched; \
+           the price is its part of the whole.",
     terminal: Terminal::End,
     make,
 };

@@ -9,9 +9,9 @@ pub(super) const SECTION: Section = Section {
     id: "tlbs",
     link: "TLBs",
     title: "The machine and its TLBs",
-    lead: "All arrays of a level are looked up at once; a reference misses the level when no array holds its page. Level \
-           2, where there is one, is looked up after a miss in level 1; a miss in the last level is a page walk, unless \
-           a prefetcher has the page.",
+    lead: "All arrays of a level are looked up at once; a reference misses the level when no array holds its page. \
+           Level 2, where there is one, is looked up after a miss in level 1; a miss in the last level is a page walk, \
+           unless a prefetcher has the page.",
     terminal: Terminal::Never,
     make,
 };

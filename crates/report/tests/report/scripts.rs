@@ -1,5 +1,5 @@
-//! The scripts of pages, run on all controls, light and dark: nothing may end up on the console. `tests/page/run.mjs`
-//! does it, in Node.js on jsdom.
+//! The scripts of pages, run on all controls, light and dark: nothing may end up on the console.
+//! `crates/report/tests/page/run.mjs` does it, in Node.js on jsdom.
 
 use crate::fixtures;
 use pagewalk_report::schema::RunResult;

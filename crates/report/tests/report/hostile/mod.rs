@@ -1,6 +1,6 @@
 //! Results whose every text would be markup if a page did not escape it.
 
-use crate::page::{views, without_scripts};
+use super::page::{views, without_scripts};
 use serde_json::Value;
 
 /// An element, and the end of any attribute.
