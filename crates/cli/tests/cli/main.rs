@@ -24,6 +24,7 @@ mod layouts;
 mod metrics;
 mod naming;
 mod offline;
+mod pages;
 mod placing;
 mod planning;
 mod probing;

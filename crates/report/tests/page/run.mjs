@@ -98,19 +98,19 @@ function checkOrder(table, head) {
   if (values.some((value, index) => index > 0 && sign * (value - values[index - 1]) < 0)) errors.push(`not sorted: ${head.textContent} of ${table.dataset.what}`);
 }
 
-async function exercise() {
-  for (const button of document.querySelectorAll("table .sort")) {
+async function exercise(place) {
+  for (const button of place.querySelectorAll("table .sort")) {
     for (let time = 0; time < 2; time++) {
       click(button);
       checkOrder(button.closest("table"), button.closest("th"));
     }
   }
-  for (const input of document.querySelectorAll("input[type=search]")) {
+  for (const input of place.querySelectorAll("input[type=search]")) {
     for (const text of ["e", "no such row anywhere", ""]) type(input, text);
   }
-  for (const button of document.querySelectorAll("button.more:not([hidden])")) click(button);
-  for (const drawn of document.querySelectorAll(".chart svg, .chart .point")) point(drawn);
-  for (const drawn of document.querySelectorAll(".chart .point[tabindex]")) { drawn.dispatchEvent(new window.Event("focus")); drawn.dispatchEvent(new window.Event("blur")); }
+  for (const button of place.querySelectorAll("button.more:not([hidden])")) click(button);
+  for (const drawn of place.querySelectorAll(".chart svg, .chart .point")) point(drawn);
+  for (const drawn of place.querySelectorAll(".chart .point[tabindex]")) { drawn.dispatchEvent(new window.Event("focus")); drawn.dispatchEvent(new window.Event("blur")); }
   for (let time = 0; time < 3; time++) click(document.getElementById("theme"));
   await settled();
 }
@@ -139,7 +139,7 @@ if (only === "open") {
   console.log(JSON.stringify({ errors, clicks, views, opened_ms: Math.round(opened) }));
   process.exit(0);
 }
-await exercise();
+await exercise(document);
 views.push(look());
 for (const row of document.querySelectorAll(".processes:not([hidden]) tr[data-opens]")) {
   if (views.length > 4) break;
@@ -152,7 +152,7 @@ for (const chooser of document.querySelectorAll(".topbar select")) {
     chooser.value = option.value;
     chooser.dispatchEvent(new window.Event("change", { bubbles: true }));
     await settled();
-    await exercise();
+    await exercise(document.getElementById("sections"));
     views.push(look());
   }
 }
