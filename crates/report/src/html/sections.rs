@@ -135,7 +135,7 @@ fn row(made: &Table, row: &Row) -> String {
 
 fn cell(made: &Table, index: usize, cell: &Cell, column: &Column) -> String {
     let look = match cell {
-        Cell::Bar(_) => "picture",
+        Cell::Bar(_) | Cell::Walks { .. } => "picture",
         _ if index == 0 => "name",
         _ if column.is_words => "",
         _ => "number",
@@ -177,6 +177,10 @@ fn told(cell: &Cell) -> String {
             part * 100.0
         ),
         Cell::Bar(bar) => self::bar(bar),
+        &Cell::Walks { data, fetch, of } => {
+            let part = |walks: u64| if of > 0 { walks as f64 / of as f64 } else { 0.0 };
+            self::bar(&Bar { parts: vec![(part(data), ""), (part(fetch), "fetch")], ..Bar::default() })
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Run, fill, sections, summary};
 use crate::figures::{base_name, costliest};
 use crate::json::to_json;
 use crate::schema::{ProcessResult, RunResult};
-use crate::sections::processes;
+use crate::sections::images;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
@@ -76,17 +76,17 @@ fn compressed(id: &str, text: &str) -> String {
 /// The process images of each run that has several; hidden but those of the first.
 pub(super) fn processes_of(runs: &[Run<'_>]) -> String {
     let one = |(index, run): (usize, &Run<'_>)| {
-        let images = run.result.processes.len();
+        let number = run.result.processes.len();
         let hidden = if index > 0 { " hidden" } else { "" };
-        let table = sections::table(&processes(run.result));
+        let table = sections::table(&images(run.result));
         let section = fill(include_str!("processes.html"), |name| match name {
             "run" => index.to_string(),
             "hidden" => hidden.to_owned(),
-            "images" => images.to_string(),
+            "images" => number.to_string(),
             "table" => table.clone(),
             other => unreachable!("processes.html names {other}, which nothing fills"),
         });
-        if images > 1 { section } else { String::new() }
+        if number > 1 { section } else { String::new() }
     };
     runs.iter().enumerate().map(one).collect()
 }

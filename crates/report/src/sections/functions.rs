@@ -59,7 +59,7 @@ fn cells(row: &FunctionRow, all: u64, longest: u64) -> Vec<Cell> {
     vec![
         Cell::named(&row.name, &row.object),
         Cell::Text(source),
-        Cell::split(row.walks_data, row.walks_fetch, longest),
+        Cell::Walks { data: row.walks_data, fetch: row.walks_fetch, of: longest },
         Cell::count(of(row)),
         Cell::figure(percent(share(of(row), all)), of(row) as f64),
         Cell::count(row.walks_data),

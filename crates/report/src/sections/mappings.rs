@@ -75,7 +75,7 @@ fn cells(row: &MappingRow, all: u64, longest: u64) -> Vec<Cell> {
     let (data, fetch) = (count(row.references_data), count(row.references_fetch));
     vec![
         Cell::named(&row.name, build),
-        Cell::split(row.walks_data, row.walks_fetch, longest),
+        Cell::Walks { data: row.walks_data, fetch: row.walks_fetch, of: longest },
         Cell::count(of(row)),
         Cell::figure(percent(share(of(row), all)), of(row) as f64),
         Cell::count(row.walks_data),

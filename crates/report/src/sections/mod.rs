@@ -8,10 +8,10 @@ mod classes;
 mod findings;
 mod functions;
 mod heat;
+mod images;
 mod kernels;
 mod mappings;
 mod pages;
-mod processes;
 mod reach;
 mod sides;
 mod table;
@@ -20,7 +20,7 @@ mod tlbs;
 mod what_if;
 
 pub(crate) use chart::{Axis, Chart, Curve, Heat, HeatGroup, Mark, Plot, Point, Tick};
-pub(crate) use processes::processes;
+pub(crate) use images::images;
 pub(crate) use table::{Bar, Cell, Column, Look, Name, Only, Row, Table};
 
 use crate::schema::{ProcessResult, RunResult};

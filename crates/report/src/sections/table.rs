@@ -102,6 +102,12 @@ pub(crate) enum Cell {
     Price(String, f64, f64),
     /// The terminal leaves it out.
     Bar(Bar),
+    /// Walks by data references and by fetches, as the lengths of bars that are parts of a number of walks.
+    Walks {
+        data: u64,
+        fetch: u64,
+        of: u64,
+    },
 }
 
 /// A name with what pages say beside it.
@@ -134,12 +140,6 @@ impl Cell {
 
     pub fn bar(value: f64, most: f64, look: &'static str) -> Cell {
         Cell::Bar(Bar { parts: vec![(part(value, most), look)], ..Bar::default() })
-    }
-
-    /// Data references and fetches, of the most that a row has.
-    pub fn split(data: u64, fetch: u64, most: u64) -> Cell {
-        let of = |count: u64| part(count as f64, most as f64);
-        Cell::Bar(Bar { parts: vec![(of(data), ""), (of(fetch), "fetch")], ..Bar::default() })
     }
 
     pub fn figure(text: String, value: f64) -> Cell {

@@ -14,7 +14,7 @@ use crate::schema::{MachineResult, ProcessResult, RunResult, STRIPPED};
 use crate::sections::Terminal;
 
 /// Cells of a "who pays" bar.
-const BAR_CELLS: usize = 16;
+pub(super) const BAR_CELLS: usize = 16;
 /// What the figures of all tables are.
 const CLASSES: &str = "instructions, references and pages are measured, all else but bounds is modelled";
 

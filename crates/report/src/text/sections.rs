@@ -1,7 +1,8 @@
 //! Sections, on the terminal: their tables.
 
 use super::Page;
-use super::paint::{Line, Style};
+use super::paint::{Line, Style, bar};
+use super::process::BAR_CELLS;
 use super::table::{Narrow, Table, names, numbers, texts};
 use crate::printable::printable;
 use crate::schema::{ProcessResult, RunResult};
@@ -72,5 +73,6 @@ fn cell(cell: &Cell, style: Style) -> Line {
         Cell::Name(name) => Line::new(style, printable(&name.text)),
         Cell::Figure(text, ..) | Cell::Price(text, ..) => Line::new(style, text.as_str()),
         Cell::Bar(_) => Line::default(),
+        &Cell::Walks { data, fetch, of } => bar(data, fetch, of, BAR_CELLS),
     }
 }

@@ -57,7 +57,7 @@ const settled = async () => { for (let turn = 0; turn < 20; turn++) await new Pr
 
 // The script is taken out and run when the page is there, so that its time can be told from that of reading the page:
 // of the processor, as the host may have much else to do.
-const [before, script] = readFileSync(path, "utf8").split(/<script>\n(?=\(\(\) => \{)/);
+const [before, script] = readFileSync(path, "utf8").split("<script>\n");
 const dom = new JSDOM(before, {
   runScripts: "dangerously", pretendToBeVisual: true, url: "file:///report.html", virtualConsole, beforeParse: complete,
 });
@@ -111,7 +111,9 @@ async function exercise(place) {
   for (const button of place.querySelectorAll("button.more:not([hidden])")) click(button);
   for (const drawn of place.querySelectorAll(".chart svg, .chart .point")) point(drawn);
   for (const drawn of place.querySelectorAll(".chart .point[tabindex]")) { drawn.dispatchEvent(new window.Event("focus")); drawn.dispatchEvent(new window.Event("blur")); }
-  for (let time = 0; time < 3; time++) click(document.getElementById("theme"));
+  for (const button of [...place.querySelectorAll("button[aria-pressed]")].slice(0, 40)) click(button);
+  const theme = document.getElementById("theme");
+  for (let time = 0; theme && time < 3; time++) click(theme);
   await settled();
 }
 

@@ -1,7 +1,7 @@
 //! The scripts of pages, run on all controls, light and dark: nothing may end up on the console.
 //! `crates/report/tests/page/run.mjs` does it, in Node.js on jsdom.
 
-use crate::fixtures;
+use crate::{conflicts, fixtures};
 use pagewalk_report::schema::RunResult;
 use pagewalk_report::{Run, render_html, render_runs_html};
 use run::ran;
@@ -60,6 +60,11 @@ fn runs_can_be_chosen() {
         assert!(first.starts_with("python3.11 spends"));
         assert!(told.iter().any(|headline| headline.starts_with("cc1 spends")), "{told:#?}");
     }
+}
+
+#[test]
+fn sets_can_be_chosen() {
+    check("sets", &pagewalk_report::conflicts::render_html(&conflicts::result()), &SCHEMES);
 }
 
 /// Milliseconds of processor time until all is drawn. Headless Chromium takes a fifth of them and opens it in half a

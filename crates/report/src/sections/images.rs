@@ -12,7 +12,7 @@ const TOLD: usize = 90;
 const FIRST: usize = 10;
 
 /// All of them, the costliest first.
-pub(crate) fn processes(result: &RunResult) -> Table {
+pub(crate) fn images(result: &RunResult) -> Table {
     let mut order: Vec<(usize, &ProcessResult)> = result.processes.iter().enumerate().collect();
     order.sort_by(|(_, a), (_, b)| weight(b).total_cmp(&weight(a)));
     let row = |(index, process): (usize, &ProcessResult)| Row {
