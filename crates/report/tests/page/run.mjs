@@ -19,6 +19,13 @@ virtualConsole.on("jsdomError", (error) => { if (error.type !== "css parsing") e
 for (const level of ["error", "warn", "assert"]) virtualConsole.on(level, (...told) => errors.push(`console.${level}: ${told.join(" ")}`));
 process.on("unhandledRejection", (error) => errors.push(`rejected: ${error?.stack ?? error}`));
 
+// A variable of the page's style is a pair of colours, light and dark, of which jsdom knows nothing.
+function channelsOf(window, variable) {
+  const pair = window.document.querySelector("style").textContent.match(new RegExp(`${variable}: light-dark\\(#(\\w+), #(\\w+)\\)`));
+  const theme = window.document.documentElement.dataset.theme ?? scheme;
+  return pair[theme === "dark" ? 2 : 1].match(/../g).map((digits) => parseInt(digits, 16));
+}
+
 // What jsdom lacks of a browser.
 function complete(window) {
   window.matchMedia = (query) => {
@@ -29,14 +36,7 @@ function complete(window) {
   const { HTMLElement, HTMLCanvasElement } = window;
   Object.defineProperty(HTMLElement.prototype, "clientWidth", { get: () => WIDTH });
   HTMLElement.prototype.scrollIntoView = () => {};
-  // A variable of the page's style is a pair of colours, light and dark, of which jsdom knows nothing.
-  window.getComputedStyle = (element) => {
-    const variable = element.style.color.slice("var(".length, -1);
-    const pair = window.document.querySelector("style").textContent.match(new RegExp(`${variable}: light-dark\\(#(\\w+), #(\\w+)\\)`));
-    const theme = window.document.documentElement.dataset.theme ?? scheme;
-    const channels = pair[theme === "dark" ? 2 : 1].match(/../g).map((digits) => parseInt(digits, 16));
-    return { color: `rgb(${channels.join(", ")})` };
-  };
+  window.getComputedStyle = (element) => ({ color: `rgb(${channelsOf(window, element.style.color.slice("var(".length, -1)).join(", ")})` });
   const contexts = new WeakMap();
   HTMLCanvasElement.prototype.getContext = function () {
     if (!contexts.has(this)) contexts.set(this, createCanvas(this.width, this.height).getContext("2d"));
@@ -126,7 +126,8 @@ function look() {
   }
   for (const canvas of document.querySelectorAll("canvas")) {
     const { data } = canvasOf(canvas).getImageData(0, 0, canvas.width, canvas.height);
-    if (data.every((channel, index) => index % 4 === 3 || channel === data[index % 4])) errors.push("a canvas has one colour");
+    const empty = channelsOf(window, "--heat-0");
+    if (data.every((channel, index) => index % 4 === 3 || channel === empty[index % 4])) errors.push("a canvas has no cell");
   }
   for (const link of document.querySelectorAll("nav a:not([hidden])")) {
     if (!document.querySelector(link.hash)) errors.push(`a link leads nowhere: ${link.hash}`);
@@ -150,6 +151,7 @@ for (const row of document.querySelectorAll(".processes:not([hidden]) tr[data-op
   views.push(look());
 }
 for (const chooser of document.querySelectorAll(".topbar select")) {
+  if (chooser.closest("[hidden]")) continue;
   for (const option of [...chooser.options].slice(0, 4)) {
     chooser.value = option.value;
     chooser.dispatchEvent(new window.Event("change", { bubbles: true }));
