@@ -1,4 +1,4 @@
-//! Pages that the command writes: their scripts run, light and dark, on all controls, and nothing ends up on the console.
+//! Pages that the command writes: their scripts run, light and dark, on all controls, and leave nothing on the console.
 
 use crate::harness::Place;
 use run::ran;
