@@ -40,16 +40,14 @@ function chartOf(host) {
 
 async function draw() {
   const at = key(state);
-  for (const host of document.querySelectorAll("#sections .chart")) {
-    const chart = chartOf(host);
-    if (chart.kind === "plot") {
-      drawPlot(host, chart);
-      continue;
-    }
+  const hosts = [...document.querySelectorAll("#sections .chart")];
+  const of = (kind) => hosts.filter((host) => chartOf(host).kind === kind);
+  for (const host of of("plot")) drawPlot(host, chartOf(host));
+  for (const host of of("heat")) {
     const cells = await cellsOf(state);
     // The reader may have gone on.
     if (at !== key(state)) return;
-    drawHeat(host, chart, cells);
+    drawHeat(host, chartOf(host), cells);
   }
 }
 
