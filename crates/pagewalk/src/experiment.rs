@@ -2,6 +2,7 @@
 
 mod cores;
 mod data_side;
+mod groups;
 mod kernels;
 mod rows;
 mod run;

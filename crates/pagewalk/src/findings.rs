@@ -104,7 +104,7 @@ impl Namer {
             reach: reach(findings),
             what_if,
             attribution,
-            ..blank(header, origin(header.origin))
+            ..blank(header)
         };
         process.advice = pagewalk_report::advise(&process, machines[0].paging.base().bytes());
         process
@@ -141,7 +141,7 @@ impl Namer {
             walks_data: page.walks_data,
         });
         let (pages, pages_left_out) = (pages.collect(), (all.len() - kept) as u64);
-        let groups = groups(&findings.groups(), |_| None);
+        let groups = threads(&findings.groups(), |_| None);
         (Attribution { mappings, functions, pages, pages_left_out, groups }, jit)
     }
 
@@ -204,11 +204,11 @@ impl Namer {
 }
 
 /// A process of which nothing is known yet but what its stream begins with.
-pub fn blank(header: &StreamHeader, origin: &str) -> ProcessResult {
+pub fn blank(header: &StreamHeader) -> ProcessResult {
     ProcessResult {
         pid: header.pid,
         parent: header.parent,
-        origin: origin.to_owned(),
+        origin: origin(header.origin).to_owned(),
         program: header.program.clone(),
         command_line: header.arguments.clone(),
         ended: String::new(),
@@ -296,8 +296,8 @@ fn mappings(findings: &mut Findings<'_>) -> Vec<MappingRow> {
     rows
 }
 
-/// Parts of processes. `program` names the process of a space, where there are several.
-pub fn groups(all: &[pagewalk_sim::Group], program: impl Fn(Asid) -> Option<String>) -> Vec<Group> {
+/// Threads of processes. `program` names the process of a space, where there are several.
+pub fn threads(all: &[pagewalk_sim::Group], program: impl Fn(Asid) -> Option<String>) -> Vec<Group> {
     let group = |group: &pagewalk_sim::Group| Group {
         kind: group.kind.to_owned(),
         name: match program(group.space) {

@@ -176,15 +176,6 @@ pub(crate) fn command(process: &ProcessResult) -> String {
     }
 }
 
-/// What the rows are that walks are told by: mappings, or whole processes or cores in their place.
-pub(crate) fn payers(process: &ProcessResult) -> &'static str {
-    match process.attribution.mappings.first().map(|row| row.kind.as_str()) {
-        Some("process") => "Process",
-        Some("core") => "Core",
-        _ => "Mapping",
-    }
-}
-
 /// What a process costs on the first machine: the order in which processes are shown.
 pub(crate) fn weight(process: &ProcessResult) -> f64 {
     let Some(machine) = process.machines.first() else { return 0.0 };

@@ -3,7 +3,8 @@
 //! Keys stand in the order of the schema's fields, metrics in the order of their names, so equal results are
 //! equal bytes. Lists of plain values stay on one line: the heat picture is thousands of numbers.
 
-use crate::schema::{RESULT_SCHEMA, RunResult};
+use crate::former;
+use crate::schema::{RESULT_SCHEMA, RESULT_SCHEMA_1, RunResult};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::ser::Formatter;
@@ -53,12 +54,15 @@ pub(crate) fn written(result: &impl Serialize) -> String {
     String::from_utf8(bytes).expect("serde_json writes UTF-8")
 }
 
-/// Reads what [`to_json`] wrote.
+/// Reads what [`to_json`] wrote, and older results as what it writes now.
 ///
 /// # Errors
 /// When the text is not JSON, names another schema, or lacks fields of this one.
 pub fn from_json(text: &str) -> Result<RunResult, ReadError> {
-    read(text, RESULT_SCHEMA)
+    match named(text)? {
+        Some(schema) if schema == RESULT_SCHEMA_1 => read(text, RESULT_SCHEMA_1).map(former::from_1),
+        _ => read(text, RESULT_SCHEMA),
+    }
 }
 
 /// The schema that a saved result of any kind names.

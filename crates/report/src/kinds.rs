@@ -25,7 +25,7 @@ use serde_json::{Map, Value, json};
 
 /// A kind of result.
 pub struct Kind {
-    /// What results name in their key `schema`: `pagewalk.result/1`.
+    /// What results name in their key `schema`: `pagewalk.result/2`.
     pub schema: &'static str,
     /// Who writes such results, and what they are.
     pub about: &'static str,
@@ -70,7 +70,7 @@ impl Kind {
         name.split_once('/').map_or(name, |(name, _)| name)
     }
 
-    /// The kind of this name: `result`, `pagewalk.result` or `pagewalk.result/1`.
+    /// The kind of this name: `result`, `pagewalk.result` or `pagewalk.result/2`.
     pub fn named(name: &str) -> Option<&'static Kind> {
         KINDS.iter().find(|kind| {
             let short = name.strip_prefix("pagewalk.").unwrap_or(name);

@@ -1,11 +1,12 @@
 //! Results as data, and their renderers. Runs no simulation and reads no trace.
 //!
-//! [`schema`] is the result, and [`metrics`] the registry of what it counts; [`json`] writes and reads it; [`text`]
-//! prints it on a terminal; [`html`] makes the self-contained page; [`advice`] says in one sentence what to do about
-//! it; [`sweep`] does the same for the results of studies, [`contiguity`] for a live process's memory, [`conflicts`]
-//! for a TLB's sets, [`probe`] for what a host's translation costs; [`classes()`] tells what figures are;
-//! [`documents`] are results of one command each, and [`kinds`] lists all kinds with their JSON Schemas. A renderer
-//! only renders: every figure it shows stands in the result or is a quotient of two that do.
+//! [`schema`] is the result, [`metrics`] the registry of what it counts, and [`groups`] of whose counts it tells;
+//! [`json`] writes and reads it; [`text`] prints it on a terminal; [`html`] makes the self-contained page; [`advice`]
+//! says in one sentence what to do about it; [`sweep`] does the same for the results of studies, [`contiguity`] for a
+//! live process's memory, [`conflicts`] for a TLB's sets, [`probe`] for what a host's translation costs;
+//! [`classes()`] tells what figures are; [`documents`] are results of one command each, and [`kinds`] lists all kinds
+//! with their JSON Schemas. A renderer only renders: every figure it shows stands in the result or is a quotient of
+//! two that do.
 
 pub mod advice;
 pub mod classes;
@@ -13,6 +14,8 @@ pub mod conflicts;
 pub mod contiguity;
 pub mod documents;
 mod figures;
+mod former;
+pub mod groups;
 pub mod html;
 pub mod huge_pages;
 pub mod json;

@@ -4,13 +4,16 @@
 //! the simulation are *modelled* (exact for the machine described); instructions, references and pages
 //! touched are *measured* on the program; a perfect TLB is a *bound*.
 
+use crate::groups;
 use crate::metrics::Registered;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The schema name that every result carries.
-pub const RESULT_SCHEMA: &str = "pagewalk.result/1";
+pub const RESULT_SCHEMA: &str = "pagewalk.result/2";
+/// That of older results, which are read too: they had cores, processes, kernels and servers among mappings.
+pub const RESULT_SCHEMA_1: &str = "pagewalk.result/1";
 
 /// Metric name to value: counts are whole numbers, shares are fractions of one.
 pub type Metrics = BTreeMap<String, Number>;
@@ -223,8 +226,7 @@ pub struct ProcessResult {
     pub pid: u32,
     /// Parent's process id.
     pub parent: u32,
-    /// `start`, `fork`, `exec` or `import`; `interleaved`: several processes that take turns; `cores`: one
-    /// on several cores; `structure`: one in an operating system.
+    /// `start`, `fork`, `exec` or `import`; `interleaved`: several processes that take turns.
     pub origin: String,
     /// Path of the program.
     pub program: String,
@@ -280,7 +282,8 @@ pub const REST_LOST: &str = "the rest of the program";
 /// Walks by mapping, function and page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Attribution {
-    /// By mapping, costliest first.
+    /// By mapping, costliest first; empty where the pages of mappings are not told apart: with `--os`, and where
+    /// several processes, cores or an operating system's servers share a machine.
     pub mappings: Vec<MappingRow>,
     /// By function, costliest first.
     pub functions: Vec<FunctionRow>,
@@ -288,7 +291,7 @@ pub struct Attribution {
     pub pages: Vec<PageRow>,
     /// Pages with walks that the list of pages leaves out.
     pub pages_left_out: u64,
-    /// Parts of what ran that have counters of their own; left out where there is none.
+    /// Parts of what ran that have counters of their own, on the first machine; left out where there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<Group>,
 }
@@ -296,7 +299,8 @@ pub struct Attribution {
 /// A part of what ran that has counters of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Group {
-    /// What kind of part it is: `thread`.
+    /// What kind of part it is: one of [`DIVISIONS`](crate::groups::DIVISIONS).
+    #[schemars(extend("enum" = groups::ids(), "description" = groups::about()))]
     pub kind: String,
     /// What tells it from others of its kind.
     pub name: String,
@@ -310,9 +314,7 @@ pub struct Group {
 pub struct MappingRow {
     /// `[heap]`, `[stack]`, `[anonymous 1.5G]`, a file's path …
     pub name: String,
-    /// `heap`, `stack`, `anonymous`, `shared_anonymous`, `file`, `shared_file`, `kernel`, `unknown`; `process`
-    /// where whole processes take turns, or the kernel and its servers stand beside one; `core` where threads run on
-    /// several cores.
+    /// `heap`, `stack`, `anonymous`, `shared_anonymous`, `file`, `shared_file`, `kernel` (its vdso), `unknown`.
     pub kind: String,
     /// GNU build-id of the file, where it has one.
     pub build_id: Option<String>,

@@ -7,7 +7,7 @@ use pagewalk::output::Output;
 use pagewalk::report::conflicts::schema::CONFLICTS_SCHEMA;
 use pagewalk::report::contiguity::schema::CONTIGUITY_SCHEMA;
 use pagewalk::report::probe::schema::PROBE_SCHEMA;
-use pagewalk::report::schema::{RESULT_SCHEMA, RunResult};
+use pagewalk::report::schema::{RESULT_SCHEMA, RESULT_SCHEMA_1, RunResult};
 use pagewalk::report::sweep::schema::SWEEP_SCHEMA;
 use pagewalk::report::{
     ReadError, Run, conflicts, contiguity, from_json, probe, render_html, render_runs_html, schema_of, sweep,
@@ -19,13 +19,18 @@ use std::process::ExitCode;
 /// A schema, and the page of a result that has it.
 type Kind = (&'static str, fn(&str) -> Result<String, ReadError>);
 
-const KINDS: [Kind; 5] = [
-    (RESULT_SCHEMA, |text| from_json(text).map(|result| render_html(&result))),
+const KINDS: [Kind; 6] = [
+    (RESULT_SCHEMA, of_run),
+    (RESULT_SCHEMA_1, of_run),
     (SWEEP_SCHEMA, |text| sweep::from_json(text).map(|result| sweep::render_html(&result))),
     (CONTIGUITY_SCHEMA, |text| contiguity::from_json(text).map(|result| contiguity::render_html(&result))),
     (CONFLICTS_SCHEMA, |text| conflicts::from_json(text).map(|result| conflicts::render_html(&result))),
     (PROBE_SCHEMA, |text| probe::from_json(text).map(|result| probe::render_html(&result))),
 ];
+
+fn of_run(text: &str) -> Result<String, ReadError> {
+    from_json(text).map(|result| render_html(&result))
+}
 
 pub fn run(arguments: Report) -> Result<ExitCode, Error> {
     let files =
@@ -79,7 +84,7 @@ fn bad(name: &str, why: impl std::fmt::Display) -> Error {
 
 /// One page of several runs.
 fn side_by_side(files: &[Saved]) -> Result<String, Error> {
-    if files.iter().any(|file| file.schema != RESULT_SCHEMA) {
+    if !files.iter().all(|file| [RESULT_SCHEMA, RESULT_SCHEMA_1].contains(&&*file.schema)) {
         let all = files.iter().map(|file| format!("{} is {}", file.name, file.schema));
         let all: Vec<String> = all.collect();
         let message = format!("these results do not go on one page: {}", all.join(", "));

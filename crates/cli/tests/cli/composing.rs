@@ -87,9 +87,10 @@ fn arrangements_go_together() {
     assert!(metric(&two, "walks") > 0);
     let inside = simulate(&place, &["--os", "linux", "--structure", "mach3", "--cores", "2", "t.pwt"]);
     assert_eq!(inside["processes"][0]["structure"], "mach3");
-    let rows = inside["processes"][0]["attribution"]["mappings"].as_array().expect("rows");
-    let names: Vec<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
-    assert!(names.contains(&"core 1") && names.contains(&"server unix"), "{names:?}");
+    let groups = inside["processes"][0]["attribution"]["groups"].as_array().expect("groups");
+    for (kind, name) in [("core", "1"), ("server", "unix"), ("kernel", "mach3")] {
+        assert!(groups.iter().any(|group| group["kind"] == kind && group["name"] == name), "{groups:?}");
+    }
     let turns = simulate(
         &place,
         &[

@@ -460,8 +460,8 @@ fn threads_on_cores_of_their_own_walk_on_each() {
     };
     assert_eq!(metrics(&one), metrics(&plain));
     assert!(metric(&four, "walks") > 2 * metric(&plain, "walks"));
-    let rows = four["processes"][0]["attribution"]["mappings"].as_array().expect("rows").len();
-    assert_eq!(rows, 4);
+    let groups = four["processes"][0]["attribution"]["groups"].as_array().expect("groups").iter();
+    assert_eq!(groups.filter(|group| group["kind"] == "core").count(), 4);
     let refused = place.run(&["simulate", "-m", "skylake_sp", "--cores", "0", "t.pwt"]);
     assert_eq!(refused.code, 2);
 }
@@ -478,11 +478,10 @@ fn processes_in_turns_pay_the_latencies_of_caches() {
     let run = ["simulate", "-q", "-m", "./cached.toml", "--quantum", "1000", "--json", "a.pwt", "a.pwt"];
     let result = place.good(&run).json();
     let process = &result["processes"][0];
-    let cycles = |rows: &Value| -> u64 {
-        rows.as_array().expect("rows").iter().map(|row| row["walk_cycles"].as_u64().expect("a count")).sum()
-    };
     assert_eq!(process["program"], "2 × true");
     assert!(metric(&result, "walk_cycles") < 200 * metric(&result, "walk_references"));
-    assert_eq!(cycles(&process["attribution"]["mappings"]), metric(&result, "walk_cycles"));
+    let groups = process["attribution"]["groups"].as_array().expect("groups").iter();
+    let cycles = groups.map(|group| group["metrics"]["walk_cycles"].as_u64().expect("a count"));
+    assert_eq!(cycles.sum::<u64>(), metric(&result, "walk_cycles"));
     assert_eq!(process["what_if"][0]["walk_cycles"], metric(&result, "walk_cycles"));
 }

@@ -102,7 +102,7 @@ fn a_limit_on_files_ends_nobody() {
     };
     let (code, json) = under("ulimit -S -f 100", "profile -q --json -- true");
     assert_eq!(code, Some(0));
-    assert!(json.contains("pagewalk.result/1"), "{json}");
+    assert!(json.contains("pagewalk.result/2"), "{json}");
     let inside = "profile -q -- sh -c 'ulimit -f 100; ls / >/dev/null; echo done'";
     assert_eq!(under("true", inside), (Some(0), "done\n".to_owned()));
     let visits = place.compile("visits", &random_visits(1_000_000));

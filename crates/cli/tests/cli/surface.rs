@@ -33,7 +33,7 @@ fn the_programs_output_and_ours_can_be_told_apart() {
     for part in ["walk cycles", "report written to r.html", "result written to r.json"] {
         assert!(outcome.stderr.contains(part), "{}", outcome.stderr);
     }
-    assert_eq!(place.json("r.json")["schema"], "pagewalk.result/1");
+    assert_eq!(place.json("r.json")["schema"], "pagewalk.result/2");
 
     let outcome = place.good(&[&["profile", "-q", "--json"], &program[..]].concat());
     let ours = outcome.stdout.strip_prefix("{\"the program\": 1}\n").expect("the program's line comes first");
@@ -97,7 +97,7 @@ fn results_that_do_not_go_on_one_page_are_named() {
     for (name, kind) in [("r.json", "result"), ("p.json", "probe"), ("t.json", "trap")] {
         place.write(name, format!("{{\"schema\": \"pagewalk.{kind}/1\"}}"));
     }
-    let together = "several results of runs (pagewalk.result/1), or one result of another kind";
+    let together = "several results of runs (pagewalk.result/2), or one result of another kind";
     for (first, second, told) in [
         ("r.json", "p.json", "r.json is pagewalk.result/1, p.json is pagewalk.probe/1"),
         ("p.json", "p.json", "p.json is pagewalk.probe/1, p.json is pagewalk.probe/1"),
@@ -108,7 +108,11 @@ fn results_that_do_not_go_on_one_page_are_named() {
     let outcome = place.run(&["report", "-o", "r.html", "t.json"]);
     outcome.refuses(
         BAD_INPUT,
-        &["t.json", "pagewalk.trap/1", "`report` reads pagewalk.result/1, pagewalk.sweep/1,"],
+        &[
+            "t.json",
+            "pagewalk.trap/1",
+            "`report` reads pagewalk.result/2, pagewalk.result/1, pagewalk.sweep/1,",
+        ],
     );
     place.run(&["report", "-o", "r.html"]).refuses(USAGE, &["RESULT.json"]);
     assert!(!place.has("r.html"));
@@ -274,7 +278,7 @@ fn every_kind_of_result_has_a_schema() {
     let place = Place::new();
     let list = place.good(&["schema"]).stdout;
     for (name, schema) in
-        [("result", "pagewalk.result/1"), ("trap", "pagewalk.trap/1"), ("doctor", "pagewalk.doctor/1")]
+        [("result", "pagewalk.result/2"), ("trap", "pagewalk.trap/1"), ("doctor", "pagewalk.doctor/1")]
     {
         assert!(list.lines().any(|line| line.starts_with(name) && line.contains(schema)), "{list}");
         let told: serde_json::Value = serde_json::from_str(&place.good(&["schema", name]).stdout).unwrap();

@@ -1,16 +1,17 @@
 //! A process's threads on several cores.
 
+use super::groups::groups;
+use super::kernels;
 use super::kernels::Under;
-use super::rows::{self, followed, group, modelled, perfect};
+use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
-use super::{kernels, structure};
 use crate::error::Error;
-use crate::findings::{groups, short};
+use crate::findings::short;
 use crate::machines;
 use crate::stream::{Ending, follow};
-use pagewalk_report::schema::{Attribution, MappingRow, ProcessResult, WhatIf};
+use pagewalk_report::schema::{Attribution, ProcessResult, WhatIf};
 use pagewalk_sim as sim;
-use pagewalk_sim::{Arrangement, DesignCounts};
+use pagewalk_sim::Arrangement;
 use pagewalk_trace::{Analysis, Batch, Event, Origin, Source, StreamHeader};
 use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::RefIndex;
@@ -75,7 +76,7 @@ fn with_last_level(machine: &MachineSpec, shared: bool) -> MachineSpec {
     machine
 }
 
-/// Counters of all cores together, and the cores in the place of mappings.
+/// Counters of all cores together, and of each.
 fn result(
     experiment: &Experiment,
     header: &StreamHeader,
@@ -86,13 +87,8 @@ fn result(
 ) -> ProcessResult {
     let counts = all.several.finish();
     let one = all.one.finish();
+    let groups = groups(experiment, std::slice::from_ref(header), &mut all.several);
     let machine = &experiment.machines[0];
-    let groups = groups(&all.several.groups(), |_| None);
-    let mut mappings: Vec<MappingRow> =
-        (0..cores).map(|core| core_row(core, &all.several.core_counts(core)[0])).collect();
-    mappings.extend(
-        experiment.structure.iter().flat_map(|structure| structure::visitors(structure, &mut all.several)),
-    );
     let did = all.several.counts();
     let machines = rows::machines(&experiment.machines, &counts, did.as_ref(), &[("cores", cores as u64)]);
     let [base, private, shared] =
@@ -112,23 +108,10 @@ fn result(
         structure: experiment.structure.as_ref().map(|structure| structure.name.clone()),
         machines,
         advice: advice(&what_if, short(&header.program), cores, &machine.name),
-        attribution: Attribution { mappings, groups, ..Attribution::default() },
+        attribution: Attribution { groups, ..Attribution::default() },
         what_if,
         kernels: under.kernels,
-        ..followed(header, "cores", ending)
-    }
-}
-
-/// References are those that the core's arrays were asked for: one to two pages counts twice.
-fn core_row(core: usize, counts: &DesignCounts) -> MappingRow {
-    let [fetch, data] = counts.translations;
-    MappingRow {
-        references_fetch: fetch,
-        references_data: data,
-        walks_fetch: counts.walks_fetch,
-        walks_data: counts.walks_data,
-        walk_cycles: counts.cycles.walk,
-        ..group(format!("core {core}"), "core")
+        ..followed(header, ending)
     }
 }
 

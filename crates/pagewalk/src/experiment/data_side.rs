@@ -1,12 +1,12 @@
 //! Machines with `side = "data"`: designs whose every operation is counted, with their energy.
 
-use super::rows::beside;
+use super::rows::{beside, followed};
 use super::spec::Experiment;
 use crate::error::{Error, Fault};
 use crate::machines;
 use crate::stream::{Ending, follow_ahead};
 use pagewalk_mm::ThpMode;
-use pagewalk_report::schema::{Attribution, Heat, MachineResult, Metrics, Number, ProcessResult, WhatIf};
+use pagewalk_report::schema::{MachineResult, Metrics, Number, ProcessResult, WhatIf};
 use pagewalk_sim::{self as sim, Arrangement, HostKernel};
 use pagewalk_sweep::{check_energy, metrics};
 use pagewalk_trace::Source;
@@ -56,23 +56,10 @@ pub fn once<S: Source + Send>(experiment: &Experiment, source: S) -> (ProcessRes
     let ending = follow_ahead(source, &experiment.window, &mut sides);
     let machines = results(&mut sides);
     let process = ProcessResult {
-        pid: header.pid,
-        parent: header.parent,
-        origin: "data side".to_owned(),
-        thp_disable: None,
-        structure: None,
-        program: header.program.clone(),
-        command_line: header.arguments.clone(),
-        ended: ending.describe(),
-        losses: ending.losses.clone(),
-        cut_short: None,
         advice: advice(&machines),
         what_if: limits(&machines[0]),
         machines,
-        attribution: Attribution::default(),
-        heat: Heat::default(),
-        reach: Vec::new(),
-        kernels: Vec::new(),
+        ..followed(&header, &ending)
     };
     (process, ending)
 }

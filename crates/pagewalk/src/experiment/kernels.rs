@@ -1,10 +1,11 @@
 //! One process under several kernels, which build superpages as it runs: those of the experiment, and of machines with
 //! an `[os]`. One that knows the future, OFFLINE, reads the trace again, several times.
 
+use super::groups::groups;
 use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::{Error, Fault};
-use crate::findings::{groups, short};
+use crate::findings::short;
 use crate::listener::Listener;
 use crate::machines;
 use crate::stream::{Ending, UpToDamage, follow_ahead};
@@ -13,11 +14,12 @@ use pagewalk_capture::{Window, read_ahead};
 use pagewalk_mm::promotion::OfflineSettings;
 use pagewalk_mm::{MemorySample, OsKernel, OsSpec, ThpMode};
 use pagewalk_report::metrics::record_count;
-use pagewalk_report::schema::{Attribution, KernelResult, MemoryPoint, Metrics, ProcessResult, WhatIf};
+use pagewalk_report::schema::{
+    Attribution, Group, KernelResult, MemoryPoint, Metrics, ProcessResult, WhatIf,
+};
 use pagewalk_sim as sim;
 use pagewalk_sim::{
-    Arrangement, DesignCounts, DesignSpec, Group, HostKernel, OfflineError, check_offline, held_orders,
-    offline,
+    Arrangement, DesignCounts, DesignSpec, HostKernel, OfflineError, check_offline, held_orders, offline,
 };
 use pagewalk_sweep::metrics;
 use pagewalk_trace::{Origin, Source, StreamHeader};
@@ -198,7 +200,9 @@ fn first_pass<S: Source + Send>(experiment: &Experiment, kernels: &[Under], sour
         pass.begin_as_child(Asid::default());
     }
     let ending = follow_ahead(source, &experiment.window, &mut pass);
-    (Followed { header, groups: pass.groups(), counts: pass.finish() }, ending)
+    let counts = pass.finish();
+    let groups = groups(experiment, std::slice::from_ref(&header), &mut pass);
+    (Followed { header, groups, counts }, ending)
 }
 
 /// A trace that is read again.
@@ -236,7 +240,7 @@ impl Replayed<'_> {
 fn result(
     experiment: &Experiment,
     all: &[Under],
-    Followed { header, groups: parts, .. }: &Followed,
+    Followed { header, groups, .. }: &Followed,
     counts: &[DesignCounts],
     ending: &Ending,
 ) -> ProcessResult {
@@ -249,10 +253,10 @@ fn result(
     ProcessResult {
         machines: rows::machines(&experiment.machines, bases, None, &[]),
         advice: advice(&kernels, &experiment.machines[0].name, short(&header.program)),
-        attribution: Attribution { groups: groups(parts, |_| None), ..Attribution::default() },
+        attribution: Attribution { groups: groups.clone(), ..Attribution::default() },
         what_if,
         kernels,
-        ..followed(header, "kernels", ending)
+        ..followed(header, ending)
     }
 }
 

@@ -3,15 +3,15 @@
 use crate::findings::blank;
 use crate::stream::Ending;
 use pagewalk_report::metrics::record_count;
-use pagewalk_report::schema::{MachineResult, MappingRow, ProcessResult, WhatIf};
+use pagewalk_report::schema::{MachineResult, ProcessResult, WhatIf};
 use pagewalk_sim::{DesignCounts, StructureCounts};
 use pagewalk_sweep::{add_structure, metrics, partition};
 use pagewalk_trace::StreamHeader;
 use pagewalk_translate::MachineSpec;
 
 /// A process whose stream was followed, without figures.
-pub fn followed(header: &StreamHeader, origin: &str, ending: &Ending) -> ProcessResult {
-    ProcessResult { ended: ending.describe(), losses: ending.losses.clone(), ..blank(header, origin) }
+pub fn followed(header: &StreamHeader, ending: &Ending) -> ProcessResult {
+    ProcessResult { ended: ending.describe(), losses: ending.losses.clone(), ..blank(header) }
 }
 
 /// The machines of an arrangement, with what a structure did and further counts.
@@ -30,26 +30,6 @@ pub fn machines(
         MachineResult { name: machine.name.clone(), metrics, partition: partition(counts) }
     };
     machines.iter().zip(counts).map(row).collect()
-}
-
-/// A program, server, kernel or core in the place of a mapping, without figures.
-pub fn group(name: String, kind: &str) -> MappingRow {
-    MappingRow {
-        name,
-        kind: kind.to_owned(),
-        build_id: None,
-        start: 0,
-        bytes: 0,
-        page_bytes: 4096,
-        late_blocks: 0,
-        late_blocks_small_anyway: 0,
-        pages_touched: 0,
-        references_fetch: 0,
-        references_data: 0,
-        walks_fetch: 0,
-        walks_data: 0,
-        walk_cycles: 0,
-    }
 }
 
 /// A perfect TLB beside `base`.

@@ -1,19 +1,19 @@
 //! Programs in an operating system whose kernel and servers touch pages of their own.
 
+use super::groups::groups;
 use super::kernels;
 use super::kernels::Under;
-use super::rows::{self, followed, group, modelled, perfect};
+use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::Error;
-use crate::findings::{groups, short};
+use crate::findings::short;
 use crate::machines;
 use crate::stream::{Ending, follow_ahead};
 use pagewalk_mm::ThpMode;
-use pagewalk_mm::structure::{StructureSpec, Who};
-use pagewalk_report::schema::{Attribution, MappingRow, ProcessResult, WhatIf};
-use pagewalk_sim as sim;
-use pagewalk_sim::{Arrangement, DesignCounts, SpaceCounts};
-use pagewalk_trace::{Origin, Source, StreamHeader};
+use pagewalk_mm::structure::StructureSpec;
+use pagewalk_report::schema::{Attribution, ProcessResult, WhatIf};
+use pagewalk_sim::{Arrangement, DesignCounts};
+use pagewalk_trace::{Origin, Source};
 use pagewalk_translate::{Asid, MachineSpec};
 
 /// Checks that everything can be simulated.
@@ -45,12 +45,8 @@ pub fn once<S: Source + Send>(
     let mut both = (system, within(&experiment.machines[..1], &[], &Arrangement::default()));
     let ending = follow_ahead(source, &experiment.window, &mut both);
     let (mut system, mut alone) = both;
-    let programs = system.program_counts();
-    let mut mappings: Vec<MappingRow> =
-        programs.iter().map(|(_, counts)| row(program(&header), counts)).collect();
-    mappings.extend(visitors(structure, &mut system));
-    mappings.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
     let counts = system.finish();
+    let groups = groups(experiment, std::slice::from_ref(&header), &mut system);
     let did = system.counts().unwrap_or_default();
     let machines = rows::machines(&experiment.machines, &counts, Some(&did), &[]);
     let (bases, under) = counts.split_at(experiment.machines.len());
@@ -61,46 +57,12 @@ pub fn once<S: Source + Send>(
         structure: Some(structure.name.clone()),
         machines,
         advice: advice(&what_if, short(&header.program), structure, &experiment.machines[0].name),
-        attribution: Attribution {
-            mappings,
-            groups: groups(&system.groups(), |_| None),
-            ..Attribution::default()
-        },
+        attribution: Attribution { groups, ..Attribution::default() },
         what_if,
         kernels: under.kernels,
-        ..followed(&header, "structure", &ending)
+        ..followed(&header, &ending)
     };
     (process, ending)
-}
-
-/// The kernel and the servers, to stand among processes.
-pub fn visitors(structure: &StructureSpec, system: &mut sim::Experiment) -> Vec<MappingRow> {
-    let row = |(who, counts): (Who, SpaceCounts)| {
-        let name = match who {
-            Who::Kernel => format!("kernel of {}", structure.name),
-            Who::Server(index) => format!("server {}", structure.servers[index].name),
-        };
-        self::row(name, &counts)
-    };
-    system.visitor_counts().into_iter().map(row).collect()
-}
-
-/// The name of a stream's program among processes.
-pub(super) fn program(header: &StreamHeader) -> String {
-    format!("{} (pid {})", header.program, header.pid)
-}
-
-/// One program, server or kernel.
-pub(super) fn row(name: String, counts: &SpaceCounts) -> MappingRow {
-    MappingRow {
-        pages_touched: counts.pages_touched,
-        references_fetch: counts.instructions,
-        references_data: counts.data_references,
-        walks_fetch: counts.walks_fetch,
-        walks_data: counts.walks_data,
-        walk_cycles: counts.walk_cycles,
-        ..group(name, "process")
-    }
 }
 
 fn what_if(base: &DesignCounts, alone: &DesignCounts) -> Vec<WhatIf> {

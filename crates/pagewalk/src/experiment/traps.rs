@@ -51,7 +51,7 @@ pub fn stream<S: Source>(
             MachineResult::new(format!("{name} by traps, nested misses counted"), trapped(&counted)),
         ],
         advice: said(&full, &by_traps, &counted, host),
-        ..followed(&header, "by traps", &ending)
+        ..followed(&header, &ending)
     };
     Ok((process, ending))
 }

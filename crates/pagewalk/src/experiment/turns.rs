@@ -1,16 +1,17 @@
 //! Several processes in turns, that end after instructions or at system calls.
 
+use super::groups::groups;
+use super::kernels;
 use super::kernels::Under;
 use super::rows::{self, compared, modelled, perfect};
 use super::spec::{Experiment, Sharing};
-use super::{kernels, structure};
 use crate::error::{Error, Fault};
-use crate::findings::{groups, short};
+use crate::findings::short;
 use crate::listener::Listener;
 use crate::stream::{Ending, Reached, note};
 use pagewalk_capture::Window;
 use pagewalk_mm::ThpMode;
-use pagewalk_report::schema::{Attribution, Heat, MappingRow, ProcessResult, WhatIf};
+use pagewalk_report::schema::{Attribution, Heat, ProcessResult, WhatIf};
 use pagewalk_sim as sim;
 use pagewalk_sim::{Arrangement, DesignCounts};
 use pagewalk_trace::{Analysis, Interleave, Item, Origin, Source, StreamHeader};
@@ -114,24 +115,14 @@ impl Interleaved {
         }
     }
 
-    /// All processes as one: counters of the machines, and the processes in the place of mappings.
+    /// All processes as one: counters of the machines, and of each process.
     pub fn result(mut self, experiment: &Experiment) -> ProcessResult {
-        let spaces = self.shared.program_counts();
-        let program = |space: Asid| self.headers.get(space.index()).map(structure::program);
-        let groups = groups(&self.shared.groups(), program);
-        let system =
-            experiment.structure.as_ref().map(|structure| structure::visitors(structure, &mut self.shared));
         let counts = self.shared.finish();
+        let groups = groups(experiment, &self.headers, &mut self.shared);
         let alone: Vec<DesignCounts> =
             self.alone.iter_mut().flat_map(|pass| pass.finish().into_iter().take(1)).collect();
         let otherwise = self.otherwise.finish().swap_remove(0);
         let machine = &experiment.machines[0];
-        let rows = spaces.iter().map(|(asid, counts)| {
-            let header = &self.headers[asid.index()];
-            structure::row(structure::program(header), counts)
-        });
-        let mut mappings: Vec<MappingRow> = rows.chain(system.into_iter().flatten()).collect();
-        mappings.sort_by_key(|row| std::cmp::Reverse(row.walk_cycles));
         let mut what_if = what_if(&counts, &alone, experiment.machines.len());
         let (bases, under) = (&counts[..experiment.machines.len()], &counts[experiment.machines.len() + 2..]);
         let under = kernels::rows(experiment, &self.kernels, bases, under);
@@ -155,7 +146,7 @@ impl Interleaved {
             structure: experiment.structure.as_ref().map(|structure| structure.name.clone()),
             machines,
             advice: advice(&what_if, self.switches, &machine.name),
-            attribution: Attribution { mappings, groups, ..Attribution::default() },
+            attribution: Attribution { groups, ..Attribution::default() },
             heat: Heat::default(),
             reach: Vec::new(),
             what_if,

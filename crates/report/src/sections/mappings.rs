@@ -1,8 +1,7 @@
 //! Walks by mapping.
 
-use super::findings::{capitalised, first, share, walks};
+use super::findings::{first, share, walks};
 use super::{Cell, Column, Content, Part, Row, Section, Table, Terminal};
-use crate::figures::payers;
 use crate::numbers::{bytes, count, percent};
 use crate::schema::{MappingRow, ProcessResult, RunResult};
 
@@ -29,32 +28,22 @@ fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
     let all = walks(process);
     let rows = &process.attribution.mappings;
     let longest = rows.iter().map(of).max().filter(|&walks| walks > 0)?;
-    let payer = payers(process).to_lowercase();
     let costliest = rows.iter().find(|row| of(row) > 0).map(|row| (row.name.as_str(), of(row)));
-    let whose = if payer == "mapping" { "the mapping they translate".to_owned() } else { payer.clone() };
-    let lead = format!("Page walks by {whose}, data references and instruction fetches apart.");
     let table = Table {
-        columns: columns(&payer),
+        columns: columns(),
         rows: rows.iter().map(|row| Row::from(cells(row, all, longest))).collect(),
-        what: match payer.as_str() {
-            "process" => "processes",
-            "core" => "cores",
-            _ => "mappings",
-        },
+        what: "mappings",
         sorted: Some(2),
         first: Some(FIRST),
         ..Table::default()
     };
-    Some(Content {
-        finding: Some(first(costliest, all).unwrap_or_else(|| format!("Walks by {payer}"))),
-        lead: Some(lead),
-        parts: vec![Part::Legend(LEGEND.into()), Part::Table(table)],
-    })
+    let parts = vec![Part::Legend(LEGEND.into()), Part::Table(table)];
+    Some(Content { finding: first(costliest, all), parts, ..Content::default() })
 }
 
-fn columns(payer: &str) -> Vec<Column> {
+fn columns() -> Vec<Column> {
     vec![
-        Column::stays(capitalised(payer)),
+        Column::stays("Mapping"),
         Column::words("data and fetch", 3),
         Column::stays("walks"),
         Column::stays("share"),

@@ -5,13 +5,16 @@
 
 mod chart;
 mod classes;
+mod cores;
 mod findings;
 mod functions;
+mod groups;
 mod heat;
 mod images;
 mod kernels;
 mod mappings;
 mod pages;
+mod processes;
 mod reach;
 mod sides;
 mod table;
@@ -34,6 +37,8 @@ pub(crate) static SECTIONS: &[Section] = &[
     reach::SECTION,
     functions::SECTION,
     pages::SECTION,
+    processes::SECTION,
+    cores::SECTION,
     threads::SECTION,
     sides::SECTION,
     classes::SECTION,

@@ -91,14 +91,17 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// Cells of a bar.
+const BAR_CELLS: usize = 16;
+
 /// A bar whose length is the share that `data + fetch` has of `whole`, its data part before its fetch part.
 /// What is less than half a cell gets a thin stroke, so that whoever has any walks is seen to have some.
-pub(super) fn bar(data: u64, fetch: u64, whole: u64, cells: usize) -> Line {
+pub(super) fn bar(data: u64, fetch: u64, whole: u64) -> Line {
     let part = data + fetch;
     if part == 0 || whole == 0 {
         return Line::default();
     }
-    let filled = ((part as f64 / whole as f64 * cells as f64).round() as usize).min(cells);
+    let filled = ((part as f64 / whole as f64 * BAR_CELLS as f64).round() as usize).min(BAR_CELLS);
     if filled == 0 {
         return Line::new(if data >= fetch { Style::Data } else { Style::Fetch }, "▏");
     }
@@ -118,10 +121,10 @@ mod tests {
 
     #[test]
     fn bars_show_small_parts_and_stay_in_their_cells() {
-        assert_eq!(plain(&bar(50, 50, 100, 8)), "████▒▒▒▒");
-        assert_eq!(plain(&bar(1, 0, 1_000_000, 8)), "▏");
-        assert_eq!(plain(&bar(10, 30, 80, 8)), "█▒▒▒");
-        assert_eq!(plain(&bar(0, 0, 100, 8)), "");
+        assert_eq!(plain(&bar(50, 50, 100)), "████████▒▒▒▒▒▒▒▒");
+        assert_eq!(plain(&bar(1, 0, 1_000_000)), "▏");
+        assert_eq!(plain(&bar(10, 30, 80)), "██▒▒▒▒▒▒");
+        assert_eq!(plain(&bar(0, 0, 100)), "");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::Page;
 use super::paint::{Line, Style, bar};
-use super::table::{Narrow, Table, names, numbers, texts};
+use super::table::{Narrow, Table, names, numbers, texts, walks};
 use crate::figures::{
     self, TlbFigures, base_name, command, description, headline, level_misses, page_bytes,
     per_kilo_instruction, tlbs, walk_cycle_share, whole,
@@ -13,8 +13,6 @@ use crate::printable::printable;
 use crate::schema::{MachineResult, ProcessResult, RunResult, STRIPPED};
 use crate::sections::Terminal;
 
-/// Cells of a "who pays" bar.
-pub(super) const BAR_CELLS: usize = 16;
 /// What the figures of all tables are.
 const CLASSES: &str = "instructions, references and pages are measured, all else but bounds is modelled";
 
@@ -252,7 +250,7 @@ fn who_pays(page: &mut Page, process: &ProcessResult, all_walks: u64) {
         walk_cycles: None,
     });
     let limit = if page.verbose { 40 } else { 4 };
-    payers(page, figures::payers(process), all_walks, mappings, limit, 0);
+    payers(page, "Mapping", all_walks, mappings, limit, 0);
     payers(page, "Function", all_walks, functions, limit, 0);
     let shown = attribution.functions.iter().filter(|row| row.walks_data + row.walks_fetch > 0).take(limit);
     if all_walks > 0 && shown.into_iter().any(|row| row.name.contains(STRIPPED)) {
@@ -277,14 +275,12 @@ fn payers(
         return;
     }
     page.blank();
-    let mut bars = texts("", Narrow::Drop(3));
-    bars.title = Line::new(Style::Data, "█ data ").and(Style::Fetch, "▒ fetch");
     let mut table = Table::new(vec![
         names(title),
         texts("", Narrow::Drop(2)),
         numbers("walks", Narrow::Keep),
         numbers("share", Narrow::Keep),
-        bars,
+        walks(Narrow::Drop(3)),
         numbers("data", Narrow::Keep),
         numbers("fetch", Narrow::Keep),
         numbers("cycles", Narrow::Drop(1)),
@@ -296,7 +292,7 @@ fn payers(
             quiet(row.place.clone()),
             plain(count(walks)),
             plain(percent(walks as f64 / all_walks as f64)),
-            bar(row.walks_data, row.walks_fetch, all_walks, BAR_CELLS),
+            bar(row.walks_data, row.walks_fetch, all_walks),
             plain(count(row.walks_data)),
             plain(count(row.walks_fetch)),
             row.walk_cycles.map_or(Line::default(), |cycles| plain(count(cycles))),

@@ -2,8 +2,7 @@
 
 use super::Page;
 use super::paint::{Line, Style, bar};
-use super::process::BAR_CELLS;
-use super::table::{Narrow, Table, names, numbers, texts};
+use super::table::{Narrow, Table, names, numbers, texts, walks};
 use crate::printable::printable;
 use crate::schema::{ProcessResult, RunResult};
 use crate::sections::{self, Cell, Column, Look, Only, Part, Row, SECTIONS, Terminal};
@@ -26,7 +25,9 @@ pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult
 fn table(page: &mut Page, made: &sections::Table) {
     let is_shown = |column: &Column| column.only != Only::Pages;
     let columns = made.columns.iter().enumerate().filter(|(_, column)| is_shown(column));
-    let mut table = Table::new(columns.map(column).collect());
+    let has_walks = |index: usize| made.rows.iter().any(|row| matches!(row.cells[index], Cell::Walks { .. }));
+    let columns = columns.map(|(index, column)| self::column(index, column, has_walks(index)));
+    let mut table = Table::new(columns.collect());
     let rows: Vec<&Row> = made.rows.iter().filter(|row| page.verbose || row.look != Look::Minor).collect();
     let shown = match page.verbose {
         _ if made.is_whole => rows.len(),
@@ -51,10 +52,11 @@ fn table(page: &mut Page, made: &sections::Table) {
     }
 }
 
-fn column((index, column): (usize, &Column)) -> super::table::Column {
+fn column(index: usize, column: &Column, has_walks: bool) -> super::table::Column {
     let narrow = if column.goes == 0 { Narrow::Keep } else { Narrow::Drop(column.goes) };
     match index {
         0 => names(&printable(&column.title)),
+        _ if has_walks => walks(narrow),
         _ if column.is_words => texts(&column.title, narrow),
         _ => numbers(&column.title, narrow),
     }
@@ -73,6 +75,6 @@ fn cell(cell: &Cell, style: Style) -> Line {
         Cell::Name(name) => Line::new(style, printable(&name.text)),
         Cell::Figure(text, ..) | Cell::Price(text, ..) => Line::new(style, text.as_str()),
         Cell::Bar(_) => Line::default(),
-        &Cell::Walks { data, fetch, of } => bar(data, fetch, of, BAR_CELLS),
+        &Cell::Walks { data, fetch, of } => bar(data, fetch, of),
     }
 }

@@ -48,6 +48,12 @@ pub(super) fn texts(title: &str, narrow: Narrow) -> Column {
     Column { title: Line::new(Style::Quiet, title), align: Align::Left, narrow }
 }
 
+/// A column of [`bar`](super::paint::bar)s.
+pub(super) fn walks(narrow: Narrow) -> Column {
+    let title = Line::new(Style::Data, "█ data ").and(Style::Fetch, "▒ fetch");
+    Column { title, align: Align::Left, narrow }
+}
+
 pub(super) struct Table {
     pub columns: Vec<Column>,
     pub rows: Vec<Vec<Line>>,

@@ -101,11 +101,8 @@ fn several_processes_are_listed_costliest_first() {
 
 #[test]
 fn programs_that_take_turns_are_named_without_their_command_lines() {
-    let mut turns = fixtures::cpython();
-    turns.processes[0].origin = "interleaved".to_owned();
-    turns.processes[0].program = "python3 + gzip".to_owned();
-    let shown = without_scripts(&render_html(&turns));
-    assert!(shown.contains("<code>python3 + gzip</code> (interleaved, "));
+    let shown = without_scripts(&render_html(&fixtures::together()));
+    assert!(shown.contains("<code>gups + sort</code> (interleaved, "));
 }
 
 #[test]
@@ -251,6 +248,27 @@ fn views_of_all_processes_are_in_the_page() {
         !render_html(&fixtures::cpython()).contains("id=\"pagewalk-views\""),
         "one process needs no other view"
     );
+}
+
+#[test]
+fn groups_of_a_run_have_sections() {
+    for (id, title, rows) in [
+        (
+            "by-process",
+            "Walks by process",
+            &["./gups (pid 811)", "/usr/bin/sort (pid 812)", "server unix", "kernel of mach3"][..],
+        ),
+        ("cores", "Walks by core", &["0", "1"]),
+    ] {
+        let page = render_html(&fixtures::together());
+        let (_, section) =
+            page.split_once(&format!("<section id=\"{id}\"><h2>{title}</h2>")).expect("a section");
+        let (section, _) = section.split_once("</section>").expect("it ends");
+        let cells = section.split("<td class=\"name\">").skip(1);
+        let names: Vec<&str> = cells.filter_map(|cell| Some(cell.split_once("</td>")?.0)).collect();
+        assert_eq!(names, rows);
+        assert!(section.contains("<i class=\"fetch\" style=\"width:0.0"), "{section}");
+    }
 }
 
 /// Hundreds of processes, sixteen of them in full, as the command keeps them.

@@ -23,6 +23,7 @@ fn goldens() {
     check_golden("sides.txt", &text(&fixtures::sides(), 120, false));
     check_golden("kernels.txt", &text(&fixtures::kernels(), 120, false));
     check_golden("threads.txt", &text(&fixtures::threads(), 100, false));
+    check_golden("together.txt", &text(&fixtures::together(), 120, false));
     check_golden("many-processes.txt", &text(&fixtures::many_processes(), 100, false));
 }
 
@@ -111,25 +112,15 @@ fn a_run_without_processes_says_so() {
     assert_eq!(text(&result, 100, false), "No process was recorded.\n");
 }
 
-/// Where processes take turns or threads have cores, these stand in the place of mappings.
+/// Programs that take turns are named without their command lines, and told of one by one.
 #[test]
-fn rows_are_named_after_what_they_are() {
-    let mut result = fixtures::cpython();
-    for (origin, kind, first, header) in [
-        ("start", "heap", "python3 -c d={", "Mapping"),
-        ("interleaved", "process", "2 × python3 + gzip  pid", "Process"),
-        ("cores", "core", "python3 -c d={", "Core"),
-    ] {
-        let process = &mut result.processes[0];
-        process.origin = origin.to_owned();
-        process.program = "2 × python3 + gzip".to_owned();
-        process.attribution.mappings.iter_mut().for_each(|row| row.kind = kind.to_owned());
-        let printed = text(&result, 100, false);
-        assert!(printed.starts_with(first), "{printed}");
-        let headers = printed.lines().filter(|line| line.contains("█ data"));
-        let headers: Vec<&str> = headers.filter_map(|line| line.split_whitespace().next()).collect();
-        assert_eq!(headers, [header, "Function"]);
-    }
+fn programs_that_take_turns_are_told_of_one_by_one() {
+    let printed = text(&fixtures::together(), 100, false);
+    assert!(printed.starts_with("gups + sort  pid"), "{printed}");
+    let first = |line: &str| line.split_whitespace().next().map(str::to_owned);
+    let headers: Vec<String> =
+        printed.lines().filter(|line| line.contains("█ data")).filter_map(first).collect();
+    assert_eq!(headers, ["Process", "Core"]);
 }
 
 #[test]

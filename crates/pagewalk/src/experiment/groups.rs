@@ -1,0 +1,67 @@
+//! What ran, by its parts: processes, with an operating system's kernel and servers beside them, cores and threads.
+
+use super::spec::Experiment;
+use crate::findings::threads;
+use pagewalk_mm::structure::Who;
+use pagewalk_report::metrics::record_count;
+use pagewalk_report::schema::{Group, Metrics};
+use pagewalk_sim as sim;
+use pagewalk_sim::{DesignCounts, SpaceCounts};
+use pagewalk_sweep::group_metrics;
+use pagewalk_trace::StreamHeader;
+use pagewalk_translate::Asid;
+
+/// The groups of an arrangement of streams with these headers, once it is finished. One process with nothing beside
+/// it is no group: it is the whole.
+pub fn groups(experiment: &Experiment, headers: &[StreamHeader], system: &mut sim::Experiment) -> Vec<Group> {
+    let takes_turns = experiment.sharing.is_some();
+    let program = |space: Asid| headers.get(space.index()).map(program);
+    let mut groups = Vec::new();
+    if takes_turns || experiment.structure.is_some() {
+        let process =
+            |(space, counts)| group("process", program(space).unwrap_or_default(), group_metrics(&counts));
+        groups.extend(system.program_counts().into_iter().map(process));
+        groups.extend(visitors(experiment, system));
+    }
+    let cores = 0..experiment.cores.map_or(0, usize::from);
+    groups.extend(cores.map(|core| group("core", core.to_string(), of_core(&system.core_counts(core)[0]))));
+    groups.extend(threads(&system.groups(), |space| program(space).filter(|_| takes_turns)));
+    groups
+}
+
+/// The kernel and the servers of a structure.
+fn visitors(experiment: &Experiment, system: &mut sim::Experiment) -> Vec<Group> {
+    let Some(structure) = &experiment.structure else { return Vec::new() };
+    let visitor = |(who, counts): (Who, SpaceCounts)| {
+        let metrics = group_metrics(&counts);
+        match who {
+            Who::Kernel => group("kernel", structure.name.clone(), metrics),
+            Who::Server(index) => group("server", structure.servers[index].name.clone(), metrics),
+        }
+    };
+    system.visitor_counts().into_iter().map(visitor).collect()
+}
+
+/// What a core's arrays were asked for, and the walks that this took.
+fn of_core(counts: &DesignCounts) -> Metrics {
+    let all = [
+        ("translations_fetch", counts.translations[0]),
+        ("translations_data", counts.translations[1]),
+        ("walks", counts.walks()),
+        ("walks_fetch", counts.walks_fetch),
+        ("walks_data", counts.walks_data),
+        ("walk_cycles", counts.cycles.walk),
+    ];
+    let mut metrics = Metrics::new();
+    all.into_iter().for_each(|(name, count)| record_count(&mut metrics, name, count));
+    metrics
+}
+
+fn group(kind: &str, name: String, metrics: Metrics) -> Group {
+    Group { kind: kind.to_owned(), name, metrics }
+}
+
+/// What a stream's program is called among others.
+fn program(header: &StreamHeader) -> String {
+    format!("{} (pid {})", header.program, header.pid)
+}
