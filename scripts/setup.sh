@@ -28,6 +28,8 @@ reason_for() {
         libc6-dev) printf 'C headers and start-up files for linking' ;;
         g++) printf 'compiles the C++ programs that the tests look up symbols in' ;;
         gzip | sqlite3) printf 'one of the programs that the benchmark measures' ;;
+        nodejs) printf 'runs the scripts of the report page in the tests' ;;
+        npm) printf 'fetches the DOM that they run in' ;;
         python3) printf 'runs the benchmark, and is one of the programs that it measures' ;;
         xvfb | dbus | xdotool) printf 'a display, a message bus and a keyboard of our own for desktop programs' ;;
         evince | abiword | gthumb | gnome-calculator) printf 'one of the desktop programs that are recorded' ;;
@@ -44,6 +46,7 @@ is_installed() {
         gcc) type -P gcc >/dev/null && type -P cc >/dev/null ;;
         libc6-dev) [[ -e /usr/include/stdio.h ]] ;;
         xvfb) type -P Xvfb >/dev/null ;;
+        nodejs) type -P node >/dev/null ;;
         dbus) type -P dbus-daemon >/dev/null ;;
         *) type -P "$1" >/dev/null ;;
     esac

@@ -8,6 +8,9 @@ use pagewalk_report::schema::RunResult;
 use pagewalk_report::{Run, render_runs_html};
 
 fn fixture(name: &str) -> Option<RunResult> {
+    if name == "build" {
+        return Some(fixtures::build(400));
+    }
     fixtures::all().into_iter().find(|(known, _)| *known == name).map(|(_, result)| result)
 }
 
@@ -19,7 +22,7 @@ fn main() -> std::process::ExitCode {
     let runs: Vec<Run> = runs.collect();
     let [first, others @ ..] = runs.as_slice() else {
         let known = fixtures::all().map(|(name, _)| name);
-        eprintln!("which fixtures: {}", known.join(", "));
+        eprintln!("which fixtures: {}, build", known.join(", "));
         return std::process::ExitCode::from(2);
     };
     print!("{}", render_runs_html(*first, others));

@@ -29,6 +29,7 @@ pub mod schema;
 mod sections;
 pub mod sweep;
 pub mod text;
+mod values;
 
 pub use advice::advise;
 pub use classes::{Class, Classes, classes};

@@ -1,5 +1,4 @@
-//! Numbers for people: three significant digits, an SI suffix, a true minus sign. `html/js/numbers.js` is the
-//! same in the browser.
+//! Numbers for people: three significant digits, an SI suffix, a true minus sign.
 
 /// A count: `987`, `1.23 M`.
 pub(crate) fn count(n: u64) -> String {

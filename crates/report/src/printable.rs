@@ -14,6 +14,20 @@ pub fn printable(text: &str) -> String {
     safe
 }
 
+/// At most so many characters of a text, its middle left out: paths tell the most at their ends.
+pub(crate) fn shortened(text: &str, characters: usize) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    if chars.len() <= characters {
+        return text.to_owned();
+    }
+    let kept = characters.saturating_sub(1);
+    let head = kept / 3;
+    let mut short: String = chars[..head].iter().collect();
+    short.push('…');
+    short.extend(&chars[chars.len() - (kept - head)..]);
+    short
+}
+
 /// Zero-width characters, line separators and marks that change the writing direction.
 fn turns_or_hides(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
@@ -27,5 +41,11 @@ mod tests {
     fn what_drives_a_terminal_or_turns_text_is_spelt_out() {
         assert_eq!(printable("a\x1b[31mb\n\u{202e}c"), "a\\u{1b}[31mb\\n\\u{202e}c");
         assert_eq!(printable("/usr/lib/Größe"), "/usr/lib/Größe");
+    }
+
+    #[test]
+    fn long_paths_lose_their_middle() {
+        assert_eq!(shortened("/usr/lib/x86_64-linux-gnu/libc.so.6", 16), "/usr/…/libc.so.6");
+        assert_eq!(shortened("short", 16), "short");
     }
 }

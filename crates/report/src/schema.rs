@@ -6,37 +6,14 @@
 
 use crate::groups;
 use crate::metrics::Registered;
+pub use crate::values::{Metrics, Number};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// The schema name that every result carries.
 pub const RESULT_SCHEMA: &str = "pagewalk.result/2";
 /// That of older results, which are read too: they had cores, processes, kernels and servers among mappings.
 pub const RESULT_SCHEMA_1: &str = "pagewalk.result/1";
-
-/// Metric name to value: counts are whole numbers, shares are fractions of one.
-pub type Metrics = BTreeMap<String, Number>;
-
-/// A count or a ratio.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Number {
-    /// An exact count.
-    Count(u64),
-    /// A ratio or a modelled quantity that is not whole.
-    Real(f64),
-}
-
-impl Number {
-    /// The value as a float, for drawing and printing.
-    pub fn as_f64(self) -> f64 {
-        match self {
-            Number::Count(n) => n as f64,
-            Number::Real(x) => x,
-        }
-    }
-}
 
 /// One run of `profile` or `simulate`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

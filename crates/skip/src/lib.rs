@@ -27,11 +27,13 @@ pub enum Need {
     Landlock,
     /// Programs that are no part of every host.
     Programs,
+    /// Node.js, and what the tests of pages need of npm.
+    Node,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 9] = [
+    pub const ALL: [Need; 10] = [
         Need::Trap,
         Need::Tracing,
         Need::HugePages,
@@ -41,6 +43,7 @@ impl Need {
         Need::Root,
         Need::Landlock,
         Need::Programs,
+        Need::Node,
     ];
 
     /// Its name in `PAGEWALK_REQUIRE`.
@@ -55,6 +58,7 @@ impl Need {
             Need::Root => "root",
             Need::Landlock => "landlock",
             Need::Programs => "programs",
+            Need::Node => "node",
         }
     }
 }

@@ -98,7 +98,7 @@ fn a_report_of_a_program_that_died_of_the_engine_says_so_first_and_advises_nothi
     assert_eq!(process["advice"], "");
     assert!(process["cut_short"].as_str().unwrap().starts_with("the rest of the program"), "{process}");
     let page = String::from_utf8(place.read("r.html")).unwrap();
-    assert!(page.contains("id=\"cut\">Cut short: these figures lack"), "the page has its banner");
+    assert!(page.contains("class=\"cut\">Cut short: these figures lack"), "the page has its banner");
     assert!(page.contains("Out of &lt;b&gt;tables"), "what the engine says drives no page");
 
     let loud = place.run(&["profile", "-v", "--", &program]);

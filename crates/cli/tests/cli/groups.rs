@@ -146,7 +146,7 @@ fn the_report_shows_threads_hottest_first() {
     let names: Vec<&str> = cycles.iter().take(3).map(|(name, _)| name.as_str()).collect();
     assert_eq!(rows, names, "{table}");
     let page = String::from_utf8(place.read("r.html")).expect("text");
-    assert!(page.contains("<section id=\"threads\" class=\"made\"><h2>Walks by thread</h2>"));
+    assert!(page.contains("<section id=\"threads\"><h2>Walks by thread</h2>"));
     // A program of one thread has nothing to tell.
     let one = place.good(&["profile", "-q", "--json", "--", "/bin/true"]).json();
     assert!(one["processes"][0]["attribution"]["groups"].is_null());

@@ -25,6 +25,7 @@ mod layouts;
 mod metrics;
 mod naming;
 mod offline;
+mod pages;
 mod placing;
 mod planning;
 mod probing;

@@ -85,5 +85,5 @@ fn where_a_partition_went_is_in_results_and_reports() {
     assert!(moves.len() > 2, "{moves:?}");
     assert!(result["machines"][0].get("partition").is_none(), "a sum over processes has no partition");
     let page = std::fs::read_to_string(place.path("r.html")).unwrap();
-    assert!(page.contains("<table class=\"classes\">") && page.contains("showPartition(process)"));
+    assert!(page.contains("<section id=\"classes\">") && page.contains("Slots below the partition"));
 }

@@ -338,7 +338,8 @@ mod tests {
         assert!(refused.contains("choose from fixed, asap"), "{refused}");
         assert_eq!(
             refusal("fixed:pages=4K"),
-            "unknown key `os.pages`: did you mean `page`? choose from policy, page, throttle, costs, memory, files, fork"
+            "unknown key `os.pages`: did you mean `page`? choose from policy, page, throttle, costs, memory, files, \
+             fork"
         );
         assert_eq!(
             refusal("asap:max_page=3K"),

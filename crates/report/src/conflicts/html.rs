@@ -10,9 +10,8 @@ use crate::sweep::markup::{head, number};
 
 const PAGE: &str = include_str!("page.html");
 const OWN_STYLE: &str = include_str!("style.css");
-/// Building elements and numbers as the report has them, then the sets.
-const SCRIPTS: [&str; 3] =
-    [include_str!("../html/js/numbers.js"), include_str!("../html/js/dom.js"), include_str!("sets.js")];
+/// Building elements as the report does, then the sets.
+const SCRIPTS: [&str; 2] = [include_str!("../html/js/dom.js"), include_str!("sets.js")];
 
 /// Rows of the tables; the data has more.
 const ROWS_SHOWN: usize = 24;

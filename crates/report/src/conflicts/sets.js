@@ -80,8 +80,10 @@ function showSet(array, panel, set) {
     panel.replaceChildren(title, el("p", { class: "nothing" }, "No pair of pages is above the threshold here."));
     return;
   }
-  const rest = graph.left_out + graph.edges.slice(ROWS_DRAWN).reduce((sum, edge) => sum + edge.count, 0);
-  const more = rest ? el("p", { class: "lead" }, `${exact(rest)} evictions are not in the table.`) : null;
+  const pairs = Math.max(0, graph.edges.length - ROWS_DRAWN);
+  const rest = [pairs ? `${exact(pairs)} more pairs` : null, graph.left_out ? `${exact(graph.left_out)} evictions of pairs below the threshold` : null];
+  const told = rest.filter(Boolean).join(" and ");
+  const more = told ? el("p", { class: "lead" }, `Not in the table: ${told}.`) : null;
   append(panel, (panel.replaceChildren(), [title, picture(array, graph), el("div", {}, table(array, graph), more)]));
 }
 

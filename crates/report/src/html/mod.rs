@@ -1,21 +1,19 @@
 //! The report as one HTML file: opens from disk, asks for nothing from the network, carries the result as
 //! data.
 //!
-//! The page is readable without scripts: `summary` writes the finding, the figures, the alternatives and the
-//! TLBs of the process shown first, and the run's facts. Scripts add the pictures, the sortable tables and
-//! the other processes; they read nothing but the JSON island, which is the `--json` text with `<` written as
-//! an escape. Several runs have one each, and stand side by side above the one that is shown (`runs`).
+//! The page is readable without scripts: it has the finding, the figures and all tables of the process shown first, and
+//! the run's facts. Scripts draw the charts, sort and search the tables, and show the other processes (`views`); they
+//! compute no figure. Several runs stand side by side above the one that is shown (`runs`).
 
-mod classes;
 mod differences;
 mod escape;
-mod kernels;
 mod runs;
 mod sections;
 mod summary;
+mod views;
 
 use crate::figures::{base_name, costliest};
-use crate::schema::{ProcessResult, RunResult};
+use crate::schema::RunResult;
 pub(crate) use escape::{escape, escape_json};
 
 /// What every page begins with, up to the links in its bar.
@@ -25,19 +23,11 @@ pub(crate) const STYLE: &str = include_str!("style.css");
 const GLOSSARY: &str = include_str!("glossary.html");
 
 /// In this order: each may use what the ones before it define.
-const SCRIPTS: [&str; 13] = [
-    include_str!("js/numbers.js"),
+const SCRIPTS: [&str; 5] = [
     include_str!("js/dom.js"),
-    include_str!("js/figures.js"),
-    include_str!("js/kernels.js"),
-    include_str!("js/classes.js"),
-    include_str!("js/summary.js"),
     include_str!("js/tables.js"),
+    include_str!("js/plot.js"),
     include_str!("js/heat.js"),
-    include_str!("js/reach.js"),
-    include_str!("js/tradeoff.js"),
-    include_str!("js/memory.js"),
-    include_str!("js/runs.js"),
     include_str!("js/main.js"),
 ];
 
@@ -61,12 +51,6 @@ pub fn render_runs_html(first: Run<'_>, others: &[Run<'_>]) -> String {
     let runs = [&[first], others].concat();
     let result = first.result;
     let shown = costliest(result).map(|index| &result.processes[index]);
-    let part = |render: fn(&RunResult, &ProcessResult) -> String| {
-        shown.map_or(String::new(), |process| render(result, process))
-    };
-    let several = result.processes.len() > 1;
-    let kernels = shown.is_some_and(|process| !process.kernels.is_empty());
-    let hidden_if = |hidden: bool| if hidden { " hidden" } else { "" }.to_owned();
     let title = match shown {
         _ if runs.len() > 1 => format!("pagewalk: {} runs side by side", runs.len()),
         Some(process) => format!("pagewalk: {}", escape(base_name(&process.program))),
@@ -75,30 +59,20 @@ pub fn render_runs_html(first: Run<'_>, others: &[Run<'_>]) -> String {
     let top = Top { title, style: format!("{STYLE}{}", runs::style(&runs)), is_scripted: true };
     page(top, PAGE, |name| match name {
         "runs_link" => runs::link(&runs).to_owned(),
+        "links" => sections::links(result, shown),
         "run_chooser" => runs::chooser(&runs),
+        "choosers" => views::choosers(&runs),
         "runs" => runs::section(&runs),
-        "cut" => part(summary::cut_short),
-        "command" => part(summary::command),
-        "headline" => shown.map_or("No process was recorded.".to_owned(), summary::headline),
-        "advice" => part(summary::advice),
-        "losses" => part(summary::losses),
-        "cards" => part(summary::cards),
-        "what_if_lead_hidden" => hidden_if(kernels),
-        "kernels_lead_hidden" => hidden_if(!kernels),
-        "what_if" => part(if kernels { kernels::table } else { summary::what_if }),
-        "sections" => sections::all(&runs),
-        "tlbs" => part(summary::tlbs),
-        "processes_hidden" => hidden_if(!several),
-        "processes_title" => format!("{} process images ran", result.processes.len()),
-        "processes" => {
-            if several {
-                summary::processes(result)
-            } else {
-                String::new()
-            }
-        }
+        "costliest" => views::costliest_of(&runs),
+        "summary" => match shown {
+            Some(process) => views::summary(result, process),
+            None => "<h1>No process was recorded.</h1>".to_owned(),
+        },
+        "processes" => views::processes_of(&runs),
+        "sections" => shown.map_or(String::new(), |process| sections::all(result, process)),
         "about" => format!("{}{GLOSSARY}", runs::about(&runs)),
-        "islands" => runs::islands(&runs),
+        "islands" => views::islands(&runs),
+        "views" => views::all(&runs),
         "script" => SCRIPTS.join("\n"),
         other => unreachable!("page.html names {other}, which nothing fills"),
     })

@@ -1,11 +1,11 @@
 //! Several runs in one page: side by side in a table, with what makes them hard to compare. The rest of the page is of
-//! one run: of the first, or with scripts (`js/runs.js`) of the one that is chosen.
+//! one run: of the first, or with scripts of the one that is chosen.
 
 use super::differences::differences;
-use super::escape::{escape, escape_json};
+use super::escape::escape;
+use super::views::island_id;
 use super::{Run, fill, summary};
 use crate::figures::{base_name, per_kilo_instruction, walk_cycle_share, whole};
-use crate::json::to_json;
 use crate::numbers::{change, count, percent, ratio};
 use crate::schema::{MachineResult, RunResult};
 
@@ -39,23 +39,6 @@ pub(super) fn chooser(runs: &[Run<'_>]) -> String {
         |(index, run): (usize, &Run<'_>)| format!("<option value=\"{index}\">{}</option>", escape(run.file));
     let options: String = runs.iter().enumerate().map(option).collect();
     format!("<label class=\"scripted chooser\">Run <select id=\"run\">{options}</select></label>\n    ")
-}
-
-/// Where the data of a run stands in the page.
-fn island_id(index: usize) -> String {
-    match index {
-        0 => "pagewalk-result".to_owned(),
-        _ => format!("pagewalk-result-{}", index + 1),
-    }
-}
-
-/// The data of each run, as `--json` has it.
-pub(super) fn islands(runs: &[Run<'_>]) -> String {
-    let island = |(index, run): (usize, &Run<'_>)| {
-        let (id, data) = (island_id(index), escape_json(&to_json(run.result)));
-        format!("<script type=\"application/json\" id=\"{id}\">{data}</script>")
-    };
-    runs.iter().enumerate().map(island).collect::<Vec<_>>().join("\n")
 }
 
 /// What made each run, from what, and where.

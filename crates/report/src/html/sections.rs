@@ -1,75 +1,200 @@
-//! Sections that are tables, in the page: of every process of every run that has them. Scripts show the part of the
-//! process that is chosen.
+//! Sections in the page: tables as elements, charts as data that scripts draw.
 
-use super::Run;
-use super::escape::escape;
-use crate::figures::costliest;
-use crate::numbers::count;
-use crate::sections::{Cell, SECTIONS, Section, Table};
+use super::escape::{escape, escape_json};
+use super::summary::tag;
+use crate::numbers::exact;
+use crate::schema::{ProcessResult, RunResult};
+use crate::sections::{Bar, Cell, Chart, Column, Content, Look, Only, Part, Row, SECTIONS, Section, Table};
 
-/// All sections.
-pub(super) fn all(runs: &[Run<'_>]) -> String {
-    SECTIONS.iter().map(|section| one(section, runs)).collect()
+/// Rows of a table that are shown without scripts, and with them before others are asked for.
+const FIRST: usize = 40;
+
+/// All sections of a process.
+pub(super) fn all(result: &RunResult, process: &ProcessResult) -> String {
+    let made = SECTIONS.iter().filter_map(|section| Some((section, (section.make)(result, process)?)));
+    made.map(|(section, content)| one(section, &content)).collect()
 }
 
-/// A section; hidden where the process that is shown first does not have it, nothing where none has.
-fn one(section: &Section, runs: &[Run<'_>]) -> String {
-    let shown = runs.first().and_then(|run| costliest(run.result)).map(|process| (0, process));
-    let hidden = |is_hidden: bool| if is_hidden { " hidden" } else { "" };
-    let (mut parts, mut is_hidden) = (String::new(), true);
-    for (run, of) in runs.iter().enumerate() {
-        for (process, result) in of.result.processes.iter().enumerate() {
-            let Some(table) = (section.table)(result) else { continue };
-            let is_shown = shown == Some((run, process));
-            is_hidden &= !is_shown;
-            let (table, hidden) = (self::table(&table), hidden(!is_shown));
-            parts.push_str(&format!(
-                "<div class=\"scroll\" data-of=\"{run}.{process}\"{hidden}>{table}</div>"
-            ));
-        }
-    }
-    if parts.is_empty() {
-        return parts;
-    }
-    let Section { id, title, lead, .. } = section;
+/// Links to them; those to sections that the process lacks are hidden.
+pub(super) fn links(result: &RunResult, shown: Option<&ProcessResult>) -> String {
+    let link = |section: &Section| {
+        let Section { id, link, .. } = section;
+        let content = shown.and_then(|process| (section.make)(result, process));
+        let look = if content.as_ref().is_some_and(needs_scripts) { " class=\"scripted\"" } else { "" };
+        let hidden = if content.is_none() { " hidden" } else { "" };
+        format!("<a href=\"#{id}\"{look}{hidden}>{link}</a>\n      ")
+    };
+    SECTIONS.iter().filter(|section| !section.link.is_empty()).map(link).collect()
+}
+
+/// Whether there is nothing to see without them.
+fn needs_scripts(content: &Content) -> bool {
+    content.parts.iter().all(|part| matches!(part, Part::Charts(_)))
+}
+
+fn one(section: &Section, content: &Content) -> String {
+    let title = escape(content.finding.as_deref().unwrap_or(section.title));
+    let lead = escape(content.lead.as_deref().unwrap_or(section.lead));
+    let parts: String = content.parts.iter().map(part).collect();
+    let look = if needs_scripts(content) { " class=\"scripted\"" } else { "" };
     format!(
-        "<section id=\"{id}\" class=\"made\"{}><h2>{title}</h2><p class=\"lead\">{lead}</p>{parts}</section>",
-        hidden(is_hidden)
+        "<section id=\"{}\"{look}><h2>{title}</h2><p class=\"lead\">{lead}</p>{parts}</section>\n",
+        section.id
     )
 }
 
-fn table(table: &Table) -> String {
-    let heads = table.columns.iter().enumerate().map(|(index, column)| {
-        let is_text = |row: &Vec<Cell>| index > 0 && matches!(row[index], Cell::Text(_));
-        let look = if table.rows.iter().any(is_text) { " class=\"number\"" } else { "" };
-        format!("<th scope=\"col\"{look}>{}</th>", escape(&column.title))
-    });
-    let rows = table.rows.iter().enumerate().map(|(index, cells)| {
-        let look = if table.emphasised == Some(index) { " class=\"emphasis\"" } else { "" };
-        format!("<tr{look}>{}</tr>", cells.iter().enumerate().map(cell).collect::<String>())
-    });
-    let (heads, rows): (String, String) = (heads.collect(), rows.collect());
-    format!("<table class=\"made\"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>")
+fn part(part: &Part) -> String {
+    match part {
+        Part::Heading(title, "") => format!("<h3>{}</h3>", escape(title)),
+        Part::Heading(title, class) => format!("<h3>{} {}</h3>", escape(title), tag(class)),
+        Part::Legend(keys) => {
+            let key = |(look, text): &(&str, &str)| {
+                format!("<span class=\"entry\"><span class=\"key {look}\"></span>{text}</span>")
+            };
+            format!("<div class=\"legend\">{}</div>", keys.iter().map(key).collect::<String>())
+        }
+        Part::Table(made) => table(made),
+        Part::Charts(charts) => charts_of(charts),
+        Part::Note(text) => format!("<p class=\"lead\">{}</p>", escape(text)),
+    }
 }
 
-fn cell((index, cell): (usize, &Cell)) -> String {
-    match cell {
-        Cell::Text(text) if index == 0 => format!("<td class=\"mono\">{}</td>", escape(text)),
-        Cell::Text(text) => format!("<td class=\"number\">{}</td>", escape(text)),
-        &Cell::Walks { data, fetch, of } => {
-            let width = |walks: u64| walks as f64 / of.max(1) as f64 * 100.0;
-            format!(
-                "<td class=\"picture\"><div class=\"bar\" title=\"{} data, {} fetch\"><i style=\"width:{:.2}%\"></i><i \
-                 class=\"fetch\" style=\"width:{:.2}%\"></i></div></td>",
-                count(data),
-                count(fetch),
-                width(data),
-                width(fetch)
-            )
+fn charts_of(charts: &[Chart]) -> String {
+    let one = |chart: &Chart| {
+        let data = serde_json::to_string(chart).expect("a chart has only what JSON has");
+        let data = escape_json(&data);
+        format!("<div class=\"chart\"><script type=\"application/json\">{data}</script></div>")
+    };
+    let look = if charts.len() > 1 { "scripted multiples" } else { "scripted" };
+    format!("<div class=\"{look}\">{}</div>", charts.iter().map(one).collect::<String>())
+}
+
+/// A table. Scripts sort and search it where it says what its rows are.
+pub(super) fn table(made: &Table) -> String {
+    let heads =
+        made.columns.iter().enumerate().filter(|(_, column)| is_shown(column)).map(|(index, column)| {
+            let look = if index == 0 || column.is_words { "" } else { " class=\"number\"" };
+            format!("<th scope=\"col\"{look}>{}</th>", escape(&column.title))
+        });
+    let heads: String = heads.collect();
+    let rows: String = made.rows.iter().map(|row| self::row(made, row)).collect();
+    let hidden = made.columns.iter().filter(|column| !is_shown(column)).count();
+    let left_out = made.rows.len().saturating_sub(FIRST);
+    let (mut look, mut more) = ("made", String::new());
+    if !made.ticks.is_empty() {
+        look = "made blocks";
+    } else if left_out > 0 {
+        look = "made long";
+        more = format!("<p class=\"unscripted nothing\">and {} more</p>", exact(left_out as u64));
+    }
+    let mut sorts = String::new();
+    if !made.what.is_empty() {
+        let first = made.first.unwrap_or(FIRST);
+        sorts = format!(" data-what=\"{}\" data-first=\"{first}\"", made.what);
+        if let Some(column) = made.sorted {
+            sorts.push_str(&format!(" data-sorted=\"{column}\""));
         }
-        Cell::Bar(part, look) => format!(
-            "<td class=\"picture\"><div class=\"bar\"><i class=\"{look}\" style=\"width:{:.2}%\"></i></div></td>",
+    }
+    format!(
+        "<div class=\"scroll\"><table class=\"{look}\"{sorts}><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody>{}\
+         </table></div>{more}",
+        ticks(&made.ticks, made.columns.len() - hidden)
+    )
+}
+
+fn is_shown(column: &Column) -> bool {
+    column.only != Only::Terminals
+}
+
+/// Labels below the bars, which stand in the second column.
+fn ticks(ticks: &[(f64, String)], columns: usize) -> String {
+    if ticks.is_empty() {
+        return String::new();
+    }
+    let labels =
+        ticks.iter().map(|(at, text)| format!("<span style=\"left:{:.2}%\">{text}</span>", at * 100.0));
+    format!(
+        "<tfoot><tr><td></td><td class=\"picture\"><div class=\"ticks\">{}</div></td><td colspan=\"{}\"></td></tr>\
+         </tfoot>",
+        labels.collect::<String>(),
+        columns - 2
+    )
+}
+
+fn row(made: &Table, row: &Row) -> String {
+    let look = match row.look {
+        Look::Emphasised => " class=\"emphasis\"",
+        Look::Minor => " class=\"faint\"",
+        Look::Plain | Look::Bound => "",
+    };
+    let opens = row.opens.map_or(String::new(), |index| format!(" data-opens=\"{index}\""));
+    let cells = row.cells.iter().zip(&made.columns).enumerate().filter(|(_, (_, column))| is_shown(column));
+    let cells: String = cells.map(|(index, (told, column))| cell(made, index, told, column)).collect();
+    format!("<tr{look}{opens}>{cells}</tr>")
+}
+
+fn cell(made: &Table, index: usize, cell: &Cell, column: &Column) -> String {
+    let look = match cell {
+        Cell::Bar(_) | Cell::Walks { .. } => "picture",
+        _ if index == 0 => "name",
+        _ if column.is_words => "",
+        _ => "number",
+    };
+    // A narrow screen has no room for the head.
+    let word = match made.ticks.is_empty() || index == 0 || column.is_words {
+        true => String::new(),
+        false => format!(" data-word=\"{}\"", escape(&column.title)),
+    };
+    let value = match cell {
+        Cell::Figure(text, value, _) | Cell::Price(text, value, _)
+            if !made.what.is_empty() && !tells_itself(text) =>
+        {
+            format!(" data-value=\"{value}\"")
+        }
+        _ => String::new(),
+    };
+    let look = if look.is_empty() { String::new() } else { format!(" class=\"{look}\"") };
+    format!("<td{look}{word}{value}>{}</td>", told(cell))
+}
+
+/// Whether a text begins with the number that it is sorted by. Rows of one percentage keep their order.
+fn tells_itself(text: &str) -> bool {
+    text.ends_with(" %") || text.starts_with("0x") || text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn told(cell: &Cell) -> String {
+    match cell {
+        Cell::Text(text) => escape(text),
+        Cell::Name(name) => {
+            let class =
+                if name.tag.is_empty() { String::new() } else { format!(" {}", tag(&escape(&name.tag))) };
+            format!("{}{class}{}", escape(&name.text), sub(&name.sub))
+        }
+        Cell::Figure(text, _, below) => format!("{}{}", escape(text), sub(below)),
+        Cell::Price(text, _, part) => format!(
+            "<span class=\"price\">{}<span class=\"bar\"><i class=\"memory\" style=\"width:{:.2}%\"></i></span></span>",
+            escape(text),
             part * 100.0
         ),
+        Cell::Bar(bar) => self::bar(bar),
+        &Cell::Walks { data, fetch, of } => {
+            let part = |walks: u64| if of > 0 { walks as f64 / of as f64 } else { 0.0 };
+            self::bar(&Bar { parts: vec![(part(data), ""), (part(fetch), "fetch")], ..Bar::default() })
+        }
     }
+}
+
+fn bar(bar: &Bar) -> String {
+    let piece = |(part, look): &(f64, &str)| {
+        let look = if look.is_empty() { String::new() } else { format!(" class=\"{look}\"") };
+        format!("<i{look} style=\"width:{:.1}%\"></i>", part * 100.0)
+    };
+    let pieces: String = bar.parts.iter().map(piece).collect();
+    let mark = bar.mark.map_or(String::new(), |at| format!("<b style=\"left:{:.2}%\"></b>", at * 100.0));
+    let cut = if bar.is_cut { " cut" } else { "" };
+    format!("<div class=\"bar{cut}\">{pieces}{mark}</div>{}", sub(&bar.sub))
+}
+
+fn sub(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("<span class=\"sub\">{}</span>", escape(text)) }
 }

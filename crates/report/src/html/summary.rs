@@ -1,20 +1,15 @@
-//! What the page shows without scripts. `js/summary.js` writes the same for whichever process is chosen.
+//! What the page says of a process before its sections, and of the run behind them.
 
-use super::classes;
 use super::escape::escape;
 use crate::figures::{
-    self, array, base_name, description, forbidden, level_misses, page_bytes, per_kilo_instruction,
-    spin_share, total_cycles, walk_cycle_share, weight, whole,
+    self, description, forbidden, page_bytes, per_kilo_instruction, spin_share, total_cycles,
+    walk_cycle_share, whole,
 };
 use crate::metrics;
-use crate::numbers::{bytes, change, count, exact, mebibytes, percent, ratio};
-use crate::schema::{MachineDescription, MachineResult, Number, ProcessResult, RunResult, WhatIf};
-use std::fmt::Write;
+use crate::numbers::{bytes, count, percent, ratio};
+use crate::schema::{MachineResult, ProcessResult, RunResult};
 
-/// Processes listed without scripts.
-const PROCESSES_LISTED: usize = 40;
-
-pub(super) fn command(_: &RunResult, process: &ProcessResult) -> String {
+pub(super) fn command(process: &ProcessResult) -> String {
     let line = escape(&figures::command(process));
     let (origin, ended) = (escape(&process.origin), escape(&process.ended));
     let structure = process.structure.iter().map(|name| format!(", under {}", escape(name)));
@@ -26,7 +21,7 @@ pub(super) fn headline(process: &ProcessResult) -> String {
 }
 
 /// The advice with its `quoted` parts as code.
-pub(super) fn advice(_: &RunResult, process: &ProcessResult) -> String {
+pub(super) fn advice(process: &ProcessResult) -> String {
     let parts = process.advice.split('`').enumerate().map(|(index, part)| {
         let part = escape(part);
         if index % 2 == 1 { format!("<code>{part}</code>") } else { part }
@@ -34,12 +29,12 @@ pub(super) fn advice(_: &RunResult, process: &ProcessResult) -> String {
     parts.collect()
 }
 
-pub(super) fn cut_short(_: &RunResult, process: &ProcessResult) -> String {
+pub(super) fn cut_short(process: &ProcessResult) -> String {
     let why = process.cut_short.as_ref();
     why.map_or(String::new(), |why| format!("Cut short: these figures lack {}", escape(why)))
 }
 
-pub(super) fn losses(_: &RunResult, process: &ProcessResult) -> String {
+pub(super) fn losses(process: &ProcessResult) -> String {
     process.losses.iter().map(|loss| format!("<li>Lost: {}</li>", escape(loss))).collect()
 }
 
@@ -133,215 +128,6 @@ fn rare(
         cards.push(("Huge pages", "forbidden".to_owned(), escape(&forbidden), "measured"));
     }
     cards
-}
-
-/// Walk cycles as a part of the baseline's over the same stretch.
-fn relative(what_if: &WhatIf) -> f64 {
-    match what_if.baseline_walk_cycles {
-        0 => 0.0,
-        baseline => what_if.walk_cycles as f64 / baseline as f64,
-    }
-}
-
-pub(super) fn what_if(_: &RunResult, process: &ProcessResult) -> String {
-    if process.what_if.is_empty() {
-        return "<p class=\"nothing\">No alternatives were simulated for this process.</p>".to_owned();
-    }
-    let scale = process.what_if.iter().map(relative).fold(1.0, f64::max);
-    let dearest = process.what_if.iter().map(|w| w.memory_price_mib).fold(0.0, f64::max);
-    let cycles = process.machines.first().and_then(total_cycles).filter(|cycles| *cycles > 0.0);
-    let rows: String = process.what_if.iter().map(|w| what_if_row(w, scale, dearest, cycles)).collect();
-    let number = |title| format!("<th class=\"number\" scope=\"col\">{title}</th>");
-    let numbers: String =
-        ["walks", "walk cycles", "change", "of all cycles", "memory price"].map(number).concat();
-    let tick = |at: f64, text| format!("<span style=\"left:{:.2}%\">{text}</span>", at / scale * 100.0);
-    format!(
-        "<table class=\"what-if\"><thead><tr><th scope=\"col\">Alternative</th>\
-         <th scope=\"col\">Walk cycles, as it is = 100 %</th>{numbers}</tr></thead><tbody>{rows}</tbody>\
-         <tfoot><tr><td></td><td class=\"picture\"><div class=\"ticks\">{}{}{}</div></td>\
-         <td colspan=\"5\"></td></tr></tfoot>\
-         </table>",
-        tick(0.0, "0"),
-        tick(0.5, "50 %"),
-        tick(1.0, "100 %")
-    )
-}
-
-fn what_if_row(what_if: &WhatIf, scale: f64, dearest: f64, cycles: Option<f64>) -> String {
-    let is_baseline = what_if.id == "baseline";
-    let is_bound = what_if.class == "bound" && !is_baseline;
-    let (row, look) = if is_baseline {
-        (" class=\"emphasis\"", "baseline")
-    } else {
-        ("", if is_bound { "bound" } else { "" })
-    };
-    let versus = |text: String| if is_baseline { "–".to_owned() } else { text };
-    let saved = cycles.map_or("–".to_owned(), |cycles| {
-        let difference = what_if.walk_cycles as f64 - what_if.baseline_walk_cycles as f64;
-        let sign = match difference {
-            d if d < 0.0 => "−",
-            d if d > 0.0 => "+",
-            _ => "",
-        };
-        format!("{sign}{}", percent(difference.abs() / cycles))
-    });
-    let mut title = escape(&what_if.title);
-    if is_bound {
-        title.push(' ');
-        title.push_str(&tag("bound"));
-    }
-    if what_if.from_instruction > 0 {
-        let from = count(what_if.from_instruction);
-        let to = what_if.to_instruction.map_or(String::new(), |to| format!(" to {}", count(to)));
-        let _ = write!(title, "<span class=\"sub\">from instruction {from}{to}</span>");
-    }
-    let price_width = if dearest > 0.0 { what_if.memory_price_mib / dearest * 100.0 } else { 0.0 };
-    let price = format!(
-        "<span class=\"price\">{}<span class=\"bar\">\
-         <i class=\"memory\" style=\"width:{price_width:.2}%\"></i></span></span>",
-        mebibytes(what_if.memory_price_mib)
-    );
-    let cell = |word: &str, text: String| format!("<td class=\"number\" data-word=\"{word}\">{text}</td>");
-    format!(
-        "<tr{row}><td class=\"name\">{title}</td><td class=\"picture\"><div class=\"bar\">\
-         <i class=\"{look}\" style=\"width:{:.2}%\"></i><b style=\"left:{:.2}%\"></b></div></td>\
-         {}{}{}{}{}</tr>",
-        relative(what_if) / scale * 100.0,
-        100.0 / scale,
-        cell("walks", count(what_if.walks)),
-        cell("walk cycles", count(what_if.walk_cycles)),
-        cell("change", versus(change(what_if.baseline_walk_cycles, what_if.walk_cycles))),
-        cell("of all cycles", versus(saved)),
-        cell("memory price", versus(price))
-    )
-}
-
-pub(super) fn tlbs(result: &RunResult, process: &ProcessResult) -> String {
-    let several = process.machines.len() > 1;
-    let machine = |machine: &MachineResult| {
-        let title = if several { format!("<h3>{}</h3>", escape(&machine.name)) } else { String::new() };
-        format!(
-            "{title}{}{}{}",
-            tlb_table(result, machine),
-            classes::table(machine),
-            walker_line(result, machine)
-        )
-    };
-    process.machines.iter().map(machine).collect()
-}
-
-fn tlb_table(result: &RunResult, machine: &MachineResult) -> String {
-    let rate = |events| per_kilo_instruction(machine, events).map_or("–".to_owned(), ratio);
-    let number = |text: String| format!("<td class=\"number\">{text}</td>");
-    let mut rows = String::new();
-    for tlb in figures::tlbs(machine, description(result, &machine.name)) {
-        let look = if tlb.hits() == 0 { " class=\"faint\"" } else { "" };
-        let shape = tlb.description.map_or(["", "", "", ""].map(str::to_owned), |d| {
-            [
-                d.level.to_string(),
-                escape(&d.serves.join(", ")),
-                escape(&d.page_sizes.join(", ")),
-                array(d.entries, d.ways),
-            ]
-        });
-        let shape: String = shape.map(|text| format!("<td>{text}</td>")).concat();
-        let figures = [
-            count(tlb.lookups),
-            count(tlb.misses),
-            tlb.miss_ratio().map_or("–".to_owned(), percent),
-            rate(tlb.misses),
-        ];
-        let figures: String = figures.map(number).concat();
-        let _ = write!(rows, "<tr{look}><td class=\"mono\">{}</td>{shape}{figures}</tr>", escape(tlb.name));
-    }
-    for (level, misses) in level_misses(machine) {
-        let _ = write!(
-            rows,
-            "<tr class=\"emphasis\"><td>Level {level}</td><td>{level}</td>\
-             <td colspan=\"3\">missed every array of the level</td>{}{}{}{}</tr>",
-            number(String::new()),
-            number(count(misses)),
-            number(String::new()),
-            number(rate(misses))
-        );
-    }
-    let head: String = ["Array", "level", "serves", "pages", "entries"]
-        .map(|title| format!("<th scope=\"col\">{title}</th>"))
-        .into_iter()
-        .chain(
-            ["lookups", "misses", "miss ratio", "misses per 1000 instr."]
-                .map(|title| format!("<th class=\"number\" scope=\"col\">{title}</th>")),
-        )
-        .collect();
-    format!("<div class=\"scroll\"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>")
-}
-
-fn walker_line(result: &RunResult, machine: &MachineResult) -> String {
-    let Some(shape) = description(result, &machine.name) else { return String::new() };
-    let or_none = |list: Vec<String>| if list.is_empty() { "none".to_owned() } else { list.join(", ") };
-    let caches = shape.walk_caches.iter().map(|cache| {
-        let of = |what| whole(machine, &format!("walk_cache.{}.{what}", cache.name));
-        let share = match (of("lookups"), of("hits")) {
-            (Some(lookups), Some(hits)) if lookups > 0 => {
-                format!(", {} hits", percent(hits as f64 / lookups as f64))
-            }
-            _ => String::new(),
-        };
-        format!("{} ({}{share})", cache.name, array(cache.entries, cache.ways))
-    });
-    let cost = shape.cost.iter().map(|(name, cycles)| match cycles {
-        Number::Count(cycles) => format!("{name} {cycles}"),
-        Number::Real(cycles) => format!("{name} {cycles}"),
-    });
-    format!(
-        "<p class=\"lead\">Page table: {}. Page-walk caches: {}. Prices in cycles: {}.</p>",
-        escape(&walker(shape)),
-        escape(&or_none(caches.collect())),
-        escape(&or_none(cost.collect()))
-    )
-}
-
-/// What finds translations; older results say only how many levels it reads.
-fn walker(shape: &MachineDescription) -> String {
-    if shape.walker.is_empty() {
-        format!("radix, {} levels", shape.walk_levels)
-    } else {
-        shape.walker.clone()
-    }
-}
-
-/// The costliest processes; scripts replace this by a table of all of them.
-pub(super) fn processes(result: &RunResult) -> String {
-    let mut order: Vec<&ProcessResult> = result.processes.iter().collect();
-    order.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
-    let mut rows = String::new();
-    for process in order.iter().take(PROCESSES_LISTED) {
-        let counted = |name| {
-            let text = process.machines.first().and_then(|machine| whole(machine, name)).map(count);
-            format!("<td class=\"number\">{}</td>", text.unwrap_or_default())
-        };
-        let share = process.machines.first().and_then(walk_cycle_share).map(percent).unwrap_or_default();
-        let _ = write!(
-            rows,
-            "<tr><td class=\"name\">{}</td><td class=\"number\">{}</td>{}{}\
-             <td class=\"number\">{share}</td></tr>",
-            escape(base_name(&process.program)),
-            process.pid,
-            counted("instructions"),
-            counted("walks")
-        );
-    }
-    let more = match order.len().saturating_sub(PROCESSES_LISTED) {
-        0 => String::new(),
-        more => format!("<p class=\"nothing\">and {} more</p>", exact(more as u64)),
-    };
-    let head: String = ["pid", "instructions", "walks", "share"]
-        .map(|title| format!("<th class=\"number\" scope=\"col\">{title}</th>"))
-        .concat();
-    format!(
-        "<table><thead><tr><th scope=\"col\">Program</th>{head}</tr></thead>\
-         <tbody>{rows}</tbody></table>{more}"
-    )
 }
 
 /// What made this report, from what, and where; the data stands in the page's element `island`.

@@ -16,7 +16,7 @@ pub(crate) use schema::Registered;
 
 use crate::classes::Class;
 use crate::numbers::{bytes, count, cycles, percent, ratio};
-use crate::schema::{Metrics, Number};
+use crate::values::{Metrics, Number};
 
 /// What a metric is measured in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The registry as a part of JSON Schemas: which names the metrics of a machine have.
 
 use super::{Metric, Part, all};
-use crate::schema::Number;
+use crate::values::Number;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -60,7 +60,7 @@ fn pattern(id: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::Metrics;
+    use crate::values::Metrics;
     use schemars::generate::SchemaSettings;
 
     #[test]

@@ -7,6 +7,8 @@ use hostile::{assert_harmless, hostile};
 
 #[path = "../../tests/report/hostile/mod.rs"]
 mod hostile;
+#[path = "../../tests/report/page/mod.rs"]
+mod page;
 
 fn figure(name: &str, value: Option<f64>) -> Figure {
     Figure {

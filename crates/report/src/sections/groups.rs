@@ -1,6 +1,6 @@
 //! Tables of groups, the same for all kinds: what parts of a run executed, and the walks that they took.
 
-use super::{Cell, Column, Table};
+use super::{Cell, Column, Content, Row, Table};
 use crate::figures::whole;
 use crate::groups::{Division, GroupKind};
 use crate::metrics::{self, Adds, Metric};
@@ -30,7 +30,7 @@ const AFTER: [(&str, u8); 4] =
     [("walks_data", 2), ("walks_fetch", 2), ("walk_cycles", 1), ("walks_per_kilo_instruction", 5)];
 
 /// The groups of a division, those with most cycles of walks first, under `heading`.
-pub(super) fn table(process: &ProcessResult, division: &Division, heading: &str) -> Option<Table> {
+pub(super) fn content(process: &ProcessResult, division: &Division, heading: &str) -> Option<Content> {
     let mut groups: Vec<(&GroupKind, &Group)> = division.groups(process).collect();
     let cycles = |group: &Group| value(group, "walk_cycles");
     groups.sort_by(|(_, a), (_, b)| cycles(b).total_cmp(&cycles(a)));
@@ -38,14 +38,17 @@ pub(super) fn table(process: &ProcessResult, division: &Division, heading: &str)
     let columns = columns(&groups);
     let row = |(kind, group): &(&GroupKind, &Group)| {
         let name = Cell::Text(format!("{}{}", kind.before, group.name));
-        std::iter::once(name).chain(columns.iter().map(|(shown, _)| cell(shown, group, all))).collect()
+        let cells = columns.iter().map(|(shown, _)| cell(shown, group, all));
+        Row::from(std::iter::once(name).chain(cells).collect::<Vec<_>>())
     };
     let titles = columns.iter().map(|(shown, goes)| Column::goes(title(shown), *goes));
-    (!groups.is_empty()).then(|| Table {
+    let table = Table {
         columns: std::iter::once(Column::stays(heading)).chain(titles).collect(),
         rows: groups.iter().map(row).collect(),
-        emphasised: None,
-    })
+        what: "rows",
+        ..Table::default()
+    };
+    (!groups.is_empty()).then(|| Content::from(table))
 }
 
 /// What some of the groups have.
@@ -75,10 +78,14 @@ fn title(shown: &Shown) -> String {
 fn cell(shown: &Shown, group: &Group, all: u64) -> Cell {
     let of = |name: &str| value(group, name) as u64;
     match shown {
-        Shown::Of(metric) => Cell::or_dash(number(metric, group).map(|number| metric.unit.text(number))),
-        Shown::Share => Cell::or_dash(
-            (all > 0).then(|| percent((of("walks_data") + of("walks_fetch")) as f64 / all as f64)),
-        ),
+        Shown::Of(metric) => {
+            let figure = |number: Number| Cell::figure(metric.unit.text(number), number.as_f64());
+            Cell::or_dash(number(metric, group).map(figure))
+        }
+        Shown::Share => {
+            let share = (of("walks_data") + of("walks_fetch")) as f64 / all as f64;
+            Cell::real((all > 0).then_some(share), percent)
+        }
         Shown::Bar => Cell::Walks { data: of("walks_data"), fetch: of("walks_fetch"), of: all },
     }
 }

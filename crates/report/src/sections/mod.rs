@@ -1,75 +1,103 @@
-//! Sections of the report that are tables of one process: one file a section, and its line in [`SECTIONS`].
+//! Sections of the report of one process: one file a section, and its line in [`SECTIONS`].
 //!
-//! A section makes its table from the result; the renderers of text and of pages show every section alike. What is in
-//! a cell is text already: renderers compute no figure.
+//! A section makes tables and charts from the result; the renderers of text and of pages show every section alike. What
+//! is in a cell, at a tick or in a tooltip is text already: renderers compute no figure.
 
+mod chart;
+mod classes;
 mod cores;
+mod findings;
+mod functions;
 mod groups;
+mod heat;
+mod images;
+mod kernels;
+mod mappings;
+mod pages;
 mod processes;
+mod reach;
 mod sides;
+mod table;
 mod threads;
+mod tlbs;
+mod what_if;
 
-use crate::schema::ProcessResult;
+pub(crate) use chart::{Axis, Chart, Curve, Heat, HeatGroup, Mark, Plot, Point, Tick};
+pub(crate) use images::images;
+pub(crate) use table::{Bar, Cell, Column, Look, Name, Only, Row, Table};
 
-/// All sections, in the order in which they are shown.
-pub(crate) static SECTIONS: &[Section] =
-    &[processes::SECTION, cores::SECTION, threads::SECTION, sides::SECTION];
+use crate::schema::{ProcessResult, RunResult};
+
+/// All sections, in the order in which a page shows them.
+pub(crate) static SECTIONS: &[Section] = &[
+    what_if::SECTION,
+    kernels::SECTION,
+    mappings::SECTION,
+    heat::SECTION,
+    reach::SECTION,
+    functions::SECTION,
+    pages::SECTION,
+    processes::SECTION,
+    cores::SECTION,
+    threads::SECTION,
+    sides::SECTION,
+    classes::SECTION,
+    tlbs::SECTION,
+];
 
 /// A section of the report.
 pub(crate) struct Section {
     /// What links to it name.
     pub id: &'static str,
+    /// The word of its link in the bar of the page; empty: no link.
+    pub link: &'static str,
+    /// Where a process has no finding of its own to tell.
     pub title: &'static str,
-    /// What the table tells, in a sentence or two.
+    /// What it tells, in a sentence or two; on pages.
     pub lead: &'static str,
-    /// Its table, if the process has what it tells of.
-    pub table: fn(&ProcessResult) -> Option<Table>,
+    pub terminal: Terminal,
+    /// What it shows, if the process has what it tells of.
+    pub make: fn(&RunResult, &ProcessResult) -> Option<Content>,
 }
 
-/// Rows of cells under columns. The first column names the row.
-pub(crate) struct Table {
-    pub columns: Vec<Column>,
-    pub rows: Vec<Vec<Cell>>,
-    /// The row that the others are compared with.
-    pub emphasised: Option<usize>,
+/// Where a terminal shows the tables of a section.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Terminal {
+    /// Behind those of the TLBs.
+    Machine,
+    /// Behind those of who causes walks.
+    Parts,
+    /// At the end, where they tell what to do.
+    End,
+    /// Not at all: it has a table of its own there.
+    Never,
 }
 
-/// A column of figures, or, as the first one, of names.
-pub(crate) struct Column {
-    pub title: String,
-    /// In which order columns go where a terminal is too narrow, the highest first; 0: it stays.
-    pub goes: u8,
+/// What a section shows of a process.
+#[derive(Default)]
+pub(crate) struct Content {
+    /// What it finds, instead of the section's title.
+    pub finding: Option<String>,
+    /// Instead of the section's lead.
+    pub lead: Option<String>,
+    pub parts: Vec<Part>,
 }
 
-impl Column {
-    fn stays(title: impl Into<String>) -> Column {
-        Column::goes(title, 0)
+impl From<Table> for Content {
+    fn from(table: Table) -> Content {
+        Content { parts: vec![Part::Table(table)], ..Content::default() }
     }
-
-    fn goes(title: impl Into<String>, goes: u8) -> Column {
-        Column { title: title.into(), goes }
-    }
 }
 
-/// What stands in a row under a column.
-pub(crate) enum Cell {
-    Text(String),
-    /// A part of one, as the length of a bar in this style of pages. The terminal leaves it out.
-    Bar(f64, &'static str),
-    /// Walks by data references and by fetches, as the lengths of bars that are parts of a number of walks.
-    Walks {
-        data: u64,
-        fetch: u64,
-        of: u64,
-    },
-}
-
-impl Cell {
-    fn or_dash(text: Option<String>) -> Cell {
-        Cell::Text(text.unwrap_or_else(|| "–".to_owned()))
-    }
-
-    fn bar(value: f64, most: f64, look: &'static str) -> Cell {
-        Cell::Bar(if most > 0.0 { value / most } else { 0.0 }, look)
-    }
+/// A part of a section.
+pub(crate) enum Part {
+    /// What the parts after it are of, and its class.
+    Heading(String, &'static str),
+    /// Colours by their names in the style of pages, with their meanings.
+    Legend(Vec<(&'static str, &'static str)>),
+    Table(Table),
+    /// Several stand side by side.
+    Charts(Vec<Chart>),
+    /// A sentence; on pages.
+    Note(String),
 }

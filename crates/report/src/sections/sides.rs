@@ -1,48 +1,53 @@
 //! Designs whose every operation is counted: misses, their cycles and their energy beside the first one's.
 
-use super::{Cell, Column, Section, Table};
+use super::{Cell, Column, Content, Look, Row, Section, Table, Terminal};
 use crate::figures::{SideFigures, sides};
-use crate::numbers::{change, count, ratio, signed};
-use crate::schema::ProcessResult;
+use crate::numbers::{change, ratio, signed};
+use crate::schema::{ProcessResult, RunResult};
 
 pub(super) const SECTION: Section = Section {
     id: "designs",
+    link: "",
     title: "Designs side by side",
     lead: "Modelled cycles of misses and energy of translation; changes are against the first design.",
-    table,
+    terminal: Terminal::Parts,
+    make,
 };
 
-fn table(process: &ProcessResult) -> Option<Table> {
+fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
     let sides = sides(process);
     let most = |of: fn(&SideFigures) -> f64| sides.iter().map(of).fold(0.0, f64::max);
     let (slowest, dearest) = (most(cycles), most(energy));
     let rows = sides.iter().enumerate().map(|(index, side)| {
-        let against = |text: Option<String>| Cell::or_dash(text.filter(|_| index > 0));
+        let against = |cell: Option<Cell>| Cell::or_dash(cell.filter(|_| index > 0));
+        let look = if index == 0 { Look::Emphasised } else { Look::Plain };
         let SideFigures { name, level1, walks, cycles: (took, first), energy: pair } = side;
-        vec![
+        let cells = vec![
             Cell::Text((*name).to_owned()),
-            Cell::or_dash(level1.map(ratio)),
-            Cell::or_dash(walks.map(ratio)),
+            Cell::real(*level1, ratio),
+            Cell::real(*walks, ratio),
             Cell::bar(cycles(side), slowest, ""),
-            Cell::Text(count(*took)),
-            against(Some(change(*first, *took))),
+            Cell::count(*took),
+            against(Some(Cell::figure(change(*first, *took), *took as f64))),
             Cell::bar(energy(side), dearest, "memory"),
-            Cell::or_dash(pair.map(|(each, _)| ratio(each))),
-            against(pair.map(|(each, first)| signed(each / first - 1.0))),
-        ]
+            Cell::real(pair.map(|(each, _)| each), ratio),
+            against(pair.map(|(each, first)| Cell::figure(signed(each / first - 1.0), each))),
+        ];
+        Row::new(look, cells)
     });
     let columns = vec![
         Column::stays("Design"),
         Column::goes("level-1 misses per 1000 instr.", 1),
         Column::goes("walks per 1000 instr.", 2),
-        Column::stays(""),
+        Column::words("", 0).on_pages(),
         Column::stays("cycles of misses"),
         Column::stays("change"),
-        Column::stays(""),
+        Column::words("", 0).on_pages(),
         Column::stays("pJ a reference"),
         Column::stays("change"),
     ];
-    (sides.len() > 1).then(|| Table { columns, rows: rows.collect(), emphasised: Some(0) })
+    let table = Table { columns, rows: rows.collect(), is_whole: true, ..Table::default() };
+    (sides.len() > 1).then(|| Content::from(table))
 }
 
 fn cycles(side: &SideFigures) -> f64 {

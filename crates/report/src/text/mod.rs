@@ -1,11 +1,9 @@
 //! What `pagewalk profile` prints on the terminal: the costliest process image in full, all others condensed.
 
-mod classes;
 mod conflicts;
 mod contiguity;
 mod family;
 mod huge_pages;
-mod kernels;
 mod layout_plan;
 mod layouts;
 mod paint;

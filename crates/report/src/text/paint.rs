@@ -1,6 +1,7 @@
 //! Styled pieces of a terminal line: colours where wanted, widths in characters, nothing that a traced
 //! program could smuggle in.
 
+use crate::printable::shortened;
 use std::fmt::Write;
 
 /// How a piece of text looks.
@@ -59,7 +60,7 @@ impl Line {
         }
         let style = self.0.first().map_or(Style::Plain, |(style, _)| *style);
         let whole: String = self.0.iter().map(|(_, text)| text.as_str()).collect();
-        Line::new(style, leave_out_middle(&whole, width))
+        Line::new(style, shortened(&whole, width))
     }
 
     pub fn write(&self, out: &mut String, color: bool) {
@@ -71,20 +72,6 @@ impl Line {
             }
         }
     }
-}
-
-fn leave_out_middle(text: &str, width: usize) -> String {
-    let chars: Vec<char> = text.chars().collect();
-    if chars.len() <= width {
-        return text.to_owned();
-    }
-    let kept = width.saturating_sub(1);
-    let head = kept / 3;
-    let tail = kept - head;
-    let mut short: String = chars[..head].iter().collect();
-    short.push('…');
-    short.extend(&chars[chars.len() - tail..]);
-    short
 }
 
 /// The text in lines of at most `width` characters, broken at spaces.
@@ -138,12 +125,6 @@ mod tests {
         assert_eq!(plain(&bar(1, 0, 1_000_000)), "▏");
         assert_eq!(plain(&bar(10, 30, 80)), "██▒▒▒▒▒▒");
         assert_eq!(plain(&bar(0, 0, 100)), "");
-    }
-
-    #[test]
-    fn long_paths_lose_their_middle() {
-        assert_eq!(leave_out_middle("/usr/lib/x86_64-linux-gnu/libc.so.6", 16), "/usr/…/libc.so.6");
-        assert_eq!(leave_out_middle("short", 16), "short");
     }
 
     #[test]

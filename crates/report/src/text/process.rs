@@ -5,12 +5,13 @@ use super::paint::{Line, Style, bar};
 use super::table::{Narrow, Table, names, numbers, texts, walks};
 use crate::figures::{
     self, TlbFigures, base_name, command, description, headline, level_misses, page_bytes,
-    per_kilo_instruction, tlbs, total_cycles, walk_cycle_share, whole,
+    per_kilo_instruction, tlbs, walk_cycle_share, whole,
 };
 use crate::metrics::parts_of;
-use crate::numbers::{bytes, change, count, mebibytes, percent, ratio};
+use crate::numbers::{bytes, count, percent, ratio};
 use crate::printable::printable;
-use crate::schema::{MachineResult, ProcessResult, RunResult, STRIPPED, WhatIf};
+use crate::schema::{MachineResult, ProcessResult, RunResult, STRIPPED};
+use crate::sections::Terminal;
 
 /// What the figures of all tables are.
 const CLASSES: &str = "instructions, references and pages are measured, all else but bounds is modelled";
@@ -32,22 +33,14 @@ pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult
     notes(page, process, machine);
     page.blank();
     tlb_table(page, result, machine);
-    super::classes::write(page, machine);
+    super::sections::write(page, result, process, Terminal::Machine);
     if process.machines.len() > 1 && figures::sides(process).is_empty() {
         page.blank();
         other_machines(page, &process.machines);
     }
     who_pays(page, process, whole(machine, "walks").unwrap_or(0));
-    super::sections::write(page, process);
-    if !process.kernels.is_empty() {
-        page.blank();
-        super::kernels::write(page, process);
-        return;
-    }
-    if !process.what_if.is_empty() {
-        page.blank();
-        what_if_table(page, &process.what_if, total_cycles(machine));
-    }
+    super::sections::write(page, result, process, Terminal::Parts);
+    super::sections::write(page, result, process, Terminal::End);
 }
 
 /// What a reader should know of the run before the figures are compared with a native one.
@@ -309,54 +302,5 @@ fn payers(
     let more = rows.len().saturating_sub(limit) as u64 + left_out;
     if more > 0 {
         page.line(quiet(format!("  … and {} more", count(more))));
-    }
-}
-
-fn what_if_table(page: &mut Page, alternatives: &[WhatIf], cycles: Option<f64>) {
-    let mut table = Table::new(vec![
-        names("What if"),
-        numbers("walks", Narrow::Drop(1)),
-        numbers("walk cycles", Narrow::Keep),
-        numbers("change", Narrow::Keep),
-        numbers("of all cycles", Narrow::Drop(3)),
-        numbers("memory", Narrow::Keep),
-        texts("class", Narrow::Drop(2)),
-        numbers("from instr.", Narrow::Keep),
-    ]);
-    // What was given up in mid-run cost nothing worth saving: it only stands in the longer table.
-    for what_if in alternatives.iter().filter(|what_if| page.verbose || what_if.to_instruction.is_none()) {
-        let is_baseline = what_if.id == "baseline";
-        let bound = what_if.class == "bound";
-        let style = if bound { Style::Quiet } else { Style::Plain };
-        let cell = |text: String| Line::new(style, text);
-        let versus = |text: String| if is_baseline { quiet("–") } else { cell(text) };
-        let saved = cycles.filter(|cycles| *cycles > 0.0).map(|cycles| {
-            let difference = what_if.walk_cycles as f64 - what_if.baseline_walk_cycles as f64;
-            let sign = if difference < 0.0 { "−" } else { "" };
-            format!("{sign}{}", percent(difference.abs() / cycles))
-        });
-        table.row(vec![
-            cell(printable(&what_if.title)),
-            cell(count(what_if.walks)),
-            cell(count(what_if.walk_cycles)),
-            versus(change(what_if.baseline_walk_cycles, what_if.walk_cycles)),
-            versus(saved.unwrap_or_default()),
-            versus(mebibytes(what_if.memory_price_mib)),
-            cell(printable(&what_if.class)),
-            match (what_if.from_instruction, what_if.to_instruction) {
-                (0, None) => Line::default(),
-                (from, None) => cell(count(from)),
-                (from, Some(to)) => cell(format!("{} to {}", count(from), count(to))),
-            },
-        ]);
-    }
-    page.table(table);
-    let shown = |what_if: &&WhatIf| page.verbose || what_if.to_instruction.is_none();
-    if alternatives.iter().filter(shown).any(|what_if| what_if.from_instruction > 0) {
-        page.paragraph(
-            quiet("  "),
-            Style::Quiet,
-            "from instr.: counted from there on, compared with the baseline of the same stretch",
-        );
     }
 }

@@ -1,50 +1,80 @@
-//! Sections that are tables, on the terminal.
+//! Sections, on the terminal: their tables.
 
 use super::Page;
 use super::paint::{Line, Style, bar};
-use super::table::{Narrow, Table, names, numbers, walks};
+use super::table::{Narrow, Table, names, numbers, texts, walks};
 use crate::printable::printable;
-use crate::schema::ProcessResult;
-use crate::sections::{self, Cell, SECTIONS};
+use crate::schema::{ProcessResult, RunResult};
+use crate::sections::{self, Cell, Column, Look, Only, Part, Row, SECTIONS, Terminal};
 
 /// Rows of a table before the rest is counted.
 const SHOWN: usize = 8;
 /// Rows with `-v`.
 const SHOWN_VERBOSE: usize = 40;
 
-/// All sections that the process has.
-pub(super) fn write(page: &mut Page, process: &ProcessResult) {
-    for made in SECTIONS.iter().filter_map(|section| (section.table)(process)) {
+/// The sections of this place that the process has.
+pub(super) fn write(page: &mut Page, result: &RunResult, process: &ProcessResult, place: Terminal) {
+    let sections = SECTIONS.iter().filter(|section| section.terminal == place);
+    for part in sections.filter_map(|section| (section.make)(result, process)).flat_map(|made| made.parts) {
+        let Part::Table(made) = part else { continue };
         page.blank();
         table(page, &made);
     }
 }
 
 fn table(page: &mut Page, made: &sections::Table) {
-    let is_walks = |index: usize| made.rows.iter().any(|row| matches!(row[index], Cell::Walks { .. }));
-    let column = |(index, column): (usize, &sections::Column)| match (index, column.goes) {
-        (0, _) => names(&column.title),
-        (_, goes) if is_walks(index) => walks(Narrow::Drop(goes)),
-        (_, 0) => numbers(&column.title, Narrow::Keep),
-        (_, goes) => numbers(&column.title, Narrow::Drop(goes)),
+    let is_shown = |column: &Column| column.only != Only::Pages;
+    let columns = made.columns.iter().enumerate().filter(|(_, column)| is_shown(column));
+    let has_walks = |index: usize| made.rows.iter().any(|row| matches!(row.cells[index], Cell::Walks { .. }));
+    let columns = columns.map(|(index, column)| self::column(index, column, has_walks(index)));
+    let mut table = Table::new(columns.collect());
+    let rows: Vec<&Row> = made.rows.iter().filter(|row| page.verbose || row.look != Look::Minor).collect();
+    let shown = match page.verbose {
+        _ if made.is_whole => rows.len(),
+        true => SHOWN_VERBOSE,
+        false => SHOWN,
     };
-    let mut table = Table::new(made.columns.iter().enumerate().map(column).collect());
-    let shown = if page.verbose { SHOWN_VERBOSE } else { SHOWN };
-    for row in made.rows.iter().take(shown) {
-        table.row(row.iter().map(cell).collect());
+    for row in rows.iter().take(shown) {
+        let cells = row.cells.iter().zip(&made.columns).enumerate();
+        let cells = cells.filter(|(_, (_, column))| is_shown(column));
+        table.row(cells.map(|(index, (told, column))| cell(told, style(row, index, column))).collect());
     }
     page.table(table);
-    if made.rows.len() > shown {
-        page.line(Line::new(Style::Quiet, format!("  … and {} more", made.rows.len() - shown)));
+    if rows.len() > shown {
+        page.line(Line::new(Style::Quiet, format!("  … and {} more", rows.len() - shown)));
+    }
+    for (warning, text) in &made.remarks {
+        let (lead, style) = match *warning {
+            "" => (Line::new(Style::Quiet, "  "), Style::Quiet),
+            warning => (Line::new(Style::Warning, format!("  {warning}  ")), Style::Plain),
+        };
+        page.paragraph(lead, style, &printable(text));
     }
 }
 
-/// A column of bars has no text at all, and so goes.
-fn cell(cell: &Cell) -> Line {
+fn column(index: usize, column: &Column, has_walks: bool) -> super::table::Column {
+    let narrow = if column.goes == 0 { Narrow::Keep } else { Narrow::Drop(column.goes) };
+    match index {
+        0 => names(&printable(&column.title)),
+        _ if has_walks => walks(narrow),
+        _ if column.is_words => texts(&column.title, narrow),
+        _ => numbers(&column.title, narrow),
+    }
+}
+
+/// Words beside a name explain it.
+fn style(row: &Row, index: usize, column: &Column) -> Style {
+    let explains = index > 0 && column.is_words && column.only == Only::All;
+    if row.look == Look::Bound || explains { Style::Quiet } else { Style::Plain }
+}
+
+fn cell(cell: &Cell, style: Style) -> Line {
     match cell {
         Cell::Text(text) if text == "–" => Line::new(Style::Quiet, text.as_str()),
-        Cell::Text(text) => Line::new(Style::Plain, printable(text)),
+        Cell::Text(text) => Line::new(style, printable(text)),
+        Cell::Name(name) => Line::new(style, printable(&name.text)),
+        Cell::Figure(text, ..) | Cell::Price(text, ..) => Line::new(style, text.as_str()),
+        Cell::Bar(_) => Line::default(),
         &Cell::Walks { data, fetch, of } => bar(data, fetch, of),
-        Cell::Bar(..) => Line::default(),
     }
 }

@@ -19,7 +19,7 @@ fn page(owner: &str, offset: Option<&str>, set: u64, evicted: u64, was_evicted: 
     }
 }
 
-fn result() -> ConflictsResult {
+pub fn result() -> ConflictsResult {
     let owner = |name: &str, kind: &str, evicted: u64| OwnerRow {
         name: name.into(),
         kind: kind.into(),

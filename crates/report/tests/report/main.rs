@@ -8,6 +8,8 @@ mod hostile;
 mod html;
 mod json;
 mod layout_plan;
+mod page;
 mod runs;
+mod scripts;
 mod sweep;
 mod text;

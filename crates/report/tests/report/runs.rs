@@ -2,6 +2,7 @@
 
 use crate::fixtures;
 use crate::hostile::{assert_harmless, hostile};
+use crate::page::without_scripts;
 use pagewalk_report::schema::{MachineResult, Number, RunResult};
 use pagewalk_report::{Run, from_json, render_html, render_runs_html, to_json};
 
@@ -12,10 +13,9 @@ fn page(results: &[RunResult]) -> String {
     render_runs_html(runs[0], &runs[1..])
 }
 
-/// What the page has before its data: what a browser without scripts shows.
+/// What a browser without scripts shows.
 fn shown(results: &[RunResult]) -> String {
-    let page = page(results);
-    page.split_once("<script type=\"application/json\"").unwrap().0.to_owned()
+    without_scripts(&page(results))
 }
 
 /// The sentences on what makes the runs hard to compare.

@@ -22,16 +22,7 @@ const el = (tag, attributes = {}, ...children) => append(setAll(document.createE
 const svg = (tag, attributes = {}, ...children) =>
   append(setAll(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes), children);
 
-const replace = (id, ...children) => byId(id).replaceChildren(...children.flat(Infinity).filter((child) => child));
-
-// The colour that a variable has now: a canvas cannot read light-dark() itself.
-function colorOf(variable) {
-  const probe = el("span", { style: `color: var(${variable})`, hidden: "" });
-  document.body.append(probe);
-  const channels = getComputedStyle(probe).color.match(/[\d.]+/g).map(Number);
-  probe.remove();
-  return channels.slice(0, 3);
-}
+const exact = (n) => n.toLocaleString("en");
 
 // At most `characters` of a text, its middle left out: paths tell the most at their ends.
 function shorten(text, characters) {
@@ -52,19 +43,6 @@ function showTooltip(event, title, lines) {
 }
 
 const hideTooltip = () => { byId("tooltip").hidden = true; };
-
-// The text with its `quoted` parts as code.
-const withCode = (text) => text.split("`").map((part, index) => index % 2 ? el("code", {}, part) : part);
-
-const tag = (kind) => el("span", { class: `tag ${["measured", "modelled", "bound"].includes(kind) ? kind : ""}` }, kind);
-
-// Shows a section and its link when it has something to show; says whether it has.
-function showSection(id, has) {
-  byId(id).hidden = !has;
-  const link = document.querySelector(`nav a[href="#${id}"]`);
-  if (link) link.hidden = !has;
-  return has;
-}
 
 // Control characters and marks that turn or hide text are spelt out, as in printable.rs.
 const DECEPTIVE = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;

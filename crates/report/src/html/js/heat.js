@@ -1,4 +1,4 @@
-// Walks over address space and time. Cells are painted on a canvas, everything with words on an SVG above it.
+// Walks over address space and time. Cells are painted on canvases, one pixel each; everything with words on an SVG above.
 
 const HEAT_COLORS = ["--heat-1", "--heat-2", "--heat-3", "--heat-4", "--heat-5"];
 const STRIP = { top: 18, height: 46 };
@@ -6,46 +6,13 @@ const GROUP_GAP = 7;
 const LOWEST_GROUP = 18;
 const AXIS_HEIGHT = 40;
 
-const sumColumns = (heat) => {
-  const columns = new Array(heat.columns).fill(0);
-  for (const row of heat.rows) row.walks.forEach((walks, column) => { columns[column] += walks; });
-  return columns;
-};
-
-// Neighbouring rows of one mapping, merged where they would be thinner than two pixels.
-function heatGroups(heat) {
-  const height = Math.min(480, Math.max(150, heat.rows.length * 5));
-  const merge = Math.max(1, Math.ceil(2 * heat.rows.length / height));
-  const groups = [];
-  for (const row of heat.rows) {
-    const last = groups[groups.length - 1];
-    if (last && last.mapping === row.mapping) last.source.push(row);
-    else groups.push({ mapping: row.mapping, source: [row] });
-  }
-  const rowHeight = height / Math.ceil(heat.rows.length / merge);
-  for (const group of groups) {
-    group.rows = [];
-    for (let first = 0; first < group.source.length; first += merge) {
-      const part = group.source.slice(first, first + merge);
-      const end = part[part.length - 1];
-      group.rows.push({
-        start: part[0].start, end: end.start + end.bytes,
-        walks: part[0].walks.map((_, column) => part.reduce((sum, row) => sum + row.walks[column], 0)),
-      });
-    }
-    group.walks = group.source.reduce((sum, row) => sum + row.walks.reduce((a, b) => a + b, 0), 0);
-    group.height = Math.max(LOWEST_GROUP, Math.round(group.rows.length * rowHeight));
-  }
-  return groups;
-}
-
-// Columns, merged where the plot has fewer device pixels than the picture has columns.
-function binColumns(walks, merge) {
-  const bins = [];
-  for (let first = 0; first < walks.length; first += merge) {
-    bins.push(walks.slice(first, first + merge).reduce((a, b) => a + b, 0));
-  }
-  return bins;
+// The colour that a variable has now: a canvas cannot read light-dark() itself.
+function colorOf(variable) {
+  const probe = el("span", { style: `color: var(${variable})`, hidden: "" });
+  document.body.append(probe);
+  const channels = (getComputedStyle(probe).color.match(/[\d.]+/g) ?? [0, 0, 0]).map(Number);
+  probe.remove();
+  return channels.slice(0, 3);
 }
 
 function heatRamp() {
@@ -53,143 +20,117 @@ function heatRamp() {
   return (t) => {
     const at = t * (stops.length - 1);
     const low = Math.min(stops.length - 2, Math.floor(at));
-    const mixed = stops[low].map((channel, i) => Math.round(channel + (stops[low + 1][i] - channel) * (at - low)));
-    return `rgb(${mixed.join(",")})`;
+    return stops[low].map((channel, i) => Math.round(channel + (stops[low + 1][i] - channel) * (at - low)));
   };
 }
 
-function paintCells(plot) {
-  const { canvas, groups, width, height, most, merge } = plot;
-  const scale = Math.max(1, devicePixelRatio);
-  canvas.width = Math.round(width * scale);
-  canvas.height = Math.round(height * scale);
-  const context = canvas.getContext("2d");
-  const ramp = heatRamp();
-  const empty = `rgb(${colorOf("--heat-0").join(",")})`;
-  const colors = Array.from({ length: 256 }, (_, i) => ramp(i / 255));
-  for (const group of groups) {
-    context.fillStyle = empty;
-    context.fillRect(0, Math.round(group.top * scale), canvas.width, Math.round(group.height * scale));
-    group.rows.forEach((row, index) => {
-      const top = Math.round((group.top + group.height * index / group.rows.length) * scale);
-      const bottom = Math.round((group.top + group.height * (index + 1) / group.rows.length) * scale);
-      const bins = binColumns(row.walks, merge);
-      bins.forEach((walks, column) => {
-        if (walks === 0) return;
-        const left = Math.round(column / bins.length * canvas.width);
-        const right = Math.round((column + 1) / bins.length * canvas.width);
-        context.fillStyle = colors[Math.round(255 * Math.log1p(walks) / Math.log1p(most))];
-        context.fillRect(left, top, right - left, bottom - top);
-      });
-    });
+// Where each group of rows lies, and which rows of cells it has.
+function layGroups(heat, full) {
+  const rows = heat.groups.reduce((all, group) => all + group.places.length, 0);
+  const height = Math.min(480, Math.max(150, rows * 5));
+  const plot = { left: full >= 720 ? 190 : 96, offset: STRIP.top + STRIP.height + 14, groups: [] };
+  plot.width = Math.max(1, full - plot.left - 54);
+  let [top, first] = [0, 0];
+  for (const group of heat.groups) {
+    const count = group.places.length;
+    const own = { ...group, top, first, height: Math.max(LOWEST_GROUP, Math.round(count * height / rows)) };
+    plot.groups.push(own);
+    top += own.height + GROUP_GAP;
+    first += count;
   }
+  plot.bottom = plot.offset + top - GROUP_GAP;
+  return plot;
 }
 
-function timeStrip(plot, columns, perColumn) {
+function paint(plot, group, heat, cells, colors) {
+  const style = `left:${plot.left}px;top:${plot.offset + group.top}px;width:${plot.width}px;height:${group.height}px`;
+  const sharp = heat.columns < plot.width ? ";image-rendering:pixelated" : "";
+  const canvas = el("canvas", { width: heat.columns, height: group.places.length, style: style + sharp });
+  const context = canvas.getContext("2d");
+  context.fillStyle = colors.empty;
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  group.places.forEach((_, row) => cells[group.first + row].walks.forEach((walks, column) => {
+    if (walks === 0) return;
+    context.fillStyle = colors.at(Math.log1p(walks) / Math.log1p(heat.most));
+    context.fillRect(column, row, 1, 1);
+  }));
+  return canvas;
+}
+
+function timeStrip(plot, heat) {
   const { left, width } = plot;
-  const rates = columns.map((walks) => walks * 1000 / perColumn);
-  const peak = Math.max(...rates);
-  const y = (rate) => STRIP.top + STRIP.height * (1 - rate / peak);
-  const x = (column) => left + width * column / columns.length;
   const bottom = STRIP.top + STRIP.height;
-  const steps = rates.map((rate, column) => `L${x(column).toFixed(1)} ${y(rate).toFixed(1)}L${x(column + 1).toFixed(1)} ${y(rate).toFixed(1)}`);
+  const x = (column) => (left + width * column / heat.columns).toFixed(1);
+  const steps = heat.strip.map((part, column) => {
+    const y = (STRIP.top + STRIP.height * (1 - part)).toFixed(1);
+    return `L${x(column)} ${y}L${x(column + 1)} ${y}`;
+  });
   return [
     svg("line", { class: "axis", x1: left, x2: left + width, y1: bottom, y2: bottom }),
     svg("path", { class: "strip", d: `M${left} ${bottom}${steps.join("")}L${left + width} ${bottom}Z` }),
     svg("text", { x: left, y: 11 }, "walks per 1000 instructions"),
-    svg("text", { x: left - 8, y: STRIP.top + 9, "text-anchor": "end", class: "faint" }, `peak ${ratio(peak)}`),
+    svg("text", { x: left - 8, y: STRIP.top + 9, "text-anchor": "end", class: "faint" }, `peak ${heat.peak}`),
     svg("text", { x: left - 8, y: bottom, "text-anchor": "end", class: "faint" }, "0"),
   ];
 }
 
-function instructionAxis(plot, total) {
+function instructionAxis(plot, heat) {
   const { left, width, bottom } = plot;
-  const step = niceStep(total, width < 420 ? 3 : 7);
-  const parts = [svg("line", { class: "axis", x1: left, x2: left + width, y1: bottom + 4, y2: bottom + 4 })];
-  for (let at = 0; at <= total; at += step) {
-    const x = left + width * at / total;
-    parts.push(svg("line", { class: "axis", x1: x, x2: x, y1: bottom + 4, y2: bottom + 8 }),
-      svg("text", { x, y: bottom + 20, "text-anchor": at === 0 ? "start" : "middle" }, count(at).replace(/\.0+(?=\u00a0)/, "")));
-  }
-  parts.push(svg("text", { x: left + width, y: bottom + 36, "text-anchor": "end", class: "faint" }, "instructions executed"));
-  return parts;
+  const ticks = apart(heat.ticks, (at) => left + width * at, 62).map((tick) => {
+    const x = left + width * tick.at;
+    return [svg("line", { class: "axis", x1: x, x2: x, y1: bottom + 4, y2: bottom + 8 }),
+      svg("text", { x, y: bottom + 20, "text-anchor": tick.at === 0 ? "start" : "middle" }, tick.text)];
+  });
+  return [svg("line", { class: "axis", x1: left, x2: left + width, y1: bottom + 4, y2: bottom + 4 }), ticks,
+    svg("text", { x: left + width, y: bottom + 36, "text-anchor": "end", class: "faint" }, "instructions executed")];
 }
 
-function groupLabels(plot, all) {
-  const { left, width, groups, offset } = plot;
-  const letters = Math.floor((left - 10) / 7.3);
-  return groups.flatMap((group) => {
-    const top = offset + group.top;
-    const first = group.rows[0].start;
-    const roomy = group.height >= 34;
+function groupLabels(plot) {
+  const letters = Math.floor((plot.left - 10) / 7.3);
+  return plot.groups.map((group) => {
+    const top = plot.offset + group.top;
     return [
-      svg("text", { x: left - 8, y: top + 12, "text-anchor": "end", class: "strong" },
-        shorten(baseName(group.mapping), letters), svg("title", {}, group.mapping)),
-      roomy ? svg("text", { x: left - 8, y: top + 27, "text-anchor": "end", class: "faint" }, shorten(address(first), letters)) : null,
-      svg("text", { x: left + width + 8, y: top + 12 }, percent(group.walks / all)),
+      svg("text", { x: plot.left - 8, y: top + 12, "text-anchor": "end", class: "strong" }, shorten(group.name, letters), svg("title", {}, group.name)),
+      group.height >= 34 ? svg("text", { x: plot.left - 8, y: top + 27, "text-anchor": "end", class: "faint" }, shorten(group.start, letters)) : null,
+      svg("text", { x: plot.left + plot.width + 8, y: top + 12 }, group.share),
     ];
-  }).filter(Boolean);
+  });
 }
 
-function followPointer(plot, heat) {
-  const { overlay, left, width, offset, groups, merge } = plot;
+function followPointer(plot, heat, cells, overlay) {
   const frame = svg("rect", { class: "hover", visibility: "hidden" });
   overlay.append(frame);
   const leave = () => { frame.setAttribute("visibility", "hidden"); hideTooltip(); };
   overlay.addEventListener("pointerleave", leave);
   overlay.addEventListener("pointermove", (event) => {
     const box = overlay.getBoundingClientRect();
-    const y = event.clientY - box.top - offset;
-    const group = groups.find((g) => y >= g.top && y < g.top + g.height);
-    const bins = Math.ceil(heat.columns / merge);
-    const bin = Math.floor((event.clientX - box.left - left) / width * bins);
-    if (!group || bin < 0 || bin >= bins) return leave();
-    const index = Math.min(group.rows.length - 1, Math.floor((y - group.top) / group.height * group.rows.length));
-    const row = group.rows[index];
-    const walks = binColumns(row.walks, merge)[bin];
-    const from = bin * merge * heat.instructions_per_column;
-    setAll(frame, { visibility: "visible", x: left + bin / bins * width, width: width / bins,
-      y: offset + group.top + index / group.rows.length * group.height, height: group.height / group.rows.length });
-    // The row of many mappings lies nowhere.
-    const place = row.end > row.start ? [`${address(row.start)} – ${address(row.end)} (${bytes(row.end - row.start)})`] : [];
-    showTooltip(event, `${exact(walks)} walks`, [group.mapping, ...place,
-      `instructions ${count(from)} – ${count(from + merge * heat.instructions_per_column)}`]);
+    const y = event.clientY - box.top - plot.offset;
+    const group = plot.groups.find((one) => y >= one.top && y < one.top + one.height);
+    const column = Math.floor((event.clientX - box.left - plot.left) / plot.width * heat.columns);
+    if (!group || column < 0 || column >= heat.columns) return leave();
+    const rows = group.places.length;
+    const row = Math.min(rows - 1, Math.floor((y - group.top) / group.height * rows));
+    setAll(frame, { visibility: "visible", x: plot.left + column / heat.columns * plot.width, width: plot.width / heat.columns,
+      y: plot.offset + group.top + row / rows * group.height, height: group.height / rows });
+    showTooltip(event, `${exact(cells[group.first + row].walks[column])} walks`, [group.name, group.places[row],
+      `instructions ${heat.edges[column]} – ${heat.edges[column + 1]}`].filter(Boolean));
   });
 }
 
-function heatScale(most, cell) {
-  return el("div", { class: "scale" }, "walks per cell:", el("span", {}, "1"), el("span", { class: "ramp" }), el("span", {}, count(most)),
-    el("span", {}, `(logarithmic; a cell is ${cell})`));
-}
+const heatScale = (heat) => el("div", { class: "scale" }, "walks per cell:", el("span", {}, "1"), el("span", { class: "ramp" }),
+  el("span", {}, heat.most_text), el("span", {}, `(logarithmic; a cell is ${heat.cell})`));
 
-function showHeat(process) {
-  const host = byId("heat");
-  const heat = process.heat;
-  const columns = sumColumns(heat);
-  const all = columns.reduce((a, b) => a + b, 0);
-  replace("heat-title", timeFinding(columns));
-  if (!showSection("time", all > 0)) return;
+// The cells are rows of the run's data.
+function drawHeat(host, heat, cells) {
   const full = host.clientWidth;
-  const plot = { left: full >= 720 ? 190 : 96, offset: STRIP.top + STRIP.height + 14, groups: heatGroups(heat) };
-  plot.width = full - plot.left - 54;
-  plot.merge = Math.max(1, Math.ceil(heat.columns / plot.width));
-  let top = 0;
-  for (const group of plot.groups) {
-    group.top = top;
-    top += group.height + GROUP_GAP;
-  }
-  plot.height = top - GROUP_GAP;
-  plot.bottom = plot.offset + plot.height;
-  plot.most = Math.max(...plot.groups.flatMap((group) => group.rows.map((row) => Math.max(...binColumns(row.walks, plot.merge)))));
-  plot.canvas = el("canvas", { style: `left:${plot.left}px;top:${plot.offset}px;width:${plot.width}px;height:${plot.height}px` });
+  const plot = layGroups(heat, full);
+  const ramp = heatRamp();
+  const shades = Array.from({ length: 256 }, (_, i) => `rgb(${ramp(i / 255).join(",")})`);
+  const colors = { empty: `rgb(${colorOf("--heat-0").join(",")})`, at: (part) => shades[Math.round(255 * part)] };
+  const canvases = plot.groups.map((group) => paint(plot, group, heat, cells, colors));
   const height = plot.bottom + AXIS_HEIGHT;
-  plot.overlay = svg("svg", { width: full, height, role: "img",
-    "aria-label": `Heat map of ${count(all)} page walks, instructions across, address space down` },
-    timeStrip(plot, columns, heat.instructions_per_column), instructionAxis(plot, heat.columns * heat.instructions_per_column),
-    groupLabels(plot, all));
-  const first = plot.groups[0].rows[0];
-  const cell = `${bytes(first.end - first.start)} by ${count(plot.merge * heat.instructions_per_column)} instructions`;
-  host.replaceChildren(el("div", { class: "chart", style: `height:${height}px` }, plot.canvas, plot.overlay), heatScale(plot.most, cell));
-  paintCells(plot);
-  followPointer(plot, heat);
+  const overlay = svg("svg", { width: full, height, role: "img", "aria-label": heat.label },
+    timeStrip(plot, heat), instructionAxis(plot, heat), groupLabels(plot));
+  host.replaceChildren(el("div", { class: "drawing", style: `height:${height}px` }, canvases, overlay), heatScale(heat));
+  followPointer(plot, heat, cells, overlay);
 }

@@ -1,0 +1,116 @@
+//! What the page shows of each process: of one at first, of the others when they are chosen.
+//!
+//! Those of all are in the page as compressed text, as a run may have hundreds. So is the data of a run where it is
+//! large.
+
+use super::escape::{escape, escape_json};
+use super::{Run, fill, sections, summary};
+use crate::figures::{base_name, costliest};
+use crate::json::to_json;
+use crate::schema::{ProcessResult, RunResult};
+use crate::sections::images;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::Write;
+
+/// Bytes of a run's data above which it is compressed.
+const LARGE: usize = 1 << 20;
+
+/// The summary of a process.
+pub(super) fn summary(result: &RunResult, process: &ProcessResult) -> String {
+    fill(include_str!("summary.html"), |name| match name {
+        "cut" => summary::cut_short(process),
+        "command" => summary::command(process),
+        "headline" => summary::headline(process),
+        "advice" => summary::advice(process),
+        "losses" => summary::losses(process),
+        "cards" => summary::cards(result, process),
+        other => unreachable!("summary.html names {other}, which nothing fills"),
+    })
+}
+
+/// Summary and sections of every process of every run, if there are several.
+pub(super) fn all(runs: &[Run<'_>]) -> String {
+    if runs.iter().map(|run| run.result.processes.len()).sum::<usize>() < 2 {
+        return String::new();
+    }
+    let view = |run: &Run<'_>| -> Vec<[String; 2]> {
+        let of = |process| [summary(run.result, process), sections::all(run.result, process)];
+        run.result.processes.iter().map(of).collect()
+    };
+    let views: Vec<_> = runs.iter().map(view).collect();
+    let views = serde_json::to_string(&views).expect("texts are JSON");
+    compressed("pagewalk-views", &views)
+}
+
+/// The data of each run, as `--json` has it.
+pub(super) fn islands(runs: &[Run<'_>]) -> String {
+    let island = |(index, run): (usize, &Run<'_>)| {
+        let (id, data) = (island_id(index), to_json(run.result));
+        if data.len() > LARGE {
+            return compressed(&id, &data);
+        }
+        format!("<script type=\"application/json\" id=\"{id}\">{}</script>", escape_json(&data))
+    };
+    runs.iter().enumerate().map(island).collect::<Vec<_>>().join("\n")
+}
+
+/// Where the data of a run stands in the page.
+pub(super) fn island_id(index: usize) -> String {
+    match index {
+        0 => "pagewalk-result".to_owned(),
+        _ => format!("pagewalk-result-{}", index + 1),
+    }
+}
+
+/// Text as gzip in base64.
+fn compressed(id: &str, text: &str) -> String {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+    let written = packed.write_all(text.as_bytes()).and_then(|()| packed.finish());
+    let data = STANDARD.encode(written.expect("memory takes every write"));
+    format!("<script type=\"application/gzip\" id=\"{id}\">{data}</script>\n")
+}
+
+/// The process images of each run that has several; hidden but those of the first.
+pub(super) fn processes_of(runs: &[Run<'_>]) -> String {
+    let one = |(index, run): (usize, &Run<'_>)| {
+        let number = run.result.processes.len();
+        let hidden = if index > 0 { " hidden" } else { "" };
+        let table = sections::table(&images(run.result));
+        let section = fill(include_str!("processes.html"), |name| match name {
+            "run" => index.to_string(),
+            "hidden" => hidden.to_owned(),
+            "images" => number.to_string(),
+            "table" => table.clone(),
+            other => unreachable!("processes.html names {other}, which nothing fills"),
+        });
+        if number > 1 { section } else { String::new() }
+    };
+    runs.iter().enumerate().map(one).collect()
+}
+
+/// A chooser of them for each such run.
+pub(super) fn choosers(runs: &[Run<'_>]) -> String {
+    let option = |(index, process): (usize, &ProcessResult)| {
+        let (program, pid) = (escape(base_name(&process.program)), process.pid);
+        format!("<option value=\"{index}\">{program} ({pid})</option>")
+    };
+    let one = |(index, run): (usize, &Run<'_>)| {
+        let options: String = run.result.processes.iter().enumerate().map(option).collect();
+        let hidden = if index > 0 { " hidden" } else { "" };
+        let label = format!(
+            "<label class=\"scripted chooser\" data-run=\"{index}\"{hidden}>Process <select>{options}</select>\
+             </label>\n    "
+        );
+        if run.result.processes.len() > 1 { label } else { String::new() }
+    };
+    runs.iter().enumerate().map(one).collect()
+}
+
+/// The costliest process of each run: what is shown of it first.
+pub(super) fn costliest_of(runs: &[Run<'_>]) -> String {
+    let of = |run: &Run<'_>| costliest(run.result).map_or(String::new(), |index| index.to_string());
+    runs.iter().map(of).collect::<Vec<_>>().join(" ")
+}
