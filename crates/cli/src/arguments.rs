@@ -450,7 +450,7 @@ pub struct Report {
 
 #[derive(Debug, Args)]
 pub struct Schema {
-    /// A kind, such as `result` or `pagewalk.result/1`, or `metrics`. Default: list all
+    /// A kind, such as `result` or `pagewalk.result/2`, or `metrics`. Default: list all
     pub kind: Option<String>,
 }
 

@@ -65,14 +65,13 @@ fn watch(signals: &[c_int], mut on: impl FnMut(c_int, Sender) + Send + 'static) 
 const RELAYED: [c_int; 6] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
 
 /// Hands signals on to a program, which decides what they do; but not those of the terminal, of a key or of its end:
-/// the program has been sent them too. `interrupted` is called for Ctrl-C.
+/// the program has been sent them too. `of_terminal` is called for those.
 pub fn relay_by(
     hand_on: impl Fn(c_int) + Send + 'static,
-    interrupted: impl Fn() + Send + 'static,
+    of_terminal: impl Fn(c_int) + Send + 'static,
 ) -> Result<Watch, Error> {
     watch(&RELAYED, move |signal, sender| match sender {
-        Sender::Kernel if signal == SIGINT => interrupted(),
-        Sender::Kernel if signal == SIGQUIT || signal == SIGHUP => {}
+        Sender::Kernel if [SIGINT, SIGQUIT, SIGHUP].contains(&signal) => of_terminal(signal),
         _ => hand_on(signal),
     })
 }

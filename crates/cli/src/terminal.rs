@@ -52,7 +52,7 @@ impl Listener for Terminal {
     }
 
     fn relay(&self, to: HandOn) -> Result<Watch, Error> {
-        Ok(Box::new(relay_by(to.signal, to.interrupted)?))
+        Ok(Box::new(relay_by(to.signal, to.of_terminal)?))
     }
 }
 

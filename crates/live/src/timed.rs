@@ -64,7 +64,7 @@ pub fn run(command: &mut Command, relay: &Relay) -> io::Result<Timed> {
     Ok(own.timed(end, begun.elapsed(), used))
 }
 
-/// The most that this process has resident, which the kernel counts as its children's too.
+/// This process's peak of resident memory. The kernel begins a child's peak with it.
 pub(crate) struct OwnPeak(Option<u64>);
 
 impl OwnPeak {

@@ -3,7 +3,7 @@
 pub(crate) mod log;
 
 use crate::error::{Error, Fault};
-use crate::listener::{HandOn, Listener, Watch};
+use crate::listener::{HandOn, Listener, SIGINT, Watch};
 use crate::placement::Fitting;
 use log::{Death, EngineLog, WITHOUT_ENGINE};
 use pagewalk_capture::engine::{Engine, EngineError, Options, max_threads_option};
@@ -279,8 +279,12 @@ fn watch_signals(session: Handle, listener: &dyn Listener) -> Result<Watch, Erro
             session.interrupt();
         }
     };
-    listener
-        .relay(HandOn { signal: Box::new(signal), interrupted: Box::new(move || of_terminal.interrupt()) })
+    let of_terminal = move |signal| {
+        if signal == SIGINT {
+            of_terminal.interrupt();
+        }
+    };
+    listener.relay(HandOn { signal: Box::new(signal), of_terminal: Box::new(of_terminal) })
 }
 
 /// Whether it asks a program to end that does not handle it.

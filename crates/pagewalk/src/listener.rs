@@ -58,12 +58,15 @@ pub trait Bar: Send + Sync {
     }
 }
 
+/// What Ctrl-C sends.
+pub const SIGINT: i32 = 2;
+
 /// How signals reach a program that runs.
 pub struct HandOn {
     /// Sends the program a signal.
     pub signal: Box<dyn Fn(i32) + Send>,
-    /// Called for Ctrl-C, which the terminal has sent the program too.
-    pub interrupted: Box<dyn Fn() + Send>,
+    /// Called for those of the terminal, which has sent them to the program too: [`SIGINT`], SIGQUIT, SIGHUP.
+    pub of_terminal: Box<dyn Fn(i32) + Send>,
 }
 
 /// Signals are handed on until this is dropped.

@@ -1,14 +1,14 @@
 //! Programs that run at their own speed: signals meanwhile, and their ends.
 
 use crate::error::Error;
-use crate::listener::{HandOn, Listener, Watch};
+use crate::listener::{HandOn, Listener, SIGINT, Watch};
 use pagewalk_live::tracing::{End, Interrupt, Relay};
 use pagewalk_report::documents;
 use std::sync::Arc;
 
 /// Hands signals on to a program that this process follows.
 pub fn relay_signals(relay: &'static Relay, listener: &dyn Listener) -> Result<Watch, Error> {
-    listener.relay(HandOn { signal: Box::new(|signal| relay.send(signal)), interrupted: Box::new(|| {}) })
+    listener.relay(HandOn { signal: Box::new(|signal| relay.send(signal)), of_terminal: Box::new(|_| {}) })
 }
 
 /// Hands signals on to a program that another process of ours follows. A second Ctrl-C kills it and all that it
@@ -17,7 +17,11 @@ pub fn relay_to_followed(interrupt: Arc<Interrupt>, listener: &dyn Listener) -> 
     let of_terminal = Arc::clone(&interrupt);
     listener.relay(HandOn {
         signal: Box::new(move |signal| interrupt.hand_on(signal)),
-        interrupted: Box::new(move || of_terminal.interrupt()),
+        of_terminal: Box::new(move |signal| {
+            if signal == SIGINT {
+                of_terminal.interrupt();
+            }
+        }),
     })
 }
 

@@ -169,8 +169,8 @@ fn allowed_way(what_if: &WhatIf, process: &ProcessResult) -> Cow<'static, str> {
 fn growth(what_if: &WhatIf, row: &MappingRow) -> Option<String> {
     let size = what_if.page_size.as_deref().unwrap_or("2M");
     let blocks = row.bytes / size_bytes(size)?;
-    let late = row.late_blocks + row.late_blocks_small_anyway;
-    let is_most = late > 0 && late * 2 >= blocks;
+    let late = row.late_blocks.saturating_add(row.late_blocks_small_anyway);
+    let is_most = late > 0 && late.saturating_mul(2) >= blocks;
     let huge = page_name(size);
     let mark = match row.late_blocks {
         0 => "mark it with `madvise(MADV_HUGEPAGE)` and ",

@@ -19,7 +19,7 @@ pub(crate) fn from_1(mut result: RunResult) -> RunResult {
 fn group(row: &MappingRow, process: &ProcessResult) -> Group {
     let after = |start| row.name.strip_prefix(start).filter(|_| process.structure.is_some());
     let (kind, name) = match (row.kind.as_str(), after("kernel of "), after("server ")) {
-        ("core", ..) => ("core", row.name.trim_start_matches("core ")),
+        ("core", ..) => ("core", row.name.strip_prefix("core ").unwrap_or(&row.name)),
         (_, Some(name), _) => ("kernel", name),
         (_, _, Some(name)) => ("server", name),
         _ => ("process", row.name.as_str()),

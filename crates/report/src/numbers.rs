@@ -1,5 +1,7 @@
 //! Numbers for people: three significant digits, an SI suffix, a true minus sign.
 
+use std::ops::RangeInclusive;
+
 /// A count: `987`, `1.23 M`.
 pub(crate) fn count(n: u64) -> String {
     if n < 1000 { n.to_string() } else { scaled(n as f64, 1000.0, &[" k", " M", " G", " T", " P", " E"]) }
@@ -102,6 +104,19 @@ pub(crate) fn cycles(x: f64) -> String {
     } else {
         format!("{x:.4}")
     }
+}
+
+/// A sum of what may come from anybody's file.
+pub(crate) fn total(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
+}
+
+/// The multiples of a step in a range: none where there is no step, and no more than can be drawn.
+pub(crate) fn multiples(step: f64, range: RangeInclusive<f64>) -> impl Iterator<Item = f64> {
+    const DRAWN: usize = 100;
+    let first = (range.start() / step).ceil();
+    let all = (0..DRAWN).map(move |index| (first + index as f64) * step);
+    all.take_while(move |&at| step > 0.0 && at <= *range.end())
 }
 
 /// A round step that divides a range into about `wanted` parts, and the digits that its multiples need.

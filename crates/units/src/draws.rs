@@ -38,8 +38,9 @@ impl Draws {
         Draws { state: seed }
     }
 
+    /// A number of 64 bits, each as likely.
     #[inline]
-    fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.state = self.state.wrapping_add(STEP);
         finished(self.state)
     }
@@ -47,13 +48,13 @@ impl Draws {
     /// A number from 0 to one below `n`, each as likely.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+        ((u128::from(self.draw()) * u128::from(n)) >> 64) as u64
     }
 
     /// Whether something happens that happens in this share of all cases, from 0 to 1.
     pub fn chance(&mut self, share: f64) -> bool {
         // Whole numbers below 2^53 have their own f64 each.
-        ((self.next() >> 11) as f64) < share * (1_u64 << 53) as f64
+        ((self.draw() >> 11) as f64) < share * (1_u64 << 53) as f64
     }
 
     /// Puts the items in another order, every order as likely.
@@ -79,7 +80,7 @@ mod tests {
             4_593_380_528_125_082_431,
             16_408_922_859_458_223_821,
         ];
-        assert_eq!([(); 5].map(|()| draws.next()), known);
+        assert_eq!([(); 5].map(|()| draws.draw()), known);
     }
 
     #[test]

@@ -228,19 +228,25 @@ static Bool is_on_border(Addr at)
    return at != 0 && at % REGION == 0;
 }
 
-/* Whether the kernel puts that on a border. It may do so by chance, so the last page of its first choice is taken, and
-   it is asked again: by chance it then answers a page lower. */
+/* Where the kernel would map it if this page, which is free, were not. */
+static Addr ask_without(Addr page, UInt flags, Int fd, SizeT bytes)
+{
+   Word taken = sys_call6(__NR_mmap, page, VKI_PAGE_SIZE, VKI_PROT_NONE,
+                          VKI_MAP_PRIVATE | VKI_MAP_ANONYMOUS | VKI_MAP_NORESERVE, -1, 0);
+   if (sys_failed(taken))
+      return 0;
+   Addr at = (Addr)taken == page ? ask_kernel(flags, fd, bytes) : 0;
+   sys_call3(__NR_munmap, taken, VKI_PAGE_SIZE, 0);
+   return at;
+}
+
+/* Whether the kernel puts that on a border. Its first answer may be on one by chance. Chance answers a page lower when
+   its last page is taken, and a page higher, where the kernel goes upwards, when its first page is. */
 static Bool kernel_aligns(UInt flags, Int fd, SizeT bytes)
 {
    Addr at = ask_kernel(flags, fd, bytes);
-   if (!is_on_border(at))
-      return False;
-   Word page = sys_call6(__NR_mmap, at + bytes - VKI_PAGE_SIZE, VKI_PAGE_SIZE, VKI_PROT_NONE,
-                         VKI_MAP_PRIVATE | VKI_MAP_ANONYMOUS | VKI_MAP_NORESERVE, -1, 0);
-   Bool again = is_on_border(ask_kernel(flags, fd, bytes));
-   if (!sys_failed(page))
-      sys_call3(__NR_munmap, page, VKI_PAGE_SIZE, 0);
-   return again;
+   return is_on_border(at) && is_on_border(ask_without(at + bytes - VKI_PAGE_SIZE, flags, fd, bytes)) &&
+          is_on_border(ask_without(at, flags, fd, bytes));
 }
 
 /* Anonymous memory, in each case that some version of the kernel tells apart. Asked at the start, as the program may

@@ -254,7 +254,7 @@ pub fn end_unbegun(pid: Pid) {
     }
 }
 
-/// Hands signals on to the program while it runs; the last that comes before it has begun waits for it.
+/// Hands signals on to the running program. Before it runs, the last signal is kept and sent at its start.
 #[derive(Debug, Default)]
 pub struct Relay(
     /// The process; if negative, the signal that waits.
@@ -269,11 +269,21 @@ impl Relay {
 
     /// Sends the program this signal.
     pub fn send(&self, signal: i32) {
-        let waits = |process| (process <= 0).then_some(-signal);
-        if let Err(process) = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, waits) {
+        if let Some(process) = self.keep(signal) {
             // It may be about to end by itself.
             _ = sys::kill(process, signal);
         }
+    }
+
+    /// Keeps a signal for the start of the program. If that runs already, which?
+    pub fn keep(&self, signal: i32) -> Option<Pid> {
+        let kept = |process| (process <= 0).then_some(-signal);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, kept).err()
+    }
+
+    /// Forgets what was kept.
+    pub fn clear(&self) {
+        self.0.store(0, Ordering::Relaxed);
     }
 
     /// From now on this process gets them; 0 is none.

@@ -81,7 +81,7 @@ pub fn wait_awake(pid: Pid) -> io::Result<(Pid, Status)> {
     wait_used(pid, true).map(|(pid, status, _)| (pid, status))
 }
 
-/// One of both, with what it used where it is an end.
+/// Waits, awake or asleep; at an end, also what the process used.
 pub fn wait_used(pid: Pid, awake: bool) -> io::Result<(Pid, Status, Usage)> {
     const AWAKE: Duration = Duration::from_millis(1);
     let begun = Instant::now();

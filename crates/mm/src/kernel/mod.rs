@@ -220,7 +220,7 @@ impl Kernel {
         self.policy.on(Event::Left { tlb, unit }, &mut self.actions);
         // A superpage that was swapped out is one until its translation has left.
         if unit.order > 0 && self.table.mapped(unit.first).is_none() {
-            self.policy.on(Event::Demoted(unit), &mut self.actions);
+            self.policy.on(Event::Vanished(unit), &mut self.actions);
         }
     }
 

@@ -202,7 +202,9 @@ impl Policy for ApproxOnline {
             Event::Entered { tlb, unit } => self.tlbs[tlb].enter(unit),
             Event::Left { tlb, unit } => self.tlbs[tlb].leave(unit),
             Event::Promoted(block) => self.promoted(block),
-            Event::Demoted(block) => self.tlbs.iter_mut().for_each(|tlb| tlb.demote(block)),
+            Event::Demoted(block) | Event::Vanished(block) => {
+                self.tlbs.iter_mut().for_each(|tlb| tlb.demote(block))
+            }
             _ => {}
         }
     }

@@ -7,7 +7,7 @@ use super::{Actions, Event, Miss, Policy, Rules};
 use crate::kernel::ORDERS;
 use crate::kernel::tree::Tree;
 use crate::{Superpage, Vma};
-use pagewalk_units::PageSize;
+use pagewalk_units::{Draws, PageSize};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub struct Given {
     blocks: FxHashSet<Superpage>,
     /// The largest order of them.
     top: u8,
-    /// What is to be built at the touch that is being made.
+    /// What could have been built instead, if that is counted.
     charges: Option<Charges>,
 }
 
@@ -45,6 +45,7 @@ pub struct Charges {
 #[derive(Clone, Debug)]
 struct Sample {
     charged: u64,
+    keys: Draws,
     /// Misses whose key, a hash of their number, is no larger are in the sample.
     largest: u64,
     misses: Vec<(u64, Vec<Superpage>)>,
@@ -62,11 +63,7 @@ impl Sample {
     /// The key of the next miss.
     fn next_key(&mut self) -> u64 {
         self.charged += 1;
-        // The finalizer of SplitMix64 (Steele, Lea, Flood 2014).
-        let key = self.charged.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let key = (key ^ (key >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let key = (key ^ (key >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        key ^ (key >> 31)
+        self.keys.draw()
     }
 
     /// As how many misses that one is charged for capacity.
@@ -127,7 +124,7 @@ impl Given {
             tlbs: Vec::new(),
             lives: Tree::from_order(top.min(1), top),
             capacity: Capacity::new(top),
-            sample: Sample { charged: 0, largest: u64::MAX, misses: Vec::new() },
+            sample: Sample { charged: 0, keys: Draws::new(0), largest: u64::MAX, misses: Vec::new() },
             fits: 0,
             found: Vec::new(),
             built: FxHashMap::default(),
@@ -282,7 +279,7 @@ impl Charges {
                 self.tlbs.iter_mut().for_each(|tlb| tlb.promote(block));
                 self.capacity.built(block);
             }
-            Event::Demoted(block) => {
+            Event::Demoted(block) | Event::Vanished(block) => {
                 self.tlbs.iter_mut().for_each(|tlb| tlb.demote(block));
                 self.capacity.demoted(block);
             }

@@ -87,7 +87,7 @@ impl Policy for Online {
                 self.capacity.forgive(block);
                 self.capacity.built(block);
             }
-            Event::Demoted(block) => self.capacity.demoted(block),
+            Event::Demoted(block) | Event::Vanished(block) => self.capacity.demoted(block),
             _ => {}
         }
     }

@@ -160,11 +160,11 @@ pub enum Event<'a> {
     },
     /// A page that had been touched is no longer backed.
     Gone(u64),
-    /// There were no frames for a superpage or a reservation that it wanted, or that was broken for want of some.
+    /// A superpage or a reservation that it wanted got no frames, or one was broken because frames ran out.
     Refused(Superpage),
     /// A superpage that it wanted was not built, as a part of the block is swapped out.
     Swapped(Superpage),
-    /// The time that [`Policy::wakes`] told has come: the next one is later.
+    /// The time of [`Policy::wakes`] has come. The policy must set a later one.
     Wake {
         /// Instructions executed and slept.
         now: u64,
@@ -182,8 +182,7 @@ pub enum Event<'a> {
     },
     /// The process forbids transparent huge pages otherwise from now on.
     Forbids(ThpDisable),
-    /// No thread of the process ran for the time of so many instructions, which [`Policy::wakes`] and all times that it
-    /// is told count from now on.
+    /// No thread ran for as long as so many instructions take. [`Policy::wakes`] and all later times include them.
     Slept(u64),
     /// Nothing backs a range any more: it is unmapped, or discarded and still in `space`. After [`Event::Gone`] and
     /// [`Event::Demoted`].
@@ -223,14 +222,18 @@ pub enum Event<'a> {
     /// Translations of a range were dropped, as its protection changed or nothing backs it any more: no superpage
     /// reaches over its ends now.
     Flushed(&'a Range<u64>),
-    /// A superpage was taken apart, or is no longer backed. Its translation has left all TLBs.
+    /// A superpage was taken apart, or is no longer backed. Its translation has left all TLBs, but for one that was
+    /// swapped out.
     Demoted(Superpage),
+    /// The translation of one that was swapped out has left a TLB: to those that watch TLBs.
+    Vanished(Superpage),
 }
 
 /// What a policy wants.
 #[derive(Clone, Debug, Default)]
 pub struct Actions {
-    /// What is to be done, in order: at the end of the touch, the look, the miss or the advice that is being served.
+    /// What is to be done, in order: after the touch, the look or the advice that is being served, or else after the
+    /// next one.
     pub requests: Vec<Request>,
     /// Cycles of the policy's own work.
     pub cycles: u64,

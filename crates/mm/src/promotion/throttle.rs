@@ -21,11 +21,12 @@ impl Default for Limits {
     }
 }
 
-/// Switches a policy off when misses stay frequent, until its overhead (bookkeeping and copying) is small beside the
-/// instructions executed, both counted since it was switched on last; the source does not say from when.
+/// Switches a policy off when misses stay frequent, until its overhead (bookkeeping, looks and copying) is small beside
+/// the instructions executed, both counted since it was switched on last; the source does not say from when.
 ///
-/// While it is off, misses are not charged and cost nothing, and nothing is promoted. It still hears of what TLBs hold,
-/// as it would find that out by a look at them when it is switched on.
+/// While it is off, misses are not charged and cost nothing, and nothing is promoted: what it asks for then is lost. It
+/// still hears of what TLBs hold, as it would find that out by a look at them when it is switched on; it still looks
+/// over the memory; and superpages still come at first touches and when memory is mapped.
 #[derive(Clone)]
 pub struct Throttle {
     inner: Box<dyn Policy>,
@@ -46,7 +47,8 @@ impl Throttle {
     }
 
     fn spent(accounts: &Accounts) -> u64 {
-        accounts.of(Account::Bookkeeping).saturating_add(accounts.of(Account::Copy))
+        let own = [Account::Bookkeeping, Account::Scan, Account::Copy];
+        own.iter().fold(0, |spent, &account| spent.saturating_add(accounts.of(account)))
     }
 
     /// Nothing happens between two misses, so both ends of a window are seen at the miss that follows.

@@ -109,6 +109,7 @@ static STOPPED: AtomicBool = AtomicBool::new(false);
 
 /// Runs the program by turns as it is, with the plan `all`, and with glibc's tunable.
 pub fn run(options: &Options, all: Option<Plan>, listener: &dyn Listener) -> Result<Trials, Error> {
+    STOPPED.store(false, Ordering::Relaxed);
     let signals = relay_signals(&STOPPED, listener)?;
     let trials = Turns::new(options, all)?.run(options, &*listener.shares("running the program"));
     drop(signals);
@@ -145,7 +146,7 @@ impl<'a> Turns<'a> {
 
     fn run(mut self, options: &Options, bar: &dyn Bar) -> Result<Trials, Error> {
         let (begun, least) = (Instant::now(), u64::from(options.runs));
-        let most = least * MORE_RUNS;
+        let most = (least * MORE_RUNS).max(1);
         let enough = |turns: &mut Turns, round| {
             turns.done = 100 * round / most;
             let is_late = begun.elapsed() > LONG_ENOUGH;

@@ -68,13 +68,16 @@ pub fn relay_signals(stop: &'static AtomicBool, listener: &dyn Listener) -> Resu
         stop.fetch_or(signal != SIGUSR1 && signal != SIGUSR2, Ordering::Relaxed);
         RELAY.send(signal);
     };
-    let interrupted = move || stop.store(true, Ordering::Relaxed);
-    listener.relay(HandOn { signal: Box::new(hand_on), interrupted: Box::new(interrupted) })
+    let of_terminal = move |signal| {
+        stop.store(true, Ordering::Relaxed);
+        RELAY.keep(signal);
+    };
+    RELAY.clear();
+    listener.relay(HandOn { signal: Box::new(hand_on), of_terminal: Box::new(of_terminal) })
 }
 
-/// Runs `kinds` of runs by turns, until `enough` of so many rounds says why to end. Whatever else the host does
-/// meanwhile meets all alike, and so does what a run leaves behind: each kind comes as often after as before each
-/// other.
+/// Runs each of `kinds` once a round, every other round in reverse order, until `enough` gives a reason to stop.
+/// Changes of the host, and what a run leaves behind, so meet all kinds alike.
 pub fn by_turns<S, R>(
     state: &mut S,
     kinds: usize,

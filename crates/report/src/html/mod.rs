@@ -66,7 +66,7 @@ pub fn render_runs_html(first: Run<'_>, others: &[Run<'_>]) -> String {
         "costliest" => views::costliest_of(&runs),
         "summary" => match shown {
             Some(process) => views::summary(result, process),
-            None => "<h1>No process was recorded.</h1>".to_owned(),
+            None => views::NO_PROCESS.to_owned(),
         },
         "processes" => views::processes_of(&runs),
         "sections" => shown.map_or(String::new(), |process| sections::all(result, process)),

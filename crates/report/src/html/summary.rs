@@ -73,7 +73,7 @@ pub(super) fn cards(result: &RunResult, process: &ProcessResult) -> String {
         (
             "Pages touched",
             counted("pages_touched"),
-            bytes(of("pages_touched") * page_bytes),
+            bytes(of("pages_touched").saturating_mul(page_bytes)),
             class("pages_touched"),
         ),
         (

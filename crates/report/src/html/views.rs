@@ -31,14 +31,20 @@ pub(super) fn summary(result: &RunResult, process: &ProcessResult) -> String {
     })
 }
 
+/// The summary of a run without any.
+pub(super) const NO_PROCESS: &str = "<h1>No process was recorded.</h1>";
+
 /// Summary and sections of every process of every run, if there are several.
 pub(super) fn all(runs: &[Run<'_>]) -> String {
-    if runs.iter().map(|run| run.result.processes.len()).sum::<usize>() < 2 {
+    if runs.len() == 1 && runs[0].result.processes.len() < 2 {
         return String::new();
     }
     let view = |run: &Run<'_>| -> Vec<[String; 2]> {
         let of = |process| [summary(run.result, process), sections::all(run.result, process)];
-        run.result.processes.iter().map(of).collect()
+        match run.result.processes.as_slice() {
+            [] => vec![[NO_PROCESS.to_owned(), String::new()]],
+            processes => processes.iter().map(of).collect(),
+        }
     };
     let views: Vec<_> = runs.iter().map(view).collect();
     let views = serde_json::to_string(&views).expect("texts are JSON");

@@ -175,8 +175,16 @@ const ARRANGEMENTS: &[Metric] = &[
     modelled("server_visits", Unit::Count, "times that a server was switched to"),
     modelled("kernel_references", Unit::Count, "references of the kernel to its mapped data"),
     modelled("server_references", Unit::Count, "references of servers, fetches included"),
-    modelled("translations_fetch", Unit::Count, "of a core: fetches, by page: one of two pages is two"),
-    modelled("translations_data", Unit::Count, "of a core: data references, by page"),
+    modelled(
+        "translations_fetch",
+        Unit::Count,
+        "fetches that the core's first level was asked for: one on two pages counts twice",
+    ),
+    modelled(
+        "translations_data",
+        Unit::Count,
+        "data references that the core's first level was asked for: one on two pages counts twice",
+    ),
 ];
 
 const KERNELS: &[Metric] = &[

@@ -196,7 +196,7 @@ pub fn sum<'a>(all: impl IntoIterator<Item = &'a Metrics>) -> Metrics {
         for (name, &value) in metrics {
             let sum = sum.entry(name.clone()).or_insert(Number::Count(0));
             *sum = match (*sum, value) {
-                (Number::Count(a), Number::Count(b)) => Number::Count(a + b),
+                (Number::Count(a), Number::Count(b)) => Number::Count(a.saturating_add(b)),
                 (a, b) => Number::Real(a.as_f64() + b.as_f64()),
             };
         }

@@ -4,7 +4,7 @@ use super::{
     Axis, Cell, Chart, Column, Content, Curve, Look, Part, Plot, Point, Row, Section, Table, Terminal, Tick,
 };
 use crate::figures::{MissClassFigures, miss_classes, per_kilo_instruction, whole};
-use crate::numbers::{count, exact, nice_step, percent, ratio};
+use crate::numbers::{count, exact, nice_step, percent, ratio, total};
 use crate::printable::printable;
 use crate::schema::{MachineResult, ProcessResult, RunResult};
 
@@ -45,8 +45,8 @@ fn of(machine: &MachineResult, several: bool) -> Vec<Part> {
 /// The table, if the machine has such a TLB, and anything missed.
 fn table(machine: &MachineResult, several: bool) -> Option<Table> {
     let classes = miss_classes(machine);
-    let misses: u64 = classes.iter().map(|class| class.misses).sum();
-    let cycles: u64 = classes.iter().map(|class| class.cycles).sum();
+    let misses = total(classes.iter().map(|class| class.misses));
+    let cycles = total(classes.iter().map(|class| class.cycles));
     let all = MissClassFigures { name: "all", what: "", misses, cycles };
     let mut rows: Vec<Row> = classes.iter().map(|class| row(machine, Look::Plain, class, &all)).collect();
     rows.push(row(machine, Look::Emphasised, &all, &all));

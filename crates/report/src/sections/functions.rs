@@ -20,7 +20,7 @@ pub(super) const SECTION: Section = Section {
 const SHOWN: usize = 1000;
 
 fn of(row: &FunctionRow) -> u64 {
-    row.walks_data + row.walks_fetch
+    row.walks_data.saturating_add(row.walks_fetch)
 }
 
 fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
@@ -40,7 +40,7 @@ fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
         ],
         rows: rows.iter().take(SHOWN).map(|row| Row::from(cells(row, all, longest))).collect(),
         what: "functions",
-        sorted: Some(3),
+        sorted: Some(7),
         ..Table::default()
     };
     let finding = first(rows.first().map(|row| (row.name.as_str(), of(row))), all);

@@ -45,7 +45,7 @@ pub(super) fn content(process: &ProcessResult, division: &Division, heading: &st
     let table = Table {
         columns: std::iter::once(Column::stays(heading)).chain(titles).collect(),
         rows: groups.iter().map(row).collect(),
-        what: "rows",
+        what: "parts",
         ..Table::default()
     };
     (!groups.is_empty()).then(|| Content::from(table))

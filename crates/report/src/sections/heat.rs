@@ -2,7 +2,7 @@
 
 use super::{Chart, Content, Heat, HeatGroup, Part, Section, Terminal, Tick};
 use crate::figures::base_name;
-use crate::numbers::{bytes, count, nice_step, percent, ratio};
+use crate::numbers::{bytes, count, multiples, nice_step, percent, ratio, total};
 use crate::printable::printable;
 use crate::schema::{self, HeatRow, ProcessResult, RunResult};
 
@@ -18,10 +18,12 @@ pub(super) const SECTION: Section = Section {
 
 fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
     let heat = &process.heat;
-    let columns = (0..heat.columns as usize)
-        .map(|column| heat.rows.iter().map(|row| row.walks.get(column).copied().unwrap_or(0)).sum());
+    // A file may name more than it has.
+    let longest = heat.rows.iter().map(|row| row.walks.len()).max().unwrap_or(0);
+    let columns = (0..longest.min(heat.columns as usize))
+        .map(|column| total(heat.rows.iter().map(|row| row.walks.get(column).copied().unwrap_or(0))));
     let columns: Vec<u64> = columns.collect();
-    let all: u64 = columns.iter().sum();
+    let all = total(columns.iter().copied());
     (all > 0).then(|| Content {
         finding: Some(finding(&columns, all)),
         parts: vec![Part::Charts(vec![Chart::Heat(chart(heat, &columns, all))])],
@@ -32,7 +34,7 @@ fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
 fn finding(columns: &[u64], all: u64) -> String {
     let mut ordered = columns.to_vec();
     ordered.sort_unstable_by(|a, b| b.cmp(a));
-    let busiest: u64 = ordered.iter().take(columns.len().div_ceil(10)).sum();
+    let busiest = total(ordered.iter().take(columns.len().div_ceil(10)).copied());
     match busiest as f64 / all as f64 {
         tenth if tenth < 0.15 => "Page walks are spread evenly over the run".to_owned(),
         tenth => format!("The busiest tenth of the run holds {} of its page walks", percent(tenth)),
@@ -43,20 +45,19 @@ fn chart(heat: &schema::Heat, columns: &[u64], all: u64) -> Heat {
     let peak = columns.iter().max().copied().unwrap_or(0);
     let most = heat.rows.iter().flat_map(|row| &row.walks).max().copied().unwrap_or(0);
     let stretch = heat.instructions_per_column;
-    let end = stretch * u64::from(heat.columns);
-    let (step, _) = nice_step(end as f64, 7.0);
-    let ticks = (0u32..).map(|index| f64::from(index) * step).take_while(|&at| at <= end as f64);
-    let ticks = ticks.map(|at| Tick { at: at / end as f64, text: round(at as u64) });
+    let end = stretch.saturating_mul(columns.len() as u64) as f64;
+    let (step, _) = nice_step(end, 7.0);
+    let ticks = multiples(step, 0.0..=end).map(|at| Tick { at: at / end, text: round(at as u64) });
     // A row of a piece of address space, where there is one.
     let row = heat.rows.iter().find(|row| row.bytes > 0);
     let rows = row.map_or(String::new(), |row| format!("{} by ", bytes(row.bytes)));
     Heat {
         label: format!("Heat map of {} page walks, instructions across, address space down", count(all)),
-        columns: heat.columns,
+        columns: columns.len() as u32,
         most,
         most_text: count(most),
         cell: format!("{rows}{} instructions", count(stretch)),
-        edges: (0..=u64::from(heat.columns)).map(|column| count(column * stretch)).collect(),
+        edges: (0..=columns.len() as u64).map(|column| count(stretch.saturating_mul(column))).collect(),
         ticks: ticks.collect(),
         // Three digits are finer than a pixel.
         strip: columns.iter().map(|&walks| (walks as f64 / peak as f64 * 1e3).round() / 1e3).collect(),
@@ -76,7 +77,7 @@ fn groups(rows: &[HeatRow]) -> impl Iterator<Item = &[HeatRow]> {
 }
 
 fn group(rows: &[HeatRow], all: u64) -> HeatGroup {
-    let walks: u64 = rows.iter().flat_map(|row| &row.walks).sum();
+    let walks = total(rows.iter().flat_map(|row| &row.walks).copied());
     let place = |row: &HeatRow| match row.bytes {
         // The row of many mappings lies nowhere.
         0 => String::new(),

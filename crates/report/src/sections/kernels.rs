@@ -5,7 +5,7 @@ mod tradeoff;
 
 use super::{Bar, Cell, Column, Content, Look, Name, Part, Row, Section, Table, Terminal};
 use crate::figures::{KERNEL_PARTS, KernelFigures, kernels, killed};
-use crate::numbers::{bytes, change, count, cycles, nice_step, percent, ratio};
+use crate::numbers::{bytes, change, count, cycles, multiples, nice_step, percent, ratio};
 use crate::schema::{ProcessResult, RunResult};
 
 pub(super) const SECTION: Section = Section {
@@ -113,7 +113,7 @@ impl Scale {
             return Vec::new();
         }
         let (step, digits) = nice_step(self.end, 4.0);
-        let at = (0u32..).map(|index| f64::from(index) * step).take_while(|&at| at <= self.end);
+        let at = multiples(step, 0.0..=self.end);
         let text = |at: f64| if at == 0.0 { "0".to_owned() } else { format!("{at:.digits$}") };
         at.map(|at| (self.part(at), text(at))).collect()
     }

@@ -21,7 +21,7 @@ pub(super) const LEGEND: [(&str, &str); 2] = [("data", "data references"), ("fet
 const FIRST: usize = 8;
 
 fn of(row: &MappingRow) -> u64 {
-    row.walks_data + row.walks_fetch
+    row.walks_data.saturating_add(row.walks_fetch)
 }
 
 fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
@@ -33,7 +33,7 @@ fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
         columns: columns(),
         rows: rows.iter().map(|row| Row::from(cells(row, all, longest))).collect(),
         what: "mappings",
-        sorted: Some(2),
+        sorted: Some(6),
         first: Some(FIRST),
         ..Table::default()
     };
@@ -60,7 +60,7 @@ fn columns() -> Vec<Column> {
 
 fn cells(row: &MappingRow, all: u64, longest: u64) -> Vec<Cell> {
     let build = row.build_id.as_ref().map_or(String::new(), |id| format!("build-id {id}"));
-    let references = row.references_data + row.references_fetch;
+    let references = row.references_data.saturating_add(row.references_fetch);
     let (data, fetch) = (count(row.references_data), count(row.references_fetch));
     vec![
         Cell::named(&row.name, build),

@@ -16,7 +16,7 @@ pub(super) const SECTION: Section = Section {
 };
 
 fn of(row: &PageRow) -> u64 {
-    row.walks_data + row.walks_fetch
+    row.walks_data.saturating_add(row.walks_fetch)
 }
 
 fn make(result: &RunResult, process: &ProcessResult) -> Option<Content> {
@@ -54,10 +54,10 @@ fn make(result: &RunResult, process: &ProcessResult) -> Option<Content> {
 
 /// How many pages take half of all walks.
 fn finding(rows: &[PageRow], all: u64) -> String {
-    let mut sum = 0;
+    let mut sum = 0_u64;
     for (index, row) in rows.iter().enumerate() {
-        sum += of(row);
-        if sum * 2 >= all {
+        sum = sum.saturating_add(of(row));
+        if sum.saturating_mul(2) >= all {
             return match index {
                 0 => "One page takes half of all page walks".to_owned(),
                 _ => format!("{} pages take half of all page walks", exact(index as u64 + 1)),

@@ -3,6 +3,7 @@
 use super::{Axis, Chart, Content, Curve, Mark, Part, Plot, Point, Section, Terminal, Tick};
 use crate::figures::{description, page_bytes, whole};
 use crate::numbers::{bytes, count, exact, page_name, percent, ratio};
+use crate::printable::printable;
 use crate::schema::{MachineDescription, ProcessResult, ReachPoint, RunResult};
 
 pub(super) const SECTION: Section = Section {
@@ -47,7 +48,7 @@ impl Frame {
     }
 
     fn walks(&self) -> Vec<Tick> {
-        let powers = (self.lowest as u32..=self.highest as u32).map(|power| 10u64.pow(power));
+        let powers = (self.lowest as u32..=self.highest as u32).map(|power| 10u64.saturating_pow(power));
         let text = |walks| count(walks).replace(".00 ", " ").replace(".0 ", " ");
         let zero = self.has_zero.then_some(0);
         powers.chain(zero).map(|walks| Tick { at: self.y(walks), text: text(walks) }).collect()
@@ -55,7 +56,8 @@ impl Frame {
 
     fn reaches(&self) -> Vec<Tick> {
         let powers = (self.least.ceil() as u32..=self.most as u32).filter(|power| power.is_multiple_of(2));
-        powers.map(|power| Tick { at: self.x(1 << power), text: bytes(1 << power) }).collect()
+        let reach = |power| 1u64.checked_shl(power).unwrap_or(u64::MAX);
+        powers.map(|power| Tick { at: self.x(reach(power)), text: bytes(reach(power)) }).collect()
     }
 }
 
@@ -71,7 +73,7 @@ fn make(result: &RunResult, process: &ProcessResult) -> Option<Content> {
     }
     let machine = process.machines.first()?;
     let described = description(result, &machine.name);
-    let touched = whole(machine, "pages_touched").unwrap_or(0) * page_bytes(described);
+    let touched = whole(machine, "pages_touched").unwrap_or(0).saturating_mul(page_bytes(described));
     let (small, huge) = sizes(described);
     let plot = plot(points, small, huge, touched);
     Some(Content {
@@ -86,7 +88,7 @@ fn finding(points: &[ReachPoint], small: &str, huge: &str) -> Option<String> {
     let own = own.clone().find(|point| point.page_size == small).or(own.clone().next());
     let own = own.filter(|own| own.walks > 0)?;
     let larger = points.iter().filter(|at| at.page_size == own.page_size && at.entries > own.entries);
-    let halved = larger.filter(|at| at.walks * 2 <= own.walks).min_by_key(|at| at.entries);
+    let halved = larger.filter(|at| at.walks.saturating_mul(2) <= own.walks).min_by_key(|at| at.entries);
     let more = halved.map_or("Not even the largest TLB drawn halves the page walks".to_owned(), |halved| {
         let times = halved.entries as f64 / own.entries as f64;
         format!("It takes {} times the entries to halve the page walks", trimmed(&ratio(times)))
@@ -112,7 +114,7 @@ fn plot(points: &[ReachPoint], small: &str, huge: &str, touched: u64) -> Plot {
     let curve = |look, size: &str| {
         let mut own: Vec<&ReachPoint> = points.iter().filter(|at| at.page_size == size).collect();
         own.sort_by_key(|at| at.entries);
-        let name = format!("{} pages", page_name(size));
+        let name = printable(&format!("{} pages", page_name(size)));
         Curve {
             look,
             is_joined: true,

@@ -81,7 +81,7 @@ fn key_figures(page: &mut Page, machine: &MachineResult, page_bytes: u64) {
         .filter(|_| walks > 0)
         .map(|n| format!("{} per walk", ratio(n as f64 / walks as f64)));
     let share = walk_cycle_share(machine).map(|share| format!("{} of modelled cycles", percent(share)));
-    let touched = of("pages_touched").map(|pages| format!("({})", bytes(pages * page_bytes)));
+    let touched = of("pages_touched").map(|pages| format!("({})", bytes(pages.saturating_mul(page_bytes))));
     let mut table = Table::new(vec![
         texts("", Narrow::Keep),
         numbers("", Narrow::Keep),
@@ -252,7 +252,11 @@ fn who_pays(page: &mut Page, process: &ProcessResult, all_walks: u64) {
     let limit = if page.verbose { 40 } else { 4 };
     payers(page, "Mapping", all_walks, mappings, limit, 0);
     payers(page, "Function", all_walks, functions, limit, 0);
-    let shown = attribution.functions.iter().filter(|row| row.walks_data + row.walks_fetch > 0).take(limit);
+    let shown = attribution
+        .functions
+        .iter()
+        .filter(|row| row.walks_data.saturating_add(row.walks_fetch) > 0)
+        .take(limit);
     if all_walks > 0 && shown.into_iter().any(|row| row.name.contains(STRIPPED)) {
         page.paragraph(quiet("  "), Style::Quiet, STRIPPED_HINT);
     }
@@ -270,7 +274,7 @@ fn payers(
     limit: usize,
     left_out: u64,
 ) {
-    let rows: Vec<Payer> = rows.filter(|row| row.walks_data + row.walks_fetch > 0).collect();
+    let rows: Vec<Payer> = rows.filter(|row| row.walks_data.saturating_add(row.walks_fetch) > 0).collect();
     if rows.is_empty() || all_walks == 0 {
         return;
     }
@@ -286,7 +290,7 @@ fn payers(
         numbers("cycles", Narrow::Drop(1)),
     ]);
     for row in rows.iter().take(limit) {
-        let walks = row.walks_data + row.walks_fetch;
+        let walks = row.walks_data.saturating_add(row.walks_fetch);
         table.row(vec![
             plain(row.name.clone()),
             quiet(row.place.clone()),

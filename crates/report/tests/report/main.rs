@@ -1,5 +1,6 @@
 //! All tests of this crate, in one binary: what they share is built once.
 
+mod absurd;
 mod conflicts;
 mod contiguity;
 mod fixtures;

@@ -50,6 +50,17 @@ fn processes_can_be_chosen() {
     assert_eq!(back["sections"], first["sections"]);
 }
 
+/// A program that ended before anything was recorded is a run, too.
+#[test]
+fn runs_without_a_process_can_be_chosen() {
+    let full = fixtures::cpython();
+    let empty = RunResult { processes: Vec::new(), ..full.clone() };
+    for results in [[&full, &empty], [&empty, &full]] {
+        let runs = [0, 1].map(|index| Run { file: ["a.json", "b.json"][index], result: results[index] });
+        check("an empty run", &render_runs_html(runs[0], &runs[1..]), &SCHEMES[..1]);
+    }
+}
+
 #[test]
 fn runs_can_be_chosen() {
     let results: [RunResult; 2] = [fixtures::cpython(), fixtures::many_processes()];

@@ -367,10 +367,34 @@ fn who_has_a_core_for_itself_keeps_its_tlbs() {
     }
 }
 
+/// A throttle that never looks changes nothing, whichever policy it goes around.
+fn check_throttled(seed: u64) {
+    let mut random = Random::new(seed);
+    let machine = machine(&mut random);
+    let memory = memory(&mut random);
+    let never = if memory.is_empty() { ":throttle.window=1000000000" } else { ",throttle.window=1000000000" };
+    let throttled = kernels(&machine, &format!("{memory}{never}"));
+    let mut plain = kernels(&machine, memory);
+    plain.retain(|plain| throttled.iter().any(|throttled| throttled.name == plain.name));
+    if plain.is_empty() {
+        return;
+    }
+    let program = program(&mut random);
+    let arrangement = Arrangement::default();
+    let [plain, throttled] =
+        [plain, throttled].map(|designs| run(&designs, &arrangement, &program, &mut Random::new(seed)));
+    assert_eq!(throttled, plain, "{memory} on {machine:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: cases(25), failure_persistence: None, max_shrink_iters: 0, ..ProptestConfig::default()
     })]
+
+    #[test]
+    fn a_throttle_that_never_looks_changes_nothing(seed: u64) {
+        check_throttled(seed);
+    }
 
     #[test]
     fn what_is_alone_counts_as_alone(seed in any::<u64>()) {

@@ -8,7 +8,7 @@ const runChooser = byId("run");
 const state = { run: 0, process: costliest[0], theme: "auto" };
 // What was taken out of the page, by run and process: tables keep their order there.
 const kept = new Map();
-let shown = key(state);
+let shown = { ...state };
 
 function key({ run, process }) {
   return `${run}.${process}`;
@@ -39,14 +39,14 @@ function chartOf(host) {
 }
 
 async function draw() {
-  const at = key(state);
+  const at = shown;
   const hosts = [...document.querySelectorAll("#sections .chart")];
   const of = (kind) => hosts.filter((host) => chartOf(host).kind === kind);
   for (const host of of("plot")) drawPlot(host, chartOf(host));
   for (const host of of("heat")) {
-    const cells = await cellsOf(state);
+    const cells = await cellsOf(at);
     // The reader may have gone on.
-    if (at !== key(state)) return;
+    if (at !== shown) return;
     drawHeat(host, chartOf(host), cells);
   }
 }
@@ -60,15 +60,15 @@ function applyTheme() {
 // Puts what is chosen in the place of what is shown.
 async function exchange() {
   const wanted = key(state);
-  if (wanted === shown) return;
+  if (wanted === key(shown)) return;
   const views = kept.has(wanted) ? null : await data("pagewalk-views");
-  if (wanted !== key(state) || wanted === shown) return;
-  kept.set(shown, PLACES.map((place) => [...byId(place).childNodes]));
+  if (wanted !== key(state) || wanted === key(shown)) return;
+  kept.set(key(shown), PLACES.map((place) => [...byId(place).childNodes]));
   PLACES.forEach((place, index) => {
     if (views) byId(place).innerHTML = views[state.run][state.process][index];
     else byId(place).replaceChildren(...kept.get(wanted)[index]);
   });
-  shown = wanted;
+  shown = { ...state };
 }
 
 function mark() {

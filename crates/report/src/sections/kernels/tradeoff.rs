@@ -3,7 +3,7 @@
 
 use super::super::{Axis, Chart, Curve, Mark, Part, Plot, Point, Tick};
 use crate::figures::KernelFigures;
-use crate::numbers::{bytes, cycles, nice_step};
+use crate::numbers::{bytes, cycles, multiples, nice_step};
 use crate::printable::printable;
 
 const HEIGHT: u32 = 340;
@@ -57,7 +57,8 @@ impl Frame {
 
     fn costs(&self) -> Vec<Tick> {
         let steps: &[f64] = if self.costly - self.cheap > 3.5 { &[1.0] } else { &[1.0, 2.0, 5.0] };
-        let powers = self.cheap.floor() as i32..=self.costly.floor() as i32;
+        // An f64 has fewer powers of ten than 700.
+        let powers = (self.cheap.floor() as i32).max(-350)..=(self.costly.floor() as i32).min(350);
         let values = powers.flat_map(|power| steps.iter().map(move |step| (step * 10f64.powi(power), power)));
         let drawn = values.filter(|(cost, _)| (self.cheap..=self.costly).contains(&cost.log10()));
         let tick = |(cost, power): (f64, i32)| Tick {
@@ -73,8 +74,7 @@ impl Frame {
         let name = bytes(unit as u64);
         let name = name.split(' ').nth(1).unwrap_or("B");
         let (step, digits) = nice_step((self.most - self.least) / unit, 6.0);
-        let first = (self.least / unit / step).ceil() as u64;
-        let values = (first..).map(|index| index as f64 * step).take_while(|at| at * unit <= self.most);
+        let values = multiples(step, self.least / unit..=self.most / unit);
         values.map(|at| Tick { at: self.x(at * unit), text: format!("{at:.digits$} {name}") }).collect()
     }
 }
