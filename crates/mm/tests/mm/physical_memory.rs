@@ -4,13 +4,16 @@
 use crate::common::{PAGE, Process};
 use pagewalk_mm::frames::{BlockState, Buddy, Frame};
 use pagewalk_mm::promotion::{
-    Asap, AsapShare, Eager, EagerSettings, Fixed, FreeBsd, HawkEye, HawkEyeSettings, Ingens, IngensSettings,
-    Khugepaged, Linux, LinuxSettings, Mthp, Policy, SizeMode,
+    Actions, Asap, AsapShare, Eager, EagerSettings, Event, Fixed, FreeBsd, HawkEye, HawkEyeSettings, Ingens,
+    IngensSettings, Khugepaged, Linux, LinuxSettings, Mthp, Policy, Rules, SizeMode,
 };
-use pagewalk_mm::{Account, FileRules, ForkRules, KernelCosts, Killed, Remap, Superpage, ThpMode, WhenFull};
+use pagewalk_mm::{
+    Account, FileRules, ForkRules, KernelCosts, Killed, Remap, Superpage, ThpMode, Vma, WhenFull,
+};
 use pagewalk_trace::MappingKind::{Anonymous, File};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 
 const HUGE: u8 = 9;
 const DONTNEED: i32 = 4;
@@ -40,6 +43,48 @@ fn a_fault_falls_back_where_there_is_no_block() {
     // The second fault of its block could have had no huge page anyway.
     assert_eq!(p.kernel.counts().faults_fallen_back, 1);
     assert_eq!(p.kernel.accounts().of(Account::Compaction), 0, "faults do not compact");
+}
+
+/// Linux's, and what it is told of superpages that end.
+#[derive(Clone)]
+struct Hearing {
+    inner: Box<dyn Policy>,
+    ended: Arc<Mutex<Vec<Superpage>>>,
+}
+
+impl Policy for Hearing {
+    fn rules(&self) -> Rules {
+        Rules { watches_tlbs: true, ..self.inner.rules() }
+    }
+
+    fn boxed(&self) -> Box<dyn Policy> {
+        Box::new(self.clone())
+    }
+
+    fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
+        if let Event::Demoted(unit) = event {
+            self.ended.lock().unwrap().push(unit);
+        }
+        self.inner.on(event, actions);
+    }
+
+    fn fault_orders(&self, page: u64, area: Option<&Vma>) -> u32 {
+        self.inner.fault_orders(page, area)
+    }
+}
+
+/// Its translation leaves the TLBs later, each by itself.
+#[test]
+fn a_superpage_that_is_swapped_out_is_told_once() {
+    let ended: Arc<Mutex<Vec<Superpage>>> = Arc::default();
+    let policy = Hearing { inner: linux(None), ended: Arc::clone(&ended) };
+    let mut p = Process::new(Box::new(policy)).with_memory(Buddy::new(1024, 10), false);
+    p.map(0, 2048, Anonymous);
+    [0, 512, 1024].into_iter().for_each(|page| p.touch(page));
+    let [unit] = ended.lock().unwrap()[..] else { panic!("one makes room") };
+    assert_eq!(p.order(unit.first), None);
+    [0, 1].into_iter().for_each(|tlb| p.kernel.left(tlb, unit));
+    assert_eq!(*ended.lock().unwrap(), [unit]);
 }
 
 #[test]
