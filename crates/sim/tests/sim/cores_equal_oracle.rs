@@ -195,7 +195,7 @@ fn cycles_of_all_cores_stop_at_the_most_there_can_be() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(100), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(60), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_counter_of_every_core_equals_the_oracles(seed in any::<u64>()) {

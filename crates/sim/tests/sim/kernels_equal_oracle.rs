@@ -291,7 +291,7 @@ fn config(usual: u32) -> ProptestConfig {
 }
 
 proptest! {
-    #![proptest_config(config(100))]
+    #![proptest_config(config(60))]
 
     #[test]
     fn every_counter_equals_the_oracles(seed in any::<u64>()) {

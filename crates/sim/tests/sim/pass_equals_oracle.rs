@@ -88,7 +88,7 @@ fn check(seed: u64, plain: bool) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(150), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(80), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_counter_equals_the_oracles(seed in any::<u64>()) {
