@@ -65,18 +65,19 @@ pub fn run(command: &mut Command, relay: &Relay) -> io::Result<Timed> {
 }
 
 /// This process's peak of resident memory. The kernel begins a child's peak with it.
-pub(crate) struct OwnPeak(Option<u64>);
+pub(crate) struct OwnPeak(());
 
 impl OwnPeak {
     /// From now on it is what this process has now; on kernels that refuse that, it stays what it was.
     pub fn measure() -> OwnPeak {
         let _ = fs::write("/proc/self/clear_refs", "5");
-        OwnPeak(peak_resident_bytes(std::process::id() as i32))
+        OwnPeak(())
     }
 
-    /// A child's run, which used that.
-    pub fn timed(&self, end: End, wall: Duration, used: Usage) -> Timed {
-        let is_its_own = |&bytes: &u64| self.0.is_some_and(|own| bytes > own);
+    /// A child's run, which used that. What this process had when it began the child is no more than its peak now.
+    pub fn timed(self, end: End, wall: Duration, used: Usage) -> Timed {
+        let own = peak_resident_bytes(std::process::id() as i32);
+        let is_its_own = |&bytes: &u64| own.is_some_and(|own| bytes > own);
         let resident_bytes = Some(used.resident_bytes).filter(is_its_own);
         Timed { end, wall, user: used.user, system: used.system, resident_bytes }
     }

@@ -13,6 +13,7 @@ use pagewalk::report::{
     ReadError, Run, conflicts, contiguity, from_json, probe, render_html, render_runs_html, schema_of, sweep,
 };
 use pagewalk::{Error, Fault};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -55,8 +56,15 @@ struct Saved {
 impl Saved {
     fn read(path: &Path) -> Result<Saved, Error> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|e| Error::new(Fault::BadInput, format!("cannot read {name}: {e}")))?;
+        let text = std::fs::read_to_string(path).map_err(|e| {
+            let error = Error::new(Fault::BadInput, format!("cannot read {name}: {e}"));
+            match e.kind() {
+                ErrorKind::InvalidData => {
+                    error.or(format!("of a trace, `pagewalk simulate -o report.html {name}` makes a report"))
+                }
+                _ => error,
+            }
+        })?;
         match schema_of(&text) {
             Ok(schema) => Ok(Saved { name, text, schema }),
             Err(error) => Err(bad(&name, error)),

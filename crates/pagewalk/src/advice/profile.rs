@@ -11,8 +11,12 @@ use pagewalk_mm::ThpMode;
 use pagewalk_sim::PassError;
 use pagewalk_trace::Source;
 use pagewalk_translate::MachineSpec;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+
+/// SIGHUP, SIGINT, SIGQUIT, SIGTERM: somebody wants it to end.
+const ASKING: [i32; 4] = [1, 2, 3, 15];
 
 /// What a command must be to be advised on.
 pub const ENDS_WELL: &str = "give a command that does its work and ends well each time it is run";
@@ -69,7 +73,11 @@ pub fn see(live: &Live, machine: &MachineSpec, thp: ThpMode, listener: &dyn List
     all.sort_by_key(|(number, ..)| *number);
     if !status.success() {
         let why = format!("the program ended with {}", engine::describe(status));
-        return Err(Error::new(Fault::Failed, why).or(ENDS_WELL));
+        let asked = status.signal().is_some_and(|signal| ASKING.contains(&signal));
+        return Err(match asked {
+            true => Error::new(Fault::Failed, format!("interrupted: {why}")),
+            false => Error::new(Fault::Failed, why).or(ENDS_WELL),
+        });
     }
     let instructions: u64 = all.iter().map(|(_, _, found, _)| found.instructions).sum();
     for (_, header, _, ending) in &all {

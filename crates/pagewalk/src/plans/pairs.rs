@@ -9,7 +9,7 @@ use crate::listener::{Bar, Listener};
 use crate::native::{end, tell};
 use crate::program::{OR_DEFAULT, check_command};
 use pagewalk_forecast::interval::{Interval, mean, of_runs, ratio};
-use pagewalk_live::pages::plan::Forecast;
+use pagewalk_live::pages::plan::{Forecast, Plan};
 use pagewalk_live::pages::{Run, kernel};
 use pagewalk_live::timed::Timed;
 use pagewalk_live::tracing::End;
@@ -114,8 +114,9 @@ impl Pairs {
     /// # Errors
     /// If not.
     pub fn prepare(path: &Path, command: &[OsString], options: PairOptions) -> Result<Pairs, Error> {
-        let fitting = Fitting::new(path)?;
+        let mut fitting = Fitting::new(path)?;
         check_command(&command[0], OR_DEFAULT)?;
+        fitting.notes.extend(other_arguments(&fitting.plan, command));
         Ok(Pairs { fitting, command: command.to_vec(), options })
     }
 
@@ -185,6 +186,14 @@ impl Measured {
             None
         }
     }
+}
+
+/// What the forecast is for, if these arguments are others.
+fn other_arguments(plan: &Plan, command: &[OsString]) -> Option<String> {
+    let planned = &plan.program.arguments;
+    let given: Vec<_> = command[1..].iter().map(|word| word.to_string_lossy()).collect();
+    (plan.forecast.is_some() && *planned != given)
+        .then(|| format!("the forecast was made with the arguments `{}`, not with these", planned.join(" ")))
 }
 
 /// How much of the measuring is done at least, in hundredths: by pairs of runs, or by the time that they may take.
