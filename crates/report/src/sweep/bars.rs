@@ -62,12 +62,15 @@ fn shown(cells: &[&MachineCell]) -> f64 {
 
 /// What the colours of bars mean.
 pub(super) fn legend() -> Picture {
-    let mut picture = Picture::new(680.0, 20.0);
+    // A colour, its name by the width of most letters, and room to the next.
+    let place = |name: &str| 46.0 + name.chars().count() as f64 * 6.6;
+    let all: f64 = PARTS.iter().map(|(name, ..)| place(name)).sum();
+    let mut picture = Picture::new(all, 20.0);
     let mut x = 0.0;
     for (name, class, _) in PARTS {
         picture.cell(class, [x, 4.0, 12.0, 12.0], name);
         picture.text("", [x + 18.0, 14.5], "start", name);
-        x += 46.0 + name.chars().count() as f64 * 6.6;
+        x += place(name);
     }
     picture
 }

@@ -29,7 +29,7 @@ function layGroups(heat, full) {
   const rows = heat.groups.reduce((all, group) => all + group.places.length, 0);
   const height = Math.min(480, Math.max(150, rows * 5));
   const plot = { left: full >= 720 ? 190 : 96, offset: STRIP.top + STRIP.height + 14, groups: [] };
-  plot.width = Math.max(1, full - plot.left - 54);
+  plot.width = Math.max(1, full - plot.left - 64);
   let [top, first] = [0, 0];
   for (const group of heat.groups) {
     const count = group.places.length;
