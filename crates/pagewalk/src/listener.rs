@@ -65,7 +65,7 @@ pub const SIGINT: i32 = 2;
 pub struct HandOn {
     /// Sends the program a signal.
     pub signal: Box<dyn Fn(i32) + Send>,
-    /// Called for those of the terminal, which has sent them to the program too: [`SIGINT`], SIGQUIT, SIGHUP.
+    /// Called for those of the terminal, which has sent them to the program too: SIGINT, SIGQUIT, SIGHUP.
     pub of_terminal: Box<dyn Fn(i32) + Send>,
 }
 
