@@ -58,7 +58,7 @@ impl Kernel {
             Loss::Frames(unit) if unit.first >= CACHED => self.unmap_cached(unit.first, remaps),
             Loss::Frames(unit) => self.swap_out(unit, remaps),
             Loss::Place(unit) => self.have_moved(vec![unit], None, remaps),
-            Loss::Reservation(region) => self.policy.on(Event::Refused(region), &mut self.actions),
+            Loss::Reservation(region) => self.policy.tell(Event::Refused(region)),
         }
     }
 
@@ -88,7 +88,7 @@ impl Kernel {
     /// A walk to a page, which sets its accessed bit, and which the policy hears of.
     pub fn walked(&mut self, page: u64) {
         if let Some(unit) = self.table.mapped(page) {
-            self.policy.on(Event::Walked(unit), &mut self.actions);
+            self.policy.tell(Event::Walked(unit));
         }
         if let (Some(memory), Some(unit)) = (&mut self.memory, self.table.mapped(page)) {
             let cached = self.sharing.as_ref().and_then(|sharing| sharing.cache.mapped(page));
@@ -102,7 +102,7 @@ impl Kernel {
 
     /// Whether [`Kernel::mapped`] is to be called.
     pub fn backs_areas(&self) -> bool {
-        self.memory.is_some() && self.rules.backs_areas
+        self.memory.is_some() && self.policy.rules.backs_areas
     }
 
     /// Pages were added to an area of memory, and `space` knows it already.
@@ -112,12 +112,12 @@ impl Kernel {
         }
         let area = self.area(Superpage::around(pages.start, 0), space);
         let (Some(area), Some(memory), false) = (area, &mut self.memory, pages.is_empty()) else { return };
-        self.policy.on(Event::Memory(memory.buddy()), &mut self.actions);
-        let at_map = self.policy.at_map(area, pages.end - pages.start);
+        self.policy.tell(Event::Memory(memory.buddy()));
+        let at_map = self.policy.decides.at_map(area, pages.end - pages.start);
         if at_map == AtMap::OnDemand {
             return;
         }
-        let orders = self.rules.orders | 1;
+        let orders = self.policy.rules.orders | 1;
         // Programs whose recording misses a mapping may have touched some of it before.
         let is_new = self.table.units_in(pages.clone()).is_empty() && !memory.any_swapped(pages.clone());
         let is_whole = at_map == AtMap::Whole && is_new;
@@ -162,7 +162,7 @@ impl Kernel {
     ///
     /// `page`: or the name of a page of the page cache.
     pub(super) fn find_frame(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
-        if let Some(Reserve { order, .. }) = self.rules.reserves.filter(|_| page < CACHED) {
+        if let Some(Reserve { order, .. }) = self.policy.rules.reserves.filter(|_| page < CACHED) {
             let region = Superpage::around(page, order);
             self.reserve(region, space);
             if self.memory.as_mut().is_some_and(|memory| memory.populate(page, region)) {
@@ -176,7 +176,7 @@ impl Kernel {
                 Some((process, region)) => {
                     self.counts.reservations_broken += 1;
                     if process == memory.process {
-                        self.policy.on(Event::Refused(region), &mut self.actions);
+                        self.policy.tell(Event::Refused(region));
                     }
                 }
                 None if memory.rules.when_full == WhenFull::Oom => {
@@ -195,14 +195,14 @@ impl Kernel {
     /// Reserves a block for a region of which nothing is backed, where it may have one.
     fn reserve(&mut self, region: Superpage, space: &AddressSpace) {
         let area = self.area(region, space);
-        let fits = area.is_some_and(|area| self.covers(area, region) && self.policy.takes(area));
+        let fits = area.is_some_and(|area| self.covers(area, region) && self.policy.decides.takes(area));
         let Some(memory) = self.memory.as_mut().filter(|memory| fits && !memory.is_reserved(region)) else {
             return;
         };
         let is_untouched = self.table.backed_in(region) == 0 && !memory.any_swapped(region.pages());
         if is_untouched && !memory.reserve(region) {
             self.counts.reservations_refused += 1;
-            self.policy.on(Event::Refused(region), &mut self.actions);
+            self.policy.tell(Event::Refused(region));
         }
     }
 
@@ -240,12 +240,12 @@ impl Kernel {
         let memory = self.memory.as_mut().expect("only a memory is full");
         remaps.push(Remap::Evicted(unit));
         if unit.order > 0 {
-            self.policy.on(Event::Demoted(unit), &mut self.actions);
+            self.policy.tell(Event::Demoted(unit));
         }
         let mut written = 0;
         for page in unit.pages() {
             if self.table.unmap(page) {
-                self.policy.on(Event::Gone(page), &mut self.actions);
+                self.policy.tell(Event::Gone(page));
                 memory.swap_out(page);
                 written += 1;
             }
@@ -261,7 +261,7 @@ impl Kernel {
         for page in sharing.cache.remove(name) {
             remaps.push(Remap::Evicted(Superpage::around(page, 0)));
             if self.table.unmap(page) {
-                self.policy.on(Event::Gone(page), &mut self.actions);
+                self.policy.tell(Event::Gone(page));
             }
             self.accounts.charge(Account::Flush, self.costs.flush);
         }
@@ -269,7 +269,7 @@ impl Kernel {
 
     /// Order of the policy's reservations, and whether one keeps its place when a page of it goes.
     fn reserved(&self) -> (Option<u8>, bool) {
-        let rule = self.rules.reserves;
+        let rule = self.policy.rules.reserves;
         (rule.map(|rule| rule.order), rule.is_some_and(|rule| !rule.broken_by_gaps))
     }
 
@@ -295,11 +295,11 @@ impl Kernel {
         let Some(memory) = &mut self.memory else { return true };
         if memory.any_swapped(block.pages()) {
             self.counts.refused_memory += 1;
-            self.policy.on(Event::Swapped(block), &mut self.actions);
+            self.policy.tell(Event::Swapped(block));
             return false;
         }
         let parts = self.table.units_in(block.pages());
-        let order = self.rules.reserves.map(|rule| rule.order);
+        let order = self.policy.rules.reserves.map(|rule| rule.order);
         let found = match in_place {
             true => memory.join(block, &parts),
             false => {
@@ -311,7 +311,7 @@ impl Kernel {
         };
         if !found {
             self.counts.refused_memory += 1;
-            self.policy.on(Event::Refused(block), &mut self.actions);
+            self.policy.tell(Event::Refused(block));
         }
         found
     }

@@ -31,7 +31,7 @@ use sharing::Sharing;
 use usage::Usage;
 
 use crate::promotion::{
-    Actions, Charges, Event, Given, LastUse, Miss, Policy, Request, Rules, View, instructions,
+    Charges, Event, Given, LastUse, Miss, Policy, PolicyInForce, Request, View, instructions,
 };
 use crate::{AddressSpace, Superpage, Vma};
 use pagewalk_trace::ThpDisable;
@@ -49,10 +49,7 @@ pub struct Kernel {
     base: PageSize,
     /// Of the process, among those that share a memory.
     number: u32,
-    policy: Box<dyn Policy>,
-    rules: Rules,
-    /// What the policy wants.
-    actions: Actions,
+    policy: PolicyInForce,
     costs: KernelCosts,
     table: PageTable,
     accounts: Accounts,
@@ -78,9 +75,7 @@ impl Kernel {
         Kernel {
             base,
             number: 0,
-            rules: policy.rules(),
-            policy,
-            actions: Actions::default(),
+            policy: PolicyInForce::new(policy),
             costs,
             table,
             accounts,
@@ -116,35 +111,30 @@ impl Kernel {
         &self.counts
     }
 
-    /// The policy, with what it remembers.
-    pub fn policy(&self) -> &dyn Policy {
-        self.policy.as_ref()
-    }
-
     /// What the policy has charged blocks, if it is [`Given`] and only does that.
     pub fn charges(&self) -> Option<&Charges> {
-        let policy: &dyn Any = self.policy.as_ref();
+        let policy: &dyn Any = self.policy.decides.as_ref();
         policy.downcast_ref().and_then(Given::charges)
     }
 
     /// Orders of the pages that the policy may map: a bit each.
     pub fn orders(&self) -> u32 {
-        self.rules.orders | 1
+        self.policy.rules.orders | 1
     }
 
     /// Whether [`Kernel::missed`], [`Kernel::entered`] and [`Kernel::left`] are to be called.
     pub fn watches_tlbs(&self) -> bool {
-        self.rules.watches_tlbs
+        self.policy.rules.watches_tlbs
     }
 
     /// Whether the policy's pages may be larger than what TLBs hold, which then hold pieces of them.
     pub fn goes_without(&self) -> bool {
-        self.rules.goes_without
+        self.policy.rules.goes_without
     }
 
     /// Tells of the TLBs that will be watched: their entries, for each of them.
     pub fn watch(&mut self, entries: &[u64]) {
-        self.policy.on(Event::Tlbs(entries), &mut self.actions);
+        self.policy.tell(Event::Tlbs(entries));
     }
 
     /// First touch of a base page since the program has it, or since it was swapped out. `stores`: by a store, which
@@ -165,20 +155,21 @@ impl Kernel {
         }
         self.table.touch(page);
         if let Some(memory) = &self.memory {
-            self.policy.on(Event::Memory(memory.buddy()), &mut self.actions);
+            self.policy.tell(Event::Memory(memory.buddy()));
         }
         let area = self.area(Superpage::around(page, 0), space);
         let touched = Event::Touched { page, base: self.base, area, table: &self.table };
-        self.policy.on(touched, &mut self.actions);
-        self.act(Account::Scan, space, remaps);
+        self.policy.tell(touched);
+        self.act(space, remaps);
         self.note_peaks();
     }
 
     fn fault(&mut self, page: u64, space: &AddressSpace, remaps: &mut Vec<Remap>) {
         let area = self.area(Superpage::around(page, 0), space);
-        let orders = self.policy.fault_orders(page, area) | 1;
+        let orders = self.policy.decides.fault_orders(page, area) | 1;
         let is_possible = |block: &Superpage| {
-            let inside = self.rules.ignores_areas || area.is_some_and(|area| self.covers(area, *block));
+            let inside =
+                self.policy.rules.ignores_areas || area.is_some_and(|area| self.covers(area, *block));
             let is_free = || {
                 self.table.backed_in(*block) == 0
                     && !self.is_partly_swapped(*block)
@@ -206,21 +197,21 @@ impl Kernel {
 
     /// A miss of a TLB that is watched, before anything is filled.
     pub fn missed(&mut self, miss: Miss) {
-        self.policy.on(Event::Missed { miss, accounts: &self.accounts }, &mut self.actions);
-        self.accounts.charge(Account::Bookkeeping, std::mem::take(&mut self.actions.cycles));
+        self.policy.tell(Event::Missed { miss, accounts: &self.accounts });
+        self.accounts.charge(Account::Bookkeeping, std::mem::take(&mut self.policy.actions.cycles));
     }
 
     /// A translation has entered TLB `tlb`.
     pub fn entered(&mut self, tlb: usize, unit: Superpage) {
-        self.policy.on(Event::Entered { tlb, unit }, &mut self.actions);
+        self.policy.tell(Event::Entered { tlb, unit });
     }
 
     /// A translation has left TLB `tlb`. Not called for what [`Remap`]s drop.
     pub fn left(&mut self, tlb: usize, unit: Superpage) {
-        self.policy.on(Event::Left { tlb, unit }, &mut self.actions);
+        self.policy.tell(Event::Left { tlb, unit });
         // A superpage that was swapped out is one until its translation has left.
         if unit.order > 0 && self.table.mapped(unit.first).is_none() {
-            self.policy.on(Event::Vanished(unit), &mut self.actions);
+            self.policy.tell(Event::Vanished(unit));
         }
     }
 
@@ -233,7 +224,7 @@ impl Kernel {
         space: &AddressSpace,
         remaps: &mut Vec<Remap>,
     ) -> Option<Superpage> {
-        let due = self.policy.due(unit)?;
+        let due = self.policy.decides.due(unit)?;
         self.promote(due, space, remaps);
         self.note_peaks();
         Some(due)
@@ -251,7 +242,7 @@ impl Kernel {
     fn part(&mut self, pages: Range<u64>, remaps: &mut Vec<Remap>) {
         self.part_at(pages.start, &pages, remaps);
         self.part_at(pages.end.saturating_sub(1), &pages, remaps);
-        self.policy.on(Event::Flushed(&pages), &mut self.actions);
+        self.policy.tell(Event::Flushed(&pages));
     }
 
     /// Nothing backs the range any more, which was told to [`Kernel::flushed`] before. `space` knows already whether
@@ -260,11 +251,11 @@ impl Kernel {
         self.part(pages.clone(), remaps);
         for unit in self.table.units_in(pages.clone()) {
             if unit.order > 0 {
-                self.policy.on(Event::Demoted(unit), &mut self.actions);
+                self.policy.tell(Event::Demoted(unit));
             }
             for page in unit.pages() {
                 if self.table.unmap(page) {
-                    self.policy.on(Event::Gone(page), &mut self.actions);
+                    self.policy.tell(Event::Gone(page));
                 }
                 if let Some(sharing) = &mut self.sharing {
                     sharing.cache.unmap(page);
@@ -278,7 +269,7 @@ impl Kernel {
         if let Some(memory) = &mut self.memory {
             memory.forget_swapped(pages.clone());
         }
-        self.policy.on(Event::Lost { pages: &pages, base: self.base, space }, &mut self.actions);
+        self.policy.tell(Event::Lost { pages: &pages, base: self.base, space });
     }
 
     /// Takes the superpage of `page` apart if it reaches out of `pages`: into the largest that do not, as Romer 1998,
@@ -288,7 +279,7 @@ impl Kernel {
         if pages.start <= unit.first && unit.pages().end <= pages.end {
             return;
         }
-        self.policy.on(Event::Demoted(unit), &mut self.actions);
+        self.policy.tell(Event::Demoted(unit));
         self.counts.demotions += 1;
         remaps.push(Remap::Demoted(unit));
         let mut of_it = Vec::new();
@@ -299,7 +290,7 @@ impl Kernel {
                 !meets || pages.start <= part.first && part.pages().end <= pages.end
             };
             let parts = (0..unit.order).rev().map(|order| Superpage::around(at, order));
-            let keeps = self.rules.part_orders | 1;
+            let keeps = self.policy.rules.part_orders | 1;
             let part = parts.filter(|part| keeps >> part.order & 1 == 1 && part.first == at).find(one_side);
             let part = part.expect("a base page lies on one side");
             self.table.resize(part);
@@ -312,7 +303,7 @@ impl Kernel {
 
     /// Instructions executed when [`Kernel::wake`] is to be called next.
     pub fn wakes(&self) -> Option<u64> {
-        self.policy.wakes().map(|at| at.saturating_sub(self.slept))
+        self.policy.decides.wakes().map(|at| at.saturating_sub(self.slept))
     }
 
     /// The time of the policy after so many instructions: they, and what the process has slept.
@@ -322,29 +313,29 @@ impl Kernel {
 
     /// No thread of the process ran for so long, in nanoseconds. What is due by then [`Kernel::wake`] does.
     pub fn slept(&mut self, nanoseconds: u64) {
-        let slept = instructions(nanoseconds, self.rules.instructions_per_millisecond);
+        let slept = instructions(nanoseconds, self.policy.rules.instructions_per_millisecond);
         self.slept = self.slept.saturating_add(slept);
-        self.policy.on(Event::Slept(slept), &mut self.actions);
+        self.policy.tell(Event::Slept(slept));
     }
 
     /// The process forbids transparent huge pages otherwise from now on.
     pub fn forbidden(&mut self, mode: ThpDisable) {
-        self.policy.on(Event::Forbids(mode), &mut self.actions);
+        self.policy.tell(Event::Forbids(mode));
     }
 
     /// What the kernel does in the background until `now` instructions are executed. `uses` tells
     /// [times](Kernel::time).
     pub fn wake(&mut self, now: u64, space: &AddressSpace, uses: &dyn LastUse, remaps: &mut Vec<Remap>) {
         let time = self.time(now);
-        while let Some(at) = self.policy.wakes().filter(|&at| at <= time) {
+        while let Some(at) = self.policy.decides.wakes().filter(|&at| at <= time) {
             if let Some(memory) = &self.memory {
-                self.policy.on(Event::Memory(memory.buddy()), &mut self.actions);
+                self.policy.tell(Event::Memory(memory.buddy()));
             }
             let child_lives = self.child_lives(at);
             let view = View { base: self.base, table: &self.table, space, uses, child_lives };
-            self.policy.on(Event::Wake { now: at, view: &view }, &mut self.actions);
-            debug_assert!(self.policy.wakes().is_none_or(|next| next > at), "policies wake later");
-            self.act(Account::Scan, space, remaps);
+            self.policy.tell(Event::Wake { now: at, view: &view });
+            debug_assert!(self.policy.decides.wakes().is_none_or(|next| next > at), "policies wake later");
+            self.act(space, remaps);
         }
     }
 
@@ -361,21 +352,21 @@ impl Kernel {
         for page in [pages.start, pages.end.saturating_sub(1)] {
             let Some(unit) = self.table.mapped(page) else { continue };
             let area = self.area(unit, space);
-            if !self.rules.ignores_areas && !area.is_some_and(|area| self.covers(area, unit)) {
+            if !self.policy.rules.ignores_areas && !area.is_some_and(|area| self.covers(area, unit)) {
                 self.part_at(page, &pages, remaps);
                 self.accounts.charge(Account::Flush, self.costs.flush);
             }
         }
         let child_lives = self.child_lives(self.time(self.now));
         let view = View { base: self.base, table: &self.table, space, uses, child_lives };
-        self.policy.on(Event::Advised { pages: &pages, advice, view: &view }, &mut self.actions);
-        self.act(Account::Scan, space, remaps);
+        self.policy.tell(Event::Advised { pages: &pages, advice, view: &view });
+        self.act(space, remaps);
     }
 
     /// Charges the policy's work, and does what it wants.
-    fn act(&mut self, account: Account, space: &AddressSpace, remaps: &mut Vec<Remap>) {
-        self.accounts.charge(account, std::mem::take(&mut self.actions.cycles));
-        let mut requests = std::mem::take(&mut self.actions.requests);
+    fn act(&mut self, space: &AddressSpace, remaps: &mut Vec<Remap>) {
+        self.accounts.charge(Account::Scan, std::mem::take(&mut self.policy.actions.cycles));
+        let mut requests = std::mem::take(&mut self.policy.actions.requests);
         for request in requests.drain(..) {
             match request {
                 Request::Promote(block) => self.promote(block, space, remaps),
@@ -385,8 +376,8 @@ impl Kernel {
             self.note_peaks();
         }
         // What it wants of what was done just now comes next time.
-        requests.append(&mut self.actions.requests);
-        self.actions.requests = requests;
+        requests.append(&mut self.policy.actions.requests);
+        self.policy.actions.requests = requests;
     }
 
     /// Takes a superpage apart and gives back what was never touched.
@@ -395,7 +386,7 @@ impl Kernel {
         if !is_one || self.table.is_foreign(unit.first) {
             return;
         }
-        self.policy.on(Event::Demoted(unit), &mut self.actions);
+        self.policy.tell(Event::Demoted(unit));
         self.counts.demotions += 1;
         remaps.push(Remap::Demoted(unit));
         self.accounts.charge(Account::Flush, self.costs.flush);
@@ -417,18 +408,18 @@ impl Kernel {
             return;
         }
         let area = self.area(block, space);
-        let fits = area.is_some_and(|area| self.covers(area, block) && self.policy.takes(area));
+        let fits = area.is_some_and(|area| self.covers(area, block) && self.policy.decides.takes(area));
         let is_hugetlb = area.is_some_and(Vma::is_hugetlb);
-        if is_hugetlb || !fits && !self.rules.ignores_areas {
+        if is_hugetlb || !fits && !self.policy.rules.ignores_areas {
             self.counts.refused_area += 1;
             return;
         }
         self.take_over_all(block);
-        let in_place = self.rules.in_place;
+        let in_place = self.policy.rules.in_place;
         // A child's pages cannot join it; nor, where it stays as it is, those that a child has too.
         if in_place && (self.table.foreign_in(block) > 0 || self.table.protected_in(block) > 0) {
             self.counts.refused_memory += 1;
-            self.policy.on(Event::Refused(block), &mut self.actions);
+            self.policy.tell(Event::Refused(block));
             return;
         }
         if !self.find_block(block, in_place, remaps) {
@@ -450,7 +441,7 @@ impl Kernel {
         self.accounts.charge(Account::Flush, self.costs.flush);
         self.counts.promotions[block.order as usize] += 1;
         self.counts.promoted_bytes += block.len() << self.base.shift();
-        self.policy.on(Event::Promoted(block), &mut self.actions);
+        self.policy.tell(Event::Promoted(block));
         remaps.push(Remap::Promoted(block));
     }
 

@@ -168,7 +168,7 @@ impl Kernel {
             return false;
         }
         let area = self.area(Superpage::around(page, 0), space);
-        let orders = self.policy.fault_orders(page, area) | 1;
+        let orders = self.policy.decides.fault_orders(page, area) | 1;
         let of_policy = |area: &Vma| !is_file(area) && !area.is_hugetlb();
         let inside =
             |block: &Superpage| area.is_some_and(|area| of_policy(area) && self.covers(area, *block));
@@ -349,7 +349,7 @@ impl Kernel {
 
     /// A superpage that is shared falls into base pages, which are shared.
     fn take_apart(&mut self, unit: Superpage, remaps: &mut Vec<Remap>) {
-        self.policy.on(Event::Demoted(unit), &mut self.actions);
+        self.policy.tell(Event::Demoted(unit));
         self.counts.demotions += 1;
         remaps.push(Remap::Demoted(unit));
         let pages: Vec<Superpage> = unit.pages().map(|page| Superpage::around(page, 0)).collect();
@@ -359,14 +359,14 @@ impl Kernel {
 
     /// The page's frame is the child's from now on, until that ends. A reservation is broken for it.
     fn lend(&mut self, page: u64) {
-        let order = self.rules.reserves.map(|rule| rule.order);
+        let order = self.policy.rules.reserves.map(|rule| rule.order);
         let Some(memory) = &mut self.memory else { return };
         let region = order.map(|order| Superpage::around(page, order));
         let broken = region.filter(|&region| memory.is_reserved(region));
         if let (Some(name), Some(sharing)) = (memory.lend(page, order), &mut self.sharing) {
             sharing.lent.push((sharing.child, sharing.child_until, name));
         }
-        broken.into_iter().for_each(|region| self.policy.on(Event::Refused(region), &mut self.actions));
+        broken.into_iter().for_each(|region| self.policy.tell(Event::Refused(region)));
     }
 
     /// The process has forked: its private pages are its child's as well.

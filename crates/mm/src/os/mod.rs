@@ -160,12 +160,13 @@ impl OsSpec {
         })?;
         let policy = (entry.make)(&mut keys)?;
         let policy = throttled(&mut keys, policy)?;
+        let backs_areas = policy.rules().backs_areas;
         let costs = costs(&mut keys, entry)?;
         let memory = memory::memory(&mut keys)?;
         let kernel = Kernel::new(paging.base(), policy, costs);
         let kernel = sharing::sharing(&mut keys, entry.around, kernel)?;
         keys.finish()?;
-        if kernel.policy().rules().backs_areas && memory.is_none() {
+        if backs_areas && memory.is_none() {
             let why = format!("os.memory: `{name}` backs areas when they are mapped: give memory.size");
             return Err(OsError::Memory(why));
         }

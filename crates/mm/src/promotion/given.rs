@@ -3,7 +3,7 @@
 
 use super::capacity::Capacity;
 use super::tlb_counts::TlbCounts;
-use super::{Actions, Event, Miss, Policy, Rules};
+use super::{Actions, Event, Miss, Policy, Request, Rules};
 use crate::kernel::ORDERS;
 use crate::kernel::tree::Tree;
 use crate::{Superpage, Vma};
@@ -213,10 +213,8 @@ impl Policy for Given {
 
     fn on(&mut self, event: Event<'_>, actions: &mut Actions) {
         if let Event::Touched { page, base, area, table } = event {
-            let wish = self.wish(page, base, area);
-            wish.filter(|&block| table.mapped(page) != Some(block))
-                .into_iter()
-                .for_each(|block| actions.promote(block));
+            let wish = self.wish(page, base, area).filter(|&block| table.mapped(page) != Some(block));
+            actions.requests.extend(wish.map(Request::Promote));
         }
         if let Some(charges) = &mut self.charges {
             charges.on(event);

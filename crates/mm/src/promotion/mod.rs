@@ -34,6 +34,7 @@ pub use linux::{Collapse, Linux, LinuxError, LinuxSettings, MADV_COLLAPSE, SizeM
 pub use mthp::Mthp;
 pub use offline::{Growth, OfflineSettings, Take};
 pub use online::Online;
+pub(crate) use policy::PolicyInForce;
 pub use policy::{Actions, AtMap, Event, LastUse, Miss, Policy, Request, Reserve, Rules, View};
 pub use setting::SettingError;
 pub use throttle::{Limits, Throttle};

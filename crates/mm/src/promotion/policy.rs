@@ -289,3 +289,26 @@ impl Clone for Box<dyn Policy> {
         self.boxed()
     }
 }
+
+/// A kernel's policy, and what it wants.
+#[derive(Clone)]
+pub(crate) struct PolicyInForce {
+    /// It is asked what to do, and told of events by [`PolicyInForce::tell`].
+    pub decides: Box<dyn Policy>,
+    /// What it is.
+    pub rules: Rules,
+    /// What it wants and has not got yet.
+    pub actions: Actions,
+}
+
+impl PolicyInForce {
+    /// It wants nothing yet.
+    pub fn new(policy: Box<dyn Policy>) -> PolicyInForce {
+        PolicyInForce { rules: policy.rules(), decides: policy, actions: Actions::default() }
+    }
+
+    /// Something has happened.
+    pub fn tell(&mut self, event: Event<'_>) {
+        self.decides.on(event, &mut self.actions);
+    }
+}
