@@ -35,8 +35,18 @@ pub(crate) fn bytes(n: u64) -> String {
     } else {
         let text = scaled(n as f64, 1024.0, &[" KiB", " MiB", " GiB", " TiB", " PiB", " EiB"]);
         // Sizes are mostly powers of two: "6.00 MiB" promises digits that nobody measured.
-        text.replace(".00 ", " ").replace(".0 ", " ")
+        without_zeros(&text)
     }
+}
+
+/// A round count, at a tick of an axis.
+pub(crate) fn round(n: u64) -> String {
+    without_zeros(&count(n))
+}
+
+/// Without the zeros that say how exact others are.
+fn without_zeros(text: &str) -> String {
+    text.replace(".00 ", " ").replace(".0 ", " ")
 }
 
 /// Mebibytes: `0 MiB`, `3.2 MiB`, `1,536 MiB`.

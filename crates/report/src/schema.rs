@@ -363,6 +363,16 @@ pub struct PageRow {
     pub walks_data: u64,
 }
 
+macro_rules! walks_of {
+    ($($row:ty),*) => { $(impl $row {
+        /// All walks.
+        pub fn walks(&self) -> u64 {
+            self.walks_data.saturating_add(self.walks_fetch)
+        }
+    })* };
+}
+walks_of!(MappingRow, FunctionRow, PageRow);
+
 /// Walks over address space and time: a picture's data.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Heat {

@@ -1,5 +1,14 @@
 // Sets as a strip of bars; the chosen one as a graph and a table. A set can be given in the address: #set=97.
 
+// Control characters and marks that turn or hide text are spelt out, as in printable.rs.
+const DECEPTIVE = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+const printable = (text) => text.replace(DECEPTIVE, (c) =>
+  ({ "\t": "\\t", "\r": "\\r", "\n": "\\n" })[c] ?? `\\u{${c.codePointAt(0).toString(16)}}`);
+
+// The data of the page, with all texts safe to show.
+const readData = (id) => JSON.parse(byId(id).textContent,
+  (key, value) => typeof value === "string" ? printable(value) : value);
+
 const result = readData("pagewalk-conflicts");
 const LEVELS = 5;
 const NODES_DRAWN = 8;

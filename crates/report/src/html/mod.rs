@@ -51,6 +51,7 @@ pub fn render_runs_html(first: Run<'_>, others: &[Run<'_>]) -> String {
     let runs = [&[first], others].concat();
     let result = first.result;
     let shown = costliest(result).map(|index| &result.processes[index]);
+    let made = sections::made(result, shown);
     let title = match shown {
         _ if runs.len() > 1 => format!("pagewalk: {} runs side by side", runs.len()),
         Some(process) => format!("pagewalk: {}", escape(base_name(&process.program))),
@@ -59,7 +60,7 @@ pub fn render_runs_html(first: Run<'_>, others: &[Run<'_>]) -> String {
     let top = Top { title, style: format!("{STYLE}{}", runs::style(&runs)), is_scripted: true };
     page(top, PAGE, |name| match name {
         "runs_link" => runs::link(&runs).to_owned(),
-        "links" => sections::links(result, shown),
+        "links" => sections::links(&made),
         "run_chooser" => runs::chooser(&runs),
         "choosers" => views::choosers(&runs),
         "runs" => runs::section(&runs),
@@ -69,7 +70,7 @@ pub fn render_runs_html(first: Run<'_>, others: &[Run<'_>]) -> String {
             None => views::NO_PROCESS.to_owned(),
         },
         "processes" => views::processes_of(&runs),
-        "sections" => shown.map_or(String::new(), |process| sections::all(result, process)),
+        "sections" => sections::all(&made),
         "about" => format!("{}{GLOSSARY}", runs::about(&runs)),
         "islands" => views::islands(&runs),
         "views" => views::all(&runs),

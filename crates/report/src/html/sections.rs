@@ -9,22 +9,29 @@ use crate::sections::{Bar, Cell, Chart, Column, Content, Look, Only, Part, Row, 
 /// Rows of a table that are shown without scripts, and with them before others are asked for.
 const FIRST: usize = 40;
 
-/// All sections of a process.
-pub(super) fn all(result: &RunResult, process: &ProcessResult) -> String {
-    let made = SECTIONS.iter().filter_map(|section| Some((section, (section.make)(result, process)?)));
-    made.map(|(section, content)| one(section, &content)).collect()
+/// A section and what it shows, if it has something to show.
+pub(super) type Made = (&'static Section, Option<Content>);
+
+/// All sections of a process, if one is shown.
+pub(super) fn made(result: &RunResult, shown: Option<&ProcessResult>) -> Vec<Made> {
+    let content = |section: &Section| shown.and_then(|process| (section.make)(result, process));
+    SECTIONS.iter().map(|section| (section, content(section))).collect()
+}
+
+/// All that have something to show.
+pub(super) fn all(made: &[Made]) -> String {
+    made.iter().filter_map(|(section, content)| Some(one(section, content.as_ref()?))).collect()
 }
 
 /// Links to them; those to sections that the process lacks are hidden.
-pub(super) fn links(result: &RunResult, shown: Option<&ProcessResult>) -> String {
-    let link = |section: &Section| {
+pub(super) fn links(made: &[Made]) -> String {
+    let link = |(section, content): &Made| {
         let Section { id, link, .. } = section;
-        let content = shown.and_then(|process| (section.make)(result, process));
         let look = if content.as_ref().is_some_and(needs_scripts) { " class=\"scripted\"" } else { "" };
         let hidden = if content.is_none() { " hidden" } else { "" };
         format!("<a href=\"#{id}\"{look}{hidden}>{link}</a>\n      ")
     };
-    SECTIONS.iter().filter(|section| !section.link.is_empty()).map(link).collect()
+    made.iter().filter(|(section, _)| !section.link.is_empty()).map(link).collect()
 }
 
 /// Whether there is nothing to see without them.
@@ -79,7 +86,7 @@ pub(super) fn table(made: &Table) -> String {
     let heads: String = heads.collect();
     let rows: String = made.rows.iter().map(|row| self::row(made, row)).collect();
     let hidden = made.columns.iter().filter(|column| !is_shown(column)).count();
-    let left_out = made.rows.len().saturating_sub(FIRST);
+    let left_out = if made.is_whole { 0 } else { made.rows.len().saturating_sub(FIRST) };
     let (mut look, mut more) = ("made", String::new());
     if !made.ticks.is_empty() {
         look = "made blocks";

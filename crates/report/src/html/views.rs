@@ -40,7 +40,9 @@ pub(super) fn all(runs: &[Run<'_>]) -> String {
         return String::new();
     }
     let view = |run: &Run<'_>| -> Vec<[String; 2]> {
-        let of = |process| [summary(run.result, process), sections::all(run.result, process)];
+        let of = |process| {
+            [summary(run.result, process), sections::all(&sections::made(run.result, Some(process)))]
+        };
         match run.result.processes.as_slice() {
             [] => vec![[NO_PROCESS.to_owned(), String::new()]],
             processes => processes.iter().map(of).collect(),
@@ -79,22 +81,24 @@ fn compressed(id: &str, text: &str) -> String {
     format!("<script type=\"application/gzip\" id=\"{id}\">{data}</script>\n")
 }
 
+/// Runs of several processes, with their numbers.
+fn of_several<'a>(runs: &'a [Run<'a>]) -> impl Iterator<Item = (usize, &'a Run<'a>)> {
+    runs.iter().enumerate().filter(|(_, run)| run.result.processes.len() > 1)
+}
+
 /// The process images of each run that has several; hidden but those of the first.
 pub(super) fn processes_of(runs: &[Run<'_>]) -> String {
     let one = |(index, run): (usize, &Run<'_>)| {
-        let number = run.result.processes.len();
         let hidden = if index > 0 { " hidden" } else { "" };
-        let table = sections::table(&images(run.result));
-        let section = fill(include_str!("processes.html"), |name| match name {
+        fill(include_str!("processes.html"), |name| match name {
             "run" => index.to_string(),
             "hidden" => hidden.to_owned(),
-            "images" => number.to_string(),
-            "table" => table.clone(),
+            "images" => run.result.processes.len().to_string(),
+            "table" => sections::table(&images(run.result)),
             other => unreachable!("processes.html names {other}, which nothing fills"),
-        });
-        if number > 1 { section } else { String::new() }
+        })
     };
-    runs.iter().enumerate().map(one).collect()
+    of_several(runs).map(one).collect()
 }
 
 /// A chooser of them for each such run.
@@ -106,13 +110,12 @@ pub(super) fn choosers(runs: &[Run<'_>]) -> String {
     let one = |(index, run): (usize, &Run<'_>)| {
         let options: String = run.result.processes.iter().enumerate().map(option).collect();
         let hidden = if index > 0 { " hidden" } else { "" };
-        let label = format!(
+        format!(
             "<label class=\"scripted chooser\" data-run=\"{index}\"{hidden}>Process <select>{options}</select>\
              </label>\n    "
-        );
-        if run.result.processes.len() > 1 { label } else { String::new() }
+        )
     };
-    runs.iter().enumerate().map(one).collect()
+    of_several(runs).map(one).collect()
 }
 
 /// The costliest process of each run: what is shown of it first.

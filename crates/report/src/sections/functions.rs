@@ -19,14 +19,10 @@ pub(super) const SECTION: Section = Section {
 /// Most that a page shows.
 const SHOWN: usize = 1000;
 
-fn of(row: &FunctionRow) -> u64 {
-    row.walks_data.saturating_add(row.walks_fetch)
-}
-
 fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
     let all = walks(process);
     let rows = &process.attribution.functions;
-    let longest = rows.iter().map(of).max()?;
+    let longest = rows.iter().map(FunctionRow::walks).max()?;
     let table = Table {
         columns: vec![
             Column::stays("Function"),
@@ -43,7 +39,7 @@ fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
         sorted: Some(7),
         ..Table::default()
     };
-    let finding = first(rows.first().map(|row| (row.name.as_str(), of(row))), all);
+    let finding = first(rows.first().map(|row| (row.name.as_str(), row.walks())), all);
     let parts = vec![Part::Legend(LEGEND.into()), Part::Table(table)];
     let left_out = rows.len().saturating_sub(SHOWN) as u64;
     let lead = format!("{} {} more functions are in the data of the page.", SECTION.lead, exact(left_out));
@@ -60,8 +56,8 @@ fn cells(row: &FunctionRow, all: u64, longest: u64) -> Vec<Cell> {
         Cell::named(&row.name, &row.object),
         Cell::Text(source),
         Cell::Walks { data: row.walks_data, fetch: row.walks_fetch, of: longest },
-        Cell::count(of(row)),
-        Cell::figure(percent(share(of(row), all)), of(row) as f64),
+        Cell::count(row.walks()),
+        Cell::figure(percent(share(row.walks(), all)), row.walks() as f64),
         Cell::count(row.walks_data),
         Cell::count(row.walks_fetch),
         Cell::count(row.walk_cycles),

@@ -83,7 +83,7 @@ fn cell(shown: &Shown, group: &Group, all: u64) -> Cell {
             Cell::or_dash(number(metric, group).map(figure))
         }
         Shown::Share => {
-            let share = (of("walks_data") + of("walks_fetch")) as f64 / all as f64;
+            let share = (value(group, "walks_data") + value(group, "walks_fetch")) / all as f64;
             Cell::real((all > 0).then_some(share), percent)
         }
         Shown::Bar => Cell::Walks { data: of("walks_data"), fetch: of("walks_fetch"), of: all },

@@ -2,7 +2,7 @@
 
 use super::{Chart, Content, Heat, HeatGroup, Part, Section, Terminal, Tick};
 use crate::figures::base_name;
-use crate::numbers::{bytes, count, multiples, nice_step, percent, ratio, total};
+use crate::numbers::{bytes, count, multiples, nice_step, percent, ratio, round, total};
 use crate::printable::printable;
 use crate::schema::{self, HeatRow, ProcessResult, RunResult};
 
@@ -64,11 +64,6 @@ fn chart(heat: &schema::Heat, columns: &[u64], all: u64) -> Heat {
         peak: ratio(peak as f64 * 1000.0 / stretch.max(1) as f64),
         groups: groups(&heat.rows).map(|rows| group(rows, all)).collect(),
     }
-}
-
-/// A round count, without the zeros that say how exact others are.
-fn round(at: u64) -> String {
-    count(at).replace(".00 ", " ").replace(".0 ", " ")
 }
 
 /// Neighbouring rows of one mapping.

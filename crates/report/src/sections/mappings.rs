@@ -20,15 +20,11 @@ pub(super) const LEGEND: [(&str, &str); 2] = [("data", "data references"), ("fet
 /// Rows that a page shows at first.
 const FIRST: usize = 8;
 
-fn of(row: &MappingRow) -> u64 {
-    row.walks_data.saturating_add(row.walks_fetch)
-}
-
 fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
     let all = walks(process);
     let rows = &process.attribution.mappings;
-    let longest = rows.iter().map(of).max().filter(|&walks| walks > 0)?;
-    let costliest = rows.iter().find(|row| of(row) > 0).map(|row| (row.name.as_str(), of(row)));
+    let longest = rows.iter().map(MappingRow::walks).max().filter(|&walks| walks > 0)?;
+    let costliest = rows.iter().find(|row| row.walks() > 0).map(|row| (row.name.as_str(), row.walks()));
     let table = Table {
         columns: columns(),
         rows: rows.iter().map(|row| Row::from(cells(row, all, longest))).collect(),
@@ -65,8 +61,8 @@ fn cells(row: &MappingRow, all: u64, longest: u64) -> Vec<Cell> {
     vec![
         Cell::named(&row.name, build),
         Cell::Walks { data: row.walks_data, fetch: row.walks_fetch, of: longest },
-        Cell::count(of(row)),
-        Cell::figure(percent(share(of(row), all)), of(row) as f64),
+        Cell::count(row.walks()),
+        Cell::figure(percent(share(row.walks(), all)), row.walks() as f64),
         Cell::count(row.walks_data),
         Cell::count(row.walks_fetch),
         Cell::count(row.walk_cycles),

@@ -15,10 +15,6 @@ pub(super) const SECTION: Section = Section {
     make,
 };
 
-fn of(row: &PageRow) -> u64 {
-    row.walks_data.saturating_add(row.walks_fetch)
-}
-
 fn make(result: &RunResult, process: &ProcessResult) -> Option<Content> {
     let all = walks(process);
     let rows = &process.attribution.pages;
@@ -56,7 +52,7 @@ fn make(result: &RunResult, process: &ProcessResult) -> Option<Content> {
 fn finding(rows: &[PageRow], all: u64) -> String {
     let mut sum = 0_u64;
     for (index, row) in rows.iter().enumerate() {
-        sum = sum.saturating_add(of(row));
+        sum = sum.saturating_add(row.walks());
         if sum.saturating_mul(2) >= all {
             return match index {
                 0 => "One page takes half of all page walks".to_owned(),
@@ -75,8 +71,8 @@ fn cells(row: &PageRow, all: u64) -> Vec<Cell> {
     vec![
         Cell::figure(format!("{:#x}", row.address), row.address as f64),
         Cell::Text(row.mapping.clone()),
-        Cell::count(of(row)),
-        Cell::figure(percent(share(of(row), all)), of(row) as f64),
+        Cell::count(row.walks()),
+        Cell::figure(percent(share(row.walks(), all)), row.walks() as f64),
         Cell::count(row.walks_data),
         Cell::count(row.walks_fetch),
     ]

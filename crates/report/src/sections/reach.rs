@@ -2,7 +2,7 @@
 
 use super::{Axis, Chart, Content, Curve, Mark, Part, Plot, Point, Section, Terminal, Tick};
 use crate::figures::{description, page_bytes, whole};
-use crate::numbers::{bytes, count, exact, page_name, percent, ratio};
+use crate::numbers::{bytes, exact, page_name, percent, ratio, round};
 use crate::printable::printable;
 use crate::schema::{MachineDescription, ProcessResult, ReachPoint, RunResult};
 
@@ -49,9 +49,8 @@ impl Frame {
 
     fn walks(&self) -> Vec<Tick> {
         let powers = (self.lowest as u32..=self.highest as u32).map(|power| 10u64.saturating_pow(power));
-        let text = |walks| count(walks).replace(".00 ", " ").replace(".0 ", " ");
         let zero = self.has_zero.then_some(0);
-        powers.chain(zero).map(|walks| Tick { at: self.y(walks), text: text(walks) }).collect()
+        powers.chain(zero).map(|walks| Tick { at: self.y(walks), text: round(walks) }).collect()
     }
 
     fn reaches(&self) -> Vec<Tick> {

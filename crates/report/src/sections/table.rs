@@ -11,7 +11,7 @@ pub(crate) struct Table {
     pub ticks: Vec<(f64, String)>,
     /// What a terminal says below it, where no lead says it: the first words as a warning.
     pub remarks: Vec<(&'static str, String)>,
-    /// A terminal shows all rows; a page shows all, in their order, and as blocks where it is narrow.
+    /// All rows are shown, in their order.
     pub is_whole: bool,
     /// What its rows are, for searching them; empty: nobody would.
     pub what: &'static str,

@@ -252,11 +252,7 @@ fn who_pays(page: &mut Page, process: &ProcessResult, all_walks: u64) {
     let limit = if page.verbose { 40 } else { 4 };
     payers(page, "Mapping", all_walks, mappings, limit, 0);
     payers(page, "Function", all_walks, functions, limit, 0);
-    let shown = attribution
-        .functions
-        .iter()
-        .filter(|row| row.walks_data.saturating_add(row.walks_fetch) > 0)
-        .take(limit);
+    let shown = attribution.functions.iter().filter(|row| row.walks() > 0).take(limit);
     if all_walks > 0 && shown.into_iter().any(|row| row.name.contains(STRIPPED)) {
         page.paragraph(quiet("  "), Style::Quiet, STRIPPED_HINT);
     }

@@ -43,12 +43,3 @@ function showTooltip(event, title, lines) {
 }
 
 const hideTooltip = () => { byId("tooltip").hidden = true; };
-
-// Control characters and marks that turn or hide text are spelt out, as in printable.rs.
-const DECEPTIVE = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
-const printable = (text) => text.replace(DECEPTIVE, (c) =>
-  ({ "\t": "\\t", "\r": "\\r", "\n": "\\n" })[c] ?? `\\u{${c.codePointAt(0).toString(16)}}`);
-
-// The data of the page, with all texts safe to show.
-const readData = (id) => JSON.parse(byId(id).textContent,
-  (key, value) => typeof value === "string" ? printable(value) : value);
