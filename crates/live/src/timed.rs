@@ -40,6 +40,14 @@ pub struct Timed {
 }
 
 impl Timed {
+    /// A child's run, which used that. What this process had when it began the child is no more than its peak now.
+    pub(crate) fn of(end: End, wall: Duration, used: Usage) -> Timed {
+        let own = peak_resident_bytes(std::process::id() as i32);
+        let is_its_own = |&bytes: &u64| own.is_some_and(|own| bytes > own);
+        let resident_bytes = Some(used.resident_bytes).filter(is_its_own);
+        Timed { end, wall, user: used.user, system: used.system, resident_bytes }
+    }
+
     /// Processor time in all.
     pub fn processor(&self) -> Duration {
         self.user + self.system
@@ -51,7 +59,7 @@ impl Timed {
 /// # Errors
 /// If it cannot be started or waited for.
 pub fn run(command: &mut Command, relay: &Relay) -> io::Result<Timed> {
-    let own = OwnPeak::measure();
+    forget_own_peak();
     let begun = Instant::now();
     let pid = command.spawn()?.id() as i32;
     relay.to(pid);
@@ -61,26 +69,13 @@ pub fn run(command: &mut Command, relay: &Relay) -> io::Result<Timed> {
     ended?;
     let (status, used) = stops::wait_for_child(pid)?;
     let end = End::of(status).ok_or_else(|| io::Error::other("it was waited for, and has not ended"))?;
-    Ok(own.timed(end, begun.elapsed(), used))
+    Ok(Timed::of(end, begun.elapsed(), used))
 }
 
-/// This process's peak of resident memory. The kernel begins a child's peak with it.
-pub(crate) struct OwnPeak(());
-
-impl OwnPeak {
-    /// From now on it is what this process has now; on kernels that refuse that, it stays what it was.
-    pub fn measure() -> OwnPeak {
-        let _ = fs::write("/proc/self/clear_refs", "5");
-        OwnPeak(())
-    }
-
-    /// A child's run, which used that. What this process had when it began the child is no more than its peak now.
-    pub fn timed(self, end: End, wall: Duration, used: Usage) -> Timed {
-        let own = peak_resident_bytes(std::process::id() as i32);
-        let is_its_own = |&bytes: &u64| own.is_some_and(|own| bytes > own);
-        let resident_bytes = Some(used.resident_bytes).filter(is_its_own);
-        Timed { end, wall, user: used.user, system: used.system, resident_bytes }
-    }
+/// From now on this process's peak of resident memory, with which the kernel begins a child's, is what it has now. On
+/// kernels that refuse that, it stays what it was.
+pub(crate) fn forget_own_peak() {
+    let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
 /// What this thread has had of a processor.

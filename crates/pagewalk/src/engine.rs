@@ -3,7 +3,8 @@
 pub(crate) mod log;
 
 use crate::error::{Error, Fault};
-use crate::listener::{HandOn, Listener, SIGINT, Watch};
+use crate::listener::{HandOn, Listener, Watch};
+use crate::native::{asks_to_end, at_interrupt};
 use crate::placement::Fitting;
 use log::{Death, EngineLog, WITHOUT_ENGINE};
 use pagewalk_capture::engine::{Engine, EngineError, Options, max_threads_option};
@@ -17,7 +18,6 @@ use pagewalk_trace::all_calls;
 use rustix::process::Signal;
 use std::ffi::OsString;
 use std::fs::File;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::OnceLock;
@@ -279,24 +279,6 @@ fn watch_signals(session: Handle, listener: &dyn Listener) -> Result<Watch, Erro
             session.interrupt();
         }
     };
-    let of_terminal = move |signal| {
-        if signal == SIGINT {
-            of_terminal.interrupt();
-        }
-    };
-    listener.relay(HandOn { signal: Box::new(signal), of_terminal: Box::new(of_terminal) })
-}
-
-/// Whether it asks a program to end that does not handle it.
-fn asks_to_end(signal: i32) -> bool {
-    [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM].iter().any(|asks| asks.as_raw() == signal)
-}
-
-/// For people: `exit 0`, `signal 9`.
-pub fn describe(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("exit {code}"),
-        (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => "unknown".to_owned(),
-    }
+    let of_terminal = at_interrupt(move || of_terminal.interrupt());
+    listener.relay(HandOn { signal: Box::new(signal), of_terminal })
 }

@@ -58,9 +58,6 @@ pub trait Bar: Send + Sync {
     }
 }
 
-/// What Ctrl-C sends.
-pub const SIGINT: i32 = 2;
-
 /// How signals reach a program that runs.
 pub struct HandOn {
     /// Sends the program a signal.

@@ -1,9 +1,10 @@
 //! Programs that run at their own speed: signals meanwhile, and their ends.
 
 use crate::error::Error;
-use crate::listener::{HandOn, Listener, SIGINT, Watch};
+use crate::listener::{HandOn, Listener, Watch};
 use pagewalk_live::tracing::{End, Interrupt, Relay};
 use pagewalk_report::documents;
+use rustix::process::Signal;
 use std::sync::Arc;
 
 /// Hands signals on to a program that this process follows.
@@ -17,12 +18,22 @@ pub fn relay_to_followed(interrupt: Arc<Interrupt>, listener: &dyn Listener) -> 
     let of_terminal = Arc::clone(&interrupt);
     listener.relay(HandOn {
         signal: Box::new(move |signal| interrupt.hand_on(signal)),
-        of_terminal: Box::new(move |signal| {
-            if signal == SIGINT {
-                of_terminal.interrupt();
-            }
-        }),
+        of_terminal: at_interrupt(move || of_terminal.interrupt()),
     })
+}
+
+/// Does this at Ctrl-C, and nothing at other signals of the terminal.
+pub fn at_interrupt(does: impl Fn() + Send + 'static) -> Box<dyn Fn(i32) + Send> {
+    Box::new(move |signal| {
+        if signal == Signal::INT.as_raw() {
+            does();
+        }
+    })
+}
+
+/// Whether a signal asks a program to end that does not handle it.
+pub fn asks_to_end(signal: i32) -> bool {
+    [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM].iter().any(|asks| asks.as_raw() == signal)
 }
 
 /// A program that traces others was let go, as a process has one tracer.
@@ -32,9 +43,9 @@ pub fn traces_others(program: &String) -> String {
     )
 }
 
-/// How a program ended, in words.
-pub fn tell(end: End) -> String {
-    match end {
+/// How a program ended, for people: `exit 0`, `signal 9`.
+pub fn tell(end: impl Into<End>) -> String {
+    match end.into() {
         End::Exit(status) => format!("exit {status}"),
         End::Signal(signal) => format!("signal {signal}"),
     }

@@ -6,7 +6,7 @@ use super::sites::Known;
 use super::table::Table;
 use super::watch::Watch;
 use super::{Image, Obstacle, Options, PagesError, Run};
-use crate::timed::{OwnPeak, Timed};
+use crate::timed::{Timed, forget_own_peak};
 use crate::tracing::follow::{Follower, Next, Relay, STOPS, Work, end_unbegun};
 use crate::tracing::launch::{BeforeExec, LaunchError, launch};
 use crate::tracing::maps;
@@ -62,7 +62,8 @@ fn follow<'a>(
     table: &'a Table,
     watch: &'a Watch<'a>,
 ) -> Result<(Applying<'a>, Vec<String>, Timed), PagesError> {
-    let (own, begun) = (OwnPeak::measure(), Instant::now());
+    forget_own_peak();
+    let begun = Instant::now();
     let leave = || options.input.as_deref().map_or(Ok(()), sys::leave_streams);
     let root = launch(command, Some(BeforeExec { does: &leave, failed: LaunchError::Io }), STOPS)?;
     relay.to(root);
@@ -87,7 +88,7 @@ fn follow<'a>(
     let wall = begun.elapsed();
     relay.to(0);
     let (end, used) = ended.map_err(LaunchError::Io)?;
-    Ok((follower.work, follower.tracers, own.timed(end, wall, used)))
+    Ok((follower.work, follower.tracers, Timed::of(end, wall, used)))
 }
 
 impl Work for Applying<'_> {

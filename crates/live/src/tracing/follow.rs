@@ -281,6 +281,11 @@ impl Relay {
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, kept).err()
     }
 
+    /// Whether the program runs.
+    pub fn runs(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
+
     /// Forgets what was kept.
     pub fn clear(&self) {
         self.0.store(0, Ordering::Relaxed);

@@ -16,6 +16,8 @@ use first::First;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::io::{PipeWriter, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How the program ended.
@@ -25,6 +27,12 @@ pub enum End {
     Exit(i32),
     /// By this signal.
     Signal(i32),
+}
+
+impl From<ExitStatus> for End {
+    fn from(status: ExitStatus) -> End {
+        status.signal().map_or(End::Exit(status.code().unwrap_or(0)), End::Signal)
+    }
 }
 
 impl End {

@@ -1,8 +1,9 @@
 //! What the profiler sees of the program.
 
-use crate::engine::{self, Live, Stream};
+use crate::engine::{Live, Stream};
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
+use crate::native::{asks_to_end, tell};
 use crate::stream::follow_ahead;
 use crate::traces::open;
 use pagewalk_capture::WindowSpec;
@@ -14,9 +15,6 @@ use pagewalk_translate::MachineSpec;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-
-/// SIGHUP, SIGINT, SIGQUIT, SIGTERM: somebody wants it to end.
-const ASKING: [i32; 4] = [1, 2, 3, 15];
 
 /// What a command must be to be advised on.
 pub const ENDS_WELL: &str = "give a command that does its work and ends well each time it is run";
@@ -72,9 +70,8 @@ pub fn see(live: &Live, machine: &MachineSpec, thp: ThpMode, listener: &dyn List
     let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
     all.sort_by_key(|(number, ..)| *number);
     if !status.success() {
-        let why = format!("the program ended with {}", engine::describe(status));
-        let asked = status.signal().is_some_and(|signal| ASKING.contains(&signal));
-        return Err(match asked {
+        let why = format!("the program ended with {}", tell(status));
+        return Err(match status.signal().is_some_and(asks_to_end) {
             true => Error::new(Fault::Failed, format!("interrupted: {why}")),
             false => Error::new(Fault::Failed, why).or(ENDS_WELL),
         });

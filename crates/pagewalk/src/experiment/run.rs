@@ -4,11 +4,12 @@ use super::spec::{Experiment, Sharing};
 use super::turns::{self, Interleaved};
 use super::{cores, data_side, kernels, structure, traps};
 use crate::engine::log::{Death, WITHOUT_ENGINE};
-use crate::engine::{self, Live, Stream};
+use crate::engine::{Live, Stream};
 use crate::error::{Error, Fault};
 use crate::findings::{Detail, Namer, totals};
 use crate::listener::Listener;
 use crate::machines;
+use crate::native::tell;
 use crate::placement::PlanFile;
 use crate::stream::{Ending, Reached, explain_window, follow_ahead};
 use crate::traces::{bad, look, open, open_all};
@@ -306,6 +307,6 @@ fn name_deaths(processes: &mut [ProcessResult], deaths: &[Death]) {
 fn name_roots_end(processes: &mut [ProcessResult], status: ExitStatus) {
     let Some(pid) = processes.first().map(|process| process.pid) else { return };
     if let Some(last) = processes.iter_mut().rev().find(|process| process.pid == pid) {
-        last.ended = engine::describe(status);
+        last.ended = tell(status);
     }
 }

@@ -4,6 +4,7 @@ use super::fitting::Fitting;
 use super::run::{RunOptions, failed};
 use crate::error::{Error, Fault};
 use crate::listener::{HandOn, Listener, Watch};
+use crate::native::asks_to_end;
 use pagewalk_live::pages::{self, Run};
 use pagewalk_live::timed::{self, Timed, nowhere};
 use pagewalk_live::tracing::Relay;
@@ -16,10 +17,6 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static RELAY: Relay = Relay::new();
-
-/// Signals that ask for no end.
-const SIGUSR1: i32 = 10;
-const SIGUSR2: i32 = 12;
 
 /// A program and what it reads; what it writes goes nowhere.
 pub struct Trial<'a> {
@@ -65,8 +62,12 @@ pub fn open_input(path: &Path) -> Result<File, Error> {
 /// them, it is not run again.
 pub fn relay_signals(stop: &'static AtomicBool, listener: &dyn Listener) -> Result<Watch, Error> {
     let hand_on = move |signal| {
-        stop.fetch_or(signal != SIGUSR1 && signal != SIGUSR2, Ordering::Relaxed);
-        RELAY.send(signal);
+        let ends = asks_to_end(signal);
+        stop.fetch_or(ends, Ordering::Relaxed);
+        // Between runs, others are nobody's.
+        if ends || RELAY.runs() {
+            RELAY.send(signal);
+        }
     };
     let of_terminal = move |signal| {
         stop.store(true, Ordering::Relaxed);

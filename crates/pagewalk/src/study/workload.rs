@@ -1,8 +1,9 @@
 //! Recording the programs of a study, once: later runs find the trace.
 
-use crate::engine::{self, Apart, Live};
+use crate::engine::{Apart, Live};
 use crate::error::{Error, Fault};
 use crate::listener::Listener;
+use crate::native::tell;
 use crate::output::Output;
 use crate::recording::{Written, images};
 use pagewalk_capture::WindowSpec;
@@ -81,7 +82,7 @@ fn prepare(workload: &Workload, study: &Path, run_in: &Path) -> Result<(), Error
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status();
     match status.map_err(|error| failed(&format!("{program}: {error}")))? {
         status if status.success() => Ok(()),
-        status => Err(failed(&format!("{program} ended with {}", engine::describe(status)))),
+        status => Err(failed(&format!("{program} ended with {}", tell(status)))),
     }
 }
 
@@ -110,7 +111,7 @@ fn run(
     let window = WindowSpec { max_instructions: workload.max_instructions, ..WindowSpec::default() };
     let (written, status) = images(&live, &window, workload.grain, &first, Output::open(&first)?, listener)?;
     if !status.success() {
-        let ended = format!("the program ended with {}", engine::describe(status));
+        let ended = format!("the program ended with {}", tell(status));
         return Err(Error::new(Fault::Failed, named(&ended)).or(by_hand(workload, &workload.command)));
     }
     for one in &written {
