@@ -253,27 +253,23 @@ pub struct Simulate {
     /// A kernel that builds superpages as the stream runs, beside the host's; may be given several times.
     /// Policies: fixed, asap, asap-4-64, approx-online, online, linux, freebsd, ingens, eager, hawkeye,
     /// candidates; offline, which knows the future and reads the trace again for each replay
-    #[arg(long = "os", value_name = "POLICY[:KEY=VALUE,…]", conflicts_with = "what_if")]
+    #[arg(long = "os", value_name = "POLICY[:KEY=VALUE,…]")]
     pub kernels: Vec<String>,
     /// Run the threads of each trace on N cores, in order of their appearance; those of all traces with --quantum or
     /// --switch-at
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16),
-          conflicts_with_all = ["what_if", "command"])]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub cores: Option<u8>,
     /// Run all traces together, in turns of N instructions
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
-          conflicts_with_all = ["what_if", "command"])]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub quantum: Option<u64>,
     /// Run all traces together, in turns that end where a process makes one of these system calls, such as
     /// read,poll or a number; a parent that waits for a child gets no turn before that has ended. With --quantum,
     /// after N instructions too
-    #[arg(long, value_name = "CALL,…", value_delimiter = ',',
-          conflicts_with_all = ["what_if", "command"])]
+    #[arg(long, value_name = "CALL,…", value_delimiter = ',')]
     pub switch_at: Vec<String>,
     /// Beside full simulation, simulate the TLB by the misses of a host's of N slots alone, as Tapeworm did, and say
     /// what counting every nested miss would overstate
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536),
-          conflicts_with_all = ["what_if", "command", "quantum", "cores", "switch_at", "kernels", "structure"])]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub by_traps: Option<u32>,
     /// With --quantum or --switch-at: pages of files that are mapped without the right to write are global, one TLB
     /// entry for all processes that map them alike
@@ -285,7 +281,7 @@ pub struct Simulate {
     pub layout: Option<PathBuf>,
     /// Put the programs into an operating system of this structure, whose kernel and servers touch pages of their own
     /// at each system call: a name from the library (ultrix, osf1, mach3, mach3_afs_in, mach3_afs_out) or a .toml file
-    #[arg(long, value_name = "STRUCTURE", conflicts_with = "what_if")]
+    #[arg(long, value_name = "STRUCTURE")]
     pub structure: Option<String>,
     /// Write the result here: to a name that ends in .html the report, in .json the data; may be given
     /// several times

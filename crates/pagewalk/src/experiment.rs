@@ -1,5 +1,7 @@
 //! An experiment: streams in one arrangement, through machines under kernels, and its result.
 
+mod alone;
+mod beside;
 mod cores;
 mod data_side;
 mod groups;

@@ -366,32 +366,7 @@ pub fn short(path: &str) -> &str {
 }
 
 fn what_if(alternative: &Alternative, space: &AddressSpace, machine: &MachineSpec) -> WhatIf {
-    let name = |id: MappingId| space.info(id).name.clone();
-    let (base, huge) = (machine.paging.base().to_string(), machine.paging.huge().to_string());
-    let everything = |size: &str| format!("everything on {} pages", page_name(size));
-    let (id, title, class, mapping, page_size) = match alternative.kind {
-        AlternativeKind::Baseline => ("baseline", "as it is".to_owned(), "modelled", None, None),
-        AlternativeKind::AllSmall => ("all_4k", everything(&base), "modelled", None, Some(base)),
-        AlternativeKind::ThpAlways => {
-            ("thp", "huge pages wherever Linux gives them (THP always)".to_owned(), "modelled", None, None)
-        }
-        AlternativeKind::AllHuge => ("all_2m", everything(&huge), "modelled", None, Some(huge)),
-        AlternativeKind::DoubleTlb => {
-            ("double_tlb", "TLBs twice as large".to_owned(), "modelled", None, None)
-        }
-        AlternativeKind::Mapping(id) => {
-            let name = name(id);
-            let title = format!("{} alone on {}", short(&name), page_name(&huge));
-            ("mapping_2m", title, "modelled", Some(name), Some(huge))
-        }
-        AlternativeKind::PerfectTlb => ("perfect_tlb", "a perfect TLB".to_owned(), "bound", None, None),
-    };
     WhatIf {
-        id: id.to_owned(),
-        title,
-        class: class.to_owned(),
-        mapping,
-        page_size,
         from_instruction: alternative.from_instruction,
         to_instruction: alternative.to_instruction,
         walks: alternative.walks,
@@ -399,7 +374,31 @@ fn what_if(alternative: &Alternative, space: &AddressSpace, machine: &MachineSpe
         baseline_walks: alternative.baseline_walks,
         baseline_walk_cycles: alternative.baseline_walk_cycles,
         memory_price_mib: alternative.untouched_bytes as f64 / f64::from(1 << 20),
+        ..uncounted(alternative.kind, machine, |id| space.info(id).name.clone())
     }
+}
+
+/// The row of an alternative to `machine`, without its counts. `name` tells a mapping's name.
+pub fn uncounted(kind: AlternativeKind, machine: &MachineSpec, name: impl Fn(MappingId) -> String) -> WhatIf {
+    let (base, huge) = (machine.paging.base().to_string(), machine.paging.huge().to_string());
+    let everything = |size: &str| format!("everything on {} pages", page_name(size));
+    let (id, title, mapping, page_size) = match kind {
+        AlternativeKind::Baseline => ("baseline", "as it is".to_owned(), None, None),
+        AlternativeKind::AllSmall => ("all_4k", everything(&base), None, Some(base)),
+        AlternativeKind::ThpAlways => {
+            ("thp", "huge pages wherever Linux gives them (THP always)".to_owned(), None, None)
+        }
+        AlternativeKind::AllHuge => ("all_2m", everything(&huge), None, Some(huge)),
+        AlternativeKind::DoubleTlb => ("double_tlb", "TLBs twice as large".to_owned(), None, None),
+        AlternativeKind::Mapping(id) => {
+            let name = name(id);
+            let title = format!("{} alone on {}", short(&name), page_name(&huge));
+            ("mapping_2m", title, Some(name), Some(huge))
+        }
+        AlternativeKind::PerfectTlb => ("perfect_tlb", "a perfect TLB".to_owned(), None, None),
+    };
+    let class = if kind == AlternativeKind::PerfectTlb { "bound" } else { "modelled" };
+    WhatIf { id: id.to_owned(), title, class: class.to_owned(), mapping, page_size, ..WhatIf::default() }
 }
 
 pub fn result(machine: &MachineSpec, counts: &DesignCounts) -> MachineResult {

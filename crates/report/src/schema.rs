@@ -442,12 +442,12 @@ pub struct MemoryPoint {
 }
 
 /// One alternative, simulated in the same pass.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WhatIf {
     /// `baseline`, `all_4k`, `thp`, `all_2m`, `mapping_2m`, `double_tlb`, `perfect_tlb`; where processes take turns
     /// `flush`, `identifiers`, `global` or `no_global`, `alone`; on several cores `private`, `shared`, `one_core`;
-    /// with `--os` `kernel`. Ids
-    /// keep these names on machines with other pages than 4K and 2M: `page_size` says them.
+    /// with `--os` `kernel`. Ids keep these names on machines with
+    /// other pages than 4K and 2M: `page_size` says them.
     pub id: String,
     /// For people, such as `[heap] alone on 2 MB pages`.
     pub title: String,

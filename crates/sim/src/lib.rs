@@ -21,6 +21,7 @@
 //!
 //! References are never dropped, so counts need no correction, and models that count hits can.
 
+mod alternatives;
 mod attribution;
 mod bits;
 mod by_traps;
@@ -51,6 +52,7 @@ mod taken;
 mod untouched;
 mod visit_stream;
 
+pub use alternatives::{AlternativeKind, alternatives};
 pub use attribution::{LateBlocks, MappingCounts, NoObserver, PageWalks, Walk, WalkObserver};
 pub use by_traps::ByTraps;
 pub use caches::{GrainError, check_grain};
@@ -67,9 +69,7 @@ pub use host::HostKernel;
 pub use library::{Library, LibraryError};
 pub use offline::{LeftOut, OfflineError, OfflineResult, Replay, check_offline, offline};
 pub use pass::Pass;
-pub use profile::{
-    Alternative, AlternativeKind, Findings, FunctionWalks, HeatMap, MovedCode, Profile, Reach,
-};
+pub use profile::{Alternative, Findings, FunctionWalks, HeatMap, MovedCode, Profile, Reach};
 pub use spec::DesignSpec;
 pub use structures::{Structures, UnknownStructure};
 pub use system::System;

@@ -103,6 +103,24 @@ pub trait Analysis: Send {
     fn on_turn(&mut self, _space: SpaceId) {}
 }
 
+impl<A: Analysis + ?Sized> Analysis for &mut A {
+    fn on_batch(&mut self, batch: &Batch<'_>) {
+        (**self).on_batch(batch);
+    }
+
+    fn is_done(&self) -> bool {
+        (**self).is_done()
+    }
+
+    fn on_event(&mut self, at: RefIndex, event: &Event) {
+        (**self).on_event(at, event);
+    }
+
+    fn on_turn(&mut self, space: SpaceId) {
+        (**self).on_turn(space);
+    }
+}
+
 /// Several analyses of one stream, each of which takes all of it.
 impl<A: Analysis> Analysis for Vec<A> {
     fn on_batch(&mut self, batch: &Batch<'_>) {

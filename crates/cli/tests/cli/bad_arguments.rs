@@ -169,7 +169,7 @@ fn kernels_that_cannot_be_name_what_can() {
     place.write("wrong.toml", EXAMPLE_MACHINE.to_owned() + "[os]\npolicy = \"asap\"\npages = 3\n");
     let parts = ["machine file ./wrong.toml: line 31: unknown key `os.pages`", "max_page"];
     place.run(&["machines", "check", "./wrong.toml"]).refuses(BAD_INPUT, &parts);
-    place.write("own.toml", EXAMPLE_MACHINE.to_owned() + "[os]\npolicy = \"linux\"\n");
-    let parts = ["has an [os] of its own"];
+    place.write("own.toml", EXAMPLE_MACHINE.to_owned() + "[os]\npolicy = \"offline\"\n");
+    let parts = ["policy `offline` replays the stream, and a program runs only once", "pagewalk record"];
     place.run(&["profile", "-m", "./own.toml", "--", "true"]).refuses(USAGE, &parts);
 }

@@ -79,6 +79,63 @@ fn one_of_anything_is_as_none() {
     }
 }
 
+/// The rows of alternatives that every arrangement has, without what is counted of one process alone.
+fn alternatives(result: &Value) -> Vec<Value> {
+    let everywhere = ["all_4k", "thp", "all_2m", "double_tlb", "perfect_tlb"];
+    let rows = result["processes"][0]["what_if"].as_array().expect("rows");
+    let all = rows.iter().filter(|row| everywhere.contains(&row["id"].as_str().expect("an id")));
+    all.cloned().collect()
+}
+
+#[test]
+fn alternatives_go_with_every_arrangement() {
+    let place = recorded();
+    let with = |more: &[&str]| simulate(&place, &joined(&[&["--what-if"], more]));
+    let alone = with(&["t.pwt"]);
+    let rows = alternatives(&alone);
+    assert_eq!(rows.len(), 5);
+    let kernels = ["--os", "asap", "--os", "offline"];
+    let under = with(&joined(&[&kernels, &["t.pwt"]]));
+    let without = |result: &Value| {
+        let mut process = result["processes"][0].clone();
+        process["what_if"].as_array_mut().expect("rows").retain(|row| row["id"] != "kernel");
+        ["machines", "attribution", "what_if", "heat", "reach"].map(|part| process[part].clone())
+    };
+    assert_eq!(without(&under), without(&alone), "kernels change nothing of the host's");
+    let bare = simulate(&place, &joined(&[&kernels, &["t.pwt"]]));
+    assert_eq!(under["processes"][0]["kernels"], bare["processes"][0]["kernels"]);
+    assert_eq!(alternatives(&with(&["--cores", "1", "t.pwt"])), rows);
+    // The second process does nothing.
+    let turns = ["--quantum", "1000000000000", "t.pwt", "empty.pwt"];
+    let in_turns = with(&turns);
+    let counts = |rows: &[Value]| rows.iter().map(|row| row["walks"].as_u64()).collect::<Vec<_>>();
+    assert_eq!(counts(&alternatives(&in_turns)), counts(&rows));
+    for more in [
+        &["--cores", "2", "--structure", "mach3", "--os", "linux", "t.pwt"][..],
+        &["--quantum", "1000", "--cores", "2", "--os", "linux", "t.pwt", "t.pwt"],
+    ] {
+        let found = with(more);
+        let walks = |id: &str| {
+            let rows = found["processes"][0]["what_if"].as_array().expect("rows");
+            rows.iter().find(|row| row["id"] == id).and_then(|row| row["walks"].as_u64()).expect("walks")
+        };
+        assert_eq!(walks("all_4k"), walks("baseline"), "{more:?}: THP is never on");
+        assert!(walks("all_2m") < walks("baseline") && walks("kernel") > 0, "{more:?}");
+    }
+}
+
+#[test]
+fn a_program_that_runs_goes_where_its_trace_does() {
+    let place = Place::new();
+    let work = place.compile("work", WORK);
+    for options in [&["--cores", "2"][..], &["--structure", "mach3"], &["--what-if", "--os", "linux"]] {
+        let command = joined(&[options, &["--", &work]]);
+        assert!(metric(&simulate(&place, &command), "walks") > 1000, "{options:?}");
+    }
+    let command = ["simulate", "--quantum", "9", "--", &work];
+    place.run(&command).refuses(USAGE, &["wait for each other's turns", "pagewalk record -o T.pwt"]);
+}
+
 #[test]
 fn arrangements_go_together() {
     let place = recorded();

@@ -55,6 +55,16 @@ fn a_library_that_moves_by_gigabytes_keeps_its_sets() {
         assert_eq!(metric(&same, name), metric(&recorded, name), "{name}");
     }
     assert_eq!(metric(&other, "references"), metric(&recorded, "references"));
+    let walks = |result: &Value| {
+        let kernels = result["processes"][0]["kernels"].as_array().expect("kernels");
+        kernels.iter().map(|row| row["metrics"]["walks"].as_u64()).collect::<Vec<_>>()
+    };
+    let under = of(&["-m", "golden_cove", "--os", "offline", "--layout", "same.toml"]);
+    assert_eq!(
+        walks(&under),
+        walks(&of(&["-m", "golden_cove", "--os", "offline"])),
+        "moved to the same sets"
+    );
     let by_set = |arguments: &[&str]| {
         let found = place.good(&[&["layout", "analyze", "--json"], arguments, &["t.pwt"]].concat()).json();
         found["arrays"][0]["misses_by_set"].clone()
@@ -84,7 +94,6 @@ fn plans_that_do_not_fit_are_refused() {
     place.write("plan.toml", library.plan(0, 0));
     simulate(&[]).refuses(BAD_INPUT, &["plan.toml", "at least one page"]);
     place.write("plan.toml", library.plan(0, library.size));
-    simulate(&["--os", "offline"]).refuses(USAGE, &["offline", "--layout"]);
     let absent = library.plan(0, library.size).replace(&library.file, "/nowhere.so");
     place.write("plan.toml", absent);
     let told = simulate(&["--json"]);

@@ -68,7 +68,10 @@ fn by_traps_takes_one_software_managed_tlb() {
     let by_traps = |more: &[&str]| place.run(&[&["simulate", "--by-traps", "16"], more, &["t.pwt"]].concat());
     by_traps(&["-m", "zen4"]).refuses(USAGE, &["`zen4`", "[walker.mapped]", "mips_r2000"]);
     by_traps(&["-m", "mips_r2000", "-m", "zen4"]).refuses(USAGE, &["one machine"]);
-    by_traps(&["-m", "mips_r2000", "--structure", "osf1"]).refuses(USAGE, &["--by-traps", "--structure"]);
+    for more in [&["--structure", "osf1"][..], &["--cores", "2"], &["--what-if"], &["--os", "asap"]] {
+        let (what, command) = (more[0], [&["-m", "mips_r2000"], more].concat());
+        by_traps(&command).refuses(USAGE, &["--by-traps sees only misses of one process", what]);
+    }
 }
 
 #[test]

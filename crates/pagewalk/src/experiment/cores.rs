@@ -1,14 +1,14 @@
 //! A process's threads on several cores.
 
+use super::beside::Beside;
 use super::groups::groups;
-use super::kernels;
-use super::kernels::Under;
 use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::Error;
 use crate::findings::short;
 use crate::machines;
 use crate::stream::{Ending, follow};
+use pagewalk_mm::ThpMode;
 use pagewalk_report::schema::{Attribution, ProcessResult, WhatIf};
 use pagewalk_sim as sim;
 use pagewalk_sim::Arrangement;
@@ -36,34 +36,33 @@ impl Analysis for Cores {
 }
 
 /// Follows `source` to its end on `cores` cores of each machine.
-pub fn stream<S: Source>(
-    experiment: &Experiment,
-    source: S,
-    cores: usize,
-) -> Result<(ProcessResult, Ending), Error> {
+pub fn stream<S: Source>(experiment: &Experiment, source: S, cores: usize) -> (ProcessResult, Ending) {
     let header = source.header().clone();
     let thp = machines::thp(experiment.thp, &header.thp);
-    let kernels = kernels::running_kernels(experiment, "--cores")?;
-    let first = &experiment.machines[0];
-    let mut machines = experiment.machines.clone();
-    machines.extend([false, true].map(|shared| with_last_level(first, shared)));
-    let on = |machines: &[MachineSpec], kernels: &[Under], cores: usize| {
-        let structure = experiment.structure.clone();
-        kernels::arranged(
-            experiment,
-            machines,
-            kernels,
-            thp,
-            &Arrangement { cores, structure, ..Arrangement::default() },
-        )
-    };
-    let mut all =
-        Cores { several: on(&machines, &kernels, cores)?, one: on(std::slice::from_ref(first), &[], 1)? };
+    let beside = Beside::of(experiment, thp).expect("the experiment was checked");
+    let (several, one) = arranged(experiment, &beside, thp).expect("the experiment was checked");
+    let mut all = Cores { several, one };
     if header.origin == Origin::Fork {
         all.several.begin_as_child(Asid::default());
     }
     let ending = follow(source, &experiment.window, &mut all);
-    Ok((result(experiment, &header, &mut all, &kernels, cores, &ending), ending))
+    (result(experiment, &header, &mut all, &beside, cores, &ending), ending)
+}
+
+/// The machines on their cores, after them the first with its last level private to each core and shared, and what is
+/// beside them; and the first on one core.
+pub fn arranged(
+    experiment: &Experiment,
+    beside: &Beside,
+    thp: ThpMode,
+) -> Result<(sim::Experiment, sim::Experiment), Error> {
+    let first = &experiment.machines[0];
+    let mut machines = experiment.machines.clone();
+    machines.extend([false, true].map(|shared| with_last_level(first, shared)));
+    let several = experiment.arrangement();
+    let one = Arrangement { cores: 1, ..several.clone() };
+    let of_one = Beside::default().arranged(experiment, std::slice::from_ref(first), thp, &one)?;
+    Ok((beside.arranged(experiment, &machines, thp, &several)?, of_one))
 }
 
 /// The machine with the arrays of its last level shared by all cores, or none.
@@ -81,7 +80,7 @@ fn result(
     experiment: &Experiment,
     header: &StreamHeader,
     all: &mut Cores,
-    kernels: &[Under],
+    beside: &Beside,
     cores: usize,
     ending: &Ending,
 ) -> ProcessResult {
@@ -94,8 +93,7 @@ fn result(
     let [base, private, shared] =
         [&counts[0], &counts[experiment.machines.len()], &counts[experiment.machines.len() + 1]];
     let row = |id, title, counts| modelled(base, id, title, counts);
-    let under = &counts[experiment.machines.len() + 2..];
-    let under = kernels::rows(experiment, kernels, &counts[..experiment.machines.len()], under);
+    let (bases, rest) = counts.split_at(experiment.machines.len());
     let mut what_if = vec![
         row("baseline", "as it is", base),
         row("private", "a last level for each core", private),
@@ -103,14 +101,14 @@ fn result(
         row("one_core", "all threads on one core", &one[0]),
         perfect(base),
     ];
-    what_if.splice(4..4, under.under);
+    let kernels = beside.rows(experiment, bases, &rest[2..]).add_to(&mut what_if);
     ProcessResult {
         structure: experiment.structure.as_ref().map(|structure| structure.name.clone()),
         machines,
         advice: advice(&what_if, short(&header.program), cores, &machine.name),
         attribution: Attribution { groups, ..Attribution::default() },
         what_if,
-        kernels: under.kernels,
+        kernels,
         ..followed(header, ending)
     }
 }

@@ -49,11 +49,16 @@ pub fn results(designs: &mut sim::Experiment) -> Vec<MachineResult> {
     designs.finish().iter().map(|counts| MachineResult::new(&counts.name, metrics(counts))).collect()
 }
 
-/// Follows `source` to its end.
-pub fn once<S: Source + Send>(experiment: &Experiment, source: S) -> (ProcessResult, Ending) {
+/// Follows `source` to its end, through the experiment's machines and through what is `beside` them.
+pub fn once<S: Source + Send>(
+    experiment: &Experiment,
+    source: S,
+    beside: Option<&mut sim::Experiment>,
+) -> (ProcessResult, Ending) {
     let header = source.header().clone();
-    let mut sides = designs(&experiment.machines, machines::thp(experiment.thp, &header.thp));
-    let ending = follow_ahead(source, &experiment.window, &mut sides);
+    let mut all = (designs(&experiment.machines, machines::thp(experiment.thp, &header.thp)), beside);
+    let ending = follow_ahead(source, &experiment.window, &mut all);
+    let (mut sides, _) = all;
     let machines = results(&mut sides);
     let process = ProcessResult {
         advice: advice(&machines),

@@ -1,8 +1,10 @@
 //! Running an experiment: whether all of it goes together, over a program or over traces, to its result.
 
+use super::beside::Beside;
+use super::kernels::{Again, unfit};
 use super::spec::{Experiment, Sharing};
 use super::turns::{self, Interleaved};
-use super::{cores, data_side, kernels, structure, traps};
+use super::{alone, cores, data_side, kernels, structure, traps};
 use crate::engine::log::{Death, WITHOUT_ENGINE};
 use crate::engine::{Live, Stream};
 use crate::error::{Error, Fault};
@@ -11,7 +13,7 @@ use crate::listener::Listener;
 use crate::machines;
 use crate::native::tell;
 use crate::placement::PlanFile;
-use crate::stream::{Ending, Reached, explain_window, follow_ahead};
+use crate::stream::{Ending, Reached, explain_window};
 use crate::traces::{bad, look, open, open_all};
 use pagewalk_capture::UNFINISHED;
 use pagewalk_layout::rebase::{Bound, Rebased};
@@ -46,34 +48,50 @@ impl Experiment {
         if self.machines.is_empty() {
             return Err(Error::new(Fault::Usage, "no machine to simulate"));
         }
-        if self.by_traps.is_some() {
-            traps::check(self)?;
+        if let Some(host) = self.by_traps {
+            return traps::check(self, host);
         }
         self.check_designs()?;
         kernels::check_replays(self, traces)?;
-        match self.layout {
-            Some(_) => kernels::check_no_replays(self, "--layout"),
-            None => Ok(()),
+        if self.sharing.is_some() && traces.is_empty() {
+            let why = "processes that run would have to wait for each other's turns";
+            let way_out =
+                "record them with `pagewalk record -o T.pwt -- CMD…` and simulate the traces together";
+            return Err(Error::new(Fault::Usage, why).or(way_out));
         }
+        let reads_in_order = [
+            (self.sharing.is_some(), "--quantum or --switch-at"),
+            (self.cores.is_some(), "--cores"),
+            (self.structure.is_some(), "--structure"),
+        ];
+        let mut asked = reads_in_order.into_iter().filter(|(is_asked, _)| *is_asked);
+        asked.try_for_each(|(_, what)| kernels::check_no_replays(self, what))
     }
 
     /// Checks that the machines can be simulated together.
     fn check_designs(&self) -> Result<(), Error> {
         data_side::check(&self.machines)?;
-        if self.structure.is_some() {
-            return structure::check(self);
+        let thp = ThpMode::Never;
+        if self.is_alone() {
+            let kernels = Beside::kernels(self)?;
+            kernels::check(&kernels, &self.machines)?;
+            if self.has_kernels() {
+                kernels.arranged(self, &self.machines, thp, &self.arrangement())?;
+            }
+            let (whole, _) = data_side::split(&self.machines);
+            let is_profiled = !whole.is_empty() && (self.what_if || !self.has_kernels());
+            return match is_profiled {
+                true => Profile::new(&whole, thp, self.what_if).map(drop).map_err(|e| unfit(&e)),
+                false => Ok(()),
+            };
         }
-        if self.has_kernels() {
-            return kernels::check(self);
-        }
-        self.check_kernels_are_none("profile or --what-if")?;
-        let (whole, _) = data_side::split(&self.machines);
-        if whole.is_empty() {
-            return Ok(());
-        }
-        Profile::new(&whole, ThpMode::Never, self.what_if)
-            .map(drop)
-            .map_err(|e| Error::new(Fault::Usage, e).or("give fewer machines with -m"))
+        let beside = Beside::of(self, thp)?;
+        let arranged = match (&self.sharing, self.cores) {
+            (Some(_), _) => turns::arranged,
+            (None, Some(_)) => cores::arranged,
+            (None, None) => structure::arranged,
+        };
+        arranged(self, &beside, thp).map(drop)
     }
 
     /// Runs the program; the result has every process image in order of start.
@@ -86,7 +104,7 @@ impl Experiment {
         let status = live.run(listener, |source: Stream| {
             let number = source.inner.number();
             let detail = if number < FULL_DETAIL { Detail::Full } else { Detail::Brief };
-            let (process, ending) = self.stream(source, &namer, detail);
+            let (process, ending) = self.one(source, &namer, detail);
             done.lock().unwrap_or_else(PoisonError::into_inner).push((number, process, ending.reached));
         })?;
         let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -132,10 +150,11 @@ impl Experiment {
             let reader = open(trace, listener)?;
             self.check_grain(trace, reader.header())?;
             about.get_or_insert_with(|| recorded_by(reader.header()));
-            let (process, ending) = match bounds.get(index) {
-                Some(bound) => self.one(Rebased::new(reader, bound), &namer)?,
-                None if self.replays() => kernels::trace(self, reader, trace, listener)?,
-                None => self.one(reader, &namer)?,
+            let bound = bounds.get(index);
+            let again = Again { trace, bound, listener };
+            let (process, ending) = match bound {
+                Some(bound) => self.trace(Rebased::new(reader, bound), &namer, again)?,
+                None => self.trace(reader, &namer, again)?,
             };
             reached.push(ending.reached);
             if ending.cut {
@@ -150,9 +169,17 @@ impl Experiment {
         Ok(Outcome { result: self.result(engine, host, processes), cut })
     }
 
-    /// Whether a trace may have to be read again.
-    fn replays(&self) -> bool {
-        self.cores.is_none() && self.by_traps.is_none() && self.has_kernels() && self.structure.is_none()
+    /// One trace, whose beginning `source` has.
+    fn trace<S: Source + Send>(
+        &self,
+        source: S,
+        namer: &Namer,
+        again: Again<'_>,
+    ) -> Result<(ProcessResult, Ending), Error> {
+        match self.is_alone() && self.by_traps.is_none() && self.has_kernels() {
+            true => kernels::trace(self, source, namer, again),
+            false => Ok(self.one(source, namer, Detail::Full)),
+        }
     }
 
     /// Looks at all traces before the first is simulated, which may take long: whether they are there, tell what the
@@ -173,11 +200,13 @@ impl Experiment {
     }
 
     /// One stream, read once.
-    fn one<S: Source + Send>(&self, source: S, namer: &Namer) -> Result<(ProcessResult, Ending), Error> {
-        match (self.cores, self.by_traps) {
-            (Some(cores), _) => cores::stream(self, source, cores.into()),
-            (None, Some(host)) => traps::stream(self, source, host),
-            (None, None) => Ok(self.stream(source, namer, Detail::Full)),
+    fn one<S: Source + Send>(&self, source: S, namer: &Namer, detail: Detail) -> (ProcessResult, Ending) {
+        match (self.cores, self.by_traps, &self.structure) {
+            (Some(cores), ..) => cores::stream(self, source, cores.into()),
+            (None, Some(host), _) => traps::stream(self, source, host),
+            (None, None, Some(structure)) => structure::once(self, structure, source),
+            (None, None, None) if self.has_kernels() => kernels::once(self, source, namer, detail),
+            (None, None, None) => alone::once(self, source, namer, detail, None),
         }
     }
 
@@ -216,33 +245,6 @@ impl Experiment {
         );
         let cut = all.endings.iter().any(|ending| ending.cut);
         Ok(Outcome { result: self.result(engine, host, vec![all.result(self)]), cut })
-    }
-
-    /// Follows one stream to its end.
-    fn stream<S: Source + Send>(&self, source: S, namer: &Namer, detail: Detail) -> (ProcessResult, Ending) {
-        if let Some(structure) = &self.structure {
-            return structure::once(self, structure, source);
-        }
-        if self.has_kernels() {
-            return kernels::once(self, source);
-        }
-        let (whole, sides) = data_side::split(&self.machines);
-        if whole.is_empty() {
-            return data_side::once(self, source);
-        }
-        let header: StreamHeader = source.header().clone();
-        let thp = machines::thp(self.thp, &header.thp);
-        let profiler = Profile::new(&whole, thp, self.what_if).expect("the number of machines was checked");
-        let beside: Vec<pagewalk_sim::Experiment> =
-            if sides.is_empty() { Vec::new() } else { vec![data_side::designs(&sides, thp)] };
-        let mut analyses = ((profiler, beside), namer.ahead());
-        let ending = follow_ahead(source, &self.window, &mut analyses);
-        let (profiler, beside) = &mut analyses.0;
-        let mut process = namer.process(&header, &whole, &mut profiler.finish(), detail);
-        process.machines.extend(beside.iter_mut().flat_map(data_side::results));
-        process.ended = ending.describe();
-        process.losses.extend(ending.losses.iter().cloned());
-        (process, ending)
     }
 
     /// The whole result.

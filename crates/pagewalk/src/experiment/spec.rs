@@ -4,6 +4,7 @@ use crate::error::{Error, Fault};
 use pagewalk_capture::WindowSpec;
 use pagewalk_mm::structure::StructureSpec;
 use pagewalk_mm::{OsSpec, ThpMode};
+use pagewalk_sim::Arrangement;
 use pagewalk_trace::{Turns, all_calls, call_number};
 use pagewalk_translate::MachineSpec;
 use pagewalk_units::names::{closest, meant};
@@ -20,9 +21,9 @@ pub struct Experiment {
     pub window: WindowSpec,
     /// Whether alternatives are simulated too: other page sizes, larger TLBs.
     pub what_if: bool,
-    /// Kernels to simulate beside the host's, in the place of everything else that is asked of a stream.
+    /// Kernels to simulate beside the host's.
     pub kernels: Vec<OsSpec>,
-    /// The operating system around the programs, in the place of the alternatives too.
+    /// The operating system around the programs.
     pub structure: Option<StructureSpec>,
     /// Cores that a process's threads run on, in order of their appearance; none: all on one.
     pub cores: Option<u8>,
@@ -40,17 +41,24 @@ impl Experiment {
         Experiment { machines, ..Experiment::default() }
     }
 
-    /// Whether some machine is to run under another kernel than the host's.
-    pub(super) fn has_kernels(&self) -> bool {
-        !self.what_if
-            && (!self.kernels.is_empty() || self.machines.iter().any(|machine| machine.os.is_some()))
+    /// How the streams are arranged.
+    pub(super) fn arrangement(&self) -> Arrangement {
+        Arrangement {
+            turns: self.sharing.is_some(),
+            cores: self.cores.map_or(1, usize::from),
+            global_files: self.sharing.as_ref().is_some_and(|sharing| sharing.global_files),
+            structure: self.structure.clone(),
+        }
     }
 
-    /// Refuses machines whose files describe a kernel of their own.
-    pub(super) fn check_kernels_are_none(&self, what: &str) -> Result<(), Error> {
-        let Some(machine) = self.machines.iter().find(|machine| machine.os.is_some()) else { return Ok(()) };
-        let text = format!("machine `{}` has an [os] of its own, which {what} cannot simulate", machine.name);
-        Err(Error::new(Fault::Usage, text).or("take `simulate` alone, or a file without [os]"))
+    /// Whether each process is alone, on one core.
+    pub(super) fn is_alone(&self) -> bool {
+        self.sharing.is_none() && self.cores.is_none() && self.structure.is_none()
+    }
+
+    /// Whether some machine is to run under another kernel than the host's.
+    pub(super) fn has_kernels(&self) -> bool {
+        !self.kernels.is_empty() || self.machines.iter().any(|machine| machine.os.is_some())
     }
 }
 

@@ -1,8 +1,7 @@
 //! Programs in an operating system whose kernel and servers touch pages of their own.
 
+use super::beside::Beside;
 use super::groups::groups;
-use super::kernels;
-use super::kernels::Under;
 use super::rows::{self, followed, modelled, perfect};
 use super::spec::Experiment;
 use crate::error::Error;
@@ -12,15 +11,20 @@ use crate::stream::{Ending, follow_ahead};
 use pagewalk_mm::ThpMode;
 use pagewalk_mm::structure::StructureSpec;
 use pagewalk_report::schema::{Attribution, ProcessResult, WhatIf};
+use pagewalk_sim as sim;
 use pagewalk_sim::{Arrangement, DesignCounts};
 use pagewalk_trace::{Origin, Source};
-use pagewalk_translate::{Asid, MachineSpec};
+use pagewalk_translate::Asid;
 
-/// Checks that everything can be simulated.
-pub fn check(experiment: &Experiment) -> Result<(), Error> {
-    let kernels = kernels::running_kernels(experiment, "--structure")?;
-    kernels::arranged(experiment, &experiment.machines, &kernels, ThpMode::Never, &Arrangement::default())
-        .map(drop)
+/// The machines in the system with what is beside them, and the first one without it.
+pub fn arranged(
+    experiment: &Experiment,
+    beside: &Beside,
+    thp: ThpMode,
+) -> Result<(sim::Experiment, sim::Experiment), Error> {
+    let only = &experiment.machines[..1];
+    let alone = Beside::default().arranged(experiment, only, thp, &Arrangement::default())?;
+    Ok((beside.arranged(experiment, &experiment.machines, thp, &experiment.arrangement())?, alone))
 }
 
 /// Follows `source` to its end.
@@ -31,35 +35,27 @@ pub fn once<S: Source + Send>(
 ) -> (ProcessResult, Ending) {
     let header = source.header().clone();
     let thp = machines::thp(experiment.thp, &header.thp);
-    let kernels = kernels::running_kernels(experiment, "--structure").expect("the experiment was checked");
-    let inside = Arrangement { structure: Some(structure.clone()), ..Arrangement::default() };
-    let within = |machines: &[MachineSpec], kernels: &[Under], arrangement: &Arrangement| {
-        kernels::arranged(experiment, machines, kernels, thp, arrangement)
-            .expect("the experiment was checked")
-    };
-    let mut system = within(&experiment.machines, &kernels, &inside);
+    let beside = Beside::of(experiment, thp).expect("the experiment was checked");
+    let mut both = arranged(experiment, &beside, thp).expect("the experiment was checked");
     if header.origin == Origin::Fork {
-        system.begin_as_child(Asid::default());
+        both.0.begin_as_child(Asid::default());
     }
-    // All machines in the system, and the first one without it.
-    let mut both = (system, within(&experiment.machines[..1], &[], &Arrangement::default()));
     let ending = follow_ahead(source, &experiment.window, &mut both);
     let (mut system, mut alone) = both;
     let counts = system.finish();
     let groups = groups(experiment, std::slice::from_ref(&header), &mut system);
     let did = system.counts().unwrap_or_default();
     let machines = rows::machines(&experiment.machines, &counts, Some(&did), &[]);
-    let (bases, under) = counts.split_at(experiment.machines.len());
-    let under = kernels::rows(experiment, &kernels, bases, under);
+    let (bases, rest) = counts.split_at(experiment.machines.len());
     let mut what_if = what_if(&counts[0], &alone.finish()[0]);
-    what_if.splice(2..2, under.under);
+    let kernels = beside.rows(experiment, bases, rest).add_to(&mut what_if);
     let process = ProcessResult {
         structure: Some(structure.name.clone()),
         machines,
         advice: advice(&what_if, short(&header.program), structure, &experiment.machines[0].name),
         attribution: Attribution { groups, ..Attribution::default() },
         what_if,
-        kernels: under.kernels,
+        kernels,
         ..followed(&header, &ending)
     };
     (process, ending)

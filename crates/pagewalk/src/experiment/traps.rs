@@ -17,27 +17,37 @@ use std::sync::Arc;
 const CLASSES: [MissClass; 4] = [MissClass::L1u, MissClass::L1k, MissClass::L2, MissClass::L3];
 
 /// Refuses what traps cannot simulate.
-pub fn check(experiment: &Experiment) -> Result<(), Error> {
-    experiment.check_kernels_are_none("--by-traps")?;
-    match experiment.machines[..] {
-        [_] => Ok(()),
-        _ => Err(Error::new(Fault::Usage, "--by-traps simulates one machine: give one -m")),
+pub fn check(experiment: &Experiment, host: u32) -> Result<(), Error> {
+    let [machine] = &experiment.machines[..] else {
+        return Err(Error::new(Fault::Usage, "--by-traps simulates one machine: give one -m"));
+    };
+    let asked = [
+        (!experiment.kernels.is_empty(), "--os"),
+        (machine.os.is_some(), "the [os] of a machine"),
+        (experiment.what_if, "--what-if"),
+        (experiment.sharing.is_some(), "--quantum or --switch-at"),
+        (experiment.cores.is_some(), "--cores"),
+        (experiment.structure.is_some(), "--structure"),
+    ];
+    if let Some((_, what)) = asked.into_iter().find(|(is_asked, _)| *is_asked) {
+        let why = format!("--by-traps sees only misses of one process on base pages, and {what} needs more");
+        return Err(Error::new(Fault::Usage, why).or("leave out one of the two"));
     }
+    for nested in [NestedMisses::WithParent, NestedMisses::Counted] {
+        engine(machine, host, nested)?;
+    }
+    full(machine).map(drop)
 }
 
 /// Follows `source` to its end on the experiment's machine, with a host of `host` slots.
-pub fn stream<S: Source>(
-    experiment: &Experiment,
-    source: S,
-    host: u32,
-) -> Result<(ProcessResult, Ending), Error> {
+pub fn stream<S: Source>(experiment: &Experiment, source: S, host: u32) -> (ProcessResult, Ending) {
     let header = source.header().clone();
     let machine = &experiment.machines[0];
-    let by_traps = engine(machine, host, NestedMisses::WithParent)?;
+    let trapping = |nested| engine(machine, host, nested).expect("the experiment was checked");
+    let by_traps = trapping(NestedMisses::WithParent);
     // Every nested miss for its own.
-    let counted = engine(machine, host, NestedMisses::Counted)?;
-    let pass = Pass::new(vec![DesignSpec::new(machine, Arc::new(Small))], NoObserver);
-    let pass = pass.map_err(|error| Error::new(Fault::Usage, error))?;
+    let counted = trapping(NestedMisses::Counted);
+    let pass = full(machine).expect("the experiment was checked");
     let mut ways = (pass, (by_traps, counted));
     let ending = follow(source, &experiment.window, &mut ways);
     let (mut pass, (by_traps, counted)) = ways;
@@ -53,7 +63,13 @@ pub fn stream<S: Source>(
         advice: said(&full, &by_traps, &counted, host),
         ..followed(&header, &ending)
     };
-    Ok((process, ending))
+    (process, ending)
+}
+
+/// Full simulation.
+fn full(machine: &MachineSpec) -> Result<Pass, Error> {
+    let pass = Pass::new(vec![DesignSpec::new(machine, Arc::new(Small))], NoObserver);
+    pass.map_err(|error| Error::new(Fault::Usage, error))
 }
 
 fn engine(machine: &MachineSpec, host: u32, nested: NestedMisses) -> Result<ByTraps, Error> {

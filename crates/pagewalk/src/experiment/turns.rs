@@ -1,8 +1,7 @@
 //! Several processes in turns, that end after instructions or at system calls.
 
+use super::beside::Beside;
 use super::groups::groups;
-use super::kernels;
-use super::kernels::Under;
 use super::rows::{self, compared, modelled, perfect};
 use super::spec::{Experiment, Sharing};
 use crate::error::{Error, Fault};
@@ -26,8 +25,8 @@ pub struct Interleaved {
     /// Whether the machines have global pages of files.
     global_files: bool,
     cores: usize,
-    /// Kernels beside the host's, of which each process has its own.
-    kernels: Vec<Under>,
+    /// What is beside the machines.
+    beside: Beside,
     /// Each process with the first machine for itself.
     alone: Vec<sim::Experiment>,
     switches: u64,
@@ -44,31 +43,23 @@ impl Interleaved {
         sharing: &Sharing,
         thp: ThpMode,
     ) -> Result<Interleaved, Error> {
-        let structure = experiment.structure.as_ref();
-        let most = sim::Experiment::programs_max(structure);
+        let most = sim::Experiment::programs_max(experiment.structure.as_ref());
         if sources.len() > most {
             let why = format!("{} traces: at most {most} can take turns", sources.len());
             return Err(Error::new(Fault::Usage, why));
         }
-        let first = &experiment.machines[0];
-        let mut machines = experiment.machines.clone();
-        machines.extend([0, Asid::COUNT].map(|asids| MachineSpec { asids, ..first.clone() }));
-        let only = std::slice::from_ref(first);
-        let kernels = kernels::running_kernels(experiment, "--quantum or --switch-at")?;
-        let cores = experiment.cores.map_or(1, usize::from);
-        let taking_turns = |machines: &[MachineSpec], kernels: &[Under], global_files: bool| {
-            let structure = structure.cloned();
-            let arrangement = Arrangement { turns: true, global_files, structure, cores };
-            kernels::arranged(experiment, machines, kernels, thp, &arrangement)
-        };
-        let alone = sources.iter().map(|_| taking_turns(only, &[], false));
+        let beside = Beside::of(experiment, thp)?;
+        let (shared, otherwise) = arranged(experiment, &beside, thp)?;
+        let arrangement = Arrangement { global_files: false, ..experiment.arrangement() };
+        let only = &experiment.machines[..1];
+        let alone = sources.iter().map(|_| Beside::default().arranged(experiment, only, thp, &arrangement));
         let mut all = Interleaved {
-            shared: taking_turns(&machines, &kernels, sharing.global_files)?,
-            otherwise: taking_turns(only, &[], !sharing.global_files)?,
+            shared,
+            otherwise,
             global_files: sharing.global_files,
-            cores,
+            cores: arrangement.cores,
             alone: alone.collect::<Result<_, _>>()?,
-            kernels,
+            beside,
             switches: 0,
             headers: sources.iter().map(|source| source.header().clone()).collect(),
             endings: sources.iter().map(|_| Ending::default()).collect(),
@@ -124,9 +115,8 @@ impl Interleaved {
         let otherwise = self.otherwise.finish().swap_remove(0);
         let machine = &experiment.machines[0];
         let mut what_if = what_if(&counts, &alone, experiment.machines.len());
-        let (bases, under) = (&counts[..experiment.machines.len()], &counts[experiment.machines.len() + 2..]);
-        let under = kernels::rows(experiment, &self.kernels, bases, under);
-        what_if.splice(3..3, under.under);
+        let (bases, rest) = counts.split_at(experiment.machines.len());
+        let kernels = self.beside.rows(experiment, bases, &rest[2..]).add_to(&mut what_if);
         what_if.insert(3, global_row(&counts[0], self.global_files, &otherwise));
         let did = self.shared.counts();
         let further = [("switches", self.switches), ("cores", self.cores as u64)];
@@ -150,9 +140,25 @@ impl Interleaved {
             heat: Heat::default(),
             reach: Vec::new(),
             what_if,
-            kernels: under.kernels,
+            kernels,
         }
     }
+}
+
+/// The machines with what is beside them, after the machines the first one without identifiers and with one for each
+/// process; and the first with global pages of files if the others are without, and the other way round.
+pub fn arranged(
+    experiment: &Experiment,
+    beside: &Beside,
+    thp: ThpMode,
+) -> Result<(sim::Experiment, sim::Experiment), Error> {
+    let first = &experiment.machines[0];
+    let mut machines = experiment.machines.clone();
+    machines.extend([0, Asid::COUNT].map(|asids| MachineSpec { asids, ..first.clone() }));
+    let arrangement = experiment.arrangement();
+    let otherwise = Arrangement { global_files: !arrangement.global_files, ..arrangement.clone() };
+    let otherwise = Beside::default().arranged(experiment, std::slice::from_ref(first), thp, &otherwise)?;
+    Ok((beside.arranged(experiment, &machines, thp, &arrangement)?, otherwise))
 }
 
 /// The programs in order of their first appearance: `2 × sqlite3 + gzip`.

@@ -20,9 +20,12 @@ pub(super) const SECTION: Section = Section {
 /// What a user can do.
 const DOABLE: [&str; 3] = ["thp", "mapping_2m", "all_4k"];
 
-/// Under kernels of their own, those are the alternatives.
+/// Rows that a section of kernels tells too.
+const OF_KERNELS: [&str; 3] = ["baseline", "kernel", "perfect_tlb"];
+
 fn make(_: &RunResult, process: &ProcessResult) -> Option<Content> {
-    let is_shown = process.kernels.is_empty() && !process.what_if.is_empty();
+    let is_new = |what_if: &WhatIf| process.kernels.is_empty() || !OF_KERNELS.contains(&what_if.id.as_str());
+    let is_shown = process.what_if.iter().any(is_new);
     is_shown.then(|| Content { finding: finding(process), ..Content::from(table(process)) })
 }
 

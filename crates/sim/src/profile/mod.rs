@@ -6,6 +6,7 @@ mod heat;
 pub use functions::{FunctionWalks, MovedCode};
 pub use heat::HeatMap;
 
+use crate::alternatives::{AlternativeKind, alternatives};
 use crate::attribution::{MappingCounts, NoObserver, PageWalks, Walk, WalkObserver};
 use crate::counts::{DesignCounts, MissCounts};
 use crate::error::PassError;
@@ -14,7 +15,7 @@ use crate::host::HostKernel;
 use crate::pass::Pass;
 use crate::spec::DesignSpec;
 use functions::Functions;
-use pagewalk_mm::{AddressSpace, Allowed, Everything, MappingId, OneMapping, Small, Thp, ThpMode};
+use pagewalk_mm::{AddressSpace, MappingId, OneMapping, Thp, ThpMode};
 use pagewalk_trace::{Analysis, Batch, Event};
 use pagewalk_translate::{Asid, MachineSpec};
 use pagewalk_units::{PAGE_BYTES, PageSize, Paging, RefIndex};
@@ -30,28 +31,10 @@ const CANDIDATE_SHARE: f64 = 0.05;
 /// A candidate is followed on only while its mapping's walks cost the baseline at least this share of all
 /// modelled cycles: below it, no page size can buy anything. The costliest mapping is always followed on.
 const WORTH_FOLLOWING: f64 = 0.001;
+/// Alternatives that differ from the baseline by their pages alone, and often not at all.
+const FOLLOWED: [AlternativeKind; 2] = [AlternativeKind::AllSmall, AlternativeKind::ThpAlways];
 /// Candidates are looked for first after so many instructions, then each time the count has doubled.
 const FIRST_LOOK: u64 = 1 << 20;
-
-/// What an alternative changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AlternativeKind {
-    /// Nothing.
-    Baseline,
-    /// Base pages everywhere.
-    AllSmall,
-    /// Transparent huge pages for all anonymous memory, as Linux gives them at fault time, whatever the process
-    /// forbids.
-    ThpAlways,
-    /// Huge pages everywhere.
-    AllHuge,
-    /// Every TLB twice as large.
-    DoubleTlb,
-    /// One mapping on huge pages.
-    Mapping(MappingId),
-    /// No walk ever: the bound.
-    PerfectTlb,
-}
 
 /// One alternative beside the baseline over the same stretch of the stream.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,27 +110,20 @@ impl Tried {
     }
 }
 
-/// What the host's kernel does on a machine, as a design of its own whatever the other machines are.
-fn baseline(machine: &MachineSpec, thp: Thp) -> DesignSpec {
-    HostKernel::new(thp.mode).design(machine)
-}
-
-/// Adds the alternatives that are designs of their own from the beginning, and has the first machine count misses
-/// for other sizes of its last level.
-fn add_alternatives(specs: &mut Vec<DesignSpec>, machine: &MachineSpec, thp: Thp) -> Vec<Tried> {
-    let reach = |size| (machine.last_level() > 1).then_some((REACH, size));
-    specs[0].reach = reach(machine.paging.base());
+/// Adds alternatives as designs of their own, and has the first machine count misses for other sizes of its last level.
+fn add_own(specs: &mut Vec<DesignSpec>, alternatives: Vec<(AlternativeKind, DesignSpec)>) -> Vec<Tried> {
+    let machine = &specs[0].machine;
+    let (paging, has_lower) = (machine.paging, machine.last_level() > 1);
+    let reach = |size| has_lower.then_some((REACH, size));
+    specs[0].reach = reach(paging.base());
     let mut tried = Vec::new();
-    let mut add = |kind, spec| {
+    for (kind, mut spec) in alternatives {
+        if kind == AlternativeKind::AllHuge {
+            spec.reach = reach(paging.huge());
+        }
         tried.push(Tried::whole(kind, At::Own(specs.len())));
         specs.push(spec);
-    };
-    if machine.has_huge_pages() {
-        let reach = reach(machine.paging.huge());
-        let spec = DesignSpec { reach, ..DesignSpec::new(machine, Arc::new(Everything)) };
-        add(AlternativeKind::AllHuge, spec);
     }
-    add(AlternativeKind::DoubleTlb, baseline(&machine.doubled(), thp));
     tried
 }
 
@@ -191,24 +167,24 @@ impl Profile {
                 groups.len() - 1
             });
             places.push((group, groups[group].1.len()));
-            groups[group].1.push(baseline(machine, thp));
+            groups[group].1.push(HostKernel::new(thp.mode).design(machine));
         }
         let mut groups = groups.into_iter().map(|(_, specs)| specs);
         let mut specs = groups.next().expect("there is a first machine");
         let others = groups.map(|specs| Pass::new(specs, NoObserver)).collect::<Result<Vec<_>, _>>()?;
-        let tried = if what_if { add_alternatives(&mut specs, first, thp) } else { Vec::new() };
+        let all = if what_if { alternatives(first, thp.mode) } else { Vec::new() };
+        let (followed, own): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|(kind, _)| FOLLOWED.contains(kind));
+        let own = if what_if { add_own(&mut specs, own) } else { Vec::new() };
         let attribution = Attribution { functions: Functions::default(), heat: HeatMap::new(paging.base()) };
         let mut pass = Pass::new(specs, attribution)?;
         pass.store.minds_units = true;
-        let follows = what_if && first.has_huge_pages();
-        if follows {
-            pass.follow("all base pages".to_owned(), Arc::new(Small))?;
-            let always = Arc::new(Allowed(Thp { mode: ThpMode::Always }));
-            pass.follow("THP always".to_owned(), always)?;
+        let mut tried = Vec::new();
+        for (index, (kind, spec)) in followed.into_iter().enumerate() {
+            pass.follow(spec.name, spec.policy)?;
+            tried.push(Tried::whole(kind, At::Follower(index)));
         }
-        let followers = [AlternativeKind::AllSmall, AlternativeKind::ThpAlways].into_iter().enumerate();
-        let followers = followers.map(|(index, kind)| Tried::whole(kind, At::Follower(index)));
-        let tried = followers.filter(|_| follows).chain(tried).collect();
+        tried.extend(own);
         Ok(Profile {
             pass,
             others,

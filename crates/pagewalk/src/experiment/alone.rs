@@ -1,0 +1,38 @@
+//! One process on one core under the host's kernel: who pays, and what would help.
+
+use super::data_side;
+use super::spec::Experiment;
+use crate::findings::{Detail, Namer};
+use crate::machines;
+use crate::stream::{Ending, follow_ahead};
+use pagewalk_report::schema::ProcessResult;
+use pagewalk_sim as sim;
+use pagewalk_sim::Profile;
+use pagewalk_trace::{Source, StreamHeader};
+
+/// Follows `source` to its end, through the experiment's machines and through what is `beside` them.
+pub fn once<S: Source + Send>(
+    experiment: &Experiment,
+    source: S,
+    namer: &Namer,
+    detail: Detail,
+    beside: Option<&mut sim::Experiment>,
+) -> (ProcessResult, Ending) {
+    let (whole, sides) = data_side::split(&experiment.machines);
+    if whole.is_empty() {
+        return data_side::once(experiment, source, beside);
+    }
+    let header: StreamHeader = source.header().clone();
+    let thp = machines::thp(experiment.thp, &header.thp);
+    let profiler = Profile::new(&whole, thp, experiment.what_if).expect("the number of machines was checked");
+    let sides: Vec<sim::Experiment> =
+        if sides.is_empty() { Vec::new() } else { vec![data_side::designs(&sides, thp)] };
+    let mut analyses = ((profiler, (sides, beside)), namer.ahead());
+    let ending = follow_ahead(source, &experiment.window, &mut analyses);
+    let (profiler, (sides, _)) = &mut analyses.0;
+    let mut process = namer.process(&header, &whole, &mut profiler.finish(), detail);
+    process.machines.extend(sides.iter_mut().flat_map(data_side::results));
+    process.ended = ending.describe();
+    process.losses.extend(ending.losses.iter().cloned());
+    (process, ending)
+}

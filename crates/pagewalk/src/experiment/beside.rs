@@ -1,0 +1,177 @@
+//! What runs beside the machines under the host's kernel, in any arrangement: the machines under other kernels, and
+//! alternatives to the first.
+
+use super::kernels::{under_kernels, unfit};
+use super::rows::modelled;
+use super::spec::Experiment;
+use crate::error::Error;
+use crate::findings::uncounted;
+use pagewalk_mm::{MemorySample, OsKernel, ThpMode};
+use pagewalk_report::metrics::record_count;
+use pagewalk_report::schema::{KernelResult, MemoryPoint, Metrics, WhatIf};
+use pagewalk_sim as sim;
+use pagewalk_sim::{AlternativeKind, Arrangement, DesignCounts, DesignSpec, HostKernel, alternatives};
+use pagewalk_sweep::metrics;
+use pagewalk_translate::MachineSpec;
+use pagewalk_units::PageSize;
+
+/// A machine under one of the kernels.
+pub struct Under {
+    /// Which machine of the experiment.
+    pub machine: usize,
+    /// The kernel's name.
+    pub policy: String,
+    /// The kernel.
+    pub kernel: OsKernel,
+}
+
+/// Kernels and alternatives, in this order.
+#[derive(Default)]
+pub struct Beside {
+    /// The machines of the experiment under its kernels.
+    pub kernels: Vec<Under>,
+    alternatives: Vec<(AlternativeKind, DesignSpec)>,
+}
+
+impl Beside {
+    /// What an experiment in an arrangement has beside its machines, whose host's kernel is in mode `thp`.
+    ///
+    /// # Errors
+    /// If a kernel cannot be built.
+    pub fn of(experiment: &Experiment, thp: ThpMode) -> Result<Beside, Error> {
+        let alternatives = match experiment.what_if {
+            true => alternatives(&experiment.machines[0], thp),
+            false => Vec::new(),
+        };
+        Ok(Beside { alternatives, ..Beside::kernels(experiment)? })
+    }
+
+    /// The kernels of an experiment alone.
+    ///
+    /// # Errors
+    /// If one cannot be built.
+    pub fn kernels(experiment: &Experiment) -> Result<Beside, Error> {
+        Ok(Beside { kernels: under_kernels(experiment)?, ..Beside::default() })
+    }
+
+    /// `machines`, each under the host's kernel, and after them all this, but kernels that replay the stream.
+    ///
+    /// # Errors
+    /// If a design cannot be simulated in the arrangement.
+    pub fn arranged(
+        &self,
+        experiment: &Experiment,
+        machines: &[MachineSpec],
+        thp: ThpMode,
+        arrangement: &Arrangement,
+    ) -> Result<sim::Experiment, Error> {
+        let host = HostKernel::new(thp);
+        let mut designs: Vec<DesignSpec> = machines.iter().map(|machine| host.design(machine)).collect();
+        designs.extend(self.kernels.iter().filter_map(|under| match &under.kernel {
+            OsKernel::Running(kernel) => {
+                let machine = &experiment.machines[under.machine];
+                Some(DesignSpec::with_kernel(under.policy.clone(), machine, (**kernel).clone()))
+            }
+            OsKernel::Offline(_) => None,
+        }));
+        designs.extend(self.alternatives.iter().map(|(_, design)| design.clone()));
+        sim::Experiment::new(designs, arrangement).map_err(|error| unfit(&error))
+    }
+
+    /// Rows of all this. `bases`: the machines under the host's kernel; `counts`: of all this, in order.
+    pub fn rows(&self, experiment: &Experiment, bases: &[DesignCounts], counts: &[DesignCounts]) -> Rows {
+        let (of_kernels, of_alternatives) = counts.split_at(self.kernels.len());
+        let mut rows = Rows::default();
+        for ((kind, _), counts) in self.alternatives.iter().zip(of_alternatives) {
+            rows.what_if.push(alternative(&experiment.machines[0], &bases[0], *kind, counts));
+        }
+        if self.kernels.is_empty() {
+            return rows;
+        }
+        for (index, (machine, base)) in experiment.machines.iter().zip(bases).enumerate() {
+            rows.kernels.push(kernel(machine, "host", metrics(base)));
+            let here = self.kernels.iter().zip(of_kernels).filter(|(under, _)| under.machine == index);
+            for (under, counts) in here {
+                let mut metrics = metrics(counts);
+                add_promotions(&mut metrics, counts, machine);
+                rows.kernels
+                    .push(KernelResult { memory: memory(counts), ..kernel(machine, &under.policy, metrics) });
+                // Where it was killed, it cannot be compared with the whole run.
+                if index == 0 && !was_killed(counts) {
+                    let price = counts.untouched_bytes;
+                    rows.what_if.push(priced(price, modelled(&bases[0], "kernel", &under.policy, counts)));
+                }
+            }
+        }
+        rows
+    }
+}
+
+/// What kernels and alternatives came to.
+#[derive(Default)]
+pub struct Rows {
+    /// Each machine under the host's kernel and under the others; none where there are no others.
+    pub kernels: Vec<KernelResult>,
+    /// The first machine in all of them.
+    pub what_if: Vec<WhatIf>,
+}
+
+impl Rows {
+    /// Adds them to the rows of an arrangement, before the first bound.
+    pub fn add_to(self, what_if: &mut Vec<WhatIf>) -> Vec<KernelResult> {
+        let bound = what_if.iter().position(|row| row.class == "bound").unwrap_or(what_if.len());
+        what_if.splice(bound..bound, self.what_if);
+        self.kernels
+    }
+}
+
+fn alternative(
+    machine: &MachineSpec,
+    base: &DesignCounts,
+    kind: AlternativeKind,
+    counts: &DesignCounts,
+) -> WhatIf {
+    let row = uncounted(kind, machine, |_| String::new());
+    let price = counts.untouched_bytes.saturating_sub(base.untouched_bytes);
+    let counted = modelled(base, &row.id, &row.title, counts);
+    priced(price, WhatIf { page_size: row.page_size, ..counted })
+}
+
+/// A row with the memory that it backs and nobody touches.
+fn priced(untouched_bytes: u64, row: WhatIf) -> WhatIf {
+    WhatIf { memory_price_mib: untouched_bytes as f64 / f64::from(1 << 20), ..row }
+}
+
+fn kernel(machine: &MachineSpec, policy: &str, metrics: Metrics) -> KernelResult {
+    KernelResult {
+        machine: machine.name.clone(),
+        policy: policy.to_owned(),
+        class: "modelled".to_owned(),
+        metrics,
+        memory: Vec::new(),
+    }
+}
+
+fn was_killed(counts: &DesignCounts) -> bool {
+    counts.kernel.is_some_and(|kernel| kernel.killed.is_some())
+}
+
+/// Memory over time.
+fn memory(counts: &DesignCounts) -> Vec<MemoryPoint> {
+    let point = |sample: &MemorySample| MemoryPoint {
+        instructions: sample.instructions,
+        backed_bytes: sample.backed_bytes,
+        touched_bytes: sample.touched_bytes,
+    };
+    counts.memory_samples.iter().map(point).collect()
+}
+
+/// Superpages built, by size.
+fn add_promotions(metrics: &mut Metrics, counts: &DesignCounts, machine: &MachineSpec) {
+    let Some(kernel) = &counts.kernel else { return };
+    for (order, &built) in (0u32..).zip(&kernel.counts.promotions).filter(|&(_, &built)| built > 0) {
+        if let Some(size) = PageSize::from_shift(machine.paging.base().shift() + order) {
+            record_count(metrics, format!("kernel.promotions.{size}"), built);
+        }
+    }
+}
